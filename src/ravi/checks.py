@@ -1,0 +1,265 @@
+"""Is this input what it claims to be? Every border of the library asks here; every error names the entry."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from ravi.core import MDP, Problem
+
+SUM_TOLERANCE = 1e-9  # a row of float64 probabilities that was normalised once is within about 1e-16 * B
+ENUMERATED = 12  # feature bounds are exact, by enumeration of {0, 1}^B, up to this many successors
+
+
+class InputError(ValueError):
+    """Input that is wrong; the message says what and where."""
+
+
+def at(name: str, index: Iterable[Any]) -> str:
+    """`transitions[3, 1]`: how errors point to an entry."""
+    return f"{name}[{', '.join(str(int(i)) for i in index)}]"
+
+
+def first(mask: np.ndarray) -> tuple[int, ...]:
+    """The index of the first true entry."""
+    return tuple(int(i) for i in np.unravel_index(int(np.argmax(mask)), mask.shape))
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    close = difflib.get_close_matches(word, list(known), n=3, cutoff=0.5)
+    return f" Did you mean {' or '.join(close)}?" if close else ""
+
+
+def number(value: Any, name: str) -> float:
+    try:
+        result = float(value)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} is {value!r}, not a number") from None
+    if not math.isfinite(result):
+        raise InputError(f"{name} is {result}, not a finite number")
+    return result
+
+
+def positive(value: Any, name: str) -> float:
+    result = number(value, name)
+    if result <= 0:
+        raise InputError(f"{name} is {result:g}; it must be positive")
+    return result
+
+
+def nonnegative(value: Any, name: str) -> float:
+    result = number(value, name)
+    if result < 0:
+        raise InputError(f"{name} is {result:g}; it must not be negative")
+    return result
+
+
+def whole(value: Any, name: str, least: int = 1, most: int = 2**62) -> int:
+    """A whole number given as int or as a float such as 1e6."""
+    result = number(value, name)
+    if result != int(result):
+        raise InputError(f"{name} is {result:g}, not a whole number")
+    if not least <= result <= most:
+        where = f"at least {least}" if result < least else f"at most {most}"
+        raise InputError(f"{name} is {int(result)}; it must be {where}")
+    return int(value) if isinstance(value, int) else int(result)
+
+
+def probability(value: Any, name: str) -> float:
+    """A number strictly between 0 and 1."""
+    result = number(value, name)
+    if not 0 < result < 1:
+        raise InputError(f"{name} is {result:g}; it must lie strictly between 0 and 1")
+    return result
+
+
+def steps(value: Any) -> int:
+    """T, the number of steps; counts are 32-bit."""
+    return whole(value, "steps (T)", 1, 2**31 - 2)
+
+
+def finite(value: Any, name: str) -> np.ndarray:
+    """A float64 array without nan or inf."""
+    try:
+        array = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} is not an array of numbers") from None
+    if not np.isfinite(array).all():
+        index = first(~np.isfinite(array))
+        raise InputError(f"{at(name, index)} is {array[index]}, not a finite number")
+    return array
+
+
+def shaped(array: np.ndarray, shape: tuple[int, ...], name: str, meaning: str) -> np.ndarray:
+    if array.shape != shape:
+        raise InputError(f"{name} has shape {array.shape}, not {meaning} = {shape}")
+    return array
+
+
+def between(array: np.ndarray, low: float, high: float, name: str) -> np.ndarray:
+    outside = (array < low) | (array > high)
+    if outside.any():
+        index = first(outside)
+        raise InputError(f"{at(name, index)} is {array[index]:g}, outside [{low:g}, {high:g}]")
+    return array
+
+
+def sums_to_one(array: np.ndarray, name: str) -> np.ndarray:
+    """Rows along the last axis are distributions."""
+    if (array < 0).any():
+        index = first(array < 0)
+        raise InputError(f"{at(name, index)} is {array[index]:g}, a negative probability")
+    total = array.sum(-1)
+    wrong = np.abs(total - 1) > SUM_TOLERANCE
+    if wrong.any():
+        index = first(np.atleast_1d(wrong))
+        where = at(name, index) if array.ndim > 1 else name
+        raise InputError(f"{where} sums to {np.atleast_1d(total)[index]:.10g}, not 1")
+    return array
+
+
+def sealed(array: np.ndarray) -> np.ndarray:
+    """A contiguous array of our own that nobody can write into."""
+    array = np.array(array, order="C", copy=True)
+    array.setflags(write=False)
+    return array
+
+
+def distribution(initial: Any, states: int, name: str = "initial") -> np.ndarray:
+    """nu_0 from a vector, or from the one state that it is concentrated on."""
+    if isinstance(initial, (int, np.integer)) and not isinstance(initial, bool):
+        if not 0 <= initial < states:
+            raise InputError(f"{name} is state {initial}, but states are 0 to {states - 1}")
+        return np.eye(1, states, int(initial))[0]
+    array = finite(initial, name)
+    return sums_to_one(shaped(array, (states,), name, "(X,)"), name)
+
+
+def policy(value: Any, problem: Problem, name: str = "policy", *, interior: bool = False) -> np.ndarray:
+    """A policy (X, A) or a batch (n, X, A) whose rows sum to one; `interior`: without zeros."""
+    array = finite(value, name)
+    shape = (problem.states, problem.actions)
+    if array.ndim not in (2, 3) or array.shape[-2:] != shape:
+        raise InputError(f"{name} has shape {array.shape}, not (X, A) = {shape} or a batch (n, X, A)")
+    sums_to_one(array, name)
+    if interior and (array == 0).any():
+        raise InputError(f"{at(name, first(array == 0))} is 0; every action needs a positive probability")
+    return array
+
+
+def problem(self: Problem) -> dict[str, Any]:
+    """The fields of a problem, checked, in the types that the library computes with."""
+    discount = probability(self.discount, "discount")
+    rewards = finite(self.rewards, "rewards")
+    if rewards.ndim != 2 or 0 in rewards.shape:
+        raise InputError(f"rewards has shape {rewards.shape}; it must be (X, A) with X and A at least 1")
+    between(rewards, 0, 1, "rewards")
+    X, A = rewards.shape
+    initial = distribution(self.initial, X)
+
+    successors = np.asarray(self.successors)
+    if not np.issubdtype(successors.dtype, np.integer):
+        raise InputError(f"successors holds {successors.dtype}, not whole numbers")
+    if successors.ndim != 3 or successors.shape[:2] != (X, A) or successors.shape[2] < 1:
+        raise InputError(f"successors has shape {successors.shape}, not (X, A, B) = ({X}, {A}, B)")
+    outside = (successors < 0) | (successors >= X)
+    if outside.any():
+        index = first(outside)
+        raise InputError(f"{at('successors', index)} is {successors[index]}, but states are 0 to {X - 1}")
+    ordered = np.sort(successors, axis=-1)
+    twice = ordered[..., 1:] == ordered[..., :-1]
+    if twice.any():
+        index = first(twice)
+        raise InputError(f"{at('successors', index[:2])} names state {ordered[index]} twice")
+    if not (ordered == successors).all():
+        raise InputError(
+            f"{at('successors', first((ordered != successors).any(-1)))} is not in ascending order; "
+            "MDP.from_dense and MDP.from_sparse put successors in order"
+        )
+
+    fields: dict[str, Any] = {
+        "discount": discount,
+        "rewards": sealed(rewards),
+        "successors": sealed(successors.astype(np.int32)),
+        "initial": sealed(initial),
+    }
+    if self.features is None:
+        return fields
+    features = finite(self.features, "features")
+    if features.ndim != 4 or features.shape[:3] != successors.shape or features.shape[3] < 1:
+        raise InputError(f"features has shape {features.shape}, not (X, A, B, D) = {(*successors.shape, 'D')}")
+    fields["features"] = sealed(features)
+    fields["feature_bound"] = feature_bound(features, self.feature_bound)
+    if self.parameter_bound is not None:
+        fields["parameter_bound"] = positive(self.parameter_bound, "parameter_bound")
+    return fields
+
+
+def kernel(self: MDP) -> dict[str, Any]:
+    """P is a kernel, and where there are features, it is theirs: P = <theta, psi> with ||theta|| <= B_theta."""
+    transitions = finite(self.transitions, "transitions")
+    shaped(transitions, self.successors.shape, "transitions", "(X, A, B)")
+    sums_to_one(transitions, "transitions")
+    fields: dict[str, Any] = {"transitions": sealed(transitions)}
+    if self.features is None:
+        if self.parameter is not None:
+            raise InputError("parameter is given without features")
+        return fields
+    if self.parameter is None:
+        raise InputError("features are given without the parameter theta that makes P = <theta, psi>")
+    theta = shaped(finite(self.parameter, "parameter"), (self.dimension,), "parameter", "(D,)")
+    mixed = self.features @ theta
+    wrong = np.abs(mixed - transitions) > SUM_TOLERANCE
+    if wrong.any():
+        index = first(wrong)
+        raise InputError(
+            f"features and parameter give {at('transitions', index)} = {mixed[index]:g}, not {transitions[index]:g}: "
+            "they do not make this kernel"
+        )
+    norm = float(np.linalg.norm(theta))
+    declared = self.parameter_bound
+    if declared is not None and declared < norm * (1 - SUM_TOLERANCE):
+        raise InputError(f"parameter_bound is {declared:g}, but the parameter has norm {norm:g} (Assumption 5.3)")
+    return fields | {"parameter": sealed(theta), "parameter_bound": norm if declared is None else declared}
+
+
+def feature_bound(features: np.ndarray, declared: float | None = None) -> float:
+    """B_phi >= max over (x, a) and V in [0, 1]^X of ||sum_x' psi(x, a, x') V(x')||  (Assumption 5.3).
+
+    The norm is convex in V, so its maximum is at a vertex: exact for up to twelve successors by enumeration, and for
+    features of one sign (where V = 1 or coordinatewise extremes meet). Beyond, each coordinate is maximised on its
+    own, which can only be too large. A declared bound is checked against the exact value or, where that is out of
+    reach, against vertices that a few ascent steps find.
+    """
+    X, A, B, D = features.shape
+    rows = features.reshape(X * A, B, D)
+    plus, minus = np.maximum(rows, 0).sum(1), np.maximum(-rows, 0).sum(1)  # (XA, D)
+    ceiling = np.linalg.norm(np.maximum(plus, minus), axis=-1)  # each coordinate at its own extreme
+    if B <= ENUMERATED:
+        reached = np.zeros(X * A)
+        for vertex in range(1, 2**B):
+            chosen = [j for j in range(B) if vertex >> j & 1]
+            np.maximum(reached, np.linalg.norm(rows[:, chosen].sum(1), axis=-1), out=reached)
+        ceiling = reached
+    else:
+        reached = np.linalg.norm(rows.sum(1), axis=-1)
+        V = np.ones((X * A, B))
+        for _ in range(8):  # V <- vertex that maximises <V, psi phi_V>
+            phi = np.einsum("pbd,pb->pd", rows, V)
+            V = (np.einsum("pbd,pd->pb", rows, phi) > 0).astype(float)
+            np.maximum(reached, np.linalg.norm(np.einsum("pbd,pb->pd", rows, V), axis=-1), out=reached)
+    if declared is None:
+        return float(ceiling.max())
+    value = positive(declared, "feature_bound")
+    if value < reached.max() * (1 - SUM_TOLERANCE):
+        pair = np.unravel_index(int(reached.argmax()), (X, A))
+        raise InputError(
+            f"feature_bound is {value:g}, but at {at('features', pair)} some V in [0, H]^X has "
+            f"||phi_V|| = {reached.max():g} H (Assumption 5.3)"
+        )
+    return value

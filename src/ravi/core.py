@@ -1,0 +1,173 @@
+"""What are the objects of this library? The MDP, what a learner is told of it, and the parts of a learner."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from functools import cached_property
+from os import PathLike
+from typing import Any, NamedTuple, TypeAlias
+
+from ravi import checks
+
+Array: TypeAlias = Any  # an array of any namespace of the array API (NumPy, CuPy, ...); comments carry shapes
+Data: TypeAlias = Any  # D, what an estimator keeps: a NamedTuple of arrays, seeds first
+Embedding: TypeAlias = Any  # what an estimator makes of V: V itself, or phi_V
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class Problem:
+    """What a learner is told: everything of the MDP except its kernel."""
+
+    rewards: Array  # r(x, a)                                (X, A), in [0, 1]
+    successors: Array  # the x' that (x, a) may lead to      (X, A, B), ascending; B = X when dense
+    initial: Array  # nu_0(x)                                (X,)
+    discount: float  # gamma, in (0, 1)
+    features: Array | None = None  # psi(x, a, x') on them   (X, A, B, D)
+    parameter_bound: float | None = None  # B_theta >= ||theta||_2
+    feature_bound: float | None = None  # B_phi >= ||phi_V(x, a)||_2 / H for every V in [0, H]^X
+    name: str = "mdp"
+
+    def __post_init__(self) -> None:
+        for field, value in checks.problem(self).items():
+            object.__setattr__(self, field, value)
+
+    @property
+    def states(self) -> int:
+        return int(self.rewards.shape[0])  # X
+
+    @property
+    def actions(self) -> int:
+        return int(self.rewards.shape[1])  # A
+
+    @property
+    def branching(self) -> int:
+        return int(self.successors.shape[2])  # B
+
+    @property
+    def dimension(self) -> int:
+        return 0 if self.features is None else int(self.features.shape[3])  # d
+
+    @property
+    def horizon(self) -> float:
+        return 1 / (1 - self.discount)  # H
+
+    @property
+    def bound(self) -> float:
+        """The single B of Assumption 5.3, for ||theta|| and for ||phi_V|| / H."""
+        if self.parameter_bound is None or self.feature_bound is None:
+            raise checks.InputError(f"{self.name} has no features: only a linear mixture MDP has a bound B")
+        return max(self.parameter_bound, self.feature_bound)
+
+    def __repr__(self) -> str:
+        mixture = f", d={self.dimension}" if self.dimension else ""
+        return (
+            f"<{type(self).__name__} {self.name}: X={self.states}, A={self.actions}, B={self.branching}{mixture}, "
+            f"gamma={self.discount:g}>"
+        )
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class MDP(Problem):
+    """M = (X, A, r, P, gamma, nu_0), with P(. | x, a) stored on its support: memory X * A * B, never X^2."""
+
+    transitions: Array  # P(x' | x, a) on the successors     (X, A, B)
+    parameter: Array | None = None  # theta, with P = <theta, psi>   (D,)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for field, value in checks.kernel(self).items():
+            object.__setattr__(self, field, value)
+
+    @cached_property
+    def problem(self) -> Problem:
+        told = object.__new__(Problem)
+        for field in fields(Problem):
+            object.__setattr__(told, field.name, getattr(self, field.name))
+        return told
+
+    @staticmethod
+    def from_dense(P: Any, r: Any, discount: float, initial: Any, *, renormalise: bool = False, name: str = "mdp") -> MDP:
+        """From arrays P[x, a, x'] and r[x, a]; `initial` is nu_0 or one state."""
+        from ravi.mdps.tables import from_dense
+
+        return from_dense(P, r, discount, initial, renormalise=renormalise, name=name)
+
+    @staticmethod
+    def from_sparse(P: Any, r: Any, discount: float, initial: Any, *, renormalise: bool = False, name: str = "mdp") -> MDP:
+        """From a SciPy sparse matrix with row x * A + a, or A sparse X-by-X matrices, one per action."""
+        from ravi.mdps.tables import from_sparse
+
+        return from_sparse(P, r, discount, initial, renormalise=renormalise, name=name)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write one portable file; `MDP.load` gives the same arrays back, bit for bit."""
+        from ravi.files import save_mdp
+
+        save_mdp(self, path)
+
+    @staticmethod
+    def load(path: str | PathLike[str]) -> MDP:
+        from ravi.files import load_mdp
+
+        return load_mdp(path)
+
+
+class Walkers(NamedTuple):
+    """Where each seed stands. Written in place by `walk`."""
+
+    state: Array  # x, the state to act in                   (n,)
+    time: Array  # plays made so far; the next one is t = time + 1   (n,)
+    key: Array  # of the seed's random numbers               (n,)
+
+
+class Path(NamedTuple):
+    """A stretch of experience: rows of (x_t, a_t, y_t), y_t the true successor even where a reset follows."""
+
+    state: Array  # x_t    (n, L)
+    action: Array  # a_t   (n, L)
+    successor: Array  # y_t (n, L)
+    length: Array  # how many entries of each row are in use   (n,)
+    time: Array  # t of the first entry                      (n,)
+    reset: Array  # whether a reset followed the last entry  (n,)
+
+
+class Until(NamedTuple):
+    """An epoch runs until the first of these."""
+
+    reset: bool  # a reset ends it
+    deadline: Array | None = None  # so does the play t = deadline   (n,)
+
+
+class Estimator(NamedTuple):
+    """D with ADD and TRANSITION-ESTIMATE, and what its error scales with."""
+
+    init: Callable[[int], Data]  # n -> D_1
+    embed: Callable[[Array], Embedding]  # V -> phi_V, or V itself for counts
+    expect: Callable[[Data, Embedding], Array]  # D, phi -> (P_hat V)(x, a)        (n, X, A)
+    width: Callable[[Data, Embedding], Array]  # D, phi -> w(x, a): beta * w is a valid bonus for some beta
+    add: Callable[[Data, Array, Path], Data]  # D, V_k, path -> D, in place
+
+
+Bonus: TypeAlias = Callable[[Data, Embedding], Array]  # D, phi -> CB(x, a)    (n, X, A)
+Schedule: TypeAlias = Callable[[Any, Array], Until]  # state, time -> Until
+
+
+class Learner(NamedTuple):
+    """A learner is a tuple of functions: nothing to inherit, nothing hidden."""
+
+    name: str
+    init: Callable[[int], Any]  # n -> State, a NamedTuple with a field `policy` (n, X, A)
+    plan: Callable[[Any], Any]  # State -> State, once per epoch
+    add: Callable[[Any, Path], Any]  # State, path -> State, as experience arrives
+    until: Schedule
+    settings: dict[str, Any]  # the constants that make it, for the record
+
+
+class Measure(NamedTuple):
+    """What a run records, epoch by epoch. Its state is a NamedTuple of arrays, seeds first, like a learner's."""
+
+    name: str
+    init: Callable[[int], Any]  # n -> M
+    record: Callable[[Any, Any, Path, bool], Any]  # M, State before ADD, path, whether an epoch opens -> M
+    results: Callable[[Any], dict[str, Array]]  # M -> named arrays, seeds first

@@ -1,0 +1,111 @@
+"""What do the operators of Section 2 do? P, P^T, E, E^T and the truncation Pi_H, for one function or a batch.
+
+    (P f)(x, a)   = sum_x' P(x' | x, a) f(x')               `expect`
+    (P^T mu)(x')  = sum_x,a P(x' | x, a) mu(x, a)           `flow`
+    (E f)(x, a)   = f(x)                                    `extend`
+    (E^T mu)(x)   = sum_a mu(x, a)                          `marginal`
+    (Pi_M f)(.)   = max(min(f(.), M), 0)                    `truncate`
+
+NumPy arrays go through one compiled loop each; arrays of another namespace through the array form, which is also the
+oracle that the loops are tested against.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from array_api_compat import array_namespace
+
+from ravi.compiled import compiled
+from ravi.core import MDP, Array
+
+
+def expect(mdp: MDP, V: Array) -> Array:
+    """P V, of shape (..., X, A) for V of shape (..., X)."""
+    if not isinstance(V, np.ndarray):
+        return expect_array(mdp.successors, mdp.transitions, V)
+    batch = np.ascontiguousarray(V, dtype=np.float64).reshape(-1, mdp.states)
+    return _expect(mdp.successors, mdp.transitions, batch).reshape(*V.shape[:-1], mdp.states, mdp.actions)
+
+
+def expect_array(successors: Array, weights: Array, V: Array) -> Array:
+    """sum_j weights[..., x, a, j] V[..., successors[x, a, j]], in any array namespace."""
+    xp = array_namespace(V)
+    return xp.sum(weights * gather(V, successors), axis=-1)
+
+
+def gather(V: Array, successors: Array) -> Array:
+    """V(x') on the successors: (..., X, A, B)."""
+    xp = array_namespace(V)
+    flat = xp.take(V, xp.reshape(successors, (-1,)), axis=V.ndim - 1)
+    return xp.reshape(flat, (*V.shape[:-1], *successors.shape))
+
+
+@compiled
+def _expect(successors, transitions, V):  # type: ignore[no-untyped-def]
+    X, A, B = transitions.shape
+    n = V.shape[0]
+    PV = np.empty((n, X, A))
+    for i in range(n):
+        for x in range(X):
+            for a in range(A):
+                total = 0.0
+                for j in range(B):
+                    total += transitions[x, a, j] * V[i, successors[x, a, j]]
+                PV[i, x, a] = total
+    return PV
+
+
+def flow(mdp: MDP, mu: Array) -> Array:
+    """P^T mu, of shape (..., X) for mu of shape (..., X, A)."""
+    batch = np.ascontiguousarray(mu, dtype=np.float64).reshape(-1, mdp.states, mdp.actions)
+    return _flow(mdp.successors, mdp.transitions, batch).reshape(*mu.shape[:-2], mdp.states)
+
+
+@compiled
+def _flow(successors, transitions, mu):  # type: ignore[no-untyped-def]
+    X, A, B = transitions.shape
+    n = mu.shape[0]
+    out = np.zeros((n, X))
+    for i in range(n):
+        for x in range(X):
+            for a in range(A):
+                mass = mu[i, x, a]
+                if mass != 0.0:
+                    for j in range(B):
+                        out[i, successors[x, a, j]] += transitions[x, a, j] * mass
+    return out
+
+
+def extend(f: Array, actions: int) -> Array:
+    """E f, of shape (..., X, A)."""
+    xp = array_namespace(f)
+    return xp.broadcast_to(f[..., None], (*f.shape, actions))
+
+
+def marginal(mu: Array) -> Array:
+    """E^T mu, of shape (..., X)."""
+    return array_namespace(mu).sum(mu, axis=-1)
+
+
+def truncate(f: Array, M: float) -> Array:
+    """Pi_M f."""
+    xp = array_namespace(f)
+    return xp.clip(f, 0.0, M)
+
+
+def backup(r: Array, CB: Array, gamma: float, PV: Array, H: float) -> Array:
+    """Q_{k+1} = Pi_H[r + CB_k + gamma P_hat_k V_k]."""
+    if isinstance(PV, np.ndarray) and isinstance(CB, np.ndarray):
+        return _backup(r, CB, gamma, PV, H)
+    return truncate(r + CB + gamma * PV, H)
+
+
+@compiled
+def _backup(r, CB, gamma, PV, H):  # type: ignore[no-untyped-def]
+    n, X, A = PV.shape
+    Q = np.empty((n, X, A))
+    for i in range(n):
+        for x in range(X):
+            for a in range(A):
+                Q[i, x, a] = max(min(r[x, a] + CB[i, x, a] + gamma * PV[i, x, a], H), 0.0)
+    return Q

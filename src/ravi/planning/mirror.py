@@ -1,0 +1,98 @@
+"""What is one step of mirror descent on the policy? V_k and pi_k from pi_{k-1} and Q_k (Algorithm 1, Lemma C.1).
+
+    V(x)       = (1/eta) log sum_a pi(a|x) exp(eta Q(x, a))
+    pi'(a|x)   = pi(a|x) exp(eta (Q(x, a) - V(x)))
+
+V and pi' are the value and the maximiser of <p, Q(x, .)> - KL(p || pi(.|x)) / eta.
+
+With the theory's eta (1e-3 to 1e-5) the printed form of V loses digits like machine epsilon / eta; with
+m = max_a Q(x, a),
+
+    V = m + log1p(s) / eta,   s = sum_a pi(a) expm1(eta (Q(a) - m))
+
+does not. Where the policy has almost no mass on the best actions, s is close to -1 and log1p(s) would lose what
+expm1 won; below -1/2 the sum is taken of logarithms. log pi is kept, because a probability that underflows would
+never come back; its drift (1e-16 an epoch) is taken out by normalising every step.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from array_api_compat import array_namespace
+
+from ravi.compiled import compiled
+from ravi.core import Array
+
+
+def mirror_step(log_policy: Array, policy: Array, Q: Array, eta: float) -> tuple[Array, Array, Array]:
+    """V_k (n, X), log pi_k and pi_k (n, X, A) from log pi_{k-1}, pi_{k-1} and Q_k (n, X, A)."""
+    if isinstance(Q, np.ndarray):
+        return _mirror_step(log_policy, policy, Q, eta)
+    return mirror_step_array(log_policy, policy, Q, eta)
+
+
+def mirror_step_array(log_policy: Array, policy: Array, Q: Array, eta: float) -> tuple[Array, Array, Array]:
+    """The same in any array namespace."""
+    xp = array_namespace(Q)
+    m = xp.max(Q, axis=-1, keepdims=True)
+    z = eta * (Q - m)  # <= 0
+    s = xp.sum(policy * xp.expm1(z), axis=-1, keepdims=True)
+    tilted = log_policy + z
+    top = xp.max(tilted, axis=-1, keepdims=True)
+    far = top + xp.log(xp.sum(xp.exp(tilted - top), axis=-1, keepdims=True))
+    log_mean = xp.where(s > -0.5, xp.log1p(xp.where(s > -0.5, s, xp.zeros_like(s))), far)
+    fresh = tilted - log_mean  # log pi + eta (Q - V)
+    weight = xp.exp(fresh)
+    total = xp.sum(weight, axis=-1, keepdims=True)
+    V = m + log_mean / eta
+    return V[..., 0], fresh - xp.log(total), weight / total
+
+
+@compiled
+def _mirror_step(log_policy, policy, Q, eta):  # type: ignore[no-untyped-def]
+    n, X, A = Q.shape
+    V = np.empty((n, X))
+    log_next = np.empty((n, X, A))
+    following = np.empty((n, X, A))
+    z = np.empty(A)
+    for i in range(n):
+        for x in range(X):
+            m = Q[i, x, 0]
+            least = m
+            for a in range(1, A):
+                m = max(m, Q[i, x, a])
+                least = min(least, Q[i, x, a])
+            if least == m:  # a constant row: V = m and pi' = pi, exactly
+                V[i, x] = m
+                for a in range(A):
+                    log_next[i, x, a] = log_policy[i, x, a]
+                    following[i, x, a] = policy[i, x, a]
+                continue
+            s = 0.0
+            for a in range(A):
+                z[a] = eta * (Q[i, x, a] - m)
+                if z[a] != 0.0:
+                    s += policy[i, x, a] * math.expm1(z[a])
+            if s > -0.5:
+                log_mean = math.log1p(s)
+            else:
+                top = -np.inf
+                for a in range(A):
+                    top = max(top, log_policy[i, x, a] + z[a])
+                weight = 0.0
+                for a in range(A):
+                    weight += math.exp(log_policy[i, x, a] + z[a] - top)
+                log_mean = top + math.log(weight)
+            V[i, x] = m + log_mean / eta
+            total = 0.0
+            for a in range(A):
+                log_next[i, x, a] = log_policy[i, x, a] + z[a] - log_mean
+                following[i, x, a] = math.exp(log_next[i, x, a])
+                total += following[i, x, a]
+            drift = math.log(total)
+            for a in range(A):
+                log_next[i, x, a] -= drift
+                following[i, x, a] /= total
+    return V, log_next, following
