@@ -22,7 +22,8 @@ class InputError(ValueError):
 
 def at(name: str, index: Iterable[Any]) -> str:
     """`transitions[3, 1]`: how errors point to an entry."""
-    return f"{name}[{', '.join(str(int(i)) for i in index)}]"
+    inside = ", ".join(str(int(i)) for i in index)
+    return f"{name}[{inside}]" if inside else name
 
 
 def first(mask: np.ndarray) -> tuple[int, ...]:
@@ -38,7 +39,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 def number(value: Any, name: str) -> float:
     try:
         result = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InputError(f"{name} is {value!r}, not a number") from None
     if not math.isfinite(result):
         raise InputError(f"{name} is {result}, not a finite number")
@@ -86,9 +87,12 @@ def steps(value: Any) -> int:
 def finite(value: Any, name: str) -> np.ndarray:
     """A float64 array without nan or inf."""
     try:
-        array = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
+        array = np.asarray(value)
+        array = array if np.iscomplexobj(array) else array.astype(np.float64, copy=False)
+    except (TypeError, ValueError, OverflowError):
         raise InputError(f"{name} is not an array of numbers") from None
+    if np.iscomplexobj(array):
+        raise InputError(f"{name} holds complex numbers")
     if not np.isfinite(array).all():
         index = first(~np.isfinite(array))
         raise InputError(f"{at(name, index)} is {array[index]}, not a finite number")
@@ -162,7 +166,10 @@ def problem(self: Problem) -> dict[str, Any]:
     X, A = rewards.shape
     initial = distribution(self.initial, X)
 
-    successors = np.asarray(self.successors)
+    try:
+        successors = np.asarray(self.successors)
+    except ValueError:
+        raise InputError("successors is not an array of numbers") from None
     if not np.issubdtype(successors.dtype, np.integer):
         raise InputError(f"successors holds {successors.dtype}, not whole numbers")
     if successors.ndim != 3 or successors.shape[:2] != (X, A) or successors.shape[2] < 1:
@@ -241,11 +248,13 @@ def feature_bound(features: np.ndarray, declared: float | None = None) -> float:
     plus, minus = np.maximum(rows, 0).sum(1), np.maximum(-rows, 0).sum(1)  # (XA, D)
     ceiling = np.linalg.norm(np.maximum(plus, minus), axis=-1)  # each coordinate at its own extreme
     if B <= ENUMERATED:
-        reached = np.zeros(X * A)
-        for vertex in range(1, 2**B):
+        mixed = plus.any(1) & minus.any(1)  # where all entries have one sign, V = 1 attains the ceiling
+        some, inner = rows[mixed], np.zeros(int(mixed.sum()))
+        for vertex in range(1, 2**B if mixed.any() else 1):
             chosen = [j for j in range(B) if vertex >> j & 1]
-            np.maximum(reached, np.linalg.norm(rows[:, chosen].sum(1), axis=-1), out=reached)
-        ceiling = reached
+            np.maximum(inner, np.linalg.norm(some[:, chosen].sum(1), axis=-1), out=inner)
+        ceiling[mixed] = inner
+        reached = ceiling
     else:
         reached = np.linalg.norm(rows.sum(1), axis=-1)
         V = np.ones((X * A, B))

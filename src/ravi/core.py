@@ -124,12 +124,12 @@ class Walkers(NamedTuple):
 class Path(NamedTuple):
     """A stretch of experience: rows of (x_t, a_t, y_t), y_t the true successor even where a reset follows."""
 
-    state: Array  # x_t    (n, L)
-    action: Array  # a_t   (n, L)
-    successor: Array  # y_t (n, L)
+    state: Array  # x_t                                      (n, L)
+    action: Array  # a_t                                     (n, L)
+    successor: Array  # y_t                                  (n, L)
+    reset: Array  # whether a reset followed                 (n, L)
     length: Array  # how many entries of each row are in use   (n,)
     time: Array  # t of the first entry                      (n,)
-    reset: Array  # whether a reset followed the last entry  (n,)
 
 
 class Until(NamedTuple):

@@ -1,0 +1,293 @@
+"""How does a run go? The two loops of Algorithm 1: epochs k (plan), and within them steps t (play, observe, reset).
+
+A run is a pure function of its keys. All seeds go through epoch k together, each at its own time; a seed that has
+made its T plays is set aside, so that what it ends with does not depend on its batch. Between epochs a run can be
+stopped and taken up again, with the same bits as if it had never stopped.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from math import ceil, log
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ravi import checks, tree
+from ravi.core import MDP, Array, Learner, Measure
+from ravi.measures.output import output
+from ravi.measures.regret import regret
+from ravi.measures.rewards import rewards
+from ravi.measures.stream import stream
+from ravi.measures.trajectory import trajectory
+from ravi.planning.solve import Solution, solve
+from ravi.results import Run, versions
+from ravi.walk import World, room, start, walk, world_of
+
+Progress = Callable[[int, int], None]  # steps done, steps in all
+NO_DEADLINE = np.iinfo(np.int64).max
+OPTIONAL = ("trajectory", "stream")  # what `record` may name
+
+
+class Batch(NamedTuple):
+    """All that a run carries from one epoch to the next, seeds first."""
+
+    walkers: Any
+    state: Any
+    records: tuple[Any, ...]
+
+
+class Stopped(KeyboardInterrupt):
+    """Ctrl-C during a run: `run` holds what was computed, and can be resumed."""
+
+    def __init__(self, run: Run) -> None:
+        super().__init__("stopped; the run so far is in .run")
+        self.run = run
+
+
+def run(
+    learner: Learner,
+    mdp: MDP,
+    steps: int,
+    seeds: int | Iterable[int] = 1,
+    *,
+    record: Sequence[str] = (),
+    measures: Sequence[Measure] = (),
+    points: int = 500,
+    pad: bool = False,
+    keep_epochs: bool = True,
+    pause: int | None = None,
+    progress: Progress | None = None,
+    measured: bool = True,
+) -> Run:
+    """Run `learner` on `mdp` for exactly `steps` plays under each seed, and score it exactly.
+
+    seeds: how many (0, 1, ...) or which. record: "trajectory" (the regret of the earlier literature), "stream"
+    (every step). measures: more of your own. points: at how many times curves are kept. pad: play the last epoch on until its reset, without
+    learning (the T+ of Section 3). keep_epochs: keep T_k and gap_k of every epoch. pause: stop after the epoch in
+    which every seed has made this many plays; `resume` goes on. measured=False: play and learn only.
+    """
+    T = checks.steps(steps)
+    keys = _keys(seeds)
+    wanted = _wanted(record)
+    options = {
+        "record": wanted,
+        "points": checks.whole(points, "points"),
+        "pad": bool(pad),
+        "keep_epochs": bool(keep_epochs),
+        "measured": bool(measured),
+    }
+    solution = solve(mdp)
+    chosen = [*_measures(mdp, T, keys, solution, options), *measures]
+    batch = _begin(learner, mdp, keys, chosen)
+    return _go_on(learner, mdp, T, solution, options, chosen, batch, 0.0, pause, progress)
+
+
+def resume(
+    stopped: Run,
+    learner: Learner,
+    mdp: MDP,
+    *,
+    measures: Sequence[Measure] = (),
+    pause: int | None = None,
+    progress: Progress | None = None,
+) -> Run:
+    """Take up a stopped run; `learner`, `mdp` and `measures` must be those that it was made with."""
+    _same(stopped, learner, mdp)
+    T, keys = stopped.steps, np.asarray(stopped.seeds, np.uint64)
+    solution = solve(mdp)
+    chosen = [*_measures(mdp, T, keys, solution, stopped.options), *measures]
+    if isinstance(stopped.batch, dict):  # from a file
+        batch = tree.fill(_begin(learner, mdp, keys, chosen), stopped.batch)
+    else:
+        batch = tree.copy(stopped.batch, logs=True)
+    return _go_on(learner, mdp, T, solution, stopped.options, chosen, batch, stopped.seconds, pause, progress)
+
+
+def _begin(learner: Learner, mdp: MDP, keys: Array, measures: Sequence[Measure]) -> Batch:
+    n = len(keys)
+    return Batch(start(world_of(mdp), keys), learner.init(n), tuple(measure.init(n) for measure in measures))
+
+
+def _go_on(
+    learner: Learner,
+    mdp: MDP,
+    T: int,
+    solution: Solution,
+    options: dict[str, Any],
+    measures: Sequence[Measure],
+    batch: Batch,
+    seconds: float,
+    pause: int | None,
+    progress: Progress | None,
+) -> Run:
+    began = time.perf_counter()
+    with _interrupts() as interrupted:
+        batch = _epochs(learner, world_of(mdp), T, mdp.horizon, options["pad"], measures, batch, pause, progress, interrupted)
+    results: dict[str, Array] = {}
+    for measure, m in zip(measures, batch.records, strict=True):
+        results |= measure.results(m)
+    done = Run(
+        mdp=mdp.name,
+        learner=learner.name,
+        settings=learner.settings,
+        discount=mdp.discount,
+        steps=T,
+        seeds=[int(key) for key in batch.walkers.key],
+        optimum=solution.optimum,
+        optimum_error=solution.optimum_error,
+        options=options,
+        seconds=seconds + time.perf_counter() - began,
+        versions=versions(),
+        batch=batch,
+        results=results,
+    )
+    if interrupted():
+        raise Stopped(done)
+    return done
+
+
+def _epochs(
+    learner: Learner,
+    world: World,
+    T: int,
+    H: float,
+    pad: bool,
+    measures: Sequence[Measure],
+    batch: Batch,
+    pause: int | None,
+    progress: Progress | None,
+    interrupted: Callable[[], bool],
+) -> Batch:
+    walkers, state, records = batch
+    n = len(walkers.time)
+    path = room(n, min(T, max(64, ceil(H * (log(n) + 7))), max(64, 2**22 // n)))
+    last = np.full(n, T, np.int64)
+    finished = walkers.time >= T
+    aside = tree.copy(batch) if finished.any() else None  # the seeds that have ended, as they ended
+    over = np.empty(n, np.uint8)
+    told = time.perf_counter()
+    done = int(finished.sum())
+    while done < n:  # for k = 1, 2, ...
+        if interrupted() or (pause is not None and walkers.time.min() >= pause):
+            break
+        state = learner.plan(state)
+        until = learner.until(state, walkers.time)
+        deadline = last if until.deadline is None else np.minimum(last, until.deadline)
+        over[:] = finished
+        opening, left = True, n
+        while left:  # repeat
+            left, ended = walk(world, state.policy, walkers, path, over, until.reset, deadline, T)  # play, observe
+            records = tuple(
+                measure.record(m, state, path, opening) for measure, m in zip(measures, records, strict=True)
+            )
+            state = learner.add(state, path)  # ADD
+            opening = False
+            if ended:
+                if pad:
+                    records = _pad(world, T, measures, records, state, walkers, path, finished)
+                now = (walkers.time >= T) & ~finished
+                finished |= now
+                done = int(finished.sum())
+                batch = Batch(walkers, state, records)
+                if aside is None:
+                    aside = tree.copy(batch)
+                else:
+                    tree.put(aside, batch, now)
+        if progress is not None and time.perf_counter() - told > 0.1:
+            progress(int(np.minimum(walkers.time, T).sum()), n * T)
+            told = time.perf_counter()
+    batch = Batch(walkers, state, records)
+    if aside is not None:
+        tree.put(batch, aside, finished)
+    if progress is not None:
+        progress(int(np.minimum(walkers.time, T).sum()), n * T)
+    return batch
+
+
+def _pad(
+    world: World,
+    T: int,
+    measures: Sequence[Measure],
+    records: tuple[Any, ...],
+    state: Any,
+    walkers: Any,
+    path: Any,
+    finished: Array,
+) -> tuple[Any, ...]:
+    """Play the epoch in which T fell until its reset, without learning: steps T + 1, ..., T+."""
+    rows = np.arange(len(walkers.time))
+    ended_by_reset = path.reset[rows, np.maximum(path.length - 1, 0)]
+    over = (finished | (walkers.time < T) | ended_by_reset).astype(np.uint8)
+    deadline = np.full(len(over), NO_DEADLINE)
+    while not over.all():
+        walk(world, state.policy, walkers, path, over, True, deadline, T)
+        records = tuple(measure.record(m, state, path, False) for measure, m in zip(measures, records, strict=True))
+    return records
+
+
+def _keys(seeds: int | Iterable[int]) -> Array:
+    chosen = range(checks.whole(seeds, "seeds")) if isinstance(seeds, (int, float)) else list(seeds)
+    if not len(chosen):
+        raise checks.InputError("seeds is empty; a run needs at least one seed")
+    return np.array([checks.whole(seed, "a seed", 0, 2**63 - 1) for seed in chosen], np.uint64)
+
+
+def _wanted(record: Sequence[str]) -> list[str]:
+    names = [record] if isinstance(record, str) else list(record)
+    for name in names:
+        if name not in OPTIONAL:
+            raise checks.InputError(f"record names {name!r}, not one of {', '.join(OPTIONAL)}")
+    return names
+
+
+def _measures(mdp: MDP, T: int, keys: Array, solution: Solution, options: dict[str, Any]) -> list[Measure]:
+    if not options["measured"]:
+        return []
+    points = options["points"]
+    chosen = [
+        regret(mdp, T, points, solution, keep_epochs=options["keep_epochs"]),
+        rewards(mdp, T, points),
+        output(mdp.problem, T, keys),
+    ]
+    if "trajectory" in options["record"]:
+        chosen.append(trajectory(mdp, T, points, solution))
+    if "stream" in options["record"]:
+        chosen.append(stream(mdp.problem, T, pad=options["pad"]))
+    return chosen
+
+
+def _same(stopped: Run, learner: Learner, mdp: MDP) -> None:
+    for what, was, now in (
+        ("MDP", stopped.mdp, mdp.name),
+        ("discount", stopped.discount, mdp.discount),
+        ("learner", stopped.learner, learner.name),
+        ("settings", stopped.settings, learner.settings),
+    ):
+        if was != now:
+            raise checks.InputError(f"the stopped run was made with {what} {was}, not {now}")
+
+
+@contextmanager
+def _interrupts() -> Iterator[Callable[[], bool]]:
+    """Ctrl-C sets a flag that the loop reads between epochs; a second Ctrl-C interrupts at once."""
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: False
+        return
+    seen = False
+
+    def handle(signum: int, frame: Any) -> None:
+        nonlocal seen
+        if seen:
+            raise KeyboardInterrupt
+        seen = True
+
+    before = signal.signal(signal.SIGINT, handle)
+    try:
+        yield lambda: seen
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,116 @@
+"""What do counts know of the kernel? N, N' and P_hat = N'/N (Section 5.1, Algorithm 2).
+
+    N_1(x, a) = 1,  N'_1(x, a, x') = 0
+    N_{t+1}(x_t, a_t) = N_t(x_t, a_t) + 1,  N'_{t+1}(x_t, a_t, y_t) = N'_t(x_t, a_t, y_t) + 1
+    P_hat_k(x' | x, a) = N'_{T_k}(x, a, x') / N_{T_k}(x, a)
+
+Since N starts at one, P_hat is a sub-probability: its rows sum to n / (n + 1), and an unvisited row is zero. The
+paper means it so, and Lemma 5.1 pays for it. The width is N^{-1/2}.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from array_api_compat import array_namespace
+
+from ravi.compiled import compiled
+from ravi.core import Array, Estimator, Path, Problem
+from ravi.planning.bellman import expect_array
+
+
+class Counts(NamedTuple):
+    visits: Array  # N(x, a)           (n, X, A)
+    moves: Array  # N'(x, a, x') on the successors   (n, X, A, B)
+
+
+def counts(problem: Problem) -> Estimator:
+    successors = problem.successors
+    X, A, B = successors.shape
+
+    def init(n: int) -> Counts:
+        xp = array_namespace(successors)
+        return Counts(xp.ones((n, X, A), dtype=xp.int32), xp.zeros((n, X, A, B), dtype=xp.int32))
+
+    def embed(V: Array) -> Array:
+        return V
+
+    def expect(D: Counts, V: Array) -> Array:
+        if isinstance(V, np.ndarray):
+            return _expect(successors, D.visits, D.moves, V)
+        return counts_expect_array(successors, D, V)
+
+    def width(D: Counts, V: Array) -> Array:
+        if isinstance(V, np.ndarray):
+            return _width(D.visits)
+        return counts_width_array(D)
+
+    def add(D: Counts, V: Array, path: Path) -> Counts:
+        _add(successors, D.visits, D.moves, path.state, path.action, path.successor, path.length)
+        return D
+
+    return Estimator(init, embed, expect, width, add)
+
+
+def counts_expect_array(successors: Array, D: Counts, V: Array) -> Array:
+    """N'V / N in any array namespace."""
+    xp = array_namespace(V)
+    return expect_array(successors, xp.astype(D.moves, V.dtype), V) / xp.astype(D.visits, V.dtype)
+
+
+def counts_width_array(D: Counts) -> Array:
+    xp = array_namespace(D.visits)
+    return 1.0 / xp.sqrt(xp.astype(D.visits, xp.float64))
+
+
+@compiled
+def _expect(successors, visits, moves, V):  # type: ignore[no-untyped-def]
+    n, X, A, B = moves.shape
+    PV = np.empty((n, X, A))
+    for i in range(n):
+        for x in range(X):
+            for a in range(A):
+                total = 0.0
+                if visits[i, x, a] > 1:
+                    for j in range(B):
+                        total += moves[i, x, a, j] * V[i, successors[x, a, j]]
+                    total /= visits[i, x, a]
+                PV[i, x, a] = total
+    return PV
+
+
+@compiled
+def _width(visits):  # type: ignore[no-untyped-def]
+    n, X, A = visits.shape
+    w = np.empty((n, X, A))
+    for i in range(n):
+        for x in range(X):
+            for a in range(A):
+                w[i, x, a] = 1.0 / np.sqrt(np.float64(visits[i, x, a]))
+    return w
+
+
+@compiled
+def slot_of(successors, x, a, y):  # type: ignore[no-untyped-def]
+    """The place of y among the ascending successors of (x, a), or -1."""
+    low, high = 0, successors.shape[2] - 1
+    while low < high:
+        middle = (low + high) // 2
+        if successors[x, a, middle] < y:
+            low = middle + 1
+        else:
+            high = middle
+    return low if successors[x, a, low] == y else -1
+
+
+@compiled
+def _add(successors, visits, moves, state, action, successor, length):  # type: ignore[no-untyped-def]
+    for i in range(state.shape[0]):
+        for l in range(length[i]):
+            x, a = state[i, l], action[i, l]
+            slot = slot_of(successors, x, a, successor[i, l])
+            if slot < 0:
+                raise ValueError("a path leads to a state that is not among the successors of its pair")
+            visits[i, x, a] += 1
+            moves[i, x, a, slot] += 1

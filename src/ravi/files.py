@@ -1,0 +1,199 @@
+"""How is anything stored? One portable file: a zip archive of arrays and a JSON header, never pickle.
+
+The file is what `numpy.savez` writes, so `numpy.load(path)` opens it anywhere: an entry `header.npy`, the bytes of a
+JSON object
+
+    {"format": "ravi", "kind": "mdp", "version": 1, "arrays": [names], ...}
+
+and one entry per array. The archive's checksums cover every array; the list of names covers the archive. The same
+content gives the same bytes. A file is written under a temporary name and renamed when it is complete, so a reader, or
+a crash, never sees half of one.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import secrets
+import struct
+import zipfile
+import zlib
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import IO, Any
+
+import numpy as np
+
+from ravi.checks import InputError
+from ravi.core import MDP
+
+FORMAT = "ravi"
+VERSION = 1
+HEADER = "header"  # the entry of the JSON object
+RESERVED = ("format", "kind", "version", "arrays")  # its keys that are not metadata
+
+# What zipfile, numpy and json raise at bytes that are not theirs.
+DAMAGE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+    EOFError,
+    KeyError,
+    MemoryError,
+    OSError,
+    OverflowError,
+    RuntimeError,  # an entry that claims to be encrypted, or (NotImplementedError) of an unknown compression
+    SyntaxError,
+    TypeError,
+    ValueError,
+)
+
+Path = str | os.PathLike[str]
+
+
+def write(path: Path, kind: str, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
+    """Write the arrays and the header's metadata to exactly this path, all or nothing."""
+    where = os.fspath(path)
+    entries = _entries(where, kind, header, arrays)
+    folder = os.path.dirname(where) or "."
+    if not os.path.isdir(folder):
+        raise InputError(f"cannot write {where}: there is no folder {folder}")
+    temporary = os.path.join(folder, f".ravi-{secrets.token_hex(8)}.tmp")
+    try:
+        with open(temporary, "xb") as file:
+            _pack(file, entries)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, where)
+        _sync(folder)
+    except OSError as error:
+        raise InputError(f"cannot write {where}: {error.strerror or error}") from None
+    finally:
+        if os.path.lexists(temporary):
+            os.unlink(temporary)
+
+
+def read(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """The header and the arrays of a file of this kind; anything else is an error that says what is wrong with it."""
+    where = os.fspath(path)
+    try:
+        with open(where, "rb") as file:
+            start = file.read(4)
+            if start != b"PK\x03\x04":  # how an archive with an entry begins
+                raise InputError(
+                    f"{where} is not a ravi file: {'it is empty' if not start else 'no archive of arrays'}"
+                )
+            header, arrays = _unpack(file, where, kind)
+    except FileNotFoundError:
+        raise InputError(f"there is no file {where}") from None
+    except InputError:
+        raise
+    except OSError as error:
+        raise InputError(f"cannot read {where}: {error.strerror or error}") from None
+    return header, arrays
+
+
+def save_mdp(mdp: MDP, path: Path) -> None:
+    """Write an MDP; `load_mdp` gives the same bits back."""
+    arrays, header = {}, {}
+    for field in fields(MDP):
+        value = getattr(mdp, field.name)
+        if isinstance(value, np.ndarray):
+            arrays[field.name] = value
+        else:
+            header[field.name] = value
+    write(path, "mdp", header, arrays)
+
+
+def load_mdp(path: Path) -> MDP:
+    """Read an MDP and check it as if it had just been made."""
+    header, arrays = read(path, "mdp")
+    known = {field.name for field in fields(MDP)}
+    values = {name: value for name, value in (header | arrays).items() if name in known}
+    missing = [field.name for field in fields(MDP) if field.name not in values]
+    if missing:
+        raise InputError(f"{os.fspath(path)} is damaged: it has no {', '.join(missing)}")
+    if not isinstance(values["name"], str):
+        raise InputError(f"{os.fspath(path)} is damaged: its name is {values['name']!r}")
+    try:
+        return MDP(**values)
+    except InputError as error:
+        raise InputError(f"{os.fspath(path)}: {error}") from None
+
+
+def _entries(where: str, kind: str, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
+    """Every entry of the archive, the header first, checked before a file is touched."""
+    for key in RESERVED:
+        if key in header:
+            raise InputError(f"cannot write {where}: the header's {key!r} is the format's own")
+    for name, array in arrays.items():
+        if name == HEADER:
+            raise InputError(f"cannot write {where}: an array cannot be called {HEADER!r}")
+        if np.asarray(array).dtype.hasobject:
+            raise InputError(f"cannot write {where}: {name} holds Python objects, not numbers")
+    full = {"format": FORMAT, "kind": kind, "version": VERSION, "arrays": list(arrays), **header}
+    try:
+        text = json.dumps(full, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"cannot write {where}: the header is not JSON ({error})") from None
+    return {HEADER: np.frombuffer(text.encode(), dtype=np.uint8), **arrays}
+
+
+def _pack(file: IO[bytes], entries: Mapping[str, Any]) -> None:
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+        for name, array in entries.items():
+            entry = zipfile.ZipInfo(f"{name}.npy")  # dated 1980: the same content, the same bytes
+            entry.external_attr = 0o644 << 16
+            with archive.open(entry, "w", force_zip64=True) as stream:
+                np.lib.format.write_array(stream, np.asarray(array), allow_pickle=False)
+
+
+def _unpack(file: IO[bytes], where: str, kind: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    try:
+        archive = zipfile.ZipFile(file)
+        names = set(archive.namelist())
+    except DAMAGE as error:
+        raise InputError(f"{where} is damaged or cut short: {error}") from None
+    if f"{HEADER}.npy" not in names:
+        raise InputError(f"{where} is not a ravi file: it has no header")
+    try:
+        header = json.loads(_array(archive, HEADER).tobytes())
+    except DAMAGE as error:
+        raise InputError(f"{where} is damaged: its header cannot be read ({error})") from None
+    if not isinstance(header, dict) or header.get("format") != FORMAT:
+        raise InputError(f"{where} is not a ravi file: its header does not say so")
+    version, listed = header.get("version"), header.get("arrays")
+    if not isinstance(version, int) or version < 1:
+        raise InputError(f"{where} is damaged: its version is {version!r}")
+    if version > VERSION:
+        raise InputError(f"{where} has version {version} of the format; this ravi reads up to {VERSION}")
+    if header.get("kind") != kind:
+        raise InputError(f"{where} holds {header.get('kind')!r}, not {kind!r}")
+    if not isinstance(listed, list) or {f"{name}.npy" for name in [HEADER, *listed]} != names:
+        raise InputError(f"{where} is damaged: it does not hold the arrays that its header lists")
+    arrays = {}
+    for name in listed:
+        try:
+            arrays[name] = _array(archive, name)
+        except DAMAGE as error:
+            raise InputError(f"{where} is damaged: its array {name!r} cannot be read ({error})") from None
+    return header, arrays
+
+
+def _array(archive: zipfile.ZipFile, name: str) -> np.ndarray:
+    """One entry; reading it to its end is what compares its checksum."""
+    content = io.BytesIO(archive.read(f"{name}.npy"))
+    array: np.ndarray = np.lib.format.read_array(content, allow_pickle=False)
+    if content.read(1):
+        raise ValueError("more bytes than its shape has")
+    return array
+
+
+def _sync(folder: str) -> None:
+    """The rename itself, on disk."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,41 @@
+"""What does a policy that never learns do? The yardsticks: the uniform policy, and the optimum (which knows P)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ravi import checks
+from ravi.core import MDP, Array, Learner, Path, Problem
+from ravi.schedules import never
+
+
+class State(NamedTuple):
+    policy: Array  # (n, X, A)
+
+
+def fixed(problem: Problem, policy: Array, name: str = "fixed") -> Learner:
+    """Play `policy` (X, A) for ever."""
+    table = checks.shaped(checks.policy(policy, problem), (problem.states, problem.actions), "policy", "(X, A)")
+
+    def init(n: int) -> State:
+        return State(np.tile(table, (n, 1, 1)))
+
+    def add(state: State, path: Path) -> State:
+        return state
+
+    return Learner(name, init, lambda state: state, add, never(), {})
+
+
+def uniform(problem: Problem, steps: int) -> Learner:
+    """Every action alike: what a learner must beat."""
+    shape = (problem.states, problem.actions)
+    return fixed(problem, np.full(shape, 1 / problem.actions), "uniform")
+
+
+def optimum(mdp: MDP, steps: int) -> Learner:
+    """An optimal policy of the true MDP: no learner, the other end of the scale."""
+    from ravi.planning.solve import solve
+
+    return fixed(mdp.problem, solve(mdp).policy, "optimum")

@@ -1,0 +1,176 @@
+"""RAVI-UCB: regularised approximate value iteration with upper confidence bounds.
+
+A. Moulin and G. Neu, "Optimistic Planning by Regularized Dynamic Programming", ICML 2023. In epoch k (Algorithm 1):
+
+    V_k(x)      = (1/eta) log sum_a pi_{k-1}(a|x) exp(eta Q_k(x, a))
+    pi_k(a|x)   = pi_{k-1}(a|x) exp(eta (Q_k(x, a) - V_k(x)))
+    CB_k        = BONUS(D_{T_k})
+    Q_{k+1}     = Pi_H[r + CB_k + gamma P_hat_k V_k],   P_hat_k = TRANSITION-ESTIMATE(D_{T_k})
+
+then pi_k is played and ADD takes every (x_t, a_t, y_t) into D, until a reset, which comes with probability 1 - gamma
+after each step. Q_1 = E V_0, so that V_1 = V_0 and pi_1 = pi_0.
+
+    tabular (Algorithm 2):          P_hat = N'/N,                 CB = beta / sqrt(N)
+    linear mixture (Algorithm 3):   P_hat V = <phi_V, theta_hat>, CB = beta ||phi_V||_{Lambda^{-1}}
+
+Constants: eta of Theorem 4.1, beta of Lemmas 5.1 and 5.4 with delta = 1/T, lambda = 1, V_0 = 0, pi_0 uniform.
+
+It follows the paper to the letter but for three repairs, all in the engine: x_1 ~ nu_0 (the text draws X_0 and plays
+from t = 1), exactly T plays (the printed loops make T - 1, or never stop when a reset falls on T), and samples keep
+the true successor y_t (the printed x_{t+1} is overwritten by a reset). Two traits to know: pi_k ignores the data of
+epoch k - 1, which enter through Q_{k+1}; and with V_0 = 0 the mixture learner learns nothing in epoch 1 (phi_1 = 0).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from array_api_compat import array_namespace
+
+from ravi import checks
+from ravi.core import Array, Bonus, Data, Estimator, Learner, Path, Problem
+from ravi.estimators.counts import counts
+from ravi.estimators.ridge import ridge
+from ravi.optimism.bonuses import multiple_of_width
+from ravi.planning.bellman import backup, extend
+from ravi.planning.mirror import mirror_step
+from ravi.schedules import at_reset
+from ravi.theory import constants
+
+
+class State(NamedTuple):
+    data: Data  # D
+    V: Array  # V_k                    (n, X)
+    Q: Array  # Q_{k+1}                (n, X, A)
+    log_policy: Array  # log pi_k      (n, X, A)
+    policy: Array  # pi_k              (n, X, A)
+
+
+def generic(
+    problem: Problem,
+    estimator: Estimator,
+    bonus: Bonus,
+    eta: float,
+    *,
+    initial_value: float | Array = 0.0,
+    initial_policy: Array | None = None,
+    name: str = "ravi-ucb/generic",
+    settings: dict[str, Any] | None = None,
+) -> Learner:
+    """Algorithm 1 with TRANSITION-ESTIMATE and ADD from `estimator`, and BONUS from `bonus`."""
+    r, gamma, H = problem.rewards, problem.discount, problem.horizon
+    X, A = problem.states, problem.actions
+    eta = checks.positive(eta, "eta")
+    V0 = _initial_value(initial_value, problem)
+    pi0 = _initial_policy(initial_policy, problem)
+
+    def init(n: int) -> State:
+        xp = array_namespace(r)
+        V = xp.asarray(V0) + xp.zeros((n, X))
+        policy = xp.asarray(pi0) + xp.zeros((n, X, A))
+        Q1 = extend(V, A) + xp.zeros((n, X, A))  # Q_1 = E V_0
+        return State(estimator.init(n), V, Q1, xp.log(policy), policy)
+
+    def plan(s: State) -> State:
+        V, log_policy, policy = mirror_step(s.log_policy, s.policy, s.Q, eta)  # V_k, pi_k
+        phi = estimator.embed(V)
+        PV = estimator.expect(s.data, phi)  # TRANSITION-ESTIMATE
+        CB = bonus(s.data, phi)  # BONUS
+        Q = backup(r, CB, gamma, PV, H)  # Q_{k+1}
+        return State(s.data, V, Q, log_policy, policy)
+
+    def add(s: State, path: Path) -> State:
+        estimator.add(s.data, s.V, path)  # ADD, in place
+        return s
+
+    return Learner(name, init, plan, add, at_reset(), {"eta": eta} | (settings or {}))
+
+
+def tabular(
+    problem: Problem,
+    steps: int,
+    *,
+    scale: float = 1.0,
+    eta: float | None = None,
+    beta: float | None = None,
+    delta: float | None = None,
+    initial_value: float | Array = 0.0,
+    initial_policy: Array | None = None,
+) -> Learner:
+    """Algorithm 2. `scale` multiplies beta; every other constant is the paper's unless it is given."""
+    T = checks.steps(steps)
+    delta = _delta(delta, T)
+    H, X, A = problem.horizon, problem.states, problem.actions
+    if beta is None:
+        beta = constants.beta_tabular(H, X, A, T, delta)  # Lemma 5.1
+    beta = checks.nonnegative(beta, "beta") * checks.nonnegative(scale, "scale")
+    estimator = counts(problem)
+    return generic(
+        problem,
+        estimator,
+        multiple_of_width(beta, estimator),
+        constants.eta(H, A, T) if eta is None else eta,  # Theorem 4.1
+        initial_value=initial_value,
+        initial_policy=initial_policy,
+        name="ravi-ucb",
+        settings={"beta": beta, "scale": scale, "delta": delta},
+    )
+
+
+def linear_mixture(
+    problem: Problem,
+    steps: int,
+    *,
+    scale: float = 1.0,
+    eta: float | None = None,
+    beta: float | None = None,
+    delta: float | None = None,
+    regularization: float = 1.0,
+    bound: float | None = None,
+    initial_value: float | Array = 0.0,
+    initial_policy: Array | None = None,
+) -> Learner:
+    """Algorithm 3. `regularization` is lambda; `bound` is B, by default the larger of B_theta and B_phi."""
+    T = checks.steps(steps)
+    delta = _delta(delta, T)
+    lam = checks.positive(regularization, "regularization")
+    H, A, d = problem.horizon, problem.actions, problem.dimension
+    estimator = ridge(problem, lam)
+    B = problem.bound if bound is None else checks.positive(bound, "bound")
+    if beta is None:
+        beta = constants.beta_mixture(  # Lemma 5.4
+            H, d, T, delta, parameter_bound=B, feature_bound=B, regularization=lam
+        )
+    beta = checks.nonnegative(beta, "beta") * checks.nonnegative(scale, "scale")
+    return generic(
+        problem,
+        estimator,
+        multiple_of_width(beta, estimator),
+        constants.eta(H, A, T) if eta is None else eta,  # Theorem 4.1
+        initial_value=initial_value,
+        initial_policy=initial_policy,
+        name="ravi-ucb/mixture",
+        settings={"beta": beta, "scale": scale, "delta": delta, "regularization": lam, "bound": B},
+    )
+
+
+def _delta(delta: float | None, T: int) -> float:
+    return 1 / T if delta is None else checks.probability(delta, "delta")
+
+
+def _initial_value(value: float | Array, problem: Problem) -> Array:
+    """V_0 in [0, H]^X: only then is every V_k (Lemma 4.2 and the martingales of Lemma 5.4 need it)."""
+    array = checks.finite(value, "initial_value")
+    if array.ndim:
+        checks.shaped(array, (problem.states,), "initial_value", "(X,)")
+    return checks.between(array, 0, problem.horizon, "initial_value")
+
+
+def _initial_policy(policy: Array | None, problem: Problem) -> Array:
+    """pi_0 without zeros: a zero would stay for ever, and H(pi* || pi_0) would be infinite."""
+    shape = (problem.states, problem.actions)
+    if policy is None:
+        return np.full(shape, 1 / problem.actions)
+    array = checks.policy(policy, problem, "initial_policy", interior=True)
+    return checks.shaped(array, shape, "initial_policy", "(X, A)")

@@ -1,0 +1,63 @@
+"""What is a bandit with absorbing outcomes? One choice between resets, whose outcome lasts until the next.
+
+State 0 (the start, r = 0): arm a leads to state 1 (good, r = 1) with probability p_a, else to state 2 (bad, r = 0);
+both are absorbing. For every policy
+
+    rho(pi) = gamma sum_a pi(a | 0) p_a,      gap(pi) = gamma (max p - sum_a pi(a | 0) p_a).
+
+T steps make about T / H pulls; without resets no learner could pull twice. As a linear mixture, d = A + 1 and theta =
+(p_1, ..., p_A, 1): psi(0, a, good) = e_a, psi(0, a, bad) = e_{A+1} - e_a, and absorbing rows e_{A+1}. ||theta||^2 =
+1 + sum_a p_a^2; ||phi_V||^2 = (V(good) - V(bad))^2 + V(bad)^2 at state 0, so B_phi = sqrt(2).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ravi import checks
+from ravi.core import MDP
+from ravi.mdps.names import named
+from ravi.mdps.tables import from_features, scatter
+
+CHOICE, GOOD, BAD = 0, 1, 2
+
+
+def bandit(arms: int = 5, best: float = 0.9, other: float = 0.5, discount: float = 0.95) -> MDP:
+    """Arms that succeed with probability `other`, but for the last: `best`. (Ties towards 0 find nothing for free.)"""
+    A = checks.whole(arms, "arms", 1)
+    best, other = _chance(best, "best"), _chance(other, "other")
+    name = named("bandit", A, best=(best, 0.9), other=(other, 0.5))
+    return bandit_of([other] * (A - 1) + [best], discount, name=name)
+
+
+def bandit_of(probabilities: Any, discount: float = 0.95, *, name: str = "bandit") -> MDP:
+    """The bandit whose arms succeed with these probabilities."""
+    p = checks.finite(probabilities, "probabilities")
+    if p.ndim != 1 or p.size < 1:
+        raise checks.InputError(f"probabilities has shape {p.shape}, not (A,) with A at least 1")
+    checks.between(p, 0, 1, "probabilities")
+    A = p.size
+    a, e = np.arange(A), np.eye(A + 1)
+    successors, psi = scatter(
+        [
+            (CHOICE, a, GOOD, e[:A]),
+            (CHOICE, a, BAD, e[A] - e[:A]),
+            (GOOD, a, GOOD, e[A]),
+            (BAD, a, BAD, e[A]),
+        ],
+        states=3,
+        actions=A,
+        dimension=A + 1,
+    )
+    r = np.zeros((3, A))
+    r[GOOD] = 1
+    return from_features(psi, [*p, 1.0], successors, r, discount, CHOICE, name=name)
+
+
+def _chance(value: Any, name: str) -> float:
+    result = checks.number(value, name)
+    if not 0 <= result <= 1:
+        raise checks.InputError(f"{name} is {result:g}, outside [0, 1]")
+    return result

@@ -1,0 +1,26 @@
+"""Which random numbers make an instance? Raw words of Philox4x64-10, so that an instance never changes.
+
+NumPy keeps the stream of a bit generator for ever, but not what `Generator.choice` or `dirichlet` make of it. So the
+words are turned into doubles here, by (word >> 11) * 2**-53, and into everything else by exact arithmetic where that
+is possible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ravi import checks
+
+
+def uniforms(seed: Any) -> Callable[..., np.ndarray]:
+    """A function of a shape that gives the next numbers of the seed's stream, in [0, 1)."""
+    words = np.random.Philox(key=checks.whole(seed, "seed", 0))
+
+    def draw(*shape: int) -> np.ndarray:
+        raw = np.asarray(words.random_raw(int(np.prod(shape, dtype=np.int64))), dtype=np.uint64)
+        return ((raw >> np.uint64(11)) * 2.0**-53).reshape(shape)
+
+    return draw

@@ -1,0 +1,216 @@
+"""How does a table become an MDP? Dense, sparse and feature tables, put on their support and in order.
+
+Every way in ends in the same storage: B successors per pair, ascending, with B the largest number that a pair has. A
+pair with fewer is padded with the smallest states that it does not lead to, at probability 0. Those lie below B (the k
+states that the pair does lead to take at most k places below B), so nothing here is larger than the table itself or
+X * A * B.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ravi import checks
+from ravi.checks import InputError, at, first
+from ravi.core import MDP
+
+RENORMALISED = 1e-3  # `renormalise` rescales rows that are off by at most this; further off is no rounding
+ROUNDING = 1e-12  # <theta, psi> below zero by at most this is zero: psi and theta cancel to a few ulps
+
+
+def from_dense(P: Any, r: Any, discount: float, initial: Any, *, renormalise: bool = False, name: str = "mdp") -> MDP:
+    """From arrays P[x, a, x'] and r[x, a]; `initial` is nu_0 or one state.
+
+    A row must sum to one within 1e-9. `renormalise=True` rescales rows that do within 1e-3, as files with printed
+    decimals have them.
+    """
+    if hasattr(P, "tocoo"):
+        raise InputError("P is a sparse matrix; MDP.from_sparse takes those")
+    P = checks.finite(P, "P")
+    if P.ndim != 3 or P.shape[0] != P.shape[2] or 0 in P.shape:
+        turned = P.ndim == 3 and P.shape[1] == P.shape[2]
+        hint = "; np.moveaxis(P, 0, 1) makes it of one that is (A, X, X)" if turned else ""
+        raise InputError(f"P has shape {P.shape}, not (X, A, X){hint}")
+    if (P < 0).any():
+        index = first(P < 0)
+        raise InputError(f"{at('P', index)} is {P[index]:g}, a negative probability")
+    X, A, _ = P.shape
+    rows = P.reshape(X * A, X)
+    pair, successor = np.nonzero(rows)
+    return _from_entries(pair, successor, rows[pair, successor], X, A, r, discount, initial, renormalise, name)
+
+
+def from_sparse(P: Any, r: Any, discount: float, initial: Any, *, renormalise: bool = False, name: str = "mdp") -> MDP:
+    """From a SciPy sparse matrix of shape (X * A, X) with row x * A + a, or A sparse X-by-X matrices, one per action.
+
+    Entries that a matrix holds twice are added up, as SciPy reads them.
+    """
+    one = hasattr(P, "tocoo")
+    if not one and (isinstance(P, np.ndarray) or not isinstance(P, Sequence) or not P):
+        raise InputError(f"P is {type(P).__name__}, not a sparse matrix or a sequence of them; from_dense takes arrays")
+    matrices = [P] if one else list(P)
+    names = ["P"] if one else [f"P[{a}]" for a in range(len(matrices))]
+    shape: tuple[int, ...] = getattr(matrices[0], "shape", ())
+    X = shape[1] if len(shape) == 2 else 0
+    if one and (X < 1 or shape[0] < 1 or shape[0] % X):
+        raise InputError(f"P has shape {shape}, not (X * A, X)")
+    A = shape[0] // X if one else len(matrices)
+
+    pairs, successors, values = [], [], []
+    for a, (matrix, label) in enumerate(zip(matrices, names, strict=True)):
+        if not hasattr(matrix, "tocoo"):
+            raise InputError(f"{label} is {type(matrix).__name__}, not a sparse matrix")
+        if not one and (matrix.shape != (X, X) or X < 1):
+            raise InputError(f"{label} has shape {matrix.shape}, not (X, X) = ({X}, {X})")
+        row, column, value = _entries(matrix, label)
+        pairs.append(row if one else row * A + a)
+        successors.append(column)
+        values.append(value)
+    pair, successor, value = np.concatenate(pairs), np.concatenate(successors), np.concatenate(values)
+    return _from_entries(pair, successor, value, X, A, r, discount, initial, renormalise, name)
+
+
+def from_features(
+    features: Any,
+    parameter: Any,
+    successors: Any,
+    rewards: Any,
+    discount: float,
+    initial: Any,
+    *,
+    parameter_bound: float | None = None,
+    feature_bound: float | None = None,
+    name: str = "mdp",
+) -> MDP:
+    """The linear mixture MDP with P(x' | x, a) = <theta, psi(x, a, x')>: psi (X, A, B, D) on the successors (X, A, B).
+
+    The bounds of Assumption 5.3 are computed where they are not declared (`parameter_bound`: B_theta >= ||theta||,
+    `feature_bound`: B_phi >= ||phi_V(x, a)|| / H).
+    """
+    psi, theta = checks.finite(features, "features"), checks.finite(parameter, "parameter")
+    if psi.ndim != 4 or 0 in psi.shape:
+        raise InputError(f"features has shape {psi.shape}, not (X, A, B, D)")
+    checks.shaped(theta, (psi.shape[3],), "parameter", "(D,)")
+    P = psi @ theta  # (X, A, B)
+    P[(P < 0) & (P >= -ROUNDING)] = 0
+    try:
+        checks.sums_to_one(P, "transitions")
+    except InputError as error:
+        raise InputError(f"features that do not make a kernel: <theta, psi> gives {error}") from None
+    return MDP(
+        rewards=rewards,
+        successors=successors,
+        transitions=P,
+        initial=initial,
+        discount=discount,
+        features=psi,
+        parameter=theta,
+        parameter_bound=parameter_bound,
+        feature_bound=feature_bound,
+        name=name,
+    )
+
+
+def support(pair: np.ndarray, successor: np.ndarray, pairs: int, states: int) -> tuple[np.ndarray, np.ndarray]:
+    """Where entries (pair, successor) go: the successors (pairs, B), and the place of each entry in them, flat.
+
+    Entries may come in any order, and twice: then both have the same place.
+    """
+    key, which = np.unique(np.asarray(pair, np.int64) * states + successor, return_inverse=True)
+    row, column = np.divmod(key, states)
+    count = np.bincount(row, minlength=pairs)
+    B = max(1, int(count.max(initial=0)))
+
+    free = np.ones((pairs, B), dtype=bool)  # the states below B that the pair does not lead to
+    low = column < B
+    free[row[low], column[low]] = False
+    padding, padded = np.nonzero(free & (np.cumsum(free, axis=1, dtype=np.int32) <= (B - count)[:, None]))
+
+    everything = np.concatenate([key, padding * states + padded])
+    order = np.argsort(everything, kind="stable")
+    place = np.empty_like(order)
+    place[order] = np.arange(order.size)
+    return (everything[order] % states).astype(np.int32).reshape(pairs, B), place[: key.size][which]
+
+
+def scatter(
+    entries: Iterable[tuple[Any, Any, Any, Any]], states: int, actions: int, dimension: int | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Successors (X, A, B) and values on them, from (x, a, x', value): how builders write down their tables.
+
+    x, a and x' are numbers or arrays that broadcast; the value is P(x' | x, a), or with a `dimension` psi(x, a, x').
+    Values that meet at the same x' are added up.
+    """
+    tail = () if dimension is None else (dimension,)
+    pairs, successors, values = [], [], []
+    for x, a, y, value in entries:
+        x, a, y = (part.ravel() for part in np.broadcast_arrays(x, a, y))
+        pairs.append(x * actions + a)
+        successors.append(y)
+        values.append(np.broadcast_to(value, (x.size, *tail)))
+    rows, place = support(np.concatenate(pairs), np.concatenate(successors), states * actions, states)
+    table = np.zeros((rows.size, *tail))
+    np.add.at(table, place, np.concatenate(values))
+    shape = (states, actions, rows.shape[1])
+    return rows.reshape(shape), table.reshape(*shape, *tail)
+
+
+def _entries(matrix: Any, label: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Row, column and value of a sparse matrix's non-zeros, doubles added up; errors name them as the user does."""
+    coo = matrix.tocoo()
+    row, column, value = coo.row.astype(np.int64), coo.col.astype(np.int64), coo.data
+    if not np.issubdtype(value.dtype, np.number) or np.iscomplexobj(value):
+        raise InputError(f"{label} holds {value.dtype}, not real numbers")
+    key, which = np.unique(row * coo.shape[1] + column, return_inverse=True)
+    value = np.bincount(which, weights=value.astype(np.float64), minlength=key.size)
+    row, column = np.divmod(key, coo.shape[1])
+    for wrong, what in ((~np.isfinite(value), "not a finite number"), (value < 0, "a negative probability")):
+        if wrong.any():
+            i = int(np.argmax(wrong))
+            raise InputError(f"{at(label, (row[i], column[i]))} is {value[i]:g}, {what}")
+    kept = value != 0
+    return row[kept], column[kept], value[kept]
+
+
+def _from_entries(
+    pair: np.ndarray,
+    successor: np.ndarray,
+    value: np.ndarray,
+    X: int,
+    A: int,
+    r: Any,
+    discount: float,
+    initial: Any,
+    renormalise: bool,
+    name: str,
+) -> MDP:
+    """The MDP of the non-zero P(successor | pair) = value, each (pair, successor) once."""
+    rewards = checks.between(checks.shaped(checks.finite(r, "r"), (X, A), "r", "(X, A)"), 0, 1, "r")
+    successors, place = support(pair, successor, X * A, X)
+    P = np.zeros(successors.size)
+    P[place] = value
+    return MDP(
+        rewards=rewards,
+        successors=successors.reshape(X, A, -1),
+        transitions=_normalised(P.reshape(X, A, -1), renormalise),
+        initial=initial,
+        discount=discount,
+        name=name,
+    )
+
+
+def _normalised(P: np.ndarray, renormalise: bool) -> np.ndarray:
+    """P itself, or with its rows rescaled; an error where a row is off by more than is allowed."""
+    total = P.sum(-1)
+    wrong = np.abs(total - 1) > (RENORMALISED if renormalise else checks.SUM_TOLERANCE)
+    if wrong.any():
+        index = first(wrong)
+        if renormalise:
+            hint = f"; renormalise=True rescales rows that are off by at most {RENORMALISED:g}"
+        else:
+            hint = "; renormalise=True rescales such rows" if abs(total[index] - 1) <= RENORMALISED else ""
+        raise InputError(f"{at('transitions', index)} sums to {total[index]:.10g}, not 1{hint}")
+    return P / total[..., None] if renormalise else P

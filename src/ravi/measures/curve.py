@@ -1,0 +1,54 @@
+"""How does a sum over steps grow? Running totals per seed, kept at the times that a plot needs."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ravi.compiled import compiled
+from ravi.core import Array
+
+
+class Curve(NamedTuple):
+    total: Array  # the sum so far               (n,)
+    cursor: Array  # the next grid time to fill  (n,)
+    values: Array  # the sum at each grid time; nan where a stopped run has not come to   (n, P)
+
+
+def grid(steps: int, points: int) -> Array:
+    """At most `points` times from 1 to T, evenly spread, T among them."""
+    return np.unique(np.ceil(np.linspace(0, steps, min(points, steps) + 1)[1:]).astype(np.int64))
+
+
+def curve(n: int, times: Array) -> Curve:
+    return Curve(np.zeros(n), np.zeros(n, np.int64), np.full((n, len(times)), np.nan))
+
+
+@compiled
+def add_constant(times, total, cursor, values, first, length, rate):  # type: ignore[no-untyped-def]
+    """Every step of a path adds rate[i]; steps beyond the last grid time (padding) add nothing."""
+    end = times[-1]
+    for i in range(total.shape[0]):
+        t, last = first[i] - 1, min(first[i] - 1 + length[i], end)  # the path covers t + 1, ..., last
+        if last <= t:
+            continue
+        while cursor[i] < times.shape[0] and times[cursor[i]] <= last:
+            values[i, cursor[i]] = total[i] + rate[i] * (times[cursor[i]] - t)
+            cursor[i] += 1
+        total[i] += rate[i] * (last - t)
+
+
+@compiled
+def add_steps(times, total, cursor, values, table, first, length, state, action):  # type: ignore[no-untyped-def]
+    """Step t of seed i adds table[i, x_t, a_t]."""
+    end = times[-1]
+    for i in range(total.shape[0]):
+        for l in range(length[i]):
+            t = first[i] + l
+            if t > end:  # padding
+                break
+            total[i] += table[i, state[i, l], action[i, l]]
+            if times[cursor[i]] == t:
+                values[i, cursor[i]] = total[i]
+                cursor[i] += 1

@@ -1,0 +1,176 @@
+"""How far is a policy from the optimum? rho* - rho(pi) for many slowly changing policies, each to a certified error.
+
+Only the scalar <nu_0, V^pi> is wanted, so solving for V^pi would be more than is needed. Let M = I - gamma P_pi, and
+keep from one policy to the next an approximate value V and an approximate dual d ~ M^{-T} nu_0 (the unnormalised
+occupancy). With the residuals rho_V = r_pi - M V and rho_d = nu_0 - M^T d,
+
+    <nu_0, V^pi> = <nu_0, V> + <d, rho_V> + rho_d^T M^{-1} rho_V                              (exact)
+
+and with c the mid-range of rho_V the last term is c sum(rho_d) / (1 - gamma), up to at most
+||rho_d||_1 span(rho_V) / (2 (1 - gamma)), because M^{-1} maps constants to constants / (1 - gamma). Times 1 - gamma:
+
+    |rho(pi) - estimate| <= ||rho_d||_1 span(rho_V) / 2  + rounding,
+
+a product of two small residuals. Where it is too large, V += rho_V and d += rho_d contract both. The first try starts
+from a linear extrapolation of the last two policies' V and d. Small chains are solved by elimination instead
+(I - gamma P is diagonally dominant: no pivoting is needed), and certified by their residual (the formula with d = 0).
+
+Rounding: each entry of rho_V carries at most 2 (A B + 3) eps H, which <d, .> turns into as much times H; the other
+sums add X eps. So `rounding` = (2 (A B + 3) H + X) eps.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ravi.compiled import compiled
+from ravi.core import MDP, Array
+
+SMALL = 12  # states up to which a chain is solved by elimination
+EPS = np.finfo(np.float64).eps
+
+
+class Tracked(NamedTuple):
+    """What is kept of a policy to evaluate the next one."""
+
+    value: Array  # V                        (n, X)
+    dual: Array  # d                         (n, X)
+    value_step: Array  # V minus the V before   (n, X)
+    dual_step: Array  # d minus the d before    (n, X)
+    policy: Array  # the policy that they belong to   (n, X, A)
+    returns: Array  # its rho                (n,)
+    error: Array  # certified bound on the error of rho   (n,)
+
+
+def track(mdp: MDP, n: int) -> Tracked:
+    shape = (n, mdp.states)
+    return Tracked(
+        np.zeros(shape),
+        np.tile(mdp.initial * mdp.horizon, (n, 1)),
+        np.zeros(shape),
+        np.zeros(shape),
+        np.full((n, mdp.states, mdp.actions), np.nan),
+        np.zeros(n),
+        np.zeros(n),
+    )
+
+
+def follow(mdp: MDP, tracked: Tracked, policy: Array, wanted: Array, tol: float) -> None:
+    """Bring `returns` and `error` to `policy` (n, X, A) for the seeds with wanted > 0; in place."""
+    rounding = (2 * (mdp.actions * mdp.branching + 3) * mdp.horizon + mdp.states) * EPS
+    _follow(
+        mdp.successors, mdp.transitions, mdp.rewards, mdp.initial, mdp.discount, policy, wanted, tol, rounding, *tracked
+    )
+
+
+@compiled
+def _follow(  # type: ignore[no-untyped-def]
+    successors, transitions, r, nu0, gamma, policy, wanted, tol, rounding,
+    value, dual, value_step, dual_step, before, returns, error,
+):  # fmt: skip
+    n, X, A = policy.shape
+    rho_V, rho_d, old = np.empty(X), np.empty(X), np.empty((2, X))
+    M = np.empty((X, X) if X <= SMALL else (1, 1))
+    for i in range(n):
+        if wanted[i] <= 0:
+            continue
+        same = True
+        for x in range(X):
+            for a in range(A):
+                if before[i, x, a] != policy[i, x, a]:
+                    same = False
+                    before[i, x, a] = policy[i, x, a]
+        if same:
+            continue
+        V, d = value[i], dual[i]
+        if X <= SMALL:
+            _eliminate(successors, transitions, r, gamma, policy[i], M, V)
+            low, high, _ = _residuals(successors, transitions, r, nu0, gamma, policy[i], V, d, rho_V, rho_d)
+            middle, spread = (low + high) / 2, high - low
+            J = 0.0
+            for x in range(X):
+                J += nu0[x] * V[x]
+            returns[i] = (1 - gamma) * J + middle
+            error[i] = spread / 2 + rounding
+            continue
+        for x in range(X):
+            old[0, x], old[1, x] = V[x], d[x]
+            V[x] += value_step[i, x]
+            d[x] += dual_step[i, x]
+        bound, last = np.inf, np.inf
+        while True:
+            low, high, size = _residuals(successors, transitions, r, nu0, gamma, policy[i], V, d, rho_V, rho_d)
+            bound = size * (high - low) / 2
+            if bound <= tol or bound >= last:  # accurate enough, or at the rounding floor
+                break
+            if bound < rounding:
+                last = bound  # one more sweep is welcome, as long as it helps
+            for x in range(X):
+                V[x] += rho_V[x]
+                d[x] += rho_d[x]
+        J, mass, middle = 0.0, 0.0, (low + high) / 2
+        for x in range(X):
+            J += nu0[x] * V[x] + d[x] * rho_V[x]
+            mass += rho_d[x]
+        returns[i] = (1 - gamma) * J + middle * mass
+        error[i] = bound + rounding
+        for x in range(X):
+            V[x] += rho_V[x]
+            d[x] += rho_d[x]
+            value_step[i, x] = V[x] - old[0, x]
+            dual_step[i, x] = d[x] - old[1, x]
+
+
+@compiled
+def _residuals(successors, transitions, r, nu0, gamma, pi, V, d, rho_V, rho_d):  # type: ignore[no-untyped-def]
+    """rho_V and rho_d in one pass over P; min rho_V, max rho_V, ||rho_d||_1."""
+    X, A, B = transitions.shape
+    for x in range(X):
+        rho_d[x] = nu0[x] - d[x]
+    low, high = np.inf, -np.inf
+    for x in range(X):
+        total, mass = -V[x], gamma * d[x]
+        for a in range(A):
+            p = pi[x, a]
+            if p > 0.0:
+                mean, share = 0.0, p * mass
+                for j in range(B):
+                    y, q = successors[x, a, j], transitions[x, a, j]
+                    mean += q * V[y]
+                    rho_d[y] += q * share
+                total += p * (r[x, a] + gamma * mean)
+        rho_V[x] = total
+        low, high = min(low, total), max(high, total)
+    size = 0.0
+    for x in range(X):
+        size += abs(rho_d[x])
+    return low, high, size
+
+
+@compiled
+def _eliminate(successors, transitions, r, gamma, pi, M, V):  # type: ignore[no-untyped-def]
+    """V <- (I - gamma P_pi)^{-1} r_pi by elimination."""
+    X, A, B = transitions.shape
+    for x in range(X):
+        for y in range(X):
+            M[x, y] = 0.0
+        M[x, x] = 1.0
+        V[x] = 0.0
+        for a in range(A):
+            p = pi[x, a]
+            V[x] += p * r[x, a]
+            for j in range(B):
+                M[x, successors[x, a, j]] -= gamma * p * transitions[x, a, j]
+    for k in range(X):
+        for x in range(k + 1, X):
+            if M[x, k] != 0.0:
+                f = M[x, k] / M[k, k]
+                for y in range(k + 1, X):
+                    M[x, y] -= f * M[k, y]
+                V[x] -= f * V[k]
+    for k in range(X - 1, -1, -1):
+        for y in range(k + 1, X):
+            V[k] -= M[k, y] * V[y]
+        V[k] /= M[k, k]

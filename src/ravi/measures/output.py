@@ -1,0 +1,38 @@
+"""Which policy is returned? pi_I with I uniform on {1, ..., T} (Section 2): its expected gap is regret / T.
+
+Corollary 5.7 draws an epoch index instead; with a random number of epochs that is another expectation, so time is the
+default here, and the policy of a uniform epoch can be had from T_k and gap_k. I is fixed by the key before the run.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ravi.core import Array, Measure, Path, Problem
+from ravi.random import OUTPUT, uniform
+
+
+class Output(NamedTuple):
+    index: Array  # I            (n,)
+    policy: Array  # pi_I        (n, X, A)
+
+
+def output(problem: Problem, steps: int, keys: Array) -> Measure:
+    shape = (problem.states, problem.actions)
+
+    def init(n: int) -> Output:
+        index = np.array([1 + int(steps * uniform(key, 0, OUTPUT)) for key in keys], np.int64)
+        return Output(index, np.full((n, *shape), np.nan))
+
+    def record(m: Output, state: Any, path: Path, opening: bool) -> Output:
+        ahead = m.index - path.time
+        for i in np.flatnonzero((ahead >= 0) & (ahead < path.length)):
+            m.policy[i] = state.policy[i]
+        return m
+
+    def results(m: Output) -> dict[str, Array]:
+        return {"output_index": m.index, "output_policy": m.policy}
+
+    return Measure("output", init, record, results)

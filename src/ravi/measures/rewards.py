@@ -1,0 +1,24 @@
+"""What was earned? The realised reward sum_t r(x_t, a_t), for the record; the headline is the exact regret."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ravi.core import MDP, Array, Measure, Path
+from ravi.measures.curve import Curve, add_steps, curve, grid
+
+
+def rewards(mdp: MDP, steps: int, points: int) -> Measure:
+    times = grid(steps, points)
+
+    def record(m: Curve, state: Any, path: Path, opening: bool) -> Curve:
+        table = np.broadcast_to(mdp.rewards, state.policy.shape)
+        add_steps(times, *m, table, path.time, path.length, path.state, path.action)
+        return m
+
+    def results(m: Curve) -> dict[str, Array]:
+        return {"reward": m.values, "reward_total": m.total}
+
+    return Measure("rewards", lambda n: curve(n, times), record, results)

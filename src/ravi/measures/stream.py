@@ -1,0 +1,40 @@
+"""What was the stream of experience? Every (x_t, a_t, y_t) and reset flag; memory n T, for short runs and tests."""
+
+from __future__ import annotations
+
+from math import ceil
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ravi.core import Array, Measure, Path, Problem
+
+
+class Stream(NamedTuple):
+    state: Array  # x_t, -1 where nothing was played    (n, T + room for padding)
+    action: Array  # a_t
+    successor: Array  # y_t
+    reset: Array  # whether a reset followed
+
+
+def stream(problem: Problem, steps: int, *, pad: bool = False) -> Measure:
+    beyond = ceil(50 * problem.horizon) + 1 if pad else 0  # T+ - T exceeds 50 H with probability below e^-50
+
+    def init(n: int) -> Stream:
+        shape = (n, steps + beyond)
+        state, action, successor = (np.full(shape, -1, np.int32) for _ in range(3))
+        return Stream(state, action, successor, np.zeros(shape, np.bool_))
+
+    def record(m: Stream, state: Any, path: Path, opening: bool) -> Stream:
+        for i, (first, length) in enumerate(zip(path.time - 1, path.length, strict=True)):
+            rows = slice(first, first + length)
+            m.state[i, rows] = path.state[i, :length]
+            m.action[i, rows] = path.action[i, :length]
+            m.successor[i, rows] = path.successor[i, :length]
+            m.reset[i, rows] = path.reset[i, :length]
+        return m
+
+    def results(m: Stream) -> dict[str, Array]:
+        return {f"stream_{name}": array for name, array in m._asdict().items()}
+
+    return Measure("stream", init, record, results)

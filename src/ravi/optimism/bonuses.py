@@ -1,0 +1,18 @@
+"""How much is added for what is not known? BONUS, as a multiple of an estimator's width.
+
+    tabular:          CB_k(x, a) = beta / sqrt(N_{T_k}(x, a))                     (Section 5.1)
+    linear mixture:   CB_k(x, a) = beta ||phi_k(x, a)||_{Lambda_{T_k}^{-1}}        (Section 5.2)
+"""
+
+from __future__ import annotations
+
+from ravi.core import Array, Bonus, Data, Embedding, Estimator
+
+
+def multiple_of_width(beta: float, estimator: Estimator) -> Bonus:
+    """CB = beta * width: both bonuses of the paper."""
+
+    def bonus(D: Data, phi: Embedding) -> Array:
+        return beta * estimator.width(D, phi)
+
+    return bonus

@@ -1,0 +1,55 @@
+"""Where do random numbers come from? From uniform(key, t, i): a pure function, no state.
+
+Philox4x64-10 (Salmon, Moraes, Dror, Shaw 2011, "Parallel random numbers: as easy as 1, 2, 3") turns a counter of four
+words under a key of two into four words of 64 bits. Here the key is (key, 0) and the counter (t, i // 4, 0, 0); the
+lane i % 4 of the block is the number, its upper 53 bits a float in [0, 1). So a step costs one block, and number i of
+step t is the same alone, in a batch, in another process, after a resume, and for every learner.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ravi.compiled import compiled
+
+# The numbers of step t, in the block of lanes 0 to 3.
+RESET, ACTION, SUCCESSOR, INITIAL = 0, 1, 2, 3
+# Numbers beyond the first block belong to learners that randomise (lanes 4, 5, ... of step t).
+# Step 0 is never played; its block holds the first state (INITIAL) and the index of the output policy.
+OUTPUT = 0
+
+_M0, _M1 = np.uint64(0xD2E7470EE14C6C93), np.uint64(0xCA5A826395121157)
+_W0, _W1 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBB67AE8584CAA73B)
+_LOW, _HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
+_SHIFT, _UNIT = np.uint64(11), 2.0**-53
+
+
+@compiled
+def _high(a, b):  # type: ignore[no-untyped-def]
+    """The upper word of the 128-bit product of two words."""
+    a0, a1, b0, b1 = a & _LOW, a >> _HALF, b & _LOW, b >> _HALF
+    middle = a1 * b0 + ((a0 * b0) >> _HALF)
+    return a1 * b1 + (middle >> _HALF) + (((middle & _LOW) + a0 * b1) >> _HALF)
+
+
+@compiled
+def philox(c0, c1, c2, c3, k0, k1):  # type: ignore[no-untyped-def]
+    """Philox4x64-10: four words of 64 bits from a counter of four and a key of two."""
+    for _ in range(10):
+        c0, c1, c2, c3 = _high(_M1, c2) ^ c1 ^ k0, _M1 * c2, _high(_M0, c0) ^ c3 ^ k1, _M0 * c0
+        k0, k1 = k0 + _W0, k1 + _W1
+    return c0, c1, c2, c3
+
+
+@compiled
+def block(key, t, part):  # type: ignore[no-untyped-def]
+    """The four uniform numbers i = 4 part, ..., 4 part + 3 of step t, each in [0, 1)."""
+    zero = np.uint64(0)
+    c0, c1, c2, c3 = philox(np.uint64(t), np.uint64(part), zero, zero, key, zero)
+    return (c0 >> _SHIFT) * _UNIT, (c1 >> _SHIFT) * _UNIT, (c2 >> _SHIFT) * _UNIT, (c3 >> _SHIFT) * _UNIT
+
+
+@compiled
+def uniform(key, t, i):  # type: ignore[no-untyped-def]
+    """Number i of step t under `key`."""
+    return block(key, t, i // 4)[i % 4]

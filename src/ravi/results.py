@@ -1,0 +1,151 @@
+"""What does a run give? A `Run`: exact regret and its error, curves, epochs, policies, and what made it."""
+
+from __future__ import annotations
+
+import platform
+from dataclasses import dataclass
+from importlib import metadata
+from os import PathLike
+from typing import Any
+
+import numpy as np
+
+from ravi import tree
+from ravi.core import Array
+from ravi.measures.curve import grid
+
+
+def versions() -> dict[str, str]:
+    """What a bit may depend on."""
+    packages = {name: metadata.version(name) for name in ("ravi", "numpy", "scipy", "numba")}
+    return packages | {"python": platform.python_version(), "machine": platform.machine(), "system": platform.system()}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Run:
+    mdp: str
+    learner: str
+    settings: dict[str, Any]  # the learner's constants
+    discount: float
+    steps: int  # T
+    seeds: list[int]
+    optimum: float  # rho* = <mu*, r>
+    optimum_error: float  # certified
+    options: dict[str, Any]  # how `run` was called
+    seconds: float
+    versions: dict[str, str]
+    batch: Any  # where each seed stands: what `resume` goes on from
+    results: dict[str, Array]  # what the measures recorded, seeds first
+
+    @property
+    def plays(self) -> Array:
+        """How many of the T plays each seed has made   (n,)."""
+        return np.minimum(self._at("walkers.time"), self.steps)
+
+    @property
+    def complete(self) -> bool:
+        return bool((self.plays == self.steps).all())
+
+    @property
+    def padding(self) -> Array:
+        """T+ - T for each seed, in a run with pad=True   (n,)."""
+        return np.maximum(self._at("walkers.time") - self.steps, 0)
+
+    @property
+    def times(self) -> Array:
+        """The times of the curves   (P,)."""
+        return grid(self.steps, self.options["points"])
+
+    @property
+    def regret_curve(self) -> Array:
+        """sum_{i <= t} <mu* - mu^{pi_i}, r> at `times`   (n, P)."""
+        return self._measured("regret")
+
+    @property
+    def regret(self) -> Array:
+        """The regret so far, at T when complete   (n,)."""
+        return self._measured("regret_total")
+
+    @property
+    def regret_error(self) -> Array:
+        """A certified bound on the error of `regret`   (n,)."""
+        return self._measured("regret_error")
+
+    @property
+    def gap(self) -> Array:
+        """<mu* - mu^pi, r> of each seed's last policy   (n,)."""
+        return self._measured("gap")
+
+    @property
+    def reward_curve(self) -> Array:
+        """sum_{i <= t} r(x_i, a_i) at `times`   (n, P)."""
+        return self._measured("reward")
+
+    @property
+    def T_k(self) -> list[Array]:
+        """For each seed the first step of every epoch."""
+        return [starts[starts > 0] for starts in self._measured("T_k").T]
+
+    @property
+    def gap_k(self) -> list[Array]:
+        """For each seed the gap of every epoch's policy."""
+        return [gaps[starts > 0] for gaps, starts in zip(self._measured("gap_k").T, self._measured("T_k").T, strict=True)]
+
+    @property
+    def output_policy(self) -> Array:
+        """pi_I with I uniform on {1, ..., T}: E[gap] = regret / T   (n, X, A)."""
+        return self._measured("output_policy")
+
+    @property
+    def last_policy(self) -> Array:
+        """The policy of the last epoch   (n, X, A)."""
+        return self._at("state.policy")
+
+    @property
+    def state(self) -> Any:
+        """The learner's last state; for a run read from a file, its arrays by dotted name."""
+        if isinstance(self.batch, dict):
+            return {name[6:]: array for name, array in self.batch.items() if name.startswith("state.")}
+        return self.batch.state
+
+    @property
+    def steps_per_second(self) -> float:
+        return float(self.plays.sum()) / max(self.seconds, 1e-9)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the run to one file, from which it can be read and resumed."""
+        from ravi.files import save_run
+
+        save_run(self, path)
+
+    @staticmethod
+    def load(path: str | PathLike[str]) -> Run:
+        from ravi.files import load_run
+
+        return load_run(path)
+
+    def _measured(self, name: str) -> Array:
+        if name not in self.results:
+            raise AttributeError(f"this run did not record {name!r} (it was made with measured=False)")
+        return self.results[name]
+
+    def _at(self, name: str) -> Array:
+        return self.batch[name] if isinstance(self.batch, dict) else dict(tree.leaves(self.batch))[name]
+
+    def __repr__(self) -> str:
+        n = len(self.seeds)
+        state = "" if self.complete else f", stopped after {int(self.plays.min()):,} to {int(self.plays.max()):,} plays"
+        lines = [f"{self.learner} on {self.mdp} (gamma {self.discount:g}): {self.steps:,} steps, {n} seeds{state}"]
+        if self.options["measured"]:
+            T = max(float(self.plays.mean()), 1.0)
+            mean, low, high = self.regret.mean(), self.regret.min(), self.regret.max()
+            earned = self.results["reward_total"].mean()
+            lines += [
+                f"  optimum rho*     {self.optimum:.6f}  (error at most {self.optimum_error:.1e})",
+                f"  regret           {mean:,.2f}  (seeds from {low:,.2f} to {high:,.2f}; {mean / T:.6f} per step)",
+                f"  its error        at most {self.regret_error.max():.1e} (certified)",
+                f"  reward per step  {earned / T:.6f} realised; gap of the last policy {self.gap.mean():.6f}",
+            ]
+        settings = ", ".join(f"{k}={v:.4g}" if isinstance(v, float) else f"{k}={v}" for k, v in self.settings.items())
+        lines.append(f"  made in          {self.seconds:.2f} s, {self.steps_per_second:,.0f} steps per second")
+        return "\n".join(lines + ([f"  settings         {settings}"] if settings else []))
