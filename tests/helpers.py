@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ravi import tree
 from ravi.core import Measure
 
 
@@ -23,7 +24,7 @@ def spy(seen):
 
     def record(m, state, path, opening):
         if opening:
-            seen.append((state, path._replace(length=path.length.copy(), time=path.time.copy())))
+            seen.append((tree.copy(state), tree.copy(path)))
         return m
 
     return Measure("spy", lambda n: Nothing(), record, lambda m: {})

@@ -31,7 +31,7 @@ def fingerprint(package: Path) -> str:
     digest.update(repr(versions).encode())
     for source in sorted(package.rglob("*.py")):
         text = source.read_bytes()
-        if MARK in text:
+        if MARK in text or source.name == "compiled.py":
             digest.update(source.relative_to(package).as_posix().encode() + b"\0" + text)
     return digest.hexdigest()[:16]
 
@@ -61,9 +61,9 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile `function` at its first call; its plain form stays at `.py_func`."""
     folder = cache_folder()
     if folder is None:
-        return numba.njit(function)
+        return numba.njit(error_model="numpy")(function)  # x / 0 is inf or nan, as in NumPy: no branch in a loop
     before, config.CACHE_DIR = config.CACHE_DIR, str(folder)  # read when the dispatcher is made
     try:
-        return numba.njit(cache=True)(function)
+        return numba.njit(cache=True, error_model="numpy")(function)
     finally:
         config.CACHE_DIR = before

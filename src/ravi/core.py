@@ -127,6 +127,7 @@ class Path(NamedTuple):
     state: Array  # x_t                                      (n, L)
     action: Array  # a_t                                     (n, L)
     successor: Array  # y_t                                  (n, L)
+    slot: Array  # its place among the successors of (x_t, a_t)   (n, L)
     reset: Array  # whether a reset followed                 (n, L)
     length: Array  # how many entries of each row are in use   (n,)
     time: Array  # t of the first entry                      (n,)

@@ -154,13 +154,13 @@ def _unpack(file: IO[bytes], where: str, kind: str) -> tuple[dict[str, Any], dic
         archive = zipfile.ZipFile(file)
         names = set(archive.namelist())
     except DAMAGE as error:
-        raise InputError(f"{where} is damaged or cut short: {error}") from None
+        raise InputError(f"{where} is damaged or cut short: {_said(error)}") from None
     if f"{HEADER}.npy" not in names:
         raise InputError(f"{where} is not a ravi file: it has no header")
     try:
         header = json.loads(_array(archive, HEADER).tobytes())
     except DAMAGE as error:
-        raise InputError(f"{where} is damaged: its header cannot be read ({error})") from None
+        raise InputError(f"{where} is damaged: its header cannot be read: {_said(error)}") from None
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise InputError(f"{where} is not a ravi file: its header does not say so")
     version, listed = header.get("version"), header.get("arrays")
@@ -177,7 +177,7 @@ def _unpack(file: IO[bytes], where: str, kind: str) -> tuple[dict[str, Any], dic
         try:
             arrays[name] = _array(archive, name)
         except DAMAGE as error:
-            raise InputError(f"{where} is damaged: its array {name!r} cannot be read ({error})") from None
+            raise InputError(f"{where} is damaged: its array {name!r} cannot be read: {_said(error)}") from None
     return header, arrays
 
 
@@ -188,6 +188,10 @@ def _array(archive: zipfile.ZipFile, name: str) -> np.ndarray:
     if content.read(1):
         raise ValueError("more bytes than its shape has")
     return array
+
+
+def _said(error: BaseException) -> str:
+    return str(error) or type(error).__name__
 
 
 def _sync(folder: str) -> None:

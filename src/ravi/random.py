@@ -45,7 +45,7 @@ def philox(c0, c1, c2, c3, k0, k1):  # type: ignore[no-untyped-def]
 def block(key, t, part):  # type: ignore[no-untyped-def]
     """The four uniform numbers i = 4 part, ..., 4 part + 3 of step t, each in [0, 1)."""
     zero = np.uint64(0)
-    c0, c1, c2, c3 = philox(np.uint64(t), np.uint64(part), zero, zero, key, zero)
+    c0, c1, c2, c3 = philox(np.uint64(t), np.uint64(part), zero, zero, np.uint64(key), zero)
     return (c0 >> _SHIFT) * _UNIT, (c1 >> _SHIFT) * _UNIT, (c2 >> _SHIFT) * _UNIT, (c3 >> _SHIFT) * _UNIT
 
 

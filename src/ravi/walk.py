@@ -48,9 +48,9 @@ def start(world: World, keys: Array) -> Walkers:
 
 def room(n: int, length: int) -> Path:
     """An empty path with room for `length` steps of each seed."""
-    state, action, successor = (np.zeros((n, length), np.int32) for _ in range(3))
+    state, action, successor, slot = (np.zeros((n, length), np.int32) for _ in range(4))
     reset = np.zeros((n, length), np.bool_)
-    return Path(state, action, successor, reset, np.zeros(n, np.int64), np.ones(n, np.int64))
+    return Path(state, action, successor, slot, reset, np.zeros(n, np.int64), np.ones(n, np.int64))
 
 
 def walk(
@@ -90,7 +90,7 @@ def _find(cumulative, u):  # type: ignore[no-untyped-def]
 @compiled
 def _walk(  # type: ignore[no-untyped-def]
     successors, cumulative, initial, restart, policy, state, time, key,
-    xs, actions, ys, resets, lengths, firsts, over, stop_at_reset, deadline, steps,
+    xs, actions, ys, slots, resets, lengths, firsts, over, stop_at_reset, deadline, steps,
 ):  # fmt: skip
     n, room = xs.shape
     A = policy.shape[2]
@@ -109,9 +109,11 @@ def _walk(  # type: ignore[no-untyped-def]
                     mass += policy[i, x, b]
                     if u_action < mass:
                         break
-            y = successors[x, a, _find(cumulative[x, a], u_successor)]
+            slot = _find(cumulative[x, a], u_successor)
+            y = successors[x, a, slot]
             reset = u_reset < restart
-            xs[i, length], actions[i, length], ys[i, length], resets[i, length] = x, a, y, reset
+            xs[i, length], actions[i, length], ys[i, length], slots[i, length] = x, a, y, slot
+            resets[i, length] = reset
             length += 1
             x = np.int32(_find(initial, u_initial)) if reset else y
             if (reset and stop_at_reset) or t >= deadline[i]:

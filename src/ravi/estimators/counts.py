@@ -47,7 +47,7 @@ def counts(problem: Problem) -> Estimator:
         return counts_width_array(D)
 
     def add(D: Counts, V: Array, path: Path) -> Counts:
-        _add(successors, D.visits, D.moves, path.state, path.action, path.successor, path.length)
+        _add(D.visits, D.moves, path.state, path.action, path.slot, path.length)
         return D
 
     return Estimator(init, embed, expect, width, add)
@@ -69,12 +69,14 @@ def _expect(successors, visits, moves, V):  # type: ignore[no-untyped-def]
     n, X, A, B = moves.shape
     PV = np.empty((n, X, A))
     for i in range(n):
+        v = V[i]
         for x in range(X):
             for a in range(A):
                 total = 0.0
                 if visits[i, x, a] > 1:
+                    row, to = moves[i, x, a], successors[x, a]
                     for j in range(B):
-                        total += moves[i, x, a, j] * V[i, successors[x, a, j]]
+                        total += row[j] * v[np.uint32(to[j])]
                     total /= visits[i, x, a]
                 PV[i, x, a] = total
     return PV
@@ -82,35 +84,17 @@ def _expect(successors, visits, moves, V):  # type: ignore[no-untyped-def]
 
 @compiled
 def _width(visits):  # type: ignore[no-untyped-def]
-    n, X, A = visits.shape
-    w = np.empty((n, X, A))
-    for i in range(n):
-        for x in range(X):
-            for a in range(A):
-                w[i, x, a] = 1.0 / np.sqrt(np.float64(visits[i, x, a]))
-    return w
+    N = visits.ravel()
+    w = np.empty(N.size)
+    for p in range(N.size):
+        w[p] = 1.0 / np.sqrt(np.float64(N[p]))
+    return w.reshape(visits.shape)
 
 
 @compiled
-def slot_of(successors, x, a, y):  # type: ignore[no-untyped-def]
-    """The place of y among the ascending successors of (x, a), or -1."""
-    low, high = 0, successors.shape[2] - 1
-    while low < high:
-        middle = (low + high) // 2
-        if successors[x, a, middle] < y:
-            low = middle + 1
-        else:
-            high = middle
-    return low if successors[x, a, low] == y else -1
-
-
-@compiled
-def _add(successors, visits, moves, state, action, successor, length):  # type: ignore[no-untyped-def]
+def _add(visits, moves, state, action, slot, length):  # type: ignore[no-untyped-def]
     for i in range(state.shape[0]):
         for l in range(length[i]):
             x, a = state[i, l], action[i, l]
-            slot = slot_of(successors, x, a, successor[i, l])
-            if slot < 0:
-                raise ValueError("a path leads to a state that is not among the successors of its pair")
             visits[i, x, a] += 1
-            moves[i, x, a, slot] += 1
+            moves[i, x, a, slot[i, l]] += 1

@@ -73,7 +73,7 @@ def generic(
         return State(estimator.init(n), V, Q1, xp.log(policy), policy)
 
     def plan(s: State) -> State:
-        V, log_policy, policy = mirror_step(s.log_policy, s.policy, s.Q, eta)  # V_k, pi_k
+        V, log_policy, policy = mirror_step(s.log_policy, s.policy, s.Q, eta, in_place=True)  # V_k, pi_k
         phi = estimator.embed(V)
         PV = estimator.expect(s.data, phi)  # TRANSITION-ESTIMATE
         CB = bonus(s.data, phi)  # BONUS

@@ -6,7 +6,8 @@ nothing; mu_a = (a + 1) / A times the fastest rate. Waiting customers and speed 
 
     r(x, a) = (1 - x / N + cost (1 - a / (A - 1))) / (1 + cost),
 
-which is 1 - x / N - cost a / (A - 1) scaled to [0, 1]. nu_0 is uniform, so that long queues matter too.
+which is 1 - x / N - cost a / (A - 1) scaled to [0, 1]. nu_0 is uniform, so that long queues matter too. With the
+default rates and cost it is optimal to serve slowly while the queue is short (x < 4 of 20) and fast beyond.
 
 theta = (lambda, mu_1, ..., mu_A, 1), d = A + 2:
 
@@ -31,7 +32,7 @@ def queue(
     discount: float = 0.95,
     arrival: float = 0.3,
     service: float = 0.6,
-    cost: float = 0.5,
+    cost: float = 0.2,
 ) -> MDP:
     """The queue with room for N customers and A speeds; `service` is the rate of the fastest, `cost` its price."""
     N, A = checks.whole(size, "size", 1), checks.whole(speeds, "speeds", 1)
@@ -56,5 +57,5 @@ def queue(
     )
     r = (1 - x / N + cost * (1 - a / max(A - 1, 1))) / (1 + cost)
     mu = service * (a + 1) / A
-    name = named("queue", N, A, arrival=(arrival, 0.3), service=(service, 0.6), cost=(cost, 0.5))
+    name = named("queue", N, A, arrival=(arrival, 0.3), service=(service, 0.6), cost=(cost, 0.2))
     return from_features(psi, [arrival, *mu, 1.0], successors, r, discount, np.full(N + 1, 1 / (N + 1)), name=name)

@@ -8,9 +8,10 @@ action (column):
 and theta = (1/2, 1/2). At gamma = .9 the optimal policy is (1, 0, 0), V* = (10, 90 / 11, 10), rho* = .939394.
 
 A least-squares estimate may leave the simplex. With theta_hat = (2, -1) the rows of P_hat still sum to one but have
-negative entries, and truncated greedy value iteration V <- max_a clip(r + gamma P_hat V, 0, H) ends in the 2-cycle
-(10, 9.4737, 8.6737), (8.5263, 9.4737, 10), whose greedy policies alternate between (0, 1, 0), with gap .90606, and
-(1, 0, 0), with gap 0: a planner that iterates to convergence never stops, and half of its answers are terrible.
+negative entries, and truncated greedy value iteration V <- max_a clip(r + gamma P_hat V, 0, H) ends, from most starts,
+in the 2-cycle (10, 9.4737, 8.6737), (8.5263, 9.4737, 10), whose greedy policies alternate between (0, 1, 0), with gap
+.90606, and (1, 0, 0), with gap 0: a planner that iterates to convergence never stops, and half of its answers are
+terrible. (From a constant V it happens to find the fixed point (10, 9.4737, 10); from (0, 0, 10) it cycles.)
 Regularised value iteration keeps moving too, but its policies settle at gap 0.
 """
 

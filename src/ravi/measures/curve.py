@@ -26,29 +26,16 @@ def curve(n: int, times: Array) -> Curve:
 
 
 @compiled
-def add_constant(times, total, cursor, values, first, length, rate):  # type: ignore[no-untyped-def]
-    """Every step of a path adds rate[i]; steps beyond the last grid time (padding) add nothing."""
-    end = times[-1]
-    for i in range(total.shape[0]):
-        t, last = first[i] - 1, min(first[i] - 1 + length[i], end)  # the path covers t + 1, ..., last
-        if last <= t:
-            continue
-        while cursor[i] < times.shape[0] and times[cursor[i]] <= last:
-            values[i, cursor[i]] = total[i] + rate[i] * (times[cursor[i]] - t)
-            cursor[i] += 1
-        total[i] += rate[i] * (last - t)
-
-
-@compiled
 def add_steps(times, total, cursor, values, table, first, length, state, action):  # type: ignore[no-untyped-def]
-    """Step t of seed i adds table[i, x_t, a_t]."""
+    """Step t of seed i adds table[i, x_t, a_t]; a table of length one along an axis serves for all of it."""
     end = times[-1]
+    seeds, actions = table.shape[0] > 1, table.shape[2] > 1
     for i in range(total.shape[0]):
         for l in range(length[i]):
             t = first[i] + l
             if t > end:  # padding
                 break
-            total[i] += table[i, state[i, l], action[i, l]]
+            total[i] += table[i if seeds else 0, state[i, l], action[i, l] if actions else 0]
             if times[cursor[i]] == t:
                 values[i, cursor[i]] = total[i]
                 cursor[i] += 1

@@ -136,8 +136,9 @@ def _residuals(successors, transitions, r, nu0, gamma, pi, V, d, rho_V, rho_d): 
             p = pi[x, a]
             if p > 0.0:
                 mean, share = 0.0, p * mass
+                to, row = successors[x, a], transitions[x, a]
                 for j in range(B):
-                    y, q = successors[x, a, j], transitions[x, a, j]
+                    y, q = np.uint32(to[j]), row[j]
                     mean += q * V[y]
                     rho_d[y] += q * share
                 total += p * (r[x, a] + gamma * mean)

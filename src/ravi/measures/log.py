@@ -10,19 +10,20 @@ BLOCK = 1024  # rows that are allocated at a time
 
 
 class Log:
-    """A growing table (K, n). Rows are copied in; the table is never moved."""
+    """A growing table (K, n) whose rows never move."""
 
     def __init__(self, n: int, dtype: type) -> None:
         self.n, self.dtype = n, dtype
         self.blocks: list[Array] = []
         self.rows = 0
 
-    def append(self, row: Array) -> None:
+    def row(self) -> Array:
+        """A new row, to be written into."""
         place = self.rows % BLOCK
         if place == 0:
             self.blocks.append(np.empty((BLOCK, self.n), self.dtype))
-        self.blocks[-1][place] = row
         self.rows += 1
+        return self.blocks[-1][place]
 
     @property
     def table(self) -> Array:
@@ -36,5 +37,5 @@ class Log:
         """A log that begins with the rows of a table."""
         log = cls(table.shape[1], table.dtype.type)
         for row in table:
-            log.append(row)
+            log.row()[:] = row
         return log

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ravi.compiled import compiled
 from ravi.core import Array, Measure, Path, Problem
 from ravi.random import OUTPUT, uniform
 
@@ -27,12 +28,17 @@ def output(problem: Problem, steps: int, keys: Array) -> Measure:
         return Output(index, np.full((n, *shape), np.nan))
 
     def record(m: Output, state: Any, path: Path, opening: bool) -> Output:
-        ahead = m.index - path.time
-        for i in np.flatnonzero((ahead >= 0) & (ahead < path.length)):
-            m.policy[i] = state.policy[i]
+        _keep(m.index, m.policy, state.policy, path.time, path.length)
         return m
 
     def results(m: Output) -> dict[str, Array]:
         return {"output_index": m.index, "output_policy": m.policy}
 
     return Measure("output", init, record, results)
+
+
+@compiled
+def _keep(index, kept, policy, first, length):  # type: ignore[no-untyped-def]
+    for i in range(index.shape[0]):
+        if first[i] <= index[i] < first[i] + length[i]:
+            kept[i] = policy[i]

@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ravi.compiled import compiled
 from ravi.core import MDP, Array, Measure, Path
-from ravi.measures.curve import Curve, add_constant, curve, grid
+from ravi.measures.curve import Curve, curve, grid
 from ravi.measures.gap import Tracked, follow, track
 from ravi.measures.log import Log
 from ravi.planning.solve import Solution
@@ -29,20 +30,18 @@ class Regret(NamedTuple):
 
 def regret(mdp: MDP, steps: int, points: int, solution: Solution, *, keep_epochs: bool, tol: float = TOLERANCE) -> Measure:
     times = grid(steps, points)
+    optimum, optimum_error = solution.optimum, solution.optimum_error
 
     def init(n: int) -> Regret:
         return Regret(track(mdp, n), curve(n, times), np.zeros(n), Log(n, np.int64), Log(n, np.float64))
 
     def record(m: Regret, state: Any, path: Path, opening: bool) -> Regret:
+        returns, error = m.tracked.returns, m.tracked.error
         if opening:
             follow(mdp, m.tracked, state.policy, path.length, tol)
-        gap = solution.optimum - m.tracked.returns
-        if opening and keep_epochs:
-            m.starts.append(np.where(path.length > 0, path.time, 0))
-            m.gaps.append(gap)
-        add_constant(times, *m.regret, path.time, path.length, gap)
-        within = np.clip(steps + 1 - path.time, 0, path.length)  # padding costs nothing
-        np.add(m.error, within * (m.tracked.error + solution.optimum_error), out=m.error)
+            if keep_epochs:
+                _note(optimum, returns, path.time, path.length, m.starts.row(), m.gaps.row())
+        _charge(times, *m.regret, path.time, path.length, optimum, returns, optimum_error, error, m.error)
         return m
 
     def results(m: Regret) -> dict[str, Array]:
@@ -50,9 +49,35 @@ def regret(mdp: MDP, steps: int, points: int, solution: Solution, *, keep_epochs
             "regret": m.regret.values,
             "regret_total": m.regret.total,
             "regret_error": m.error,
-            "gap": solution.optimum - m.tracked.returns,
+            "gap": optimum - m.tracked.returns,
             "T_k": m.starts.table,
             "gap_k": m.gaps.table,
         }
 
     return Measure("regret", init, record, results)
+
+
+@compiled
+def _note(optimum, returns, first, length, starts, gaps):  # type: ignore[no-untyped-def]
+    """The row of this epoch in the logs: T_k (0 where a seed has ended) and gap_k."""
+    for i in range(first.shape[0]):
+        starts[i] = first[i] if length[i] > 0 else 0
+        gaps[i] = optimum - returns[i]
+
+
+@compiled
+def _charge(  # type: ignore[no-untyped-def]
+    times, total, cursor, values, first, length, optimum, returns, optimum_error, returns_error, error
+):
+    """Every step of a path costs the gap of its policy; steps beyond T (padding) cost nothing."""
+    T = times[-1]
+    for i in range(total.shape[0]):
+        t, last = first[i] - 1, min(first[i] - 1 + length[i], T)  # the path covers t + 1, ..., last
+        if last <= t:
+            continue
+        gap = optimum - returns[i]
+        while cursor[i] < times.shape[0] and times[cursor[i]] <= last:
+            values[i, cursor[i]] = total[i] + gap * (times[cursor[i]] - t)
+            cursor[i] += 1
+        total[i] += gap * (last - t)
+        error[i] += (optimum_error + returns_error[i]) * (last - t)

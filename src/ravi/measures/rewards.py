@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from ravi.core import MDP, Array, Measure, Path
 from ravi.measures.curve import Curve, add_steps, curve, grid
 
 
 def rewards(mdp: MDP, steps: int, points: int) -> Measure:
     times = grid(steps, points)
+    table = mdp.rewards[None]  # the same for every seed
 
     def record(m: Curve, state: Any, path: Path, opening: bool) -> Curve:
-        table = np.broadcast_to(mdp.rewards, state.policy.shape)
         add_steps(times, *m, table, path.time, path.length, path.state, path.action)
         return m
 

@@ -40,8 +40,7 @@ def trajectory(mdp: MDP, steps: int, points: int, solution: Solution) -> Measure
                     evaluation = evaluate(mdp, state.policy[i])
                     m.loss[i] = solution.V - evaluation.V
                     m.loss_error[i] = solution.error + evaluation.error
-        table = np.broadcast_to(m.loss[:, :, None], state.policy.shape)
-        add_steps(times, *m.regret, table, path.time, path.length, path.state, path.action)
+        add_steps(times, *m.regret, m.loss[:, :, None], path.time, path.length, path.state, path.action)
         m.error[:] += np.clip(steps + 1 - path.time, 0, path.length) * m.loss_error
         return m
 

@@ -13,6 +13,8 @@ def multiple_of_width(beta: float, estimator: Estimator) -> Bonus:
     """CB = beta * width: both bonuses of the paper."""
 
     def bonus(D: Data, phi: Embedding) -> Array:
-        return beta * estimator.width(D, phi)
+        CB = estimator.width(D, phi)
+        CB *= beta  # in the memory of the width
+        return CB
 
     return bonus

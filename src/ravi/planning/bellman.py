@@ -46,11 +46,13 @@ def _expect(successors, transitions, V):  # type: ignore[no-untyped-def]
     n = V.shape[0]
     PV = np.empty((n, X, A))
     for i in range(n):
+        v = V[i]
         for x in range(X):
             for a in range(A):
+                row, to = transitions[x, a], successors[x, a]
                 total = 0.0
                 for j in range(B):
-                    total += transitions[x, a, j] * V[i, successors[x, a, j]]
+                    total += row[j] * v[np.uint32(to[j])]  # unsigned: no test for negative indices
                 PV[i, x, a] = total
     return PV
 
@@ -94,18 +96,17 @@ def truncate(f: Array, M: float) -> Array:
 
 
 def backup(r: Array, CB: Array, gamma: float, PV: Array, H: float) -> Array:
-    """Q_{k+1} = Pi_H[r + CB_k + gamma P_hat_k V_k]."""
+    """Q_{k+1} = Pi_H[r + CB_k + gamma P_hat_k V_k]. NumPy arrays: into the memory of PV."""
     if isinstance(PV, np.ndarray) and isinstance(CB, np.ndarray):
-        return _backup(r, CB, gamma, PV, H)
+        _backup(r, CB, gamma, PV, H)
+        return PV
     return truncate(r + CB + gamma * PV, H)
 
 
 @compiled
 def _backup(r, CB, gamma, PV, H):  # type: ignore[no-untyped-def]
     n, X, A = PV.shape
-    Q = np.empty((n, X, A))
     for i in range(n):
         for x in range(X):
             for a in range(A):
-                Q[i, x, a] = max(min(r[x, a] + CB[i, x, a] + gamma * PV[i, x, a], H), 0.0)
-    return Q
+                PV[i, x, a] = max(min(r[x, a] + CB[i, x, a] + gamma * PV[i, x, a], H), 0.0)

@@ -26,11 +26,18 @@ from ravi.compiled import compiled
 from ravi.core import Array
 
 
-def mirror_step(log_policy: Array, policy: Array, Q: Array, eta: float) -> tuple[Array, Array, Array]:
-    """V_k (n, X), log pi_k and pi_k (n, X, A) from log pi_{k-1}, pi_{k-1} and Q_k (n, X, A)."""
-    if isinstance(Q, np.ndarray):
-        return _mirror_step(log_policy, policy, Q, eta)
-    return mirror_step_array(log_policy, policy, Q, eta)
+def mirror_step(
+    log_policy: Array, policy: Array, Q: Array, eta: float, *, in_place: bool = False
+) -> tuple[Array, Array, Array]:
+    """V_k (n, X), log pi_k and pi_k (n, X, A) from log pi_{k-1}, pi_{k-1} and Q_k (n, X, A).
+
+    in_place: NumPy policies may be overwritten (fresh memory for each epoch would cost more than the step itself).
+    """
+    if not isinstance(Q, np.ndarray):
+        return mirror_step_array(log_policy, policy, Q, eta)
+    if not in_place:
+        log_policy, policy = log_policy.copy(), policy.copy()
+    return _mirror_step(log_policy, policy, Q, eta), log_policy, policy
 
 
 def mirror_step_array(log_policy: Array, policy: Array, Q: Array, eta: float) -> tuple[Array, Array, Array]:
@@ -51,48 +58,51 @@ def mirror_step_array(log_policy: Array, policy: Array, Q: Array, eta: float) ->
 
 
 @compiled
+def _expm1(z):  # type: ignore[no-untyped-def]
+    """expm1 for z <= 0 at the price of exp where nothing cancels."""
+    if z < -0.7:
+        return math.exp(z) - 1.0
+    return math.expm1(z)
+
+
+@compiled
 def _mirror_step(log_policy, policy, Q, eta):  # type: ignore[no-untyped-def]
+    """V_k; log pi and pi go from k - 1 to k in place."""
     n, X, A = Q.shape
     V = np.empty((n, X))
-    log_next = np.empty((n, X, A))
-    following = np.empty((n, X, A))
     z = np.empty(A)
     for i in range(n):
         for x in range(X):
-            m = Q[i, x, 0]
-            least = m
+            m, least = Q[i, x, 0], Q[i, x, 0]
             for a in range(1, A):
-                m = max(m, Q[i, x, a])
-                least = min(least, Q[i, x, a])
+                m, least = max(m, Q[i, x, a]), min(least, Q[i, x, a])
             if least == m:  # a constant row: V = m and pi' = pi, exactly
                 V[i, x] = m
-                for a in range(A):
-                    log_next[i, x, a] = log_policy[i, x, a]
-                    following[i, x, a] = policy[i, x, a]
                 continue
+            log_pi, pi = log_policy[i, x], policy[i, x]
             s = 0.0
             for a in range(A):
                 z[a] = eta * (Q[i, x, a] - m)
                 if z[a] != 0.0:
-                    s += policy[i, x, a] * math.expm1(z[a])
+                    s += pi[a] * _expm1(z[a])
             if s > -0.5:
                 log_mean = math.log1p(s)
             else:
                 top = -np.inf
                 for a in range(A):
-                    top = max(top, log_policy[i, x, a] + z[a])
+                    top = max(top, log_pi[a] + z[a])
                 weight = 0.0
                 for a in range(A):
-                    weight += math.exp(log_policy[i, x, a] + z[a] - top)
+                    weight += math.exp(log_pi[a] + z[a] - top)
                 log_mean = top + math.log(weight)
             V[i, x] = m + log_mean / eta
             total = 0.0
             for a in range(A):
-                log_next[i, x, a] = log_policy[i, x, a] + z[a] - log_mean
-                following[i, x, a] = math.exp(log_next[i, x, a])
-                total += following[i, x, a]
-            drift = math.log(total)
+                log_pi[a] += z[a] - log_mean
+                pi[a] = math.exp(log_pi[a])
+                total += pi[a]
+            drift, share = math.log(total), 1.0 / total
             for a in range(A):
-                log_next[i, x, a] -= drift
-                following[i, x, a] /= total
-    return V, log_next, following
+                log_pi[a] -= drift
+                pi[a] *= share
+    return V

@@ -1,0 +1,178 @@
+"""Can every builder be called by an id, and does it refuse what it cannot build?"""
+
+import inspect
+import subprocess
+import sys
+import types
+import typing
+
+import numpy as np
+import pytest
+
+from ravi.checks import InputError
+from ravi.core import MDP
+from ravi.mdps import (
+    MDPS,
+    bandit,
+    bandit_of,
+    deep_sea,
+    ensemble,
+    garnet,
+    garnets,
+    hypercube,
+    one_state,
+    one_state_of,
+    queue,
+    ring,
+    riverswim,
+    riverswim_mixture,
+    terrain,
+    trap,
+    two_cycle,
+)
+
+NAN = float("nan")
+
+NAMES = {
+    "riverswim/6": lambda: riverswim(discount=0.9),
+    "riverswim/4": lambda: riverswim(4),
+    "riverswim/mixture/5": lambda: riverswim_mixture(5),
+    "deep-sea/3": lambda: deep_sea(3, 0.9),
+    "trap": lambda: trap(0.9),
+    "trap/leave=0.1": lambda: trap(leave=0.1),
+    "bandit/5": bandit,
+    "bandit/3,best=0.8": lambda: bandit(3, 0.8),
+    "bandit": lambda: bandit_of((0.1, 0.2)),
+    "one-state/2": one_state,
+    "one-state": lambda: one_state_of((0.1, 0.2)),
+    "garnet/100,4,4": lambda: garnet(100, 4, 4),
+    "garnet/100,4,4,seed=3": lambda: garnet(100, 4, 4, seed=3, discount=0.5),
+    "garnet/9,2,2,start=first": lambda: garnet(9, 2, 2, start="first"),
+    "hypercube/5": hypercube,
+    "hypercube/4,margin=0.05,seed=1": lambda: hypercube(4, 0.9, 0.05, 1),
+    "ensemble/2,5,2,3": lambda: garnets(2, 5, 2, 3),
+    "ensemble/2,5,2,3,seed=8": lambda: garnets(2, 5, 2, 3, 8),
+    "terrain/5,2": terrain,
+    "queue/20,2": queue,
+    "queue/10,3,arrival=0.2": lambda: queue(10, 3, arrival=0.2),
+    "two-cycle": two_cycle,
+    "ring/4": ring,
+    "ring/6,gap=0.01,actions=3": lambda: ring(6, 0.01, actions=3),
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_mdp_is_named_by_its_id(name):
+    assert NAMES[name]().name == name
+
+
+@pytest.mark.parametrize("family", MDPS)
+def test_an_id_can_be_read_off_the_signature(family):
+    """Every parameter is an int, a float or a str, by position or name, and what has no default is a size."""
+    hints = typing.get_type_hints(MDPS[family])
+    assert hints.pop("return") is MDP
+    for name, parameter in inspect.signature(MDPS[family]).parameters.items():
+        hint = hints[name]
+        kinds = set(typing.get_args(hint)) - {types.NoneType} if isinstance(hint, types.UnionType) else {hint}
+        assert kinds in ({int}, {float}, {str})
+        assert parameter.kind == inspect.Parameter.POSITIONAL_OR_KEYWORD
+        assert parameter.default is not inspect.Parameter.empty or kinds == {int}
+    assert "discount" in hints
+
+
+@pytest.mark.parametrize("family", MDPS)
+def test_every_builder_makes_a_valid_mdp_and_makes_it_again(family):
+    sizes = {"garnet": (12, 3, 4), "ensemble": (2, 8, 2, 3)}.get(family, ())
+    one, two = MDPS[family](*sizes), MDPS[family](*sizes)
+    assert one.name.startswith(family)
+    for field in ("rewards", "successors", "transitions", "initial", "features", "parameter"):
+        np.testing.assert_array_equal(getattr(one, field), getattr(two, field))
+    assert MDPS[family](*sizes, discount=0.75).discount == 0.75
+
+
+BAD = [
+    (lambda: riverswim(1), "n is 1; it must be at least 2"),
+    (lambda: riverswim(2.5), "n is 2.5, not a whole number"),
+    (lambda: riverswim("six"), "n is 'six', not a number"),
+    (lambda: riverswim(6, 1.0), "discount is 1; it must lie strictly between 0 and 1"),
+    (lambda: riverswim(6, 0), "discount is 0"),
+    (lambda: riverswim(6, NAN), "discount is nan"),
+    (lambda: riverswim_mixture(0), "n is 0; it must be at least 2"),
+    (lambda: deep_sea(0), "n is 0; it must be at least 1"),
+    (lambda: deep_sea(3, -1), "discount is -1"),
+    (lambda: trap(0.9, 1.5), r"leave is 1.5, outside \[0, 1\]"),
+    (lambda: trap(0.9, -0.1), r"leave is -0.1, outside \[0, 1\]"),
+    (lambda: trap(2.0), "discount is 2"),
+    (lambda: bandit(0), "arms is 0; it must be at least 1"),
+    (lambda: bandit(2, 1.1), r"best is 1.1, outside \[0, 1\]"),
+    (lambda: bandit(2, 0.9, -0.1), r"other is -0.1, outside \[0, 1\]"),
+    (lambda: bandit_of([0.1, 1.2]), r"probabilities\[1\] is 1.2, outside \[0, 1\]"),
+    (lambda: bandit_of([0.1, NAN]), r"probabilities\[1\] is nan"),
+    (lambda: bandit_of([]), r"probabilities has shape \(0,\)"),
+    (lambda: bandit_of(0.5), r"probabilities has shape \(\)"),
+    (lambda: one_state(0), "actions is 0; it must be at least 1"),
+    (lambda: one_state_of([0.1, -0.2]), r"rewards\[1\] is -0.2, outside \[0, 1\]"),
+    (lambda: one_state_of([[0.1]]), r"rewards has shape \(1, 1\), not \(A,\)"),
+    (lambda: garnet(0, 1, 1), "states is 0; it must be at least 1"),
+    (lambda: garnet(5, 0, 1), "actions is 0; it must be at least 1"),
+    (lambda: garnet(5, 2, 6), "branching is 6; it must be at most 5"),
+    (lambda: garnet(5, 2, 0), "branching is 0; it must be at least 1"),
+    (lambda: garnet(5, 2, 2, seed=-1), "seed is -1; it must be at least 0"),
+    (lambda: garnet(5, 2, 2, seed=0.5), "seed is 0.5, not a whole number"),
+    (lambda: garnet(5, 2, 2, start="unifrom"), "start is 'unifrom', not one of uniform, first. Did you mean uniform"),
+    (lambda: hypercube(1), "dimension is 1; it must be at least 2"),
+    (lambda: hypercube(40), "dimension is 40; it must be at most 20"),
+    (lambda: hypercube(3, 0.9, 0.2), "margin is 0.2; with discount 0.9 it must be at most"),
+    (lambda: hypercube(3, 0.2, 0.3), "margin is 0.3; with discount 0.2 it must be at most"),
+    (lambda: hypercube(3, 0.9, 0), "margin is 0; it must be positive"),
+    (lambda: hypercube(3, 1.0), "discount is 1"),
+    (lambda: garnets(0, 5, 2, 2), "simulators is 0; it must be at least 1"),
+    (lambda: garnets(2, 5, 2, 6), "branching is 6; it must be at most 5"),
+    (lambda: terrain(1), "width is 1; it must be at least 2"),
+    (lambda: terrain(3, 0), "types is 0; it must be at least 1"),
+    (lambda: queue(0), "size is 0; it must be at least 1"),
+    (lambda: queue(5, 0), "speeds is 0; it must be at least 1"),
+    (lambda: queue(5, 2, arrival=0.5, service=0.6), r"arrival \+ service is 1.1; one event per step needs at most 1"),
+    (lambda: queue(5, 2, arrival=0), "arrival is 0"),
+    (lambda: queue(5, 2, cost=-1), "cost is -1; it must not be negative"),
+    (lambda: two_cycle(1), "discount is 1"),
+    (lambda: ring(0), "gadgets is 0; it must be at least 1"),
+    (lambda: ring(3, -0.1), "gap is -0.1; it must not be negative"),
+    (lambda: ring(3, 0.95, 0.9), "gap is 0.95; with discount 0.9 it must be at most gamma"),
+    (lambda: ring(3, actions=0), "actions is 0; it must be at least 1"),
+    (lambda: ensemble([], [1.0]), "mdps is empty"),
+    (lambda: ensemble([trap(), "trap"], (0.5, 0.5)), r"mdps\[1\] is str, not an MDP"),
+    (
+        lambda: ensemble([trap(), bandit()], (0.5, 0.5)),
+        r"mdps\[1\] has \(X, A\) = \(3, 5\), but mdps\[0\] has \(2, 2\)",
+    ),
+    (lambda: ensemble([trap(), trap(0.9)], (0.5, 0.5)), r"mdps\[1\] has discount 0.9, but mdps\[0\] has 0.95"),
+    (lambda: ensemble([one_state_of((0, 1)), one_state_of((0, 0.5))], 0), r"mdps\[1\] has rewards\[0, 1\] = 0.5, but"),
+    (
+        lambda: ensemble([garnet(3, 2, 2), garnet(3, 2, 2, start="first")], 0),
+        r"mdps\[1\] has initial\[0\] = 1, but mdps\[0\] has 0.333333",
+    ),
+    (lambda: ensemble([trap(), trap()], (0.5, 0.6)), "weights sums to 1.1, not 1"),
+    (lambda: ensemble([trap(), trap()], (1.5, -0.5)), r"weights\[1\] is -0.5, a negative probability"),
+    (lambda: ensemble([trap()], (0.5, 0.5)), r"weights has shape \(2,\)"),
+]
+
+
+@pytest.mark.parametrize(("build", "message"), BAD, ids=[message[:50] for _, message in BAD])
+def test_a_builder_refuses_by_naming_the_parameter(build, message):
+    with pytest.raises(InputError, match=message):
+        build()
+
+
+def test_the_ring_may_leave_a_low_state_for_certain():
+    assert ring(3, 0.95, 0.95).transitions.min() == 0
+
+
+def test_whole_numbers_may_come_as_floats():
+    assert riverswim(6.0).name == "riverswim/6"
+    assert garnet(1e2, 4.0, 4.0, seed=3.0).name == "garnet/100,4,4,seed=3"
+
+
+def test_importing_the_builders_is_light():
+    code = "import sys, ravi.mdps; sys.exit(any(name in sys.modules for name in ('numba', 'scipy', 'hypothesis')))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,139 @@
+"""Do features and parameter make the kernel, and are the declared bounds bounds?"""
+
+import numpy as np
+import pytest
+
+from ravi.core import MDP
+from ravi.mdps import (
+    bandit,
+    ensemble,
+    garnet,
+    garnets,
+    hypercube,
+    queue,
+    riverswim_mixture,
+    terrain,
+    two_cycle,
+)
+from tests.mdps.oracle import dense, dense_features, largest_phi, optimum, rho, uniform
+
+MIXTURES = {
+    "riverswim": lambda: riverswim_mixture(5),
+    "bandit": lambda: bandit(3),
+    "hypercube": lambda: hypercube(4, seed=2),
+    "two-cycle": two_cycle,
+    "garnets": lambda: garnets(3, 6, 2, 2, seed=1),
+    "garnets, dense": lambda: garnets(2, 7, 2, 7),
+    "terrain": lambda: terrain(3, 2),
+    "terrain, one type": lambda: terrain(2, 1),
+    "queue": lambda: queue(6, 3),
+    "queue, one place": lambda: queue(1, 2),
+}
+
+
+@pytest.fixture(params=MIXTURES)
+def mixture(request):
+    return MIXTURES[request.param]()
+
+
+def test_features_and_parameter_make_the_kernel(mixture):
+    np.testing.assert_allclose(dense_features(mixture) @ mixture.parameter, dense(mixture), atol=1e-14)
+
+
+def test_the_bounds_are_bounds(mixture):
+    assert np.linalg.norm(mixture.parameter) <= mixture.parameter_bound * (1 + 1e-15)
+    assert largest_phi(mixture) <= mixture.feature_bound * (1 + 1e-15)
+
+
+def test_no_state_is_stored_without_features_or_need(mixture):
+    """A pair holds the successors where psi is not zero, and others only to fill up to B."""
+    used = (mixture.features != 0).any(-1).sum(-1)
+    assert used.max() == mixture.branching
+
+
+def test_an_ensemble_is_the_weighted_mean_of_its_kernels():
+    told = garnet(8, 2, 3)
+    mdps = [told, *(like(told, garnet(8, 2, b, seed=b)) for b in (1, 4, 8))]
+    theta = np.array([0.1, 0.2, 0.3, 0.4])
+    mdp = ensemble(mdps, theta)
+    np.testing.assert_allclose(dense(mdp), sum(w * dense(m) for w, m in zip(theta, mdps, strict=True)), atol=1e-15)
+    for i, simulator in enumerate(mdps):
+        np.testing.assert_array_equal(dense_features(mdp)[..., i], dense(simulator))
+    assert (mdp.parameter_bound, mdp.feature_bound) == (1, 2)
+    assert largest_phi(mdp) == pytest.approx(2, rel=1e-15)  # sqrt(d), at V = H
+
+
+def test_one_simulator_may_be_right():
+    told = garnet(5, 2, 2)
+    mdp = ensemble([told, like(told, garnet(5, 2, 2, seed=1))], 1)
+    np.testing.assert_array_equal(mdp.parameter, (0, 1))
+    np.testing.assert_array_equal(dense(mdp), dense(garnet(5, 2, 2, seed=1)))
+
+
+def like(told, kernel):
+    return MDP(
+        rewards=told.rewards,
+        successors=kernel.successors,
+        transitions=kernel.transitions,
+        initial=told.initial,
+        discount=told.discount,
+    )
+
+
+def test_the_garnets_of_an_ensemble_differ_and_its_weights_are_a_distribution():
+    mdp = garnets(4, 10, 2, 3, seed=7)
+    psi = dense_features(mdp)
+    np.testing.assert_allclose(psi.sum(2), 1, atol=1e-14)
+    assert ((psi > 0).sum(2) == 3).all()
+    assert all((psi[..., i] != psi[..., j]).any() for i in range(4) for j in range(i))
+    assert mdp.parameter.sum() == pytest.approx(1, rel=1e-15)
+    assert (mdp.parameter > 0).all()
+
+
+def test_the_weights_of_ensembles_have_the_moments_of_a_flat_dirichlet():
+    """d = 2: theta_1 is uniform; mean 1/2 and mean square 1/3 within five standard deviations over 400 fixed seeds."""
+    first = np.array([garnets(2, 1, 1, 1, seed=seed).parameter[0] for seed in range(400)])
+    assert abs(first.mean() - 1 / 2) < 5 * np.sqrt(1 / 12 / 400)
+    assert abs((first**2).mean() - 1 / 3) < 5 * np.sqrt(4 / 45 / 400)
+
+
+def test_a_terrain_moves_slips_and_bounces():
+    mdp = terrain(3, 2, seed=4)
+    P, s = dense(mdp), mdp.parameter[:-1]
+    assert mdp.parameter_bound**2 == pytest.approx(1 + (s**2).sum(), rel=1e-14)
+    assert mdp.feature_bound == pytest.approx(np.sqrt(2), rel=1e-15)
+    assert 0 < s[0] < 0.25 < s[1] < 0.5
+    centre, up, right, left, down = 4, 1, 5, 3, 7
+    slip = 1 - P[centre, 0, up]
+    assert np.isclose(slip, s).any()
+    np.testing.assert_allclose(P[centre, 0, [left, right]], slip / 2, atol=1e-15)
+    np.testing.assert_allclose(P[centre, 1, [up, right, down]], (slip / 2, 1 - slip, slip / 2), atol=1e-15)
+    corner = 1 - P[0, 0, 0] - P[0, 0, 1]  # up from the corner: bounce, or slip left (bounce) or right
+    assert corner == pytest.approx(0, abs=1e-15)
+    assert np.isclose(2 * P[0, 0, 1], s).any()
+    assert mdp.branching == 3
+
+
+def test_every_type_of_ground_occurs_and_the_goal_is_worth_the_walk():
+    mdp = terrain(5, 3)
+    assert (mdp.features[..., :-1] != 0).any((0, 1, 2)).all()
+    assert optimum(mdp).rho > 10 * rho(mdp, uniform(mdp))
+
+
+def test_the_queue_is_a_birth_and_death_chain():
+    mdp = queue(4, 2, arrival=0.2, service=0.5, cost=1.0)
+    P = dense(mdp)
+    np.testing.assert_allclose(np.diag(P[:, 0], 1), 0.2, atol=1e-15)
+    np.testing.assert_allclose(np.diag(P[:, 1], 1), 0.2, atol=1e-15)
+    np.testing.assert_allclose(np.diag(P[:, 0], -1), 0.25, atol=1e-15)
+    np.testing.assert_allclose(np.diag(P[:, 1], -1), 0.5, atol=1e-15)
+    assert (np.triu(P.swapaxes(0, 1), 2) == 0).all()
+    assert (np.tril(P.swapaxes(0, 1), -2) == 0).all()
+    np.testing.assert_allclose(mdp.rewards, [[1, 0.5], [0.875, 0.375], [0.75, 0.25], [0.625, 0.125], [0.5, 0]])
+    assert mdp.feature_bound == pytest.approx(np.sqrt(3), rel=1e-15)
+    np.testing.assert_allclose(mdp.parameter, (0.2, 0.25, 0.5, 1))
+
+
+def test_the_default_queue_serves_slowly_while_it_is_short():
+    policy = optimum(queue()).policy
+    np.testing.assert_array_equal(policy[:8], (0, 0, 0, 0, 1, 1, 1, 1))
