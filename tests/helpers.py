@@ -27,4 +27,4 @@ def spy(seen):
             seen.append((tree.copy(state), tree.copy(path)))
         return m
 
-    return Measure("spy", lambda n: Nothing(), record, lambda m: {})
+    return Measure("spy", lambda keys: Nothing(), record, lambda m: {})

@@ -1,0 +1,68 @@
+"""ravi: optimistic planning and exploration in infinite-horizon discounted MDPs, with exact regret.
+
+    import ravi
+
+    mdp = ravi.mdp("riverswim/6,discount=0.9")
+    run = ravi.run("ravi-ucb,scale=0.003,eta=0.5", mdp, steps=20_000, seeds=8)
+    print(run)
+
+Nothing is compiled, and nothing heavy imported, before it is used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+# Where each public name lives.
+_HOMES = {
+    # MDPs
+    "MDP": "ravi.core",
+    "Problem": "ravi.core",
+    "mdp": "ravi.ids",
+    "ensemble": "ravi.mdps",
+    # planning
+    "solve": "ravi.planning.solve",
+    "evaluate": "ravi.planning.evaluate",
+    "occupancy": "ravi.planning.occupancy",
+    "return_of": "ravi.planning.evaluate",
+    "md_mpi": "ravi.planning.md_mpi",
+    # learning
+    "learner": "ravi.ids",
+    "Learner": "ravi.core",
+    "Estimator": "ravi.core",
+    "Measure": "ravi.core",
+    "run": "ravi.engine",
+    "resume": "ravi.engine",
+    "Run": "ravi.results",
+    "Stopped": "ravi.engine",
+    # errors
+    "InputError": "ravi.checks",
+}
+
+__all__ = ["__version__", *_HOMES]
+
+if TYPE_CHECKING:
+    from ravi.checks import InputError
+    from ravi.core import MDP, Estimator, Learner, Measure, Problem
+    from ravi.engine import Stopped, resume, run
+    from ravi.ids import learner, mdp
+    from ravi.mdps import ensemble
+    from ravi.planning.evaluate import evaluate, return_of
+    from ravi.planning.md_mpi import md_mpi
+    from ravi.planning.occupancy import occupancy
+    from ravi.planning.solve import solve
+    from ravi.results import Run
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        value = globals()[name] = getattr(importlib.import_module(_HOMES[name]), name)
+        return value
+    raise AttributeError(f"module 'ravi' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

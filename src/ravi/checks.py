@@ -195,7 +195,12 @@ def problem(self: Problem) -> dict[str, Any]:
         "successors": sealed(successors.astype(np.int32)),
         "initial": sealed(initial),
     }
+    if not isinstance(self.name, str):
+        raise InputError(f"name is {self.name!r}, not a text")
     if self.features is None:
+        for bound in ("parameter_bound", "feature_bound"):
+            if getattr(self, bound) is not None:
+                raise InputError(f"{bound} is given without features")
         return fields
     features = finite(self.features, "features")
     if features.ndim != 4 or features.shape[:3] != successors.shape or features.shape[3] < 1:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import cached_property
+from hashlib import sha256
 from os import PathLike
 from typing import Any, NamedTuple, TypeAlias
 
@@ -86,6 +87,15 @@ class MDP(Problem):
             object.__setattr__(told, field.name, getattr(self, field.name))
         return told
 
+    @cached_property
+    def digest(self) -> str:
+        """A hash of every number of the MDP: two MDPs with the same digest are the same."""
+        hashed = sha256(repr(self.discount).encode())
+        for array in (self.rewards, self.successors, self.transitions, self.initial, self.features, self.parameter):
+            if array is not None:
+                hashed.update(repr(array.shape).encode() + array.tobytes())
+        return hashed.hexdigest()
+
     @staticmethod
     def from_dense(P: Any, r: Any, discount: float, initial: Any, *, renormalise: bool = False, name: str = "mdp") -> MDP:
         """From arrays P[x, a, x'] and r[x, a]; `initial` is nu_0 or one state."""
@@ -99,6 +109,25 @@ class MDP(Problem):
         from ravi.mdps.tables import from_sparse
 
         return from_sparse(P, r, discount, initial, renormalise=renormalise, name=name)
+
+    @staticmethod
+    def from_features(
+        features: Any,
+        parameter: Any,
+        successors: Any,
+        rewards: Any,
+        discount: float,
+        initial: Any,
+        *,
+        parameter_bound: float | None = None,
+        feature_bound: float | None = None,
+        name: str = "mdp",
+    ) -> MDP:
+        """A linear mixture MDP: P(x' | x, a) = <theta, psi(x, a, x')>, with psi on the successors (X, A, B, D)."""
+        from ravi.mdps.tables import from_features
+
+        bounds = {"parameter_bound": parameter_bound, "feature_bound": feature_bound}
+        return from_features(features, parameter, successors, rewards, discount, initial, **bounds, name=name)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write one portable file; `MDP.load` gives the same arrays back, bit for bit."""
@@ -158,9 +187,9 @@ class Learner(NamedTuple):
     """A learner is a tuple of functions: nothing to inherit, nothing hidden."""
 
     name: str
-    init: Callable[[int], Any]  # n -> State, a NamedTuple with a field `policy` (n, X, A)
-    plan: Callable[[Any], Any]  # State -> State, once per epoch
-    add: Callable[[Any, Path], Any]  # State, path -> State, as experience arrives
+    init: Callable[[Array], Any]  # keys (n,) -> State, a NamedTuple with a field `policy` (n, X, A)
+    plan: Callable[[Any], Any]  # State -> State, once per epoch; may write into the State that it is given
+    add: Callable[[Any, Path], Any]  # State, path -> State, as experience arrives; likewise
     until: Schedule
     settings: dict[str, Any]  # the constants that make it, for the record
 
@@ -169,6 +198,6 @@ class Measure(NamedTuple):
     """What a run records, epoch by epoch. Its state is a NamedTuple of arrays, seeds first, like a learner's."""
 
     name: str
-    init: Callable[[int], Any]  # n -> M
+    init: Callable[[Array], Any]  # keys (n,) -> M
     record: Callable[[Any, Any, Path, bool], Any]  # M, State before ADD, path, whether an epoch opens -> M
     results: Callable[[Any], dict[str, Array]]  # M -> named arrays, seeds first

@@ -29,6 +29,7 @@ from ravi.results import Run, versions
 from ravi.walk import World, room, start, walk, world_of
 
 Progress = Callable[[int, int], None]  # steps done, steps in all
+CACHE = 2**20  # bytes of state that are worked on together: about a core's second-level cache
 NO_DEADLINE = np.iinfo(np.int64).max
 OPTIONAL = ("trajectory", "stream")  # what `record` may name
 
@@ -50,8 +51,8 @@ class Stopped(KeyboardInterrupt):
 
 
 def run(
-    learner: Learner,
-    mdp: MDP,
+    learner: Learner | str,
+    mdp: MDP | str,
     steps: int,
     seeds: int | Iterable[int] = 1,
     *,
@@ -64,7 +65,7 @@ def run(
     progress: Progress | None = None,
     measured: bool = True,
 ) -> Run:
-    """Run `learner` on `mdp` for exactly `steps` plays under each seed, and score it exactly.
+    """Run `learner` on `mdp` (themselves or their ids) for exactly `steps` plays under each seed; score it exactly.
 
     seeds: how many (0, 1, ...) or which. record: "trajectory" (the regret of the earlier literature), "stream"
     (every step). measures: more of your own. points: at how many times curves are kept. pad: play the last epoch on until its reset, without
@@ -72,6 +73,7 @@ def run(
     which every seed has made this many plays; `resume` goes on. measured=False: play and learn only.
     """
     T = checks.steps(steps)
+    mdp, learner = _resolved(mdp, learner, T)
     keys = _keys(seeds)
     wanted = _wanted(record)
     options = {
@@ -82,35 +84,35 @@ def run(
         "measured": bool(measured),
     }
     solution = solve(mdp)
-    chosen = [*_measures(mdp, T, keys, solution, options), *measures]
+    chosen = [*_measures(mdp, T, solution, options), *measures]
     batch = _begin(learner, mdp, keys, chosen)
     return _go_on(learner, mdp, T, solution, options, chosen, batch, 0.0, pause, progress)
 
 
 def resume(
     stopped: Run,
-    learner: Learner,
-    mdp: MDP,
+    learner: Learner | str,
+    mdp: MDP | str,
     *,
     measures: Sequence[Measure] = (),
     pause: int | None = None,
     progress: Progress | None = None,
 ) -> Run:
     """Take up a stopped run; `learner`, `mdp` and `measures` must be those that it was made with."""
+    mdp, learner = _resolved(mdp, learner, stopped.steps)
     _same(stopped, learner, mdp)
     T, keys = stopped.steps, np.asarray(stopped.seeds, np.uint64)
     solution = solve(mdp)
-    chosen = [*_measures(mdp, T, keys, solution, stopped.options), *measures]
+    chosen = [*_measures(mdp, T, solution, stopped.options), *measures]
     if isinstance(stopped.batch, dict):  # from a file
         batch = tree.fill(_begin(learner, mdp, keys, chosen), stopped.batch)
     else:
-        batch = tree.copy(stopped.batch, logs=True)
+        batch = tree.take(stopped.batch, np.arange(len(keys)))
     return _go_on(learner, mdp, T, solution, stopped.options, chosen, batch, stopped.seconds, pause, progress)
 
 
 def _begin(learner: Learner, mdp: MDP, keys: Array, measures: Sequence[Measure]) -> Batch:
-    n = len(keys)
-    return Batch(start(world_of(mdp), keys), learner.init(n), tuple(measure.init(n) for measure in measures))
+    return Batch(start(world_of(mdp), keys), learner.init(keys), tuple(measure.init(keys) for measure in measures))
 
 
 def _go_on(
@@ -126,13 +128,21 @@ def _go_on(
     progress: Progress | None,
 ) -> Run:
     began = time.perf_counter()
+    world, total, parts = world_of(mdp), len(batch.walkers.key) * T, []
     with _interrupts() as interrupted:
-        batch = _epochs(learner, world_of(mdp), T, mdp.horizon, options["pad"], measures, batch, pause, progress, interrupted)
+        for rows in _groups(batch):
+            before = sum(_plays(part, T) for part in parts)
+            tell = None if progress is None else (lambda done, before=before: progress(before + done, total))
+            part = tree.take(batch, rows)
+            part = _epochs(learner, world, T, mdp.horizon, options["pad"], measures, part, pause, tell, interrupted)
+            parts.append(part)
+    batch = tree.join(parts)
     results: dict[str, Array] = {}
     for measure, m in zip(measures, batch.records, strict=True):
         results |= measure.results(m)
     done = Run(
         mdp=mdp.name,
+        mdp_digest=mdp.digest,
         learner=learner.name,
         settings=learner.settings,
         discount=mdp.discount,
@@ -160,7 +170,7 @@ def _epochs(
     measures: Sequence[Measure],
     batch: Batch,
     pause: int | None,
-    progress: Progress | None,
+    tell: Callable[[int], None] | None,
     interrupted: Callable[[], bool],
 ) -> Batch:
     walkers, state, records = batch
@@ -198,15 +208,26 @@ def _epochs(
                     aside = tree.copy(batch)
                 else:
                     tree.put(aside, batch, now)
-        if progress is not None and time.perf_counter() - told > 0.1:
-            progress(int(np.minimum(walkers.time, T).sum()), n * T)
+        if tell is not None and time.perf_counter() - told > 0.1:
+            tell(_plays(Batch(walkers, state, records), T))
             told = time.perf_counter()
     batch = Batch(walkers, state, records)
     if aside is not None:
         tree.put(batch, aside, finished)
-    if progress is not None:
-        progress(int(np.minimum(walkers.time, T).sum()), n * T)
+    if tell is not None:
+        tell(_plays(batch, T))
     return batch
+
+
+def _plays(batch: Batch, T: int) -> int:
+    return int(np.minimum(batch.walkers.time, T).sum())
+
+
+def _groups(batch: Batch) -> list[Array]:
+    """Seeds that are run side by side: as many as share the cache, since each is the same alone and in a batch."""
+    n = len(batch.walkers.key)
+    size = sum(leaf.nbytes for _, leaf in tree.leaves(batch) if isinstance(leaf, np.ndarray)) / n
+    return np.array_split(np.arange(n), ceil(n * size / max(CACHE, size)))
 
 
 def _pad(
@@ -230,6 +251,13 @@ def _pad(
     return records
 
 
+def _resolved(mdp: MDP | str, learner: Learner | str, T: int) -> tuple[MDP, Learner]:
+    from ravi import ids
+
+    mdp = ids.mdp(mdp) if isinstance(mdp, str) else mdp
+    return mdp, ids.learner(learner, mdp, T) if isinstance(learner, str) else learner
+
+
 def _keys(seeds: int | Iterable[int]) -> Array:
     chosen = range(checks.whole(seeds, "seeds")) if isinstance(seeds, (int, float)) else list(seeds)
     if not len(chosen):
@@ -245,14 +273,14 @@ def _wanted(record: Sequence[str]) -> list[str]:
     return names
 
 
-def _measures(mdp: MDP, T: int, keys: Array, solution: Solution, options: dict[str, Any]) -> list[Measure]:
+def _measures(mdp: MDP, T: int, solution: Solution, options: dict[str, Any]) -> list[Measure]:
     if not options["measured"]:
         return []
     points = options["points"]
     chosen = [
         regret(mdp, T, points, solution, keep_epochs=options["keep_epochs"]),
         rewards(mdp, T, points),
-        output(mdp.problem, T, keys),
+        output(mdp.problem, T),
     ]
     if "trajectory" in options["record"]:
         chosen.append(trajectory(mdp, T, points, solution))
@@ -265,6 +293,7 @@ def _same(stopped: Run, learner: Learner, mdp: MDP) -> None:
     for what, was, now in (
         ("MDP", stopped.mdp, mdp.name),
         ("discount", stopped.discount, mdp.discount),
+        ("an MDP of digest", stopped.mdp_digest, mdp.digest),
         ("learner", stopped.learner, learner.name),
         ("settings", stopped.settings, learner.settings),
     ):

@@ -21,12 +21,17 @@ import zipfile
 import zlib
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
+from ravi import tree
 from ravi.checks import InputError
 from ravi.core import MDP
+from ravi.measures.log import Log
+
+if TYPE_CHECKING:
+    from ravi.results import Run
 
 FORMAT = "ravi"
 VERSION = 1
@@ -120,6 +125,30 @@ def load_mdp(path: Path) -> MDP:
         return MDP(**values)
     except InputError as error:
         raise InputError(f"{os.fspath(path)}: {error}") from None
+
+
+def save_run(run: Run, path: Path) -> None:
+    """Write a run: its results, and where each seed stands, so that it can be resumed."""
+    header = {field.name: getattr(run, field.name) for field in fields(run) if field.name not in ("batch", "results")}
+    stands = run.batch.items() if isinstance(run.batch, dict) else tree.leaves(run.batch)
+    arrays = {f"batch.{name}": leaf.table if isinstance(leaf, Log) else leaf for name, leaf in stands}
+    write(path, "run", header, arrays | {f"results.{name}": array for name, array in run.results.items()})
+
+
+def load_run(path: Path) -> Run:
+    """Read a run; `batch` holds its arrays by name, which `resume` puts into their places."""
+    from ravi.results import Run
+
+    header, arrays = read(path, "run")
+    parts: dict[str, dict[str, np.ndarray]] = {"batch": {}, "results": {}}
+    for name, array in arrays.items():
+        part, _, rest = name.partition(".")
+        parts.setdefault(part, {})[rest] = array
+    values = {field.name: (header | parts).get(field.name, ...) for field in fields(Run)}
+    missing = [name for name, value in values.items() if value is ...]
+    if missing:
+        raise InputError(f"{os.fspath(path)} is damaged: it has no {', '.join(missing)}")
+    return Run(**values)
 
 
 def _entries(where: str, kind: str, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:

@@ -24,6 +24,7 @@ def versions() -> dict[str, str]:
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Run:
     mdp: str
+    mdp_digest: str  # a hash of all its numbers
     learner: str
     settings: dict[str, Any]  # the learner's constants
     discount: float

@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
+
+import numpy as np
 
 from ravi.checks import InputError
 from ravi.core import Array
 from ravi.measures.log import Log
 
 
-def copy(tree: Any, *, logs: bool = False) -> Any:
-    """The same structure with arrays of its own, and on request with logs of its own."""
-    if isinstance(tree, tuple):
-        return _rebuilt(tree, [copy(part, logs=logs) for part in tree])
-    if isinstance(tree, Log):
-        return Log.of(tree.table) if logs else tree
-    return tree.copy()
+def copy(tree: Any) -> Any:
+    """The same structure with arrays of its own; a log goes on to be shared."""
+    return _map(lambda leaf: leaf if isinstance(leaf, Log) else leaf.copy(), tree)
+
+
+def take(tree: Any, rows: Array) -> Any:
+    """The seeds `rows` of every array and log, as a copy."""
+    return _map(lambda leaf: Log.of(leaf.table[:, rows]) if isinstance(leaf, Log) else leaf[rows], tree)
+
+
+def join(trees: Sequence[Any]) -> Any:
+    """The seeds of all trees, one after the other."""
+    if isinstance(trees[0], tuple):
+        return _rebuilt(trees[0], [join(parts) for parts in zip(*trees, strict=True)])
+    return Log.join(trees) if isinstance(trees[0], Log) else np.concatenate(trees)
 
 
 def fill(template: Any, arrays: dict[str, Array], name: str = "") -> Any:
@@ -55,6 +65,10 @@ def leaves(tree: Any, name: str = "") -> Iterator[tuple[str, Any]]:
 def _parts(tree: Any) -> Iterator[tuple[str, Any]]:
     labels = tree._fields if hasattr(tree, "_fields") else tuple(str(i) for i in range(len(tree)))
     return zip(labels, tree, strict=True)
+
+
+def _map(change: Callable[[Any], Any], tree: Any) -> Any:
+    return _rebuilt(tree, [_map(change, part) for part in tree]) if isinstance(tree, tuple) else change(tree)
 
 
 def _rebuilt(like: Any, parts: list[Any]) -> Any:

@@ -19,8 +19,8 @@ def fixed(problem: Problem, policy: Array, name: str = "fixed") -> Learner:
     """Play `policy` (X, A) for ever."""
     table = checks.shaped(checks.policy(policy, problem), (problem.states, problem.actions), "policy", "(X, A)")
 
-    def init(n: int) -> State:
-        return State(np.tile(table, (n, 1, 1)))
+    def init(keys: Array) -> State:
+        return State(np.tile(table, (len(keys), 1, 1)))
 
     def add(state: State, path: Path) -> State:
         return state

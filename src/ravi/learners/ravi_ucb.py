@@ -65,8 +65,8 @@ def generic(
     V0 = _initial_value(initial_value, problem)
     pi0 = _initial_policy(initial_policy, problem)
 
-    def init(n: int) -> State:
-        xp = array_namespace(r)
+    def init(keys: Array) -> State:
+        n, xp = len(keys), array_namespace(r)
         V = xp.asarray(V0) + xp.zeros((n, X))
         policy = xp.asarray(pi0) + xp.zeros((n, X, A))
         Q1 = extend(V, A) + xp.zeros((n, X, A))  # Q_1 = E V_0
@@ -92,29 +92,32 @@ def tabular(
     steps: int,
     *,
     scale: float = 1.0,
+    step_scale: float = 1.0,
     eta: float | None = None,
     beta: float | None = None,
     delta: float | None = None,
     initial_value: float | Array = 0.0,
     initial_policy: Array | None = None,
 ) -> Learner:
-    """Algorithm 2. `scale` multiplies beta; every other constant is the paper's unless it is given."""
+    """Algorithm 2. `scale` multiplies beta, `step_scale` eta; every other constant is the paper's unless given."""
     T = checks.steps(steps)
     delta = _delta(delta, T)
     H, X, A = problem.horizon, problem.states, problem.actions
     if beta is None:
         beta = constants.beta_tabular(H, X, A, T, delta)  # Lemma 5.1
     beta = checks.nonnegative(beta, "beta") * checks.nonnegative(scale, "scale")
+    eta = constants.eta(H, A, T) if eta is None else checks.positive(eta, "eta")  # Theorem 4.1
+    eta *= checks.positive(step_scale, "step_scale")
     estimator = counts(problem)
     return generic(
         problem,
         estimator,
         multiple_of_width(beta, estimator),
-        constants.eta(H, A, T) if eta is None else eta,  # Theorem 4.1
+        eta,
         initial_value=initial_value,
         initial_policy=initial_policy,
         name="ravi-ucb",
-        settings={"beta": beta, "scale": scale, "delta": delta},
+        settings={"beta": beta, "scale": scale, "step_scale": step_scale, "delta": delta},
     )
 
 
@@ -123,6 +126,7 @@ def linear_mixture(
     steps: int,
     *,
     scale: float = 1.0,
+    step_scale: float = 1.0,
     eta: float | None = None,
     beta: float | None = None,
     delta: float | None = None,
@@ -131,7 +135,8 @@ def linear_mixture(
     initial_value: float | Array = 0.0,
     initial_policy: Array | None = None,
 ) -> Learner:
-    """Algorithm 3. `regularization` is lambda; `bound` is B, by default the larger of B_theta and B_phi."""
+    """Algorithm 3. `scale` multiplies beta, `step_scale` eta; `regularization` is lambda; `bound` is B, by default
+    the larger of B_theta and B_phi; every other constant is the paper's unless given."""
     T = checks.steps(steps)
     delta = _delta(delta, T)
     lam = checks.positive(regularization, "regularization")
@@ -143,15 +148,17 @@ def linear_mixture(
             H, d, T, delta, parameter_bound=B, feature_bound=B, regularization=lam
         )
     beta = checks.nonnegative(beta, "beta") * checks.nonnegative(scale, "scale")
+    eta = constants.eta(H, A, T) if eta is None else checks.positive(eta, "eta")  # Theorem 4.1
+    eta *= checks.positive(step_scale, "step_scale")
     return generic(
         problem,
         estimator,
         multiple_of_width(beta, estimator),
-        constants.eta(H, A, T) if eta is None else eta,  # Theorem 4.1
+        eta,
         initial_value=initial_value,
         initial_policy=initial_policy,
         name="ravi-ucb/mixture",
-        settings={"beta": beta, "scale": scale, "delta": delta, "regularization": lam, "bound": B},
+        settings={"beta": beta, "scale": scale, "step_scale": step_scale, "delta": delta, "regularization": lam, "bound": B},
     )
 
 

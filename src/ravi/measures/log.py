@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from ravi.core import Array
@@ -39,3 +41,9 @@ class Log:
         for row in table:
             log.row()[:] = row
         return log
+
+    @classmethod
+    def join(cls, logs: Sequence[Log]) -> Log:
+        """Logs of different seeds side by side; zeros where one has fewer rows than another."""
+        rows = max(log.rows for log in logs)
+        return cls.of(np.hstack([np.pad(log.table, ((0, rows - log.rows), (0, 0))) for log in logs]))

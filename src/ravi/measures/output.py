@@ -20,12 +20,12 @@ class Output(NamedTuple):
     policy: Array  # pi_I        (n, X, A)
 
 
-def output(problem: Problem, steps: int, keys: Array) -> Measure:
+def output(problem: Problem, steps: int) -> Measure:
     shape = (problem.states, problem.actions)
 
-    def init(n: int) -> Output:
+    def init(keys: Array) -> Output:
         index = np.array([1 + int(steps * uniform(key, 0, OUTPUT)) for key in keys], np.int64)
-        return Output(index, np.full((n, *shape), np.nan))
+        return Output(index, np.full((len(keys), *shape), np.nan))
 
     def record(m: Output, state: Any, path: Path, opening: bool) -> Output:
         _keep(m.index, m.policy, state.policy, path.time, path.length)

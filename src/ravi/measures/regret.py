@@ -32,7 +32,8 @@ def regret(mdp: MDP, steps: int, points: int, solution: Solution, *, keep_epochs
     times = grid(steps, points)
     optimum, optimum_error = solution.optimum, solution.optimum_error
 
-    def init(n: int) -> Regret:
+    def init(keys: Array) -> Regret:
+        n = len(keys)
         return Regret(track(mdp, n), curve(n, times), np.zeros(n), Log(n, np.int64), Log(n, np.float64))
 
     def record(m: Regret, state: Any, path: Path, opening: bool) -> Regret:

@@ -19,4 +19,4 @@ def rewards(mdp: MDP, steps: int, points: int) -> Measure:
     def results(m: Curve) -> dict[str, Array]:
         return {"reward": m.values, "reward_total": m.total}
 
-    return Measure("rewards", lambda n: curve(n, times), record, results)
+    return Measure("rewards", lambda keys: curve(len(keys), times), record, results)

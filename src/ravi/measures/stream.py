@@ -20,8 +20,8 @@ class Stream(NamedTuple):
 def stream(problem: Problem, steps: int, *, pad: bool = False) -> Measure:
     beyond = ceil(50 * problem.horizon) + 1 if pad else 0  # T+ - T exceeds 50 H with probability below e^-50
 
-    def init(n: int) -> Stream:
-        shape = (n, steps + beyond)
+    def init(keys: Array) -> Stream:
+        shape = (len(keys), steps + beyond)
         state, action, successor = (np.full(shape, -1, np.int32) for _ in range(3))
         return Stream(state, action, successor, np.zeros(shape, np.bool_))
 

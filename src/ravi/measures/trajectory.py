@@ -28,7 +28,8 @@ class Trajectory(NamedTuple):
 def trajectory(mdp: MDP, steps: int, points: int, solution: Solution) -> Measure:
     times = grid(steps, points)
 
-    def init(n: int) -> Trajectory:
+    def init(keys: Array) -> Trajectory:
+        n = len(keys)
         policy = np.full((n, mdp.states, mdp.actions), np.nan)
         return Trajectory(policy, np.zeros((n, mdp.states)), np.zeros(n), curve(n, times), np.zeros(n))
 

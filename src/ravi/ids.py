@@ -1,0 +1,149 @@
+"""What does an id stand for? `riverswim/6,discount=0.9` for an MDP, `ravi-ucb,scale=0.03` for a learner.
+
+An id is a name from a table, then, after a slash or a comma, the builder's arguments: values in their order, and
+`key=value`. What a builder takes, and as what, is read from its signature.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import typing
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from ravi import checks
+from ravi.checks import InputError
+from ravi.core import MDP, Learner
+
+
+class Known(NamedTuple):
+    """A learner by its id."""
+
+    module: str
+    function: str
+    summary: str
+    oracle: bool = False  # it is given the MDP itself, not the problem
+
+
+LEARNERS = {
+    "ravi-ucb": Known("ravi.learners.ravi_ucb", "tabular", "RAVI-UCB for tabular MDPs (Algorithm 2)"),
+    "ravi-ucb/mixture": Known(
+        "ravi.learners.ravi_ucb", "linear_mixture", "RAVI-UCB for linear mixture MDPs (Algorithm 3)"
+    ),
+    "uniform": Known("ravi.learners.fixed", "uniform", "the uniform policy: what a learner must beat"),
+    "optimum": Known("ravi.learners.fixed", "optimum", "an optimal policy, which knows P: the other end", oracle=True),
+}
+
+
+def mdp(text: str) -> MDP:
+    """The MDP of an id, or of a file that `MDP.save` wrote."""
+    from ravi.mdps import MDPS
+
+    if _name_of(text, MDPS) is None:
+        if os.path.exists(text) or os.sep in text and os.path.splitext(text)[1]:
+            return MDP.load(text)
+        raise InputError(_unknown("MDP", text, MDPS) + " An MDP may also be a file.")
+    name, rest = _split(text, MDPS)
+    builder = MDPS[name]
+    args, kwargs = _arguments(text, rest, builder, skip=0)
+    return builder(*args, **kwargs)
+
+
+def learner(text: str, mdp: MDP, steps: int) -> Learner:
+    """The learner of an id, for this MDP (of which it is told the problem only) and this T."""
+    if _name_of(text, LEARNERS) is None:
+        raise InputError(_unknown("learner", text, LEARNERS))
+    name, rest = _split(text, LEARNERS)
+    known = LEARNERS[name]
+    builder = builder_of(known)
+    args, kwargs = _arguments(text, rest, builder, skip=2)
+    return builder(mdp if known.oracle else mdp.problem, steps, *args, **kwargs)
+
+
+def builder_of(known: Known) -> Callable[..., Learner]:
+    import importlib
+
+    return getattr(importlib.import_module(known.module), known.function)
+
+
+def options_of(builder: Callable[..., Any], skip: int = 0) -> dict[str, Any]:
+    """The arguments that an id may give: name -> default, or `inspect.Parameter.empty`."""
+    hints = typing.get_type_hints(builder)
+    parameters = list(inspect.signature(builder).parameters.values())[skip:]
+    return {p.name: p.default for p in parameters if _kind(hints.get(p.name)) is not None}
+
+
+def _name_of(text: str, table: Mapping[str, Any]) -> str | None:
+    """The longest name that `text` begins with, up to a slash, a comma or its end."""
+    fitting = [name for name in table if text == name or text.startswith((name + "/", name + ","))]
+    return max(fitting, key=len, default=None)
+
+
+def _split(text: str, table: Mapping[str, Any]) -> tuple[str, str]:
+    name = _name_of(text, table)
+    assert name is not None
+    return name, text[len(name) + 1 :]
+
+
+def _arguments(text: str, rest: str, builder: Callable[..., Any], skip: int) -> tuple[list[Any], dict[str, Any]]:
+    hints = typing.get_type_hints(builder)
+    parameters = {
+        p.name: p
+        for p in list(inspect.signature(builder).parameters.values())[skip:]
+        if _kind(hints.get(p.name)) is not None
+    }
+    places = [name for name, p in parameters.items() if p.kind is p.POSITIONAL_OR_KEYWORD]
+    args: list[Any] = []
+    kwargs: dict[str, Any] = {}
+    for part in rest.split(",") if rest else []:
+        key, equals, value = part.partition("=")
+        if not equals:
+            if kwargs:
+                raise InputError(f"{text}: {part!r} stands after key=value; give it a key too")
+            if len(args) == len(places):
+                raise InputError(f"{text}: {part!r} is one value too many; it takes {_listed(parameters)}")
+            key, value = places[len(args)], part
+            args.append(_converted(text, key, value, hints[key]))
+            continue
+        if key not in parameters:
+            raise InputError(
+                f"{text}: there is no option {key!r}; it takes {_listed(parameters)}."
+                + checks.did_you_mean(key, parameters)
+            )
+        if key in kwargs or key in places[: len(args)]:
+            raise InputError(f"{text}: {key} is given twice")
+        kwargs[key] = _converted(text, key, value, hints[key])
+    missing = [
+        name for name in places[len(args) :] if parameters[name].default is inspect.Parameter.empty and name not in kwargs
+    ]
+    if missing:
+        raise InputError(f"{text}: {', '.join(missing)} missing; it takes {_listed(parameters)}")
+    return args, kwargs
+
+
+def _kind(hint: Any) -> type | None:
+    """What a value in an id is read as: int, float or str; None for an argument that no id can give."""
+    for kind in (int, float, str):
+        if hint is kind or kind in typing.get_args(hint):
+            return kind
+    return None
+
+
+def _converted(text: str, key: str, value: str, hint: Any) -> Any:
+    kind = _kind(hint)
+    if kind is str:
+        return value
+    try:
+        return checks.whole(value, key, -(2**62)) if kind is int else checks.number(value, key)
+    except InputError as error:
+        raise InputError(f"{text}: {error}") from None
+
+
+def _listed(parameters: Mapping[str, inspect.Parameter]) -> str:
+    return ", ".join(parameters) or "no options"
+
+
+def _unknown(what: str, text: str, table: Mapping[str, Any]) -> str:
+    head = text.split(",")[0].split("/")[0]
+    return f"there is no {what} {text!r}.{checks.did_you_mean(head, table)} Known: {', '.join(table)}."
