@@ -1,0 +1,51 @@
+"""What does a run look like? Figures (matplotlib, the extra `figures`), drawn from runs and from nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from os import PathLike
+from typing import Any
+
+import numpy as np
+
+from ravi.checks import InputError
+from ravi.results import Run
+
+# Okabe and Ito's colours, told apart by every kind of colour vision, in an order that also differs in grey.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+DASHES = ("-", "--", "-.", ":")
+
+
+def pyplot() -> Any:
+    """matplotlib without a screen, or an error that says how to get it."""
+    try:
+        import matplotlib
+    except ModuleNotFoundError:
+        raise InputError("figures need matplotlib: pip install 'ravi[figures]'") from None
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    return plt
+
+
+def regret_figure(runs: Mapping[str, Run], path: str | PathLike[str], *, title: str = "") -> None:
+    """Regret against time, the mean over seeds with a band from the least to the largest; one line per run."""
+    plt = pyplot()
+    figure, axes = plt.subplots(figsize=(6.4, 4.0), constrained_layout=True)
+    for index, (label, run) in enumerate(runs.items()):
+        times, curve = run.times, run.regret_curve
+        there = ~np.isnan(curve).any(axis=0)  # a stopped run has not come to the later times
+        colour, dash = COLOURS[index % len(COLOURS)], DASHES[index % len(DASHES)]
+        axes.plot(times[there], curve[:, there].mean(0), color=colour, linestyle=dash, label=label)
+        axes.fill_between(times[there], curve[:, there].min(0), curve[:, there].max(0), color=colour, alpha=0.15, lw=0)
+    axes.set(xlabel="step t", ylabel="regret, exact", title=title)
+    axes.set_ylim(bottom=0)
+    axes.set_xlim(left=0)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False, fontsize="small")
+    try:
+        figure.savefig(path, dpi=160)
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot write the figure {path}: {error}") from None
+    finally:
+        plt.close(figure)
