@@ -44,9 +44,9 @@ def mdp(text: str) -> MDP:
         if os.path.exists(text) or os.sep in text and os.path.splitext(text)[1]:
             return MDP.load(text)
         raise InputError(_unknown("MDP", text, MDPS) + " An MDP may also be a file.")
-    name, rest = _split(text, MDPS)
+    name, given = _split(text, MDPS)
     builder = MDPS[name]
-    args, kwargs = _arguments(text, rest, builder, skip=0)
+    args, kwargs = _arguments(text, given, builder, skip=0)
     return builder(*args, **kwargs)
 
 
@@ -54,10 +54,10 @@ def learner(text: str, mdp: MDP, steps: int) -> Learner:
     """The learner of an id, for this MDP (of which it is told the problem only) and this T."""
     if _name_of(text, LEARNERS) is None:
         raise InputError(_unknown("learner", text, LEARNERS))
-    name, rest = _split(text, LEARNERS)
+    name, given = _split(text, LEARNERS)
     known = LEARNERS[name]
     builder = builder_of(known)
-    args, kwargs = _arguments(text, rest, builder, skip=2)
+    args, kwargs = _arguments(text, given, builder, skip=2)
     return builder(mdp if known.oracle else mdp.problem, steps, *args, **kwargs)
 
 
@@ -80,13 +80,14 @@ def _name_of(text: str, table: Mapping[str, Any]) -> str | None:
     return max(fitting, key=len, default=None)
 
 
-def _split(text: str, table: Mapping[str, Any]) -> tuple[str, str]:
+def _split(text: str, table: Mapping[str, Any]) -> tuple[str, list[str]]:
+    """The name, and the arguments after it."""
     name = _name_of(text, table)
     assert name is not None
-    return name, text[len(name) + 1 :]
+    return name, text[len(name) + 1 :].split(",") if text != name else []
 
 
-def _arguments(text: str, rest: str, builder: Callable[..., Any], skip: int) -> tuple[list[Any], dict[str, Any]]:
+def _arguments(text: str, given: list[str], builder: Callable[..., Any], skip: int) -> tuple[list[Any], dict[str, Any]]:
     hints = typing.get_type_hints(builder)
     parameters = {
         p.name: p
@@ -96,7 +97,7 @@ def _arguments(text: str, rest: str, builder: Callable[..., Any], skip: int) -> 
     places = [name for name, p in parameters.items() if p.kind is p.POSITIONAL_OR_KEYWORD]
     args: list[Any] = []
     kwargs: dict[str, Any] = {}
-    for part in rest.split(",") if rest else []:
+    for part in given:
         key, equals, value = part.partition("=")
         if not equals:
             if kwargs:

@@ -24,6 +24,9 @@ class Regret(NamedTuple):
     tracked: Tracked
     regret: Curve
     error: Array  # certified bound on the error of the regret so far   (n,)
+    opened: Array  # the play before the epoch    (n,)
+    base: Array  # the regret then                (n,)
+    base_error: Array  # and its error            (n,)
     starts: Log  # T_k, 0 where a seed has ended
     gaps: Log  # gap_k
 
@@ -34,15 +37,20 @@ def regret(mdp: MDP, steps: int, points: int, solution: Solution, *, keep_epochs
 
     def init(keys: Array) -> Regret:
         n = len(keys)
-        return Regret(track(mdp, n), curve(n, times), np.zeros(n), Log(n, np.int64), Log(n, np.float64))
+        opened, base, error, base_error = np.zeros(n, np.int64), np.zeros(n), np.zeros(n), np.zeros(n)
+        logs = Log(n, np.int64), Log(n, np.float64)
+        return Regret(track(mdp, n), curve(n, times), error, opened, base, base_error, *logs)
 
     def record(m: Regret, state: Any, path: Path, opening: bool) -> Regret:
-        returns, error = m.tracked.returns, m.tracked.error
+        returns = m.tracked.returns
         if opening:
             follow(mdp, m.tracked, state.policy, path.length, tol)
             if keep_epochs:
                 _note(optimum, returns, path.time, path.length, m.starts.row(), m.gaps.row())
-        _charge(times, *m.regret, path.time, path.length, optimum, returns, optimum_error, error, m.error)
+        _charge(
+            times, *m.regret, path.time, path.length, optimum, returns, optimum_error, m.tracked.error,
+            m.error, m.opened, m.base, m.base_error, opening,
+        )  # fmt: skip
         return m
 
     def results(m: Regret) -> dict[str, Array]:
@@ -68,17 +76,23 @@ def _note(optimum, returns, first, length, starts, gaps):  # type: ignore[no-unt
 
 @compiled
 def _charge(  # type: ignore[no-untyped-def]
-    times, total, cursor, values, first, length, optimum, returns, optimum_error, returns_error, error
-):
-    """Every step of a path costs the gap of its policy; steps beyond T (padding) cost nothing."""
+    times, total, cursor, values, first, length, optimum, returns, optimum_error, returns_error,
+    error, opened, base, base_error, opening,
+):  # fmt: skip
+    """Every step of a path costs the gap of its policy; steps beyond T (padding) cost nothing.
+
+    An epoch is charged as a whole, so that rounding does not depend on the stretches that it comes in.
+    """
     T = times[-1]
     for i in range(total.shape[0]):
+        if opening:
+            opened[i], base[i], base_error[i] = first[i] - 1, total[i], error[i]
         t, last = first[i] - 1, min(first[i] - 1 + length[i], T)  # the path covers t + 1, ..., last
         if last <= t:
             continue
         gap = optimum - returns[i]
         while cursor[i] < times.shape[0] and times[cursor[i]] <= last:
-            values[i, cursor[i]] = total[i] + gap * (times[cursor[i]] - t)
+            values[i, cursor[i]] = base[i] + gap * (times[cursor[i]] - opened[i])
             cursor[i] += 1
-        total[i] += gap * (last - t)
-        error[i] += (optimum_error + returns_error[i]) * (last - t)
+        total[i] = base[i] + gap * (last - opened[i])
+        error[i] = base_error[i] + (optimum_error + returns_error[i]) * (last - opened[i])

@@ -23,6 +23,8 @@ class Trajectory(NamedTuple):
     loss_error: Array  # certified bound on its error     (n,)
     regret: Curve
     error: Array  # certified bound on the error of the sum so far   (n,)
+    opened: Array  # the play before the epoch    (n,)
+    base_error: Array  # `error` then             (n,)
 
 
 def trajectory(mdp: MDP, steps: int, points: int, solution: Solution) -> Measure:
@@ -31,10 +33,12 @@ def trajectory(mdp: MDP, steps: int, points: int, solution: Solution) -> Measure
     def init(keys: Array) -> Trajectory:
         n = len(keys)
         policy = np.full((n, mdp.states, mdp.actions), np.nan)
-        return Trajectory(policy, np.zeros((n, mdp.states)), np.zeros(n), curve(n, times), np.zeros(n))
+        loss, loss_error, error = np.zeros((n, mdp.states)), np.zeros(n), np.zeros(n)
+        return Trajectory(policy, loss, loss_error, curve(n, times), error, np.zeros(n, np.int64), np.zeros(n))
 
     def record(m: Trajectory, state: Any, path: Path, opening: bool) -> Trajectory:
         if opening:
+            m.opened[:], m.base_error[:] = path.time - 1, m.error
             for i in np.flatnonzero(path.length):
                 if not np.array_equal(m.policy[i], state.policy[i]):
                     m.policy[i] = state.policy[i]
@@ -42,7 +46,8 @@ def trajectory(mdp: MDP, steps: int, points: int, solution: Solution) -> Measure
                     m.loss[i] = solution.V - evaluation.V
                     m.loss_error[i] = solution.error + evaluation.error
         add_steps(times, *m.regret, m.loss[:, :, None], path.time, path.length, path.state, path.action)
-        m.error[:] += np.clip(steps + 1 - path.time, 0, path.length) * m.loss_error
+        last = np.minimum(path.time - 1 + path.length, steps)
+        m.error[:] = m.base_error + np.maximum(last - m.opened, 0) * m.loss_error
         return m
 
     def results(m: Trajectory) -> dict[str, Array]:

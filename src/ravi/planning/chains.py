@@ -1,0 +1,280 @@
+"""What is the Markov chain of a policy, and how are its equations solved?
+
+    V = r_pi + gamma P_pi V,   nu = (1 - gamma) nu_0 + gamma P_pi^T nu
+
+Both read x = source + gamma K x with a sparse K >= 0, and both are solved exactly by elimination where there are few
+states, and by sweeps, helped by a Krylov method where they are slow, where there are many.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from ravi.compiled import compiled
+from ravi.core import Array
+from ravi.planning.certificates import centre
+from ravi.planning.sweeps import chain_sweep
+
+ELIMINATED = 200  # up to this many states elimination is as fast as the alternatives (measured)
+STRETCH = 64  # sweeps between two looks at how fast they converge
+KRYLOV_COST = 12  # one iteration of BiCGSTAB takes the time of about so many sweeps
+KRYLOV_MOST = 300  # iterations
+KRYLOV_TRIALS = 3
+
+
+class Chain(NamedTuple):
+    """x = source + gamma K x, K in rows: K(x, state[j]) = weight[j] for start[x] <= j < start[x + 1]."""
+
+    start: Array  # (X + 1,)
+    state: Array
+    weight: Array
+    source: Array  # (X,)
+
+
+@compiled
+def policy_chain(tables, policy):  # type: ignore[no-untyped-def]
+    """K = P_pi and source = r_pi."""
+    r, successors, P = tables.rewards, tables.successors, tables.transitions
+    X, A, B = P.shape
+    entries = 0
+    for x in range(X):
+        for a in range(A):
+            if policy[x, a] > 0.0:
+                entries += B
+    start = np.zeros(X + 1, np.uint32)
+    state = np.empty(entries, np.uint32)
+    weight = np.empty(entries)
+    source = np.zeros(X)
+    place = np.zeros(X, np.int64)  # where y stands in the row, if it does
+    end = 0
+    for x in range(X):
+        first = end
+        for a in range(A):
+            if policy[x, a] > 0.0:
+                source[x] += policy[x, a] * r[x, a]
+                for j in range(B):
+                    if P[x, a, j] > 0.0:
+                        y = successors[x, a, j]
+                        k = place[y]
+                        if not (first <= k < end and state[k] == y):
+                            k = end
+                            place[y] = k
+                            state[k] = y
+                            weight[k] = 0.0
+                            end += 1
+                        weight[k] += policy[x, a] * P[x, a, j]
+        start[x + 1] = end
+    return Chain(start, state[:end], weight[:end], source)
+
+
+@compiled
+def transpose(chain, source):  # type: ignore[no-untyped-def]
+    """K^T, with another source."""
+    X = chain.source.shape[0]
+    start = np.zeros(X + 1, np.uint32)
+    for y in chain.state:
+        start[y + 1] += 1
+    for x in range(X):
+        start[x + 1] += start[x]
+    state = np.empty(chain.state.shape[0], np.uint32)
+    weight = np.empty(chain.state.shape[0])
+    place = start.copy()
+    for x in range(X):
+        for j in range(chain.start[x], chain.start[x + 1]):
+            k = place[chain.state[j]]
+            place[chain.state[j]] += 1
+            state[k] = x
+            weight[k] = chain.weight[j]
+    return Chain(start, state, weight, source)
+
+
+@compiled
+def eliminate(chain, gamma):  # type: ignore[no-untyped-def]
+    """States are taken out of the chain one by one, last first, by sums of nonnegative numbers only.
+
+    This is the elimination of Grassmann, Taksar and Heyman (1985) for the chain that ends with probability 1 - gamma at
+    every step. `leak` is the probability to end and `leave` the probability not to return, both among the states that
+    are left; no digits cancel, however close gamma is to one.
+    """
+    X = chain.source.shape[0]
+    G = np.zeros((X, X))
+    leak = np.full(X, 1.0 - gamma)
+    leave = np.empty(X)
+    for x in range(X):
+        for j in range(chain.start[x], chain.start[x + 1]):
+            G[x, chain.state[j]] = gamma * chain.weight[j]
+    for k in range(X - 1, -1, -1):
+        total = leak[k]
+        for j in range(k):
+            total += G[k, j]
+        leave[k] = total
+        for i in range(k):
+            if G[i, k] != 0.0:
+                factor = G[i, k] / total
+                G[i, k] = factor
+                leak[i] += factor * leak[k]
+                for j in range(k):
+                    G[i, j] += factor * G[k, j]
+    return G, leak, leave
+
+
+@compiled
+def eliminated_values(chain, gamma):  # type: ignore[no-untyped-def]
+    """V - V(0): relative values are computed as such, so that they keep their digits where V is large."""
+    G, leak, leave = eliminate(chain, gamma)
+    X = chain.source.shape[0]
+    W = chain.source.copy()
+    for k in range(X - 1, 0, -1):
+        for i in range(k):
+            W[i] += G[i, k] * W[k]
+    V0 = W[0] / leave[0]
+    W[0] = 0.0
+    for k in range(1, X):
+        total = W[k] - leak[k] * V0
+        for j in range(1, k):
+            total += G[k, j] * W[j]
+        W[k] = total / leave[k]
+    return W
+
+
+@compiled
+def eliminated_occupancy(chain, gamma, source):  # type: ignore[no-untyped-def]
+    """nu = source + gamma K^T nu."""
+    G, leak, leave = eliminate(chain, gamma)
+    X = source.shape[0]
+    nu = source.copy()
+    for k in range(X - 1, 0, -1):
+        for j in range(k):
+            nu[j] += nu[k] / leave[k] * G[k, j]
+    for k in range(X):  # G[i, k] is divided by leave[k] already
+        nu[k] /= leave[k]
+        for i in range(k):
+            nu[k] += nu[i] * G[i, k]
+    return nu
+
+
+@compiled
+def approach(chain, gamma, W, goal, limit):  # type: ignore[no-untyped-def]
+    """Bring W to the values of the chain, up to a constant, until span(T W - W) <= goal or `limit` sweeps are made.
+
+    Sweeps are relative: the gain that makes T W - gain - W centred is subtracted, so that W does not drift. A sweep
+    shrinks the span by gamma at least, and by far more on chains that mix. Where it does not, one solve for the
+    correction takes the place of many sweeps, if it helps. Gives W and the number of sweeps.
+    """
+    TW = np.empty(W.shape[0])
+    gain = 0.0
+    before = np.inf
+    trials = KRYLOV_TRIALS
+    sweeps = 0
+    while sweeps < limit:
+        low, high = chain_sweep(chain, gamma, gain, W, TW)
+        sweeps += 1
+        gain += (low + high) / 2
+        if high - low <= goal:
+            return TW, sweeps
+        if sweeps % STRETCH == 0:
+            speed = math.log(before / (high - low)) / STRETCH  # digits, so to speak, per sweep
+            before = high - low
+            ahead = math.log((high - low) / goal) / max(speed, 1e-300)
+            if trials > 0 and ahead > STRETCH * KRYLOV_COST / 4:
+                trials -= 1
+                for x in range(W.shape[0]):
+                    TW[x] -= W[x] + (low + high) / 2  # the residual, centred
+                most = min(ahead / KRYLOV_COST, KRYLOV_MOST)
+                correction = bicgstab(chain, gamma, TW, goal / 4, most)
+                for x in range(W.shape[0]):
+                    correction[x] += W[x]
+                centre(correction)
+                low, high = chain_sweep(chain, gamma, gain, correction, TW)
+                sweeps += 1
+                if high - low < before and dot(correction, correction) < np.inf:
+                    W = correction
+                    before = high - low
+                    gain += (low + high) / 2
+                else:
+                    chain_sweep(chain, gamma, gain, W, TW)
+        W, TW = TW, W
+    return W, sweeps
+
+
+@compiled
+def bicgstab(chain, gamma, b, goal, most):  # type: ignore[no-untyped-def]
+    """x with |b - (I - gamma K) x| <= goal, if `most` iterations suffice (van der Vorst 1992).
+
+    Preconditioned, from the right, by one in-place sweep upwards and one downwards: what flows along the numbering of
+    the states, as on grids and cycles, is solved at once.
+    """
+    X = b.shape[0]
+    x = np.zeros(X)
+    residual = b.copy()
+    shadow = b.copy()
+    p = b.copy()
+    p_hat, v, s_hat, t = np.empty(X), np.empty(X), np.empty(X), np.empty(X)
+    rho = dot(shadow, residual)
+    n = 0
+    while n < most:
+        n += 1
+        precondition(chain, gamma, p, p_hat)
+        apply(chain, gamma, p_hat, v)
+        projection = dot(shadow, v)
+        alpha = rho / projection if projection != 0.0 else 0.0
+        if alpha == 0.0 or not abs(alpha) < np.inf:  # breakdown: what is reached must do
+            break
+        for i in range(X):
+            residual[i] -= alpha * v[i]
+        precondition(chain, gamma, residual, s_hat)
+        apply(chain, gamma, s_hat, t)
+        norm = dot(t, t)
+        omega = dot(t, residual) / norm if norm > 0.0 else 0.0
+        if not abs(omega) < np.inf:
+            break
+        worst = 0.0
+        for i in range(X):
+            x[i] += alpha * p_hat[i] + omega * s_hat[i]
+            residual[i] -= omega * t[i]
+            worst = max(worst, abs(residual[i]))
+        if worst <= goal or omega == 0.0:
+            break
+        following = dot(shadow, residual)
+        beta = following / rho * (alpha / omega)
+        rho = following
+        for i in range(X):
+            p[i] = residual[i] + beta * (p[i] - omega * v[i])
+    return x
+
+
+@compiled
+def apply(chain, gamma, x, y):  # type: ignore[no-untyped-def]
+    """y = (I - gamma K) x."""
+    start, state, weight = chain.start, chain.state, chain.weight
+    for i in range(x.shape[0]):
+        total = 0.0
+        for j in range(start[i], start[i + 1]):
+            total += weight[j] * x[state[j]]
+        y[i] = x[i] - gamma * total
+
+
+@compiled
+def precondition(chain, gamma, b, z):  # type: ignore[no-untyped-def]
+    """z from zero by z(i) = b(i) + gamma (K z)(i), in place, upwards and then downwards."""
+    start, state, weight = chain.start, chain.state, chain.weight
+    X = b.shape[0]
+    for i in range(X):
+        z[i] = 0.0
+    for i in range(2 * X):
+        k = i if i < X else 2 * X - 1 - i
+        total = 0.0
+        for j in range(start[k], start[k + 1]):
+            total += weight[j] * z[state[j]]
+        z[k] = b[k] + gamma * total
+
+
+@compiled
+def dot(x, y):  # type: ignore[no-untyped-def]
+    total = 0.0
+    for i in range(x.shape[0]):
+        total += x[i] * y[i]
+    return total

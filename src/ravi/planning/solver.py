@@ -1,0 +1,86 @@
+"""What are V*, Q*, pi* and rho* of a known MDP, and how far off can the answer be?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import NamedTuple
+
+import numpy as np
+
+from ravi import checks
+from ravi.core import MDP, Array
+from ravi.planning.certificates import EPS, half_width, mean, tables
+
+METHODS = ("modified_policy_iteration", "policy_iteration", "value_iteration", "linear_program")
+
+
+class Sweep(NamedTuple):
+    """The last sweep of a method: all that the answer and its certificate need."""
+
+    Q: Array  # r + gamma P W                                 (X, A)
+    TW: Array  # max_a Q                                      (X,)
+    greedy: Array  # argmax_a Q                               (X,)
+    low: float  # min of T W - W
+    high: float  # max of T W - W
+    size: float  # max |W|
+    sweeps: int
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Solution:
+    """V*, Q*, pi* and rho*, each with a bound on its error that rounding does not break."""
+
+    V: Array  # V*(x)                                         (X,)
+    Q: Array  # Q*(x, a)                                      (X, A)
+    policy: Array  # pi*(a | x), deterministic                (X, A)
+    optimum: float  # rho* = <mu*, r> = (1 - gamma) <nu_0, V*>
+    error: float  # >= ||V - V*|| and ||Q - Q*||, in sup norm
+    optimum_error: float  # >= |optimum - rho*|
+    policy_error: float  # >= rho* - rho(policy)
+    sweeps: int  # passes over the states, for all actions or for one policy
+    method: str
+
+    def __repr__(self) -> str:
+        return (
+            f"<Solution by {self.method}, {self.sweeps} sweeps: optimum {self.optimum:.12g} ± {self.optimum_error:.1g}, "
+            f"V and Q ± {self.error:.1g}, policy within {self.policy_error:.1g} of optimal>"
+        )
+
+
+def solve(mdp: MDP, method: str = "modified_policy_iteration", tol: float = 1e-10) -> Solution:
+    """Solve `mdp` until ||V - V*|| <= tol, or as closely as float64 can tell.
+
+    `method` is one of modified_policy_iteration, policy_iteration, value_iteration and linear_program. Whatever the
+    method, its last sweep certifies the answer: with W what it swept, delta = T W - W and H = 1 / (1 - gamma),
+
+        error = H (gamma (max delta - min delta) / 2 + rho),
+        rho   = (2^-52 (A + B + 12) + the largest |row sum - 1|) (1 + max |W|),
+
+    where rho bounds the rounding of the sweep (see `ravi.planning.certificates`) and W is V* less its mid-range. An
+    error above `tol` is reported, not hidden: it means that rounding is most of it (or that a linear program stopped
+    there).
+    """
+    tol = checks.positive(tol, "tol")
+    if method not in METHODS:
+        known = ", ".join(METHODS)
+        raise checks.InputError(f"method {method!r} is not one of {known}.{checks.did_you_mean(str(method), METHODS)}")
+    solver = getattr(import_module(f"ravi.planning.{method}"), method)
+    arrays = tables(mdp)
+    sweep: Sweep = solver(arrays, tol)
+
+    gamma, H = mdp.discount, mdp.horizon
+    shift = gamma * H * (sweep.low + sweep.high) / 2  # to the middle of MacQueen's bounds
+    error = half_width(sweep.low, sweep.high, sweep.size, gamma, arrays.grain)
+    V = sweep.TW + shift
+    return Solution(
+        V=V,
+        Q=sweep.Q + shift,
+        policy=np.eye(mdp.actions)[sweep.greedy],
+        optimum=(1 - gamma) * mean(mdp.initial, V),
+        error=error,
+        optimum_error=(1 - gamma) * error + 4 * EPS,
+        policy_error=2 * (1 - gamma) * error,
+        sweeps=sweep.sweeps,
+        method=method,
+    )

@@ -1,0 +1,137 @@
+"""The command, as a user types it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from ravi.mdps import riverswim
+from ravi.results import Run
+
+
+def ravi(*words, check=True, cwd=None):
+    done = subprocess.run(
+        [sys.executable, "-m", "ravi.cli", *words], capture_output=True, text=True, cwd=cwd, stdin=subprocess.DEVNULL
+    )
+    if check:
+        assert done.returncode == 0, done.stderr
+        assert done.stderr == ""  # quiet where there is no terminal
+    return done
+
+
+def test_run_prints_one_json_object():
+    said = ravi("run", "riverswim/6,discount=0.95", "ravi-ucb,scale=0.03", "--steps", "1e4", "--seeds", "8", "--json")
+    found = json.loads(said.stdout)
+    assert found["optimum"] == pytest.approx(0.233465, abs=1e-6)
+    assert found["uniform"] == pytest.approx(0.002333, abs=1e-6)
+    assert found["steps"] == 10_000
+    assert len(found["regret_by_seed"]) == 8
+    assert found["regret"] == pytest.approx(np.mean(found["regret_by_seed"]))
+    assert 0 < found["regret"] <= 10_000 * found["optimum"]
+    assert 0 < found["regret_error"] < 1e-4
+    assert found["steps_per_second"] > 0
+    assert found["complete"]
+    assert found["settings"]["scale"] == 0.03
+
+
+def test_run_prints_for_people_too():
+    said = ravi("run", "riverswim/4", "uniform", "--steps", "1000", "--seeds", "5-7").stdout
+    assert "uniform on riverswim/4 (gamma 0.95): 1,000 steps, 3 seeds" in said
+    assert "of which this is 100.0%" in said
+
+
+def test_solve_and_list():
+    found = json.loads(ravi("solve", "riverswim/6,discount=0.9", "--json").stdout)
+    assert found["optimum"] == pytest.approx(0.1 * 425329947 / 326053817, abs=1e-12)
+    assert found["policy"] == [1] * 6
+    assert "optimum rho*" in ravi("solve", "riverswim/6", "--method", "value_iteration").stdout
+    known = json.loads(ravi("list", "--json").stdout)
+    assert {"riverswim", "garnet", "hypercube", "ensemble"} <= set(known["mdps"])
+    assert {"ravi-ucb", "ravi-ucb/mixture", "uniform"} <= set(known["learners"])
+    assert known["learners"]["ravi-ucb"]["options"]["scale"] == 1.0
+    assert "riverswim/mixture" in ravi("list").stdout
+
+
+def test_an_mdp_may_be_a_file(tmp_path):
+    riverswim(4, 0.9).save(tmp_path / "mine.mdp")
+    found = json.loads(ravi("solve", str(tmp_path / "mine.mdp"), "--json").stdout)
+    assert found["optimum"] == pytest.approx(0.239731, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("run", "riverswm/6", "ravi-ucb"), "Did you mean riverswim"),
+        (("run", "riverswim/6", "ravi-ubc"), "Did you mean ravi-ucb"),
+        (("run", "riverswim/6", "ravi-ucb", "--steps", "many"), "steps (T) is 'many', not a number"),
+        (("run", "riverswim/6", "ravi-ucb", "--steps", "0"), "steps (T) is 0"),
+        (("run", "riverswim/6", "ravi-ucb", "--seeds", "7-5"), "--seeds is 5"),
+        (("run", "riverswim/6,discount=1.5", "ravi-ucb"), "discount is 1.5"),
+        (("run", "riverswim/6", "ravi-ucb/mixture"), "has no features"),
+        (("run", "riverswim/6", "ravi-ucb", "--save", "no/such/folder/run"), "there is no folder no/such/folder"),
+        (("solve", "missing.mdp"), "there is no MDP 'missing.mdp'"),
+        (("solve", "riverswim/6", "--method", "value_iteratio"), "value_iteration"),
+    ],
+)
+def test_mistakes_are_one_line_and_status_2(words, message):
+    said = ravi(*words, check=False)
+    assert said.returncode == 2
+    assert message in said.stderr
+    assert "Traceback" not in said.stderr
+    assert len(said.stderr.strip().splitlines()) == 1
+    assert said.stdout == ""
+
+
+def test_help_is_there_and_light():
+    assert "run" in ravi("--help").stdout
+    said = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "ravi.cli", "--help"], capture_output=True, text=True, check=True
+    )
+    for heavy in ("numba", "scipy", "matplotlib"):
+        assert f" {heavy}\n" not in said.stderr
+    assert ravi("--version").stdout.startswith("ravi 0.")
+
+
+def test_ctrl_c_keeps_what_was_computed_and_the_same_command_goes_on(tmp_path):
+    words = ["run", "riverswim/6", "ravi-ucb,scale=0.01", "--steps", "3e6", "--seeds", "2", "--json", "--save", "it.run"]
+    started = subprocess.Popen(
+        [sys.executable, "-m", "ravi.cli", *words], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    time.sleep(4)
+    while started.poll() is None:
+        os.kill(started.pid, signal.SIGINT)
+        try:
+            started.wait(2)
+        except subprocess.TimeoutExpired:
+            continue
+    out, err = started.communicate()
+    assert started.returncode == 130, err
+    if not out:  # it was still compiling
+        pytest.skip("the machine was too slow: stopped before the first epoch")
+    found = json.loads(out)
+    assert "the same command goes on from it.run" in err
+    assert not found["complete"]
+    assert 0 < min(found["plays"]) < 3_000_000
+    again = json.loads(ravi(*words, cwd=tmp_path).stdout)
+    assert again["complete"]
+    assert Run.load(tmp_path / "it.run").complete
+    other = ravi(*words[:4], "1e3", *words[5:], check=False, cwd=tmp_path)
+    assert other.returncode == 2
+    assert "another run than this" in other.stderr
+
+
+def test_the_demo_draws_its_figure(tmp_path):
+    said = ravi("demo", "--steps", "2000", "--seeds", "2", "--out", str(tmp_path / "here")).stdout
+    assert "RAVI-UCB mixture, tuned" in said
+    assert (tmp_path / "here" / "regret.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+
+
+def test_a_figure_of_one_run(tmp_path):
+    figure = tmp_path / "regret.svg"
+    ravi("run", "riverswim/4", "uniform", "--steps", "100", "--seeds", "2", "--figure", str(figure))
+    assert "<svg" in figure.read_text()

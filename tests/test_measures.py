@@ -1,0 +1,156 @@
+"""Regret and its relatives: against dense solves, closed forms, and certificates that must hold."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ravi.core import MDP
+from ravi.engine import run
+from ravi.learners.fixed import fixed
+from ravi.measures.curve import grid
+from ravi.measures.gap import SMALL, follow, track
+from ravi.mdps import bandit, deep_sea, garnet, riverswim, trap
+from ravi.random import uniform
+from tests.helpers import dense
+
+
+def dense_return(mdp, pi):
+    M = np.eye(mdp.states) - mdp.discount * np.einsum("xa,xay->xy", pi, dense(mdp))
+    return (1 - mdp.discount) * mdp.initial @ np.linalg.solve(M, (pi * mdp.rewards).sum(-1))
+
+
+@settings(deadline=None, derandomize=True, max_examples=60)
+@given(
+    X=st.sampled_from([1, 2, SMALL, SMALL + 1, 40]),
+    A=st.integers(1, 4),
+    discount=st.sampled_from([0.05, 0.5, 0.9, 0.99, 0.999]),
+    step=st.sampled_from([1e-6, 1e-3, 0.1, 3.0]),
+    seed=st.integers(0, 10**6),
+)
+def test_returns_of_a_moving_policy_are_within_their_certified_error(X, A, discount, step, seed):
+    rng = np.random.default_rng(seed)
+    mdp = garnet(X, A, min(3, X), seed, discount)
+    tracked = track(mdp, 2)
+    logits = rng.normal(size=(2, X, A))
+    for _ in range(6):
+        logits += step * rng.normal(size=logits.shape)
+        pi = np.exp(logits - logits.max(-1, keepdims=True))
+        pi /= pi.sum(-1, keepdims=True)
+        follow(mdp, tracked, pi, np.ones(2, np.int64), 1e-10)
+        for i in range(2):
+            slack = 1e-13 * mdp.horizon  # of the dense solve
+            assert abs(tracked.returns[i] - dense_return(mdp, pi[i])) <= tracked.error[i] + slack
+            assert tracked.error[i] < 1e-9
+
+
+@pytest.mark.parametrize("tol", [1e-2, 1e-4, 1e-7])
+def test_a_loose_tolerance_gives_a_larger_error_that_still_holds(tol):
+    mdp = garnet(60, 3, 3, 1, 0.99)
+    rng = np.random.default_rng(0)
+    errors, misses = [], []
+    tracked = track(mdp, 1)
+    for _ in range(30):
+        pi = rng.dirichlet([1, 1, 1], 60)[None]
+        follow(mdp, tracked, pi, np.ones(1, np.int64), tol)
+        errors.append(tracked.error[0])
+        misses.append(abs(tracked.returns[0] - dense_return(mdp, pi[0])))
+    assert (np.array(misses) <= errors).all()
+    assert max(errors) <= tol + 1e-9
+    assert max(errors) > tol / 1e3  # it stopped where it was told to
+
+
+@pytest.mark.parametrize("discount", [0.9, 0.999])
+def test_slowly_mixing_chains_are_certified_too(discount):
+    """A deterministic cycle, absorbing states, DeepSea: no mixing at all."""
+    n = 30
+    cycle = MDP.from_dense(
+        [[np.eye(n)[(x + 1) % n], np.eye(n)[x]] for x in range(n)], [[x / n, 0.1] for x in range(n)], discount, 0
+    )
+    rng = np.random.default_rng(2)
+    for mdp in (cycle, bandit(30, discount=discount), deep_sea(5, discount)):
+        tracked = track(mdp, 1)
+        for sharp in (0.0, 1.0, 30.0):
+            logits = sharp * rng.normal(size=(1, mdp.states, mdp.actions))
+            pi = np.exp(logits - logits.max(-1, keepdims=True))
+            pi /= pi.sum(-1, keepdims=True)
+            follow(mdp, tracked, pi, np.ones(1, np.int64), 1e-10)
+            assert abs(tracked.returns[0] - dense_return(mdp, pi[0])) <= tracked.error[0] + 1e-12 * mdp.horizon
+            assert tracked.error[0] < 1e-9
+
+
+@pytest.mark.parametrize("eps", [0.01, 0.3, 1.0])
+def test_the_trap_has_its_closed_form_regret(eps):
+    mdp, T = trap(0.9), 100
+    stay = int(mdp.rewards[0].argmax())
+    pi = np.full((mdp.states, mdp.actions), 1 / mdp.actions)
+    pi[0] = eps
+    pi[0, stay] = 1 - eps
+    made = run(fixed(mdp.problem, pi), mdp, T, 2, record=["trajectory"])
+    gap = eps / (1 - 0.9 + 0.9 * eps)
+    np.testing.assert_allclose(made.regret, T * gap, rtol=1e-12)
+    np.testing.assert_allclose(made.gap, gap, rtol=1e-12)
+
+
+def test_trajectory_regret_is_the_loss_at_the_states_met():
+    mdp, T = riverswim(5, 0.9), 300
+    pi = np.full((5, 2), 0.5)
+    made = run(fixed(mdp.problem, pi), mdp, T, 3, record=["trajectory", "stream"])
+    P = dense(mdp)
+    value = np.linalg.solve(np.eye(5) - 0.9 * np.einsum("xa,xay->xy", pi, P), (pi * mdp.rewards).sum(-1))
+    V = np.zeros(5)
+    for _ in range(2000):
+        V = (mdp.rewards + 0.9 * P @ V).max(-1)
+    expected = (V - value)[made.results["stream_state"]].cumsum(axis=1)
+    curve, error = made.results["trajectory_regret"], made.results["trajectory_regret_error"]
+    np.testing.assert_allclose(curve, expected[:, made.times - 1], rtol=0, atol=1e-7)
+    assert (np.abs(curve[:, -1] - expected[:, -1]) <= error + 1e-9).all()
+
+
+def test_realised_reward_is_what_the_stream_earned():
+    mdp = riverswim(4, 0.9)
+    made = run("uniform", mdp, 777, 3, record=["stream"], points=50)
+    earned = mdp.rewards[made.results["stream_state"], made.results["stream_action"]].cumsum(1)
+    np.testing.assert_allclose(made.reward_curve, earned[:, made.times - 1], rtol=1e-12)
+    np.testing.assert_allclose(made.results["reward_total"], earned[:, -1], rtol=1e-12)
+
+
+def test_the_curve_is_the_sum_of_the_gaps_at_every_kept_time():
+    mdp, T = riverswim(5, 0.9), 2000
+    made = run("ravi-ucb,scale=0.003,eta=0.3", mdp, T, 3, points=37)
+    assert len(made.times) == 37
+    assert made.times[-1] == T
+    for row in range(3):
+        lengths = np.diff([*made.T_k[row], T + 1])
+        per_step = np.repeat(made.gap_k[row], lengths)
+        np.testing.assert_allclose(made.regret_curve[row], per_step.cumsum()[made.times - 1], rtol=1e-10)
+    assert np.ptp(made.gap_k[0]) > 0.01  # the policies have moved
+
+
+@pytest.mark.parametrize(("steps", "points"), [(1, 500), (3, 500), (1000, 500), (997, 10), (10**9, 500)])
+def test_the_grid_ends_at_T_and_has_no_more_points_than_asked(steps, points):
+    times = grid(steps, points)
+    assert times[-1] == steps
+    assert len(times) == min(steps, points)
+    assert (np.diff(times) > 0).all()
+    assert times[0] >= 1
+
+
+def test_the_output_policy_is_that_of_a_uniform_time():
+    mdp, T = riverswim(5, 0.9), 500
+    made = run("ravi-ucb,scale=0.003,eta=0.3", mdp, T, 8)
+    index = made.results["output_index"]
+    assert index.tolist() == [1 + int(T * uniform(seed, 0, 0)) for seed in made.seeds]
+    for row in range(8):
+        k = np.searchsorted(made.T_k[row], index[row], side="right") - 1
+        assert abs(made.optimum - dense_return(mdp, made.output_policy[row]) - made.gap_k[row][k]) < 1e-9
+
+
+def test_the_mean_gap_of_the_output_policy_is_regret_over_T():
+    """Over 4,000 keys, within 5 standard errors (chance of a false alarm 6e-7, on fixed keys)."""
+    mdp, T = riverswim(3, 0.8), 60
+    made = run("ravi-ucb,scale=0.003,eta=0.5", mdp, T, 4000)
+    gaps = np.array([made.optimum - dense_return(mdp, pi) for pi in made.output_policy])
+    difference = gaps - made.regret / T
+    assert abs(difference.mean()) < 5 * difference.std() / np.sqrt(4000)
+    assert difference.std() > 1e-3

@@ -1,0 +1,130 @@
+"""The mirror step: against arithmetic of 60 digits, its variational meaning (Lemma C.1), and its limits."""
+
+from decimal import Decimal, getcontext
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ravi.planning.mirror import mirror_step, mirror_step_array
+
+getcontext().prec = 60
+
+
+def exactly(log_pi, Q, eta):
+    """V and log pi' of one state in 60 digits; pi is normalised first."""
+    eta = Decimal(eta)
+    weights = [Decimal(float(l)).exp() for l in log_pi]
+    total = sum(weights)
+    tilted = [w / total * (eta * Decimal(float(q))).exp() for w, q in zip(weights, Q, strict=True)]
+    V = sum(tilted).ln() / eta
+    return V, [t.ln() - eta * V for t in tilted]
+
+
+@settings(deadline=None, derandomize=True, max_examples=150)
+@given(
+    A=st.integers(1, 5),
+    eta=st.sampled_from([1e-9, 1e-5, 1e-3, 0.1, 1.0, 10.0, 300.0]),
+    sharp=st.sampled_from([0.0, 1.0, 30.0, 200.0]),
+    flat=st.sampled_from([0.0, 1e-9, 1.0]),
+    seed=st.integers(0, 10**6),
+)
+def test_a_step_has_all_its_digits(A, eta, sharp, flat, seed):
+    """V to 1e-13 H whatever eta, log pi' to 1e-12 of its size: also where the mass is on the worst actions. What pi
+    itself is rounded by, eps (1 + |log pi|), may enter V through the spread of eta Q, and no further."""
+    rng = np.random.default_rng(seed)
+    H = 100.0
+    Q = H / 2 + flat * rng.uniform(-H / 2, H / 2, A)
+    log_pi = -sharp * rng.uniform(0, 1, A)
+    log_pi -= np.log(np.exp(log_pi).sum())
+    V, log_new, new = mirror_step(log_pi[None, None], np.exp(log_pi)[None, None], Q[None, None], eta)
+    V_exact, log_exact = exactly(log_pi, Q, eta)
+    slack = 1e-13 * H + 1e-15 * (1 + sharp) * min(1, eta * flat * H) / eta
+    assert abs(Decimal(float(V[0, 0])) - V_exact) <= Decimal(slack)
+    for got, want, p in zip(log_new[0, 0], log_exact, new[0, 0], strict=True):
+        size = 1 + abs(want)
+        assert abs(Decimal(float(got)) - want) <= Decimal(1e-12) * size
+        assert abs(Decimal(float(p)) - want.exp()) <= Decimal(1e-12) * size
+    assert new.sum() == pytest.approx(1, abs=1e-14)
+
+
+@settings(deadline=None, derandomize=True, max_examples=50)
+@given(seed=st.integers(0, 10**6), eta=st.sampled_from([1e-4, 0.1, 3.0]))
+def test_compiled_and_array_form_agree(seed, eta):
+    rng = np.random.default_rng(seed)
+    pi = rng.dirichlet(np.full(4, 0.2), size=(3, 6)) + 1e-30
+    pi /= pi.sum(-1, keepdims=True)
+    Q = rng.uniform(0, 50, (3, 6, 4))
+    for one, other in zip(
+        mirror_step(np.log(pi), pi, Q, eta), mirror_step_array(np.log(pi), pi, Q, eta), strict=True
+    ):
+        np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-12)
+
+
+def test_v_is_the_value_and_pi_the_maximiser_of_the_regularised_problem():
+    """Lemma C.1: V = max_p <p, Q> - KL(p || pi) / eta, attained at pi'."""
+    rng = np.random.default_rng(1)
+    for eta in (0.01, 0.5, 4.0):
+        pi, Q = rng.dirichlet(np.ones(4)), rng.uniform(0, 10, 4)
+        V, _, new = mirror_step(np.log(pi)[None, None], pi[None, None], Q[None, None], eta)
+
+        def value(p, pi=pi, Q=Q, eta=eta):
+            return p @ Q - (p * np.log(p / pi)).sum() / eta
+
+        assert value(new[0, 0]) == pytest.approx(V[0, 0], abs=1e-12)
+        for _ in range(200):
+            assert value(rng.dirichlet(np.ones(4))) <= V[0, 0] + 1e-12
+
+
+def test_sums_of_values_telescope():
+    """Lemma C.1: sum_{i <= k} V_i = (1/eta) log sum_a pi_0 exp(eta sum_i Q_i)."""
+    rng = np.random.default_rng(2)
+    eta, pi = 0.3, rng.dirichlet(np.ones(3), size=(1, 4))
+    log_policy, policy, total, cumulated = np.log(pi), pi, 0.0, 0.0
+    for _ in range(50):
+        Q = rng.uniform(0, 10, (1, 4, 3))
+        V, log_policy, policy = mirror_step(log_policy, policy, Q, eta)
+        total, cumulated = total + V, cumulated + Q
+        tilted = np.log(pi) + eta * cumulated
+        top = tilted.max(-1)
+        np.testing.assert_allclose(total, (top + np.log(np.exp(tilted - top[..., None]).sum(-1))) / eta, rtol=1e-12)
+
+
+def test_limits_in_eta():
+    pi, Q = np.array([[[0.2, 0.3, 0.5]]]), np.array([[[1.0, 4.0, 2.0]]])
+    mean = (pi * Q).sum()
+    V, _, new = mirror_step(np.log(pi), pi, Q, 1e-12)
+    assert V[0, 0] == pytest.approx(mean, abs=1e-9)
+    np.testing.assert_allclose(new, pi, atol=1e-10)
+    V, _, new = mirror_step(np.log(pi), pi, Q, 1e4)
+    assert V[0, 0] == pytest.approx(4.0, abs=1e-3)
+    np.testing.assert_allclose(new, [[[0, 1, 0]]], atol=1e-12)
+
+
+def test_a_probability_that_underflows_comes_back():
+    log_policy = np.array([[[0.0, -2000.0]]])
+    policy = np.exp(log_policy)
+    assert policy[0, 0, 1] == 0
+    for _ in range(3):
+        _, log_policy, policy = mirror_step(log_policy, policy, np.array([[[0.0, 1000.0]]]), 1.0)
+    assert policy[0, 0, 1] > 0.999
+
+
+def test_a_constant_row_changes_nothing_and_costs_no_digits():
+    pi = np.array([[[0.1, 0.2, 0.7]]])
+    V, log_new, new = mirror_step(np.log(pi), pi, np.full((1, 1, 3), 1 / 3), 0.7)
+    assert V[0, 0] == 1 / 3
+    assert (new == pi).all()
+    assert (log_new == np.log(pi)).all()
+
+
+def test_a_step_leaves_its_input_alone_unless_told_otherwise():
+    pi = np.full((1, 1, 2), 0.5)
+    log_pi = np.log(pi)
+    mirror_step(log_pi, pi, np.array([[[0.0, 1.0]]]), 1.0)
+    assert (pi == 0.5).all()
+    _, log_new, new = mirror_step(log_pi, pi, np.array([[[0.0, 1.0]]]), 1.0, in_place=True)
+    assert new is pi
+    assert log_new is log_pi
+    assert pi[0, 0, 1] > 0.7

@@ -1,0 +1,95 @@
+"""The walk: successors, actions, resets and first states have their laws; nothing of probability zero happens."""
+
+import numpy as np
+import pytest
+
+from ravi.core import MDP
+from ravi.engine import run
+from ravi.learners.fixed import fixed
+from ravi.mdps import garnet, riverswim
+from ravi.walk import _cumulative, _find, world_of
+
+
+def z_scores(counts, probabilities):
+    n = counts.sum()
+    deviation = np.sqrt(n * probabilities * (1 - probabilities))
+    return np.abs(counts - n * probabilities)[deviation > 0] / deviation[deviation > 0]
+
+
+def test_the_stream_has_the_laws_of_the_protocol():
+    """Every count is within 5 standard deviations of its mean, on fixed keys (about 60 counts: chance 4e-5)."""
+    mdp = garnet(3, 2, 3, 5, 0.9)
+    pi = np.array([[0.2, 0.8], [0.5, 0.5], [0.9, 0.1]])
+    made = run(fixed(mdp.problem, pi), mdp, 40_000, 4, record=["stream"])
+    x, a, y, reset = (made.results[f"stream_{name}"].ravel() for name in ("state", "action", "successor", "reset"))
+    assert z_scores(np.bincount(reset.astype(int)), np.array([0.9, 0.1])).max() < 5
+    for s in range(3):
+        assert z_scores(np.bincount(a[x == s], minlength=2), pi[s]).max() < 5
+        for b in range(2):
+            law = np.zeros(3)
+            law[mdp.successors[s, b]] = mdp.transitions[s, b]
+            assert z_scores(np.bincount(y[(x == s) & (a == b)], minlength=3), law).max() < 5
+    states = made.results["stream_state"]
+    after = states[:, 1:][made.results["stream_reset"][:, :-1]]
+    assert z_scores(np.bincount(after, minlength=3), mdp.initial).max() < 5
+
+
+def test_epochs_have_geometric_lengths_and_end_at_resets():
+    """The mean length is within 5 standard errors of H; the number of epochs is 1 + Bin(T - 1, 1 - gamma)."""
+    mdp, T, n = riverswim(4, 0.9), 20_000, 4
+    made = run("ravi-ucb", mdp, T, n, record=["stream"])
+    for row in range(n):
+        starts = made.T_k[row]
+        resets = np.flatnonzero(made.results["stream_reset"][row][: T - 1]) + 2  # the step after a reset
+        assert starts.tolist() == [1, *resets.tolist()]
+        lengths = np.diff(starts)
+        H, gamma = mdp.horizon, mdp.discount
+        assert abs(lengths.mean() - H) < 5 * np.sqrt(gamma) * H / np.sqrt(len(lengths))
+        assert abs(len(starts) - 1 - (T - 1) * (1 - gamma)) < 5 * np.sqrt((T - 1) * gamma * (1 - gamma))
+
+
+@pytest.mark.parametrize("row", [[0.0, 1.0, 0.0], [0.5, 0.0, 0.5], [0.1] * 10, [0.0] * 7 + [0.25] * 4 + [0.0], [1.0]])
+def test_a_draw_never_has_probability_zero(row):
+    cumulative = _cumulative(np.array(row))
+    for u in [0.0, 2.0**-53, 0.1, 0.25, 0.5, 0.75, 0.9, 1 - 2.0**-53]:
+        assert row[_find(cumulative, u)] > 0
+        assert _find(cumulative, u) == min(j for j in range(len(row)) if u < cumulative[j])
+
+
+def test_an_action_of_probability_zero_is_never_played():
+    mdp = MDP.from_dense([[[1.0]] * 4], [[0.0] * 4], 0.9, 0)
+    pi = np.array([[0.3, 0.7 - 1e-10, 0.0, 0.0]])  # sums to a little less than one
+    made = run(fixed(mdp.problem, pi), mdp, 1000, 8, record=["stream"])
+    assert set(np.unique(made.results["stream_action"])) == {0, 1}
+
+
+def test_padding_plays_the_last_epoch_to_its_reset_without_learning():
+    mdp, T = riverswim(5, 0.9), 333
+    plain = run("ravi-ucb,scale=0.01,eta=0.5", mdp, T, 6, record=["stream"])
+    padded = run("ravi-ucb,scale=0.01,eta=0.5", mdp, T, 6, record=["stream"], pad=True)
+    assert (plain.padding == 0).all()
+    assert (padded.regret == plain.regret).all()
+    assert (padded.results["reward_total"] == plain.results["reward_total"]).all()
+    assert (padded.state.data.visits == plain.state.data.visits).all()
+    resets = padded.results["stream_reset"]
+    assert (padded.results["stream_state"][:, :T] == plain.results["stream_state"]).all()
+    for row in range(6):
+        extra = padded.padding[row]
+        assert (padded.results["stream_state"][row, : T + extra] >= 0).all()
+        assert (padded.results["stream_state"][row, T + extra :] == -1).all()
+        assert resets[row, T + extra - 1]  # the last step played is followed by a reset
+        assert not resets[row, T - 1 : T + extra - 1].any()  # and it is the first from T on
+    assert padded.padding.max() > 0
+
+
+def test_the_length_of_padding_is_geometric():
+    """E[T+ - T] = gamma H, Var = gamma H^2: the mean over 2,000 keys is within 5 standard errors."""
+    mdp = riverswim(3, 0.9)
+    padding = run("uniform", mdp, 5, 2000, pad=True).padding
+    H, gamma = mdp.horizon, mdp.discount
+    assert abs(padding.mean() - gamma * H) < 5 * np.sqrt(gamma) * H / np.sqrt(2000)
+
+
+def test_the_world_holds_no_square_array():
+    world = world_of(garnet(5000, 2, 3))
+    assert sum(np.asarray(part).nbytes for part in world) < 5000 * 2 * 3 * 12 + 5000 * 8 + 100
