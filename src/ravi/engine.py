@@ -130,7 +130,7 @@ def _go_on(
     began = time.perf_counter()
     world, total, parts = world_of(mdp), len(batch.walkers.key) * T, []
     with _interrupts() as interrupted:
-        for rows in _groups(batch):
+        for rows in _groups(batch, mdp):
             before = sum(_plays(part, T) for part in parts)
             tell = None if progress is None else (lambda done, before=before: progress(before + done, total))
             part = tree.take(batch, rows)
@@ -223,10 +223,11 @@ def _plays(batch: Batch, T: int) -> int:
     return int(np.minimum(batch.walkers.time, T).sum())
 
 
-def _groups(batch: Batch) -> list[Array]:
+def _groups(batch: Batch, mdp: MDP) -> list[Array]:
     """Seeds that are run side by side: as many as share the cache, since each is the same alone and in a batch."""
     n = len(batch.walkers.key)
     size = sum(leaf.nbytes for _, leaf in tree.leaves(batch) if isinstance(leaf, np.ndarray)) / n
+    size += 2 * 8 * mdp.states * mdp.actions * mdp.dimension  # phi_V and R^T phi_V, which a plan makes
     return np.array_split(np.arange(n), ceil(n * size / max(CACHE, size)))
 
 

@@ -51,10 +51,13 @@ def test_with_the_true_kernel_and_no_bonus_it_is_md_mpi(eta):
         np.testing.assert_allclose(state.policy[0], planned.policy, rtol=0, atol=1e-11)
 
 
-def test_with_a_modest_bonus_and_much_data_it_finds_the_optimum():
+def test_with_beta_at_H_and_much_data_it_finds_the_optimum_and_below_it_may_not():
+    """An unvisited row of P_hat is zero, so its Q is r + beta: below gamma V*, nobody would try it."""
     mdp = garnet(5, 2, 2, 0, 0.8)
-    made = run(ravi_ucb.tabular(mdp.problem, 100_000, beta=2.0, eta=0.5), mdp, 100_000, 8)
-    assert (made.gap < 1e-6).all()
+    optimistic = run(ravi_ucb.tabular(mdp.problem, 100_000, beta=mdp.horizon, eta=0.5), mdp, 100_000, 8)
+    assert (optimistic.gap < 1e-6).all()
+    pessimistic = run(ravi_ucb.tabular(mdp.problem, 100_000, beta=0.4 * mdp.horizon, eta=0.5), mdp, 100_000, 8)
+    assert (pessimistic.gap > 0.01).any()
 
 
 def test_under_the_papers_constants_the_policy_stays_uniform_for_long():

@@ -17,8 +17,10 @@ Constants: eta of Theorem 4.1, beta of Lemmas 5.1 and 5.4 with delta = 1/T, lamb
 
 It follows the paper to the letter but for three repairs, all in the engine: x_1 ~ nu_0 (the text draws X_0 and plays
 from t = 1), exactly T plays (the printed loops make T - 1, or never stop when a reset falls on T), and samples keep
-the true successor y_t (the printed x_{t+1} is overwritten by a reset). Two traits to know: pi_k ignores the data of
-epoch k - 1, which enter through Q_{k+1}; and with V_0 = 0 the mixture learner learns nothing in epoch 1 (phi_1 = 0).
+the true successor y_t (the printed x_{t+1} is overwritten by a reset). Traits to know: pi_k ignores the data of
+epoch k - 1, which enter through Q_{k+1}; with V_0 = 0 the mixture learner learns nothing in epoch 1 (phi_1 = 0); and
+since an unvisited row of N'/N is zero, a tabular beta that is scaled below about H is pessimistic there, and pairs may
+never be tried.
 """
 
 from __future__ import annotations

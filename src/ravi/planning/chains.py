@@ -20,7 +20,7 @@ from ravi.planning.sweeps import chain_sweep
 
 ELIMINATED = 200  # up to this many states elimination is as fast as the alternatives (measured)
 STRETCH = 64  # sweeps between two looks at how fast they converge
-KRYLOV_COST = 12  # one iteration of BiCGSTAB takes the time of about so many sweeps
+KRYLOV_COST = 24  # one iteration of BiCGSTAB takes the time of about so many sweeps
 KRYLOV_MOST = 300  # iterations
 KRYLOV_TRIALS = 3
 
