@@ -55,9 +55,9 @@ def test_with_beta_at_H_and_much_data_it_finds_the_optimum_and_below_it_may_not(
     """An unvisited row of P_hat is zero, so its Q is r + beta: below gamma V*, nobody would try it."""
     mdp = garnet(5, 2, 2, 0, 0.8)
     optimistic = run(ravi_ucb.tabular(mdp.problem, 100_000, beta=mdp.horizon, eta=0.5), mdp, 100_000, 8)
-    assert (optimistic.gap < 1e-6).all()
+    assert (optimistic.gap < 0.01).all()
     pessimistic = run(ravi_ucb.tabular(mdp.problem, 100_000, beta=0.4 * mdp.horizon, eta=0.5), mdp, 100_000, 8)
-    assert (pessimistic.gap > 0.01).any()
+    assert (pessimistic.gap > 0.02).any()
 
 
 def test_under_the_papers_constants_the_policy_stays_uniform_for_long():

@@ -58,9 +58,9 @@ def _evaluate(tables, batch, initial, tol):  # type: ignore[no-untyped-def]
     for i in range(n):
         policy = batch[i]
         grain = tables.grain + miss(policy)
-        size = 0.0
+        W, size = np.zeros(X), 0.0
         for _ in range(3):  # the goal depends on max |W|, which is known afterwards
-            W, _ = relative_values(tables, policy, span_goal(tol, size, gamma, grain) / 2)
+            W, _ = relative_values(tables, policy, W, span_goal(tol, size, gamma, grain) / 2)
             low, high, size = policy_sweep(tables, policy, W, Q[i], V[i])
             if high - low <= span_goal(tol, size, gamma, grain):
                 break
@@ -75,13 +75,13 @@ def _evaluate(tables, batch, initial, tol):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def relative_values(tables, policy, goal):  # type: ignore[no-untyped-def]
-    """V^pi up to a constant, centred, with span(T_pi W - W) <= goal where it is swept; and the number of sweeps."""
+def relative_values(tables, policy, W, goal):  # type: ignore[no-untyped-def]
+    """V^pi up to a constant, centred, and the number of sweeps; swept from W until span(T_pi W - W) <= goal."""
     gamma = tables.discount
     chain = policy_chain(tables, policy)
     if chain.source.shape[0] <= ELIMINATED:
         W, sweeps = eliminated_values(chain, gamma), 0
     else:
-        W, sweeps = approach(chain, gamma, chain.source.copy(), goal, sweep_limit(gamma, tables.grain))
+        W, sweeps = approach(chain, gamma, W, goal, sweep_limit(gamma, tables.grain))
     centre(W)
     return W, sweeps

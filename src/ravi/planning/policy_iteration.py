@@ -21,11 +21,11 @@ def policy_iteration(tables: Tables, tol: float) -> Sweep:
     states, one_hot = np.arange(X), np.eye(A)
     actions = tables.rewards.argmax(-1)
     seen: set[bytes] = set()
-    n, size = 0, 0.0
+    W, n, size = np.zeros(X), 0, 0.0
     while True:
         seen.add(actions.tobytes())
         goal = span_goal(tol, size, gamma, grain)
-        W, sweeps = relative_values(tables, one_hot[actions], goal / 4)
+        W, sweeps = relative_values(tables, one_hot[actions], W, goal / 4)
         low, high, size = bellman_sweep(tables, W, Q, TW, greedy)
         n += sweeps + 1
         better = TW > Q[states, actions] + grain * (1 + size)
