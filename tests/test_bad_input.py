@@ -50,7 +50,10 @@ LEARNERS = {
         lambda: ravi_ucb.tabular(MDP.problem, 10, initial_value=[0, 0, -1, 0]),
         "initial_value[2] is -1",
     ),
-    "V_0 of the wrong shape": (lambda: ravi_ucb.tabular(MDP.problem, 10, initial_value=[0, 0]), "initial_value has shape"),
+    "V_0 of the wrong shape": (
+        lambda: ravi_ucb.tabular(MDP.problem, 10, initial_value=[0, 0]),
+        "initial_value has shape",
+    ),
     "lambda zero": (lambda: ravi_ucb.linear_mixture(MIX.problem, 10, regularization=0), "regularization is 0"),
     "B zero": (lambda: ravi_ucb.linear_mixture(MIX.problem, 10, bound=0), "bound is 0"),
     "no features": (lambda: ravi_ucb.linear_mixture(MDP.problem, 10), "riverswim/4 has no features"),

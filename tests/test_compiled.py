@@ -72,7 +72,9 @@ def test_without_a_place_to_write_functions_are_compiled_all_the_same(tmp_path):
 
 
 def test_numbas_own_configuration_is_left_alone():
-    assert python("import numba.core.config as c; b = c.CACHE_DIR; import ravi.random; print(b == c.CACHE_DIR)") == "True"
+    assert (
+        python("import numba.core.config as c; b = c.CACHE_DIR; import ravi.random; print(b == c.CACHE_DIR)") == "True"
+    )
 
 
 def test_importing_ravi_is_light():

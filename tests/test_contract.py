@@ -11,8 +11,13 @@ from tests.helpers import spy
 
 T = 400
 MDPS = ("riverswim/mixture/5,discount=0.9", "ensemble/3,12,2,2,discount=0.8")
-OPTIONS = {"ravi-ucb": ["scale=0.003,step_scale=30"], "ravi-ucb/mixture": ["scale=0.02,step_scale=30"]}  # ones that move
-LEARNERS = [f"{name}{',' + option if option else ''}" for name in ids.LEARNERS for option in ["", *OPTIONS.get(name, [])]]
+OPTIONS = {
+    "ravi-ucb": ["scale=0.003,step_scale=30"],
+    "ravi-ucb/mixture": ["scale=0.02,step_scale=30"],
+}  # ones that move
+LEARNERS = [
+    f"{name}{',' + option if option else ''}" for name in ids.LEARNERS for option in ["", *OPTIONS.get(name, [])]
+]
 
 pytestmark = [pytest.mark.parametrize("mdp", MDPS), pytest.mark.parametrize("learner", LEARNERS)]
 

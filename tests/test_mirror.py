@@ -56,9 +56,7 @@ def test_compiled_and_array_form_agree(seed, eta):
     pi = rng.dirichlet(np.full(4, 0.2), size=(3, 6)) + 1e-30
     pi /= pi.sum(-1, keepdims=True)
     Q = rng.uniform(0, 50, (3, 6, 4))
-    for one, other in zip(
-        mirror_step(np.log(pi), pi, Q, eta), mirror_step_array(np.log(pi), pi, Q, eta), strict=True
-    ):
+    for one, other in zip(mirror_step(np.log(pi), pi, Q, eta), mirror_step_array(np.log(pi), pi, Q, eta), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-12)
 
 

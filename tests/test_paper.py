@@ -58,11 +58,14 @@ def case(mdp, learner, estimator, T, seed):
         rows = range(start - 1, start - 1 + path.length[0])
         epochs.append(
             Epoch(
-                state.V[0], state.Q[0], state.policy[0],
+                state.V[0],
+                state.Q[0],
+                state.policy[0],
                 learner.settings["beta"] * estimator.width(state.data, phi)[0],
                 estimator.expect(state.data, phi)[0],
                 *occupancies(mdp, P, state.policy[0]),
-                state.data, [(x[t], a[t], y[t]) for t in rows],
+                state.data,
+                [(x[t], a[t], y[t]) for t in rows],
             )  # fmt: skip
         )
     V = np.zeros(mdp.states)

@@ -24,11 +24,11 @@ _HOMES = {
     "mdp": "ravi.ids",
     "ensemble": "ravi.mdps",
     # planning
-    "solve": "ravi.planning.solve",
-    "evaluate": "ravi.planning.evaluate",
-    "occupancy": "ravi.planning.occupancy",
-    "return_of": "ravi.planning.evaluate",
-    "md_mpi": "ravi.planning.md_mpi",
+    "solve": "ravi.planning.solver",
+    "evaluate": "ravi.planning.evaluation",
+    "occupancy": "ravi.planning.occupancies",
+    "return_of": "ravi.planning.evaluation",
+    "md_mpi": "ravi.planning.mirror_descent",
     # learning
     "learner": "ravi.ids",
     "Learner": "ravi.core",
@@ -50,10 +50,10 @@ if TYPE_CHECKING:
     from ravi.engine import Stopped, resume, run
     from ravi.ids import learner, mdp
     from ravi.mdps import ensemble
-    from ravi.planning.evaluate import evaluate, return_of
-    from ravi.planning.md_mpi import md_mpi
-    from ravi.planning.occupancy import occupancy
-    from ravi.planning.solve import solve
+    from ravi.planning.evaluation import evaluate, return_of
+    from ravi.planning.mirror_descent import md_mpi
+    from ravi.planning.occupancies import occupancy
+    from ravi.planning.solver import solve
     from ravi.results import Run
 
 

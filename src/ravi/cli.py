@@ -52,7 +52,9 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def ravi(
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
 ) -> None:
     """Optimistic planning and exploration in infinite-horizon discounted MDPs, with exact regret."""
 
@@ -77,7 +79,9 @@ def run(
     steps: Annotated[str, typer.Option(help="T, the number of steps of each seed, such as 100000 or 1e5.")] = "1e5",
     seeds: Annotated[str, typer.Option(help="How many seeds, from 0 on; or which: 5-8 or 1,7,9.")] = "16",
     points: Annotated[int, typer.Option(help="At how many times the curves are kept.")] = 500,
-    trajectory: Annotated[bool, typer.Option(help="Record the trajectory regret of the earlier literature too.")] = False,
+    trajectory: Annotated[
+        bool, typer.Option(help="Record the trajectory regret of the earlier literature too.")
+    ] = False,
     pad: Annotated[bool, typer.Option(help="Play the last epoch to its end, without learning (T+).")] = False,
     save: Annotated[
         Path | None, typer.Option(help="Keep the run in this file; if it holds a stopped run, go on with that.")
@@ -99,7 +103,9 @@ def run(
     stopped = Run.load(save) if save is not None and save.exists() else None
     wanted = ["trajectory"] if trajectory else []
     if stopped is not None and (stopped.steps, stopped.seeds) != (T, chosen):
-        raise InputError(f"{save} holds a run of {stopped.steps} steps on {len(stopped.seeds)} seeds: another run than this")
+        raise InputError(
+            f"{save} holds a run of {stopped.steps} steps on {len(stopped.seeds)} seeds: another run than this"
+        )
     with _progress(f"{agent.name} on {world.name}") as progress:
         engine.run(agent, world, 1, 1, record=wanted)  # compiles, so that the speed is that of the run
         try:
@@ -142,8 +148,8 @@ def solve(
     import numpy as np
 
     from ravi import ids
-    from ravi.planning.evaluate import return_of
-    from ravi.planning.solve import solve
+    from ravi.planning.evaluation import return_of
+    from ravi.planning.solver import solve
 
     world = ids.mdp(mdp)
     if save is not None:
@@ -224,7 +230,7 @@ def _seeds(text: str) -> list[int]:
 def _uniform(world: Any) -> float:
     import numpy as np
 
-    from ravi.planning.evaluate import return_of
+    from ravi.planning.evaluation import return_of
 
     return float(return_of(world, np.full(world.rewards.shape, 1 / world.actions)))
 

@@ -97,14 +97,18 @@ class MDP(Problem):
         return hashed.hexdigest()
 
     @staticmethod
-    def from_dense(P: Any, r: Any, discount: float, initial: Any, *, renormalise: bool = False, name: str = "mdp") -> MDP:
+    def from_dense(
+        P: Any, r: Any, discount: float, initial: Any, *, renormalise: bool = False, name: str = "mdp"
+    ) -> MDP:
         """From arrays P[x, a, x'] and r[x, a]; `initial` is nu_0 or one state."""
         from ravi.mdps.tables import from_dense
 
         return from_dense(P, r, discount, initial, renormalise=renormalise, name=name)
 
     @staticmethod
-    def from_sparse(P: Any, r: Any, discount: float, initial: Any, *, renormalise: bool = False, name: str = "mdp") -> MDP:
+    def from_sparse(
+        P: Any, r: Any, discount: float, initial: Any, *, renormalise: bool = False, name: str = "mdp"
+    ) -> MDP:
         """From a SciPy sparse matrix with row x * A + a, or A sparse X-by-X matrices, one per action."""
         from ravi.mdps.tables import from_sparse
 

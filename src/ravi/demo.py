@@ -17,6 +17,7 @@ RUNS = {
     "RAVI-UCB mixture, tuned": "ravi-ucb/mixture,scale=0.03,step_scale=30",
     "optimum": "optimum",
 }
+YARDSTICKS = ("uniform policy", "optimum")
 
 
 def demo(folder: Path, steps: int, seeds: int, progress: Progress | None = None) -> str:
@@ -48,7 +49,8 @@ def demo(folder: Path, steps: int, seeds: int, progress: Progress | None = None)
         from ravi.report.figures import regret_figure
 
         folder.mkdir(parents=True, exist_ok=True)
-        regret_figure(made, folder / "regret.png", title=f"RiverSwim(6), linear mixture, γ = {mdp.discount:g}")
+        title = f"RiverSwim(6) as a linear mixture, γ = {mdp.discount:g}, {seeds} seeds"
+        regret_figure(made, folder / "regret.png", title=title, yardsticks=YARDSTICKS)
         lines.append(f"Figure: {folder / 'regret.png'}")
     except OSError as error:
         raise InputError(f"cannot write into {folder}: {error.strerror}") from None

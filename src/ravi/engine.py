@@ -24,7 +24,7 @@ from ravi.measures.regret import regret
 from ravi.measures.rewards import rewards
 from ravi.measures.stream import stream
 from ravi.measures.trajectory import trajectory
-from ravi.planning.solve import Solution, solve
+from ravi.planning.solver import Solution, solve
 from ravi.results import Run, versions
 from ravi.walk import World, room, start, walk, world_of
 
@@ -83,7 +83,7 @@ def run(
         "keep_epochs": bool(keep_epochs),
         "measured": bool(measured),
     }
-    solution = solve(mdp)
+    solution = solve(mdp) if options["measured"] else None
     chosen = [*_measures(mdp, T, solution, options), *measures]
     batch = _begin(learner, mdp, keys, chosen)
     return _go_on(learner, mdp, T, solution, options, chosen, batch, 0.0, pause, progress)
@@ -102,7 +102,7 @@ def resume(
     mdp, learner = _resolved(mdp, learner, stopped.steps)
     _same(stopped, learner, mdp)
     T, keys = stopped.steps, np.asarray(stopped.seeds, np.uint64)
-    solution = solve(mdp)
+    solution = solve(mdp) if stopped.options["measured"] else None
     chosen = [*_measures(mdp, T, solution, stopped.options), *measures]
     if isinstance(stopped.batch, dict):  # from a file
         batch = tree.fill(_begin(learner, mdp, keys, chosen), stopped.batch)
@@ -119,7 +119,7 @@ def _go_on(
     learner: Learner,
     mdp: MDP,
     T: int,
-    solution: Solution,
+    solution: Solution | None,
     options: dict[str, Any],
     measures: Sequence[Measure],
     batch: Batch,
@@ -148,8 +148,8 @@ def _go_on(
         discount=mdp.discount,
         steps=T,
         seeds=[int(key) for key in batch.walkers.key],
-        optimum=solution.optimum,
-        optimum_error=solution.optimum_error,
+        optimum=None if solution is None else solution.optimum,
+        optimum_error=None if solution is None else solution.optimum_error,
         options=options,
         seconds=seconds + time.perf_counter() - began,
         versions=versions(),
@@ -274,8 +274,8 @@ def _wanted(record: Sequence[str]) -> list[str]:
     return names
 
 
-def _measures(mdp: MDP, T: int, solution: Solution, options: dict[str, Any]) -> list[Measure]:
-    if not options["measured"]:
+def _measures(mdp: MDP, T: int, solution: Solution | None, options: dict[str, Any]) -> list[Measure]:
+    if solution is None:
         return []
     points = options["points"]
     chosen = [

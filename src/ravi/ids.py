@@ -116,7 +116,9 @@ def _arguments(text: str, given: list[str], builder: Callable[..., Any], skip: i
             raise InputError(f"{text}: {key} is given twice")
         kwargs[key] = _converted(text, key, value, hints[key])
     missing = [
-        name for name in places[len(args) :] if parameters[name].default is inspect.Parameter.empty and name not in kwargs
+        name
+        for name in places[len(args) :]
+        if parameters[name].default is inspect.Parameter.empty and name not in kwargs
     ]
     if missing:
         raise InputError(f"{text}: {', '.join(missing)} missing; it takes {_listed(parameters)}")

@@ -30,8 +30,8 @@ class Run:
     discount: float
     steps: int  # T
     seeds: list[int]
-    optimum: float  # rho* = <mu*, r>
-    optimum_error: float  # certified
+    optimum: float | None  # rho* = <mu*, r>; None in a run that is not measured
+    optimum_error: float | None  # certified
     options: dict[str, Any]  # how `run` was called
     seconds: float
     versions: dict[str, str]
@@ -90,7 +90,9 @@ class Run:
     @property
     def gap_k(self) -> list[Array]:
         """For each seed the gap of every epoch's policy."""
-        return [gaps[starts > 0] for gaps, starts in zip(self._measured("gap_k").T, self._measured("T_k").T, strict=True)]
+        return [
+            gaps[starts > 0] for gaps, starts in zip(self._measured("gap_k").T, self._measured("T_k").T, strict=True)
+        ]
 
     @property
     def output_policy(self) -> Array:

@@ -32,7 +32,9 @@ def join(trees: Sequence[Any]) -> Any:
 def fill(template: Any, arrays: dict[str, Array], name: str = "") -> Any:
     """The structure of `template` with the arrays that `leaves` named."""
     if isinstance(template, tuple):
-        return _rebuilt(template, [fill(part, arrays, f"{name}.{label}" if name else label) for label, part in _parts(template)])
+        return _rebuilt(
+            template, [fill(part, arrays, f"{name}.{label}" if name else label) for label, part in _parts(template)]
+        )
     if name not in arrays:
         raise InputError(f"there is no array {name}: the stored state is of another learner or another version")
     array = arrays[name]

@@ -88,7 +88,16 @@ def test_initial_value_and_policy_are_those_given():
     V0, pi0 = rng.uniform(0, mdp.horizon, 5), rng.dirichlet([1, 1], 5)
     learner = ravi_ucb.tabular(mdp.problem, 200, beta=0.5, eta=0.3, initial_value=V0, initial_policy=pi0)
     epochs = algorithms.tabular(
-        dense(mdp).tolist(), mdp.rewards.tolist(), 0.9, mdp.initial.tolist(), 200, 0.3, 0.5, V0.tolist(), pi0.tolist(), 9
+        dense(mdp).tolist(),
+        mdp.rewards.tolist(),
+        0.9,
+        mdp.initial.tolist(),
+        200,
+        0.3,
+        0.5,
+        V0.tolist(),
+        pi0.tolist(),
+        9,
     )
     epochs = agrees(mdp, learner, epochs, 9, 200)
     np.testing.assert_allclose(epochs[0][1], V0, rtol=0, atol=1e-12)  # V_1 = V_0

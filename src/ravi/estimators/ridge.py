@@ -25,6 +25,7 @@ from ravi.compiled import compiled
 from ravi.core import Array, Estimator, Path, Problem
 from ravi.planning.bellman import gather
 
+
 class Regression(NamedTuple):
     covariance: Array  # Lambda       (n, d, d)
     response: Array  # b              (n, d)

@@ -36,6 +36,6 @@ def uniform(problem: Problem, steps: int) -> Learner:
 
 def optimum(mdp: MDP, steps: int) -> Learner:
     """An optimal policy of the true MDP: no learner, the other end of the scale."""
-    from ravi.planning.solve import solve
+    from ravi.planning.solver import solve
 
     return fixed(mdp.problem, solve(mdp).policy, "optimum")

@@ -160,7 +160,14 @@ def linear_mixture(
         initial_value=initial_value,
         initial_policy=initial_policy,
         name="ravi-ucb/mixture",
-        settings={"beta": beta, "scale": scale, "step_scale": step_scale, "delta": delta, "regularization": lam, "bound": B},
+        settings={
+            "beta": beta,
+            "scale": scale,
+            "step_scale": step_scale,
+            "delta": delta,
+            "regularization": lam,
+            "bound": B,
+        },
     )
 
 

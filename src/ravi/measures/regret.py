@@ -15,7 +15,7 @@ from ravi.core import MDP, Array, Measure, Path
 from ravi.measures.curve import Curve, curve, grid
 from ravi.measures.gap import Tracked, follow, track
 from ravi.measures.log import Log
-from ravi.planning.solve import Solution
+from ravi.planning.solver import Solution
 
 TOLERANCE = 1e-10  # of rho(pi), per policy
 
@@ -31,7 +31,9 @@ class Regret(NamedTuple):
     gaps: Log  # gap_k
 
 
-def regret(mdp: MDP, steps: int, points: int, solution: Solution, *, keep_epochs: bool, tol: float = TOLERANCE) -> Measure:
+def regret(
+    mdp: MDP, steps: int, points: int, solution: Solution, *, keep_epochs: bool, tol: float = TOLERANCE
+) -> Measure:
     times = grid(steps, points)
     optimum, optimum_error = solution.optimum, solution.optimum_error
 

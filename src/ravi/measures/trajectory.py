@@ -13,8 +13,8 @@ import numpy as np
 
 from ravi.core import MDP, Array, Measure, Path
 from ravi.measures.curve import Curve, add_steps, curve, grid
-from ravi.planning.evaluate import evaluate
-from ravi.planning.solve import Solution
+from ravi.planning.evaluation import evaluate
+from ravi.planning.solver import Solution
 
 
 class Trajectory(NamedTuple):

@@ -18,7 +18,9 @@ from ravi.core import Array
 from ravi.planning.certificates import centre
 from ravi.planning.sweeps import chain_sweep
 
-ELIMINATED = 150  # states; at 150, elimination is three times faster than sweeps on a grid, three times slower where chains mix
+ELIMINATED = (
+    150  # states; at 150, elimination is three times faster than sweeps on a grid, three times slower where chains mix
+)
 STRETCH = 64  # sweeps between two looks at how fast they converge
 KRYLOV_COST = 24  # one iteration of BiCGSTAB takes the time of about so many sweeps
 KRYLOV_MOST = 300  # iterations
@@ -176,15 +178,13 @@ def approach(chain, gamma, W, goal, limit):  # type: ignore[no-untyped-def]
         if high - low <= goal:
             return TW, sweeps
         if sweeps % STRETCH == 0:
-            speed = math.log(before / (high - low)) / STRETCH  # digits, so to speak, per sweep
+            iterations = krylov_iterations(before, high - low, goal) if trials > 0 else 0.0
             before = high - low
-            ahead = math.log((high - low) / goal) / max(speed, 1e-300)
-            if trials > 0 and ahead > STRETCH * KRYLOV_COST / 4:
+            if iterations > 0:
                 trials -= 1
                 for x in range(W.shape[0]):
                     TW[x] -= W[x] + (low + high) / 2  # the residual, centred
-                most = min(ahead / KRYLOV_COST, KRYLOV_MOST)
-                correction = bicgstab(chain, gamma, TW, goal / 4, most)
+                correction = bicgstab(chain, gamma, TW, goal / 4, iterations)
                 for x in range(W.shape[0]):
                     correction[x] += W[x]
                 centre(correction)
@@ -198,6 +198,14 @@ def approach(chain, gamma, W, goal, limit):  # type: ignore[no-untyped-def]
                     chain_sweep(chain, gamma, gain, W, TW)
         W, TW = TW, W
     return W, sweeps
+
+
+@compiled
+def krylov_iterations(before, now, goal):  # type: ignore[no-untyped-def]
+    """How many iterations cost as much as the sweeps that are still to come; none where those are few."""
+    speed = math.log(before / now) / STRETCH
+    ahead = math.log(now / goal) / max(speed, 1e-300)
+    return 0.0 if ahead < 3 * STRETCH else min(ahead / KRYLOV_COST, KRYLOV_MOST)
 
 
 @compiled

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from os import PathLike
 from typing import Any
 
@@ -28,19 +28,28 @@ def pyplot() -> Any:
     return plt
 
 
-def regret_figure(runs: Mapping[str, Run], path: str | PathLike[str], *, title: str = "") -> None:
-    """Regret against time, the mean over seeds with a band from the least to the largest; one line per run."""
+def regret_figure(
+    runs: Mapping[str, Run], path: str | PathLike[str], *, title: str = "", yardsticks: Collection[str] = ()
+) -> None:
+    """Regret against time, the mean over seeds with a band from the least to the largest; yardsticks in grey behind."""
     plt = pyplot()
     figure, axes = plt.subplots(figsize=(6.4, 4.0), constrained_layout=True)
-    for index, (label, run) in enumerate(runs.items()):
+    learners = [label for label in runs if label not in yardsticks]
+    for label, run in runs.items():
         times, curve = run.times, run.regret_curve
         there = ~np.isnan(curve).any(axis=0)  # a stopped run has not come to the later times
+        times, curve = times[there], curve[:, there]
+        if label in yardsticks:
+            axes.plot(times, curve.mean(0), color="#BBBBBB", linewidth=5, solid_capstyle="butt", label=label, zorder=1)
+            continue
+        index = learners.index(label)
         colour, dash = COLOURS[index % len(COLOURS)], DASHES[index % len(DASHES)]
-        axes.plot(times[there], curve[:, there].mean(0), color=colour, linestyle=dash, label=label)
-        axes.fill_between(times[there], curve[:, there].min(0), curve[:, there].max(0), color=colour, alpha=0.15, lw=0)
-    axes.set(xlabel="step t", ylabel="regret, exact", title=title)
-    axes.set_ylim(bottom=0)
-    axes.set_xlim(left=0)
+        axes.plot(times, curve.mean(0), color=colour, linestyle=dash, linewidth=1.8, label=label, zorder=3)
+        axes.fill_between(times, curve.min(0), curve.max(0), color=colour, alpha=0.2, linewidth=0, zorder=2)
+    axes.set(xlabel="step t", ylabel="regret (exact; mean and range over seeds)", title=title)
+    axes.margins(x=0)
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter("{x:,.0f}")
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False, fontsize="small")
     try:

@@ -1,0 +1,172 @@
+"""How fast is a run? Ratios against a whole-run compiled yardstick, taken in one run of this script.
+
+    python benchmarks/speed.py [--quick] [--write benchmarks/speed.md]
+
+CPU time of one core (BLAS on one thread), functions compiled beforehand, the least of several repeats: these machines
+are shared. "theory" are the paper's constants, under which most rows of Q stay at H; "moving" is beta = H and
+eta = 0.05, under which every policy moves at every epoch.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"):
+    os.environ.setdefault(name, "1")
+
+import numpy as np
+from yardstick import whole_run
+
+from ravi.engine import run
+from ravi.learners import ravi_ucb
+from ravi.mdps import garnet, garnets, riverswim
+from ravi.walk import world_of
+
+SETTINGS = {"theory": {}, "moving": {"beta": "H", "eta": 0.05}}
+
+
+def learner_of(mdp, T, setting, make=ravi_ucb.tabular):
+    options = {k: mdp.horizon if v == "H" else v for k, v in SETTINGS[setting].items()}
+    return make(mdp.problem, T, **options)
+
+
+def least(task, repeats):
+    """The least CPU seconds of a task."""
+    times = []
+    for _ in range(repeats):
+        began = time.process_time()
+        task()
+        times.append(time.process_time() - began)
+    return min(times)
+
+
+def tabular(rows, repeats, quick):
+    rows.append("### (a, b) Tabular RAVI-UCB, us per seed and epoch\n")
+    rows.append(
+        "| MDP | setting | yardstick | 64 seeds | ratio | with exact regret | its share of the run | 1 seed | with regret |"
+    )
+    rows.append("|---|---|---|---|---|---|---|---|---|")
+    cases = [(riverswim(6, 0.9), 100_000), (garnet(100, 4, 4, 0, 0.99), 100_000), (garnet(1000, 4, 5, 0, 0.99), 50_000)]
+    for mdp, T in cases:
+        T = T // 5 if quick else T
+        world = world_of(mdp)
+        for setting in SETTINGS:
+            learner = learner_of(mdp, T, setting)
+            constants = (learner.settings["eta"], learner.settings["beta"])
+            arrays = (world.successors, world.cumulative, world.initial, mdp.rewards, mdp.discount)
+            whole_run(*arrays, 10, *constants, 0)
+            run(learner, mdp, 10, 2)
+            counted = [0]
+
+            def yard(arrays=arrays, T=T, constants=constants, counted=counted):
+                counted[0] = sum(whole_run(*arrays, T, *constants, seed)[0] for seed in range(16))
+
+            yardstick = least(yard, repeats)
+            yardstick *= 1e6 / counted[0]
+            K = 1 + (T - 1) * (1 - mdp.discount)  # expected number of epochs
+            ours = {}
+            for n in (64, 1):
+                for measured in (False, True):
+                    seconds = least(
+                        lambda n=n, measured=measured, T=T, learner=learner, mdp=mdp: run(
+                            learner, mdp, T, n, measured=measured, keep_epochs=False
+                        ),
+                        repeats if n > 1 else 3 * repeats,
+                    )
+                    ours[n, measured] = seconds * 1e6 / (n * K)
+            rows.append(
+                f"| {mdp.name}, gamma {mdp.discount:g} | {setting} | {yardstick:.2f} | {ours[64, False]:.2f} "
+                f"| **{ours[64, False] / yardstick:.2f}** | {ours[64, True]:.2f} "
+                f"| **{ours[64, True] / ours[64, False] - 1:.0%}** | {ours[1, False]:.1f} | {ours[1, True]:.1f} |"
+            )
+            print(rows[-1], flush=True)
+    rows.append("")
+
+
+def mixture(rows, repeats, quick):
+    rows.append("### (c) Linear mixture RAVI-UCB, X = 100, A = 4, gamma .95, 64 seeds\n")
+    rows.append("| d | setting | us per seed and epoch | one product phi R | steps per second | with exact regret |")
+    rows.append("|---|---|---|---|---|---|")
+    for d in (10, 72):
+        mdp, T = garnets(d, 100, 4, 4, 0, 0.95), 1000 if quick or d > 20 else 4000
+        for setting in SETTINGS:
+            learner = learner_of(mdp, T, setting, ravi_ucb.linear_mixture)
+            run(learner, mdp, 10, 2)
+            phi, root = np.random.default_rng(0).normal(size=(64, 400, d)), np.zeros((64, d, d))
+            product = least(lambda phi=phi, root=root: phi @ root, 3 * repeats) * 1e6 / 64
+            plain = least(lambda T=T, learner=learner, mdp=mdp: run(learner, mdp, T, 64, measured=False), repeats)
+            scored = least(lambda T=T, learner=learner, mdp=mdp: run(learner, mdp, T, 64, keep_epochs=False), repeats)
+            K = 1 + (T - 1) * (1 - mdp.discount)
+            rows.append(
+                f"| {d} | {setting} | {plain * 1e6 / (64 * K):.0f} | {product:.0f} "
+                f"| {64 * T / plain:,.0f} | {64 * T / scored:,.0f} |"
+            )
+            print(rows[-1], flush=True)
+    rows.append("")
+
+
+MEMORY = """
+import resource, sys
+from ravi.engine import run
+from ravi.learners import ravi_ucb
+from ravi.mdps import garnet
+run("ravi-ucb", garnet(10, 4, 5), 10, 1)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+mdp = garnet(int(sys.argv[1]), 4, 5, 0, 0.99)
+run("ravi-ucb", mdp, 300, 1)
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
+"""
+
+
+def growth(rows, repeats, quick):
+    rows.append("### (d) Growth with X: Garnet(X, 4, 5), gamma .99, one seed, moving\n")
+    rows.append("| X | us per epoch | ns per epoch and pair | with exact regret | memory, MB | bytes per pair |")
+    rows.append("|---|---|---|---|---|---|")
+    for X in (100, 1000, 10_000, 100_000):
+        mdp, T = garnet(X, 4, 5, 0, 0.99), max(2000, 2_000_000 // X)
+        learner = learner_of(mdp, T, "moving")
+        K = 1 + (T - 1) * 0.01
+        plain = least(lambda T=T, learner=learner, mdp=mdp: run(learner, mdp, T, 1, measured=False), repeats)
+        scored = least(lambda T=T, learner=learner, mdp=mdp: run(learner, mdp, T, 1, keep_epochs=False), repeats)
+        used = subprocess.run([sys.executable, "-c", MEMORY, str(X)], capture_output=True, text=True, check=True)
+        memory = float(used.stdout)
+        rows.append(
+            f"| {X:,} | {plain * 1e6 / K:,.0f} | {plain * 1e9 / K / (4 * X):.1f} | {scored * 1e6 / K:,.0f} "
+            f"| {memory:,.1f} | {memory * 2**20 / (4 * X):,.0f} |"
+        )
+        print(rows[-1], flush=True)
+    rows.append("")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="shorter runs, fewer repeats")
+    parser.add_argument("--write", type=Path, help="write the tables to this file")
+    wanted = parser.parse_args()
+    repeats = 1 if wanted.quick else 3
+    rows: list[str] = []
+    for part in (tabular, mixture, growth):
+        part(rows, repeats, wanted.quick)
+    if wanted.write is not None:
+        machine = (
+            f"Measured by `benchmarks/speed.py` on {cpu()}, Python {platform.python_version()}, NumPy {np.__version__}."
+        )
+        wanted.write.write_text("\n".join([machine, "", *rows]))
+
+
+def cpu():
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        return next(line.split(": ")[1] for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()
+
+
+if __name__ == "__main__":
+    main()

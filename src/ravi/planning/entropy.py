@@ -1,0 +1,47 @@
+"""How far apart are two policies? Relative entropies, in nats.
+
+    KL(p || q)   = sum_a p(a) log(p(a) / q(a))                           `relative_entropy`
+    H(pi || pi') = <nu^pi, KL(pi(. | x) || pi'(. | x))>                  `conditional_relative_entropy`
+
+Neighbouring policies differ by as little as eta = 1e-5, and their entropy by the square of that. So the sum is taken of
+p log(p / q) - p + q = p (t - log(1 + t)), t = q / p - 1: no term is negative, nothing cancels between actions, and where
+t is small t - log(1 + t) is summed as t^2 / 2 - t^3 / 3 + ...
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ravi import checks
+from ravi.core import MDP, Array
+from ravi.planning.occupancies import occupancy
+
+
+def relative_entropy(p: Array, q: Array) -> Array:
+    """KL(p || q) along the last axis; infinite where p has mass and q has none."""
+    p, q = np.broadcast_arrays(checks.finite(p, "p"), checks.finite(q, "q"))
+    checks.sums_to_one(p, "p")
+    checks.sums_to_one(q, "q")
+    some = p > 0
+    t = np.divide(q - p, p, out=np.zeros(p.shape), where=some)  # >= -1
+    terms = np.where(some, p * _excess(t), q)
+    return terms.sum(-1)
+
+
+def _excess(t: np.ndarray) -> np.ndarray:
+    """t - log(1 + t)."""
+    small = np.abs(t) < 0.01
+    s = np.where(small, t, 0.0)
+    series = s**2 * (1 / 2 - s * (1 / 3 - s * (1 / 4 - s * (1 / 5 - s * (1 / 6 - s * (1 / 7 - s * (1 / 8 - s / 9)))))))
+    with np.errstate(divide="ignore"):
+        return np.where(small, series, t - np.log1p(t))
+
+
+def conditional_relative_entropy(mdp: MDP, policy: Array, other: Array) -> Array:
+    """H(pi || pi'), of two policies or of two batches. States that pi never visits do not count."""
+    pi, pi_other = checks.policy(policy, mdp), checks.policy(other, mdp, "other")
+    if pi.shape != pi_other.shape:
+        raise checks.InputError(f"policy has shape {pi.shape}, but other has {pi_other.shape}")
+    nu = occupancy(mdp, pi).nu  # (..., X)
+    apart = relative_entropy(pi, pi_other)
+    return np.multiply(nu, apart, out=np.zeros(nu.shape), where=nu > 0).sum(-1)

@@ -1,0 +1,103 @@
+"""What does RAVI-UCB do when it knows P? Mirror descent modified policy iteration, MD-MPI.
+
+Geist, Scherrer, Pietquin 2019, "A theory of regularized Markov decision processes", Section 5. For k = 2, 3, ...
+
+    Q_k  = r + gamma P V_{k-1}
+    pi_k = argmax_p <p, Q_k> - KL(p || pi_{k-1}) / eta
+    V_k  = (T_k)^m V_{k-1}
+
+with, for type 1 (regularised evaluation) and type 2,
+
+    T_k V = <pi_k, r + gamma P V> - KL(pi_k || pi_{k-1}) / eta,      T_k V = <pi_k, r + gamma P V>.
+
+Type 1 with m = 1 is Algorithm 1 of the RAVI-UCB paper with P_hat = P and no bonus: V_k is then the log-sum-exp of
+`mirror_step`. The index is that algorithm's. It starts with Q_1 = E V_0, which moves nothing, so V_1 = V_0, pi_1 = pi_0, and
+(V_K, pi_K) is what K mirror steps and K - 1 backups of P have made. Its truncation to [0, H] is idle here for V_0 in [0, H].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ravi import checks
+from ravi.core import MDP, Array
+from ravi.planning.bellman import expect
+from ravi.planning.mirror import mirror_step
+
+
+class Iterate(NamedTuple):
+    """V_k and pi_k, and the Q_k that they were made of; batches first."""
+
+    V: Array  # V_k(x)                  (..., X)
+    Q: Array  # Q_k(x, a)               (..., X, A)
+    log_policy: Array  # log pi_k(a|x)  (..., X, A)
+    policy: Array  # pi_k(a | x)        (..., X, A)
+
+
+def md_mpi(
+    mdp: MDP,
+    eta: float,
+    iterations: int,
+    *,
+    sweeps: int = 1,
+    regularised_evaluation: bool = True,
+    initial_value: Any = 0.0,
+    initial_policy: Array | None = None,
+) -> Iterate:
+    """The iterate k = `iterations` of MD-MPI with m = `sweeps`; k = 1 is the start."""
+    K = checks.whole(iterations, "iterations")
+    iterates = md_mpi_iterates(
+        mdp,
+        eta,
+        sweeps=sweeps,
+        regularised_evaluation=regularised_evaluation,
+        initial_value=initial_value,
+        initial_policy=initial_policy,
+    )
+    return next(islice(iterates, K - 1, None))
+
+
+def md_mpi_iterates(
+    mdp: MDP,
+    eta: float,
+    *,
+    sweeps: int = 1,
+    regularised_evaluation: bool = True,
+    initial_value: Any = 0.0,
+    initial_policy: Array | None = None,
+) -> Iterator[Iterate]:
+    """The iterates k = 1, 2, ... of MD-MPI, without end.
+
+    `initial_value` is V_0, a number or (X,). `initial_policy` is pi_0, uniform unless given, (X, A) or a batch
+    (n, X, A); it needs every action, because mirror descent gives no mass to an action that has none.
+    """
+    eta, m = checks.positive(eta, "eta"), checks.whole(sweeps, "sweeps")
+    V0 = checks.finite(initial_value, "initial_value")
+    if V0.shape not in ((), (mdp.states,)):
+        raise checks.InputError(f"initial_value has shape {V0.shape}; it must be a number or (X,) = ({mdp.states},)")
+    if initial_policy is None:
+        initial_policy = np.full((mdp.states, mdp.actions), 1 / mdp.actions)
+    policy = checks.policy(initial_policy, mdp, "initial_policy", interior=True)
+    return _iterates(mdp, eta, m, regularised_evaluation, V0, policy)
+
+
+def _iterates(mdp: MDP, eta: float, m: int, regularised: bool, V0: np.ndarray, pi0: np.ndarray) -> Iterator[Iterate]:
+    r, gamma = mdp.rewards, mdp.discount
+    shape = pi0.shape
+    policy = np.ascontiguousarray(pi0.reshape(-1, mdp.states, mdp.actions))  # (n, X, A)
+    log_policy = np.log(policy)
+    V = np.broadcast_to(V0, policy.shape[:2]).copy()  # (n, X)
+    Q = np.broadcast_to(V[..., None], policy.shape).copy()  # Q_1 = E V_0
+    while True:
+        yield Iterate(V.reshape(shape[:-1]), Q.reshape(shape), log_policy.reshape(shape), policy.reshape(shape))
+        Q = r + gamma * expect(mdp, V)
+        soft, log_policy, policy = mirror_step(log_policy, policy, Q, eta)
+        V = (policy * Q).sum(-1)
+        penalty = V - soft if regularised else np.zeros(V.shape)  # KL(pi_k || pi_{k-1}) / eta  (Lemma C.1)
+        V = soft if regularised else V
+        for _ in range(m - 1):
+            V = (policy * (r + gamma * expect(mdp, V))).sum(-1) - penalty

@@ -1,0 +1,78 @@
+"""Docs tell the truth: names exist, snippets run, and nothing points outside."""
+
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "benchmarks").glob("*.md")])
+
+
+def resolved(path):
+    """The object that a dotted path names."""
+    parts = path.split(".")
+    for cut in range(len(parts), 0, -1):
+        try:
+            thing = importlib.import_module(".".join(parts[:cut]))
+        except ModuleNotFoundError:
+            continue
+        for name in parts[cut:]:
+            thing = getattr(thing, name)
+        return thing
+    raise AttributeError(path)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_dotted_name_in_code_exists(page):
+    for name in set(re.findall(r"`(ravi(?:\.\w+)+)`", page.read_text())):
+        assert resolved(name) is not None
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_file_and_test_named_in_code_exists(page):
+    text = page.read_text()
+    tests = "\n".join(file.read_text() for file in (ROOT / "tests").rglob("test_*.py"))
+    for name in set(re.findall(r"`(test_\w+)`", text)):
+        assert f"def {name}(" in tests, name
+    for name in set(re.findall(r"`((?:src|tests|docs|benchmarks)/[\w/.]+)`", text)):
+        assert (ROOT / name).exists(), name
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_link_leads_somewhere(page):
+    for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
+        if "://" not in target:
+            assert (page.parent / target).exists(), target
+
+
+def snippets():
+    for page in PAGES:
+        for number, code in enumerate(re.findall(r"```python\n(.*?)```", page.read_text(), flags=re.DOTALL)):
+            yield pytest.param(code, id=f"{page.name}-{number}")
+
+
+@pytest.mark.parametrize("code", list(snippets()))
+def test_every_python_snippet_runs(code, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    exec(compile(code, "snippet", "exec"), {"__name__": "snippet"})
+
+
+def test_paper_md_maps_every_numbered_statement():
+    text = (ROOT / "docs" / "paper.md").read_text()
+    statements = [f"Lemma {n}" for n in ("4.2", "4.3", "4.4", "5.1", "5.2", "5.4", "5.5", "A.1", "A.4", "C.1")]
+    statements += ["Theorem 4.1", "Theorem 5.6", "Theorem C.2", "Corollary 5.7", "Assumption 5.3", "Lemmas A.2, A.3"]
+    statements += ["Algorithm 1", "Algorithm 2", "Algorithm 3"]
+    for statement in statements:
+        assert statement in text, statement
+    for number in range(1, 13):
+        assert re.search(rf"Equations? .*\({number}\)|\({number}\)", text), number
+
+
+def test_the_version_is_the_same_everywhere():
+    import ravi
+
+    assert f'version = "{ravi.__version__}"' in (ROOT / "pyproject.toml").read_text()
+    assert f"version: {ravi.__version__}" in (ROOT / "CITATION.cff").read_text()
+    assert f"## {ravi.__version__}" in (ROOT / "CHANGELOG.md").read_text()
