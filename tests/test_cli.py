@@ -48,7 +48,7 @@ def test_run_prints_for_people_too():
 
 def test_solve_and_list():
     found = json.loads(ravi("solve", "riverswim/6,discount=0.9", "--json").stdout)
-    assert found["optimum"] == pytest.approx(0.1 * 425329947 / 326053817, abs=1e-12)
+    assert abs(found["optimum"] - 0.1 * 425329947 / 326053817) <= found["optimum_error"] < 1e-10
     assert found["policy"] == [1] * 6
     assert "optimum rho*" in ravi("solve", "riverswim/6", "--method", "value_iteration").stdout
     known = json.loads(ravi("list", "--json").stdout)

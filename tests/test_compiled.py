@@ -28,7 +28,8 @@ def test_an_edited_function_in_another_file_is_not_run_stale(tmp_path):
     shutil.copy(SOURCE / "compiled.py", package)
     (package / "__init__.py").touch()
     (package / "caller.py").write_text(
-        "from ravi.compiled import compiled\nfrom ravi.callee import inner\n\n@compiled\ndef outer(x):\n    return inner(x)\n"
+        "from ravi.compiled import compiled\nfrom ravi.callee import inner\n\n"
+        "@compiled\ndef outer(x):\n    return inner(x)\n"
     )
     callee = "from ravi.compiled import compiled\n\n@compiled\ndef inner(x):\n    return x + {}\n"
     environment = {"PYTHONPATH": str(tmp_path / "site"), "RAVI_CACHE_DIR": str(tmp_path / "cache")}

@@ -44,8 +44,8 @@ def test_a_step_has_all_its_digits(A, eta, sharp, flat, seed):
     assert abs(Decimal(float(V[0, 0])) - V_exact) <= Decimal(slack)
     for got, want, p in zip(log_new[0, 0], log_exact, new[0, 0], strict=True):
         size = 1 + abs(want)
-        assert abs(Decimal(float(got)) - want) <= Decimal(1e-12) * size
-        assert abs(Decimal(float(p)) - want.exp()) <= Decimal(1e-12) * size
+        assert abs(Decimal(float(got)) - want) <= Decimal("1e-12") * size
+        assert abs(Decimal(float(p)) - want.exp()) <= Decimal("1e-12") * size
     assert new.sum() == pytest.approx(1, abs=1e-14)
 
 

@@ -22,7 +22,7 @@ _HOMES = {
     "MDP": "ravi.core",
     "Problem": "ravi.core",
     "mdp": "ravi.ids",
-    "ensemble": "ravi.mdps",
+    "ensemble": "ravi.mdps.ensemble",
     # planning
     "solve": "ravi.planning.solver",
     "evaluate": "ravi.planning.evaluation",
@@ -42,14 +42,34 @@ _HOMES = {
     "InputError": "ravi.checks",
 }
 
-__all__ = ["__version__", *_HOMES]
+__all__ = [
+    "MDP",
+    "Estimator",
+    "InputError",
+    "Learner",
+    "Measure",
+    "Problem",
+    "Run",
+    "Stopped",
+    "__version__",
+    "ensemble",
+    "evaluate",
+    "learner",
+    "md_mpi",
+    "mdp",
+    "occupancy",
+    "resume",
+    "return_of",
+    "run",
+    "solve",
+]
 
 if TYPE_CHECKING:
     from ravi.checks import InputError
     from ravi.core import MDP, Estimator, Learner, Measure, Problem
     from ravi.engine import Stopped, resume, run
     from ravi.ids import learner, mdp
-    from ravi.mdps import ensemble
+    from ravi.mdps.ensemble import ensemble
     from ravi.planning.evaluation import evaluate, return_of
     from ravi.planning.mirror_descent import md_mpi
     from ravi.planning.occupancies import occupancy

@@ -202,7 +202,8 @@ def list_(as_json: JSON = False) -> None:
     if as_json:
         print(json.dumps({"mdps": mdps, "learners": learners}))
         return
-    for title, table in (("MDPs", mdps), ("Learners", learners)):
+    tables: dict[str, dict[str, dict[str, Any]]] = {"MDPs": mdps, "Learners": learners}
+    for title, table in tables.items():
         print(title)
         for name, entry in table.items():
             options = ", ".join(k if v is None else f"{k}={v}" for k, v in entry["options"].items())
@@ -236,8 +237,7 @@ def _uniform(world: Any) -> float:
 
 
 def _against_uniform(made: Run, world: Any) -> str:
-    gap = made.optimum - _uniform(world)
-    would = float(made.plays.mean()) * gap
+    would = float(made.plays.mean()) * ((made.optimum or 0.0) - _uniform(world))
     share = f", of which this is {made.regret.mean() / would:.1%}" if would > 0 else ""
     return f"\n  uniform policy   would have had regret {would:,.2f}{share}"
 

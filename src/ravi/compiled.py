@@ -19,8 +19,9 @@ from typing import Any
 
 import numba
 import numpy as np
-from numba.core import config
+from numba.core import config as _config
 
+config: Any = _config
 MARK = b"import compiled\n"  # a file with compiled functions imports the decorator by this line
 
 

@@ -34,7 +34,7 @@ def demo(folder: Path, steps: int, seeds: int, progress: Progress | None = None)
         made[label] = run(learner, mdp, steps, seeds, progress=tell)
     first = next(iter(made.values()))
     lines = [
-        f"{mdp.name}, gamma {mdp.discount:g}, {steps:,} steps, {seeds} seeds; the optimum earns {first.optimum:.6f} a step",
+        f"{mdp.name}, gamma {mdp.discount:g}, {steps:,} steps, {seeds} seeds; optimum {first.optimum:.6f} a step",
         "",
         f"{'learner':36} {'regret':>12} {'last gap':>10} {'steps/s':>12}",
     ]

@@ -68,9 +68,9 @@ def run(
     """Run `learner` on `mdp` (themselves or their ids) for exactly `steps` plays under each seed; score it exactly.
 
     seeds: how many (0, 1, ...) or which. record: "trajectory" (the regret of the earlier literature), "stream"
-    (every step). measures: more of your own. points: at how many times curves are kept. pad: play the last epoch on until its reset, without
-    learning (the T+ of Section 3). keep_epochs: keep T_k and gap_k of every epoch. pause: stop after the epoch in
-    which every seed has made this many plays; `resume` goes on. measured=False: play and learn only.
+    (every step). measures: more of your own. points: at how many times curves are kept. pad: play the last epoch on
+    until its reset, without learning (the T+ of Section 3). keep_epochs: keep T_k and gap_k of every epoch. pause: stop
+    after the epoch in which every seed has made this many plays; `resume` goes on. measured=False: play and learn only.
     """
     T = checks.steps(steps)
     mdp, learner = _resolved(mdp, learner, T)
@@ -128,7 +128,8 @@ def _go_on(
     progress: Progress | None,
 ) -> Run:
     began = time.perf_counter()
-    world, total, parts = world_of(mdp), len(batch.walkers.key) * T, []
+    world, total = world_of(mdp), len(batch.walkers.key) * T
+    parts: list[Batch] = []
     with _interrupts() as interrupted:
         for rows in _groups(batch, mdp):
             before = sum(_plays(part, T) for part in parts)

@@ -41,7 +41,7 @@ def mdp(text: str) -> MDP:
     from ravi.mdps import MDPS
 
     if _name_of(text, MDPS) is None:
-        if os.path.exists(text) or os.sep in text and os.path.splitext(text)[1]:
+        if os.path.exists(text) or (os.sep in text and os.path.splitext(text)[1]):
             return MDP.load(text)
         raise InputError(_unknown("MDP", text, MDPS) + " An MDP may also be a file.")
     name, given = _split(text, MDPS)

@@ -19,7 +19,7 @@ def with_known_kernel(mdp, eta):
 
 @pytest.mark.parametrize("eta", [0.01, 1.0])
 def test_the_one_state_mdp_has_its_closed_form_in_every_epoch(eta):
-    """pi_k(a) ~ exp(eta (k - 1) r(a)); S_{k+1} = S_k + r + gamma V_k; sum_{i<=k} V_i = (1/eta) ln mean_a exp(eta S_k)."""
+    """pi_k(a) ~ exp(eta (k - 1) r(a)); S_{k+1} = S_k + r + gamma V_k; sum_{i<=k} V_i = ln mean_a exp(eta S_k) / eta."""
     r, gamma = np.array([0.1, 0.5, 0.9]), 0.8
     mdp = one_state_of(r, gamma)
     seen = []
@@ -61,7 +61,7 @@ def test_with_beta_at_H_and_much_data_it_finds_the_optimum_and_below_it_may_not(
 
 
 def test_under_the_papers_constants_the_policy_stays_uniform_for_long():
-    """Every Q stays at H until a pair has about 64 X ln(X A T^2) visits: here never, so the policy is exactly uniform."""
+    """Every Q stays at H until a pair has about 64 X ln(X A T^2) visits: never here, so the policy is uniform."""
     mdp = riverswim(6, 0.9)
     seen = []
     run("ravi-ucb", mdp, 5000, [0], measures=[spy(seen)])

@@ -36,7 +36,7 @@ def ridge(problem: Problem, regularization: float = 1.0) -> Estimator:
     if problem.features is None:
         raise InputError(f"{problem.name} has no features: ridge regression needs a linear mixture MDP")
     successors, psi, d = problem.successors, problem.features, problem.dimension
-    entries = _nonzeros(successors, psi) if isinstance(psi, np.ndarray) else None
+    entries = _nonzeros(successors, psi) if isinstance(psi, np.ndarray) else ()
 
     def init(n: int) -> Regression:
         xp = array_namespace(psi)
@@ -44,7 +44,7 @@ def ridge(problem: Problem, regularization: float = 1.0) -> Estimator:
         return Regression(regularization * eye, xp.zeros((n, d)), eye / regularization**0.5)
 
     def embed(V: Array) -> Array:
-        if isinstance(V, np.ndarray) and entries is not None:
+        if isinstance(V, np.ndarray):
             return _embed(*entries, V).reshape(-1, *psi.shape[:2], d)
         return embed_array(successors, psi, V)
 

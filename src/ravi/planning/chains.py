@@ -22,7 +22,7 @@ ELIMINATED = (
     150  # states; at 150, elimination is three times faster than sweeps on a grid, three times slower where chains mix
 )
 STRETCH = 64  # sweeps between two looks at how fast they converge
-KRYLOV_COST = 24  # one iteration of BiCGSTAB takes the time of about so many sweeps
+KRYLOV_COST = 12  # one iteration of BiCGSTAB takes the time of about so many sweeps
 KRYLOV_MOST = 300  # iterations
 KRYLOV_TRIALS = 3
 
@@ -145,7 +145,7 @@ def eliminated_values(chain, gamma):  # type: ignore[no-untyped-def]
 @compiled
 def eliminated_occupancy(chain, gamma, source):  # type: ignore[no-untyped-def]
     """nu = source + gamma K^T nu."""
-    G, leak, leave = eliminate(chain, gamma)
+    G, _, leave = eliminate(chain, gamma)
     X = source.shape[0]
     nu = source.copy()
     for k in range(X - 1, 0, -1):

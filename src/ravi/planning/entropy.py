@@ -4,8 +4,8 @@
     H(pi || pi') = <nu^pi, KL(pi(. | x) || pi'(. | x))>                  `conditional_relative_entropy`
 
 Neighbouring policies differ by as little as eta = 1e-5, and their entropy by the square of that. So the sum is taken of
-p log(p / q) - p + q = p (t - log(1 + t)), t = q / p - 1: no term is negative, nothing cancels between actions, and where
-t is small t - log(1 + t) is summed as t^2 / 2 - t^3 / 3 + ...
+p log(p / q) - p + q = p (t - log(1 + t)), t = q / p - 1: no term is negative, nothing cancels between actions, and for
+small t the term is summed as t^2 / 2 - t^3 / 3 + ...
 """
 
 from __future__ import annotations

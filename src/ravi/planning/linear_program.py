@@ -1,7 +1,7 @@
 """What do the two linear programs of an MDP say? An oracle that shares nothing with the sweeps.
 
-    minimise   sum_x V(x) / X          subject to   E V >= r + gamma P V                               `optimal_values`
-    maximise   <mu, r>,  mu >= 0       subject to   E^T mu = gamma P^T mu + (1 - gamma) nu_0           `optimal_occupancy`
+    minimise sum_x V(x) / X       subject to   E V >= r + gamma P V                        `optimal_values`
+    maximise <mu, r>, mu >= 0     subject to   E^T mu = gamma P^T mu + (1 - gamma) nu_0    `optimal_occupancy`
 
 The first has V* as its solution, whatever the positive weights; the second, its dual for the weights (1 - gamma) nu_0,
 has the occupancy measures of optimal policies. HiGHS solves both.

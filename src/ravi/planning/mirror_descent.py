@@ -11,8 +11,8 @@ with, for type 1 (regularised evaluation) and type 2,
     T_k V = <pi_k, r + gamma P V> - KL(pi_k || pi_{k-1}) / eta,      T_k V = <pi_k, r + gamma P V>.
 
 Type 1 with m = 1 is Algorithm 1 of the RAVI-UCB paper with P_hat = P and no bonus: V_k is then the log-sum-exp of
-`mirror_step`. The index is that algorithm's. It starts with Q_1 = E V_0, which moves nothing, so V_1 = V_0, pi_1 = pi_0, and
-(V_K, pi_K) is what K mirror steps and K - 1 backups of P have made. Its truncation to [0, H] is idle here for V_0 in [0, H].
+`mirror_step`. The index k is that algorithm's. It starts with Q_1 = E V_0, which moves nothing: V_1 = V_0, pi_1 = pi_0,
+and (V_K, pi_K) is what K mirror steps and K - 1 backups have made. The truncation to [0, H] is idle for V_0 in [0, H].
 """
 
 from __future__ import annotations

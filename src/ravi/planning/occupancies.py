@@ -2,8 +2,8 @@
 
     nu = (1 - gamma) nu_0 + gamma P_pi^T nu,   mu(x, a) = nu(x) pi(a | x),   both of sum one
 
-With the residual rho = (1 - gamma) nu_0 + gamma P_pi^T nu - nu of any nu, the true occupancy is at most H ||rho||_1 away in
-L1, because P_pi^T increases no L1 norm.
+With the residual rho = (1 - gamma) nu_0 + gamma P_pi^T nu - nu of any nu, the true occupancy is at most H ||rho||_1
+away in L1, because P_pi^T increases no L1 norm.
 
 Rounding. Of the flow into y, a sum of n(y) terms, at most 2^-53 (n(y) + A + 4) goes wrong, in relative terms, and rows
 that miss the sum one by d move a flow by d. With a factor of two to spare, and `grain` as in `certificates`,

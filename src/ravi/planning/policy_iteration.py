@@ -28,7 +28,7 @@ def policy_iteration(tables: Tables, tol: float) -> Sweep:
         W, sweeps = relative_values(tables, one_hot[actions], W, goal / 4)
         low, high, size = bellman_sweep(tables, W, Q, TW, greedy)
         n += sweeps + 1
-        better = TW > Q[states, actions] + grain * (1 + size)
+        better = Q[states, actions] + grain * (1 + size) < TW
         actions = np.where(better, greedy, actions)
         if high - low <= span_goal(tol, size, gamma, grain) or actions.tobytes() in seen:
             return Sweep(Q, TW, greedy, low, high, size, n)

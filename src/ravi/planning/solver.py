@@ -43,8 +43,9 @@ class Solution:
 
     def __repr__(self) -> str:
         return (
-            f"<Solution by {self.method}, {self.sweeps} sweeps: optimum {self.optimum:.12g} ± {self.optimum_error:.1g}, "
-            f"V and Q ± {self.error:.1g}, policy within {self.policy_error:.1g} of optimal>"
+            f"<Solution by {self.method} in {self.sweeps} sweeps: "
+            f"optimum {self.optimum:.12g} ± {self.optimum_error:.1g}, V and Q ± {self.error:.1g}, "
+            f"policy within {self.policy_error:.1g} of optimal>"
         )
 
 
