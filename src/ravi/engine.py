@@ -30,6 +30,7 @@ from ravi.walk import World, room, start, walk, world_of
 
 Progress = Callable[[int, int], None]  # steps done, steps in all
 CACHE = 2**20  # bytes of state that are worked on together: about a core's second-level cache
+TOLERANCE = 1e-12  # of V*, where rounding allows
 NO_DEADLINE = np.iinfo(np.int64).max
 OPTIONAL = ("trajectory", "stream")  # what `record` may name
 
@@ -83,7 +84,7 @@ def run(
         "keep_epochs": bool(keep_epochs),
         "measured": bool(measured),
     }
-    solution = solve(mdp) if options["measured"] else None
+    solution = solve(mdp, tol=TOLERANCE) if options["measured"] else None
     chosen = [*_measures(mdp, T, solution, options), *measures]
     batch = _begin(learner, mdp, keys, chosen)
     return _go_on(learner, mdp, T, solution, options, chosen, batch, 0.0, pause, progress)
@@ -102,7 +103,7 @@ def resume(
     mdp, learner = _resolved(mdp, learner, stopped.steps)
     _same(stopped, learner, mdp)
     T, keys = stopped.steps, np.asarray(stopped.seeds, np.uint64)
-    solution = solve(mdp) if stopped.options["measured"] else None
+    solution = solve(mdp, tol=TOLERANCE) if stopped.options["measured"] else None
     chosen = [*_measures(mdp, T, solution, stopped.options), *measures]
     if isinstance(stopped.batch, dict):  # from a file
         batch = tree.fill(_begin(learner, mdp, keys, chosen), stopped.batch)

@@ -12,11 +12,12 @@ and with c the mid-range of rho_V the last term is c sum(rho_d) / (1 - gamma), u
     |rho(pi) - estimate| <= ||rho_d||_1 span(rho_V) / 2  + rounding,
 
 a product of two small residuals. Where it is too large, V += rho_V and d += rho_d contract both. The first try starts
-from a linear extrapolation of the last two policies' V and d. Small chains are solved by elimination instead
-(I - gamma P is diagonally dominant: no pivoting is needed), and certified by their residual (the formula with d = 0).
+from a linear extrapolation of the last two policies' V and d. Small chains are solved by elimination instead, and
+certified by their residual (the formula with d = 0).
 
-Rounding: each entry of rho_V carries at most 2 (A B + 3) eps H, which <d, .> turns into as much times H; the other
-sums add X eps. So `rounding` = (2 (A B + 3) H + X) eps.
+Rounding: with the `grain` of `ravi.planning.certificates`, each entry of rho_V is computed to within grain (1 + H);
+(1 - gamma) <d, .> passes that on as it is, and the bound by at most as much again; the sums add X eps. So
+`rounding` = 2 grain (1 + H) + (X + 8) eps.
 """
 
 from __future__ import annotations
@@ -27,9 +28,10 @@ import numpy as np
 
 from ravi.compiled import compiled
 from ravi.core import MDP, Array
+from ravi.planning.certificates import EPS, Tables
+from ravi.planning.chains import eliminated_values, policy_chain
 
-SMALL = 12  # states up to which a chain is solved by elimination
-EPS = np.finfo(np.float64).eps
+SMALL = 16  # states up to which a chain is solved by elimination
 
 
 class Tracked(NamedTuple):
@@ -57,22 +59,19 @@ def track(mdp: MDP, n: int) -> Tracked:
     )
 
 
-def follow(mdp: MDP, tracked: Tracked, policy: Array, wanted: Array, tol: float) -> None:
+def follow(tables: Tables, initial: Array, tracked: Tracked, policy: Array, wanted: Array, tol: float) -> None:
     """Bring `returns` and `error` to `policy` (n, X, A) for the seeds with wanted > 0; in place."""
-    rounding = (2 * (mdp.actions * mdp.branching + 3) * mdp.horizon + mdp.states) * EPS
-    _follow(
-        mdp.successors, mdp.transitions, mdp.rewards, mdp.initial, mdp.discount, policy, wanted, tol, rounding, *tracked
-    )
+    _follow(tables, initial, policy, wanted, tol, *tracked)
 
 
 @compiled
 def _follow(  # type: ignore[no-untyped-def]
-    successors, transitions, r, nu0, gamma, policy, wanted, tol, rounding,
-    value, dual, value_step, dual_step, before, returns, error,
-):  # fmt: skip
+    tables, nu0, policy, wanted, tol, value, dual, value_step, dual_step, before, returns, error
+):
     n, X, A = policy.shape
+    gamma = tables.discount
+    rounding = 2 * tables.grain * (1 + 1 / (1 - gamma)) + (X + 8) * EPS
     rho_V, rho_d, old = np.empty(X), np.empty(X), np.empty((2, X))
-    M = np.empty((X, X) if X <= SMALL else (1, 1))
     for i in range(n):
         if wanted[i] <= 0:
             continue
@@ -86,14 +85,13 @@ def _follow(  # type: ignore[no-untyped-def]
             continue
         V, d = value[i], dual[i]
         if X <= SMALL:
-            _eliminate(successors, transitions, r, gamma, policy[i], M, V)
-            low, high, _ = _residuals(successors, transitions, r, nu0, gamma, policy[i], V, d, rho_V, rho_d)
-            middle, spread = (low + high) / 2, high - low
+            V[:] = eliminated_values(policy_chain(tables, policy[i]), gamma)
+            low, high, _ = _residuals(tables, nu0, policy[i], V, d, rho_V, rho_d)
             J = 0.0
             for x in range(X):
                 J += nu0[x] * V[x]
-            returns[i] = (1 - gamma) * J + middle
-            error[i] = spread / 2 + rounding
+            returns[i] = (1 - gamma) * J + (low + high) / 2
+            error[i] = (high - low) / 2 + rounding
             continue
         for x in range(X):
             old[0, x], old[1, x] = V[x], d[x]
@@ -101,7 +99,7 @@ def _follow(  # type: ignore[no-untyped-def]
             d[x] += dual_step[i, x]
         bound, last = np.inf, np.inf
         while True:
-            low, high, size = _residuals(successors, transitions, r, nu0, gamma, policy[i], V, d, rho_V, rho_d)
+            low, high, size = _residuals(tables, nu0, policy[i], V, d, rho_V, rho_d)
             bound = size * (high - low) / 2
             if bound <= tol or bound >= last:  # accurate enough, or at the rounding floor
                 break
@@ -124,8 +122,9 @@ def _follow(  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _residuals(successors, transitions, r, nu0, gamma, pi, V, d, rho_V, rho_d):  # type: ignore[no-untyped-def]
+def _residuals(tables, nu0, pi, V, d, rho_V, rho_d):  # type: ignore[no-untyped-def]
     """rho_V and rho_d in one pass over P; min rho_V, max rho_V, ||rho_d||_1."""
+    r, successors, transitions, gamma = tables.rewards, tables.successors, tables.transitions, tables.discount
     X, A, B = transitions.shape
     for x in range(X):
         rho_d[x] = nu0[x] - d[x]
@@ -138,7 +137,7 @@ def _residuals(successors, transitions, r, nu0, gamma, pi, V, d, rho_V, rho_d): 
                 mean, share = 0.0, p * mass
                 to, row = successors[x, a], transitions[x, a]
                 for j in range(B):
-                    y, q = np.uint32(to[j]), row[j]
+                    y, q = to[j], row[j]
                     mean += q * V[y]
                     rho_d[y] += q * share
                 total += p * (r[x, a] + gamma * mean)
@@ -148,30 +147,3 @@ def _residuals(successors, transitions, r, nu0, gamma, pi, V, d, rho_V, rho_d): 
     for x in range(X):
         size += abs(rho_d[x])
     return low, high, size
-
-
-@compiled
-def _eliminate(successors, transitions, r, gamma, pi, M, V):  # type: ignore[no-untyped-def]
-    """V <- (I - gamma P_pi)^{-1} r_pi by elimination."""
-    X, A, B = transitions.shape
-    for x in range(X):
-        for y in range(X):
-            M[x, y] = 0.0
-        M[x, x] = 1.0
-        V[x] = 0.0
-        for a in range(A):
-            p = pi[x, a]
-            V[x] += p * r[x, a]
-            for j in range(B):
-                M[x, successors[x, a, j]] -= gamma * p * transitions[x, a, j]
-    for k in range(X):
-        for x in range(k + 1, X):
-            if M[x, k] != 0.0:
-                f = M[x, k] / M[k, k]
-                for y in range(k + 1, X):
-                    M[x, y] -= f * M[k, y]
-                V[x] -= f * V[k]
-    for k in range(X - 1, -1, -1):
-        for y in range(k + 1, X):
-            V[k] -= M[k, y] * V[y]
-        V[k] /= M[k, k]

@@ -15,6 +15,7 @@ from ravi.core import MDP, Array, Measure, Path
 from ravi.measures.curve import Curve, curve, grid
 from ravi.measures.gap import Tracked, follow, track
 from ravi.measures.log import Log
+from ravi.planning.certificates import tables
 from ravi.planning.solver import Solution
 
 TOLERANCE = 1e-10  # of rho(pi), per policy
@@ -34,7 +35,7 @@ class Regret(NamedTuple):
 def regret(
     mdp: MDP, steps: int, points: int, solution: Solution, *, keep_epochs: bool, tol: float = TOLERANCE
 ) -> Measure:
-    times = grid(steps, points)
+    times, arrays = grid(steps, points), tables(mdp)
     optimum, optimum_error = solution.optimum, solution.optimum_error
 
     def init(keys: Array) -> Regret:
@@ -46,7 +47,7 @@ def regret(
     def record(m: Regret, state: Any, path: Path, opening: bool) -> Regret:
         returns = m.tracked.returns
         if opening:
-            follow(mdp, m.tracked, state.policy, path.length, tol)
+            follow(arrays, mdp.initial, m.tracked, state.policy, path.length, tol)
             if keep_epochs:
                 _note(optimum, returns, path.time, path.length, m.starts.row(), m.gaps.row())
         _charge(
