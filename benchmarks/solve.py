@@ -123,7 +123,7 @@ def main() -> None:
             row = [
                 name,
                 f"{gamma:g}",
-                *(f"{t:.3g}" for t in ms.values()),
+                *(f"{t:.2f}" if t < 10 else f"{t:.0f}" for t in ms.values()),
                 *(f"{ms[o] / ms['ravi']:.1f}" for o in others),
             ]
             lines.append("| " + " | ".join(row) + " |")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import platform
 from dataclasses import dataclass
-from importlib import metadata
 from os import PathLike
 from typing import Any
 
+import numba
 import numpy as np
+import scipy
 
+import ravi
 from ravi import tree
 from ravi.core import Array
 from ravi.measures.curve import grid
@@ -17,7 +19,7 @@ from ravi.measures.curve import grid
 
 def versions() -> dict[str, str]:
     """What a bit may depend on."""
-    packages = {name: metadata.version(name) for name in ("ravi", "numpy", "scipy", "numba")}
+    packages = {module.__name__: module.__version__ for module in (ravi, numba, np, scipy)}
     return packages | {"python": platform.python_version(), "machine": platform.machine(), "system": platform.system()}
 
 

@@ -11,15 +11,16 @@ constant to V adds none to the span: V is kept as W, small and centred at zero, 
 Rounding. The numbers of the MDP are exact; rows that miss the sum one by a rounding error or two stand for the
 distribution that is proportional to them. One entry of T W - W is then computed to within
 
-    rho = grain (1 + max |W|),   grain = 2^-52 (A + B + 12) + the largest |row sum - 1|,
+    rho = grain (1 + max |W|),   grain = 2^-52 (B + 12) + the largest |row sum - 1|,
 
-because its sums have at most B and A terms, each step errs by at most 2^-53 of what it handles, and the sum of a row is
-itself known to 2^-53 B. The term 12 pays for what is done once: r + ., gamma * ., the shift to the middle, H. Hence
+because its sums have B terms, each step errs by at most 2^-53 of what it handles, and the sum of a row is itself known
+to 2^-53 B. The term 12 pays for what is done once: r + ., gamma * ., the shift to the middle, H. The sum over actions
+of T_pi adds 2^-52 A, and the largest |row sum - 1| of pi, to the grain. Hence
 
     error = H (gamma span(delta) / 2 + rho).
 
-With W centred, max |W| is half the span of V, often far below H, so H rho is far below the 2^-52 (A + B) H^2 that the
-worst case allows.
+With W centred, max |W| is half the span of V, often far below H, so H rho is far below the 2^-52 B H^2 that the worst
+case allows.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class Tables(NamedTuple):
 
 def tables(mdp: MDP) -> Tables:
     P = distributions(mdp.transitions)
-    grain = EPS * (mdp.actions + mdp.branching + 12) + miss(P)
+    grain = EPS * (mdp.branching + 12) + miss(P)
     return Tables(mdp.rewards, mdp.successors.view(np.uint32), P, mdp.discount, grain)
 
 

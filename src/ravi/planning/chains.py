@@ -160,7 +160,8 @@ def eliminated_occupancy(chain, gamma, source):  # type: ignore[no-untyped-def]
 
 @compiled
 def approach(chain, gamma, W, goal, limit):  # type: ignore[no-untyped-def]
-    """Bring W to the values of the chain, up to a constant, until span(T W - W) <= goal or `limit` sweeps are made.
+    """Bring W to the values of the chain, up to a constant, until span(T W - W) <= goal, or rounding stops it, or
+    `limit` sweeps are made.
 
     Sweeps are relative: the gain that makes T W - gain - W centred is subtracted, so that W does not drift. A sweep
     shrinks the span by gamma at least, and by far more on chains that mix. Where it does not, one solve for the
@@ -178,6 +179,8 @@ def approach(chain, gamma, W, goal, limit):  # type: ignore[no-untyped-def]
         if high - low <= goal:
             return TW, sweeps
         if sweeps % STRETCH == 0:
+            if high - low > before * gamma ** (STRETCH / 2):  # less than is certain, but for rounding
+                return TW, sweeps
             iterations = krylov_iterations(before, high - low, goal) if trials > 0 else 0.0
             before = high - low
             if iterations > 0:

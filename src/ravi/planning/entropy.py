@@ -23,18 +23,17 @@ def relative_entropy(p: Array, q: Array) -> Array:
     checks.sums_to_one(p, "p")
     checks.sums_to_one(q, "q")
     some = p > 0
-    t = np.divide(q - p, p, out=np.zeros(p.shape), where=some)  # >= -1
-    terms = np.where(some, p * _excess(t), q)
-    return terms.sum(-1)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        t = np.where(some, (q - p) / p, 0.0)  # >= -1
+        ratio = np.where(np.abs(t) < 0.5, np.log1p(t), np.log(q) - np.log(p))  # log(q / p); -inf where q = 0
+        terms = np.where(np.abs(t) < 0.01, p * _series(t), q - p - p * ratio)
+    return np.where(some, terms, q).sum(-1)
 
 
-def _excess(t: np.ndarray) -> np.ndarray:
-    """t - log(1 + t)."""
-    small = np.abs(t) < 0.01
-    s = np.where(small, t, 0.0)
-    series = s**2 * (1 / 2 - s * (1 / 3 - s * (1 / 4 - s * (1 / 5 - s * (1 / 6 - s * (1 / 7 - s * (1 / 8 - s / 9)))))))
-    with np.errstate(divide="ignore"):
-        return np.where(small, series, t - np.log1p(t))
+def _series(t: np.ndarray) -> np.ndarray:
+    """t - log(1 + t) for |t| < 0.01, and anything elsewhere."""
+    s = np.clip(t, -0.01, 0.01)
+    return s**2 * (1 / 2 - s * (1 / 3 - s * (1 / 4 - s * (1 / 5 - s * (1 / 6 - s * (1 / 7 - s * (1 / 8 - s / 9)))))))
 
 
 def conditional_relative_entropy(mdp: MDP, policy: Array, other: Array) -> Array:

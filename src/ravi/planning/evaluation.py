@@ -9,7 +9,17 @@ import numpy as np
 from ravi import checks
 from ravi.compiled import compiled
 from ravi.core import MDP, Array
-from ravi.planning.certificates import centre, distributions, half_width, mean, miss, span_goal, sweep_limit, tables
+from ravi.planning.certificates import (
+    EPS,
+    centre,
+    distributions,
+    half_width,
+    mean,
+    miss,
+    span_goal,
+    sweep_limit,
+    tables,
+)
 from ravi.planning.chains import ELIMINATED, approach, eliminated_values, policy_chain
 from ravi.planning.sweeps import policy_sweep
 
@@ -32,8 +42,8 @@ def evaluate(mdp: MDP, policy: Array, tol: float = 1e-10) -> Evaluation:
     """Evaluate one policy (X, A), or a batch (n, X, A), until ||V - V^pi|| <= tol or as closely as float64 can tell.
 
     Few states are eliminated exactly; many are swept, with a Krylov method where sweeps are slow. One more sweep, of
-    T_pi, certifies the answer by the formula of `solve`, the rows of the policy counted among the rows that may miss
-    one. A policy has the same answer, bit for bit, alone and in a batch.
+    T_pi, certifies the answer by the formula of `solve`, with 2^-52 A and the largest |row sum - 1| of the policy more
+    in front of (1 + max |W|). A policy has the same answer, bit for bit, alone and in a batch.
     """
     batch = checks.policy(policy, mdp)
     tol = checks.positive(tol, "tol")
@@ -57,7 +67,7 @@ def _evaluate(tables, batch, initial, tol):  # type: ignore[no-untyped-def]
     returns, error = np.empty(n), np.empty(n)
     for i in range(n):
         policy = batch[i]
-        grain = tables.grain + miss(policy)
+        grain = tables.grain + EPS * A + miss(policy)
         W, size = np.zeros(X), 0.0
         for _ in range(3):  # the goal depends on max |W|, which is known afterwards
             W, _ = relative_values(tables, policy, W, span_goal(tol, size, gamma, grain) / 2)

@@ -8,7 +8,7 @@ away in L1, because P_pi^T increases no L1 norm.
 Rounding. Of the flow into y, a sum of n(y) terms, at most 2^-53 (n(y) + A + 4) goes wrong, in relative terms, and rows
 that miss the sum one by d move a flow by d. With a factor of two to spare, and `grain` as in `certificates`,
 
-    error = H (||rho||_1 + sum_y 2^-52 (n(y) + A + 4) flow(y) + grain + the largest |row sum - 1| of pi).
+    error = H (||rho||_1 + sum_y 2^-52 (n(y) + A + 4) flow(y) + grain of T_pi).
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _occupancy(tables, batch, initial, tol):  # type: ignore[no-untyped-def]
     mu, nu, error = np.empty((n, X, A)), np.empty((n, X)), np.empty(n)
     for i in range(n):
         policy = batch[i]
-        grain = tables.grain + miss(policy)
+        grain = tables.grain + EPS * A + miss(policy)
         values = policy_chain(tables, policy)
         chain = transpose(values, (1.0 - gamma) * initial)
         if X <= ELIMINATED:
@@ -84,7 +84,7 @@ def _occupancy(tables, batch, initial, tol):  # type: ignore[no-untyped-def]
 
 @compiled
 def settle(chain, gamma, A, start, grain, tol, limit):  # type: ignore[no-untyped-def]
-    """Sweep nu until its error is at most tol, or half of it is rounding, or `limit` sweeps are made.
+    """Sweep nu until its error is at most tol, or rounding stops it, or `limit` sweeps are made.
 
     As `chains.approach` does, but in L1: what a sweep moves sums to zero, so there is no gain to take out.
     """
@@ -101,6 +101,8 @@ def settle(chain, gamma, A, start, grain, tol, limit):  # type: ignore[no-untype
         if norm <= goal or sweeps >= limit:
             return following, (norm + rounding) / (1.0 - gamma)
         if sweeps % STRETCH == 0:
+            if norm > before * gamma ** (STRETCH / 2):  # less than is certain, but for rounding
+                return following, (norm + rounding) / (1.0 - gamma)
             iterations = krylov_iterations(before, norm, goal) if trials > 0 else 0.0
             before = norm
             if iterations > 0:

@@ -25,7 +25,7 @@ def policy_iteration(tables: Tables, tol: float) -> Sweep:
     while True:
         seen.add(actions.tobytes())
         goal = span_goal(tol, size, gamma, grain)
-        W, sweeps = relative_values(tables, one_hot[actions], W, goal / 4)
+        W, sweeps = relative_values(tables, one_hot[actions], W, goal / 2)
         low, high, size = bellman_sweep(tables, W, Q, TW, greedy)
         n += sweeps + 1
         better = Q[states, actions] + grain * (1 + size) < TW

@@ -56,7 +56,7 @@ def solve(mdp: MDP, method: str = "modified_policy_iteration", tol: float = 1e-1
     method, its last sweep certifies the answer: with W what it swept, delta = T W - W and H = 1 / (1 - gamma),
 
         error = H (gamma (max delta - min delta) / 2 + rho),
-        rho   = (2^-52 (A + B + 12) + the largest |row sum - 1|) (1 + max |W|),
+        rho   = (2^-52 (B + 12) + the largest |row sum - 1|) (1 + max |W|),
 
     where rho bounds the rounding of the sweep (see `ravi.planning.certificates`) and W is V* less its mid-range. An
     error above `tol` is reported, not hidden: it means that rounding is most of it (or that a linear program stopped

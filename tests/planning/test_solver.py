@@ -1,0 +1,292 @@
+"""solve: its methods agree, its certificates hold against exact arithmetic, and textbook answers come out."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ravi.checks import InputError
+from ravi.core import MDP
+from ravi.mdps import bandit_of, deep_sea, garnet, one_state_of, riverswim, terrain, trap, two_cycle
+from ravi.planning import return_of, solve
+from ravi.planning.bellman import expect
+from ravi.planning.certificates import distributions, mean, miss, tables
+from ravi.planning.solver import METHODS
+from tests.planning.exact import cycle, distance, exact_optimum, exact_return, exact_values, frozen_lake, random_mdp
+
+SWEEPING = [method for method in METHODS if method != "linear_program"]
+DISCOUNTS = [0.01, 0.3, 0.9, 0.99, 0.999]
+
+
+def certify_exactly(mdp, solution):
+    """Every bound of `solution`, in exact arithmetic."""
+    V, Q, optimum = exact_optimum(mdp)
+    assert distance(solution.V, V) <= Fraction(solution.error)
+    assert distance(solution.Q, Q) <= Fraction(solution.error)
+    assert distance(solution.optimum, optimum) <= Fraction(solution.optimum_error)
+    loss = optimum - exact_return(mdp, exact_values(mdp, solution.policy))
+    assert 0 <= loss <= Fraction(solution.policy_error)
+    return distance(solution.V, V)
+
+
+@settings(deadline=None, derandomize=True, max_examples=60)
+@given(
+    X=st.integers(1, 40),
+    A=st.integers(1, 4),
+    B=st.integers(1, 6),
+    gamma=st.sampled_from(DISCOUNTS),
+    tied=st.booleans(),
+    seed=st.integers(0, 10**6),
+)
+def test_all_methods_find_the_same_optimum(X, A, B, gamma, tied, seed):
+    mdp = random_mdp(seed, X, A, min(B, X), gamma, tied=tied)
+    solutions = [solve(mdp, method) for method in METHODS]
+    for one in solutions:
+        for other in solutions:
+            assert np.abs(one.V - other.V).max() <= one.error + other.error
+            assert np.abs(one.Q - other.Q).max() <= one.error + other.error
+            assert abs(one.optimum - other.optimum) <= one.optimum_error + other.optimum_error
+        assert one.error <= (1e-10 if one.method != "linear_program" else 1e-6)
+        assert abs(return_of(mdp, one.policy) - one.optimum) <= one.policy_error + one.optimum_error + 1e-13
+
+
+@settings(deadline=None, derandomize=True, max_examples=60)
+@given(
+    X=st.integers(1, 4),
+    A=st.integers(1, 3),
+    B=st.integers(1, 3),
+    gamma=st.sampled_from(DISCOUNTS),
+    tol=st.sampled_from([1e-12, 1e-10, 1e-5, 1e-2, 1.0]),
+    method=st.sampled_from(METHODS),
+    tied=st.booleans(),
+    seed=st.integers(0, 10**6),
+)
+def test_certificates_hold_in_exact_arithmetic(X, A, B, gamma, tol, method, tied, seed):
+    mdp = random_mdp(seed, X, A, min(B, X), gamma, tied=tied)
+    certify_exactly(mdp, solve(mdp, method, tol))
+
+
+@pytest.mark.parametrize("method", ["value_iteration", "modified_policy_iteration"])
+def test_a_loose_tolerance_leaves_an_error_and_a_certificate_that_covers_it(method):
+    """The error is real: the certificate is within a factor of 100 of it in half of the cases."""
+    ratios = []
+    for seed in range(30):
+        mdp = random_mdp(seed, 5, 2, 2, 0.95)
+        solution = solve(mdp, method, tol=1e-2)
+        error = certify_exactly(mdp, solution)
+        assert solution.error <= 1e-2
+        ratios.append(float(error) / solution.error)
+    assert max(ratios) > 0.3
+    assert np.median(ratios) > 0.01
+
+
+def test_a_tolerance_that_float64_cannot_reach_is_reported_not_claimed():
+    mdp = random_mdp(3, 4, 2, 3, 0.999)
+    for method in METHODS:
+        solution = solve(mdp, method, tol=1e-300)
+        assert 1e-14 < solution.error < 1e-10
+        certify_exactly(mdp, solution)
+
+
+@pytest.mark.parametrize("method", SWEEPING)
+def test_rows_that_sum_to_one_up_to_1e_9_stand_for_distributions(method):
+    """The certificate is as good as with exact rows, and holds of the normalised ones."""
+    mdp = random_mdp(5, 4, 2, 3, 0.99)
+    sloppy = MDP(
+        rewards=mdp.rewards,
+        successors=mdp.successors,
+        transitions=mdp.transitions * (1 + 8e-10),
+        initial=mdp.initial * (1 - 8e-10),
+        discount=0.99,
+    )
+    solution = solve(sloppy, method)
+    assert solution.error <= 1e-10
+    certify_exactly(sloppy, solution)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    ("gamma", "value"),
+    [
+        (0.9, 425329947 / 326053817),
+        (0.95, 17835341097 / 3819703271),
+        (0.99, 37.854701140082376),
+    ],
+)
+def test_riverswim_has_its_exact_value(method, gamma, value):
+    solution = solve(riverswim(6, gamma), method, tol=1e-13)
+    assert abs(solution.V[0] - value) <= solution.error + 1e-13 * value
+    assert solution.error <= 5e-12
+    assert solution.optimum == pytest.approx((1 - gamma) * value, abs=1e-13)
+
+
+def test_riverswim_at_999_is_certified_below_1e_10():
+    """H^2 eps is 2e-10 there; centred values stay below it because the span of V* is 6.3, not 1000."""
+    solution = solve(riverswim(6, 0.999))
+    assert solution.error <= 1e-10
+    assert solution.optimum == pytest.approx(0.423300, abs=5e-7)
+    assert np.ptp(solution.V) == pytest.approx(6.272, abs=5e-4)
+
+
+@pytest.mark.parametrize(
+    ("gamma", "value"),
+    [(0.9, 4348890 / 63127201), (0.95, 0.18047157839720174), (0.99, 0.5420259320004729)],
+)
+def test_frozen_lake_has_its_value(gamma, value):
+    for method in METHODS:
+        assert solve(frozen_lake(gamma), method, tol=1e-13).V[0] == pytest.approx(value, abs=2e-12)
+
+
+def rescaled(P, r, gamma, method):
+    """V* of rewards that are not in [0, 1]: solved as (r - low) / width and scaled back."""
+    low, width = r.min(), np.ptp(r)
+    solution = solve(MDP.from_dense(P, (r - low) / width, gamma, 0), method, tol=1e-13)
+    return width * solution.V + low / (1 - gamma)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_example_of_putermans_section_3_1(method):
+    P = np.array([[[0.5, 0.5], [0, 1]], [[0, 1], [0, 1]]])
+    r = np.array([[5.0, 10.0], [-1.0, -1.0]])
+    np.testing.assert_allclose(rescaled(P, r, 0.95, method), [-60 / 7, -20], rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_replacement_of_an_asset(method):
+    """Miranda and Fackler, Section 7.6.2: an asset of age 1 to 5 earns 50 - 2.5 a - 2.5 a^2; a new one costs 75."""
+    age = np.arange(1, 6)
+    r = np.stack([50 - 2.5 * age - 2.5 * age**2, np.full(5, 50.0 - 75)], axis=-1)
+    P = np.zeros((5, 2, 5))
+    P[np.arange(5), 0, np.minimum(np.arange(5) + 1, 4)] = 1
+    P[:, 1, 0] = 1
+    V = rescaled(P, r, 0.9, method)
+    assert V[0] == pytest.approx(744750 / 3439, abs=1e-9)
+    listed = [216.56004652515267, 190.6222739168363, 172.91363768537366, 169.9040418726374, 169.9040418726374]
+    np.testing.assert_allclose(V, listed, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_forest_of_three_ages(method):
+    """Wait (fire with probability .1) or cut; 4 for an old forest that is kept, 1 and 2 for cutting at ages 1 and 2."""
+    P = np.zeros((3, 2, 3))
+    P[:, 0, 0] = 0.1
+    P[np.arange(3), 0, [1, 2, 2]] = 0.9
+    P[:, 1, 0] = 1
+    r = np.array([[0.0, 0.0], [0.0, 1.0], [4.0, 2.0]])
+    np.testing.assert_allclose(rescaled(P, r, 0.9, method), [26.244, 29.484, 33.484], rtol=0, atol=1e-11)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_closed_forms(method):
+    sea = solve(deep_sea(8, 0.95), method)
+    assert sea.optimum == pytest.approx(0.05 * 0.95**7 / (1 - 0.95**8), abs=2 * sea.optimum_error + 1e-12)
+    assert solve(trap(0.9), method).optimum == pytest.approx(1, abs=1e-9)
+    assert solve(bandit_of([0.2, 0.7, 0.4], 0.8), method).optimum == pytest.approx(0.8 * 0.7, abs=1e-9)
+    two = solve(two_cycle(0.9), method)
+    np.testing.assert_allclose(two.V, [10, 90 / 11, 10], rtol=0, atol=1e-8)
+    assert (two.policy.argmax(-1) == [1, 0, 0]).all()
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_one_state_and_one_action(method):
+    one = solve(one_state_of([0.25, 0.75], 0.9), method)
+    assert one.optimum == pytest.approx(0.75, abs=1e-12)
+    assert (one.policy == [[0, 1]]).all()
+    alone = solve(one_state_of([0.5], 0.99), method)
+    assert pytest.approx(50, abs=1e-9) == alone.V
+    assert (alone.policy == [[1]]).all()
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_ties_go_to_the_first_action_and_cost_nothing(method):
+    mdp = MDP(
+        rewards=np.full((3, 4), 0.5),
+        successors=np.tile(np.arange(3), (3, 4, 1)),
+        transitions=np.tile([0.25, 0.25, 0.5], (3, 4, 1)),
+        initial=0,
+        discount=0.9,
+    )
+    solution = solve(mdp, method)
+    assert (solution.policy == np.eye(4)[0]).all()
+    np.testing.assert_allclose(solution.Q, 5, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("gamma", [0.99, 0.999])
+@pytest.mark.parametrize("X", [100, 1000])
+def test_what_does_not_mix_is_solved_as_well(X, gamma):
+    """A deterministic cycle: V* at the reward is 1 / (1 - gamma^X), and gamma^d of that d steps before it."""
+    mdp = cycle(X, gamma, actions=2)
+    steps = (X // 2 - np.arange(X)) % X
+    for method in SWEEPING:
+        solution = solve(mdp, method)
+        assert solution.error <= 1e-10
+        assert np.abs(solution.V - gamma**steps / (1 - gamma**X)).max() <= solution.error + 1e-12
+
+
+def test_a_grid_is_solved_by_policy_and_by_modified_policy_iteration_alike():
+    """Slow chains of many states, where sweeps hand over to a Krylov method."""
+    mdp = terrain(40, 2, 0.999)
+    one, other = solve(mdp, "modified_policy_iteration"), solve(mdp, "policy_iteration")
+    assert max(one.error, other.error) <= 3e-10  # rounding: V* has a span of 60
+    assert np.abs(one.V - other.V).max() <= one.error + other.error
+
+
+def test_modified_policy_iteration_sweeps_little_where_chains_mix():
+    """A certificate by spans: 60 sweeps at gamma = .99, where the sup norm would need ln(1e-12) / ln(.99) = 2,749."""
+    solution = solve(garnet(1000, 4, 5, 0, 0.99))
+    assert solution.error <= 1e-10
+    assert solution.sweeps < 150
+
+
+@settings(deadline=None, derandomize=True, max_examples=30)
+@given(X=st.integers(1, 12), A=st.integers(1, 3), seed=st.integers(0, 10**6), gamma=st.sampled_from(DISCOUNTS))
+def test_the_last_sweep_is_the_bellman_equation(X, A, seed, gamma):
+    """P1: V* = max_a Q*, Q* = r + gamma P V*; and the policy is greedy."""
+    mdp = random_mdp(seed, X, A, min(3, X), gamma)
+    solution = solve(mdp)
+    assert (solution.Q.max(-1) == solution.V).all()
+    residual = solution.Q - (mdp.rewards + gamma * expect(mdp, solution.V))
+    assert np.abs(residual).max() <= 2 * solution.error
+    assert (np.take_along_axis(solution.Q, solution.policy.argmax(-1)[:, None], -1)[:, 0] == solution.V).all()
+
+
+def test_bad_input_is_named():
+    mdp = riverswim(4, 0.9)
+    for tol in (0, -1e-3, np.nan, np.inf, "tight"):
+        with pytest.raises(InputError, match="tol"):
+            solve(mdp, tol=tol)
+    with pytest.raises(InputError, match="Did you mean policy_iteration"):
+        solve(mdp, "policy_iterations")
+    with pytest.raises(
+        InputError, match="modified_policy_iteration, policy_iteration, value_iteration, linear_program"
+    ):
+        solve(mdp, "simplex")
+    with pytest.raises(InputError, match="method None"):
+        solve(mdp, None)
+
+
+def test_a_solution_reads_well():
+    solution = solve(riverswim(6, 0.9))
+    assert repr(solution).startswith("<Solution by modified_policy_iteration in ")
+    assert "optimum 0.1304477742" in repr(solution)
+
+
+def test_rows_are_divided_by_their_sum_only_where_they_miss_it():
+    rows = np.array([[0.5, 0.5], [0.3, 0.7 + 1e-10], [1.0, 0.0]])
+    same = distributions(rows[[0, 2]])
+    assert (same == rows[[0, 2]]).all()
+    assert not same.flags.writeable
+    assert rows.flags.writeable
+    divided = distributions(rows)
+    assert (divided[[0, 2]] == rows[[0, 2]]).all()
+    assert miss(divided) <= 2**-52 < miss(rows)
+    assert tables(riverswim(6, 0.9)).transitions is not None
+
+
+def test_a_mean_keeps_its_digits_whatever_its_length():
+    rng = np.random.default_rng(0)
+    weights, values = rng.uniform(size=100_000), 1000 + rng.uniform(size=100_000)
+    exact = sum(Fraction(w) * Fraction(v) for w, v in zip(weights, values, strict=True)) / sum(map(Fraction, weights))
+    assert abs(Fraction(mean(weights, values)) - exact) <= 3 * Fraction(2) ** -52 * exact
