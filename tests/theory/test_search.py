@@ -1,0 +1,118 @@
+"""How many steps bounds ask for: the table of first useful T, minimality by brute force, bounds that first rise."""
+
+from math import log, sqrt
+
+import pytest
+
+from ravi.checks import InputError
+from ravi.theory import first_useful, generic, mixture, smallest_steps, tabular
+
+# The first T with bound < T, to two digits. Mixtures: lambda = 1, delta = 1/T; hypercubes have A = 2^{d-1} actions, and
+# B = 1.05 at d = 4, 1 at d = 8. Tabular: delta = 1/T.
+MIXTURES = [
+    # d, gamma, B, A, printed, corrected, sharp
+    (3, 0.9, sqrt(3), 2, "1.8e+09", "1.8e+09", "2.0e+07"),
+    (4, 0.9, 1.05, 8, "2.8e+09", "2.8e+09", "3.0e+07"),
+    (8, 0.9, 1.0, 128, "1.1e+10", "1.1e+10", "1.1e+08"),
+    (8, 0.99, 1.0, 128, "3.0e+13", "3.0e+13", "3.1e+11"),
+]
+TABLES = [
+    # X, A, gamma, printed, corrected, sharp
+    (2, 2, 0.8, "1.4e+07", "1.4e+07", "4.8e+04"),
+    (6, 2, 0.9, "6.4e+08", "6.4e+08", "9.2e+05"),
+    (6, 2, 0.99, "8.5e+10", "8.5e+10", "1.9e+08"),
+    (25, 4, 0.95, "1.1e+11", "1.1e+11", "5.0e+07"),
+]
+
+
+@pytest.mark.parametrize(("d", "gamma", "B", "A", *"pcs"), MIXTURES)
+def test_where_mixture_bounds_begin_to_say_something(d, gamma, B, A, p, c, s):
+    for form, shown in ((mixture.printed, p), (mixture.corrected, c), (mixture.sharp, s)):
+        T = first_useful(lambda T, form=form: form(1 / (1 - gamma), d, A, T, bound=B))
+        assert f"{T:.1e}" == shown
+
+
+@pytest.mark.parametrize(("X", "A", "gamma", *"pcs"), TABLES)
+def test_where_tabular_bounds_begin_to_say_something(X, A, gamma, p, c, s):
+    for form, shown in ((tabular.printed, p), (tabular.corrected, c), (tabular.sharp, s)):
+        T = first_useful(lambda T, form=form: form(1 / (1 - gamma), X, A, T))
+        assert f"{T:.1e}" == shown
+
+
+def by_hand(holds, most):
+    """The smallest T from which on `holds` is true up to `most`."""
+    return max((T for T in range(1, most + 1) if not holds(T)), default=0) + 1
+
+
+def hump(T):
+    """Useful at T = 1 to 3, not at 4 to 40, useful from 41 on."""
+    return 0.2 * T if T <= 3 or T > 40 else 2 * T
+
+
+CHEAP = {
+    "constant": lambda T: 700.0,
+    "root": lambda T: 37 * sqrt(T),
+    "root and log": lambda T: 3 * sqrt(T) * log(T + 1),
+    "zero": lambda T: 0.0,
+    "hump": hump,
+    "rises first": lambda T: 2 * sqrt(T) * log(T),
+    "tiny generic": lambda T: generic.sharp(1.1, 2, T, sqrt(T)),
+    "generic": lambda T: generic.corrected(3.0, 2, T, sqrt(T)),
+}
+
+
+@pytest.mark.parametrize("name", CHEAP)
+def test_answers_are_minimal(name):
+    bound, most = CHEAP[name], 20_000
+    assert first_useful(bound, limit=most) == by_hand(lambda T: float(bound(T)) < T, most)
+    for eps in (0.9, 0.5, 0.3):
+        assert smallest_steps(bound, eps, limit=most) == by_hand(lambda T, eps=eps: float(bound(T)) / T <= eps, most)
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 1023, 1024, 1025, 2000, 2048, 2049, 2**62])
+def test_any_limit_serves(limit):
+    assert first_useful(lambda T: 0.5, limit=limit) == 1
+    for least in (1, 2, 1000, 1024, 1025, 1500, 2048):
+        if least <= limit:
+            assert first_useful(lambda T, least=least: least - 0.5, limit=limit) == least
+
+
+@pytest.mark.parametrize("eps", [0.5, 0.1, 1e-3])
+def test_steps_for_a_small_gap(eps):
+    for bound in (
+        lambda T: mixture.sharp(10, 3, 2, T, bound=sqrt(3)),
+        lambda T: mixture.printed(10, 3, 2, T, bound=sqrt(3)),
+        lambda T: tabular.sharp(5, 2, 2, T),
+    ):
+        T = smallest_steps(bound, eps)
+        assert bound(T).total / T <= eps < bound(T - 1).total / (T - 1)
+        assert smallest_steps(bound, 2 * eps) < T
+        # T_eps is of order eps^{-2}, up to logarithms.
+        assert 4 < smallest_steps(bound, eps / 2) / T < 5.5
+
+
+def test_a_ratio_that_rises_far_out_is_followed_to_where_it_falls():
+    """A large lambda makes log(1 + c T) nearly c T up to 1/c = 1e10: the ratio rises to there, and only then falls."""
+    bound = lambda T: mixture.printed(10, 1, 1, T, bound=1, regularization=1e12)  # noqa: E731
+    ratio = lambda T: bound(T).total / T  # noqa: E731
+    assert ratio(10**6) < ratio(10**8)
+    eps = 1.1 * ratio(10**18)
+    T = smallest_steps(bound, eps)
+    assert ratio(T) <= eps < ratio(T - 1)
+    assert all(ratio(T * 10**i // 10**3) > eps for i in range(3))
+    assert all(ratio(2**i) <= eps for i in range(T.bit_length(), 62))
+
+
+def test_errors_say_what_is_wrong():
+    with pytest.raises(InputError, match=r"bound\(T\) < T does not hold at the limit, T = 1000"):
+        first_useful(lambda T: 1000.0, limit=1000)
+    with pytest.raises(InputError, match=r"bound\(T\) / T <= 0.01 does not hold at the limit"):
+        smallest_steps(lambda T: 0.02 * T, 0.01)
+    with pytest.raises(InputError, match="eps is 0"):
+        smallest_steps(lambda T: 1.0, 0)
+    with pytest.raises(InputError, match="eps is nan"):
+        smallest_steps(lambda T: 1.0, float("nan"))
+    with pytest.raises(InputError, match="limit is 0"):
+        first_useful(lambda T: 1.0, limit=0)
+    with pytest.raises(InputError, match=r"bound\(4611686018427387904\) is nan"):
+        first_useful(lambda T: float("nan"))
