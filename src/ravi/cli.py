@@ -180,6 +180,56 @@ def solve(
             print(f"  {x:5d}  {actions[x]:6d}  {solution.V[x]:.6f}")
 
 
+@app.command()
+def verify(
+    mdp: Annotated[
+        str | None, typer.Argument(help="An MDP; without one, a small tabular and a small mixture one.")
+    ] = None,
+    learner: Annotated[str, typer.Argument(help="A learner of RAVI-UCB's form.")] = "ravi-ucb",
+    steps: Annotated[str, typer.Option(help="T, the number of steps of each seed.")] = "2e4",
+    seeds: Annotated[str, typer.Option(help="How many seeds, from 0 on; or which: 5-8 or 1,7,9.")] = "16",
+    only: Annotated[str, typer.Option(help="These claims only: A1,A15.")] = "",
+    failed: Annotated[bool, typer.Option("--failed", help="Print violated claims only.")] = False,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write everything to this file as JSON.")] = None,
+    html_file: Annotated[Path | None, typer.Option("--html", help="Write the table to this file as a page.")] = None,
+    figure: Annotated[Path | None, typer.Option(help="Draw the ladder of bounds into this file.")] = None,
+) -> None:
+    """Hold every claim of the paper against a run. Exit status 0 when all hold, 1 when one is violated."""
+    from ravi.verify import DEFAULT, verify
+    from ravi.verify.ladder import ladder_figure
+
+    chosen = [name.strip() for name in only.split(",") if name.strip()]
+    cases = [(mdp, learner, steps)] if mdp is not None else list(DEFAULT)
+    if mdp is None and (html_file is not None or figure is not None):
+        raise InputError("--html and --figure are of one run: name an MDP")
+    reports = []
+    for world, agent, length in cases:
+        with _progress(f"verifying {agent} on {world}") as progress:
+            reports.append(verify(agent, world, _steps(length), _seeds(seeds), only=chosen, progress=progress))
+        print(reports[-1].text(failed=failed) + "\n")
+    if json_file is not None:
+        found = [report.json() for report in reports]
+        _written(json_file, json.dumps(found[0] if mdp is not None else found, indent=1))
+    if html_file is not None:
+        _written(html_file, reports[0].html())
+    if figure is not None:
+        ladder_figure(reports[0].ladder, str(figure))
+    raise typer.Exit(max(report.status for report in reports))
+
+
+def _written(path: Path, text: str) -> None:
+    try:
+        path.write_text(text)
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror}") from None
+
+
+def _steps(text: Any) -> int:
+    from ravi import checks
+
+    return checks.steps(text)
+
+
 @app.command(name="list")
 def list_(as_json: JSON = False) -> None:
     """List the ids of all MDPs and learners, with their options."""

@@ -187,6 +187,16 @@ Bonus: TypeAlias = Callable[[Data, Embedding], Array]  # D, phi -> CB(x, a)    (
 Schedule: TypeAlias = Callable[[Any, Array], Until]  # state, time -> Until
 
 
+class Parts(NamedTuple):
+    """What a learner of RAVI-UCB's form is made of, for those who check what it does (`ravi verify`)."""
+
+    estimator: Estimator
+    bonus: Bonus
+    eta: float
+    initial_value: Array  # V_0    (X,)
+    initial_policy: Array  # pi_0  (X, A)
+
+
 class Learner(NamedTuple):
     """A learner is a tuple of functions: nothing to inherit, nothing hidden."""
 
@@ -196,6 +206,7 @@ class Learner(NamedTuple):
     add: Callable[[Any, Path], Any]  # State, path -> State, as experience arrives; likewise
     until: Schedule
     settings: dict[str, Any]  # the constants that make it, for the record
+    parts: Parts | None = None
 
 
 class Measure(NamedTuple):

@@ -74,7 +74,7 @@ def run(
     after the epoch in which every seed has made this many plays; `resume` goes on. measured=False: play and learn only.
     """
     T = checks.steps(steps)
-    mdp, learner = _resolved(mdp, learner, T)
+    mdp, learner = resolved(mdp, learner, T)
     keys = _keys(seeds)
     wanted = _wanted(record)
     options = {
@@ -100,7 +100,7 @@ def resume(
     progress: Progress | None = None,
 ) -> Run:
     """Take up a stopped run; `learner`, `mdp` and `measures` must be those that it was made with."""
-    mdp, learner = _resolved(mdp, learner, stopped.steps)
+    mdp, learner = resolved(mdp, learner, stopped.steps)
     _same(stopped, learner, mdp)
     T, keys = stopped.steps, np.asarray(stopped.seeds, np.uint64)
     solution = solve(mdp, tol=TOLERANCE) if stopped.options["measured"] else None
@@ -254,7 +254,7 @@ def _pad(
     return records
 
 
-def _resolved(mdp: MDP | str, learner: Learner | str, T: int) -> tuple[MDP, Learner]:
+def resolved(mdp: MDP | str, learner: Learner | str, T: int) -> tuple[MDP, Learner]:
     from ravi import ids
 
     mdp = ids.mdp(mdp) if isinstance(mdp, str) else mdp

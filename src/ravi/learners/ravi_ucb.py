@@ -31,7 +31,7 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from ravi import checks
-from ravi.core import Array, Bonus, Data, Estimator, Learner, Path, Problem
+from ravi.core import Array, Bonus, Data, Estimator, Learner, Parts, Path, Problem
 from ravi.estimators.counts import counts
 from ravi.estimators.ridge import ridge
 from ravi.optimism.bonuses import multiple_of_width
@@ -86,7 +86,8 @@ def generic(
         estimator.add(s.data, s.V, path)  # ADD, in place
         return s
 
-    return Learner(name, init, plan, add, at_reset(), {"eta": eta} | (settings or {}))
+    parts = Parts(estimator, bonus, eta, V0 + np.zeros(X), pi0)
+    return Learner(name, init, plan, add, at_reset(), {"eta": eta} | (settings or {}), parts)
 
 
 def tabular(

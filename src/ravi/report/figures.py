@@ -52,9 +52,14 @@ def regret_figure(
         axis.set_major_formatter("{x:,.0f}")
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False, fontsize="small")
+    written(figure, path)
+
+
+def written(figure: Any, path: str | PathLike[str]) -> None:
+    """Save the figure in the format that its name asks for."""
     try:
         figure.savefig(path, dpi=160)
     except (OSError, ValueError) as error:
         raise InputError(f"cannot write the figure {path}: {error}") from None
     finally:
-        plt.close(figure)
+        pyplot().close(figure)

@@ -1,0 +1,380 @@
+"""What do the paper's claims need to see of a run? Every epoch as it opens, its neighbour, and sums over both.
+
+An audit recomputes, for each epoch and all seeds at once, what the analysis speaks of: the true P V_k beside the
+estimate, the bonus, the exact occupancies of pi_k. It hands them to claims and keeps, of each claim, only the worst
+case so far, and of the run only sums: memory in proportion to claims and to one epoch, not to epochs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ravi.core import MDP, Array, Learner, Measure, Parts, Path
+from ravi.planning.bellman import expect
+from ravi.planning.entropy import relative_entropy
+from ravi.planning.mirror import mirror_step
+from ravi.planning.occupancies import occupancy
+from ravi.planning.solver import Solution
+
+
+class Scene(NamedTuple):
+    """What does not change in a run: the truth, the optimum, the constants."""
+
+    mdp: MDP
+    parts: Parts
+    settings: dict[str, Any]
+    steps: int
+    solution: Solution
+    mu_star: Array  # mu*        (X, A)
+    pi_star: Array  # pi*        (X, A)
+    entropy: float  # H(pi* || pi_0)
+    P: Array  # the kernel as one array   (X, A, X)
+
+    @property
+    def H(self) -> float:
+        return self.mdp.horizon
+
+    @property
+    def atol(self) -> float:
+        return 1e-9 * self.mdp.horizon  # of an identity in float64
+
+
+def scene_of(learner: Learner, mdp: MDP, steps: int, solution: Solution) -> Scene:
+    assert learner.parts is not None
+    star = occupancy(mdp, solution.policy)
+    apart = relative_entropy(solution.policy, learner.parts.initial_policy)
+    P = np.zeros((mdp.states, mdp.actions, mdp.states))
+    np.put_along_axis(P, mdp.successors.astype(np.int64), mdp.transitions, axis=2)
+    entropy = float(star.nu @ apart)
+    return Scene(mdp, learner.parts, learner.settings, steps, solution, star.mu, solution.policy, entropy, P)
+
+
+class Epoch(NamedTuple):
+    """Epoch k of every seed, seeds first. Q is Q_{k+1}; the rest has index k."""
+
+    V: Array  # (n, X)
+    Q: Array  # (n, X, A)
+    policy: Array  # (n, X, A)
+    nu: Array  # (n, X)
+    mu: Array  # (n, X, A)
+    PV: Array  # P V_k, the truth          (n, X, A)
+    PV_hat: Array  # P_hat_k V_k           (n, X, A)
+    CB: Array  # (n, X, A)
+    width: Array  # N^{-1/2} or ||phi_k||  (n, X, A)
+
+
+class Sums(NamedTuple):
+    """Over the epochs closed so far, all before the first invalid one   (n,)."""
+
+    epochs: Array  # K
+    gaps: Array  # sum gap_k
+    above: Array  # sum Delta*_k = rho* - (1 - gamma) <nu_0, V_k>
+    below: Array  # sum Delta_k = (1 - gamma) <nu_0, V_k> - rho(pi_k)
+    bonuses: Array  # sum <mu^{pi_k}, CB_k>
+    capped: Array  # sum <mu^{pi_k}, min(2 CB_k, H)>
+    moves: Array  # sum <mu^{pi_{k+1}} - mu^{pi_k}, Q_{k+1}> - H(pi_{k+1} || pi_k) / eta
+
+
+class Walked(NamedTuple):
+    """Along the steps of the current epoch, and totals over epochs, padding included."""
+
+    visits: Array  # of each pair in this epoch               (n, X, A)
+    total: Array  # of each pair in all closed epochs         (n, X, A)
+    bad: Array  # whether a step of this epoch had width >= 1  (n,)
+    after_bad: Array  # steps from the first such step on      (n,)
+    drift: Array  # sum of Z, see lemma 4.4                    (n,)
+    variance: Array  # of Z                                    (n,)
+    bonus: Array  # sum_{t <= T+} CB_t(x_t, a_t)               (n,)
+    plain: Array  # sum_{t <= T+} width_t(x_t, a_t)            (n,)
+    under_mu: Array  # sum_{t <= T} <mu^{pi_t}, CB_t>          (n,)
+    gap_steps: Array  # sum_{t <= T+} gap_t                    (n,)
+    gap_epochs: Array  # sum_{k <= K(T)} gap_k                 (n,)
+    epochs: Array  # K(T)                                      (n,)
+    bad_epochs: Array  # (n,)
+    bad_length: Array  # steps in bad epochs                   (n,)
+    bad_rest: Array  # steps of bad epochs from the first bad step on   (n,)
+    longest: Array  # max_k L_k                                (n,)
+    visited: Array  # plays, padding included                  (n,)
+    shortfall: Array  # steps where x_{t+1} != y_t without a reset   (n,)
+
+
+class Matrices(NamedTuple):
+    """Of a linear mixture; d = 0 elsewhere."""
+
+    noise: Array  # sum phi_i (V_i(y_i) - P V_i)                  (n, d)
+    G: Array  # lambda I + sum of phi phi^T over bad steps        (n, d, d)
+    full: Array  # Lambda with the padding too                    (n, d, d)
+    potential: Array  # sum_k (1 / L_k) sum_t ln(1 + L_k ||phi||^2)   (n,)
+    clipped: Array  # sum_t (1 and ||phi||^2)                     (n,)
+
+
+class Tables(NamedTuple):
+    """Of a tabular run."""
+
+    good: Array  # sum over visits j < N_k of 1 / sqrt(N_k)       (n,)
+    doublings: Array  # epochs in which a pair is visited more than N_k times   (n, X, A)
+
+
+class Worst(NamedTuple):
+    """The worst case of each claim   (n, claims)."""
+
+    margin: Array
+    measured: Array
+    bound: Array
+    epoch: Array
+
+
+class Audit(NamedTuple):
+    seen: Array  # epochs opened        (n,)
+    length: Array  # of the current one (n,)
+    valid: Array  # no invalid bonus yet   (n,)
+    invalid_at: Array  # the first invalid epoch, 0 for none   (n,)
+    epoch: Epoch
+    sums: Sums
+    walked: Walked
+    matrices: Matrices
+    tables: Tables
+    first: Array  # <mu^{pi_1}, E V_1>  (n,)
+    last_V: Array  # V_{K+1}, after `finish`   (n, X)
+    last_value: Array  # <mu^{pi_{K+1}}, E V_{K+1}>, likewise   (n,)
+    total_V: Array  # sum V_i           (n, X)
+    total_Q: Array  # sum Q_i           (n, X, A)
+    state: Array  # where the walker must be, -1 for anywhere   (n,)
+    worst: Worst
+
+
+class Check(NamedTuple):
+    """A claim about every epoch (or pair of neighbours, or prefix): (scene, ...) -> measured, bound, both (n,)."""
+
+    phase: str  # "epoch", "pair" or "prefix"
+    conditional: bool  # on valid bonuses so far
+    measure: Callable[..., tuple[Array, Array]]
+
+
+class Seen(NamedTuple):
+    """What a check is given."""
+
+    scene: Scene
+    k: int
+    before: Epoch  # epoch k - 1 (zeros when k = 1)
+    epoch: Epoch  # epoch k
+    sums: Sums  # over the epochs before k
+    audit: Audit
+    data: Any  # D_{T_k}
+    path: Path | None
+
+
+def audit(scene: Scene, checks: Sequence[Check]) -> Measure:
+    X, A, d = scene.mdp.states, scene.mdp.actions, scene.mdp.dimension
+
+    def init(keys: Array) -> Audit:
+        n = len(keys)
+
+        def zeros(*shape: int) -> Array:
+            return np.zeros((n, *shape))
+
+        first = Epoch(zeros(X), zeros(X, A), *(zeros(X, A), zeros(X), zeros(X, A)), *(zeros(X, A) for _ in range(4)))
+        lam = scene.settings.get("regularization", 1.0) * np.tile(np.eye(d), (n, 1, 1))
+        rest = (zeros() for _ in range(len(Walked._fields) - 3))
+        walked = Walked(zeros(X, A), zeros(X, A), np.zeros(n, bool), *rest)
+        C = len(checks)
+        worst = Worst(np.full((n, C), np.inf), zeros(C), zeros(C), zeros(C))
+        return Audit(
+            np.zeros(n, np.int64), np.zeros(n, np.int64), np.ones(n, bool), np.zeros(n, np.int64), first,
+            Sums(*(zeros() for _ in Sums._fields)), walked, Matrices(zeros(d), lam, lam.copy(), zeros(), zeros()),
+            Tables(zeros(), zeros(X, A)), zeros(), zeros(X), zeros(), zeros(X), zeros(X, A), np.full(n, -1), worst,
+        )  # fmt: skip
+
+    def record(m: Audit, state: Any, path: Path, opening: bool) -> Audit:
+        if opening:
+            active = path.length > 0
+            m = _close(scene, m, active)
+            m = _open(scene, checks, m, state, path, active)
+        _follow(scene, m, path)
+        return m
+
+    def results(m: Audit) -> dict[str, Array]:
+        return {}
+
+    return Measure("audit", init, record, results)
+
+
+def _merged(active: Array, new: Any, old: Any) -> Any:
+    """Rows of seeds that go on from `new`, of seeds that have ended from `old`."""
+    if isinstance(new, tuple):
+        return type(new)(*(_merged(active, a, b) for a, b in zip(new, old, strict=True)))
+    return np.where(active.reshape(-1, *(1,) * (new.ndim - 1)), new, old)
+
+
+def _open(scene: Scene, checks: Sequence[Check], m: Audit, state: Any, path: Path, active: Array) -> Audit:
+    """Epoch k as it opens: recompute what it stands on, and put it before the claims."""
+    mdp, parts, gamma = scene.mdp, scene.parts, scene.mdp.discount
+    phi = parts.estimator.embed(state.V)
+    width = parts.estimator.width(state.data, phi)
+    mu = occupancy(mdp, state.policy)
+    epoch = Epoch(
+        state.V.copy(), state.Q.copy(), state.policy.copy(), mu.nu, mu.mu, expect(mdp, state.V),
+        parts.estimator.expect(state.data, phi), parts.bonus(state.data, phi), width,
+    )  # fmt: skip
+    k = int(m.seen.max()) + 1
+    before = m.valid  # up to epoch k - 1
+    invalid = active & (gamma * np.abs(epoch.PV - epoch.PV_hat) > epoch.CB + scene.atol).any((1, 2))
+    valid = m.valid & ~invalid
+    m = m._replace(
+        valid=np.where(active, valid, m.valid),
+        invalid_at=np.where(m.valid & invalid, k, m.invalid_at),
+        first=(epoch.nu * epoch.V).sum(-1) if k == 1 else m.first,
+        total_V=m.total_V + np.where(active[:, None], epoch.V, 0),
+        total_Q=m.total_Q + np.where(active[:, None, None], m.epoch.Q if k > 1 else epoch.V[..., None], 0),
+    )
+    if k > 1:
+        m = m._replace(sums=_merged(active & before, _moved(scene, m.sums, m.epoch, epoch), m.sums))
+    seen = Seen(scene, k, m.epoch, epoch, m.sums, m, state.data, path)
+    for index, check in enumerate(checks):
+        if check.phase == "epoch" or k > 1:
+            sound = (m.valid if check.phase == "epoch" else before) if check.conditional else True
+            _note(m.worst, index, active & sound, k, *check.measure(seen))
+    m = m._replace(sums=_merged(active & m.valid, _added(scene, m.sums, epoch), m.sums))
+    return m._replace(
+        epoch=_merged(active, epoch, m.epoch),
+        seen=m.seen + active,
+        length=np.where(active, 0, m.length),
+    )
+
+
+def _moved(scene: Scene, s: Sums, e: Epoch, following: Epoch) -> Sums:
+    """The sums with the optimisation term of epochs k and k + 1 added."""
+    return s._replace(moves=s.moves + optimisation(scene, e, following))
+
+
+def optimisation(scene: Scene, e: Epoch, following: Epoch) -> Array:
+    """<mu^{pi_{k+1}} - mu^{pi_k}, Q_{k+1}> - H(pi_{k+1} || pi_k) / eta   (n,)."""
+    entropy = (following.nu * relative_entropy(following.policy, e.policy)).sum(-1)
+    return ((following.mu - e.mu) * e.Q).sum((1, 2)) - entropy / scene.parts.eta
+
+
+def _added(scene: Scene, s: Sums, e: Epoch) -> Sums:
+    """The sums with epoch k added; what needs epoch k + 1 comes with that."""
+    mdp, gamma = scene.mdp, scene.mdp.discount
+    returns = (e.mu * mdp.rewards).sum((1, 2))
+    optimistic = (1 - gamma) * e.V @ mdp.initial
+    return s._replace(
+        epochs=s.epochs + 1,
+        gaps=s.gaps + scene.solution.optimum - returns,
+        above=s.above + scene.solution.optimum - optimistic,
+        below=s.below + optimistic - returns,
+        bonuses=s.bonuses + (e.mu * e.CB).sum((1, 2)),
+        capped=s.capped + (e.mu * np.minimum(2 * e.CB, scene.H)).sum((1, 2)),
+    )
+
+
+def _note(worst: Worst, index: int, rows: Array, k: int, measured: Array, bound: Array) -> None:
+    margin = bound - measured
+    rows = rows & ~(margin >= worst.margin[:, index])  # also where it is nan: a nan is a violation
+    for part, value in zip(worst, (margin, measured, bound, np.full(len(rows), k)), strict=True):
+        part[rows, index] = np.broadcast_to(value, rows.shape)[rows]
+
+
+def _follow(scene: Scene, m: Audit, path: Path) -> None:
+    """A stretch of the current epoch, step by step in place."""
+    T, e, w = scene.steps, m.epoch, m.walked
+    n, L = path.state.shape
+    steps = np.arange(L) < path.length[:, None]
+    rows, cols = np.nonzero(steps)
+    x, a, y = path.state[rows, cols], path.action[rows, cols], path.successor[rows, cols]
+    np.add.at(w.visits, (rows, x, a), 1.0)
+    wide = np.zeros((n, L), bool)
+    wide[rows, cols] = e.width[rows, x, a] >= 1
+    bad_now = np.logical_or.accumulate(wide, axis=1) | w.bad[:, None]
+    w.after_bad[:] += (bad_now & steps).sum(1)
+    w.bad[:] |= wide.any(1)
+    real = np.clip(T + 1 - path.time, 0, path.length)
+    w.under_mu[:] += real * (e.mu * e.CB).sum((1, 2))
+    m.length[:] += path.length
+    w.visited[:] += path.length
+    first = np.take_along_axis(path.state, np.zeros((n, 1), int), axis=1)[:, 0]
+    started = (path.length > 0) & (m.state >= 0) & (first != m.state)
+    inside = steps[:, 1:] & ~path.reset[:, :-1] & (path.state[:, 1:] != path.successor[:, :-1])
+    w.shortfall[:] += started + inside.sum(1)
+    end = np.maximum(path.length - 1, 0)[:, None]
+    last_y = np.take_along_axis(path.successor, end, 1)[:, 0]
+    last_reset = np.take_along_axis(path.reset, end, 1)[:, 0]
+    m.state[:] = np.where(path.length > 0, np.where(last_reset, -1, last_y), m.state)
+    if scene.mdp.dimension:
+        learned = path.time[rows] + cols <= T  # padding is not learned from
+        residual = np.zeros_like(e.PV)
+        np.add.at(residual, (rows[learned], x[learned], a[learned]), (e.V[rows, y] - e.PV[rows, x, a])[learned])
+        m.matrices.noise[:] += np.einsum("nxa,nxad->nd", residual, scene.parts.estimator.embed(e.V))
+
+
+def _close(scene: Scene, m: Audit, active: Array) -> Audit:
+    """Epoch k has ended (the next one opens, or the run is over): add what needed its whole length."""
+    e, w, H, gamma = m.epoch, m.walked, scene.H, scene.mdp.discount
+    ended = active & (m.seen > 0)
+    if not ended.any():
+        return m
+    L = np.where(ended, m.length, 1).astype(float)
+    c = np.where(ended[:, None, None], w.visits, 0)
+    mean = H * (e.mu * e.CB).sum((1, 2))
+    bonus = (c * e.CB).sum((1, 2))
+    P_pi_f = (e.policy * e.CB).sum(-1)
+    V_f = _values(scene, e.policy, P_pi_f)
+    Q_f = e.CB + gamma * expect(scene.mdp, V_f)
+    variance = H * (e.mu * (2 * e.CB * Q_f - e.CB**2)).sum((1, 2)) - mean**2
+    gap = scene.solution.optimum - (e.mu * scene.mdp.rewards).sum((1, 2))
+    bad = ended & w.bad
+    for total, term in (
+        (w.drift, bonus - mean), (w.variance, variance), (w.bonus, bonus), (w.plain, (c * e.width).sum((1, 2))),
+        (w.gap_steps, gap * L), (w.gap_epochs, gap), (w.epochs, 1.0),
+    ):  # fmt: skip
+        total[:] += np.where(ended, term, 0)
+    for total, term in ((w.bad_epochs, 1.0), (w.bad_length, L), (w.bad_rest, w.after_bad)):
+        total[:] += np.where(bad, term, 0)
+    w.longest[:] = np.where(ended, np.maximum(w.longest, L), w.longest)
+    if scene.mdp.dimension:
+        phi, M = scene.parts.estimator.embed(e.V), m.matrices
+        square = e.width**2
+        M.potential[:] += (c * np.log1p(L[:, None, None] * square)).sum((1, 2)) / L
+        M.clipped[:] += (c * np.minimum(1, square)).sum((1, 2))
+        M.full[:] += np.einsum("nxa,nxad,nxae->nde", c, phi, phi)
+        M.G[:] += np.einsum("nxa,nxad,nxae->nde", c * (e.width >= 1), phi, phi)
+    else:
+        N = np.rint(e.width**-2.0)
+        m.tables.good[:] += (np.minimum(c, N) * e.width).sum((1, 2))
+        m.tables.doublings[:] += c > N
+    w.total[:] += c
+    w.visits[ended] = 0
+    w.bad[ended], w.after_bad[ended] = False, 0
+    return m
+
+
+def _values(scene: Scene, policy: Array, source: Array) -> Array:
+    """(I - gamma P_pi)^{-1} source, for every seed."""
+    chain = np.einsum("nxa,xay->nxy", policy, scene.P)
+    return np.linalg.solve(np.eye(scene.mdp.states) - scene.mdp.discount * chain, source[..., None])[..., 0]
+
+
+def finish(scene: Scene, checks: Sequence[Check], m: Audit, state: Any) -> Audit:
+    """After the run: close the last epoch, and put V_{K+1}, pi_{K+1} before the claims about neighbours."""
+    everyone = np.ones(len(m.seen), bool)
+    m = _close(scene, m, everyone)
+    V, _, policy = mirror_step(state.log_policy, state.policy, state.Q, scene.parts.eta)
+    mu = occupancy(scene.mdp, policy)
+    nothing = np.zeros_like(m.epoch.Q)
+    last = Epoch(V, nothing, policy, mu.nu, mu.mu, nothing, nothing, nothing, nothing)
+    m = m._replace(
+        last_V=V,
+        last_value=(mu.nu * V).sum(-1),
+        total_V=m.total_V + V,
+        total_Q=m.total_Q + m.epoch.Q,
+        sums=_merged(m.valid, _moved(scene, m.sums, m.epoch, last), m.sums),
+    )
+    # Seeds have different numbers of epochs: the claims of each are about its own last pair.
+    seen = Seen(scene, 0, m.epoch, last, m.sums, m, state.data, None)
+    for index, check in enumerate(checks):
+        if check.phase != "epoch":
+            _note(m.worst, index, m.valid if check.conditional else everyone, 0, *check.measure(seen))
+    return m

@@ -1,0 +1,99 @@
+"""Does a run obey the paper? Every equation, lemma, theorem and corollary as a claim that is measured on it.
+
+    import ravi
+    report = ravi.verify("ravi-ucb", "riverswim/4,discount=0.8", steps=5000, seeds=16)
+    print(report)            # claim, where, kind, measured, bound, margin, verdict
+    report.holds             # whether every claim holds
+
+Deterministic claims (D) must hold in every epoch of every seed, up to rounding: 1e-9 H for an identity, 1e-8 K for a
+sum over K epochs. A claim of probability 1 - delta (P) is rejected when the number of seeds that fail has, under
+Binomial(n, delta), an upper tail below 1e-6. A claim in expectation (E) is rejected when the mean of the seeds exceeds
+the bound by so many standard errors that Student's t would with probability below 1e-6 (on either side, for an
+equality). With fewer than fifty statistical claims, a whole table raises a false alarm with probability below 1e-4.
+Claims that are conditional on valid bonuses are measured up to the first epoch with an invalid one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from ravi import checks
+from ravi.core import MDP, Learner
+from ravi.engine import Progress, resolved, run
+from ravi.measures.audit import Check, audit, finish, scene_of
+from ravi.planning.solver import solve
+from ravi.verify import analysis, applications, discussion, preliminaries
+from ravi.verify.claim import Claim
+from ravi.verify.evidence import Evidence
+from ravi.verify.ladder import ladder
+from ravi.verify.report import Report, Row, judged
+
+# What `ravi verify` runs when nothing is named: small, with the paper's constants, long enough for policies to move.
+DEFAULT = (
+    ("garnet/2,2,2,discount=0.8", "ravi-ucb", 20_000),
+    ("ensemble/2,4,2,2,discount=0.8", "ravi-ucb/mixture", 10_000),
+)
+MOST_STATES = 400  # an audit solves dense systems at every epoch
+
+CLAIMS: tuple[Claim, ...] = tuple(
+    claim for part in (preliminaries, analysis, applications, discussion) for claim in part.registry.claims
+)
+
+
+def verify(
+    learner: Learner | str,
+    mdp: MDP | str,
+    steps: int,
+    seeds: int | Iterable[int] = 16,
+    *,
+    only: Sequence[str] = (),
+    progress: Progress | None = None,
+) -> Report:
+    """Run `learner` on `mdp`, with the last epoch played to its end, and hold every claim against it."""
+    T = checks.steps(steps)
+    mdp, learner = resolved(mdp, learner, T)
+    if learner.parts is None:
+        raise checks.InputError(f"{learner.name} is not of RAVI-UCB's form: the paper's claims are not about it")
+    if mdp.states > MOST_STATES:
+        raise checks.InputError(f"{mdp.name} has {mdp.states} states; verify takes at most {MOST_STATES}")
+    setting = setting_of(learner)
+    chosen = [claim for claim in CLAIMS if claim.setting in ("any", setting) and wanted(claim, only)]
+    along = [claim for claim in chosen if claim.phase != "run"]
+    scene = scene_of(learner, mdp, T, solve(mdp, tol=1e-12))
+    tests = [Check(claim.phase, claim.conditional, claim.measure) for claim in along]
+    made = run(learner, mdp, T, seeds, measures=[audit(scene, tests)], pad=True, progress=progress)
+    found = finish(scene, tests, made.batch.records[-1], made.state)
+    evidence = Evidence(scene, found, made)
+    rows: list[Row] = []
+    for claim in chosen:
+        if claim.phase == "run":
+            rows.append(judged(claim, scene, evidence, *claim.measure(evidence)))
+        else:
+            index = along.index(claim)
+            worst = found.worst
+            reached = np.isfinite(worst.margin[:, index])
+            values = worst.measured[:, index], worst.bound[:, index]
+            rows.append(judged(claim, scene, evidence, *values, epochs=worst.epoch[:, index], reached=reached))
+    return Report(rows, ladder(evidence), made, found.invalid_at)
+
+
+def setting_of(learner: Learner) -> str:
+    return "mixture" if "regularization" in learner.settings else "tabular"
+
+
+def wanted(claim: Claim, only: Sequence[str]) -> bool:
+    unknown = [name for name in only if not any(_names(c, name) for c in CLAIMS)]
+    if unknown:
+        hint = checks.did_you_mean(unknown[0], [c.id for c in CLAIMS])
+        raise checks.InputError(f"there is no claim {unknown[0]!r}.{hint}")
+    return not only or any(_names(claim, name) for name in only)
+
+
+def _names(claim: Claim, name: str) -> bool:
+    """A1 names A1a and A1b too."""
+    return claim.id == name or (claim.id.startswith(name) and claim.id[len(name) :] in ("a", "b", "c", "s"))
+
+
+__all__ = ["CLAIMS", "DEFAULT", "Claim", "Report", "Row", "verify"]

@@ -1,0 +1,291 @@
+"""What does Section 4 claim? Optimism, the cost of small steps, and how both add up (with Lemma A.1 and Lemma C.1)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ravi.core import Array
+from ravi.measures.audit import Seen, optimisation
+from ravi.planning.entropy import relative_entropy
+from ravi.theory import constants, generic
+from ravi.verify.claim import Registry
+from ravi.verify.evidence import Evidence
+from ravi.verify.preliminaries import nil, worst
+
+registry = Registry()
+claim = registry.claim
+
+
+def backup(s: Seen) -> Array:
+    """r + gamma P V_k."""
+    return s.scene.mdp.rewards + s.scene.mdp.discount * s.epoch.PV
+
+
+def above(s: Seen) -> Array:
+    """Delta*_k = rho* - (1 - gamma) <nu_0, V_k>."""
+    mdp = s.scene.mdp
+    return s.scene.solution.optimum - (1 - mdp.discount) * s.epoch.V @ mdp.initial
+
+
+def under(mu: Array, f: Array) -> Array:
+    """<mu, f> for every seed."""
+    return (mu * f).sum((-2, -1))
+
+
+@claim("A1a", "r + gamma P V_k <= Q_{k+1}", "Lemma 4.2", conditional=True)
+def optimistic(s: Seen) -> tuple[Array, Array]:
+    return worst(backup(s) - s.epoch.Q), nil(s)
+
+
+@claim("A1b", "Q_{k+1} <= r + gamma P V_k + min(2 CB_k, H)", "Lemma 4.2", conditional=True)
+def not_too_optimistic(s: Seen) -> tuple[Array, Array]:
+    return worst(s.epoch.Q - backup(s) - np.minimum(2 * s.epoch.CB, s.scene.H)), nil(s)
+
+
+@claim(
+    "A1",
+    "r + gamma P V_k <= Q_{k+1} <= r + 2 CB_k + gamma P V_k, whether bonuses are valid or not",
+    "Lemma 4.2",
+    kind="P",
+)
+def lemma_4_2(s: Seen) -> tuple[Array, Array]:
+    e = s.epoch
+    return worst(backup(s) - e.Q, e.Q - backup(s) - 2 * e.CB), nil(s)
+
+
+@claim("A2", "1 + gamma H = H", "Equation (3)", phase="run")
+def truncation(e: Evidence) -> tuple[Array, Array]:
+    return np.array([abs(1 + e.scene.mdp.discount * e.scene.H - e.scene.H)]), np.zeros(1)
+
+
+@claim("A3", "Delta*_k = <mu*, r + gamma P V_k - E V_k>", "Equation (4)")
+def above_is_a_residual(s: Seen) -> tuple[Array, Array]:
+    return np.abs(above(s) - under(s.scene.mu_star, backup(s) - s.epoch.V[..., None])), nil(s)
+
+
+@claim("A4", "Delta*_k <= <mu*, Q_{k+1} - E V_k>", "after (4)", conditional=True)
+def above_is_small(s: Seen) -> tuple[Array, Array]:
+    return above(s), under(s.scene.mu_star, s.epoch.Q - s.epoch.V[..., None])
+
+
+@claim(
+    "A5",
+    "sum Delta*_k <= H(pi*||pi_0) / eta + <mu*, E (V_{K+1} - V_1)>",
+    "Equation (5)",
+    phase="prefix",
+    conditional=True,
+)
+def sum_above(s: Seen) -> tuple[Array, Array]:
+    rise = (s.epoch.V - s.scene.parts.initial_value) @ s.scene.mu_star.sum(-1)
+    return s.sums.above, s.scene.entropy / s.scene.parts.eta + rise
+
+
+@claim("A6", "Delta_k <= <mu^pi_k, E V_k - Q_{k+1}> + 2 <mu^pi_k, CB_k>", "before (6)", conditional=True)
+def below_is_small(s: Seen) -> tuple[Array, Array]:
+    e, mdp = s.epoch, s.scene.mdp
+    below = (1 - mdp.discount) * e.V @ mdp.initial - under(e.mu, mdp.rewards)
+    return below, under(e.mu, e.V[..., None] - e.Q + 2 * e.CB)
+
+
+@claim("A7", "<mu^pi_{k+1}, Q_{k+1}> = <nu^pi_{k+1}, V_{k+1} + KL(pi_{k+1}||pi_k) / eta>", "before (6)", phase="pair")
+def regularised_value(s: Seen) -> tuple[Array, Array]:
+    p, e = s.before, s.epoch
+    right = (e.nu * (e.V + relative_entropy(e.policy, p.policy) / s.scene.parts.eta)).sum(-1)
+    return np.abs(under(e.mu, p.Q) - right), nil(s)
+
+
+@claim(
+    "A8",
+    "Delta_k <= <mu_k, E V_k> - <mu_{k+1}, E V_{k+1}> + <mu_{k+1} - mu_k, Q_{k+1}> - H / eta + 2 <mu_k, CB_k>",
+    "Equation (6)",
+    phase="pair",
+    conditional=True,
+)
+def below_telescopes(s: Seen) -> tuple[Array, Array]:
+    p, e, mdp = s.before, s.epoch, s.scene.mdp
+    below = (1 - mdp.discount) * p.V @ mdp.initial - under(p.mu, mdp.rewards)
+    ends = (p.nu * p.V).sum(-1) - (e.nu * e.V).sum(-1)
+    return below, ends + optimisation(s.scene, p, e) + 2 * under(p.mu, p.CB)
+
+
+def apart(s: Seen) -> Array:
+    """KL(mu^{pi_{k+1}} || mu^{pi_k})."""
+    n = len(s.epoch.V)
+    return relative_entropy(s.epoch.mu.reshape(n, -1), s.before.mu.reshape(n, -1))
+
+
+@claim(
+    "A9",
+    "<mu_{k+1} - mu_k, Q_{k+1}> <= (H / 2) sqrt(2 KL(mu_{k+1}||mu_k))   (printed: H sqrt)",
+    "Pinsker step",
+    phase="pair",
+)
+def pinsker(s: Seen) -> tuple[Array, Array]:
+    return under(s.epoch.mu - s.before.mu, s.before.Q), s.scene.H / 2 * np.sqrt(2 * apart(s))
+
+
+@claim("A10", "KL(mu^pi || mu^pi') <= H H(pi || pi')", "Lemma A.1", phase="pair")
+def occupancies_follow_policies(s: Seen) -> tuple[Array, Array]:
+    entropy = (s.epoch.nu * relative_entropy(s.epoch.policy, s.before.policy)).sum(-1)
+    return apart(s), s.scene.H * entropy
+
+
+@claim("A11", "<mu_{k+1} - mu_k, Q_{k+1}> - H(pi_{k+1}||pi_k) / eta <= eta H^3 / 2", "Fenchel-Young", phase="pair")
+def fenchel_young(s: Seen) -> tuple[Array, Array]:
+    return optimisation(s.scene, s.before, s.epoch), nil(s) + s.scene.parts.eta * s.scene.H**3 / 2
+
+
+@claim("A11s", "... <= eta kappa(H),  kappa = H^(5/2) / 4 - H^2 / 8", "erratum 12", phase="pair")
+def fenchel_young_sharp(s: Seen) -> tuple[Array, Array]:
+    return optimisation(s.scene, s.before, s.epoch), nil(s) + s.scene.parts.eta * constants.kappa(s.scene.H)
+
+
+@claim("A12a", "KL(pi_{k+1} || pi_k)(x) <= eta^2 H^2 / 8", "Hoeffding", phase="pair")
+def small_steps(s: Seen) -> tuple[Array, Array]:
+    eta, H = s.scene.parts.eta, s.scene.H
+    return worst(relative_entropy(s.epoch.policy, s.before.policy)), nil(s) + (eta * H) ** 2 / 8
+
+
+@claim("A12b", "||pi_{k+1} - pi_k||_1 <= eta H / 2", "Hoeffding", phase="pair")
+def small_moves(s: Seen) -> tuple[Array, Array]:
+    moves = np.abs(s.epoch.policy - s.before.policy).sum(-1)
+    return worst(moves), nil(s) + s.scene.parts.eta * s.scene.H / 2
+
+
+@claim(
+    "A13",
+    "sum Delta_k <= <mu_1, E V_1> - <mu_{K+1}, E V_{K+1}> + eta H^3 K / 2 + 2 sum <mu_k, CB_k>",
+    "Equation (7)",
+    phase="prefix",
+    conditional=True,
+)
+def sum_below(s: Seen) -> tuple[Array, Array]:
+    return s.sums.below, _first(s) - (s.epoch.nu * s.epoch.V).sum(-1) + s.sums.epochs * s.scene.parts.eta * (
+        s.scene.H**3 / 2
+    ) + 2 * s.sums.bonuses
+
+
+@claim("A13s", "... with eta kappa(H) K in place of eta H^3 K / 2", "erratum 12", phase="prefix", conditional=True)
+def sum_below_sharp(s: Seen) -> tuple[Array, Array]:
+    cost = s.sums.epochs * s.scene.parts.eta * constants.kappa(s.scene.H)
+    return s.sums.below, _first(s) - (s.epoch.nu * s.epoch.V).sum(-1) + cost + 2 * s.sums.bonuses
+
+
+def _first(s: Seen) -> Array:
+    """<mu^{pi_1}, E V_1>."""
+    return s.audit.first
+
+
+@claim("A14", "<mu* - mu_{K+1}, E V_{K+1}> <= H   (printed: 2 H)", "Lemma 4.3", phase="pair")
+def boundary(s: Seen) -> tuple[Array, Array]:
+    return s.epoch.V @ s.scene.mu_star.sum(-1) - (s.epoch.nu * s.epoch.V).sum(-1), nil(s) + s.scene.H
+
+
+@claim(
+    "A15",
+    "sum gap_k <= 2 sum <mu_k, CB_k> + 2 H + H(pi*||pi_0) / eta + eta H^3 K / 2",
+    "Lemma 4.3",
+    phase="prefix",
+    conditional=True,
+)
+def lemma_4_3(s: Seen) -> tuple[Array, Array]:
+    H, eta = s.scene.H, s.scene.parts.eta
+    ends = 2 * H + s.scene.entropy / eta
+    return s.sums.gaps, 2 * s.sums.bonuses + ends + eta * H**3 * s.sums.epochs / 2
+
+
+def certificate(s: Seen) -> Array:
+    """The right side of Lemma 4.3 before anything is bounded."""
+    star = s.scene.mu_star.sum(-1)
+    ends = s.epoch.V @ star - (s.epoch.nu * s.epoch.V).sum(-1) - (s.scene.parts.initial_value @ star - s.audit.first)
+    return 2 * s.sums.bonuses + ends + s.scene.entropy / s.scene.parts.eta + s.sums.moves
+
+
+@claim(
+    "A15c",
+    "sum gap_k <= the exact certificate: nothing of Lemma 4.3 bounded",
+    "proof of Lemma 4.3",
+    phase="prefix",
+    conditional=True,
+)
+def exact_certificate(s: Seen) -> tuple[Array, Array]:
+    return s.sums.gaps, certificate(s)
+
+
+@claim("A16", "H(pi* || pi_0) <= log A for uniform pi_0", "Section 4.3", phase="run")
+def entropy_of_the_uniform(e: Evidence) -> tuple[Array, Array]:
+    uniform = np.ptp(e.scene.parts.initial_policy) < 1e-12
+    bound = np.log(e.scene.mdp.actions) if uniform else np.inf
+    return np.array([e.scene.entropy]), np.array([bound])
+
+
+@claim(
+    "A17", "E[sum_{t in epoch k} CB_k(x_t, a_t)] = H <mu^pi_k, CB_k>", "Lemma 4.4", kind="E", phase="run", equality=True
+)
+def bonuses_of_an_epoch(e: Evidence) -> tuple[Array, Array]:
+    return e.audit.walked.drift, np.array(0.0)
+
+
+@claim("A18", "E sum_{t<=T} <mu^pi_t, CB_t> <= E sum_{t<=T+} CB_t(x_t, a_t)", "Lemma 4.4", kind="E", phase="run")
+def lemma_4_4(e: Evidence) -> tuple[Array, Array]:
+    return e.audit.walked.under_mu - e.audit.walked.bonus, np.array(0.0)
+
+
+@claim("A19", "E sum_{t<=T+} gap_t = H E sum_{k<=K(T)} gap_k", "Section 4.3", kind="E", phase="run", equality=True)
+def wald(e: Evidence) -> tuple[Array, Array]:
+    w = e.audit.walked
+    return w.gap_steps - e.scene.H * w.gap_epochs, np.array(0.0)
+
+
+def theorem_4_1(e: Evidence, form: str) -> tuple[Array, Array]:
+    """Regret less 2 sum_{t<=T+} CB_t, seed by seed, against the rest of the bound."""
+    H, A, T = e.scene.H, e.scene.mdp.actions, e.run.steps
+    rest = generic.printed(H, A, T, 0.0) if form == "printed" else generic.corrected(H, A, T, 0.0)
+    theirs = constants.eta(H, A, T)
+    known = np.isclose(e.scene.parts.eta, theirs, rtol=1e-9) and np.ptp(e.scene.parts.initial_policy) < 1e-12
+    return e.run.regret - 2 * e.audit.walked.bonus, np.array(rest.total if known else np.inf)
+
+
+@claim("A20", "R_T <= 2 E sum_{t<=T+} CB_t + sqrt(2 H^4 T log A) + 2 H^2", "Theorem 4.1", kind="E", phase="run")
+def theorem_printed(e: Evidence) -> tuple[Array, Array]:
+    return theorem_4_1(e, "printed")
+
+
+@claim(
+    "A20c",
+    "... with E K = (1 - gamma) T + gamma, and + delta T for failures",
+    "Theorem 4.1, corrected",
+    kind="E",
+    phase="run",
+)
+def theorem_corrected(e: Evidence) -> tuple[Array, Array]:
+    return theorem_4_1(e, "corrected")
+
+
+# ---- Lemma C.1
+
+
+@claim(
+    "C1",
+    "V_k and pi_k are the maximum and the maximiser of <p, Q_k> - KL(p || pi_{k-1}) / eta",
+    "Lemma C.1",
+    phase="pair",
+)
+def variational(s: Seen) -> tuple[Array, Array]:
+    p, e, eta = s.before, s.epoch, s.scene.parts.eta
+
+    def value(q: Array) -> Array:
+        return (q * p.Q).sum(-1) - relative_entropy(q, p.policy) / eta
+
+    others = np.random.default_rng(s.k).dirichlet(np.ones(p.Q.shape[-1]), size=(3, *p.Q.shape[:-1]))
+    exceeded = np.max([worst(value(q) - e.V) for q in others], axis=0)
+    return np.maximum(worst(np.abs(value(e.policy) - e.V)), exceeded), nil(s)
+
+
+@claim("C2", "sum_{i<=k} V_i = (1 / eta) log sum_a pi_0 exp(eta sum_{i<=k} Q_i)", "Lemma C.1", phase="prefix")
+def telescoping(s: Seen) -> tuple[Array, Array]:
+    eta, pi0 = s.scene.parts.eta, s.scene.parts.initial_policy
+    tilted = np.log(pi0) + eta * s.audit.total_Q
+    top = tilted.max(-1)
+    total = (top + np.log(np.exp(tilted - top[..., None]).sum(-1))) / eta
+    return worst(np.abs(total - s.audit.total_V)), nil(s)

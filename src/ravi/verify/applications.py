@@ -1,0 +1,354 @@
+"""What do Section 5 and Appendix A claim? Counts, regressions, and how long they stay uncertain."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ravi.core import Array
+from ravi.estimators.ridge import parameter
+from ravi.measures.audit import Scene, Seen
+from ravi.theory import constants, elliptical, mixture, tabular
+from ravi.verify.claim import Registry
+from ravi.verify.evidence import Evidence
+from ravi.verify.preliminaries import nil, worst
+
+registry = Registry()
+claim = registry.claim
+
+
+def delta_of(scene: Scene) -> float:
+    return float(scene.settings.get("delta", 1 / scene.steps))
+
+
+# ---- tabular
+
+
+@claim(
+    "T1", "|(P - P_hat_k) V_k| <= 8 H sqrt(X log(X A T / delta)) / sqrt(N)", "Lemma 5.1", kind="P", setting="tabular"
+)
+def tabular_validity(s: Seen) -> tuple[Array, Array]:
+    mdp = s.scene.mdp
+    beta = constants.beta_tabular(s.scene.H, mdp.states, mdp.actions, s.scene.steps, delta_of(s.scene))
+    return worst(np.abs(s.epoch.PV - s.epoch.PV_hat) / s.epoch.width), nil(s) + beta
+
+
+@claim(
+    "T1s",
+    "... <= H (sqrt((X ln 2 + ln(X A T / delta)) / 2) + 1) / sqrt(N)",
+    "Lemma 5.1, sharper",
+    kind="P",
+    setting="tabular",
+)
+def tabular_validity_sharp(s: Seen) -> tuple[Array, Array]:
+    mdp = s.scene.mdp
+    beta = constants.beta_tabular_l1(s.scene.H, mdp.states, mdp.actions, s.scene.steps, delta_of(s.scene))
+    return worst(np.abs(s.epoch.PV - s.epoch.PV_hat) / s.epoch.width), nil(s) + beta
+
+
+@claim(
+    "T2",
+    "||p_hat_n - P||_1 <= sqrt(2 (X ln 2 + ln(X A T / delta)) / n)",
+    "Weissman et al.",
+    kind="P",
+    setting="tabular",
+)
+def l1_event(s: Seen) -> tuple[Array, Array]:
+    mdp = s.scene.mdp
+    n = (s.data.visits - 1).astype(float)  # (n, X, A)
+    p = s.data.moves / np.maximum(n, 1)[..., None]
+    off = np.abs(p - mdp.transitions).sum(-1)
+    log_term = mdp.states * np.log(2) + np.log(mdp.states * mdp.actions * s.scene.steps / delta_of(s.scene))
+    return worst(np.where(n > 0, off - np.sqrt(2 * log_term / np.maximum(n, 1)), -np.inf)), nil(s)
+
+
+def counted(e: Evidence) -> Array:
+    """Visits n_end of every pair, padding included."""
+    return e.audit.walked.total
+
+
+@claim(
+    "T3a",
+    "sum over visits j < N_k of 1 / sqrt(N_k) <= 2 sqrt2 sum_{x,a} sqrt(n_end)",
+    "Lemma 5.2, pathwise",
+    phase="run",
+    setting="tabular",
+)
+def good_visits(e: Evidence) -> tuple[Array, Array]:
+    return e.audit.tables.good, 2 * np.sqrt(2) * np.sqrt(counted(e)).sum((1, 2))
+
+
+@claim(
+    "T3b",
+    "epochs that more than double a pair's count <= log2(n_end + 1)",
+    "Lemma 5.2, pathwise",
+    phase="run",
+    setting="tabular",
+)
+def doubling_epochs(e: Evidence) -> tuple[Array, Array]:
+    excess = e.audit.tables.doublings - np.log2(counted(e) + 1)
+    return worst(excess), np.zeros(e.n)
+
+
+@claim(
+    "T4",
+    "E sum_{t<=T+} 1 / sqrt(N_{T_k}) <= 2 sqrt2 sqrt(X A (T + gamma H)) + (2 + sqrt2) H X A",
+    "Lemma 5.2",
+    kind="E",
+    phase="run",
+    setting="tabular",
+)
+def lemma_5_2(e: Evidence) -> tuple[Array, Array]:
+    mdp = e.scene.mdp
+    return e.audit.walked.plain, np.array(tabular.bonus_sum(e.scene.H, mdp.states, mdp.actions, e.run.steps, 1.0))
+
+
+@claim("T5", "R_T <= the explicit tabular bound", "Section 5.1", kind="E", phase="run", setting="tabular")
+def tabular_regret(e: Evidence) -> tuple[Array, Array]:
+    return e.run.regret, np.array(explicit(e.scene))
+
+
+def explicit(scene: Scene) -> float:
+    """The corrected explicit bound; infinite where the constants are not the paper's."""
+    mdp, T, H = scene.mdp, scene.steps, scene.H
+    if scene.settings.get("scale", 1.0) < 1 or not np.isclose(scene.parts.eta, constants.eta(H, mdp.actions, T)):
+        return np.inf
+    if mdp.dimension and "bound" in scene.settings:
+        return mixture.corrected(
+            H,
+            mdp.dimension,
+            mdp.actions,
+            T,
+            bound=scene.settings["bound"],
+            regularization=scene.settings["regularization"],
+        ).total
+    return tabular.corrected(H, mdp.states, mdp.actions, T).total
+
+
+# ---- linear mixture
+
+
+def theta_of(scene: Scene) -> Array:
+    return scene.mdp.parameter
+
+
+def lam(scene: Scene) -> float:
+    return float(scene.settings["regularization"])
+
+
+def log_growth(e: Evidence, matrices: Array) -> Array:
+    """log det - d log lambda."""
+    return np.linalg.slogdet(matrices)[1] - e.scene.mdp.dimension * np.log(lam(e.scene))
+
+
+@claim("M1a", "P = <theta, psi>, ||theta|| <= B", "Assumption 5.3", phase="run", setting="mixture")
+def kernel_is_linear(e: Evidence) -> tuple[Array, Array]:
+    mdp, theta = e.scene.mdp, theta_of(e.scene)
+    psi: Array = mdp.features
+    off = np.abs(np.einsum("xajd,d->xaj", psi, theta) - mdp.transitions).max()
+    return np.array([off, np.linalg.norm(theta) - mdp.bound]), np.zeros(2)
+
+
+@claim("M1b", "||phi_V|| <= B H for V in [0, H]^X", "Assumption 5.3", setting="mixture")
+def features_are_bounded(s: Seen) -> tuple[Array, Array]:
+    phi = np.linalg.norm(s.scene.parts.estimator.embed(s.epoch.V), axis=-1)
+    corners = np.random.default_rng(s.k).integers(0, 2, size=s.epoch.V.shape) * s.scene.H
+    other = np.linalg.norm(s.scene.parts.estimator.embed(corners), axis=-1)
+    return worst(phi, other), nil(s) + s.scene.mdp.bound * s.scene.H
+
+
+@claim("M2", "P_hat_k V_k = <phi_k, theta_hat_k>,  P V_k = <phi_k, theta>", "Appendix A.2", setting="mixture")
+def expectations_are_linear(s: Seen) -> tuple[Array, Array]:
+    e = s.epoch
+    psi: Array = s.scene.mdp.features
+    phi = np.einsum("xajd,nxaj->nxad", psi, e.V[:, s.scene.mdp.successors])
+    theta_hat = np.linalg.solve(s.data.covariance, s.data.response[..., None])[..., 0]
+    return worst(
+        np.abs(np.einsum("nxad,nd->nxa", phi, theta_hat) - e.PV_hat), np.abs(phi @ theta_of(s.scene) - e.PV)
+    ), nil(s)
+
+
+@claim(
+    "M3",
+    "P_hat_k V_k - P V_k = <phi_k, Lambda^-1 (sum phi_i (V_i(y_i) - P V_i) - lambda theta)>",
+    "Appendix A.2",
+    setting="mixture",
+)
+def error_identity(s: Seen) -> tuple[Array, Array]:
+    e, theta = s.epoch, theta_of(s.scene)
+    right = np.linalg.solve(s.data.covariance, (s.audit.matrices.noise - lam(s.scene) * theta)[..., None])[..., 0]
+    by_noise = np.einsum("nxad,nd->nxa", s.scene.parts.estimator.embed(e.V), right)
+    return worst(np.abs(e.PV_hat - e.PV - by_noise)), nil(s)
+
+
+def xi(s: Seen) -> Array:
+    """xi_k = ||sum phi_i (V_i(y_i) - P V_i)||_{Lambda^-1}."""
+    noise = s.audit.matrices.noise
+    return np.sqrt(np.einsum("nd,nd->n", noise, np.linalg.solve(s.data.covariance, noise[..., None])[..., 0]))
+
+
+@claim("M4", "||theta_hat_k - theta||_Lambda <= xi_k + sqrt(lambda) B", "Appendix A.2", setting="mixture")
+def ellipsoid(s: Seen) -> tuple[Array, Array]:
+    off = parameter(s.data) - theta_of(s.scene)
+    norm = np.sqrt(np.einsum("nd,nde,ne->n", off, s.data.covariance, off))
+    return norm, xi(s) + np.sqrt(lam(s.scene)) * s.scene.mdp.bound
+
+
+@claim(
+    "M5", "xi_k <= H sqrt(2 log(det(Lambda)^(1/2) lambda^(-d/2) / delta))", "Theorem C.2", kind="P", setting="mixture"
+)
+def self_normalised(s: Seen) -> tuple[Array, Array]:
+    d = s.scene.mdp.dimension
+    growth = np.linalg.slogdet(s.data.covariance)[1] - d * np.log(lam(s.scene))
+    return xi(s), s.scene.H * np.sqrt(growth - 2 * np.log(delta_of(s.scene)))
+
+
+@claim("M6", "log det Lambda_{T_k} <= d log(lambda + (T_k - 1) B^2 H^2 / d)", "Appendix A.2", setting="mixture")
+def determinant(s: Seen) -> tuple[Array, Array]:
+    mdp, H = s.scene.mdp, s.scene.H
+    before = np.minimum(s.audit.walked.visited, s.scene.steps)
+    bound = mdp.dimension * np.log(lam(s.scene) + before * mdp.bound**2 * H**2 / mdp.dimension)
+    return np.linalg.slogdet(s.data.covariance)[1], bound
+
+
+@claim(
+    "M7",
+    "|(P - P_hat_k) V_k| <= beta ||phi_k||_{Lambda^-1}, beta of Equation (10)",
+    "Lemma 5.4",
+    kind="P",
+    setting="mixture",
+)
+def mixture_validity(s: Seen) -> tuple[Array, Array]:
+    mdp, B = s.scene.mdp, s.scene.settings["bound"]
+    beta = constants.beta_mixture(
+        s.scene.H,
+        mdp.dimension,
+        s.scene.steps,
+        delta_of(s.scene),
+        parameter_bound=B,
+        feature_bound=B,
+        regularization=lam(s.scene),
+    )
+    return worst(np.abs(s.epoch.PV - s.epoch.PV_hat) - beta * s.epoch.width), nil(s)
+
+
+@claim(
+    "M8a",
+    "sum_k (1 / L_k) sum_t log(1 + L_k ||phi||^2) <= log det Lambda_{K+1} - d log lambda",
+    "Lemma A.2",
+    phase="run",
+    setting="mixture",
+)
+def potential(e: Evidence) -> tuple[Array, Array]:
+    return e.audit.matrices.potential, log_growth(e, e.audit.matrices.full)
+
+
+@claim("M8b", "... <= d log(1 + B^2 H^2 T+ / (lambda d))", "Lemma A.2", phase="run", setting="mixture")
+def potential_is_bounded(e: Evidence) -> tuple[Array, Array]:
+    return log_growth(e, e.audit.matrices.full), _cap(e)
+
+
+def _cap(e: Evidence) -> Array:
+    mdp = e.scene.mdp
+    return np.array(
+        [
+            elliptical.log_determinant(
+                e.scene.H, mdp.dimension, float(plays), bound=mdp.bound, regularization=lam(e.scene)
+            )
+            for plays in e.plays
+        ]
+    )
+
+
+@claim(
+    "M9",
+    "#{k: some ||phi|| >= 1} <= (log det G - d log lambda) / log 2 <= (d / log 2) log(...)",
+    "Lemma A.3",
+    phase="run",
+    setting="mixture",
+)
+def bad_epochs(e: Evidence) -> tuple[Array, Array]:
+    sharp = log_growth(e, e.audit.matrices.G) / np.log(2)
+    return e.audit.walked.bad_epochs, np.minimum(sharp, _cap(e) / np.log(2))
+
+
+@claim("M10", "min(x, n) <= (n / log(1 + n)) log(1 + x)", "Appendix A.4", phase="run", setting="mixture")
+def concavity(e: Evidence) -> tuple[Array, Array]:
+    n = np.arange(1.0, 200.0)[:, None]
+    x = np.concatenate([np.linspace(0, 5, 400), np.geomspace(5, 1e6, 400)])
+    return (np.minimum(x, n) - n / np.log1p(n) * np.log1p(x)).max(1), np.zeros(len(n))
+
+
+@claim(
+    "M11",
+    "sum_t min(1, ||phi||^2) <= max_k C_k (log det Lambda_{K+1} - d log lambda)",
+    "Lemma 5.5",
+    phase="run",
+    setting="mixture",
+)
+def clipped_norms(e: Evidence) -> tuple[Array, Array]:
+    longest = e.audit.walked.longest
+    return e.audit.matrices.clipped, longest / np.log1p(longest) * log_growth(e, e.audit.matrices.full)
+
+
+@claim(
+    "M12",
+    "E max_k C_k <= f((2 + log T) H),  f(x) = x / log(1 + x)   (printed: (4 + 2 log T) H)",
+    "Lemma A.4",
+    kind="E",
+    phase="run",
+)
+def longest_epoch(e: Evidence) -> tuple[Array, Array]:
+    longest = e.audit.walked.longest
+    return longest / np.log1p(longest), np.array(elliptical.largest_factor_sharp(e.scene.H, e.run.steps))
+
+
+@claim(
+    "M13",
+    "from the first bad step of an epoch on, H steps are left in the mean",
+    "Lemma 5.5, repaired",
+    kind="E",
+    phase="run",
+    setting="mixture",
+    equality=True,
+)
+def memorylessness(e: Evidence) -> tuple[Array, Array]:
+    w = e.audit.walked
+    return w.bad_rest - e.scene.H * w.bad_epochs, np.array(0.0)
+
+
+@claim(
+    "M14",
+    "E sum_{t<=T+} CB_t <= C_1(T) + sqrt(T) C_2(T), corrected",
+    "Lemma 5.5",
+    kind="E",
+    phase="run",
+    setting="mixture",
+)
+def lemma_5_5(e: Evidence) -> tuple[Array, Array]:
+    mdp, settings = e.scene.mdp, e.scene.settings
+    if settings["scale"] > 1:
+        return e.audit.walked.bonus, np.array(np.inf)
+    bound = mixture.bonus_sum_corrected(
+        e.scene.H, mdp.dimension, e.run.steps, bound=settings["bound"], regularization=lam(e.scene)
+    )
+    return e.audit.walked.bonus, np.array(bound)
+
+
+@claim(
+    "M15",
+    "R_T <= the explicit linear-mixture bound, corrected",
+    "Theorem 5.6",
+    kind="E",
+    phase="run",
+    setting="mixture",
+)
+def theorem_5_6(e: Evidence) -> tuple[Array, Array]:
+    return e.run.regret, np.array(explicit(e.scene))
+
+
+@claim("M16", "E gap(pi_I) = E R_T / T, so it is at most bound(T) / T", "Corollary 5.7", kind="E", phase="run")
+def corollary_5_7(e: Evidence) -> tuple[Array, Array]:
+    from ravi.planning.evaluation import return_of
+
+    gaps = e.scene.solution.optimum - return_of(e.scene.mdp, e.run.output_policy)
+    return gaps, np.array(min(explicit(e.scene) / e.run.steps, 1.0))

@@ -1,0 +1,49 @@
+"""What is a claim? Data: an id, one line, its place in the paper, its kind, and the function that measures it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from ravi.core import Array
+
+# Kinds. D: holds on every run. P: holds with probability 1 - delta on each run. E: holds in expectation.
+# Phases. epoch, pair, prefix: measured at every epoch, every pair of neighbours, after every number of epochs, by the
+# audit; (Seen) -> measured, bound for each seed. run: measured once, at the end; (Evidence) -> measured, bound, arrays
+# for D and P, and for E the value of each seed and the bound of its mean.
+
+
+class Claim(NamedTuple):
+    id: str
+    statement: str
+    where: str
+    kind: str  # "D", "P" or "E"
+    phase: str  # "epoch", "pair", "prefix" or "run"
+    setting: str  # "any", "tabular" or "mixture"
+    conditional: bool  # on valid bonuses (S4) up to the epoch
+    equality: bool  # of an E claim: the mean equals the bound
+    measure: Callable[..., Any]
+
+
+class Registry:
+    """Claims in the order of the paper."""
+
+    def __init__(self) -> None:
+        self.claims: list[Claim] = []
+
+    def claim(
+        self,
+        id: str,
+        statement: str,
+        where: str,
+        kind: str = "D",
+        phase: str = "epoch",
+        setting: str = "any",
+        conditional: bool = False,
+        equality: bool = False,
+    ) -> Callable[[Callable[..., tuple[Array, Array]]], Callable[..., tuple[Array, Array]]]:
+        def add(measure: Callable[..., tuple[Array, Array]]) -> Callable[..., tuple[Array, Array]]:
+            self.claims.append(Claim(id, statement, where, kind, phase, setting, conditional, equality, measure))
+            return measure
+
+        return add

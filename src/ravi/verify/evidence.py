@@ -1,0 +1,24 @@
+"""What is known after a run? Everything that a claim about a whole run, or about all seeds, may look at."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ravi.core import Array
+from ravi.measures.audit import Audit, Scene
+from ravi.results import Run
+
+
+class Evidence(NamedTuple):
+    scene: Scene
+    audit: Audit  # after `finish`
+    run: Run  # with pad=True
+
+    @property
+    def n(self) -> int:
+        return len(self.run.seeds)
+
+    @property
+    def plays(self) -> Array:
+        """T+ of each seed."""
+        return self.run.steps + self.run.padding

@@ -1,0 +1,164 @@
+"""What do Sections 2 and 3 claim? The operators, occupancies and returns; the updates, bonuses and epochs."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ravi.core import Array
+from ravi.measures.audit import Seen
+from ravi.planning.bellman import expect, extend, flow, marginal
+from ravi.planning.entropy import relative_entropy
+from ravi.planning.evaluation import evaluate
+from ravi.theory import constants
+from ravi.verify.claim import Registry
+from ravi.verify.evidence import Evidence
+
+registry = Registry()
+claim = registry.claim
+
+
+def worst(*arrays: Array) -> Array:
+    """The largest entry of each seed, over all arrays."""
+    return np.max([array.reshape(len(array), -1).max(-1) for array in arrays], axis=0)
+
+
+def nil(s: Seen) -> Array:
+    """The bound of an identity's error: zero (a tolerance is granted by the table)."""
+    return np.zeros(len(s.epoch.V))
+
+
+# ---- Section 2
+
+
+@claim("P1", "V^pi = sum_a pi Q^pi,  Q^pi = r + gamma P V^pi", "Section 2", phase="pair")
+def bellman_equations(s: Seen) -> tuple[Array, Array]:
+    found = evaluate(s.scene.mdp, s.epoch.policy)
+    PV = np.einsum("ny,xay->nxa", found.V, s.scene.P)
+    off_V = np.abs(found.V - (s.epoch.policy * found.Q).sum(-1))
+    return worst(off_V, np.abs(found.Q - s.scene.mdp.rewards - s.scene.mdp.discount * PV)), nil(s)
+
+
+@claim("P2", "<P f, g> = <f, P^T g>,  <E f, g> = <f, E^T g>", "Section 2", phase="run")
+def adjoints(e: Evidence) -> tuple[Array, Array]:
+    rng, mdp = np.random.default_rng(0), e.scene.mdp
+    f, g = rng.normal(size=(20, mdp.states)), rng.normal(size=(20, mdp.states, mdp.actions))
+    P = (expect(mdp, f) * g).sum((1, 2)) - (f * flow(mdp, g)).sum(1)
+    E = (extend(f, mdp.actions) * g).sum((1, 2)) - (f * marginal(g)).sum(1)
+    return np.array([np.abs(P).max(), np.abs(E).max()]), np.zeros(2)
+
+
+@claim("P3", "E^T mu^pi = gamma P^T mu^pi + (1 - gamma) nu_0", "Equation (1)")
+def bellman_flow(s: Seen) -> tuple[Array, Array]:
+    mdp = s.scene.mdp
+    inflow = mdp.discount * np.einsum("nxa,xay->ny", s.epoch.mu, s.scene.P) + (1 - mdp.discount) * mdp.initial
+    return worst(np.abs(s.epoch.mu.sum(-1) - inflow)), nil(s)
+
+
+@claim("P4", "nu^pi is a distribution, and (1 - gamma) sum_h gamma^h u_h", "Section 2", phase="run")
+def occupancy_is_a_sum(e: Evidence) -> tuple[Array, Array]:
+    mdp, nu, policy = e.scene.mdp, e.audit.epoch.nu, e.audit.epoch.policy
+    u, total, weight = np.tile(mdp.initial, (e.n, 1)), np.zeros_like(nu), 1.0
+    while weight > 1e-12:
+        total += (1 - mdp.discount) * weight * u
+        u = np.einsum("nx,nxa,xay->ny", u, policy, e.scene.P)
+        weight *= mdp.discount
+    off = np.maximum(np.abs(total - nu).max(-1), np.abs(nu.sum(-1) - 1))
+    return np.maximum(off, -nu.min(-1)), np.full(e.n, 1e-11)
+
+
+@claim("P5", "<mu^pi, r> = (1 - gamma) <nu_0, V^pi>,  gap = <mu^pi, E V* - Q*>", "Section 2", phase="pair")
+def returns(s: Seen) -> tuple[Array, Array]:
+    mdp, star = s.scene.mdp, s.scene.solution
+    found = (s.epoch.mu * mdp.rewards).sum((1, 2))
+    by_value = evaluate(mdp, s.epoch.policy).returns
+    loss = (s.epoch.mu * (star.V[:, None] - star.Q)).sum((1, 2))
+    return np.maximum(np.abs(found - by_value), np.abs(star.optimum - found - loss)), nil(s)
+
+
+@claim("P6", "KL(mu || mu') = KL(nu || nu') + H(pi || pi')", "Section 2", phase="pair")
+def chain_rule(s: Seen) -> tuple[Array, Array]:
+    p, e = s.before, s.epoch
+    joint = relative_entropy(e.mu.reshape(len(e.mu), -1), p.mu.reshape(len(p.mu), -1))
+    parts = relative_entropy(e.nu, p.nu) + (e.nu * relative_entropy(e.policy, p.policy)).sum(-1)
+    return np.abs(joint - parts), nil(s)
+
+
+@claim("P7", "rho* + V* = max_a (r + P~ V*); nu^pi is stationary for P~_pi", "reset chain", phase="run")
+def reset_chain(e: Evidence) -> tuple[Array, Array]:
+    mdp, star = e.scene.mdp, e.scene.solution
+    P = mdp.discount * e.scene.P + (1 - mdp.discount) * mdp.initial
+    optimality = np.abs(star.optimum + star.V - (mdp.rewards + P @ star.V).max(-1)).max()
+    mu, nu = e.audit.epoch.mu, e.audit.epoch.nu
+    stationary = np.abs(np.einsum("nxa,xay->ny", mu, P) - nu).max(-1)
+    return np.append(stationary, optimality), np.zeros(e.n + 1)
+
+
+@claim("P8", "the mean gap of pi_I, I uniform in time, is regret / T", "Section 2", phase="run")
+def online_to_batch(e: Evidence) -> tuple[Array, Array]:
+    T = e.run.steps
+    means = [(gaps * np.diff([*starts, T + 1])).sum() / T for gaps, starts in zip(e.run.gap_k, e.run.T_k, strict=True)]
+    return np.abs(np.array(means) - e.run.regret / T), np.zeros(e.n)
+
+
+# ---- Section 3
+
+
+@claim("S1", "V_1 = V_0,  pi_1 = pi_0", "Algorithm 1")
+def first_epoch(s: Seen) -> tuple[Array, Array]:
+    if s.k != 1:
+        return nil(s), nil(s)
+    parts = s.scene.parts
+    return worst(np.abs(s.epoch.V - parts.initial_value), np.abs(s.epoch.policy - parts.initial_policy)), nil(s)
+
+
+@claim(
+    "S2", "pi_k = pi_{k-1} exp(eta Q_k) / Z = pi_{k-1} exp(eta (Q_k - V_k)),  sum_a pi_k = 1", "Section 3", phase="pair"
+)
+def both_updates(s: Seen) -> tuple[Array, Array]:
+    p, e, eta = s.before, s.epoch, s.scene.parts.eta
+    tilted = p.policy * np.exp(eta * (p.Q - p.Q.max(-1, keepdims=True)))
+    by_product = tilted / tilted.sum(-1, keepdims=True)
+    by_value = p.policy * np.exp(eta * (p.Q - e.V[..., None]))
+    return worst(np.abs(e.policy - by_product), np.abs(e.policy - by_value), np.abs(e.policy.sum(-1) - 1)), nil(s)
+
+
+@claim("S3", "0 <= Q_k <= H,  min_a Q_k <= V_k <= max_a Q_k", "Section 3", phase="pair")
+def ranges(s: Seen) -> tuple[Array, Array]:
+    Q, V = s.before.Q, s.epoch.V
+    return worst(-Q, Q - s.scene.H, Q.min(-1) - V, V - Q.max(-1)), nil(s)
+
+
+@claim("S4", "gamma |<P - P_hat_k, V_k>| <= CB_k", "Equation (2)", kind="P")
+def validity(s: Seen) -> tuple[Array, Array]:
+    e = s.epoch
+    return worst(s.scene.mdp.discount * np.abs(e.PV - e.PV_hat) - e.CB), nil(s)
+
+
+@claim("S5", "K(T) - 1 ~ Bin(T - 1, 1 - gamma): its variance", "Section 3", kind="E", phase="run", equality=True)
+def epochs_are_binomial(e: Evidence) -> tuple[Array, Array]:
+    T, gamma = e.run.steps, e.scene.mdp.discount
+    mean = 1 + (T - 1) * (1 - gamma)
+    return (e.audit.walked.epochs - mean) ** 2, np.array((T - 1) * gamma * (1 - gamma))
+
+
+@claim(
+    "S6a",
+    "E K(T) = (1 - gamma) T + gamma   (printed: (1 - gamma) T)",
+    "Section 4.3",
+    kind="E",
+    phase="run",
+    equality=True,
+)
+def expected_epochs(e: Evidence) -> tuple[Array, Array]:
+    return e.audit.walked.epochs, np.array(constants.expected_epochs(e.scene.H, e.run.steps))
+
+
+@claim("S6b", "E T+ = T + gamma H", "Section 3", kind="E", phase="run", equality=True)
+def expected_padding(e: Evidence) -> tuple[Array, Array]:
+    return e.run.padding.astype(float), np.array(constants.expected_padding(e.scene.H))
+
+
+@claim("S7", "T plays; x_{t+1} = y_t unless a reset follows", "Algorithm 1", phase="run")
+def plays(e: Evidence) -> tuple[Array, Array]:
+    off = np.abs(e.run.plays - e.run.steps) + e.audit.walked.shortfall
+    return off + np.abs(e.audit.walked.visited - e.plays), np.zeros(e.n)

@@ -1,0 +1,196 @@
+"""What does verify say? A table: claim, where, kind, measured, bound, margin, verdict."""
+
+from __future__ import annotations
+
+import html
+import json
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ravi.core import Array
+from ravi.measures.audit import Scene
+from ravi.results import Run
+from ravi.verify.claim import Claim
+from ravi.verify.evidence import Evidence
+from ravi.verify.ladder import Ladder
+
+ALARM = 1e-6  # the false-alarm probability of one statistical claim
+
+
+class Row(NamedTuple):
+    id: str
+    statement: str
+    where: str
+    kind: str
+    measured: float
+    bound: float
+    margin: float  # bound - measured; of an equality, the room that is left
+    verdict: str  # "holds", "violated", or why it was not measured
+    note: str
+
+    @property
+    def holds(self) -> bool:
+        return self.verdict != "violated"
+
+
+def judged(
+    claim: Claim,
+    scene: Scene,
+    evidence: Evidence,
+    measured: Array,
+    bound: Array,
+    *,
+    epochs: Array | None = None,
+    reached: Array | None = None,
+) -> Row:
+    """The verdict on a claim, from the worst case of each seed (D, P) or from the value of each seed (E)."""
+    measured, bound = np.asarray(measured, float), np.asarray(bound, float)
+    if reached is not None and not reached.any():
+        return _row(claim, math.nan, math.nan, math.nan, "not reached", "no epoch has valid bonuses")
+    if claim.kind == "E":
+        return _expectation(claim, scene, measured, float(bound))
+    rows = slice(None) if reached is None else reached
+    margins = (bound - measured)[rows]
+    tolerance = 1e-8 * max(float(evidence.audit.sums.epochs.max()), 1.0) if claim.phase == "prefix" else scene.atol
+    failed = ~(margins >= -tolerance)  # a nan fails
+    index = int(np.argmin(np.where(np.isnan(margins), -np.inf, margins)))
+    note = "" if epochs is None else f"epoch {int(epochs[rows][index])}" if epochs[rows][index] else "last epoch"
+    worst = (float(measured[rows][index]), float(bound[rows][index]), float(margins[index]))
+    if claim.kind == "P":
+        from scipy.stats import binom
+
+        delta = min(float(scene.settings.get("delta", 1 / scene.steps)), 1.0)
+        tail = float(binom.sf(failed.sum() - 1, len(failed), delta)) if failed.any() else 1.0
+        note = f"{int(failed.sum())} of {len(failed)} seeds fail" if failed.any() else note
+        return _row(claim, *worst, "violated" if tail < ALARM else "holds", note)
+    return _row(claim, *worst, "violated" if failed.any() else "holds", note)
+
+
+def _expectation(claim: Claim, scene: Scene, values: Array, bound: float) -> Row:
+    if not math.isfinite(bound):
+        return _row(claim, float(values.mean()), bound, math.inf, "not applicable", "constants are not the theorem's")
+    n, mean = len(values), float(values.mean())
+    if n < 3:
+        return _row(claim, mean, bound, math.nan, "too few seeds", "")
+    from scipy.stats import t
+
+    error = float(values.std(ddof=1)) / math.sqrt(n)
+    room = float(t.isf(ALARM / 2 if claim.equality else ALARM, n - 1)) * error + scene.atol
+    excess = abs(mean - bound) if claim.equality else mean - bound
+    margin = room - excess if claim.equality else bound - mean
+    return _row(claim, mean, bound, margin, "violated" if excess > room else "holds", f"± {error:.3g}")
+
+
+def _row(claim: Claim, measured: float, bound: float, margin: float, verdict: str, note: str) -> Row:
+    return Row(claim.id, claim.statement, claim.where, claim.kind, measured, bound, margin, verdict, note)
+
+
+class Report:
+    """The table of one run. Prints itself, filters, exports; `holds` and `status` sum it up."""
+
+    def __init__(self, rows: list[Row], ladder: Ladder, run: Run, invalid_at: Array) -> None:
+        self.rows, self.ladder, self.run, self.invalid_at = rows, ladder, run, invalid_at
+
+    @property
+    def holds(self) -> bool:
+        return all(row.holds for row in self.rows)
+
+    @property
+    def status(self) -> int:
+        """0 when every claim holds, 1 when one is violated."""
+        return 0 if self.holds else 1
+
+    def failed(self) -> list[Row]:
+        return [row for row in self.rows if not row.holds]
+
+    def __getitem__(self, id: str) -> Row:
+        return next(row for row in self.rows if row.id == id)
+
+    def text(self, *, failed: bool = False) -> str:
+        rows = self.failed() if failed else self.rows
+        lines = [self._head(), ""]
+        lines.append(
+            f"{'':2}{'claim':6} {'where':24} {'kind':4} {'measured':>11} {'bound':>11} {'margin':>11}  verdict"
+        )
+        for row in rows:
+            numbers = " ".join(f"{value:11.4g}" for value in (row.measured, row.bound, row.margin))
+            note = f" ({row.note})" if row.note else ""
+            mark = "  " if row.holds else "! "
+            lines.append(f"{mark}{row.id:6} {row.where[:24]:24} {row.kind:4} {numbers}  {row.verdict}{note}")
+            lines.append(f"{'':9}{row.statement}")
+        return "\n".join([*lines, "", str(self.ladder), "", self.summary()])
+
+    def summary(self) -> str:
+        bad = self.failed()
+        measured = sum(row.verdict in ("holds", "violated") for row in self.rows)
+        first = self.invalid_at[self.invalid_at > 0]
+        stop = f" Bonuses were invalid in {len(first)} seeds, first in epoch {int(first.min())}." if len(first) else ""
+        if not bad:
+            return f"All {measured} claims hold ({len(self.rows) - measured} not measured).{stop}"
+        return f"{len(bad)} of {measured} claims are violated: {', '.join(row.id for row in bad)}.{stop}"
+
+    def _head(self) -> str:
+        run = self.run
+        return (
+            f"{run.learner} on {run.mdp} (gamma {run.discount:g}), {run.steps:,} steps, {len(run.seeds)} seeds; "
+            "D deterministic, P with probability 1 - delta, E in expectation"
+        )
+
+    def __repr__(self) -> str:
+        return self.text()
+
+    def json(self) -> dict[str, Any]:
+        """As data; numbers that JSON has no word for are None."""
+
+        def clean(value: Any) -> Any:
+            return None if isinstance(value, float) and not math.isfinite(value) else value
+
+        run = self.run
+        return {
+            "mdp": run.mdp, "learner": run.learner, "discount": run.discount, "steps": run.steps, "seeds": run.seeds,
+            "settings": run.settings, "versions": run.versions, "holds": self.holds,
+            "invalid_at": [int(k) for k in self.invalid_at],
+            "claims": [{key: clean(value) for key, value in row._asdict().items()} for row in self.rows],
+            "ladder": {key: clean(value) for key, value in self.ladder._asdict().items()},
+        }  # fmt: skip
+
+    def html(self) -> str:
+        """The table as a page of its own."""
+        cells = "\n".join(
+            f"<tr class='{'ok' if row.holds else 'bad'}'><th scope='row'>{html.escape(row.id)}</th>"
+            f"<td>{html.escape(row.statement)}</td><td>{html.escape(row.where)}</td><td>{row.kind}</td>"
+            + "".join(f"<td class='number'>{value:.4g}</td>" for value in (row.measured, row.bound, row.margin))
+            + f"<td>{html.escape(row.verdict)} {html.escape(row.note)}</td></tr>"
+            for row in self.rows
+        )
+        names = ("claim", "statement", "where", "kind", "measured", "bound", "margin", "verdict")
+        header = "".join(f"<th scope='col'>{name}</th>" for name in names)
+        return PAGE.format(
+            title=html.escape(self._head()), header=header, rows=cells,
+            ladder=html.escape(str(self.ladder)), summary=html.escape(self.summary()),
+            data=json.dumps(self.json()).replace("<", "\\u003c"),
+        )  # fmt: skip
+
+
+PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<title>ravi verify</title><style>
+:root {{ color-scheme: light dark; }}
+body {{ font: 15px/1.45 system-ui, sans-serif; margin: 2rem auto; max-width: 76rem; padding: 0 1rem; }}
+.scroll {{ overflow-x: auto; }}
+table {{ border-collapse: collapse; width: 100%; }}
+th, td {{ text-align: left; padding: .25rem .6rem; border-bottom: 1px solid #8884; vertical-align: top; }}
+.number {{ text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }}
+.bad td, .bad th {{ background: #d5520033; font-weight: 600; }}
+pre {{ overflow-x: auto; }}
+</style></head><body>
+<h1>ravi verify</h1><p>{title}</p><p><strong>{summary}</strong></p>
+<div class="scroll"><table><thead><tr>{header}</tr></thead><tbody>
+{rows}
+</tbody></table></div>
+<h2>The ladder</h2><pre>{ladder}</pre>
+<script type="application/json" id="data">{data}</script>
+</body></html>
+"""
