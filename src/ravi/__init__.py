@@ -38,8 +38,6 @@ _HOMES = {
     "resume": "ravi.engine",
     "Run": "ravi.results",
     "Stopped": "ravi.engine",
-    # checking
-    "verify": "ravi.verify",
     # errors
     "InputError": "ravi.checks",
 }

@@ -1,7 +1,7 @@
 """Does a run obey the paper? Every equation, lemma, theorem and corollary as a claim that is measured on it.
 
-    import ravi
-    report = ravi.verify("ravi-ucb", "riverswim/4,discount=0.8", steps=5000, seeds=16)
+    from ravi.verify import verify
+    report = verify("ravi-ucb", "riverswim/4,discount=0.8", steps=5000, seeds=16)
     print(report)            # claim, where, kind, measured, bound, margin, verdict
     report.holds             # whether every claim holds
 
