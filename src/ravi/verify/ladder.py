@@ -61,16 +61,23 @@ def ladder(e: Evidence) -> Ladder:
 
 
 def ladder_figure(rungs: Ladder, path: str) -> None:
-    """The ladder as bars on a logarithmic scale."""
+    """The ladder as points on a logarithmic scale, beside what any policy's regret is below."""
     from ravi.report.figures import COLOURS, pyplot, written
 
     plt = pyplot()
     shown = [(label, value) for label, value in rungs.rungs() if np.isfinite(value) and value > 0]
     figure, axes = plt.subplots(figsize=(6.4, 2.6), constrained_layout=True)
     labels = [label for label, _ in shown][::-1]
-    axes.barh(labels, [value for _, value in shown][::-1], color=COLOURS[0])
+    values = [value for _, value in shown][::-1]
+    axes.plot(values, labels, "o", color=COLOURS[0])
+    for value, label in zip(values, labels, strict=True):
+        axes.annotate(
+            f"{value:,.4g}", (value, label), xytext=(0, 6), textcoords="offset points", ha="center", fontsize=8
+        )
     axes.axvline(rungs.optimum, color="#888888", linestyle="--", linewidth=1)
-    axes.annotate("T × optimum", (rungs.optimum, len(labels) - 0.45), ha="center", va="bottom", fontsize="small")
+    axes.annotate("T × optimum", (rungs.optimum, -0.45), xytext=(3, 0), textcoords="offset points", fontsize=8)
+    axes.set_ylim(-0.6, len(labels) - 0.4)
+    axes.grid(axis="y", color="#dddddd")
     axes.set(xscale="log", xlabel="regret and its bounds")
     axes.spines[["top", "right"]].set_visible(False)
     written(figure, path)

@@ -29,10 +29,15 @@ class Row(NamedTuple):
     margin: float  # bound - measured; of an equality, the room that is left
     verdict: str  # "holds", "violated", or why it was not measured
     note: str
+    tolerance: float = 0.0  # what rounding, or chance, is granted
 
     @property
     def holds(self) -> bool:
         return self.verdict != "violated"
+
+    def shown(self) -> tuple[float, float, float]:
+        """Measured, bound and margin as the table shows them: with what rounding is granted."""
+        return self.measured, self.bound + self.tolerance, self.margin + self.tolerance
 
 
 def judged(
@@ -64,8 +69,8 @@ def judged(
         delta = min(float(scene.settings.get("delta", 1 / scene.steps)), 1.0)
         tail = float(binom.sf(failed.sum() - 1, len(failed), delta)) if failed.any() else 1.0
         note = f"{int(failed.sum())} of {len(failed)} seeds fail" if failed.any() else note
-        return _row(claim, *worst, "violated" if tail < ALARM else "holds", note)
-    return _row(claim, *worst, "violated" if failed.any() else "holds", note)
+        return _row(claim, *worst, "violated" if tail < ALARM else "holds", note, tolerance)
+    return _row(claim, *worst, "violated" if failed.any() else "holds", note, tolerance)
 
 
 def _expectation(claim: Claim, scene: Scene, values: Array, bound: float) -> Row:
@@ -83,8 +88,10 @@ def _expectation(claim: Claim, scene: Scene, values: Array, bound: float) -> Row
     return _row(claim, mean, bound, margin, "violated" if excess > room else "holds", f"± {error:.3g}")
 
 
-def _row(claim: Claim, measured: float, bound: float, margin: float, verdict: str, note: str) -> Row:
-    return Row(claim.id, claim.statement, claim.where, claim.kind, measured, bound, margin, verdict, note)
+def _row(
+    claim: Claim, measured: float, bound: float, margin: float, verdict: str, note: str, tolerance: float = 0.0
+) -> Row:
+    return Row(claim.id, claim.statement, claim.where, claim.kind, measured, bound, margin, verdict, note, tolerance)
 
 
 class Report:
@@ -115,7 +122,7 @@ class Report:
             f"{'':2}{'claim':6} {'where':24} {'kind':4} {'measured':>11} {'bound':>11} {'margin':>11}  verdict"
         )
         for row in rows:
-            numbers = " ".join(f"{value:11.4g}" for value in (row.measured, row.bound, row.margin))
+            numbers = " ".join(f"{value:11.4g}" for value in row.shown())
             note = f" ({row.note})" if row.note else ""
             mark = "  " if row.holds else "! "
             lines.append(f"{mark}{row.id:6} {row.where[:24]:24} {row.kind:4} {numbers}  {row.verdict}{note}")
@@ -161,7 +168,7 @@ class Report:
         cells = "\n".join(
             f"<tr class='{'ok' if row.holds else 'bad'}'><th scope='row'>{html.escape(row.id)}</th>"
             f"<td>{html.escape(row.statement)}</td><td>{html.escape(row.where)}</td><td>{row.kind}</td>"
-            + "".join(f"<td class='number'>{value:.4g}</td>" for value in (row.measured, row.bound, row.margin))
+            + "".join(f"<td class='number'>{value:.4g}</td>" for value in row.shown())
             + f"<td>{html.escape(row.verdict)} {html.escape(row.note)}</td></tr>"
             for row in self.rows
         )
