@@ -1,8 +1,10 @@
 """What do the paper's claims need to see of a run? Every epoch as it opens, its neighbour, and sums over both.
 
 An audit recomputes, for each epoch and all seeds at once, what the analysis speaks of: the true P V_k beside the
-estimate, the bonus, the exact occupancies of pi_k. It hands them to claims and keeps, of each claim, only the worst
-case so far, and of the run only sums: memory in proportion to claims and to one epoch, not to epochs.
+estimate, the bonus, the exact occupancies of pi_k. It keeps books of its own on what was played (visits and moves,
+Lambda and b, what the walk drew), so that data and laws are checked too, not taken from the learner. It hands all that
+to claims and keeps, of each claim, only the worst case so far, and of the run only sums: memory in proportion to claims
+and to one epoch, not to epochs.
 """
 
 from __future__ import annotations
@@ -40,6 +42,20 @@ class Scene(NamedTuple):
     @property
     def atol(self) -> float:
         return 1e-9 * self.mdp.horizon  # of an identity in float64
+
+    @property
+    def setting(self) -> str:
+        """Which data the learner keeps: of a "mixture", "tabular", or of another ("generic") estimator."""
+        return "mixture" if "regularization" in self.settings else "tabular" if "beta" in self.settings else "generic"
+
+    @property
+    def dimension(self) -> int:
+        """d of a linear mixture, 0 where the learner does not use it."""
+        return self.mdp.dimension if self.setting == "mixture" else 0
+
+    def phi(self, V: Array) -> Array:
+        """phi_V(x, a) = sum_x' psi(x, a, x') V(x'), from the definition   (n, X, A, d)."""
+        return np.einsum("xajd,nxaj->nxad", self.mdp.features, V[:, self.mdp.successors])
 
 
 def scene_of(learner: Learner, mdp: MDP, steps: int, solution: Solution) -> Scene:
@@ -83,15 +99,23 @@ class Walked(NamedTuple):
 
     visits: Array  # of each pair in this epoch               (n, X, A)
     total: Array  # of each pair in all closed epochs         (n, X, A)
+    moves: Array  # (x_t, a_t, y_t) of all steps t <= T so far    (n, X, A, X)
+    starts: Array  # x_1 and states after resets              (n, X)
+    chosen: Array  # visits less their mean sum_t pi_t(a | x_t)   (n, X, A)
+    choice: Array  # their conditional variance               (n, X, A)
     bad: Array  # whether a step of this epoch had width >= 1  (n,)
     after_bad: Array  # steps from the first such step on      (n,)
     drift: Array  # sum of Z, see lemma 4.4                    (n,)
     variance: Array  # of Z                                    (n,)
+    spread: Array  # the same for CB_k - <mu^{pi_k}, CB_k>     (n,)
+    largest: Array  # max CB_k(x, a)                           (n,)
     bonus: Array  # sum_{t <= T+} CB_t(x_t, a_t)               (n,)
     plain: Array  # sum_{t <= T+} width_t(x_t, a_t)            (n,)
     under_mu: Array  # sum_{t <= T} <mu^{pi_t}, CB_t>          (n,)
     gap_steps: Array  # sum_{t <= T+} gap_t                    (n,)
     gap_epochs: Array  # sum_{k <= K(T)} gap_k                 (n,)
+    gap_squares: Array  # sum_{k <= K(T)} gap_k^2              (n,)
+    regret: Array  # sum_{t <= T} gap_t                        (n,)
     epochs: Array  # K(T)                                      (n,)
     bad_epochs: Array  # (n,)
     bad_length: Array  # steps in bad epochs                   (n,)
@@ -105,6 +129,8 @@ class Matrices(NamedTuple):
     """Of a linear mixture; d = 0 elsewhere."""
 
     noise: Array  # sum phi_i (V_i(y_i) - P V_i)                  (n, d)
+    covariance: Array  # Lambda, of all steps t <= T so far       (n, d, d)
+    response: Array  # b, likewise                                (n, d)
     G: Array  # lambda I + sum of phi phi^T over bad steps        (n, d, d)
     full: Array  # Lambda with the padding too                    (n, d, d)
     potential: Array  # sum_k (1 / L_k) sum_t ln(1 + L_k ||phi||^2)   (n,)
@@ -168,7 +194,7 @@ class Seen(NamedTuple):
 
 
 def audit(scene: Scene, checks: Sequence[Check]) -> Measure:
-    X, A, d = scene.mdp.states, scene.mdp.actions, scene.mdp.dimension
+    X, A, d = scene.mdp.states, scene.mdp.actions, scene.dimension
 
     def init(keys: Array) -> Audit:
         n = len(keys)
@@ -178,13 +204,14 @@ def audit(scene: Scene, checks: Sequence[Check]) -> Measure:
 
         first = Epoch(zeros(X), zeros(X, A), *(zeros(X, A), zeros(X), zeros(X, A)), *(zeros(X, A) for _ in range(4)))
         lam = scene.settings.get("regularization", 1.0) * np.tile(np.eye(d), (n, 1, 1))
-        rest = (zeros() for _ in range(len(Walked._fields) - 3))
-        walked = Walked(zeros(X, A), zeros(X, A), np.zeros(n, bool), *rest)
+        books = zeros(X, A), zeros(X, A), zeros(X, A, X), zeros(X), zeros(X, A), zeros(X, A), np.zeros(n, bool)
+        walked = Walked(*books, *(zeros() for _ in range(len(Walked._fields) - len(books))))
         C = len(checks)
         worst = Worst(np.full((n, C), np.inf), zeros(C), zeros(C), zeros(C))
         return Audit(
             np.zeros(n, np.int64), np.zeros(n, np.int64), np.ones(n, bool), np.zeros(n, np.int64), first,
-            Sums(*(zeros() for _ in Sums._fields)), walked, Matrices(zeros(d), lam, lam.copy(), zeros(), zeros()),
+            Sums(*(zeros() for _ in Sums._fields)), walked,
+            Matrices(zeros(d), lam, zeros(d), lam.copy(), lam.copy(), zeros(), zeros()),
             Tables(zeros(), zeros(X, A)), zeros(), zeros(X), zeros(), zeros(X), zeros(X, A), np.full(n, -1), worst,
         )  # fmt: skip
 
@@ -273,7 +300,8 @@ def _added(scene: Scene, s: Sums, e: Epoch) -> Sums:
 
 def _note(worst: Worst, index: int, rows: Array, k: int, measured: Array, bound: Array) -> None:
     margin = bound - measured
-    rows = rows & ~(margin >= worst.margin[:, index])  # also where it is nan: a nan is a violation
+    rows = rows & ~(margin >= worst.margin[:, index])  # also where it is nan: a nan is a violation,
+    rows &= ~np.isnan(worst.margin[:, index])  # and stays one
     for part, value in zip(worst, (margin, measured, bound, np.full(len(rows), k)), strict=True):
         part[rows, index] = np.broadcast_to(value, rows.shape)[rows]
 
@@ -293,21 +321,33 @@ def _follow(scene: Scene, m: Audit, path: Path) -> None:
     w.bad[:] |= wide.any(1)
     real = np.clip(T + 1 - path.time, 0, path.length)
     w.under_mu[:] += real * (e.mu * e.CB).sum((1, 2))
+    w.regret[:] += real * _gap(scene, e)
+    learned = path.time[rows] + cols <= T  # padding is not learned from
+    np.add.at(w.moves, (rows[learned], x[learned], a[learned], y[learned]), 1.0)
     m.length[:] += path.length
     w.visited[:] += path.length
     first = np.take_along_axis(path.state, np.zeros((n, 1), int), axis=1)[:, 0]
     started = (path.length > 0) & (m.state >= 0) & (first != m.state)
     inside = steps[:, 1:] & ~path.reset[:, :-1] & (path.state[:, 1:] != path.successor[:, :-1])
     w.shortfall[:] += started + inside.sum(1)
+    fresh = steps & np.pad(path.reset[:, :-1], ((0, 0), (1, 0)))
+    fresh[:, 0] = (path.length > 0) & (m.state < 0)
+    np.add.at(w.starts, (np.nonzero(fresh)[0], path.state[fresh]), 1.0)
     end = np.maximum(path.length - 1, 0)[:, None]
     last_y = np.take_along_axis(path.successor, end, 1)[:, 0]
     last_reset = np.take_along_axis(path.reset, end, 1)[:, 0]
     m.state[:] = np.where(path.length > 0, np.where(last_reset, -1, last_y), m.state)
-    if scene.mdp.dimension:
-        learned = path.time[rows] + cols <= T  # padding is not learned from
-        residual = np.zeros_like(e.PV)
-        np.add.at(residual, (rows[learned], x[learned], a[learned]), (e.V[rows, y] - e.PV[rows, x, a])[learned])
-        m.matrices.noise[:] += np.einsum("nxa,nxad->nd", residual, scene.parts.estimator.embed(e.V))
+    if scene.dimension:
+        M, phi = m.matrices, scene.phi(e.V)
+        times, targets, residual = np.zeros_like(e.PV), np.zeros_like(e.PV), np.zeros_like(e.PV)
+        where = rows[learned], x[learned], a[learned]
+        for total, term in (
+            (times, 1.0), (targets, e.V[rows, y][learned]), (residual, (e.V[rows, y] - e.PV[rows, x, a])[learned])
+        ):  # fmt: skip
+            np.add.at(total, where, term)
+        M.covariance[:] += np.einsum("nxa,nxad,nxae->nde", times, phi, phi)
+        M.response[:] += np.einsum("nxa,nxad->nd", targets, phi)
+        M.noise[:] += np.einsum("nxa,nxad->nd", residual, phi)
 
 
 def _close(scene: Scene, m: Audit, active: Array) -> Audit:
@@ -324,24 +364,31 @@ def _close(scene: Scene, m: Audit, active: Array) -> Audit:
     V_f = _values(scene, e.policy, P_pi_f)
     Q_f = e.CB + gamma * expect(scene.mdp, V_f)
     variance = H * (e.mu * (2 * e.CB * Q_f - e.CB**2)).sum((1, 2)) - mean**2
-    gap = scene.solution.optimum - (e.mu * scene.mdp.rewards).sum((1, 2))
+    f = e.CB - mean[:, None, None] / H
+    spread = H * (e.mu * (2 * f * (Q_f - mean[:, None, None]) - f**2)).sum((1, 2))
+    gap = _gap(scene, e)
     bad = ended & w.bad
     for total, term in (
-        (w.drift, bonus - mean), (w.variance, variance), (w.bonus, bonus), (w.plain, (c * e.width).sum((1, 2))),
-        (w.gap_steps, gap * L), (w.gap_epochs, gap), (w.epochs, 1.0),
+        (w.drift, bonus - mean), (w.variance, variance), (w.spread, spread), (w.bonus, bonus),
+        (w.plain, (c * e.width).sum((1, 2))), (w.gap_steps, gap * L), (w.gap_epochs, gap), (w.gap_squares, gap**2),
+        (w.epochs, 1.0),
     ):  # fmt: skip
         total[:] += np.where(ended, term, 0)
     for total, term in ((w.bad_epochs, 1.0), (w.bad_length, L), (w.bad_rest, w.after_bad)):
         total[:] += np.where(bad, term, 0)
     w.longest[:] = np.where(ended, np.maximum(w.longest, L), w.longest)
-    if scene.mdp.dimension:
-        phi, M = scene.parts.estimator.embed(e.V), m.matrices
+    w.largest[:] = np.where(ended, np.maximum(w.largest, e.CB.max((1, 2))), w.largest)
+    here = c.sum(-1, keepdims=True)
+    w.chosen[:] += c - here * e.policy
+    w.choice[:] += here * e.policy * (1 - e.policy)
+    if scene.dimension:
+        phi, M = scene.phi(e.V), m.matrices
         square = e.width**2
         M.potential[:] += (c * np.log1p(L[:, None, None] * square)).sum((1, 2)) / L
         M.clipped[:] += (c * np.minimum(1, square)).sum((1, 2))
         M.full[:] += np.einsum("nxa,nxad,nxae->nde", c, phi, phi)
         M.G[:] += np.einsum("nxa,nxad,nxae->nde", c * (e.width >= 1), phi, phi)
-    else:
+    elif scene.setting == "tabular":
         N = np.rint(e.width**-2.0)
         m.tables.good[:] += (np.minimum(c, N) * e.width).sum((1, 2))
         m.tables.doublings[:] += c > N
@@ -349,6 +396,11 @@ def _close(scene: Scene, m: Audit, active: Array) -> Audit:
     w.visits[ended] = 0
     w.bad[ended], w.after_bad[ended] = False, 0
     return m
+
+
+def _gap(scene: Scene, e: Epoch) -> Array:
+    """rho* - rho(pi_k)   (n,)."""
+    return scene.solution.optimum - (e.mu * scene.mdp.rewards).sum((1, 2))
 
 
 def _values(scene: Scene, policy: Array, source: Array) -> Array:

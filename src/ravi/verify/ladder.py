@@ -72,7 +72,7 @@ def ladder_figure(rungs: Ladder, path: str) -> None:
     axes.plot(values, labels, "o", color=COLOURS[0])
     for value, label in zip(values, labels, strict=True):
         axes.annotate(
-            f"{value:,.4g}", (value, label), xytext=(0, 6), textcoords="offset points", ha="center", fontsize=8
+            f"{value:,.0f}", (value, label), xytext=(0, 6), textcoords="offset points", ha="center", fontsize=8
         )
     axes.axvline(rungs.optimum, color="#888888", linestyle="--", linewidth=1)
     axes.annotate("T × optimum", (rungs.optimum, -0.45), xytext=(3, 0), textcoords="offset points", fontsize=8)
