@@ -109,14 +109,12 @@ def tabular(
     if beta is None:
         beta = constants.beta_tabular(H, X, A, T, delta)  # Lemma 5.1
     beta = checks.nonnegative(beta, "beta") * checks.nonnegative(scale, "scale")
-    eta = constants.eta(H, A, T) if eta is None else checks.positive(eta, "eta")  # Theorem 4.1
-    eta *= checks.positive(step_scale, "step_scale")
     estimator = counts(problem)
     return generic(
         problem,
         estimator,
         multiple_of_width(beta, estimator),
-        eta,
+        _eta(eta, step_scale, problem, T),
         initial_value=initial_value,
         initial_policy=initial_policy,
         name="ravi-ucb",
@@ -143,7 +141,7 @@ def linear_mixture(
     T = checks.steps(steps)
     delta = _delta(delta, T)
     lam = checks.positive(regularization, "regularization")
-    H, A, d = problem.horizon, problem.actions, problem.dimension
+    H, d = problem.horizon, problem.dimension
     estimator = ridge(problem, lam)
     B = problem.bound if bound is None else checks.positive(bound, "bound")
     if beta is None:
@@ -151,13 +149,11 @@ def linear_mixture(
             H, d, T, delta, parameter_bound=B, feature_bound=B, regularization=lam
         )
     beta = checks.nonnegative(beta, "beta") * checks.nonnegative(scale, "scale")
-    eta = constants.eta(H, A, T) if eta is None else checks.positive(eta, "eta")  # Theorem 4.1
-    eta *= checks.positive(step_scale, "step_scale")
     return generic(
         problem,
         estimator,
         multiple_of_width(beta, estimator),
-        eta,
+        _eta(eta, step_scale, problem, T),
         initial_value=initial_value,
         initial_policy=initial_policy,
         name="ravi-ucb/mixture",
@@ -170,6 +166,12 @@ def linear_mixture(
             "bound": B,
         },
     )
+
+
+def _eta(eta: float | None, step_scale: float, problem: Problem, T: int) -> float:
+    """Theorem 4.1, unless it is given; times `step_scale`."""
+    step = constants.eta(problem.horizon, problem.actions, T) if eta is None else checks.positive(eta, "eta")
+    return step * checks.positive(step_scale, "step_scale")
 
 
 def _delta(delta: float | None, T: int) -> float:

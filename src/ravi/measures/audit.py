@@ -248,7 +248,7 @@ def _open(scene: Scene, checks: Sequence[Check], m: Audit, state: Any, path: Pat
     )  # fmt: skip
     k = int(m.seen.max()) + 1
     before = m.valid  # up to epoch k - 1
-    invalid = active & (gamma * np.abs(epoch.PV - epoch.PV_hat) > epoch.CB + scene.atol).any((1, 2))
+    invalid = active & ~(gamma * np.abs(epoch.PV - epoch.PV_hat) <= epoch.CB + scene.atol).all((1, 2))
     valid = m.valid & ~invalid
     m = m._replace(
         valid=np.where(active, valid, m.valid),

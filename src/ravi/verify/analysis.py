@@ -8,6 +8,7 @@ from ravi.core import Array
 from ravi.measures.audit import Seen, optimisation
 from ravi.planning.entropy import relative_entropy
 from ravi.theory import constants, generic
+from ravi.verify.chance import Interval, bernstein
 from ravi.verify.claim import Registry
 from ravi.verify.evidence import Evidence
 from ravi.verify.preliminaries import nil, worst
@@ -222,19 +223,25 @@ def entropy_of_the_uniform(e: Evidence) -> tuple[Array, Array]:
 @claim(
     "A17", "E[sum_{t in epoch k} CB_k(x_t, a_t)] = H <mu^pi_k, CB_k>", "Lemma 4.4", kind="E", phase="run", equality=True
 )
-def bonuses_of_an_epoch(e: Evidence) -> tuple[Array, Array]:
-    return e.audit.walked.drift, np.array(0.0)
+def bonuses_of_an_epoch(e: Evidence) -> tuple[Array, Array, Interval]:
+    w = e.audit.walked
+    return w.drift, np.array(0.0), bernstein(w.variance.sum(), e.scene.H * w.largest.max(), e.n)
 
 
 @claim("A18", "E sum_{t<=T} <mu^pi_t, CB_t> <= E sum_{t<=T+} CB_t(x_t, a_t)", "Lemma 4.4", kind="E", phase="run")
-def lemma_4_4(e: Evidence) -> tuple[Array, Array]:
-    return e.audit.walked.under_mu - e.audit.walked.bonus, np.array(0.0)
+def lemma_4_4(e: Evidence) -> tuple[Array, Array, Interval]:
+    """The sum over whole epochs is a martingale; steps beyond T only take from it."""
+    w = e.audit.walked
+    law = bernstein(w.spread.sum(), e.scene.H * w.largest.max(), e.n, upper=True)
+    return w.under_mu - w.bonus, np.array(0.0), law
 
 
 @claim("A19", "E sum_{t<=T+} gap_t = H E sum_{k<=K(T)} gap_k", "Section 4.3", kind="E", phase="run", equality=True)
-def wald(e: Evidence) -> tuple[Array, Array]:
-    w = e.audit.walked
-    return w.gap_steps - e.scene.H * w.gap_epochs, np.array(0.0)
+def wald(e: Evidence) -> tuple[Array, Array, Interval]:
+    """gap_k (L_k - H), L_k geometric: variance gap_k^2 gamma H^2."""
+    w, H = e.audit.walked, e.scene.H
+    law = bernstein((H - 1) * H * w.gap_squares.sum(), H, e.n)
+    return w.gap_steps - H * w.gap_epochs, np.array(0.0), law
 
 
 def theorem_4_1(e: Evidence, form: str) -> tuple[Array, Array]:

@@ -8,6 +8,7 @@ from ravi.core import Array
 from ravi.estimators.ridge import parameter
 from ravi.measures.audit import Scene, Seen
 from ravi.theory import constants, elliptical, mixture, tabular
+from ravi.verify.chance import Interval, bernstein
 from ravi.verify.claim import Registry
 from ravi.verify.evidence import Evidence
 from ravi.verify.preliminaries import nil, worst
@@ -20,7 +21,42 @@ def delta_of(scene: Scene) -> float:
     return float(scene.settings.get("delta", 1 / scene.steps))
 
 
+def beta_of(scene: Scene) -> float:
+    return float(scene.settings["beta"])
+
+
 # ---- tabular
+
+
+def counts_of(s: Seen) -> tuple[Array, Array]:
+    """N and N' of what was played so far, by the audit's books: (n, X, A) and (n, X, A, X)."""
+    moves = s.audit.walked.moves
+    return 1 + moves.sum(-1), moves
+
+
+@claim(
+    "T0a",
+    "N_{T_k} = 1 + visits, N'_{T_k} = moves (to y_t) of all t < T_k",
+    "Algorithm 2",
+    phase="pair",
+    setting="tabular",
+)
+def counts_are_of_what_was_played(s: Seen) -> tuple[Array, Array]:
+    N, moves = counts_of(s)
+    there = np.broadcast_to(s.scene.mdp.successors.astype(np.int64), s.data.moves.shape)
+    return worst(np.abs(s.data.visits - N), np.abs(s.data.moves - np.take_along_axis(moves, there, axis=-1))), nil(s)
+
+
+@claim("T0b", "P_hat_k V_k = N' V_k / N", "Algorithm 2", setting="tabular")
+def estimate_is_of_counts(s: Seen) -> tuple[Array, Array]:
+    N, moves = counts_of(s)
+    return worst(np.abs(s.epoch.PV_hat - np.einsum("nxay,ny->nxa", moves, s.epoch.V) / N)), nil(s)
+
+
+@claim("T0c", "CB_k = beta / sqrt(N_{T_k})", "Equation (8)", setting="tabular")
+def bonus_is_of_counts(s: Seen) -> tuple[Array, Array]:
+    right = beta_of(s.scene) / np.sqrt(counts_of(s)[0])
+    return worst(np.abs(s.epoch.CB - right) / (1 + right)), nil(s)
 
 
 @claim(
@@ -110,9 +146,13 @@ def tabular_regret(e: Evidence) -> tuple[Array, Array]:
 def explicit(scene: Scene) -> float:
     """The corrected explicit bound; infinite where the constants are not the paper's."""
     mdp, T, H = scene.mdp, scene.steps, scene.H
-    if scene.settings.get("scale", 1.0) < 1 or not np.isclose(scene.parts.eta, constants.eta(H, mdp.actions, T)):
+    if (
+        scene.setting == "generic"
+        or scene.settings.get("scale", 1.0) < 1
+        or not np.isclose(scene.parts.eta, constants.eta(H, mdp.actions, T))
+    ):
         return np.inf
-    if mdp.dimension and "bound" in scene.settings:
+    if scene.dimension:
         return mixture.corrected(
             H,
             mdp.dimension,
@@ -140,6 +180,32 @@ def log_growth(e: Evidence, matrices: Array) -> Array:
     return np.linalg.slogdet(matrices)[1] - e.scene.mdp.dimension * np.log(lam(e.scene))
 
 
+@claim(
+    "M0a",
+    "Lambda_{T_k} = lambda I + sum phi_i phi_i^T, b_{T_k} = sum phi_i V_i(y_i), over t < T_k",
+    "Algorithm 3",
+    phase="pair",
+    setting="mixture",
+)
+def regression_is_of_what_was_played(s: Seen) -> tuple[Array, Array]:
+    M = s.audit.matrices
+    return worst(_off(s.data.covariance, M.covariance), _off(s.data.response, M.response)), nil(s)
+
+
+def _off(found: Array, right: Array) -> Array:
+    """The difference, relative to the largest entry of each seed (or to 1)."""
+    size = np.abs(right).max(tuple(range(1, right.ndim)), keepdims=True)
+    return np.abs(found - right) / np.maximum(size, 1)
+
+
+@claim("M0b", "CB_k = beta ||phi_k||_{Lambda^-1}", "Equation (9)", setting="mixture")
+def bonus_is_of_the_regression(s: Seen) -> tuple[Array, Array]:
+    phi = s.scene.phi(s.epoch.V)
+    half = np.linalg.solve(np.linalg.cholesky(s.audit.matrices.covariance)[:, None, None], phi[..., None])[..., 0]
+    right = beta_of(s.scene) * np.sqrt((half**2).sum(-1))
+    return worst(np.abs(s.epoch.CB - right) / (1 + right)), nil(s)
+
+
 @claim("M1a", "P = <theta, psi>, ||theta|| <= B", "Assumption 5.3", phase="run", setting="mixture")
 def kernel_is_linear(e: Evidence) -> tuple[Array, Array]:
     mdp, theta = e.scene.mdp, theta_of(e.scene)
@@ -150,17 +216,16 @@ def kernel_is_linear(e: Evidence) -> tuple[Array, Array]:
 
 @claim("M1b", "||phi_V|| <= B H for V in [0, H]^X", "Assumption 5.3", setting="mixture")
 def features_are_bounded(s: Seen) -> tuple[Array, Array]:
-    phi = np.linalg.norm(s.scene.parts.estimator.embed(s.epoch.V), axis=-1)
+    phi = np.linalg.norm(s.scene.phi(s.epoch.V), axis=-1)
     corners = np.random.default_rng(s.k).integers(0, 2, size=s.epoch.V.shape) * s.scene.H
-    other = np.linalg.norm(s.scene.parts.estimator.embed(corners), axis=-1)
+    other = np.linalg.norm(s.scene.phi(corners), axis=-1)
     return worst(phi, other), nil(s) + s.scene.mdp.bound * s.scene.H
 
 
 @claim("M2", "P_hat_k V_k = <phi_k, theta_hat_k>,  P V_k = <phi_k, theta>", "Appendix A.2", setting="mixture")
 def expectations_are_linear(s: Seen) -> tuple[Array, Array]:
     e = s.epoch
-    psi: Array = s.scene.mdp.features
-    phi = np.einsum("xajd,nxaj->nxad", psi, e.V[:, s.scene.mdp.successors])
+    phi = s.scene.phi(e.V)
     theta_hat = np.linalg.solve(s.data.covariance, s.data.response[..., None])[..., 0]
     return worst(
         np.abs(np.einsum("nxad,nd->nxa", phi, theta_hat) - e.PV_hat), np.abs(phi @ theta_of(s.scene) - e.PV)
@@ -176,7 +241,7 @@ def expectations_are_linear(s: Seen) -> tuple[Array, Array]:
 def error_identity(s: Seen) -> tuple[Array, Array]:
     e, theta = s.epoch, theta_of(s.scene)
     right = np.linalg.solve(s.data.covariance, (s.audit.matrices.noise - lam(s.scene) * theta)[..., None])[..., 0]
-    by_noise = np.einsum("nxad,nd->nxa", s.scene.parts.estimator.embed(e.V), right)
+    by_noise = np.einsum("nxad,nd->nxa", s.scene.phi(e.V), right)
     return worst(np.abs(e.PV_hat - e.PV - by_noise)), nil(s)
 
 
@@ -311,9 +376,10 @@ def longest_epoch(e: Evidence) -> tuple[Array, Array]:
     setting="mixture",
     equality=True,
 )
-def memorylessness(e: Evidence) -> tuple[Array, Array]:
-    w = e.audit.walked
-    return w.bad_rest - e.scene.H * w.bad_epochs, np.array(0.0)
+def memorylessness(e: Evidence) -> tuple[Array, Array, Interval]:
+    w, H = e.audit.walked, e.scene.H
+    law = bernstein((H - 1) * H * w.bad_epochs.sum(), H, e.n)
+    return w.bad_rest - H * w.bad_epochs, np.array(0.0), law
 
 
 @claim(

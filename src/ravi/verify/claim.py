@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
-from ravi.core import Array
+Measured = TypeVar("Measured", bound=Callable[..., Any])
 
 # Kinds. D: holds on every run. P: holds with probability 1 - delta on each run. E: holds in expectation.
 # Phases. epoch, pair, prefix: measured at every epoch, every pair of neighbours, after every number of epochs, by the
 # audit; (Seen) -> measured, bound for each seed. run: measured once, at the end; (Evidence) -> measured, bound, arrays
-# for D and P, and for E the value of each seed and the bound of its mean.
+# for D and P; for E the value of each seed and the bound of its mean, and where chance is known, the interval that the
+# mean keeps to (`chance.Interval`). An E claim may be about several means at once: values are then (n, means).
 
 
 class Claim(NamedTuple):
@@ -41,8 +42,8 @@ class Registry:
         setting: str = "any",
         conditional: bool = False,
         equality: bool = False,
-    ) -> Callable[[Callable[..., tuple[Array, Array]]], Callable[..., tuple[Array, Array]]]:
-        def add(measure: Callable[..., tuple[Array, Array]]) -> Callable[..., tuple[Array, Array]]:
+    ) -> Callable[[Measured], Measured]:
+        def add(measure: Measured) -> Measured:
             self.claims.append(Claim(id, statement, where, kind, phase, setting, conditional, equality, measure))
             return measure
 

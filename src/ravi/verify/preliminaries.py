@@ -10,6 +10,7 @@ from ravi.planning.bellman import expect, extend, flow, marginal
 from ravi.planning.entropy import relative_entropy
 from ravi.planning.evaluation import evaluate
 from ravi.theory import constants
+from ravi.verify.chance import Interval, bernstein, chernoff
 from ravi.verify.claim import Registry
 from ravi.verify.evidence import Evidence
 
@@ -97,7 +98,8 @@ def reset_chain(e: Evidence) -> tuple[Array, Array]:
 def online_to_batch(e: Evidence) -> tuple[Array, Array]:
     T = e.run.steps
     means = [(gaps * np.diff([*starts, T + 1])).sum() / T for gaps, starts in zip(e.run.gap_k, e.run.T_k, strict=True)]
-    return np.abs(np.array(means) - e.run.regret / T), np.zeros(e.n)
+    by_audit = np.abs(e.audit.walked.regret - e.run.regret) / T
+    return np.maximum(np.abs(np.array(means) - e.run.regret / T), by_audit), np.zeros(e.n)
 
 
 # ---- Section 3
@@ -134,11 +136,23 @@ def validity(s: Seen) -> tuple[Array, Array]:
     return worst(s.scene.mdp.discount * np.abs(e.PV - e.PV_hat) - e.CB), nil(s)
 
 
+def resets(e: Evidence) -> tuple[Array, Array]:
+    """The law of K(T) - 1, Bin(T - 1, 1 - gamma): its values (those within 40 deviations) and probabilities."""
+    from scipy.stats import binom
+
+    trials, p = e.run.steps - 1, 1 - e.scene.mdp.discount
+    middle, far = trials * p, 40 * np.sqrt(trials * p * (1 - p)) + 100
+    values = np.arange(max(0, int(middle - far)), min(trials, int(middle + far)) + 1).astype(float)
+    return values, binom.pmf(values, trials, p)
+
+
 @claim("S5", "K(T) - 1 ~ Bin(T - 1, 1 - gamma): its variance", "Section 3", kind="E", phase="run", equality=True)
-def epochs_are_binomial(e: Evidence) -> tuple[Array, Array]:
+def epochs_are_binomial(e: Evidence) -> tuple[Array, Array, Interval]:
     T, gamma = e.run.steps, e.scene.mdp.discount
-    mean = 1 + (T - 1) * (1 - gamma)
-    return (e.audit.walked.epochs - mean) ** 2, np.array((T - 1) * gamma * (1 - gamma))
+    mean = (T - 1) * (1 - gamma)
+    values, probabilities = resets(e)
+    law = chernoff((values - mean) ** 2, probabilities, e.n)
+    return (e.audit.walked.epochs - 1 - mean) ** 2, np.array((T - 1) * gamma * (1 - gamma)), law
 
 
 @claim(
@@ -149,16 +163,73 @@ def epochs_are_binomial(e: Evidence) -> tuple[Array, Array]:
     phase="run",
     equality=True,
 )
-def expected_epochs(e: Evidence) -> tuple[Array, Array]:
-    return e.audit.walked.epochs, np.array(constants.expected_epochs(e.scene.H, e.run.steps))
+def expected_epochs(e: Evidence) -> tuple[Array, Array, Interval]:
+    values, probabilities = resets(e)
+    law = chernoff(1 + values, probabilities, e.n)
+    return e.audit.walked.epochs, np.array(constants.expected_epochs(e.scene.H, e.run.steps)), law
 
 
 @claim("S6b", "E T+ = T + gamma H", "Section 3", kind="E", phase="run", equality=True)
-def expected_padding(e: Evidence) -> tuple[Array, Array]:
-    return e.run.padding.astype(float), np.array(constants.expected_padding(e.scene.H))
+def expected_padding(e: Evidence) -> tuple[Array, Array, Interval]:
+    values = np.arange(int(50 * e.scene.H) + 1).astype(float)
+    law = chernoff(values, (1 - e.scene.mdp.discount) * e.scene.mdp.discount**values, e.n)
+    return e.run.padding.astype(float), np.array(constants.expected_padding(e.scene.H)), law
 
 
 @claim("S7", "T plays; x_{t+1} = y_t unless a reset follows", "Algorithm 1", phase="run")
 def plays(e: Evidence) -> tuple[Array, Array]:
     off = np.abs(e.run.plays - e.run.steps) + e.audit.walked.shortfall
     return off + np.abs(e.audit.walked.visited - e.plays), np.zeros(e.n)
+
+
+@claim("S8", "Q_{k+1} = Pi_H[r + CB_k + gamma P_hat_k V_k]", "Algorithm 1")
+def backup(s: Seen) -> tuple[Array, Array]:
+    e, mdp = s.epoch, s.scene.mdp
+    return worst(np.abs(e.Q - np.clip(mdp.rewards + e.CB + mdp.discount * e.PV_hat, 0, s.scene.H))), nil(s)
+
+
+def drawn(deviations: Array, variances: Array) -> tuple[Array, Array, Interval]:
+    """How often each of several things was drawn, less its mean: cells of one martingale each, seeds first."""
+    n = len(deviations)
+    law = bernstein(variances.reshape(n, -1).sum(0), 1 / 3, n)
+    return deviations.reshape(n, -1), np.array(0.0), law
+
+
+@claim(
+    "S9a",
+    "a_t ~ pi_k(. | x_t): visits of each pair less their mean",
+    "Algorithm 1",
+    kind="E",
+    phase="run",
+    equality=True,
+)
+def actions_are_drawn(e: Evidence) -> tuple[Array, Array, Interval]:
+    return drawn(e.audit.walked.chosen, e.audit.walked.choice)
+
+
+@claim(
+    "S9b",
+    "y_t ~ P(. | x_t, a_t): moves of each pair less their mean",
+    "Algorithm 1",
+    kind="E",
+    phase="run",
+    equality=True,
+)
+def successors_are_drawn(e: Evidence) -> tuple[Array, Array, Interval]:
+    P, moves = e.scene.P, e.audit.walked.moves
+    visits = moves.sum(-1, keepdims=True)
+    return drawn(moves - visits * P, visits * P * (1 - P))
+
+
+@claim(
+    "S9c",
+    "x_1, and x_{t+1} after a reset, ~ nu_0: starts in each state less their mean",
+    "Algorithm 1",
+    kind="E",
+    phase="run",
+    equality=True,
+)
+def starts_are_drawn(e: Evidence) -> tuple[Array, Array, Interval]:
+    nu0, starts = e.scene.mdp.initial, e.audit.walked.starts
+    total = starts.sum(-1, keepdims=True)
+    return drawn(starts - total * nu0, total * nu0 * (1 - nu0))

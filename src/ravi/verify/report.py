@@ -12,6 +12,7 @@ import numpy as np
 from ravi.core import Array
 from ravi.measures.audit import Scene
 from ravi.results import Run
+from ravi.verify.chance import Interval, student
 from ravi.verify.claim import Claim
 from ravi.verify.evidence import Evidence
 from ravi.verify.ladder import Ladder
@@ -46,6 +47,7 @@ def judged(
     evidence: Evidence,
     measured: Array,
     bound: Array,
+    law: Interval | None = None,
     *,
     epochs: Array | None = None,
     reached: Array | None = None,
@@ -55,7 +57,7 @@ def judged(
     if reached is not None and not reached.any():
         return _row(claim, math.nan, math.nan, math.nan, "not reached", "no epoch has valid bonuses")
     if claim.kind == "E":
-        return _expectation(claim, scene, measured, float(bound))
+        return _expectation(claim, scene, measured, float(bound), law)
     rows = slice(None) if reached is None else reached
     margins = (bound - measured)[rows]
     tolerance = 1e-8 * max(float(evidence.audit.sums.epochs.max()), 1.0) if claim.phase == "prefix" else scene.atol
@@ -73,19 +75,20 @@ def judged(
     return _row(claim, *worst, "violated" if failed.any() else "holds", note, tolerance)
 
 
-def _expectation(claim: Claim, scene: Scene, values: Array, bound: float) -> Row:
+def _expectation(claim: Claim, scene: Scene, values: Array, bound: float, law: Interval | None) -> Row:
+    """From the mean of the seeds; of several means, the one with the least room."""
     if not math.isfinite(bound):
         return _row(claim, float(values.mean()), bound, math.inf, "not applicable", "constants are not the theorem's")
-    n, mean = len(values), float(values.mean())
-    if n < 3:
-        return _row(claim, mean, bound, math.nan, "too few seeds", "")
-    from scipy.stats import t
-
-    error = float(values.std(ddof=1)) / math.sqrt(n)
-    room = float(t.isf(ALARM / 2 if claim.equality else ALARM, n - 1)) * error + scene.atol
-    excess = abs(mean - bound) if claim.equality else mean - bound
-    margin = room - excess if claim.equality else bound - mean
-    return _row(claim, mean, bound, margin, "violated" if excess > room else "holds", f"± {error:.3g}")
+    n, means = len(values), values.mean(0)
+    if law is None and n < 3:
+        return _row(claim, float(means), bound, math.nan, "too few seeds", "")
+    low, high = (law or student(values, bound))(ALARM / means.size)
+    rooms = np.ravel(np.minimum(means - low, high - means))
+    index = int(np.argmin(np.where(np.isnan(rooms), -np.inf, rooms)))
+    mean, room = float(np.ravel(means)[index]), float(rooms[index])
+    verdict = "holds" if room >= -scene.atol else "violated"  # a nan is a violation
+    error = f"± {float(values.reshape(n, -1)[:, index].std(ddof=1)) / math.sqrt(n):.3g}" if n > 1 else ""
+    return _row(claim, mean, bound, room if claim.equality else bound - mean, verdict, error)
 
 
 def _row(
@@ -113,7 +116,10 @@ class Report:
         return [row for row in self.rows if not row.holds]
 
     def __getitem__(self, id: str) -> Row:
-        return next(row for row in self.rows if row.id == id)
+        for row in self.rows:
+            if row.id == id:
+                return row
+        raise KeyError(id)
 
     def text(self, *, failed: bool = False) -> str:
         rows = self.failed() if failed else self.rows
