@@ -28,3 +28,15 @@ def spy(seen):
         return m
 
     return Measure("spy", lambda keys: Nothing(), record, lambda m: {})
+
+
+def bits(made, row=0):
+    """Everything of one seed that a run gives, timing aside."""
+    arrays = {name: np.asarray(leaf)[row] for name, leaf in tree.leaves(made.batch) if isinstance(leaf, np.ndarray)}
+    return arrays | {"T_k": made.T_k[row], "gap_k": made.gap_k[row]}
+
+
+def assert_same_bits(one, other):
+    assert one.keys() == other.keys()
+    for name in one:
+        assert one[name].tobytes() == other[name].tobytes(), name

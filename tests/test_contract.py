@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from ravi import ids, tree
+from ravi import ids
 from ravi.core import MDP
 from ravi.engine import resume, run
 from ravi.results import Run
-from tests.helpers import spy
+from tests.helpers import assert_same_bits, bits, spy
 
 T = 400
 MDPS = ("riverswim/mixture/5,discount=0.9", "ensemble/3,12,2,2,discount=0.8")
@@ -20,18 +20,6 @@ LEARNERS = [
 ]
 
 pytestmark = [pytest.mark.parametrize("mdp", MDPS), pytest.mark.parametrize("learner", LEARNERS)]
-
-
-def bits(made, row=0):
-    """Everything of one seed that a run gives, timing aside."""
-    arrays = {name: np.asarray(leaf)[row] for name, leaf in tree.leaves(made.batch) if isinstance(leaf, np.ndarray)}
-    return arrays | {"T_k": made.T_k[row], "gap_k": made.gap_k[row]}
-
-
-def assert_same_bits(one, other):
-    assert one.keys() == other.keys()
-    for name in one:
-        assert one[name].tobytes() == other[name].tobytes(), name
 
 
 def test_the_same_key_gives_the_same_run(learner, mdp):
