@@ -156,3 +156,17 @@ def test_the_mean_gap_of_the_output_policy_is_regret_over_T():
     difference = gaps - made.regret / T
     assert abs(difference.mean()) < 5 * difference.std() / np.sqrt(4000)
     assert difference.std() > 1e-3
+
+
+def test_the_error_of_the_regret_is_the_sum_of_the_errors_of_every_step():
+    """T (error of rho*) for the optimum, and for every step the error of its policy's return."""
+    mdp, T = garnet(40, 2, 3, 0, 0.9), 3000
+    still = run("uniform", mdp, T, 2)
+    per_step = still.optimum_error + still.batch.records[0].tracked.error
+    np.testing.assert_allclose(still.regret_error, T * per_step, rtol=1e-12)
+    assert still.optimum_error > 0
+    assert (still.batch.records[0].tracked.error > 0).all()
+    moving = run("ravi-ucb,scale=0.001,eta=0.5", mdp, T, 2)
+    least = min(moving.optimum_error, per_step.min())
+    assert (moving.regret_error >= T * least).all()  # all epochs count, not the last
+    assert (moving.regret_error <= T * (moving.optimum_error + 1.1e-10)).all()

@@ -92,6 +92,9 @@ def test_constants_are_the_papers():
     assert mixture["delta"] == 1 / T
     assert ravi_ucb.tabular(mdp.problem, T, scale=0.1).settings["beta"] == pytest.approx(0.1 * tabular["beta"])
     assert ravi_ucb.tabular(mdp.problem, T, step_scale=7).settings["eta"] == pytest.approx(7 * tabular["eta"])
+    ridge = ravi_ucb.linear_mixture(mdp.problem, T, regularization=4.0, delta=0.01).settings
+    by_hand = H * np.sqrt(d * np.log(1 + T * B**2 * H**2 / (4 * d)) + 2 * np.log(100)) + 2 * B
+    assert ridge["beta"] == pytest.approx(by_hand, rel=1e-12)
     lam = constants.beta_mixture(H, d, T, 0.01, parameter_bound=1.0, feature_bound=B, regularization=4.0)
     assert lam == pytest.approx(H * np.sqrt(d * np.log(1 + T * 3 * 100 / 12) + 2 * np.log(100)) + 2, rel=1e-12)
 
