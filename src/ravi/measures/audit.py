@@ -55,7 +55,8 @@ class Scene(NamedTuple):
 
     def phi(self, V: Array) -> Array:
         """phi_V(x, a) = sum_x' psi(x, a, x') V(x'), from the definition   (n, X, A, d)."""
-        return np.einsum("xajd,nxaj->nxad", self.mdp.features, V[:, self.mdp.successors])
+        psi: Array = self.mdp.features
+        return np.einsum("xajd,nxaj->nxad", psi, V[:, self.mdp.successors])
 
 
 def scene_of(learner: Learner, mdp: MDP, steps: int, solution: Solution) -> Scene:
@@ -80,6 +81,7 @@ class Epoch(NamedTuple):
     PV_hat: Array  # P_hat_k V_k           (n, X, A)
     CB: Array  # (n, X, A)
     width: Array  # N^{-1/2} or ||phi_k||  (n, X, A)
+    improper: Array  # how far the learner's pi_k is from a policy; `policy` is one   (n,)
 
 
 class Sums(NamedTuple):
@@ -100,6 +102,7 @@ class Walked(NamedTuple):
     visits: Array  # of each pair in this epoch               (n, X, A)
     total: Array  # of each pair in all closed epochs         (n, X, A)
     moves: Array  # (x_t, a_t, y_t) of all steps t <= T so far    (n, X, A, X)
+    resets: Array  # how often a reset followed each pair     (n, X, A)
     starts: Array  # x_1 and states after resets              (n, X)
     chosen: Array  # visits less their mean sum_t pi_t(a | x_t)   (n, X, A)
     choice: Array  # their conditional variance               (n, X, A)
@@ -164,7 +167,7 @@ class Audit(NamedTuple):
     matrices: Matrices
     tables: Tables
     first: Array  # <mu^{pi_1}, E V_1>  (n,)
-    last_V: Array  # V_{K+1}, after `finish`   (n, X)
+    last_V: Array  # V_{K+1}, K the epochs of `sums`; after `finish`   (n, X)
     last_value: Array  # <mu^{pi_{K+1}}, E V_{K+1}>, likewise   (n,)
     total_V: Array  # sum V_i           (n, X)
     total_Q: Array  # sum Q_i           (n, X, A)
@@ -202,10 +205,12 @@ def audit(scene: Scene, checks: Sequence[Check]) -> Measure:
         def zeros(*shape: int) -> Array:
             return np.zeros((n, *shape))
 
-        first = Epoch(zeros(X), zeros(X, A), *(zeros(X, A), zeros(X), zeros(X, A)), *(zeros(X, A) for _ in range(4)))
+        Q, policy, mu, PV, PV_hat, CB, width = (zeros(X, A) for _ in range(7))
+        first = Epoch(zeros(X), Q, policy, zeros(X), mu, PV, PV_hat, CB, width, zeros())
         lam = scene.settings.get("regularization", 1.0) * np.tile(np.eye(d), (n, 1, 1))
-        books = zeros(X, A), zeros(X, A), zeros(X, A, X), zeros(X), zeros(X, A), zeros(X, A), np.zeros(n, bool)
-        walked = Walked(*books, *(zeros() for _ in range(len(Walked._fields) - len(books))))
+        books = zeros(X, A), zeros(X, A), zeros(X, A, X), zeros(X, A), zeros(X), zeros(X, A), zeros(X, A)
+        rest = (zeros() for _ in range(len(Walked._fields) - len(books) - 1))
+        walked = Walked(*books, np.zeros(n, bool), *rest)
         C = len(checks)
         worst = Worst(np.full((n, C), np.inf), zeros(C), zeros(C), zeros(C))
         return Audit(
@@ -241,10 +246,11 @@ def _open(scene: Scene, checks: Sequence[Check], m: Audit, state: Any, path: Pat
     mdp, parts, gamma = scene.mdp, scene.parts, scene.mdp.discount
     phi = parts.estimator.embed(state.V)
     width = parts.estimator.width(state.data, phi)
-    mu = occupancy(mdp, state.policy)
+    policy, improper = proper(state.policy)
+    mu = occupancy(mdp, policy)
     epoch = Epoch(
-        state.V.copy(), state.Q.copy(), state.policy.copy(), mu.nu, mu.mu, expect(mdp, state.V),
-        parts.estimator.expect(state.data, phi), parts.bonus(state.data, phi), width,
+        state.V.copy(), state.Q.copy(), policy, mu.nu, mu.mu, expect(mdp, state.V),
+        parts.estimator.expect(state.data, phi), parts.bonus(state.data, phi), width, improper,
     )  # fmt: skip
     k = int(m.seen.max()) + 1
     before = m.valid  # up to epoch k - 1
@@ -253,6 +259,8 @@ def _open(scene: Scene, checks: Sequence[Check], m: Audit, state: Any, path: Pat
     m = m._replace(
         valid=np.where(active, valid, m.valid),
         invalid_at=np.where(m.valid & invalid, k, m.invalid_at),
+        last_V=np.where((m.valid & invalid)[:, None], epoch.V, m.last_V),
+        last_value=np.where(m.valid & invalid, (epoch.nu * epoch.V).sum(-1), m.last_value),
         first=(epoch.nu * epoch.V).sum(-1) if k == 1 else m.first,
         total_V=m.total_V + np.where(active[:, None], epoch.V, 0),
         total_Q=m.total_Q + np.where(active[:, None, None], m.epoch.Q if k > 1 else epoch.V[..., None], 0),
@@ -270,6 +278,17 @@ def _open(scene: Scene, checks: Sequence[Check], m: Audit, state: Any, path: Pat
         seen=m.seen + active,
         length=np.where(active, 0, m.length),
     )
+
+
+def proper(policy: Array) -> tuple[Array, Array]:
+    """A broken learner's policy made a policy, and the largest change (n,): so that it is reported, not refused."""
+    total = policy.sum(-1, keepdims=True)
+    if (policy >= 0).all() and (np.abs(total - 1) < 1e-12).all():
+        return policy.copy(), np.zeros(len(policy))
+    weights = np.where(policy >= 0, policy, 0.0)  # a nan counts as 0
+    weights = np.where(weights.sum(-1, keepdims=True) > 0, weights, 1.0)
+    made = weights / weights.sum(-1, keepdims=True)
+    return made, np.abs(made - policy).reshape(len(policy), -1).max(-1)
 
 
 def _moved(scene: Scene, s: Sums, e: Epoch, following: Epoch) -> Sums:
@@ -314,6 +333,7 @@ def _follow(scene: Scene, m: Audit, path: Path) -> None:
     rows, cols = np.nonzero(steps)
     x, a, y = path.state[rows, cols], path.action[rows, cols], path.successor[rows, cols]
     np.add.at(w.visits, (rows, x, a), 1.0)
+    np.add.at(w.resets, (rows, x, a), path.reset[rows, cols].astype(float))
     wide = np.zeros((n, L), bool)
     wide[rows, cols] = e.width[rows, x, a] >= 1
     bad_now = np.logical_or.accumulate(wide, axis=1) | w.bad[:, None]
@@ -414,12 +434,13 @@ def finish(scene: Scene, checks: Sequence[Check], m: Audit, state: Any) -> Audit
     everyone = np.ones(len(m.seen), bool)
     m = _close(scene, m, everyone)
     V, _, policy = mirror_step(state.log_policy, state.policy, state.Q, scene.parts.eta)
+    policy, improper = proper(policy)
     mu = occupancy(scene.mdp, policy)
     nothing = np.zeros_like(m.epoch.Q)
-    last = Epoch(V, nothing, policy, mu.nu, mu.mu, nothing, nothing, nothing, nothing)
+    last = Epoch(V, nothing, policy, mu.nu, mu.mu, nothing, nothing, nothing, nothing, improper)
     m = m._replace(
-        last_V=V,
-        last_value=(mu.nu * V).sum(-1),
+        last_V=np.where(m.valid[:, None], V, m.last_V),
+        last_value=np.where(m.valid, (mu.nu * V).sum(-1), m.last_value),
         total_V=m.total_V + V,
         total_Q=m.total_Q + m.epoch.Q,
         sums=_merged(m.valid, _moved(scene, m.sums, m.epoch, last), m.sums),

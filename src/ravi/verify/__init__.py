@@ -7,10 +7,11 @@
 
 Deterministic claims (D) must hold in every epoch of every seed, up to rounding: 1e-9 H for an identity, 1e-8 K for a
 sum over K epochs. A claim of probability 1 - delta (P) is rejected when the number of seeds that fail has, under
-Binomial(n, delta), an upper tail below 1e-6. A claim in expectation (E) is rejected when the mean of the seeds exceeds
-the bound by so many standard errors that Student's t would with probability below 1e-6 (on either side, for an
-equality). With fewer than fifty statistical claims, a whole table raises a false alarm with probability below 1e-4.
-Claims that are conditional on valid bonuses are measured up to the first epoch with an invalid one.
+Binomial(n, delta), an upper tail below 1e-6. A claim in expectation (E) is rejected when the mean of the seeds leaves
+an interval that chance keeps it in with probability 1 - 1e-6: by Chernoff's or Bernstein's bound for the laws of resets
+and draws, for every equality and for Lemma 4.4; by Student's t for the other inequalities, which hold with much room.
+With fewer than fifty statistical claims, a whole table raises a false alarm with probability below 1e-4. Claims that
+are conditional on valid bonuses are measured up to the first epoch with an invalid one. docs/verify.md has more.
 """
 
 from __future__ import annotations
@@ -30,9 +31,12 @@ from ravi.verify.evidence import Evidence
 from ravi.verify.ladder import ladder
 from ravi.verify.report import Report, Row, judged
 
-# What `ravi verify` runs when nothing is named: small, with the paper's constants, long enough for policies to move.
+# What `ravi verify` runs when nothing is named: small, with the paper's constants. Under these every tabular Q_k is at H
+# and policies stay uniform, so that many a mistake would not show: hence also a tenth of the bonus, which is valid too
+# (beta' of T1s is smaller), and larger steps.
 DEFAULT = (
     ("garnet/2,2,2,discount=0.8", "ravi-ucb", 20_000),
+    ("garnet/2,2,2,discount=0.8", "ravi-ucb,scale=0.1,step_scale=30", 5_000),
     ("ensemble/2,4,2,2,discount=0.8", "ravi-ucb/mixture", 10_000),
 )
 MOST_STATES = 400  # an audit solves dense systems at every epoch
@@ -60,6 +64,8 @@ def verify(
         raise checks.InputError(f"{mdp.name} has {mdp.states} states; verify takes at most {MOST_STATES}")
     scene = scene_of(learner, mdp, T, solve(mdp, tol=1e-12))
     chosen = [claim for claim in CLAIMS if claim.setting in ("any", scene.setting) and wanted(claim, only)]
+    if not chosen:
+        raise checks.InputError(f"{', '.join(only)} is not about {learner.name}")
     along = [claim for claim in chosen if claim.phase != "run"]
     tests = [Check(claim.phase, claim.conditional, claim.measure) for claim in along]
     with np.errstate(all="ignore"):  # a broken learner brings inf and nan: violated claims, not warnings

@@ -247,7 +247,8 @@ def wald(e: Evidence) -> tuple[Array, Array, Interval]:
 def theorem_4_1(e: Evidence, form: str) -> tuple[Array, Array]:
     """Regret less 2 sum_{t<=T+} CB_t, seed by seed, against the rest of the bound."""
     H, A, T = e.scene.H, e.scene.mdp.actions, e.run.steps
-    rest = generic.printed(H, A, T, 0.0) if form == "printed" else generic.corrected(H, A, T, 0.0)
+    delta = float(e.scene.settings.get("delta", 1 / T))
+    rest = generic.printed(H, A, T, 0.0) if form == "printed" else generic.corrected(H, A, T, 0.0, delta=delta)
     theirs = constants.eta(H, A, T)
     known = np.isclose(e.scene.parts.eta, theirs, rtol=1e-9) and np.ptp(e.scene.parts.initial_policy) < 1e-12
     return e.run.regret - 2 * e.audit.walked.bonus, np.array(rest.total if known else np.inf)
@@ -284,7 +285,7 @@ def variational(s: Seen) -> tuple[Array, Array]:
     def value(q: Array) -> Array:
         return (q * p.Q).sum(-1) - relative_entropy(q, p.policy) / eta
 
-    others = np.random.default_rng(s.k).dirichlet(np.ones(p.Q.shape[-1]), size=(3, *p.Q.shape[:-1]))
+    others = np.random.default_rng(s.k).dirichlet(np.ones(p.Q.shape[-1]), size=(3, 1, p.Q.shape[1]))  # for all seeds
     exceeded = np.max([worst(value(q) - e.V) for q in others], axis=0)
     return np.maximum(worst(np.abs(value(e.policy) - e.V)), exceeded), nil(s)
 

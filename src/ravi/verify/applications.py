@@ -6,7 +6,7 @@ import numpy as np
 
 from ravi.core import Array
 from ravi.estimators.ridge import parameter
-from ravi.measures.audit import Scene, Seen
+from ravi.measures.audit import Scene, Seen, proper
 from ravi.theory import constants, elliptical, mixture, tabular
 from ravi.verify.chance import Interval, bernstein
 from ravi.verify.claim import Registry
@@ -23,6 +23,22 @@ def delta_of(scene: Scene) -> float:
 
 def beta_of(scene: Scene) -> float:
     return float(scene.settings["beta"])
+
+
+def bound_of(scene: Scene) -> float:
+    """B, as the learner takes it."""
+    return float(scene.settings["bound"])
+
+
+def papers_beta(scene: Scene) -> float:
+    """beta of Lemma 5.1, or of Lemma 5.4."""
+    mdp, T, delta = scene.mdp, scene.steps, delta_of(scene)
+    if not scene.dimension:
+        return constants.beta_tabular(scene.H, mdp.states, mdp.actions, T, delta)
+    B = bound_of(scene)
+    return constants.beta_mixture(
+        scene.H, mdp.dimension, T, delta, parameter_bound=B, feature_bound=B, regularization=lam(scene)
+    )
 
 
 # ---- tabular
@@ -63,9 +79,7 @@ def bonus_is_of_counts(s: Seen) -> tuple[Array, Array]:
     "T1", "|(P - P_hat_k) V_k| <= 8 H sqrt(X log(X A T / delta)) / sqrt(N)", "Lemma 5.1", kind="P", setting="tabular"
 )
 def tabular_validity(s: Seen) -> tuple[Array, Array]:
-    mdp = s.scene.mdp
-    beta = constants.beta_tabular(s.scene.H, mdp.states, mdp.actions, s.scene.steps, delta_of(s.scene))
-    return worst(np.abs(s.epoch.PV - s.epoch.PV_hat) / s.epoch.width), nil(s) + beta
+    return worst(np.abs(s.epoch.PV - s.epoch.PV_hat) / s.epoch.width), nil(s) + papers_beta(s.scene)
 
 
 @claim(
@@ -145,11 +159,12 @@ def tabular_regret(e: Evidence) -> tuple[Array, Array]:
 
 def explicit(scene: Scene) -> float:
     """The corrected explicit bound; infinite where the constants are not the paper's."""
-    mdp, T, H = scene.mdp, scene.steps, scene.H
+    mdp, T, H, delta = scene.mdp, scene.steps, scene.H, delta_of(scene)
     if (
         scene.setting == "generic"
-        or scene.settings.get("scale", 1.0) < 1
+        or not np.isclose(beta_of(scene), papers_beta(scene))
         or not np.isclose(scene.parts.eta, constants.eta(H, mdp.actions, T))
+        or np.ptp(scene.parts.initial_policy) > 1e-12  # log A is for a uniform pi_0
     ):
         return np.inf
     if scene.dimension:
@@ -158,10 +173,11 @@ def explicit(scene: Scene) -> float:
             mdp.dimension,
             mdp.actions,
             T,
-            bound=scene.settings["bound"],
+            bound=bound_of(scene),
             regularization=scene.settings["regularization"],
+            delta=delta,
         ).total
-    return tabular.corrected(H, mdp.states, mdp.actions, T).total
+    return tabular.corrected(H, mdp.states, mdp.actions, T, delta=delta).total
 
 
 # ---- linear mixture
@@ -211,15 +227,15 @@ def kernel_is_linear(e: Evidence) -> tuple[Array, Array]:
     mdp, theta = e.scene.mdp, theta_of(e.scene)
     psi: Array = mdp.features
     off = np.abs(np.einsum("xajd,d->xaj", psi, theta) - mdp.transitions).max()
-    return np.array([off, np.linalg.norm(theta) - mdp.bound]), np.zeros(2)
+    return np.array([off, np.linalg.norm(theta) - bound_of(e.scene)]), np.zeros(2)
 
 
 @claim("M1b", "||phi_V|| <= B H for V in [0, H]^X", "Assumption 5.3", setting="mixture")
 def features_are_bounded(s: Seen) -> tuple[Array, Array]:
     phi = np.linalg.norm(s.scene.phi(s.epoch.V), axis=-1)
-    corners = np.random.default_rng(s.k).integers(0, 2, size=s.epoch.V.shape) * s.scene.H
-    other = np.linalg.norm(s.scene.phi(corners), axis=-1)
-    return worst(phi, other), nil(s) + s.scene.mdp.bound * s.scene.H
+    corner = np.random.default_rng(s.k).integers(0, 2, size=s.scene.mdp.states) * s.scene.H  # the same for all seeds
+    other = np.linalg.norm(s.scene.phi(corner[None]), axis=-1)
+    return np.maximum(worst(phi), worst(other)), nil(s) + bound_of(s.scene) * s.scene.H
 
 
 @claim("M2", "P_hat_k V_k = <phi_k, theta_hat_k>,  P V_k = <phi_k, theta>", "Appendix A.2", setting="mixture")
@@ -255,7 +271,7 @@ def xi(s: Seen) -> Array:
 def ellipsoid(s: Seen) -> tuple[Array, Array]:
     off = parameter(s.data) - theta_of(s.scene)
     norm = np.sqrt(np.einsum("nd,nde,ne->n", off, s.data.covariance, off))
-    return norm, xi(s) + np.sqrt(lam(s.scene)) * s.scene.mdp.bound
+    return norm, xi(s) + np.sqrt(lam(s.scene)) * bound_of(s.scene)
 
 
 @claim(
@@ -271,7 +287,7 @@ def self_normalised(s: Seen) -> tuple[Array, Array]:
 def determinant(s: Seen) -> tuple[Array, Array]:
     mdp, H = s.scene.mdp, s.scene.H
     before = np.minimum(s.audit.walked.visited, s.scene.steps)
-    bound = mdp.dimension * np.log(lam(s.scene) + before * mdp.bound**2 * H**2 / mdp.dimension)
+    bound = mdp.dimension * np.log(lam(s.scene) + before * bound_of(s.scene) ** 2 * H**2 / mdp.dimension)
     return np.linalg.slogdet(s.data.covariance)[1], bound
 
 
@@ -283,17 +299,7 @@ def determinant(s: Seen) -> tuple[Array, Array]:
     setting="mixture",
 )
 def mixture_validity(s: Seen) -> tuple[Array, Array]:
-    mdp, B = s.scene.mdp, s.scene.settings["bound"]
-    beta = constants.beta_mixture(
-        s.scene.H,
-        mdp.dimension,
-        s.scene.steps,
-        delta_of(s.scene),
-        parameter_bound=B,
-        feature_bound=B,
-        regularization=lam(s.scene),
-    )
-    return worst(np.abs(s.epoch.PV - s.epoch.PV_hat) - beta * s.epoch.width), nil(s)
+    return worst(np.abs(s.epoch.PV - s.epoch.PV_hat) - papers_beta(s.scene) * s.epoch.width), nil(s)
 
 
 @claim(
@@ -317,7 +323,7 @@ def _cap(e: Evidence) -> Array:
     return np.array(
         [
             elliptical.log_determinant(
-                e.scene.H, mdp.dimension, float(plays), bound=mdp.bound, regularization=lam(e.scene)
+                e.scene.H, mdp.dimension, float(plays), bound=bound_of(e.scene), regularization=lam(e.scene)
             )
             for plays in e.plays
         ]
@@ -391,12 +397,11 @@ def memorylessness(e: Evidence) -> tuple[Array, Array, Interval]:
     setting="mixture",
 )
 def lemma_5_5(e: Evidence) -> tuple[Array, Array]:
-    mdp, settings = e.scene.mdp, e.scene.settings
-    if settings["scale"] > 1:
+    scene = e.scene
+    if beta_of(scene) > papers_beta(scene) * (1 + 1e-9):  # smaller bonuses have a smaller sum
         return e.audit.walked.bonus, np.array(np.inf)
-    bound = mixture.bonus_sum_corrected(
-        e.scene.H, mdp.dimension, e.run.steps, bound=settings["bound"], regularization=lam(e.scene)
-    )
+    given = {"bound": bound_of(scene), "regularization": lam(scene), "delta": delta_of(scene)}
+    bound = mixture.bonus_sum_corrected(scene.H, scene.mdp.dimension, e.run.steps, **given)
     return e.audit.walked.bonus, np.array(bound)
 
 
@@ -412,9 +417,9 @@ def theorem_5_6(e: Evidence) -> tuple[Array, Array]:
     return e.run.regret, np.array(explicit(e.scene))
 
 
-@claim("M16", "E gap(pi_I) = E R_T / T, so it is at most bound(T) / T", "Corollary 5.7", kind="E", phase="run")
+@claim("M16", "E gap(pi_I) <= bound(T) / T, I uniform in time", "Corollary 5.7", kind="E", phase="run")
 def corollary_5_7(e: Evidence) -> tuple[Array, Array]:
     from ravi.planning.evaluation import return_of
 
-    gaps = e.scene.solution.optimum - return_of(e.scene.mdp, e.run.output_policy)
+    gaps = e.scene.solution.optimum - return_of(e.scene.mdp, proper(e.run.output_policy)[0])
     return gaps, np.array(min(explicit(e.scene) / e.run.steps, 1.0))

@@ -43,11 +43,11 @@ def ladder(e: Evidence) -> Ladder:
     H, s, scene = e.scene.H, e.audit.sums, e.scene
     star = scene.mu_star.sum(-1)
     V_first = scene.parts.initial_value
-    # `finish` has put V_{K+1} and the occupancy of pi_{K+1} into `last`
+    # `last` is about epoch K + 1, K the epochs before the first invalid one
     ends = e.audit.last_V @ star - e.audit.last_value - (V_first @ star - e.audit.first)
     certificate = 2 * s.bonuses + ends + scene.entropy / scene.parts.eta + s.moves
     lemma = [
-        per_run.printed(H, int(K), float(bonus), scene.entropy, scene.parts.eta).total
+        per_run.printed(H, int(K), float(bonus), scene.entropy, scene.parts.eta).total if np.isfinite(bonus) else np.inf
         for K, bonus in zip(s.epochs, s.bonuses, strict=True)
     ]
     return Ladder(

@@ -121,7 +121,7 @@ def both_updates(s: Seen) -> tuple[Array, Array]:
     tilted = p.policy * np.exp(eta * (p.Q - p.Q.max(-1, keepdims=True)))
     by_product = tilted / tilted.sum(-1, keepdims=True)
     by_value = p.policy * np.exp(eta * (p.Q - e.V[..., None]))
-    return worst(np.abs(e.policy - by_product), np.abs(e.policy - by_value), np.abs(e.policy.sum(-1) - 1)), nil(s)
+    return worst(np.abs(e.policy - by_product), np.abs(e.policy - by_value), e.improper[:, None]), nil(s)
 
 
 @claim("S3", "0 <= Q_k <= H,  min_a Q_k <= V_k <= max_a Q_k", "Section 3", phase="pair")
@@ -137,11 +137,11 @@ def validity(s: Seen) -> tuple[Array, Array]:
 
 
 def resets(e: Evidence) -> tuple[Array, Array]:
-    """The law of K(T) - 1, Bin(T - 1, 1 - gamma): its values (those within 40 deviations) and probabilities."""
+    """The law of K(T) - 1, Bin(T - 1, 1 - gamma): its values (within 12 deviations) and probabilities."""
     from scipy.stats import binom
 
     trials, p = e.run.steps - 1, 1 - e.scene.mdp.discount
-    middle, far = trials * p, 40 * np.sqrt(trials * p * (1 - p)) + 100
+    middle, far = trials * p, 12 * np.sqrt(trials * p * (1 - p)) + 100
     values = np.arange(max(0, int(middle - far)), min(trials, int(middle + far)) + 1).astype(float)
     return values, binom.pmf(values, trials, p)
 
@@ -169,9 +169,9 @@ def expected_epochs(e: Evidence) -> tuple[Array, Array, Interval]:
     return e.audit.walked.epochs, np.array(constants.expected_epochs(e.scene.H, e.run.steps)), law
 
 
-@claim("S6b", "E T+ = T + gamma H", "Section 3", kind="E", phase="run", equality=True)
+@claim("S6b", "E[T+ - T] = gamma H", "Section 3", kind="E", phase="run", equality=True)
 def expected_padding(e: Evidence) -> tuple[Array, Array, Interval]:
-    values = np.arange(int(50 * e.scene.H) + 1).astype(float)
+    values = np.arange(int(40 * e.scene.H) + 1).astype(float)
     law = chernoff(values, (1 - e.scene.mdp.discount) * e.scene.mdp.discount**values, e.n)
     return e.run.padding.astype(float), np.array(constants.expected_padding(e.scene.H)), law
 
@@ -233,3 +233,16 @@ def starts_are_drawn(e: Evidence) -> tuple[Array, Array, Interval]:
     nu0, starts = e.scene.mdp.initial, e.audit.walked.starts
     total = starts.sum(-1, keepdims=True)
     return drawn(starts - total * nu0, total * nu0 * (1 - nu0))
+
+
+@claim(
+    "S10",
+    "a reset follows with probability 1 - gamma, whatever (x_t, a_t): resets less their mean",
+    "Algorithm 1",
+    kind="E",
+    phase="run",
+    equality=True,
+)
+def resets_are_drawn(e: Evidence) -> tuple[Array, Array, Interval]:
+    gamma, w = e.scene.mdp.discount, e.audit.walked
+    return drawn(w.resets - (1 - gamma) * w.total, gamma * (1 - gamma) * w.total)

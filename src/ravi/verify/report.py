@@ -55,12 +55,13 @@ def judged(
     """The verdict on a claim, from the worst case of each seed (D, P) or from the value of each seed (E)."""
     measured, bound = np.asarray(measured, float), np.asarray(bound, float)
     if reached is not None and not reached.any():
-        return _row(claim, math.nan, math.nan, math.nan, "not reached", "no epoch has valid bonuses")
+        why = "no epoch has valid bonuses" if claim.conditional else "nothing to measure"
+        return _row(claim, math.nan, math.nan, math.nan, "not reached", why)
     if claim.kind == "E":
         return _expectation(claim, scene, measured, float(bound), law)
     rows = slice(None) if reached is None else reached
     margins = (bound - measured)[rows]
-    tolerance = 1e-8 * max(float(evidence.audit.sums.epochs.max()), 1.0) if claim.phase == "prefix" else scene.atol
+    tolerance = 1e-8 * max(float(evidence.audit.seen.max()), 1.0) if claim.phase == "prefix" else scene.atol
     failed = ~(margins >= -tolerance)  # a nan fails
     index = int(np.argmin(np.where(np.isnan(margins), -np.inf, margins)))
     note = "" if epochs is None else f"epoch {int(epochs[rows][index])}" if epochs[rows][index] else "last epoch"
@@ -77,7 +78,7 @@ def judged(
 
 def _expectation(claim: Claim, scene: Scene, values: Array, bound: float, law: Interval | None) -> Row:
     """From the mean of the seeds; of several means, the one with the least room."""
-    if not math.isfinite(bound):
+    if bound == math.inf:
         return _row(claim, float(values.mean()), bound, math.inf, "not applicable", "constants are not the theorem's")
     n, means = len(values), values.mean(0)
     if law is None and n < 3:

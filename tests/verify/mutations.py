@@ -1,0 +1,723 @@
+"""Which mistakes could an implementation of RAVI-UCB make? Each as a small change, with the claims that must catch it.
+
+A mutation takes a monkeypatch and a builder, and gives a learner with one thing wrong; `MUTATIONS` is the list that
+`test_power.py` runs and that the table of docs/verify.md is made of. Mistakes of the algorithm are put where the
+algorithm finds its parts (the names in `ravi.learners.ravi_ucb`), so that the audit, which has its own, stays sound.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+import ravi.verify
+from ravi import engine, ids
+from ravi.core import Learner, Until
+from ravi.estimators.counts import counts
+from ravi.estimators.ridge import ridge
+from ravi.learners import ravi_ucb
+from ravi.planning import solver
+from ravi.planning.bellman import backup
+from ravi.planning.mirror import mirror_step
+from ravi.random import block
+from ravi.schedules import never
+
+
+class Setting(NamedTuple):
+    """A learner on an MDP: short, with valid bonuses and with policies that move."""
+
+    mdp: str
+    learner: str
+    steps: int
+    seeds: int
+    violated: tuple[str, ...] = ()  # what the sound learner violates already
+
+    def build(self, **more) -> Learner:
+        world = ids.mdp(self.mdp)
+        if not more:
+            return ids.learner(self.learner, world, self.steps)
+        return ravi_ucb.tabular(world.problem, self.steps, **more)
+
+
+TABULAR = Setting("garnet/3,2,3,discount=0.75", "ravi-ucb,scale=0.03,step_scale=60", 600, 6)
+MIXTURE = Setting("ensemble/2,4,2,2,discount=0.75", "ravi-ucb/mixture,scale=0.1,step_scale=30", 500, 6)
+# Without bonuses P_hat_k V_k may be negative, and S4 fails: only here does the truncation from below ever act.
+BARE = Setting("hypercube/3,discount=0.75", "ravi-ucb/mixture,scale=0", 600, 6, ("S4", "A1"))
+
+# For bonuses that are too small: with the paper's constants, and where they are not so large that a tenth would do.
+HEAVY = Setting("ensemble/2,4,2,2,discount=0.75", "ravi-ucb/mixture,regularization=100", 600, 6)
+ROUGH = Setting("terrain/3,discount=0.75", "ravi-ucb/mixture", 600, 6)
+RING = Setting("ring/1,discount=0.8", "ravi-ucb", 600, 6)
+NAMES = {TABULAR: "tabular", MIXTURE: "mixture", BARE: "bare", HEAVY: "heavy", ROUGH: "rough", RING: "ring"}
+
+
+class Mutation(NamedTuple):
+    name: str
+    says: str  # for the table
+    claims: tuple[str, ...]  # that must be violated
+    setting: Setting
+    make: Callable  # monkeypatch, setting -> learner
+
+
+MUTATIONS: list[Mutation] = []
+
+
+def mutation(says: str, *claims: str, setting: Setting = TABULAR) -> Callable:
+    def add(make: Callable) -> Callable:
+        MUTATIONS.append(Mutation(make.__name__, says, claims, setting, make))
+        return make
+
+    return add
+
+
+# ---- the backup
+
+
+def backed_up(patch, rule):
+    """A learner whose Q_{k+1} is rule(r, CB, gamma, PV, H)."""
+    patch.setattr(ravi_ucb, "backup", rule)
+
+
+@mutation("Q is not truncated from above", "S3", "S8")
+def no_ceiling(patch, setting):
+    backed_up(patch, lambda r, CB, gamma, PV, H: np.maximum(r + CB + gamma * PV, 0))
+    return setting.build()
+
+
+@mutation("Q is not truncated from below (bonus 0)", "S3", "S8", setting=BARE)
+def no_floor(patch, setting):
+    backed_up(patch, lambda r, CB, gamma, PV, H: np.minimum(r + CB + gamma * PV, H))
+    return setting.build()
+
+
+@mutation("Q is truncated at H + 1", "S3", "S8")
+def high_ceiling(patch, setting):
+    backed_up(patch, lambda r, CB, gamma, PV, H: backup(r, CB, gamma, PV, H + 1))
+    return setting.build()
+
+
+@mutation("the backup has no gamma", "S8")
+def no_discount(patch, setting):
+    backed_up(patch, lambda r, CB, gamma, PV, H: backup(r, CB, 1.0, PV, H))
+    return setting.build()
+
+
+@mutation("the backup discounts the reward", "S8")
+def discounted_reward(patch, setting):
+    backed_up(patch, lambda r, CB, gamma, PV, H: backup(gamma * r, CB, gamma, PV, H))
+    return setting.build()
+
+
+@mutation("the backup has no bonus", "S8")
+def no_bonus(patch, setting):
+    backed_up(patch, lambda r, CB, gamma, PV, H: backup(r, 0 * CB, gamma, PV, H))
+    return setting.build()
+
+
+@mutation("the learner believes in another gamma", "S8")
+def another_discount(patch, setting):
+    world = ids.mdp(setting.mdp)
+    return ids.learner(setting.learner, replace(world, discount=world.discount - 0.05), setting.steps)
+
+
+# ---- the first epoch
+
+
+def first_Q(setting, Q):
+    """A learner that starts from another Q_1 than E V_0."""
+    learner = setting.build()
+
+    def init(keys):
+        state = learner.init(keys)
+        return state._replace(Q=Q + np.zeros_like(state.Q))
+
+    return learner._replace(init=init)
+
+
+@mutation("Q_1 = r", "S1", "C2")
+def first_Q_is_the_reward(patch, setting):
+    return first_Q(setting, ids.mdp(setting.mdp).rewards)
+
+
+@mutation("Q_1 = H", "S1")
+def first_Q_is_H(patch, setting):
+    return first_Q(setting, ids.mdp(setting.mdp).horizon)
+
+
+@mutation("pi_0 is not used: the first policy is uniform", "S1", "C2")
+def uniform_start(patch, setting):
+    given = np.tile([0.8, 0.2], (ids.mdp(setting.mdp).states, 1))
+    learner = setting.build(scale=0.03, step_scale=60, initial_policy=given)
+
+    def init(keys):
+        state = learner.init(keys)
+        return state._replace(policy=0 * state.policy + 0.5, log_policy=0 * state.policy + np.log(0.5))
+
+    return learner._replace(init=init)
+
+
+# ---- the mirror step
+
+
+def mirrored(patch, rule):
+    patch.setattr(ravi_ucb, "mirror_step", lambda log_pi, pi, Q, eta, in_place: rule(log_pi, pi, Q, eta))
+
+
+@mutation("eta is doubled in V, not in pi", "S2", "C1", "C2")
+def doubled_eta(patch, setting):
+    def rule(log_pi, pi, Q, eta):
+        return mirror_step(log_pi, pi, Q, 2 * eta)[0], *mirror_step(log_pi, pi, Q, eta)[1:]
+
+    mirrored(patch, rule)
+    return setting.build()
+
+
+@mutation("eta is another than the learner says", "S2", "C1", "C2")
+def another_eta(patch, setting):
+    mirrored(patch, lambda log_pi, pi, Q, eta: mirror_step(log_pi, pi, Q, 1.01 * eta))
+    return setting.build()
+
+
+@mutation("pi is not normalised", "S2")
+def not_normalised(patch, setting):
+    def rule(log_pi, pi, Q, eta):
+        V, log_pi, pi = mirror_step(log_pi, pi, Q, eta)
+        return V, log_pi, 0.99 * pi
+
+    mirrored(patch, rule)
+    return setting.build()
+
+
+@mutation("pi is greedy for Q: no mirror step", "S2", "A12a", "A12b")
+def greedy(patch, setting):
+    def rule(log_pi, pi, Q, eta):
+        best = np.eye(Q.shape[-1])[Q.argmax(-1)]
+        return mirror_step(log_pi, pi, Q, eta)[0], log_pi, best
+
+    mirrored(patch, rule)
+    return setting.build()
+
+
+@mutation("V is greedy: max_a Q in place of the soft maximum", "S2", "C1")
+def hard_maximum(patch, setting):
+    mirrored(patch, lambda log_pi, pi, Q, eta: (Q.max(-1), *mirror_step(log_pi, pi, Q, eta)[1:]))
+    return setting.build()
+
+
+@mutation("pi starts from pi_0 in every epoch", "S2", "C2")
+def forgetful(patch, setting):
+    def rule(log_pi, pi, Q, eta):
+        return mirror_step(0 * log_pi - np.log(Q.shape[-1]), 0 * pi + 1 / Q.shape[-1], Q, eta)
+
+    mirrored(patch, rule)
+    return setting.build()
+
+
+@mutation("Q_{k+1} of one pair is nan in epoch 20", "S2", "S3", "S8")
+def not_a_number(patch, setting):
+    calls = []
+
+    def rule(r, CB, gamma, PV, H):
+        Q = backup(r, CB, gamma, PV, H)
+        calls.append(1)
+        Q[:, 0, 0] = np.where(len(calls) == 20, np.nan, Q[:, 0, 0])
+        return Q
+
+    backed_up(patch, rule)
+    return setting.build()
+
+
+# ---- the counts
+
+
+def counted(patch, **changes):
+    """A learner whose estimator has other functions; each is given the sound estimator first."""
+
+    def broken(problem):
+        sound = counts(problem)
+        return sound._replace(**{name: change(sound) for name, change in changes.items()})
+
+    patch.setattr(ravi_ucb, "counts", broken)
+
+
+@mutation("counts are updated twice", "T0a")
+def counted_twice(patch, setting):
+    def add(sound):
+        return lambda D, V, path: sound.add(sound.add(D, V, path), V, path)
+
+    counted(patch, add=add)
+    return setting.build()
+
+
+@mutation("N starts at 0", "T0a", "T0c")
+def from_zero(patch, setting):
+    def init(sound):
+        return lambda n: sound.init(n)._replace(visits=0 * sound.init(n).visits)
+
+    counted(patch, init=init)
+    return setting.build()
+
+
+@mutation("P_hat is normalised by N - 1", "T0b")
+def without_the_one(patch, setting):
+    def expect(sound):
+        return lambda D, V: sound.expect(D, V) * D.visits / np.maximum(D.visits - 1, 1)
+
+    counted(patch, expect=expect)
+    return setting.build()
+
+
+@mutation("the bonus is beta / N", "T0c")
+def no_root(patch, setting):
+    def width(sound):
+        return lambda D, V: sound.width(D, V) ** 2
+
+    counted(patch, width=width)
+    return setting.build()
+
+
+@mutation("the first sample of every stretch is lost", "T0a")
+def lost_samples(patch, setting):
+    def add(sound):
+        def add(D, V, path):
+            cut = {name: getattr(path, name)[:, 1:] for name in ("state", "action", "successor", "slot", "reset")}
+            return sound.add(D, V, path._replace(**cut, length=np.maximum(path.length - 1, 0)))
+
+        return add
+
+    counted(patch, add=add)
+    return setting.build()
+
+
+@mutation("seeds share their counts", "T0a")
+def shared_counts(patch, setting):
+    def add(sound):
+        def add(D, V, path):
+            sound.add(D, V, path)
+            for array in D:
+                array[:] = array[:1]
+            return D
+
+        return add
+
+    counted(patch, add=add)
+    return setting.build()
+
+
+# ---- what is counted
+
+
+def where_they_stand(patch):
+    """Walkers' states after each walk: x_{t+1} of the last step."""
+    seen = {}
+    sound = engine.walk
+
+    def walk(world, policy, walkers, *rest):
+        done = sound(world, policy, walkers, *rest)
+        seen["state"] = walkers.state.copy()
+        return done
+
+    patch.setattr(engine, "walk", walk)
+    return seen
+
+
+def with_next_states(patch, setting):
+    """ADD is given x_{t+1} in place of y_t."""
+    seen, learner, problem = where_they_stand(patch), setting.build(), ids.mdp(setting.mdp).problem
+
+    def add(state, path):
+        rows = np.nonzero(path.length)[0]
+        after = path.successor.copy()
+        after[rows, path.length[rows] - 1] = seen["state"][rows]
+        slot = (problem.successors[path.state, path.action] == after[..., None]).argmax(-1)
+        return learner.add(state, path._replace(successor=after, slot=slot.astype(np.int32)))
+
+    return learner._replace(add=add)
+
+
+@mutation("counts use x_{t+1} after a reset, not y_t", "T0a")
+def counts_after_resets(patch, setting):
+    return with_next_states(patch, setting)
+
+
+@mutation("regressions use x_{t+1} after a reset, not y_t", "M0a", "M3", setting=MIXTURE)
+def targets_after_resets(patch, setting):
+    return with_next_states(patch, setting)
+
+
+# ---- the regression
+
+
+def regressed(patch, **changes):
+    def broken(problem, regularization):
+        sound = ridge(problem, regularization)
+        return sound._replace(**{name: change(sound) for name, change in changes.items()})
+
+    patch.setattr(ravi_ucb, "ridge", broken)
+
+
+@mutation("targets are V_{k-1}, not V_k", "M0a", "M3", setting=MIXTURE)
+def stale_targets(patch, setting):
+    learner, before = setting.build(), {}
+
+    def plan(state):
+        before["V"] = state.V.copy()
+        return learner.plan(state)
+
+    def add(state, path):
+        learner.add(state._replace(V=before["V"]), path)
+        return state
+
+    return learner._replace(plan=plan, add=add)
+
+
+@mutation("targets are computed again with every new V_k", "M0a", "M3", setting=MIXTURE)
+def fresh_targets(patch, setting):
+    world = ids.mdp(setting.mdp)
+    samples = []  # (seed, phi_i, y_i)
+
+    def expect(sound):
+        def expect(D, phi):
+            if samples:
+                D.response[:] = 0
+                for i, f, y in samples:
+                    D.response[i] += f * values["V"][i, y]
+            return sound.expect(D, phi)
+
+        return expect
+
+    def embed(sound):
+        def embed(V):
+            values["V"] = V.copy()
+            return sound.embed(V)
+
+        return embed
+
+    values = {}
+    regressed(patch, expect=expect, embed=embed)
+    learner = setting.build()
+
+    def add(state, path):
+        phi = ridge(world.problem).embed(state.V)
+        for i in range(len(path.length)):
+            for l in range(path.length[i]):
+                samples.append((i, phi[i, path.state[i, l], path.action[i, l]], path.successor[i, l]))
+        return learner.add(state, path)
+
+    return learner._replace(add=add)
+
+
+@mutation("Lambda_1 = lambda I / 10", "M0a", "M3", setting=MIXTURE)
+def less_regularization(patch, setting):
+    patch.setattr(ravi_ucb, "ridge", lambda problem, regularization: ridge(problem, regularization / 10))
+    return setting.build()
+
+
+@mutation("the root of Lambda^-1 is never renewed", "M0b", "M2", setting=MIXTURE)
+def old_root(patch, setting):
+    def add(sound):
+        def add(D, V, path):
+            root = D.root.copy()
+            sound.add(D, V, path)
+            D.root[:] = root
+            return D
+
+        return add
+
+    regressed(patch, add=add)
+    return setting.build()
+
+
+@mutation("phi is made with the psi of another action", "M0a", "M2", setting=MIXTURE)
+def another_psi(patch, setting):
+    def broken(problem, regularization):
+        return ridge(replace(problem, features=np.roll(problem.features, 1, axis=1)), regularization)
+
+    patch.setattr(ravi_ucb, "ridge", broken)
+    return setting.build()
+
+
+@mutation("the bonus is beta times the squared norm of phi", "M0b", setting=MIXTURE)
+def no_root_of_the_form(patch, setting):
+    def width(sound):
+        return lambda D, phi: sound.width(D, phi) ** 2
+
+    regressed(patch, width=width)
+    return setting.build()
+
+
+# ---- when the bonus is taken
+
+
+def planned(learner, problem, state, V, CB_of):
+    """Q_{k+1} as in `ravi_ucb.generic`, with another bonus."""
+    parts = learner.parts
+    phi = parts.estimator.embed(V)
+    PV = parts.estimator.expect(state.data, phi)
+    return backup(problem.rewards, CB_of(phi), problem.discount, PV, problem.horizon)
+
+
+@mutation("the bonus uses the data of the epoch before", "S8")
+def old_bonus(patch, setting):
+    learner, problem, kept = setting.build(), ids.mdp(setting.mdp).problem, {}
+
+    def plan(state):
+        state = learner.plan(state)
+        now = type(state.data)(*(array.copy() for array in state.data))
+        old = kept.get("data", now)
+        kept["data"] = now
+        return state._replace(Q=planned(learner, problem, state, state.V, lambda phi: learner.parts.bonus(old, phi)))
+
+    return learner._replace(plan=plan)
+
+
+@mutation("the bonus uses the data of the next epoch", "S2", "C1")
+def new_bonus(patch, setting):
+    learner, problem, kept = setting.build(), ids.mdp(setting.mdp).problem, {}
+
+    def plan(state):
+        if "data" in kept:  # Q_{k+1} once more, before epoch k + 1 is planned from it
+            past = state._replace(data=kept["data"])
+            Q = planned(learner, problem, past, state.V, lambda phi: learner.parts.bonus(state.data, phi))
+            state = state._replace(Q=Q)
+        kept["data"] = type(state.data)(*(array.copy() for array in state.data))
+        return learner.plan(state)
+
+    return learner._replace(plan=plan)
+
+
+@mutation("the bonus is taken at V_{k-1}", "S8", setting=MIXTURE)
+def bonus_of_the_value_before(patch, setting):
+    learner, problem = setting.build(), ids.mdp(setting.mdp).problem
+
+    def plan(state):
+        before = learner.parts.estimator.embed(state.V.copy())
+        state = learner.plan(state)
+        Q = planned(learner, problem, state, state.V, lambda phi: learner.parts.bonus(state.data, before))
+        return state._replace(Q=Q)
+
+    return learner._replace(plan=plan)
+
+
+# ---- the walk
+
+
+def walked(patch, change):
+    """Every walk goes through `change(world, policy)` first."""
+    sound = engine.walk
+
+    def walk(world, policy, *rest):
+        return sound(*change(world, policy), *rest)
+
+    patch.setattr(engine, "walk", walk)
+
+
+@mutation("resets have probability 2 (1 - gamma)", "S5", "S6a")
+def more_resets(patch, setting):
+    walked(patch, lambda world, policy: (world._replace(restart=2 * world.restart), policy))
+    return setting.build()
+
+
+@mutation("states after a reset are drawn from another law than nu_0", "S9c")
+def other_starts(patch, setting):
+    walked(patch, lambda world, policy: (world._replace(initial=world.initial**3), policy))
+    return setting.build()
+
+
+@mutation("y_t is drawn for another action", "S9b")
+def other_successors(patch, setting):
+    walked(patch, lambda world, policy: (world._replace(cumulative=world.cumulative[:, ::-1]), policy))
+    return setting.build()
+
+
+@mutation("actions are drawn from the first policy for ever", "S9a")
+def other_actions(patch, setting):
+    def change(world, policy):
+        return world, np.full_like(policy, 1 / policy.shape[-1])
+
+    walked(patch, change)
+    return setting.build()
+
+
+def by_hand(patch, *, patient=False, straying=False, blind=False, thrifty=False):
+    """The walk in plain Python: epochs that never end at their first step; steps that do not follow one another;
+    paths that hold x_{t+1} where y_t belongs; one random number for the action and for the reset."""
+
+    def find(cumulative, u):
+        return int(np.searchsorted(cumulative, u, side="right"))
+
+    def walk(world, policy, walkers, path, over, stop_at_reset, deadline, steps):
+        unfinished, ended = 0, 0
+        for i in range(len(over)):
+            path.time[i], length = walkers.time[i] + 1, 0
+            x, t = int(walkers.state[i]), int(walkers.time[i])
+            while not over[i] and length < path.state.shape[1]:
+                t += 1
+                u_reset, u_action, u_successor, u_initial = block(walkers.key[i], t, 0)
+                a = min(find(np.cumsum(policy[i, x]), u_action), policy.shape[2] - 1)
+                slot = find(world.cumulative[x, a], u_successor)
+                y = int(world.successors[x, a, slot])
+                reset = (u_action if thrifty else u_reset) < world.restart and not (patient and length == 0)
+                after = find(world.initial, u_initial) if reset else y
+                if straying and not reset and t % 50 == 0:
+                    after = 0
+                if blind:
+                    y, slot = after, int((world.successors[x, a] == after).argmax())
+                for array, value in zip(path, (x, a, y, slot, reset), strict=False):
+                    array[i, length] = value
+                length += 1
+                x = after
+                if (reset and stop_at_reset) or t >= deadline[i]:
+                    over[i] = 1
+            walkers.state[i], walkers.time[i], path.length[i] = x, t, length
+            unfinished += over[i] == 0
+            ended += length > 0 and t >= steps
+        return unfinished, ended
+
+    patch.setattr(engine, "walk", walk)
+
+
+@mutation("an epoch never ends at its first step", "S6a")
+def patient_epochs(patch, setting):
+    by_hand(patch, patient=True)
+    return setting.build()
+
+
+@mutation("resets depend on the action: one random number for both", "S10")
+def thrifty(patch, setting):
+    by_hand(patch, thrifty=True)
+    return setting.build()
+
+
+@mutation("x_{t+1} is not y_t although no reset follows", "S7")
+def straying(patch, setting):
+    by_hand(patch, straying=True)
+    return setting.build()
+
+
+@mutation("the path holds x_{t+1} after a reset in place of y_t", "S9b")
+def blind_paths(patch, setting):
+    by_hand(patch, blind=True)
+    return setting.build()
+
+
+# ---- the two loops
+
+
+@mutation("epochs go on through resets", "S5", "S6a")
+def endless_epochs(patch, setting):
+    return setting.build()._replace(until=never())
+
+
+@mutation("epochs end after H steps, reset or not", "S6a")
+def short_epochs(patch, setting):
+    H = int(ids.mdp(setting.mdp).horizon)
+    return setting.build()._replace(until=lambda state, time: Until(True, time + H))
+
+
+@mutation("T + 1 plays", "T0a")
+def one_play_more(patch, setting):
+    sound = engine.walk
+
+    def walk(world, policy, walkers, path, over, stop_at_reset, deadline, steps):
+        later = deadline + (deadline == setting.steps)
+        return sound(world, policy, walkers, path, over, stop_at_reset, later, steps)
+
+    patch.setattr(engine, "walk", walk)
+    return setting.build()
+
+
+@mutation("T - 1 plays", "T0a")
+def one_play_less(patch, setting):
+    sound = engine._epochs
+    patch.setattr(engine, "_epochs", lambda learner, world, T, *rest: sound(learner, world, T - 1, *rest))
+    return setting.build()
+
+
+def learning_to_the_end(patch, setting):
+    learner, sound = setting.build(), engine._pad
+
+    def pad(world, T, measures, records, state, walkers, path, finished):
+        def record(m, state, path, opening):
+            learner.add(state, path)
+            return m
+
+        class Adding:
+            pass
+
+        adding = Adding()
+        adding.record = record
+        records = sound(world, T, [*measures, adding], (*records, None), state, walkers, path, finished)
+        return records[:-1]
+
+    patch.setattr(engine, "_pad", pad)
+    return learner
+
+
+@mutation("counts go on during the padding", "T0a")
+def counts_of_padding(patch, setting):
+    return learning_to_the_end(patch, setting)
+
+
+@mutation("the regression goes on during the padding", "M0a", setting=MIXTURE)
+def regression_of_padding(patch, setting):
+    return learning_to_the_end(patch, setting)
+
+
+# ---- the yardstick
+
+
+@mutation("the regret is measured against another optimum", "P8")
+def another_regret(patch, setting):
+    sound = engine.regret
+
+    def regret(mdp, steps, points, solution, **options):
+        return sound(mdp, steps, points, replace(solution, optimum=solution.optimum + 1e-4), **options)
+
+    patch.setattr(engine, "regret", regret)
+    return setting.build()
+
+
+@mutation("rho* is too large by 1e-6", "P5", "P7")
+def another_optimum(patch, setting):
+    def solve(mdp, **options):
+        found = solver.solve(mdp, **options)
+        return replace(found, optimum=found.optimum + 1e-6)
+
+    patch.setattr(ravi.verify, "solve", solve)
+    return setting.build()
+
+
+# ---- bonuses that are too small
+
+
+def scaled(setting, scale):
+    return ids.learner(f"{setting.learner},scale={scale}", ids.mdp(setting.mdp), setting.steps)
+
+
+@mutation("the bonus is scaled by 0.1 (lambda = 100)", "S4", "A1", setting=HEAVY)
+def a_tenth(patch, setting):
+    return scaled(setting, 0.1)
+
+
+@mutation("the bonus is scaled by 0.03 (mixture)", "S4", "A1", setting=ROUGH)
+def three_hundredths(patch, setting):
+    return scaled(setting, 0.03)
+
+
+@mutation("the bonus is scaled by 0.01 (tabular)", "S4", "A1", setting=RING)
+def a_hundredth(patch, setting):
+    return scaled(setting, 0.01)
+
+
+def table() -> str:
+    """The table of docs/verify.md."""
+    lines = ["| the mistake | must be violated | on |", "|---|---|---|"]
+    for m in MUTATIONS:
+        lines.append(f"| {m.says} | {', '.join(m.claims)} | {NAMES[m.setting]} |")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    print(table())
