@@ -109,9 +109,12 @@ def test_ctrl_c_keeps_what_was_computed(tmp_path):
         [sys.executable, "-m", "ravi.cli", *words, "2e9"],
         cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
-    time.sleep(8)
-    os.kill(started.pid, signal.SIGINT)
-    out, err = started.communicate(timeout=60)
+    try:
+        time.sleep(8)
+        os.kill(started.pid, signal.SIGINT)
+        out, err = started.communicate(timeout=60)
+    finally:
+        started.kill()  # nothing outlives the test
     assert started.returncode == 130, err
     found = json.loads(out)
     assert "the same command goes on from it.run" in err

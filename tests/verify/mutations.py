@@ -1,6 +1,6 @@
 """Which mistakes could an implementation of RAVI-UCB make? Each as a small change, with the claims that must catch it.
 
-A mutation takes a monkeypatch and a builder, and gives a learner with one thing wrong; `MUTATIONS` is the list that
+A mutation takes a monkeypatch and a setting, and gives a learner with one thing wrong; `MUTATIONS` is the list that
 `test_power.py` runs and that the table of docs/verify.md is made of. Mistakes of the algorithm are put where the
 algorithm finds its parts (the names in `ravi.learners.ravi_ucb`), so that the audit, which has its own, stays sound.
 """
@@ -13,7 +13,7 @@ import numpy as np
 
 import ravi.verify
 from ravi import engine, ids
-from ravi.core import Learner, Until
+from ravi.core import Learner, Measure, Until
 from ravi.estimators.counts import counts
 from ravi.estimators.ridge import ridge
 from ravi.learners import ravi_ucb
@@ -145,10 +145,15 @@ def first_Q_is_H(patch, setting):
     return first_Q(setting, ids.mdp(setting.mdp).horizon)
 
 
+def biased(setting):
+    """A sound learner whose pi_0 is not uniform."""
+    given = np.tile([0.8, 0.2], (ids.mdp(setting.mdp).states, 1))
+    return setting.build(scale=0.03, step_scale=60, initial_policy=given)
+
+
 @mutation("pi_0 is not used: the first policy is uniform", "S1", "C2")
 def uniform_start(patch, setting):
-    given = np.tile([0.8, 0.2], (ids.mdp(setting.mdp).states, 1))
-    learner = setting.build(scale=0.03, step_scale=60, initial_policy=given)
+    learner = biased(setting)
 
     def init(keys):
         state = learner.init(keys)
@@ -643,11 +648,7 @@ def learning_to_the_end(patch, setting):
             learner.add(state, path)
             return m
 
-        class Adding:
-            pass
-
-        adding = Adding()
-        adding.record = record
+        adding = Measure("adding", lambda keys: None, record, lambda m: {})
         records = sound(world, T, [*measures, adding], (*records, None), state, walkers, path, finished)
         return records[:-1]
 

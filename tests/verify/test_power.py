@@ -32,7 +32,7 @@ from ravi.verify.chance import bernstein, chernoff, student
 from ravi.verify.claim import Claim
 from ravi.verify.evidence import Evidence
 from ravi.verify.report import judged
-from tests.verify.mutations import MIXTURE, MUTATIONS, NAMES, RING, ROUGH, TABULAR, by_hand, scaled, table
+from tests.verify.mutations import MIXTURE, MUTATIONS, NAMES, RING, ROUGH, TABULAR, biased, by_hand, scaled, table
 
 PAGE = Path(__file__).parents[2] / "docs" / "verify.md"
 NEW = {"S8", "S9a", "S9b", "S9c", "S10", "T0a", "T0b", "T0c", "M0a", "M0b"}
@@ -52,6 +52,10 @@ def test_a_sound_learner_violates_nothing(setting):
     found = sound(setting)
     assert {row.id for row in found.failed()} == set(setting.violated)
     assert found.status == bool(setting.violated)
+
+
+def test_a_sound_learner_with_another_first_policy_violates_nothing():
+    assert verify(biased(TABULAR), TABULAR.mdp, TABULAR.steps, TABULAR.seeds).holds
 
 
 @pytest.mark.parametrize("setting", [TABULAR, MIXTURE], ids=NAMES.get)

@@ -31,9 +31,9 @@ from ravi.verify.evidence import Evidence
 from ravi.verify.ladder import ladder
 from ravi.verify.report import Report, Row, judged
 
-# What `ravi verify` runs when nothing is named: small, with the paper's constants. Under these every tabular Q_k is at H
-# and policies stay uniform, so that many a mistake would not show: hence also a tenth of the bonus, which is valid too
-# (beta' of T1s is smaller), and larger steps.
+# What `ravi verify` runs when nothing is named: small, with the paper's constants. Under these every tabular Q_k is at
+# H and policies stay uniform, so that many a mistake would not show: hence also a tenth of the bonus, which is valid
+# too (beta' of T1s is smaller), and larger steps.
 DEFAULT = (
     ("garnet/2,2,2,discount=0.8", "ravi-ucb", 20_000),
     ("garnet/2,2,2,discount=0.8", "ravi-ucb,scale=0.1,step_scale=30", 5_000),
