@@ -182,9 +182,7 @@ def solve(
 
 @app.command()
 def verify(
-    mdp: Annotated[
-        str | None, typer.Argument(help="An MDP; without one, a small tabular and a small mixture one.")
-    ] = None,
+    mdp: Annotated[str | None, typer.Argument(help="An MDP; without one, small tabular and mixture runs.")] = None,
     learner: Annotated[str, typer.Argument(help="A learner of RAVI-UCB's form.")] = "ravi-ucb",
     steps: Annotated[str, typer.Option(help="T, the number of steps of each seed.")] = "2e4",
     seeds: Annotated[str, typer.Option(help="How many seeds, from 0 on; or which: 5-8 or 1,7,9.")] = "16",
