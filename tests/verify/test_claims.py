@@ -18,7 +18,8 @@ from ravi.engine import run
 from ravi.estimators.known import known
 from ravi.learners import ravi_ucb
 from ravi.mdps import garnet, garnets
-from ravi.measures.audit import Check, Worst, _note, audit, finish, scene_of
+from ravi.measures.audit import _note, audit, finish, scene_of
+from ravi.measures.books import Check, Worst
 from ravi.optimism.bonuses import multiple_of_width
 from ravi.planning.solver import solve
 from ravi.verify import CLAIMS, verify

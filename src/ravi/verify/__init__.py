@@ -23,9 +23,10 @@ import numpy as np
 from ravi import checks
 from ravi.core import MDP, Learner
 from ravi.engine import Progress, resolved, run
-from ravi.measures.audit import Check, audit, finish, scene_of
+from ravi.measures.audit import audit, finish, scene_of
+from ravi.measures.books import Check
 from ravi.planning.solver import solve
-from ravi.verify import analysis, applications, discussion, preliminaries
+from ravi.verify import analysis, discussion, preliminaries, regression, tables
 from ravi.verify.claim import Claim
 from ravi.verify.evidence import Evidence
 from ravi.verify.ladder import ladder
@@ -42,7 +43,7 @@ DEFAULT = (
 MOST_STATES = 400  # an audit solves dense systems at every epoch
 
 CLAIMS: tuple[Claim, ...] = tuple(
-    claim for part in (preliminaries, analysis, applications, discussion) for claim in part.registry.claims
+    claim for part in (preliminaries, analysis, tables, regression, discussion) for claim in part.registry.claims
 )
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ravi.core import Array
-from ravi.measures.audit import Seen, optimisation
+from ravi.measures.audit import optimisation
+from ravi.measures.books import Seen
 from ravi.planning.entropy import relative_entropy
 from ravi.theory import constants, generic
 from ravi.verify.chance import Interval, bernstein

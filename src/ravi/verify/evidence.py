@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ravi.core import Array
-from ravi.measures.audit import Audit, Scene
+from ravi.measures.books import Audit, Scene
 from ravi.results import Run
 
 

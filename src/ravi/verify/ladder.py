@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ravi.theory import per_run
-from ravi.verify.applications import explicit
+from ravi.verify.constants import explicit
 from ravi.verify.evidence import Evidence
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ravi.core import Array
-from ravi.measures.audit import Seen
+from ravi.measures.books import Seen
 from ravi.planning.bellman import expect, extend, flow, marginal
 from ravi.planning.entropy import relative_entropy
 from ravi.planning.evaluation import evaluate

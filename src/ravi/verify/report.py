@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ravi.core import Array
-from ravi.measures.audit import Scene
+from ravi.measures.books import Scene
 from ravi.results import Run
 from ravi.verify.chance import Interval, student
 from ravi.verify.claim import Claim
