@@ -40,7 +40,7 @@ def test_different_keys_give_different_runs(learner, mdp):
 def test_a_resumed_run_equals_an_uninterrupted_one(learner, mdp, tmp_path):
     whole = run(learner, mdp, T, 3, pad=True, record=["trajectory"])
     stopped = run(learner, mdp, T, 3, pad=True, record=["trajectory"], pause=100)
-    if ids.learner(learner, ids.mdp(mdp), T).until(None, None).reset:
+    if ids.learner(learner, ids.mdp(mdp), T).until(None, np.zeros(1, np.int64)).reset:
         assert not stopped.complete
         assert (stopped.plays >= 100).all()
     file = tmp_path / "stopped.run"

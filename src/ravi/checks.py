@@ -61,14 +61,20 @@ def nonnegative(value: Any, name: str) -> float:
 
 
 def whole(value: Any, name: str, least: int = 1, most: int = 2**62) -> int:
-    """A whole number given as int or as a float such as 1e6."""
-    result = number(value, name)
-    if result != int(result):
-        raise InputError(f"{name} is {result:g}, not a whole number")
+    """A whole number given as int, as a float such as 1e6, or as a text of either; to the last digit."""
+    try:
+        result = int(value) if isinstance(value, (str, int, np.integer)) else None
+    except ValueError:
+        result = None
+    if result is None:
+        given = number(value, name)
+        if given != int(given):
+            raise InputError(f"{name} is {given:g}, not a whole number")
+        result = int(given)
     if not least <= result <= most:
         where = f"at least {least}" if result < least else f"at most {most}"
-        raise InputError(f"{name} is {int(result)}; it must be {where}")
-    return int(value) if isinstance(value, int) else int(result)
+        raise InputError(f"{name} is {result}; it must be {where}")
+    return result
 
 
 def probability(value: Any, name: str) -> float:

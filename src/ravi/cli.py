@@ -106,6 +106,10 @@ def run(
         raise InputError(
             f"{save} holds a run of {stopped.steps} steps on {len(stopped.seeds)} seeds: another run than this"
         )
+    if stopped is not None and [stopped.options[key] for key in ("record", "points", "pad")] != [wanted, points, pad]:
+        raise InputError(f"{save} holds a run with other --trajectory, --points or --pad than these")
+    if save is not None and not save.parent.is_dir():
+        raise InputError(f"cannot write {save}: there is no folder {save.parent}")  # told before the work, not after
     with _progress(f"{agent.name} on {world.name}") as progress:
         engine.run(agent, world, 1, 1, record=wanted)  # compiles, so that the speed is that of the run
         try:
@@ -145,10 +149,7 @@ def solve(
     """Solve an MDP exactly: the optimum, an optimal policy, and a certified bound on the error."""
     import time
 
-    import numpy as np
-
     from ravi import ids
-    from ravi.planning.evaluation import return_of
     from ravi.planning.solver import solve
 
     world = ids.mdp(mdp)
@@ -158,7 +159,7 @@ def solve(
     with _progress(f"solving {world.name}"):
         solution = solve(world, method=method, tol=tol)
     seconds = time.perf_counter() - began
-    uniform = float(return_of(world, np.full(world.rewards.shape, 1 / world.actions)))
+    uniform = _uniform(world)
     actions = solution.policy.argmax(-1)
     if as_json:
         found = {
@@ -266,13 +267,14 @@ def _seeds(text: str) -> list[int]:
     """`64` is 0 to 63; `5-8` is 5, 6, 7, 8; `1,7,9` are these."""
     from ravi import checks
 
+    most = 10**6
     if "," not in text and "-" not in text:
-        return list(range(checks.whole(text, "--seeds")))
+        return list(range(checks.whole(text, "--seeds", 1, most)))
     chosen: list[int] = []
     for part in text.split(","):
         low, dash, high = part.partition("-")
         first = checks.whole(low, "--seeds", 0)
-        chosen += range(first, (checks.whole(high, "--seeds", first) if dash else first) + 1)
+        chosen += range(first, (checks.whole(high, "--seeds", first, first + most) if dash else first) + 1)
     return chosen
 
 
@@ -286,7 +288,7 @@ def _uniform(world: Any) -> float:
 
 def _against_uniform(made: Run, world: Any) -> str:
     would = float(made.plays.mean()) * ((made.optimum or 0.0) - _uniform(world))
-    share = f", of which this is {made.regret.mean() / would:.1%}" if would > 0 else ""
+    share = f", of which this is {made.regret.mean() / would:.1%}" if would > 1e-6 else ""
     return f"\n  uniform policy   would have had regret {would:,.2f}{share}"
 
 
@@ -295,7 +297,8 @@ def _summary(made: Run, world: Any) -> dict[str, Any]:
     n = len(made.seeds)
     more = {}
     if "trajectory_regret" in made.results:
-        more["trajectory_regret"] = float(made.results["trajectory_regret"][:, -1].mean())
+        more["trajectory_regret"] = float(made.results["trajectory_regret_total"].mean())
+        more["trajectory_regret_error"] = float(made.results["trajectory_regret_error"].mean())
     if made.options["pad"]:
         more["padding"] = made.padding.tolist()
     return {

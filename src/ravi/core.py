@@ -80,6 +80,13 @@ class MDP(Problem):
         for field, value in checks.kernel(self).items():
             object.__setattr__(self, field, value)
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """A copy, or one that was pickled, is as read-only as the original."""
+        for name, value in state.items():
+            if hasattr(value, "setflags"):
+                value.setflags(write=False)
+            self.__dict__[name] = value
+
     @cached_property
     def problem(self) -> Problem:
         told = object.__new__(Problem)
@@ -91,6 +98,7 @@ class MDP(Problem):
     def digest(self) -> str:
         """A hash of every number of the MDP: two MDPs with the same digest are the same."""
         hashed = sha256(repr(self.discount).encode())
+        hashed.update(repr((self.parameter_bound, self.feature_bound)).encode())
         for array in (self.rewards, self.successors, self.transitions, self.initial, self.features, self.parameter):
             if array is not None:
                 hashed.update(repr(array.shape).encode() + array.tobytes())

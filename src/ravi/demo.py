@@ -40,7 +40,7 @@ def demo(folder: Path, steps: int, seeds: int, progress: Progress | None = None)
     ]
     for label, one in made.items():
         lines.append(
-            f"{label:36} {abs(round(one.regret.mean(), 1)):12,.1f} {abs(round(one.gap.mean(), 6)):10.6f} "
+            f"{label:36} {round(one.regret.mean(), 1) + 0.0:12,.1f} {round(one.gap.mean(), 6) + 0.0:10.6f} "
             f"{one.steps_per_second:12,.0f}"
         )
     worst = max(one.regret_error.max() for one in made.values())

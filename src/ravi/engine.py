@@ -31,6 +31,7 @@ from ravi.walk import World, room, start, walk, world_of
 Progress = Callable[[int, int], None]  # steps done, steps in all
 CACHE = 2**20  # bytes of state that are worked on together: about a core's second-level cache
 TOLERANCE = 1e-12  # of V*, where rounding allows
+MOST_SEEDS = 10**7
 NO_DEADLINE = np.iinfo(np.int64).max
 OPTIONAL = ("trajectory", "stream")  # what `record` may name
 
@@ -85,6 +86,8 @@ def run(
         "measured": bool(measured),
     }
     solution = solve(mdp, tol=TOLERANCE) if options["measured"] else None
+    if wanted and not measured:
+        raise checks.InputError(f"record names {wanted[0]!r}, but measured=False records nothing")
     chosen = [*_measures(mdp, T, solution, options), *measures]
     batch = _begin(learner, mdp, keys, chosen)
     return _go_on(learner, mdp, T, solution, options, chosen, batch, 0.0, pause, progress)
@@ -105,6 +108,8 @@ def resume(
     T, keys = stopped.steps, np.asarray(stopped.seeds, np.uint64)
     solution = solve(mdp, tol=TOLERANCE) if stopped.options["measured"] else None
     chosen = [*_measures(mdp, T, solution, stopped.options), *measures]
+    if not isinstance(stopped.batch, dict) and len(chosen) != len(stopped.batch.records):
+        raise checks.InputError("the stopped run was made with other measures than these")
     if isinstance(stopped.batch, dict):  # from a file
         batch = tree.fill(_begin(learner, mdp, keys, chosen), stopped.batch)
     else:
@@ -113,7 +118,14 @@ def resume(
 
 
 def _begin(learner: Learner, mdp: MDP, keys: Array, measures: Sequence[Measure]) -> Batch:
-    return Batch(start(world_of(mdp), keys), learner.init(keys), tuple(measure.init(keys) for measure in measures))
+    state = learner.init(keys)
+    told, wanted = tuple(state.policy.shape), (len(keys), mdp.states, mdp.actions)
+    if told != wanted:
+        raise checks.InputError(
+            f"{learner.name} was built for {told[1]} states and {told[2]} actions, "
+            f"but {mdp.name} has {wanted[1]} and {wanted[2]}"
+        )
+    return Batch(start(world_of(mdp), keys), state, tuple(measure.init(keys) for measure in measures))
 
 
 def _go_on(
@@ -129,6 +141,7 @@ def _go_on(
     progress: Progress | None,
 ) -> Run:
     began = time.perf_counter()
+    pause = None if pause is None else checks.whole(pause, "pause", 0)
     world, total = world_of(mdp), len(batch.walkers.key) * T
     parts: list[Batch] = []
     with _interrupts() as interrupted:
@@ -262,7 +275,10 @@ def resolved(mdp: MDP | str, learner: Learner | str, T: int) -> tuple[MDP, Learn
 
 
 def _keys(seeds: int | Iterable[int]) -> Array:
-    chosen = range(checks.whole(seeds, "seeds")) if isinstance(seeds, (int, float)) else list(seeds)
+    if isinstance(seeds, Iterable) and not isinstance(seeds, str):
+        chosen: Sequence[Any] = list(seeds)
+    else:
+        chosen = range(checks.whole(seeds, "seeds", 1, MOST_SEEDS))
     if not len(chosen):
         raise checks.InputError("seeds is empty; a run needs at least one seed")
     return np.array([checks.whole(seed, "a seed", 0, 2**63 - 1) for seed in chosen], np.uint64)

@@ -36,10 +36,11 @@ LEARNERS = {
 }
 
 
-def mdp(text: str) -> MDP:
+def mdp(text: str | os.PathLike[str]) -> MDP:
     """The MDP of an id, or of a file that `MDP.save` wrote."""
     from ravi.mdps import MDPS
 
+    text = os.fspath(text)
     if _name_of(text, MDPS) is None:
         if os.path.exists(text) or (os.sep in text and os.path.splitext(text)[1]):
             return MDP.load(text)

@@ -87,14 +87,12 @@ class Run:
     @property
     def T_k(self) -> list[Array]:
         """For each seed the first step of every epoch."""
-        return [starts[starts > 0] for starts in self._measured("T_k").T]
+        return [starts[starts > 0] for starts in self._kept("T_k").T]
 
     @property
     def gap_k(self) -> list[Array]:
         """For each seed the gap of every epoch's policy."""
-        return [
-            gaps[starts > 0] for gaps, starts in zip(self._measured("gap_k").T, self._measured("T_k").T, strict=True)
-        ]
+        return [gaps[starts > 0] for gaps, starts in zip(self._kept("gap_k").T, self._kept("T_k").T, strict=True)]
 
     @property
     def output_policy(self) -> Array:
@@ -134,13 +132,19 @@ class Run:
             raise AttributeError(f"this run did not record {name!r} (it was made with measured=False)")
         return self.results[name]
 
+    def _kept(self, name: str) -> Array:
+        if not self.options["keep_epochs"]:
+            raise AttributeError(f"this run did not keep {name} (it was made with keep_epochs=False)")
+        return self._measured(name)
+
     def _at(self, name: str) -> Array:
         return self.batch[name] if isinstance(self.batch, dict) else dict(tree.leaves(self.batch))[name]
 
     def __repr__(self) -> str:
         n = len(self.seeds)
         state = "" if self.complete else f", stopped after {int(self.plays.min()):,} to {int(self.plays.max()):,} plays"
-        lines = [f"{self.learner} on {self.mdp} (gamma {self.discount:g}): {self.steps:,} steps, {n} seeds{state}"]
+        seeds = f"{n} seed{'s' if n > 1 else ''}"
+        lines = [f"{self.learner} on {self.mdp} (gamma {self.discount:.10g}): {self.steps:,} steps, {seeds}{state}"]
         if self.options["measured"]:
             T = max(float(self.plays.mean()), 1.0)
             mean, low, high = self.regret.mean(), self.regret.min(), self.regret.max()
@@ -151,6 +155,13 @@ class Run:
                 f"  its error        at most {self.regret_error.max():.1e} (certified)",
                 f"  reward per step  {earned / T:.6f} realised; gap of the last policy {self.gap.mean():.6f}",
             ]
+        if "trajectory_regret_total" in self.results:
+            along, error = self.results["trajectory_regret_total"], self.results["trajectory_regret_error"]
+            lines.append(
+                f"  trajectory       regret {along.mean():,.2f} along the states met (error at most {error.max():.1e})"
+            )
+        if self.options["pad"]:
+            lines.append(f"  padding          {self.padding.mean():.2f} steps beyond T in the mean")
         settings = ", ".join(f"{k}={v:.4g}" if isinstance(v, float) else f"{k}={v}" for k, v in self.settings.items())
         lines.append(f"  made in          {self.seconds:.2f} s, {self.steps_per_second:,.0f} steps per second")
         return "\n".join(lines + ([f"  settings         {settings}"] if settings else []))

@@ -17,11 +17,13 @@ def at_reset() -> Schedule:
     return schedule
 
 
+STRETCH = 2**20  # plays after which a run can be stopped
+
+
 def never() -> Schedule:
-    """Not before the run ends: for policies that do not change."""
-    until = Until(reset=False)
+    """At no reset: for policies that do not change. (Long runs are cut, so that they can be stopped in between.)"""
 
     def schedule(state: Any, time: Array) -> Until:
-        return until
+        return Until(reset=False, deadline=time + STRETCH)
 
     return schedule

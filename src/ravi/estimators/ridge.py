@@ -50,7 +50,11 @@ def ridge(problem: Problem, regularization: float = 1.0) -> Estimator:
 
     def add(D: Regression, V: Array, path: Path) -> Regression:
         pairs = path.state * np.int64(problem.actions) + path.action
-        _add(*entries, V, *D, pairs, path.successor, path.length)
+        if not _add(*entries, V, *D, pairs, path.successor, path.length):
+            raise InputError(
+                f"{problem.name}: Lambda is no longer positive definite to working precision; "
+                "its features are too large or too nearly dependent: scale them, or raise the regularization"
+            )
         return D
 
     return Estimator(init, embed, _expect, _width, add)
@@ -112,8 +116,10 @@ def _embed(start, successor, value, V):  # type: ignore[no-untyped-def]
 def _add(  # type: ignore[no-untyped-def]
     start, successor, value, V, covariance, response, root, pairs, targets, length
 ):
+    """In place; whether every Lambda is still positive definite."""
     d = response.shape[1]
     phi = np.empty(d)
+    sound = True
     for i in range(length.shape[0]):
         if length[i] == 0:
             continue
@@ -131,15 +137,18 @@ def _add(  # type: ignore[no-untyped-def]
                     b[j] += f * target
                     for c in range(d):
                         Lam[j, c] += f * phi[c]
-        _invert_root(Lam, root[i])
+        sound = _invert_root(Lam, root[i]) and sound
+    return sound
 
 
 @compiled
 def _invert_root(Lam, R):  # type: ignore[no-untyped-def]
-    """R <- U^{-1}, where Lambda = U^T U; inner loops run along rows."""
+    """R <- U^{-1}, where Lambda = U^T U; inner loops run along rows. Whether Lambda is positive definite."""
     d = Lam.shape[0]
     U = Lam.copy()
     for k in range(d):
+        if not U[k, k] > 0.0:
+            return False
         pivot = np.sqrt(U[k, k])
         for c in range(k, d):
             U[k, c] /= pivot
@@ -157,3 +166,4 @@ def _invert_root(Lam, R):  # type: ignore[no-untyped-def]
             if f != 0.0:
                 for c in range(k + 1, d):
                     R[j, c] -= f * U[k, c]
+    return True

@@ -18,6 +18,7 @@ class State(NamedTuple):
 def fixed(problem: Problem, policy: Array, name: str = "fixed") -> Learner:
     """Play `policy` (X, A) for ever."""
     table = checks.shaped(checks.policy(policy, problem), (problem.states, problem.actions), "policy", "(X, A)")
+    table = table / table.sum(-1, keepdims=True)  # rows that miss one within the tolerance
 
     def init(keys: Array) -> State:
         return State(np.tile(table, (len(keys), 1, 1)))

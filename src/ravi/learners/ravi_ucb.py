@@ -25,6 +25,7 @@ never be tried.
 
 from __future__ import annotations
 
+from hashlib import sha256
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -87,7 +88,8 @@ def generic(
         return s
 
     parts = Parts(estimator, bonus, eta, V0 + np.zeros(X), pi0)
-    return Learner(name, init, plan, add, at_reset(), {"eta": eta} | (settings or {}), parts)
+    begins = {"initial_value": _named(V0), "initial_policy": "uniform" if initial_policy is None else _named(pi0)}
+    return Learner(name, init, plan, add, at_reset(), {"eta": eta} | (settings or {}) | begins, parts)
 
 
 def tabular(
@@ -108,7 +110,7 @@ def tabular(
     H, X, A = problem.horizon, problem.states, problem.actions
     if beta is None:
         beta = constants.beta_tabular(H, X, A, T, delta)  # Lemma 5.1
-    beta = checks.nonnegative(beta, "beta") * checks.nonnegative(scale, "scale")
+    beta = checks.nonnegative(checks.nonnegative(beta, "beta") * checks.nonnegative(scale, "scale"), "scale * beta")
     estimator = counts(problem)
     return generic(
         problem,
@@ -148,7 +150,7 @@ def linear_mixture(
         beta = constants.beta_mixture(  # Lemma 5.4
             H, d, T, delta, parameter_bound=B, feature_bound=B, regularization=lam
         )
-    beta = checks.nonnegative(beta, "beta") * checks.nonnegative(scale, "scale")
+    beta = checks.nonnegative(checks.nonnegative(beta, "beta") * checks.nonnegative(scale, "scale"), "scale * beta")
     return generic(
         problem,
         estimator,
@@ -172,6 +174,11 @@ def _eta(eta: float | None, step_scale: float, problem: Problem, T: int) -> floa
     """Theorem 4.1, unless it is given; times `step_scale`."""
     step = constants.eta(problem.horizon, problem.actions, T) if eta is None else checks.positive(eta, "eta")
     return step * checks.positive(step_scale, "step_scale")
+
+
+def _named(array: Array) -> float | str:
+    """A number, or a hash of an array, for the record."""
+    return float(array) if array.ndim == 0 else sha256(array.tobytes()).hexdigest()[:16]
 
 
 def _delta(delta: float | None, T: int) -> float:

@@ -12,8 +12,8 @@ and with c the mid-range of rho_V the last term is c sum(rho_d) / (1 - gamma), u
     |rho(pi) - estimate| <= ||rho_d||_1 span(rho_V) / 2  + rounding,
 
 a product of two small residuals. Where it is too large, V += rho_V and d += rho_d contract both. The first try starts
-from a linear extrapolation of the last two policies' V and d. Small chains are solved by elimination instead, and
-certified by their residual (the formula with d = 0).
+from a linear extrapolation of the last two policies' V and d. Small chains, and those that mix too slowly for sweeps,
+are solved for V instead, and certified by its residual (the formula with d = 0).
 
 Rounding: with the `grain` of `ravi.planning.certificates`, each entry of rho_V is computed to within grain (1 + H);
 (1 - gamma) <d, .> passes that on as it is, and the bound by at most as much again; the sums add X eps. So
@@ -30,7 +30,9 @@ from ravi.compiled import compiled
 from ravi.core import MDP, Array
 from ravi.planning.certificates import EPS, Tables
 from ravi.planning.chains import eliminated_values, policy_chain
+from ravi.planning.evaluation import relative_values
 
+PATIENCE = 300  # sweeps, then V is solved for; a policy that moves by little needs one to ten
 SMALL = 16  # states up to which a chain is solved by elimination
 
 
@@ -75,30 +77,30 @@ def _follow(  # type: ignore[no-untyped-def]
     for i in range(n):
         if wanted[i] <= 0:
             continue
-        same = True
+        same, sound = True, True
         for x in range(X):
             for a in range(A):
+                sound = sound and policy[i, x, a] >= 0.0
                 if before[i, x, a] != policy[i, x, a]:
                     same = False
                     before[i, x, a] = policy[i, x, a]
+        if not sound:  # a nan: nothing is certified of that
+            returns[i], error[i] = np.nan, np.inf
+            continue
         if same:
             continue
         V, d = value[i], dual[i]
         if X <= SMALL:
             V[:] = eliminated_values(policy_chain(tables, policy[i]), gamma)
-            low, high, _ = _residuals(tables, nu0, policy[i], V, d, rho_V, rho_d)
-            J = 0.0
-            for x in range(X):
-                J += nu0[x] * V[x]
-            returns[i] = (1 - gamma) * J + (low + high) / 2
-            error[i] = (high - low) / 2 + rounding
+            returns[i], error[i] = _by_value(tables, nu0, policy[i], V, d, rho_V, rho_d)
+            error[i] += rounding
             continue
         for x in range(X):
             old[0, x], old[1, x] = V[x], d[x]
             V[x] += value_step[i, x]
             d[x] += dual_step[i, x]
         bound, last = np.inf, np.inf
-        while True:
+        for _ in range(PATIENCE):
             low, high, size = _residuals(tables, nu0, policy[i], V, d, rho_V, rho_d)
             bound = size * (high - low) / 2
             if bound <= tol or bound >= last:  # accurate enough, or at the rounding floor
@@ -108,6 +110,12 @@ def _follow(  # type: ignore[no-untyped-def]
             for x in range(X):
                 V[x] += rho_V[x]
                 d[x] += rho_d[x]
+        else:  # the chain mixes too slowly for sweeps: solve for V as planners do
+            V[:] = relative_values(tables, policy[i], V.copy(), 2 * tol)[0]
+            value_step[i], dual_step[i] = 0.0, 0.0
+            returns[i], error[i] = _by_value(tables, nu0, policy[i], V, d, rho_V, rho_d)
+            error[i] += rounding
+            continue
         J, mass, middle = 0.0, 0.0, (low + high) / 2
         for x in range(X):
             J += nu0[x] * V[x] + d[x] * rho_V[x]
@@ -119,6 +127,16 @@ def _follow(  # type: ignore[no-untyped-def]
             d[x] += rho_d[x]
             value_step[i, x] = V[x] - old[0, x]
             dual_step[i, x] = d[x] - old[1, x]
+
+
+@compiled
+def _by_value(tables, nu0, pi, V, d, rho_V, rho_d):  # type: ignore[no-untyped-def]
+    """rho(pi) and the bound on its error from V alone: the formula with d = 0."""
+    low, high, _ = _residuals(tables, nu0, pi, V, d, rho_V, rho_d)
+    J = 0.0
+    for x in range(V.shape[0]):
+        J += nu0[x] * V[x]
+    return (1 - tables.discount) * J + (low + high) / 2, (high - low) / 2
 
 
 @compiled

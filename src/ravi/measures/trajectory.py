@@ -13,6 +13,7 @@ import numpy as np
 
 from ravi.core import MDP, Array, Measure, Path
 from ravi.measures.curve import Curve, add_steps, curve, grid
+from ravi.planning.certificates import EPS
 from ravi.planning.evaluation import evaluate
 from ravi.planning.solver import Solution
 
@@ -51,6 +52,11 @@ def trajectory(mdp: MDP, steps: int, points: int, solution: Solution) -> Measure
         return m
 
     def results(m: Trajectory) -> dict[str, Array]:
-        return {"trajectory_regret": m.regret.values, "trajectory_regret_error": m.error}
+        rounding = EPS * steps * np.abs(m.regret.total)  # of the sum, term by term
+        return {
+            "trajectory_regret": m.regret.values,
+            "trajectory_regret_total": m.regret.total,
+            "trajectory_regret_error": m.error + rounding,
+        }
 
     return Measure("trajectory", init, record, results)
