@@ -113,7 +113,7 @@ def resume(
     if isinstance(stopped.batch, dict):  # from a file
         batch = tree.fill(_begin(learner, mdp, keys, chosen), stopped.batch)
     else:
-        batch = tree.take(stopped.batch, np.arange(len(keys)))
+        batch = stopped.batch  # `_go_on` works on copies, group by group
     return _go_on(learner, mdp, T, solution, stopped.options, chosen, batch, stopped.seconds, pause, progress)
 
 

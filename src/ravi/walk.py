@@ -33,7 +33,7 @@ def world_of(mdp: MDP) -> World:
 def _cumulative(probabilities: Array) -> Array:
     """Partial sums that reach 1 exactly at the last entry of positive probability, so that u < 1 finds an entry and
     never one of probability 0."""
-    sums = np.minimum(np.cumsum(probabilities, axis=-1), 1.0)
+    sums = np.cumsum(probabilities, axis=-1)
     positive = probabilities > 0
     after = np.cumsum(positive[..., ::-1], axis=-1)[..., ::-1] - positive  # positive entries beyond this one
     sums[after == 0] = 1.0

@@ -8,7 +8,7 @@ from ravi.core import Array
 from ravi.measures.audit import optimisation
 from ravi.measures.books import Seen
 from ravi.planning.entropy import relative_entropy
-from ravi.theory import constants, generic
+from ravi.theory import Bound, constants, generic
 from ravi.verify.chance import Interval, bernstein
 from ravi.verify.claim import Registry
 from ravi.verify.evidence import Evidence
@@ -245,19 +245,16 @@ def wald(e: Evidence) -> tuple[Array, Array, Interval]:
     return w.gap_steps - H * w.gap_epochs, np.array(0.0), law
 
 
-def theorem_4_1(e: Evidence, form: str) -> tuple[Array, Array]:
-    """Regret less 2 sum_{t<=T+} CB_t, seed by seed, against the rest of the bound."""
-    H, A, T = e.scene.H, e.scene.mdp.actions, e.run.steps
-    delta = float(e.scene.settings.get("delta", 1 / T))
-    rest = generic.printed(H, A, T, 0.0) if form == "printed" else generic.corrected(H, A, T, 0.0, delta=delta)
-    theirs = constants.eta(H, A, T)
+def theorem_4_1(e: Evidence, rest: Bound) -> tuple[Array, Array]:
+    """Regret less 2 sum_{t<=T+} CB_t, seed by seed, against the rest of the bound: for the theorem's eta and pi_0."""
+    theirs = constants.eta(e.scene.H, e.scene.mdp.actions, e.run.steps)
     known = np.isclose(e.scene.parts.eta, theirs, rtol=1e-9) and np.ptp(e.scene.parts.initial_policy) < 1e-12
     return e.run.regret - 2 * e.audit.walked.bonus, np.array(rest.total if known else np.inf)
 
 
 @claim("A20", "R_T <= 2 E sum_{t<=T+} CB_t + sqrt(2 H^4 T log A) + 2 H^2", "Theorem 4.1", kind="E", phase="run")
 def theorem_printed(e: Evidence) -> tuple[Array, Array]:
-    return theorem_4_1(e, "printed")
+    return theorem_4_1(e, generic.printed(e.scene.H, e.scene.mdp.actions, e.run.steps, 0.0))
 
 
 @claim(
@@ -268,7 +265,8 @@ def theorem_printed(e: Evidence) -> tuple[Array, Array]:
     phase="run",
 )
 def theorem_corrected(e: Evidence) -> tuple[Array, Array]:
-    return theorem_4_1(e, "corrected")
+    delta = float(e.scene.settings.get("delta", 1 / e.run.steps))
+    return theorem_4_1(e, generic.corrected(e.scene.H, e.scene.mdp.actions, e.run.steps, 0.0, delta=delta))
 
 
 # ---- Lemma C.1
