@@ -9,9 +9,9 @@ import pytest
 
 import ravi
 from ravi import tree
-from ravi.core import MDP
+from ravi.core import MDP, Until
 from ravi.engine import resume, run
-from ravi.learners.fixed import fixed
+from ravi.learners.fixed import State, fixed
 from ravi.mdps import deep_sea, garnet, riverswim, riverswim_mixture
 from ravi.measures.gap import follow, track
 from ravi.measures.log import BLOCK, Log
@@ -21,7 +21,7 @@ from ravi.planning.evaluation import return_of
 from ravi.planning.mirror import mirror_step
 from ravi.planning.solver import solve
 from ravi.schedules import at_reset
-from ravi.walk import _cumulative, _find, room, start, walk, world_of
+from ravi.walk import _cumulative, find, room, start, walk, world_of
 from tests.helpers import assert_same_bits, bits, dense, spy
 from tests.test_mirror import exactly
 
@@ -187,11 +187,11 @@ def test_the_uniform_policy_has_one_epoch():
 
 def test_rounding_leaves_nothing_to_what_has_probability_zero():
     row = np.array([0.1] * 10 + [0.0])
-    assert row[_find(_cumulative(row), 1 - 2.0**-53)] > 0
+    assert row[find(_cumulative(row), 1 - 2.0**-53)] > 0
     mdp, n = MDP.from_dense([[[1.0]] * 3], [[0.0] * 3], 0.9, 0), 200
     world, path = world_of(mdp), room(n, 5)
     half = np.tile([[0.3, 0.2, 0.0]], (n, 1, 1))  # far from one, so that it shows
-    walk(world, half, start(world, np.arange(n)), path, np.zeros(n, np.uint8), False, np.full(n, 5), 5)
+    walk(world, State(half), start(world, np.arange(n)), path, np.zeros(n, np.uint8), Until(False, np.full(n, 5)), 5)
     assert set(np.unique(path.action)) == {0, 1}
 
 

@@ -7,7 +7,7 @@ from ravi.core import MDP
 from ravi.engine import run
 from ravi.learners.fixed import fixed
 from ravi.mdps import garnet, riverswim
-from ravi.walk import _cumulative, _find, world_of
+from ravi.walk import _cumulative, find, world_of
 
 
 def z_scores(counts, probabilities):
@@ -52,8 +52,8 @@ def test_epochs_have_geometric_lengths_and_end_at_resets():
 def test_a_draw_never_has_probability_zero(row):
     cumulative = _cumulative(np.array(row))
     for u in [0.0, 2.0**-53, 0.1, 0.25, 0.5, 0.75, 0.9, 1 - 2.0**-53]:
-        assert row[_find(cumulative, u)] > 0
-        assert _find(cumulative, u) == min(j for j in range(len(row)) if u < cumulative[j])
+        assert row[find(cumulative, u)] > 0
+        assert find(cumulative, u) == min(j for j in range(len(row)) if u < cumulative[j])
 
 
 def test_an_action_of_probability_zero_is_never_played():

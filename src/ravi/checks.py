@@ -85,6 +85,19 @@ def probability(value: Any, name: str) -> float:
     return result
 
 
+def delta(value: Any, T: int) -> float:
+    """The failure probability of a guarantee: 1/T unless given."""
+    return 1 / T if value is None else probability(value, "delta")
+
+
+def one_of(value: Any, known: Iterable[str], name: str) -> str:
+    """One of a few words."""
+    words = list(known)
+    if value not in words:
+        raise InputError(f"{name} is {value!r}, not one of {', '.join(words)}.{did_you_mean(str(value), words)}")
+    return str(value)
+
+
 def steps(value: Any) -> int:
     """T, the number of steps; counts are 32-bit."""
     return whole(value, "steps (T)", 1, 2**31 - 2)

@@ -172,6 +172,7 @@ class Path(NamedTuple):
     reset: Array  # whether a reset followed                 (n, L)
     length: Array  # how many entries of each row are in use   (n,)
     time: Array  # t of the first entry                      (n,)
+    after: Array  # x_{t+1} after the last entry: y_t, or where a reset led   (n,)
 
 
 class Until(NamedTuple):
@@ -179,6 +180,7 @@ class Until(NamedTuple):
 
     reset: bool  # a reset ends it
     deadline: Array | None = None  # so does the play t = deadline   (n,)
+    visits: Array | None = None  # so does the play of a pair that this brings to 0; counted down in place   (n, X, A)
 
 
 class Estimator(NamedTuple):
@@ -193,6 +195,7 @@ class Estimator(NamedTuple):
 
 Bonus: TypeAlias = Callable[[Data, Embedding], Array]  # D, phi -> CB(x, a)    (n, X, A)
 Schedule: TypeAlias = Callable[[Any, Array], Until]  # state, time -> Until
+Walk: TypeAlias = Callable[..., tuple[int, int]]  # world, state, walkers, path, over, until, T -> see `ravi.walk.walk`
 
 
 class Parts(NamedTuple):
@@ -206,7 +209,11 @@ class Parts(NamedTuple):
 
 
 class Learner(NamedTuple):
-    """A learner is a tuple of functions: nothing to inherit, nothing hidden."""
+    """A learner is a tuple of functions: nothing to inherit, nothing hidden.
+
+    Its policy is constant within an epoch. A learner that learns at every step brings its own `walk`, which learns as it
+    goes, and ends the epoch at the step after which the policy is another one.
+    """
 
     name: str
     init: Callable[[Array], Any]  # keys (n,) -> State, a NamedTuple with a field `policy` (n, X, A)
@@ -215,6 +222,7 @@ class Learner(NamedTuple):
     until: Schedule
     settings: dict[str, Any]  # the constants that make it, for the record
     parts: Parts | None = None
+    walk: Walk | None = None  # instead of `ravi.walk.walk`
 
 
 class Measure(NamedTuple):

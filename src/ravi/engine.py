@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ravi import checks, tree
-from ravi.core import MDP, Array, Learner, Measure
+from ravi.core import MDP, Array, Learner, Measure, Until
 from ravi.measures.output import output
 from ravi.measures.regret import regret
 from ravi.measures.rewards import rewards
@@ -26,7 +26,8 @@ from ravi.measures.stream import stream
 from ravi.measures.trajectory import trajectory
 from ravi.planning.solver import Solution, solve
 from ravi.results import Run, versions
-from ravi.walk import World, room, start, walk, world_of
+from ravi.walk import World, room, start, world_of
+from ravi.walk import walk as fixed_walk
 
 Progress = Callable[[int, int], None]  # steps done, steps in all
 CACHE = 2**20  # bytes of state that are worked on together: about a core's second-level cache
@@ -190,7 +191,8 @@ def _epochs(
 ) -> Batch:
     walkers, state, records = batch
     n = len(walkers.time)
-    path = room(n, min(T, max(64, ceil(H * (log(n) + 7))), max(64, 2**22 // n)))
+    walk = learner.walk or fixed_walk
+    path = None
     last = np.full(n, T, np.int64)
     finished = walkers.time >= T
     aside = tree.copy(batch) if finished.any() else None  # the seeds that have ended, as they ended
@@ -202,11 +204,12 @@ def _epochs(
             break
         state = learner.plan(state)
         until = learner.until(state, walkers.time)
-        deadline = last if until.deadline is None else np.minimum(last, until.deadline)
+        until = until._replace(deadline=last if until.deadline is None else np.minimum(last, until.deadline))
+        path = path or room(n, min(T, _stretch(n, H, until.reset)))
         over[:] = finished
         opening, left = True, n
         while left:  # repeat
-            left, ended = walk(world, state.policy, walkers, path, over, until.reset, deadline, T)  # play, observe
+            left, ended = walk(world, state, walkers, path, over, until, T)  # play, observe
             records = tuple(
                 measure.record(m, state, path, opening) for measure, m in zip(measures, records, strict=True)
             )
@@ -232,6 +235,11 @@ def _epochs(
     if tell is not None:
         tell(_plays(batch, T))
     return batch
+
+
+def _stretch(n: int, H: float, resets: bool) -> int:
+    """Steps that a path has room for: most epochs that end at resets; a longer epoch comes in stretches."""
+    return min(max(64, ceil(H * (log(n) + 7))) if resets else 1000, max(64, 2**22 // n))
 
 
 def _plays(batch: Batch, T: int) -> int:
@@ -260,9 +268,9 @@ def _pad(
     rows = np.arange(len(walkers.time))
     ended_by_reset = path.reset[rows, np.maximum(path.length - 1, 0)]
     over = (finished | (walkers.time < T) | ended_by_reset).astype(np.uint8)
-    deadline = np.full(len(over), NO_DEADLINE)
+    until = Until(reset=True, deadline=np.full(len(over), NO_DEADLINE))
     while not over.all():
-        walk(world, state.policy, walkers, path, over, True, deadline, T)
+        fixed_walk(world, state, walkers, path, over, until, T)
         records = tuple(measure.record(m, state, path, False) for measure, m in zip(measures, records, strict=True))
     return records
 

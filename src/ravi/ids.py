@@ -31,6 +31,31 @@ LEARNERS = {
     "ravi-ucb/mixture": Known(
         "ravi.learners.ravi_ucb", "linear_mixture", "RAVI-UCB for linear mixture MDPs (Algorithm 3)"
     ),
+    "ucrl2": Known("ravi.learners.ucrl2", "ucrl2", "UCRL2: optimism over L1 balls"),
+    "ucrl2b": Known("ravi.learners.ucrl2b", "ucrl2b", "UCRL2B: optimism over Bernstein boxes"),
+    "kl-ucrl": Known("ravi.learners.kl_ucrl", "kl_ucrl", "KL-UCRL: optimism over relative-entropy balls"),
+    "scal": Known("ravi.learners.scal", "scal", "SCAL: UCRL2B under a bound on the span"),
+    "scal+": Known("ravi.learners.scal_plus", "scal_plus", "SCAL+: a bonus under a bound on the span"),
+    "r-max": Known("ravi.learners.r_max", "r_max", "R-MAX: what was not played m times is worth H"),
+    "mbie": Known("ravi.learners.mbie", "mbie", "MBIE: discounted optimism over L1 balls"),
+    "mbie-eb": Known("ravi.learners.mbie_eb", "mbie_eb", "MBIE-EB: a bonus beta / sqrt(n)"),
+    "ucbvi-gamma": Known("ravi.learners.ucbvi_gamma", "ucbvi_gamma", "UCBVI-gamma: Bernstein bonuses at every step"),
+    "psrl": Known("ravi.learners.psrl", "psrl", "PSRL: the optimal policy of a posterior sample"),
+    "delayed-q": Known("ravi.learners.delayed_q", "delayed_q", "Delayed Q-learning: updates of m plays at a time"),
+    "ucb-q": Known("ravi.learners.ucb_q", "ucb_q", "Q-learning with UCB (Dong, Wang, Chen, Wang)"),
+    "liu-su": Known("ravi.learners.liu_su", "liu_su", "double Q-learning with UCB (Liu and Su; a reconstruction)"),
+    "md-mpi": Known("ravi.learners.md_mpi", "md_mpi", "MD-MPI with P_hat: RAVI-UCB with m sweeps per policy"),
+    "politex": Known("ravi.learners.politex", "politex", "POLITEX: exponential weights on sums of estimated Q"),
+    "npg": Known("ravi.learners.npg", "npg", "optimistic natural policy gradient"),
+    "mdp-e": Known("ravi.learners.mdp_e", "mdp_e", "MDP-E with P_hat: an expert per state, fed with Q"),
+    "o-reps": Known("ravi.learners.o_reps", "o_reps", "O-REPS with P_hat: mirror descent on occupancies"),
+    "certainty-equivalent": Known(
+        "ravi.learners.certainty_equivalent", "certainty_equivalent", "the optimal policy of P_hat; H where unplayed"
+    ),
+    "q-learning": Known("ravi.learners.q_learning", "q_learning", "epsilon-greedy Q-learning"),
+    "ravi-ucb/known": Known(
+        "ravi.learners.ravi_ucb", "known_kernel", "RAVI-UCB given P, without bonus: its planning alone", oracle=True
+    ),
     "uniform": Known("ravi.learners.fixed", "uniform", "the uniform policy: what a learner must beat"),
     "optimum": Known("ravi.learners.fixed", "optimum", "an optimal policy, which knows P: the other end", oracle=True),
 }

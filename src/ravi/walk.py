@@ -6,12 +6,12 @@ reset. Reset flags are thus the same for every learner under the same key: compa
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ravi.compiled import compiled
-from ravi.core import MDP, Array, Path, Walkers
+from ravi.core import MDP, Array, Path, Until, Walkers
 from ravi.random import INITIAL, block, uniform
 
 SHORT = 8  # successors up to this many are searched one by one
@@ -50,28 +50,26 @@ def room(n: int, length: int) -> Path:
     """An empty path with room for `length` steps of each seed."""
     state, action, successor, slot = (np.zeros((n, length), np.int32) for _ in range(4))
     reset = np.zeros((n, length), np.bool_)
-    return Path(state, action, successor, slot, reset, np.zeros(n, np.int64), np.ones(n, np.int64))
+    lengths, first, after = np.zeros(n, np.int64), np.ones(n, np.int64), np.zeros(n, np.int32)
+    return Path(state, action, successor, slot, reset, lengths, first, after)
+
+
+NO_VISITS = np.zeros((0, 0, 0), np.int32)
 
 
 def walk(
-    world: World,
-    policy: Array,
-    walkers: Walkers,
-    path: Path,
-    over: Array,
-    stop_at_reset: bool,
-    deadline: Array,
-    steps: int,
+    world: World, state: Any, walkers: Walkers, path: Path, over: Array, until: Until, steps: int
 ) -> tuple[int, int]:
-    """Walk every seed that is not `over` until it is, or until its path is full; all in place.
+    """Walk every seed that is not `over` until it is, or until its path is full; all in place. `until` has a deadline.
 
     How many are not over then, and how many came to their last step T.
     """
-    return _walk(*world, policy, *walkers, *path, over, stop_at_reset, deadline, steps)
+    visits = NO_VISITS if until.visits is None else until.visits
+    return _walk(*world, state.policy, *walkers, *path, over, until.reset, until.deadline, visits, steps)
 
 
 @compiled
-def _find(cumulative, u):  # type: ignore[no-untyped-def]
+def find(cumulative, u):  # type: ignore[no-untyped-def]
     """The first j with u < cumulative[j]."""
     low, high = 0, cumulative.shape[0] - 1
     if high < SHORT:
@@ -88,12 +86,25 @@ def _find(cumulative, u):  # type: ignore[no-untyped-def]
 
 
 @compiled
+def draw(probabilities, u):  # type: ignore[no-untyped-def]
+    """An action of these probabilities. What rounding leaves goes to the last one of positive probability."""
+    a, mass = 0, 0.0
+    for b in range(probabilities.shape[0]):
+        if probabilities[b] > 0.0:
+            a = b
+            mass += probabilities[b]
+            if u < mass:
+                break
+    return a
+
+
+@compiled
 def _walk(  # type: ignore[no-untyped-def]
     successors, cumulative, initial, restart, policy, state, time, key,
-    xs, actions, ys, slots, resets, lengths, firsts, over, stop_at_reset, deadline, steps,
+    xs, actions, ys, slots, resets, lengths, firsts, after, over, stop_at_reset, deadline, visits, steps,
 ):  # fmt: skip
     n, room = xs.shape
-    A = policy.shape[2]
+    counted = visits.shape[0] > 0
     unfinished, ended = 0, 0
     for i in range(n):
         firsts[i] = time[i] + 1
@@ -102,23 +113,21 @@ def _walk(  # type: ignore[no-untyped-def]
         while over[i] == 0 and length < room:
             t += 1
             u_reset, u_action, u_successor, u_initial = block(key[i], t, 0)
-            a, mass = 0, 0.0
-            for b in range(A):
-                if policy[i, x, b] > 0.0:  # what rounding leaves goes to the last action of positive probability
-                    a = b
-                    mass += policy[i, x, b]
-                    if u_action < mass:
-                        break
-            slot = _find(cumulative[x, a], u_successor)
+            a = draw(policy[i, x], u_action)
+            slot = find(cumulative[x, a], u_successor)
             y = successors[x, a, slot]
             reset = u_reset < restart
             xs[i, length], actions[i, length], ys[i, length], slots[i, length] = x, a, y, slot
             resets[i, length] = reset
             length += 1
-            x = np.int32(_find(initial, u_initial)) if reset else y
+            if counted:
+                visits[i, x, a] -= 1
+                if visits[i, x, a] <= 0:
+                    over[i] = 1
+            x = np.int32(find(initial, u_initial)) if reset else y
             if (reset and stop_at_reset) or t >= deadline[i]:
                 over[i] = 1
-        state[i], time[i] = x, t
+        state[i], time[i], after[i] = x, t, x
         lengths[i] = length
         unfinished += over[i] == 0
         ended += length > 0 and t >= steps

@@ -20,7 +20,7 @@ def path_of(problem, triples):
     """One seed's path from a list of (x, a, y)."""
     x, a, y = (np.array([column], np.int32) for column in zip(*triples, strict=True))
     slot = (problem.successors[x, a] == y[..., None]).argmax(-1).astype(np.int32)
-    return Path(x, a, y, slot, np.zeros(x.shape, bool), np.array([len(triples)]), np.array([1]))
+    return Path(x, a, y, slot, np.zeros(x.shape, bool), np.array([len(triples)]), np.array([1]), y[:, -1])
 
 
 def random_triples(mdp, length, seed):

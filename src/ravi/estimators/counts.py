@@ -6,6 +6,9 @@
 
 Since N starts at one, P_hat is a sub-probability: its rows sum to n / (n + 1), and an unvisited row is zero. The
 paper means it so, and Lemma 5.1 pays for it. The width is N^{-1/2}.
+
+The learners that the paper is compared with count plays as they are, from n = 0, with p_hat = N' / max(n, 1):
+`tallies`. What lies beyond the stored successors has count 0; it is for the learner to allow for it.
 """
 
 from __future__ import annotations
@@ -21,17 +24,29 @@ from ravi.planning.bellman import expect_array
 
 
 class Counts(NamedTuple):
-    visits: Array  # N(x, a)           (n, X, A)
+    visits: Array  # N(x, a), or n(x, a)   (n, X, A)
     moves: Array  # N'(x, a, x') on the successors   (n, X, A, B)
+
+
+def tallies(problem: Problem, n: int) -> Counts:
+    """Plays from zero: n(x, a) = 0 and N'(x, a, x') = 0, for n seeds."""
+    xp = array_namespace(problem.successors)
+    shape = problem.successors.shape
+    return Counts(xp.zeros((n, *shape[:2]), dtype=xp.int32), xp.zeros((n, *shape), dtype=xp.int32))
+
+
+def tally(D: Counts, path: Path) -> Counts:
+    """Count the plays of a path, in place."""
+    _add(D.visits, D.moves, path.state, path.action, path.slot, path.length)
+    return D
 
 
 def counts(problem: Problem) -> Estimator:
     successors = problem.successors
-    X, A, B = successors.shape
 
     def init(n: int) -> Counts:
-        xp = array_namespace(successors)
-        return Counts(xp.ones((n, X, A), dtype=xp.int32), xp.zeros((n, X, A, B), dtype=xp.int32))
+        none = tallies(problem, n)
+        return none._replace(visits=none.visits + 1)  # N_1 = 1
 
     def embed(V: Array) -> Array:
         return V
@@ -47,8 +62,7 @@ def counts(problem: Problem) -> Estimator:
         return counts_width_array(D)
 
     def add(D: Counts, V: Array, path: Path) -> Counts:
-        _add(D.visits, D.moves, path.state, path.action, path.slot, path.length)
-        return D
+        return tally(D, path)
 
     return Estimator(init, embed, expect, width, add)
 

@@ -106,7 +106,7 @@ def tabular(
 ) -> Learner:
     """Algorithm 2. `scale` multiplies beta, `step_scale` eta; every other constant is the paper's unless given."""
     T = checks.steps(steps)
-    delta = _delta(delta, T)
+    delta = checks.delta(delta, T)
     H, X, A = problem.horizon, problem.states, problem.actions
     if beta is None:
         beta = constants.beta_tabular(H, X, A, T, delta)  # Lemma 5.1
@@ -141,7 +141,7 @@ def linear_mixture(
     """Algorithm 3. `scale` multiplies beta, `step_scale` eta; `regularization` is lambda; `bound` is B, by default
     the larger of B_theta and B_phi; every other constant is the paper's unless given."""
     T = checks.steps(steps)
-    delta = _delta(delta, T)
+    delta = checks.delta(delta, T)
     lam = checks.positive(regularization, "regularization")
     H, d = problem.horizon, problem.dimension
     estimator = ridge(problem, lam)
@@ -179,10 +179,6 @@ def _eta(eta: float | None, step_scale: float, problem: Problem, T: int) -> floa
 def _named(array: Array) -> float | str:
     """A number, or a hash of an array, for the record."""
     return float(array) if array.ndim == 0 else sha256(array.tobytes()).hexdigest()[:16]
-
-
-def _delta(delta: float | None, T: int) -> float:
-    return 1 / T if delta is None else checks.probability(delta, "delta")
 
 
 def _initial_value(value: float | Array, problem: Problem) -> Array:
