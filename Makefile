@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test check bench lock clean
+.PHONY: demo test check docs bench lock clean
 
 demo: $(READY)
 	$(BIN)/ravi demo
@@ -16,6 +16,10 @@ check: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# The pages that are generated from the code.
+docs: $(READY)
+	$(BIN)/python -m ravi.report.learners > docs/learners.md
 
 bench: $(READY)
 	$(BIN)/python benchmarks/speed.py

@@ -10,16 +10,13 @@ eta = 0.05, under which the policy moves in most states at every epoch.
 from __future__ import annotations
 
 import argparse
-import os
-import platform
 import subprocess
 import sys
-import time
 from pathlib import Path
 
-for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"):
-    os.environ.setdefault(name, "1")
+from timing import least, measured_by  # first: it keeps BLAS to one thread
 
+# isort: split
 import numpy as np
 
 from ravi.engine import run
@@ -33,16 +30,6 @@ SETTINGS = {"theory": {}, "moving": {"beta": 1.0, "eta": 0.05}}
 
 def learner_of(mdp, T, setting, make=ravi_ucb.tabular):
     return make(mdp.problem, T, **SETTINGS[setting])
-
-
-def least(task, repeats):
-    """The least CPU seconds of a task."""
-    times = []
-    for _ in range(repeats):
-        began = time.process_time()
-        task()
-        times.append(time.process_time() - began)
-    return min(times)
 
 
 def tabular(rows, repeats, quick):
@@ -160,18 +147,7 @@ def main():
     for part in (tabular, mixture, growth):
         part(rows, repeats, wanted.quick)
     if wanted.write is not None:
-        machine = (
-            f"Measured by `benchmarks/speed.py` on {cpu()}, Python {platform.python_version()}, NumPy {np.__version__}."
-        )
-        wanted.write.write_text("\n".join([machine, "", *rows]))
-
-
-def cpu():
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        return next(line.split(": ")[1] for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
-        return platform.processor() or platform.machine()
+        wanted.write.write_text("\n".join([measured_by("speed.py"), "", *rows]))
 
 
 if __name__ == "__main__":

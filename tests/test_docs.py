@@ -76,3 +76,18 @@ def test_the_version_is_the_same_everywhere():
     assert f'version = "{ravi.__version__}"' in (ROOT / "pyproject.toml").read_text()
     assert f"version: {ravi.__version__}" in (ROOT / "CITATION.cff").read_text()
     assert f"## {ravi.__version__}" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_the_learners_page_is_the_one_that_the_code_makes():
+    from ravi.report.learners import page
+
+    assert (ROOT / "docs" / "learners.md").read_text() == page(), "run `make docs`"
+
+
+def test_every_learner_says_what_it_is():
+    from ravi.report.learners import LABELS, TAGS, cards
+
+    for card in cards():
+        missing = [label for label in LABELS if label not in card.facts and label not in ("Constants", "Deviations")]
+        assert not missing, (card.id, missing)
+        assert any(tag in card.facts["Trust"] for tag in TAGS), card.id

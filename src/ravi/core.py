@@ -216,13 +216,14 @@ class Learner(NamedTuple):
     """
 
     name: str
-    init: Callable[[Array], Any]  # keys (n,) -> State, a NamedTuple with a field `policy` (n, X, A)
+    init: Callable[[Array], Any]  # keys (n,) -> State, a NamedTuple with a field `policy`: (n, X, A), or staged by age
     plan: Callable[[Any], Any]  # State -> State, once per epoch; may write into the State that it is given
     add: Callable[[Any, Path], Any]  # State, path -> State, as experience arrives; likewise
     until: Schedule
     settings: dict[str, Any]  # the constants that make it, for the record
     parts: Parts | None = None
     walk: Walk | None = None  # instead of `ravi.walk.walk`
+    stages: int = 0  # S where the policy is (n, S, X, A), a stage for every age; see `ravi.walk.walk`
 
 
 class Measure(NamedTuple):

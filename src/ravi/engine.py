@@ -89,7 +89,7 @@ def run(
     solution = solve(mdp, tol=TOLERANCE) if options["measured"] else None
     if wanted and not measured:
         raise checks.InputError(f"record names {wanted[0]!r}, but measured=False records nothing")
-    chosen = [*_measures(mdp, T, solution, options), *measures]
+    chosen = [*_measures(mdp, T, solution, options, learner.stages), *measures]
     batch = _begin(learner, mdp, keys, chosen)
     return _go_on(learner, mdp, T, solution, options, chosen, batch, 0.0, pause, progress)
 
@@ -108,7 +108,7 @@ def resume(
     _same(stopped, learner, mdp)
     T, keys = stopped.steps, np.asarray(stopped.seeds, np.uint64)
     solution = solve(mdp, tol=TOLERANCE) if stopped.options["measured"] else None
-    chosen = [*_measures(mdp, T, solution, stopped.options), *measures]
+    chosen = [*_measures(mdp, T, solution, stopped.options, learner.stages), *measures]
     if not isinstance(stopped.batch, dict) and len(chosen) != len(stopped.batch.records):
         raise checks.InputError("the stopped run was made with other measures than these")
     if isinstance(stopped.batch, dict):  # from a file
@@ -120,11 +120,11 @@ def resume(
 
 def _begin(learner: Learner, mdp: MDP, keys: Array, measures: Sequence[Measure]) -> Batch:
     state = learner.init(keys)
-    told, wanted = tuple(state.policy.shape), (len(keys), mdp.states, mdp.actions)
+    told, wanted = tuple(state.policy.shape[-2:]), (mdp.states, mdp.actions)
     if told != wanted:
         raise checks.InputError(
-            f"{learner.name} was built for {told[1]} states and {told[2]} actions, "
-            f"but {mdp.name} has {wanted[1]} and {wanted[2]}"
+            f"{learner.name} was built for {told[0]} states and {told[1]} actions, "
+            f"but {mdp.name} has {wanted[0]} and {wanted[1]}"
         )
     return Batch(start(world_of(mdp), keys), state, tuple(measure.init(keys) for measure in measures))
 
@@ -204,7 +204,8 @@ def _epochs(
             break
         state = learner.plan(state)
         until = learner.until(state, walkers.time)
-        until = until._replace(deadline=last if until.deadline is None else np.minimum(last, until.deadline))
+        deadline = last if until.deadline is None else np.minimum(last, until.deadline)
+        until = Until(until.reset, deadline, until.visits)
         path = path or room(n, min(T, _stretch(n, H, until.reset)))
         over[:] = finished
         opening, left = True, n
@@ -300,17 +301,17 @@ def _wanted(record: Sequence[str]) -> list[str]:
     return names
 
 
-def _measures(mdp: MDP, T: int, solution: Solution | None, options: dict[str, Any]) -> list[Measure]:
+def _measures(mdp: MDP, T: int, solution: Solution | None, options: dict[str, Any], stages: int) -> list[Measure]:
     if solution is None:
         return []
     points = options["points"]
     chosen = [
-        regret(mdp, T, points, solution, keep_epochs=options["keep_epochs"]),
+        regret(mdp, T, points, solution, keep_epochs=options["keep_epochs"], stages=stages),
         rewards(mdp, T, points),
-        output(mdp.problem, T),
+        output(mdp.problem, T, stages),
     ]
     if "trajectory" in options["record"]:
-        chosen.append(trajectory(mdp, T, points, solution))
+        chosen.append(trajectory(mdp, T, points, solution, stages))
     if "stream" in options["record"]:
         chosen.append(stream(mdp.problem, T, pad=options["pad"]))
     return chosen

@@ -55,6 +55,7 @@ def room(n: int, length: int) -> Path:
 
 
 NO_VISITS = np.zeros((0, 0, 0), np.int32)
+NO_AGES = np.zeros(0, np.int32)
 
 
 def walk(
@@ -62,10 +63,17 @@ def walk(
 ) -> tuple[int, int]:
     """Walk every seed that is not `over` until it is, or until its path is full; all in place. `until` has a deadline.
 
+    A policy (n, X, A) is stationary. One of (n, S, X, A) has a stage for every age, the plays since the last reset; the
+    last serves for all later ages. Its state holds `age` (n,), which is written here.
+
     How many are not over then, and how many came to their last step T.
     """
     visits = NO_VISITS if until.visits is None else until.visits
-    return _walk(*world, state.policy, *walkers, *path, over, until.reset, until.deadline, visits, steps)
+    if state.policy.ndim == 4:
+        policy, ages = state.policy, state.age
+    else:
+        policy, ages = state.policy[:, None], NO_AGES
+    return _walk(*world, policy, *walkers, *path, over, until.reset, until.deadline, visits, ages, steps)
 
 
 @compiled
@@ -101,25 +109,39 @@ def draw(probabilities, u):  # type: ignore[no-untyped-def]
 @compiled
 def _walk(  # type: ignore[no-untyped-def]
     successors, cumulative, initial, restart, policy, state, time, key,
-    xs, actions, ys, slots, resets, lengths, firsts, after, over, stop_at_reset, deadline, visits, steps,
+    xs, actions, ys, slots, resets, lengths, firsts, after, over, stop_at_reset, deadline, visits, ages, steps,
 ):  # fmt: skip
     n, room = xs.shape
-    counted = visits.shape[0] > 0
+    A = policy.shape[3]
+    counted, staged, last = visits.shape[0] > 0, ages.shape[0] > 0, policy.shape[1] - 1
     unfinished, ended = 0, 0
     for i in range(n):
         firsts[i] = time[i] + 1
-        length = 0
+        length, age, stage = 0, 0, 0
+        if staged:
+            age = ages[i]
+            stage = min(age, last)
         x, t = state[i], time[i]
         while over[i] == 0 and length < room:
             t += 1
             u_reset, u_action, u_successor, u_initial = block(key[i], t, 0)
-            a = draw(policy[i, x], u_action)
+            a, mass = 0, 0.0
+            for b in range(A):
+                p = policy[i, stage, x, b]
+                if p > 0.0:  # what rounding leaves goes to the last action of positive probability
+                    a = b
+                    mass += p
+                    if u_action < mass:
+                        break
             slot = find(cumulative[x, a], u_successor)
             y = successors[x, a, slot]
             reset = u_reset < restart
             xs[i, length], actions[i, length], ys[i, length], slots[i, length] = x, a, y, slot
             resets[i, length] = reset
             length += 1
+            if staged:
+                age = 0 if reset else age + 1
+                stage = min(age, last)
             if counted:
                 visits[i, x, a] -= 1
                 if visits[i, x, a] <= 0:
@@ -129,6 +151,8 @@ def _walk(  # type: ignore[no-untyped-def]
                 over[i] = 1
         state[i], time[i], after[i] = x, t, x
         lengths[i] = length
+        if staged:
+            ages[i] = age
         unfinished += over[i] == 0
         ended += length > 0 and t >= steps
     return unfinished, ended

@@ -1,6 +1,9 @@
 """RAVI-UCB: regularised approximate value iteration with upper confidence bounds.
 
-A. Moulin and G. Neu, "Optimistic Planning by Regularized Dynamic Programming", ICML 2023. In epoch k (Algorithm 1):
+Paper: A. Moulin, G. Neu, "Optimistic Planning by Regularized Dynamic Programming", ICML 2023.
+Trust: CHECKED: transcribed from the paper, and compared with literal transcriptions of its three algorithms.
+
+In epoch k (Algorithm 1):
 
     V_k(x)      = (1/eta) log sum_a pi_{k-1}(a|x) exp(eta Q_k(x, a))
     pi_k(a|x)   = pi_{k-1}(a|x) exp(eta (Q_k(x, a) - V_k(x)))
@@ -14,10 +17,11 @@ after each step. Q_1 = E V_0, so that V_1 = V_0 and pi_1 = pi_0.
     linear mixture (Algorithm 3):   P_hat V = <phi_V, theta_hat>, CB = beta ||phi_V||_{Lambda^{-1}}
 
 Constants: eta of Theorem 4.1, beta of Lemmas 5.1 and 5.4 with delta = 1/T, lambda = 1, V_0 = 0, pi_0 uniform.
-
-It follows the paper to the letter but for three repairs, all in the engine: x_1 ~ nu_0 (the text draws X_0 and plays
+Deviations: the paper to the letter but for three repairs, all in the engine: x_1 ~ nu_0 (the text draws X_0 and plays
 from t = 1), exactly T plays (the printed loops make T - 1, or never stop when a reset falls on T), and samples keep
-the true successor y_t (the printed x_{t+1} is overwritten by a reset). Traits to know: pi_k ignores the data of
+the true successor y_t (the printed x_{t+1} is overwritten by a reset).
+
+Traits to know: pi_k ignores the data of
 epoch k - 1, which enter through Q_{k+1}; with V_0 = 0 the mixture learner learns nothing in epoch 1 (phi_1 = 0); and
 since an unvisited row of N'/N is zero, a tabular beta that is scaled below about H is pessimistic there, and pairs may
 never be tried.
@@ -104,7 +108,13 @@ def tabular(
     initial_value: float | Array = 0.0,
     initial_policy: Array | None = None,
 ) -> Learner:
-    """Algorithm 2. `scale` multiplies beta, `step_scale` eta; every other constant is the paper's unless given."""
+    """Algorithm 2. `scale` multiplies beta, `step_scale` eta; every other constant is the paper's unless given.
+
+    Setting: discounted with resets, tabular.
+    Guarantee: expected regret O(X H sqrt(A T) + H^2 sqrt(T ln A)) up to logarithms (Theorem 4.1, Lemmas 5.1 and 5.2).
+    Composition: counts from 1 x beta / sqrt(N) x one mirror step and one backup x at resets.
+    Cost: O(A) per step; X A B per plan, B the successors stored per pair; T / H plans.
+    """
     T = checks.steps(steps)
     delta = checks.delta(delta, T)
     H, X, A = problem.horizon, problem.states, problem.actions
@@ -139,7 +149,13 @@ def linear_mixture(
     initial_policy: Array | None = None,
 ) -> Learner:
     """Algorithm 3. `scale` multiplies beta, `step_scale` eta; `regularization` is lambda; `bound` is B, by default
-    the larger of B_theta and B_phi; every other constant is the paper's unless given."""
+    the larger of B_theta and B_phi; every other constant is the paper's unless given.
+
+    Setting: discounted with resets, linear mixture of dimension d.
+    Guarantee: expected regret O(sqrt((d^2 H^3 + B^2 d H + H^4 ln A) T)) up to logarithms (Theorem 5.6).
+    Composition: ridge regression on values x beta ||phi||_{Lambda^-1} x one mirror step and one backup x at resets.
+    Cost: O(d^2) per step; X A (B d + d^2) per plan; T / H plans.
+    """
     T = checks.steps(steps)
     delta = checks.delta(delta, T)
     lam = checks.positive(regularization, "regularization")

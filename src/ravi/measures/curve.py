@@ -27,15 +27,14 @@ def curve(n: int, times: Array) -> Curve:
 
 @compiled
 def add_steps(times, total, cursor, values, table, first, length, state, action):  # type: ignore[no-untyped-def]
-    """Step t of seed i adds table[i, x_t, a_t]; a table of length one along an axis serves for all of it."""
+    """Step t adds table[x_t, a_t]."""
     end = times[-1]
-    seeds, actions = table.shape[0] > 1, table.shape[2] > 1
     for i in range(total.shape[0]):
         for l in range(length[i]):
             t = first[i] + l
             if t > end:  # padding
                 break
-            total[i] += table[i if seeds else 0, state[i, l], action[i, l] if actions else 0]
+            total[i] += table[state[i, l], action[i, l]]
             if times[cursor[i]] == t:
                 values[i, cursor[i]] = total[i]
                 cursor[i] += 1

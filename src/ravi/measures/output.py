@@ -17,11 +17,11 @@ from ravi.random import OUTPUT, uniform
 
 class Output(NamedTuple):
     index: Array  # I            (n,)
-    policy: Array  # pi_I        (n, X, A)
+    policy: Array  # pi_I        (n, X, A), or (n, S, X, A)
 
 
-def output(problem: Problem, steps: int) -> Measure:
-    shape = (problem.states, problem.actions)
+def output(problem: Problem, steps: int, stages: int = 0) -> Measure:
+    shape = ((stages,) if stages else ()) + (problem.states, problem.actions)
 
     def init(keys: Array) -> Output:
         index = np.array([1 + int(steps * uniform(key, 0, OUTPUT)) for key in keys], np.int64)

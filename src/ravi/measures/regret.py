@@ -2,13 +2,14 @@
 
 Every epoch's policy is scored by `gap`, to a certified error; a step of the epoch costs its gap. The regret of a seed
 is then known to within T (error of rho*) + sum_t (error of rho(pi_t)), and 2^-51 of the sum for each of its terms: that
-is part of the result. No Monte Carlo.
+is part of the result. No Monte Carlo. A policy by age is scored stage by stage.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import fsum
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -19,12 +20,13 @@ from ravi.measures.gap import Tracked, follow, track
 from ravi.measures.log import Log
 from ravi.planning.certificates import EPS, tables
 from ravi.planning.solver import Solution
+from ravi.planning.stages import staged_values
 
 TOLERANCE = 1e-10  # of rho(pi), per policy
 
 
 class Regret(NamedTuple):
-    tracked: Tracked
+    tracked: Tracked | Staged
     regret: Curve
     error: Array  # certified bound on the error of the regret so far   (n,)
     opened: Array  # the play before the epoch    (n,)
@@ -35,21 +37,21 @@ class Regret(NamedTuple):
 
 
 def regret(
-    mdp: MDP, steps: int, points: int, solution: Solution, *, keep_epochs: bool, tol: float = TOLERANCE
+    mdp: MDP, steps: int, points: int, solution: Solution, *, keep_epochs: bool, stages: int = 0, tol: float = TOLERANCE
 ) -> Measure:
-    times, arrays, initial = grid(steps, points), tables(mdp), mdp.initial / fsum(mdp.initial)
+    times, (begin, bring) = grid(steps, points), _staged(mdp, stages, tol) if stages else _stationary(mdp, tol)
     optimum, optimum_error = solution.optimum, solution.optimum_error
 
     def init(keys: Array) -> Regret:
         n = len(keys)
         opened, base, error, base_error = np.zeros(n, np.int64), np.zeros(n), np.zeros(n), np.zeros(n)
         logs = Log(n, np.int64), Log(n, np.float64)
-        return Regret(track(mdp, n), curve(n, times), error, opened, base, base_error, *logs)
+        return Regret(begin(n), curve(n, times), error, opened, base, base_error, *logs)
 
     def record(m: Regret, state: Any, path: Path, opening: bool) -> Regret:
         returns = m.tracked.returns
         if opening:
-            follow(arrays, initial, m.tracked, state.policy, path.length, tol)
+            bring(m.tracked, state.policy, path.length)
             if keep_epochs:
                 _note(optimum, returns, path.time, path.length, m.starts.row(), m.gaps.row())
         _charge(
@@ -69,6 +71,39 @@ def regret(
         }
 
     return Measure("regret", init, record, results)
+
+
+Scoring: TypeAlias = tuple[Callable[[int], Any], Callable[[Any, Array, Array], None]]  # n -> Tracked; to a policy
+
+
+def _stationary(mdp: MDP, tol: float) -> Scoring:
+    arrays, initial = tables(mdp), mdp.initial / fsum(mdp.initial)
+
+    def bring(tracked: Tracked, policy: Array, wanted: Array) -> None:
+        follow(arrays, initial, tracked, policy, wanted, tol)
+
+    return lambda n: track(mdp, n), bring
+
+
+class Staged(NamedTuple):
+    """What is kept of a policy by age (`ravi.planning.stages`)."""
+
+    policy: Array  # (n, S, X, A)
+    returns: Array  # its rho                (n,)
+    error: Array  # certified bound on the error of rho   (n,)
+
+
+def _staged(mdp: MDP, stages: int, tol: float) -> Scoring:
+    def begin(n: int) -> Staged:
+        return Staged(np.full((n, stages, mdp.states, mdp.actions), np.nan), np.zeros(n), np.zeros(n))
+
+    def bring(tracked: Staged, policy: Array, wanted: Array) -> None:
+        for i in np.flatnonzero(wanted):
+            if not np.array_equal(tracked.policy[i], policy[i]):
+                tracked.policy[i] = policy[i]
+                _, tracked.returns[i : i + 1], tracked.error[i : i + 1] = staged_values(mdp, policy[i : i + 1], tol)
+
+    return begin, bring
 
 
 @compiled

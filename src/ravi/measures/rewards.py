@@ -10,10 +10,9 @@ from ravi.measures.curve import Curve, add_steps, curve, grid
 
 def rewards(mdp: MDP, steps: int, points: int) -> Measure:
     times = grid(steps, points)
-    table = mdp.rewards[None]  # the same for every seed
 
     def record(m: Curve, state: Any, path: Path, opening: bool) -> Curve:
-        add_steps(times, *m, table, path.time, path.length, path.state, path.action)
+        add_steps(times, *m, mdp.rewards, path.time, path.length, path.state, path.action)
         return m
 
     def results(m: Curve) -> dict[str, Array]:

@@ -2,7 +2,8 @@
 
 The criterion of Liu and Su, of He, Zhou and Gu and of Zhou, He and Gu, on the value scale [0, H]. Section 6 of the
 paper tells why it is not the objective here: a policy that falls into a trap at once pays at most H, once. It is
-measured along the stream with resets, with V^{pi_t} exact to a certified error.
+measured along the stream with resets, with V^{pi_t} exact to a certified error. Of a policy by age it is the value
+from the age on at which x_t is met.
 """
 
 from __future__ import annotations
@@ -11,16 +12,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ravi.compiled import compiled
 from ravi.core import MDP, Array, Measure, Path
-from ravi.measures.curve import Curve, add_steps, curve, grid
+from ravi.measures.curve import Curve, curve, grid
 from ravi.planning.certificates import EPS
 from ravi.planning.evaluation import evaluate
 from ravi.planning.solver import Solution
+from ravi.planning.stages import staged_values
 
 
 class Trajectory(NamedTuple):
-    policy: Array  # the policy that `loss` belongs to    (n, X, A)
-    loss: Array  # V* - V^pi                              (n, X)
+    policy: Array  # the policy that `loss` belongs to    (n, X, A), or (n, S, X, A)
+    loss: Array  # V* - V^pi, by age                      (n, S or 1, X)
+    age: Array  # plays since the last reset              (n,)
     loss_error: Array  # certified bound on its error     (n,)
     regret: Curve
     error: Array  # certified bound on the error of the sum so far   (n,)
@@ -28,14 +32,22 @@ class Trajectory(NamedTuple):
     base_error: Array  # `error` then             (n,)
 
 
-def trajectory(mdp: MDP, steps: int, points: int, solution: Solution) -> Measure:
+def trajectory(mdp: MDP, steps: int, points: int, solution: Solution, stages: int = 0) -> Measure:
     times = grid(steps, points)
+    shape = ((stages,) if stages else ()) + (mdp.states, mdp.actions)
 
     def init(keys: Array) -> Trajectory:
         n = len(keys)
-        policy = np.full((n, mdp.states, mdp.actions), np.nan)
-        loss, loss_error, error = np.zeros((n, mdp.states)), np.zeros(n), np.zeros(n)
-        return Trajectory(policy, loss, loss_error, curve(n, times), error, np.zeros(n, np.int64), np.zeros(n))
+        policy, age = np.full((n, *shape), np.nan), np.zeros(n, np.int64)
+        loss, loss_error, error = np.zeros((n, max(stages, 1), mdp.states)), np.zeros(n), np.zeros(n)
+        return Trajectory(policy, loss, age, loss_error, curve(n, times), error, np.zeros(n, np.int64), np.zeros(n))
+
+    def values(policy: Array) -> tuple[Array, float]:
+        if stages:
+            W, _, error = staged_values(mdp, policy[None])
+            return W[0], float(error[0]) * mdp.horizon
+        evaluation = evaluate(mdp, policy)
+        return evaluation.V[None], float(evaluation.error)
 
     def record(m: Trajectory, state: Any, path: Path, opening: bool) -> Trajectory:
         if opening:
@@ -43,10 +55,10 @@ def trajectory(mdp: MDP, steps: int, points: int, solution: Solution) -> Measure
             for i in np.flatnonzero(path.length):
                 if not np.array_equal(m.policy[i], state.policy[i]):
                     m.policy[i] = state.policy[i]
-                    evaluation = evaluate(mdp, state.policy[i])
-                    m.loss[i] = solution.V - evaluation.V
-                    m.loss_error[i] = solution.error + evaluation.error
-        add_steps(times, *m.regret, m.loss[:, :, None], path.time, path.length, path.state, path.action)
+                    V, error = values(state.policy[i])
+                    m.loss[i] = solution.V - V
+                    m.loss_error[i] = solution.error + error
+        _along(times, *m.regret, m.loss, m.age, path.time, path.length, path.state, path.reset)
         last = np.minimum(path.time - 1 + path.length, steps)
         m.error[:] = m.base_error + np.maximum(last - m.opened, 0) * m.loss_error
         return m
@@ -60,3 +72,19 @@ def trajectory(mdp: MDP, steps: int, points: int, solution: Solution) -> Measure
         }
 
     return Measure("trajectory", init, record, results)
+
+
+@compiled
+def _along(times, total, cursor, values, loss, age, first, length, state, reset):  # type: ignore[no-untyped-def]
+    """Step t adds the loss of x_t at its age."""
+    end, last = times[-1], loss.shape[1] - 1
+    for i in range(total.shape[0]):
+        for l in range(length[i]):
+            t = first[i] + l
+            if t > end:  # padding
+                break
+            total[i] += loss[i, min(age[i], last), state[i, l]]
+            age[i] = 0 if reset[i, l] else age[i] + 1
+            if times[cursor[i]] == t:
+                values[i, cursor[i]] = total[i]
+                cursor[i] += 1

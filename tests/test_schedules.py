@@ -1,0 +1,113 @@
+"""Epochs end when their schedules say so, to the step."""
+
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from ravi import ids
+from ravi.core import Array, Learner
+from ravi.engine import run
+from ravi.estimators.counts import Counts, tallies, tally
+from ravi.estimators.reset_counts import reset_tallies, tally_resets
+from ravi.schedules import doubling, grown, until_known
+from tests.helpers import spy
+
+T = 600
+WORLD = ids.mdp("garnet/5,2,3,discount=0.8")
+
+
+class Counting(NamedTuple):
+    data: Counts
+    policy: Array
+
+
+def counting(until):
+    """The uniform policy, counted."""
+    X, A = WORLD.states, WORLD.actions
+
+    def init(keys):
+        return Counting(tallies(WORLD.problem, len(keys)), np.full((len(keys), X, A), 1 / A))
+
+    def add(state, path):
+        tally(state.data, path)
+        return state
+
+    return Learner("counting", init, lambda state: state, add, until, {})
+
+
+def over_doubling(n, plays):
+    return (plays >= np.maximum(n, 1)).any()
+
+
+def over_known(n, plays):
+    return ((n < 20) & (n + plays >= 20)).any()
+
+
+def over_grown(n, plays):
+    return ((plays > 0) & (plays >= 0.3 * n)).any()
+
+
+@pytest.mark.parametrize(
+    ("until", "over"),
+    [
+        (doubling(), over_doubling),
+        (until_known(20), over_known),
+        (grown(0.3), over_grown),
+        (grown(0), lambda n, plays: True),
+    ],
+)
+def test_an_epoch_ends_at_the_first_play_that_its_schedule_names(until, over):
+    made = run(counting(until), WORLD, T, 3, record=["stream"])
+    for seed in range(3):
+        starts, t0 = [1], 0
+        n, plays = np.zeros((2, WORLD.states, WORLD.actions))
+        for t in range(1, T + 1):
+            x, a = made.results["stream_state"][seed, t - 1], made.results["stream_action"][seed, t - 1]
+            plays[x, a] += 1
+            if over(n, plays) and t < T:
+                starts.append(t + 1)
+                n, plays, t0 = n + plays, np.zeros_like(plays), t
+        assert made.T_k[seed].tolist() == starts
+        assert t0 > 0
+
+
+def test_counts_of_the_reset_chain_go_where_resets_led():
+    seen = []
+    data = reset_tallies(WORLD.problem, 2)
+    learner = counting(doubling())
+
+    def add(state, path):
+        tally_resets(data, path)
+        seen.append((path.after.copy(), path.length.copy(), path.time.copy()))
+        return learner.add(state, path)
+
+    made = run(learner._replace(add=add), WORLD, T, 2, record=["stream"])
+    stream = {name: made.results[f"stream_{name}"] for name in ("state", "action", "successor", "reset")}
+    for seed in range(2):
+        moves = np.zeros_like(data.moves[seed])
+        for t in range(T - 1):  # what follows the last play is not in the stream
+            moves[stream["state"][seed, t], stream["action"][seed, t], stream["state"][seed, t + 1]] += 1
+        last = stream["state"][seed, -1], stream["action"][seed, -1]
+        assert data.moves[seed].sum() == data.visits[seed].sum() == T
+        assert (data.moves[seed] - moves).sum() == 1
+        assert (data.moves[seed] - moves)[last].sum() == 1
+        for after, length, time in seen:
+            end = time[seed] + length[seed] - 1  # the play before it
+            if length[seed] and end < T:
+                assert after[seed] == stream["state"][seed, end]
+                if not stream["reset"][seed, end - 1]:
+                    assert after[seed] == stream["successor"][seed, end - 1]
+
+
+def test_a_run_by_visits_does_not_depend_on_the_length_of_its_paths(monkeypatch):
+    from ravi import engine
+    from ravi.walk import room
+
+    whole, short = [], []
+    run(counting(doubling()), WORLD, T, 3, measures=[spy(whole)])
+    monkeypatch.setattr(engine, "room", lambda n, length: room(n, 3))
+    run(counting(doubling()), WORLD, T, 3, measures=[spy(short)])
+    assert len(whole) == len(short)
+    for (state, _), (other, _) in zip(whole, short, strict=True):
+        assert (state.data.visits == other.data.visits).all()

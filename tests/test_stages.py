@@ -1,0 +1,128 @@
+"""Policies by age are walked and scored as what they are."""
+
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from ravi import engine, ids
+from ravi.core import Array, Learner
+from ravi.engine import resume, run
+from ravi.planning.evaluation import evaluate
+from ravi.planning.stages import staged_values
+from ravi.schedules import at_reset, grown
+from ravi.walk import room
+from tests.helpers import assert_same_bits, bits, dense
+
+T, S = 400, 4
+WORLD = ids.mdp("garnet/6,3,3,discount=0.8")
+
+
+class Staged(NamedTuple):
+    policy: Array  # (n, S, X, A)
+    age: Array
+    epochs: Array
+
+
+def draws(seed, n=1):
+    rng = np.random.default_rng(seed)
+    policy = rng.dirichlet(np.full(WORLD.actions, 0.5), (n, S, WORLD.states))
+    return policy / policy.sum(-1, keepdims=True)
+
+
+def staged(until, change=True):
+    """Another staged policy in every epoch: k of them, in turn."""
+    policies = draws(1, 5)
+
+    def init(keys):
+        n = len(keys)
+        return Staged(np.tile(policies[0], (n, 1, 1, 1)), np.zeros(n, np.int32), np.zeros(n, np.int64))
+
+    def plan(s):
+        for i, k in enumerate(s.epochs):
+            s.policy[i] = policies[k % 5 if change else 0]
+        return s._replace(epochs=s.epochs + 1)
+
+    return Learner("staged", init, plan, lambda s, path: s, until, {}, stages=S)
+
+
+def literal_values(policy):
+    """W_j by unrolling 2,000 more stages of the last one."""
+    P, W = dense(WORLD), np.zeros(WORLD.states)
+    values = []
+    for j in range(2000 + S - 1, -1, -1):
+        pi = policy[min(j, S - 1)]
+        W = (pi * (WORLD.rewards + WORLD.discount * P @ W)).sum(-1)
+        if j < S:
+            values.insert(0, W)
+    return np.array(values)
+
+
+def test_the_value_by_age_is_that_of_the_unrolled_policy():
+    for seed in range(20):
+        policy = draws(seed)
+        W, returns, error = staged_values(WORLD, policy)
+        expected = literal_values(policy[0])
+        np.testing.assert_allclose(W[0], expected, atol=1e-12)
+        exact = (1 - WORLD.discount) * WORLD.initial @ expected[0]
+        assert abs(returns[0] - exact) <= error[0]
+        assert error[0] < 1e-10
+
+
+def test_equal_stages_are_a_stationary_policy():
+    policy = draws(3)[:, :1]
+    W, returns, _ = staged_values(WORLD, np.repeat(policy, S, axis=1))
+    same = evaluate(WORLD, policy[0, 0])
+    np.testing.assert_allclose(W[0], np.tile(same.V, (S, 1)), atol=1e-12)
+    assert returns[0] == pytest.approx(same.returns, abs=1e-14)
+
+
+@pytest.mark.parametrize("until", [at_reset(), grown(0.0)])
+def test_actions_are_drawn_by_age(until):
+    """Deterministic stages: the action tells the stage."""
+    policy = np.zeros((1, S, WORLD.states, WORLD.actions))
+    for j in range(S):
+        policy[0, j, :, j % WORLD.actions] = 1.0
+    learner = staged(until, change=False)
+
+    def init(keys):
+        return learner.init(keys)._replace(policy=np.tile(policy, (len(keys), 1, 1, 1)))
+
+    made = run(learner._replace(init=init, plan=lambda s: s), WORLD, T, 3, record=["stream"])
+    for seed in range(3):
+        age = 0
+        for t in range(T):
+            assert made.results["stream_action"][seed, t] == min(age, S - 1) % WORLD.actions
+            age = 0 if made.results["stream_reset"][seed, t] else age + 1
+
+
+@pytest.mark.parametrize("until", [at_reset(), grown(0.0)])
+def test_regret_and_trajectory_regret_are_those_of_the_values_by_age(until):
+    made = run(staged(until), WORLD, T, 2, record=["stream", "trajectory"])
+    values = [literal_values(policy) for policy in draws(1, 5)]
+    V = ids.learner("optimum", WORLD, T).init(np.zeros(1, np.uint64)).policy[0]
+    best = evaluate(WORLD, V).V
+    for seed in range(2):
+        regret, along, age = 0.0, 0.0, 0
+        starts = made.T_k[seed]
+        for t in range(1, T + 1):
+            W = values[(np.searchsorted(starts, t, side="right") - 1) % 5]
+            x = made.results["stream_state"][seed, t - 1]
+            regret += made.optimum - (1 - WORLD.discount) * WORLD.initial @ W[0]
+            along += best[x] - W[min(age, S - 1), x]
+            age = 0 if made.results["stream_reset"][seed, t - 1] else age + 1
+        assert made.regret[seed] == pytest.approx(regret, abs=1e-8)
+        assert made.results["trajectory_regret_total"][seed] == pytest.approx(along, abs=1e-7)
+    assert made.output_policy.shape == (2, S, WORLD.states, WORLD.actions)
+
+
+def test_a_staged_run_is_the_same_in_stretches_alone_padded_and_resumed(monkeypatch):
+    learner, options = staged(at_reset()), {"record": ["stream", "trajectory"], "pad": True}
+    whole = run(learner, WORLD, T, 4, **options)
+    again = resume(run(learner, WORLD, T, 4, **options, pause=150), learner, WORLD)
+    monkeypatch.setattr(engine, "room", lambda n, length: room(n, 3))
+    short = run(learner, WORLD, T, 4, **options)
+    for row in range(4):
+        alone = run(learner, WORLD, T, [row], **options)
+        for other in (bits(again, row), bits(short, row), bits(alone)):
+            assert_same_bits(bits(whole, row), other)
