@@ -216,6 +216,8 @@ def problem(self: Problem) -> dict[str, Any]:
     }
     if not isinstance(self.name, str):
         raise InputError(f"name is {self.name!r}, not a text")
+    if self.pair_features is not None:
+        fields["pair_features"] = sealed(pair_features(self.pair_features, X, A))
     if self.features is None:
         for bound in ("parameter_bound", "feature_bound"):
             if getattr(self, bound) is not None:
@@ -231,12 +233,41 @@ def problem(self: Problem) -> dict[str, Any]:
     return fields
 
 
+def pair_features(value: Any, X: int, A: int) -> np.ndarray:
+    """phi(x, a) with ||phi(x, a)||_2 <= 1, which the constants of linear MDPs assume."""
+    array = finite(value, "pair_features")
+    if array.ndim != 3 or array.shape[:2] != (X, A) or array.shape[2] < 1:
+        raise InputError(f"pair_features has shape {array.shape}, not (X, A, D) = ({X}, {A}, D)")
+    norms = np.linalg.norm(array, axis=-1)
+    if (norms > 1 + SUM_TOLERANCE).any():
+        index = first(norms > 1 + SUM_TOLERANCE)
+        raise InputError(f"{at('pair_features', index)} has norm {norms[index]:g}; in a linear MDP ||phi(x, a)|| <= 1")
+    return array
+
+
+def linear(phi: np.ndarray, successors: np.ndarray, transitions: np.ndarray, rewards: np.ndarray) -> None:
+    """P(x' | x, a) and r(x, a) are linear in phi(x, a)."""
+    X, A, _ = successors.shape
+    P = np.zeros((X, A, X))
+    np.put_along_axis(P, successors.astype(np.int64), transitions, axis=2)
+    rows, wanted = phi.reshape(X * A, -1), np.concatenate([P, rewards[..., None]], axis=2).reshape(X * A, X + 1)
+    missed = np.abs(rows @ np.linalg.lstsq(rows, wanted, rcond=None)[0] - wanted).reshape(X, A, X + 1).max(-1)
+    if missed.max() > SUM_TOLERANCE:
+        index = first(missed == missed.max())
+        raise InputError(
+            f"pair_features do not make this MDP linear: at {at('pair_features', index)} no m and theta give its "
+            f"probabilities and reward to better than {missed.max():.2g}"
+        )
+
+
 def kernel(self: MDP) -> dict[str, Any]:
     """P is a kernel, and where there are features, it is theirs: P = <theta, psi> with ||theta|| <= B_theta."""
     transitions = finite(self.transitions, "transitions")
     shaped(transitions, self.successors.shape, "transitions", "(X, A, B)")
     sums_to_one(transitions, "transitions")
     fields: dict[str, Any] = {"transitions": sealed(transitions)}
+    if self.pair_features is not None:
+        linear(self.pair_features, self.successors, transitions, self.rewards)
     if self.features is None:
         if self.parameter is not None:
             raise InputError("parameter is given without features")

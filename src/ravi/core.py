@@ -27,6 +27,7 @@ class Problem:
     features: Array | None = None  # psi(x, a, x') on them   (X, A, B, D)
     parameter_bound: float | None = None  # B_theta >= ||theta||_2
     feature_bound: float | None = None  # B_phi >= ||phi_V(x, a)||_2 / H for every V in [0, H]^X
+    pair_features: Array | None = None  # phi(x, a) of a linear MDP: P(x' | x, a) = <phi(x, a), m(x')>   (X, A, D)
     name: str = "mdp"
 
     def __post_init__(self) -> None:
@@ -99,7 +100,8 @@ class MDP(Problem):
         """A hash of every number of the MDP: two MDPs with the same digest are the same."""
         hashed = sha256(repr(self.discount).encode())
         hashed.update(repr((self.parameter_bound, self.feature_bound)).encode())
-        for array in (self.rewards, self.successors, self.transitions, self.initial, self.features, self.parameter):
+        arrays = (self.rewards, self.successors, self.transitions, self.initial)
+        for array in (*arrays, self.features, self.parameter, self.pair_features):
             if array is not None:
                 hashed.update(repr(array.shape).encode() + array.tobytes())
         return hashed.hexdigest()
@@ -140,6 +142,18 @@ class MDP(Problem):
 
         bounds = {"parameter_bound": parameter_bound, "feature_bound": feature_bound}
         return from_features(features, parameter, successors, rewards, discount, initial, **bounds, name=name)
+
+    @staticmethod
+    def from_linear(
+        pair_features: Any, measures: Any, rewards: Any, discount: float, initial: Any, *, name: str = "mdp"
+    ) -> MDP:
+        """A linear MDP: P(x' | x, a) = <phi(x, a), m(x')>, with phi (X, A, D) and m (D, X).
+
+        `rewards` are (X, A), or (D,) for r(x, a) = <phi(x, a), rewards>.
+        """
+        from ravi.mdps.tables import from_linear
+
+        return from_linear(pair_features, measures, rewards, discount, initial, name=name)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write one portable file; `MDP.load` gives the same arrays back, bit for bit."""
@@ -211,8 +225,8 @@ class Parts(NamedTuple):
 class Learner(NamedTuple):
     """A learner is a tuple of functions: nothing to inherit, nothing hidden.
 
-    Its policy is constant within an epoch. A learner that learns at every step brings its own `walk`, which learns as it
-    goes, and ends the epoch at the step after which the policy is another one.
+    Its policy is constant within an epoch. A learner that learns at every step brings its own `walk`, which learns as
+    it goes, and ends the epoch at the step after which the policy is another one.
     """
 
     name: str

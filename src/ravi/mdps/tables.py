@@ -9,6 +9,7 @@ X * A * B.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -112,6 +113,27 @@ def from_features(
         feature_bound=feature_bound,
         name=name,
     )
+
+
+def from_linear(
+    pair_features: Any, measures: Any, rewards: Any, discount: float, initial: Any, *, name: str = "mdp"
+) -> MDP:
+    """See `MDP.from_linear`."""
+    phi, m = checks.finite(pair_features, "pair_features"), checks.finite(measures, "measures")
+    if phi.ndim != 3:
+        raise InputError(f"pair_features has shape {phi.shape}, not (X, A, D)")
+    X, A, D = phi.shape
+    checks.shaped(m, (D, X), "measures", "(D, X)")
+    r = checks.finite(rewards, "rewards")
+    r = phi @ r if r.ndim == 1 and r.shape == (D,) else checks.shaped(r, (X, A), "rewards", "(X, A)")
+    P = phi @ m
+    wrong = (P < -checks.SUM_TOLERANCE) | ~np.isfinite(P)
+    if wrong.any():
+        index = first(wrong)
+        raise InputError(f"<phi, m> gives P{list(map(int, index))} = {P[index]:g}, a negative probability")
+    inside = np.clip(r, 0, 1)
+    r = inside if np.abs(r - inside).max() <= ROUNDING else r
+    return replace(from_dense(np.maximum(P, 0), r, discount, initial), pair_features=phi, name=name)
 
 
 def support(pair: np.ndarray, successor: np.ndarray, pairs: int, states: int) -> tuple[np.ndarray, np.ndarray]:

@@ -1,0 +1,181 @@
+"""How much has been seen of every direction? Lambda = lambda I + sum phi phi^T, its inverse and its determinant.
+
+A walk that adds the feature of every play as it goes, and ends the epoch at the play with det Lambda > 2 det Lambda_k,
+where Lambda_k is what the epoch began with (Abbasi-Yadkori, Pal, Szepesvari 2011; UCLK, LSVI-UCB and their kin): then
+at most (d / ln 2) ln(1 + T max ||phi||^2 / (lambda d)) epochs are planned.
+
+Along with phi(x_t, a_t) it may add a response phi V(y_t) (value targets, linear mixtures), or phi e_{y_t}^T (moves,
+linear MDPs): then Lambda^{-1} sum_t phi_t f(y_t) is had for any f, and no cost grows with T.
+
+The inverse goes from step to step by Sherman and Morrison's formula, and is computed anew from Lambda by `renew`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ravi.checks import InputError
+from ravi.compiled import compiled
+from ravi.core import Array, Path, Until, Walkers
+from ravi.walk import NO_AGES, World, play
+
+
+class Gram(NamedTuple):
+    covariance: Array  # Lambda                        (n, d, d)
+    inverse: Array  # Lambda^{-1}                      (n, d, d)
+    log_det: Array  # ln det Lambda                    (n,)
+    opened: Array  # ln det Lambda_k                   (n,)
+    response: Array  # sum phi V(y); empty where there are no values   (n, d or 0)
+    moves: Array  # sum phi e_y^T; empty where moves are not kept      (n, d or 0, X)
+
+
+def gram(n: int, d: int, regularization: float, states: int, *, moves: bool) -> Gram:
+    """Nothing seen yet: Lambda = lambda I."""
+    eye = np.broadcast_to(np.eye(d), (n, d, d))
+    log_det = np.full(n, d * math.log(regularization))
+    response, kept = np.zeros((n, 0 if moves else d)), np.zeros((n, d if moves else 0, states))
+    return Gram(regularization * eye, eye / regularization, log_det, log_det.copy(), response, kept)
+
+
+def renew(D: Gram) -> Gram:
+    """The inverse and the determinant from Lambda itself, which an epoch begins with; in place."""
+    if not _renew(D.covariance, D.inverse, D.log_det, D.opened):
+        raise InputError(
+            "Lambda is no longer positive definite to working precision; the features are too large or too nearly "
+            "dependent: scale them, or raise the regularization"
+        )
+    return D
+
+
+def gram_walk(
+    D: Gram,
+    phi: Array,
+    values: Array | None,
+    world: World,
+    state: Any,
+    walkers: Walkers,
+    path: Path,
+    over: Array,
+    until: Until,
+    steps: int,
+) -> tuple[int, int]:
+    """`ravi.walk.walk` that adds as it goes. phi: (n or 1, X, A, d). values: V (n, X), where D has a response."""
+    staged = state.policy.ndim == 4
+    policy, ages = (state.policy, state.age) if staged else (state.policy[:, None], NO_AGES)
+    V = np.zeros((0, 0)) if values is None else values
+    return _gram_walk(*D, phi, V, *world, policy, *walkers, *path, over, until.reset, until.deadline, ages, steps)
+
+
+@compiled
+def _gram_walk(  # type: ignore[no-untyped-def]
+    covariance, inverse, log_det, opened, response, moves, phi, V,
+    successors, cumulative, initial, restart, policy, state, time, key,
+    xs, actions, ys, slots, resets, lengths, firsts, after, over, stop_at_reset, deadline, ages, steps,
+):  # fmt: skip
+    n, room = xs.shape
+    d, last = covariance.shape[1], policy.shape[1] - 1
+    staged, targets, kept = ages.shape[0] > 0, V.shape[0] > 0, moves.shape[1] > 0
+    g = np.empty(d)
+    unfinished, ended = 0, 0
+    for i in range(n):
+        firsts[i] = time[i] + 1
+        length, age, stage = 0, 0, 0
+        if staged:
+            age = ages[i]
+            stage = min(age, last)
+        x, t = state[i], time[i]
+        own = i if phi.shape[0] > 1 else 0
+        while over[i] == 0 and length < room:
+            t += 1
+            a, y, slot, reset, then = play(successors, cumulative, initial, restart, policy[i, stage], key[i], t, x)
+            xs[i, length], actions[i, length], ys[i, length], slots[i, length] = x, a, y, slot
+            resets[i, length] = reset
+            length += 1
+            feature = phi[own, x, a]
+            log_det[i] += math.log1p(add_feature(covariance[i], inverse[i], feature, g))
+            if targets:
+                target = V[i, y]
+                for j in range(d):
+                    response[i, j] += feature[j] * target
+            if kept:
+                for j in range(d):
+                    moves[i, j, y] += feature[j]
+            if log_det[i] > opened[i] + math.log(2.0):
+                over[i] = 1
+            if staged:
+                age = 0 if reset else age + 1
+                stage = min(age, last)
+            x = then
+            if (reset and stop_at_reset) or t >= deadline[i]:
+                over[i] = 1
+        state[i], time[i], after[i] = x, t, x
+        lengths[i] = length
+        if staged:
+            ages[i] = age
+        unfinished += over[i] == 0
+        ended += length > 0 and t >= steps
+    return unfinished, ended
+
+
+@compiled
+def add_feature(Lam, inverse, phi, g):  # type: ignore[no-untyped-def]
+    """Lambda += phi phi^T and its inverse with it; phi^T Lambda^{-1} phi of before. g is scratch."""
+    d = phi.shape[0]
+    g[:] = 0.0
+    for j in range(d):
+        f = phi[j]
+        if f != 0.0:
+            for c in range(d):
+                g[c] += f * inverse[j, c]
+                Lam[j, c] += f * phi[c]
+    q = 0.0
+    for j in range(d):
+        q += phi[j] * g[j]
+    share = 1.0 / (1.0 + q)
+    for j in range(d):
+        f = g[j] * share
+        if f != 0.0:
+            for c in range(d):
+                inverse[j, c] -= f * g[c]
+    return q
+
+
+@compiled
+def _renew(covariance, inverse, log_det, opened):  # type: ignore[no-untyped-def]
+    """Whether every Lambda is positive definite."""
+    n, d, _ = covariance.shape
+    L, R = np.empty((d, d)), np.empty((d, d))
+    for i in range(n):
+        total = 0.0
+        for j in range(d):  # Lambda = L L^T
+            for k in range(j + 1):
+                rest = covariance[i, j, k]
+                for c in range(k):
+                    rest -= L[j, c] * L[k, c]
+                if j == k:
+                    if not rest > 0.0:
+                        return False
+                    L[j, j] = math.sqrt(rest)
+                    total += math.log(rest)
+                else:
+                    L[j, k] = rest / L[k, k]
+        for k in range(d):  # R = L^{-1}, by columns
+            for j in range(d):
+                if j < k:
+                    R[j, k] = 0.0
+                    continue
+                rest = 1.0 if j == k else 0.0
+                for c in range(k, j):
+                    rest -= L[j, c] * R[c, k]
+                R[j, k] = rest / L[j, j]
+        for j in range(d):  # Lambda^{-1} = R^T R
+            for k in range(j + 1):
+                rest = 0.0
+                for c in range(j, d):
+                    rest += R[c, j] * R[c, k]
+                inverse[i, j, k] = inverse[i, k, j] = rest
+        log_det[i] = opened[i] = total
+    return True
