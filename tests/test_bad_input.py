@@ -1,11 +1,14 @@
 """Bad input gets an error that names what is wrong, never a wrong answer. (MDPs and files: tests/mdps, test_files.)"""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
 import ravi
 from ravi import ids
 from ravi.checks import InputError
+from ravi.core import MDP
 from ravi.learners import ravi_ucb
 from ravi.learners.fixed import fixed
 from ravi.mdps import riverswim, riverswim_mixture
@@ -169,3 +172,29 @@ def test_resume_refuses_another_learner_mdp_or_file(tmp_path):
     MDP.save(tmp_path / "mdp")
     with pytest.raises(InputError, match="holds 'mdp', not 'run'"):
         ravi.Run.load(tmp_path / "mdp")
+
+
+def linear_parts():
+    rng = np.random.default_rng(3)
+    return rng.dirichlet(np.ones(3), (5, 2)), rng.dirichlet(np.ones(5), 3), rng.uniform(size=3)
+
+
+def test_features_of_pairs_that_do_not_make_the_mdp_are_refused():
+    phi, m, theta = linear_parts()
+    mdp = MDP.from_linear(phi, m, theta, 0.9, 0)
+    wrong = phi.copy()
+    wrong[3, 1] = [1.0, 0, 0]
+    with pytest.raises(InputError, match=r"pair_features do not make this MDP linear: at pair_features\[\d, \d\]"):
+        dataclasses.replace(mdp, pair_features=wrong)
+    long = phi.copy()
+    long[2, 0] *= 2 / np.linalg.norm(long[2, 0])
+    with pytest.raises(InputError, match=r"pair_features\[2, 0\] has norm 2"):
+        dataclasses.replace(mdp, pair_features=long)
+    with pytest.raises(InputError, match=r"pair_features has shape \(5, 3, 2\)"):
+        dataclasses.replace(mdp, pair_features=phi.reshape(5, 3, 2))
+    with pytest.raises(InputError, match=r"pair_features\[4, 1, 2\]"):
+        dataclasses.replace(mdp, pair_features=np.where(np.arange(30).reshape(5, 2, 3) == 29, np.nan, phi))
+    with pytest.raises(InputError, match=r"gives P\[0, 0, \d\] = -.*negative probability"):
+        MDP.from_linear(phi, m - 1.0 * (np.arange(5) == 2), theta, 0.9, 0)
+    with pytest.raises(InputError, match=r"measures has shape"):
+        MDP.from_linear(phi, m.T, theta, 0.9, 0)

@@ -1,4 +1,4 @@
-"""Lambda, its inverse and its determinant follow the features of the plays; epochs end where the determinant doubles."""
+"""Lambda, its inverse and its determinant follow the plays; epochs end where the determinant doubles."""
 
 from typing import NamedTuple
 
