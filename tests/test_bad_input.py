@@ -8,7 +8,6 @@ import pytest
 import ravi
 from ravi import ids
 from ravi.checks import InputError
-from ravi.core import MDP
 from ravi.learners import ravi_ucb
 from ravi.learners.fixed import fixed
 from ravi.mdps import riverswim, riverswim_mixture
@@ -181,7 +180,7 @@ def linear_parts():
 
 def test_features_of_pairs_that_do_not_make_the_mdp_are_refused():
     phi, m, theta = linear_parts()
-    mdp = MDP.from_linear(phi, m, theta, 0.9, 0)
+    mdp = ravi.MDP.from_linear(phi, m, theta, 0.9, 0)
     wrong = phi.copy()
     wrong[3, 1] = [1.0, 0, 0]
     with pytest.raises(InputError, match=r"pair_features do not make this MDP linear: at pair_features\[\d, \d\]"):
@@ -195,6 +194,6 @@ def test_features_of_pairs_that_do_not_make_the_mdp_are_refused():
     with pytest.raises(InputError, match=r"pair_features\[4, 1, 2\]"):
         dataclasses.replace(mdp, pair_features=np.where(np.arange(30).reshape(5, 2, 3) == 29, np.nan, phi))
     with pytest.raises(InputError, match=r"gives P\[0, 0, \d\] = -.*negative probability"):
-        MDP.from_linear(phi, m - 1.0 * (np.arange(5) == 2), theta, 0.9, 0)
+        ravi.MDP.from_linear(phi, m - 1.0 * (np.arange(5) == 2), theta, 0.9, 0)
     with pytest.raises(InputError, match=r"measures has shape"):
-        MDP.from_linear(phi, m.T, theta, 0.9, 0)
+        ravi.MDP.from_linear(phi, m.T, theta, 0.9, 0)
