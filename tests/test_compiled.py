@@ -44,18 +44,43 @@ def test_an_edited_function_in_another_file_is_not_run_stale(tmp_path):
     assert hits == "1"
 
 
-def test_the_fingerprint_sees_every_file_with_compiled_functions(tmp_path):
-    (tmp_path / "kernel.py").write_text("from ravi.compiled import compiled\n")
-    (tmp_path / "plain.py").write_text("pass\n")
-    before = compiled.fingerprint(tmp_path)
-    (tmp_path / "plain.py").write_text("pass  # edited\n")
-    assert compiled.fingerprint(tmp_path) == before
-    (tmp_path / "kernel.py").write_text("from ravi.compiled import compiled\n# edited\n")
-    assert compiled.fingerprint(tmp_path) != before
-    decorated = [file for file in SOURCE.rglob("*.py") if "@compiled" in file.read_text()]
-    assert len(decorated) > 5
-    for file in decorated:
-        assert compiled.MARK in file.read_bytes(), file
+def test_the_fingerprint_sees_the_file_and_all_that_it_imports(tmp_path):
+    (tmp_path / "sub").mkdir()
+    texts = {
+        "__init__.py": "",
+        "kernel.py": "from ravi.sub.callee import (\n    inner,\n)\nfrom ravi import plain\n",
+        "plain.py": "import ravi.deep\n",
+        "deep.py": "CONSTANT = 1\n",
+        "lazy.py": "pass\n",
+        "other.py": "from ravi.kernel import outer\n",
+        "sub/__init__.py": "",
+        "sub/callee.py": "def late():\n    from ravi.lazy import thing\n",
+    }
+
+    def fingerprint(**edited):
+        compiled.imported.cache_clear()
+        for name, text in texts.items():
+            (tmp_path / name).write_text(text + edited.get(name.replace("/", "_").removesuffix(".py"), ""))
+        return compiled.fingerprint(tmp_path / "kernel.py", tmp_path)
+
+    before = fingerprint()
+    for name in ("kernel", "sub_callee", "plain", "deep", "sub___init__"):
+        assert fingerprint(**{name: "# edited\n"}) != before, name
+    for name in ("lazy", "other"):  # imported within a function; importing, not imported
+        assert fingerprint(**{name: "# edited\n"}) == before, name
+    compiled.imported.cache_clear()
+
+
+def test_what_was_not_used_for_a_season_is_removed(tmp_path):
+    stale, fresh, other = (tmp_path / name for name in ("walk-" + "a" * 16, "walk-" + "b" * 16, "walk-mine"))
+    for folder in (stale, fresh, other):
+        folder.mkdir()
+    for folder in (stale, other):
+        os.utime(folder, (0, 0))
+    compiled._tidy(tmp_path, "walk")
+    assert not stale.exists()
+    assert fresh.exists()
+    assert other.exists()
 
 
 def test_without_a_place_to_write_functions_are_compiled_all_the_same(tmp_path):
@@ -63,9 +88,11 @@ def test_without_a_place_to_write_functions_are_compiled_all_the_same(tmp_path):
     blocked.touch()  # a file where the folder should be
     answer = python(
         """
+        from pathlib import Path
+        import ravi.random
         from ravi.compiled import cache_folder
         from ravi.random import uniform
-        print(cache_folder(), uniform(0, 1, 2) == uniform(0, 1, 2))
+        print(cache_folder(Path(ravi.random.__file__)), uniform(0, 1, 2) == uniform(0, 1, 2))
         """,
         RAVI_CACHE_DIR=str(blocked), NUMBA_CACHE_DIR=str(blocked), XDG_CACHE_HOME=str(blocked),
     )  # fmt: skip
