@@ -14,6 +14,12 @@ MDPS = ("riverswim/mixture/5,discount=0.9", "ensemble/3,12,2,2,discount=0.8")
 OPTIONS = {
     "ravi-ucb": ["scale=0.003,step_scale=30"],
     "ravi-ucb/mixture": ["scale=0.02,step_scale=30"],
+    "ucrl2": ["scale=0.1", "scale=0.1,mode=blind", "scale=0.1,planning=discounted"],
+    "delayed-q": ["m=1"],
+    "ucb-q": ["scale=0.0003"],
+    "liu-su": ["scale=0.0003"],
+    "q-learning": ["initial=optimistic"],
+    "politex": ["step_scale=30"],
 }  # ones that move
 LEARNERS = [
     f"{name}{',' + option if option else ''}" for name in ids.LEARNERS for option in ["", *OPTIONS.get(name, [])]
@@ -34,7 +40,10 @@ def test_a_batch_does_not_change_a_seed(learner, mdp):
 
 def test_different_keys_give_different_runs(learner, mdp):
     made = run(learner, mdp, T, 2, record=["stream"])
-    assert (made.results["stream_state"][0] != made.results["stream_state"][1]).any()
+    assert any(
+        (made.results[f"stream_{name}"][0] != made.results[f"stream_{name}"][1]).any()
+        for name in ("state", "action", "successor", "reset")
+    )
 
 
 def test_a_resumed_run_equals_an_uninterrupted_one(learner, mdp, tmp_path):

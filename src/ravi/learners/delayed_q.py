@@ -1,0 +1,146 @@
+"""Delayed Q-learning: a value is lowered only on the evidence of m plays, and only by much.
+
+Paper: A. Strehl, L. Li, E. Wiewiora, J. Langford, M. Littman, "PAC model-free reinforcement learning", ICML 2006.
+Setting: discounted, tabular, PAC: the number of steps at which the policy is not eps-optimal.
+Trust: CHECKED in part: m against two public implementations, which agree; the rules of LEARN against one of them (it
+writes 0 for b = t, which cannot be meant; the other has the rules of 2009, see below). The paper itself was not at
+hand: the rest, and eps1, is from memory (MEM-H).
+
+Q = H, U = l = b = t* = 0 and LEARN = true for all pairs. At step t, a = argmax Q(x, .), and y follows:
+
+    if LEARN(x, a):  U(x, a) += r(x, a) + gamma max Q(y, .);  l(x, a) += 1
+        if l(x, a) = m:                                         an attempted update
+            if Q(x, a) - U(x, a) / m >= 2 eps1:  Q(x, a) = U(x, a) / m + eps1;  t* = t
+            else if b(x, a) >= t*:  LEARN(x, a) = false         all m plays were made under the present Q
+            b(x, a) = t;  U(x, a) = l(x, a) = 0
+    else if b(x, a) < t*:  LEARN(x, a) = true                   some Q has changed since
+
+Constants: eps1 = eps (1 - gamma) / 9 and m = ceil(H^2 ln(3 X A (1 + X A H / eps1) / delta) / (2 eps1^2)), delta =
+1/T, eps = `accuracy` H in units of V: `accuracy` is the gap in return that is aimed at, so eps1 = accuracy / 9.
+`scale` multiplies the radius that m plays leave, so m becomes ceil(scale^2 m); `m` sets it outright.
+Guarantee: with probability 1 - delta, Q >= Q* always, and the policy is eps-optimal but for O(X A H^8 / eps^4) steps,
+up to logarithms. Whatever m: Q only falls, by at least eps1 at each update, so there are at most X A H / eps1
+updates.
+Composition: no model x optimistic initial values x averages of m targets x whenever the policy changes.
+Cost: O(A) per step; O(A) per plan; plans are at most the updates.
+Deviations: targets take the true successor y_t where a reset follows. The authors' version of 2009 (JMLR 10) lets b
+be the step at which an attempt began, and so stops learning a pair up to m plays earlier; this is the one of 2006.
+"""
+
+from __future__ import annotations
+
+from math import ceil, log
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ravi import checks
+from ravi.compiled import compiled
+from ravi.core import Array, Learner, Path, Problem, Until, Walkers
+from ravi.learners.tables import NONE, best, first_action, highest, renew
+from ravi.schedules import whenever
+from ravi.walk import World, play
+
+
+class State(NamedTuple):
+    Q: Array  # (n, X, A)
+    U: Array  # sum of the targets of this attempt   (n, X, A)
+    plays: Array  # l, how many they are   (n, X, A)
+    attempt: Array  # b, the step of the last attempted update   (n, X, A)
+    learn: Array  # LEARN   (n, X, A)
+    change: Array  # t*, the step of the last update   (n,)
+    policy: Array  # (n, X, A)
+    stale: Array  # (n,)
+
+
+def delayed_q(
+    problem: Problem,
+    steps: int,
+    *,
+    scale: float = 1.0,
+    delta: float | None = None,
+    accuracy: float = 0.1,
+    m: int | None = None,
+) -> Learner:
+    """Delayed Q-learning for a gap of `accuracy`; `scale` multiplies the radius that m stands for."""
+    T = checks.steps(steps)
+    delta = checks.delta(delta, T)
+    scale = checks.nonnegative(scale, "scale")
+    eps1 = checks.probability(accuracy, "accuracy") / 9
+    r, gamma, H, X, A = problem.rewards, problem.discount, problem.horizon, problem.states, problem.actions
+    if m is None:
+        m = max(1, ceil(checks.number(scale * scale * samples(H, X, A, eps1, delta), "m")))
+    m = checks.whole(m, "m")
+
+    def init(keys: Array) -> State:
+        n = len(keys)
+        zeros, none, yes = np.zeros((n, X, A)), np.zeros((n, X, A), np.int64), np.ones((n, X, A), np.bool_)
+        Q, policy = np.full((n, X, A), H), first_action(n, X, A)
+        return State(Q, zeros, none, none.copy(), yes, np.zeros(n, np.int64), policy, np.full(n, NONE, np.int32))
+
+    def plan(s: State) -> State:
+        renew(s.policy, s.Q, s.stale)
+        return s
+
+    def add(s: State, path: Path) -> State:
+        return s
+
+    def walk(
+        world: World, s: State, walkers: Walkers, path: Path, over: Array, until: Until, steps: int
+    ) -> tuple[int, int]:
+        return _walk(
+            *world, s.policy, *walkers, *path, over, until.deadline, steps,
+            s.Q, s.U, s.plays, s.attempt, s.learn, s.change, s.stale, r, gamma, m, eps1,
+        )  # fmt: skip
+
+    settings: dict[str, Any] = {"m": m, "eps1": eps1, "accuracy": accuracy, "scale": scale, "delta": delta}
+    return Learner("delayed-q", init, plan, add, whenever(), settings, walk=walk)
+
+
+def samples(H: float, X: int, A: int, eps1: float, delta: float) -> float:
+    """m: each of X A (1 + X A H / eps1) averages of m targets in [0, H] errs by eps1 at most, but for delta/3."""
+    return (H / eps1) * (H / eps1) * log(3 * X * A * (1 + X * A * H / eps1) / delta) / 2
+
+
+@compiled
+def _walk(  # type: ignore[no-untyped-def]
+    successors, cumulative, initial, restart, policy, state, time, key,
+    xs, actions, ys, slots, resets, lengths, firsts, after, over, deadline, steps,
+    Q, U, plays, attempt, learn, change, stale, r, gamma, m, eps1,
+):  # fmt: skip
+    n, room = xs.shape
+    unfinished, ended = 0, 0
+    for i in range(n):
+        firsts[i] = time[i] + 1
+        length = 0
+        x, t = state[i], time[i]
+        while over[i] == 0 and length < room:
+            t += 1
+            a, y, slot, reset, then = play(successors, cumulative, initial, restart, policy[i], key[i], t, x)
+            xs[i, length], actions[i, length], ys[i, length], slots[i, length] = x, a, y, slot
+            resets[i, length] = reset
+            length += 1
+            if learn[i, x, a]:
+                U[i, x, a] += r[x, a] + gamma * highest(Q[i, y])
+                plays[i, x, a] += 1
+                if plays[i, x, a] == m:
+                    if Q[i, x, a] - U[i, x, a] / m >= 2 * eps1:
+                        Q[i, x, a] = U[i, x, a] / m + eps1
+                        change[i] = t
+                        if best(Q[i, x]) != a:
+                            stale[i] = x
+                            over[i] = 1
+                    elif attempt[i, x, a] >= change[i]:
+                        learn[i, x, a] = False
+                    attempt[i, x, a] = t
+                    U[i, x, a], plays[i, x, a] = 0.0, 0
+            elif attempt[i, x, a] < change[i]:
+                learn[i, x, a] = True
+            if t >= deadline[i]:
+                over[i] = 1
+            x = then
+        state[i], time[i], after[i] = x, t, x
+        lengths[i] = length
+        unfinished += over[i] == 0
+        ended += length > 0 and t >= steps
+    return unfinished, ended

@@ -1,0 +1,137 @@
+"""Q-learning with epsilon-greedy exploration: the baseline that explores without a reason.
+
+Paper: C. Watkins, P. Dayan, "Q-learning", Machine Learning 8, 1992; step sizes: E. Even-Dar, Y. Mansour, "Learning
+rates for Q-learning", JMLR 5, 2003.
+Setting: discounted, tabular; no guarantee of regret.
+Trust: MEM-H: the update is a textbook's; polynomial step sizes and their range from memory. omega = 4/5 is DERIVED
+from the form of their bound, (H^4)^(1/omega) + H^(1/(1-omega)), whose two powers of H then agree.
+
+Q = 0 and n = 0 for all pairs. At step t, with k = n(x, a) before this play:
+
+    pi_t          = (1 - eps_t) greedy(Q) + eps_t uniform,    eps_t = min(1, c / t^(1/3))
+    Q(x, a)       = (1 - alpha_k) Q(x, a) + alpha_k (r(x, a) + gamma max Q(y, .)),    alpha_k = 1 / (k + 1)^omega
+
+Constants: c = 1, which `scale` multiplies; omega = `power` = 4/5, in (1/2, 1). initial=optimistic starts with Q = H.
+Guarantee: Q converges to Q* where every pair is played for ever. No bound on the regret: exploration does not know
+where to go, and where reward is many steps away (RiverSwim) uniform actions need exponentially many steps to find it.
+Composition: no model x uniform exploration x one averaging step per play x at resets, and whenever a greedy action
+changes.
+Cost: O(A) per step; O(X A) per plan after a reset, else O(A); plans: T / H, and as greedy actions change.
+Deviations: eps_t is set at resets and kept until the next one, so that the policy is constant in an epoch. The policy
+that is scored is the one played, with its exploration. Targets take the true successor y_t where a reset follows.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ravi import checks
+from ravi.compiled import compiled
+from ravi.core import Array, Learner, Path, Problem, Until, Walkers
+from ravi.learners.tables import NONE, best, highest
+from ravi.schedules import whenever
+from ravi.walk import World, play
+
+
+class State(NamedTuple):
+    Q: Array  # (n, X, A)
+    visits: Array  # (n, X, A)
+    greedy: Array  # the greedy action of the policy   (n, X)
+    epsilon: Array  # of the policy   (n,)
+    since: Array  # the first step after the last reset   (n,)
+    policy: Array  # (n, X, A)
+    stale: Array  # (n,)
+
+
+def q_learning(
+    problem: Problem, steps: int, *, scale: float = 1.0, power: float = 0.8, initial: str = "zero"
+) -> Learner:
+    """Epsilon-greedy Q-learning; `scale` multiplies epsilon, `power` is that of the step size."""
+    checks.steps(steps)
+    scale = checks.nonnegative(scale, "scale")
+    omega = checks.probability(power, "power")
+    if omega <= 0.5:
+        raise checks.InputError(f"power is {omega:g}; it must be more than 1/2, or Q does not converge")
+    checks.one_of(initial, ("zero", "optimistic"), "initial")
+    r, gamma, X, A = problem.rewards, problem.discount, problem.states, problem.actions
+    start = 0.0 if initial == "zero" else problem.horizon
+
+    def init(keys: Array) -> State:
+        n = len(keys)
+        greedy, epsilon, since = np.zeros((n, X), np.int32), np.full(n, -1.0), np.ones(n, np.int64)
+        policy, stale = np.full((n, X, A), 1 / A), np.full(n, NONE, np.int32)
+        return State(np.full((n, X, A), start), np.zeros((n, X, A), np.int32), greedy, epsilon, since, policy, stale)
+
+    def plan(s: State) -> State:
+        _mix(*s, scale)
+        return s
+
+    def add(s: State, path: Path) -> State:
+        return s
+
+    def walk(
+        world: World, s: State, walkers: Walkers, path: Path, over: Array, until: Until, steps: int
+    ) -> tuple[int, int]:
+        return _walk(
+            *world, s.policy, *walkers, *path, over, until.deadline, steps,
+            s.Q, s.visits, s.greedy, s.since, s.stale, r, gamma, omega,
+        )  # fmt: skip
+
+    settings: dict[str, Any] = {"scale": scale, "power": omega, "initial": initial}
+    return Learner("q-learning", init, plan, add, whenever(), settings, walk=walk)
+
+
+@compiled
+def _mix(Q, visits, greedy, epsilon, since, policy, stale, c):  # type: ignore[no-untyped-def]
+    """(1 - eps) greedy + eps uniform: all rows where eps is new, else the stale one; in place."""
+    n, X, A = Q.shape
+    for i in range(n):
+        x = stale[i]
+        if x >= 0:
+            greedy[i, x] = best(Q[i, x])
+            stale[i] = NONE
+        eps = min(1.0, c / since[i] ** (1.0 / 3.0))
+        low, high = (0, X) if eps != epsilon[i] else (x, x + 1) if x >= 0 else (0, 0)
+        for z in range(low, high):
+            policy[i, z] = eps / A
+            policy[i, z, greedy[i, z]] += 1.0 - eps
+        epsilon[i] = eps
+
+
+@compiled
+def _walk(  # type: ignore[no-untyped-def]
+    successors, cumulative, initial, restart, policy, state, time, key,
+    xs, actions, ys, slots, resets, lengths, firsts, after, over, deadline, steps,
+    Q, visits, greedy, since, stale, r, gamma, omega,
+):  # fmt: skip
+    n, room = xs.shape
+    unfinished, ended = 0, 0
+    for i in range(n):
+        firsts[i] = time[i] + 1
+        length = 0
+        x, t = state[i], time[i]
+        while over[i] == 0 and length < room:
+            t += 1
+            a, y, slot, reset, then = play(successors, cumulative, initial, restart, policy[i], key[i], t, x)
+            xs[i, length], actions[i, length], ys[i, length], slots[i, length] = x, a, y, slot
+            resets[i, length] = reset
+            length += 1
+            alpha = (visits[i, x, a] + 1.0) ** -omega
+            visits[i, x, a] += 1
+            Q[i, x, a] = (1.0 - alpha) * Q[i, x, a] + alpha * (r[x, a] + gamma * highest(Q[i, y]))
+            if best(Q[i, x]) != greedy[i, x]:
+                stale[i] = x
+                over[i] = 1
+            if reset:
+                since[i] = t + 1
+                over[i] = 1
+            if t >= deadline[i]:
+                over[i] = 1
+            x = then
+        state[i], time[i], after[i] = x, t, x
+        lengths[i] = length
+        unfinished += over[i] == 0
+        ended += length > 0 and t >= steps
+    return unfinished, ended

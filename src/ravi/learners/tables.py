@@ -1,0 +1,52 @@
+"""What do learners share that keep a table of Q? Greedy rows, and which row of the policy is stale.
+
+They learn at every step, within a walk of their own. They act greedily in a table, ties to the first action. A play of
+(x, a) changes the table at (x, a) only, so the policy can change in row x only. Where it does, the walk notes x in
+`stale` and ends the epoch, and `plan` sets that row anew: O(A), whatever X is.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ravi.compiled import compiled
+from ravi.core import Array
+
+NONE = -1  # no row is stale
+
+
+def first_action(n: int, X: int, A: int) -> Array:
+    """The policy that is greedy in a constant table."""
+    policy = np.zeros((n, X, A))
+    policy[..., 0] = 1.0
+    return policy
+
+
+@compiled
+def best(row):  # type: ignore[no-untyped-def]
+    """argmax_a row(a); ties to the first."""
+    a = 0
+    for b in range(1, row.shape[0]):
+        if row[b] > row[a]:
+            a = b
+    return a
+
+
+@compiled
+def highest(row):  # type: ignore[no-untyped-def]
+    """max_a row(a)."""
+    value = row[0]
+    for b in range(1, row.shape[0]):
+        value = max(value, row[b])
+    return value
+
+
+@compiled
+def renew(policy, table, stale):  # type: ignore[no-untyped-def]
+    """Make the stale row of each seed's policy greedy in the table, in place."""
+    for i in range(policy.shape[0]):
+        x = stale[i]
+        if x >= 0:
+            policy[i, x] = 0.0
+            policy[i, x, best(table[i, x])] = 1.0
+            stale[i] = NONE

@@ -1,0 +1,157 @@
+"""Q-learning with upper confidence bounds, for the infinite horizon.
+
+Paper: K. Dong, Y. Wang, X. Chen, L. Wang, "Q-learning with UCB exploration is sample efficient for infinite-horizon
+MDP", ICLR 2020 (arXiv 1901.09311).
+Setting: discounted, tabular, PAC: the number of steps at which the policy is not eps-optimal.
+Trust: CHECKED in part: alpha_k, iota, b_k, c_2, R, eps1 and H_q against the formulas in one public implementation,
+where M is 10. The paper itself was not at hand: the rule of Q_hat is from memory (MEM-H), and so is M (MEM-M). The
+sharper c_2 below is DERIVED here.
+
+Q = Q_hat = H and n = 0 for all pairs. At step t, a = argmax Q_hat(x, .), y follows, and with k = n(x, a) after this
+play:
+
+    b_k         = (c_2 / (1 - gamma)) sqrt(H_q iota(k) / k),    iota(k) = ln(X A (k + 1) (k + 2) / delta)
+    alpha_k     = (H_q + 1) / (H_q + k)
+    Q(x, a)     = (1 - alpha_k) Q(x, a) + alpha_k (r(x, a) + b_k + gamma max Q_hat(y, .))
+    Q_hat(x, a) = min(Q_hat(x, a), Q(x, a))
+
+Constants: eps = `accuracy` H in units of V, R = ceil(H ln(3 H / eps)), M = max(ceil(2 log2(H / eps)), 10), eps1 = eps
+/ (24 R M ln H), H_q = ln(H / eps1) / ln(1 / gamma), c_2 = 4 sqrt(2), delta = 1/T. `scale` multiplies c_2.
+Guarantee: with probability 1 - delta the policy is eps-optimal but for O(X A H^7 / eps^2) steps, up to logarithms.
+Q_hat >= Q* at all times with probability 1 - delta/2 already at c_2 = gamma, that is at scale = gamma / (4 sqrt(2)):
+after k plays Q - Q* >= sum_i alpha_k^i (b_i - gamma (P V* - V*(y_i))), where the weights alpha_k^i sum to 1 and their
+squares to at most 2 H_q / k [H_q >= 1]; b_i >= b_k; by Azuma-Hoeffding for increments in an interval of length gamma
+alpha_k^i H the noise exceeds gamma H sqrt(H_q iota(k) / k) with probability exp(-iota(k)) at most; and sum_k X A
+exp(-iota(k)) = delta / 2.
+Composition: no model x bonus on the target x one averaging step per play x whenever the policy changes.
+Cost: O(A) per step; O(A) per plan; plans as the policy changes, which is up to every other step while values are
+close.
+Deviations: targets take the true successor y_t where a reset follows. 24 R M ln H is taken to be 1 at least, so that
+H_q > 0 where gamma is close to 0. The paper's Q, which a bonus may carry above H, is `raw` here.
+"""
+
+from __future__ import annotations
+
+from math import ceil, log, log2, sqrt
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ravi import checks
+from ravi.compiled import compiled
+from ravi.core import Array, Learner, Path, Problem, Until, Walkers
+from ravi.learners.tables import NONE, best, first_action, highest, renew
+from ravi.schedules import whenever
+from ravi.walk import World, play
+
+C2 = 4 * sqrt(2)
+
+
+class State(NamedTuple):
+    raw: Array  # the paper's Q, not truncated   (n, X, A)
+    Q_hat: Array  # the least of it so far, in [0, H]   (n, X, A)
+    visits: Array  # (n, X, A)
+    policy: Array  # (n, X, A)
+    stale: Array  # (n,)
+
+
+class Constants(NamedTuple):
+    eps1: float
+    R: int
+    M: int
+    H_q: float  # effective horizon of the step sizes
+    width: float  # c_2 H sqrt(H_q), times scale: b_k = width sqrt(iota(k) / k)
+    pairs: float  # X A / delta
+
+
+def ucb_q(
+    problem: Problem, steps: int, *, scale: float = 1.0, delta: float | None = None, accuracy: float = 0.1
+) -> Learner:
+    """Q-learning with UCB for a gap of `accuracy`; `scale` multiplies the bonus."""
+    T = checks.steps(steps)
+    delta = checks.delta(delta, T)
+    scale = checks.nonnegative(scale, "scale")
+    r, gamma, X, A = problem.rewards, problem.discount, problem.states, problem.actions
+    c = constants(problem, delta, scale, accuracy)
+
+    def init(keys: Array) -> State:
+        n = len(keys)
+        raw, Q_hat = np.full((n, X, A), problem.horizon), np.full((n, X, A), problem.horizon)
+        return State(raw, Q_hat, np.zeros((n, X, A), np.int32), first_action(n, X, A), np.full(n, NONE, np.int32))
+
+    def plan(s: State) -> State:
+        renew(s.policy, s.Q_hat, s.stale)
+        return s
+
+    def add(s: State, path: Path) -> State:
+        return s
+
+    def walk(
+        world: World, s: State, walkers: Walkers, path: Path, over: Array, until: Until, steps: int
+    ) -> tuple[int, int]:
+        return _walk(
+            *world, s.policy, *walkers, *path, over, until.deadline, steps,
+            s.raw, s.Q_hat, s.visits, s.stale, r, gamma, c.H_q, c.width, c.pairs,
+        )  # fmt: skip
+
+    settings: dict[str, Any] = {"scale": scale, "delta": delta, "accuracy": accuracy, "c2": C2 * scale} | c._asdict()
+    return Learner("ucb-q", init, plan, add, whenever(), settings, walk=walk)
+
+
+def constants(problem: Problem, delta: float, scale: float, accuracy: float) -> Constants:
+    H, gamma = problem.horizon, problem.discount
+    eps = checks.probability(accuracy, "accuracy") * H
+    R = ceil(H * log(3 * H / eps))
+    M = max(ceil(2 * log2(H / eps)), 10)
+    eps1 = eps / max(24 * R * M * log(H), 1.0)
+    H_q = log(H / eps1) / log(1 / gamma)
+    return Constants(eps1, R, M, H_q, scale * C2 * H * sqrt(H_q), problem.states * problem.actions / delta)
+
+
+@compiled
+def rate(k, H_q):  # type: ignore[no-untyped-def]
+    """alpha_k."""
+    return (H_q + 1.0) / (H_q + k)
+
+
+@compiled
+def bonus(k, width, pairs):  # type: ignore[no-untyped-def]
+    """b_k."""
+    return width * np.sqrt(np.log(pairs * (k + 1.0) * (k + 2.0)) / k)
+
+
+@compiled
+def _walk(  # type: ignore[no-untyped-def]
+    successors, cumulative, initial, restart, policy, state, time, key,
+    xs, actions, ys, slots, resets, lengths, firsts, after, over, deadline, steps,
+    raw, Q_hat, visits, stale, r, gamma, H_q, width, pairs,
+):  # fmt: skip
+    n, room = xs.shape
+    unfinished, ended = 0, 0
+    for i in range(n):
+        firsts[i] = time[i] + 1
+        length = 0
+        x, t = state[i], time[i]
+        while over[i] == 0 and length < room:
+            t += 1
+            a, y, slot, reset, then = play(successors, cumulative, initial, restart, policy[i], key[i], t, x)
+            xs[i, length], actions[i, length], ys[i, length], slots[i, length] = x, a, y, slot
+            resets[i, length] = reset
+            length += 1
+            visits[i, x, a] += 1
+            k = visits[i, x, a]
+            alpha = rate(k, H_q)
+            target = r[x, a] + bonus(k, width, pairs) + gamma * highest(Q_hat[i, y])
+            raw[i, x, a] = (1.0 - alpha) * raw[i, x, a] + alpha * target
+            Q_hat[i, x, a] = min(Q_hat[i, x, a], raw[i, x, a])
+            if best(Q_hat[i, x]) != a:
+                stale[i] = x
+                over[i] = 1
+            if t >= deadline[i]:
+                over[i] = 1
+            x = then
+        state[i], time[i], after[i] = x, t, x
+        lengths[i] = length
+        unfinished += over[i] == 0
+        ended += length > 0 and t >= steps
+    return unfinished, ended
