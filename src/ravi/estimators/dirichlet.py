@@ -1,10 +1,11 @@
-"""How is a kernel drawn from its posterior? Rows ~ Dirichlet(alpha_0 + N'), over all X states: normalised gamma variates.
+"""How is a kernel drawn from its posterior? Rows ~ Dirichlet(alpha_0 + N') over all X states, by gamma variates.
 
     G(x') ~ Gamma(alpha_0 + N'(x, a, x')),        P(x' | x, a) = G(x') / sum G
 
-    shape > 1    Marsaglia and Tsang (2000): d (1 + c Z)^3, Z normal by Box and Muller, accepted with probability above 0.95
-    shape <= 1   Ahrens and Dieter (1974), GS: with b = 1 + shape / e and p = b u, for p <= 1 the candidate p^(1 / shape),
-                 accepted with probability exp(-candidate); otherwise -ln((b - p) / shape), accepted with candidate^(shape - 1)
+    shape > 1    Marsaglia and Tsang (2000): d (1 + c Z)^3, Z normal by Box and Muller, accepted in 95 % and more
+    shape <= 1   Ahrens and Dieter (1974), GS: with b = 1 + shape / e and p = b u, the candidate is
+                 g = p^(1 / shape) for p <= 1, accepted with probability exp(-g),
+                 g = -ln((b - p) / shape) otherwise, accepted with probability g^(shape - 1)
 
 Both are exact. With a small shape most variates are far below the sum of the row: p^(1 / shape) < e^-60 is told from p
 alone, and such an entry is 0 (it would not change the sum in double precision). Only where all entries of a row are
@@ -75,7 +76,7 @@ def draw_row(prior, counts, to, key, t, part, row):  # type: ignore[no-untyped-d
                 if left < 1:
                     spare, left, part = block(key, t, part), 4, part + 1
                 u, left = spare[4 - left], left - 1
-                if row[x] == 0.0 and u < unseen:
+                if u < unseen:
                     row[x] = -(1.0 + prior / np.e) * u
                     break
                 if left < 1:

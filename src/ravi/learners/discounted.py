@@ -1,0 +1,269 @@
+"""What do R-MAX, MBIE, MBIE-EB and the certainty-equivalent learner share? An optimistic fixed point, after every play.
+
+With n the plays of a pair and p_hat = N' / n, all of them play the greedy policy (ties: the first action) of
+
+    Q(x, a) = H                                                                            where n < least
+    Q(x, a) = min{H, r(x, a) + beta / sqrt(n) + gamma max <p, V>}, ||p - p_hat||_1 <= c / sqrt(n),   elsewhere
+    V(x)    = max_a Q(x, a),
+
+p over all X states, where a pair is counted up to its first `most` plays and then is frozen:
+
+    r-max                  beta = c = 0       least = most = m
+    mbie                   beta = 0           least = 1, most = m
+    mbie-eb                c = 0              least = 1, most = m
+    certainty-equivalent   beta = c = 0       least = 1, most without limit
+
+The papers plan anew after every play; so does this, in the walk, from where the last plan ended. Q is always the
+backup of `known`, a V of before; a play changes one row of p_hat, so one entry of Q. Where |max_a Q - known| <= theta
+at every state, the plan is over. Otherwise `known` is swept with the greedy policy until it moves by at most theta /
+2, Q is backed up from it, and so on: modified policy iteration. Since the backup is a gamma-contraction, after every
+play
+
+    |V - V_fixed| <= gamma theta / (1 - gamma) = tolerance        at every state,
+
+and a greedy policy is within 2 tolerance H of optimal in the optimistic model: 2 tolerance in units of the gap. The
+cut at H does not move constants along, so bounds by spans do not hold here. What they save, an extrapolation does:
+where the changes c, c' of two sweeps are nearly proportional, c' = lambda c + e with |e| <= 0.3 (1 - lambda) |c'|, the
+sweeps to come would add about c' lambda / (1 - lambda), and that is added at once. The certificate above does not
+depend on it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ravi import checks
+from ravi.compiled import compiled
+from ravi.core import Array, Learner, Path, Problem, Until, Walkers
+from ravi.estimators.counts import Counts, tallies
+from ravi.random import block
+from ravi.schedules import whenever
+from ravi.walk import World, draw, find
+
+TOLERANCE = 1e-4  # of V, after every play
+GRAIN = 2.0**-44  # of H: theta is not below it, so that rounding keeps no plan going
+UNLIMITED = 2**31 - 1  # plays of a pair that no run reaches
+
+
+class State(NamedTuple):
+    data: Counts  # of the first `most` plays of every pair
+    Q: Array  # (n, X, A)
+    V: Array  # max_a Q                                         (n, X)
+    best: Array  # the first of the best actions                (n, X)
+    known: Array  # the V that Q is the backup of               (n, X)
+    policy: Array  # (n, X, A)
+
+
+def optimistic(
+    problem: Problem,
+    *,
+    name: str,
+    settings: dict[str, Any],
+    tolerance: float,
+    beta: float = 0.0,
+    radius: float = 0.0,
+    least: int = 1,
+    most: int = UNLIMITED,
+) -> Learner:
+    """The learner of these equations; `radius` is c."""
+    X, A, r = problem.states, problem.actions, problem.rewards
+    gamma, H = problem.discount, problem.horizon
+    theta = max(checks.positive(tolerance, "tolerance") / (gamma * H), GRAIN * H)
+    constants = gamma, H, beta, radius, min(least, UNLIMITED), min(most, UNLIMITED), theta
+
+    def init(keys: Array) -> State:
+        n = len(keys)
+        V = np.full((n, X), H)
+        first = np.zeros((n, X), np.int32)
+        return State(tallies(problem, n), np.full((n, X, A), H), V, first, V.copy(), np.full((n, X, A), 1 / A))
+
+    def plan(s: State) -> State:
+        one_hot(s.best, s.policy)
+        return s
+
+    def walk(
+        world: World, s: State, walkers: Walkers, path: Path, over: Array, until: Until, steps: int
+    ) -> tuple[int, int]:
+        return _walk(*world, *walkers, *path, over, until.deadline, steps, r, *constants, *s.data, *s[1:])
+
+    return Learner(name, init, plan, keep, whenever(), settings | {"tolerance": gamma * H * theta}, walk=walk)
+
+
+def keep(s: Any, path: Path) -> Any:
+    """ADD of a learner whose walk has learned already."""
+    return s
+
+
+def samples(m: Any, theory: float) -> int:
+    """The number m of plays: as given, or what theory asks for."""
+    return int(np.ceil(theory)) if m is None else checks.whole(m, "m", 0)
+
+
+@compiled
+def one_hot(best, policy):  # type: ignore[no-untyped-def]
+    """The policies that play `best`, in place."""
+    policy[:] = 0.0
+    for i in range(best.shape[0]):
+        for x in range(best.shape[1]):
+            policy[i, x, best[i, x]] = 1.0
+
+
+@compiled
+def _walk(  # type: ignore[no-untyped-def]
+    successors, cumulative, initial, restart, state, time, key,
+    xs, actions, ys, slots, resets, lengths, firsts, after, over, deadline, steps,
+    rewards, gamma, H, beta, radius, least, most, theta, visits, moves, Q, V, best, known, policy,
+):  # fmt: skip
+    """The walk of `ravi.walk`, with a plan after every play; the epoch ends when the policy is another one."""
+    n, room = xs.shape
+    X = policy.shape[1]
+    A, B = policy.shape[2], successors.shape[2]
+    r, rows = rewards.reshape(X * A), successors.reshape(X * A, B)  # a pair is x A + a
+    visits, moves, Q = visits.reshape(n, X * A), moves.reshape(n, X * A, B), Q.reshape(n, X * A)
+    one, chosen, every = np.empty(1, np.int32), np.empty(X, np.int32), np.arange(X * A).astype(np.int32)
+    change, old = np.empty(X), np.empty(X)
+    unfinished, ended = 0, 0
+    for i in range(n):
+        firsts[i] = time[i] + 1
+        length, differing = 0, 0
+        x, t = state[i], time[i]
+        while over[i] == 0 and length < room:
+            t += 1
+            u_reset, u_action, u_successor, u_initial = block(key[i], t, 0)
+            a = draw(policy[i, x], u_action)
+            slot = find(cumulative[x, a], u_successor)
+            y = successors[x, a, slot]
+            reset = u_reset < restart
+            xs[i, length], actions[i, length], ys[i, length], slots[i, length] = x, a, y, slot
+            resets[i, length] = reset
+            length += 1
+            one[0] = x * A + a
+            if visits[i, one[0]] < most:
+                visits[i, one[0]] += 1
+                moves[i, one[0], slot] += 1
+                if visits[i, one[0]] >= least:
+                    differing += _settle(
+                        r, rows, gamma, H, beta, radius, least, theta, visits[i], moves[i], Q[i], V[i], best[i],
+                        known[i], policy[i], one, chosen, every, change, old,
+                    )  # fmt: skip
+                    if differing > 0:
+                        over[i] = 1
+            x = np.int32(find(initial, u_initial)) if reset else y
+            if t >= deadline[i]:
+                over[i] = 1
+        state[i], time[i], after[i] = x, t, x
+        lengths[i] = length
+        unfinished += over[i] == 0
+        ended += length > 0 and t >= steps
+    return unfinished, ended
+
+
+@compiled
+def _settle(  # type: ignore[no-untyped-def]
+    rewards, successors, gamma, H, beta, radius, least, theta, visits, moves, Q, V, best, known, policy,
+    one, chosen, every, change, old,
+):  # fmt: skip
+    """Plan after the row of the pair `one` has changed; in how many more states `policy` is now left."""
+    X, A = policy.shape
+    x = one[0] // A
+    backups(rewards, successors, gamma, H, beta, radius, least, visits, moves, known, one, change)
+    Q[one[0]] = change[0]
+    differing = _refresh(Q, V, best, policy, x)
+    far = abs(V[x] - known[x])
+    while far > theta:
+        for y in range(X):
+            known[y], old[y], chosen[y] = V[y], 0.0, y * A + best[y]
+        moved = np.inf
+        while moved > theta / 2:  # sweeps of the greedy policy
+            backups(rewards, successors, gamma, H, beta, radius, least, visits, moves, known, chosen, change)
+            moved = _advance(known, change, old, gamma, H)
+        backups(rewards, successors, gamma, H, beta, radius, least, visits, moves, known, every, Q)
+        far = 0.0
+        for y in range(X):
+            differing += _refresh(Q, V, best, policy, y)
+            far = max(far, abs(V[y] - known[y]))
+    return differing
+
+
+@compiled
+def _advance(V, change, old, gamma, H):  # type: ignore[no-untyped-def]
+    """V to `change`, its backup, and on to where changes in proportion would lead; the greatest change."""
+    X = V.shape[0]
+    moved, above, below = 0.0, 0.0, 0.0
+    for x in range(X):
+        change[x] -= V[x]
+        moved = max(moved, abs(change[x]))
+        above += change[x] * old[x]
+        below += old[x] * old[x]
+    rate = min(above / below, gamma) if above > 0.0 else 0.0
+    error = 0.0
+    for x in range(X):
+        error = max(error, abs(change[x] - rate * old[x]))
+    more = rate / (1 - rate) if error <= 0.3 * (1 - rate) * moved else 0.0
+    for x in range(X):
+        V[x] = min(H, max(0.0, V[x] + change[x] + more * change[x]))
+        old[x] = change[x] if more == 0.0 else 0.0
+    return moved
+
+
+@compiled
+def _refresh(Q, V, best, policy, x):  # type: ignore[no-untyped-def]
+    """V(x) and its action from Q(x, .); whether the state now differs from `policy`, less whether it did before."""
+    A = policy.shape[1]
+    b, value = 0, Q[x * A]
+    for a in range(1, A):
+        if Q[x * A + a] > value:
+            b, value = a, Q[x * A + a]
+    change = int(policy[x, b] != 1.0) - int(policy[x, best[x]] != 1.0)
+    V[x], best[x] = value, b
+    return change
+
+
+@compiled
+def backups(  # type: ignore[no-untyped-def]
+    rewards, successors, gamma, H, beta, radius, least, visits, moves, V, pairs, out
+):
+    """out = Q of these pairs from V. In a ball, half the radius moves from the worst successors to the best state."""
+    B = moves.shape[1]
+    wide = beta > 0.0 or radius > 0.0
+    top = V.max() if radius > 0.0 else 0.0
+    for q in range(pairs.shape[0]):
+        p = np.uint32(pairs[q])
+        plays = visits[p]
+        if plays < least:
+            out[q] = H
+            continue
+        row, to = moves[p], successors[p]
+        total = 0.0
+        for j in range(B):
+            total += row[j] * V[np.uint32(to[j])]
+        mean, bonus = total / plays, 0.0
+        if wide:
+            root = np.sqrt(np.float64(plays))
+            bonus = beta / root
+            if radius > 0.0:
+                mean = _moved(row, to, V, plays, radius / root, mean, top)
+        out[q] = min(H, rewards[p] + bonus + gamma * mean)
+
+
+@compiled
+def _moved(row, to, V, plays, d, mean, top):  # type: ignore[no-untyped-def]
+    """max <p, V> over ||p - p_hat||_1 <= d, from the mean under p_hat."""
+    if d >= 2.0:
+        return top
+    mass, worst, last = d / 2, -np.inf, -1
+    while mass > 0.0:
+        value, k = np.inf, -1  # the next worst: the least (V, j) beyond (worst, last)
+        for j in range(row.shape[0]):
+            v = V[np.uint32(to[j])]
+            if row[j] > 0 and v < value and (v > worst or (v == worst and j > last)):
+                value, k = v, j
+        if k < 0:
+            break
+        share = min(mass, row[k] / plays)
+        mean += share * (top - value)
+        mass -= share
+        worst, last = value, k
+    return mean

@@ -1,0 +1,156 @@
+"""PSRL: posterior sampling, the optimal policy of a kernel drawn from the posterior.
+
+Paper: M. Strens, "A Bayesian framework for reinforcement learning", ICML 2000; I. Osband, D. Russo, B. Van Roy,
+"(More) efficient reinforcement learning via posterior sampling", NeurIPS 2013; for schedule=doubling, Y. Ouyang, M.
+Gagrani, A. Nayyar, R. Jain, "Learning unknown Markov decision processes: a Thompson sampling approach", NeurIPS 2017
+(TSDE).
+Setting: Bayesian, tabular; episodic (schedule=reset) or average reward (schedule=doubling).
+Trust: MEM-H: both algorithms from memory; the posterior draws are tested against their exact distribution.
+
+The prior of every row is Dirichlet(alpha_0, ..., alpha_0) over all X states. In epoch k, which starts at t_k:
+
+    P_k(. | x, a) ~ Dirichlet(alpha_0 + N'(x, a, .))
+    pi_k          = the optimal policy of (P_k, r, gamma)                 ties: the first action
+
+    schedule=reset      play pi_k until the next reset (a reset begins an episode of Osband et al.)
+    schedule=doubling   play pi_k while t <= t_k + (t_k - t_{k-1}) and n_t <= 2 n_{t_k} for all pairs (t_0 = 0)
+
+Constants: alpha_0 = 1 / X, `prior` sets it. There is no confidence to scale.
+Guarantee: Bayesian regret O~(H X sqrt(A T)), under the prior.
+Composition: counts from 0 x posterior draw x modified policy iteration x at resets, or doubling.
+Cost: O(1) per step; X^2 A gamma variates per plan, and X^2 A per sweep of all actions; T / H plans, or O(sqrt(X A T ln
+T)) of them.
+Deviations: rewards are known. TSDE maximises the average reward: here that of the reset chain of P_k, whose optimal
+policy is the discounted one. V is swept until span(T V - V) gamma H <= `tolerance`: pi_k is within that of optimal for
+P_k in every state. Entries of P_k below e^-40 of the greatest of their row are 0 (`ravi.estimators.dirichlet`).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ravi import checks
+from ravi.compiled import compiled
+from ravi.core import Array, Learner, Path, Problem, Until
+from ravi.estimators.counts import Counts, tallies, tally
+from ravi.estimators.dirichlet import draw_row
+from ravi.schedules import at_reset
+
+TOLERANCE = 1e-6  # of the value of pi_k, under P_k
+SHRINK = 0.1  # of the span, by sweeps of a policy between sweeps of all actions
+
+
+class State(NamedTuple):
+    data: Counts
+    key: Array  # of the draws                           (n,)
+    began: Array  # t_k                                  (n,)
+    lasted: Array  # t_k - t_{k-1}                       (n,)
+    u: Array  # V of the last sample, less its least     (n, X)
+    policy: Array  # (n, X, A)
+
+
+def psrl(
+    problem: Problem,
+    steps: int,
+    *,
+    prior: float | None = None,
+    schedule: str = "reset",
+    tolerance: float = TOLERANCE,
+) -> Learner:
+    """PSRL with the prior Dirichlet(`prior`) in every row, 1 / X unless given."""
+    checks.steps(steps)
+    checks.one_of(schedule, ("reset", "doubling"), "schedule")
+    X, A = problem.states, problem.actions
+    r, gamma, H = problem.rewards, problem.discount, problem.horizon
+    alpha = 1 / X if prior is None else checks.positive(prior, "prior")
+    goal = max(checks.positive(tolerance, "tolerance") / (gamma * H), 2.0**-44 * H)
+
+    def init(keys: Array) -> State:
+        n = len(keys)
+        began, lasted = np.zeros(n, np.int64), np.zeros(n, np.int64)
+        return State(
+            tallies(problem, n), np.array(keys, np.uint64), began, lasted, np.zeros((n, X)), np.full((n, X, A), 1 / A)
+        )
+
+    def plan(s: State) -> State:
+        t = 1 + s.data.visits.sum((1, 2), dtype=np.int64)
+        s.lasted[:] = t - s.began
+        s.began[:] = t
+        _plan(r, problem.successors, gamma, alpha, goal, s.data.moves, s.key, t, s.u, s.policy)
+        return s
+
+    def add(s: State, path: Path) -> State:
+        tally(s.data, path)
+        return s
+
+    def doubling(s: State, time: Array) -> Until:
+        return Until(reset=False, deadline=time + s.lasted + 1, visits=s.data.visits + 1)
+
+    made: dict[str, Any] = {"prior": alpha, "schedule": schedule, "tolerance": gamma * H * goal}
+    return Learner("psrl", init, plan, add, at_reset() if schedule == "reset" else doubling, made)
+
+
+@compiled
+def _plan(rewards, successors, gamma, prior, goal, moves, key, t, u, policy):  # type: ignore[no-untyped-def]
+    """For each seed, P_k and the policy that is optimal for it."""
+    n, X, A = policy.shape
+    P, new, greedy = np.empty((X, A, X)), np.empty(X), np.empty(X, np.int64)
+    for i in range(n):
+        part = 1
+        for x in range(X):
+            for a in range(A):
+                part = draw_row(prior, moves[i, x, a], successors[x, a], key[i], t[i], part, P[x, a])
+        optimal(rewards, P, gamma, goal, u[i], new, greedy)
+        policy[i] = 0.0
+        for x in range(X):
+            policy[i, x, greedy[x]] = 1.0
+
+
+@compiled
+def optimal(rewards, P, gamma, goal, u, new, greedy):  # type: ignore[no-untyped-def]
+    """Modified policy iteration from u, in place, until span(T u - u) <= goal; `greedy` is that of the last T."""
+    X, A = rewards.shape
+    while True:
+        low, high = np.inf, -np.inf
+        for x in range(X):
+            best, b = -np.inf, 0
+            for a in range(A):
+                value = rewards[x, a] + gamma * dot(P[x, a], u)
+                if value > best:
+                    best, b = value, a
+            new[x], greedy[x] = best, b
+            low, high = min(low, best - u[x]), max(high, best - u[x])
+        base = new.min()
+        for x in range(X):
+            u[x] = new[x] - base
+        span = high - low
+        if span <= goal:
+            return
+        enough = max(SHRINK * span, goal / 2)
+        while span > enough:  # sweeps of the greedy policy
+            low, high = np.inf, -np.inf
+            for x in range(X):
+                new[x] = rewards[x, greedy[x]] + gamma * dot(P[x, greedy[x]], u)
+                low, high = min(low, new[x] - u[x]), max(high, new[x] - u[x])
+            base = new.min()
+            for x in range(X):
+                u[x] = new[x] - base
+            span = high - low
+
+
+@compiled
+def dot(p, v):  # type: ignore[no-untyped-def]
+    """<p, v> in four sums, which a core can add side by side."""
+    a, b, c, d = 0.0, 0.0, 0.0, 0.0
+    size = p.shape[0]
+    whole = size - size % 4
+    for j in range(0, whole, 4):
+        a += p[j] * v[j]
+        b += p[j + 1] * v[j + 1]
+        c += p[j + 2] * v[j + 2]
+        d += p[j + 3] * v[j + 3]
+    for j in range(whole, size):
+        a += p[j] * v[j]
+    return (a + b) + (c + d)

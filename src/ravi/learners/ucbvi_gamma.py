@@ -1,0 +1,225 @@
+"""UCBVI-gamma: one optimistic sweep after every step, with Bernstein bonuses, and a Q that never grows.
+
+Paper: J. He, D. Zhou, Q. Gu, "Nearly minimax optimal reinforcement learning for discounted MDPs", NeurIPS 2021.
+Setting: discounted, tabular; regret along the trajectory.
+Trust: MEM-H: the public abstract was opened (setting, bound, Bernstein-type bonus); recursion, bonus, U and beta are
+from memory, since no text with its formulas could be. Compared with an independent transcription at every step of
+runs.
+
+Q_1 = V_1 = H. At step t, with n, n(x') and P_t = N' / max(n, 1) including the play of step t:
+
+    a_t           = argmax_a Q_t(x_t, a)                                                     the first of the best
+    UCB_t(x, a)   = sqrt(8 U Var_{P_t}(V_t) / n) + 8 U H / n + sqrt(8 sum_x' P_t(x') min{100 B_t(x'), H^2} / n)
+    B_t(x')       = beta H^5 / n(x')                                                         every n is max(n, 1)
+    Q_{t+1}(x, a) = min{Q_t(x, a), r(x, a) + gamma (P_t V_t)(x, a) + gamma UCB_t(x, a)}      for all pairs at once
+    V_{t+1}(x)    = max_a Q_{t+1}(x, a)
+
+Constants: U = ln(40 X A T^3 ln^2 T / (delta (1 - gamma)^2)), beta = X^2 A^2 U^5 unless given, delta = 1/T (ln T is
+taken as 1 for T < 3). `scale` multiplies UCB_t. third_term=off leaves out the last term, which at any T in reach is
+sqrt(8 / n) H because 100 B_t exceeds H^2. Where scale is below about 1 / (8 U), pairs that were never played are
+pessimistic, since their row of P_t is 0: they may never be tried.
+Guarantee: trajectory regret O~(sqrt(X A T) H^1.5), with probability 1 - delta.
+Composition: counts from 0 x Bernstein bonus x one sweep per step x epochs end when the policy changes.
+Cost: per step, B + A per pair whose backup can have changed: the pair played, and those with a successor seen whose V
+(or whose B_t) changed at the last step. The rest of the sweep would change nothing: Q is bit-identical to that of full
+sweeps.
+Deviations: none known; rewards are known in the paper too.
+"""
+
+from __future__ import annotations
+
+from math import log
+from typing import NamedTuple
+
+import numpy as np
+
+from ravi import checks
+from ravi.compiled import compiled
+from ravi.core import Array, Learner, Path, Problem, Until, Walkers
+from ravi.estimators.counts import Counts, tallies
+from ravi.learners.discounted import keep, one_hot
+from ravi.planning.predecessors import predecessors
+from ravi.random import block
+from ravi.schedules import whenever
+from ravi.walk import World, draw, find
+
+ALL = -1  # as the number of changed states: every pair is to be backed up
+SPARSE = 3  # with fewer than one changed state in so many, pairs are found from them
+
+
+class State(NamedTuple):
+    data: Counts
+    Q: Array  # Q_t                                           (n, X, A)
+    V: Array  # V_t                                           (n, X)
+    best: Array  # the first of the best actions              (n, X)
+    plays: Array  # n(x)                                      (n, X)
+    spread: Array  # min{100 B_t, H^2}, or 0 without the third term   (n, X)
+    changed: Array  # the states whose V the last sweep changed: the first `many` entries   (n, X)
+    many: Array  # how many; ALL before the first sweep       (n,)
+    policy: Array  # (n, X, A)
+
+
+def ucbvi_gamma(
+    problem: Problem,
+    steps: int,
+    *,
+    scale: float = 1.0,
+    delta: float | None = None,
+    third_term: str = "on",
+    beta: float | None = None,
+) -> Learner:
+    """UCBVI-gamma with its published bonus; `scale` multiplies it."""
+    T = checks.steps(steps)
+    delta = checks.delta(delta, T)
+    scale = checks.nonnegative(scale, "scale")
+    checks.one_of(third_term, ("on", "off"), "third_term")
+    X, A, r = problem.states, problem.actions, problem.rewards
+    gamma, H = problem.discount, problem.horizon
+    U = log(40 * X * A * float(T) ** 3 * max(log(T), 1.0) ** 2 * H**2 / delta)
+    beta = X**2 * A**2 * U**5 if beta is None else checks.nonnegative(beta, "beta")
+    far = 100 * beta * H**5 if third_term == "on" else 0.0  # 100 B_t(x') n(x')
+    before = predecessors(problem.successors)
+
+    def init(keys: Array) -> State:
+        n = len(keys)
+        first, none = np.zeros((n, X), np.int32), np.zeros((n, X), np.int32)
+        V, spread = np.full((n, X), H), np.full((n, X), min(far, H**2))
+        Q, policy = np.full((n, X, A), H), np.full((n, X, A), 1 / A)
+        return State(tallies(problem, n), Q, V, first, none, spread, none.copy(), np.full(n, ALL, np.int64), policy)
+
+    def plan(s: State) -> State:
+        one_hot(s.best, s.policy)
+        return s
+
+    def walk(
+        world: World, s: State, walkers: Walkers, path: Path, over: Array, until: Until, steps: int
+    ) -> tuple[int, int]:
+        constants = gamma, H, U, scale, far
+        return _walk(*world, *walkers, *path, over, until.deadline, steps, r, *before, *constants, *s.data, *s[1:])
+
+    made = {"scale": scale, "delta": delta, "third_term": third_term, "U": U, "beta": beta}
+    return Learner("ucbvi-gamma", init, plan, keep, whenever(), made, walk=walk)
+
+
+@compiled
+def _walk(  # type: ignore[no-untyped-def]
+    successors, cumulative, initial, restart, state, time, key,
+    xs, actions, ys, slots, resets, lengths, firsts, after, over, deadline, steps,
+    rewards, start, pairs, places, gamma, H, U, scale, far,
+    visits, moves, Q, V, best, plays, spread, changed, many, policy,
+):  # fmt: skip
+    """The walk of `ravi.walk`, with a sweep after every play; the epoch ends when the policy is another one."""
+    n, room = xs.shape
+    X, A = policy.shape[1:]
+    B = successors.shape[2]
+    rewards, rows = rewards.reshape(X * A), successors.reshape(X * A, B)  # a pair is x A + a
+    visits, moves, Q = visits.reshape(n, X * A), moves.reshape(n, X * A, B), Q.reshape(n, X * A)
+    listed, touched, todo, stamp = np.zeros(X * A, np.int64), np.zeros(X, np.int64), np.empty(X * A, np.int32), 0
+    unfinished, ended = 0, 0
+    for i in range(n):
+        firsts[i] = time[i] + 1
+        length = 0
+        x, t = state[i], time[i]
+        while over[i] == 0 and length < room:
+            t += 1
+            u_reset, u_action, u_successor, u_initial = block(key[i], t, 0)
+            a = draw(policy[i, x], u_action)
+            slot = find(cumulative[x, a], u_successor)
+            y = successors[x, a, slot]
+            reset = u_reset < restart
+            xs[i, length], actions[i, length], ys[i, length], slots[i, length] = x, a, y, slot
+            resets[i, length] = reset
+            length += 1
+            p = x * A + a
+            visits[i, p] += 1
+            moves[i, p, slot] += 1
+            plays[i, x] += 1
+            now = min(far / plays[i, x], H * H)
+            if now != spread[i, x]:
+                spread[i, x] = now
+                many[i] = ALL
+            stamp += 1
+            if _sweep(
+                rewards, rows, start, pairs, places, gamma, H, U, scale, far, visits[i], moves[i], Q[i], V[i],
+                best[i], spread[i], changed[i], many[i : i + 1], policy[i], p, listed, touched, todo, stamp,
+            ):  # fmt: skip
+                over[i] = 1
+            x = np.int32(find(initial, u_initial)) if reset else y
+            if t >= deadline[i]:
+                over[i] = 1
+        state[i], time[i], after[i] = x, t, x
+        lengths[i] = length
+        unfinished += over[i] == 0
+        ended += length > 0 and t >= steps
+    return unfinished, ended
+
+
+@compiled
+def _sweep(  # type: ignore[no-untyped-def]
+    rewards, successors, start, pairs, places, gamma, H, U, scale, far, visits, moves, Q, V,
+    best, spread, changed, many, policy, played, listed, touched, todo, stamp,
+):  # fmt: skip
+    """Q_{t+1} and V_{t+1} after a play of the pair `played`; whether the greedy policy is no longer `policy`."""
+    A, B = policy.shape[1], moves.shape[1]
+    size = _stale(start, pairs, places, moves, changed, many, played, listed, todo, stamp)
+    height, third = 8.0 * U * H, far > 0.0
+    count = 0
+    for q in range(size):
+        p = np.uint32(todo[q])
+        row, to, share = moves[p], successors[p], 1.0 / max(visits[p], 1)
+        total = 0.0
+        for j in range(B):
+            total += row[j] * V[np.uint32(to[j])]
+        mean, bonus = total * share, height * share
+        if rewards[p] + gamma * (mean + scale * bonus) >= Q[p]:  # what is still to be added is not negative
+            continue
+        squares = 0.0
+        for j in range(B):
+            squares += row[j] * (V[np.uint32(to[j])] - mean) ** 2
+        bonus += np.sqrt(8.0 * U * squares) * share  # sqrt(8 U Var / n)
+        if third:
+            wide = 0.0
+            for j in range(B):
+                wide += row[j] * spread[np.uint32(to[j])]
+            bonus += np.sqrt(8.0 * wide) * share
+        value = rewards[p] + gamma * (mean + scale * bonus)
+        if value < Q[p]:
+            Q[p] = value
+            y = p // A
+            if touched[y] != stamp:
+                touched[y] = stamp
+                changed[count] = y
+                count += 1
+    differs, kept = False, 0
+    for c in range(count):  # V_{t+1}, after all of Q_{t+1}
+        y = changed[c]
+        b, value = 0, Q[y * A]
+        for d in range(1, A):
+            if Q[y * A + d] > value:
+                b, value = d, Q[y * A + d]
+        best[y] = b
+        differs = differs or policy[y, b] != 1.0
+        if value < V[y]:
+            V[y] = value
+            changed[kept] = y
+            kept += 1
+    many[0] = kept
+    return differs
+
+
+@compiled
+def _stale(start, pairs, places, moves, changed, many, played, listed, todo, stamp):  # type: ignore[no-untyped-def]
+    """List in `todo` the pairs whose backup can have changed: how many."""
+    if many[0] == ALL or many[0] * SPARSE >= changed.shape[0]:
+        for p in range(todo.shape[0]):
+            todo[p] = p
+        return todo.shape[0]
+    todo[0], listed[played], size = played, stamp, 1
+    for c in range(many[0]):
+        for k in range(start[changed[c]], start[changed[c] + 1]):
+            p = pairs[k]
+            if listed[p] != stamp and moves[p, places[k]] > 0:
+                listed[p] = stamp
+                todo[size] = p
+                size += 1
+    return size
