@@ -4,8 +4,8 @@ At the start t_k of a phase the learner takes every kernel that is plausible, gi
 that does best in the best of them, found by u <- max_a {r + max_p <p, u>} (`ravi.planning.optimistic`), and plays that
 policy until the plays of some pair in the phase reach max(1, n), n its plays before.
 
-These are average-reward methods; here they are scored on the reset chain P~ = gamma P + (1 - gamma) 1 nu_0^T, where the average
-reward of a policy is its discounted return rho exactly (`ravi.planning.reset_chain`).
+These are average-reward methods; here they are scored on the reset chain P~ = gamma P + (1 - gamma) 1 nu_0^T, where the
+average reward of a policy is its discounted return rho exactly (`ravi.planning.optimistic`).
 
     aware   the learner knows gamma and nu_0, learns P from y_t, and plans on the reset chain of the plausible kernels
     blind   it knows of no resets, and learns P~ itself from x_{t+1}
@@ -13,7 +13,11 @@ reward of a policy is its discounted return rho exactly (`ravi.planning.reset_ch
     average      stop at span(u' - u) < 1 / sqrt(t_k), the rule of UCRL2: the gain is known to that accuracy
     discounted   stop at gamma H span(u' - u) < 1 / sqrt(t_k): every value V(x) is (aware only)
 
-u starts where the last phase ended, not at 0: a fixed point does not depend on it. Ties go to the first action.
+Both run the same iteration and differ in when it stops. u starts where the last phase ended, not at 0: a fixed point
+does not depend on it. Ties go to the first action.
+
+With a bound c on the span (SCAL, SCAL+) the iteration is u <- min(L u, min L u + c), and the policy mixes the greedy
+action with one without reward where it cuts (`ravi.planning.optimistic.truncated`).
 """
 
 from __future__ import annotations
@@ -28,7 +32,7 @@ from ravi.core import Array, Learner, Path, Problem
 from ravi.estimators.counts import Counts, tallies, tally
 from ravi.estimators.reset_counts import all_states, reset_tallies, tally_resets
 from ravi.optimism.sets import Backup
-from ravi.planning.optimistic import MOST, greedy, iterate, values
+from ravi.planning.optimistic import MOST, greedy, iterate, truncated, values
 from ravi.schedules import doubling
 
 Plausible = Callable[[Array, Array, float, Counts, Array], Backup]  # r, successors, gamma, D, t_k -> Backup
@@ -45,9 +49,18 @@ class State(NamedTuple):
 
 
 def extended(
-    problem: Problem, plausible: Plausible, *, name: str, mode: str, planning: str, settings: dict[str, Any]
+    problem: Problem,
+    plausible: Plausible,
+    *,
+    name: str,
+    mode: str,
+    planning: str,
+    settings: dict[str, Any],
+    span: float = np.inf,
+    idle: Plausible | None = None,
 ) -> Learner:
-    """The learner whose plausible kernels are those of `plausible`."""
+    """The learner whose plausible kernels are those of `plausible`; with a span bound, `idle` is what actions are worth
+    that earn nothing."""
     checks.one_of(mode, ("aware", "blind"), "mode")
     checks.one_of(planning, ("average", "discounted"), "planning")
     if mode == "blind" and planning == "discounted":
@@ -67,9 +80,11 @@ def extended(
 
     def plan(s: State) -> State:
         t = 1 + s.data.visits.sum((1, 2))  # t_k
-        found = iterate(plausible(r, successors, gamma, s.data, t), s.u, A, accuracy / np.sqrt(t), mixing=mixing)
+        given = (r, successors, gamma, s.data, t)
+        found = iterate(plausible(*given), s.u, A, accuracy / np.sqrt(t), span=span, mixing=mixing)
         gain = (found.low + found.high) / (2 * mixing) if blind else (1 - gamma) * (values(found, gamma) * nu0).sum(-1)
-        return State(s.data, found.u, gain, greedy(found.Q), s.unfinished + (found.sweeps >= MOST))
+        policy = greedy(found.Q) if idle is None else truncated(found, span, idle(*given))
+        return State(s.data, found.u, gain, policy, s.unfinished + (found.sweeps >= MOST))
 
     def add(s: State, path: Path) -> State:
         (tally_resets if blind else tally)(s.data, path)

@@ -1,0 +1,67 @@
+"""KL-UCRL: UCRL2 over balls of the relative entropy.
+
+Paper: S. Filippi, O. Cappe, A. Garivier, "Optimism in reinforcement learning and Kullback-Leibler divergence", Allerton
+2010, arXiv 1004.5229.
+Setting: average reward, tabular, communicating.
+Trust: MEM-M: C_P from memory, the same as in one public implementation by others (which puts the time t for T); the
+paper itself could not be opened. The maximum over the ball is derived in `ravi.optimism.sets`.
+
+In phase k, which starts at t_k, with n the plays of (x, a) before it:
+
+    KL(p_hat(. | x, a) || p) <= C_P / n
+    C_P = X (B + ln(B + 1/ln T) (1 + 1/(B + 1/ln T))),   B = ln(2 e X^2 A ln T / delta)
+    u'(x) = max_a {r(x, a) + max_p <p, u>}                        until span(u' - u) < 1 / sqrt(t_k)
+    play the greedy policy until some pair has been played max(1, n) times in the phase.
+
+Unlike an L1 ball, this set takes no successor away that was seen, and what it gives to a best state that was not
+depends on how far those that were fall short of it.
+
+Constants: the paper's, with delta = 1/T. `scale` multiplies the radius C_P / n of the ball. That is like a
+squared distance: scale here is as scale^2 in UCRL2.
+Guarantee: regret O~(D X sqrt(A T)) with probability 1 - delta, D the diameter.
+Composition: counts from 0 x relative-entropy ball x extended value iteration x doubling.
+Cost: O(1) per step; about two to five logarithms for each of the X A B entries per sweep; at most
+X A log2(8 T / (X A)) plans.
+Deviations: rewards are known, so the paper's reward radius is 0; T < 3 counts as 3 in C_P; the reset chain is planned
+and scored, and u starts where the last phase ended (`ravi.learners.extended`).
+"""
+
+from __future__ import annotations
+
+from math import e, log
+
+import numpy as np
+
+from ravi import checks
+from ravi.core import Array, Learner, Problem
+from ravi.estimators.counts import Counts
+from ravi.learners.extended import extended
+from ravi.optimism.sets import Backup, kl
+
+
+def kl_ucrl(
+    problem: Problem,
+    steps: int,
+    *,
+    scale: float = 1.0,
+    delta: float | None = None,
+    mode: str = "aware",
+    planning: str = "average",
+) -> Learner:
+    """KL-UCRL with its published radius C_P / n; `scale` multiplies it."""
+    T = checks.steps(steps)
+    delta = checks.delta(delta, T)
+    C = checks.nonnegative(scale, "scale") * constant(problem.states, problem.actions, T, delta)
+
+    def plausible(r: Array, successors: Array, gamma: float, D: Counts, t: Array) -> Backup:
+        return kl(r, successors, gamma, D, C / np.maximum(D.visits, 1))
+
+    settings = {"scale": scale, "delta": delta, "constant": C}
+    return extended(problem, plausible, name="kl-ucrl", mode=mode, planning=planning, settings=settings)
+
+
+def constant(X: int, A: int, T: int, delta: float) -> float:
+    """C_P."""
+    lnT = log(max(T, 3))
+    B = log(2 * e * X**2 * A * lnT / delta)
+    return X * (B + log(B + 1 / lnT) * (1 + 1 / (B + 1 / lnT)))

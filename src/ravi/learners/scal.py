@@ -1,0 +1,74 @@
+"""SCAL: UCRL2B for a learner that knows a bound on the span of the optimal bias.
+
+Paper: R. Fruit, M. Pirotta, A. Lazaric, R. Ortner, "Efficient bias-span-constrained exploration-exploitation in
+reinforcement learning", ICML 2018.
+Setting: average reward, tabular, weakly communicating; c >= span(h*) is known.
+Trust: CHECKED: operator, policy and the actions without reward against the authors' public code; the sets are those of
+UCRL2B (see there), newer than the paper's.
+
+In phase k, with L the optimistic operator u -> max_a {r + max_p <p, u>} over the kernels of UCRL2B:
+
+    u' = T_c u,  (T_c u)(x) = min((L u)(x), min L u + c)          until span(u' - u) < 1 / sqrt(t_k)      (ScOpt)
+    play the policy of T_c u until some pair has been played max(1, n) times in the phase.
+
+Where L u is cut, the policy plays the greedy action with probability w and with 1 - w the action that is worth least,
+m(x) = min_a min_p <p, u>, when it earns nothing: w (L u)(x) + (1 - w) m(x) = min L u + c. Such a w exists:
+span(u) <= c and rewards are not negative, so m(x) <= max u <= min u + c <= min L u + c (on the reset chain too, see
+`ravi.planning.optimistic`).
+
+T_c h >= h + rho* for the true bias h = V*: L h >= h + rho*, and min L h + c >= rho* + min h + c >= rho* + max h. T_c is
+monotone, so the planned gain is at least rho*, up to the accuracy, whenever the true kernel is plausible.
+
+Constants: c = H, unless `span` is given. On the reset chain h* = V*, so any c >= span(V*) will do, and H always does.
+In the aware mode the optimistic values themselves lie in [0, H]: c = H never cuts, and SCAL is UCRL2B. Knowledge of the
+span enters by `span`. delta = 1/T; `scale` multiplies the radii.
+Guarantee: regret O~(min(c, D) sqrt(Gamma X A T)) with probability 1 - delta.
+Composition: counts from 0 x Bernstein box x span-constrained extended value iteration x doubling.
+Cost: that of UCRL2B, and one sweep more per plan that cuts.
+Deviations: the paper lets every action reach a reference state with a small probability, so that T_c contracts; here
+resets do, with probability 1 - gamma, or in the blind mode mixing and a limit on sweeps. See also UCRL2B.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ravi import checks
+from ravi.core import Array, Learner, Problem
+from ravi.estimators.counts import Counts
+from ravi.learners.extended import extended
+from ravi.learners.ucrl2b import box
+from ravi.optimism.sets import Backup, least
+
+
+def scal(
+    problem: Problem,
+    steps: int,
+    *,
+    scale: float = 1.0,
+    delta: float | None = None,
+    span: float | None = None,
+    mode: str = "aware",
+    planning: str = "average",
+) -> Learner:
+    """SCAL with the radii of UCRL2B; `scale` multiplies them; `span` is c."""
+    T = checks.steps(steps)
+    delta = checks.delta(delta, T)
+    scale = checks.nonnegative(scale, "scale")
+    c = bound(problem, span)
+    plausible = box(scale, delta)
+
+    def idle(r: Array, successors: Array, gamma: float, D: Counts, t: Array) -> Backup:
+        return least(plausible(np.zeros(r.shape), successors, gamma, D, t))
+
+    settings = {"scale": scale, "delta": delta, "span": c if math.isfinite(c) else "inf"}
+    return extended(problem, plausible, name="scal", mode=mode, planning=planning, settings=settings, span=c, idle=idle)
+
+
+def bound(problem: Problem, span: float | None) -> float:
+    """c: H unless given; infinity bounds nothing."""
+    if span is None:
+        return problem.horizon
+    return math.inf if span == math.inf else checks.positive(span, "span")

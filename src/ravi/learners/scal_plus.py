@@ -1,0 +1,80 @@
+"""SCAL+: SCAL with a bonus on the reward in place of a set of kernels.
+
+Paper: J. Qian, R. Fruit, M. Pirotta, A. Lazaric, "Exploration bonus for regret minimization in discrete and continuous
+average reward MDPs", NeurIPS 2019 (arXiv 1812.04363).
+Setting: average reward, tabular, weakly communicating; c >= span(h*) is known.
+Trust: CHECKED: kernel and bonus against the authors' public code of 2018; the printed paper, which could not be opened,
+may have other constants in the logarithm.
+
+In phase k, which starts at t_k, with n the plays of (x, a) before it and a fixed reference state x_bar:
+
+    P_bar(. | x, a) = (n p_hat(. | x, a) + e_{x_bar}) / (n + 1)
+    b(x, a) = c min(beta, 2),   beta = sqrt(7 ln(2 X A t_k / delta) / max(1, n)) + 1 / (n + 1)
+    u' = T_c u,  T_c u = min(L u, min L u + c),  L u = max_a {r + b + P_bar u}     until span(u' - u) < 1 / sqrt(t_k)
+    play the policy of T_c u until some pair has been played max(1, n) times in the phase.
+
+Where L u is cut, the policy mixes the greedy action with the duplicate of an action that earns nothing, without bonus
+either, and follows P_bar: such a one is worth at most max u <= min u + c <= min L u + c, so there is a mixture
+(`ravi.planning.optimistic`). Where L h >= h + rho* for the true bias h, the planned gain is at least rho*, as in SCAL:
+|(P_bar - P) h| <= c beta is what that needs.
+
+Constants: the authors', c = H unless `span` is given, delta = 1/T. x_bar is the mode of nu_0, the first if there are
+several. `scale` multiplies b.
+Guarantee: regret O~(c sqrt(Gamma X A T)) with probability 1 - delta.
+Composition: counts from 0 with one play to x_bar x bonus c beta x span-constrained value iteration x doubling.
+Cost: O(1) per step; X A B per sweep, B the successors stored per pair; at most X A log2(8 T / (X A)) plans.
+Deviations: rewards are known, so the reward bonus is 0. The aware mode plans with gamma P_bar + (1 - gamma) 1 nu_0^T
+and the same b, though gamma b would do. u starts where the last phase ended (`ravi.learners.extended`).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ravi import checks
+from ravi.core import Array, Learner, Problem
+from ravi.estimators.counts import Counts
+from ravi.learners.extended import extended
+from ravi.learners.scal import bound
+from ravi.optimism.sets import Backup, smoothed
+
+
+def scal_plus(
+    problem: Problem,
+    steps: int,
+    *,
+    scale: float = 1.0,
+    delta: float | None = None,
+    span: float | None = None,
+    mode: str = "aware",
+    planning: str = "average",
+) -> Learner:
+    """SCAL+ with its published bonus; `scale` multiplies it; `span` is c."""
+    T = checks.steps(steps)
+    delta = checks.delta(delta, T)
+    scale = checks.nonnegative(scale, "scale")
+    c = bound(problem, span)
+    if not math.isfinite(c):
+        raise checks.InputError("span is inf; the bonus of scal+ is a multiple of it, so it must be finite")
+    x_bar = int(np.argmax(problem.initial))
+
+    def plausible(r: Array, successors: Array, gamma: float, D: Counts, t: Array) -> Backup:
+        b = scale * c * np.minimum(width(D.visits, t, delta), 2)
+        return smoothed(r + b, successors, gamma, D, x_bar)
+
+    def idle(r: Array, successors: Array, gamma: float, D: Counts, t: Array) -> Backup:
+        return smoothed(np.zeros(r.shape), successors, gamma, D, x_bar)
+
+    settings = {"scale": scale, "delta": delta, "span": c, "reference": x_bar}
+    return extended(
+        problem, plausible, name="scal+", mode=mode, planning=planning, settings=settings, span=c, idle=idle
+    )
+
+
+def width(visits: Array, t: Array, delta: float) -> Array:
+    """beta at time t (n,), of shape (n, X, A)."""
+    _, X, A = visits.shape
+    log = np.log(2 * X * A * t / delta)[:, None, None]
+    return np.sqrt(7 * log / np.maximum(visits, 1)) + 1 / (visits + 1)

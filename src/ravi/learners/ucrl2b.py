@@ -1,0 +1,70 @@
+"""UCRL2B: UCRL2 with an empirical Bernstein interval for every probability.
+
+Paper: R. Fruit, M. Pirotta, A. Lazaric, "Improved analysis of UCRL2 with empirical Bernstein inequality", technical
+report, arXiv 2007.05456, 2020.
+Setting: average reward, tabular, communicating.
+Trust: MEM-H: radii from memory; the logarithm was found in the authors' public code (as a comment beside tuned values),
+and both constants follow from the inequality below, which was derived here. The paper itself could not be opened.
+
+In phase k, which starts at t_k, with n+ = max(1, n), n the plays of (x, a) before it, and l = ln(6 X A n+ / delta):
+
+    |p(x') - p_hat(x')| <= 2 sqrt(p_hat(x') (1 - p_hat(x')) l / n+) + 6 l / n+        for every x'
+    u'(x) = max_a {r(x, a) + max_p <p, u>}                        until span(u' - u) < 1 / sqrt(t_k)
+    play the greedy policy until some pair has been played max(1, n) times in the phase.
+
+Constants: the paper's, with delta = 1/T. They are the inequality of Audibert, Munos and Szepesvari (2009),
+|p - p_hat| <= sqrt(2 p_hat (1 - p_hat) ln(3 / d) / n) + 3 ln(3 / d) / n with probability 1 - d, at
+d = 3 (delta / (6 X A n))^2: summed over X^2 A entries and all n, d is at most delta^2 pi^2 / (72 A). `scale` multiplies
+the radii.
+Guarantee: regret O~(sqrt(D Gamma X A T)) with probability 1 - delta, D the diameter, Gamma the successors of a pair.
+Composition: counts from 0 x Bernstein box x extended value iteration x doubling.
+Cost: O(1) per step; X A B per sweep, B the successors stored per pair; at most X A log2(8 T / (X A)) plans.
+Deviations: rewards are known, so the paper's reward radius is 0; a pair that was never played may lead anywhere, also
+where scale makes the radii small; plans stop at UCRL2's accuracy; the reset chain is planned and scored, and u starts
+where the last phase ended (`ravi.learners.extended`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ravi import checks
+from ravi.core import Array, Learner, Problem
+from ravi.estimators.counts import Counts
+from ravi.learners.extended import Plausible, extended
+from ravi.optimism.sets import Backup, bernstein
+
+
+def ucrl2b(
+    problem: Problem,
+    steps: int,
+    *,
+    scale: float = 1.0,
+    delta: float | None = None,
+    mode: str = "aware",
+    planning: str = "average",
+) -> Learner:
+    """UCRL2B with its published radii; `scale` multiplies them."""
+    T = checks.steps(steps)
+    delta = checks.delta(delta, T)
+    scale = checks.nonnegative(scale, "scale")
+    settings = {"scale": scale, "delta": delta}
+    return extended(problem, box(scale, delta), name="ucrl2b", mode=mode, planning=planning, settings=settings)
+
+
+def box(scale: float, delta: float) -> Plausible:
+    """The kernels within `scale` times the radii."""
+
+    def plausible(r: Array, successors: Array, gamma: float, D: Counts, t: Array) -> Backup:
+        factor, constant = radius(D.visits, delta)
+        return bernstein(r, successors, gamma, D, scale * factor, scale * constant)
+
+    return plausible
+
+
+def radius(visits: Array, delta: float) -> tuple[Array, Array]:
+    """What multiplies sqrt(p_hat (1 - p_hat)), and what is added, of shape (n, X, A)."""
+    _, X, A = visits.shape
+    n = np.maximum(visits, 1.0)
+    l = np.log(6 * X * A * n / delta)
+    return 2 * np.sqrt(l / n), 6 * l / n

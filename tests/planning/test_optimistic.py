@@ -1,0 +1,197 @@
+"""Does extended value iteration find the best plausible kernel? Against brute force, to a certified error."""
+
+from math import inf
+
+import numpy as np
+import pytest
+
+from ravi.estimators.counts import Counts
+from ravi.optimism import sets
+from ravi.planning import optimistic
+from ravi.planning.optimistic import greedy, iterate, truncated, values
+from tests.literal.extended import inner_box, inner_kl, inner_l1
+
+KINDS = ["l1", "bernstein", "kl"]
+X, A, B = 6, 3, 3
+
+
+def draws(seed, n=4, most=40):
+    rng = np.random.default_rng(seed)
+    successors = np.stack([np.sort(rng.choice(X, B, replace=False)) for _ in range(X * A)]).reshape(X, A, B)
+    visits = rng.integers(0, most, (n, X, A)).astype(np.int32)
+    shares = rng.dirichlet(np.full(B, 0.7), visits.size)
+    moves = np.stack([rng.multinomial(v, s) for v, s in zip(visits.ravel(), shares, strict=True)])
+    D = Counts(visits, moves.reshape(n, X, A, B).astype(np.int32))
+    return rng.random((1, X, A)), successors.astype(np.int32), D, rng.uniform(0.05, 0.6, (n, X, A))
+
+
+def made(kind, r, successors, gamma, D, radius):
+    if kind == "l1":
+        return sets.l1(r, successors, gamma, D, radius)
+    if kind == "kl":
+        return sets.kl(r, successors, gamma, D, radius / 4)
+    return sets.bernstein(r, successors, gamma, D, radius, radius / 5)
+
+
+def inner(kind, p, radius, u):
+    if kind == "l1":
+        return inner_l1(p, radius, u)
+    if kind == "kl":
+        return inner_kl(p, radius / 4, u)
+    return inner_box(p, [radius * np.sqrt(q * (1 - q)) + radius / 5 for q in p], u)
+
+
+def most(kind, successors, D, radius, i, x, a, u):
+    """max <p, u>, by the literal maximum over dense rows."""
+    if D.visits[i, x, a] == 0:
+        return max(u)
+    p = np.zeros(X)
+    p[successors[x, a]] = D.moves[i, x, a] / D.visits[i, x, a]
+    return float(np.dot(inner(kind, p.tolist(), float(radius[i, x, a]), list(u)), u))
+
+
+def brute(kind, r, successors, gamma, D, radius, i, c=inf):
+    """V = T_c L V, iterated until nothing moves."""
+    V = np.zeros(X)
+    for _ in range(400):
+        Q = [[r[0, x, a] + gamma * most(kind, successors, D, radius, i, x, a, V) for a in range(A)] for x in range(X)]
+        L = np.max(Q, axis=1)
+        new = np.minimum(L, L.min() + c)
+        if np.abs(new - V).max() < 1e-12:
+            return new
+        V = new
+    raise AssertionError("brute force did not end")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("c", [inf, 0.7])
+def test_values_are_within_their_bound_of_the_fixed_point(kind, c):
+    gamma = 0.8
+    H = 1 / (1 - gamma)
+    r, successors, D, radius = draws(1)
+    backup = made(kind, r, successors, gamma, D, radius)
+    want = np.stack([brute(kind, r, successors, gamma, D, radius, i, c) for i in range(4)])
+    cut = np.ptp(want, axis=1)
+    assert (cut > 0.69).all()  # the bound binds
+    for tol in (0.3, 1e-2, 1e-4, 1e-11):
+        plan = iterate(backup, np.zeros((4, X)), A, np.full(4, tol), span=c)
+        assert (plan.high - plan.low <= tol).all()
+        assert np.abs(values(plan, gamma) - want).max() <= gamma * H * tol / 2 + 1e-9
+        width = gamma * H * (plan.high - plan.low)[:, None] / 2
+        assert (np.abs(values(plan, gamma) - want) <= width + 1e-9).all()
+        assert (plan.u.min(1) == 0).all()
+        assert (np.ptp(plan.u, axis=1) <= c * (1 + 1e-12)).all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_fixed_point_does_not_depend_on_the_start(kind):
+    r, successors, D, radius = draws(2)
+    backup, rng = made(kind, r, successors, 0.9, D, radius), np.random.default_rng(0)
+    start = 20 * rng.random((4, X))
+    kept = start.copy()
+    one = iterate(backup, start, A, np.full(4, 1e-12))
+    two = iterate(backup, np.zeros((4, X)), A, np.full(4, 1e-12))
+    np.testing.assert_allclose(values(one, 0.9), values(two, 0.9), rtol=0, atol=1e-9)
+    np.testing.assert_array_equal(start, kept)  # and the start is not written
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_batch_does_not_change_a_seed(kind):
+    r, successors, D, radius = draws(3, n=5)
+    u, tol = np.random.default_rng(1).random((5, X)), 10.0 ** -np.arange(1, 6)  # each seed stops at its own time
+    whole = iterate(made(kind, r, successors, 0.9, D, radius), u, A, tol, span=1.5)
+    assert len(set(whole.sweeps)) > 2
+    for i in range(5):
+        part = slice(i, i + 1)
+        alone = Counts(D.visits[part], D.moves[part])
+        one = iterate(made(kind, r, successors, 0.9, alone, radius[part]), u[part], A, tol[part], span=1.5)
+        for field, mine, theirs in zip(whole._fields, one, whole, strict=True):
+            assert mine.tobytes() == theirs[part].tobytes(), field
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_sweeps_are_few(kind):
+    """From u = 0 the span of L u - u is at most gamma^(k - 1) span(max_a r) after k sweeps."""
+    r, successors, D, radius = draws(4)
+    for gamma in (0.5, 0.9, 0.99):
+        for tol in (0.1, 1e-3, 1e-6):
+            plan = iterate(made(kind, r, successors, gamma, D, radius), np.zeros((4, X)), A, np.full(4, tol))
+            spread = np.ptp(r[0].max(-1))
+            assert (plan.sweeps <= 1 + np.ceil(max(0.0, np.log(tol / spread) / np.log(gamma)))).all()
+
+
+def test_the_average_reward_iteration_is_the_same_up_to_constants():
+    """u <- L u + (1 - gamma) <nu_0, u>, unshifted, has the u, the stop and the gain of the discounted one."""
+    gamma, tol = 0.9, 1e-3
+    r, successors, D, radius = draws(5, n=1)
+    nu0 = np.random.default_rng(2).dirichlet(np.ones(X))
+    plan = iterate(made("l1", r, successors, gamma, D, radius), np.zeros((1, X)), A, np.full(1, tol))
+    backup, u, Q = made("l1", r, successors, gamma, D, radius), np.zeros((1, X)), np.empty((1, X, A))
+    sweeps, delta = 0, np.array([0.0, 1.0])
+    while np.ptp(delta) > tol:
+        backup(u, np.ones(1, np.bool_), Q)
+        new = Q.max(-1) + (1 - gamma) * (u @ nu0)
+        delta = new - u
+        u = new
+        sweeps += 1
+    assert sweeps == plan.sweeps[0]
+    np.testing.assert_allclose(u - u.min(), plan.u, rtol=0, atol=1e-10)
+    gain = (1 - gamma) * values(plan, gamma)[0] @ nu0
+    assert delta.min() - 1e-12 <= gain <= delta.max() + 1e-12
+
+
+def test_a_blind_plan_finds_the_gain_of_a_periodic_chain():
+    """Two states in turn, rewards 1 and 0: gain 1/2. Without mixing the iteration would never end."""
+    D = Counts(np.full((1, 2, 1), 10, np.int32), np.array([[[[0, 10]], [[10, 0]]]], np.int32))
+    successors = np.array([[[0, 1]], [[0, 1]]], np.int32)
+    backup = sets.plain(np.array([[[1.0], [0.0]]]), successors, 1.0, D)
+    plan = iterate(backup, np.zeros((1, 2)), 1, np.full(1, 1e-10), mixing=0.9)
+    assert (plan.low + plan.high)[0] / 2 / 0.9 == pytest.approx(0.5, abs=1e-10)
+
+
+def test_a_plan_that_does_not_end_is_cut(monkeypatch):
+    monkeypatch.setattr(optimistic, "MOST", 50)
+    D = Counts(np.full((1, 2, 1), 10, np.int32), np.array([[[[0, 10]], [[10, 0]]]], np.int32))
+    backup = sets.plain(np.array([[[1.0], [0.0]]]), np.array([[[0, 1]], [[0, 1]]], np.int32), 1.0, D)
+    assert iterate(backup, np.zeros((1, 2)), 1, np.full(1, 1e-10)).sweeps[0] == 50
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_truncated_policy_attains_the_truncated_value(kind):
+    gamma, zero = 0.9, np.zeros((1, X, A))
+    r, successors, D, radius = draws(6)
+    idle = sets.least(made(kind, zero, successors, gamma, D, radius))
+    cuts = 0
+    for c in (0.05, 0.3, 0.8, 1.5):
+        plan = iterate(made(kind, r, successors, gamma, D, radius), np.zeros((4, X)), A, np.full(4, 0.02), span=c)
+        pi = truncated(plan, c, idle)
+        np.testing.assert_allclose(pi.sum(-1), 1, rtol=0, atol=1e-15)
+        for i in range(4):
+            ceiling = plan.Q[i].max(-1).min() + c
+            for x in range(X):
+                best, first = plan.Q[i, x].max(), plan.Q[i, x].argmax()
+                if best <= ceiling:
+                    np.testing.assert_array_equal(pi[i, x], np.eye(A)[first])
+                    continue
+                cuts += 1
+                low = [-most(kind, successors, D, radius, i, x, a, -plan.before[i]) * gamma for a in range(A)]
+                a = int(np.argmin(low))
+                w = (ceiling - low[a]) / (best - low[a])
+                assert 0 <= w < 1
+                want = w * np.eye(A)[first] + (1 - w) * np.eye(A)[a]
+                np.testing.assert_allclose(pi[i, x], want, rtol=0, atol=1e-9)
+    assert cuts > 10
+
+
+def test_a_bound_that_is_wider_promises_more():
+    r, successors, D, radius = draws(7)
+    last = np.full((4, X), -inf)
+    for c in (0.01, 0.1, 0.5, 1.0, 3.0, inf):
+        plan = iterate(made("l1", r, successors, 0.9, D, radius), np.zeros((4, X)), A, np.full(4, 1e-12), span=c)
+        assert (values(plan, 0.9) >= last - 1e-10).all()
+        last = values(plan, 0.9)
+
+
+def test_ties_go_to_the_first_action():
+    Q = np.array([[[1.0, 1.0, 0.0], [0.0, -0.0, -1.0], [0.0, 2.0, 2.0]]])
+    np.testing.assert_array_equal(greedy(Q)[0], np.eye(3)[[0, 0, 1]])
