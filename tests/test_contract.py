@@ -29,6 +29,11 @@ OPTIONS = {
     "liu-su": ["scale=0.0003"],
     "q-learning": ["initial=optimistic"],
     "politex": ["step_scale=30"],
+    "md-mpi": ["scale=0.003,step_scale=30,sweeps=3", "scale=0.003,step_scale=30,sweeps=0,evaluation=plain"],
+    "npg": ["scale=0.003,step_scale=3"],
+    "mdp-e": ["step_scale=10"],
+    "o-reps": ["step_scale=10"],
+    "ravi-ucb/known": ["step_scale=30"],
 }  # ones that move
 LEARNERS = [
     f"{name}{',' + option if option else ''}" for name in ids.LEARNERS for option in ["", *OPTIONS.get(name, [])]

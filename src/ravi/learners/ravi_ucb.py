@@ -36,8 +36,9 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from ravi import checks
-from ravi.core import Array, Bonus, Data, Estimator, Learner, Parts, Path, Problem
+from ravi.core import MDP, Array, Bonus, Data, Estimator, Learner, Parts, Path, Problem
 from ravi.estimators.counts import counts
+from ravi.estimators.known import known
 from ravi.estimators.ridge import ridge
 from ravi.optimism.bonuses import multiple_of_width
 from ravi.planning.bellman import backup, extend
@@ -183,6 +184,30 @@ def linear_mixture(
             "regularization": lam,
             "bound": B,
         },
+    )
+
+
+def known_kernel(
+    mdp: MDP,
+    steps: int,
+    *,
+    step_scale: float = 1.0,
+    eta: float | None = None,
+    initial_value: float | Array = 0.0,
+    initial_policy: Array | None = None,
+) -> Learner:
+    """Algorithm 1 with P_hat = P and CB = 0: what the planning costs when there is nothing to learn (MD-MPI)."""
+    T = checks.steps(steps)
+    estimator = known(mdp)
+    return generic(
+        mdp.problem,
+        estimator,
+        multiple_of_width(0.0, estimator),
+        _eta(eta, step_scale, mdp.problem, T),
+        initial_value=initial_value,
+        initial_policy=initial_policy,
+        name="ravi-ucb/known",
+        settings={"step_scale": step_scale},
     )
 
 

@@ -9,6 +9,7 @@ from ravi.measures.books import Seen
 from ravi.planning.bellman import expect, extend, flow, marginal
 from ravi.planning.entropy import relative_entropy
 from ravi.planning.evaluation import evaluate
+from ravi.planning.reset_chain import reset_kernel
 from ravi.theory import constants
 from ravi.verify.chance import Interval, bernstein, chernoff
 from ravi.verify.claim import Registry
@@ -87,7 +88,7 @@ def chain_rule(s: Seen) -> tuple[Array, Array]:
 @claim("P7", "rho* + V* = max_a (r + P~ V*); nu^pi is stationary for P~_pi", "reset chain", phase="run")
 def reset_chain(e: Evidence) -> tuple[Array, Array]:
     mdp, star = e.scene.mdp, e.scene.solution
-    P = mdp.discount * e.scene.P + (1 - mdp.discount) * mdp.initial
+    P = reset_kernel(mdp)
     optimality = np.abs(star.optimum + star.V - (mdp.rewards + P @ star.V).max(-1)).max()
     mu, nu = e.audit.epoch.mu, e.audit.epoch.nu
     stationary = np.abs(np.einsum("nxa,xay->ny", mu, P) - nu).max(-1)

@@ -1,0 +1,303 @@
+"""What is mirror descent on occupancies? One step of O-REPS, by Newton's method on its dual.
+
+J. Peters, K. Muelling, Y. Altun, "Relative entropy policy search", AAAI 2010; A. Zimin, G. Neu, "Online learning in
+episodic Markovian decision processes by relative entropy policy search", NIPS 2013. Over the occupancies of the MDP,
+
+    mu_{k+1} = argmax_mu <mu, r> - KL(mu || mu_k) / eta,      E^T mu = gamma P^T mu + (1 - gamma) nu_0,
+
+where KL is that of two distributions of pairs: of states too, not of actions only. The dual, over V in R^X, is convex:
+
+    phi(V) = (1/eta) ln sum_{x,a} mu_k(x, a) exp(eta A_V(x, a)) + (1 - gamma) <nu_0, V>,     A_V = r + gamma P V - E V,
+
+and at its minimum mu_{k+1}(x, a) ~ mu_k(x, a) exp(eta A_V(x, a)), so pi_{k+1} ~ pi_k exp(eta (r + gamma P V)). The
+gradient of phi is how far that mu is from an occupancy (the flow). A constant added to V changes nothing: V is given
+with the sum equal to one, and then (1 - gamma) <nu_0, V> is the optimum. For every V, phi(V) is at least the optimum,
+and every policy gives at most that: the difference is a certificate (`gap`).
+
+Two steps with eta are one step with 2 eta: the exponents add up, and the conditions of optimality are the same. So k
+steps from a policy maximise <mu, r> - KL(mu || mu_0) / (k eta), and with k the return tends to rho*. And a step that
+Newton's method cannot do at once is done in halves.
+
+With the *conditional* relative entropy <nu, KL(pi || pi_k)> in place of KL(mu || mu_k), the optimum is
+(1 - gamma) <nu_0, V> for the V that solves V(x) = (1/eta) ln sum_a pi_k(a|x) exp(eta (r + gamma P V)(x, a)), at the
+policy pi_k exp(eta (r + gamma P V - E V)): soft dynamic programming (Neu, Jonsson, Gomez 2017). RAVI-UCB does one sweep
+of that per epoch, and then moves on from pi_k.
+
+Newton's method. With w ~ mu_k exp(eta A_V), M = gamma P - E and u = M^T w, the Hessian is eta (M^T diag(w) M - u u^T).
+It is singular along constants; but d = -(eta M^T diag(w) M)^{-1} gradient solves its equations too, because the
+gradient sums to zero and M maps constants to constants. States that pi_k never reaches have no weight: their policy
+stays.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from ravi import checks
+from ravi.compiled import compiled
+from ravi.core import MDP, Array
+from ravi.planning.certificates import EPS, distributions
+from ravi.planning.chains import eliminated_occupancy, policy_chain
+from ravi.planning.entropy import relative_entropy
+from ravi.planning.occupancies import occupancy
+
+FLOW = 1e-11  # largest residual of the flow, in L1, of a step that counts as made
+PRECISION = 1e-8  # eta times the last Newton step: after it, by quadratic convergence, rounding is left
+LEAP = 8.0  # eta times the longest Newton step
+NEWTON = 60  # Newton steps before a step is halved
+HALVES = 40
+
+
+class Step(NamedTuple):
+    """One step of O-REPS; batches first."""
+
+    policy: Array  # pi_{k+1}                                                     (..., X, A)
+    mu: Array  # mu_{k+1}, a distribution                                         (..., X, A)
+    V: Array  # of the dual, with sum mu_k exp(eta A_V) = 1                       (..., X)
+    flow: Array  # ||E^T mu - gamma P^T mu - (1 - gamma) nu_0||_1                 (...)
+    gap: Array  # phi(V) less what the occupancy of the policy reaches: >= 0 but for rounding   (...)
+
+
+class Model(NamedTuple):
+    """What the compiled step reads."""
+
+    rewards: Array  # (X, A)
+    successors: Array  # (X, A, B)
+    transitions: Array  # (X, A, B)
+    initial: Array  # (X,)
+    discount: float
+
+
+def o_reps_step(mdp: MDP, policy: Array, eta: float, *, value: Array | None = None) -> Step:
+    """The step from mu_k = mu^policy, of one policy (X, A) or of a batch (n, X, A); `value` is a guess of V."""
+    given = checks.policy(policy, mdp)
+    eta = checks.positive(eta, "eta")
+    batch = distributions(given.reshape(-1, mdp.states, mdp.actions)).copy()
+    before = batch.copy()
+    V = np.zeros(batch.shape[:2]) if value is None else checks.finite(value, "value") + np.zeros(batch.shape[:2])
+    with np.errstate(divide="ignore"):
+        log_policy = np.log(batch)
+    mu, flow = step(
+        mdp.rewards[None], mdp.successors, mdp.transitions[None], mdp.discount, mdp.initial, eta, V, log_policy, batch
+    )
+    gap = _dual(mdp, before, eta, V) - _primal(mdp, before, eta, batch)
+    shape = given.shape
+    return Step(
+        batch.reshape(shape),
+        mu.reshape(shape),
+        V.reshape(shape[:-1]),
+        flow.reshape(shape[:-2]),
+        gap.reshape(shape[:-2]),
+    )
+
+
+def _dual(mdp: MDP, policy: Array, eta: float, V: Array) -> Array:
+    """phi(V) of each of a batch."""
+    from ravi.planning.bellman import expect
+
+    mu = occupancy(mdp, policy, 1e-14).mu
+    z = eta * (mdp.rewards + mdp.discount * expect(mdp, V) - V[..., None])
+    top = np.where(mu > 0, z, -np.inf).max((1, 2))
+    mass = np.where(mu > 0, mu * np.exp(np.minimum(z - top[:, None, None], 0)), 0.0).sum((1, 2))
+    return (top + np.log(mass)) / eta + (1 - mdp.discount) * V @ mdp.initial
+
+
+def _primal(mdp: MDP, policy: Array, eta: float, other: Array) -> Array:
+    """<mu, r> - KL(mu || mu_k) / eta of each of a batch, for the occupancy mu of `other`."""
+    one, two = occupancy(mdp, policy, 1e-14).mu, occupancy(mdp, other, 1e-14).mu
+    apart = relative_entropy(two.reshape(len(two), -1), one.reshape(len(one), -1))
+    return (two * mdp.rewards).sum((1, 2)) - apart / eta
+
+
+def step(
+    rewards: Array, successors: Array, P: Array, gamma: float, nu0: Array, eta: float, V: Array, log_policy: Array,
+    policy: Array,
+) -> tuple[Array, Array]:  # fmt: skip
+    """V (n, X), log pi and pi (n, X, A) go from k to k + 1 in place; mu_{k+1} (n, X, A) and its flow residual (n,).
+
+    rewards: (n or 1, X, A); P: on the successors, (n or 1, X, A, B).
+    """
+    mu, flow = np.zeros(policy.shape), np.zeros(len(policy))
+    _steps(rewards, successors, P, nu0, gamma, eta, V, log_policy, policy, mu, flow)
+    return mu, flow
+
+
+@compiled
+def _steps(rewards, successors, P, nu0, gamma, eta, V, log_policy, policy, mu, flow):  # type: ignore[no-untyped-def]
+    for i in range(policy.shape[0]):
+        r, kernel = rewards[i if rewards.shape[0] > 1 else 0], P[i if P.shape[0] > 1 else 0]
+        model = Model(r, successors, kernel, nu0, gamma)
+        flow[i] = _step(model, eta, V[i], log_policy[i], policy[i], mu[i])
+
+
+@compiled
+def _step(model, eta, V, log_policy, policy, mu):  # type: ignore[no-untyped-def]
+    """All of eta, in as few parts as Newton's method can do; the residual of the flow."""
+    X, A = policy.shape
+    gamma = model.discount
+    nu = eliminated_occupancy(policy_chain(model, policy), gamma, (1.0 - gamma) * model.initial)
+    log_mu = np.empty((X, A))
+    for x in range(X):
+        for a in range(A):
+            log_mu[x, a] = math.log(nu[x]) + log_policy[x, a] if nu[x] > 0.0 else -np.inf
+    guess, total = V.copy(), np.zeros(X)
+    done, part, halves, flow = 0.0, eta, 0, np.inf
+    A_V, g = np.empty((X, A)), np.empty(X)
+    while done < eta:
+        trial = guess.copy()
+        made, log_sum, residual = _newton(model, part, log_mu, trial, A_V, g, mu)
+        if not made and halves < HALVES:
+            part, halves = part / 2, halves + 1
+            continue
+        flow = residual
+        shift = log_sum / (part * (1.0 - gamma))  # to a sum of one
+        for x in range(X):
+            guess[x] = trial[x] + shift
+            total[x] += part * guess[x]
+            if nu[x] > 0.0:
+                _tilt(log_policy[x], policy[x], A_V[x], part)
+            for a in range(A):
+                log_mu[x, a] += part * A_V[x, a] - log_sum
+        done = eta if part >= eta - done else done + part
+    for x in range(X):
+        V[x] = total[x] / eta
+    return flow
+
+
+@compiled
+def _tilt(log_pi, pi, advantage, eta):  # type: ignore[no-untyped-def]
+    """pi <- pi exp(eta advantage) / sum."""
+    A = pi.shape[0]
+    top = -np.inf
+    for a in range(A):
+        log_pi[a] += eta * advantage[a]
+        top = max(top, log_pi[a])
+    total = 0.0
+    for a in range(A):
+        total += math.exp(log_pi[a] - top)
+    drift = top + math.log(total)
+    for a in range(A):
+        log_pi[a] -= drift
+        pi[a] = math.exp(log_pi[a])
+
+
+@compiled
+def _newton(model, eta, log_mu, V, A_V, g, w):  # type: ignore[no-untyped-def]
+    """Minimise phi from V, in place, with A_V, gradient g and w of the V found; whether it was, ln sum, ||g||_1."""
+    X = V.shape[0]
+    S, d, trial = np.empty((X, X)), np.empty(X), np.empty(X)
+    phi, log_sum = _phi(model, eta, log_mu, V, A_V, w)
+    last = False
+    for _ in range(NEWTON):
+        residual = _gradient(model, w, g)
+        if last:
+            return residual <= FLOW, log_sum, residual
+        _direction(model, eta, w, g, S, d)
+        slope, longest = 0.0, 0.0
+        for x in range(X):
+            slope += g[x] * d[x]
+            longest = max(longest, abs(d[x]))
+        last = eta * longest <= PRECISION
+        t = min(1.0, LEAP / (eta * longest)) if longest > 0.0 else 1.0
+        while True:
+            for x in range(X):
+                trial[x] = V[x] + t * d[x]
+            value, log_sum = _phi(model, eta, log_mu, trial, A_V, w)
+            if last or value <= phi + 1e-4 * t * slope + 8 * EPS * (1.0 + abs(phi)) or t < 1e-10:
+                break
+            t /= 2
+        V[:] = trial
+        phi = value
+    return False, log_sum, residual
+
+
+@compiled
+def _phi(model, eta, log_mu, V, A_V, w):  # type: ignore[no-untyped-def]
+    """phi(V) and the logarithm of the sum in it; A_V and w, of sum one."""
+    r, successors, P, nu0, gamma = model
+    X, A, B = P.shape
+    top = -np.inf
+    for x in range(X):
+        for a in range(A):
+            total = 0.0
+            for j in range(B):
+                total += P[x, a, j] * V[successors[x, a, j]]
+            A_V[x, a] = r[x, a] + gamma * total - V[x]
+            w[x, a] = log_mu[x, a] + eta * A_V[x, a]
+            top = max(top, w[x, a])
+    mass = 0.0
+    for x in range(X):
+        for a in range(A):
+            w[x, a] = math.exp(w[x, a] - top)
+            mass += w[x, a]
+    start = 0.0
+    for x in range(X):
+        start += nu0[x] * V[x]
+        for a in range(A):
+            w[x, a] /= mass
+    log_sum = top + math.log(mass)
+    return log_sum / eta + (1.0 - gamma) * start, log_sum
+
+
+@compiled
+def _gradient(model, w, g):  # type: ignore[no-untyped-def]
+    """g = gamma P^T w - E^T w + (1 - gamma) nu_0, and ||g||_1."""
+    r, successors, P, nu0, gamma = model
+    X, A, B = P.shape
+    for x in range(X):
+        g[x] = (1.0 - gamma) * nu0[x]
+    for x in range(X):
+        for a in range(A):
+            if w[x, a] > 0.0:
+                g[x] -= w[x, a]
+                for j in range(B):
+                    g[successors[x, a, j]] += gamma * P[x, a, j] * w[x, a]
+    norm = 0.0
+    for x in range(X):
+        norm += abs(g[x])
+    return norm
+
+
+@compiled
+def _direction(model, eta, w, g, S, d):  # type: ignore[no-untyped-def]
+    """d = -(eta M^T diag(w) M)^{-1} g by Cholesky; 0 where no weight is."""
+    r, successors, P, nu0, gamma = model
+    X, A, B = P.shape
+    S[:] = 0.0
+    for x in range(X):
+        for a in range(A):
+            weight = eta * w[x, a]
+            if weight > 0.0:
+                S[x, x] += weight
+                for j in range(B):
+                    y, p = successors[x, a, j], gamma * P[x, a, j]
+                    if p > 0.0:
+                        S[max(x, y), min(x, y)] -= weight * p * (2.0 if x == y else 1.0)
+                        for i in range(B):
+                            z = successors[x, a, i]
+                            if z <= y:
+                                S[y, z] += weight * p * gamma * P[x, a, i]
+    for k in range(X):  # S = L L^T, in its lower half
+        left = S[k, k]
+        for j in range(k):
+            left -= S[k, j] ** 2
+        void = left <= 16 * EPS * S[k, k]
+        S[k, k] = 0.0 if void else math.sqrt(left)
+        for i in range(k + 1, X):
+            total = S[i, k]
+            for j in range(k):
+                total -= S[i, j] * S[k, j]
+            S[i, k] = 0.0 if void else total / S[k, k]
+    for k in range(X):
+        total = -g[k]
+        for j in range(k):
+            total -= S[k, j] * d[j]
+        d[k] = total / S[k, k] if S[k, k] > 0.0 else 0.0
+    for k in range(X - 1, -1, -1):
+        total = d[k]
+        for j in range(k + 1, X):
+            total -= S[j, k] * d[j]
+        d[k] = total / S[k, k] if S[k, k] > 0.0 else 0.0

@@ -1,0 +1,232 @@
+"""The O-REPS step: feasible, optimal (by duality, by its conditions, by a generic solver), and its limits."""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from ravi.checks import InputError
+from ravi.core import MDP
+from ravi.mdps import garnet, one_state_of, riverswim
+from ravi.planning import evaluate, occupancy, solve
+from ravi.planning.bellman import expect
+from ravi.planning.entropy import conditional_relative_entropy, relative_entropy
+from ravi.planning.linear_program import optimal_occupancy
+from ravi.planning.mirror import mirror_step
+from ravi.planning.o_reps import o_reps_step
+from tests.helpers import dense
+from tests.planning.exact import cycle, random_mdp, random_policies
+
+MDPS = {
+    "riverswim": lambda: riverswim(6, 0.95),
+    "garnet": lambda: garnet(12, 3, 4, 2, 0.9),
+    "some successors of probability 0": lambda: random_mdp(4, 9, 3, 4, 0.85),
+    "a cycle": lambda: cycle(7, 0.9, 2),
+    "far": lambda: riverswim(5, 0.995),
+}
+ETAS = [1e-3, 0.3, 3.0, 100.0]
+
+
+@pytest.fixture(params=MDPS)
+def mdp(request):
+    return MDPS[request.param]()
+
+
+def uniform(mdp):
+    return np.full((mdp.states, mdp.actions), 1 / mdp.actions)
+
+
+@pytest.mark.parametrize("eta", ETAS)
+def test_the_step_is_an_occupancy_and_nothing_is_better(mdp, eta):
+    """Primal feasibility, and a duality gap of rounding: a certificate that needs no other solver."""
+    for policy in (uniform(mdp), random_policies(3, mdp)):
+        made = o_reps_step(mdp, policy, eta)
+        assert made.flow <= 1e-12
+        inflow = mdp.discount * np.einsum("xa,xay->y", made.mu, dense(mdp)) + (1 - mdp.discount) * mdp.initial
+        assert np.abs(made.mu.sum(-1) - inflow).sum() <= 1e-12
+        np.testing.assert_allclose(made.mu, occupancy(mdp, made.policy).mu, rtol=0, atol=1e-10 * mdp.horizon)
+        assert -1e-13 - 1e-15 / eta <= made.gap <= 1e-12 + 1e-14 / eta
+
+
+@pytest.mark.parametrize("eta", ETAS)
+def test_the_step_meets_the_conditions_of_optimality(mdp, eta):
+    """ln(mu_{k+1} / mu_k) = eta (r + gamma P V - E V): the multipliers exist; convexity does the rest."""
+    before = occupancy(mdp, uniform(mdp)).mu
+    made = o_reps_step(mdp, uniform(mdp), eta)
+    advantage = mdp.rewards + mdp.discount * expect(mdp, made.V) - made.V[:, None]
+    some = made.mu > 1e-250
+    assert some.any(-1).all()
+    np.testing.assert_allclose(np.log(made.mu[some] / before[some]), eta * advantage[some], rtol=1e-8, atol=1e-8)
+
+
+def test_the_optimum_is_the_value_of_the_dual(mdp):
+    """(1 - gamma) <nu_0, V> = <mu, r> - KL(mu || mu_k) / eta, and no other policy gives more."""
+    eta, before = 2.0, occupancy(mdp, uniform(mdp)).mu.ravel()
+    made = o_reps_step(mdp, uniform(mdp), eta)
+    optimum = (1 - mdp.discount) * mdp.initial @ made.V
+
+    def objective(policy):
+        mu = occupancy(mdp, policy).mu
+        return (mu * mdp.rewards).sum() - relative_entropy(mu.ravel(), before) / eta
+
+    assert objective(made.policy) == pytest.approx(optimum, abs=1e-10)
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        other = rng.dirichlet(np.ones(mdp.actions), size=mdp.states)
+        for share in (1.0, 0.1, 0.01):
+            assert objective((1 - share) * made.policy + share * other) <= optimum + 1e-10
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("eta", [0.5, 4.0])
+def test_a_generic_solver_finds_the_same(seed, eta):
+    mdp = random_mdp(seed, 3, 2, 2, 0.8)
+    P, before = dense(mdp), occupancy(mdp, uniform(mdp)).mu.ravel()
+    flow = np.repeat(np.eye(3), 2, axis=0) - 0.8 * P.reshape(6, 3)  # E - gamma P
+    free = before > 0
+
+    r = mdp.rewards.ravel()[free]
+
+    def loss(mu):
+        ratio = np.log(np.maximum(mu, 1e-300) / before[free])
+        return mu @ (ratio - eta * r), ratio + 1 - eta * r
+
+    found = minimize(
+        loss, before[free], jac=True, method="SLSQP", bounds=[(1e-14, 1)] * free.sum(),
+        constraints={"type": "eq", "fun": lambda mu: flow[free].T @ mu - 0.2 * mdp.initial},
+        options={"ftol": 1e-15, "maxiter": 500},
+    )  # fmt: skip
+    made = o_reps_step(mdp, uniform(mdp), eta)
+    np.testing.assert_allclose(made.mu.ravel()[free], found.x, rtol=0, atol=1e-6)
+
+
+def test_k_steps_are_one_step_of_k_times_the_size(mdp):
+    eta, k = 0.7, 6
+    once = o_reps_step(mdp, uniform(mdp), k * eta)
+    policy, total, V = uniform(mdp), np.zeros(mdp.states), None
+    for _ in range(k):
+        made = o_reps_step(mdp, policy, eta, value=V)
+        policy, V = made.policy, made.V
+        total += V
+    np.testing.assert_allclose(policy, once.policy, rtol=0, atol=1e-8)
+    np.testing.assert_allclose(total / k, once.V, rtol=0, atol=1e-8 * mdp.horizon)
+
+
+def test_a_large_step_is_the_linear_program(mdp):
+    """<mu, r> >= rho* - KL(mu* || mu_k) / eta."""
+    star = solve(mdp, tol=1e-12).optimum
+    before = occupancy(mdp, uniform(mdp)).mu.ravel()
+    best = optimal_occupancy(mdp).ravel()
+    apart = relative_entropy(best / best.sum(), before)
+    for eta in (10.0, 1e3, 1e5):
+        made = o_reps_step(mdp, uniform(mdp), eta)
+        assert star - apart / eta - 1e-9 <= (made.mu * mdp.rewards).sum() <= star + 1e-9
+    assert (made.mu * mdp.rewards).sum() == pytest.approx(star, abs=1e-3)
+    assert (1 - mdp.discount) * mdp.initial @ made.V == pytest.approx(star, abs=1e-3)
+
+
+def test_iterates_improve_and_reach_the_optimum():
+    mdp = garnet(12, 3, 4, 2, 0.9)
+    policy, V, returns = uniform(mdp), None, []
+    for _ in range(60):
+        made = o_reps_step(mdp, policy, 20.0, value=V)
+        policy, V = made.policy, made.V
+        returns.append((made.mu * mdp.rewards).sum())
+    assert (np.diff(returns) >= -1e-12).all()
+    assert returns[-1] == pytest.approx(solve(mdp).optimum, abs=1e-5)
+
+
+def test_a_small_step_changes_little_and_values_the_policy_that_it_leaves():
+    mdp = garnet(8, 3, 3, 1, 0.9)
+    made = o_reps_step(mdp, uniform(mdp), 1e-7)
+    np.testing.assert_allclose(made.policy, uniform(mdp), atol=1e-5)
+    assert (1 - 0.9) * mdp.initial @ made.V == pytest.approx(evaluate(mdp, uniform(mdp)).returns, abs=1e-6)
+
+
+def test_one_state_is_exponential_weights():
+    """There mu is the policy, and one step multiplies it by exp(eta r)."""
+    r = np.array([0.1, 0.5, 0.9])
+    made = o_reps_step(one_state_of(r, 0.8), np.array([[0.2, 0.5, 0.3]]), 3.0)
+    weights = np.array([0.2, 0.5, 0.3]) * np.exp(3 * r)
+    np.testing.assert_allclose(made.policy[0], weights / weights.sum(), rtol=1e-12)
+
+
+def test_states_out_of_reach_keep_their_policy_and_do_no_harm():
+    P = np.zeros((4, 2, 4))
+    P[0, 0, 1] = P[0, 1, 0] = P[1, :, 0] = P[2, :, 3] = P[3, :, 0] = 1  # nothing leads to 2, and 3 only from there
+    mdp = MDP.from_dense(P, [[0, 0.1], [1, 0.5], [1, 0], [0, 1]], 0.9, 0)
+    policy = np.array([[0.5, 0.5], [0.5, 0.5], [0.3, 0.7], [0.2, 0.8]])
+    made = o_reps_step(mdp, policy, 5.0)
+    assert (made.policy[2:] == policy[2:]).all()
+    assert (made.mu[2:] == 0).all()
+    assert made.flow <= 1e-12
+    assert abs(made.gap) <= 1e-12
+    assert np.isfinite(made.V).all()
+    small = o_reps_step(MDP.from_dense(P[:2, :, :2], mdp.rewards[:2], 0.9, 0), policy[:2], 5.0)
+    np.testing.assert_allclose(made.policy[:2], small.policy, rtol=1e-10)
+
+
+def test_an_action_without_mass_stays_without():
+    mdp = riverswim(4, 0.9)
+    policy = uniform(mdp)
+    policy[1] = [1, 0]
+    made = o_reps_step(mdp, policy, 10.0)
+    assert (made.policy[1] == [1, 0]).all()
+    assert abs(made.gap) <= 1e-12
+
+
+def test_the_conditional_entropy_gives_soft_dynamic_programming():
+    """max <mu, r> - <nu, KL(pi || pi_k)> / eta = (1 - gamma) <nu_0, V>, eta V = ln sum_a pi_k exp(eta (r + gamma P V)).
+
+    The geometry of RAVI-UCB: V is the fixed point of what its epochs do one sweep of, for a policy pi_k that stays.
+    """
+    for seed, eta in ((0, 0.5), (1, 3.0)):
+        mdp = random_mdp(seed, 4, 3, 3, 0.85)
+        before = np.random.default_rng(seed).dirichlet(np.ones(3) * 2, size=4)
+        V = np.zeros((1, 4))
+        for _ in range(400):
+            Q = mdp.rewards + 0.85 * expect(mdp, V)
+            V, _, policy = mirror_step(np.log(before)[None], before[None], Q, eta)
+        optimum = 0.15 * mdp.initial @ V[0]
+
+        def objective(pi, mdp=mdp, before=before, eta=eta):
+            return evaluate(mdp, pi).returns - conditional_relative_entropy(mdp, pi, before) / eta
+
+        assert objective(policy[0]) == pytest.approx(optimum, abs=1e-9)
+
+        def loss(z, mdp=mdp):
+            pi = np.exp(z.reshape(4, 3) - z.reshape(4, 3).max(-1, keepdims=True))
+            return -objective(pi / pi.sum(-1, keepdims=True))
+
+        found = minimize(loss, np.log(before).ravel(), method="BFGS", options={"gtol": 1e-7})
+        assert -found.fun <= optimum + 1e-9
+        assert -found.fun == pytest.approx(optimum, abs=1e-6)
+        for state in range(4):  # and O-REPS, which pays for states too, is another step
+            assert np.abs(o_reps_step(mdp, before, eta).policy[state] - policy[0, state]).max() > 1e-4
+
+
+def test_a_batch_does_not_change_a_policy():
+    mdp = garnet(9, 3, 3, 5, 0.9)
+    batch = random_policies(1, mdp, 5)
+    together = o_reps_step(mdp, batch, 2.0)
+    for i, policy in enumerate(batch):
+        alone = o_reps_step(mdp, policy, 2.0)
+        assert (alone.policy == together.policy[i]).all()
+        assert (together.V[i] == alone.V).all()
+        assert alone.flow == together.flow[i]
+
+
+def test_the_input_is_not_changed():
+    mdp, policy, V = riverswim(4, 0.9), uniform(riverswim(4, 0.9)), np.ones(4)
+    o_reps_step(mdp, policy, 2.0, value=V)
+    assert (policy == 0.5).all()
+    assert (V == 1).all()
+
+
+def test_bad_input_is_named():
+    mdp = riverswim(4, 0.9)
+    with pytest.raises(InputError, match="eta is 0; it must be positive"):
+        o_reps_step(mdp, uniform(mdp), 0)
+    with pytest.raises(InputError, match=r"policy has shape \(2, 2\)"):
+        o_reps_step(mdp, np.eye(2), 1.0)
+    with pytest.raises(InputError, match=r"value\[1\] is nan"):
+        o_reps_step(mdp, uniform(mdp), 1.0, value=np.array([0, np.nan, 0, 0]))
