@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from ravi import ids
-from ravi.core import Array, Learner
+from ravi.core import Array, Learner, Until
 from ravi.engine import run
 from ravi.estimators.counts import Counts, tallies, tally
 from ravi.estimators.reset_counts import reset_tallies, tally_resets
-from ravi.schedules import doubling, grown, until_known
+from ravi.schedules import doubling
 from tests.helpers import spy
 
 T = 600
@@ -40,23 +40,15 @@ def over_doubling(n, plays):
     return (plays >= np.maximum(n, 1)).any()
 
 
-def over_known(n, plays):
-    return ((n < 20) & (n + plays >= 20)).any()
-
-
-def over_grown(n, plays):
+def over_third(n, plays):
     return ((plays > 0) & (plays >= 0.3 * n)).any()
 
 
-@pytest.mark.parametrize(
-    ("until", "over"),
-    [
-        (doubling(), over_doubling),
-        (until_known(20), over_known),
-        (grown(0.3), over_grown),
-        (grown(0), lambda n, plays: True),
-    ],
-)
+def a_third_more(state, time):
+    return Until(reset=False, visits=np.maximum(np.ceil(0.3 * state.data.visits), 1).astype(np.int32))
+
+
+@pytest.mark.parametrize(("until", "over"), [(doubling(), over_doubling), (a_third_more, over_third)])
 def test_an_epoch_ends_at_the_first_play_that_its_schedule_names(until, over):
     made = run(counting(until), WORLD, T, 3, record=["stream"])
     for seed in range(3):

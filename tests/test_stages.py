@@ -6,16 +6,20 @@ import numpy as np
 import pytest
 
 from ravi import engine, ids
-from ravi.core import Array, Learner
+from ravi.core import Array, Learner, Until
 from ravi.engine import resume, run
 from ravi.planning.evaluation import evaluate
 from ravi.planning.stages import staged_values
-from ravi.schedules import at_reset, grown
+from ravi.schedules import at_reset
 from ravi.walk import room
 from tests.helpers import assert_same_bits, bits, dense
 
 T, S = 400, 4
 WORLD = ids.mdp("garnet/6,3,3,discount=0.8")
+
+
+def every_play(state, time):
+    return Until(reset=False, deadline=time + 1)
 
 
 class Staged(NamedTuple):
@@ -77,7 +81,7 @@ def test_equal_stages_are_a_stationary_policy():
     assert returns[0] == pytest.approx(same.returns, abs=1e-14)
 
 
-@pytest.mark.parametrize("until", [at_reset(), grown(0.0)])
+@pytest.mark.parametrize("until", [at_reset(), every_play])
 def test_actions_are_drawn_by_age(until):
     """Deterministic stages: the action tells the stage."""
     policy = np.zeros((1, S, WORLD.states, WORLD.actions))
@@ -96,7 +100,7 @@ def test_actions_are_drawn_by_age(until):
             age = 0 if made.results["stream_reset"][seed, t] else age + 1
 
 
-@pytest.mark.parametrize("until", [at_reset(), grown(0.0)])
+@pytest.mark.parametrize("until", [at_reset(), every_play])
 def test_regret_and_trajectory_regret_are_those_of_the_values_by_age(until):
     made = run(staged(until), WORLD, T, 2, record=["stream", "trajectory"])
     values = [literal_values(policy) for policy in draws(1, 5)]

@@ -3,8 +3,6 @@
 at_reset       at the next reset
 never          at none: for policies that do not change
 doubling       when the plays of a pair in this epoch reach the plays before it (UCRL2)
-grown          when the plays of a pair have grown by a fraction (0: at every play)
-until_known    when a pair has been played m times for the first time (R-MAX)
 whenever       when the policy changes: for learners with a walk of their own
 """
 
@@ -17,7 +15,6 @@ import numpy as np
 from ravi.core import Array, Schedule, Until
 
 STRETCH = 2**20  # plays after which a run can be stopped
-NEVER = 2**31 - 1  # plays of a pair that no epoch reaches, because of STRETCH
 
 
 def at_reset() -> Schedule:
@@ -49,27 +46,5 @@ def doubling() -> Schedule:
 
     def schedule(state: Any, time: Array) -> Until:
         return Until(reset=False, visits=np.maximum(state.data.visits, 1))
-
-    return schedule
-
-
-def grown(fraction: float) -> Schedule:
-    """When the plays of some pair have grown by `fraction` of what they were; 0: at every play."""
-
-    def schedule(state: Any, time: Array) -> Until:
-        if fraction == 0:
-            return Until(reset=False, deadline=time + 1)
-        return Until(reset=False, visits=np.maximum(np.ceil(fraction * state.data.visits), 1).astype(np.int32))
-
-    return schedule
-
-
-def until_known(m: int) -> Schedule:
-    """When some pair has been played m times; the plays of a pair that is known count no more."""
-
-    def schedule(state: Any, time: Array) -> Until:
-        missing = m - state.data.visits.astype(np.int64)
-        visits = np.where(missing > 0, np.minimum(missing, NEVER), NEVER).astype(np.int32)
-        return Until(reset=False, deadline=time + STRETCH, visits=visits)
 
     return schedule

@@ -196,7 +196,13 @@ def known_kernel(
     initial_value: float | Array = 0.0,
     initial_policy: Array | None = None,
 ) -> Learner:
-    """Algorithm 1 with P_hat = P and CB = 0: what the planning costs when there is nothing to learn (MD-MPI)."""
+    """Algorithm 1 with P_hat = P and CB = 0: what the planning costs when there is nothing to learn (MD-MPI).
+
+    Setting: discounted with resets; it is given the kernel.
+    Guarantee: expected regret H^2 sqrt(2 T ln A) + 2 H^2, the optimisation term of Theorem 4.1, up to its erratum.
+    Composition: the kernel itself x no bonus x one mirror step and one backup x at resets.
+    Cost: O(A) per step; X A B per plan; T / H plans.
+    """
     T = checks.steps(steps)
     estimator = known(mdp)
     return generic(

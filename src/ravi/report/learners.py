@@ -60,9 +60,12 @@ def cards() -> list[Card]:
 def page() -> str:
     """docs/learners.md."""
     table = ["| learner | what | setting | composition | guarantee | trust |", "|---|---|---|---|---|---|"]
-    sections = []
+    sections: list[str] = []
+    slugs: list[str] = []
     for card in cards():
-        anchor = "#" + re.sub(r"[^\w-]", "", card.id)
+        slug = re.sub(r"[^\w-]", "", card.id)
+        anchor = f"#{slug}-{slugs.count(slug)}" if slug in slugs else f"#{slug}"  # as GitHub numbers headings
+        slugs.append(slug)
         tag = " ".join(tag for tag in TAGS if re.search(rf"\b{tag}\b", card.facts["Trust"]))
         told = (card.summary, *(card.facts[label] for label in ("Setting", "Composition", "Guarantee")), tag)
         table.append("| " + " | ".join([f"[{card.id}]({anchor})", *(_cell(fact) for fact in told)]) + " |")
