@@ -49,6 +49,20 @@ LEARNERS = {
     "npg": Known("ravi.learners.npg", "npg", "optimistic natural policy gradient"),
     "mdp-e": Known("ravi.learners.mdp_e", "mdp_e", "MDP-E with P_hat: an expert per state, fed with Q"),
     "o-reps": Known("ravi.learners.o_reps", "o_reps", "O-REPS with P_hat: mirror descent on occupancies"),
+    "lsvi-ucb": Known("ravi.learners.lsvi_ucb", "lsvi_ucb", "LSVI-UCB: least squares with an elliptic bonus"),
+    "olsvi-fh": Known("ravi.learners.olsvi_fh", "olsvi_fh", "OLSVI.FH: LSVI-UCB on blocks of plays"),
+    "gamma-lscvi-ucb": Known(
+        "ravi.learners.gamma_lscvi_ucb", "gamma_lscvi_ucb", "gamma-LSCVI-UCB: least squares, clipped to a span"
+    ),
+    "rlsvi": Known("ravi.learners.rlsvi", "rlsvi", "RLSVI: noise in the weights instead of a bonus"),
+    "fixed-point-lsvi": Known(
+        "ravi.learners.fixed_point_lsvi", "fixed_point_lsvi", "least squares iterated to a fixed point (Vial et al.)"
+    ),
+    "fopo": Known("ravi.learners.fopo", "fopo", "FOPO: the largest gain that least squares allow; small problems"),
+    "mdp-exp2": Known("ravi.learners.mdp_exp2", "mdp_exp2", "MDP-EXP2: exponential weights on least-squares returns"),
+    "rmax-ravi-ucb": Known(
+        "ravi.learners.rmax_ravi_ucb", "rmax_ravi_ucb", "RMAX-RAVI-UCB: heaven where little is known (a reconstruction)"
+    ),
     "certainty-equivalent": Known(
         "ravi.learners.certainty_equivalent", "certainty_equivalent", "the optimal policy of P_hat; H where unplayed"
     ),

@@ -22,6 +22,8 @@ from ravi.compiled import compiled
 from ravi.core import Array, Path, Until, Walkers
 from ravi.walk import NO_AGES, World, play
 
+DOUBLED = math.log(2.0) + 1e-10  # more than doubled, whatever the rounding: one-hot features double exactly, often
+
 
 class Gram(NamedTuple):
     covariance: Array  # Lambda                        (n, d, d)
@@ -48,6 +50,20 @@ def renew(D: Gram) -> Gram:
             "dependent: scale them, or raise the regularization"
         )
     return D
+
+
+def reopen(D: Gram, first: Array) -> Array:
+    """The seeds (m,) that begin a phase, renewed in place: those whose determinant has doubled since the last one
+    opened, and those for which it is the `first` (n,)."""
+    rows = np.nonzero(first | (D.log_det > D.opened + DOUBLED))[0]
+    for i in rows.tolist():
+        renew(row(D, i))
+    return rows
+
+
+def row(D: Gram, i: int) -> Gram:
+    """Seed i alone; the same memory."""
+    return Gram(*(leaf[i : i + 1] for leaf in D))
 
 
 def gram_walk(
@@ -103,7 +119,7 @@ def _gram_walk(  # type: ignore[no-untyped-def]
             if kept:
                 for j in range(d):
                     moves[i, j, y] += feature[j]
-            if log_det[i] > opened[i] + math.log(2.0):
+            if log_det[i] > opened[i] + DOUBLED:
                 over[i] = 1
             if staged:
                 age = 0 if reset else age + 1
@@ -145,15 +161,19 @@ def add_feature(Lam, inverse, phi, g):  # type: ignore[no-untyped-def]
 
 @compiled
 def _renew(covariance, inverse, log_det, opened):  # type: ignore[no-untyped-def]
-    """Whether every Lambda is positive definite."""
+    """Whether every Lambda is positive definite. Zeros before the first entry of a row are passed over."""
     n, d, _ = covariance.shape
-    L, R = np.empty((d, d)), np.empty((d, d))
+    L, R = np.empty((d, d)), np.zeros((d, d))
+    first, final = np.empty(d, np.int64), np.empty(d, np.int64)  # of a row of L; of a column of R
     for i in range(n):
         total = 0.0
         for j in range(d):  # Lambda = L L^T
-            for k in range(j + 1):
+            first[j] = 0
+            while covariance[i, j, first[j]] == 0.0 and first[j] < j:
+                first[j] += 1
+            for k in range(first[j], j + 1):
                 rest = covariance[i, j, k]
-                for c in range(k):
+                for c in range(max(first[j], first[k]), k):
                     rest -= L[j, c] * L[k, c]
                 if j == k:
                     if not rest > 0.0:
@@ -163,18 +183,21 @@ def _renew(covariance, inverse, log_det, opened):  # type: ignore[no-untyped-def
                 else:
                     L[j, k] = rest / L[k, k]
         for k in range(d):  # R = L^{-1}, by columns
-            for j in range(d):
-                if j < k:
-                    R[j, k] = 0.0
-                    continue
-                rest = 1.0 if j == k else 0.0
-                for c in range(k, j):
-                    rest -= L[j, c] * R[c, k]
-                R[j, k] = rest / L[j, j]
+            R[k, k] = 1.0 / L[k, k]
+            final[k] = k
+            for j in range(k + 1, d):
+                R[j, k] = 0.0
+                if first[j] <= final[k]:
+                    rest = 0.0
+                    for c in range(max(first[j], k), min(j, final[k] + 1)):
+                        rest -= L[j, c] * R[c, k]
+                    R[j, k] = rest / L[j, j]
+                    if rest != 0.0:
+                        final[k] = j
         for j in range(d):  # Lambda^{-1} = R^T R
             for k in range(j + 1):
                 rest = 0.0
-                for c in range(j, d):
+                for c in range(j, min(final[j], final[k]) + 1):
                     rest += R[c, j] * R[c, k]
                 inverse[i, j, k] = inverse[i, k, j] = rest
         log_det[i] = opened[i] = total

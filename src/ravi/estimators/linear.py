@@ -4,7 +4,8 @@
     w_f = Lambda^{-1} sum_t phi_t f(y_t) = Lambda^{-1} M f,     (P_hat f)(x, a) = <phi(x, a), w_f>
 
 All past targets are recomputed with the current f, and yet no cost grows with T, since M says all that f needs. The
-width is ||phi(x, a)||_{Lambda^{-1}}. The data are a `Gram` with moves (`ravi.estimators.gram`), which a walk fills.
+width is ||phi(x, a)||_{Lambda^{-1}}. The data are a `Gram` with moves (`ravi.estimators.gram`), which a walk fills, or
+`add` where the epochs do not end by its determinant.
 
 Every MDP is linear with phi(x, a) = e_{x,a}, d = X A: where a problem has no features of pairs, these are used.
 """
@@ -14,14 +15,14 @@ from __future__ import annotations
 import numpy as np
 
 from ravi.compiled import compiled
-from ravi.core import Array, Problem
+from ravi.core import Array, Path, Problem
 from ravi.estimators.gram import Gram
 
 
 def features_of(problem: Problem) -> Array:
     """phi(x, a), of shape (1, X, A, d): the problem's own, or one coordinate for every pair."""
     if problem.pair_features is not None:
-        return np.ascontiguousarray(problem.pair_features)[None]
+        return np.array(problem.pair_features, order="C")[None]  # one's own: read-only arrays are compiled for apart
     X, A = problem.states, problem.actions
     return np.eye(X * A).reshape(1, X, A, X * A)
 
@@ -39,6 +40,45 @@ def predict(phi: Array, w: Array) -> Array:
 def width(D: Gram, phi: Array) -> Array:
     """||phi(x, a)||_{Lambda^{-1}}   (n, X, A)."""
     return _width(D.inverse, phi)
+
+
+def add(D: Gram, phi: Array, path: Path) -> Gram:
+    """The plays of a path, in place; the inverse and the determinant are left for `ravi.estimators.gram.renew`."""
+    _add(D.covariance, D.moves, phi, path.state, path.action, path.successor, path.length)
+    return D
+
+
+@compiled
+def _add(covariance, moves, phi, state, action, successor, length):  # type: ignore[no-untyped-def]
+    d = covariance.shape[1]
+    for i in range(length.shape[0]):
+        for l in range(length[i]):
+            row, y = phi[0, state[i, l], action[i, l]], successor[i, l]
+            for j in range(d):
+                f = row[j]
+                if f != 0.0:
+                    moves[i, j, y] += f
+                    for c in range(d):
+                        covariance[i, j, c] += f * row[c]
+
+
+def measures(D: Gram) -> Array:
+    """m_hat = Lambda^{-1} M   (n, d, X), so that (P_hat f)(x, a) = <phi(x, a), m_hat f>."""
+    return _measures(D.inverse, D.moves)
+
+
+@compiled
+def _measures(inverse, moves):  # type: ignore[no-untyped-def]
+    n, d, X = moves.shape
+    m = np.zeros((n, d, X))
+    for i in range(n):
+        for j in range(d):
+            for c in range(d):
+                f = inverse[i, j, c]
+                if f != 0.0:
+                    for y in range(X):
+                        m[i, j, y] += f * moves[i, c, y]
+    return m
 
 
 @compiled
@@ -78,16 +118,20 @@ def _width(inverse, phi):  # type: ignore[no-untyped-def]
     n, d, _ = inverse.shape
     _, X, A, _ = phi.shape
     out = np.empty((n, X, A))
+    kept = np.empty(d, np.int64)
     for x in range(X):
         for a in range(A):
-            row = phi[0, x, a]
+            row, size = phi[0, x, a], 0
+            for j in range(d):
+                if row[j] != 0.0:
+                    kept[size] = j
+                    size += 1
             for i in range(n):
                 total = 0.0
-                for j in range(d):
-                    if row[j] != 0.0:
-                        part = 0.0
-                        for c in range(d):
-                            part += row[c] * inverse[i, j, c]
-                        total += row[j] * part
+                for p in range(size):
+                    j, part = kept[p], 0.0
+                    for q in range(size):
+                        part += row[kept[q]] * inverse[i, j, kept[q]]
+                    total += row[j] * part
                 out[i, x, a] = np.sqrt(max(total, 0.0))
     return out

@@ -10,6 +10,7 @@ from ravi.mdps.deep_sea import deep_sea
 from ravi.mdps.ensemble import ensemble, garnets
 from ravi.mdps.garnet import garnet
 from ravi.mdps.hypercube import hypercube
+from ravi.mdps.linear import aggregated, hypercube_linear, linear
 from ravi.mdps.one_state import one_state, one_state_of
 from ravi.mdps.queue import queue
 from ravi.mdps.ring import ring
@@ -34,10 +35,14 @@ MDPS: dict[str, Callable[..., MDP]] = {
     "queue": queue,
     "two-cycle": two_cycle,
     "ring": ring,
+    "linear": linear,
+    "linear/aggregated": aggregated,
+    "hypercube/linear": hypercube_linear,
 }
 
 __all__ = [
     "MDPS",
+    "aggregated",
     "bandit",
     "bandit_of",
     "deep_sea",
@@ -48,6 +53,8 @@ __all__ = [
     "garnet",
     "garnets",
     "hypercube",
+    "hypercube_linear",
+    "linear",
     "one_state",
     "one_state_of",
     "queue",

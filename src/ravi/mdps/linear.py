@@ -1,0 +1,76 @@
+"""What is a linear MDP? P(x' | x, a) = <phi(x, a), m(x')> and r(x, a) = <phi(x, a), theta>, with phi known and small.
+
+Jin, Yang, Wang and Jordan (2020), Provably efficient reinforcement learning with linear function approximation. Where
+phi(x, a) lies on the simplex and m_1, ..., m_d are distributions, P is a kernel whatever they are: a pair is a mixture
+of d anchors. Three families, all with ||phi(x, a)||_2 <= 1:
+
+    linear              phi(x, a) ~ Dirichlet(1, ..., 1): every pair is a mixture of all anchors
+    linear/aggregated   phi(x, a) = e_{g(x), a}: states of a group are the same to every action; d = groups * actions
+    hypercube/linear    the kernel of `hypercube`, with phi(x0, a) = (alpha a, beta, 0) and phi(x1, a) = (0, ..., 0, 1)
+
+m_j ~ Dirichlet(1, ..., 1) on the states, theta uniform on [0, 1]^d, nu_0 uniform in the first two. A Dirichlet draw is
+a row of exponentials, -log of uniforms, normalised: the last digit of a logarithm may differ between machines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from ravi import checks
+from ravi.core import MDP
+from ravi.mdps.draws import uniforms
+from ravi.mdps.hypercube import hypercube
+from ravi.mdps.names import named
+from ravi.mdps.tables import from_linear
+
+
+def linear(states: int = 50, actions: int = 4, dimension: int = 5, seed: int = 0, discount: float = 0.9) -> MDP:
+    """X states, A actions, d anchors; every pair is a mixture of all of them."""
+    X, A, d = _sizes(states, actions, dimension, "dimension")
+    draw = uniforms(seed)
+    phi, m, theta = _simplex(draw, X, A, d), _simplex(draw, d, X), draw(d)
+    return from_linear(phi, m, theta, discount, np.full(X, 1 / X), name=named("linear", X, A, d, seed=(int(seed), 0)))
+
+
+def aggregated(states: int = 50, actions: int = 4, groups: int = 5, seed: int = 0, discount: float = 0.9) -> MDP:
+    """X states in groups of neighbours, as equal as can be: x belongs to group x * groups // X."""
+    X, A, G = _sizes(states, actions, groups, "groups")
+    if G > X:
+        raise checks.InputError(f"groups is {G}; there are only {X} states to put into them")
+    draw = uniforms(seed)
+    m, theta = _simplex(draw, G * A, X), draw(G * A)
+    phi = np.eye(G * A).reshape(G, A, G * A)[np.arange(X) * G // X]
+    name = named("linear/aggregated", X, A, G, seed=(int(seed), 0))
+    return from_linear(phi, m, theta, discount, np.full(X, 1 / X), name=name)
+
+
+def hypercube_linear(dimension: int = 5, discount: float = 0.9, margin: float | None = None, seed: int = 0) -> MDP:
+    """`hypercube` with features of pairs besides those of its mixture: the same numbers otherwise, to the bit.
+
+    phi has one coordinate more than psi: d + 1. With (theta / alpha, 1 / beta) the parameter of the mixture and
+    delta = 1 - gamma, m(x0) = (-theta / alpha, (1 - delta) / beta, delta), m(x1) = (theta / alpha, delta / beta,
+    1 - delta). ||phi(x, a)|| = 1.
+    """
+    mixture = hypercube(dimension, discount, margin, seed)
+    psi = mixture.features
+    assert psi is not None
+    d = mixture.dimension
+    phi = np.zeros((2, mixture.actions, d + 1))
+    phi[0, :, : d - 1] = psi[0, :, 1, : d - 1]  # alpha a
+    phi[0, :, d - 1] = psi[0, :, :, d - 1].sum(-1)  # beta (1 - delta) + beta delta
+    phi[1, :, d] = 1
+    return replace(mixture, pair_features=phi, name=mixture.name.replace("hypercube", "hypercube/linear", 1))
+
+
+def _sizes(states: int, actions: int, third: int, name: str) -> tuple[int, int, int]:
+    X = checks.whole(states, "states", 1, 2**31 - 1)
+    return X, checks.whole(actions, "actions", 1), checks.whole(third, name, 1)
+
+
+def _simplex(draw: Callable[..., np.ndarray], *shape: int) -> np.ndarray:
+    """Dirichlet(1, ..., 1) along the last axis."""
+    exponentials = -np.log1p(-draw(*shape))  # of 1 - u, which is never 0
+    return exponentials / exponentials.sum(-1, keepdims=True)

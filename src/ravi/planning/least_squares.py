@@ -1,0 +1,159 @@
+"""What do least squares make of a linear MDP's values? A backward pass over stages, with all past targets recomputed.
+
+With the data of `ravi.estimators.linear`, K = Lambda^{-1} M (d, X), so that w_f = K f for every f, V_S given, and for
+h = S - 1, ..., 0:
+
+    m_h = min V_{h+1} where the pass is centred, else 0
+    w_h = gamma K (V_{h+1} - m_h) + xi_h                           xi_h: noise, for randomised methods
+    Q_h(x, a) = Pi_[0, cap][r(x, a) + CB(x, a) + gamma m_h + <phi(x, a), w_h>]
+    V_h(x) = max_a Q_h(x, a), then at most min V_h + span
+
+The greedy policy of stage h is that of age h; ties go to the first action. Where a plan of S stages serves for more
+ages than S it is repeated: age S is stage 0 again. A policy with one stage is that of h = 0.
+
+K and phi are read by their non-zero entries, so that d = X A one-hot features cost no more than counts. A pass costs
+S (nnz K + nnz phi + X A). It ends early where V_h = V_{h+1} to the last bit and there is no noise: all earlier stages
+are then the same.
+"""
+
+from __future__ import annotations
+
+from math import ceil, log
+from typing import NamedTuple
+
+import numpy as np
+
+from ravi import checks
+from ravi.compiled import compiled
+from ravi.core import Array, Problem
+from ravi.estimators.gram import Gram
+
+NO_NOISE = np.zeros((0, 0, 0))
+
+
+class Backups(NamedTuple):
+    """The numbers that a pass is made with."""
+
+    discount: float  # gamma, or 1 for undiscounted stages
+    cap: float  # the largest value
+    last: float  # V_S
+    span: float = np.inf
+    centred: bool = False
+
+
+class Lists(NamedTuple):
+    """phi by its non-zero entries: coordinate j of pair[e] is value[e], for e in start[j], ..., start[j + 1] - 1."""
+
+    start: Array  # (d + 1,)
+    pair: Array  # x * A + a
+    value: Array
+
+
+def effective_horizon(problem: Problem, truncation: float) -> int:
+    """The least S with gamma^S H <= truncation: what comes after S stages is worth no more than that."""
+    epsilon, H = checks.positive(truncation, "truncation"), problem.horizon
+    return max(1, ceil(log(H / epsilon) / log(1 / problem.discount)))
+
+
+def lists(phi: Array) -> Lists:
+    """Of features (1, X, A, d)."""
+    rows = phi.reshape(-1, phi.shape[-1])
+    coordinate, pair = np.nonzero(rows.T)
+    start = np.searchsorted(coordinate, np.arange(rows.shape[1] + 1))
+    return Lists(start, pair, np.ascontiguousarray(rows[pair, coordinate]))
+
+
+def backward(
+    r: Array, phi: Lists, D: Gram, bonus: Array, backups: Backups, values: Array, policy: Array, noise: Array = NO_NOISE
+) -> None:
+    """V_0, ..., V_{S-1} into `values` (n, S, X), the greedy policies into `policy` (n, ages, X, A) or (n, X, A).
+
+    bonus: (n, X, A). noise: xi (n, S, d), or none.
+    """
+    staged = policy if policy.ndim == 4 else policy[:, None]
+    _backward(r, *phi, D.inverse, D.moves, bonus, noise, *backups, values, staged)
+
+
+@compiled
+def _backward(  # type: ignore[no-untyped-def]
+    r, start, pair, value, inverse, moves, bonus, noise, gamma, cap, last, span, centred, values, policy,
+):  # fmt: skip
+    n, S, X = values.shape
+    A, d, ages = r.shape[1], inverse.shape[1], policy.shape[1]
+    noisy = noise.shape[0] > 0
+    K = np.empty((d, X))
+    begin, place, entry = np.empty(X + 1, np.int64), np.empty(X * d, np.int64), np.empty(X * d)
+    w, base, Q, V, best = np.empty(d), np.empty(X * A), np.empty(X * A), np.empty(X), np.empty(X, np.int64)
+    U = np.empty(X)
+    for i in range(n):
+        K[:] = 0.0
+        for c in range(d):
+            for j in range(d):
+                f = inverse[i, c, j]
+                if f != 0.0:
+                    for y in range(X):
+                        K[c, y] += f * moves[i, j, y]
+        kept = 0
+        for y in range(X):  # the entries of K, state by state
+            begin[y] = kept
+            for c in range(d):
+                if K[c, y] != 0.0:
+                    place[kept], entry[kept] = c, K[c, y]
+                    kept += 1
+        begin[X] = kept
+        for x in range(X):
+            for a in range(A):
+                base[x * A + a] = r[x, a] + bonus[i, x, a]
+        V[:] = last
+        same = False
+        for h in range(S - 1, -1, -1):
+            if not same:
+                m = 0.0
+                if centred:
+                    m = V[0]
+                    for x in range(1, X):
+                        m = min(m, V[x])
+                w[:] = 0.0
+                for y in range(X):
+                    f = gamma * (V[y] - m)
+                    if begin[y + 1] - begin[y] == d:  # no zeros: the same sums, without looking up places
+                        row = entry[begin[y] : begin[y + 1]]
+                        for j in range(d):
+                            w[j] += row[j] * f
+                    elif f != 0.0:
+                        for e in range(begin[y], begin[y + 1]):
+                            w[place[e]] += entry[e] * f
+                if noisy:
+                    for j in range(d):
+                        w[j] += noise[i, h, j]
+                Q[:] = base
+                for j in range(d):
+                    f = w[j]
+                    if start[j + 1] - start[j] == X * A:
+                        row = value[start[j] : start[j + 1]]
+                        for p in range(X * A):
+                            Q[p] += f * row[p]
+                    elif f != 0.0:
+                        for e in range(start[j], start[j + 1]):
+                            Q[pair[e]] += f * value[e]
+                same = not noisy
+                for x in range(X):
+                    top, choice = -1.0, 0
+                    for a in range(A):
+                        q = min(max(Q[x * A + a] + gamma * m, 0.0), cap)
+                        if q > top:
+                            top, choice = q, a
+                    U[x], best[x] = top, choice
+                least = U[0]
+                for x in range(1, X):
+                    least = min(least, U[x])
+                for x in range(X):
+                    v = min(U[x], least + span)
+                    same = same and v == V[x]
+                    V[x] = v
+            values[i, h] = V
+            for j in range(h, ages, S):
+                for x in range(X):
+                    for a in range(A):
+                        policy[i, j, x, a] = 0.0
+                    policy[i, j, x, best[x]] = 1.0
