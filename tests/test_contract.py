@@ -34,6 +34,8 @@ OPTIONS = {
     "mdp-e": ["step_scale=10"],
     "o-reps": ["step_scale=10"],
     "ravi-ucb/known": ["step_scale=30"],
+    "ucrl-vtr": ["scale=0.03", "scale=0.03,replan=determinant"],
+    "oppo": ["scale=0.03,step_scale=30"],
     "lsvi-ucb": ["scale=0.01", "scale=0.01,replan=determinant"],
     "olsvi-fh": ["scale=0.01"],
     "gamma-lscvi-ucb": ["scale=0.01", "scale=0.01,variant=staged"],

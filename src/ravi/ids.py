@@ -49,6 +49,8 @@ LEARNERS = {
     "npg": Known("ravi.learners.npg", "npg", "optimistic natural policy gradient"),
     "mdp-e": Known("ravi.learners.mdp_e", "mdp_e", "MDP-E with P_hat: an expert per state, fed with Q"),
     "o-reps": Known("ravi.learners.o_reps", "o_reps", "O-REPS with P_hat: mirror descent on occupancies"),
+    "ucrl-vtr": Known("ravi.learners.ucrl_vtr", "ucrl_vtr", "UCRL-VTR: optimistic backward induction on a mixture"),
+    "oppo": Known("ravi.learners.oppo", "oppo", "OPPO: mirror steps by stage, optimistic evaluation on a mixture"),
     "lsvi-ucb": Known("ravi.learners.lsvi_ucb", "lsvi_ucb", "LSVI-UCB: least squares with an elliptic bonus"),
     "olsvi-fh": Known("ravi.learners.olsvi_fh", "olsvi_fh", "OLSVI.FH: LSVI-UCB on blocks of plays"),
     "gamma-lscvi-ucb": Known(

@@ -137,12 +137,12 @@ def _add(  # type: ignore[no-untyped-def]
                     b[j] += f * target
                     for c in range(d):
                         Lam[j, c] += f * phi[c]
-        sound = _invert_root(Lam, root[i]) and sound
+        sound = invert_root(Lam, root[i]) and sound
     return sound
 
 
 @compiled
-def _invert_root(Lam, R):  # type: ignore[no-untyped-def]
+def invert_root(Lam, R):  # type: ignore[no-untyped-def]
     """R <- U^{-1}, where Lambda = U^T U; inner loops run along rows. Whether Lambda is positive definite."""
     d = Lam.shape[0]
     U = Lam.copy()

@@ -38,9 +38,8 @@ from ravi import checks
 from ravi.compiled import compiled
 from ravi.core import Array, Learner, Path, Problem, Until, Walkers
 from ravi.estimators.counts import Counts, tallies
-from ravi.random import block
 from ravi.schedules import whenever
-from ravi.walk import World, draw, find
+from ravi.walk import World, play
 
 TOLERANCE = 1e-4  # of V, after every play
 GRAIN = 2.0**-44  # of H: theta is not below it, so that rounding keeps no plan going
@@ -131,11 +130,7 @@ def _walk(  # type: ignore[no-untyped-def]
         x, t = state[i], time[i]
         while over[i] == 0 and length < room:
             t += 1
-            u_reset, u_action, u_successor, u_initial = block(key[i], t, 0)
-            a = draw(policy[i, x], u_action)
-            slot = find(cumulative[x, a], u_successor)
-            y = successors[x, a, slot]
-            reset = u_reset < restart
+            a, y, slot, reset, then = play(successors, cumulative, initial, restart, policy[i], key[i], t, x)
             xs[i, length], actions[i, length], ys[i, length], slots[i, length] = x, a, y, slot
             resets[i, length] = reset
             length += 1
@@ -150,7 +145,7 @@ def _walk(  # type: ignore[no-untyped-def]
                     )  # fmt: skip
                     if differing > 0:
                         over[i] = 1
-            x = np.int32(find(initial, u_initial)) if reset else y
+            x = then
             if t >= deadline[i]:
                 over[i] = 1
         state[i], time[i], after[i] = x, t, x

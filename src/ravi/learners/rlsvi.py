@@ -36,7 +36,7 @@ from ravi import checks
 from ravi.compiled import compiled
 from ravi.core import Array, Learner, Problem
 from ravi.estimators.linear import features_of
-from ravi.estimators.ridge import _invert_root
+from ravi.estimators.ridge import invert_root
 from ravi.learners.least_squares import State, least_squares
 from ravi.planning.least_squares import Backups, backward, effective_horizon, lists
 from ravi.random import block
@@ -88,7 +88,7 @@ def _gaussians(covariance, sigma, key, time, xi):  # type: ignore[no-untyped-def
             first, second = sigma * np.sqrt(-2 * np.log1p(-u0)), sigma * np.sqrt(-2 * np.log1p(-u2))
             z[4 * part], z[4 * part + 1] = first * np.cos(2 * np.pi * u1), first * np.sin(2 * np.pi * u1)
             z[4 * part + 2], z[4 * part + 3] = second * np.cos(2 * np.pi * u3), second * np.sin(2 * np.pi * u3)
-        _invert_root(covariance[i], R)  # Lambda^{-1} = R R^T, R upper triangular
+        invert_root(covariance[i], R)  # Lambda^{-1} = R R^T, R upper triangular
         for j in range(d):  # where the entries of a row end; one-hot features have one
             ends[j] = d
             while R[j, ends[j] - 1] == 0.0:

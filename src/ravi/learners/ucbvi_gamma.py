@@ -39,9 +39,8 @@ from ravi.core import Array, Learner, Path, Problem, Until, Walkers
 from ravi.estimators.counts import Counts, tallies
 from ravi.learners.discounted import keep, one_hot
 from ravi.planning.predecessors import predecessors
-from ravi.random import block
 from ravi.schedules import whenever
-from ravi.walk import World, draw, find
+from ravi.walk import World, play
 
 ALL = -1  # as the number of changed states: every pair is to be backed up
 SPARSE = 3  # with fewer than one changed state in so many, pairs are found from them
@@ -122,11 +121,7 @@ def _walk(  # type: ignore[no-untyped-def]
         x, t = state[i], time[i]
         while over[i] == 0 and length < room:
             t += 1
-            u_reset, u_action, u_successor, u_initial = block(key[i], t, 0)
-            a = draw(policy[i, x], u_action)
-            slot = find(cumulative[x, a], u_successor)
-            y = successors[x, a, slot]
-            reset = u_reset < restart
+            a, y, slot, reset, then = play(successors, cumulative, initial, restart, policy[i], key[i], t, x)
             xs[i, length], actions[i, length], ys[i, length], slots[i, length] = x, a, y, slot
             resets[i, length] = reset
             length += 1
@@ -144,7 +139,7 @@ def _walk(  # type: ignore[no-untyped-def]
                 best[i], spread[i], changed[i], many[i : i + 1], policy[i], p, listed, touched, todo, stamp,
             ):  # fmt: skip
                 over[i] = 1
-            x = np.int32(find(initial, u_initial)) if reset else y
+            x = then
             if t >= deadline[i]:
                 over[i] = 1
         state[i], time[i], after[i] = x, t, x

@@ -1,0 +1,190 @@
+"""How is a linear mixture planned backwards? From stage S - 1 to stage 0, with an estimate of theta and its ellipsoid.
+
+    V_S = 0,   phi_h(x, a) = sum_x' psi(x, a, x') V_{h+1}(x')
+    Q_h = Pi_H[r + gamma (<theta_hat, phi_h> + beta ||phi_h||_{Lambda^{-1}})]
+    V_h(x) = max_a Q_h(x, a)              `greedy_pass`, which writes the greedy policy too (ties: the first action)
+    V_h(x) = sum_a pi_h(a | x) Q_h(x, a)  `policy_pass`
+
+where Pi_H truncates to [0, H]. Stage S - 1 has phi = 0 and Q = r. With S = ceil(ln(H / eps) / ln(1 / gamma)) what lies
+beyond the stages is worth at most gamma^S H <= eps.
+
+psi is read by its non-zeros. A pair has few coordinates that are not zero, m say, so a stage costs m^2 / 2 products for
+a pair, and the entries of psi; the parts of theta_hat and Lambda^{-1} that it needs are gathered once for all stages.
+Pairs are kept by falling m, and inner loops run over pairs: that is what processors do fast. Once two values in a row
+are equal to the bit, so are all earlier ones, and a greedy pass copies them.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from ravi import checks
+from ravi.compiled import compiled
+from ravi.core import Array, Problem
+
+
+class Lists(NamedTuple):
+    """psi by its non-zeros. Pair number q in order of falling m is `pair[q]`; its j-th coordinate is coordinate[j, q],
+    with the entries start[j, q] to start[j, q + 1] of (successor, value)."""
+
+    pair: Array  # x A + a of rank q                     (X A,)
+    rank: Array  # q of pair x A + a                     (X A,)
+    count: Array  # how many pairs have more than j coordinates   (m,)
+    coordinate: Array  #                                 (m, X A)
+    start: Array  #                                      (m, X A + 1)
+    successor: Array  # x' of an entry
+    value: Array  # psi(x, a, x') at the coordinate
+
+
+def stages(problem: Problem, truncation: float) -> int:
+    """S = ceil(ln(H / eps) / ln(1 / gamma)), at least 1: then gamma^S H <= eps."""
+    eps = checks.positive(truncation, "truncation")
+    return max(1, math.ceil(math.log(problem.horizon / eps) / -math.log(problem.discount)))
+
+
+def lists(problem: Problem) -> Lists:
+    """The non-zeros of the features of a linear mixture."""
+    if problem.features is None:
+        raise checks.InputError(f"{problem.name} has no features: this learner needs a linear mixture MDP")
+    X, A, B, d = problem.features.shape
+    psi, successors = problem.features.reshape(X * A, B, d), problem.successors.reshape(X * A, B)
+    used = (psi != 0).any(1)  # (X A, d)
+    sizes = used.sum(1)
+    pair = np.argsort(-sizes, kind="stable")
+    m = max(1, int(sizes.max()))
+    coordinate, start = np.zeros((m, X * A), np.int32), np.zeros((m, X * A + 1), np.int64)
+    successor, value = [], []
+    entries = 0
+    for j in range(m):
+        for q, p in enumerate(pair):
+            start[j, q] = entries
+            if j < sizes[p]:
+                coordinate[j, q] = c = np.flatnonzero(used[p])[j]
+                b = np.flatnonzero(psi[p, :, c])
+                successor.append(successors[p, b])
+                value.append(psi[p, b, c])
+                entries += b.size
+        start[j, X * A] = entries
+    count = (sizes[:, None] > np.arange(m)).sum(0)
+    flat = np.concatenate(successor or [np.zeros(0, np.int32)]), np.concatenate(value or [np.zeros(0)])
+    return Lists(pair, np.argsort(pair), count, coordinate, start, *flat)
+
+
+def greedy_pass(
+    psi: Lists,
+    r: Array,
+    gamma: float,
+    theta: Array,
+    inverse: Array,
+    beta: Array,
+    due: Array,
+    V: Array,
+    policy: Array,
+) -> None:
+    """V (n, S + 1, X) and the greedy policy (n, S, X, A) of the seeds that are `due` (n,), in place.
+
+    r: (X, A). theta: (n, d). inverse: Lambda^{-1} (n, d, d). beta: (n,).
+    """
+    _greedy_pass(psi, r, gamma, theta, inverse, beta, due, V, policy)
+
+
+def policy_pass(
+    psi: Lists, r: Array, gamma: float, theta: Array, inverse: Array, beta: Array, policy: Array, V: Array, Q: Array
+) -> None:
+    """V (n, S + 1, X) and Q (n, S, X, A) under a policy (n, S, X, A), in place."""
+    _policy_pass(psi, r, gamma, theta, inverse, beta, policy, V, Q)
+
+
+@compiled
+def _gather(psi, theta, inverse, t, G):  # type: ignore[no-untyped-def]
+    """What pairs need of theta_hat, t (m, X A), and of Lambda^{-1}, G (m (m + 1) / 2, X A), twice off the diagonal."""
+    k = 0
+    for j in range(psi.count.shape[0]):
+        for q in range(psi.count[j]):
+            t[j, q] = theta[psi.coordinate[j, q]]
+        for c in range(j + 1):
+            twice = 1.0 if c == j else 2.0
+            for q in range(psi.count[j]):
+                G[k, q] = twice * inverse[psi.coordinate[j, q], psi.coordinate[c, q]]
+            k += 1
+
+
+@compiled
+def _stage(psi, r, gamma, t, G, beta, v, phi, row, mean, square, Q):  # type: ignore[no-untyped-def]
+    """Q (X A,) of a stage from v, the values of the next; phi, row, mean and square are scratch."""
+    pair, count, start, successor, value = psi.pair, psi.count, psi.start, psi.successor, psi.value
+    pairs, H = r.shape[0], 1.0 / (1.0 - gamma)
+    for q in range(pairs):
+        mean[q], square[q] = 0.0, 0.0
+    k, e = 0, 0
+    for j in range(count.shape[0]):
+        many = count[j]
+        for q in range(many):
+            total, end = 0.0, start[j, q + 1]
+            while e < end:  # entries come in this order
+                total += value[e] * v[np.uint32(successor[e])]
+                e += 1
+            phi[j, q] = total
+            row[q] = 0.0
+        for c in range(j + 1):
+            for q in range(many):
+                row[q] += G[k, q] * phi[c, q]
+            k += 1
+        for q in range(many):
+            square[q] += row[q] * phi[j, q]
+            mean[q] += t[j, q] * phi[j, q]
+    for q in range(pairs):
+        p = pair[q]
+        future = mean[q] + beta * math.sqrt(max(square[q], 0.0))
+        Q[p] = min(max(r[p] + gamma * future, 0.0), H)
+
+
+@compiled
+def _greedy_pass(psi, r, gamma, theta, inverse, beta, due, V, policy):  # type: ignore[no-untyped-def]
+    n, S, X, A = policy.shape
+    m, pairs = psi.coordinate.shape
+    t, G, phi = np.empty((m, pairs)), np.empty((m * (m + 1) // 2, pairs)), np.zeros((m, pairs))
+    row, mean, square, Q = np.empty(pairs), np.empty(pairs), np.empty(pairs), np.empty(pairs)
+    rewards = r.reshape(pairs)
+    for i in range(n):
+        if not due[i]:
+            continue
+        _gather(psi, theta[i], inverse[i], t, G)
+        V[i, S] = 0.0
+        still = False  # V_{h+1} = V_{h+2}, so Q_h = Q_{h+1}
+        for h in range(S - 1, -1, -1):
+            if not still:
+                _stage(psi, rewards, gamma, t, G, beta[i], V[i, h + 1], phi, row, mean, square, Q)
+            still = True
+            for x in range(X):
+                best = 0
+                for a in range(1, A):
+                    if Q[x * A + a] > Q[x * A + best]:
+                        best = a
+                V[i, h, x] = Q[x * A + best]
+                still = still and V[i, h, x] == V[i, h + 1, x]
+                if policy[i, h, x, best] != 1.0:
+                    policy[i, h, x] = 0.0
+                    policy[i, h, x, best] = 1.0
+
+
+@compiled
+def _policy_pass(psi, r, gamma, theta, inverse, beta, policy, V, Q):  # type: ignore[no-untyped-def]
+    n, S, X, A = policy.shape
+    m, pairs = psi.coordinate.shape
+    t, G, phi = np.empty((m, pairs)), np.empty((m * (m + 1) // 2, pairs)), np.zeros((m, pairs))
+    row, mean, square = np.empty(pairs), np.empty(pairs), np.empty(pairs)
+    rewards = r.reshape(pairs)
+    for i in range(n):
+        _gather(psi, theta[i], inverse[i], t, G)
+        V[i, S] = 0.0
+        for h in range(S - 1, -1, -1):
+            _stage(psi, rewards, gamma, t, G, beta[i], V[i, h + 1], phi, row, mean, square, Q[i, h].reshape(pairs))
+            for x in range(X):
+                total = 0.0
+                for a in range(A):
+                    total += policy[i, h, x, a] * Q[i, h, x, a]
+                V[i, h, x] = total

@@ -1,0 +1,370 @@
+"""UCRL-VTR against its literal transcription, a tabular one, closed forms, and what its radius promises."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from ravi import engine, ids
+from ravi.checks import InputError
+from ravi.core import MDP
+from ravi.engine import resume, run
+from ravi.estimators.gram import gram
+from ravi.estimators.staged import learn
+from ravi.learners.ucrl_vtr import ucrl_vtr
+from ravi.mdps import bandit, garnets, hypercube, queue, riverswim, riverswim_mixture, terrain
+from ravi.planning.backward import greedy_pass, lists, stages
+from ravi.planning.solver import solve
+from ravi.planning.stages import staged_values
+from ravi.tree import leaves
+from ravi.walk import room
+from tests.helpers import assert_same_bits, bits, dense, spy
+from tests.literal import staged
+
+
+def untied(mdp):
+    """Other rewards, so that no two actions are alike: rounding must not choose between them."""
+    r = np.random.default_rng(0).uniform(size=mdp.rewards.shape)
+    return replace(mdp, rewards=0.9 * mdp.rewards + 0.1 * r)
+
+
+MDPS = {
+    "riverswim": lambda: riverswim_mixture(5, 0.9),
+    "riverswim, short epochs": lambda: riverswim_mixture(4, 0.6),
+    "hypercube": lambda: untied(hypercube(4, 0.8)),
+    "ensemble": lambda: garnets(3, 6, 3, 3, 2, 0.8),
+    "terrain": lambda: terrain(3, 2, 0.8),
+    "queue": lambda: queue(5, 2, 0.8),
+}
+
+
+def one_hot(mdp):
+    """The same MDP as a mixture with a coordinate for every (x, a, x'): theta = P."""
+    X, A, P = mdp.states, mdp.actions, dense(mdp)
+    psi = np.eye(X * A * X).reshape(X, A, X, X * A * X)
+    everywhere = np.broadcast_to(np.arange(X), (X, A, X))
+    return MDP.from_features(psi, P.ravel(), everywhere, mdp.rewards, mdp.discount, mdp.initial, name="one-hot")
+
+
+def literal_arguments(mdp):
+    psi = np.zeros((mdp.states, mdp.actions, mdp.states, mdp.dimension))
+    np.put_along_axis(psi, mdp.successors.astype(np.int64)[..., None], mdp.features, axis=2)
+    return psi.tolist(), mdp.parameter.tolist(), mdp.rewards.tolist(), mdp.discount, mdp.initial.tolist()
+
+
+def compared(mdp, learner, T, seed, epochs):
+    """A run and its literal twin, epoch by epoch: (state, what the literal yields) pairs."""
+    seen = []
+    made = run(learner, mdp, T, [seed], record=["stream"], measures=[spy(seen)])
+    stream = list(zip(*(made.results[f"stream_{name}"][0] for name in ("state", "action", "successor")), strict=True))
+    epochs = list(epochs)
+    assert made.T_k[0].tolist() == [epoch[0] for epoch in epochs]
+    assert stream == [triple for epoch in epochs for triple in epoch[5]]
+    assert len(stream) == T
+    for (state, _), (_, theta, beta, V, pi, *_) in zip(seen, epochs, strict=True):
+        np.testing.assert_allclose(state.theta[0], theta, rtol=0, atol=1e-8)
+        np.testing.assert_allclose(state.beta[0], beta, rtol=1e-10)
+        np.testing.assert_allclose(state.V[0], V, rtol=0, atol=1e-7)
+        np.testing.assert_allclose(state.policy[0], pi, rtol=0, atol=1e-7)
+    return [(state, epoch) for (state, _), epoch in zip(seen, epochs, strict=True)]
+
+
+def dense_values(mdp, policy):
+    """W_0 by unrolling 2,000 more stages of the last one."""
+    P, W = dense(mdp), np.zeros(mdp.states)
+    for j in range(len(policy) + 2000, -1, -1):
+        W = (policy[min(j, len(policy) - 1)] * (mdp.rewards + mdp.discount * P @ W)).sum(-1)
+    return W
+
+
+@pytest.mark.parametrize("name", MDPS)
+@pytest.mark.parametrize(
+    ("scale", "lam", "replan"), [(1.0, 1.0, "reset"), (0.03, 0.5, "reset"), (0.03, 2.0, "determinant")]
+)
+def test_a_run_is_the_literal_algorithm(name, scale, lam, replan):
+    mdp, T, seed = MDPS[name](), 250, 7
+    learner = ucrl_vtr(mdp.problem, T, scale=scale, regularization=lam, truncation=0.1, replan=replan)
+    made = learner.settings
+    assert made["delta"] == 1 / T
+    assert learner.stages == stages(mdp.problem, 0.1) == made["stages"]
+    epochs = staged.ucrl_vtr(
+        *literal_arguments(mdp), T, learner.stages, scale, 1 / T, lam, mdp.parameter_bound, seed, replan != "reset"
+    )
+    pairs = compared(mdp, learner, T, seed, epochs)
+    plans = {epoch[2] for _, epoch in pairs}  # beta grows with Lambda
+    if replan == "reset":
+        assert len(plans) == len(pairs)
+    else:
+        assert len(plans) < len(pairs)
+    if scale < 0.1:
+        assert (pairs[-1][0].V[0, 0] < 0.99 * mdp.horizon).any()  # the comparison is not of truncated values alone
+
+
+@pytest.mark.parametrize(("mdp", "scale"), [(riverswim(4, 0.8), 0.05), (bandit(discount=0.8), 0.02)])
+def test_one_hot_features_are_a_tabular_learner(mdp, scale):
+    """A regression for every pair, of its own; Lambda is block diagonal."""
+    mixture, T, seed = one_hot(mdp), 400, 3
+    learner = ucrl_vtr(mixture.problem, T, scale=scale)
+    seen = []
+    run(learner, mixture, T, [seed], measures=[spy(seen)])
+    X, A, H, gamma, S = mdp.states, mdp.actions, mdp.horizon, mdp.discount, learner.stages
+    Lam, b = np.tile(np.eye(X), (X, A, 1, 1)), np.zeros((X, A, X))
+    for state, path in seen:
+        P_hat = np.linalg.solve(Lam, b[..., None])[..., 0]
+        grown = np.linalg.slogdet(Lam)[1].sum()
+        beta = scale * (H * np.sqrt(grown + 2 * np.log(T)) + np.linalg.norm(mixture.parameter))
+        V = np.zeros((S + 1, X))
+        for h in range(S - 1, -1, -1):
+            width = np.sqrt(np.einsum("y,xayz,z->xa", V[h + 1], np.linalg.inv(Lam), V[h + 1]))
+            Q = np.clip(mdp.rewards + gamma * (P_hat @ V[h + 1] + beta * width), 0, H)
+            V[h] = Q.max(-1)
+            chosen = (state.policy[0, h] * Q).sum(-1)
+            np.testing.assert_allclose(chosen, V[h], rtol=0, atol=1e-9)  # greedy
+        assert (state.policy[0] ** 2 == state.policy[0]).all()
+        np.testing.assert_allclose(state.theta[0].reshape(X, A, X), P_hat, atol=1e-10)
+        np.testing.assert_allclose(state.V[0], V, atol=1e-9)
+        blocks = state.data.covariance[0].reshape(X * A, X, X * A, X)
+        for p in range(X * A):
+            np.testing.assert_allclose(blocks[p, :, p], Lam.reshape(-1, X, X)[p], rtol=1e-12)
+            assert (np.delete(blocks[p], p, axis=1) == 0).all()
+        for age, (x, a, y) in enumerate(
+            zip(*(part[0, : path.length[0]] for part in (path.state, path.action, path.successor)), strict=True)
+        ):
+            v = V[min(age, S - 1) + 1]
+            Lam[x, a] += np.outer(v, v)
+            b[x, a] += v * v[y]
+    assert (V[0] < 0.9 * H).any()
+
+
+def test_one_dimension_has_a_closed_form():
+    """psi = P, theta = 1: theta_hat = b / Lambda, and the bonus is a multiple of P V."""
+    plain, T, scale, lam = riverswim(4, 0.8), 300, 0.3, 2.0
+    mdp = MDP.from_features(
+        plain.transitions[..., None], [1.0], plain.successors, plain.rewards, plain.discount, plain.initial
+    )
+    seen = []
+    run(ucrl_vtr(mdp.problem, T, scale=scale, regularization=lam), mdp, T, [5], measures=[spy(seen)])
+    P, H, Lam, b = dense(plain), plain.horizon, lam, 0.0
+    for state, path in seen:
+        beta = scale * (H * np.sqrt(np.log(Lam / lam) + 2 * np.log(T)) + np.sqrt(lam))
+        V = np.zeros(plain.states)
+        for h in range(state.policy.shape[1] - 1, -1, -1):
+            V = np.clip(plain.rewards + plain.discount * (P @ V) * (b / Lam + beta / np.sqrt(Lam)), 0, H).max(-1)
+            np.testing.assert_allclose(state.V[0, h], V, atol=1e-9)
+        assert state.theta[0, 0] == pytest.approx(b / Lam, abs=1e-10)
+        assert state.beta[0] == pytest.approx(beta, rel=1e-10)
+        for age in range(path.length[0]):
+            v = state.V[0, min(age, state.policy.shape[1] - 1) + 1]
+            f = P[path.state[0, age], path.action[0, age]] @ v
+            Lam, b = Lam + f * f, b + f * v[path.successor[0, age]]
+
+
+@pytest.mark.parametrize("name", MDPS)
+@pytest.mark.parametrize("truncation", [1.0, 0.01])
+def test_with_theta_known_the_plan_is_optimal_up_to_what_lies_beyond_the_stages(name, truncation):
+    mdp = MDPS[name]()
+    S = stages(mdp.problem, truncation)
+    beyond = mdp.discount**S * mdp.horizon
+    assert beyond <= truncation < beyond / mdp.discount
+    V, policy = np.zeros((1, S + 1, mdp.states)), np.zeros((1, S, mdp.states, mdp.actions))
+    theta, inverse = mdp.parameter[None], np.eye(mdp.dimension)[None]
+    greedy_pass(lists(mdp.problem), mdp.rewards, mdp.discount, theta, inverse, np.zeros(1), np.ones(1, bool), V, policy)
+    best = solve(mdp, tol=1e-12).V
+    assert (V[0, 0] <= best + 1e-9).all()
+    assert (V[0, 0] >= best - beyond - 1e-9).all()
+    W, _, _ = staged_values(mdp, policy)
+    assert (W[0, 0] >= best - beyond - 1e-9).all()
+    assert (W[0, 0] <= best + 1e-9).all()
+    assert (policy[0, S - 1].argmax(-1) == mdp.rewards.argmax(-1)).all()  # the last stage is greedy in r
+
+
+def test_the_lists_hold_the_features():
+    for make in MDPS.values():
+        mdp = make()
+        psi, d = lists(mdp.problem), mdp.dimension
+        again = np.zeros((mdp.states * mdp.actions, mdp.states, d))
+        for j, many in enumerate(psi.count):
+            for q in range(many):
+                for e in range(psi.start[j, q], psi.start[j, q + 1]):
+                    again[psi.pair[q], psi.successor[e], psi.coordinate[j, q]] += psi.value[e]
+        full = np.zeros((mdp.states, mdp.actions, mdp.states, d))
+        np.put_along_axis(full, mdp.successors.astype(np.int64)[..., None], mdp.features, axis=2)
+        assert (again == full.reshape(again.shape)).all()
+        assert (psi.pair[psi.rank] == np.arange(psi.pair.size)).all()
+
+
+def violations(scale, delta, seeds, T=1500):
+    """Seeds of which theta leaves the ellipsoid of some plan."""
+    mdp, total = riverswim_mixture(4, 0.8), 0
+    learner = ucrl_vtr(mdp.problem, T, scale=scale, delta=delta, truncation=0.5)
+    for first in range(0, seeds, 50):  # few enough to be run side by side
+        seen = []
+        run(learner, mdp, T, range(first, first + 50), measures=[spy(seen)])
+        out = np.zeros(50, bool)
+        for state, _ in seen:
+            error = mdp.parameter - state.theta
+            out |= np.sqrt(np.einsum("ni,nij,nj->n", error, state.data.covariance, error)) > state.beta
+        total += out.sum()
+    return total
+
+
+def test_the_ellipsoid_covers_theta_as_often_as_promised():
+    """At all plans at once with probability 1 - delta. If it were so, more than `most` of 200 seeds would be out with
+    probability below 1e-6; an ellipsoid of a sixteenth of the radius is caught."""
+    delta, seeds = 0.1, 200
+    most = binom.isf(1e-6, seeds, delta)
+    assert violations(1.0, delta, seeds) <= most
+    assert violations(1 / 16, delta, seeds) > most
+
+
+@pytest.mark.parametrize(("mdp", "scale"), [(riverswim_mixture(4, 0.8), 0.05), (garnets(3, 6, 3, 3, 2, 0.8), 0.05)])
+def test_a_plan_whose_ellipsoid_covers_theta_is_optimistic(mdp, scale):
+    """Surely, not just often: V_0 >= V* - gamma^S H."""
+    T, seen = 4000, []
+    learner = ucrl_vtr(mdp.problem, T, scale=scale, truncation=0.01)
+    run(learner, mdp, T, 5, measures=[spy(seen)])
+    best = solve(mdp, tol=1e-12).V
+    covered, close = 0, 0
+    for state, _ in seen:
+        error = mdp.parameter - state.theta
+        for i in range(5):
+            if error[i] @ state.data.covariance[i] @ error[i] <= state.beta[i] ** 2:
+                assert (state.V[i, 0] >= best - mdp.discount**learner.stages * mdp.horizon - 1e-9).all()
+                covered += 1
+                close += (state.V[i, 0] - best).min() < 0.1 * (mdp.horizon - best).max()
+    assert covered > 1000
+    assert close > 500  # where a bonus that is a little too small would be seen
+
+
+def test_the_score_is_that_of_the_unrolled_policies():
+    mdp, T, seen = garnets(3, 6, 3, 3, 2, 0.8), 400, []
+    made = run(ucrl_vtr(mdp.problem, T, scale=0.1, truncation=0.5), mdp, T, [4], measures=[spy(seen)])
+    lengths = np.diff([*made.T_k[0], T + 1])
+    gaps = [made.optimum - (1 - mdp.discount) * mdp.initial @ dense_values(mdp, s.policy[0]) for s, _ in seen]
+    assert abs(made.regret[0] - lengths @ gaps) <= made.regret_error[0] + 1e-9
+    assert len(set(np.round(gaps, 12))) > 5
+    assert any((s.policy[0, 0] != s.policy[0, -2]).any() for s, _ in seen)  # by age, indeed
+
+
+def test_ages_go_on_along_a_path_and_start_anew_after_a_reset():
+    mdp, S, began = riverswim_mixture(4, 0.8), 3, 1
+    rng = np.random.default_rng(2)
+    V, path, data = rng.uniform(0, 5, (1, S + 1, 4)), room(1, 8), gram(1, 3, 1.0, 4, moves=False)
+    path.state[:], path.action[:], path.successor[:] = (rng.integers(0, k, (1, 8)) for k in (4, 2, 4))
+    path.reset[0, [4, 5]] = True
+    path.length[:] = 8
+    learn(lists(mdp.problem), data, np.zeros(1, np.int64), V, np.full(1, began, np.int32), path)
+    psi, Lam, b = np.array(literal_arguments(mdp)[0]), np.eye(3), np.zeros(3)
+    for l, stage in enumerate([1, 2, 2, 2, 2, 0, 0, 1]):  # ages 1, 2, 3, 4, 5, reset, 0, reset, 0, 1
+        v = V[0, stage + 1]
+        phi = v @ psi[path.state[0, l], path.action[0, l]]
+        Lam, b = Lam + np.outer(phi, phi), b + phi * v[path.successor[0, l]]
+    np.testing.assert_allclose(data.covariance[0], Lam, rtol=1e-12)
+    np.testing.assert_allclose(data.response[0], b, rtol=1e-12)
+
+
+def test_the_inverse_is_renewed_and_nothing_grows_with_time():
+    mdp = one_hot(riverswim(4, 0.8))
+    short, long = (run(ucrl_vtr(mdp.problem, T, scale=0.1), mdp, T, 2, measured=False) for T in (50, 5500))
+    sizes = [{name: leaf.nbytes for name, leaf in leaves(made.state)} for made in (short, long)]
+    assert sizes[0] == sizes[1]
+    data = long.state.data
+    for i in range(2):
+        np.testing.assert_allclose(data.inverse[i], np.linalg.inv(data.covariance[i]), rtol=1e-8, atol=1e-14)
+        assert data.log_det[i] == pytest.approx(np.linalg.slogdet(data.covariance[i])[1], abs=1e-9)
+    assert (long.state.plays == 5500).all()
+
+
+def test_a_wrong_inverse_is_put_right_at_the_next_renewal():
+    mdp = riverswim_mixture(4, 0.8)
+    learner = ucrl_vtr(mdp.problem, 3000)
+
+    def init(keys):
+        state = learner.init(keys)
+        state.data.inverse[:] *= 1.5
+        state.data.log_det[:] += 1.0
+        return state
+
+    for T, right in ((999, False), (1000, True), (2500, True)):
+        data = run(learner._replace(init=init), mdp, T, 1, measured=False).state.data
+        assert np.allclose(data.inverse[0], np.linalg.inv(data.covariance[0]), rtol=1e-6, atol=0) == right
+        assert (abs(data.log_det[0] - np.linalg.slogdet(data.covariance[0])[1]) < 1e-9) == right
+
+
+def test_plans_by_determinant_are_few():
+    mdp, T, seen = riverswim_mixture(5, 0.9), 5000, []
+    made = run(ucrl_vtr(mdp.problem, T, scale=0.05, replan="determinant"), mdp, T, [1], measures=[spy(seen)])
+    plans = len({state.data.opened[0] for state, _ in seen})
+    d, H = mdp.dimension, mdp.horizon
+    assert plans <= 1 + d / np.log(2) * np.log(1 + T * H**2 * mdp.feature_bound**2 / d)
+    assert plans < len(made.T_k[0]) / 5
+    often = run(ucrl_vtr(mdp.problem, T, scale=0.05), mdp, T, [1])
+    assert made.regret[0] < 2 * often.regret[0]
+
+
+CONTRACT = ["riverswim/mixture/5,discount=0.9", "ensemble/3,12,2,2,discount=0.8"]
+
+
+@pytest.mark.parametrize("mdp", CONTRACT)
+@pytest.mark.parametrize("options", [{}, {"scale": 0.03}, {"scale": 0.03, "replan": "determinant"}])
+def test_the_contract(mdp, options, monkeypatch):
+    keeps_the_contract(ucrl_vtr, ids.mdp(mdp), options, monkeypatch)
+
+
+def keeps_the_contract(make, world, options, monkeypatch, T=400):
+    """Batch, alone, resumed, in stretches: the same bits. Policies are policies, values in range, theta unseen."""
+    learner, seen = make(world.problem, T, **options), []
+    record = {"record": ["stream", "trajectory"], "pad": True}
+    whole = run(learner, world, T, [5, 3, 11, 4], **record, measures=[spy(seen)])
+    for state, _ in seen:
+        assert (state.policy >= 0).all()
+        np.testing.assert_allclose(state.policy.sum(-1), 1, rtol=0, atol=1e-12)
+        for values in (state.V, getattr(state, "Q", state.V)):
+            assert (values >= 0).all()
+            assert (values <= world.horizon * (1 + 1e-12)).all()
+        assert (state.V[:, -1] == 0).all()
+    if options:
+        assert (seen[0][0].policy[0] != seen[-1][0].policy[0]).any()  # it moves
+    again = resume(resume(run(learner, world, T, [5, 3, 11, 4], **record, pause=100), learner, world), learner, world)
+    other = MDP.from_features(
+        world.features, np.roll(world.parameter, 1), world.successors, world.rewards, world.discount, world.initial,
+        parameter_bound=world.parameter_bound, feature_bound=world.feature_bound, name=world.name,
+    )  # fmt: skip
+    blind = make(other.problem, T, **options)
+    assert blind.settings == learner.settings
+    blind = run(blind, world, T, [5, 3, 11, 4], **record)
+    monkeypatch.setattr(engine, "room", lambda n, length: room(n, 3))
+    short = run(learner, world, T, [5, 3, 11, 4], **record)
+    monkeypatch.undo()
+    expected = run("uniform", world, T, [5, 3, 11, 4], record=["stream"]).results["stream_reset"]
+    assert (whole.results["stream_reset"][:, :T] == expected).all()
+    for row, seed in enumerate(whole.seeds):
+        mine = bits(whole, row)
+        for made in (
+            bits(again, row),
+            bits(blind, row),
+            bits(short, row),
+            bits(run(learner, world, T, [seed], **record)),
+        ):
+            assert_same_bits(mine, made)
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"scale": -1}, "scale"),
+        ({"delta": 2}, "delta"),
+        ({"regularization": 0}, "regularization"),
+        ({"truncation": 0}, "truncation"),
+        ({"replan": "resets"}, "replan"),
+    ],
+)
+def test_bad_options_are_named(options, named):
+    with pytest.raises(InputError, match=named):
+        ucrl_vtr(riverswim_mixture(4, 0.8).problem, 100, **options)
+
+
+def test_features_are_needed():
+    with pytest.raises(InputError, match="no features"):
+        ucrl_vtr(riverswim(4, 0.8).problem, 100)
