@@ -49,6 +49,12 @@ LEARNERS = {
     "npg": Known("ravi.learners.npg", "npg", "optimistic natural policy gradient"),
     "mdp-e": Known("ravi.learners.mdp_e", "mdp_e", "MDP-E with P_hat: an expert per state, fed with Q"),
     "o-reps": Known("ravi.learners.o_reps", "o_reps", "O-REPS with P_hat: mirror descent on occupancies"),
+    "uclk": Known("ravi.learners.uclk", "uclk", "UCLK: the best of an ellipsoid of kernels, planned to the end"),
+    "uclk+": Known("ravi.learners.uclk_plus", "uclk_plus", "UCLK+: UCLK with variance weights"),
+    "uclk-c": Known("ravi.learners.uclk_c", "uclk_c", "UCLK-C: UCLK+ on centred values"),
+    "threshold": Known(
+        "ravi.learners.threshold", "threshold", "known and unknown pairs of a mixture (Modi et al.; a reconstruction)"
+    ),
     "ucrl-vtr": Known("ravi.learners.ucrl_vtr", "ucrl_vtr", "UCRL-VTR: optimistic backward induction on a mixture"),
     "oppo": Known("ravi.learners.oppo", "oppo", "OPPO: mirror steps by stage, optimistic evaluation on a mixture"),
     "lsvi-ucb": Known("ravi.learners.lsvi_ucb", "lsvi_ucb", "LSVI-UCB: least squares with an elliptic bonus"),

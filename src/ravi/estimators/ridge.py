@@ -36,7 +36,7 @@ def ridge(problem: Problem, regularization: float = 1.0) -> Estimator:
     if problem.features is None:
         raise InputError(f"{problem.name} has no features: ridge regression needs a linear mixture MDP")
     successors, psi, d = problem.successors, problem.features, problem.dimension
-    entries = _nonzeros(successors, psi) if isinstance(psi, np.ndarray) else ()
+    entries = nonzeros(successors, psi) if isinstance(psi, np.ndarray) else ()
 
     def init(n: int) -> Regression:
         xp = array_namespace(psi)
@@ -89,7 +89,7 @@ def _width(D: Regression, phi: Array) -> Array:
     return xp.reshape(xp.sqrt(xp.vecdot(half, half)), (n, X, A))
 
 
-def _nonzeros(successors: Array, psi: Array) -> tuple[Array, Array, Array]:
+def nonzeros(successors: Array, psi: Array) -> tuple[Array, Array, Array]:
     """psi as lists: coordinate c of pair p holds entries start[p d + c] to start[p d + c + 1] of (x', value)."""
     X, A, B, d = psi.shape
     x, a, c, j = np.nonzero(psi.transpose(0, 1, 3, 2))

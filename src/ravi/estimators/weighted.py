@@ -1,0 +1,147 @@
+"""What does a regression know that weighs samples by their variance? (Zhou, Gu, Szepesvari 2021.)
+
+For W with values in [0, R], at step t, with f = phi_W(x_t, a_t) and g = phi_{W^2}(x_t, a_t):
+
+    mean     = <f, theta_hat> cut to [0, R],        theta_hat   = Sigma_hat^-1 b_hat
+    square   = <g, theta_tilde> cut to [0, R^2],    theta_tilde = Sigma_tilde^-1 b_tilde
+    E        = min{R^2, 2 R beta_check ||f||_{Sigma_hat^-1}} + min{R^2, beta_tilde ||g||_{Sigma_tilde^-1}}
+    sigma^2  = max{R^2 / d, square - mean^2 + E}
+    Sigma_hat   += f f^T / sigma^2,   b_hat   += f W(y_t) / sigma^2
+    Sigma_tilde += g g^T,             b_tilde += g W(y_t)^2
+
+sigma^2 is above the variance of W(y_t) while both ellipsoids hold theta. With Bernstein's inequality for vectors (their
+Theorem 4.1), for features ||f|| <= B_phi R, ||theta|| <= B, l = ln(4 t^2 / delta), and m(z) = ln(1 + t z / lambda):
+
+    beta_hat   = 8 sqrt(d m(B_phi^2) l) + 4 sqrt(d) l + sqrt(lambda) B
+    beta_check = 8 d sqrt(m(B_phi^2) l) + 4 sqrt(d) l + sqrt(lambda) B
+    beta_tilde = 8 R^2 sqrt(d m(B_phi^2 R^4 / d) l) + 4 R^2 l + sqrt(lambda) B
+
+They have B_phi = 1; a mixture of d kernels has sqrt(d). The walk ends an epoch where det Sigma_hat has doubled.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from ravi.compiled import compiled
+from ravi.core import Array, Path, Until, Walkers
+from ravi.estimators.gram import DOUBLED, Gram, add_feature
+from ravi.walk import World, play
+
+
+class Constants(NamedTuple):
+    """What the radii are made of."""
+
+    R: float  # the range of W
+    d: int
+    lam: float  # lambda
+    B: float  # bound on ||theta||
+    B_phi: float  # bound on ||phi_W|| / R
+    delta: float
+    scale: float  # multiplies all three radii
+
+
+def radii(t: Array, c: Constants) -> Array:
+    """beta_hat at times t (n,)."""
+    return np.array([_radii(int(each), *c)[0] for each in t])
+
+
+def weighted_walk(
+    first: Gram,
+    second: Gram,
+    f: Array,
+    g: Array,
+    W: Array,
+    constants: Constants,
+    weighing: bool,
+    world: World,
+    policy: Array,
+    walkers: Walkers,
+    path: Path,
+    over: Array,
+    until: Until,
+    steps: int,
+) -> tuple[int, int]:
+    """`ravi.walk.walk` that adds as it goes. f, g: (n, X, A, d). W: (n, X). Without weighing, sigma is 1."""
+    return _weighted_walk(
+        *first[:5], second.covariance, second.inverse, second.response, f, g, W, *constants, weighing,
+        *world, policy, *walkers, *path, over, until.reset, until.deadline, steps,
+    )  # fmt: skip
+
+
+@compiled
+def _radii(t, R, d, lam, B, B_phi, delta, scale):  # type: ignore[no-untyped-def]
+    """beta_hat, beta_check, beta_tilde."""
+    l = math.log(4.0 * t * t / delta)
+    m, m_second = math.log1p(t * B_phi**2 / lam), math.log1p(t * B_phi**2 * R**4 / (d * lam))
+    bias = math.sqrt(lam) * B
+    hat = 8.0 * math.sqrt(d * m * l) + 4.0 * math.sqrt(d) * l + bias
+    check = 8.0 * d * math.sqrt(m * l) + 4.0 * math.sqrt(d) * l + bias
+    tilde = 8.0 * R**2 * math.sqrt(d * m_second * l) + 4.0 * R**2 * l + bias
+    return scale * hat, scale * check, scale * tilde
+
+
+@compiled
+def _predict(inverse, response, phi):  # type: ignore[no-untyped-def]
+    """<phi, theta> and ||phi||_{Sigma^-1}."""
+    d = phi.shape[0]
+    mean, square = 0.0, 0.0
+    for j in range(d):
+        part = 0.0
+        for k in range(d):
+            part += inverse[j, k] * phi[k]
+        mean += part * response[j]
+        square += part * phi[j]
+    return mean, math.sqrt(max(square, 0.0))
+
+
+@compiled
+def _weighted_walk(  # type: ignore[no-untyped-def]
+    covariance, inverse, log_det, opened, response, second_covariance, second_inverse, second_response,
+    first, second, W, R, d, lam, B, B_phi, delta, scale, weighing,
+    successors, cumulative, initial, restart, policy, state, time, key,
+    xs, actions, ys, slots, resets, lengths, firsts, after, over, stop_at_reset, deadline, steps,
+):  # fmt: skip
+    n, room = xs.shape
+    scratch, f = np.empty(d), np.empty(d)
+    unfinished, ended = 0, 0
+    for i in range(n):
+        firsts[i] = time[i] + 1
+        length = 0
+        x, t = state[i], time[i]
+        while over[i] == 0 and length < room:
+            t += 1
+            a, y, slot, reset, then = play(successors, cumulative, initial, restart, policy[i], key[i], t, x)
+            xs[i, length], actions[i, length], ys[i, length], slots[i, length] = x, a, y, slot
+            resets[i, length] = reset
+            length += 1
+            sigma, target = 1.0, W[i, y]
+            if weighing:
+                g = second[i, x, a]
+                mean, width = _predict(inverse[i], response[i], first[i, x, a])
+                square, second_width = _predict(second_inverse[i], second_response[i], g)
+                mean, square = min(max(mean, 0.0), R), min(max(square, 0.0), R * R)
+                _, check, tilde = _radii(t, R, d, lam, B, B_phi, delta, scale)
+                E = min(R * R, 2.0 * R * check * width) + min(R * R, tilde * second_width)
+                sigma = math.sqrt(max(R * R / d, square - mean * mean + E))
+                add_feature(second_covariance[i], second_inverse[i], g, scratch)
+                for j in range(d):
+                    second_response[i, j] += g[j] * (target * target)
+            for j in range(d):
+                f[j] = first[i, x, a, j] / sigma
+            log_det[i] += math.log1p(add_feature(covariance[i], inverse[i], f, scratch))
+            for j in range(d):
+                response[i, j] += f[j] * (target / sigma)
+            if log_det[i] > opened[i] + DOUBLED:
+                over[i] = 1
+            x = then
+            if (reset and stop_at_reset) or t >= deadline[i]:
+                over[i] = 1
+        state[i], time[i], after[i] = x, t, x
+        lengths[i] = length
+        unfinished += over[i] == 0
+        ended += length > 0 and t >= steps
+    return unfinished, ended

@@ -1,0 +1,196 @@
+"""Known and unknown pairs of a mixture of simulators: what the data do not determine is worth H.
+
+Paper: after A. Modi, N. Jiang, A. Tewari, S. Singh, "Sample complexity of reinforcement learning using linearly
+combined model ensembles", AISTATS 2020.
+Setting: discounted, mixture of d known kernels with unknown weights theta on the simplex, PAC.
+Trust: RECON: only the abstract was compared. Known and unknown pairs, and a sample complexity without X and A, are the
+paper's; the regression, its radius and the measure of uncertainty below are DERIVED here.
+
+Phase k: in every sample the indicator of y_t is regressed on the rows psi(x_t, a_t, .); no value function is in it:
+
+    Lambda  = lambda I + sum_t sum_x' psi(x_t, a_t, x') psi(x_t, a_t, x')^T,     b = sum_t psi(x_t, a_t, y_t),
+    beta    = sqrt(ln(1 / delta) + ln(det Lambda / det lambda I) / 2) + sqrt(lambda) B_theta,
+    theta   = the point of the simplex nearest to Lambda^-1 b in the norm of Lambda,
+    u(x, a) = beta sum_x' ||psi(x, a, x')||_{Lambda^-1} / 2.
+
+With probability 1 - delta the true weights are within beta of Lambda^-1 b, so of theta (projections bring points of
+the simplex no further away), and u bounds the total variation between the two kernels at (x, a). It does not depend on
+V. Then
+
+    Q(x, a) = H                                             where u(x, a) > alpha: unknown
+    Q(x, a) = r(x, a) + gamma <theta, phi_V(x, a)>          elsewhere,       V(x) = max_a Q(x, a)
+    play the greedy policy until det Lambda is more than twice what it was at the start of the phase.
+
+Constants: alpha = `accuracy` (1 - gamma) / (2 gamma), with accuracy 0.1: where all is known, the return of every policy
+is then known to accuracy / 2. delta = 1/T, lambda = 1. `scale` multiplies beta; an explicit `alpha` is taken as it is.
+Guarantee: none is claimed of this form; the paper's is polynomial in d and H, and free of X and A.
+Composition: regression on next states x H where unknown x value iteration x doubling determinants.
+Cost: B d^2 per step, B the successors stored per pair; X A B (d^2 + sweeps) per plan; at most d log2(1 + T / lambda)
+plans.
+Deviations: a reconstruction. The noise <v, e_y - p> lies in an interval of length max v - min v <= sqrt(2) ||v||, so
+it is sub-Gaussian with variance ||v||^2 / 2. Values are found to min(1/T, 1e-7 H). Ties go to the first action.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from ravi import checks
+from ravi.compiled import compiled
+from ravi.core import Array, Learner, Path, Problem, Until, Walkers
+from ravi.estimators.gram import DOUBLED, Gram, add_feature, gram, renew
+from ravi.optimism.ellipsoids import SIMPLEX, ball, chosen
+from ravi.planning.ellipsoid import centre
+from ravi.planning.optimistic import greedy
+from ravi.schedules import whenever
+from ravi.walk import World, play
+
+
+class State(NamedTuple):
+    data: Gram
+    theta: Array  # on the simplex            (n, d)
+    unknown: Array  # whether u > alpha       (n, X, A)
+    V: Array  # (n, X)
+    Q: Array  # (n, X, A)
+    policy: Array  # (n, X, A)
+
+
+def threshold(
+    problem: Problem,
+    steps: int,
+    *,
+    scale: float = 1.0,
+    delta: float | None = None,
+    regularization: float = 1.0,
+    accuracy: float = 0.1,
+    alpha: float | None = None,
+) -> Learner:
+    """Unknown pairs are worth H; `scale` multiplies beta, `alpha` is the uncertainty up to which a pair is known."""
+    T = checks.steps(steps)
+    delta = checks.delta(delta, T)
+    scale = checks.nonnegative(scale, "scale")
+    lam = checks.positive(regularization, "regularization")
+    chosen(SIMPLEX, problem)
+    X, A, d, H, gamma = problem.states, problem.actions, problem.dimension, problem.horizon, problem.discount
+    by_accuracy = checks.positive(accuracy, "accuracy") * (1 - gamma) / (2 * gamma)
+    alpha = by_accuracy if alpha is None else checks.nonnegative(alpha, "alpha")
+    psi, successors, r = problem.features, problem.successors, problem.rewards
+    bias = math.sqrt(lam) * (problem.parameter_bound or 1.0)
+    tol = min(1 / T, 1e-7 * H)
+
+    def init(keys: Array) -> State:
+        n = len(keys)
+        V, Q, unknown = np.full((n, X), H), np.full((n, X, A), H), np.ones((n, X, A), np.bool_)
+        theta = np.full((n, d), 1 / d)
+        return State(gram(n, d, lam, X, moves=False), theta, unknown, V, Q, np.full((n, X, A), 1 / A))
+
+    def plan(s: State) -> State:
+        D = renew(s.data)
+        beta = scale * (np.sqrt(math.log(1 / delta) + (D.log_det - d * math.log(lam)) / 2) + bias)
+        theta = ball(D.covariance, centre(D), np.zeros(len(beta))).nearest
+        unknown = beta[:, None, None] * uncertainty(D.inverse, psi) > alpha
+        _iterate(r, successors, psi, gamma, theta, unknown, s.V, s.Q, tol)
+        return State(D, theta, unknown, s.V, s.Q, greedy(s.Q))
+
+    def walk(
+        world: World, s: State, walkers: Walkers, path: Path, over: Array, until: Until, steps: int
+    ) -> tuple[int, int]:
+        return _next_state_walk(
+            *s.data[:5], psi, *world, s.policy, *walkers, *path, over, until.reset, until.deadline, steps
+        )
+
+    settings = {"scale": scale, "delta": delta, "regularization": lam, "alpha": alpha}
+    return Learner("threshold", init, plan, lambda s, path: s, whenever(), settings, walk=walk)
+
+
+@compiled
+def uncertainty(inverse, psi):  # type: ignore[no-untyped-def]
+    """sum_x' ||psi(x, a, x')||_{Lambda^-1} / 2   (n, X, A)."""
+    X, A, B, d = psi.shape
+    n = inverse.shape[0]
+    total = np.zeros((n, X, A))
+    for i in range(n):
+        for x in range(X):
+            for a in range(A):
+                for b in range(B):
+                    square = 0.0
+                    for j in range(d):
+                        f = psi[x, a, b, j]
+                        if f != 0.0:
+                            for k in range(d):
+                                square += f * inverse[i, j, k] * psi[x, a, b, k]
+                    total[i, x, a] += math.sqrt(max(square, 0.0)) / 2
+    return total
+
+
+@compiled
+def _iterate(r, successors, psi, gamma, theta, unknown, V, Q, tol):  # type: ignore[no-untyped-def]
+    """V and Q to within tol of the fixed point, from V, in place."""
+    X, A, B, d = psi.shape
+    H = 1.0 / (1.0 - gamma)
+    P = np.empty((X, A, B))
+    for i in range(V.shape[0]):
+        for x in range(X):
+            for a in range(A):
+                for b in range(B):
+                    total = 0.0
+                    for j in range(d):
+                        total += theta[i, j] * psi[x, a, b, j]
+                    P[x, a, b] = total
+        while True:
+            moved = 0.0
+            for x in range(X):  # Gauss-Seidel: a contraction by gamma too
+                top = 0.0
+                for a in range(A):
+                    value = H
+                    if not unknown[i, x, a]:
+                        total = 0.0
+                        for b in range(B):
+                            total += P[x, a, b] * V[i, np.uint32(successors[x, a, b])]
+                        value = min(r[x, a] + gamma * total, H)
+                    Q[i, x, a] = value
+                    top = max(top, value)
+                moved = max(moved, abs(top - V[i, x]))
+                V[i, x] = top
+            if gamma * H * moved <= tol:
+                break
+
+
+@compiled
+def _next_state_walk(  # type: ignore[no-untyped-def]
+    covariance, inverse, log_det, opened, response, psi,
+    successors, cumulative, initial, restart, policy, state, time, key,
+    xs, actions, ys, slots, resets, lengths, firsts, after, over, stop_at_reset, deadline, steps,
+):  # fmt: skip
+    """`ravi.walk.walk` that adds as it goes, and ends the epoch where the determinant has doubled."""
+    n, room = xs.shape
+    B, d = psi.shape[2], psi.shape[3]
+    scratch = np.empty(d)
+    unfinished, ended = 0, 0
+    for i in range(n):
+        firsts[i] = time[i] + 1
+        length = 0
+        x, t = state[i], time[i]
+        while over[i] == 0 and length < room:
+            t += 1
+            a, y, slot, reset, then = play(successors, cumulative, initial, restart, policy[i], key[i], t, x)
+            xs[i, length], actions[i, length], ys[i, length], slots[i, length] = x, a, y, slot
+            resets[i, length] = reset
+            length += 1
+            for b in range(B):
+                log_det[i] += math.log1p(add_feature(covariance[i], inverse[i], psi[x, a, b], scratch))
+            for j in range(d):
+                response[i, j] += psi[x, a, slot, j]
+            if log_det[i] > opened[i] + DOUBLED:
+                over[i] = 1
+            x = then
+            if (reset and stop_at_reset) or t >= deadline[i]:
+                over[i] = 1
+        state[i], time[i], after[i] = x, t, x
+        lengths[i] = length
+        unfinished += over[i] == 0
+        ended += length > 0 and t >= steps
+    return unfinished, ended

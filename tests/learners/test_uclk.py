@@ -1,0 +1,455 @@
+"""UCLK and its kin do what their papers say; they cover, are optimistic, and settle where they must."""
+
+from math import ceil, log
+
+import numpy as np
+import pytest
+
+from ravi import ids, tree
+from ravi.checks import InputError
+from ravi.core import MDP
+from ravi.engine import resume, run
+from ravi.estimators.gram import gram
+from ravi.learners.threshold import threshold, uncertainty
+from ravi.learners.uclk import radius, uclk
+from ravi.learners.uclk_c import uclk_c
+from ravi.learners.uclk_plus import uclk_plus
+from ravi.mdps.ensemble import ensemble
+from ravi.mdps.two_cycle import two_cycle
+from ravi.optimism.ellipsoids import ball, maximum, relaxed, unit_mass
+from ravi.planning.bellman import backup
+from ravi.planning.ellipsoid import embedding, on_flat, on_simplex, planner
+from ravi.planning.ellipsoid import rounds as rounds_of
+from ravi.planning.mirror import mirror_step
+from ravi.planning.solver import solve
+from ravi.results import Run
+from tests.helpers import assert_same_bits, bits, dense
+from tests.literal import uclk as literal
+
+SMALL = ids.mdp("ensemble/3,5,2,2,discount=0.6")
+
+
+def phases_of(learner, mdp, T, seeds=1):
+    """The states as they are planned (walks write into them), the run, and (x, a, y) of every seed."""
+    seen = []
+
+    def plan(s):
+        s = learner.plan(s)
+        seen.append(tree.copy(s))
+        return s
+
+    made = run(learner._replace(plan=plan), mdp, T, seeds, record=["stream"])
+    streams = [
+        list(
+            zip(*(made.results[f"stream_{name}"][i].tolist() for name in ("state", "action", "successor")), strict=True)
+        )
+        for i in range(len(made.seeds))
+    ]
+    return seen, made, streams
+
+
+# The algorithms, line by line
+
+
+@pytest.mark.parametrize("scale", [1.0, 0.05, 0.01])
+def test_uclk_is_the_paper(scale):
+    T = 150
+    learner = uclk(SMALL.problem, T, scale=scale)
+    seen, made, streams = phases_of(learner, SMALL, T)
+    phases = literal.uclk(SMALL, streams[0], T, scale, 1 / T, 1.0, rounds=60)  # gamma^60 H < 1e-12
+    assert [t for t, *_ in phases] == made.T_k[0].tolist()
+    assert len(phases) > 5
+    for (_, _, Q, V), state in zip(phases, seen, strict=True):
+        np.testing.assert_allclose(state.Q[0], Q, atol=2e-6)
+        np.testing.assert_allclose(state.V[0], V, atol=2e-6)
+
+
+def test_the_rounds_of_the_paper_end_at_most_1_over_T_above():
+    T = 60
+    learner = uclk(SMALL.problem, T, scale=0.05)
+    seen, _, _ = phases_of(learner, SMALL, T)
+    U = rounds_of(SMALL.horizon, T)
+    assert ceil(2.5 * log(60 * 2.5)) == U
+    psi = literal.dense_features(SMALL)
+    for state in seen[::3]:
+        Lam, theta = state.data.covariance[0], state.data.inverse[0] @ state.data.response[0]
+        beta = 0.05 * radius(SMALL.problem, 1 + state.plays, 1 / T, 1.0)[0]
+        _, V = literal.extended_value_iteration(SMALL, psi, Lam, theta, beta, U)
+        assert (state.V[0] - 1e-6 <= V).all()
+        assert (state.V[0] + 1 / T >= V).all()
+
+
+@pytest.mark.parametrize("scale", [1.0, 0.01, 0.001])
+def test_uclk_plus_is_the_paper(scale):
+    T = 150
+    learner = uclk_plus(SMALL.problem, T, scale=scale)
+    seen, made, streams = phases_of(learner, SMALL, T)
+    H, B_phi = SMALL.horizon, SMALL.feature_bound
+    phases, sigmas, Sigma = literal.uclk_plus(SMALL, streams[0], T, scale, 1 / T, 1.0, 60, H, 1.0, B_phi)
+    assert [t for t, *_ in phases] == made.T_k[0].tolist()
+    assert len(phases) >= 5
+    for (_, _, Q, _), state in zip(phases, seen, strict=True):
+        np.testing.assert_allclose(state.Q[0], Q, atol=2e-6)
+    np.testing.assert_allclose(made.state.first.covariance[0], Sigma, rtol=1e-5)
+    assert scale != 0.01 or len(set(sigmas)) == T  # no two weights are the same
+
+
+@pytest.mark.parametrize(("scale", "span"), [(1.0, None), (0.001, None), (0.001, 0.4)])
+def test_uclk_c_is_the_paper(scale, span):
+    T = 150
+    learner = uclk_c(SMALL.problem, T, scale=scale, span=span)
+    seen, made, streams = phases_of(learner, SMALL, T)
+    c = span or SMALL.horizon
+    B_phi = SMALL.feature_bound
+    phases, _, Sigma = literal.uclk_plus(SMALL, streams[0], T, scale, 1 / T, 1.0, 60, c, 1.0, B_phi, c, centred=True)
+    assert [t for t, *_ in phases] == made.T_k[0].tolist()
+    for (_, _, Q, V), state in zip(phases, seen, strict=True):
+        np.testing.assert_allclose(state.Q[0], Q, atol=2e-6)
+        np.testing.assert_allclose(state.V[0], V, atol=2e-6)
+        assert np.ptp(state.V[0]) <= c + 1e-9
+    np.testing.assert_allclose(made.state.first.covariance[0], Sigma, rtol=1e-5)
+    if span is not None:
+        assert any(np.ptp(Q.max(1)) > c + 1e-3 for _, _, Q, _ in phases)  # the cut is made
+
+
+def test_uclk_plus_with_unit_weights_is_the_estimator_of_uclk():
+    T = 400
+    mdp = ids.mdp("ensemble/3,12,2,2,discount=0.8")
+    one = run(uclk(mdp.problem, T, scale=0.0, regularization=1.0), mdp, T, 3)
+    other = run(uclk_plus(mdp.problem, T, scale=0.0, regularization=1.0, weighting="unit"), mdp, T, 3)
+    weighed = run(uclk_plus(mdp.problem, T, scale=0.0, regularization=1.0), mdp, T, 3)
+    assert (one.state.data.covariance == other.state.first.covariance).all()
+    np.testing.assert_allclose(one.state.data.response, other.state.first.response, rtol=1e-13)
+    assert (one.state.policy == other.state.policy).all()
+    assert (other.state.second.response == 0).all()
+    assert (weighed.state.first.covariance != other.state.first.covariance).any()
+
+
+# Plans
+
+
+def common(mdp):
+    from ravi.estimators.ridge import nonzeros
+
+    return (mdp.rewards, mdp.successors, mdp.features, *nonzeros(mdp.successors, mdp.features), mdp.discount)
+
+
+@pytest.mark.parametrize("span", [np.inf, 1.5])
+def test_a_plan_on_the_simplex_is_the_fixed_point_from_above(span):
+    mdp = ids.mdp("ensemble/6,15,3,3,discount=0.9")
+    rng = np.random.default_rng(3)
+    n, d, tol = 6, 6, 1e-6
+    F = rng.uniform(0, 10, (n, 30, d))
+    Lam = np.eye(d) + np.einsum("nij,nik->njk", F, F)
+    theta = rng.dirichlet(np.ones(d), n) + 0.02 * rng.normal(size=(n, d))
+    beta = np.array([0.0, 0.1, 1.0, 3.0, 10.0, 1000.0])
+    B = ball(Lam, theta, beta)
+    everyone = np.ones(n, np.bool_)
+    for start in (0.0, mdp.horizon):
+        found = on_simplex(common(mdp), B, np.full((n, mdp.states), start), everyone, span, tol)
+        assert (found.period == 1).all()
+        V = found.V
+        for _ in range(300):  # plain rounds from there, each pair on its own: gamma^300 H < 1e-12
+            phi = embedding(mdp)(V)
+            Q = np.stack([[maximum(Ball1(B, i), phi[i, x])[0] for x in range(mdp.states)] for i in range(n)])
+            Q = mdp.rewards + mdp.discount * Q
+            last, V = V, np.minimum(Q.max(-1), Q.max(-1).min(-1, keepdims=True) + span)
+            if np.abs(V - last).max() < 1e-9:
+                break
+        assert (found.V >= V - 1e-7).all()
+        assert (V + tol + 1e-7 >= found.V).all()
+
+
+def Ball1(B, i):
+    """The ellipsoid of seed i, for all actions."""
+    return type(B)(*(np.repeat(leaf[i : i + 1], 3, 0) for leaf in B))
+
+
+def test_relaxed_plans_cycle_where_plans_over_kernels_and_regularised_ones_settle():
+    """theta_hat = (2, -1) on the two-cycle, from V = (0, 0, 10)."""
+    mdp = two_cycle()
+    H, gamma, r = mdp.horizon, mdp.discount, mdp.rewards
+    Lam, theta, beta = np.eye(2)[None], np.array([[2.0, -1.0]]), np.array([0.001])
+    V0, one = np.array([[0.0, 0.0, 10.0]]), np.ones(1, np.bool_)
+    for U in (300, 301):
+        found = on_flat(common(mdp), relaxed(Lam, theta, beta), V0, one, np.inf, U, 1e-6, False)
+        plain = V0[0]
+        for _ in range(U):  # round by round
+            phi = embedding(mdp)(plain[None])[0]
+            top = np.clip(phi @ theta[0] + beta * np.linalg.norm(phi, axis=-1), plain.min(), plain.max())
+            plain = (r + gamma * top).max(-1)
+        assert found.period == [2]  # not 1: reported as not converged
+        np.testing.assert_allclose(found.V[0], plain, atol=1e-8)
+        greedy = found.Q[0].argmax(-1).tolist()
+        assert greedy == ([1, 1, 0] if U == 300 else [1, 0, 0])
+    # over kernels
+    found = on_simplex(common(mdp), ball(Lam, theta, beta), V0, one, np.inf, 1e-8)
+    assert found.period == [1]
+    assert found.empty == [True]
+    alone = ensemble([mdp], 0)  # theta_hat is nearest to the first simulator
+    first = MDP(
+        rewards=r, successors=mdp.successors, transitions=mdp.features[..., 0], initial=mdp.initial, discount=gamma
+    )
+    assert alone.dimension == 1
+    np.testing.assert_allclose(found.V[0], solve(first).V, atol=1e-7)
+    # regularised
+    log_policy, policy, Q = np.log(np.full((1, 3, 2), 0.5)), np.full((1, 3, 2), 0.5), np.repeat(V0[..., None], 2, -1)
+    gaps = []
+    P = dense(mdp)
+    for _ in range(600):
+        V, log_policy, policy = mirror_step(log_policy, policy, Q, 0.5)
+        Q = backup(r, np.zeros((1, 3, 2)), gamma, embedding(mdp)(V) @ theta[0], H)
+        value = np.linalg.solve(np.eye(3) - gamma * np.einsum("xa,xay->xy", policy[0], P), (policy[0] * r).sum(-1))
+        gaps.append(31 / 33 - (1 - gamma) * mdp.initial @ value)
+    assert max(gaps[-100:]) < 1e-6
+
+
+def test_a_learner_counts_the_plans_that_do_not_converge():
+    mdp = ids.mdp("riverswim/mixture/6,discount=0.95")
+    T = 2000
+    counted = {
+        inner: run(uclk(mdp.problem, T, inner=inner), mdp, T, 4).state.unfinished
+        for inner in ("exact-simplex", "null-space")
+    }
+    assert (counted["exact-simplex"] == 0).all()
+    assert (counted["null-space"] > 3).all()
+
+
+@pytest.mark.parametrize("inner", ["exact-simplex", "null-space"])
+def test_one_simulator_is_value_iteration(inner):
+    world = ids.mdp("garnet/8,3,3,discount=0.9")
+    mdp = ensemble([world], 0)
+    seen, made, _ = phases_of(uclk(mdp.problem, 300, inner=inner), mdp, 300)
+    V = solve(world).V
+    for state in seen:
+        np.testing.assert_allclose(state.V[0], V, atol=1 / 300)
+    assert made.regret[0] == pytest.approx(0, abs=1e-6)
+
+
+def test_with_one_coordinate_for_every_move_the_relaxed_plan_is_a_tabular_bonus():
+    """psi(x, a, x') = e_{x,a,x'}: after n plays of a pair under one V, as lambda -> 0,
+    <theta_hat, phi_V> + beta ||phi_V|| is the mean of V(y) plus beta / sqrt(n)."""
+    X, A = 4, 2
+    d, rng = X * A * X, np.random.default_rng(1)
+    psi = np.eye(d).reshape(X, A, X, d)
+    V = rng.uniform(1, 5, X)
+    D = gram(1, d, 1e-6, X, moves=False)
+    plays, sums = np.zeros((X, A)), np.zeros((X, A))
+    for _ in range(200):
+        x, a, y = rng.integers(X), rng.integers(A), rng.integers(X)
+        phi = V @ psi[x, a]
+        D.covariance[0] += np.outer(phi, phi)
+        D.response[0] += phi * V[y]
+        plays[x, a] += 1
+        sums[x, a] += V[y]
+    inverse = np.linalg.inv(D.covariance)
+    flat = relaxed(inverse, (inverse @ D.response[..., None])[..., 0], np.array([0.7]))
+    phi = np.einsum("y,xayd->xad", V, psi)
+    top = phi @ flat.centre[0] + flat.radius[0] * np.sqrt(np.einsum("xad,de,xae->xa", phi, flat.shape[0], phi))
+    np.testing.assert_allclose(top, sums / plays + 0.7 / np.sqrt(plays), rtol=1e-4)
+
+
+# Confidence
+
+
+@pytest.mark.parametrize(("make", "name"), [(uclk, "data"), (uclk_plus, "first"), (uclk_c, "first")])
+def test_the_ellipsoid_covers_theta(make, name):
+    """delta = 0.1, 200 seeds: more than 45 failures would come by chance with probability below 1e-6."""
+    T, mdp = 200, ids.mdp("ensemble/3,8,2,2,discount=0.7")
+    failures = {}
+    for scale in (1.0, 0.002):
+        learner, missed = make(mdp.problem, T, delta=0.1, scale=scale), np.zeros((10, 20), np.bool_)
+        for block, wrong in enumerate(missed):
+            for state in phases_of(learner, mdp, T, range(20 * block, 20 * block + 20))[0]:
+                D = getattr(state, name)
+                off = np.einsum("ijk,ik->ij", D.inverse, D.response) - mdp.parameter
+                square = np.einsum("ij,ijk,ik->i", off, D.covariance, off)
+                wrong |= (np.sqrt(square) > scale * beta_of(make, mdp, 1 + state.plays)) & (state.plays < T)
+        failures[scale] = missed.sum()
+    assert failures[1.0] <= 45
+    assert failures[0.002] > 45  # so the test can fail
+
+
+def beta_of(make, mdp, t):
+    d, delta = mdp.dimension, 0.1
+    if make is uclk:
+        least = (1 - mdp.discount) ** 2
+        return mdp.horizon * np.sqrt(d * np.log((least + t * d) / (delta * least))) + np.sqrt(d)
+    log1, log2 = np.log(1 + t * d), np.log(4 * t**2 / delta)  # B_phi^2 = d, lambda = B = 1
+    return 8 * np.sqrt(d * log1 * log2) + 4 * np.sqrt(d) * log2 + 1
+
+
+@pytest.mark.parametrize("inner", ["exact-simplex", "null-space", "relaxed"])
+def test_values_are_optimistic_where_theta_is_covered(inner):
+    T, mdp = 400, ids.mdp("ensemble/4,10,3,2,discount=0.8")
+    scale = 0.01
+    V = solve(mdp).V
+    seen = phases_of(uclk(mdp.problem, T, scale=scale, inner=inner), mdp, T, 40)[0]
+    covered, short = [], []
+    for state in seen:
+        off = np.einsum("ijk,ik->ij", state.data.inverse, state.data.response) - mdp.parameter
+        square = np.einsum("ij,ijk,ik->i", off, state.data.covariance, off)
+        covered.append(np.sqrt(square) <= scale * radius(mdp.problem, 1 + state.plays, 1 / T, 1.0))
+        short.append((state.V < V - 1e-9).any(-1) & (state.plays < T))
+    covered, short = np.array(covered), np.array(short)
+    assert not (covered & short).any()
+    assert covered.mean() > 0.1
+    assert (~covered & short).any()  # where theta is not covered, values may be too small: the test can fail
+
+
+# Known and unknown
+
+
+def test_the_uncertainty_bounds_the_total_variation():
+    T, mdp = 400, ids.mdp("ensemble/3,8,2,3,discount=0.8")
+    learner = threshold(mdp.problem, T, delta=0.1, alpha=0.3, scale=0.1)
+    seen, made, streams = phases_of(learner, mdp, T, 5)
+    P = dense(mdp)
+    held = 0
+    for state in seen:
+        for i in range(5):
+            D = state.data
+            off = D.inverse[i] @ D.response[i] - mdp.parameter
+            beta = np.sqrt(np.log(10) + np.linalg.slogdet(D.covariance[i])[1] / 2) + 1
+            u = beta * uncertainty(D.inverse, mdp.features)[i]
+            assert (0.1 * u > 0.3 + 1e-9)[~state.unknown[i]].sum() == 0
+            assert (0.1 * u <= 0.3 - 1e-9)[state.unknown[i]].sum() == 0
+            if off @ D.covariance[i] @ off <= beta**2:
+                held += 1
+                mixed = np.zeros(P.shape)
+                np.put_along_axis(mixed, mdp.successors.astype(np.int64), mdp.features @ state.theta[i], axis=2)
+                assert (np.abs(mixed - P).sum(-1) / 2 <= u + 1e-9).all()
+    assert held > 10
+    psi = literal.dense_features(mdp)
+    for i, stream in enumerate(streams):  # the data are the sums over the plays
+        Lam = np.eye(3) + sum(psi[x, a].T @ psi[x, a] for x, a, _ in stream)
+        np.testing.assert_allclose(made.state.data.covariance[i], Lam, rtol=1e-10)
+        np.testing.assert_allclose(made.state.data.response[i], sum(psi[x, a, y] for x, a, y in stream), rtol=1e-10)
+
+
+def test_what_is_unknown_is_worth_H_and_what_is_known_is_planned():
+    T, mdp = 300, ids.mdp("ensemble/3,8,2,3,discount=0.8")
+    seen, _, _ = phases_of(threshold(mdp.problem, T, alpha=0.1, scale=0.1), mdp, T, 4)
+    mixed = 0
+    for state in seen:
+        for i in range(4):
+            PV = embedding(mdp)(state.V)[i] @ state.theta[i]
+            Q = np.where(state.unknown[i], mdp.horizon, mdp.rewards + mdp.discount * PV)
+            np.testing.assert_allclose(state.Q[i], Q, atol=1e-5)
+            mixed += 0 < state.unknown[i].sum() < state.unknown[i].size
+    assert mixed > 0
+    nothing = run(threshold(mdp.problem, T, alpha=0.0), mdp, T, 2)
+    assert (mdp.horizon == nothing.state.Q).all()
+    assert (nothing.state.policy[:, :, 0] == 1).all()
+    everything = run(threshold(mdp.problem, T, alpha=1e9), mdp, T, 2).state
+    for i in range(2):
+        here = MDP(
+            rewards=mdp.rewards, successors=mdp.successors, transitions=mdp.features @ everything.theta[i],
+            initial=mdp.initial, discount=mdp.discount,
+        )  # fmt: skip
+        np.testing.assert_allclose(everything.V[i], solve(here).V, atol=1e-5)
+
+
+# What every learner must do
+
+T = 400
+MDPS = ("riverswim/mixture/5,discount=0.9", "ensemble/3,12,2,2,discount=0.8")
+CHOICES = [
+    (uclk, {}),
+    (uclk, {"scale": 0.01}),
+    (uclk, {"scale": 0.01, "inner": "null-space"}),
+    (uclk, {"scale": 0.01, "inner": "relaxed"}),
+    (uclk_plus, {}),
+    (uclk_plus, {"scale": 0.001}),
+    (uclk_plus, {"scale": 0.001, "inner": "relaxed"}),
+    (uclk_c, {}),
+    (uclk_c, {"scale": 0.001, "span": 2.0}),
+    (uclk_c, {"scale": 0.001, "inner": "relaxed"}),
+    (threshold, {}),
+    (threshold, {"scale": 0.01}),
+]
+every = [pytest.mark.parametrize("mdp", MDPS), pytest.mark.parametrize(("make", "options"), CHOICES)]
+
+
+def for_every(test):
+    for mark in every:
+        test = mark(test)
+    return test
+
+
+@for_every
+def test_a_batch_does_not_change_a_seed(make, options, mdp):
+    world = ids.mdp(mdp)
+    learner = make(world.problem, T, **options)
+    batch = run(learner, world, T, [5, 3, 11, 4], record=["stream"])
+    for row, seed in enumerate(batch.seeds):
+        assert_same_bits(bits(run(learner, world, T, [seed], record=["stream"])), bits(batch, row))
+
+
+@for_every
+def test_a_resumed_run_equals_an_uninterrupted_one(make, options, mdp, tmp_path):
+    world = ids.mdp(mdp)
+    learner = make(world.problem, T, **options)
+    whole = run(learner, world, T, 3)
+    stopped = run(learner, world, T, 3, pause=100)
+    stopped.save(tmp_path / "stopped.run")
+    again = resume(resume(Run.load(tmp_path / "stopped.run"), learner, world, pause=250), learner, world)
+    for row in range(3):
+        assert_same_bits(bits(whole, row), bits(again, row))
+
+
+@for_every
+def test_policies_are_policies_and_regret_is_theirs(make, options, mdp):
+    world = ids.mdp(mdp)
+    seen, made, _ = phases_of(make(world.problem, T, **options), world, T, [7])
+    P, total = dense(world), 0.0
+    for state, length in zip(seen, np.diff([*made.T_k[0], T + 1]), strict=True):
+        assert (np.sort(state.policy, -1)[..., -1] == 1).all()
+        assert (state.policy.sum(-1) == 1).all()
+        for values in (state.Q, state.V):
+            assert (values >= 0).all()
+            assert (values <= world.horizon * (1 + 1e-12)).all()
+        pi = state.policy[0]
+        M = np.eye(world.states) - world.discount * np.einsum("xa,xay->xy", pi, P)
+        total += length * (
+            made.optimum - (1 - world.discount) * world.initial @ np.linalg.solve(M, (pi * world.rewards).sum(-1))
+        )
+    assert made.regret[0] == pytest.approx(total, abs=1e-6)
+    assert (made.plays == T).all()
+
+
+@for_every
+def test_no_learner_sees_the_transitions(make, options, mdp):
+    world = ids.mdp(mdp)
+    other = MDP.from_features(
+        world.features, np.roll(world.parameter, 1), world.successors, world.rewards, world.discount, world.initial,
+        parameter_bound=world.parameter_bound, feature_bound=world.feature_bound, name=world.name,
+    )  # fmt: skip
+    there, here = make(other.problem, T, **options), make(world.problem, T, **options)
+    assert there.settings == here.settings
+    assert_same_bits(bits(run(there, world, T, 1)), bits(run(here, world, T, 1)))
+
+
+@pytest.mark.parametrize("make", [uclk, uclk_plus, uclk_c, threshold])
+def test_a_problem_without_features_is_refused(make):
+    with pytest.raises(InputError, match="no features"):
+        make(ids.mdp("riverswim/5").problem, T)
+
+
+@pytest.mark.parametrize("make", [uclk, uclk_plus, uclk_c])
+@pytest.mark.parametrize("mdp", ["hypercube/4,discount=0.9", "terrain/4"])
+def test_features_that_are_no_kernels_are_planned_in_the_null_space(make, mdp):
+    world = ids.mdp(mdp)
+    learner = make(world.problem, T, scale=0.01)
+    assert learner.settings["inner"] == "null-space"
+    assert unit_mass(world.problem).basis.shape[1] > 0
+    made = run(learner, world, T, 2)
+    assert np.isfinite(made.regret).all()
+
+
+def test_planners_leave_the_values_that_they_start_from():
+    mdp = SMALL
+    plan = planner(mdp.problem, "exact-simplex", 100)
+    V = np.zeros((2, mdp.states))
+    plan(gram(2, 3, 1.0, mdp.states, moves=False), np.ones(2), V, np.array([True, False]))
+    assert (V == 0).all()

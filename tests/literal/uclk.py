@@ -1,0 +1,108 @@
+"""UCLK, UCLK+ and UCLK-C, line by line: one run, dense arrays, no compiled code, nothing of the library.
+
+Each reads a stream of (x_t, a_t, y_t), checks its actions, plans where its own determinant doubles, and gives the
+phases: (t_k, theta_hat, Q_k, V_k). The inner maximum goes over all supports, each by linear algebra: slow, and exact
+for small d.
+"""
+
+from itertools import combinations
+
+import numpy as np
+
+
+def best_of_simplex(Lam, centre, beta, phi):
+    """max <theta, phi> over the simplex within beta of the centre; the nearest point where there is none."""
+    d = len(phi)
+    candidates = []
+    for size in range(1, d + 1):
+        for support in map(list, combinations(range(d), size)):
+            # the point of the affine hull that is nearest to the centre, and the way in which <theta, phi> rises
+            K = np.zeros((size + 1, size + 1))
+            K[:size, :size], K[:size, size], K[size, :size] = Lam[np.ix_(support, support)], 1, 1
+            near, way = np.zeros(d), np.zeros(d)
+            near[support] = np.linalg.solve(K, [*(Lam @ centre)[support], 1])[:size]
+            way[support] = np.linalg.solve(K, [*phi[support], 0])[:size]
+            distance = (near - centre) @ Lam @ (near - centre)
+            candidates.append((near, distance))
+            speed = way @ Lam @ way
+            if distance < beta**2 and speed > 1e-14:
+                candidates.append((near + np.sqrt((beta**2 - distance) / speed) * way, beta**2))
+    allowed = [(theta, square) for theta, square in candidates if theta.min() >= -1e-10]
+    inside = [theta for theta, square in allowed if square <= beta**2 * (1 + 1e-12)]
+    if not inside:
+        return min(allowed, key=lambda each: each[1])[0] @ phi
+    return max(theta @ phi for theta in inside)
+
+
+def extended_value_iteration(mdp, psi, Lam, centre, beta, rounds, span=np.inf):
+    """psi: (X, A, X, d). Q = H, then `rounds` backups."""
+    X, A, gamma = mdp.states, mdp.actions, mdp.discount
+    Q = np.full((X, A), 1 / (1 - gamma))
+    V = np.full(X, 1 / (1 - gamma))
+    for _ in range(rounds):
+        for x in range(X):
+            for a in range(A):
+                phi = V @ psi[x, a]
+                Q[x, a] = mdp.rewards[x, a] + gamma * best_of_simplex(Lam, centre, beta, phi)
+        V = Q.max(1)
+        V = np.minimum(V, V.min() + span)
+    return Q, V
+
+
+def dense_features(mdp):
+    psi = np.zeros((mdp.states, mdp.actions, mdp.states, mdp.dimension))
+    for x in range(mdp.states):
+        for a in range(mdp.actions):
+            for j, y in enumerate(mdp.successors[x, a]):
+                psi[x, a, y] = mdp.features[x, a, j]
+    return psi
+
+
+def uclk(mdp, stream, T, scale, delta, lam, rounds):
+    psi, d, H = dense_features(mdp), mdp.dimension, 1 / (1 - mdp.discount)
+    Sigma, b, phases = lam * np.eye(d), np.zeros(d), []
+    doubled = True
+    for t, (x, a, y) in enumerate(stream, start=1):
+        if doubled:
+            start = np.linalg.det(Sigma)
+            theta = np.linalg.solve(Sigma, b)
+            least = lam * (1 - mdp.discount) ** 2
+            beta = H * np.sqrt(d * np.log((least + t * d) / (delta * least))) + np.sqrt(lam * d)
+            Q, V = extended_value_iteration(mdp, psi, Sigma, theta, scale * beta, rounds)
+            phases.append((t, theta, Q, V))
+        assert a == Q[x].argmax(), t
+        phi = V @ psi[x, a]
+        Sigma = Sigma + np.outer(phi, phi)
+        b = b + phi * V[y]
+        doubled = np.linalg.det(Sigma) > 2 * start
+    return phases
+
+
+def uclk_plus(mdp, stream, T, scale, delta, lam, rounds, R, B, B_phi, span=np.inf, centred=False):
+    psi, d = dense_features(mdp), mdp.dimension
+    Sigma, b = lam * np.eye(d), np.zeros(d)  # hat
+    Sigma2, b2 = lam * np.eye(d), np.zeros(d)  # tilde
+    phases, doubled, sigmas = [], True, []
+    for t, (x, a, y) in enumerate(stream, start=1):
+        log1, log2 = np.log(1 + t * B_phi**2 / lam), np.log(4 * t**2 / delta)
+        theta, theta2 = np.linalg.solve(Sigma, b), np.linalg.solve(Sigma2, b2)
+        if doubled:
+            start = np.linalg.det(Sigma)
+            beta_hat = 8 * np.sqrt(d * log1 * log2) + 4 * np.sqrt(d) * log2 + np.sqrt(lam) * B
+            Q, V = extended_value_iteration(mdp, psi, Sigma, theta, scale * beta_hat, rounds, span)
+            phases.append((t, theta, Q, V))
+        assert a == Q[x].argmax(), t
+        W = V - V.min() if centred else V
+        f, g = W @ psi[x, a], W**2 @ psi[x, a]
+        beta_check = 8 * d * np.sqrt(log1 * log2) + 4 * np.sqrt(d) * log2 + np.sqrt(lam) * B
+        wide = np.log(1 + t * B_phi**2 * R**4 / (d * lam))
+        beta_tilde = 8 * R**2 * np.sqrt(d * wide * log2) + 4 * R**2 * log2 + np.sqrt(lam) * B
+        E1 = min(R**2, 2 * R * scale * beta_check * np.sqrt(f @ np.linalg.solve(Sigma, f)))
+        E2 = min(R**2, scale * beta_tilde * np.sqrt(g @ np.linalg.solve(Sigma2, g)))
+        variance = np.clip(g @ theta2, 0, R**2) - np.clip(f @ theta, 0, R) ** 2
+        sigma2 = max(R**2 / d, variance + E1 + E2)
+        sigmas.append(sigma2)
+        Sigma, b = Sigma + np.outer(f, f) / sigma2, b + f * W[y] / sigma2
+        Sigma2, b2 = Sigma2 + np.outer(g, g), b2 + g * W[y] ** 2
+        doubled = np.linalg.det(Sigma) > 2 * start
+    return phases, sigmas, Sigma

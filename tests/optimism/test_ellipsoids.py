@@ -1,0 +1,213 @@
+"""Maxima over ellipsoids are what generic solvers and duality say they are."""
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog, minimize
+
+from ravi import ids
+from ravi.checks import InputError
+from ravi.core import MDP
+from ravi.mdps.ensemble import ensemble
+from ravi.optimism.ellipsoids import ball, chosen, kernels, maximum, null_space, relaxed, unit_mass
+
+
+def instance(rng, d, *, noise, features, beta, collinear=False, ridge=1.0, rounded=False):
+    """Lambda of some features, a centre near the simplex, a radius and phi."""
+    F = rng.uniform(0, features, (int(rng.integers(1, 40)), d))
+    if collinear:
+        F = F[:, :1] + 1e-3 * rng.normal(size=F.shape)
+    phi = rng.uniform(0, 10, d)
+    centre = rng.dirichlet(np.ones(d)) + noise * rng.normal(size=d)
+    return ridge * np.eye(d) + F.T @ F, centre, beta, np.round(phi / 4) * 4 if rounded else phi
+
+
+def solved(Lam, centre, beta, phi):
+    B = ball(Lam[None], centre[None], np.array([float(beta)]))
+    value, theta, gap = (each[0] for each in maximum(B, phi[None]))
+    return value, theta, gap, np.hypot(B.radius[0], B.away[0])
+
+
+def distance(Lam, centre, theta):
+    return np.sqrt(max((theta - centre) @ Lam @ (theta - centre), 0))
+
+
+def bound(Lam, centre, beta, phi, theta):
+    """min over mu >= 0 of max_i (phi - mu Lam v)_i + mu (v Lam centre + beta ||v||): above every feasible value."""
+    pull = Lam @ (theta - centre)
+    slope = pull @ centre + beta * distance(Lam, centre, theta)
+    rows = np.column_stack([-np.ones(len(phi)), -pull])
+    found = linprog([1, slope], A_ub=rows, b_ub=-phi, bounds=[(None, None), (0, None)], method="highs")
+    return found.fun if found.status == 0 else phi.max()
+
+
+def assert_maximum(case):
+    """Feasible, and no feasible point is better: by a linear programme in the multiplier, independent of the solver."""
+    Lam, centre, beta, phi = case
+    value, theta, gap, radius = solved(*case)
+    width = max(np.ptp(phi), 1e-3)
+    noise = 1e-13 * Lam.max() * max(1.0, np.abs(theta - centre).max()) ** 2  # rounding in squared distances
+    assert theta.min() >= 0
+    assert theta.sum() == pytest.approx(1, abs=1e-12)
+    assert distance(Lam, centre, theta) ** 2 <= radius**2 * (1 + 1e-7) + noise
+    assert value == pytest.approx(theta @ phi, abs=1e-7 * width)
+    assert gap <= 1e-7 * width
+    pull = Lam @ (theta - centre)
+    if beta == 0 or ball(Lam[None], centre[None], np.array([beta])).empty[0]:  # one point: no vertex lies downhill
+        assert pull.min() >= pull @ theta - 1e-9 * Lam.max()
+    elif distance(Lam, centre, theta) > 0.999 * radius:
+        assert bound(Lam, centre, radius, phi, theta) - theta @ phi <= 1e-6 * width
+    else:
+        assert theta @ phi >= phi.max() - 1e-6 * width
+
+
+@pytest.mark.parametrize("beta", [0.0, 0.01, 0.3, 3.0, 1000.0])
+@pytest.mark.parametrize("d", [1, 2, 3, 10, 30])
+def test_maxima_are_certified(d, beta):
+    rng = np.random.default_rng(100 * d + int(beta))
+    for k in range(25):
+        assert_maximum(instance(rng, d, noise=(0, 0.01, 0.3)[k % 3], features=(1, 20)[k % 2], beta=beta))
+
+
+@pytest.mark.parametrize("ridge", [1.0, 1e-4])
+def test_maxima_are_certified_where_features_are_nearly_collinear(ridge):
+    rng = np.random.default_rng(7)
+    for k in range(100):
+        case = instance(
+            rng, 2 + k % 9, noise=(0, 0.1)[k % 2], features=10, beta=(0.1, 1)[k % 2], collinear=True, ridge=ridge
+        )
+        assert_maximum(case)
+
+
+def test_maxima_are_certified_where_phi_has_ties():
+    rng = np.random.default_rng(8)
+    for k in range(150):
+        assert_maximum(instance(rng, 2 + k % 7, noise=0.1, features=3, beta=(0.2, 1, 5)[k % 3], rounded=True))
+
+
+def test_maxima_are_those_of_a_generic_solver():
+    rng = np.random.default_rng(9)
+    active = 0
+    for k in range(200):
+        Lam, centre, beta, phi = case = instance(rng, 2 + k % 5, noise=0.05, features=2, beta=(0.5, 1, 2)[k % 3])
+        value, theta, _, radius = solved(*case)
+        start = ball(Lam[None], centre[None], np.array([beta])).nearest[0]
+        found = minimize(
+            lambda z, phi=phi: -z @ phi, start, method="SLSQP", bounds=[(0, 1)] * len(phi),
+            options={"ftol": 1e-13, "maxiter": 500},
+            constraints=[
+                {"type": "eq", "fun": lambda z: z.sum() - 1},
+                {"type": "ineq", "fun": lambda z, L=Lam, c=centre, r=radius: r**2 - (z - c) @ L @ (z - c)},
+            ],
+        )  # fmt: skip
+        assert value == pytest.approx(-found.fun, abs=2e-5)
+        active += distance(Lam, centre, theta) > 0.999 * radius
+    assert active > 50  # the ellipsoid mattered
+
+
+def test_an_ellipsoid_that_misses_the_simplex_is_enlarged_until_it_touches():
+    rng = np.random.default_rng(10)
+    for k in range(50):
+        Lam, centre, _, phi = instance(rng, 2 + k % 6, noise=1.0, features=2, beta=0.0)
+        value, theta, _, radius = solved(Lam, centre, 0.0, phi)
+        assert radius == pytest.approx(distance(Lam, centre, theta), abs=1e-9)
+        pull = Lam @ (theta - centre)  # nearest: no vertex lies downhill
+        assert pull.min() >= pull @ theta - 1e-8 * np.abs(Lam).max()
+        wider = solved(Lam, centre, radius * (1 + 1e-9), phi)[0]
+        assert value <= wider + 1e-12
+        assert wider <= value + 1e-3 * np.ptp(phi) + 1e-12  # and the maximum is continuous there
+
+
+def test_one_simulator_leaves_no_choice():
+    for beta in (0.0, 1.0, 100.0):
+        value, theta, _, _ = solved(np.array([[3.0]]), np.array([0.4]), beta, np.array([7.0]))
+        assert (value, theta[0]) == (7.0, 1.0)
+
+
+def test_two_simulators_are_a_quadratic_equation():
+    """theta = (p, 1 - p): the best p in [0, 1] with a p^2 + b p + c <= beta^2."""
+    rng = np.random.default_rng(11)
+    for _ in range(200):
+        Lam, centre, beta, phi = case = instance(rng, 2, noise=0.2, features=3, beta=rng.uniform(0, 3))
+        value, _, _, radius = solved(*case)
+        e, o = np.array([1.0, -1.0]), np.array([0.0, 1.0]) - centre
+        a, b, c = e @ Lam @ e, 2 * e @ Lam @ o, o @ Lam @ o - radius**2
+        root = np.sqrt(max(b * b - 4 * a * c, 0))
+        low, high = np.clip([(-b - root) / (2 * a), (-b + root) / (2 * a)], 0, 1)
+        assert value == pytest.approx(max(phi @ [p, 1 - p] for p in (low, high)), abs=1e-6)
+
+
+def test_a_larger_radius_never_promises_less():
+    rng = np.random.default_rng(12)
+    for _ in range(30):
+        Lam, centre, _, phi = instance(rng, 6, noise=0.1, features=3, beta=1.0)
+        values = [solved(Lam, centre, beta, phi)[0] for beta in np.geomspace(0.01, 100, 40)]
+        assert (np.diff(values) >= -1e-9).all()
+        assert values[-1] == phi.max()
+
+
+@pytest.mark.parametrize("mdp", ["hypercube/4,discount=0.9", "ensemble/4,6,2,2", "riverswim/mixture/5"])
+def test_the_null_space_is_that_of_a_generic_solver(mdp):
+    problem = ids.mdp(mdp).problem
+    d, rng = problem.dimension, np.random.default_rng(13)
+    space = unit_mass(problem)
+    rows = problem.features.sum(2).reshape(-1, d)
+    np.testing.assert_allclose(space.basis.T @ space.basis, np.eye(space.basis.shape[1]), atol=1e-12)
+    np.testing.assert_allclose(rows @ space.basis, 0, atol=1e-12)
+    for _ in range(30):
+        F = rng.normal(size=(10, d))
+        Lam, centre = np.eye(d) + F.T @ F, ids.mdp(mdp).parameter + 0.3 * rng.normal(size=d)
+        beta, phi = rng.uniform(1, 4), rng.uniform(0, 10, d)
+        flat = null_space(space, Lam[None], centre[None], np.array([beta]))
+        theta, M = flat.centre[0], flat.shape[0]
+        np.testing.assert_allclose(rows @ theta, 1, atol=1e-9)  # mass 1
+        least = distance(Lam, centre, theta)
+        assert flat.empty[0] == (least > beta)
+        lean = M @ phi
+        theta = theta + flat.radius[0] * lean / max(np.sqrt(phi @ lean), 1e-12)  # where the maximum is
+        np.testing.assert_allclose(rows @ theta, 1, atol=1e-9)
+        radius = max(beta, least)
+        assert distance(Lam, centre, theta) == pytest.approx(radius, rel=1e-7)
+        pull = Lam @ (theta - centre)  # phi = mu pull + sum of rows, mu >= 0: no feasible direction rises
+        fit = np.linalg.lstsq(np.column_stack([pull, rows.T]), phi, rcond=None)[0]
+        if not flat.empty[0]:
+            np.testing.assert_allclose(np.column_stack([pull, rows.T]) @ fit, phi, atol=1e-7)
+            assert fit[0] >= 0
+
+
+def test_the_relaxed_maximum_is_the_mean_and_the_width():
+    rng = np.random.default_rng(14)
+    F = rng.normal(size=(9, 4))
+    Lam, centre, phi = np.eye(4) + F.T @ F, rng.normal(size=4), rng.normal(size=4)
+    flat = relaxed(np.linalg.inv(Lam)[None], centre[None], np.array([2.0]))
+    theta = centre + 2 * np.linalg.solve(Lam, phi) / np.sqrt(phi @ np.linalg.solve(Lam, phi))
+    assert distance(Lam, centre, theta) == pytest.approx(2)
+    found = flat.centre[0] @ phi + flat.radius[0] * np.sqrt(phi @ flat.shape[0] @ phi)
+    assert found == pytest.approx(theta @ phi)
+
+
+def test_features_that_are_no_kernels_are_named():
+    with pytest.raises(InputError, match=r"features\[0, 0, :, 0\] is negative"):
+        kernels(ids.mdp("hypercube/4").problem)
+    whole = ids.mdp("ensemble/3,5,2,2")
+    psi = whole.features.copy()
+    psi[3, 1, :, 2] *= 0.5
+    theta = np.array([0.5, 0.5, 0.0])
+    half = MDP.from_features(psi, theta, whole.successors, whole.rewards, 0.9, whole.initial)
+    with pytest.raises(InputError, match=r"features\[3, 1, :, 2\] sums to 0\.5"):
+        chosen("exact-simplex", half.problem)
+    assert chosen("auto", half.problem) == "null-space"
+    assert chosen("auto", whole.problem) == "exact-simplex"
+    with pytest.raises(InputError, match="no features"):
+        chosen("auto", ids.mdp("riverswim/5").problem)
+    with pytest.raises(InputError, match="inner is 'exact', not one of"):
+        chosen("exact", whole.problem)
+
+
+def test_features_without_any_kernel_are_refused():
+    world = ids.mdp("ensemble/1,4,2,2")
+    problem = ensemble([world], 0).problem
+    bad = problem.features.copy()
+    bad[2, 1] *= 2
+    object.__setattr__(problem, "features", bad)
+    with pytest.raises(InputError, match=r"no theta gives all rows mass 1; features\[2, 1\]"):
+        unit_mass(problem)
