@@ -2,8 +2,8 @@
 
 T = 20,000 and 8 seeds; only `scale`, `step_scale`, m, known spans and optimistic starts are set. The fractions are
 about 1.5 times what was measured when the learner was written, so that a change of the last bit does not matter and a
-change of the algorithm does. The certainty-equivalent learner does not explore, and RiverSwim shows it: its fraction
-there is 1.1.
+change of the algorithm does. The certainty-equivalent learner and MDP-EXP2 do not explore, and RiverSwim shows it:
+their fraction there is 1.1.
 """
 
 from functools import cache
@@ -12,10 +12,9 @@ import pytest
 
 from ravi.engine import run
 
-RIVER, GARNET = "riverswim/6,discount=0.95", "garnet/20,3,4,discount=0.9"
 T, SEEDS = 20_000, 8
 
-FRACTIONS = {  # learner: RiverSwim, Garnet
+TABULAR = {
     "ravi-ucb,scale=0.001,step_scale=30": (0.47, 0.09),
     "ravi-ucb/known,step_scale=100": (0.13, 0.025),
     "ucrl2,scale=0.03": (0.03, 0.02),
@@ -40,19 +39,42 @@ FRACTIONS = {  # learner: RiverSwim, Garnet
     "o-reps,step_scale=10": (0.025, 0.035),
     "certainty-equivalent": (1.1, 0.05),
 }
+MIXTURE = {
+    "ravi-ucb/mixture,scale=0.02,step_scale=30": (0.06, 0.3),
+    "uclk,scale=0.01": (0.001, 0.09),
+    "uclk+,scale=0.001": (0.001, 0.14),
+    "uclk-c,scale=0.001": (0.001, 0.14),
+    "threshold,scale=0.001": (0.001, None),
+    "ucrl-vtr,scale=0.03": (0.002, 0.09),
+    "oppo,scale=0.01,step_scale=30": (0.02, 0.13),
+}
+LINEAR = {
+    "lsvi-ucb,scale=0.001": (0.32, 0.003),
+    "olsvi-fh,scale=0.001": (0.37, 0.002),
+    "gamma-lscvi-ucb,scale=0.001": (0.01, 0.001),
+    "rlsvi,scale=0.01": (0.1, 0.005),
+    "fixed-point-lsvi,scale=0.001": (0.06, 0.006),
+    "fopo,scale=0.0001": (0.06, 0.002),
+    "mdp-exp2,phase=5,step_scale=10000": (1.1, 0.8),
+    "rmax-ravi-ucb,scale=0.0003,step_scale=10000": (0.42, 0.035),
+}
+FAMILIES = [
+    (("riverswim/6,discount=0.95", "garnet/20,3,4,discount=0.9"), TABULAR),
+    (("ensemble/4,20,3,4,discount=0.9", "hypercube/4,discount=0.9"), MIXTURE),
+    (("riverswim/6,discount=0.95", "linear/50,4,5"), LINEAR),
+]
+CASES = [
+    pytest.param(learner, mdp, fraction, id=f"{learner} on {mdp.split('/')[0]}")
+    for mdps, fractions in FAMILIES
+    for learner, stated in fractions.items()
+    for mdp, fraction in zip(mdps, stated, strict=True)
+    if fraction is not None
+]
 
 
 @cache
 def uniform(mdp):
     return run("uniform", mdp, T, SEEDS, keep_epochs=False).regret.mean()
-
-
-CASES = [
-    pytest.param(learner, mdp, fraction, id=f"{learner} on {mdp.split('/')[0]}")
-    for learner, fractions in FRACTIONS.items()
-    for mdp, fraction in zip((RIVER, GARNET), fractions, strict=True)
-    if fraction is not None
-]
 
 
 @pytest.mark.parametrize(("learner", "mdp", "fraction"), CASES)
