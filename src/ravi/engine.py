@@ -26,8 +26,7 @@ from ravi.measures.stream import stream
 from ravi.measures.trajectory import trajectory
 from ravi.planning.solver import Solution, solve
 from ravi.results import Run, versions
-from ravi.walk import World, room, start, world_of
-from ravi.walk import walk as fixed_walk
+from ravi.walk import World, room, start, walk, world_of
 
 Progress = Callable[[int, int], None]  # steps done, steps in all
 CACHE = 2**20  # bytes of state that are worked on together: about a core's second-level cache
@@ -191,7 +190,7 @@ def _epochs(
 ) -> Batch:
     walkers, state, records = batch
     n = len(walkers.time)
-    walk = learner.walk or fixed_walk
+    stretch = learner.walk or walk
     path = None
     last = np.full(n, T, np.int64)
     finished = walkers.time >= T
@@ -210,7 +209,7 @@ def _epochs(
         over[:] = finished
         opening, left = True, n
         while left:  # repeat
-            left, ended = walk(world, state, walkers, path, over, until, T)  # play, observe
+            left, ended = stretch(world, state, walkers, path, over, until, T)  # play, observe
             records = tuple(
                 measure.record(m, state, path, opening) for measure, m in zip(measures, records, strict=True)
             )
@@ -271,7 +270,7 @@ def _pad(
     over = (finished | (walkers.time < T) | ended_by_reset).astype(np.uint8)
     until = Until(reset=True, deadline=np.full(len(over), NO_DEADLINE))
     while not over.all():
-        fixed_walk(world, state, walkers, path, over, until, T)
+        walk(world, state, walkers, path, over, until, T)
         records = tuple(measure.record(m, state, path, False) for measure, m in zip(measures, records, strict=True))
     return records
 

@@ -318,8 +318,8 @@ def where_they_stand(patch):
     seen = {}
     sound = engine.walk
 
-    def walk(world, policy, walkers, *rest):
-        done = sound(world, policy, walkers, *rest)
+    def walk(world, state, walkers, *rest):
+        done = sound(world, state, walkers, *rest)
         seen["state"] = walkers.state.copy()
         return done
 
@@ -512,8 +512,9 @@ def walked(patch, change):
     """Every walk goes through `change(world, policy)` first."""
     sound = engine.walk
 
-    def walk(world, policy, *rest):
-        return sound(*change(world, policy), *rest)
+    def walk(world, state, *rest):
+        world, policy = change(world, state.policy)
+        return sound(world, state._replace(policy=policy), *rest)
 
     patch.setattr(engine, "walk", walk)
 
@@ -552,8 +553,8 @@ def by_hand(patch, *, patient=False, straying=False, blind=False, thrifty=False)
     def find(cumulative, u):
         return int(np.searchsorted(cumulative, u, side="right"))
 
-    def walk(world, policy, walkers, path, over, stop_at_reset, deadline, steps):
-        unfinished, ended = 0, 0
+    def walk(world, state, walkers, path, over, until, steps):
+        policy, unfinished, ended = state.policy, 0, 0
         for i in range(len(over)):
             path.time[i], length = walkers.time[i] + 1, 0
             x, t = int(walkers.state[i]), int(walkers.time[i])
@@ -573,9 +574,9 @@ def by_hand(patch, *, patient=False, straying=False, blind=False, thrifty=False)
                     array[i, length] = value
                 length += 1
                 x = after
-                if (reset and stop_at_reset) or t >= deadline[i]:
+                if (reset and until.reset) or t >= until.deadline[i]:
                     over[i] = 1
-            walkers.state[i], walkers.time[i], path.length[i] = x, t, length
+            walkers.state[i], walkers.time[i], path.length[i], path.after[i] = x, t, length, x
             unfinished += over[i] == 0
             ended += length > 0 and t >= steps
         return unfinished, ended
@@ -625,9 +626,9 @@ def short_epochs(patch, setting):
 def one_play_more(patch, setting):
     sound = engine.walk
 
-    def walk(world, policy, walkers, path, over, stop_at_reset, deadline, steps):
-        later = deadline + (deadline == setting.steps)
-        return sound(world, policy, walkers, path, over, stop_at_reset, later, steps)
+    def walk(world, state, walkers, path, over, until, steps):
+        later = until.deadline + (until.deadline == setting.steps)
+        return sound(world, state, walkers, path, over, until._replace(deadline=later), steps)
 
     patch.setattr(engine, "walk", walk)
     return setting.build()

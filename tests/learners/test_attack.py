@@ -1,0 +1,95 @@
+"""Tabular learners at the edge: one state or action, discounts near 0 and 1, T of 1 or 2, extreme and wrong options."""
+
+import numpy as np
+import pytest
+
+from ravi import ids
+from ravi.checks import InputError
+from ravi.engine import run
+from ravi.mdps import garnet, riverswim
+from tests.helpers import assert_same_bits, bits, spy
+from tests.test_contract import OPTIONS
+
+NAMES = (
+    "ravi-ucb", "ravi-ucb/known", "ucrl2", "ucrl2b", "kl-ucrl", "scal", "scal+", "r-max", "mbie", "mbie-eb",
+    "certainty-equivalent", "ucbvi-gamma", "psrl", "delayed-q", "ucb-q", "liu-su", "q-learning", "politex", "md-mpi",
+    "npg", "mdp-e", "o-reps",
+)  # fmt: skip
+LEARNERS = [text for name in NAMES for text in (name, *(f"{name},{option}" for option in OPTIONS.get(name, [])))]
+ODD = (
+    "one-state,discount=0.01",
+    "garnet/1,1,1,discount=0.01",
+    "garnet/3,1,2,discount=0.01",
+    "garnet/1,1,1,discount=0.9999",
+    "bandit,discount=0.9999",
+    "trap,discount=0.9999",
+    "deep-sea/3,discount=0.9999",
+)
+TABLES = ("Q", "V", "u", "known", "gain", "raw", "Q_hat", "total", "dual")
+EXTREMES = (
+    "ucrl2,scale=0", "ucrl2,scale=1e100", "ucrl2b,scale=1e-300", "ucrl2b,scale=0", "kl-ucrl,scale=1e-300",
+    "kl-ucrl,scale=1e-20", "kl-ucrl,scale=0", "kl-ucrl,scale=1e308", "scal,scale=0.01,span=1e-300", "scal,span=1e308",
+    "scal+,scale=0", "scal+,scale=1e20", "r-max,m=4611686018427387904", "r-max,scale=0", "r-max,accuracy=1e6",
+    "mbie,scale=1e308", "mbie,m=1", "mbie-eb,scale=1e308", "mbie-eb,m=1", "certainty-equivalent,tolerance=1e-300",
+    "ucbvi-gamma,scale=0", "ucbvi-gamma,scale=1e308", "ucbvi-gamma,beta=1e308", "psrl,prior=1e-300",
+    "psrl,prior=1e300", "psrl,tolerance=1e-300", "delayed-q,scale=0", "delayed-q,m=4611686018427387904",
+    "ucb-q,scale=0", "ucb-q,scale=1e308", "ucb-q,accuracy=1e-200", "liu-su,scale=0", "q-learning,scale=0",
+    "q-learning,scale=1e308", "politex,step_scale=1e308", "politex,phase=4611686018427387904",
+    "md-mpi,step_scale=1e300", "md-mpi,scale=0,sweeps=0", "npg,step_scale=1e300", "mdp-e,step_scale=1e300",
+    "o-reps,step_scale=1e-300",
+)  # fmt: skip
+NUMBERS = ("nan", "inf", "-inf", "-1", "1e400", "word", "")
+VALUES = (float("nan"), float("inf"), -1, "word", [1], object(), 1j)
+
+
+def assert_sound(learner, mdp, T):
+    """A run of T plays that gives policies, finite tables and a finite regret."""
+    seen: list = []
+    made = run(learner, mdp, T, 2, measures=[spy(seen)])
+    assert (made.plays == T).all()
+    assert np.isfinite(made.regret).all()
+    for state, _ in seen:
+        assert (state.policy >= 0).all()
+        np.testing.assert_allclose(state.policy.sum(-1), 1, rtol=0, atol=1e-12)
+        for name in TABLES:
+            values = getattr(state, name, np.zeros(1))
+            assert not np.isnan(values).any(), name
+            assert name == "raw" or np.isfinite(values).all(), name  # a bonus may carry `raw` anywhere
+
+
+@pytest.mark.parametrize("learner", LEARNERS)
+def test_odd_mdps_and_few_plays_give_policies_and_finite_values(learner):
+    for mdp in map(ids.mdp, ODD):
+        for T in (1, 2, 40):
+            assert_sound(learner, mdp, T)
+
+
+@pytest.mark.parametrize("learner", EXTREMES)
+def test_options_as_small_or_large_as_they_come_do_no_harm(learner):
+    assert_sound(learner, riverswim(4), 100)
+
+
+@pytest.mark.parametrize("learner", ["psrl", "o-reps,step_scale=10", "mbie,scale=0.01", "scal,scale=0.01,span=0.1"])
+def test_a_batch_does_not_change_a_seed_where_the_horizon_is_long(learner):
+    mdp = garnet(6, 2, 1, discount=0.9999)
+    batch = run(learner, mdp, 300, [8, 2, 5])
+    assert_same_bits(bits(run(learner, mdp, 300, [2])), bits(batch, 1))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_wrong_options_raise_an_error_that_names_them(name):
+    mdp, known = riverswim(4), ids.LEARNERS[name]
+    builder = ids.builder_of(known)
+    told = mdp if known.oracle else mdp.problem
+    for option, default in ids.options_of(builder, 2).items():
+        for text in ("1", "", "nan") if isinstance(default, str) else NUMBERS:
+            with pytest.raises(InputError, match=option):
+                ids.learner(f"{name},{option}={text}", mdp, 100)
+        for value in VALUES:
+            if (name, option, value) == ("scal", "span", float("inf")):
+                continue  # no bound
+            with pytest.raises(InputError, match=option):
+                builder(told, 100, **{option: value})
+    for T in (0, -1, 1.5, "word", 2**31, float("nan"), None):
+        with pytest.raises(InputError, match=r"steps \(T\)"):
+            builder(told, T)
