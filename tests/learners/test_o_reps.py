@@ -126,3 +126,14 @@ def test_constants_are_derived_and_input_is_named():
     with pytest.raises(InputError, match="step_scale is 0; it must be positive"):
         ids.learner("o-reps,step_scale=0", mdp, T)
     assert (run("o-reps", one_state_of([0.5], 0.8), 50, 2).regret == 0).all()
+
+
+@pytest.mark.parametrize(
+    ("learner", "mdp", "steps"),
+    [("o-reps,step_scale=30", "deep-sea/5,discount=0.9", 40_000), ("o-reps,eta=10000", "riverswim/6", 500)],
+)
+def test_policies_that_are_all_but_certain_are_planned_with_like_any_other(learner, mdp, steps):
+    """Off their way states have next to no mass, and Newton's equations next to no determinant."""
+    made = run(learner, mdp, steps, 2)
+    assert (made.state.unfinished == 0).all()
+    np.testing.assert_allclose(made.last_policy.sum(-1), 1, atol=1e-12)

@@ -13,9 +13,10 @@ In epoch k, with the data at its start and P_hat = N' / n,
     pi_k(a|x) ~ mu_k(x, a)
 
 where mu' is the occupancy of pi_{k-1} under the same P_hat: mu_{k-1} itself, if P_hat has not changed. (mu_{k-1} has no
-mass on what could not be reached in the P_hat before, and no step from it ever would.) In states that cannot be reached
-under P_hat, which are states that were never seen, pi_k = pi_{k-1}. A pair that was never played stays where it is,
-with reward 1: it is worth H to a policy that keeps to it.
+mass on what could not be reached in the P_hat before, and no step from it ever would.) In states that pi_{k-1} does not
+reach under P_hat, or with an occupancy below 1e-30, pi_k = pi_{k-1}: states that were never seen, and, where steps are
+large, those that the policy has all but given up. A pair that was never played stays where it is, with reward 1: it is
+worth H to a policy that keeps to it.
 
 Constants: eta = sqrt(2 ln(X A) / K), K = (1 - gamma) T + gamma the expected number of epochs: it minimises
 ln(X A) / eta + eta K / 2, the regret of entropic mirror descent over K rounds with <mu, r> in [0, 1]. pi_0 uniform.

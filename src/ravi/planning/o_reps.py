@@ -25,8 +25,8 @@ of that per epoch, and then moves on from pi_k.
 
 Newton's method. With w ~ mu_k exp(eta A_V), M = gamma P - E and u = M^T w, the Hessian is eta (M^T diag(w) M - u u^T).
 It is singular along constants; but d = -(eta M^T diag(w) M)^{-1} gradient solves its equations too, because the
-gradient sums to zero and M maps constants to constants. States that pi_k never reaches have no weight: their policy
-stays.
+gradient sums to zero and M maps constants to constants. States that pi_k does not reach, or with an occupancy below
+1e-30, where Newton's equations degenerate, have no weight: their policy stays.
 """
 
 from __future__ import annotations
@@ -46,9 +46,11 @@ from ravi.planning.occupancies import occupancy
 
 FLOW = 1e-11  # largest residual of the flow, in L1, of a step that counts as made
 PRECISION = 1e-8  # eta times the last Newton step: after it, by quadratic convergence, rounding is left
+QUIET = 1e-14, 4  # a flow this small for so many Newton steps is the minimum too, but for states of as little mass
 LEAP = 8.0  # eta times the longest Newton step
 NEWTON = 60  # Newton steps before a step is halved
-HALVES = 40
+ATTEMPTS = 100  # of Newton's method, on parts of one step; then the rest of the step is left out
+REACHED = 1e-30  # occupancy from which on a state counts
 
 
 class Step(NamedTuple):
@@ -135,36 +137,40 @@ def _steps(rewards, successors, P, nu0, gamma, eta, V, log_policy, policy, mu, f
 
 @compiled
 def _step(model, eta, V, log_policy, policy, mu):  # type: ignore[no-untyped-def]
-    """All of eta, in as few parts as Newton's method can do; the residual of the flow."""
+    """All of eta, in as few parts as Newton's method can do; the residual of the flow, inf where some was left out."""
     X, A = policy.shape
     gamma = model.discount
     nu = eliminated_occupancy(policy_chain(model, policy), gamma, (1.0 - gamma) * model.initial)
     log_mu = np.empty((X, A))
     for x in range(X):
         for a in range(A):
-            log_mu[x, a] = math.log(nu[x]) + log_policy[x, a] if nu[x] > 0.0 else -np.inf
+            log_mu[x, a] = math.log(nu[x]) + log_policy[x, a] if nu[x] >= REACHED else -np.inf
     guess, total = V.copy(), np.zeros(X)
-    done, part, halves, flow = 0.0, eta, 0, np.inf
+    done, part, flow = 0.0, eta, np.inf
     A_V, g = np.empty((X, A)), np.empty(X)
-    while done < eta:
+    for _ in range(ATTEMPTS):
         trial = guess.copy()
         made, log_sum, residual = _newton(model, part, log_mu, trial, A_V, g, mu)
-        if not made and halves < HALVES:
-            part, halves = part / 2, halves + 1
+        if not made:
+            part /= 2
             continue
         flow = residual
         shift = log_sum / (part * (1.0 - gamma))  # to a sum of one
         for x in range(X):
             guess[x] = trial[x] + shift
             total[x] += part * guess[x]
-            if nu[x] > 0.0:
+            if nu[x] >= REACHED:
                 _tilt(log_policy[x], policy[x], A_V[x], part)
             for a in range(A):
                 log_mu[x, a] += part * A_V[x, a] - log_sum
-        done = eta if part >= eta - done else done + part
-    for x in range(X):
-        V[x] = total[x] / eta
-    return flow
+        if part >= eta - done:
+            for x in range(X):
+                V[x] = total[x] / eta
+            return flow
+        done += part
+        part = min(2 * part, eta - done)
+    V[:] = guess
+    return np.inf
 
 
 @compiled
@@ -190,10 +196,11 @@ def _newton(model, eta, log_mu, V, A_V, g, w):  # type: ignore[no-untyped-def]
     X = V.shape[0]
     S, d, trial = np.empty((X, X)), np.empty(X), np.empty(X)
     phi, log_sum = _phi(model, eta, log_mu, V, A_V, w)
-    last = False
+    last, quiet = False, 0
     for _ in range(NEWTON):
         residual = _gradient(model, w, g)
-        if last:
+        quiet = quiet + 1 if residual <= QUIET[0] else 0
+        if last or quiet > QUIET[1]:
             return residual <= FLOW, log_sum, residual
         _direction(model, eta, w, g, S, d)
         slope, longest = 0.0, 0.0
