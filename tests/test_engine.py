@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 
 import ravi
-from ravi import engine, tree
+from ravi import engine, ids, tree
+from ravi.checks import InputError
 from ravi.core import MDP, Until
 from ravi.engine import resume, run
 from ravi.mdps import riverswim
+from ravi.results import Run
 from ravi.walk import room
 from tests.helpers import assert_same_bits, bits
 
@@ -133,3 +135,46 @@ def test_trees_are_taken_joined_and_filled_back():
         for (name, one), (_, two) in zip(tree.leaves(made.batch), tree.leaves(other), strict=True):
             one, two = (leaf if isinstance(leaf, np.ndarray) else leaf.table for leaf in (one, two))
             assert one.tobytes() == two.tobytes(), name
+
+
+SINGLE = {name: np.float32(0.5) for name in ("scale", "step_scale", "accuracy")}
+
+
+@pytest.mark.parametrize("name", ids.LEARNERS)
+def test_options_that_are_numpy_numbers_can_be_saved_and_resumed(name, tmp_path):
+    mdp, known = ids.mdp("riverswim/mixture/4,discount=0.9"), ids.LEARNERS[name]
+    builder = ids.builder_of(known)
+    some = {option: SINGLE[option] for option in ids.options_of(builder, 2) if option in SINGLE}
+    learner = builder(mdp if known.oracle else mdp.problem, 30, **some)
+    whole, stopped = run(learner, mdp, 30, 2), run(learner, mdp, 30, 2, pause=10)
+    stopped.save(tmp_path / "half.run")
+    again = resume(Run.load(tmp_path / "half.run"), learner, mdp)
+    again.save(tmp_path / "whole.run")
+    assert Run.load(tmp_path / "whole.run").settings == whole.settings
+    for option in some:
+        value = whole.settings.get(option, 0.5)
+        assert (value, type(value)) == (0.5, float), option
+    for row in range(2):
+        assert_same_bits(bits(whole, row), bits(again, row))
+
+
+def test_settings_are_plain_and_an_infinite_one_is_a_text(tmp_path):
+    learner = ids.learner(LEARNER, WORLD, 50)
+    odd = {"a": np.int64(3), "b": np.bool_(True), "c": -np.inf, "d": np.float64(np.inf), "e": (np.float32(0.5), "x")}
+    plain = {"a": 3, "b": True, "c": "-inf", "d": "inf", "e": [0.5, "x"]}
+    stopped = run(learner._replace(settings=odd), WORLD, 50, 1, pause=10)
+    assert repr(stopped.settings) == repr(plain)
+    stopped.save(tmp_path / "half.run")
+    assert resume(Run.load(tmp_path / "half.run"), learner._replace(settings=odd), WORLD).complete
+    with pytest.raises(InputError, match="settings"):
+        resume(Run.load(tmp_path / "half.run"), learner._replace(settings=odd | {"a": 4}), WORLD)
+    for wrong in (np.nan, np.float32(np.nan), [1.0, np.nan]):
+        with pytest.raises(InputError, match="ravi-ucb has the setting eta = nan"):
+            run(learner._replace(settings={"eta": wrong}), WORLD, 50, 1)
+
+
+def test_the_yardsticks_check_the_number_of_steps():
+    for name in ("uniform", "optimum"):
+        for wrong in (0, -1, 1.5, "word", 2**31, float("nan"), None):
+            with pytest.raises(InputError, match=r"steps \(T\)"):
+                ids.learner(name, WORLD, wrong)

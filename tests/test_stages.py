@@ -1,12 +1,13 @@
 """Policies by age are walked and scored as what they are."""
 
+from decimal import Decimal, localcontext
 from typing import NamedTuple
 
 import numpy as np
 import pytest
 
 from ravi import engine, ids
-from ravi.core import Array, Learner, Until
+from ravi.core import MDP, Array, Learner, Until
 from ravi.engine import resume, run
 from ravi.planning.evaluation import evaluate
 from ravi.planning.stages import staged_values
@@ -71,6 +72,38 @@ def test_the_value_by_age_is_that_of_the_unrolled_policy():
         exact = (1 - WORLD.discount) * WORLD.initial @ expected[0]
         assert abs(returns[0] - exact) <= error[0]
         assert error[0] < 1e-10
+
+
+@pytest.mark.parametrize(("gamma", "S"), [(0.999, 8000), (0.9999, 20_000)])
+def test_the_error_of_a_long_plan_is_covered_and_not_overstated(gamma, S):
+    """Against 50 digits. Probabilities are multiples of 1/64: those of the arrays are those that are meant."""
+    with localcontext(prec=50):
+        rng, off, bounds = np.random.default_rng(4), [], []
+        for _ in range(3):
+            P = rng.multinomial(64, np.ones(2) / 2, (2, 2)) / 64
+            mdp = MDP.from_dense(P, rng.uniform(size=(2, 2)), gamma, [0.25, 0.75])
+            policy = rng.multinomial(64, np.ones(2) / 2, (1, S, 2)) / 64
+            _, returns, error = staged_values(mdp, policy)
+            r, g = [[Decimal(z) for z in row] for row in mdp.rewards.tolist()], Decimal(gamma)
+            kernel = [[[Decimal(z) for z in row] for row in rows] for rows in dense(mdp).tolist()]
+
+            def mixed(pi, x, r=r, kernel=kernel):
+                weights = [Decimal(z) for z in pi[x]]
+                moves = [sum(w * kernel[x][a][y] for a, w in enumerate(weights)) for y in range(2)]
+                return sum(w * r[x][a] for a, w in enumerate(weights)), moves
+
+            stages = policy[0].tolist()
+            (c0, p0), (c1, p1) = mixed(stages[-1], 0), mixed(stages[-1], 1)  # (I - gamma P) W = c, by Cramer's rule
+            a, b, c, d = 1 - g * p0[0], -g * p0[1], -g * p1[0], 1 - g * p1[1]
+            W = [(c0 * d - b * c1) / (a * d - b * c), (a * c1 - c * c0) / (a * d - b * c)]
+            for pi in reversed(stages[:-1]):
+                both = [mixed(pi, x) for x in range(2)]
+                W = [cost + g * (move[0] * W[0] + move[1] * W[1]) for cost, move in both]
+            exact = (1 - g) * (W[0] / 4 + 3 * W[1] / 4)
+            off.append(abs(float(Decimal(float(returns[0])) - exact)))
+            bounds.append(float(error[0]))
+            assert off[-1] <= bounds[-1]
+    assert max(bounds) <= 1e3 * max(off)
 
 
 def test_equal_stages_are_a_stationary_policy():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +14,10 @@ if TYPE_CHECKING:
 
 SUM_TOLERANCE = 1e-9  # a row of float64 probabilities that was normalised once is within about 1e-16 * B
 ENUMERATED = 12  # feature bounds are exact, by enumeration of {0, 1}^B, up to this many successors
+
+
+LEAST, MOST = 1e-307, 1e308  # of a positive number: beyond, float64 loses digits, and then the number
+LEAST_DELTA = 1e-100  # of a failure probability: X A T / delta and the like are finite
 
 
 class InputError(ValueError):
@@ -50,13 +54,33 @@ def positive(value: Any, name: str) -> float:
     result = number(value, name)
     if result <= 0:
         raise InputError(f"{name} is {result:g}; it must be positive")
-    return result
+    return _in_reach(result, name, LEAST)
 
 
 def nonnegative(value: Any, name: str) -> float:
     result = number(value, name)
     if result < 0:
         raise InputError(f"{name} is {result:g}; it must not be negative")
+    return _in_reach(result, name, 0.0)
+
+
+def _in_reach(value: float, name: str, least: float) -> float:
+    if value < least:
+        raise InputError(f"{name} is {value:g}; it must be at least {least:g}")
+    if value > MOST:
+        raise InputError(f"{name} is {value:g}; it must be at most {MOST:g}")
+    return value
+
+
+def derived(formula: Callable[[], float], name: str, **options: float | None) -> float:
+    """A number that is computed from options; where it is not finite, the error names them."""
+    try:
+        result = float(formula())
+    except (OverflowError, ZeroDivisionError):
+        result = math.inf
+    if not math.isfinite(result):
+        given = " and ".join(f"{option} = {float(value):g}" for option, value in options.items() if value is not None)
+        raise InputError(f"{name} is not a finite number with {given}")
     return result
 
 
@@ -82,12 +106,12 @@ def probability(value: Any, name: str) -> float:
     result = number(value, name)
     if not 0 < result < 1:
         raise InputError(f"{name} is {result:g}; it must lie strictly between 0 and 1")
-    return result
+    return _in_reach(result, name, LEAST)
 
 
 def delta(value: Any, T: int) -> float:
     """The failure probability of a guarantee: 1/T unless given."""
-    return 1 / T if value is None else probability(value, "delta")
+    return 1 / T if value is None else _in_reach(probability(value, "delta"), "delta", LEAST_DELTA)
 
 
 def one_of(value: Any, known: Iterable[str], name: str) -> str:

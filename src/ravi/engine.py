@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from math import ceil, log
+from math import ceil, inf, isnan, log
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -159,7 +159,7 @@ def _go_on(
         mdp=mdp.name,
         mdp_digest=mdp.digest,
         learner=learner.name,
-        settings=learner.settings,
+        settings=_plain(learner),
         discount=mdp.discount,
         steps=T,
         seeds=[int(key) for key in batch.walkers.key],
@@ -316,13 +316,32 @@ def _measures(mdp: MDP, T: int, solution: Solution | None, options: dict[str, An
     return chosen
 
 
+def _plain(learner: Learner) -> dict[str, Any]:
+    """The learner's settings as JSON holds them: Python's own numbers, and an infinite one as the text inf or -inf."""
+
+    def plain(value: Any, name: str) -> Any:
+        if isinstance(value, (np.generic, np.ndarray)):
+            value = value.tolist()
+        if isinstance(value, (list, tuple)):
+            return [plain(one, name) for one in value]
+        if isinstance(value, dict):
+            return {str(key): plain(one, f"{name}.{key}") for key, one in value.items()}
+        if isinstance(value, float) and isnan(value):
+            raise checks.InputError(f"{learner.name} has the setting {name} = nan, which is not a number")
+        if isinstance(value, float) and value in (inf, -inf):
+            return str(value)
+        return value
+
+    return {name: plain(value, name) for name, value in learner.settings.items()}
+
+
 def _same(stopped: Run, learner: Learner, mdp: MDP) -> None:
     for what, was, now in (
         ("MDP", stopped.mdp, mdp.name),
         ("discount", stopped.discount, mdp.discount),
         ("an MDP of digest", stopped.mdp_digest, mdp.digest),
         ("learner", stopped.learner, learner.name),
-        ("settings", stopped.settings, learner.settings),
+        ("settings", stopped.settings, _plain(learner)),
     ):
         if was != now:
             raise checks.InputError(f"the stopped run was made with {what} {was}, not {now}")

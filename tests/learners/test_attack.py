@@ -1,11 +1,14 @@
 """Tabular learners at the edge: one state or action, discounts near 0 and 1, T of 1 or 2, extreme and wrong options."""
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 
-from ravi import ids
+from ravi import checks, ids
 from ravi.checks import InputError
 from ravi.engine import run
+from ravi.estimators.dirichlet import draw_row
 from ravi.mdps import garnet, riverswim
 from tests.helpers import assert_same_bits, bits, spy
 from tests.test_contract import OPTIONS
@@ -38,6 +41,7 @@ EXTREMES = (
     "md-mpi,step_scale=1e300", "md-mpi,scale=0,sweeps=0", "npg,step_scale=1e300", "mdp-e,step_scale=1e300",
     "o-reps,step_scale=1e-300",
 )  # fmt: skip
+ABSURD = ("1e100", "1e-100", "1e50", "1e-50", "1e308", "1e-300")
 NUMBERS = ("nan", "inf", "-inf", "-1", "1e400", "word", "")
 VALUES = (float("nan"), float("inf"), -1, "word", [1], object(), 1j)
 
@@ -93,3 +97,77 @@ def test_wrong_options_raise_an_error_that_names_them(name):
     for T in (0, -1, 1.5, "word", 2**31, float("nan"), None):
         with pytest.raises(InputError, match=r"steps \(T\)"):
             builder(told, T)
+
+
+@pytest.mark.parametrize("mdp", ["riverswim/4", "garnet/5,16,3,discount=0.999"])
+@pytest.mark.parametrize("name", NAMES)
+def test_absurd_numbers_are_refused_by_name_or_do_no_harm(name, mdp):
+    """Alone and in pairs; warnings are errors here."""
+    world = ids.mdp(mdp)
+    options = ids.options_of(ids.builder_of(ids.LEARNERS[name]), 2)
+    numbers = [option for option, default in options.items() if not isinstance(default, str)]
+    alone = [f"{option}={value}" for option in numbers for value in ABSURD]
+    for given in [
+        *alone,
+        *(f"{one},{two}" for one, two in combinations(alone, 2) if one.split("=")[0] != two.split("=")[0]),
+    ]:
+        try:
+            learner = ids.learner(f"{name},{given}", world, 20)
+        except InputError as refusal:
+            said = str(refusal)
+        else:
+            said = given
+            assert_sound(learner, world, 20)
+        assert any(option.split("=")[0] in said for option in given.split(",")), (given, said)
+
+
+@pytest.mark.parametrize("prior", [1e-300, 1e-3, 1e15, 1e300])
+def test_a_row_of_any_prior_is_a_distribution(prior):
+    row = np.empty(4)
+    for t in range(20):
+        draw_row(prior, np.array([3, 0], np.int32), np.array([1, 2], np.int32), np.uint64(1), t, 1, row)
+        assert (row >= 0).all()
+        assert row.sum() == pytest.approx(1, abs=1e-12)
+    with pytest.raises(InputError, match="prior"):
+        ids.learner("psrl,prior=1e308", riverswim(4), 20)
+
+
+def test_numbers_out_of_reach_are_refused_with_their_limit():
+    for check in (checks.positive, checks.nonnegative):
+        assert check(1e308, "scale") == 1e308
+        with pytest.raises(InputError, match=r"scale is 1\.5e\+308; it must be at most 1e\+308"):
+            check(1.5e308, "scale")
+    for check in (checks.positive, checks.probability):
+        assert check(1e-307, "eta") == 1e-307
+        with pytest.raises(InputError, match="eta is 1e-308; it must be at least 1e-307"):
+            check(1e-308, "eta")
+    assert checks.nonnegative(1e-308, "scale") == 1e-308
+    assert checks.delta(1e-100, 5) == 1e-100
+    with pytest.raises(InputError, match="delta is 1e-101; it must be at least 1e-100"):
+        checks.delta(1e-101, 5)
+
+
+@pytest.mark.parametrize(
+    ("learner", "message"),
+    [
+        ("r-max,scale=1e200", "m is not a finite number with scale = 1e+200 and accuracy = 0.1"),
+        ("r-max,accuracy=1e-200", "m is not a finite number with scale = 1 and accuracy = 1e-200"),
+        ("delayed-q,scale=1e20", "m is .* with scale = 1e+20 and accuracy = 0.1; it must be at most 4611"),
+        ("ucb-q,accuracy=1e-306", "H_q is not a finite number with accuracy = 1e-306"),
+        ("liu-su,accuracy=1e-306", "H_q is not a finite number with accuracy = 1e-306"),
+        ("ucrl2,scale=1e307", "the radius is not a finite number with scale = 1e+307"),
+        ("ucrl2b,scale=1e307", "the radius is not a finite number with scale = 1e+307"),
+        ("scal,scale=1e307", "the radius is not a finite number with scale = 1e+307"),
+        ("scal+,scale=1e200,span=1e200", "the bonus is not a finite number with scale = 1e+200 and span = 1e+200"),
+        ("o-reps,eta=1e305", "eta V is not a finite number with step_scale = 1 and eta = 1e+305"),
+        ("npg,eta=1e200,step_scale=1e200", "step_scale * eta is inf"),
+    ],
+)
+def test_a_constant_that_is_not_finite_is_laid_to_its_options(learner, message):
+    with pytest.raises(InputError, match=message.replace("+", r"\+").replace(" * ", r" \* ")):
+        ids.learner(learner, riverswim(4), 100)
+
+
+def test_an_explicit_m_needs_no_other_constant():
+    for name in ("r-max", "delayed-q"):
+        assert ids.learner(f"{name},m=3,scale=1e200,accuracy=1e-200", riverswim(4), 100).settings["m"] == 3

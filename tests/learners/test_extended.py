@@ -250,3 +250,20 @@ def test_the_bernstein_radii_follow_from_audibert_munos_and_szepesvari():
     np.testing.assert_allclose(factor, np.sqrt(2 * np.log(3 / d) / n[:, :5]), rtol=1e-14)
     np.testing.assert_allclose(rest, 3 * np.log(3 / d) / n[:, :5], rtol=1e-14)
     assert X * X * A * 3 * (delta / (6 * X * A)) ** 2 * np.pi**2 / 6 <= delta**2 * np.pi**2 / (72 * A) * (1 + 1e-12)
+
+
+def test_plans_that_do_not_come_to_their_accuracy_are_counted():
+    """Near gamma = 1 a plan may need more sweeps than it is given: here two plans, of which the first is soon over."""
+    mdp = ids.mdp("deep-sea/4,discount=0.99999")
+    learner = ucrl2(mdp.problem, 20, scale=0.0)
+    s = learner.plan(learner.init(np.zeros(2, np.uint64)))
+    np.testing.assert_array_equal(s.unfinished, [0, 0])
+    s.data.visits[1], s.data.moves[1, ..., 0] = 10**6, 10**6  # the second seed has to plan to 4e-4, a long way
+    s = learner.plan(s)
+    np.testing.assert_array_equal(s.unfinished, [0, 1])
+    np.testing.assert_array_equal(run("ucrl2,scale=0", mdp, 60, [0]).state.unfinished, [1])
+
+
+def test_fewer_than_three_steps_count_as_three_in_the_constant():
+    two = constant(5, 2, 2, 0.1)
+    assert constant(5, 2, 1, 0.1) == two == constant(5, 2, 3, 0.1) != constant(5, 2, 4, 0.1)

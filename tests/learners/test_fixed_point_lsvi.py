@@ -54,6 +54,20 @@ def test_the_constants():
     assert s["rounds"] == ceil(log(5 * T) / log(1 / 0.8))
 
 
+@pytest.mark.parametrize("gamma", [0.1, 0.3, 0.45, 0.5, 0.9])
+@pytest.mark.parametrize("tol", [0.1, 1e-3, 1e-9])
+def test_a_contraction_is_never_given_up(gamma, tol):
+    """Cost 1 everywhere: round u moves J by gamma^(u-1), so 1 + ceil(ln(1 / tol) / ln(1 / gamma)) rounds are needed."""
+    world = ids.mdp(f"garnet/4,2,2,discount={gamma}")
+    U = fixed_point_lsvi(world.problem, 100, tolerance=tol).settings["rounds"]
+    P, H = dense(world).reshape(8, 4), 1 / (1 - gamma)
+    phi, ones, none = np.eye(8).reshape(4, 2, 8), np.ones((4, 2)), np.zeros((4, 2))
+    _, J, rounds, end = fixed_point(ones, none, gamma, H, phi, P, U, tol)
+    assert end == SETTLED
+    assert abs(rounds - 1 - log(1 / tol) / log(1 / gamma)) < 1.001  # rounding may be for us or against
+    np.testing.assert_allclose(J, H, atol=tol * H)
+
+
 def test_groups_of_pairs_settle_in_the_rounds_that_a_contraction_takes_at_the_one_fixed_point():
     """Orthogonal features: J is the fixed point of c + gamma P_hat J - CB, and from J_0 = 0 rounds never fall."""
     rng = np.random.default_rng(2)

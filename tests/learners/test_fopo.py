@@ -246,6 +246,27 @@ def test_ascents_never_fall_and_the_best_of_all_starts_is_the_largest_gain():
         assert heuristic == pytest.approx(top, abs=1e-8)
 
 
+def test_the_policy_of_the_largest_bound_is_found_where_the_discount_matters():
+    """F(pi) = <y, r_pi> + beta gamma ||phi_pi^T y||, gamma = .5: without its gamma another policy would often win."""
+    others = 0
+    for seed in range(30):
+        world = ids.mdp(f"garnet/4,2,2,seed={seed},discount=0.5")
+        D, gamma, beta = played(world, 15, 1.0, seed), 0.5, 4.0
+        phi, K = features_of(world.problem)[0], measures(D)[0].reshape(4, 2, 4)
+        policies, parts = list(product(range(2), repeat=4)), []
+        for pi in policies:
+            y = np.linalg.solve((np.eye(4) - gamma * K[range(4), pi]).T, world.initial)
+            y /= y.sum()
+            g = (y[:, None] * phi[range(4), pi]).sum(0)
+            parts.append((y @ world.rewards[range(4), pi], beta * sqrt(g @ D.inverse[0] @ g)))
+        F = [reward + gamma * bonus for reward, bonus in parts]
+        best = np.zeros(4, np.int64)
+        module._best_policy(world.rewards, gamma, world.initial, phi, K, D.inverse[0], beta, 16, best)
+        assert F[policies.index(tuple(best.tolist()))] == pytest.approx(max(F), abs=1e-12)
+        others += F[int(np.argmax([reward + bonus for reward, bonus in parts]))] < max(F) - 1e-6
+    assert others > 2
+
+
 def test_large_problems_are_refused():
     with pytest.raises(InputError, match="X <= 100"):
         fopo(ids.mdp("garnet/101,1,2").problem, 10)

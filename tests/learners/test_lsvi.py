@@ -16,9 +16,9 @@ from ravi.learners.gamma_lscvi_ucb import gamma_lscvi_ucb
 from ravi.learners.lsvi_ucb import lsvi_ucb
 from ravi.learners.olsvi_fh import block_length, olsvi_fh
 from ravi.learners.rlsvi import gaussians, rlsvi
-from ravi.planning.least_squares import Backups, backward, effective_horizon, lists
+from ravi.planning.least_squares import Backups, backward, lists
 from ravi.planning.solver import solve
-from ravi.planning.stages import staged_values
+from ravi.planning.stages import effective_horizon, staged_values
 from ravi.results import Run
 from tests.helpers import assert_same_bits, bits, dense, spy
 from tests.literal import lsvi as literal
@@ -213,6 +213,15 @@ def test_the_stages_miss_at_most_the_truncation():
         assert 0.95**S * 20 <= epsilon < 0.95 ** (S - 1) * 20
     assert lsvi_ucb(problem, 100).stages == 149
     assert effective_horizon(problem, 50.0) == 1
+
+
+@pytest.mark.parametrize("name", ["lsvi-ucb", "olsvi-fh", "gamma-lscvi-ucb", "rlsvi", "ucrl-vtr", "oppo"])
+def test_stages_without_end_are_refused(name):
+    mixture = "mixture/" if name in ("ucrl-vtr", "oppo") else ""
+    near = ids.mdp(f"riverswim/{mixture}3,discount=0.9999")
+    assert effective_horizon(near.problem, 0.01) == 138_149
+    with pytest.raises(InputError, match=r"discount 0\.9999 and truncation 1e-06 make .* stages"):
+        ids.learner(f"{name},truncation=1e-6", near, 100)
 
 
 def test_the_published_constants():

@@ -94,6 +94,27 @@ def test_it_learns_where_uniform_play_sees_everything_and_not_where_reward_is_fa
     assert share[far.name] > 0.9
 
 
+@pytest.mark.parametrize("options", [{"coverage": 1e-30}, {"coverage": 1e-307}, {"phase": 2**62}])
+def test_a_phase_is_no_longer_than_the_run(options):
+    world = WORLDS["linear"]
+    learner = mdp_exp2(world.problem, 50, **options)
+    assert learner.settings["phase"] == 51
+    assert (run(learner, world, 50, 1).state.policy == 1 / world.actions).all()
+
+
+@pytest.mark.parametrize("diagonal", [0.0, -1e6, np.nan])
+def test_a_regression_that_cannot_be_solved_is_refused(diagonal):
+    world = WORLDS["linear"]
+    learner = mdp_exp2(world.problem, 500, phase=1)
+
+    def plan(s):
+        s.covariance[:] = diagonal * np.eye(3)
+        return learner.plan(s)
+
+    with pytest.raises(InputError, match="positive definite"):
+        run(learner._replace(plan=plan), world, 500, 1)
+
+
 @pytest.mark.parametrize(
     ("options", "match"),
     [({"phase": 0}, "phase"), ({"coverage": 0}, "coverage"), ({"step_scale": 0}, "step"), ({"regularization": 0}, "r")],

@@ -191,3 +191,12 @@ def test_values_are_optimistic_and_not_without_confidence(learner, mdp):
     assert (0.9 * mdp.horizon > V).any()  # the bonus is not all there is
     wrong, _ = lowest(f"{learner},scale=0.01")
     assert wrong < -0.01
+
+
+@pytest.mark.parametrize("name", ["r-max", "mbie", "mbie-eb", "certainty-equivalent"])
+def test_the_recorded_tolerance_is_the_one_asked_unless_rounding_forbids_it(name):
+    for asked in (1e-3, 1e-7):
+        made = ids.learner(f"{name},tolerance={asked}", riverswim(4, 0.9), 100).settings["tolerance"]
+        assert made == pytest.approx(asked, rel=1e-12)
+    raised = ids.learner(f"{name},tolerance=1e-12", riverswim(4, 0.9999), 100).settings["tolerance"]
+    assert raised == pytest.approx(2.0**-44 * 0.9999 * 1e8, rel=1e-9)

@@ -137,3 +137,22 @@ def test_policies_that_are_all_but_certain_are_planned_with_like_any_other(learn
     made = run(learner, mdp, steps, 2)
     assert (made.state.unfinished == 0).all()
     np.testing.assert_allclose(made.last_policy.sum(-1), 1, atol=1e-12)
+
+
+def test_plans_whose_flow_is_off_are_counted_seed_by_seed(monkeypatch):
+    mdp = riverswim(4, 0.9)
+    learner, flows = o_reps(mdp.problem, 100), np.array([0.0, 1e-10, np.inf])
+    monkeypatch.setattr("ravi.learners.o_reps.step", lambda *given: (given[-1], flows))
+    s = learner.init(np.arange(3, dtype=np.uint64))
+    for k in range(1, 4):
+        s = learner.plan(s)
+        np.testing.assert_array_equal(s.unfinished, [0, k, k])
+
+
+@pytest.mark.parametrize("eta", [1e6, 1e12, 1e50])
+def test_rows_sum_to_one_however_large_the_step(eta):
+    seen = []
+    run(o_reps(riverswim(4, 0.9).problem, 100, eta=eta), riverswim(4, 0.9), 100, 2, measures=[spy(seen)])
+    for state, _ in seen:
+        np.testing.assert_allclose(state.policy.sum(-1), 1, rtol=0, atol=1e-12)
+        np.testing.assert_allclose(np.exp(state.log_policy), state.policy, rtol=1e-12, atol=0)

@@ -127,3 +127,11 @@ def test_it_finds_the_optimum():
 def test_errors_name_the_argument(wrong):
     with pytest.raises(InputError, match=wrong.split("=")[0]):
         ids.learner(f"psrl,{wrong}", riverswim(4, 0.8), 100)
+
+
+def test_the_recorded_tolerance_is_the_one_asked_unless_rounding_forbids_it():
+    for asked in (1e-3, 1e-7):
+        made = ids.learner(f"psrl,tolerance={asked}", riverswim(4, 0.9), 100).settings["tolerance"]
+        assert made == pytest.approx(asked, rel=1e-12)
+    raised = ids.learner("psrl,tolerance=1e-12", riverswim(4, 0.9999), 100).settings["tolerance"]
+    assert raised == pytest.approx(2.0**-44 * 0.9999 * 1e8, rel=1e-9)

@@ -1,5 +1,6 @@
 """MD-MPI, NPG, MDP-E and RAVI-UCB with a known kernel: against literal transcriptions, the planner, and each other."""
 
+from dataclasses import replace
 from itertools import islice, pairwise
 
 import numpy as np
@@ -14,6 +15,7 @@ from ravi.mdps import garnet, one_state_of, riverswim
 from ravi.optimism.bonuses import multiple_of_width
 from ravi.planning import evaluate, solve
 from ravi.planning.mirror_descent import md_mpi_iterates
+from ravi.planning.optimistic_evaluation import mean
 from tests.helpers import assert_same_bits, bits, dense, spy
 from tests.learners.test_ravi_ucb_is_the_paper import agrees
 from tests.literal import regularised as literal
@@ -302,3 +304,49 @@ def test_bad_input_is_named():
     estimator = known(mdp)
     with pytest.raises(InputError, match="no kernel is given"):
         md_mpi.generic(mdp.problem, estimator, multiple_of_width(0.0, estimator), 1.0, sweeps=0)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_sweeps_that_are_left_out_would_change_no_bit(seed):
+    """V_{m+1} = <pi, Q> of the Q that m sweeps end with, for every m, long after V has stopped changing."""
+    mdp, keys = garnet(8, 3, 3, seed, 0.6), np.arange(3, dtype=np.uint64)
+    data = run("md-mpi", mdp, 300, 3, measured=False).state.data
+    many, V, changes = range(1, 250), None, 0
+
+    def planned(m):
+        learner = md_mpi.md_mpi(mdp.problem, 300, beta=0.1, eta=2.0, sweeps=m, evaluation="plain")
+        return learner.plan(learner.init(keys)._replace(data=data))
+
+    for m in many:
+        s = planned(m)
+        if V is not None:
+            assert s.V.tobytes() == V.tobytes(), m
+        V = mean(s.policy, s.Q, np.zeros(s.V.shape), mdp.horizon)
+        changes = m if (s.V != V).any() else changes
+    assert 20 < changes < 200
+    assert planned(10**9).V.tobytes() == planned(248).V.tobytes()
+
+
+@pytest.mark.parametrize("evaluation", ["regularised", "plain"])
+def test_a_billion_sweeps_end_and_are_the_fixed_point(evaluation, mdp):
+    states = {}
+    for sweeps in (10**9, 4000, 0):
+        learner = md_mpi.md_mpi(mdp.problem, 60, scale=0.01, step_scale=10, sweeps=sweeps, evaluation=evaluation)
+        states[sweeps] = run(learner, mdp, 60, 2)
+    for row in range(2):
+        assert_same_bits(bits(states[10**9], row), bits(states[4000], row))
+    np.testing.assert_allclose(states[10**9].state.V, states[0].state.V, rtol=0, atol=1e-7 * mdp.horizon)
+
+
+def test_sweeps_that_come_round_are_counted_out():
+    """A made-up backup that hands V on from state to state, in circles of three: m sweeps turn it m - 1 times."""
+    mdp = replace(garnet(3, 2, 2, 0, 0.5), rewards=np.zeros((3, 2)))
+    turning = known(mdp)._replace(expect=lambda D, V: np.repeat(2 * np.roll(V, 1, axis=-1)[..., None], 2, axis=-1))
+    V = np.array([[0.5, 1.0, 1.5]])
+    for m in (*range(1, 40), 10**9, 10**9 + 1, 10**9 + 2):
+        learner = md_mpi.generic(
+            mdp.problem, turning, multiple_of_width(0.0, turning), 1.0, sweeps=m, regularised=False
+        )  # fmt: skip
+        s = learner.init(np.zeros(1, np.uint64))
+        s = learner.plan(s._replace(Q=np.repeat(V[..., None], 2, axis=-1)))
+        np.testing.assert_array_equal(s.V, np.roll(V, (m - 1) % 3, axis=-1), str(m))

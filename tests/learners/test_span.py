@@ -175,3 +175,18 @@ def test_wrong_spans_are_named():
     for make, span in [(scal, 0.0), (scal, -1.0), (scal, float("nan")), (scal_plus, 0.0), (scal_plus, inf)]:
         with pytest.raises(InputError, match="span"):
             make(problem, 100, span=span)
+
+
+def test_where_scal_plus_cuts_it_mixes_with_an_action_that_earns_nothing():
+    """Without plays all pairs lead to x_bar: the best is worth max_a r + b there, b = 2 c scale, the idle 0, and the
+    ceiling is c above the least of the best, all up to gamma u(x_bar)."""
+    mdp, c, scale = random_mdp(3, X=5, A=3), 0.2, 0.7
+    s = scal_plus(mdp.problem, 1000, scale=scale, span=c).plan(
+        scal_plus(mdp.problem, 1000).init(np.zeros(1, np.uint64))
+    )
+    high = mdp.rewards.max(-1) + 2 * c * scale
+    weight = np.minimum((high.min() + c) / high, 1.0)
+    assert 0 < (weight < 1).sum() < 5
+    want = np.eye(3)[mdp.rewards.argmax(-1)] * weight[:, None]
+    want[:, 0] += 1 - weight  # the first of the idle actions, which are all alike
+    np.testing.assert_allclose(s.policy[0], want, rtol=0, atol=1e-12)

@@ -109,3 +109,9 @@ def test_predecessors_are_the_pairs_that_store_a_state():
     for y in range(9):
         found = [(int(p) // 2, int(p) % 2, int(j)) for p, j in zip(pair, slot, strict=True)][start[y] : start[y + 1]]
         assert found == [tuple(map(int, place)) for place in np.argwhere(successors == y)]
+
+
+@pytest.mark.parametrize("T", [1, 2])
+def test_the_logarithm_of_fewer_than_three_steps_counts_as_one(T):
+    made = ids.learner("ucbvi-gamma,delta=0.1", garnet(6, 2, 3, 0, 0.9), T).settings
+    assert made["U"] == pytest.approx(log(40 * 12 * T**3 / (0.1 * 0.1**2)), rel=1e-12)

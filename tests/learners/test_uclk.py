@@ -1,22 +1,25 @@
 """UCLK and its kin do what their papers say; they cover, are optimistic, and settle where they must."""
 
+from dataclasses import replace
 from math import ceil, log
 
 import numpy as np
 import pytest
+from scipy.optimize import linprog
 
 from ravi import ids, tree
 from ravi.checks import InputError
 from ravi.core import MDP
 from ravi.engine import resume, run
 from ravi.estimators.gram import gram
+from ravi.learners.fixed_point_lsvi import fixed_point_lsvi
 from ravi.learners.threshold import threshold, uncertainty
 from ravi.learners.uclk import radius, uclk
 from ravi.learners.uclk_c import uclk_c
 from ravi.learners.uclk_plus import uclk_plus
 from ravi.mdps.ensemble import ensemble
 from ravi.mdps.two_cycle import two_cycle
-from ravi.optimism.ellipsoids import ball, maximum, relaxed, unit_mass
+from ravi.optimism.ellipsoids import ball, encloses, maximum, relaxed, unit_mass
 from ravi.planning.bellman import backup
 from ravi.planning.ellipsoid import embedding, on_flat, on_simplex, planner
 from ravi.planning.ellipsoid import rounds as rounds_of
@@ -110,6 +113,39 @@ def test_uclk_c_is_the_paper(scale, span):
     np.testing.assert_allclose(made.state.first.covariance[0], Sigma, rtol=1e-5)
     if span is not None:
         assert any(np.ptp(Q.max(1)) > c + 1e-3 for _, _, Q, _ in phases)  # the cut is made
+
+
+FLAT = {"null-space": literal.best_of_plane, "relaxed": literal.best_of_all}
+
+
+@pytest.mark.parametrize("inner", FLAT)
+@pytest.mark.parametrize("scale", [0.0, 0.003, 0.03])
+def test_uclk_makes_the_rounds_of_the_paper_from_H_where_they_need_not_converge(inner, scale):
+    T = 60
+    seen, made, streams = phases_of(uclk(SMALL.problem, T, scale=scale, inner=inner), SMALL, T)
+    phases = literal.uclk(SMALL, streams[0], T, scale, 1 / T, 1.0, rounds_of(SMALL.horizon, T), FLAT[inner])
+    assert [t for t, *_ in phases] == made.T_k[0].tolist()
+    assert len(phases) > 3
+    for (_, _, Q, V), state in zip(phases, seen, strict=True):
+        np.testing.assert_allclose(state.Q[0], Q, atol=1e-7)
+        np.testing.assert_allclose(state.V[0], V, atol=1e-7)
+
+
+@pytest.mark.parametrize("inner", FLAT)
+@pytest.mark.parametrize("scale", [0.0001, 0.001])
+def test_uclk_c_is_the_paper_where_rounds_need_not_converge(inner, scale):
+    """Without a cut; relaxed, theta meets V - min V only."""
+    T, H, B_phi = 60, SMALL.horizon, SMALL.feature_bound
+    seen, made, streams = phases_of(uclk_c(SMALL.problem, T, scale=scale, inner=inner), SMALL, T)
+    phases, _, Sigma = literal.uclk_plus(
+        SMALL, streams[0], T, scale, 1 / T, 1.0, rounds_of(H, T), H, 1.0, B_phi, centred=True, best=FLAT[inner]
+    )
+    assert [t for t, *_ in phases] == made.T_k[0].tolist()
+    assert len(phases) > 3
+    for (_, _, Q, V), state in zip(phases, seen, strict=True):
+        np.testing.assert_allclose(state.Q[0], Q, atol=1e-7)
+        np.testing.assert_allclose(state.V[0], V, atol=1e-7)
+    np.testing.assert_allclose(made.state.first.covariance[0], Sigma, rtol=1e-6)
 
 
 def test_uclk_plus_with_unit_weights_is_the_estimator_of_uclk():
@@ -348,6 +384,111 @@ def test_what_is_unknown_is_worth_H_and_what_is_known_is_planned():
             initial=mdp.initial, discount=mdp.discount,
         )  # fmt: skip
         np.testing.assert_allclose(everything.V[i], solve(here).V, atol=1e-5)
+
+
+@pytest.mark.parametrize(("accuracy", "lam", "scale"), [(0.1, 1.0, 1.0), (0.3, 4.0, 0.02), (4.0, 0.25, 0.5)])
+def test_what_is_known_before_the_first_play_is_known_in_closed_form(accuracy, lam, scale):
+    """Lambda = lambda I: beta = sqrt(ln(1 / delta)) + sqrt(lambda), u = beta sum_x' ||psi|| / (2 sqrt(lambda))."""
+    mdp, delta = ids.mdp("ensemble/3,8,2,3,discount=0.8"), 0.05
+    learner = threshold(mdp.problem, 100, delta=delta, accuracy=accuracy, regularization=lam, scale=scale)
+    assert learner.settings["alpha"] == pytest.approx(accuracy * 0.2 / 1.6, rel=1e-12)
+    norms = np.sqrt((mdp.features**2).sum(-1)).sum(-1)
+    np.testing.assert_allclose(uncertainty(np.eye(3)[None] / lam, mdp.features)[0], norms / (2 * lam**0.5), rtol=1e-12)
+    u = scale * (np.sqrt(np.log(1 / delta)) + lam**0.5) * norms / (2 * lam**0.5)
+    for alpha in np.quantile(u, [0.1, 0.5, 0.9]) * (1 + 1e-9):  # some pairs on either side
+        learner = threshold(mdp.problem, 100, delta=delta, regularization=lam, scale=scale, alpha=alpha)
+        assert learner.settings["alpha"] == alpha
+        first = learner.plan(learner.init(np.arange(2, dtype=np.uint64)))
+        assert (first.unknown == (u > alpha)).all()
+        assert 0 < (u > alpha).sum() < u.size
+
+
+# Which theta make a kernel
+
+
+def shared():
+    """Two kernels that have all moves in common: theta = (1.5, -.5) makes a kernel too."""
+    first = [[[0.6, 0.4], [0.7, 0.3]], [[0.5, 0.5], [0.5, 0.5]]]
+    second = [[[0.2, 0.8], [0.7, 0.3]], [[0.5, 0.5], [0.5, 0.5]]]
+    everywhere = np.broadcast_to(np.arange(2), (2, 2, 2))
+    return MDP.from_features(
+        np.stack([first, second], -1), [1.5, -0.5], everywhere, [[1.0, 1.0], [0.0, 0.0]], 0.9, [1.0, 0.0]
+    )
+
+
+@pytest.mark.parametrize("make", [uclk, uclk_plus, uclk_c])
+def test_auto_does_not_look_on_the_simplex_for_a_theta_that_may_be_elsewhere(make):
+    mdp, T = shared(), 5000
+    V = solve(mdp).V
+    learner = make(mdp.problem, T)
+    assert learner.settings["inner"] == "null-space"
+    seen, found, _ = phases_of(learner, mdp, T, 2)
+    assert all((state.V >= V - 1e-9)[state.plays < T].all() for state in seen)  # beta is that of theta
+    seen, forced, _ = phases_of(make(mdp.problem, T, inner="exact-simplex"), mdp, T, 2)
+    assert any((state.V < V - 0.01).any() for state in seen)  # and never finds the better action
+    assert found.regret.max() < 0.3 * forced.regret.min()
+
+
+def test_weights_outside_of_the_simplex_make_a_kernel_unless_each_kernel_has_a_move_of_its_own():
+    """Against d linear programmes, on kernels with few moves."""
+    rng, answers = np.random.default_rng(5), []
+    for _ in range(150):
+        d, X, A = int(rng.integers(1, 5)), 4, 2
+        psi = rng.dirichlet(np.ones(X), (X, A, d)) * (rng.uniform(size=(X, A, d, X)) < rng.uniform(0.5, 1))
+        psi[psi.sum(-1) == 0] = 1 / X
+        psi = np.moveaxis(psi / psi.sum(-1, keepdims=True), 2, -1)
+        everywhere = np.broadcast_to(np.arange(X), (X, A, X))
+        mdp = MDP.from_features(psi, np.full(d, 1 / d), everywhere, np.zeros((X, A)), 0.9, 0)
+        rows = psi.reshape(-1, d)
+        least = [
+            linprog(e, A_ub=-rows, b_ub=np.zeros(len(rows)), A_eq=np.ones((1, d)), b_eq=[1], bounds=(None, None))
+            for e in np.eye(d)
+        ]
+        on_simplex = all(each.status == 0 and each.fun > -1e-9 for each in least)
+        assert encloses(mdp.problem) == on_simplex
+        answers.append((d > 1, on_simplex))
+    assert min(answers.count(kind) for kind in [(True, True), (True, False)]) > 20
+    assert (False, False) not in answers
+
+
+@pytest.mark.parametrize("make", [uclk, uclk_plus, uclk_c, threshold])
+def test_a_problem_without_a_bound_on_theta_is_refused(make):
+    with pytest.raises(InputError, match="parameter_bound"):
+        make(replace(SMALL.problem, parameter_bound=None), T)
+
+
+def test_there_is_at_least_one_round():
+    assert rounds_of(1.0, 1) == 1
+
+
+# Rounding
+
+
+@pytest.mark.parametrize(
+    ("make", "options", "spoilt"),
+    [
+        (uclk, {"scale": 0.01}, "data"),
+        (uclk_plus, {"scale": 0.001}, "first"),
+        (uclk_plus, {"scale": 0.001}, "second"),
+        (threshold, {"scale": 0.01}, "data"),
+        (fixed_point_lsvi, {}, "data"),
+    ],
+)
+@pytest.mark.parametrize("factor", [-1e6, np.nan])
+def test_an_inverse_that_has_become_nonsense_is_refused_at_the_next_plan(make, options, spoilt, factor):
+    mdp, T = ids.mdp("ensemble/3,5,2,2,discount=0.9"), 300
+    learner, plans = make(mdp.problem, T, **options), []
+
+    def plan(s):
+        s = learner.plan(s)
+        plans.append(1)
+        if len(plans) == 3:
+            getattr(s, spoilt).inverse[:] *= factor
+        return s
+
+    with pytest.raises(InputError, match="positive definite"):
+        run(learner._replace(plan=plan), mdp, T, 1)
+    assert len(plans) == 3
 
 
 # What every learner must do

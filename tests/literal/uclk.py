@@ -34,6 +34,36 @@ def best_of_simplex(Lam, centre, beta, phi):
     return max(theta @ phi for theta in inside)
 
 
+def best_of_all(Lam, centre, beta, phi):
+    """max <theta, phi> over the ellipsoid."""
+    return centre @ phi + beta * np.sqrt(phi @ np.linalg.solve(Lam, phi))
+
+
+def best_of_plane(Lam, centre, beta, phi):
+    """max <theta, phi> over the part of the ellipsoid where theta sums to 1: for kernels, where all mass is 1."""
+    d = len(phi)
+    K = np.ones((d + 1, d + 1))
+    K[:d, :d], K[d, d] = Lam, 0
+    near, way = np.linalg.solve(K, [*(Lam @ centre), 1])[:d], np.linalg.solve(K, [*phi, 0])[:d]
+    left, speed = beta**2 - (near - centre) @ Lam @ (near - centre), way @ Lam @ way
+    return near @ phi + np.sqrt(max(left, 0) * max(speed, 0))
+
+
+def backups(mdp, psi, Lam, centre, beta, rounds, best, centred=False):
+    """Q = H, then `rounds` backups, with `best` cut to what averages of V can be."""
+    X, A, gamma = mdp.states, mdp.actions, mdp.discount
+    V = np.full(X, 1 / (1 - gamma))
+    for _ in range(rounds):
+        Q = np.empty((X, A))
+        low = V.min() if centred else 0.0
+        for x in range(X):
+            for a in range(A):
+                future = low + best(Lam, centre, beta, (V - low) @ psi[x, a])
+                Q[x, a] = mdp.rewards[x, a] + gamma * min(max(future, V.min()), V.max())
+        V = Q.max(1)
+    return Q, V
+
+
 def extended_value_iteration(mdp, psi, Lam, centre, beta, rounds, span=np.inf):
     """psi: (X, A, X, d). Q = H, then `rounds` backups."""
     X, A, gamma = mdp.states, mdp.actions, mdp.discount
@@ -58,7 +88,7 @@ def dense_features(mdp):
     return psi
 
 
-def uclk(mdp, stream, T, scale, delta, lam, rounds):
+def uclk(mdp, stream, T, scale, delta, lam, rounds, best=None):
     psi, d, H = dense_features(mdp), mdp.dimension, 1 / (1 - mdp.discount)
     Sigma, b, phases = lam * np.eye(d), np.zeros(d), []
     doubled = True
@@ -68,7 +98,10 @@ def uclk(mdp, stream, T, scale, delta, lam, rounds):
             theta = np.linalg.solve(Sigma, b)
             least = lam * (1 - mdp.discount) ** 2
             beta = H * np.sqrt(d * np.log((least + t * d) / (delta * least))) + np.sqrt(lam * d)
-            Q, V = extended_value_iteration(mdp, psi, Sigma, theta, scale * beta, rounds)
+            if best is None:
+                Q, V = extended_value_iteration(mdp, psi, Sigma, theta, scale * beta, rounds)
+            else:
+                Q, V = backups(mdp, psi, Sigma, theta, scale * beta, rounds, best)
             phases.append((t, theta, Q, V))
         assert a == Q[x].argmax(), t
         phi = V @ psi[x, a]
@@ -78,7 +111,7 @@ def uclk(mdp, stream, T, scale, delta, lam, rounds):
     return phases
 
 
-def uclk_plus(mdp, stream, T, scale, delta, lam, rounds, R, B, B_phi, span=np.inf, centred=False):
+def uclk_plus(mdp, stream, T, scale, delta, lam, rounds, R, B, B_phi, span=np.inf, centred=False, best=None):
     psi, d = dense_features(mdp), mdp.dimension
     Sigma, b = lam * np.eye(d), np.zeros(d)  # hat
     Sigma2, b2 = lam * np.eye(d), np.zeros(d)  # tilde
@@ -89,7 +122,10 @@ def uclk_plus(mdp, stream, T, scale, delta, lam, rounds, R, B, B_phi, span=np.in
         if doubled:
             start = np.linalg.det(Sigma)
             beta_hat = 8 * np.sqrt(d * log1 * log2) + 4 * np.sqrt(d) * log2 + np.sqrt(lam) * B
-            Q, V = extended_value_iteration(mdp, psi, Sigma, theta, scale * beta_hat, rounds, span)
+            if best is None:
+                Q, V = extended_value_iteration(mdp, psi, Sigma, theta, scale * beta_hat, rounds, span)
+            else:
+                Q, V = backups(mdp, psi, Sigma, theta, scale * beta_hat, rounds, best, centred)
             phases.append((t, theta, Q, V))
         assert a == Q[x].argmax(), t
         W = V - V.min() if centred else V

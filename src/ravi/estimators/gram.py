@@ -7,7 +7,9 @@ at most (d / ln 2) ln(1 + T max ||phi||^2 / (lambda d)) epochs are planned.
 Along with phi(x_t, a_t) it may add a response phi V(y_t) (value targets, linear mixtures), or phi e_{y_t}^T (moves,
 linear MDPs): then Lambda^{-1} sum_t phi_t f(y_t) is had for any f, and no cost grows with T.
 
-The inverse goes from step to step by Sherman and Morrison's formula, and is computed anew from Lambda by `renew`.
+The inverse goes from step to step by Sherman and Morrison's formula, and is computed anew from Lambda by `renew`. A
+step that it cannot make in working precision (1 + phi^T Lambda^{-1} phi <= 0, or not finite) leaves ln det Lambda nan;
+that ends the epoch, and `renew` refuses it.
 """
 
 from __future__ import annotations
@@ -44,18 +46,22 @@ def gram(n: int, d: int, regularization: float, states: int, *, moves: bool) -> 
 
 def renew(D: Gram) -> Gram:
     """The inverse and the determinant from Lambda itself, which an epoch begins with; in place."""
-    if not _renew(D.covariance, D.inverse, D.log_det, D.opened):
-        raise InputError(
-            "Lambda is no longer positive definite to working precision; the features are too large or too nearly "
-            "dependent: scale them, or raise the regularization"
-        )
+    if not np.isfinite(D.log_det).all() or not _renew(D.covariance, D.inverse, D.log_det, D.opened):
+        raise indefinite()
     return D
+
+
+def indefinite() -> InputError:
+    return InputError(
+        "Lambda is no longer positive definite to working precision; the features are too large or too nearly "
+        "dependent: scale them, or raise the regularization"
+    )
 
 
 def reopen(D: Gram, first: Array) -> Array:
     """The seeds (m,) that begin a phase, renewed in place: those whose determinant has doubled since the last one
     opened, and those for which it is the `first` (n,)."""
-    rows = np.nonzero(first | (D.log_det > D.opened + DOUBLED))[0]
+    rows = np.nonzero(first | ~(D.log_det <= D.opened + DOUBLED))[0]
     for i in rows.tolist():
         renew(row(D, i))
     return rows
@@ -111,7 +117,7 @@ def _gram_walk(  # type: ignore[no-untyped-def]
             resets[i, length] = reset
             length += 1
             feature = phi[own, x, a]
-            log_det[i] += math.log1p(add_feature(covariance[i], inverse[i], feature, g))
+            log_det[i] += growth(add_feature(covariance[i], inverse[i], feature, g))
             if targets:
                 target = V[i, y]
                 for j in range(d):
@@ -119,7 +125,7 @@ def _gram_walk(  # type: ignore[no-untyped-def]
             if kept:
                 for j in range(d):
                     moves[i, j, y] += feature[j]
-            if log_det[i] > opened[i] + DOUBLED:
+            if not log_det[i] <= opened[i] + DOUBLED:
                 over[i] = 1
             if staged:
                 age = 0 if reset else age + 1
@@ -157,6 +163,12 @@ def add_feature(Lam, inverse, phi, g):  # type: ignore[no-untyped-def]
             for c in range(d):
                 inverse[j, c] -= f * g[c]
     return q
+
+
+@compiled
+def growth(q):  # type: ignore[no-untyped-def]
+    """Of ln det Lambda by a feature with phi^T Lambda^{-1} phi = q; nan where rounding has made nonsense of q."""
+    return math.log1p(q) if -1.0 < q < math.inf else math.nan
 
 
 @compiled

@@ -13,8 +13,10 @@ theta lies in {||theta - theta_hat||_Lambda <= beta} at all times, with probabil
 (Abbasi-Yadkori, Pal, Szepesvari 2011, Theorem 2, for noise that is H-sub-Gaussian: V(y) - (P V)(x, a) is, and even
 with H / 2).
 
-The inverse goes on by Sherman and Morrison's formula, and is computed anew after every RENEWAL plays of a seed. The
-data are a `Gram` whose `opened` is ln det Lambda of the last plan.
+The inverse goes on by Sherman and Morrison's formula, and is computed anew after every RENEWAL plays of a seed. Before
+every plan it is tried on one vector, Lambda^{-1} Lambda 1 = 1, and computed anew where that is off by more than OFF
+(`checked`). A Lambda whose inverse is then off by more than LOST still is refused. The data are a `Gram` whose `opened`
+is ln det Lambda of the last plan.
 """
 
 from __future__ import annotations
@@ -23,23 +25,28 @@ import math
 
 import numpy as np
 
-from ravi.checks import InputError
 from ravi.compiled import compiled
 from ravi.core import Array, Path
-from ravi.estimators.gram import Gram, add_feature
+from ravi.estimators.gram import Gram, add_feature, growth, indefinite
 from ravi.estimators.ridge import invert_root
 from ravi.planning.backward import Lists
 
 RENEWAL = 1000  # plays after which the inverse and the determinant are computed anew
+OFF = 1e-7  # error of the inverse on a vector of ones above which it is computed anew
+LOST = 1e-2  # and above which, computed anew, it is of no use
 
 
 def learn(psi: Lists, D: Gram, plays: Array, V: Array, began: Array, path: Path) -> None:
     """Add a path that began at these ages (n,), under the values V (n, S + 1, X); D and plays (n,) in place."""
     if not _learn(psi, *D[:3], D.response, plays, V, began, *path[:3], path.reset, path.length):
-        raise InputError(
-            "Lambda is no longer positive definite to working precision; the features are too large or too nearly "
-            "dependent: scale them, or raise the regularization"
-        )
+        raise indefinite()
+
+
+def checked(D: Gram) -> Gram:
+    """The data with inverses that are right to working precision, in place."""
+    if not _checked(*D[:3]):
+        raise indefinite()
+    return D
 
 
 def estimate(D: Gram) -> Array:
@@ -91,7 +98,7 @@ def _learn(  # type: ignore[no-untyped-def]
                 some = some or total != 0.0
                 m += 1
             if some:
-                log_det[i] += math.log1p(add_feature(covariance[i], inverse[i], phi, g))
+                log_det[i] += growth(add_feature(covariance[i], inverse[i], phi, g))
             for j in range(m):
                 phi[psi.coordinate[j, q]] = 0.0
             age = 0 if resets[i, l] else age + 1
@@ -99,6 +106,42 @@ def _learn(  # type: ignore[no-untyped-def]
             if plays[i] % RENEWAL == 0 and not _renew(covariance[i], inverse[i], log_det, i):
                 return False
     return True
+
+
+@compiled
+def _checked(covariance, inverse, log_det):  # type: ignore[no-untyped-def]
+    """Whether every inverse is right, some of them after a renewal."""
+    n, d, _ = covariance.shape
+    ones, image = np.empty(d), np.empty(d)
+    for i in range(n):
+        if not (math.isfinite(log_det[i]) and _miss(covariance[i], inverse[i], ones, image) <= OFF):
+            if not _renew(covariance[i], inverse[i], log_det, i):
+                return False
+            if not (math.isfinite(log_det[i]) and _miss(covariance[i], inverse[i], ones, image) <= LOST):
+                return False
+    return True
+
+
+@compiled
+def _miss(Lam, inverse, ones, image):  # type: ignore[no-untyped-def]
+    """max |Lambda^{-1} Lambda 1 - 1|, or inf where that is not finite; `ones` and `image` are scratch."""
+    d = image.shape[0]
+    ones[:] = 0.0
+    image[:] = 0.0
+    for j in range(d):  # both are symmetric: rows for columns
+        for c in range(d):
+            image[c] += Lam[j, c]
+    for j in range(d):
+        f = image[j]
+        for c in range(d):
+            ones[c] += f * inverse[j, c]
+    worst = 0.0
+    for c in range(d):
+        if not abs(ones[c] - 1.0) <= worst:
+            worst = abs(ones[c] - 1.0)
+            if not math.isfinite(worst):
+                return math.inf
+    return worst
 
 
 @compiled

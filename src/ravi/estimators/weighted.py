@@ -28,7 +28,7 @@ import numpy as np
 
 from ravi.compiled import compiled
 from ravi.core import Array, Path, Until, Walkers
-from ravi.estimators.gram import DOUBLED, Gram, add_feature
+from ravi.estimators.gram import DOUBLED, Gram, add_feature, growth
 from ravi.walk import World, play
 
 
@@ -127,15 +127,16 @@ def _weighted_walk(  # type: ignore[no-untyped-def]
                 _, check, tilde = _radii(t, R, d, lam, B, B_phi, delta, scale)
                 E = min(R * R, 2.0 * R * check * width) + min(R * R, tilde * second_width)
                 sigma = math.sqrt(max(R * R / d, square - mean * mean + E))
-                add_feature(second_covariance[i], second_inverse[i], g, scratch)
+                added = growth(add_feature(second_covariance[i], second_inverse[i], g, scratch))
+                log_det[i] += 0.0 * added  # nothing, or nan
                 for j in range(d):
                     second_response[i, j] += g[j] * (target * target)
             for j in range(d):
                 f[j] = first[i, x, a, j] / sigma
-            log_det[i] += math.log1p(add_feature(covariance[i], inverse[i], f, scratch))
+            log_det[i] += growth(add_feature(covariance[i], inverse[i], f, scratch))
             for j in range(d):
                 response[i, j] += f[j] * (target / sigma)
-            if log_det[i] > opened[i] + DOUBLED:
+            if not log_det[i] <= opened[i] + DOUBLED:
                 over[i] = 1
             x = then
             if (reset and stop_at_reset) or t >= deadline[i]:

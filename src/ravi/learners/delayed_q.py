@@ -41,6 +41,8 @@ from ravi.learners.tables import NONE, best, first_action, highest, renew
 from ravi.schedules import whenever
 from ravi.walk import World, play
 
+MOST = 2**62  # of m, which is counted in 64 bits
+
 
 class State(NamedTuple):
     Q: Array  # (n, X, A)
@@ -69,8 +71,15 @@ def delayed_q(
     eps1 = checks.probability(accuracy, "accuracy") / 9
     r, gamma, H, X, A = problem.rewards, problem.discount, problem.horizon, problem.states, problem.actions
     if m is None:
-        m = max(1, ceil(checks.number(scale * scale * samples(H, X, A, eps1, delta), "m")))
-    m = checks.whole(m, "m")
+        theory = checks.derived(
+            lambda: scale * scale * samples(H, X, A, eps1, delta), "m", scale=scale, accuracy=accuracy
+        )
+        if theory > MOST:
+            raise checks.InputError(
+                f"m is {theory:.3g} with scale = {scale:g} and accuracy = {9 * eps1:g}; it must be at most {MOST}"
+            )
+        m = max(1, ceil(theory))
+    m = checks.whole(m, "m", 1, MOST)
 
     def init(keys: Array) -> State:
         n = len(keys)

@@ -10,8 +10,8 @@ average reward of a policy is its discounted return rho exactly (`ravi.planning.
     aware   the learner knows gamma and nu_0, learns P from y_t, and plans on the reset chain of the plausible kernels
     blind   it knows of no resets, and learns P~ itself from x_{t+1}
 
-    average      stop at span(u' - u) < 1 / sqrt(t_k), the rule of UCRL2: the gain is known to that accuracy
-    discounted   stop at gamma H span(u' - u) < 1 / sqrt(t_k): every value V(x) is (aware only)
+    average      stop at span(u' - u) <= 1 / sqrt(t_k), the rule of UCRL2: the gain is known to that accuracy
+    discounted   stop at gamma H span(u' - u) <= 1 / sqrt(t_k): every value V(x) is (aware only)
 
 Both run the same iteration and differ in when it stops. u starts where the last phase ended, not at 0: a fixed point
 does not depend on it. Ties go to the first action.

@@ -41,6 +41,7 @@ def uniform(problem: Problem, steps: int) -> Learner:
 
     Guarantee: regret gap(uniform) T, exactly.
     """
+    checks.steps(steps)
     shape = (problem.states, problem.actions)
     return fixed(problem, np.full(shape, 1 / problem.actions), "uniform")
 
@@ -52,4 +53,5 @@ def optimum(mdp: MDP, steps: int) -> Learner:
     """
     from ravi.planning.solver import solve
 
+    checks.steps(steps)
     return fixed(mdp.problem, solve(mdp).policy, "optimum")

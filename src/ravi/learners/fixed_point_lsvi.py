@@ -21,10 +21,12 @@ H, so that pairs which were never played lead to cost 0, the best there is.
 Where features are orthogonal (one coordinate per pair, or per group of pairs) the regression is an average over the
 samples of a group, shrunk towards 0; the operator is then monotone, contracts by gamma, and rises from J_0 = 0 to its
 one fixed point, below which all rounds are optimistic. Elsewhere P_hat may have negative entries or mass above one, and
-the rounds may go round in circles. With tol = 1/T a contraction is done after U = ceil(ln(H T) / ln(1/gamma)) rounds,
-so a plan that takes more has shown that it is none. A plan is given up after U rounds, or when it comes back to an
-earlier round, to 1e-10 H (Brent's method: a round is kept at every power of two); then the round of the least max
-|J_{u+1} - J_u| is played, and the seed's count `unsettled` says so; `cycles` counts those seen to go in circles.
+the rounds may go round in circles. The first round moves J by at most 1, so a contraction is done after
+1 + ceil(ln(1 / tol) / ln(1/gamma)) rounds; U is that and one for rounding, or ceil(ln(H / tol) / ln(1/gamma)) if that
+is more, with tol = 1/T. A plan that takes more has shown that it is no contraction. It is given up after U rounds, or
+when it comes back to an earlier round, to 1e-10 H (Brent's method: a round is kept at every power of two); then the
+round of the least max |J_{u+1} - J_u| is played, and the seed's count `unsettled` says so; `cycles` counts those seen
+to go in circles.
 
 Constants: alpha = H d sqrt(ln(2 d T / delta)), delta = 1/T, lambda = 1: the order of a union bound over value
 functions, with the absolute constant taken to be 1. `scale` multiplies alpha, `tolerance` is tol, `rounds` is U.
@@ -81,7 +83,8 @@ def fixed_point_lsvi(
     lam = checks.positive(regularization, "regularization")
     gamma, H, X, A = problem.discount, problem.horizon, problem.states, problem.actions
     tol = 1 / T if tolerance is None else checks.positive(tolerance, "tolerance")
-    U = max(1, ceil(log(H / min(tol, H)) / log(1 / gamma))) if rounds is None else checks.whole(rounds, "rounds")
+    contraction = max(1, 2 + ceil(log(1 / tol) / log(1 / gamma)), ceil(log(H / tol) / log(1 / gamma)))
+    U = contraction if rounds is None else checks.whole(rounds, "rounds")
     phi, costs = features_of(problem), 1 - problem.rewards
     d = phi.shape[-1]
     alpha = checks.nonnegative(scale, "scale") * H * d * sqrt(log(2 * d * T / delta))

@@ -10,7 +10,7 @@ In phase k, which starts at t_k, with n the plays of (x, a) before it:
 
     KL(p_hat(. | x, a) || p) <= C_P / n
     C_P = X (B + ln(B + 1/ln T) (1 + 1/(B + 1/ln T))),   B = ln(2 e X^2 A ln T / delta)
-    u'(x) = max_a {r(x, a) + max_p <p, u>}                        until span(u' - u) < 1 / sqrt(t_k)
+    u'(x) = max_a {r(x, a) + max_p <p, u>}                       until span(u' - u) <= 1 / sqrt(t_k)
     play the greedy policy until some pair has been played max(1, n) times in the phase.
 
 Unlike an L1 ball, this set takes no successor away that was seen, and what it gives to a best state that was not
@@ -23,7 +23,8 @@ Composition: counts from 0 x relative-entropy ball x extended value iteration x 
 Cost: O(1) per step; about two to five logarithms for each of the X A B entries per sweep; at most
 X A log2(8 T / (X A)) plans.
 Deviations: rewards are known, so the paper's reward radius is 0; T < 3 counts as 3 in C_P; the reset chain is planned
-and scored, and u starts where the last phase ended (`ravi.learners.extended`).
+and scored, and u starts where the last phase ended (`ravi.learners.extended`); plans stop and phases end as in
+`ravi.learners.ucrl2`.
 """
 
 from __future__ import annotations

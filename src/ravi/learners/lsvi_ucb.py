@@ -34,7 +34,8 @@ from ravi import checks
 from ravi.core import Learner, Problem
 from ravi.estimators.linear import features_of, width
 from ravi.learners.least_squares import State, least_squares
-from ravi.planning.least_squares import Backups, backward, effective_horizon, lists
+from ravi.planning.least_squares import Backups, backward, lists
+from ravi.planning.stages import effective_horizon
 
 
 def lsvi_ucb(

@@ -17,7 +17,8 @@ In epoch k, with the data at its start,
 
 The first of the m sweeps is already in Q_k, which the last epoch made of its data: RAVI-UCB's lag of one epoch. The
 others use the data at hand. (Q_1 = E V_0 holds no sweep: V_1 = (T_1)^{m-1} V_0.) sweeps=0 stands for m without end: V_k
-is the fixed point of T_k, to 1e-9 H, each seed on its own (`ravi.planning.optimistic_evaluation`).
+is the fixed point of T_k, to 1e-9 H, each seed on its own (`ravi.planning.optimistic_evaluation`). However large m is,
+sweeps are made only until V comes round to the last bit, some 100 H of them at most: the others would change nothing.
 
 Constants: those of RAVI-UCB: eta of Theorem 4.1, beta of Lemma 5.1 with delta = 1/T, V_0 = 0, pi_0 uniform. `scale`
 multiplies beta, `step_scale` eta.
@@ -83,9 +84,15 @@ def generic(
             V, Q = settle(q, problem.successors, kernel(s.data), gamma, policy, penalty, V)  # V_k, Q_{k+1}
             return State(s.data, V, Q, log_policy, policy)
         Q = backed_up(s.data, V)
-        for _ in range(m - 1):
+        left, seen, since, wait = m - 1, V, 0, 1
+        while left > 0:
             V = mean(policy, Q, penalty, H)
             Q = backed_up(s.data, V)
+            left, since = left - 1, since + 1
+            if left > 0 and np.array_equal(V, seen):
+                left %= since  # V comes round every `since` sweeps, to the last bit
+            elif since == wait:
+                seen, since, wait = V, 0, 2 * wait
         return State(s.data, V, Q, log_policy, policy)
 
     def backed_up(D: Data, V: Array) -> Array:
@@ -115,7 +122,7 @@ def md_mpi(
     m = checks.whole(sweeps, "sweeps", 0)
     checks.one_of(evaluation, EVALUATIONS, "evaluation")
     eta = constants.eta(problem.horizon, problem.actions, T) if eta is None else checks.positive(eta, "eta")
-    eta *= checks.positive(step_scale, "step_scale")
+    eta = checks.positive(eta * checks.positive(step_scale, "step_scale"), "step_scale * eta")
     beta, kept = radius(problem, T, scale, beta, delta)
     estimator = counts(problem)
     return generic(

@@ -46,7 +46,7 @@ def mdp_e(problem: Problem, steps: int, *, step_scale: float = 1.0, eta: float |
     H, A = problem.horizon, problem.actions
     K = constants.expected_epochs(H, T)
     eta = sqrt(2 * (log(A) if A > 1 else 1.0) / K) / H if eta is None else checks.positive(eta, "eta")
-    eta *= checks.positive(step_scale, "step_scale")
+    eta = checks.positive(eta * checks.positive(step_scale, "step_scale"), "step_scale * eta")
     estimator = played(problem)
     return generic(
         problem,

@@ -35,7 +35,7 @@ mean 0. Ridge in place of the paper's rule, which skips a phase (w_k = 0) in whi
 
 from __future__ import annotations
 
-from math import ceil, log, sqrt
+from math import ceil, isfinite, log, sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -43,6 +43,7 @@ import numpy as np
 from ravi import checks
 from ravi.compiled import compiled
 from ravi.core import Array, Learner, Path, Problem
+from ravi.estimators.gram import indefinite
 from ravi.estimators.linear import features_of
 from ravi.learners.politex import weigh
 from ravi.schedules import at_reset
@@ -74,7 +75,8 @@ def mdp_exp2(
     phi = features_of(problem)[0]
     d = phi.shape[-1]
     sigma = 1 / d if coverage is None else checks.positive(coverage, "coverage")
-    L = max(1, ceil(16 * log(d * T) / sigma)) if phase is None else checks.whole(phase, "phase")
+    L = max(1, ceil(min(16 * log(d * T) / sigma, T + 1))) if phase is None else checks.whole(phase, "phase")
+    L = min(L, T + 1)  # the same: there are no more than T epochs
     mixing = log(4) / log(1 / gamma)  # t_mix
     window = max(1.0, 2 * log(T) / log(1 / gamma))  # N
     eta = checks.positive(step_scale, "step_scale") * min(1 / sqrt(T * mixing), sigma / (24 * window))
@@ -87,7 +89,8 @@ def mdp_exp2(
         return State(total, covariance, response, pending, np.zeros(n), np.zeros(n, np.int64), uniform)
 
     def plan(s: State) -> State:
-        _improve(*s, phi, L, eta, lam)
+        if not _improve(*s, phi, L, eta, lam):
+            raise indefinite()
         return s
 
     def add(s: State, path: Path) -> State:
@@ -111,14 +114,18 @@ def mdp_exp2(
 
 @compiled
 def _improve(total, covariance, response, pending, earned, epochs, policy, phi, L, eta, lam):  # type: ignore[no-untyped-def]
-    """The next phase, for the seeds whose phase has ended. It ends at a reset, so nothing is pending."""
+    """The next phase, for the seeds whose phase has ended. It ends at a reset, so nothing is pending.
+
+    Whether all their matrices were definite, and what was solved is finite.
+    """
     n, X, A = policy.shape
     d = phi.shape[2]
     sums = np.empty((X, A))
     for i in range(n):
         if epochs[i] < L:
             continue
-        _solve(covariance[i], response[i])
+        if not _solve(covariance[i], response[i]):
+            return False
         for j in range(d):
             total[i, j] += response[i, j]  # w_k
             response[i, j] = 0.0
@@ -131,13 +138,16 @@ def _improve(total, covariance, response, pending, earned, epochs, policy, phi, 
                 for j in range(d):
                     sums[x, a] += phi[x, a, j] * total[i, j]
         weigh(sums, eta, policy[i])
+    return True
 
 
 @compiled
 def _solve(C, b):  # type: ignore[no-untyped-def]
-    """b <- C^{-1} b for a positive definite C, which is overwritten."""
+    """b <- C^{-1} b for a positive definite C, which is overwritten. Whether it is one, and b is finite."""
     d = b.shape[0]
     for k in range(d):
+        if not C[k, k] > 0.0:
+            return False
         for j in range(k + 1, d):
             f = C[j, k] / C[k, k]
             if f != 0.0:
@@ -148,6 +158,9 @@ def _solve(C, b):  # type: ignore[no-untyped-def]
         for c in range(k + 1, d):
             b[k] -= C[k, c] * b[c]
         b[k] /= C[k, k]
+        if not isfinite(b[k]):
+            return False
+    return True
 
 
 @compiled

@@ -51,7 +51,7 @@ def npg(
     T = checks.steps(steps)
     H, A = problem.horizon, problem.actions
     eta = (log(A) if A > 1 else 1.0) / H if eta is None else checks.positive(eta, "eta")
-    eta *= checks.positive(step_scale, "step_scale")
+    eta = checks.positive(eta * checks.positive(step_scale, "step_scale"), "step_scale * eta")
     beta, kept = radius(problem, T, scale, beta, delta)
     estimator = counts(problem)
     return generic(

@@ -59,7 +59,8 @@ def o_reps(problem: Problem, steps: int, *, step_scale: float = 1.0, eta: float 
     X, A = problem.states, problem.actions
     K = constants.expected_epochs(problem.horizon, T)
     eta = sqrt(2 * (log(X * A) if X * A > 1 else 1.0) / K) if eta is None else checks.positive(eta, "eta")
-    step_size = eta * checks.positive(step_scale, "step_scale")
+    step_size = checks.positive(eta * checks.positive(step_scale, "step_scale"), "step_scale * eta")
+    checks.derived(lambda: 1e6 * problem.horizon * step_size, "eta V", step_scale=step_scale, eta=eta)
     itself = np.broadcast_to(np.arange(X, dtype=np.int32)[:, None, None], (X, A, 1))
     successors = np.concatenate([problem.successors, itself], axis=-1)  # one more: the state itself
 

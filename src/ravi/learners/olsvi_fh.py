@@ -37,7 +37,8 @@ from ravi.core import Learner, Problem
 from ravi.estimators.linear import features_of, width
 from ravi.learners.least_squares import State, least_squares
 from ravi.learners.lsvi_ucb import bonus_factor
-from ravi.planning.least_squares import Backups, backward, effective_horizon, lists
+from ravi.planning.least_squares import Backups, backward, lists
+from ravi.planning.stages import effective_horizon
 
 
 def olsvi_fh(

@@ -45,9 +45,10 @@ import numpy as np
 from ravi import checks
 from ravi.core import Array, Learner, Path, Problem
 from ravi.estimators.gram import Gram, gram
-from ravi.estimators.staged import estimate, learn, radius
-from ravi.planning.backward import lists, policy_pass, stages
+from ravi.estimators.staged import checked, estimate, learn, radius
+from ravi.planning.backward import lists, policy_pass
 from ravi.planning.mirror import mirror_step
+from ravi.planning.stages import effective_horizon
 from ravi.schedules import at_reset
 from ravi.theory.constants import expected_epochs
 
@@ -81,7 +82,7 @@ def oppo(
     scale = checks.nonnegative(scale, "scale")
     lam = checks.positive(regularization, "regularization")
     psi = lists(problem)
-    S, B_theta = stages(problem, truncation), checks.positive(problem.parameter_bound, "parameter_bound")
+    S, B_theta = effective_horizon(problem, truncation), checks.positive(problem.parameter_bound, "parameter_bound")
     X, A, d = problem.states, problem.actions, problem.dimension
     r, gamma, H = problem.rewards, problem.discount, problem.horizon
     alpha = checks.nonnegative(step_scale, "step_scale") * math.sqrt(2 * math.log(A) / (H**2 * expected_epochs(H, T)))
@@ -96,7 +97,7 @@ def oppo(
     def plan(s: State) -> State:
         rows = (len(s.plays), S * X, A)
         mirror_step(s.log_policy.reshape(rows), s.policy.reshape(rows), s.Q.reshape(rows), alpha, in_place=True)  # pi^k
-        s.theta[:] = estimate(s.data)
+        s.theta[:] = estimate(checked(s.data))
         s.beta[:] = scale * radius(s.data, H, delta, lam, B_theta)
         policy_pass(psi, r, gamma, s.theta, s.data.inverse, s.beta, s.policy, s.V, s.Q)  # Q^k, V^k
         return s

@@ -64,7 +64,8 @@ def politex(
     r, gamma, H, X, A = problem.rewards, problem.discount, problem.horizon, problem.states, problem.actions
     J = max(1, round((1 - gamma) * sqrt(T))) if phase is None else checks.whole(phase, "phase")
     K = max(1, round((1 - gamma) * T / J))
-    eta = checks.positive(step_scale, "step_scale") * sqrt(2 * log(A) / K) / H
+    step_scale = checks.positive(step_scale, "step_scale")
+    eta = checks.derived(lambda: step_scale * sqrt(2 * log(A) / K) / H, "eta", step_scale=step_scale)
     default = 0.0 if checks.one_of(unvisited, ("zero", "optimistic"), "unvisited") == "zero" else H
 
     def init(keys: Array) -> State:

@@ -22,7 +22,9 @@ Cost: O(1) per step; X^2 A gamma variates per plan, and X^2 A per sweep of all a
 T)) of them.
 Deviations: rewards are known. TSDE maximises the average reward: here that of the reset chain of P_k, whose optimal
 policy is the discounted one. V is swept until span(T V - V) gamma H <= `tolerance`: pi_k is within that of optimal for
-P_k in every state. Entries of P_k below e^-40 of the greatest of their row are 0 (`ravi.estimators.dirichlet`).
+P_k in every state. Where gamma is close to 1, a `tolerance` below 2^-44 gamma H^2, which rounding could keep from being
+reached, is raised to that; the one in force is among the settings. Entries of P_k below e^-40 of the greatest of their
+row are 0 (`ravi.estimators.dirichlet`).
 """
 
 from __future__ import annotations
@@ -65,6 +67,7 @@ def psrl(
     X, A = problem.states, problem.actions
     r, gamma, H = problem.rewards, problem.discount, problem.horizon
     alpha = 1 / X if prior is None else checks.positive(prior, "prior")
+    checks.derived(lambda: 10 * X * alpha, "the sum of a row of gamma variates", prior=alpha)
     goal = max(checks.positive(tolerance, "tolerance") / (gamma * H), 2.0**-44 * H)
 
     def init(keys: Array) -> State:

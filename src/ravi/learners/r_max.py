@@ -50,7 +50,8 @@ def r_max(
     scale = checks.nonnegative(scale, "scale")
     X, A, H = problem.states, problem.actions, problem.horizon
     eps = checks.positive(accuracy, "accuracy") * H
-    m = samples(m, scale**2 * 2 * (X * log(2) + log(X * A / delta)) * H**4 / eps**2)
+    theory = lambda: scale**2 * 2 * (X * log(2) + log(X * A / delta)) * H**4 / eps**2  # noqa: E731
+    m = samples(m, 0.0 if m is not None else checks.derived(theory, "m", scale=scale, accuracy=accuracy))
     return optimistic(
         problem,
         name="r-max",

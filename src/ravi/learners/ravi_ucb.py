@@ -220,7 +220,7 @@ def known_kernel(
 def _eta(eta: float | None, step_scale: float, problem: Problem, T: int) -> float:
     """Theorem 4.1, unless it is given; times `step_scale`."""
     step = constants.eta(problem.horizon, problem.actions, T) if eta is None else checks.positive(eta, "eta")
-    return step * checks.positive(step_scale, "step_scale")
+    return checks.positive(step * checks.positive(step_scale, "step_scale"), "step_scale * eta")
 
 
 def _named(array: Array) -> float | str:

@@ -38,7 +38,8 @@ from ravi.core import Array, Learner, Problem
 from ravi.estimators.linear import features_of
 from ravi.estimators.ridge import invert_root
 from ravi.learners.least_squares import State, least_squares
-from ravi.planning.least_squares import Backups, backward, effective_horizon, lists
+from ravi.planning.least_squares import Backups, backward, lists
+from ravi.planning.stages import effective_horizon
 from ravi.random import block
 
 

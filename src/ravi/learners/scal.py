@@ -8,7 +8,7 @@ UCRL2B (see there), newer than the paper's.
 
 In phase k, with L the optimistic operator u -> max_a {r + max_p <p, u>} over the kernels of UCRL2B:
 
-    u' = T_c u,  (T_c u)(x) = min((L u)(x), min L u + c)          until span(u' - u) < 1 / sqrt(t_k)      (ScOpt)
+    u' = T_c u,  (T_c u)(x) = min((L u)(x), min L u + c)         until span(u' - u) <= 1 / sqrt(t_k)      (ScOpt)
     play the policy of T_c u until some pair has been played max(1, n) times in the phase.
 
 Where L u is cut, the policy plays the greedy action with probability w and with 1 - w the action that is worth least,
@@ -26,7 +26,8 @@ Guarantee: regret O~(min(c, D) sqrt(Gamma X A T)) with probability 1 - delta.
 Composition: counts from 0 x Bernstein box x span-constrained extended value iteration x doubling.
 Cost: that of UCRL2B, and one sweep more per plan that cuts.
 Deviations: the paper lets every action reach a reference state with a small probability, so that T_c contracts; here
-resets do, with probability 1 - gamma, or in the blind mode mixing and a limit on sweeps. See also UCRL2B.
+resets do, with probability 1 - gamma, or in the blind mode mixing and a limit on sweeps. Plans stop and phases
+end as in `ravi.learners.ucrl2`. See also UCRL2B.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ def scal(
     def idle(r: Array, successors: Array, gamma: float, D: Counts, t: Array) -> Backup:
         return least(plausible(np.zeros(r.shape), successors, gamma, D, t))
 
-    settings = {"scale": scale, "delta": delta, "span": c if math.isfinite(c) else "inf"}
+    settings = {"scale": scale, "delta": delta, "span": c}
     return extended(problem, plausible, name="scal", mode=mode, planning=planning, settings=settings, span=c, idle=idle)
 
 

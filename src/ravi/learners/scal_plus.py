@@ -10,7 +10,7 @@ In phase k, which starts at t_k, with n the plays of (x, a) before it and a fixe
 
     P_bar(. | x, a) = (n p_hat(. | x, a) + e_{x_bar}) / (n + 1)
     b(x, a) = c min(beta, 2),   beta = sqrt(7 ln(2 X A t_k / delta) / max(1, n)) + 1 / (n + 1)
-    u' = T_c u,  T_c u = min(L u, min L u + c),  L u = max_a {r + b + P_bar u}     until span(u' - u) < 1 / sqrt(t_k)
+    u' = T_c u,  T_c u = min(L u, min L u + c),  L u = max_a {r + b + P_bar u}    until span(u' - u) <= 1 / sqrt(t_k)
     play the policy of T_c u until some pair has been played max(1, n) times in the phase.
 
 Where L u is cut, the policy mixes the greedy action with the duplicate of an action that earns nothing, without bonus
@@ -24,7 +24,8 @@ Guarantee: regret O~(c sqrt(Gamma X A T)) with probability 1 - delta.
 Composition: counts from 0 with one play to x_bar x bonus c beta x span-constrained value iteration x doubling.
 Cost: O(1) per step; X A B per sweep, B the successors stored per pair; at most X A log2(8 T / (X A)) plans.
 Deviations: rewards are known, so the reward bonus is 0. The aware mode plans with gamma P_bar + (1 - gamma) 1 nu_0^T
-and the same b, though gamma b would do. u starts where the last phase ended (`ravi.learners.extended`).
+and the same b, though gamma b would do. u starts where the last phase ended (`ravi.learners.extended`). Plans stop and
+phases end as in `ravi.learners.ucrl2`.
 """
 
 from __future__ import annotations
@@ -58,6 +59,7 @@ def scal_plus(
     c = bound(problem, span)
     if not math.isfinite(c):
         raise checks.InputError("span is inf; the bonus of scal+ is a multiple of it, so it must be finite")
+    checks.derived(lambda: 4 * scale * c * problem.horizon, "the bonus", scale=scale, span=c)
     x_bar = int(np.argmax(problem.initial))
 
     def plausible(r: Array, successors: Array, gamma: float, D: Counts, t: Array) -> Backup:

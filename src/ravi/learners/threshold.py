@@ -41,7 +41,7 @@ import numpy as np
 from ravi import checks
 from ravi.compiled import compiled
 from ravi.core import Array, Learner, Path, Problem, Until, Walkers
-from ravi.estimators.gram import DOUBLED, Gram, add_feature, gram, renew
+from ravi.estimators.gram import DOUBLED, Gram, add_feature, gram, growth, renew
 from ravi.optimism.ellipsoids import SIMPLEX, ball, chosen
 from ravi.planning.ellipsoid import centre
 from ravi.planning.optimistic import greedy
@@ -78,7 +78,7 @@ def threshold(
     by_accuracy = checks.positive(accuracy, "accuracy") * (1 - gamma) / (2 * gamma)
     alpha = by_accuracy if alpha is None else checks.nonnegative(alpha, "alpha")
     psi, successors, r = problem.features, problem.successors, problem.rewards
-    bias = math.sqrt(lam) * (problem.parameter_bound or 1.0)
+    bias = math.sqrt(lam) * checks.positive(problem.parameter_bound, "parameter_bound")
     tol = min(1 / T, 1e-7 * H)
 
     def init(keys: Array) -> State:
@@ -181,10 +181,10 @@ def _next_state_walk(  # type: ignore[no-untyped-def]
             resets[i, length] = reset
             length += 1
             for b in range(B):
-                log_det[i] += math.log1p(add_feature(covariance[i], inverse[i], psi[x, a, b], scratch))
+                log_det[i] += growth(add_feature(covariance[i], inverse[i], psi[x, a, b], scratch))
             for j in range(d):
                 response[i, j] += psi[x, a, slot, j]
-            if log_det[i] > opened[i] + DOUBLED:
+            if not log_det[i] <= opened[i] + DOUBLED:
                 over[i] = 1
             x = then
             if (reset and stop_at_reset) or t >= deadline[i]:

@@ -104,7 +104,7 @@ def constants(problem: Problem, delta: float, scale: float, accuracy: float) -> 
     R = ceil(H * log(3 * H / eps))
     M = max(ceil(2 * log2(H / eps)), 10)
     eps1 = eps / max(24 * R * M * log(H), 1.0)
-    H_q = log(H / eps1) / log(1 / gamma)
+    H_q = checks.derived(lambda: log(H / eps1) / log(1 / gamma), "H_q", accuracy=accuracy)
     return Constants(eps1, R, M, H_q, scale * C2 * H * sqrt(H_q), problem.states * problem.actions / delta)
 
 

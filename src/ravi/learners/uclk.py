@@ -17,10 +17,11 @@ Phase k starts at t_k, with Lambda = lambda I + sum phi phi^T, b = sum phi V(y),
 
 `inner` says which theta make a kernel (`ravi.optimism.ellipsoids`):
 
-    exact-simplex   the simplex, where psi is a list of d kernels
+    exact-simplex   the simplex, where psi is a list of d kernels; given explicitly, it assumes that theta is there
     null-space      all theta that give every row mass 1; then negative "probabilities" are possible
     relaxed         all theta: <theta_hat, phi> + beta ||phi||_{Lambda^-1}
-    auto            exact-simplex where the features are kernels, and null-space elsewhere
+    auto            exact-simplex where psi is a list of d kernels and no weights outside of the simplex make a kernel
+                    of them, that is, where each of the d has a move that no other has; null-space elsewhere
 
 Only the first makes rounds a contraction; there the fixed point is found, to min(1/T, 1e-7 H) from above, which is
 nearer than U rounds come. With the others exactly U rounds from H are made, <theta, phi_V> is cut to [min V, max V],
@@ -33,8 +34,9 @@ Guarantee: regret O~(d H^2 sqrt(T)) along the trajectory, for plans over kernels
 Composition: ridge regression on values x ellipsoid and kernels x extended value iteration x doubling determinants.
 Cost: d^2 per step; a plan solves X A small convex programmes, about d^3 each, for about ten backups; at most
 d log2(1 + T B_phi^2 H^2 / (lambda d)) plans, and one every 2^20 plays.
-Deviations: on the simplex, theta itself must be there (a mixture). If theta_hat is so far off that C_k misses the set,
-beta is raised to the least radius at which it does not (counted in `empty`). Ties go to the first action.
+Deviations: on the simplex, theta itself must be there (a mixture): auto sees to that, explicit exact-simplex assumes
+it. If theta_hat is so far off that C_k misses the set, beta is raised to the least radius at which it does not (counted
+in `empty`). Ties go to the first action.
 """
 
 from __future__ import annotations
@@ -80,6 +82,7 @@ def uclk(
     lam = checks.positive(regularization, "regularization")
     inner = chosen(inner, problem)
     X, A, d, H = problem.states, problem.actions, problem.dimension, problem.horizon
+    radius(problem, np.ones(1), delta, lam)  # refuses a problem without bounds
     plan_with, embed = planner(problem, inner, T), embedding(problem)
 
     def init(keys: Array) -> State:
@@ -112,6 +115,7 @@ def uclk(
 def radius(problem: Problem, t: Array, delta: float, lam: float) -> Array:
     """beta at time t (n,)."""
     H, d = problem.horizon, problem.dimension
-    B_theta, B_phi = problem.parameter_bound or 0.0, problem.feature_bound or 0.0
+    B_theta = checks.positive(problem.parameter_bound, "parameter_bound")
+    B_phi = checks.positive(problem.feature_bound, "feature_bound")
     least = lam / H**2  # lambda (1 - gamma)^2
     return H * np.sqrt(d * np.log((least + t * max(d, B_phi**2)) / (delta * least))) + np.sqrt(lam * max(d, B_theta**2))

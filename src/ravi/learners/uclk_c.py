@@ -21,7 +21,8 @@ Cost: that of UCLK+.
 Deviations: the paper takes gamma = 1 - sqrt(d / (c T)) and c = 2 sp(h*), which bounds the span of discounted values;
 here gamma is given, and `span` bounds sp(V*) itself. The cut is made in every round: that operator too is a
 contraction, and its fixed point is above V* if c >= sp(V*). With `relaxed`, features are those of V - min V, and min V
-is added.
+is added. `inner` is UCLK's: auto is exact-simplex only where no weights outside of the simplex make a kernel, else
+null-space; inner=exact-simplex, given explicitly, assumes that theta is on the simplex.
 """
 
 from __future__ import annotations

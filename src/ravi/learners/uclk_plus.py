@@ -23,7 +23,8 @@ Guarantee: regret O~(d H^1.5 sqrt(T)) along the trajectory, for plans over kerne
 Composition: variance-weighted regression on values x ellipsoid and kernels x extended value iteration x doubling
 determinants.
 Cost: d^2 per step; plans as in UCLK, at most d log2(1 + T B_phi^2 / lambda).
-Deviations: those of UCLK.
+Deviations: those of UCLK. `inner` is UCLK's: auto is exact-simplex only where no weights outside of the simplex make a
+kernel, else null-space; inner=exact-simplex, given explicitly, assumes that theta is on the simplex.
 """
 
 from __future__ import annotations
@@ -95,7 +96,8 @@ def variance_weighted(
     checks.one_of(weighting, ("variance", "unit"), "weighting")
     inner = chosen(inner, problem)
     X, A, d, H = problem.states, problem.actions, problem.dimension, problem.horizon
-    B, B_phi = problem.parameter_bound or 1.0, problem.feature_bound or 1.0
+    B = checks.positive(problem.parameter_bound, "parameter_bound")
+    B_phi = checks.positive(problem.feature_bound, "feature_bound")
     lam = checks.positive(1 / B**2 if regularization is None else regularization, "regularization")
     constants = Constants(R, d, lam, B, B_phi, delta, scale)
     plan_with, embed = planner(problem, inner, T, span=span, centred=centred), embedding(problem)

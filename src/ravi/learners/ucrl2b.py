@@ -9,7 +9,7 @@ and both constants follow from the inequality below, which was derived here. The
 In phase k, which starts at t_k, with n+ = max(1, n), n the plays of (x, a) before it, and l = ln(6 X A n+ / delta):
 
     |p(x') - p_hat(x')| <= 2 sqrt(p_hat(x') (1 - p_hat(x')) l / n+) + 6 l / n+        for every x'
-    u'(x) = max_a {r(x, a) + max_p <p, u>}                        until span(u' - u) < 1 / sqrt(t_k)
+    u'(x) = max_a {r(x, a) + max_p <p, u>}                       until span(u' - u) <= 1 / sqrt(t_k)
     play the greedy policy until some pair has been played max(1, n) times in the phase.
 
 Constants: the paper's, with delta = 1/T. They are the inequality of Audibert, Munos and Szepesvari (2009),
@@ -20,8 +20,9 @@ Guarantee: regret O~(sqrt(D Gamma X A T)) with probability 1 - delta, D the diam
 Composition: counts from 0 x Bernstein box x extended value iteration x doubling.
 Cost: O(1) per step; X A B per sweep, B the successors stored per pair; at most X A log2(8 T / (X A)) plans.
 Deviations: rewards are known, so the paper's reward radius is 0; a pair that was never played may lead anywhere, also
-where scale makes the radii small; plans stop at UCRL2's accuracy; the reset chain is planned and scored, and u starts
-where the last phase ended (`ravi.learners.extended`).
+where scale makes the radii small; plans stop at UCRL2's accuracy, and phases end as they do there
+(`ravi.learners.ucrl2`); the reset chain is planned and scored, and u starts where the last phase ended
+(`ravi.learners.extended`).
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ from ravi.core import Array, Learner, Problem
 from ravi.estimators.counts import Counts
 from ravi.learners.extended import Plausible, extended
 from ravi.optimism.sets import Backup, bernstein
+
+LARGEST = 1e5  # more than any radius: 6 ln(6 X A n / delta) at n = 1, delta >= 1e-100
 
 
 def ucrl2b(
@@ -54,6 +57,7 @@ def ucrl2b(
 
 def box(scale: float, delta: float) -> Plausible:
     """The kernels within `scale` times the radii."""
+    checks.derived(lambda: scale * LARGEST, "the radius", scale=scale)
 
     def plausible(r: Array, successors: Array, gamma: float, D: Counts, t: Array) -> Backup:
         factor, constant = radius(D.visits, delta)

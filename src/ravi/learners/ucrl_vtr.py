@@ -45,8 +45,9 @@ import numpy as np
 from ravi import checks
 from ravi.core import Array, Learner, Path, Problem
 from ravi.estimators.gram import Gram, gram
-from ravi.estimators.staged import estimate, learn, radius
-from ravi.planning.backward import greedy_pass, lists, stages
+from ravi.estimators.staged import checked, estimate, learn, radius
+from ravi.planning.backward import greedy_pass, lists
+from ravi.planning.stages import effective_horizon
 from ravi.schedules import at_reset
 
 
@@ -78,7 +79,7 @@ def ucrl_vtr(
     lam = checks.positive(regularization, "regularization")
     rarely = checks.one_of(replan, ("reset", "determinant"), "replan") == "determinant"
     psi = lists(problem)
-    S, B_theta = stages(problem, truncation), checks.positive(problem.parameter_bound, "parameter_bound")
+    S, B_theta = effective_horizon(problem, truncation), checks.positive(problem.parameter_bound, "parameter_bound")
     X, A, d = problem.states, problem.actions, problem.dimension
     r, gamma, H = problem.rewards, problem.discount, problem.horizon
 
@@ -91,6 +92,7 @@ def ucrl_vtr(
         return State(data, plays, np.zeros((n, d)), np.zeros(n), np.zeros((n, S + 1, X)), policy, age, age.copy())
 
     def plan(s: State) -> State:
+        checked(s.data)
         due = (s.data.log_det > s.data.opened + math.log(2)) | (not rarely)
         s.theta[due] = estimate(s.data)[due]
         s.beta[due] = scale * radius(s.data, H, delta, lam, B_theta)[due]

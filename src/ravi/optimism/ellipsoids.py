@@ -9,6 +9,9 @@ relaxed         E alone: <theta_hat, phi> + beta ||phi||_{Lambda^-1}
 Where E does not meet the set, beta is raised to the least radius at which it does: what is left is the point of the set
 that is nearest to theta_hat in the norm of Lambda.
 
+The simplex holds the truth only if theta is there, and weights with a negative entry may make a kernel too: where the
+kernels have much in common. They cannot if each kernel has a move that no other has (`encloses`).
+
 On the simplex. The ellipsoid is first cut by the plane where theta sums to 1. For s > 0 let theta(s) maximise
 s <theta, phi> - ||theta - theta_hat||^2_Lambda / 2 over the simplex: a strictly convex quadratic programme, solved by
 an active-set method (Lawson and Hanson's, with the sum fixed), which ends after finitely many pivots because each
@@ -42,6 +45,7 @@ TRIES = 200  # values of s for one maximum; a handful is usual
 PIVOTS = 20  # d times this many changes of the support in one quadratic programme; about d is usual
 EXACT = 1e-12  # the error at which a maximum is found, as a part of max phi - min phi
 NOISE = 64 * 2.0**-52  # of what a gradient is summed from
+BELOW = 1e-9  # weights that are no more negative than this count as on the simplex
 
 
 class Ball(NamedTuple):
@@ -67,12 +71,12 @@ class Flat(NamedTuple):
 
 
 def chosen(inner: str, problem: Problem) -> str:
-    """The set by its name; "auto" is the simplex where the features are kernels, and the affine space elsewhere."""
+    """The set by its name; "auto" is the simplex where it holds all theta that make a kernel, else the affine space."""
     checks.one_of(inner, INNER, "inner")
     if problem.features is None:
         raise checks.InputError(f"{problem.name} has no features: an ellipsoid of kernels needs a linear mixture MDP")
     if inner == "auto":
-        return NULL_SPACE if _offence(problem) else SIMPLEX
+        return SIMPLEX if encloses(problem) else NULL_SPACE
     if inner == SIMPLEX:
         kernels(problem)
     return inner
@@ -85,6 +89,24 @@ def kernels(problem: Problem) -> None:
         raise checks.InputError(
             f"{problem.name}: {offence}; the simplex of mixtures needs a kernel at every coordinate"
         )
+
+
+def encloses(problem: Problem) -> bool:
+    """Whether the features are kernels and every theta that makes a kernel of them is on the simplex.
+
+    Theta makes a kernel if it sums to 1 and all <theta, psi(x, a, x')> >= 0. By duality the least theta_i of these is
+    the largest mu with e_i = mu 1 + sum c psi(x, a, x'), over all moves, all c >= 0. No psi has a negative entry, so
+    mu >= 0 means mu = 0 (for d > 1) and a psi(x, a, x') that is zero but at i: a move that only kernel i has. And such
+    a move gives theta_i >= 0.
+    """
+    if _offence(problem):
+        return False
+    psi: Array = problem.features
+    d = psi.shape[3]
+    rows = psi.reshape(-1, d)
+    top = rows.max(1)
+    alone = rows[(top > 0) & (rows.sum(1) - top <= BELOW / d * top)]
+    return len(np.unique(alone.argmax(1))) == d
 
 
 def _offence(problem: Problem) -> str:

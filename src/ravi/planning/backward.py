@@ -6,7 +6,7 @@
     V_h(x) = sum_a pi_h(a | x) Q_h(x, a)  `policy_pass`
 
 where Pi_H truncates to [0, H]. Stage S - 1 has phi = 0 and Q = r. With S = ceil(ln(H / eps) / ln(1 / gamma)) what lies
-beyond the stages is worth at most gamma^S H <= eps.
+beyond the stages is worth at most gamma^S H <= eps (`ravi.planning.stages.effective_horizon`).
 
 psi is read by its non-zeros. A pair has few coordinates that are not zero, m say, so a stage costs m^2 / 2 products for
 a pair, and the entries of psi; the parts of theta_hat and Lambda^{-1} that it needs are gathered once for all stages.
@@ -37,12 +37,6 @@ class Lists(NamedTuple):
     start: Array  #                                      (m, X A + 1)
     successor: Array  # x' of an entry
     value: Array  # psi(x, a, x') at the coordinate
-
-
-def stages(problem: Problem, truncation: float) -> int:
-    """S = ceil(ln(H / eps) / ln(1 / gamma)), at least 1: then gamma^S H <= eps."""
-    eps = checks.positive(truncation, "truncation")
-    return max(1, math.ceil(math.log(problem.horizon / eps) / -math.log(problem.discount)))
 
 
 def lists(problem: Problem) -> Lists:

@@ -69,8 +69,8 @@ def planner(problem: Problem, inner: str, steps: int, *, span: float = np.inf, c
 
 
 def rounds(H: float, T: int) -> int:
-    """U = ceil(H ln(T H))."""
-    return math.ceil(H * math.log(T * H))
+    """U = ceil(H ln(T H)), at least 1."""
+    return max(1, math.ceil(H * math.log(T * H)))
 
 
 def centre(D: Gram) -> Array:

@@ -18,14 +18,12 @@ are then the same.
 
 from __future__ import annotations
 
-from math import ceil, log
 from typing import NamedTuple
 
 import numpy as np
 
-from ravi import checks
 from ravi.compiled import compiled
-from ravi.core import Array, Problem
+from ravi.core import Array
 from ravi.estimators.gram import Gram
 
 NO_NOISE = np.zeros((0, 0, 0))
@@ -47,12 +45,6 @@ class Lists(NamedTuple):
     start: Array  # (d + 1,)
     pair: Array  # x * A + a
     value: Array
-
-
-def effective_horizon(problem: Problem, truncation: float) -> int:
-    """The least S with gamma^S H <= truncation: what comes after S stages is worth no more than that."""
-    epsilon, H = checks.positive(truncation, "truncation"), problem.horizon
-    return max(1, ceil(log(H / epsilon) / log(1 / problem.discount)))
 
 
 def lists(phi: Array) -> Lists:

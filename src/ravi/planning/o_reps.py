@@ -184,9 +184,9 @@ def _tilt(log_pi, pi, advantage, eta):  # type: ignore[no-untyped-def]
     total = 0.0
     for a in range(A):
         total += math.exp(log_pi[a] - top)
-    drift = top + math.log(total)
+    drift = math.log(total)
     for a in range(A):
-        log_pi[a] -= drift
+        log_pi[a] = (log_pi[a] - top) - drift  # in this order: top may be large
         pi[a] = math.exp(log_pi[a])
 
 

@@ -30,7 +30,7 @@ from ravi.compiled import compiled
 from ravi.core import Array
 from ravi.optimism.sets import Backup
 
-MOST = 100_000  # sweeps of one plan; with gamma < 1 never reached
+MOST = 100_000  # sweeps of one plan: enough for rewards of span 1 where gamma <= 0.999; near gamma = 1 it may not be
 
 
 class Plan(NamedTuple):

@@ -9,17 +9,36 @@ exactly: nothing is cut off. W_j is the value from age j on.
 Rounding. W_{S-1} is certified to an error e (`ravi.planning.evaluation`); a sweep passes on gamma of what came before
 and adds at most grain (1 + H), with the grain of that page; so W_0 is known to gamma^{S-1} e + H grain (1 + H), and rho
 to 1 - gamma of it, with 4 eps for the last sum.
+
+A learner that plans backwards chooses S by what it may leave out: `effective_horizon`.
 """
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
+from ravi import checks
 from ravi.compiled import compiled
-from ravi.core import MDP, Array
+from ravi.core import MDP, Array, Problem
 from ravi.planning.certificates import EPS, distributions, half_width, mean, miss, span_goal, tables
 from ravi.planning.evaluation import relative_values
 from ravi.planning.sweeps import policy_sweep
+
+MOST = 200_000  # stages of a plan
+
+
+def effective_horizon(problem: Problem, truncation: float) -> int:
+    """The least S >= 1 with gamma^S H <= truncation: what comes after S stages is worth no more than that."""
+    eps = checks.positive(truncation, "truncation")
+    S = max(1, math.ceil(math.log(problem.horizon / eps) / math.log(1 / problem.discount)))
+    if S > MOST:
+        raise checks.InputError(
+            f"discount {problem.discount!r} and truncation {eps:g} make {S:,} stages, more than {MOST:,}: "
+            "lower the discount, or raise the truncation"
+        )
+    return S
 
 
 def staged_values(mdp: MDP, policy: Array, tol: float = 1e-10) -> tuple[Array, Array, Array]:
