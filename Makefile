@@ -24,6 +24,7 @@ docs: $(READY)
 bench: $(READY)
 	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/solve.py
+	$(BIN)/python benchmarks/learners.py
 
 # The set-up: a virtual environment, the locked packages by their hashes, then this package.
 $(READY): requirements.lock pyproject.toml

@@ -50,6 +50,21 @@ MOVING = {
     "mdp-e": "step_scale=10",
     "o-reps": "step_scale=10",
     "ravi-ucb/known": "step_scale=30",
+    "ravi-ucb/mixture": "scale=0.02,step_scale=30",
+    "ucrl-vtr": "scale=0.03",
+    "oppo": "scale=0.03,step_scale=30",
+    "uclk": "scale=0.01,inner=null-space",
+    "uclk+": "scale=0.001,inner=null-space",
+    "uclk-c": "scale=0.001,inner=null-space",
+    "threshold": "scale=0.001",
+    "lsvi-ucb": "scale=0.01",
+    "olsvi-fh": "scale=0.01",
+    "gamma-lscvi-ucb": "scale=0.001",
+    "rlsvi": "scale=0.01",
+    "fixed-point-lsvi": "scale=0.003",
+    "fopo": "scale=0.0001",
+    "mdp-exp2": "phase=5,step_scale=1000",
+    "rmax-ravi-ucb": "scale=0.0003,step_scale=3000",
 }
 SLOW = {"o-reps": 20, "psrl": 10, "mbie": 10, "mbie-eb": 5, "certainty-equivalent": 5}  # fewer steps, so many times
 LINEAR = {"lsvi-ucb", "olsvi-fh", "gamma-lscvi-ucb", "rlsvi", "fixed-point-lsvi", "fopo", "mdp-exp2", "rmax-ravi-ucb"}
