@@ -12,8 +12,9 @@ from ravi.core import MDP
 from ravi.engine import run
 from ravi.estimators.gram import gram, renew
 from ravi.estimators.linear import features_of, measures
-from ravi.learners import fopo as module
-from ravi.learners.fopo import fopo, largest_gain
+from ravi.learners.fopo import fopo
+from ravi.planning import largest_gain as module
+from ravi.planning.largest_gain import largest_gain
 from ravi.planning.solver import solve
 from tests.helpers import dense, spy
 from tests.learners.test_rmax_ravi_ucb import WORLDS, backups, contract, exact, small
