@@ -19,7 +19,8 @@ from ravi.learners.uclk_c import uclk_c
 from ravi.learners.uclk_plus import uclk_plus
 from ravi.mdps.ensemble import ensemble
 from ravi.mdps.two_cycle import two_cycle
-from ravi.optimism.ellipsoids import ball, encloses, maximum, relaxed, unit_mass
+from ravi.optimism.ellipsoids import encloses, relaxed, unit_mass
+from ravi.optimism.simplex import ball, maximum
 from ravi.planning.bellman import backup
 from ravi.planning.ellipsoid import embedding, on_flat, on_simplex, planner
 from ravi.planning.ellipsoid import rounds as rounds_of

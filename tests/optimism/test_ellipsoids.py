@@ -8,7 +8,8 @@ from ravi import ids
 from ravi.checks import InputError
 from ravi.core import MDP
 from ravi.mdps.ensemble import ensemble
-from ravi.optimism.ellipsoids import ball, chosen, kernels, maximum, null_space, relaxed, unit_mass
+from ravi.optimism.ellipsoids import chosen, kernels, null_space, relaxed, unit_mass
+from ravi.optimism.simplex import ball, maximum
 
 
 def instance(rng, d, *, noise, features, beta, collinear=False, ridge=1.0, rounded=False):

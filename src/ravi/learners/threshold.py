@@ -42,7 +42,8 @@ from ravi import checks
 from ravi.compiled import compiled
 from ravi.core import Array, Learner, Path, Problem, Until, Walkers
 from ravi.estimators.gram import DOUBLED, Gram, add_feature, gram, growth, renew
-from ravi.optimism.ellipsoids import SIMPLEX, ball, chosen
+from ravi.optimism.ellipsoids import SIMPLEX, chosen
+from ravi.optimism.simplex import ball
 from ravi.planning.ellipsoid import centre
 from ravi.planning.optimistic import greedy
 from ravi.schedules import whenever

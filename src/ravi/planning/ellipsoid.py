@@ -32,7 +32,8 @@ from ravi.compiled import compiled
 from ravi.core import Array, Problem
 from ravi.estimators.gram import Gram
 from ravi.estimators.ridge import nonzeros
-from ravi.optimism.ellipsoids import NULL_SPACE, SIMPLEX, Ball, Flat, ball, best, null_space, relaxed, unit_mass
+from ravi.optimism.ellipsoids import NULL_SPACE, SIMPLEX, Flat, null_space, relaxed, unit_mass
+from ravi.optimism.simplex import Ball, ball, best
 
 MOST = 10_000  # backups of one plan on the simplex; a dozen is usual
 EVALUATED = 0.05  # sweeps of kept kernels go on to this part of the last move
