@@ -12,7 +12,7 @@ import pytest
 
 from ravi.engine import run
 from ravi.mdps import riverswim
-from ravi.results import Run
+from ravi.runs import Run
 
 
 def ravi(*words, check=True, cwd=None):

@@ -6,7 +6,7 @@ import pytest
 from ravi import ids
 from ravi.core import MDP
 from ravi.engine import resume, run
-from ravi.results import Run
+from ravi.runs import Run
 from tests.helpers import assert_same_bits, bits, dense, spy
 
 T = 400

@@ -9,7 +9,7 @@ from ravi.checks import InputError
 from ravi.core import MDP, Until
 from ravi.engine import resume, run
 from ravi.mdps import riverswim
-from ravi.results import Run
+from ravi.runs import Run
 from ravi.walk import room
 from tests.helpers import assert_same_bits, bits
 

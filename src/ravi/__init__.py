@@ -36,7 +36,7 @@ _HOMES = {
     "Measure": "ravi.core",
     "run": "ravi.engine",
     "resume": "ravi.engine",
-    "Run": "ravi.results",
+    "Run": "ravi.runs",
     "Stopped": "ravi.engine",
     # errors
     "InputError": "ravi.checks",
@@ -74,7 +74,7 @@ if TYPE_CHECKING:
     from ravi.planning.mirror_descent import md_mpi
     from ravi.planning.occupancies import occupancy
     from ravi.planning.solver import solve
-    from ravi.results import Run
+    from ravi.runs import Run
 
 
 def __getattr__(name: str) -> Any:

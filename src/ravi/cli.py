@@ -16,7 +16,7 @@ from ravi.checks import InputError
 
 if TYPE_CHECKING:
     from ravi.engine import Progress
-    from ravi.results import Run
+    from ravi.runs import Run
 
 app = typer.Typer(
     add_completion=False,
@@ -91,7 +91,7 @@ def run(
 ) -> None:
     """Run a learner on an MDP and print its exact regret. Ctrl-C stops, prints and saves what there is."""
     from ravi import checks, engine, ids
-    from ravi.results import Run
+    from ravi.runs import Run
 
     T, chosen = checks.steps(steps), _seeds(seeds)
     world = ids.mdp(mdp)

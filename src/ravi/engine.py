@@ -11,7 +11,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from math import ceil, inf, isnan, log
 from typing import Any, NamedTuple
 
@@ -25,7 +25,7 @@ from ravi.measures.rewards import rewards
 from ravi.measures.stream import stream
 from ravi.measures.trajectory import trajectory
 from ravi.planning.solver import Solution, solve
-from ravi.results import Run, versions
+from ravi.runs import Run, versions
 from ravi.walk import World, room, start, walk, world_of
 
 Progress = Callable[[int, int], None]  # steps done, steps in all
@@ -64,6 +64,7 @@ def run(
     pad: bool = False,
     keep_epochs: bool = True,
     pause: int | None = None,
+    stop: Callable[[], bool] | None = None,
     progress: Progress | None = None,
     measured: bool = True,
 ) -> Run:
@@ -72,7 +73,8 @@ def run(
     seeds: how many (0, 1, ...) or which. record: "trajectory" (the regret of the earlier literature), "stream"
     (every step). measures: more of your own. points: at how many times curves are kept. pad: play the last epoch on
     until its reset, without learning (the T+ of Section 3). keep_epochs: keep T_k and gap_k of every epoch. pause: stop
-    after the epoch in which every seed has made this many plays; `resume` goes on. measured=False: play and learn only.
+    after the epoch in which every seed has made this many plays; `resume` goes on. stop: asked before every epoch; when
+    it says yes the run ends there, as at a pause, and Ctrl-C is the caller's. measured=False: play and learn only.
     """
     T = checks.steps(steps)
     mdp, learner = resolved(mdp, learner, T)
@@ -90,7 +92,7 @@ def run(
         raise checks.InputError(f"record names {wanted[0]!r}, but measured=False records nothing")
     chosen = [*_measures(mdp, T, solution, options, learner.stages), *measures]
     batch = _begin(learner, mdp, keys, chosen)
-    return _go_on(learner, mdp, T, solution, options, chosen, batch, 0.0, pause, progress)
+    return _go_on(learner, mdp, T, solution, options, chosen, batch, 0.0, pause, stop, progress)
 
 
 def resume(
@@ -100,6 +102,7 @@ def resume(
     *,
     measures: Sequence[Measure] = (),
     pause: int | None = None,
+    stop: Callable[[], bool] | None = None,
     progress: Progress | None = None,
 ) -> Run:
     """Take up a stopped run; `learner`, `mdp` and `measures` must be those that it was made with."""
@@ -114,7 +117,7 @@ def resume(
         batch = tree.fill(_begin(learner, mdp, keys, chosen), stopped.batch)
     else:
         batch = stopped.batch  # `_go_on` works on copies, group by group
-    return _go_on(learner, mdp, T, solution, stopped.options, chosen, batch, stopped.seconds, pause, progress)
+    return _go_on(learner, mdp, T, solution, stopped.options, chosen, batch, stopped.seconds, pause, stop, progress)
 
 
 def _begin(learner: Learner, mdp: MDP, keys: Array, measures: Sequence[Measure]) -> Batch:
@@ -136,20 +139,21 @@ def _go_on(
     options: dict[str, Any],
     measures: Sequence[Measure],
     batch: Batch,
-    seconds: float,
+    spent: float,
     pause: int | None,
+    stop: Callable[[], bool] | None,
     progress: Progress | None,
 ) -> Run:
     began = time.perf_counter()
     pause = None if pause is None else checks.whole(pause, "pause", 0)
     world, total = world_of(mdp), len(batch.walkers.key) * T
     parts: list[Batch] = []
-    with _interrupts() as interrupted:
+    with interrupts() if stop is None else nullcontext(stop) as stopped:
         for rows in _groups(batch, mdp):
             before = sum(_plays(part, T) for part in parts)
             tell = None if progress is None else (lambda done, before=before: progress(before + done, total))
             part = tree.take(batch, rows)
-            part = _epochs(learner, world, T, mdp.horizon, options["pad"], measures, part, pause, tell, interrupted)
+            part = _epochs(learner, world, T, mdp.horizon, options["pad"], measures, part, pause, tell, stopped)
             parts.append(part)
     batch = tree.join(parts)
     results: dict[str, Array] = {}
@@ -166,12 +170,12 @@ def _go_on(
         optimum=None if solution is None else solution.optimum,
         optimum_error=None if solution is None else solution.optimum_error,
         options=options,
-        seconds=seconds + time.perf_counter() - began,
+        seconds=spent + time.perf_counter() - began,
         versions=versions(),
         batch=batch,
         results=results,
     )
-    if interrupted():
+    if stop is None and stopped():
         raise Stopped(done)
     return done
 
@@ -186,7 +190,7 @@ def _epochs(
     batch: Batch,
     pause: int | None,
     tell: Callable[[int], None] | None,
-    interrupted: Callable[[], bool],
+    stopped: Callable[[], bool],
 ) -> Batch:
     walkers, state, records = batch
     n = len(walkers.time)
@@ -199,7 +203,7 @@ def _epochs(
     told = time.perf_counter()
     done = int(finished.sum())
     while done < n:  # for k = 1, 2, ...
-        if interrupted() or (pause is not None and walkers.time.min() >= pause):
+        if stopped() or (pause is not None and walkers.time.min() >= pause):
             break
         state = learner.plan(state)
         until = learner.until(state, walkers.time)
@@ -348,8 +352,8 @@ def _same(stopped: Run, learner: Learner, mdp: MDP) -> None:
 
 
 @contextmanager
-def _interrupts() -> Iterator[Callable[[], bool]]:
-    """Ctrl-C sets a flag that the loop reads between epochs; a second Ctrl-C interrupts at once."""
+def interrupts() -> Iterator[Callable[[], bool]]:
+    """Ctrl-C sets a flag that a loop reads where it can stop; a second Ctrl-C interrupts at once."""
     if threading.current_thread() is not threading.main_thread():
         yield lambda: False
         return

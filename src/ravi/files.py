@@ -19,7 +19,7 @@ import secrets
 import struct
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import IO, TYPE_CHECKING, Any
 
@@ -31,7 +31,7 @@ from ravi.core import MDP
 from ravi.measures.log import Log
 
 if TYPE_CHECKING:
-    from ravi.results import Run
+    from ravi.runs import Run
 
 FORMAT = "ravi"
 VERSION = 1
@@ -55,19 +55,28 @@ DAMAGE = (
 )
 
 Path = str | os.PathLike[str]
+Place = Path | IO[bytes]  # where an archive is written or read: a path, or an open file, such as io.BytesIO
 
 
-def write(path: Path, kind: str, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
-    """Write the arrays and the header's metadata to exactly this path, all or nothing."""
+def write(place: Place, kind: str, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
+    """Write the arrays and the header's metadata to exactly this place; to a path, all or nothing."""
+    entries = _entries(_where(place), kind, header, arrays)
+    if isinstance(place, (str, os.PathLike)):
+        put(place, lambda file: _pack(file, entries))
+    else:
+        _pack(place, entries)
+
+
+def put(path: Path, fill: Callable[[IO[bytes]], object]) -> None:
+    """Make a file by `fill`, all or nothing: it has its name when its bytes, and the name itself, are on disk."""
     where = os.fspath(path)
-    entries = _entries(where, kind, header, arrays)
     folder = os.path.dirname(where) or "."
     if not os.path.isdir(folder):
         raise InputError(f"cannot write {where}: there is no folder {folder}")
     temporary = os.path.join(folder, f".ravi-{secrets.token_hex(8)}.tmp")
     try:
         with open(temporary, "xb") as file:
-            _pack(file, entries)
+            fill(file)
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, where)
@@ -79,17 +88,14 @@ def write(path: Path, kind: str, header: Mapping[str, Any], arrays: Mapping[str,
             os.unlink(temporary)
 
 
-def read(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def read(place: Place, kind: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """The header and the arrays of a file of this kind; anything else is an error that says what is wrong with it."""
-    where = os.fspath(path)
+    where = _where(place)
+    if not isinstance(place, (str, os.PathLike)):
+        return _opened(place, where, kind)
     try:
         with open(where, "rb") as file:
-            start = file.read(4)
-            if start != b"PK\x03\x04":  # how an archive with an entry begins
-                raise InputError(
-                    f"{where} is not a ravi file: {'it is empty' if not start else 'no archive of arrays'}"
-                )
-            header, arrays = _unpack(file, where, kind)
+            header, arrays = _opened(file, where, kind)
     except FileNotFoundError:
         raise InputError(f"there is no file {where}") from None
     except InputError:
@@ -99,7 +105,18 @@ def read(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     return header, arrays
 
 
-def save_mdp(mdp: MDP, path: Path) -> None:
+def _where(place: Place) -> str:
+    return os.fspath(place) if isinstance(place, (str, os.PathLike)) else "the content"
+
+
+def _opened(file: IO[bytes], where: str, kind: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    start = file.read(4)
+    if start != b"PK\x03\x04":  # how an archive with an entry begins
+        raise InputError(f"{where} is not a ravi file: {'it is empty' if not start else 'no archive of arrays'}")
+    return _unpack(file, where, kind)
+
+
+def save_mdp(mdp: MDP, path: Place) -> None:
     """Write an MDP; `load_mdp` gives the same bits back."""
     arrays, header = {}, {}
     for field in fields(MDP):
@@ -111,23 +128,23 @@ def save_mdp(mdp: MDP, path: Path) -> None:
     write(path, "mdp", header, arrays)
 
 
-def load_mdp(path: Path) -> MDP:
+def load_mdp(path: Place) -> MDP:
     """Read an MDP and check it as if it had just been made."""
     header, arrays = read(path, "mdp")
     known = {field.name for field in fields(MDP)}
     values = {name: value for name, value in (header | arrays).items() if name in known}
     missing = [field.name for field in fields(MDP) if field.name not in values]
     if missing:
-        raise InputError(f"{os.fspath(path)} is damaged: it has no {', '.join(missing)}")
+        raise InputError(f"{_where(path)} is damaged: it has no {', '.join(missing)}")
     if not isinstance(values["name"], str):
-        raise InputError(f"{os.fspath(path)} is damaged: its name is {values['name']!r}")
+        raise InputError(f"{_where(path)} is damaged: its name is {values['name']!r}")
     try:
         return MDP(**values)
     except InputError as error:
-        raise InputError(f"{os.fspath(path)}: {error}") from None
+        raise InputError(f"{_where(path)}: {error}") from None
 
 
-def save_run(run: Run, path: Path) -> None:
+def save_run(run: Run, path: Place) -> None:
     """Write a run: its results, and where each seed stands, so that it can be resumed."""
     header = {field.name: getattr(run, field.name) for field in fields(run) if field.name not in ("batch", "results")}
     stands = run.batch.items() if isinstance(run.batch, dict) else tree.leaves(run.batch)
@@ -135,9 +152,9 @@ def save_run(run: Run, path: Path) -> None:
     write(path, "run", header, arrays | {f"results.{name}": array for name, array in run.results.items()})
 
 
-def load_run(path: Path) -> Run:
+def load_run(path: Place) -> Run:
     """Read a run; `batch` holds its arrays by name, which `resume` puts into their places."""
-    from ravi.results import Run
+    from ravi.runs import Run
 
     header, arrays = read(path, "run")
     parts: dict[str, dict[str, np.ndarray]] = {"batch": {}, "results": {}}
@@ -147,7 +164,7 @@ def load_run(path: Path) -> Run:
     values = {field.name: (header | parts).get(field.name, ...) for field in fields(Run)}
     missing = [name for name, value in values.items() if value is ...]
     if missing:
-        raise InputError(f"{os.fspath(path)} is damaged: it has no {', '.join(missing)}")
+        raise InputError(f"{_where(path)} is damaged: it has no {', '.join(missing)}")
     return Run(**values)
 
 

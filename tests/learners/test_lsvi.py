@@ -19,7 +19,7 @@ from ravi.learners.rlsvi import gaussians, rlsvi
 from ravi.planning.least_squares import Backups, backward, lists
 from ravi.planning.solver import solve
 from ravi.planning.stages import effective_horizon, staged_values
-from ravi.results import Run
+from ravi.runs import Run
 from tests.helpers import assert_same_bits, bits, dense, spy
 from tests.literal import lsvi as literal
 

@@ -26,7 +26,7 @@ from ravi.planning.ellipsoid import embedding, on_flat, on_simplex, planner
 from ravi.planning.ellipsoid import rounds as rounds_of
 from ravi.planning.mirror import mirror_step
 from ravi.planning.solver import solve
-from ravi.results import Run
+from ravi.runs import Run
 from tests.helpers import assert_same_bits, bits, dense
 from tests.literal import uclk as literal
 

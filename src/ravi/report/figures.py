@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ravi.checks import InputError
-from ravi.results import Run
+from ravi.runs import Run
 
 # Okabe and Ito's colours, told apart by every kind of colour vision, in an order that also differs in grey.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from ravi.core import Array
 from ravi.measures.books import Audit, Scene
-from ravi.results import Run
+from ravi.runs import Run
 
 
 class Evidence(NamedTuple):

@@ -11,7 +11,7 @@ import numpy as np
 
 from ravi.core import Array
 from ravi.measures.books import Scene
-from ravi.results import Run
+from ravi.runs import Run
 from ravi.verify.chance import Interval, student
 from ravi.verify.claim import Claim
 from ravi.verify.evidence import Evidence
