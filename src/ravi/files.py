@@ -15,11 +15,14 @@ from __future__ import annotations
 import io
 import json
 import os
+import platform
+import re
 import secrets
 import struct
 import zipfile
 import zlib
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import fields
 from typing import IO, TYPE_CHECKING, Any
 
@@ -73,7 +76,7 @@ def put(path: Path, fill: Callable[[IO[bytes]], object]) -> None:
     folder = os.path.dirname(where) or "."
     if not os.path.isdir(folder):
         raise InputError(f"cannot write {where}: there is no folder {folder}")
-    temporary = os.path.join(folder, f".ravi-{secrets.token_hex(8)}.tmp")
+    temporary = os.path.join(folder, f".ravi-{secrets.token_hex(8)}-{os.getpid()}@{platform.node()}.tmp")
     try:
         with open(temporary, "xb") as file:
             fill(file)
@@ -86,6 +89,21 @@ def put(path: Path, fill: Callable[[IO[bytes]], object]) -> None:
     finally:
         if os.path.lexists(temporary):
             os.unlink(temporary)
+
+
+def tidy(folder: Path) -> None:
+    """Remove what processes of this machine that are no more left half written in a folder."""
+    for name in os.listdir(folder):
+        found = re.fullmatch(r"\.ravi-[0-9a-f]+-(\d+)@(.*)\.tmp", name)
+        if found is None or found[2] != platform.node():
+            continue
+        try:
+            os.kill(int(found[1]), 0)
+        except ProcessLookupError:
+            with suppress(OSError):
+                os.unlink(os.path.join(folder, name))
+        except OSError:  # alive, and another user's
+            continue
 
 
 def read(place: Place, kind: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:

@@ -1,15 +1,19 @@
 """What does an id stand for? `riverswim/6,discount=0.9` for an MDP, `ravi-ucb,scale=0.03` for a learner.
 
 An id is a name from a table, then, after a slash or a comma, the builder's arguments: values in their order, and
-`key=value`. What a builder takes, and as what, is read from its signature.
+`key=value`. What a builder takes, and as what, is read from its signature. A builder of one's own is named by where it
+is: `package.module:function,key=value`.
 """
 
 from __future__ import annotations
 
+import hashlib
 import inspect
 import os
+import re
 import typing
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from ravi import checks
@@ -88,25 +92,55 @@ def mdp(text: str | os.PathLike[str]) -> MDP:
     from ravi.mdps import MDPS
 
     text = os.fspath(text)
-    if _name_of(text, MDPS) is None:
-        if os.path.exists(text) or (os.sep in text and os.path.splitext(text)[1]):
+    if _name_of(text, MDPS) is None and _foreign(text) is None:
+        if is_file(text):
             return MDP.load(text)
         raise InputError(_unknown("MDP", text, MDPS) + " An MDP may also be a file.")
     name, given = _split(text, MDPS)
-    builder = MDPS[name]
+    builder = MDPS[name] if name in MDPS else _imported(text, name)
     args, kwargs = _arguments(text, given, builder, skip=0)
-    return builder(*args, **kwargs)
+    made = builder(*args, **kwargs)
+    if not isinstance(made, MDP):
+        raise InputError(f"{text}: {name} gave {type(made).__name__}, not an MDP")
+    return made
 
 
 def learner(text: str, mdp: MDP, steps: int) -> Learner:
     """The learner of an id, for this MDP (of which it is told the problem only) and this T."""
-    if _name_of(text, LEARNERS) is None:
-        raise InputError(_unknown("learner", text, LEARNERS))
-    name, given = _split(text, LEARNERS)
-    known = LEARNERS[name]
-    builder = builder_of(known)
+    name, given, known = _learner(text)
+    builder = builder_of(known) if known is not None else _imported(text, name)
     args, kwargs = _arguments(text, given, builder, skip=2)
-    return builder(mdp if known.oracle else mdp.problem, steps, *args, **kwargs)
+    made = builder(mdp if known is not None and known.oracle else mdp.problem, steps, *args, **kwargs)
+    if not isinstance(made, Learner):
+        raise InputError(f"{text}: {name} gave {type(made).__name__}, not a Learner")
+    return made
+
+
+def canonical(text: str) -> str:
+    """The one way to write a learner's id: options in their order, by name, without those at their defaults."""
+    name, options, values = _given(text)
+    written = [f"{key}={values[key]}" for key, default in options.items() if key in values and values[key] != default]
+    return ",".join([name, *written])
+
+
+def learner_options(text: str) -> dict[str, Any]:
+    """What the learner of an id takes: option -> its value in the id, or its default."""
+    _, options, values = _given(text)
+    return options | values
+
+
+def source_of(text: str) -> str:
+    """A hash of the file of a learner that is not this library's own; nothing for one that is."""
+    name, _, known = _learner(text)
+    if known is not None:
+        return ""
+    file = inspect.getsourcefile(_imported(text, name))
+    return hashlib.sha256(Path(file).read_bytes()).hexdigest() if file is not None else ""
+
+
+def is_file(text: str) -> bool:
+    """Whether what stands for an MDP is a path."""
+    return os.path.exists(text) or (os.sep in text and bool(os.path.splitext(text)[1]))
 
 
 def builder_of(known: Known) -> Callable[..., Learner]:
@@ -122,6 +156,42 @@ def options_of(builder: Callable[..., Any], skip: int = 0) -> dict[str, Any]:
     return {p.name: p.default for p in parameters if _kind(hints.get(p.name)) is not None}
 
 
+def _learner(text: str) -> tuple[str, list[str], Known | None]:
+    """The name, the arguments after it, and the entry of the table; None for a learner of one's own."""
+    if _name_of(text, LEARNERS) is None and _foreign(text) is None:
+        raise InputError(_unknown("learner", text, LEARNERS) + " One of your own is package.module:function.")
+    name, given = _split(text, LEARNERS)
+    return name, given, LEARNERS.get(name)
+
+
+def _given(text: str) -> tuple[str, dict[str, Any], dict[str, Any]]:
+    """The name of a learner, its options with their defaults, and those that the id gives."""
+    name, given, known = _learner(text)
+    builder = builder_of(known) if known is not None else _imported(text, name)
+    args, kwargs = _arguments(text, given, builder, skip=2)
+    options = options_of(builder, skip=2)
+    return name, options, dict(zip(options, args, strict=False)) | kwargs
+
+
+def _foreign(text: str) -> str | None:
+    """`package.module:function` at the head of an id: a builder that is not this library's own."""
+    found = re.match(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*(?=[,/]|$)", text)
+    return None if found is None else found[0]
+
+
+def _imported(text: str, name: str) -> Callable[..., Any]:
+    import importlib
+
+    module, function = name.split(":")
+    try:
+        builder = getattr(importlib.import_module(module), function)
+    except (ImportError, AttributeError) as error:
+        raise InputError(f"{text}: {error}") from None
+    if not callable(builder):
+        raise InputError(f"{text}: {name} is {type(builder).__name__}, not a function")
+    return builder
+
+
 def _name_of(text: str, table: Mapping[str, Any]) -> str | None:
     """The longest name that `text` begins with, up to a slash, a comma or its end."""
     fitting = [name for name in table if text == name or text.startswith((name + "/", name + ","))]
@@ -130,7 +200,7 @@ def _name_of(text: str, table: Mapping[str, Any]) -> str | None:
 
 def _split(text: str, table: Mapping[str, Any]) -> tuple[str, list[str]]:
     """The name, and the arguments after it."""
-    name = _name_of(text, table)
+    name = _name_of(text, table) or _foreign(text)
     assert name is not None
     return name, text[len(name) + 1 :].split(",") if text != name else []
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import platform
 from dataclasses import dataclass
-from os import PathLike
-from typing import Any
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numba
 import numpy as np
@@ -16,11 +18,31 @@ from ravi import tree
 from ravi.core import Array
 from ravi.measures.curve import grid
 
+if TYPE_CHECKING:
+    from ravi.files import Place
+
 
 def versions() -> dict[str, str]:
     """What a bit may depend on."""
     packages = {module.__name__: module.__version__ for module in (ravi, numba, np, scipy)}
-    return packages | {"python": platform.python_version(), "machine": platform.machine(), "system": platform.system()}
+    return packages | {
+        "source": source(),
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+        "system": platform.system(),
+    }
+
+
+@cache
+def source() -> str:
+    """A hash of every file that a bit may depend on: a changed learner does not go under an unchanged version."""
+    package = Path(ravi.__file__).parent
+    hashed = sha256()
+    for file in sorted(package.rglob("*.py")):
+        inside = file.relative_to(package)
+        if inside.parts[0] not in ("cli", "experiments", "report", "suites", "verify"):
+            hashed.update(inside.as_posix().encode() + b"\0" + file.read_bytes())
+    return hashed.hexdigest()[:16]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -115,14 +137,14 @@ class Run:
     def steps_per_second(self) -> float:
         return float(self.plays.sum()) / max(self.seconds, 1e-9)
 
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the run to one file, from which it can be read and resumed."""
+    def save(self, path: Place) -> None:
+        """Write the run to one file (a path, or an open one), from which it can be read and resumed."""
         from ravi.files import save_run
 
         save_run(self, path)
 
     @staticmethod
-    def load(path: str | PathLike[str]) -> Run:
+    def load(path: Place) -> Run:
         from ravi.files import load_run
 
         return load_run(path)

@@ -1,0 +1,254 @@
+"""Where are results kept? In a folder of immutable parts: each is there as a whole or not at all, its hash in its name.
+
+    FOLDER/
+      specification.json       the suite, frozen as it was launched
+      manifests/LAUNCH.json    what made it: one for every launch (versions, git, machine, command, specification)
+      parts/LAUNCH-N-HASH.parquet     rows of runs (`ravi.experiments.rows.SCHEMA`); HASH is of the file's bytes
+      tuning/SUBJECT.json      what was tried for one learner on one MDP, and what was chosen
+      mdps/DIGEST.mdp          MDPs that were given as files
+      checkpoints/SETTING-SEEDS.run   runs that are under way
+
+A part is written under a temporary name, flushed to disk and renamed; nothing is ever written in place. So any number
+of processes can write and read at once, and one that dies leaves behind what it had acknowledged, and nothing broken.
+Names hold no times: clocks do not matter.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import io
+import json
+import os
+import re
+import secrets
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ravi import files
+from ravi.checks import InputError
+from ravi.core import MDP
+from ravi.experiments.rows import CURVES, FORMAT, SCHEMA
+
+FOLDER_FORMAT = 1  # of the layout above; in specification.json
+PART = re.compile(r"([0-9a-f]{12})-(\d{6})-([0-9a-f]{16})\.parquet")
+CHECKPOINT = re.compile(r"([0-9a-f]{20})-([0-9a-f]{16})\.run")
+FOLDERS = ("manifests", "parts", "tuning", "mdps", "checkpoints")
+NUMBERS = [field.name for field in SCHEMA if field.type == pa.float64()]
+TEXTS = [field.name for field in SCHEMA if field.type == pa.string()]
+ENCODING = dict.fromkeys([*NUMBERS, *(f"{name}.list.element" for name in CURVES)], "BYTE_STREAM_SPLIT")
+
+
+class Trouble(NamedTuple):
+    """A file that is not what it should be: it is named, and left out."""
+
+    name: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.why}"
+
+
+class Checkpoint(NamedTuple):
+    name: str
+    setting: str  # the id of the setting
+    seeds: tuple[int, ...]
+    content: bytes
+
+
+class Store:
+    """A folder of results, for writing. Reading is `ravi.results`."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.troubles: list[Trouble] = []
+        self._seen: set[str] = set()
+        self._written = 0
+
+    def create(self) -> None:
+        """Make the folder, where it is not there; a folder of something else is left alone."""
+        try:
+            if self.folder.exists() and not self.folder.is_dir():
+                raise InputError(f"{self.folder} is a file, not a folder")
+            strangers = sorted(os.listdir(self.folder)) if self.folder.exists() else []
+            if strangers and not (self.folder / "specification.json").exists() and "manifests" not in strangers:
+                raise InputError(f"{self.folder} is no folder of results: it holds {strangers[0]}; name an empty one")
+            for name in FOLDERS:
+                (self.folder / name).mkdir(parents=True, exist_ok=True)
+            for name in FOLDERS:
+                files.tidy(self.folder / name)
+        except OSError as error:
+            raise InputError(f"cannot write into {self.folder}: {error.strerror}") from None
+
+    # The specification and the manifests.
+
+    def specification(self) -> dict[str, Any] | None:
+        """The frozen suite, or None in a new folder."""
+        path = self.folder / "specification.json"
+        if not path.exists():
+            return None
+        held = _json(path)
+        if held.get("format") != FOLDER_FORMAT:
+            raise InputError(f"{path} has format {held.get('format')!r}; this ravi reads {FOLDER_FORMAT}")
+        return dict(held["suite"])
+
+    def freeze(self, suite: dict[str, Any]) -> None:
+        self._put_json("specification.json", {"format": FOLDER_FORMAT, "suite": suite})
+
+    @contextmanager
+    def launch(self, manifest: dict[str, Any]) -> Iterator[str]:
+        """Announce a launch; while it lasts, its manifest is locked, so that others can tell that it is alive."""
+        name = secrets.token_hex(6)
+        path = self._put_json(f"manifests/{name}.json", manifest)
+        with open(path, "rb") as held:
+            with suppress(OSError):  # a file system without locks
+                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._launch = name
+            yield name
+
+    def manifests(self) -> dict[str, dict[str, Any]]:
+        """The manifest of every launch; one that cannot be read is among the troubles."""
+        return self._read_json("manifests")
+
+    def others(self, launch: str) -> list[str]:
+        """Which other launches are alive, as far as locks tell."""
+        alive = []
+        for path in sorted((self.folder / "manifests").glob("*.json")):
+            if path.stem == launch:
+                continue
+            with suppress(OSError), open(path, "rb") as held:
+                try:
+                    fcntl.flock(held, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    alive.append(path.stem)
+        return alive
+
+    # Parts.
+
+    def write(self, tables: Sequence[pa.Table]) -> Path:
+        """Keep rows as one part. When this returns, they are on disk."""
+        sink = io.BytesIO()
+        pq.write_table(
+            pa.concat_tables(tables), sink, compression="zstd", use_dictionary=TEXTS, column_encoding=ENCODING,
+            write_page_checksum=True,
+        )  # fmt: skip
+        content = sink.getbuffer()
+        path = self.folder / "parts" / f"{self._launch}-{self._written:06d}-{sha256(content).hexdigest()[:16]}.parquet"
+        files.put(path, lambda file: file.write(content))
+        self._written += 1
+        self._seen.add(path.name)
+        return path
+
+    def unread(self) -> Iterator[Path]:
+        """The parts that have come since this was last asked, each found whole; the others are troubles."""
+        folder = self.folder / "parts"
+        for name in sorted(os.listdir(folder)) if folder.is_dir() else []:
+            if name in self._seen or name.startswith("."):
+                continue
+            self._seen.add(name)
+            why = wrong_with(folder / name)
+            if why is None:
+                yield folder / name
+            else:
+                self.troubles.append(Trouble(f"parts/{name}", why))
+
+    def read(self, columns: Iterable[str]) -> Iterator[pa.Table]:
+        """These columns of the parts that have come since this was last asked."""
+        for path in self.unread():
+            yield pq.read_table(path, columns=list(columns), partitioning=None)
+
+    # Tuning records, MDPs, checkpoints.
+
+    def keep_tuning(self, subject: str, record: dict[str, Any]) -> None:
+        self._put_json(f"tuning/{subject}.json", record)
+
+    def tuning(self) -> dict[str, dict[str, Any]]:
+        """What was tried and chosen, by subject."""
+        return self._read_json("tuning")
+
+    def keep_mdp(self, mdp: MDP) -> None:
+        path = self.folder / "mdps" / f"{mdp.digest}.mdp"
+        if not path.exists():
+            mdp.save(path)
+
+    def mdp(self, digest: str) -> Path | None:
+        """The file of an MDP that was given as one."""
+        path = self.folder / "mdps" / f"{digest}.mdp"
+        return path if path.exists() else None
+
+    def keep_checkpoint(self, setting: str, seeds: Sequence[int], content: bytes) -> None:
+        files.put(self.folder / self._checkpoint(setting, seeds), lambda file: file.write(content))
+
+    def drop_checkpoint(self, setting: str, seeds: Sequence[int]) -> None:
+        (self.folder / self._checkpoint(setting, seeds)).unlink(missing_ok=True)
+
+    def checkpoints(self) -> list[Checkpoint]:
+        """The runs that are under way; a checkpoint that cannot be read is a trouble, and its work begins anew."""
+        found = []
+        for path in sorted((self.folder / "checkpoints").glob("*.run")):
+            named = CHECKPOINT.fullmatch(path.name)
+            try:
+                content = path.read_bytes()
+                seeds = tuple(files.read(io.BytesIO(content), "run")[0]["seeds"])
+            except (OSError, InputError, KeyError) as error:
+                self.troubles.append(Trouble(f"checkpoints/{path.name}", str(error)))
+                continue
+            if named is None or self._checkpoint(named[1], seeds) != f"checkpoints/{path.name}":
+                self.troubles.append(Trouble(f"checkpoints/{path.name}", "it is not named as a checkpoint is"))
+                continue
+            found.append(Checkpoint(path.name, named[1], seeds, content))
+        return found
+
+    def _checkpoint(self, setting: str, seeds: Sequence[int]) -> str:
+        which = sha256(json.dumps([int(seed) for seed in seeds]).encode()).hexdigest()[:16]
+        return f"checkpoints/{setting}-{which}.run"
+
+    def _put_json(self, name: str, content: dict[str, Any]) -> Path:
+        path = self.folder / name
+        text = json.dumps(content, indent=1, allow_nan=False).encode()
+        files.put(path, lambda file: file.write(text))
+        return path
+
+    def _read_json(self, name: str) -> dict[str, dict[str, Any]]:
+        found = {}
+        for path in sorted((self.folder / name).glob("*.json")):
+            try:
+                found[path.stem] = _json(path)
+            except InputError as error:
+                self.troubles.append(Trouble(f"{name}/{path.name}", str(error)))
+        return found
+
+
+def wrong_with(path: Path) -> str | None:
+    """Why a file is no part of a store; None for one that is, to the last bit."""
+    named = PART.fullmatch(path.name)
+    if named is None:
+        return "foreign: it is not named as a part is"
+    try:
+        content = path.read_bytes()
+        if sha256(content).hexdigest()[:16] != named[3]:
+            return "damaged: its content is not what its name says"
+        schema = pq.read_schema(io.BytesIO(content))
+    except (OSError, pa.ArrowException) as error:
+        return f"damaged: {error}"
+    version = (schema.metadata or {}).get(b"ravi.format", b"").decode()
+    if version != FORMAT:
+        return f"foreign: its rows have format {version or 'none'!r}; this ravi reads {FORMAT}"
+    return None if schema.equals(SCHEMA) else "foreign: its columns are not those of this format"
+
+
+def _json(path: Path) -> dict[str, Any]:
+    try:
+        held = json.loads(path.read_bytes())
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from None
+    except ValueError as error:
+        raise InputError(f"{path} is damaged: {error}") from None
+    if not isinstance(held, dict):
+        raise InputError(f"{path} is damaged: it is no JSON object")
+    return held

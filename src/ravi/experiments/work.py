@@ -1,0 +1,121 @@
+"""What does a worker do? A task: some seeds of one setting, run to their end or to the end of its slice of time.
+
+A task that is not done when its time is up comes back as a checkpoint, from which another worker goes on: so a long run
+survives whatever kills its worker, and Ctrl-C loses nothing. A learner that fails gives rows that say how.
+"""
+
+from __future__ import annotations
+
+import io
+import platform
+import time
+from collections.abc import Callable
+from functools import lru_cache
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from ravi import engine, ids
+from ravi.checks import InputError
+from ravi.core import MDP, Learner
+from ravi.experiments.rows import LEARNER, failed_rows, packed, rows_of, said
+from ravi.experiments.settings import Setting
+from ravi.files import load_mdp
+from ravi.runs import Run, versions
+
+
+class Task(NamedTuple):
+    setting: Setting
+    seeds: tuple[int, ...]
+    launch: str  # which launch wants it
+    mdp: bytes | None = None  # the content of the MDP's file, where it has no id
+    checkpoint: bytes | None = None  # where to go on from
+    slice: float = 30.0  # seconds after which a run comes back as a checkpoint
+
+
+class Outcome(NamedTuple):
+    rows: bytes | None  # an Arrow stream, a row for every seed; None while the task is not done
+    checkpoint: bytes | None  # what to go on from when it is not; None: from the beginning
+    seconds: float  # of computing, in this slice
+    versions: dict[str, str]  # of what computed it
+    host: str
+
+
+def work(task: Task, stop: Callable[[], bool] = lambda: False) -> Outcome:
+    """Do a task, until its slice is over or `stop` says so (it is asked before every epoch)."""
+    began = time.perf_counter()
+    rows, checkpoint = (None, task.checkpoint) if stop() else _done(task, stop)
+    return Outcome(rows, checkpoint, time.perf_counter() - began, versions(), platform.node())
+
+
+def _done(task: Task, stop: Callable[[], bool]) -> tuple[bytes | None, bytes | None]:
+    setting = task.setting
+    try:
+        mdp = _mdp(setting.mdp, setting.mdp_digest, task.mdp)
+        learner = ids.learner(setting.learner, mdp, setting.steps)
+        record = tuple(name for name in setting.record if name in engine.OPTIONAL)
+        _warm(learner, mdp, record)
+        made = _run(task, learner, mdp, record, _until(task.slice, stop))
+        if not made.complete:
+            content = io.BytesIO()
+            made.save(content)
+            return None, content.getvalue()
+        return packed(rows_of(made, setting, mdp, task.launch)), None
+    except Exception as error:
+        if len(task.seeds) == 1:
+            short, trace = said(error)
+            return packed(failed_rows(setting, task.seeds, task.launch, LEARNER, short, trace)), None
+    alone = [task._replace(seeds=(seed,), checkpoint=None, slice=float("inf")) for seed in task.seeds]
+    rows = [_done(one, stop)[0] for one in alone]  # which of them is it?
+    if None in rows:  # stopped meanwhile
+        return None, None
+    return packed(_joined([row for row in rows if row is not None])), None
+
+
+def _run(task: Task, learner: Learner, mdp: MDP, record: tuple[str, ...], until: Callable[[], bool]) -> Run:
+    if task.checkpoint is not None:
+        try:
+            return engine.resume(Run.load(io.BytesIO(task.checkpoint)), learner, mdp, stop=until)
+        except InputError:  # of another version: the run begins anew, and ends with the same bits
+            pass
+    return engine.run(
+        learner, mdp, task.setting.steps, task.seeds, record=record, points=task.setting.points, keep_epochs=False,
+        stop=until,
+    )  # fmt: skip
+
+
+def _until(seconds: float, stop: Callable[[], bool]) -> Callable[[], bool]:
+    """Stop when asked to, or when the slice is over; but every slice gets on by an epoch."""
+    deadline, first = time.perf_counter() + seconds, True
+
+    def until() -> bool:
+        nonlocal first
+        over, first = not first and time.perf_counter() >= deadline, False
+        return over or stop()
+
+    return until
+
+
+@lru_cache(8)
+def _mdp(name: str, digest: str, content: bytes | None) -> MDP:
+    mdp = ids.mdp(name) if content is None else load_mdp(io.BytesIO(content))
+    if mdp.digest != digest:
+        raise InputError(f"{name} is another MDP here than where the work was planned: is this another version of it?")
+    return mdp
+
+
+_warmed: set[tuple[str, bool, tuple[str, ...]]] = set()
+
+
+def _warm(learner: Learner, mdp: MDP, record: tuple[str, ...]) -> None:
+    """Load or compile what the learner needs, once per process, so that times are those of running."""
+    key = (learner.name.split(",")[0], bool(mdp.dimension), record)
+    if key not in _warmed:
+        engine.run(learner, mdp, 1, 1, record=record, keep_epochs=False, stop=lambda: False)
+        _warmed.add(key)
+
+
+def _joined(rows: list[bytes]) -> pa.RecordBatch:
+    from ravi.experiments.rows import unpacked
+
+    return pa.concat_tables([unpacked(row) for row in rows]).combine_chunks().to_batches()[0]
