@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ ENUMERATED = 12  # feature bounds are exact, by enumeration of {0, 1}^B, up to t
 
 
 LEAST, MOST = 1e-307, 1e308  # of a positive number: beyond, float64 loses digits, and then the number
+MOST_SEEDS = 10**6  # of one run
 LEAST_DELTA = 1e-100  # of a failure probability: X A T / delta and the like are finite
 
 
@@ -125,6 +127,26 @@ def one_of(value: Any, known: Iterable[str], name: str) -> str:
 def steps(value: Any) -> int:
     """T, the number of steps; counts are 32-bit."""
     return whole(value, "steps (T)", 1, 2**31 - 2)
+
+
+def seeds(value: Any, name: str = "seeds") -> list[int]:
+    """Which seeds: 64 is 0 to 63; the text 5-8 is 5, 6, 7, 8, and 1,7,9 are these, as is a list of them."""
+    chosen: list[int] = []
+    if isinstance(value, str) and ("," in value or "-" in value):
+        for part in value.split(","):
+            low, dash, high = part.partition("-")
+            first = whole(low, name, 0)
+            chosen += range(first, (whole(high, name, first, first + MOST_SEEDS) if dash else first) + 1)
+    elif isinstance(value, Iterable) and not isinstance(value, str):
+        chosen = [whole(seed, at(name, [i]), 0) for i, seed in enumerate(value)]
+    else:
+        chosen = list(range(whole(value, name, 1, MOST_SEEDS)))
+    if not chosen:
+        raise InputError(f"{name} is empty; at least one seed is needed")
+    if len(set(chosen)) < len(chosen):
+        twice = next(seed for seed, times in Counter(chosen).items() if times > 1)
+        raise InputError(f"{name} names seed {twice} twice")
+    return chosen
 
 
 def finite(value: Any, name: str) -> np.ndarray:

@@ -129,6 +129,11 @@ def learner_options(text: str) -> dict[str, Any]:
     return options | values
 
 
+def given_options(text: str) -> dict[str, Any]:
+    """The options that the id itself gives, also where they are at their defaults."""
+    return _given(text)[2]
+
+
 def source_of(text: str) -> str:
     """A hash of the file of a learner that is not this library's own; nothing for one that is."""
     name, _, known = _learner(text)

@@ -1,12 +1,48 @@
-"""What does a suite say? MDPs x learners x options x T x seeds, in sections; from TOML or the same as Python data."""
+"""What does a suite say? MDPs x learners x options x T x seeds, in sections; from TOML or the same as Python data.
+
+    name = "mine"                     # by default the name of the file
+    title = "..."
+    steps = 1e5                       # T, or a list of them. What is given here is the default of every section:
+    seeds = 16                        # steps, seeds (16 is 0 to 15; "5-8", "1,7,9" or a list are these),
+    points = 200                      # points, record and columns
+    columns = ["theory", "tuned"]
+
+    [tuning]                          # see `Tuning`
+    budget = 20
+
+    [[sections]]
+    name = "riverswim"
+    remark = "..."
+    mdps = ["riverswim/6", { id = "garnet/20,3,4", options = { seed = [0, 1], discount = [0.9, 0.99] } }]
+    learners = ["ravi-ucb", { id = "ucrl2", label = "UCRL2", options = { mode = ["aware", "blind"] } }]
+    options = { delta = [0.1, 0.01] }   # a grid over every learner of the section
+
+A table of options is a grid: every combination of its values gives an id with `,key=value` appended. A label of one's
+own gets those options appended that have several values. MDPs that are files, and modules with builders of one's own
+(`package.module:function`), are looked for beside the TOML file. All mistakes of a file are told at once.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import NamedTuple
+import os
+import re
+import sys
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ravi import checks, suites
+from ravi.checks import InputError
+from ravi.experiments.mistakes import Mistakes
+from ravi.experiments.toml_lines import lines
 
 COLUMNS = ("theory", "tuned", "given")  # published constants; multipliers tuned on other seeds; as the id says
+DECIDED = ("scale", "step_scale", "eta", "beta", "m")  # options that the columns theory and tuned decide themselves
+SAMPLERS = ("lattice", "optuna")
 FIRST_TUNING_SEED = 10**6  # tuning seeds are counted from here, unless they are listed
+OWN = re.compile(r"([A-Za-z_][\w.]*):[A-Za-z_]\w*(?=[,/]|$)")  # package.module:function, a builder of one's own
 
 
 @dataclass(frozen=True)
@@ -41,6 +77,7 @@ class Suite:
     sections: tuple[Section, ...]
     title: str = ""
     tuning: Tuning = field(default_factory=Tuning)
+    folder: str = ""  # where modules of one's own are, if an id names one: see `importable`
 
     @property
     def entries(self) -> list[Entry]:
@@ -53,6 +90,20 @@ class Suite:
             for label, learner in section.learners.items()
             for column in section.columns
         ]
+
+    @property
+    def runs(self) -> int:
+        """How many runs are reported; those of the tuning come on top."""
+        return sum(len(entry.seeds) for entry in self.entries)
+
+    def plain(self) -> dict[str, Any]:
+        """The suite as JSON can hold it; `specify` makes the same suite of it."""
+        sections = []
+        for section in self.sections:
+            learners = [{"id": learner, "label": label} for label, learner in section.learners.items()]
+            sections.append(_listed(asdict(section)) | {"learners": learners})
+        plain = {"name": self.name, "title": self.title, "tuning": _listed(asdict(self.tuning)), "sections": sections}
+        return plain | ({"folder": self.folder} if self.folder else {})
 
 
 class Entry(NamedTuple):
@@ -67,3 +118,106 @@ class Entry(NamedTuple):
     seeds: tuple[int, ...]
     points: int
     record: tuple[str, ...]
+
+
+def specify(source: str | os.PathLike[str] | Mapping[str, Any], *, seeds: Any = None, build: bool = True) -> Suite:
+    """The suite of a name (`ravi.suites`), of a TOML file, or of Python data of the same shape.
+
+    seeds: these, in place of those of every section: how many, a text such as 5-8 or 1,7,9, or a list.
+    build: every MDP is built, and every learner for every MDP and T, so that what cannot be is told now. Without it
+    ids are taken as they are: for a suite that was specified before.
+    """
+    from ravi.experiments.reading import Reader
+
+    if isinstance(source, Mapping):
+        data, told, base, name = dict(source), Mistakes("", {}), Path.cwd(), "suite"
+    else:
+        text, file, base, name = _text(source)
+        try:
+            data = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise InputError(_syntax(file, error)) from None
+        told = Mistakes(file, lines(text))
+    read = Reader(told, base)
+    suite = read.suite(data, name, seeds)
+    if build:
+        from ravi.experiments.building import Builder
+
+        Builder(told, base).check(suite, read.places)
+    told.tell()
+    return suite
+
+
+def shipped() -> dict[str, Suite]:
+    """The suites that come with the library, by name; nothing is built."""
+    return {name: specify(name, build=False) for name in suites.SUITES}
+
+
+def importable(folder: str) -> None:
+    """Let modules of one's own be imported from the folder of their suite: what every worker does first.
+
+    It comes last on the path, so that it hides nothing, and stays there.
+    """
+    if folder and folder not in sys.path:
+        sys.path.append(folder)
+
+
+def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    """What differs between two suites as `Suite.plain` gives them, line by line; nothing where they are the same."""
+    found = list(_differences("", _by_name(old), _by_name(new)))
+    return found or ([] if old == new else ["the order of sections or learners is another"])
+
+
+def _by_name(plain: Mapping[str, Any]) -> dict[str, Any]:
+    """Sections by their names and learners by their labels, so that one more is one difference."""
+    sections = {}
+    for section in plain["sections"]:
+        learners = {f"learner {one['label']!r}": one["id"] for one in section["learners"]}
+        inside = {key: value for key, value in section.items() if key not in ("name", "learners")}
+        sections[f"section {section['name']!r}"] = inside | learners
+    return {key: value for key, value in plain.items() if key != "sections"} | sections
+
+
+def _differences(place: str, old: Any, new: Any) -> Iterator[str]:
+    if not (isinstance(old, dict) and isinstance(new, dict)):
+        if old != new:
+            yield f"{place} is {_short(new)}; it was {_short(old)}"
+        return
+    for key in [*old, *(key for key in new if key not in old)]:
+        inner = f"{place}: {key}" if place else key
+        if key not in new:
+            yield f"{inner} is gone"
+        elif key not in old:
+            yield f"{inner} is new"
+        else:
+            yield from _differences(inner, old[key], new[key])
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, list) and len(value) > 3 and all(isinstance(one, int) for one in value):
+        return f"{len(value)} numbers from {value[0]} to {value[-1]}"
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def _listed(fields: dict[str, Any]) -> dict[str, Any]:
+    return {key: list(value) if isinstance(value, tuple) else value for key, value in fields.items()}
+
+
+def _text(source: str | os.PathLike[str]) -> tuple[str, str, Path, str]:
+    """The TOML of a suite, how its file is called in messages, its folder, and the name that it has by default."""
+    if isinstance(source, str) and source in suites.SUITES:
+        return suites.text(source), f"{source}.toml", Path.cwd(), source
+    path = Path(source)
+    if not path.is_file():
+        near = checks.did_you_mean(os.fspath(source), suites.SUITES) or f" Known: {', '.join(suites.SUITES)}."
+        raise InputError(f"there is no suite {os.fspath(source)!r}.{near} A suite may also be a TOML file.")
+    try:
+        return path.read_bytes().decode(), str(path), path.absolute().parent, path.stem
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"cannot read {path}: {error}") from None
+
+
+def _syntax(file: str, error: tomllib.TOMLDecodeError) -> str:
+    found = re.fullmatch(r"(.*) \(at line (\d+), column (\d+)\)", str(error))
+    return f"{file}:{found[2]}: {found[1]} (column {found[3]})" if found else f"{file}: {error}"

@@ -68,20 +68,31 @@ def _done(task: Task, stop: Callable[[], bool]) -> tuple[bytes | None, bytes | N
     alone = [task._replace(seeds=(seed,), checkpoint=None, slice=float("inf")) for seed in task.seeds]
     rows = [_done(one, stop)[0] for one in alone]  # which of them is it?
     if None in rows:  # stopped meanwhile
-        return None, None
+        return None, task.checkpoint
     return packed(_joined([row for row in rows if row is not None])), None
 
 
 def _run(task: Task, learner: Learner, mdp: MDP, record: tuple[str, ...], until: Callable[[], bool]) -> Run:
-    if task.checkpoint is not None:
-        try:
-            return engine.resume(Run.load(io.BytesIO(task.checkpoint)), learner, mdp, stop=until)
-        except InputError:  # of another version: the run begins anew, and ends with the same bits
-            pass
+    held = _held(task, learner, mdp)
+    if held is not None:
+        return engine.resume(held, learner, mdp, stop=until)
     return engine.run(
         learner, mdp, task.setting.steps, task.seeds, record=record, points=task.setting.points, keep_epochs=False,
         stop=until,
     )  # fmt: skip
+
+
+def _held(task: Task, learner: Learner, mdp: MDP) -> Run | None:
+    """The run of the task's checkpoint; none where that is damaged, or of other versions: then it begins anew."""
+    if task.checkpoint is None:
+        return None
+    try:
+        held = Run.load(io.BytesIO(task.checkpoint))
+        if held.versions != versions() or held.seeds != list(task.seeds) or held.steps != task.setting.steps:
+            return None
+        return engine.resume(held, learner, mdp, stop=lambda: True)  # no epoch yet: what a learner raises is its own
+    except InputError:
+        return None
 
 
 def _until(seconds: float, stop: Callable[[], bool]) -> Callable[[], bool]:

@@ -1,65 +1,23 @@
-"""What can be typed? The command `ravi`: demo, run, solve, list. It parses and prints; the library does the work."""
+"""What can be typed about one run, or one MDP? `demo`, `run MDP LEARNER`, `solve`, `verify`."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ravi import __version__
 from ravi.checks import InputError
+from ravi.cli.shown import JSON, progress_bar
 
 if TYPE_CHECKING:
-    from ravi.engine import Progress
     from ravi.runs import Run
 
-app = typer.Typer(
-    add_completion=False,
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    help="Optimistic planning and exploration in infinite-horizon discounted MDPs, with exact regret.",
-)
-
 MDP = Annotated[str, typer.Argument(help="An MDP: an id such as riverswim/6 or garnet/100,4,4,seed=3, or a file.")]
-JSON = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 
 
-def main() -> None:
-    """The entry point: bad input is one line and exit status 2, Ctrl-C is 130."""
-    try:
-        app(prog_name="ravi")
-    except InputError as error:
-        print(f"ravi: {error}", file=sys.stderr)
-        sys.exit(2)
-    except KeyboardInterrupt:
-        print("ravi: stopped", file=sys.stderr)
-        sys.exit(130)
-    except BrokenPipeError:
-        sys.stderr.close()
-        sys.exit(1)
-
-
-def _version(wanted: bool) -> None:
-    if wanted:
-        print(f"ravi {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def ravi(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
-    ] = False,
-) -> None:
-    """Optimistic planning and exploration in infinite-horizon discounted MDPs, with exact regret."""
-
-
-@app.command()
 def demo(
     out: Annotated[Path, typer.Option(help="The folder for the figure.")] = Path("demo"),
     steps: Annotated[str, typer.Option(help="T.")] = "1e5",
@@ -68,32 +26,28 @@ def demo(
     """RAVI-UCB, tabular and mixture, against the uniform policy and the optimum on RiverSwim."""
     from ravi import checks, demo
 
-    with _progress("demo") as progress:
+    with progress_bar("demo") as progress:
         print(demo.demo(out, checks.steps(steps), seeds, progress))
 
 
-@app.command()
-def run(
-    mdp: MDP,
-    learner: Annotated[str, typer.Argument(help="A learner: an id such as ravi-ucb,scale=0.03 or ravi-ucb/mixture.")],
-    steps: Annotated[str, typer.Option(help="T, the number of steps of each seed, such as 100000 or 1e5.")] = "1e5",
-    seeds: Annotated[str, typer.Option(help="How many seeds, from 0 on; or which: 5-8 or 1,7,9.")] = "16",
-    points: Annotated[int, typer.Option(help="At how many times the curves are kept.")] = 500,
-    trajectory: Annotated[
-        bool, typer.Option(help="Record the trajectory regret of the earlier literature too.")
-    ] = False,
-    pad: Annotated[bool, typer.Option(help="Play the last epoch to its end, without learning (T+).")] = False,
-    save: Annotated[
-        Path | None, typer.Option(help="Keep the run in this file; if it holds a stopped run, go on with that.")
-    ] = None,
-    figure: Annotated[Path | None, typer.Option(help="Draw the regret curve into this file (png, pdf, svg).")] = None,
-    as_json: JSON = False,
+def run_one(
+    mdp: str,
+    learner: str,
+    *,
+    steps: str,
+    seeds: str,
+    points: int,
+    trajectory: bool,
+    pad: bool,
+    save: Path | None,
+    figure: Path | None,
+    as_json: bool,
 ) -> None:
     """Run a learner on an MDP and print its exact regret. Ctrl-C stops, prints and saves what there is."""
     from ravi import checks, engine, ids
     from ravi.runs import Run
 
-    T, chosen = checks.steps(steps), _seeds(seeds)
+    T, chosen = checks.steps(steps), checks.seeds(seeds, "--seeds")
     world = ids.mdp(mdp)
     agent = ids.learner(learner, world, T)
     if figure is not None:
@@ -110,7 +64,7 @@ def run(
         raise InputError(f"{save} holds a run with other --trajectory, --points or --pad than these")
     if save is not None and not save.parent.is_dir():
         raise InputError(f"cannot write {save}: there is no folder {save.parent}")  # told before the work, not after
-    with _progress(f"{agent.name} on {world.name}") as progress:
+    with progress_bar(f"{agent.name} on {world.name}") as progress:
         engine.run(agent, world, 1, 1, record=wanted)  # compiles, so that the speed is that of the run
         try:
             if stopped is not None:
@@ -136,7 +90,6 @@ def run(
         raise typer.Exit(130)
 
 
-@app.command()
 def solve(
     mdp: MDP,
     method: Annotated[
@@ -156,7 +109,7 @@ def solve(
     if save is not None:
         world.save(save)
     began = time.perf_counter()
-    with _progress(f"solving {world.name}"):
+    with progress_bar(f"solving {world.name}"):
         solution = solve(world, method=method, tol=tol)
     seconds = time.perf_counter() - began
     uniform = _uniform(world)
@@ -181,7 +134,6 @@ def solve(
             print(f"  {x:5d}  {actions[x]:6d}  {solution.V[x]:.6f}")
 
 
-@app.command()
 def verify(
     mdp: Annotated[str | None, typer.Argument(help="An MDP; without one, small tabular and mixture runs.")] = None,
     learner: Annotated[str, typer.Argument(help="A learner of RAVI-UCB's form.")] = "ravi-ucb",
@@ -194,6 +146,7 @@ def verify(
     figure: Annotated[Path | None, typer.Option(help="Draw the ladder of bounds into this file.")] = None,
 ) -> None:
     """Hold every claim of the paper against a run. Exit status 0 when all hold, 1 when one is violated."""
+    from ravi import checks
     from ravi.verify import DEFAULT, verify
     from ravi.verify.ladder import ladder_figure
 
@@ -203,8 +156,9 @@ def verify(
         raise InputError("--html and --figure are of one run: name an MDP")
     reports = []
     for world, agent, length in cases:
-        with _progress(f"verifying {agent} on {world}") as progress:
-            reports.append(verify(agent, world, _steps(length), _seeds(seeds), only=chosen, progress=progress))
+        with progress_bar(f"verifying {agent} on {world}") as progress:
+            T, keys = checks.steps(length), checks.seeds(seeds, "--seeds")
+            reports.append(verify(agent, world, T, keys, only=chosen, progress=progress))
         print(reports[-1].text(failed=failed) + "\n")
     if json_file is not None:
         found = [report.json() for report in reports]
@@ -221,61 +175,6 @@ def _written(path: Path, text: str) -> None:
         path.write_text(text)
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror}") from None
-
-
-def _steps(text: Any) -> int:
-    from ravi import checks
-
-    return checks.steps(text)
-
-
-@app.command(name="list")
-def list_(as_json: JSON = False) -> None:
-    """List the ids of all MDPs and learners, with their options."""
-    import inspect
-
-    from ravi import ids
-    from ravi.mdps import MDPS
-
-    def shown(options: dict[str, Any]) -> dict[str, Any]:
-        return {name: None if value is inspect.Parameter.empty else value for name, value in options.items()}
-
-    mdps = {
-        name: {"summary": _first_line(builder), "options": shown(ids.options_of(builder))}
-        for name, builder in MDPS.items()
-    }
-    learners = {
-        name: {"summary": known.summary, "options": shown(ids.options_of(ids.builder_of(known), skip=2))}
-        for name, known in ids.LEARNERS.items()
-    }
-    if as_json:
-        print(json.dumps({"mdps": mdps, "learners": learners}))
-        return
-    tables: dict[str, dict[str, dict[str, Any]]] = {"MDPs": mdps, "Learners": learners}
-    for title, table in tables.items():
-        print(title)
-        for name, entry in table.items():
-            options = ", ".join(k if v is None else f"{k}={v}" for k, v in entry["options"].items())
-            print(f"  {name:18} {entry['summary']}\n  {'':18} {options or 'no options'}")
-
-
-def _first_line(builder: Any) -> str:
-    return (builder.__doc__ or "").strip().splitlines()[0]
-
-
-def _seeds(text: str) -> list[int]:
-    """`64` is 0 to 63; `5-8` is 5, 6, 7, 8; `1,7,9` are these."""
-    from ravi import checks
-
-    most = 10**6
-    if "," not in text and "-" not in text:
-        return list(range(checks.whole(text, "--seeds", 1, most)))
-    chosen: list[int] = []
-    for part in text.split(","):
-        low, dash, high = part.partition("-")
-        first = checks.whole(low, "--seeds", 0)
-        chosen += range(first, (checks.whole(high, "--seeds", first, first + most) if dash else first) + 1)
-    return chosen
 
 
 def _uniform(world: Any) -> float:
@@ -324,22 +223,3 @@ def _summary(made: Run, world: Any) -> dict[str, Any]:
         "versions": made.versions,
         **more,
     }
-
-
-@contextmanager
-def _progress(label: str) -> Iterator[Progress | None]:
-    """A bar on the terminal while the work lasts; nothing where standard error is no terminal."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(label, total=None)  # no total yet: functions are loaded or compiled
-        yield lambda done, total: bar.update(task, completed=done, total=total)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,0 +1,63 @@
+"""What can be typed? The command `ravi`. It parses and prints; the library does the work.
+
+`one` has the commands about one run or one MDP, `many` those about suites and folders of results, `about`
+those about the library itself, `shown` what they share.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from ravi import __version__
+from ravi.checks import InputError
+from ravi.cli import about, many, one
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="Optimistic planning and exploration in infinite-horizon discounted MDPs, with exact regret.",
+)
+app.command()(one.demo)
+app.command()(many.run)
+app.command()(many.suites)
+app.command()(many.results)
+app.command()(many.reproduce)
+app.command()(one.solve)
+app.command()(one.verify)
+app.command(name="list")(about.list_)
+app.command()(about.doctor)
+app.command()(about.cite)
+
+
+def main() -> None:
+    """The entry point: bad input is one line and exit status 2, Ctrl-C is 130."""
+    try:
+        app(prog_name="ravi")
+    except InputError as error:
+        print(f"ravi: {error}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        print("ravi: stopped", file=sys.stderr)
+        sys.exit(130)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(1)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"ravi {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def ravi(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Optimistic planning and exploration in infinite-horizon discounted MDPs, with exact regret."""

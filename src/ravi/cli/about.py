@@ -1,0 +1,65 @@
+"""What can be typed about the library itself? `list`, `doctor`, `cite`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ravi.cli.shown import JSON
+
+
+def list_(as_json: JSON = False) -> None:
+    """List the ids of all MDPs and learners, with their options."""
+    import inspect
+
+    from ravi import ids
+    from ravi.mdps import MDPS
+
+    def shown(options: dict[str, Any]) -> dict[str, Any]:
+        return {name: None if value is inspect.Parameter.empty else value for name, value in options.items()}
+
+    mdps = {
+        name: {"summary": _first_line(builder), "options": shown(ids.options_of(builder))}
+        for name, builder in MDPS.items()
+    }
+    learners = {
+        name: {"summary": known.summary, "options": shown(ids.options_of(ids.builder_of(known), skip=2))}
+        for name, known in ids.LEARNERS.items()
+    }
+    if as_json:
+        print(json.dumps({"mdps": mdps, "learners": learners}))
+        return
+    tables: dict[str, dict[str, dict[str, Any]]] = {"MDPs": mdps, "Learners": learners}
+    for title, table in tables.items():
+        print(title)
+        for name, entry in table.items():
+            options = ", ".join(k if v is None else f"{k}={v}" for k, v in entry["options"].items())
+            print(f"  {name:18} {entry['summary']}\n  {'':18} {options or 'no options'}")
+
+
+def _first_line(builder: Any) -> str:
+    return (builder.__doc__ or "").strip().splitlines()[0]
+
+
+def doctor(
+    folder: Annotated[Path | None, typer.Argument(help="A folder of results, to be looked through too.")] = None,
+    as_json: JSON = False,
+) -> None:
+    """Look at the environment: versions, cache, cores, extras, GPU. Exit status 1 when something is broken."""
+    from ravi.doctor import doctor
+
+    report = doctor(folder)
+    print(json.dumps(report.json()) if as_json else report.text())
+    raise typer.Exit(report.status)
+
+
+def cite(
+    names: Annotated[list[str] | None, typer.Argument(help="Learners, or a folder of results; none: ravi.")] = None,
+) -> None:
+    """Print BibTeX: of the paper and this library, or of the papers of these learners."""
+    from ravi.citations import cite
+
+    print(cite(names or []))

@@ -1,0 +1,266 @@
+"""What can be typed about suites and folders of results? `run SUITE`, `suites`, `results`, `reproduce`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ravi.checks import InputError
+from ravi.cli import one as single
+from ravi.cli.shown import JSON, progress_bar
+
+if TYPE_CHECKING:
+    from ravi.experiments.forecast import Forecast
+    from ravi.experiments.results import Results
+    from ravi.experiments.runner import Status
+
+ONE, MANY = "One run: ravi run MDP LEARNER", "A suite: ravi run SUITE --out FOLDER"
+WORKERS = Annotated[int | None, typer.Option(help="Processes; by default one per core.", rich_help_panel=MANY)]
+CLUSTER = Annotated[
+    str | None, typer.Option(help="The address of a Ray cluster instead, or local.", rich_help_panel=MANY)
+]
+
+
+def run(
+    what: Annotated[
+        str, typer.Argument(help="A suite (see ravi suites), its TOML file, or a folder of results; or an MDP.")
+    ],
+    learner: Annotated[
+        str | None, typer.Argument(help="After an MDP: a learner, such as ravi-ucb,scale=0.03 or ravi-ucb/mixture.")
+    ] = None,
+    seeds: Annotated[
+        str | None, typer.Option(help="How many seeds, from 0 on; or which: 5-8 or 1,7,9. One run: 16.")
+    ] = None,
+    as_json: JSON = False,
+    out: Annotated[Path | None, typer.Option(help="The folder of the results.", rich_help_panel=MANY)] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Tell what would run, and how long it would take.", rich_help_panel=MANY)
+    ] = False,
+    workers: WORKERS = None,
+    cluster: CLUSTER = None,
+    shard: Annotated[
+        str | None, typer.Option(help="i/n: the i-th of n parts of the work, as in an array job.", rich_help_panel=MANY)
+    ] = None,
+    retry: Annotated[bool, typer.Option("--retry", help="Run again what failed.", rich_help_panel=MANY)] = False,
+    extend: Annotated[
+        bool, typer.Option("--extend", help="Let a folder of another suite take on this one.", rich_help_panel=MANY)
+    ] = False,
+    mix_versions: Annotated[
+        bool,
+        typer.Option(
+            "--mix-versions", help="Go on with other versions than the folder was made with.", rich_help_panel=MANY
+        ),
+    ] = False,
+    slice: Annotated[
+        float | None, typer.Option(help="Seconds between checkpoints of a long run: 30.", rich_help_panel=MANY)
+    ] = None,
+    steps: Annotated[str | None, typer.Option(help="T: 1e5 unless given.", rich_help_panel=ONE)] = None,
+    points: Annotated[int | None, typer.Option(help="Points of the curves: 500.", rich_help_panel=ONE)] = None,
+    trajectory: Annotated[
+        bool, typer.Option(help="Record the trajectory regret of the earlier literature too.", rich_help_panel=ONE)
+    ] = False,
+    pad: Annotated[bool, typer.Option(help="Play the last epoch to its end (T+).", rich_help_panel=ONE)] = False,
+    save: Annotated[
+        Path | None,
+        typer.Option(help="Keep the run in this file; if it holds a stopped run, go on.", rich_help_panel=ONE),
+    ] = None,
+    figure: Annotated[
+        Path | None, typer.Option(help="Draw the regret into this file (png, pdf, svg).", rich_help_panel=ONE)
+    ] = None,
+) -> None:
+    """Run a suite into a folder; the same command goes on where it stopped. Or run one learner on one MDP.
+
+    Regret is exact. Ctrl-C stops in good order. Exit status 1 when runs failed, 130 when stopped.
+    """
+    one: dict[str, Any] = {
+        "--steps": steps,
+        "--points": points,
+        "--trajectory": trajectory,
+        "--pad": pad,
+        "--save": save,
+    }
+    one["--figure"] = figure
+    many: dict[str, Any] = {
+        "--out": out,
+        "--dry-run": dry_run,
+        "--workers": workers,
+        "--cluster": cluster,
+        "--shard": shard,
+    }
+    many |= {"--retry": retry, "--extend": extend, "--mix-versions": mix_versions, "--slice": slice}
+    if learner is not None:
+        _none_of(many, "a suite, and this is one run")
+        single.run_one(
+            what, learner, steps=steps or "1e5", seeds=seeds or "16", points=500 if points is None else points,
+            trajectory=trajectory, pad=pad, save=save, figure=figure, as_json=as_json,
+        )  # fmt: skip
+        return
+    _none_of(one, "one run of a learner on an MDP, and this is a suite")
+    if out is None and (Path(what) / "specification.json").is_file():
+        out = Path(what)  # a folder goes on by itself
+    if dry_run:
+        _forecast(what, out, seeds, workers, cluster, shard, as_json)
+        return
+    if out is None:
+        raise InputError("a suite needs --out FOLDER for its results (one run of a learner is ravi run MDP LEARNER)")
+    from ravi.experiments.runner import run_suite
+
+    last: list[Status] = []
+    with _suite_bar(f"{what}") as show:
+
+        def tell(status: Status) -> None:
+            last[:] = [status]
+            show(status)
+
+        made = run_suite(
+            what, out, seeds=seeds, workers=workers, cluster=cluster, shard=shard, retry=retry, extend=extend,
+            mix_versions=mix_versions, slice=30.0 if slice is None else slice, progress=tell,
+            command=["ravi", *sys.argv[1:]],
+        )  # fmt: skip
+    stopped = bool(last) and last[0].stopping
+    _print_results(made, as_json, stopped=stopped)
+    if stopped:
+        print("ravi: stopped; the same command goes on", file=sys.stderr)
+        raise typer.Exit(130)
+    failed = len(made.runs) - made.runs["failure"].null_count
+    if failed:
+        print(
+            f"ravi: {failed} runs failed; ravi results {out} --sql 'select * from failures' says how", file=sys.stderr
+        )
+    raise typer.Exit(1 if failed else 0)
+
+
+def suites(as_json: JSON = False) -> None:
+    """List the suites that come with the library."""
+    from ravi.experiments.specification import shipped
+
+    found = shipped()
+    if as_json:
+        told = {
+            name: {"title": suite.title, "sections": [section.name for section in suite.sections], "runs": suite.runs}
+            for name, suite in found.items()
+        }
+        print(json.dumps(told))
+        return
+    for name, suite in found.items():
+        print(f"{name:10} {suite.title}\n{'':10} {len(suite.sections)} sections, {suite.runs:,} runs, and their tuning")
+    print("\nravi run NAME --dry-run tells what one would run; ravi run NAME --out FOLDER runs it.")
+
+
+def results(
+    folder: Annotated[Path, typer.Argument(help="A folder of results; others may be writing into it.")],
+    sql: Annotated[
+        str | None, typer.Option(help="A query over the views results, runs, entries, tuning, failures.")
+    ] = None,
+    as_json: JSON = False,
+) -> None:
+    """Print what a folder holds: mean regret by learner, or the answer to a query."""
+    from ravi.experiments.results import results
+
+    found = results(folder)
+    if sql is None:
+        _print_results(found, as_json)
+        return
+    answer = found.sql(sql)
+    if as_json:
+        print(json.dumps(answer.to_pylist(), default=str))
+        return
+    rows = [list(map(_cell, row.values())) for row in answer.to_pylist()]
+    _print_table(answer.column_names, rows)
+
+
+def reproduce(
+    folder: Annotated[Path, typer.Argument(help="A folder of results.")],
+    runs: Annotated[int | None, typer.Option(help="So many of its runs only, chosen by their ids.")] = None,
+    workers: WORKERS = None,
+    cluster: CLUSTER = None,
+    as_json: JSON = False,
+) -> None:
+    """Run again what a folder holds, and compare the bits. Exit status 0 when all are equal."""
+    from ravi.experiments.reproduce import reproduce
+
+    with _suite_bar(f"reproducing {folder}") as show:
+        report = reproduce(folder, runs=runs, workers=workers, cluster=cluster, progress=show)
+    print(json.dumps(report.json()) if as_json else report.text())
+    raise typer.Exit(report.status)
+
+
+def _none_of(options: dict[str, Any], meaning: str) -> None:
+    given = [name for name, value in options.items() if value not in (None, False)]
+    if given:
+        raise InputError(f"{given[0]} is for {meaning}")
+
+
+def _forecast(
+    what: str,
+    out: Path | None,
+    seeds: str | None,
+    workers: int | None,
+    cluster: str | None,
+    shard: str | None,
+    as_json: bool,
+) -> None:
+    from ravi.experiments.forecast import forecast
+
+    with progress_bar(f"trying {what}") as progress:
+        found: Forecast = forecast(what, out, seeds=seeds, workers=workers, shard=shard, progress=progress)
+    print(json.dumps(found.json()) if as_json else found.text())
+
+
+def _print_results(made: Results, as_json: bool, **more: Any) -> None:
+    if not as_json:
+        print(f"{made.summary()}\n\n{made!r}")
+        return
+    rows = made.sql(
+        'SELECT section, mdp, steps, label, "column", configured, count(regret) AS seeds, count(failure) AS failed, '
+        "avg(regret) AS regret, stddev_samp(regret) / sqrt(count(regret)) AS standard_error, "
+        "sum(seconds) AS seconds FROM results GROUP BY ALL ORDER BY ALL"
+    ).to_pylist()
+    told = {"folder": str(made.folder), "suite": made.suite.name} | made.counts._asdict() | more
+    told |= {"troubles": [str(one) for one in made.troubles], "conflicts": [str(one) for one in made.conflicts]}
+    print(json.dumps(told | {"results": rows}))
+
+
+def _cell(value: Any) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else "" if value is None else str(value)
+
+
+def _print_table(names: list[str], rows: list[list[str]]) -> None:
+    widths = [max(map(len, column)) for column in zip(names, *rows, strict=True)]
+    for row in [names, *rows]:
+        print("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())
+
+
+@contextmanager
+def _suite_bar(label: str) -> Iterator[Callable[[Status], None]]:
+    """Done, running, failed, rate and time left, on a terminal; nothing elsewhere."""
+    if not sys.stderr.isatty():
+        yield lambda status: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[told]}"))
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(label, total=None, told="starting")
+
+        def show(status: Status) -> None:
+            told = f"{status.done:,} of {status.total:,} runs, {status.running:,} running, {status.failed:,} failed, "
+            told += f"{status.rate:,.1f}/s, " + ("stopping" if status.stopping else f"{_duration(status.left)} left")
+            bar.update(task, completed=status.done, total=status.total, told=told)
+
+        yield show
+
+
+def _duration(seconds: float | None) -> str:
+    if seconds is None:
+        return "?"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}"

@@ -1,0 +1,176 @@
+"""What does a suite still ask for? Jobs, in its order; those of tuned entries as soon as tuning has chosen.
+
+An agenda is told what is in the store (`settle`), and says what to run next (`take`). It decides nothing by time or
+chance, so that any driver, at any moment, comes to the same conclusions from the same store.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from ravi.core import Array
+from ravi.experiments import plan
+from ravi.experiments.jobs import GUESS, Job
+from ravi.experiments.settings import Setting
+from ravi.experiments.specification import Entry, Suite
+from ravi.experiments.tuning import Trials
+
+BLOCK = 16  # seeds that a shard takes together
+COLUMNS = ("setting", "seed", "failure", "regret")  # what an agenda must know of a stored run
+
+Keep = Callable[[str, dict[str, Any]], None]  # subject, tuning record -> kept
+
+
+class Shard(NamedTuple):
+    """Which part of the work is this driver's: the `number`-th of `parts`."""
+
+    number: int = 1
+    parts: int = 1
+
+    def mine(self, unit: int) -> bool:
+        return unit % self.parts == self.number - 1
+
+
+class Agenda:
+    def __init__(
+        self, suite: Suite, facts: plan.Facts, contents: Mapping[str, bytes], shard: Shard, keep: Keep
+    ) -> None:
+        self.suite, self.facts, self.contents, self.shard, self.keep = suite, facts, contents, shard, keep
+        self.jobs: dict[str, Job] = {}  # by the setting's id
+        self.done = self.failed = 0  # of the jobs' runs: in the store; failed ones among them
+        self._ready: deque[Job] = deque()  # jobs with runs to hand out
+        self._waiting: dict[str, list[Entry]] = {}  # subject -> the entries that wait for it
+        self._trials: list[Trials] = []  # of subjects that have not chosen yet
+        self._shared: dict[str, Array] = {}  # setting -> seeds that some shard runs whatever tuning chooses
+        self._early: dict[str, list[pa.Table]] = {}  # stored runs of settings that have no job yet
+        self._plan()
+
+    def _plan(self) -> None:
+        settings: dict[str, Setting] = {}
+        for entry in self.suite.entries:
+            subject = plan.subject_of(entry, self.facts, self.suite.tuning)
+            if subject is None:
+                setting = plan.setting_of(entry, self.facts)
+                settings[setting.digest] = setting
+                known = self._shared.get(setting.digest, np.empty(0, np.int64))
+                self._shared[setting.digest] = np.union1d(known, np.array(entry.seeds, np.int64))
+                continue
+            if subject.digest not in self._waiting:
+                if self.shard.mine(len(self._waiting)):
+                    self._trials.append(Trials(subject, self.suite.tuning))
+                self._waiting[subject.digest] = []
+            self._waiting[subject.digest].append(entry)
+        blocks = (
+            (setting, self._shared[digest][first : first + BLOCK])
+            for digest, setting in settings.items()
+            for first in range(0, len(self._shared[digest]), BLOCK)
+        )
+        for number, (setting, seeds) in enumerate(blocks):
+            if self.shard.mine(number):
+                self._want(setting, seeds)
+
+    def settle(self, table: pa.Table) -> None:
+        """These runs are in the store (COLUMNS)."""
+        names = table["setting"].combine_chunks().dictionary_encode()
+        which = names.indices.to_numpy()
+        for code, name in enumerate(names.dictionary.to_pylist()):
+            rows = table.filter(pa.array(which == code)) if len(names.dictionary) > 1 else table
+            job = self.jobs.get(name)
+            if job is None:
+                self._early.setdefault(name, []).append(rows.select(COLUMNS))
+            else:
+                self._settle(job, rows)
+
+    def _settle(self, job: Job, rows: pa.Table) -> None:
+        regrets = rows["regret"].to_numpy()  # a null is nan
+        done, failed = job.settle(rows["seed"].to_numpy(), rows["failure"].is_valid().to_numpy(), regrets)
+        self.done += done
+        self.failed += failed
+
+    def advance(self) -> None:
+        """Go on with the subjects all of whose trials are settled: try more, or choose."""
+        for trials in list(self._trials):
+            while trials in self._trials and trials.hear():
+                asked = trials.search.ask()
+                for configuration in asked:
+                    given = configuration._asdict()
+                    setting = plan.with_multipliers(trials.subject.base, given, points=1, record=())
+                    trials.tried.append((configuration, self._want(setting, self.suite.tuning.seeds)))
+                if not asked:
+                    self._choose(trials)
+
+    def _choose(self, trials: Trials) -> None:
+        record = trials.record()
+        self.keep(trials.subject.digest, record)
+        self._trials.remove(trials)
+        for entry in self._waiting.pop(trials.subject.digest) if record["chosen"] is not None else ():
+            given = trials.tried[record["chosen"]][0]._asdict()
+            setting = plan.with_multipliers(trials.subject.base, given, points=entry.points, record=entry.record)
+            self._want(setting, np.setdiff1d(entry.seeds, self._shared.get(setting.digest, ())))
+
+    def _want(self, setting: Setting, seeds: Iterable[int]) -> Job:
+        """The job of a setting, with these seeds among its own."""
+        job = self.jobs.get(setting.digest)
+        if job is None:
+            job = self.jobs[setting.digest] = Job(setting, self.contents.get(setting.mdp))
+        job.add(seeds)
+        for rows in self._early.pop(setting.digest, []):
+            self._settle(job, rows)
+        if job.left and not job.queued:
+            self._ready.append(job)
+            job.queued = True
+        return job
+
+    def take(self) -> tuple[Job, list[int]] | None:
+        """The next batch: of the first job that is not waiting for its first time, else of the first."""
+        while self._ready and not self._ready[0].left:
+            self._ready.popleft().queued = False
+        if not self._ready:
+            return None
+        ready = (job for job in self._ready if job.left and not (job.seconds is None and job.under_way))
+        job = next(ready, self._ready[0])
+        return job, job.batch()
+
+    def back(self, job: Job, seeds: Sequence[int]) -> None:
+        """These runs were taken, and will not be settled: they are to be run again."""
+        job.again(seeds)
+        if job.left and not job.queued:
+            self._ready.appendleft(job)
+            job.queued = True
+
+    def reverse(self) -> None:
+        """Begin at the other end."""
+        self._ready.reverse()
+
+    @property
+    def total(self) -> int:
+        """How many runs there will be, as far as can be told: tuning may choose what is there already."""
+        return sum(len(job.seeds) for job in self.jobs.values()) + sum(runs for _, runs in self._to_come())
+
+    @property
+    def seconds_left(self) -> float:
+        """Of computing, for all runs that are not settled: by the times seen, per step where a job has none."""
+        timed = [job for job in self.jobs.values() if job.seconds is not None]
+        steps = sum(job.setting.steps for job in timed)
+        each = sum(job.seconds or 0.0 for job in timed) / steps if steps else GUESS
+        known = sum(
+            (job.left + job.under_way) * (each * job.setting.steps if job.seconds is None else job.seconds)
+            for job in self.jobs.values()
+        )
+        return known + sum(each * trials.subject.base.steps * runs for trials, runs in self._to_come())
+
+    def _to_come(self) -> list[tuple[Trials, int]]:
+        """The subjects that have not chosen, and how many runs they will ask for."""
+        return [
+            (
+                trials,
+                (trials.tuning.budget - len(trials.tried)) * len(trials.tuning.seeds)
+                + sum(len(entry.seeds) for entry in self._waiting[trials.subject.digest]),
+            )
+            for trials in self._trials
+        ]

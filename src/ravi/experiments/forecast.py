@@ -1,0 +1,137 @@
+"""What would a suite run, and how long would it take? Counted exactly; timed by short pilots."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ravi import checks, engine, ids
+from ravi.core import MDP
+from ravi.engine import Progress
+from ravi.experiments import plan
+from ravi.experiments.agenda import COLUMNS, Agenda
+from ravi.experiments.jobs import GUESS
+from ravi.experiments.runner import chosen, shard_of, usable_cores
+from ravi.experiments.settings import Setting
+from ravi.experiments.specification import Entry
+from ravi.experiments.store import Store
+
+PILOT_STEPS, PILOT_SEEDS = 2000, 4
+PILOT_SECONDS = 30.0  # for all pilots; the rest is reckoned by the mean of those made
+
+Pair = tuple[str, str]  # the MDP's digest and the learner's name, whatever its options
+
+
+class Line(NamedTuple):
+    """The runs of one learner on one MDP."""
+
+    section: str
+    mdp: str
+    label: str
+    column: str
+    steps: int
+    runs: int  # that are reported
+    tuning: int  # that come before
+    seconds: float  # of computing, for all of them
+
+
+class Forecast(NamedTuple):
+    suite: str
+    lines: list[Line]
+    runs: int  # in all, tuning among them; every run counts once
+    stored: int  # of which are in the folder
+    seconds: float  # of computing, for the rest
+    workers: int
+    pilots: int  # pairs of MDP and learner that were timed
+    pairs: int  # of MDP and learner in all
+
+    def json(self) -> dict[str, Any]:
+        found = self._asdict() | {"lines": [line._asdict() for line in self.lines]}
+        return found | {"wall_seconds": self.seconds / self.workers}
+
+    def text(self) -> str:
+        head = (
+            f"{'section':16} {'MDP':34} {'learner':34} {'column':7} {'T':>9} {'runs':>6} {'tuning':>6} {'seconds':>9}"
+        )
+        lines = [head]
+        for line in self.lines:
+            lines.append(
+                f"{line.section[:16]:16} {line.mdp[:34]:34} {line.label[:34]:34} {line.column:7} {line.steps:9,} "
+                f"{line.runs:6,} {line.tuning:6,} {line.seconds:9,.1f}"
+            )
+        minutes = self.seconds / self.workers / 60
+        wall = f"{minutes * 60:,.0f} s" if minutes < 2 else f"{minutes:,.0f} min" if minutes < 120 else ""
+        wall = wall or f"{minutes / 60:,.1f} h"
+        lines += [
+            "",
+            f"{self.suite}: {self.runs:,} runs, {self.stored:,} of them stored already; about {wall} on "
+            f"{self.workers} worker{'s' if self.workers > 1 else ''}.",
+            f"Reckoned from pilots of up to {PILOT_STEPS:,} steps of {self.pilots} of {self.pairs} pairs of MDP "
+            "and learner; expect it to be out by a factor of two.",
+        ]
+        return "\n".join(lines)
+
+
+def forecast(
+    suite: str | os.PathLike[str] | Mapping[str, Any],
+    folder: str | os.PathLike[str] | None = None,
+    *,
+    seeds: Any = None,
+    workers: int | None = None,
+    shard: str | None = None,
+    progress: Progress | None = None,
+) -> Forecast:
+    """Say what `run_suite` would do. Nothing is written."""
+    wanted = chosen(suite, seeds)
+    mdps: dict[str, MDP] = {}
+    facts = plan.facts_of(wanted, mdps)
+    agenda = Agenda(wanted, facts, {}, shard_of(shard), keep=lambda subject, record: None)
+    if folder is not None and Path(folder).is_dir():
+        for table in Store(Path(folder)).read(COLUMNS):
+            agenda.settle(table)
+    agenda.advance()
+    pairs: dict[Pair, tuple[Entry, int]] = {}  # an entry of each, and its largest T
+    for entry in wanted.entries:
+        pair = _pair(plan.setting_of(entry, facts))
+        pairs[pair] = (entry, max(entry.steps, pairs.get(pair, (entry, 0))[1]))
+    speeds = _pilots(pairs, mdps, progress)
+    mean = sum(speeds.values()) / len(speeds) if speeds else GUESS
+    for job in agenda.jobs.values():
+        job.seconds = job.setting.steps * speeds.get(_pair(job.setting), mean)
+    lines = []
+    for entry in wanted.entries:
+        setting, tuned = plan.setting_of(entry, facts), plan.subject_of(entry, facts, wanted.tuning) is not None
+        tuning = wanted.tuning.budget * len(wanted.tuning.seeds) if tuned else 0
+        seconds = (len(entry.seeds) + tuning) * entry.steps * speeds.get(_pair(setting), mean)
+        runs = len(entry.seeds)
+        lines.append(Line(entry.section, entry.mdp, entry.label, entry.column, entry.steps, runs, tuning, seconds))
+    n = usable_cores() if workers is None else checks.whole(workers, "workers")
+    left = agenda.seconds_left
+    return Forecast(wanted.name, lines, agenda.total, agenda.done, left, n, len(speeds), len(pairs))
+
+
+def _pair(setting: Setting) -> Pair:
+    return setting.mdp_digest, setting.learner.split(",")[0]
+
+
+def _pilots(pairs: dict[Pair, tuple[Entry, int]], mdps: dict[str, MDP], progress: Progress | None) -> dict[Pair, float]:
+    """Seconds a step and seed of every learner on every MDP, as far as the time for pilots goes."""
+    began, speeds = time.monotonic(), {}
+    for number, (pair, (entry, T)) in enumerate(pairs.items()):
+        if time.monotonic() - began > PILOT_SECONDS:
+            break
+        if progress is not None:
+            progress(number, len(pairs))
+        steps = min(T, PILOT_STEPS)
+        mdp = mdps[entry.mdp]
+        try:
+            learner = ids.learner(entry.learner, mdp, T)
+            engine.run(learner, mdp, 1, 1, keep_epochs=False)  # compiles
+            made = engine.run(learner, mdp, steps, PILOT_SEEDS, points=1, keep_epochs=False)
+        except Exception:  # it will fail in its run too, and be a row there
+            continue
+        speeds[pair] = made.seconds / PILOT_SEEDS / steps
+    return speeds

@@ -1,0 +1,97 @@
+"""What is left of a setting? A job is a setting and its seeds, handed out in batches that take about a second."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from ravi.core import Array
+from ravi.experiments.settings import Setting
+
+SECOND = 1.0  # what a batch should take
+MOST = 1024  # seeds in a batch
+GUESS = 1e-6  # seconds a step, of a learner that has not been timed
+GROWTH = 4  # of one batch over the one before: the more seeds side by side, the cheaper each
+TODO, GIVEN, STORED, FAILED = range(4)  # where a run stands; a failed run is in the store too
+
+
+class Job:
+    """The runs of one setting: 17 bytes for each."""
+
+    def __init__(self, setting: Setting, mdp: bytes | None = None) -> None:
+        self.setting = setting
+        self.mdp = mdp  # the content of the MDP's file, where it has no id
+        self.seeds = np.empty(0, np.int64)  # ascending
+        self.state = np.empty(0, np.uint8)
+        self.regrets = np.empty(0)  # of stored runs; inf where they failed
+        self.seconds: float | None = None  # of one seed, as last seen
+        self.left = 0  # runs that are to be handed out
+        self.under_way = 0  # runs that are handed out
+        self.queued = False  # whether an agenda has it among those to take from
+        self._largest = max(1, min(16, round(SECOND / (GUESS * setting.steps)))) / GROWTH
+
+    def add(self, seeds: Iterable[int]) -> None:
+        """More seeds, where they are not there already."""
+        new = np.setdiff1d(np.array(list(seeds), np.int64), self.seeds)
+        places = np.searchsorted(self.seeds, new)
+        self.seeds = np.insert(self.seeds, places, new)
+        self.state = np.insert(self.state, places, TODO)
+        self.regrets = np.insert(self.regrets, places, np.nan)
+        self.left += len(new)
+
+    def batch(self) -> list[int]:
+        """The next seeds to run: as many as take about a second, and no more than four times as many as before."""
+        size = self._largest * GROWTH
+        if self.seconds is not None:
+            size = min(size, SECOND / max(self.seconds, 1e-9))
+        return self._give(np.flatnonzero(self.state == TODO)[: int(min(max(size, 1), MOST))])
+
+    def give(self, seeds: Iterable[int]) -> list[int]:
+        """Hand out exactly these, if all of them are to be run; else none."""
+        places = self.places(seeds)
+        whole = (places >= 0).all() and (self.state[places] == TODO).all()
+        return self._give(places) if whole else []
+
+    def _give(self, places: Array) -> list[int]:
+        self.state[places] = GIVEN
+        self.left -= len(places)
+        self.under_way += len(places)
+        return [int(seed) for seed in self.seeds[places]]
+
+    def again(self, seeds: Iterable[int]) -> None:
+        """These were handed out and did not come back: they are to be run, but for those that others have stored."""
+        places = self.places(seeds)
+        places = places[self.state[places] == GIVEN]
+        self.state[places] = TODO
+        self.left += len(places)
+        self.under_way -= len(places)
+
+    def timed(self, seeds: int, seconds: float) -> None:
+        """A batch of so many seeds took so long."""
+        self.seconds, self._largest = seconds / seeds, max(self._largest, seeds)
+
+    def settle(self, seeds: Array, failed: Array, regrets: Array) -> tuple[int, int]:
+        """These runs are in the store: how many more are now done, and how many more have failed."""
+        places = self.places(seeds)
+        before = (int((self.state >= STORED).sum()), int((self.state == FAILED).sum()))
+        for bad in (True, False):  # a success outranks a failure
+            chosen = places[(failed == bad) & (places >= 0)]
+            fresh = chosen[self.state[chosen] != STORED] if bad else chosen
+            self.state[fresh] = FAILED if bad else STORED
+            self.regrets[fresh] = np.inf if bad else regrets[(failed == bad) & (places >= 0)]
+        self.left = int((self.state == TODO).sum())
+        self.under_way = int((self.state == GIVEN).sum())
+        after = (int((self.state >= STORED).sum()), int((self.state == FAILED).sum()))
+        return after[0] - before[0], after[1] - before[1]
+
+    def settled(self, seeds: Iterable[int]) -> bool:
+        return bool((self.state[self.places(seeds)] >= STORED).all())
+
+    def places(self, seeds: Iterable[int]) -> Array:
+        """Where these seeds stand among the job's; -1 for those that are not its own."""
+        wanted = np.asarray(seeds if isinstance(seeds, np.ndarray) else list(seeds), np.int64)
+        if not len(self.seeds):
+            return np.full(len(wanted), -1)
+        places = np.minimum(np.searchsorted(self.seeds, wanted), len(self.seeds) - 1)
+        return np.where(self.seeds[places] == wanted, places, -1)

@@ -1,0 +1,120 @@
+"""Which runs does a suite ask for? The setting of every entry, and what is tried for those that are tuned."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+from ravi import ids
+from ravi.checks import InputError
+from ravi.core import MDP
+from ravi.experiments.settings import Setting
+from ravi.experiments.specification import Entry, Suite, Tuning, importable
+
+MULTIPLIERS = ("scale", "step_scale")  # of the bonus, of the step size: all that is ever tuned
+
+
+class Facts(NamedTuple):
+    """What the ids of a suite stood for when it was frozen, so that no later version can change a folder's meaning."""
+
+    mdps: dict[str, str]  # id or path -> digest
+    learners: dict[str, dict[str, Any]]  # id -> canonical id, source, which multipliers it has
+
+    def plain(self) -> dict[str, Any]:
+        return {"mdps": self.mdps, "learners": self.learners}
+
+
+class Subject(NamedTuple):
+    """What is tuned: one learner on one MDP for T steps."""
+
+    digest: str
+    base: Setting  # with the multipliers as published
+    multipliers: tuple[str, ...]
+
+
+def facts_of(suite: Suite, mdps: dict[str, MDP]) -> Facts:
+    """Look up every id of a suite; `mdps` collects the MDPs themselves."""
+    importable(suite.folder)
+    for entry in suite.entries:
+        if entry.mdp not in mdps:
+            mdps[entry.mdp] = ids.mdp(entry.mdp)
+    learners = {}
+    for learner in dict.fromkeys(entry.learner for entry in suite.entries):
+        options = ids.learner_options(learner)
+        learners[learner] = {
+            "id": ids.canonical(learner),
+            "source": ids.source_of(learner),
+            "multipliers": [name for name in MULTIPLIERS if name in options],
+        }
+    return Facts({name: mdps[name].digest for name in mdps}, learners)
+
+
+def setting_of(entry: Entry, facts: Facts) -> Setting:
+    """The setting of an entry as its id says, that is, with published multipliers unless it gives others."""
+    learner = facts.learners[entry.learner]
+    return Setting(
+        entry.mdp, facts.mdps[entry.mdp], learner["id"], learner["source"], entry.steps, entry.points, entry.record
+    )
+
+
+def subject_of(entry: Entry, facts: Facts, tuning: Tuning) -> Subject | None:
+    """What must be tuned before an entry can be run; None where there is nothing to tune."""
+    multipliers = tuple(facts.learners[entry.learner]["multipliers"])
+    if entry.column != "tuned" or not multipliers:
+        return None
+    base = setting_of(entry, facts)
+    content = [base.mdp_digest, base.learner, base.source, base.steps]
+    content += [tuning.budget, tuning.seeds, tuning.scale, tuning.step_scale, tuning.sampler]
+    return Subject(sha256(json.dumps(content).encode()).hexdigest()[:20], base, multipliers)
+
+
+def with_multipliers(base: Setting, given: Mapping[str, float | None], **changes: Any) -> Setting:
+    """A setting with these multipliers; `changes` are of its other fields."""
+    options = "".join(f",{name}={value!r}" for name, value in given.items() if value is not None)
+    return replace(base, learner=ids.canonical(base.learner + options), **changes)
+
+
+def settings(suite: Suite, facts: Facts, records: Mapping[str, Mapping[str, Any]]) -> list[Setting | None]:
+    """The setting by which every entry is scored, in their order; None where tuning has not chosen yet."""
+    found: list[Setting | None] = []
+    for entry in suite.entries:
+        subject, setting = subject_of(entry, facts, suite.tuning), setting_of(entry, facts)
+        if subject is None:
+            found.append(setting)
+        else:
+            chosen = chosen_in(records.get(subject.digest))
+            found.append(None if chosen is None else replace(setting, learner=chosen))
+    return found
+
+
+def chosen_in(record: Mapping[str, Any] | None) -> str | None:
+    """The learner's id that a tuning record chose."""
+    if record is None or record.get("chosen") is None:
+        return None
+    return str(record["configurations"][record["chosen"]]["learner"])
+
+
+def facts_from(held: Mapping[str, Any]) -> Facts:
+    """From a frozen specification."""
+    try:
+        return Facts(dict(held["mdps"]), dict(held["learners"]))
+    except (KeyError, TypeError, ValueError):
+        raise InputError("specification.json is damaged: it does not say what its ids stood for") from None
+
+
+def changed(was: Facts, now: Facts) -> list[str]:
+    """What a frozen suite's ids no longer stand for."""
+    lines = [
+        f"{name} is another MDP than when the folder was made"
+        for name in was.mdps
+        if name in now.mdps and now.mdps[name] != was.mdps[name]
+    ]
+    lines += [
+        f"{name} is another learner than when the folder was made"
+        for name in was.learners
+        if name in now.learners and now.learners[name] != was.learners[name]
+    ]
+    return lines

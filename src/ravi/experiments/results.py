@@ -1,0 +1,441 @@
+"""What has been found? A folder of results, opened for reading: tables, SQL, NumPy arrays, and what is wrong with it.
+
+Opening takes a snapshot of the parts that are whole, each compared with the hash in its name; others may go on writing.
+A run that is there twice counts once: rows of success go before rows of failure, then the part's name decides. Two
+rows of one run with different bits are a conflict, and are named. Nothing is ever written into the folder.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from ravi.checks import InputError, did_you_mean
+from ravi.experiments.manifest import differing
+from ravi.experiments.rows import CURVES, SCHEMA
+from ravi.experiments.store import Store, Trouble, opened
+from ravi.measures.curve import grid
+
+if TYPE_CHECKING:
+    import pyarrow.dataset as ds
+
+    from ravi.experiments.settings import Setting
+    from ravi.experiments.specification import Entry, Suite
+
+SCALARS = [name for name in SCHEMA.names if name not in CURVES]
+NAMES = {"regret": "regret_curve", "reward": "reward_curve", "trajectory": "trajectory_curve"}  # of `Results.curves`
+ORDER = ("mdp", "learner", "steps", "setting", "seed")  # of the rows of `Results.runs`
+LISTED = 12  # names, and choices, in a message
+
+ENTRIES = pa.schema(
+    [
+        ("section", pa.string()),
+        ("column", pa.string()),
+        ("label", pa.string()),
+        ("mdp", pa.string()),
+        ("learner", pa.string()),  # as the suite says
+        ("steps", pa.int64()),
+        ("setting", pa.string()),  # by which it is scored; null while tuning has not chosen
+        ("seeds", pa.list_(pa.int64())),
+    ]
+)
+TUNING = pa.schema(
+    [
+        ("subject", pa.string()),
+        ("mdp", pa.string()),
+        ("mdp_digest", pa.string()),
+        ("learner", pa.string()),  # as it was before tuning
+        ("steps", pa.int64()),
+        ("sampler", pa.string()),
+        ("budget", pa.int64()),
+        ("configuration", pa.int64()),  # 0, 1, ... as they were tried
+        ("scale", pa.float64()),
+        ("step_scale", pa.float64()),
+        ("configured", pa.string()),  # the learner's canonical id with them
+        ("setting", pa.string()),
+        ("regret", pa.float64()),  # the mean over the tuning seeds
+        ("standard_error", pa.float64()),
+        ("failed", pa.int64()),
+        ("chosen", pa.bool_()),
+    ]
+)
+
+# What `sql` offers, in the order of being made.
+VIEWS = {
+    "runs": "SELECT setting || '-' || seed AS run, * FROM rows_of_parts",
+    "failures": "SELECT * FROM runs WHERE failure IS NOT NULL",
+    "entries": "SELECT * FROM rows_of_entries",
+    "results": 'SELECT e.section, e."column", e.label, e.mdp, e.learner, r.learner AS configured, '
+    "r.* EXCLUDE (mdp, learner) FROM (SELECT *, unnest(seeds) AS seed FROM entries) e "
+    "JOIN runs r ON r.setting = e.setting AND r.seed = e.seed",
+    "tuning": "SELECT * FROM rows_of_tuning",
+}
+
+
+class DamagedWarning(UserWarning):
+    """Files of a folder of results are damaged or foreign; they are left out."""
+
+
+class ConflictWarning(UserWarning):
+    """A run is there twice, with different bits."""
+
+
+class Conflict(NamedTuple):
+    """A run that was made more than once, with different results: the promise of bits is broken."""
+
+    run: str
+    digests: tuple[str, ...]
+    parts: tuple[str, ...]
+    launches: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.run} has {len(self.digests)} different results ({', '.join(self.parts)})"
+
+
+class Counts(NamedTuple):
+    planned: int  # runs that the entries of the suite ask for
+    done: int  # of them, without a failure
+    failed: int  # of them
+    others: int  # runs that no entry asks for: those of tuning
+
+
+def results(folder: str | os.PathLike[str]) -> Results:
+    """Open a folder of results, which others may be writing to."""
+    return Results(Path(folder))
+
+
+class Results:
+    """A snapshot of a folder of results."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder.absolute()
+        if not folder.is_dir():
+            raise InputError(f"there is no folder {folder}")
+        if not (folder / "specification.json").exists() and not (folder / "parts").is_dir():
+            raise InputError(f"{folder} is no folder of results: it has neither specification.json nor parts")
+        store = Store(self.folder)
+        self.troubles: list[Trouble] = store.troubles
+        self._parts, tables = self._opened()
+        self.manifests: dict[str, dict[str, Any]] = store.manifests()  # after the parts, which are written after them
+        self.tuning: dict[str, dict[str, Any]] = store.tuning()
+        self.runs, self._place, self.conflicts = _distinct(self._parts, tables)
+        self._whole = [table.num_rows for table in tables]
+        launches = pc.unique(self.runs["launch"]).to_pylist()
+        known = {*self.manifests, *(Path(trouble.name).stem for trouble in self.troubles)}
+        for launch in sorted(name for name in launches if name is not None and name not in known):
+            self.troubles.append(Trouble(f"manifests/{launch}.json", "absent, though there are runs of this launch"))
+        self._warn()
+
+    def _opened(self) -> tuple[list[str], list[pa.Table]]:
+        """The names of the parts that are whole, in order, and all of them but the curves."""
+
+        def read(name: str) -> pa.Table | str:
+            part = opened(folder / name)
+            try:
+                return part if isinstance(part, str) else part.read(SCALARS, use_threads=False)
+            except (OSError, pa.ArrowException) as error:
+                return f"damaged: {error}"
+
+        folder = self.folder / "parts"
+        names = sorted(name for name in os.listdir(folder) if not name.startswith(".")) if folder.is_dir() else []
+        with ThreadPoolExecutor(min(8, len(os.sched_getaffinity(0)))) as pool:
+            found = dict(zip(names, pool.map(read, names), strict=True))
+        self.troubles.extend(Trouble(f"parts/{name}", why) for name, why in found.items() if isinstance(why, str))
+        whole = {name: table for name, table in found.items() if not isinstance(table, str)}
+        return list(whole), list(whole.values())
+
+    def _warn(self) -> None:
+        if self.troubles:
+            named = _listed([str(trouble) for trouble in self.troubles])
+            warnings.warn(f"{self.folder}: left out what is damaged or foreign: {named}", DamagedWarning, stacklevel=4)
+        if self.conflicts:
+            launches = list(dict.fromkeys(launch for conflict in self.conflicts for launch in conflict.launches))
+            made = [self.manifests[launch] for launch in launches if launch in self.manifests]
+            lines = list(dict.fromkeys(line for other in made[1:] for line in differing(made[0], other)))
+            why = (
+                f"; their launches differ in {'; '.join(lines)}" if lines else "; their launches name the same versions"
+            )
+            warnings.warn(
+                f"{self.folder}: {len(self.conflicts)} runs were made twice, with different bits: "
+                f"{_listed([str(conflict) for conflict in self.conflicts])}{why}",
+                ConflictWarning,
+                stacklevel=4,
+            )
+
+    # What was asked for.
+
+    @cached_property
+    def specification(self) -> dict[str, Any]:
+        """The suite as plain data, frozen as it was launched."""
+        return dict(self._frozen["suite"])
+
+    @cached_property
+    def _frozen(self) -> dict[str, Any]:
+        held = Store(self.folder).specification()
+        if held is None:
+            raise InputError(f"{self.folder} has no specification.json")
+        return held
+
+    @cached_property
+    def suite(self) -> Suite:
+        from ravi.experiments.specification import specify
+
+        return specify(self.specification, build=False)
+
+    @cached_property
+    def entries(self) -> pa.Table:
+        """One row for every entry of the suite, with the setting by which it is scored."""
+        rows = [
+            {
+                "section": entry.section, "column": entry.column, "label": entry.label, "mdp": entry.mdp,
+                "learner": entry.learner, "steps": entry.steps, "seeds": entry.seeds,
+                "setting": None if setting is None else setting.digest,
+            }
+            for entry, setting in self._planned
+        ]  # fmt: skip
+        return pa.Table.from_pylist(rows, schema=ENTRIES)
+
+    @cached_property
+    def _planned(self) -> list[tuple[Entry, Setting | None]]:
+        from ravi.experiments.plan import facts_from, settings
+
+        found = settings(self.suite, facts_from(self._frozen), self.tuning)
+        return list(zip(self.suite.entries, found, strict=True))
+
+    @cached_property
+    def counts(self) -> Counts:
+        """How many runs the suite asks for, and how many there are."""
+        known: set[tuple[str, int]] = set()
+        waiting: set[Any] = set()  # for tuning to choose: alike when they will have the same setting
+        for entry, setting in self._planned:
+            if setting is None:
+                alike = (entry.mdp, entry.learner, entry.steps, entry.points, entry.record)
+                waiting.update((*alike, seed) for seed in entry.seeds)
+            else:
+                known.update((setting.digest, seed) for seed in entry.seeds)
+        failed = self.runs["failure"].is_valid().to_pylist()
+        runs = zip(self.runs["setting"].to_pylist(), self.runs["seed"].to_pylist(), strict=True)
+        asked = [fails for run, fails in zip(runs, failed, strict=True) if run in known]
+        bad = sum(asked)
+        return Counts(len(known) + len(waiting), len(asked) - bad, bad, self.runs.num_rows - len(asked))
+
+    # Tables.
+
+    def table(self, columns: Sequence[str] | None = None, where: str | None = None) -> pa.Table:
+        """These columns (all, curves too, unless named) of the runs for which an SQL condition holds."""
+        known = ["run", *SCHEMA.names]
+        for name in columns or ():
+            if name not in known:
+                raise InputError(f"there is no column {name!r}.{did_you_mean(name, known)} Known: {', '.join(known)}.")
+        chosen = ", ".join(known if columns is None else columns)
+        condition = "" if where is None else f" WHERE ({where}\n)"
+        return self.sql(f"SELECT {chosen} FROM runs{condition} ORDER BY {', '.join(ORDER)}")
+
+    def sql(self, query: str) -> pa.Table:
+        """The answer to a query over the views `runs`, `failures`, `entries`, `results` and `tuning` (DuckDB's SQL)."""
+        import duckdb
+
+        apart = ("autoinstall_known_extensions", "autoload_known_extensions", "enable_external_access")
+        config: dict[str, Any] = dict.fromkeys([*apart, "python_enable_replacements"], "false")
+        views, missing = dict(VIEWS), ""
+        with duckdb.connect(":memory:", config=config) as connection:
+            connection.register("rows_of_parts", self._dataset)
+            connection.register("rows_of_tuning", self._tried)
+            try:
+                connection.register("rows_of_entries", self.entries)
+            except InputError as error:
+                del views["entries"], views["results"]
+                missing = f" (entries and results are not there: {error})"
+            for name, meaning in views.items():
+                connection.execute(f"CREATE VIEW {name} AS {meaning}")
+            try:
+                answer = connection.sql(query)
+                if answer is None:
+                    raise InputError(f"the query asks for nothing. Views: {', '.join(views)}{missing}")
+                return answer.to_arrow_table()
+            except duckdb.Error as error:
+                hint = ' Write "column" in quotes.' if '"column"' in str(error) else ""
+                raise InputError(f"{error}{hint}\nViews: {', '.join(views)}{missing}") from None
+
+    @cached_property
+    def _dataset(self) -> ds.Dataset:
+        """Every distinct run, with its curves, read from the parts only as far as a query needs."""
+        import pyarrow.dataset as ds
+
+        parts, rows = self._place.T
+        files, tables = [], [SCHEMA.empty_table()]
+        for part, name in enumerate(self._parts):
+            kept = np.sort(rows[parts == part])
+            if len(kept) == self._whole[part]:
+                files.append(str(self.folder / "parts" / name))
+            elif len(kept):  # it holds rows that others replace
+                tables.append(pq.ParquetFile(self.folder / "parts" / name).read().take(kept))
+        inside = ds.dataset(pa.concat_tables(tables))
+        return ds.dataset([ds.dataset(files, schema=SCHEMA, format="parquet"), inside]) if files else inside
+
+    @cached_property
+    def _tried(self) -> pa.Table:
+        """One row for every configuration that tuning has tried."""
+        rows = []
+        for subject, record in self.tuning.items():
+            told = {name: record.get(name) for name in TUNING.names} | {"subject": subject}
+            for number, tried in enumerate(record.get("configurations", ())):
+                measured = {name: tried.get(name) for name in ("scale", "step_scale", "setting", "regret")}
+                measured |= {name: tried.get(name) for name in ("standard_error", "failed")}
+                measured |= {"configuration": number, "configured": tried.get("learner")}
+                rows.append(told | measured | {"chosen": number == record.get("chosen")})
+        return pa.Table.from_pylist(rows, schema=TUNING)
+
+    # Arrays.
+
+    def regret(self, **which: Any) -> tuple[np.ndarray, np.ndarray]:
+        """The seeds (n,) and the regret at T (n,) of one entry, named by mdp, learner, section, column, label, steps.
+
+        Runs that failed, or are not done, are not among them.
+        """
+        chosen = self._rows(self._entry(which))
+        return self.runs["seed"].to_numpy()[chosen], self.runs["regret"].to_numpy()[chosen]
+
+    def curves(self, name: str = "regret", **which: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The times (P,), the seeds (n,) and the curves (n, P) of one entry; name: regret, reward or trajectory."""
+        if name not in NAMES:
+            raise InputError(f"there is no curve {name!r}.{did_you_mean(name, NAMES)} Known: {', '.join(NAMES)}.")
+        entry = self._entry(which)
+        chosen = self._rows(entry)
+        times = grid(self._planned[entry][0].steps, self._planned[entry][0].points)
+        values = np.empty((len(chosen), len(times)))
+        parts, rows = self._place[chosen].T
+        for part in np.unique(parts):
+            path = self.folder / "parts" / self._parts[part]
+            lists = pq.ParquetFile(path).read([NAMES[name]])[NAMES[name]].combine_chunks().take(rows[parts == part])
+            if lists.null_count:
+                raise InputError(f"{name} was not recorded for {self._said(entry)}")
+            values[parts == part] = lists.flatten().to_numpy().reshape(-1, len(times))
+        return times, self.runs["seed"].to_numpy()[chosen], values
+
+    def _entry(self, which: dict[str, Any]) -> int:
+        """The place of the one entry that is meant."""
+        keys = [name for name in ENTRIES.names if name not in ("setting", "seeds")]
+        for key in which:
+            if key not in keys:
+                raise InputError(f"an entry has no {key!r}.{did_you_mean(key, keys)} Known: {', '.join(keys)}.")
+        left = list(range(self.entries.num_rows))
+        for key, value in which.items():
+            held = self.entries[key].to_pylist()
+            left = [place for place in left if value is None or held[place] == value]
+            if not left:
+                choices = list(dict.fromkeys(str(one) for one in held))
+                meant = did_you_mean(str(value), choices)
+                raise InputError(f"no entry has {_given(which)}.{meant} {key} may be: {_listed(choices)}")
+        if len(left) != 1:
+            choices = [self._said(place) for place in left]
+            raise InputError(f"{len(left)} entries have {_given(which) or 'nothing said of them'}: {_listed(choices)}")
+        return left[0]
+
+    def _rows(self, entry: int) -> np.ndarray:
+        """Which rows of `runs` an entry has that succeeded, by seed."""
+        asked, setting = self._planned[entry]
+        if setting is None:
+            raise InputError(f"{self._said(entry)} is not tuned yet")
+        mine = (self.runs["setting"].to_numpy() == setting.digest) & self.runs["failure"].is_null().to_numpy()
+        found = np.flatnonzero(mine & np.isin(self.runs["seed"].to_numpy(), asked.seeds))
+        return found[np.argsort(self.runs["seed"].to_numpy()[found])]
+
+    def _said(self, entry: int) -> str:
+        section, column, label, mdp, learner, steps, *_ = self._planned[entry][0]
+        return f"{section}: {label} ({learner}) on {mdp}, {column}, T = {steps:,}"
+
+    # Text.
+
+    def summary(self) -> str:
+        """The mean regret at T of every entry, with the number of seeds."""
+        rows = self.sql(
+            "SELECT section, mdp, steps, label, \"column\", count(regret) AS seeds, count(failure) AS failed, "
+            "avg(regret) AS mean FROM results GROUP BY ALL"
+        ).to_pylist()  # fmt: skip
+        keys = ("section", "mdp", "steps", "label", "column")
+        found = {tuple(row[key] for key in keys): row for row in rows}
+        lines = [("section", "MDP", "T", "learner", "column", "seeds", "failed", "mean regret")]
+        for entry, _ in self._planned:
+            row = found.get(tuple(getattr(entry, key) for key in keys), {"seeds": 0, "failed": 0, "mean": None})
+            mean = "-" if row["mean"] is None else f"{row['mean']:,.2f}"
+            seeds = f"{row['seeds']} of {len(entry.seeds)}"
+            names = (entry.section, entry.mdp, f"{entry.steps:,}", entry.label, entry.column)
+            lines.append((*names, seeds, str(row["failed"]), mean))
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        left = (True, True, False, True, True, False, False, False)
+        return "\n".join(
+            "  ".join(
+                cell.ljust(width) if is_left else cell.rjust(width)
+                for cell, width, is_left in zip(line, widths, left, strict=True)
+            ).rstrip()
+            for line in lines
+        )
+
+    def __repr__(self) -> str:
+        failed = self.runs.num_rows - self.runs["failure"].null_count
+        try:
+            name, counts = self.suite.name, self.counts
+        except InputError as error:
+            head, runs = f"({error})", f"{self.runs.num_rows:,} runs, {failed:,} failed"
+        else:
+            head = f"of {name}"
+            runs = f"{counts.done:,} of {counts.planned:,} done, {counts.failed:,} failed"
+            runs += f"; {counts.others:,} more for tuning" if counts.others else ""
+        lines = [f"Results {head} in {self.folder}", f"  runs       {runs}; {len(self.manifests)} launches"]
+        if self.troubles:
+            lines.append(f"  troubles   {_listed([str(trouble) for trouble in self.troubles])}")
+        if self.conflicts:
+            lines.append(f"  CONFLICTS  {_listed([str(conflict) for conflict in self.conflicts])}")
+        return "\n".join(lines)
+
+
+def _distinct(parts: list[str], tables: list[pa.Table]) -> tuple[pa.Table, np.ndarray, list[Conflict]]:
+    """One row for every run; where it is, as (part, row); and the runs of which there are different results."""
+    rows = pa.concat_tables([SCHEMA.empty_table().select(SCALARS), *tables]).combine_chunks()
+    sizes = [table.num_rows for table in tables]
+    place = np.stack(
+        [np.repeat(np.arange(len(sizes)), sizes), np.concatenate([np.arange(size) for size in [0, *sizes]])], axis=1
+    )
+    run = pc.binary_join_element_wise(rows["setting"], pc.cast(rows["seed"], pa.string()), "-")
+    rows = rows.add_column(0, "run", run)
+    fails = rows["failure"].is_valid().to_numpy()
+    names = np.asarray(pc.rank(run, tiebreaker="dense")) if len(run) else np.zeros(0, int)
+    order = np.lexsort((place[:, 1], place[:, 0], fails, names))
+    first = np.ones(len(order), bool)
+    first[1:] = names[order][1:] != names[order][:-1]
+
+    digest, leader = rows["digest"].to_numpy(), order[np.maximum.accumulate(np.where(first, np.arange(len(order)), 0))]
+    broken = ~fails[order] & (digest[order] != digest[leader])
+    conflicts = []
+    for name in np.unique(names[order][broken]):
+        made = [i for i in order[names[order] == name] if not fails[i]]
+        where = dict.fromkeys(f"parts/{parts[place[i, 0]]}" for i in made)
+        launches = dict.fromkeys(str(rows["launch"][i].as_py()) for i in made)
+        bits = dict.fromkeys(str(digest[i]) for i in made)
+        conflicts.append(Conflict(run[int(made[0])].as_py(), tuple(bits), tuple(where), tuple(launches)))
+
+    kept = order[first]
+    kept = kept[pc.sort_indices(rows.take(kept), [(name, "ascending") for name in ORDER]).to_numpy()]
+    return rows.take(kept), place[kept], conflicts
+
+
+def _given(which: dict[str, Any]) -> str:
+    return ", ".join(f"{key} = {value!r}" for key, value in which.items() if value is not None)
+
+
+def _listed(names: Iterable[str]) -> str:
+    """Names, each on its line where there are several; the first dozen."""
+    lines = list(names)
+    more = [f"and {len(lines) - LISTED} more"] if len(lines) > LISTED else []
+    return lines[0] if len(lines) == 1 else "\n    " + "\n    ".join([*lines[:LISTED], *more])

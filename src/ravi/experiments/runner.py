@@ -1,0 +1,346 @@
+"""How is a suite run? A driver hands tasks to a pool of workers, keeps what comes back, and can be killed at any time.
+
+The state of an experiment is its folder and nothing else: a driver reads what is there, runs the rest, and counts a run
+as done when it is on disk. So the same command resumes, several drivers can share a folder, and the order in which runs
+are made, the number of workers and the size of batches leave no trace in the results.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ravi import checks, ids
+from ravi.checks import InputError
+from ravi.core import MDP
+from ravi.engine import interrupts
+from ravi.experiments import plan
+from ravi.experiments.agenda import COLUMNS, Agenda, Shard
+from ravi.experiments.jobs import Job
+from ravi.experiments.manifest import differing, manifest
+from ravi.experiments.pools import Lost, Pool
+from ravi.experiments.rows import LOST, failed_rows, unpacked
+from ravi.experiments.specification import Suite, differences, specify
+from ravi.experiments.store import Checkpoint, Store
+from ravi.experiments.work import Outcome, Task
+from ravi.runs import versions
+
+if TYPE_CHECKING:
+    from ravi.experiments.results import Results
+
+PATIENCE = 0.2  # seconds that a driver waits for its workers before it looks around
+FLUSH = 2.0  # seconds between two parts, at first; later a hundredth of the time that the driver has run
+BUFFER = 32 * 2**20  # bytes of rows that wait for their part, at most
+LOOK = 5.0  # seconds between two looks at what other drivers have stored
+TRIES = 3  # how often a task may lose its worker
+
+
+class Status(NamedTuple):
+    """How far a driver is."""
+
+    done: int  # runs in the store, failed ones among them
+    failed: int
+    running: int  # runs that workers have
+    total: int
+    rate: float  # runs a second that this driver has stored
+    left: float | None  # seconds, as far as can be told
+    stopping: bool
+
+
+class Work(NamedTuple):
+    """A batch of a job's runs, as it was handed out."""
+
+    job: Job
+    seeds: list[int]
+    checkpoint: bytes | None = None
+    losses: int = 0  # workers that died of it
+
+
+def run_suite(
+    suite: str | os.PathLike[str] | Mapping[str, Any] | Suite,
+    out: str | os.PathLike[str],
+    *,
+    seeds: Any = None,
+    workers: int | None = None,
+    cluster: str | None = None,
+    shard: str | None = None,
+    extend: bool = False,
+    retry: bool = False,
+    mix_versions: bool = False,
+    slice: float = 30.0,
+    progress: Callable[[Status], None] | None = None,
+    command: Sequence[str] | None = None,
+) -> Results:
+    """Run what a suite asks for and the folder `out` does not hold yet; give the results.
+
+    suite: the name of one that comes with the library, a TOML file, the same as Python data, or a folder of results,
+    which itself says what is left to do. seeds: instead of the suite's. workers: processes on this machine, by default
+    one per core. cluster: the address of a Ray cluster instead, or "local". shard: "i/n", the i-th of n parts of the
+    work. extend: a folder that holds another suite takes on this one. retry: run again what failed. mix_versions: go on
+    with other versions than the folder was made with. slice: seconds after which a long run leaves a checkpoint.
+    Ctrl-C ends it in good order, and the same call goes on.
+    """
+    from ravi.experiments.results import results
+
+    store, part = Store(Path(out)), shard_of(shard)
+    slice = checks.positive(slice, "slice")
+    wanted = suite if isinstance(suite, Suite) else chosen(suite, seeds)
+    facts, contents = freeze(wanted, store, extend, mix_versions, own=_is_results(suite))
+    with (
+        store.launch(manifest(command or sys.argv, wanted.plain())) as launch,
+        pool_of(workers, cluster) as pool,
+        interrupts() as interrupted,
+    ):
+        agenda = Agenda(wanted, facts, contents, part, store.keep_tuning)
+        Driver(store, launch, pool, agenda, retry, mix_versions, slice).drive(interrupted, progress)
+    return results(out)
+
+
+class Driver:
+    """Between an agenda, a pool and a store."""
+
+    def __init__(
+        self,
+        store: Store,
+        launch: str,
+        pool: Pool,
+        agenda: Agenda,
+        retry: bool = False,
+        mix_versions: bool = False,
+        slice: float = 30.0,
+    ) -> None:
+        self.store, self.launch, self.pool, self.agenda = store, launch, pool, agenda
+        self.mix_versions, self.slice, self.versions = mix_versions, slice, versions()
+        self.given: dict[int, Work] = {}  # what the pool has
+        self.undone: deque[Work] = deque()  # what came back and must go out again
+        self.buffer: list[tuple[Work, pa.Table]] = []  # what waits for its part
+        self.checkpoints: list[Checkpoint] = []  # runs under way, of jobs that are not on the agenda yet
+        self.numbers = 0
+        self.began = self.flushed = self.looked = time.monotonic()
+        self._open(retry)
+
+    def _open(self, retry: bool) -> None:
+        """Begin with what the folder holds. What failed because its worker died is run again."""
+        for table in self.store.read(COLUMNS):
+            again = pc.is_valid(table["failure"]) if retry else pc.equal(table["failure"], LOST)
+            self.agenda.settle(table.filter(pc.invert(pc.fill_null(again, False))))
+        self.agenda.advance()
+        self.checkpoints = self.store.checkpoints()
+        self._take_up()
+        if self.store.others(self.launch):
+            self.agenda.reverse()  # another driver is at work here: meet it in the middle
+        self.before = self.agenda.done
+
+    def _take_up(self) -> None:
+        """Go on with runs that left a checkpoint, as far as they are on the agenda; drop those that are stored."""
+        later = []
+        for checkpoint in self.checkpoints:
+            job = self.agenda.jobs.get(checkpoint.setting)
+            if job is None or (job.places(checkpoint.seeds) < 0).any():
+                later.append(checkpoint)
+            elif job.settled(checkpoint.seeds):
+                self.store.drop_checkpoint(checkpoint.setting, checkpoint.seeds)
+            elif seeds := job.give(checkpoint.seeds):
+                self.undone.append(Work(job, seeds, checkpoint.content))
+        self.checkpoints = later
+
+    def drive(self, interrupted: Callable[[], bool], progress: Callable[[Status], None] | None = None) -> None:
+        """Until nothing is left to do, or Ctrl-C."""
+        stopping = False
+        while True:
+            if interrupted() and not stopping:
+                stopping = True
+                self.pool.interrupt()
+            if not stopping:
+                self._hand_out()
+            if not self.given and not self.buffer:
+                break
+            idle = not stopping and self.pool.free() > 0  # what is left may wait for what is in the buffer
+            for number, back in self.pool.collect(0.0 if idle and self.buffer else PATIENCE):
+                self._take_back(self.given.pop(number), back, stopping)
+            self._keep(at_once=not self.given or (idle and bool(self.buffer)))
+            self._look()
+            if progress is not None:
+                progress(self._status(stopping))
+
+    def _hand_out(self) -> None:
+        while self.pool.free() > 0:
+            if self.undone:
+                work = self.undone.popleft()
+            elif (taken := self.agenda.take()) is not None:
+                work = Work(*taken)
+            else:
+                break
+            task = Task(work.job.setting, tuple(work.seeds), self.launch, work.job.mdp, work.checkpoint, self.slice)
+            self.pool.submit(self.numbers, task)
+            self.given[self.numbers] = work
+            self.numbers += 1
+
+    def _take_back(self, work: Work, back: Outcome | Lost, stopping: bool) -> None:
+        job, seeds = work.job, work.seeds
+        if isinstance(back, Lost):
+            self._lost(work, back)
+            return
+        if back.versions != self.versions and not self.mix_versions:
+            lines = "; ".join(differing({"versions": self.versions}, {"versions": back.versions}))
+            raise InputError(f"the worker on {back.host} has other versions than the driver: {lines}")
+        if back.rows is not None:
+            if work.checkpoint is None:
+                job.timed(len(seeds), back.seconds)
+            self.buffer.append((work, unpacked(back.rows)))
+            return
+        if back.checkpoint is not None and back.checkpoint is not work.checkpoint:
+            job.timed(len(seeds), max(back.seconds, (job.seconds or 0.0) * len(seeds)))
+            self.store.keep_checkpoint(job.setting.digest, seeds, back.checkpoint)
+        if not stopping:
+            self.undone.append(work._replace(checkpoint=back.checkpoint))
+
+    def _lost(self, work: Work, lost: Lost) -> None:
+        """A worker died. What it had not begun goes out again; what it had begun too, but not for ever."""
+        losses = work.losses + lost.started
+        if losses < TRIES:
+            self.undone.append(work._replace(losses=losses))
+        elif len(work.seeds) > 1:  # which of them is it?
+            self.undone.extend(Work(work.job, [seed], None, TRIES - 1) for seed in work.seeds)
+        else:
+            error = f"its worker died {losses} times; at last {lost.why}"
+            rows = failed_rows(work.job.setting, work.seeds, self.launch, LOST, error)
+            self.buffer.append((work, pa.Table.from_batches([rows])))
+
+    def _keep(self, at_once: bool) -> None:
+        """Write what has come as one part, when it is time to: then, and not before, it is done."""
+        now = time.monotonic()
+        due = now - self.flushed >= max(FLUSH, (now - self.began) / 100)
+        if not self.buffer or not (at_once or due or sum(table.nbytes for _, table in self.buffer) > BUFFER):
+            return
+        try:
+            self.store.write([table for _, table in self.buffer])
+        except InputError as error:
+            runs = sum(len(work.seeds) for work, _ in self.buffer)
+            raise InputError(
+                f"{error}; {runs} runs could not be stored: the same command will run them again"
+            ) from None
+        for work, table in self.buffer:
+            self.agenda.settle(table)
+            if work.checkpoint is not None:
+                self.store.drop_checkpoint(work.job.setting.digest, work.seeds)
+        self.buffer.clear()
+        self.flushed = now
+        self._go_on()
+
+    def _look(self) -> None:
+        """What have other drivers stored?"""
+        now = time.monotonic()
+        if now - self.looked >= LOOK:
+            self.looked = now
+            for table in self.store.read(COLUMNS):
+                self.agenda.settle(table)
+            self._go_on()
+
+    def _go_on(self) -> None:
+        self.agenda.advance()
+        self._take_up()
+
+    def _status(self, stopping: bool) -> Status:
+        agenda, spent = self.agenda, time.monotonic() - self.began
+        running = sum(len(work.seeds) for work in self.given.values())
+        left = agenda.seconds_left / max(1, self.pool.workers) if agenda.done > self.before else None
+        rate = (agenda.done - self.before) / max(spent, 1e-9)
+        return Status(agenda.done, agenda.failed, running, agenda.total, rate, left, stopping)
+
+
+def chosen(suite: str | os.PathLike[str] | Mapping[str, Any], seeds: Any = None) -> Suite:
+    """The suite that is meant: shipped, in a file, Python data, or frozen in a folder."""
+    if _is_results(suite):
+        held = Store(Path(str(suite))).specification()
+        assert held is not None
+        return specify(held["suite"], seeds=seeds, build=False)  # its MDPs' files may be gone: the folder has them
+    return specify(suite, seeds=seeds)
+
+
+def _is_results(suite: Any) -> bool:
+    return isinstance(suite, (str, os.PathLike)) and (Path(suite) / "specification.json").is_file()
+
+
+def freeze(
+    suite: Suite, store: Store, extend: bool = False, mix_versions: bool = False, own: bool = False
+) -> tuple[plan.Facts, dict[str, bytes]]:
+    """Make sure that the folder is this suite's; what its ids stand for, and the content of MDPs that are files.
+
+    own: the suite is the folder's own, and means the MDPs that the folder keeps, whatever became of their files.
+    """
+    held = store.specification() if store.folder.is_dir() else None
+    mdps: dict[str, MDP] = {}
+    if held is not None:
+        frozen = plan.facts_from(held)
+        for name, digest in frozen.mdps.items():
+            if own and (kept := store.mdp(digest)) is not None:
+                mdps[name] = MDP.load(kept)
+    facts = plan.facts_of(suite, mdps)
+    if held is not None:
+        lines = differences(held["suite"], suite.plain()) + plan.changed(frozen, facts)
+        if lines and not extend:
+            raise InputError(
+                f"{store.folder} holds another suite than this:\n  " + "\n  ".join(lines) + "\n"
+                "Name another folder, or let this one take it on (--extend); its own suite goes on by its name alone"
+            )
+        if not mix_versions:
+            _same_versions(store)
+    store.create()
+    contents = {}
+    for name in facts.mdps:
+        if ids.is_file(name) or store.mdp(facts.mdps[name]) is not None:
+            store.keep_mdp(mdps[name])
+            contents[name] = (store.folder / "mdps" / f"{facts.mdps[name]}.mdp").read_bytes()
+    if held is None or extend:
+        store.freeze({"suite": suite.plain(), **facts.plain()})
+    return facts, contents
+
+
+def _same_versions(store: Store) -> None:
+    for launch, made in store.manifests().items():
+        lines = differing(made, {"versions": versions()})
+        if lines:
+            raise InputError(
+                f"{store.folder} was made with other versions (manifests/{launch}.json): {'; '.join(lines)}. "
+                "Bits may differ: name another folder, or mix them knowingly (--mix-versions)"
+            )
+
+
+def shard_of(text: str | None) -> Shard:
+    """`3/8`: the third of eight parts of the work."""
+    if text is None:
+        return Shard()
+    found = re.fullmatch(r"\s*(\d+)\s*/\s*(\d+)\s*", text)
+    if found is None:
+        raise InputError(f"shard is {text!r}, not like 1/4: the first of four parts of the work")
+    number, parts = int(found[1]), int(found[2])
+    if not 1 <= number <= parts:
+        raise InputError(f"shard is {text}: the first number must be from 1 to {parts}")
+    return Shard(number, parts)
+
+
+def pool_of(workers: int | None, cluster: str | None) -> Any:
+    """The workers: processes on this machine, or a Ray cluster."""
+    n = None if workers is None else checks.whole(workers, "workers", 1, 4096)
+    if cluster is not None:
+        from ravi.experiments.cluster import Cluster
+
+        return Cluster(cluster, n)
+    from ravi.experiments.processes import Processes
+
+    return Processes(n or usable_cores())
+
+
+def usable_cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

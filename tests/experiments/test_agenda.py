@@ -1,0 +1,149 @@
+"""An agenda asks for exactly the runs of its suite, once, whatever the shards; for tuned ones once tuning has chosen."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from ravi.experiments import plan
+from ravi.experiments.agenda import Agenda, Shard
+from ravi.experiments.specification import Section, Suite, Tuning
+
+WHOLE = Shard()
+TUNING = Tuning(budget=3, seeds=(100, 101), scale=(0.01, 1.0))
+
+
+def suite_of(*sections, tuning=TUNING):
+    return Suite("mine", tuple(sections), tuning=tuning)
+
+
+def section(name="one", columns=("given",), seeds=range(20), learners=("ravi-ucb", "psrl"), **more):
+    return Section(
+        name=name, mdps=("riverswim/4",), learners={id: id for id in learners}, steps=(1000,), seeds=tuple(seeds),
+        columns=columns, **more,
+    )  # fmt: skip
+
+
+def agenda_of(suite, shard=WHOLE, records=None):
+    records = {} if records is None else records
+    return Agenda(suite, plan.facts_of(suite, {}), {}, shard, records.__setitem__)
+
+
+def stored(setting, seeds, regrets, failed=False):
+    n = len(seeds)
+    columns = {
+        "setting": pa.array([setting] * n, pa.string()),
+        "seed": pa.array(seeds, pa.int64()),
+        "failure": pa.array(["learner" if failed else None] * n, pa.string()),
+        "regret": pa.array([None if failed else regret for regret in regrets], pa.float64()),
+    }
+    return pa.table(columns)
+
+
+def regret_of(setting, seed):
+    """A made-up regret, which is least at scale = 0.1."""
+    scale = float(dict(part.split("=") for part in setting.learner.split(",")[1:]).get("scale", 1))
+    return abs(np.log10(scale) + 1) + seed * 1e-6
+
+
+def carry_out(agenda, order=1):
+    """Do all that it asks for; what was done, in its order."""
+    done = []
+    agenda.advance()
+    while (taken := agenda.take()) is not None:
+        job, seeds = taken
+        done += [(job.setting, seed) for seed in seeds]
+        agenda.settle(stored(job.setting.digest, seeds, [regret_of(job.setting, seed) for seed in seeds]))
+        agenda.advance()
+    return done
+
+
+def test_every_run_of_the_suite_is_asked_for_once():
+    agenda = agenda_of(suite_of(section(), section("two", seeds=range(10, 30))))
+    done = carry_out(agenda)
+    assert len(done) == len({(setting.digest, seed) for setting, seed in done}) == 2 * 30  # the sections overlap
+    assert agenda.done == agenda.total == 60
+    assert agenda.seconds_left == 0
+
+
+def test_what_is_stored_is_not_asked_for():
+    agenda = agenda_of(suite_of(section(learners=("psrl",))))
+    (digest,) = agenda.jobs
+    agenda.settle(stored(digest, list(range(15)), [1.0] * 15))
+    assert [seed for _, seed in carry_out(agenda)] == [15, 16, 17, 18, 19]
+
+
+def test_a_tuned_entry_runs_the_best_configuration_on_the_reported_seeds():
+    records = {}
+    agenda = agenda_of(suite_of(section(columns=("theory", "tuned"), learners=("ucrl2",))), records=records)
+    total = agenda.total
+    done = carry_out(agenda)
+    reported = {(setting.learner, seed) for setting, seed in done if seed < 100}
+    assert {learner for learner, _ in reported} == {"ucrl2", "ucrl2,scale=0.1"}
+    assert {(setting.learner, seed) for setting, seed in done if seed >= 100} == {
+        (learner, seed) for learner in ("ucrl2", "ucrl2,scale=0.1", "ucrl2,scale=0.01") for seed in (100, 101)
+    }
+    assert len(done) == total == 20 + 6 + 20
+    (record,) = records.values()
+    assert record["configurations"][record["chosen"]]["learner"] == "ucrl2,scale=0.1"
+    assert plan.settings(agenda.suite, agenda.facts, records)[1].learner == "ucrl2,scale=0.1"
+
+
+def test_a_learner_with_nothing_to_tune_runs_once_for_both_columns():
+    agenda = agenda_of(suite_of(section(columns=("theory", "tuned"), learners=("psrl",))))
+    assert len(carry_out(agenda)) == 20
+
+
+def test_published_constants_that_are_best_are_not_run_twice():
+    suite = suite_of(section(columns=("theory", "tuned"), learners=("ucrl2",)), tuning=Tuning(budget=1, seeds=(100,)))
+    assert len(carry_out(agenda_of(suite))) == 20 + 1
+
+
+def test_where_all_configurations_fail_nothing_is_reported():
+    records = {}
+    agenda = agenda_of(suite_of(section(columns=("tuned",), learners=("ucrl2",))), records=records)
+    agenda.advance()
+    while (taken := agenda.take()) is not None:
+        agenda.settle(stored(taken[0].setting.digest, taken[1], [None] * len(taken[1]), failed=True))
+        agenda.advance()
+    assert (agenda.done, agenda.failed) == (6, 6)
+    assert next(iter(records.values()))["chosen"] is None
+    assert plan.settings(agenda.suite, agenda.facts, records) == [None]
+
+
+@pytest.mark.parametrize("parts", [2, 3, 7])
+def test_shards_are_disjoint_and_make_up_the_whole(parts):
+    suite = suite_of(
+        section(columns=("theory", "tuned"), seeds=range(50), learners=("ucrl2", "ravi-ucb")),
+        section("two", seeds=range(40, 90)),
+    )
+    whole = {(setting.digest, seed) for setting, seed in carry_out(agenda_of(suite))}
+    done = [carry_out(agenda_of(suite, Shard(i + 1, parts))) for i in range(parts)]
+    runs = [(setting.digest, seed) for shard in done for setting, seed in shard]
+    assert set(runs) == whole
+    assert len(runs) == len(whole)
+    assert sum(map(bool, done)) == min(parts, 7)  # nobody is idle
+
+
+def test_runs_that_were_stored_before_their_job_was_known_count():
+    suite = suite_of(section(columns=("tuned",), learners=("ucrl2",)))
+    first = agenda_of(suite)
+    done = carry_out(first)
+    again = agenda_of(suite)
+    for setting, seed in done:
+        again.settle(stored(setting.digest, [seed], [regret_of(setting, seed)]))
+    assert carry_out(again) == []
+    assert again.done == first.done == len(done)
+
+
+def test_a_batch_that_comes_back_is_asked_for_again():
+    agenda = agenda_of(suite_of(section(learners=("psrl",), seeds=range(3))))
+    job, seeds = agenda.take()
+    assert agenda.take() is None
+    agenda.back(job, seeds)
+    assert [seed for _, seed in carry_out(agenda)] == seeds
+
+
+def test_another_driver_may_begin_at_the_other_end():
+    forth, back = agenda_of(suite_of(section())), agenda_of(suite_of(section()))
+    back.reverse()
+    assert forth.take()[0].setting != back.take()[0].setting

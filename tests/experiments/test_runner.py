@@ -1,0 +1,332 @@
+"""A suite gives the same bits however it is run: workers, shards, pauses, drivers; and says what it did."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+import ravi
+from ravi.checks import InputError
+from ravi.experiments.agenda import Agenda, Shard
+from ravi.experiments.pools import Lost
+from ravi.experiments.runner import Driver, freeze, run_suite, shard_of
+from ravi.experiments.specification import specify
+from ravi.experiments.store import Store
+from ravi.experiments.work import work
+from ravi.runs import versions
+
+SMALL = {
+    "name": "small",
+    "steps": 2000,
+    "seeds": 6,
+    "points": 20,
+    "tuning": {"budget": 3, "seeds": 2},
+    "sections": [
+        {
+            "name": "tabular",
+            "mdps": ["riverswim/4"],
+            "learners": ["ravi-ucb", "psrl"],
+            "columns": ["theory", "tuned"],
+        },
+        {"name": "mixture", "mdps": ["riverswim/mixture/4"], "learners": ["ravi-ucb/mixture,scale=0.1"]},
+    ],
+}
+
+
+def bits(folder):
+    """Every run with the hash of its results, and what tuning chose."""
+    held = ravi.results(folder)
+    assert not held.troubles
+    assert not held.conflicts
+    runs = held.table(["run", "digest"])
+    chosen = {subject: record["chosen"] for subject, record in held.tuning.items()}
+    return dict(zip(runs["run"].to_pylist(), runs["digest"].to_pylist(), strict=True)), chosen
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runner") / "undisturbed"
+    run_suite(SMALL, folder, workers=1)
+    return folder
+
+
+def test_what_is_stored_is_what_a_single_run_gives(undisturbed):
+    held = ravi.results(undisturbed)
+    for learner, mdp, section in (("ravi-ucb", "riverswim/4", "tabular"), ("psrl", "riverswim/4", "tabular")):
+        made = ravi.run(learner, mdp, 2000, 6, points=20)
+        times, seeds, curves = held.curves(mdp=mdp, section=section, label=learner, column="theory")
+        assert seeds.tolist() == made.seeds
+        assert times.tolist() == made.times.tolist()
+        assert (curves == made.regret_curve).all()
+        assert (held.regret(mdp=mdp, section=section, label=learner, column="theory")[1] == made.regret).all()
+
+
+def test_two_workers_give_the_same_bits(undisturbed, tmp_path):
+    run_suite(SMALL, tmp_path / "two", workers=2)
+    assert bits(tmp_path / "two") == bits(undisturbed)
+
+
+def test_shards_make_up_the_whole_in_any_order(undisturbed, tmp_path):
+    for shard in ("3/3", "1/3", "2/3"):
+        run_suite(SMALL, tmp_path / "shards", workers=1, shard=shard)
+    assert bits(tmp_path / "shards") == bits(undisturbed)
+
+
+def test_the_same_call_does_nothing_more(undisturbed):
+    before = sorted(os.listdir(undisturbed / "parts"))
+    seen = []
+    run_suite(SMALL, undisturbed, workers=1, progress=seen.append)
+    assert sorted(os.listdir(undisturbed / "parts")) == before
+    assert len(list((undisturbed / "manifests").iterdir())) >= 2  # but it is on record
+    assert all(status.running == 0 for status in seen)
+
+
+def test_a_folder_goes_on_by_itself(undisturbed, tmp_path):
+    folder = tmp_path / "half"
+    run_suite(SMALL, folder, workers=1, shard="1/2")
+    run_suite(folder, folder, workers=1)
+    assert bits(folder) == bits(undisturbed)
+
+
+def test_ctrl_c_ends_in_good_order_and_the_same_call_goes_on(undisturbed, tmp_path):
+    folder = tmp_path / "stopped"
+
+    def stop(status):
+        if status.done:
+            signal.raise_signal(signal.SIGINT)
+
+    seen = []
+    run_suite(SMALL, folder, workers=2, progress=lambda status: (seen.append(status), seen[1:] or stop(status)))
+    held = bits(folder)[0]
+    assert 0 < len(held) <= len(bits(undisturbed)[0])
+    run_suite(SMALL, folder, workers=2)
+    assert bits(folder) == bits(undisturbed)
+    assert not os.listdir(folder / "checkpoints")
+
+
+class Here:
+    """A pool that does tasks in this process, and can be told to fail at them."""
+
+    workers = 1
+
+    def __init__(self, loses=lambda number, task: False):
+        self.tasks, self.loses, self.made = [], loses, []
+
+    def free(self):
+        return 2 - len(self.tasks)
+
+    def submit(self, number, task):
+        self.tasks.append((number, task))
+        self.made.append(task)
+
+    def collect(self, seconds):
+        (number, task), *self.tasks = self.tasks
+        return [(number, Lost(True, "it was told to") if self.loses(number, task) else work(task))]
+
+    def interrupt(self):
+        pass
+
+
+def drive(suite, folder, pool, slice=30.0, **more):
+    store = Store(folder)
+    wanted = specify(suite)
+    facts, contents = freeze(wanted, store)
+    with store.launch({"versions": versions()}) as launch:
+        agenda = Agenda(wanted, facts, contents, Shard(), store.keep_tuning)
+        Driver(store, launch, pool, agenda, slice=slice, **more).drive(lambda: False)
+
+
+def test_slices_and_checkpoints_leave_no_trace(undisturbed, tmp_path):
+    pool = Here()
+    drive(SMALL, tmp_path / "sliced", pool, slice=1e-9)  # every epoch is a slice
+    assert sum(task.checkpoint is not None for task in pool.made) > 100
+    assert bits(tmp_path / "sliced") == bits(undisturbed)
+    assert not os.listdir(tmp_path / "sliced" / "checkpoints")
+
+
+def test_a_checkpoint_that_was_left_is_taken_up(undisturbed, tmp_path):
+    folder, pool = tmp_path / "left", Here()
+
+    class Killed(Exception):
+        pass
+
+    def die(number, task):
+        if task.checkpoint is not None and number > 40:
+            raise Killed
+        return False
+
+    pool.loses = die
+    with pytest.raises(Killed):
+        drive(SMALL, folder, pool, slice=1e-9)
+    left = os.listdir(folder / "checkpoints")
+    assert left
+    again = Here()
+    drive(SMALL, folder, again)
+    assert sum(task.checkpoint is not None for task in again.made) == len(left)
+    assert bits(folder) == bits(undisturbed)
+    assert not os.listdir(folder / "checkpoints")
+
+
+def test_a_damaged_checkpoint_is_named_and_its_work_begins_anew(undisturbed, tmp_path):
+    folder = tmp_path / "damaged"
+    run_suite(SMALL, folder, workers=1, shard="1/2")
+    setting = next(iter(bits(undisturbed)[0])).split("-")[0]
+    (folder / "checkpoints" / f"{setting}-{'0' * 16}.run").write_bytes(b"PK\x03\x04 no more than this")
+    store = Store(folder)
+    assert store.checkpoints() == []
+    assert "checkpoints/" in str(store.troubles[0])
+    run_suite(SMALL, folder, workers=1)
+    assert bits(folder)[0] == bits(undisturbed)[0]
+
+
+def test_a_worker_that_dies_once_costs_nothing(undisturbed, tmp_path):
+    drive(SMALL, tmp_path / "once", Here(loses=lambda number, task: number % 5 == 0))
+    assert bits(tmp_path / "once") == bits(undisturbed)
+
+
+def test_a_run_that_kills_every_worker_becomes_a_row_and_the_rest_goes_on(undisturbed, tmp_path):
+    folder = tmp_path / "poison"
+
+    def poison(number, task):
+        return 3 in task.seeds and task.setting.learner == "psrl"
+
+    drive(SMALL, folder, Here(loses=poison))
+    failures = ravi.results(folder).sql("select seed, failure, error from failures").to_pylist()
+    assert [(row["seed"], row["failure"]) for row in failures] == [(3, "lost")]
+    assert "died 3 times" in failures[0]["error"]
+    run_suite(SMALL, folder, workers=1)  # what was lost is run again
+    assert bits(folder) == bits(undisturbed)
+
+
+def test_a_failing_learner_is_a_row_and_can_be_tried_again(tmp_path, monkeypatch):
+    (tmp_path / "mylearners.py").write_text(
+        "from ravi.learners.fixed import uniform\n"
+        "import os\n"
+        "def picky(problem, steps):\n"
+        "    learner = uniform(problem, steps)\n"
+        "    def init(keys):\n"
+        "        if (keys == 2).any() and not os.path.exists(os.environ['MENDED']):\n"
+        "            raise ValueError('seed 2 is not for me')\n"
+        "        return learner.init(keys)\n"
+        "    return learner._replace(init=init)\n"
+    )
+    monkeypatch.setenv("MENDED", str(tmp_path / "mended"))
+    monkeypatch.syspath_prepend(tmp_path)
+    suite = {
+        "steps": 500, "seeds": 5, "points": 5, "name": "picky",
+        "sections": [{"name": "a", "mdps": ["riverswim/4"], "learners": ["mylearners:picky", "uniform"]}],
+    }  # fmt: skip
+    held = run_suite(suite, tmp_path / "out", workers=2)
+    assert len(held.runs) == 10
+    (failure,) = held.sql("select * from failures").to_pylist()
+    assert (failure["seed"], failure["failure"]) == (2, "learner")
+    assert failure["error"] == "ValueError: seed 2 is not for me"
+    assert "mylearners.py" in failure["traceback"]
+    assert len(run_suite(suite, tmp_path / "out", workers=1).sql("select * from failures")) == 1  # it is on record
+    (tmp_path / "mended").touch()
+    assert len(run_suite(suite, tmp_path / "out", workers=1, retry=True).sql("select * from failures")) == 0
+
+
+def test_an_edited_suite_needs_another_folder_or_to_be_taken_on(undisturbed, tmp_path):
+    folder = tmp_path / "edited"
+    run_suite(SMALL, folder, workers=1, shard="1/2")
+    more = SMALL | {"seeds": 8}
+    with pytest.raises(InputError, match=r"(?s)holds another suite.*seeds"):
+        run_suite(more, folder, workers=1)
+    run_suite(more, folder, workers=1, extend=True)
+    held = bits(folder)[0]
+    assert held.items() >= bits(undisturbed)[0].items()
+    assert len(held) > len(bits(undisturbed)[0])
+    frozen = json.loads((folder / "specification.json").read_text())
+    assert frozen["suite"]["sections"][0]["seeds"] == list(range(8))
+
+
+def test_other_versions_are_refused_unless_mixed_knowingly(tmp_path):
+    folder = tmp_path / "old"
+    run_suite(SMALL, folder, workers=1, shard="1/4")
+    (path,) = (folder / "manifests").iterdir()
+    made = json.loads(path.read_text())
+    made["versions"]["numpy"] = "1.0.0"
+    path.write_text(json.dumps(made))
+    with pytest.raises(InputError, match=r"numpy.*1\.0\.0"):
+        run_suite(SMALL, folder, workers=1)
+    run_suite(SMALL, folder, workers=1, mix_versions=True)
+
+
+def test_an_mdp_from_a_file_is_kept_with_the_results(tmp_path):
+    ravi.mdp("riverswim/5").save(tmp_path / "mine.mdp")
+    suite = {
+        "steps": 500, "seeds": 3, "points": 5, "name": "file",
+        "sections": [{"name": "a", "mdps": [str(tmp_path / "mine.mdp")], "learners": ["psrl"]}],
+    }  # fmt: skip
+    run_suite(suite, tmp_path / "out", workers=1)
+    made = ravi.run("psrl", "riverswim/5", 500, 3, points=5)
+    ravi.mdp("riverswim/3").save(tmp_path / "mine.mdp")  # an edit does not change what was launched
+    held = run_suite(tmp_path / "out", tmp_path / "out", workers=1)
+    assert (held.regret(label="psrl")[1] == made.regret).all()
+    with pytest.raises(InputError, match="another MDP"):
+        run_suite(suite, tmp_path / "out", workers=1)
+    (tmp_path / "mine.mdp").unlink()
+    more = run_suite(tmp_path / "out", tmp_path / "out", seeds=5, extend=True, workers=1)
+    assert (more.regret(label="psrl")[1] == ravi.run("psrl", "riverswim/5", 500, 5).regret).all()
+
+
+def test_two_drivers_share_a_folder(undisturbed, tmp_path):
+    code = (
+        "import json, sys; from ravi.experiments.runner import run_suite; "
+        "run_suite(json.loads(sys.argv[1]), sys.argv[2], workers=1)"
+    )
+    words = [sys.executable, "-c", code, json.dumps(SMALL), str(tmp_path / "shared")]
+    drivers = [subprocess.Popen(words) for _ in range(2)]
+    assert [driver.wait(120) for driver in drivers] == [0, 0]
+    assert bits(tmp_path / "shared") == bits(undisturbed)
+
+
+def test_it_runs_in_a_thread(undisturbed, tmp_path):
+    thread = threading.Thread(target=run_suite, args=(SMALL, tmp_path / "thread"), kwargs={"workers": 1})
+    thread.start()
+    thread.join(120)
+    assert bits(tmp_path / "thread") == bits(undisturbed)
+
+
+def test_a_clock_that_jumps_changes_nothing(undisturbed, tmp_path, monkeypatch):
+    jumps = iter(range(10**9))
+    monkeypatch.setattr(time, "time", lambda: 1e9 * (-1) ** next(jumps))  # back and forth by sixty years
+    folder = tmp_path / "jumps"
+    run_suite(SMALL, folder, workers=1, shard="1/2")
+    for place in ("parts", "manifests", "tuning"):
+        for number, path in enumerate((folder / place).iterdir()):
+            os.utime(path, (4e9 * (number % 2), 4e9 * (number % 2)))  # files from 1970 and 2096
+    run_suite(SMALL, folder, workers=1)
+    assert bits(folder) == bits(undisturbed)
+
+
+@pytest.mark.parametrize("text", ["0/3", "4/3", "1", "a/b", "1/0", "-1/3"])
+def test_shards_that_are_none_are_refused(text):
+    with pytest.raises(InputError, match="shard"):
+        shard_of(text)
+
+
+def test_a_folder_of_something_else_is_left_alone(tmp_path):
+    (tmp_path / "thesis.tex").write_text("hello")
+    with pytest.raises(InputError, match=r"thesis\.tex"):
+        run_suite(SMALL, tmp_path, workers=1)
+    assert os.listdir(tmp_path) == ["thesis.tex"]
+    with pytest.raises(InputError, match="is a file"):
+        run_suite(SMALL, tmp_path / "thesis.tex", workers=1)
+
+
+def test_workers_with_other_versions_are_refused(tmp_path):
+    class Other(Here):
+        def collect(self, seconds):
+            ((number, outcome),) = super().collect(seconds)
+            return [(number, outcome._replace(versions=outcome.versions | {"numpy": "0.1"}, host="elsewhere"))]
+
+    with pytest.raises(InputError, match=r"elsewhere.*numpy"):
+        drive(SMALL, tmp_path / "a", Other())
+    drive(SMALL, tmp_path / "b", Other(), mix_versions=True)

@@ -1,0 +1,113 @@
+"""Tuning is fair by construction: the same list for everyone, an equal budget, the first of the best."""
+
+from math import inf
+
+import numpy as np
+import pytest
+
+from ravi.experiments.jobs import Job
+from ravi.experiments.plan import Subject
+from ravi.experiments.settings import Setting
+from ravi.experiments.specification import Tuning
+from ravi.experiments.tuning import Configuration, Lattice, Optuna, Trials, best, lattice
+
+BOTH = ("scale", "step_scale")
+BASE = Setting("riverswim/6", "d" * 64, "ravi-ucb", "", 1000, 1)
+
+
+def spend(search, regret):
+    """Everything that a search asks for, when it is told regret(configuration)."""
+    asked = []
+    while fresh := search.ask():
+        for configuration in fresh:
+            asked.append(configuration)
+            search.tell(regret(configuration))
+    return asked
+
+
+def test_the_first_configuration_is_the_published_one():
+    assert lattice(Tuning())[0] == Configuration(1.0, 1.0)
+    for search in (Lattice, Optuna):
+        assert search(Tuning(), BOTH, "a" * 20).ask()[0] == Configuration(1.0, 1.0)
+
+
+@pytest.mark.parametrize("search", [Lattice, Optuna])
+@pytest.mark.parametrize("multipliers", [BOTH, ("scale",), ("step_scale",)])
+def test_every_learner_gets_the_same_number_of_configurations(search, multipliers):
+    tuning = Tuning(budget=12)
+    asked = spend(search(tuning, multipliers, "a" * 20), lambda c: abs(np.log((c.scale or 1) * (c.step_scale or 1))))
+    assert len(asked) == 12
+    for name, (low, high) in (("scale", tuning.scale), ("step_scale", tuning.step_scale)):
+        values = [getattr(configuration, name) for configuration in asked]
+        if name in multipliers:
+            assert all(low <= value <= high for value in values)
+            assert len(set(values)) > 6
+        else:
+            assert set(values) == {None}
+
+
+def test_the_lattice_reaches_the_ends_of_the_bonus_range_and_spreads_over_the_other():
+    pairs = lattice(Tuning(budget=20, scale=(1e-4, 1.0), step_scale=(1.0, 100.0)))
+    assert (pairs[0].scale, pairs[-1].scale) == (1.0, 1e-4)
+    steps = np.sort(np.log10([pair.step_scale for pair in pairs]) / 2)
+    assert np.diff(np.concatenate([[0], steps, [1]])).max() < 0.15  # no gap wider than three of twenty
+
+
+def test_learners_with_one_multiplier_get_the_same_values_as_those_with_two():
+    two, one = Lattice(Tuning(), BOTH, "").ask(), Lattice(Tuning(), ("scale",), "").ask()
+    assert [pair.scale for pair in two] == [pair.scale for pair in one]
+
+
+def test_a_budget_of_one_is_the_published_constants():
+    assert lattice(Tuning(budget=1)) == [Configuration(1.0, 1.0)]
+
+
+def test_optuna_is_led_by_what_it_is_told_and_repeats_itself():
+    def regret(configuration):
+        return abs(np.log10(configuration.scale) + 3)  # best at 0.001
+
+    first = spend(Optuna(Tuning(budget=25), ("scale",), "0123456789"), regret)
+    assert first == spend(Optuna(Tuning(budget=25), ("scale",), "0123456789"), regret)
+    assert first != spend(Optuna(Tuning(budget=25), ("scale",), "9876543210"), regret)
+    late = [regret(configuration) for configuration in first[15:]]
+    assert np.mean(late) < 0.6  # 1.1 for a uniform search
+    assert spend(Optuna(Tuning(budget=5), ("scale",), "0"), lambda c: inf)  # all failing is no error
+
+
+def test_the_first_of_equals_is_chosen_and_failures_never():
+    assert best([3.0, 1.0, 1.0, inf]) == 1
+    assert best([inf, inf]) is None
+    assert best([]) is None
+
+
+def tried(regrets, tuning):
+    trials = Trials(Subject("a" * 20, BASE, BOTH), tuning)
+    for configuration, values in zip(trials.search.ask(), regrets, strict=True):
+        job = Job(BASE)
+        job.add(tuning.seeds)
+        failed = np.isinf(values)
+        job.settle(np.array(tuning.seeds), failed, np.array(values))
+        trials.tried.append((configuration, job))
+    return trials
+
+
+def test_the_record_holds_all_that_was_tried_and_what_was_chosen():
+    tuning = Tuning(budget=3, seeds=(7, 8))
+    trials = tried([[4.0, 6.0], [1.0, 2.0], [0.0, inf]], tuning)
+    assert trials.hear()
+    record = trials.record()
+    assert record["chosen"] == 1  # the third had a failure
+    assert [one["regret"] for one in record["configurations"]] == [5.0, 1.5, None]
+    assert [one["failed"] for one in record["configurations"]] == [0, 0, 1]
+    assert record["configurations"][0]["standard_error"] == pytest.approx(1.0)
+    assert record["seeds"] == [7, 8]
+
+
+def test_nothing_is_chosen_before_every_run_is_stored():
+    tuning = Tuning(budget=2, seeds=(7, 8))
+    trials = tried([[4.0, 6.0], [1.0, 2.0]], tuning)
+    trials.tried[1][1].add([9])
+    assert trials.hear()  # seed 9 is not a tuning seed
+    late = tried([[4.0, 6.0], [1.0, 2.0]], tuning)
+    late.tried[0][1].state[1] = 0
+    assert not late.hear()
