@@ -145,7 +145,7 @@ def source_of(text: str) -> str:
 
 def is_file(text: str) -> bool:
     """Whether what stands for an MDP is a path."""
-    return os.path.exists(text) or (os.sep in text and bool(os.path.splitext(text)[1]))
+    return os.path.exists(text) or (os.sep in text and bool(re.search(r"\.[A-Za-z]\w*$", text)))
 
 
 def builder_of(known: Known) -> Callable[..., Learner]:

@@ -3,10 +3,7 @@
 import json
 import os
 import signal
-import subprocess
-import sys
 import threading
-import time
 
 import pytest
 
@@ -19,33 +16,7 @@ from ravi.experiments.specification import specify
 from ravi.experiments.store import Store
 from ravi.experiments.work import work
 from ravi.runs import versions
-
-SMALL = {
-    "name": "small",
-    "steps": 2000,
-    "seeds": 6,
-    "points": 20,
-    "tuning": {"budget": 3, "seeds": 2},
-    "sections": [
-        {
-            "name": "tabular",
-            "mdps": ["riverswim/4"],
-            "learners": ["ravi-ucb", "psrl"],
-            "columns": ["theory", "tuned"],
-        },
-        {"name": "mixture", "mdps": ["riverswim/mixture/4"], "learners": ["ravi-ucb/mixture,scale=0.1"]},
-    ],
-}
-
-
-def bits(folder):
-    """Every run with the hash of its results, and what tuning chose."""
-    held = ravi.results(folder)
-    assert not held.troubles
-    assert not held.conflicts
-    runs = held.table(["run", "digest"])
-    chosen = {subject: record["chosen"] for subject, record in held.tuning.items()}
-    return dict(zip(runs["run"].to_pylist(), runs["digest"].to_pylist(), strict=True)), chosen
+from tests.experiments.small import SMALL, bits
 
 
 @pytest.fixture(scope="module")
@@ -276,34 +247,11 @@ def test_an_mdp_from_a_file_is_kept_with_the_results(tmp_path):
     assert (more.regret(label="psrl")[1] == ravi.run("psrl", "riverswim/5", 500, 5).regret).all()
 
 
-def test_two_drivers_share_a_folder(undisturbed, tmp_path):
-    code = (
-        "import json, sys; from ravi.experiments.runner import run_suite; "
-        "run_suite(json.loads(sys.argv[1]), sys.argv[2], workers=1)"
-    )
-    words = [sys.executable, "-c", code, json.dumps(SMALL), str(tmp_path / "shared")]
-    drivers = [subprocess.Popen(words) for _ in range(2)]
-    assert [driver.wait(120) for driver in drivers] == [0, 0]
-    assert bits(tmp_path / "shared") == bits(undisturbed)
-
-
 def test_it_runs_in_a_thread(undisturbed, tmp_path):
     thread = threading.Thread(target=run_suite, args=(SMALL, tmp_path / "thread"), kwargs={"workers": 1})
     thread.start()
     thread.join(120)
     assert bits(tmp_path / "thread") == bits(undisturbed)
-
-
-def test_a_clock_that_jumps_changes_nothing(undisturbed, tmp_path, monkeypatch):
-    jumps = iter(range(10**9))
-    monkeypatch.setattr(time, "time", lambda: 1e9 * (-1) ** next(jumps))  # back and forth by sixty years
-    folder = tmp_path / "jumps"
-    run_suite(SMALL, folder, workers=1, shard="1/2")
-    for place in ("parts", "manifests", "tuning"):
-        for number, path in enumerate((folder / place).iterdir()):
-            os.utime(path, (4e9 * (number % 2), 4e9 * (number % 2)))  # files from 1970 and 2096
-    run_suite(SMALL, folder, workers=1)
-    assert bits(folder) == bits(undisturbed)
 
 
 @pytest.mark.parametrize("text", ["0/3", "4/3", "1", "a/b", "1/0", "-1/3"])

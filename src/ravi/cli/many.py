@@ -149,7 +149,9 @@ def suites(as_json: JSON = False) -> None:
         print(json.dumps(told))
         return
     for name, suite in found.items():
-        print(f"{name:10} {suite.title}\n{'':10} {len(suite.sections)} sections, {suite.runs:,} runs, and their tuning")
+        tuned = any("tuned" in section.columns for section in suite.sections)
+        runs = f"{suite.runs:,} runs{', and their tuning' if tuned else ''}"
+        print(f"{name:10} {suite.title}\n{'':10} {len(suite.sections)} sections, {runs}")
     print("\nravi run NAME --dry-run tells what one would run; ravi run NAME --out FOLDER runs it.")
 
 

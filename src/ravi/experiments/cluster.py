@@ -5,9 +5,9 @@ is a call that takes one CPU and computes with one thread. If its machine is los
 again, up to RETRIES times: a task gives the same bits wherever it is done, so nothing can be counted twice. Only then
 is it lost. Machines whose versions differ do not give the same bits: that is an error.
 
-To interrupt, calls are cancelled. Ray drops those that wait, and raises SIGINT in the others: there it sets a flag, and
-the run comes back as a checkpoint after its epoch. Where Ray cannot deliver it (the machine was lost just then) the
-task comes back undone, with the checkpoint that it was given.
+To interrupt, calls are cancelled. Ray drops those that wait (they come back undone) and raises SIGINT in those that
+have begun: there it sets a flag, and the run comes back as a checkpoint after its epoch. Where it cannot be delivered
+(the machine was lost just then) the task comes back with the checkpoint that it was given.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import platform
 import signal
 import socket
 import sys
+import threading
 import time
 from contextlib import contextmanager, suppress
 from types import TracebackType
@@ -161,7 +162,7 @@ def _ray() -> Any:
 
 def _join(ray: Any, address: str, workers: int | None) -> None:
     quiet = {"logging_level": "ERROR", "log_to_driver": False}
-    before = os.environ.get("RAY_USAGE_STATS_ENABLED")
+    before, handler = os.environ.get("RAY_USAGE_STATS_ENABLED"), signal.getsignal(signal.SIGTERM)
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"  # nothing is reported to anyone
     try:
         if address == OWN:
@@ -177,6 +178,8 @@ def _join(ray: Any, address: str, workers: int | None) -> None:
             del os.environ["RAY_USAGE_STATS_ENABLED"]
         else:
             os.environ["RAY_USAGE_STATS_ENABLED"] = before
+        if callable(handler) and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, handler)  # Ray has put its own in the place of the caller's
 
 
 def _answers(address: str) -> None:

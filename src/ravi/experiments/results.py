@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ravi.checks import InputError, did_you_mean
-from ravi.experiments.manifest import differing
+from ravi.experiments.manifest import cores, differing
 from ravi.experiments.rows import CURVES, SCHEMA
 from ravi.experiments.store import Store, Trouble, opened
 from ravi.measures.curve import grid
@@ -125,10 +125,13 @@ class Results:
             raise InputError(f"{folder} is no folder of results: it has neither specification.json nor parts")
         store = Store(self.folder)
         self.troubles: list[Trouble] = store.troubles
-        self._parts, tables = self._opened()
+        self.parts, tables = self._opened()  # the names of those that are whole
         self.manifests: dict[str, dict[str, Any]] = store.manifests()  # after the parts, which are written after them
-        self.tuning: dict[str, dict[str, Any]] = store.tuning()
-        self.runs, self._place, self.conflicts = _distinct(self._parts, tables)
+        records = store.tuning()
+        self.tuning: dict[str, dict[str, Any]] = {name: record for name, record in records.items() if _sound(record)}
+        foreign = [name for name in records if name not in self.tuning]
+        self.troubles += [Trouble(f"tuning/{name}.json", "foreign: it is no record of tuning") for name in foreign]
+        self.runs, self._place, self.conflicts = _distinct(self.parts, tables)
         self._whole = [table.num_rows for table in tables]
         launches = pc.unique(self.runs["launch"]).to_pylist()
         known = {*self.manifests, *(Path(trouble.name).stem for trouble in self.troubles)}
@@ -148,7 +151,7 @@ class Results:
 
         folder = self.folder / "parts"
         names = sorted(name for name in os.listdir(folder) if not name.startswith(".")) if folder.is_dir() else []
-        with ThreadPoolExecutor(min(8, len(os.sched_getaffinity(0)))) as pool:
+        with ThreadPoolExecutor(min(8, cores())) as pool:
             found = dict(zip(names, pool.map(read, names), strict=True))
         self.troubles.extend(Trouble(f"parts/{name}", why) for name, why in found.items() if isinstance(why, str))
         whole = {name: table for name, table in found.items() if not isinstance(table, str)}
@@ -246,7 +249,7 @@ class Results:
         import duckdb
 
         apart = ("autoinstall_known_extensions", "autoload_known_extensions", "enable_external_access")
-        config: dict[str, Any] = dict.fromkeys([*apart, "python_enable_replacements"], "false")
+        config: dict[str, Any] = dict.fromkeys(apart, "false")
         views, missing = dict(VIEWS), ""
         with duckdb.connect(":memory:", config=config) as connection:
             connection.register("rows_of_parts", self._dataset)
@@ -274,7 +277,7 @@ class Results:
 
         parts, rows = self._place.T
         files, tables = [], [SCHEMA.empty_table()]
-        for part, name in enumerate(self._parts):
+        for part, name in enumerate(self.parts):
             kept = np.sort(rows[parts == part])
             if len(kept) == self._whole[part]:
                 files.append(str(self.folder / "parts" / name))
@@ -316,7 +319,7 @@ class Results:
         values = np.empty((len(chosen), len(times)))
         parts, rows = self._place[chosen].T
         for part in np.unique(parts):
-            path = self.folder / "parts" / self._parts[part]
+            path = self.folder / "parts" / self.parts[part]
             lists = pq.ParquetFile(path).read([NAMES[name]])[NAMES[name]].combine_chunks().take(rows[parts == part])
             if lists.null_count:
                 raise InputError(f"{name} was not recorded for {self._said(entry)}")
@@ -428,6 +431,14 @@ def _distinct(parts: list[str], tables: list[pa.Table]) -> tuple[pa.Table, np.nd
     kept = order[first]
     kept = kept[pc.sort_indices(rows.take(kept), [(name, "ascending") for name in ORDER]).to_numpy()]
     return rows.take(kept), place[kept], conflicts
+
+
+def _sound(record: dict[str, Any]) -> bool:
+    """Whether this is a record of tuning, as far as it is read here."""
+    tried, chosen = record.get("configurations"), record.get("chosen")
+    if not isinstance(tried, list) or not all(isinstance(one, dict) and "learner" in one for one in tried):
+        return False
+    return chosen is None or (isinstance(chosen, int) and 0 <= chosen < len(tried))
 
 
 def _given(which: dict[str, Any]) -> str:

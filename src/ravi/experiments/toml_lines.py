@@ -15,7 +15,6 @@ SKIPPED = re.compile(
 
 def lines(text: str) -> dict[Path, int]:
     """The line of every table and every value."""
-    text = text.replace("\r\n", "\n")
     return {path: text.count("\n", 0, at) + 1 for path, at in _Walk(text).found.items()}
 
 

@@ -1,0 +1,279 @@
+"""Whatever happens to a run, what was acknowledged is there, and the same command brings out the same bits."""
+
+import ctypes
+import json
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import ravi
+from ravi.checks import InputError
+from ravi.experiments.results import DamagedWarning
+from ravi.experiments.runner import run_suite
+from tests.experiments.small import SMALL, bits
+
+# A driver as a program of its own, which tells how many runs it holds for done. Its third argument is run first.
+DRIVER = """
+import json, sys
+suite, folder, first = json.loads(sys.argv[1]), sys.argv[2], sys.argv[3]
+exec(first)
+from ravi.experiments.runner import run_suite
+run_suite(suite, folder, workers=2, progress=lambda status: print(status.done, flush=True))
+"""
+
+# Die in the middle of writing the second part: its bytes are on disk, under their temporary name.
+DIE_BEFORE_THE_RENAME = """
+import os, signal
+rename, parts = os.replace, []
+def replace(source, target):
+    parts.append(target) if target.endswith(".parquet") else None
+    if len(parts) == 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+    rename(source, target)
+os.replace = replace
+"""
+DIE_WITH_HALF_A_PART = """
+import io, os, signal
+from ravi import files
+put, parts = files.put, []
+def half(path, fill):
+    parts.append(path) if str(path).endswith(".parquet") else None
+    def die(file):
+        whole = io.BytesIO()
+        fill(whole)
+        file.write(whole.getvalue()[: len(whole.getvalue()) // 2])
+        file.flush()
+        os.kill(os.getpid(), signal.SIGKILL)
+    put(path, die if len(parts) == 2 else fill)
+files.put = half
+"""
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("faults") / "undisturbed"
+    run_suite(SMALL, folder, workers=2)
+    return bits(folder)
+
+
+def driver(folder, first="", suite=SMALL, **more):
+    words = [sys.executable, "-c", DRIVER, json.dumps(suite), str(folder), first]
+    return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **more)
+
+
+def ended(process, seconds=120):
+    """Its exit status, the last number of runs that it held for done, and what it complained of."""
+    out, err = process.communicate(timeout=seconds)
+    lines = out.split()
+    return process.returncode, int(lines[-1]) if lines else 0, err
+
+
+def held(folder):
+    return bits(folder)[0]
+
+
+def children(pid):
+    return [
+        int(child) for task in Path(f"/proc/{pid}/task").iterdir() for child in (task / "children").read_text().split()
+    ]
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/task"), reason="children are found in /proc")
+def test_kill_9_of_workers(undisturbed, tmp_path):
+    killed, done = [], []
+
+    def kill(status):
+        workers = [pid for pid in children(os.getpid()) if pid not in killed]
+        if status.running and status.done and status.done not in done and workers:  # between any two parts
+            done.append(status.done)
+            killed.append(workers[0])
+            os.kill(workers[0], signal.SIGKILL)
+
+    run_suite(SMALL, tmp_path / "killed", workers=2, progress=kill)
+    assert killed
+    assert bits(tmp_path / "killed") == undisturbed
+
+
+@pytest.mark.parametrize("death", [DIE_BEFORE_THE_RENAME, DIE_WITH_HALF_A_PART], ids=["before the rename", "half"])
+def test_kill_9_of_the_driver_in_the_middle_of_writing(undisturbed, tmp_path, death):
+    folder = tmp_path / "out"
+    status, acknowledged, _ = ended(driver(folder, death))
+    assert status == -signal.SIGKILL
+    assert list((folder / "parts").glob(".ravi-*.tmp"))  # it did leave something behind
+    assert 0 < acknowledged <= len(held(folder)) < len(undisturbed[0])
+    status, _, complaint = ended(driver(folder))
+    assert status == 0, complaint
+    assert bits(folder) == undisturbed
+    assert not list((folder / "parts").glob(".ravi-*.tmp"))  # which was tidied up
+
+
+@pytest.mark.slow
+def test_kill_9_of_the_driver_again_and_again(undisturbed, tmp_path):
+    folder, rounds, before = tmp_path / "out", 0, 0
+    while True:
+        process, rounds = driver(folder), rounds + 1
+        first = int(process.stdout.readline() or -1)
+        if first >= 0 and rounds < 8:
+            time.sleep(0.05 * rounds)
+            process.kill()
+        rest, complaint = process.communicate(timeout=120)
+        done = int(([str(first), *rest.split()])[-1])
+        if process.returncode == 0:
+            break
+        assert process.returncode == -signal.SIGKILL, complaint
+        assert len(held(folder)) >= max(done, before)  # nothing acknowledged is lost, then or later
+        before = len(held(folder))
+    assert bits(folder) == undisturbed
+
+
+def test_nothing_outlives_a_driver_that_is_killed(tmp_path):
+    process = driver(tmp_path / "out", suite=SMALL | {"steps": 10**7})
+    process.stdout.readline()
+    workers = children(process.pid)
+    assert len(workers) == 2
+    process.kill()
+    process.communicate()
+    deadline = time.monotonic() + 20
+    while any(os.path.exists(f"/proc/{pid}") for pid in workers):
+        assert time.monotonic() < deadline, "a worker outlived its driver"
+        time.sleep(0.05)
+
+
+def small_disk(place):
+    """A file system of 300 kB, in a world of the child's own; where that is not allowed, files of 6 kB at most."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    users, mounts = 0x10000000, 0x20000
+    root = os.geteuid() == 0
+    if libc.unshare(mounts if root else mounts | users) == 0:
+        libc.mount(b"none", b"/", None, 0x4000 | 0x40000, None)  # recursively private
+        if libc.mount(b"tmpfs", os.fsencode(place), b"tmpfs", 0, b"size=300k") == 0:
+            return
+    resource.setrlimit(resource.RLIMIT_FSIZE, (6000, 6000))
+
+
+FULL = SMALL | {"seeds": 60, "points": 2000}  # 5 MB of curves
+
+
+@pytest.mark.slow
+def test_a_full_disk(tmp_path):
+    """What could not be stored was not acknowledged; with room again, the same command goes on."""
+    folder, inside = tmp_path / "out", tmp_path / "inside"
+    inside.mkdir()
+    copy = f"""
+import atexit, shutil
+atexit.register(lambda: shutil.copytree({str(inside)!r}, {str(folder)!r}))  # what the full disk holds
+"""
+    process = driver(inside / "out", copy, FULL, preexec_fn=lambda: small_disk(inside))
+    status, acknowledged, complaint = ended(process)
+    assert status == 1
+    assert "runs could not be stored: the same command will run them again" in complaint
+    assert "No space left on device" in complaint or "File too large" in complaint
+    assert len(held(folder / "out")) == acknowledged
+    assert not list((folder / "out").rglob(".ravi-*.tmp"))
+    run_suite(FULL, folder / "out", workers=2)
+    run_suite(FULL, tmp_path / "whole", workers=2)
+    assert bits(folder / "out") == bits(tmp_path / "whole")
+
+
+def read_only(place):
+    """Nothing can be written below `place`, by root either."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    users, mounts = 0x10000000, 0x20000
+    libc.unshare(mounts if os.geteuid() == 0 else mounts | users)
+    libc.mount(b"none", b"/", None, 0x4000 | 0x40000, None)
+    where = os.fsencode(place)
+    libc.mount(where, where, None, 0x1000, None)  # bind
+    libc.mount(where, where, None, 0x1000 | 0x20 | 0x1, None)  # remount read-only
+    os.chmod(place, 0o555) if os.access(place, os.W_OK) else None
+
+
+def test_a_read_only_folder(undisturbed, tmp_path):
+    folder = tmp_path / "out"
+    run_suite(SMALL, folder, workers=1, shard="1/2")
+    before = held(folder)
+    process = driver(folder, preexec_fn=lambda: read_only(folder))
+    status, _, complaint = ended(process)
+    os.chmod(folder, 0o755)
+    if os.geteuid() == 0 and status == 0:
+        pytest.skip("root may write anywhere, and nothing can be mounted here")
+    assert status == 1
+    assert f"cannot write into {folder}" in complaint or f"cannot write {folder}" in complaint
+    assert held(folder) == before
+    run_suite(SMALL, folder, workers=1)
+    assert bits(folder) == undisturbed
+
+
+def test_two_drivers_share_a_folder_though_one_is_killed(undisturbed, tmp_path):
+    folder = tmp_path / "out"
+    drivers = [driver(folder) for _ in range(3)]
+    drivers[0].stdout.readline()
+    drivers[0].kill()
+    assert [ended(process)[0] for process in drivers] == [-signal.SIGKILL, 0, 0]
+    assert bits(folder) == undisturbed
+
+
+@pytest.mark.parametrize("harm", ["truncated", "emptied", "one bit", "foreign", "removed"])
+def test_a_part_that_is_damaged_is_named_and_made_again(undisturbed, tmp_path, harm):
+    folder = tmp_path / "out"
+    run_suite(SMALL, folder, workers=2)
+    part = sorted((folder / "parts").iterdir())[1]
+    content = bytearray(part.read_bytes())
+    if harm == "truncated":
+        part.write_bytes(content[: len(content) // 2])
+    elif harm == "emptied":
+        part.write_bytes(b"")
+    elif harm == "one bit":
+        content[len(content) // 2] ^= 1
+        part.write_bytes(content)
+    elif harm == "foreign":
+        shutil.copy(__file__, part)
+    else:
+        part.unlink()
+    if harm != "removed":
+        with pytest.warns(DamagedWarning, match=part.name):
+            left = ravi.results(folder)
+        assert [Path(trouble.name).name for trouble in left.troubles] == [part.name]
+        with pytest.warns(DamagedWarning, match=part.name):
+            run_suite(SMALL, folder, workers=2)
+        part.unlink()
+    else:
+        run_suite(SMALL, folder, workers=2)
+    assert bits(folder) == undisturbed
+
+
+def test_a_damaged_tuning_record_is_made_again(undisturbed, tmp_path):
+    folder = tmp_path / "out"
+    run_suite(SMALL, folder, workers=1)
+    record = next((folder / "tuning").iterdir())
+    record.write_text('{"subject": ')
+    run_suite(SMALL, folder, workers=1)
+    assert bits(folder) == undisturbed
+
+
+def test_a_damaged_specification_is_an_error_that_names_it(tmp_path):
+    folder = tmp_path / "out"
+    run_suite(SMALL, folder, workers=1, shard="1/4")
+    (folder / "specification.json").write_text('{"format": 1')
+    with pytest.raises(InputError, match=r"specification\.json is damaged"):
+        run_suite(SMALL, folder, workers=1)
+
+
+def test_a_clock_that_jumps_changes_nothing(undisturbed, tmp_path):
+    jump = "import time; jumps = iter(range(10**9)); time.time = lambda: 1e9 * (-1) ** next(jumps)"  # by sixty years
+    folder = tmp_path / "out"
+    process = driver(folder, jump)
+    process.stdout.readline()
+    process.send_signal(signal.SIGINT)
+    assert ended(process)[0] == 0
+    for place in ("parts", "manifests", "tuning", "checkpoints"):
+        for number, path in enumerate((folder / place).iterdir()):
+            os.utime(path, (4e9 * (number % 2), 4e9 * (number % 2)))  # files from 1970 and 2096
+    assert ended(driver(folder, jump))[0] == 0
+    assert bits(folder) == undisturbed
