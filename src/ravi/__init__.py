@@ -38,6 +38,8 @@ _HOMES = {
     "resume": "ravi.engine",
     "Run": "ravi.runs",
     "Stopped": "ravi.engine",
+    # experiments
+    "results": "ravi.experiments.results",
     # errors
     "InputError": "ravi.checks",
 }
@@ -58,6 +60,7 @@ __all__ = [
     "md_mpi",
     "mdp",
     "occupancy",
+    "results",
     "resume",
     "return_of",
     "run",
@@ -68,6 +71,7 @@ if TYPE_CHECKING:
     from ravi.checks import InputError
     from ravi.core import MDP, Estimator, Learner, Measure, Problem
     from ravi.engine import Stopped, resume, run
+    from ravi.experiments.results import results
     from ravi.ids import learner, mdp
     from ravi.mdps.ensemble import ensemble
     from ravi.planning.evaluation import evaluate, return_of

@@ -1,0 +1,137 @@
+"""Tasks: in slices or at once, stopped or resumed, a run gives the same bits, or rows that say what was wrong."""
+
+import io
+from dataclasses import replace
+
+import pytest
+
+from ravi import engine, ids
+from ravi.experiments import work as working
+from ravi.experiments.rows import LEARNER as LEARNERS_OWN
+from ravi.experiments.rows import rows_of, unpacked
+from ravi.experiments.work import work
+from ravi.files import save_mdp
+from ravi.runs import Run
+from tests.experiments.tasks import LEARNER, RIVER, bits, task, write_learners
+
+
+@pytest.fixture
+def mine(tmp_path, monkeypatch):
+    write_learners(tmp_path, monkeypatch)
+
+
+def finished(one, times=1000):
+    for _ in range(times):
+        outcome = work(one)
+        if outcome.rows is not None:
+            return outcome.rows
+        one = one._replace(checkpoint=outcome.checkpoint)
+    raise AssertionError("it does not end")
+
+
+def asked(times):
+    """Says yes when it has been asked so many times."""
+    left = iter(range(times))
+    return lambda: next(left, None) is None
+
+
+def test_a_task_is_the_run_that_its_setting_says():
+    one = task(seeds=(4, 2))
+    world = ids.mdp(RIVER)
+    made = engine.run(LEARNER, world, 2_000, [4, 2], points=20, keep_epochs=False)
+    rows = unpacked(work(one).rows)
+    assert rows["seed"].to_pylist() == [4, 2]
+    assert rows["regret"].to_pylist() == list(made.regret)
+    assert rows["digest"].to_pylist() == rows_of(made, one.setting, world, "launch")["digest"].to_pylist()
+
+
+def test_a_task_in_slices_of_no_time_gets_on_by_an_epoch_each_and_ends_with_the_same_bits():
+    one = task(steps=300, slice=0.0)
+    outcome = work(one)
+    assert outcome.rows is None
+    assert Run.load(io.BytesIO(outcome.checkpoint)).plays.min() > 0
+    assert bits(finished(one)) == bits(work(task(steps=300)).rows)
+
+
+def test_a_stopped_task_goes_on_with_the_same_bits():
+    one = task()
+    stopped = work(one, asked(20))
+    assert stopped.rows is None
+    assert bits(work(one._replace(checkpoint=stopped.checkpoint)).rows) == bits(work(one).rows)
+
+
+def test_a_task_that_is_stopped_before_it_begins_comes_back_as_it_was():
+    outcome = work(task(checkpoint=b"anything"), lambda: True)
+    assert (outcome.rows, outcome.checkpoint) == (None, b"anything")
+
+
+@pytest.mark.parametrize("damage", ["cut", "other seeds", "other steps", "other learner"])
+def test_a_checkpoint_that_is_not_of_this_task_is_not_gone_on_with(damage):
+    one = task()
+    others = {
+        "other seeds": {"seeds": (7, 8)},
+        "other steps": {"steps": 1_000},
+        "other learner": {"learner": "uniform"},
+    }
+    held = work(task(**others.get(damage, {})), asked(20)).checkpoint
+    held = held[:-100] if damage == "cut" else held
+    assert bits(work(one._replace(checkpoint=held)).rows) == bits(work(one).rows)
+
+
+def test_a_run_is_not_gone_on_with_by_other_versions(monkeypatch):
+    """Its bits would be of two kinds."""
+    one = task(slice=0.0)
+    with monkeypatch.context() as patch:
+        patch.setattr(engine, "versions", lambda: {"ravi": "0.0"})
+        held = work(task(), asked(100)).checkpoint
+    anew = Run.load(io.BytesIO(work(one._replace(checkpoint=held)).checkpoint))
+    assert anew.plays.max() < Run.load(io.BytesIO(held)).plays.min()
+
+
+def test_one_bad_seed_does_not_spoil_the_others_of_its_batch(mine):
+    rows = bits(work(task("misbehaving:refuses,seed=3", seeds=(1, 3, 5))).rows)
+    good = bits(work(task("misbehaving:refuses,seed=3", seeds=(1, 5))).rows)
+    assert [rows[0], rows[2]] == good
+    assert rows[1]["failure"] == LEARNERS_OWN
+    assert rows[1]["error"] == "ArithmeticError: not seed 3"
+    assert "misbehaving.py" in rows[1]["traceback"]
+    assert rows[1]["regret"] is None
+
+
+def test_a_batch_with_a_bad_seed_that_is_stopped_comes_back_unfinished(mine):
+    one = task("misbehaving:refuses,seed=3", seeds=(1, 3), checkpoint=b"no run")
+    outcome = work(one, asked(20))
+    assert (outcome.rows, outcome.checkpoint) == (None, b"no run")
+
+
+def test_a_learner_that_refuses_to_go_on_fails_instead_of_beginning_anew_for_ever(mine):
+    """Its error is of the kind that a useless checkpoint gives."""
+    rows = bits(finished(task("misbehaving:complains,plays=200", seeds=(0,), slice=0.0), times=500))
+    assert rows[0]["error"] == "InputError: enough"
+
+
+def test_a_learner_that_does_not_exist_gives_failed_rows():
+    one = task()
+    rows = bits(work(one._replace(setting=replace(one.setting, learner="nobody"))).rows)
+    assert {row["failure"] for row in rows} == {LEARNERS_OWN}
+    assert "there is no learner 'nobody'" in rows[0]["error"]
+
+
+def test_an_mdp_that_is_another_one_here_gives_failed_rows():
+    one = task()
+    rows = bits(work(one._replace(setting=replace(one.setting, mdp_digest="0"))).rows)
+    assert "another MDP here" in rows[0]["error"]
+
+
+def test_an_mdp_travels_as_the_content_of_its_file():
+    content = io.BytesIO()
+    save_mdp(ids.mdp(RIVER), content)
+    one = task()
+    named = one._replace(setting=replace(one.setting, mdp="mine.mdp"), mdp=content.getvalue())
+    assert [row["digest"] for row in bits(work(named).rows)] == [row["digest"] for row in bits(work(one).rows)]
+
+
+def test_an_outcome_says_what_computed_it():
+    outcome = work(task(steps=10))
+    assert outcome.versions == working.versions()
+    assert outcome.seconds > 0

@@ -1,0 +1,240 @@
+"""The doctor: a sound installation is ok, and every illness that can be feigned is found."""
+
+import io
+import json
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import ravi
+from ravi import compiled, doctor, files
+from ravi.checks import InputError
+from ravi.doctor import ABSENT, BROKEN, EXTRAS, NEEDS, OK, PYTHON, WARNING, Check, Report, older
+from tests.experiments.stores import created, failed, made, rows, setting
+
+ROOT = Path(__file__).parent.parent
+
+
+def one(found, name):
+    return next(check for check in found if check.name == name)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    from ravi.experiments.manifest import manifest
+
+    store = created(tmp_path / "out")
+    with store.launch(manifest([], {})) as launch:
+        store.write([rows(launch), rows(launch, "ravi-ucb")])
+    return tmp_path / "out"
+
+
+def test_a_sound_installation_is_sound(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    report = doctor.doctor()
+    assert report.status == 0, report.text()
+    assert {"python", "numpy", "compile cache", "compiler", "random numbers", "known answer", "same bits", "cores"} < {
+        check.name for check in report.checks
+    }
+    assert [check for check in report.checks if check.verdict == BROKEN] == []
+    assert list(tmp_path.iterdir()) == []  # nothing is left behind
+
+
+def test_the_bounds_are_those_of_the_package():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert dict(line.split(">=") for line in project["dependencies"]) == NEEDS
+    extras = {name: tuple(line.split(">=")) for name, (line,) in project["optional-dependencies"].items()}
+    assert extras == EXTRAS
+    assert project["requires-python"] == f">={PYTHON}"
+
+
+@pytest.mark.parametrize(
+    ("version", "least", "answer"),
+    [
+        ("2.0", "2.0", False), ("2.0.1", "2.0", False), ("1.26.4", "2.0", True), ("0.9", "0.60", True),
+        ("0.100.1", "0.60", False), ("17.0.0.dev3+g12", "17", False), ("3.11.0rc1", "3.11", False), ("16", "17", True),
+    ],
+)  # fmt: skip
+def test_versions_are_compared_as_numbers(version, least, answer):
+    assert older(version, least) is answer
+
+
+def test_an_old_or_missing_package_is_told_with_the_command(monkeypatch):
+    from importlib import metadata
+
+    def version(name):
+        if name in ("duckdb", "ray"):
+            raise metadata.PackageNotFoundError(name)
+        return "0.1"
+
+    monkeypatch.setattr(doctor.metadata, "version", version)
+    numpy, duckdb = (one(doctor.packages(), name) for name in ("numpy", "duckdb"))
+    assert numpy == Check("numpy", BROKEN, "numpy 0.1, older than 2.0", "pip install 'numpy>=2.0'")
+    assert duckdb == Check("duckdb", BROKEN, "duckdb is not installed", "pip install 'duckdb>=1.1'")
+    assert one(doctor.extras(), "extra ray") == Check(
+        "extra ray", ABSENT, "ray is not installed", "pip install 'ravi[ray]'"
+    )
+
+
+def test_an_old_python_is_told(monkeypatch):
+    monkeypatch.setattr(doctor.platform, "python_version", lambda: "3.10.14")
+    assert one(doctor.python(), "python").verdict == BROKEN
+
+
+def test_a_cache_that_cannot_be_written_is_told(monkeypatch):
+    monkeypatch.setattr(compiled, "cache_folder", lambda source: None)
+    found = one(doctor.cache(), "compile cache")
+    assert found.verdict == WARNING
+    assert "RAVI_CACHE_DIR" in found.advice
+
+
+def test_a_wrong_kernel_is_found(monkeypatch):
+    from ravi.measures import curve
+
+    def wrong(*arguments):
+        arguments[1][:] = 1.0
+
+    wrong.py_func = curve.add_steps.py_func
+    monkeypatch.setattr(curve, "add_steps", wrong)
+    assert one(doctor.cache(), "compiler").verdict == BROKEN
+    monkeypatch.setattr(curve, "add_steps", curve.add_steps.py_func)
+    assert one(doctor.cache(), "compiler").verdict == WARNING  # NUMBA_DISABLE_JIT
+
+
+def test_wrong_random_numbers_are_found(monkeypatch):
+    import ravi.random
+
+    monkeypatch.setattr(ravi.random, "philox", lambda *words: (1, 2, 3, 4))
+    assert one(doctor.random_numbers(), "random numbers").verdict == BROKEN
+
+
+def test_a_wrong_run_is_found(monkeypatch):
+    run = ravi.run
+    monkeypatch.setattr(ravi, "run", lambda learner, *rest, **more: run("ravi-ucb/known,eta=0.51", *rest, **more))
+    assert one(doctor.known_answer(), "known answer").verdict == BROKEN
+
+
+def test_other_bits_in_a_fresh_process_are_found(monkeypatch):
+    monkeypatch.setattr(doctor, "fingerprint", lambda: "other")
+    assert one(doctor.same_bits(), "same bits").seen == "a fresh process gives other bits than this one"
+    monkeypatch.setattr(doctor.sys, "executable", "/nowhere/python")
+    assert "cannot be run" in one(doctor.same_bits(), "same bits").seen
+
+
+def test_a_check_that_fails_is_a_finding_and_the_others_go_on(monkeypatch, tmp_path):
+    def fails():
+        raise ImportError("no module named numba")
+
+    for name in ("cache", "known_answer", "same_bits", "random_numbers"):
+        monkeypatch.setattr(doctor, name, fails)
+    monkeypatch.chdir(tmp_path)
+    report = doctor.doctor()
+    assert report.status == 1
+    assert one(report.checks, "compile cache").seen == "ImportError: no module named numba"
+    assert one(report.checks, "files").verdict == OK
+
+
+def test_a_full_disk_and_one_without_renaming_are_found(monkeypatch, tmp_path):
+    monkeypatch.setattr(doctor, "LITTLE_DISK", 2**80)
+    assert one(doctor.disk(tmp_path), "disk").verdict == WARNING
+
+    def fails(*arguments):
+        raise InputError("cannot write: no space")
+
+    monkeypatch.setattr(doctor, "_locks", lambda path: False)
+    assert one(doctor.disk(tmp_path), "files").verdict == WARNING
+    monkeypatch.setattr(files, "put", fails)
+    assert one(doctor.disk(tmp_path), "files").verdict == BROKEN
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_written_can_still_be_read(monkeypatch, tmp_path):
+    def fails(**options):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(doctor.tempfile, "mkdtemp", fails)
+    assert one(doctor.disk(tmp_path), "files").verdict == WARNING
+
+
+def test_a_gpu_is_asked_of_its_driver(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    tool = tmp_path / "nvidia-smi"
+    assert one(doctor.graphics(), "GPU").verdict in (ABSENT, OK)
+    tool.write_text("#!/bin/sh\necho 'NVIDIA H200, 143771 MiB'\n")
+    tool.chmod(0o755)
+    assert "NVIDIA H200, 143771 MiB" in one(doctor.graphics(), "GPU").seen
+    tool.write_text("#!/bin/sh\nexit 9\n")
+    assert one(doctor.graphics(), "GPU").verdict == WARNING
+
+
+def test_text_json_and_status_say_the_same():
+    report = Report([Check("a", OK, "fine"), Check("bb", BROKEN, "ill", "heal"), Check("c", WARNING, "so so")])
+    assert report.status == 1
+    assert Report(report.checks[::2]).status == 0
+    assert report.text().splitlines() == [
+        "ok       a   fine",
+        "broken   bb  ill",
+        "             -> heal",
+        "warning  c   so so",
+        "3 checks: 1 broken, 1 warnings",
+    ]
+    held = json.loads(report.json())
+    assert held["status"] == 1
+    assert held["checks"][1] == {"name": "bb", "verdict": "broken", "seen": "ill", "advice": "heal"}
+
+
+def test_a_sound_folder_is_sound(folder):
+    found = list(doctor.store(folder))
+    assert {check.verdict for check in found} == {OK}, found
+    assert one(found, "suite").seen == "tiny: 6 of 8 runs done, 0 failed"
+    assert one(found, "parts").seen == "1 parts are whole, with 6 runs"
+    assert one(found, "versions").verdict == OK
+
+
+def test_an_ill_folder_is_told_in_full(folder):
+    """Damage, a conflict, a failure, checkpoints, leftovers, a wrong MDP and other versions, each by name."""
+    from ravi.experiments.store import Store
+
+    store = Store(folder)
+    with store.launch({"format": 1, "versions": {"numpy": "0.1"}}) as launch:
+        store.write([rows(launch, seeds=(1,), digest=["f" * 20]), failed(launch, "ravi-ucb", seeds=(1,))])
+        broken = store.write([failed(launch, "psrl")])
+        broken.write_bytes(b"")
+        store.write([failed(launch, "psrl", seeds=(3,))])
+    content = io.BytesIO()
+    made().save(content)
+    store.keep_checkpoint(setting().digest, [0, 1, 2], content.getvalue())
+    (folder / "checkpoints" / "strange.run").write_bytes(b"x")
+    (folder / "parts" / ".ravi-0123-1@elsewhere.tmp").write_bytes(b"")
+    ravi.mdp("riverswim/4").save(folder / "mdps" / f"{'0' * 64}.mdp")
+    (folder / "mdps" / "half.mdp").write_bytes(b"PK")
+    found = list(doctor.store(folder))
+    troubles = " ".join(check.seen for check in found if check.name == "trouble")
+    for name in (broken.name, "strange.run", f"{'0' * 64}.mdp: damaged", "half.mdp"):
+        assert name in troubles
+    assert one(found, "conflict").verdict == BROKEN
+    assert one(found, "conflict").seen.startswith(f"{setting().digest}-1 has 2 different results")
+    assert one(found, "checkpoints") == Check(
+        "checkpoints", WARNING, "1 checkpoints of runs under way", "launch again to go on with them"
+    )
+    assert "parts/.ravi-0123-1@elsewhere.tmp" in one(found, "leftovers").seen
+    assert "numpy: 0.1, then" in one(found, "versions").seen
+    (folder / "specification.json").write_text("{")
+    assert one(doctor.store(folder), "suite").verdict == BROKEN
+
+
+def test_failed_runs_are_told(tmp_path):
+    store = created(tmp_path)
+    with store.launch({"format": 1}) as launch:
+        store.write([failed(launch)])
+        found = list(doctor.store(tmp_path))
+        assert one(found, "launches").seen == f"at work on it now: {launch}"
+    assert one(found, "suite") == Check("suite", WARNING, "tiny: 0 of 8 runs done, 1 failed", "see the view `failures`")
+
+
+def test_the_doctor_looks_at_folders_of_results_only(tmp_path):
+    with pytest.raises(InputError, match="there is no folder"):
+        doctor.doctor(tmp_path / "nothing")
+    with pytest.raises(InputError, match="is no folder of results"):
+        list(doctor.store(tmp_path))
