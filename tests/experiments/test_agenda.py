@@ -1,4 +1,4 @@
-"""An agenda asks for exactly the runs of its suite, once, whatever the shards; for tuned ones once tuning has chosen."""
+"""An agenda asks for exactly the runs of its suite, once, whatever the shards; for tuned ones when they are chosen."""
 
 import numpy as np
 import pyarrow as pa

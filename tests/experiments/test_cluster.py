@@ -135,11 +135,11 @@ def test_an_interrupt_brings_back_checkpoints_of_what_runs_and_the_rest_undone(p
     """The pool uses the connection that is there, and leaves it open."""
     with Cluster("auto", 1) as other:
         assert other.workers == 1
-        one = task(f"misbehaving:slow,seconds=0.01,place={tmp_path / 'marks'}", steps=1_000)
+        one = task(f"misbehaving:slow,seconds=0.02,place={tmp_path / 'marks'}", steps=20_000)
         waiting = [one._replace(checkpoint=b"as given")] * 3  # more than there are CPUs, of which there are two
         other.submit(0, one)
         wait_for(tmp_path / "marks", 3)
-        other.submit(1, task(f"misbehaving:slow,seconds=0.01,place={tmp_path / 'more'}", steps=1_000))
+        other.submit(1, task(f"misbehaving:slow,seconds=0.02,place={tmp_path / 'more'}", steps=20_000))
         wait_for(tmp_path / "more", 3)
         for number, two in enumerate(waiting, 2):
             other.submit(number, two)
@@ -152,7 +152,8 @@ def test_an_interrupt_brings_back_checkpoints_of_what_runs_and_the_rest_undone(p
             back |= dict(other.collect(10))
     assert all(outcome.rows is None for outcome in back.values())
     assert b"as given" in [back[number].checkpoint for number in (2, 3, 4)]
-    assert bits(work(one._replace(checkpoint=back[0].checkpoint)).rows) == bits(work(one).rows)
+    quick = task("misbehaving:slow,seconds=0", steps=20_000)
+    assert bits(work(quick._replace(checkpoint=back[0].checkpoint)).rows) == bits(work(quick).rows)
     assert isinstance(drive(pool, [task()])[0], Outcome)
 
 

@@ -212,8 +212,9 @@ class Driver:
         elif len(work.seeds) > 1:  # which of them is it?
             self.undone.extend(Work(work.job, [seed], None, TRIES - 1) for seed in work.seeds)
         else:
-            error = f"its worker died {losses} times; at last {lost.why}"
-            rows = failed_rows(work.job.setting, work.seeds, self.launch, LOST, error)
+            why, _, last = lost.why.partition("\n")
+            error = f"its worker died {losses} times; at last {why}"
+            rows = failed_rows(work.job.setting, work.seeds, self.launch, LOST, error, last)
             self.buffer.append((work, pa.Table.from_batches([rows])))
 
     def _keep(self, at_once: bool) -> None:

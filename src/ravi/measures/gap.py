@@ -12,12 +12,17 @@ and with c the mid-range of rho_V the last term is c sum(rho_d) / (1 - gamma), u
     |rho(pi) - estimate| <= ||rho_d||_1 span(rho_V) / 2  + rounding,
 
 a product of two small residuals. Where it is too large, V += rho_V and d += rho_d contract both. The first try starts
-from a linear extrapolation of the last two policies' V and d. Small chains, and those that mix too slowly for sweeps,
+from a linear extrapolation of the last two policies' V and d, brought back to where V^pi and M^{-T} nu_0 are: V in
+[0, H], d >= 0 and sum(d) <= H. Sweeps do not leave these sets. (Without that, V runs away where d is exact, on
+deterministic chains: no V is too bad then for a bound of zero.) Small chains, and those that mix too slowly for sweeps,
 are solved for V instead, and certified by its residual (the formula with d = 0).
 
 Rounding: with the `grain` of `ravi.planning.certificates`, each entry of rho_V is computed to within grain (1 + H);
-(1 - gamma) <d, .> passes that on as it is, and the bound by at most as much again; the sums add X eps. So
-`rounding` = 2 grain (1 + H) + (X + 8) eps.
+(1 - gamma) <d, .> passes that on as it is, and the bound by at most as much again. rho_d has at most X A + B + 12
+roundings an entry, so that its sum and its norm are off by (X A + B + 12) eps (1 + H), times m = max |rho_V| in the
+estimate and its bound; the sums of X terms, of size 1 + m, add (X + 8) eps (1 + m). So
+
+    rounding = 2 grain (1 + H) + (X + 8) eps + m eps ((X A + B + 12) (1 + H) + X + 8).
 """
 
 from __future__ import annotations
@@ -72,7 +77,9 @@ def _follow(  # type: ignore[no-untyped-def]
 ):
     n, X, A = policy.shape
     gamma = tables.discount
-    rounding = 2 * tables.grain * (1 + 1 / (1 - gamma)) + (X + 8) * EPS
+    H = 1 / (1 - gamma)
+    rounding = 2 * tables.grain * (1 + H) + (X + 8) * EPS
+    coarse = EPS * ((X * A + tables.transitions.shape[2] + 12) * (1 + H) + X + 8)  # times m
     rho_V, rho_d, old = np.empty(X), np.empty(X), np.empty((2, X))
     for i in range(n):
         if wanted[i] <= 0:
@@ -95,10 +102,15 @@ def _follow(  # type: ignore[no-untyped-def]
             returns[i], error[i] = _by_value(tables, nu0, policy[i], V, d, rho_V, rho_d)
             error[i] += rounding
             continue
+        total = 0.0
         for x in range(X):
             old[0, x], old[1, x] = V[x], d[x]
-            V[x] += value_step[i, x]
-            d[x] += dual_step[i, x]
+            V[x] = min(max(V[x] + value_step[i, x], 0.0), H)
+            d[x] = max(d[x] + dual_step[i, x], 0.0)
+            total += d[x]
+        if total > H:
+            for x in range(X):
+                d[x] *= H / total
         bound, last = np.inf, np.inf
         for _ in range(PATIENCE):
             low, high, size = _residuals(tables, nu0, policy[i], V, d, rho_V, rho_d)
@@ -121,7 +133,7 @@ def _follow(  # type: ignore[no-untyped-def]
             J += nu0[x] * V[x] + d[x] * rho_V[x]
             mass += rho_d[x]
         returns[i] = (1 - gamma) * J + middle * mass
-        error[i] = bound + rounding
+        error[i] = bound + rounding + coarse * max(abs(low), abs(high))
         for x in range(X):
             V[x] += rho_V[x]
             d[x] += rho_d[x]
