@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from ravi.experiments.specification import specify
+
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "benchmarks").glob("*.md")])
 
@@ -45,6 +47,13 @@ def test_every_link_leads_somewhere(page):
     for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
         if "://" not in target:
             assert (page.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_suite_in_the_docs_can_be_run(page, tmp_path):
+    for number, text in enumerate(re.findall(r"```toml\n(.*?)```", page.read_text(), flags=re.DOTALL)):
+        (tmp_path / f"{number}.toml").write_text(text)
+        assert specify(tmp_path / f"{number}.toml").runs > 0
 
 
 def snippets():

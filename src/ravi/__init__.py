@@ -39,6 +39,7 @@ _HOMES = {
     "Run": "ravi.runs",
     "Stopped": "ravi.engine",
     # experiments
+    "run_suite": "ravi.experiments.runner",
     "results": "ravi.experiments.results",
     # errors
     "InputError": "ravi.checks",
@@ -64,6 +65,7 @@ __all__ = [
     "resume",
     "return_of",
     "run",
+    "run_suite",
     "solve",
 ]
 
@@ -72,6 +74,7 @@ if TYPE_CHECKING:
     from ravi.core import MDP, Estimator, Learner, Measure, Problem
     from ravi.engine import Stopped, resume, run
     from ravi.experiments.results import results
+    from ravi.experiments.runner import run_suite
     from ravi.ids import learner, mdp
     from ravi.mdps.ensemble import ensemble
     from ravi.planning.evaluation import evaluate, return_of

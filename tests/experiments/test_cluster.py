@@ -117,13 +117,6 @@ def test_a_learner_that_always_takes_its_worker_along_is_lost_alone(pool, learne
 
 
 @pytest.mark.slow
-def test_machines_of_unlike_versions_are_an_error(pool):
-    (outcome,) = drive(pool, [task(steps=10)])
-    with pytest.raises(InputError, match="elsewhere has numpy none"):
-        pool._alike(outcome._replace(versions=outcome.versions | {"numpy": "none"}, host="elsewhere"))
-
-
-@pytest.mark.slow
 def test_what_goes_wrong_outside_of_learners_is_an_error_in_plain_words(pool, monkeypatch):
     monkeypatch.setattr(pool, "_path", 0)
     with pytest.raises(InputError, match=r"a task cannot be done on the Ray cluster: TypeError(.*)is ravi"):

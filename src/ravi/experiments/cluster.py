@@ -3,7 +3,7 @@
 Ray is an extra (`pip install 'ravi[ray]'`), and ravi must be installed, in the same version, on every machine. A task
 is a call that takes one CPU and computes with one thread. If its machine is lost or its worker dies, Ray makes the call
 again, up to RETRIES times: a task gives the same bits wherever it is done, so nothing can be counted twice. Only then
-is it lost. Machines whose versions differ do not give the same bits: that is an error.
+is it lost. Outcomes say by which versions they were computed: the driver compares them with its own.
 
 To interrupt, calls are cancelled. Ray drops those that wait (they come back undone) and raises SIGINT in those that
 have begun: there it sets a flag, and the run comes back as a checkpoint after its epoch. Where it cannot be delivered
@@ -54,7 +54,6 @@ class Cluster:
             Any, tuple[int, bytes | None]
         ] = {}  # call -> number, and the checkpoint that it goes on from
         self._counted: tuple[float, int] | None = None  # when, and how many CPUs
-        self._first: tuple[str, dict[str, str]] | None = None  # a machine that has computed, and its versions
         self._interrupted = False
         self._joined = not self._ray.is_initialized()
         if self._joined:
@@ -119,7 +118,6 @@ class Cluster:
         errors = self._ray.exceptions
         try:
             outcome: Outcome = self._ray.get(call)
-            self._alike(outcome)
             return number, outcome
         except errors.TaskCancelledError:
             return number, Outcome(None, checkpoint, 0.0, versions(), platform.node())
@@ -130,16 +128,6 @@ class Cluster:
             raise InputError(f"the Ray cluster cannot set up workers: {_line(error)}") from None
         except errors.RayError as error:  # a result that was lost with its machine is not the fault of the task
             return number, Lost(not isinstance(error, errors.ObjectLostError), f"Ray gave up: {_line(error)}")
-
-    def _alike(self, outcome: Outcome) -> None:
-        """Versions differ from machine to machine: bits would depend on who did what."""
-        host, usual = self._first = self._first or (outcome.host, outcome.versions)
-        for name, version in outcome.versions.items():
-            if usual.get(name) != version:
-                raise InputError(
-                    f"the machines of the Ray cluster differ: {outcome.host} has {name} {version}, {host} has "
-                    f"{name} {usual.get(name)}; install the same on all of them"
-                )
 
 
 def _work(task: Task, path: list[str]) -> Outcome:
