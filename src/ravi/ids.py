@@ -11,6 +11,7 @@ import hashlib
 import inspect
 import os
 import re
+import sys
 import typing
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -139,7 +140,8 @@ def source_of(text: str) -> str:
     name, _, known = _learner(text)
     if known is not None:
         return ""
-    file = inspect.getsourcefile(_imported(text, name))
+    _imported(text, name)
+    file = getattr(sys.modules[name.split(":")[0]], "__file__", None)
     return hashlib.sha256(Path(file).read_bytes()).hexdigest() if file is not None else ""
 
 

@@ -1,0 +1,222 @@
+"""What is typed does what it says: suites, dry runs, results, reproduction; mistakes are told in a line or more."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import ravi
+from ravi.checks import InputError
+from ravi.experiments.forecast import forecast
+from ravi.experiments.reproduce import reproduce
+from ravi.experiments.runner import run_suite
+from ravi.experiments.store import Store
+from tests.experiments.small import SMALL, bits
+
+TOML = """
+steps = 1000
+seeds = 3
+points = 10
+columns = ["theory", "tuned"]
+[tuning]
+budget = 2
+seeds = 2
+[[sections]]
+name = "river"
+mdps = ["riverswim/4"]
+learners = ["ucrl2", "psrl"]
+"""
+
+
+def ravi_run(*words, cwd, **more):
+    return subprocess.run(
+        [sys.executable, "-m", "ravi.cli", *map(str, words)], capture_output=True, text=True, cwd=cwd,
+        stdin=subprocess.DEVNULL, **more,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("commands")
+    (folder / "mine.toml").write_text(TOML)
+    done = ravi_run("run", "mine.toml", "--out", "out", "--workers", 1, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    assert "12 of 12 done" not in done.stdout  # 3 x (theory, tuned) of ucrl2, 3 of psrl
+    assert "9 of 9 done" in done.stdout
+    return folder
+
+
+def test_the_table_holds_the_means(place):
+    found = json.loads(ravi_run("results", "out", "--json", cwd=place).stdout)
+    assert (found["planned"], found["done"], found["failed"], found["others"]) == (9, 9, 0, 4)
+    rows = {(row["label"], row["column"]): row["regret"] for row in found["results"]}
+    assert rows["psrl", "theory"] == rows["psrl", "tuned"]
+    assert rows["psrl", "theory"] == pytest.approx(ravi.run("psrl", "riverswim/4", 1000, 3).regret.mean())
+
+
+def test_the_same_command_prints_the_same_and_json_is_all_it_prints(place):
+    again = ravi_run("run", "mine.toml", "--out", "out", "--json", cwd=place)
+    found = json.loads(again.stdout)
+    assert (again.returncode, again.stderr) == (0, "")
+    assert (found["done"], found["stopped"]) == (9, False)
+
+
+def test_a_query_prints_its_answer(place):
+    words = ("results", "out", "--sql", "select label, count(*) as n from results group by label order by label")
+    assert ravi_run(*words, cwd=place).stdout.split() == ["label", "n", "psrl", "6", "ucrl2", "6"]
+    assert json.loads(ravi_run(*words, "--json", cwd=place).stdout)[0] == {"label": "psrl", "n": 6}
+    wrong = ravi_run("results", "out", "--sql", "select nothing from nowhere", cwd=place)
+    assert wrong.returncode == 2
+    assert "failures" in wrong.stderr  # the views that there are
+
+
+def test_mistakes_are_told_at_once(place):
+    (place / "bad.toml").write_text(TOML.replace("ucrl2", "ucrl3").replace("points = 10", "ponits = 10"))
+    wrong = ravi_run("run", "bad.toml", "--out", "bad", cwd=place)
+    assert wrong.returncode == 2
+    assert "bad.toml:4: " in wrong.stderr
+    assert "points" in wrong.stderr
+    assert "ucrl2" in wrong.stderr
+    assert not (place / "bad").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["quik", "--out", "x"], "quick"),
+        (["mine.toml"], "--out"),
+        (["mine.toml", "--out", "x", "--steps", "100"], "--steps is for one run"),
+        (["riverswim/4", "psrl", "--out", "x"], "--out is for a suite"),
+        (["mine.toml", "--out", "x", "--shard", "5/3"], "shard"),
+        (["mine.toml", "--out", "x", "--workers", "0"], "workers"),
+        (["mine.toml", "--out", "out", "--seeds", "7"], "--extend"),
+        (["mine.toml", "--out", "mine.toml"], "is a file"),
+    ],
+)
+def test_a_mistake_on_the_line_says_what_and_what_to_do(place, words, said):
+    wrong = ravi_run("run", *words, cwd=place)
+    assert wrong.returncode == 2
+    assert said in wrong.stderr
+    assert "Traceback" not in wrong.stderr
+
+
+def test_a_dry_run_counts_exactly_and_writes_nothing(place):
+    before = sorted(os.listdir(place))
+    dry = ravi_run("run", "mine.toml", "--out", "elsewhere", "--dry-run", "--json", "--workers", 2, cwd=place)
+    found = json.loads(dry.stdout)
+    assert (found["runs"], found["stored"], found["workers"]) == (13, 0, 2)
+    assert 0 < found["wall_seconds"] < 60
+    assert found["wall_seconds"] == found["seconds"] / 2
+    assert sorted(os.listdir(place)) == before
+    done = json.loads(ravi_run("run", "mine.toml", "--out", "out", "--dry-run", "--json", cwd=place).stdout)
+    assert (done["runs"], done["stored"], done["seconds"]) == (13, 13, 0)
+    text = ravi_run("run", "mine.toml", "--dry-run", cwd=place).stdout
+    assert "13 runs" in text
+
+
+def test_a_forecast_is_of_the_right_size():
+    """T twice as long is reckoned twice as long, and a shard of two a half, roughly."""
+    whole = forecast(SMALL | {"steps": 20_000})
+    twice = forecast(SMALL | {"steps": 40_000})
+    assert 1 < twice.seconds / whole.seconds < 4
+    parts = [forecast(SMALL, shard=f"{i}/2") for i in (1, 2)]
+    assert sum(part.runs for part in parts) == forecast(SMALL).runs
+
+
+def test_ctrl_c_says_that_the_same_command_goes_on(place):
+    (place / "long.toml").write_text(TOML.replace("steps = 1000", "steps = 2e6"))
+    words = [sys.executable, "-m", "ravi.cli", "run", "long.toml", "--out", "long", "--workers", "1"]
+    process = subprocess.Popen(words, cwd=place, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 60
+    while not (place / "long" / "manifests").is_dir() or not os.listdir(place / "long" / "manifests"):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    time.sleep(3)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "stopped; the same command goes on" in err
+    assert "Traceback" not in err
+
+
+def test_what_is_reproduced_is_compared_bit_by_bit(place):
+    same = ravi_run("reproduce", "out", "--workers", 1, cwd=place)
+    assert same.returncode == 0, same.stdout + same.stderr
+    assert "13 of 13 runs made again" in same.stdout
+    assert "every bit is the same" in same.stdout
+    few = json.loads(ravi_run("reproduce", "out", "--runs", 2, "--json", "--workers", 1, cwd=place).stdout)
+    assert (few["compared"], few["reproduced"]) == (2, True)
+
+
+def test_a_result_that_was_tampered_with_is_found(place, tmp_path):
+    folder = tmp_path / "tampered"
+    shutil.copytree(place / "out", folder)
+    part = sorted((folder / "parts").iterdir())[0]
+    table = pq.read_table(part)
+    column = table.schema.get_field_index("digest")
+    forged = pa.array(["0" * 20, *table["digest"].to_pylist()[1:]], pa.string())
+    run = f"{table['setting'][0]}-{table['seed'][0]}"
+    part.unlink()
+    store = Store(folder)
+    store.read(())
+    with store.launch({"versions": ravi.runs.versions()}):
+        store.write([table.set_column(column, "digest", forged)])
+    found = reproduce(folder, workers=1)
+    assert found.different == [run]
+    assert found.status == 1
+    assert run in found.text()
+
+
+def test_runs_with_files_and_own_learners_are_reproduced(tmp_path, monkeypatch):
+    ravi.mdp("riverswim/5").save(tmp_path / "mine.mdp")
+    (tmp_path / "homemade.py").write_text("from ravi.learners.fixed import uniform as lazy\n")
+    section = {"name": "a", "mdps": ["mine.mdp"], "learners": ["homemade:lazy", "psrl"]}
+    lines = [f"{key} = {json.dumps(value)}" for key, value in section.items()]
+    (tmp_path / "own.toml").write_text("steps = 500\nseeds = 2\npoints = 5\n[[sections]]\n" + "\n".join(lines))
+    monkeypatch.chdir("/")  # files and modules are found beside the suite
+    held = run_suite(tmp_path / "own.toml", tmp_path / "out", workers=1)
+    assert held.counts.done == 4
+    (tmp_path / "mine.mdp").unlink()
+    assert reproduce(tmp_path / "out", workers=1).status == 0
+    with open(tmp_path / "homemade.py", "a") as file:
+        file.write("# edited\n")
+    found = reproduce(tmp_path / "out", workers=1)
+    assert found.status == 1
+    assert "homemade:lazy is another learner now" in found.text()
+
+
+def test_nothing_to_reproduce_is_an_error(tmp_path):
+    store = Store(tmp_path / "empty")
+    store.create()
+    with pytest.raises(InputError, match="nothing to reproduce"):
+        reproduce(tmp_path / "empty")
+
+
+def test_suites_are_listed(tmp_path):
+    text = ravi_run("suites", cwd=tmp_path).stdout
+    for name in ("quick", "tabular", "mixture", "linear", "paper", "scaling"):
+        assert name in text
+    assert json.loads(ravi_run("suites", "--json", cwd=tmp_path).stdout)["quick"]["runs"] > 0
+
+
+@pytest.mark.slow
+def test_a_ray_cluster_gives_the_same_bits(tmp_path):
+    run_suite(SMALL, tmp_path / "processes", workers=2)
+    run_suite(SMALL, tmp_path / "ray", workers=2, cluster="local")
+    assert bits(tmp_path / "ray") == bits(tmp_path / "processes")
+
+
+@pytest.mark.slow
+def test_the_quick_suite_is_quick_and_whole(tmp_path):
+    done = ravi_run("run", "quick", "--out", "out", "--seeds", 2, "--json", cwd=tmp_path)
+    found = json.loads(done.stdout)
+    assert (done.returncode, found["failed"]) == (0, 0)
+    assert found["done"] == found["planned"]
