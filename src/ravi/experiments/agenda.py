@@ -32,7 +32,8 @@ class Shard(NamedTuple):
     number: int = 1
     parts: int = 1
 
-    def mine(self, unit: int) -> bool:
+    def mine(self, unit: Any) -> Any:
+        """Whether a unit of work, or which of an array of units, belongs to it."""
         return unit % self.parts == self.number - 1
 
 
@@ -65,14 +66,13 @@ class Agenda:
                     self._trials.append(Trials(subject, self.suite.tuning))
                 self._waiting[subject.digest] = []
             self._waiting[subject.digest].append(entry)
-        blocks = (
-            (setting, self._shared[digest][first : first + BLOCK])
-            for digest, setting in settings.items()
-            for first in range(0, len(self._shared[digest]), BLOCK)
-        )
-        for number, (setting, seeds) in enumerate(blocks):
-            if self.shard.mine(number):
-                self._want(setting, seeds)
+        number = 0
+        for digest, setting in settings.items():
+            seeds = self._shared[digest]
+            blocks = np.arange(len(seeds)) // BLOCK + number
+            if self.shard.mine(blocks).any():
+                self._want(setting, seeds[self.shard.mine(blocks)])
+            number += -(-len(seeds) // BLOCK)
 
     def settle(self, table: pa.Table) -> None:
         """These runs are in the store (COLUMNS)."""

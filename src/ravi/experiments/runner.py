@@ -41,6 +41,7 @@ PATIENCE = 0.2  # seconds that a driver waits for its workers before it looks ar
 FLUSH = 2.0  # seconds between two parts, at first; later a hundredth of the time that the driver has run
 BUFFER = 32 * 2**20  # bytes of rows that wait for their part, at most
 LOOK = 5.0  # seconds between two looks at what other drivers have stored
+TELL = 0.1  # seconds between two tellings of progress
 TRIES = 3  # how often a task may lose its worker
 
 
@@ -123,6 +124,7 @@ class Driver:
         self.given: dict[int, Work] = {}  # what the pool has
         self.undone: deque[Work] = deque()  # what came back and must go out again
         self.buffer: list[tuple[Work, pa.Table]] = []  # what waits for its part
+        self.waiting = 0  # its bytes
         self.checkpoints: list[Checkpoint] = []  # runs under way, of jobs that are not on the agenda yet
         self.numbers = 0
         self.began = self.flushed = self.looked = time.monotonic()
@@ -155,22 +157,26 @@ class Driver:
 
     def drive(self, interrupted: Callable[[], bool], progress: Callable[[Status], None] | None = None) -> None:
         """Until nothing is left to do, or Ctrl-C."""
-        stopping = False
+        stopping, told = False, 0.0
         while True:
             if interrupted() and not stopping:
                 stopping = True
                 self.pool.interrupt()
             if not stopping:
                 self._hand_out()
-            if not self.given and not self.buffer:
+            starved = stopping or self.pool.free() > 0  # nothing more to hand out, unless what has come calls for it
+            if self._keep(at_once=starved) and not stopping:
+                continue
+            if not self.given:
                 break
-            idle = not stopping and self.pool.free() > 0  # what is left may wait for what is in the buffer
-            for number, back in self.pool.collect(0.0 if idle and self.buffer else PATIENCE):
+            for number, back in self.pool.collect(PATIENCE):
                 self._take_back(self.given.pop(number), back, stopping)
-            self._keep(at_once=not self.given or (idle and bool(self.buffer)))
             self._look()
-            if progress is not None:
+            if progress is not None and time.monotonic() - told >= TELL:
                 progress(self._status(stopping))
+                told = time.monotonic()
+        if progress is not None:
+            progress(self._status(stopping))
 
     def _hand_out(self) -> None:
         while self.pool.free() > 0:
@@ -196,7 +202,7 @@ class Driver:
         if back.rows is not None:
             if work.checkpoint is None:
                 job.timed(len(seeds), back.seconds)
-            self.buffer.append((work, unpacked(back.rows)))
+            self._await(work, unpacked(back.rows))
             return
         if back.checkpoint is not None and back.checkpoint is not work.checkpoint:
             job.timed(len(seeds), max(back.seconds, (job.seconds or 0.0) * len(seeds)))
@@ -215,14 +221,19 @@ class Driver:
             why, _, last = lost.why.partition("\n")
             error = f"its worker died {losses} times; at last {why}"
             rows = failed_rows(work.job.setting, work.seeds, self.launch, LOST, error, last)
-            self.buffer.append((work, pa.Table.from_batches([rows])))
+            self._await(work, pa.Table.from_batches([rows]))
 
-    def _keep(self, at_once: bool) -> None:
+    def _await(self, work: Work, rows: pa.Table) -> None:
+        """Rows that are to be in the next part."""
+        self.buffer.append((work, rows))
+        self.waiting += rows.nbytes
+
+    def _keep(self, at_once: bool) -> bool:
         """Write what has come as one part, when it is time to: then, and not before, it is done."""
         now = time.monotonic()
         due = now - self.flushed >= max(FLUSH, (now - self.began) / 100)
-        if not self.buffer or not (at_once or due or sum(table.nbytes for _, table in self.buffer) > BUFFER):
-            return
+        if not self.buffer or not (at_once or due or self.waiting > BUFFER):
+            return False
         try:
             self.store.write([table for _, table in self.buffer])
         except InputError as error:
@@ -235,8 +246,9 @@ class Driver:
             if work.checkpoint is not None:
                 self.store.drop_checkpoint(work.job.setting.digest, work.seeds)
         self.buffer.clear()
-        self.flushed = now
+        self.waiting, self.flushed = 0, now
         self._go_on()
+        return True
 
     def _look(self) -> None:
         """What have other drivers stored?"""
