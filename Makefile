@@ -20,11 +20,14 @@ check: $(READY)
 # The pages that are generated from the code.
 docs: $(READY)
 	$(BIN)/python -m ravi.report.learners > docs/learners.md
+	$(BIN)/python docs/make_gallery.py
+	$(BIN)/python docs/figures/draw.py
 
 bench: $(READY)
 	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/solve.py
 	$(BIN)/python benchmarks/learners.py
+	$(BIN)/python benchmarks/experiments.py
 
 # The set-up: a virtual environment, the locked packages by their hashes, then this package.
 $(READY): requirements.lock pyproject.toml

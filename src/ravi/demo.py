@@ -1,59 +1,85 @@
-"""What does it look like at work? RAVI-UCB on RiverSwim: the paper's constants, tuned ones, and both yardsticks."""
+"""What does it look like at work? A small suite on RiverSwim, its table, its figure and its page."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-from ravi import ids
 from ravi.checks import InputError
-from ravi.engine import Progress, run
+from ravi.experiments.results import Results
+from ravi.experiments.runner import Status, run_suite
+from ravi.runs import source
 
 MDP = "riverswim/mixture/6"
-RUNS = {
+LEARNERS = {
+    "RAVI-UCB": "ravi-ucb",
+    "RAVI-UCB, mixture": "ravi-ucb/mixture",
+    "UCRL2": "ucrl2",
+    "PSRL": "psrl",
     "uniform policy": "uniform",
-    "RAVI-UCB, paper's constants": "ravi-ucb",
-    "RAVI-UCB mixture, paper's constants": "ravi-ucb/mixture",
-    "RAVI-UCB, tuned": "ravi-ucb,scale=0.01,step_scale=30",
-    "RAVI-UCB mixture, tuned": "ravi-ucb/mixture,scale=0.03,step_scale=30",
-    "optimum": "optimum",
 }
-YARDSTICKS = ("uniform policy", "optimum")
 
 
-def demo(folder: Path, steps: int, seeds: int, progress: Progress | None = None) -> str:
-    """Run everything, draw `regret.png` into the folder, and return the table."""
-    mdp = ids.mdp(MDP)
-    made = {}
-    for index, (label, learner) in enumerate(RUNS.items()):
+def suite(steps: int, seeds: int) -> dict[str, Any]:
+    return {
+        "name": "demo",
+        "title": "RAVI-UCB on RiverSwim",
+        "steps": steps,
+        "seeds": seeds,
+        "columns": ["theory", "tuned"],
+        "tuning": {"scale": [1e-3, 1], "step_scale": [1, 100]},
+        "sections": [
+            {
+                "name": "river",
+                "remark": "A river of six states as a linear mixture: the tabular learners learn every pair of a state "
+                "and an action on its own, the mixture form three numbers for all of them.",
+                "mdps": [MDP],
+                "learners": [{"id": id, "label": label} for label, id in LEARNERS.items()],
+            }
+        ],
+    }
 
-        def tell(done: int, total: int, before: int = index) -> None:
-            if progress is not None:
-                progress(before * total + done, len(RUNS) * total)
 
-        run(learner, mdp, 1, 1)  # compiles, so that the speed is that of the run
-        made[label] = run(learner, mdp, steps, seeds, progress=tell)
-    first = next(iter(made.values()))
+def demo(folder: Path, steps: int, seeds: int, progress: Callable[[Status], None] | None = None) -> str:
+    """Run the suite into `results-...` in the folder, draw `regret.png`, write `report.html`; return the table.
+
+    The results' folder is named by the state of the source, so that a newer ravi runs the demo anew.
+    """
+    from ravi.report.tables import table
+
+    found = run_suite(suite(steps, seeds), folder / f"results-{source()[:8]}", progress=progress, adopt=True)
+    worst = found.sql("SELECT max(regret_error) AS worst FROM runs").to_pylist()[0]["worst"]
+    speed = found.sql("SELECT sum(steps) / sum(seconds) AS speed FROM runs").to_pylist()[0]["speed"]
     lines = [
-        f"{mdp.name}, gamma {mdp.discount:g}, {steps:,} steps, {seeds} seeds; optimum {first.optimum:.6f} a step",
+        table(found).text(),
         "",
-        f"{'learner':36} {'regret':>12} {'last gap':>10} {'steps/s':>12}",
+        f"Regret is computed, not sampled: every number is exact to within {worst:.1e}, certified. "
+        f"{found.runs.num_rows:,} runs at {speed:,.0f} steps a second and core.",
     ]
-    for label, one in made.items():
-        lines.append(
-            f"{label:36} {round(one.regret.mean(), 1) + 0.0:12,.1f} {round(one.gap.mean(), 6) + 0.0:10.6f} "
-            f"{one.steps_per_second:12,.0f}"
-        )
-    worst = max(one.regret_error.max() for one in made.values())
-    lines += ["", f"Regret is computed, not sampled: every entry is exact to within {worst:.1e}, certified."]
-    try:
-        from ravi.report.figures import regret_figure
-
-        folder.mkdir(parents=True, exist_ok=True)
-        title = f"RiverSwim(6) as a linear mixture, γ = {mdp.discount:g}, {seeds} seeds"
-        regret_figure(made, folder / "regret.png", title=title, yardsticks=YARDSTICKS)
-        lines.append(f"Figure: {folder / 'regret.png'}")
-    except OSError as error:
-        raise InputError(f"cannot write into {folder}: {error.strerror}") from None
-    except InputError as error:
-        lines.append(f"No figure: {error}")
+    for what, make in (("Figure", _figure), ("Page", _page)):
+        try:
+            lines.append(f"{what}: {make(found, folder)}")
+        except InputError as error:
+            lines.append(f"No {what.lower()}: {error}")
     return "\n".join(lines)
+
+
+def _figure(found: Results, folder: Path) -> Path:
+    from ravi.report.curves import Curves, regret_curves
+    from ravi.report.style import DOUBLE
+
+    curves = {}
+    for label, id in LEARNERS.items():
+        for column in ("theory", "tuned") if id.startswith(("ravi", "ucrl2")) else ("theory",):
+            times, _, values = found.curves(label=label, column=column)
+            told = {"theory": "published constants", "tuned": "tuned"}[column]
+            curves[f"{label}, {told}" if id not in ("psrl", "uniform") else label] = Curves(times, values)
+    drawn = regret_curves(curves, title="RiverSwim(6) as a linear mixture, γ = 0.95", width=DOUBLE)
+    return drawn.save(folder / "regret", ("png",))[0]
+
+
+def _page(found: Results, folder: Path) -> Path:
+    from ravi.report.page import report
+
+    return report(found.folder, folder / "report.html")

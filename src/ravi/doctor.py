@@ -30,7 +30,13 @@ NEEDS = {
     "numpy": "2.0", "scipy": "1.13", "numba": "0.60", "array-api-compat": "1.9", "typer": "0.12", "rich": "13.7",
     "pyarrow": "17", "duckdb": "1.1",
 }  # fmt: skip
-EXTRAS = {"figures": ("matplotlib", "3.8"), "ray": ("ray", "2.40"), "tuning": ("optuna", "4.0")}
+EXTRAS = {
+    "figures": {"matplotlib": "3.8"},
+    "report": {"plotly": "6.0", "jinja2": "3.1", "matplotlib": "3.8"},
+    "ray": {"ray": "2.40"},
+    "seeds": {"adastop": "0.1"},
+    "tuning": {"optuna": "4.0"},
+}
 LITTLE_DISK, LITTLE_MEMORY = 2**30, 2**30  # bytes below which it is said
 PATIENCE = 120  # seconds that another process is given
 ONES = 2**64 - 1
@@ -112,8 +118,9 @@ def packages() -> Iterator[Check]:
 
 
 def extras() -> Iterator[Check]:
-    for extra, (name, least) in EXTRAS.items():
-        yield _package(f"extra {extra}", name, least, missing=ABSENT, install=f"pip install 'ravi[{extra}]'")
+    for extra, packages in EXTRAS.items():
+        for name, least in packages.items():
+            yield _package(f"extra {extra}", name, least, missing=ABSENT, install=f"pip install 'ravi[{extra}]'")
 
 
 def _package(check: str, name: str, least: str, missing: str, install: str) -> Check:
@@ -333,6 +340,7 @@ def _locks(path: Path) -> bool:
 def store(folder: Path) -> Iterator[Check]:
     """A folder of results: is all of it there, and whole?"""
     from ravi.experiments.manifest import differing, manifest
+    from ravi.experiments.reproduce import altered
     from ravi.experiments.results import results
     from ravi.experiments.store import FOLDERS, Store
 
@@ -350,6 +358,8 @@ def store(folder: Path) -> Iterator[Check]:
     yield Check("parts", OK, whole)
     for trouble in held.troubles:
         yield Check("trouble", BROKEN, str(trouble), "remove the file; launch again to make its runs anew")
+    for run in altered(held):
+        yield Check("altered", BROKEN, f"{run} does not have the hash that its row names", "it was changed by hand")
     for conflict in held.conflicts:
         yield Check("conflict", BROKEN, str(conflict), "find out which versions or machines made them: see manifests")
 

@@ -352,8 +352,8 @@ def _same(stopped: Run, learner: Learner, mdp: MDP) -> None:
 
 
 @contextmanager
-def interrupts() -> Iterator[Callable[[], bool]]:
-    """Ctrl-C sets a flag that a loop reads where it can stop; a second Ctrl-C interrupts at once."""
+def interrupts(*more: signal.Signals) -> Iterator[Callable[[], bool]]:
+    """Ctrl-C, like these signals, sets a flag that a loop reads where it can stop; a second one interrupts at once."""
     if threading.current_thread() is not threading.main_thread():
         yield lambda: False
         return
@@ -365,8 +365,9 @@ def interrupts() -> Iterator[Callable[[], bool]]:
             raise KeyboardInterrupt
         seen = True
 
-    before = signal.signal(signal.SIGINT, handle)
+    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, *more)}
     try:
         yield lambda: seen
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)

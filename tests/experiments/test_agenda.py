@@ -135,15 +135,33 @@ def test_runs_that_were_stored_before_their_job_was_known_count():
     assert again.done == first.done == len(done)
 
 
-def test_a_batch_that_comes_back_is_asked_for_again():
-    agenda = agenda_of(suite_of(section(learners=("psrl",), seeds=range(3))))
-    job, seeds = agenda.take()
-    assert agenda.take() is None
-    agenda.back(job, seeds)
-    assert [seed for _, seed in carry_out(agenda)] == seeds
-
-
-def test_another_driver_may_begin_at_the_other_end():
+def test_another_driver_begins_elsewhere_and_still_does_everything():
     forth, back = agenda_of(suite_of(section())), agenda_of(suite_of(section()))
-    back.reverse()
+    back.begin_elsewhere(0)
     assert forth.take()[0].setting != back.take()[0].setting
+    for place in range(5):
+        agenda = agenda_of(suite_of(section(columns=("theory", "tuned"))))
+        agenda.begin_elsewhere(place)
+        assert len(carry_out(agenda)) == len(carry_out(agenda_of(suite_of(section(columns=("theory", "tuned"))))))
+
+
+def test_shards_do_not_repeat_what_tuning_chooses_and_others_run_anyway():
+    suite = suite_of(
+        section(columns=("theory", "tuned"), seeds=range(50), learners=("ucrl2",)),
+        tuning=Tuning(budget=1, seeds=(100,)),
+    )  # the only configuration is the published one
+    runs = [run for i in range(3) for run in carry_out(agenda_of(suite, Shard(i + 1, 3)))]
+    assert len(runs) == len({(setting.digest, seed) for setting, seed in runs}) == 51
+
+
+def test_what_is_tuned_is_known_by_all_that_it_depends_on():
+    """Other tuning seeds, another budget, or another learner's file are another subject."""
+    suite = suite_of(section(columns=("tuned",), learners=("ucrl2",)))
+    facts = plan.facts_of(suite, {})
+    (entry,) = suite.entries
+    subjects = {
+        plan.subject_of(entry, known, tuning).digest
+        for tuning in (TUNING, Tuning(budget=3, seeds=(100, 102), scale=(0.01, 1.0)), Tuning(seeds=(100, 101)))
+        for known in (facts, facts._replace(learners={"ucrl2": facts.learners["ucrl2"] | {"source": "another"}}))
+    }
+    assert len(subjects) == 6

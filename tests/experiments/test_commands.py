@@ -72,7 +72,16 @@ def test_the_same_command_prints_the_same_and_json_is_all_it_prints(place):
 def test_a_query_prints_its_answer(place):
     words = ("results", "out", "--sql", "select label, count(*) as n from results group by label order by label")
     assert ravi_run(*words, cwd=place).stdout.split() == ["label", "n", "psrl", "6", "ucrl2", "6"]
-    assert json.loads(ravi_run(*words, "--json", cwd=place).stdout)[0] == {"label": "psrl", "n": 6}
+    assert json.loads(ravi_run(*words, "--json", cwd=place).stdout)["rows"][0] == {"label": "psrl", "n": 6}
+    total = ravi_run("results", "out", "--json", "--sql", "select sum(steps) as total from runs", cwd=place)
+    assert json.loads(total.stdout) == {"rows": [{"total": 13_000}]}
+    assert ravi_run("results", "out", "--sql", "select 1 as a, 2 as a", cwd=place).stdout.split() == [
+        "a",
+        "a",
+        "1",
+        "2",
+    ]
+    assert ravi_run("results", "out", "--json", "--sql", "select 1 as a, 2 as a", cwd=place).returncode == 2
     wrong = ravi_run("results", "out", "--sql", "select nothing from nowhere", cwd=place)
     assert wrong.returncode == 2
     assert "failures" in wrong.stderr  # the views that there are
@@ -97,7 +106,7 @@ def test_mistakes_are_told_at_once(place):
         (["riverswim/4", "psrl", "--out", "x"], "--out is for a suite"),
         (["mine.toml", "--out", "x", "--shard", "5/3"], "shard"),
         (["mine.toml", "--out", "x", "--workers", "0"], "workers"),
-        (["mine.toml", "--out", "out", "--seeds", "7"], "--extend"),
+        (["mine.toml", "--out", "out", "--seeds", "7"], "--adopt"),
         (["mine.toml", "--out", "mine.toml"], "is a file"),
     ],
 )
@@ -156,23 +165,55 @@ def test_what_is_reproduced_is_compared_bit_by_bit(place):
     assert (few["compared"], few["reproduced"]) == (2, True)
 
 
-def test_a_result_that_was_tampered_with_is_found(place, tmp_path):
-    folder = tmp_path / "tampered"
-    shutil.copytree(place / "out", folder)
+def forged(folder, change):
+    """The folder with its first part changed, under the hash that it then has; the run that is first in it."""
     part = sorted((folder / "parts").iterdir())[0]
     table = pq.read_table(part)
-    column = table.schema.get_field_index("digest")
-    forged = pa.array(["0" * 20, *table["digest"].to_pylist()[1:]], pa.string())
-    run = f"{table['setting'][0]}-{table['seed'][0]}"
     part.unlink()
     store = Store(folder)
-    store.read(())
     with store.launch({"versions": ravi.runs.versions()}):
-        store.write([table.set_column(column, "digest", forged)])
-    found = reproduce(folder, workers=1)
-    assert found.different == [run]
+        store.write([change(table)])
+    return f"{table['setting'][0]}-{table['seed'][0]}"
+
+
+def with_first(table, name, value):
+    column = pa.array([value, *table[name].to_pylist()[1:]], table.schema.field(name).type)
+    return table.set_column(table.schema.get_field_index(name), table.schema.field(name), column)
+
+
+def test_a_result_that_was_tampered_with_is_found(place, tmp_path):
+    for name, value in (("digest", "0" * 20), ("regret", 1.0), ("regret_curve", [1.0] * 10), ("constants", "{}")):
+        folder = tmp_path / name
+        shutil.copytree(place / "out", folder)
+        run = forged(folder, lambda table, name=name, value=value: with_first(table, name, value))
+        found = reproduce(folder, workers=1)
+        assert found.altered == [run]
+        assert found.different == ([run] if name == "digest" else [])
+        assert found.status == 1
+        assert run in found.text()
+
+
+def test_a_tuning_record_that_was_tampered_with_is_found(place, tmp_path):
+    folder = tmp_path / "out"
+    shutil.copytree(place / "out", folder)
+    (path,) = (folder / "tuning").iterdir()
+    record = json.loads(path.read_text())
+    record["chosen"] = 1 - record["chosen"]
+    path.write_text(json.dumps(record))
+    found = reproduce(folder, runs=1, workers=1)
     assert found.status == 1
-    assert run in found.text()
+    assert "does not follow from its runs" in found.text()
+
+
+def test_runs_that_the_suite_no_longer_asks_for_are_not_called_reproduced(place, tmp_path):
+    folder = tmp_path / "out"
+    shutil.copytree(place / "out", folder)
+    (tmp_path / "other.toml").write_text(TOML.replace('"ucrl2", ', ""))
+    run_suite(tmp_path / "other.toml", folder, adopt=True, workers=1)
+    found = reproduce(folder, workers=1)
+    assert found.compared == 3
+    assert found.status == 1
+    assert "runs are not of the folder's suite" in found.text()
 
 
 def test_runs_with_files_and_own_learners_are_reproduced(tmp_path, monkeypatch):
@@ -191,6 +232,7 @@ def test_runs_with_files_and_own_learners_are_reproduced(tmp_path, monkeypatch):
     found = reproduce(tmp_path / "out", workers=1)
     assert found.status == 1
     assert "homemade:lazy is another learner now" in found.text()
+    assert (found.compared, found.failed) == (2, [])  # psrl is made again all the same
 
 
 def test_nothing_to_reproduce_is_an_error(tmp_path):

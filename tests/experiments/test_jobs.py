@@ -46,13 +46,10 @@ def test_batches_grow_to_a_second_and_not_beyond():
     assert len(quick.batch()) == MOST
 
 
-def test_what_was_lost_is_handed_out_again_but_for_what_others_stored():
-    job = job_of(range(4), steps=10)
-    batch = job.batch()
-    settle(job, [2])
-    job.again(batch)
-    assert (job.left, job.under_way) == (3, 0)
-    assert job.batch() == [0, 1, 3]
+def test_a_driver_that_goes_the_other_way_begins_with_the_last_seeds():
+    job = job_of(range(100), steps=250_000)
+    job.backwards = True
+    assert job.batch() == [96, 97, 98, 99]
 
 
 def test_a_success_outranks_a_failure_in_any_order():
@@ -84,9 +81,9 @@ def test_a_batch_is_taken_up_whole_or_not_at_all():
     assert job.state.tolist() == [TODO, GIVEN, GIVEN, TODO, TODO]
 
 
-@given(st.lists(st.tuples(st.sampled_from(["add", "batch", "again", "settle", "fail"]), st.integers(0, 12))))
+@given(st.lists(st.tuples(st.sampled_from(["add", "batch", "settle", "fail"]), st.integers(0, 12))))
 def test_the_counts_are_those_of_the_states(moves):
-    job, given_out = Job(SETTING), []
+    job = Job(SETTING)
     for what, k in moves:
         if what == "add":
             before = dict(zip(job.seeds.tolist(), job.state.tolist(), strict=True))
@@ -94,10 +91,7 @@ def test_the_counts_are_those_of_the_states(moves):
             after = dict(zip(job.seeds.tolist(), job.state.tolist(), strict=True))
             assert after == dict.fromkeys(range(k, k + 3), TODO) | before
         elif what == "batch":
-            given_out += job.batch()
-        elif what == "again":
-            job.again(given_out[:k])
-            given_out = given_out[k:]
+            job.batch()
         else:
             settle(job, [k], failed=what == "fail")
         assert job.left == (job.state == TODO).sum()

@@ -11,10 +11,12 @@ import ravi
 from ravi.checks import InputError
 from ravi.experiments.agenda import Agenda, Shard
 from ravi.experiments.pools import Lost
+from ravi.experiments.rows import unpacked
 from ravi.experiments.runner import Driver, freeze, run_suite, shard_of
+from ravi.experiments.settings import Setting
 from ravi.experiments.specification import specify
 from ravi.experiments.store import Store
-from ravi.experiments.work import work
+from ravi.experiments.work import Task, work
 from ravi.runs import versions
 from tests.experiments.small import SMALL, bits
 
@@ -203,13 +205,79 @@ def test_a_failing_learner_is_a_row_and_can_be_tried_again(tmp_path, monkeypatch
     assert len(run_suite(suite, tmp_path / "out", workers=1, retry=True).sql("select * from failures")) == 0
 
 
+def test_a_regret_that_is_no_number_is_a_failure_and_never_chosen(tmp_path, monkeypatch):
+    (tmp_path / "odd.py").write_text(
+        "import numpy as np\n"
+        "from ravi.learners.fixed import uniform\n"
+        "def nan_at_one(problem, steps, scale: float = 1.0):\n"
+        "    learner = uniform(problem, steps)\n"
+        "    def init(keys):\n"
+        "        state = learner.init(keys)\n"
+        "        return state._replace(policy=state.policy * np.nan) if scale == 1 else state\n"
+        "    return learner._replace(init=init, plan=lambda state: state)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    suite = {
+        "steps": 200, "seeds": 2, "points": 2, "name": "odd", "columns": ["theory", "tuned"],
+        "tuning": {"budget": 2, "seeds": 2, "scale": [0.1, 1]},
+        "sections": [{"name": "a", "mdps": ["riverswim/4"], "learners": ["odd:nan_at_one"]}],
+    }  # fmt: skip
+    held = run_suite(suite, tmp_path / "out", workers=1)
+    failures = held.sql("select distinct error from failures").to_pylist()
+    assert failures == [{"error": "FloatingPointError: the regret is nan"}]
+    (record,) = held.tuning.values()
+    assert (record["chosen"], [one["failed"] for one in record["configurations"]]) == (1, [2, 0])
+    assert len(held.regret(column="tuned")[1]) == 2
+
+
+def test_an_error_that_cannot_be_told_is_told_as_far_as_can_be(tmp_path, monkeypatch):
+    (tmp_path / "rude.py").write_text(
+        "class Mute(Exception):\n"
+        "    def __str__(self):\n"
+        "        raise ValueError('no')\n"
+        "def mute(problem, steps):\n"
+        "    raise Mute\n"
+        "def odd(problem, steps):\n"
+        "    raise ValueError('x\\ud800y')\n"
+        "def long(problem, steps):\n"
+        "    raise ValueError('z' * 10**6)\n"
+        "def okay(problem, steps):\n"
+        "    raise AssertionError\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    errors = {}
+    for name in ("mute", "odd", "long", "okay"):
+        setting = Setting("riverswim/4", ravi.mdp("riverswim/4").digest, f"rude:{name}", "", 10, 1)
+        (row,) = unpacked(work(Task(setting, (0,), "here")).rows).to_pylist()
+        assert row["failure"] == "learner"
+        errors[name] = row
+    assert errors["mute"]["error"].startswith("Mute: (its text cannot be had")
+    assert errors["odd"]["error"] == "ValueError: x\\ud800y"
+    assert len(errors["long"]["error"]) == 1000
+    assert len(errors["long"]["traceback"]) <= 50_000
+    assert errors["okay"]["error"] == "AssertionError"
+
+
+def test_sigterm_is_like_ctrl_c(tmp_path):
+    seen = []
+
+    def stop(status):
+        seen.append(status)
+        if len(seen) == 1:
+            signal.raise_signal(signal.SIGTERM)
+
+    run_suite(SMALL | {"steps": 10**6}, tmp_path / "out", workers=1, progress=stop)
+    assert seen[-1].stopping
+    assert seen[-1].done < seen[-1].total
+
+
 def test_an_edited_suite_needs_another_folder_or_to_be_taken_on(undisturbed, tmp_path):
     folder = tmp_path / "edited"
     run_suite(SMALL, folder, workers=1, shard="1/2")
     more = SMALL | {"seeds": 8}
     with pytest.raises(InputError, match=r"(?s)holds another suite.*seeds"):
         run_suite(more, folder, workers=1)
-    run_suite(more, folder, workers=1, extend=True)
+    run_suite(more, folder, workers=1, adopt=True)
     held = bits(folder)[0]
     assert held.items() >= bits(undisturbed)[0].items()
     assert len(held) > len(bits(undisturbed)[0])
@@ -243,7 +311,7 @@ def test_an_mdp_from_a_file_is_kept_with_the_results(tmp_path):
     with pytest.raises(InputError, match="another MDP"):
         run_suite(suite, tmp_path / "out", workers=1)
     (tmp_path / "mine.mdp").unlink()
-    more = run_suite(tmp_path / "out", tmp_path / "out", seeds=5, extend=True, workers=1)
+    more = run_suite(tmp_path / "out", tmp_path / "out", seeds=5, adopt=True, workers=1)
     assert (more.regret(label="psrl")[1] == ravi.run("psrl", "riverswim/5", 500, 5).regret).all()
 
 

@@ -1,7 +1,7 @@
 """What can be typed? The command `ravi`. It parses and prints; the library does the work.
 
-`one` has the commands about one run or one MDP, `many` those about suites and folders of results, `about`
-those about the library itself, `shown` what they share.
+`one` has the commands about one run or one MDP, `many` those about suites and folders of results, `told` those that
+show what was found, `about` those about the library itself; `shown` is what they share.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import typer
 
 from ravi import __version__
 from ravi.checks import InputError
-from ravi.cli import about, many, one
+from ravi.cli import about, many, one, told
 
 app = typer.Typer(
     add_completion=False,
@@ -21,11 +21,15 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Optimistic planning and exploration in infinite-horizon discounted MDPs, with exact regret.",
 )
-app.command()(one.demo)
+app.command()(many.demo)
 app.command()(many.run)
 app.command()(many.suites)
 app.command()(many.results)
 app.command()(many.reproduce)
+app.command()(told.watch)
+app.command()(told.report)
+app.command()(told.figures)
+app.command()(told.table)
 app.command()(one.solve)
 app.command()(one.verify)
 app.command(name="list")(about.list_)

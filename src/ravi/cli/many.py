@@ -1,11 +1,11 @@
-"""What can be typed about suites and folders of results? `run SUITE`, `suites`, `results`, `reproduce`."""
+"""What can be typed about suites and folders of results? `demo`, `run SUITE`, `suites`, `results`, `reproduce`."""
 
 from __future__ import annotations
 
 import json
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,7 +16,6 @@ from ravi.cli import one as single
 from ravi.cli.shown import JSON, progress_bar
 
 if TYPE_CHECKING:
-    from ravi.experiments.forecast import Forecast
     from ravi.experiments.results import Results
     from ravi.experiments.runner import Status
 
@@ -25,6 +24,18 @@ WORKERS = Annotated[int | None, typer.Option(help="Processes; by default one per
 CLUSTER = Annotated[
     str | None, typer.Option(help="The address of a Ray cluster instead, or local.", rich_help_panel=MANY)
 ]
+
+
+def demo(
+    out: Annotated[Path, typer.Option(help="The folder for results, figure and page.")] = Path("demo"),
+    steps: Annotated[str, typer.Option(help="T.")] = "1e5",
+    seeds: Annotated[int, typer.Option(help="How many seeds.")] = 32,
+) -> None:
+    """RAVI-UCB, tabular and mixture, beside others on RiverSwim: a table, a figure and a page."""
+    from ravi import checks, demo
+
+    with _suite_bar("demo") as show:
+        print(demo.demo(out, checks.steps(steps), checks.whole(seeds, "seeds"), show))
 
 
 def run(
@@ -48,8 +59,8 @@ def run(
         str | None, typer.Option(help="i/n: the i-th of n parts of the work, as in an array job.", rich_help_panel=MANY)
     ] = None,
     retry: Annotated[bool, typer.Option("--retry", help="Run again what failed.", rich_help_panel=MANY)] = False,
-    extend: Annotated[
-        bool, typer.Option("--extend", help="Let a folder of another suite take on this one.", rich_help_panel=MANY)
+    adopt: Annotated[
+        bool, typer.Option("--adopt", help="Let a folder take this suite in place of its own.", rich_help_panel=MANY)
     ] = False,
     mix_versions: Annotated[
         bool,
@@ -93,7 +104,7 @@ def run(
         "--cluster": cluster,
         "--shard": shard,
     }
-    many |= {"--retry": retry, "--extend": extend, "--mix-versions": mix_versions, "--slice": slice}
+    many |= {"--retry": retry, "--adopt": adopt, "--mix-versions": mix_versions, "--slice": slice}
     if learner is not None:
         _none_of(many, "a suite, and this is one run")
         single.run_one(
@@ -105,7 +116,14 @@ def run(
     if out is None and (Path(what) / "specification.json").is_file():
         out = Path(what)  # a folder goes on by itself
     if dry_run:
-        _forecast(what, out, seeds, workers, cluster, shard, as_json)
+        from ravi.experiments.forecast import forecast
+
+        with progress_bar(f"trying {what}") as progress:
+            told = forecast(
+                what, out, seeds=seeds, workers=workers, shard=shard, adopt=adopt, retry=retry,
+                mix_versions=mix_versions, progress=progress,
+            )  # fmt: skip
+        print(_json(told.json()) if as_json else told.text())
         return
     if out is None:
         raise InputError("a suite needs --out FOLDER for its results (one run of a learner is ravi run MDP LEARNER)")
@@ -119,7 +137,7 @@ def run(
             show(status)
 
         made = run_suite(
-            what, out, seeds=seeds, workers=workers, cluster=cluster, shard=shard, retry=retry, extend=extend,
+            what, out, seeds=seeds, workers=workers, cluster=cluster, shard=shard, retry=retry, adopt=adopt,
             mix_versions=mix_versions, slice=30.0 if slice is None else slice, progress=tell,
             command=["ravi", *sys.argv[1:]],
         )  # fmt: skip
@@ -170,11 +188,14 @@ def results(
         _print_results(found, as_json)
         return
     answer = found.sql(sql)
+    names, columns = answer.column_names, [column.to_pylist() for column in answer.columns]
     if as_json:
-        print(json.dumps(answer.to_pylist(), default=str))
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise InputError(f"--sql: two columns are called {twice}; name them apart (AS)")
+        print(_json({"rows": [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]}))
         return
-    rows = [list(map(_cell, row.values())) for row in answer.to_pylist()]
-    _print_table(answer.column_names, rows)
+    _print_table(names, [list(map(_cell, row)) for row in zip(*columns, strict=True)])
 
 
 def reproduce(
@@ -189,7 +210,7 @@ def reproduce(
 
     with _suite_bar(f"reproducing {folder}") as show:
         report = reproduce(folder, runs=runs, workers=workers, cluster=cluster, progress=show)
-    print(json.dumps(report.json()) if as_json else report.text())
+    print(_json(report.json()) if as_json else report.text())
     raise typer.Exit(report.status)
 
 
@@ -199,25 +220,28 @@ def _none_of(options: dict[str, Any], meaning: str) -> None:
         raise InputError(f"{given[0]} is for {meaning}")
 
 
-def _forecast(
-    what: str,
-    out: Path | None,
-    seeds: str | None,
-    workers: int | None,
-    cluster: str | None,
-    shard: str | None,
-    as_json: bool,
-) -> None:
-    from ravi.experiments.forecast import forecast
+def _json(told: Any) -> str:
+    """One JSON object; what is not a number is null there."""
+    from decimal import Decimal
+    from math import isfinite
 
-    with progress_bar(f"trying {what}") as progress:
-        found: Forecast = forecast(what, out, seeds=seeds, workers=workers, shard=shard, progress=progress)
-    print(json.dumps(found.json()) if as_json else found.text())
+    def plain(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {str(key): plain(one) for key, one in value.items()}
+        if isinstance(value, (list, tuple)):
+            return [plain(one) for one in value]
+        if isinstance(value, Decimal):
+            return int(value) if value == value.to_integral_value() else float(value)
+        return None if isinstance(value, float) and not isfinite(value) else value
+
+    return json.dumps(plain(told), default=str, allow_nan=False)
 
 
 def _print_results(made: Results, as_json: bool, **more: Any) -> None:
     if not as_json:
-        print(f"{made.summary()}\n\n{made!r}")
+        with suppress(InputError):  # its specification cannot be read: the rest says so
+            print(f"{made.summary()}\n")
+        print(repr(made))
         return
     rows = made.sql(
         'SELECT section, mdp, steps, label, "column", configured, count(regret) AS seeds, count(failure) AS failed, '
@@ -226,7 +250,7 @@ def _print_results(made: Results, as_json: bool, **more: Any) -> None:
     ).to_pylist()
     told = {"folder": str(made.folder), "suite": made.suite.name} | made.counts._asdict() | more
     told |= {"troubles": [str(one) for one in made.troubles], "conflicts": [str(one) for one in made.conflicts]}
-    print(json.dumps(told | {"results": rows}))
+    print(_json(told | {"results": rows}))
 
 
 def _cell(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""What can be typed about one run, or one MDP? `demo`, `run MDP LEARNER`, `solve`, `verify`."""
+"""What can be typed about one run, or one MDP? `run MDP LEARNER`, `solve`, `verify`."""
 
 from __future__ import annotations
 
@@ -16,18 +16,6 @@ if TYPE_CHECKING:
     from ravi.runs import Run
 
 MDP = Annotated[str, typer.Argument(help="An MDP: an id such as riverswim/6 or garnet/100,4,4,seed=3, or a file.")]
-
-
-def demo(
-    out: Annotated[Path, typer.Option(help="The folder for the figure.")] = Path("demo"),
-    steps: Annotated[str, typer.Option(help="T.")] = "1e5",
-    seeds: Annotated[int, typer.Option(help="How many seeds.")] = 32,
-) -> None:
-    """RAVI-UCB, tabular and mixture, against the uniform policy and the optimum on RiverSwim."""
-    from ravi import checks, demo
-
-    with progress_bar("demo") as progress:
-        print(demo.demo(out, checks.steps(steps), seeds, progress))
 
 
 def run_one(

@@ -7,7 +7,7 @@ chance, so that any driver, at any moment, comes to the same conclusions from th
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -49,6 +49,7 @@ class Agenda:
         self._trials: list[Trials] = []  # of subjects that have not chosen yet
         self._shared: dict[str, Array] = {}  # setting -> seeds that some shard runs whatever tuning chooses
         self._early: dict[str, list[pa.Table]] = {}  # stored runs of settings that have no job yet
+        self._backwards = False
         self._plan()
 
     def _plan(self) -> None:
@@ -118,6 +119,7 @@ class Agenda:
         job = self.jobs.get(setting.digest)
         if job is None:
             job = self.jobs[setting.digest] = Job(setting, self.contents.get(setting.mdp))
+            job.backwards = self._backwards
         job.add(seeds)
         for rows in self._early.pop(setting.digest, []):
             self._settle(job, rows)
@@ -136,16 +138,13 @@ class Agenda:
         job = next(ready, self._ready[0])
         return job, job.batch()
 
-    def back(self, job: Job, seeds: Sequence[int]) -> None:
-        """These runs were taken, and will not be settled: they are to be run again."""
-        job.again(seeds)
-        if job.left and not job.queued:
-            self._ready.appendleft(job)
-            job.queued = True
-
-    def reverse(self) -> None:
-        """Begin at the other end."""
+    def begin_elsewhere(self, place: int) -> None:
+        """Go the other way, from some other place: another driver is at work, and is to be met late."""
+        self._backwards = True
+        for job in self.jobs.values():
+            job.backwards = True
         self._ready.reverse()
+        self._ready.rotate(-(place % max(1, len(self._ready))))
 
     @property
     def total(self) -> int:

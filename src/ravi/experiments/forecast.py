@@ -12,9 +12,10 @@ from ravi import checks, engine, ids
 from ravi.core import MDP
 from ravi.engine import Progress
 from ravi.experiments import plan
-from ravi.experiments.agenda import COLUMNS, Agenda
+from ravi.experiments.agenda import Agenda
 from ravi.experiments.jobs import GUESS
-from ravi.experiments.runner import chosen, shard_of, usable_cores
+from ravi.experiments.manifest import cores
+from ravi.experiments.runner import chosen, compared, is_results, settled, shard_of
 from ravi.experiments.settings import Setting
 from ravi.experiments.specification import Entry
 from ravi.experiments.store import Store
@@ -82,16 +83,22 @@ def forecast(
     seeds: Any = None,
     workers: int | None = None,
     shard: str | None = None,
+    adopt: bool = False,
+    retry: bool = False,
+    mix_versions: bool = False,
     progress: Progress | None = None,
 ) -> Forecast:
     """Say what `run_suite` would do. Nothing is written."""
     wanted = chosen(suite, seeds)
     mdps: dict[str, MDP] = {}
-    facts = plan.facts_of(wanted, mdps)
+    store = None if folder is None else Store(Path(folder))
+    if store is None:
+        facts = plan.facts_of(wanted, mdps)
+    else:  # what `run_suite` would refuse is refused
+        facts, mdps = compared(wanted, store, adopt, mix_versions, own=is_results(suite))
     agenda = Agenda(wanted, facts, {}, shard_of(shard), keep=lambda subject, record: None)
-    if folder is not None and Path(folder).is_dir():
-        for table in Store(Path(folder)).read(COLUMNS):
-            agenda.settle(table)
+    for table in settled(store, retry) if store is not None else ():
+        agenda.settle(table)
     agenda.advance()
     pairs: dict[Pair, tuple[Entry, int]] = {}  # an entry of each, and its largest T
     for entry in wanted.entries:
@@ -108,7 +115,7 @@ def forecast(
         seconds = (len(entry.seeds) + tuning) * entry.steps * speeds.get(_pair(setting), mean)
         runs = len(entry.seeds)
         lines.append(Line(entry.section, entry.mdp, entry.label, entry.column, entry.steps, runs, tuning, seconds))
-    n = usable_cores() if workers is None else checks.whole(workers, "workers")
+    n = cores() if workers is None else checks.whole(workers, "workers")
     left = agenda.seconds_left
     return Forecast(wanted.name, lines, agenda.total, agenda.done, left, n, len(speeds), len(pairs))
 

@@ -29,6 +29,7 @@ class Job:
         self.left = 0  # runs that are to be handed out
         self.under_way = 0  # runs that are handed out
         self.queued = False  # whether an agenda has it among those to take from
+        self.backwards = False  # whether the last seeds go first
         self._largest = max(1, min(16, round(SECOND / (GUESS * setting.steps)))) / GROWTH
 
     def add(self, seeds: Iterable[int]) -> None:
@@ -45,7 +46,8 @@ class Job:
         size = self._largest * GROWTH
         if self.seconds is not None:
             size = min(size, SECOND / max(self.seconds, 1e-9))
-        return self._give(np.flatnonzero(self.state == TODO)[: int(min(max(size, 1), MOST))])
+        most, left = int(min(max(size, 1), MOST)), np.flatnonzero(self.state == TODO)
+        return self._give(left[-most:] if self.backwards else left[:most])
 
     def give(self, seeds: Iterable[int]) -> list[int]:
         """Hand out exactly these, if all of them are to be run; else none."""
@@ -58,14 +60,6 @@ class Job:
         self.left -= len(places)
         self.under_way += len(places)
         return [int(seed) for seed in self.seeds[places]]
-
-    def again(self, seeds: Iterable[int]) -> None:
-        """These were handed out and did not come back: they are to be run, but for those that others have stored."""
-        places = self.places(seeds)
-        places = places[self.state[places] == GIVEN]
-        self.state[places] = TODO
-        self.left += len(places)
-        self.under_way -= len(places)
 
     def timed(self, seeds: int, seconds: float) -> None:
         """A batch of so many seeds took so long."""

@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from hashlib import sha256
+from math import inf
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from ravi import checks, ids
 from ravi.checks import InputError
 from ravi.experiments import plan
 from ravi.experiments.manifest import differing
 from ravi.experiments.results import Results, results
+from ravi.experiments.rows import digests as hashes
 from ravi.experiments.runner import Status, run_suite
 from ravi.experiments.settings import Setting, run_id
 from ravi.experiments.specification import Section, Suite, importable
 from ravi.experiments.store import Store
+from ravi.experiments.tuning import best
 from ravi.runs import versions
 
 
@@ -26,13 +32,14 @@ class Reproduction(NamedTuple):
     stored: int  # runs that the folder holds
     compared: int
     different: list[str]  # ids of runs that came out with other bits
+    altered: list[str]  # ids of runs whose rows do not have the hash that they name: they were changed since
     failed: list[str]  # ids of runs that failed this time
-    changed: list[str]  # why some runs could not be made again: what they were made of has changed
+    changed: list[str]  # what can no longer be made as it was, and why
     versions: list[str]  # which differ from those of the folder
 
     @property
     def status(self) -> int:
-        return int(bool(self.different or self.failed or self.changed))
+        return int(bool(self.different or self.altered or self.failed or self.changed))
 
     def json(self) -> dict[str, Any]:
         return self._asdict() | {"reproduced": self.status == 0}
@@ -40,8 +47,9 @@ class Reproduction(NamedTuple):
     def text(self) -> str:
         lines = [f"{self.folder}: {self.compared:,} of {self.stored:,} runs made again"]
         lines += [f"  versions differ: {line}" for line in self.versions]
-        lines += [f"  cannot be made again: {line}" for line in self.changed]
-        for what, runs in (("with other bits", self.different), ("failed this time", self.failed)):
+        lines += [f"  cannot be compared: {line}" for line in self.changed]
+        kinds = {"with other bits": self.different, "altered since they were stored": self.altered}
+        for what, runs in (kinds | {"failed this time": self.failed}).items():
             lines += (
                 [f"  {len(runs):,} {what}: {', '.join(runs[:5])}{', ...' if len(runs) > 5 else ''}"] if runs else []
             )
@@ -57,7 +65,11 @@ def reproduce(
     cluster: str | None = None,
     progress: Callable[[Status], None] | None = None,
 ) -> Reproduction:
-    """Make the runs of a folder again (or so many of them, chosen by their ids), elsewhere, and compare."""
+    """Make the runs of a folder again (or so many of them, chosen by their ids), elsewhere, and compare.
+
+    What is compared are the numbers that are stored: a row must have the hash that it names, and the run must come out
+    with that hash. Tuning must choose again what its record says.
+    """
     held = results(folder)
     wanted = _chosen(held, runs)
     if not wanted:
@@ -65,23 +77,69 @@ def reproduce(
     now = {"versions": versions()}
     other = list(dict.fromkeys(line for made in held.manifests.values() for line in differing(made, now)))
     known, changed = _settings(held)
+    changed += _other_choices(held)
     sections: list[Section] = []
     digests: dict[str, str] = {}  # run -> what came out at first
+    unknown = 0
     for setting, seeds in wanted.items():
         if setting in known:
             sections.append(_section(known[setting], sorted(seeds)))
             digests |= {run_id(setting, seed): digest for seed, digest in seeds.items()}
-    if not sections:
-        return Reproduction(str(folder), len(held.runs), 0, [], [], changed, other)
-    with tempfile.TemporaryDirectory(prefix="ravi-reproduce-") as place:
-        suite = Suite("reproduction", tuple(sections), folder=held.suite.folder)
-        again = run_suite(suite, place, workers=workers, cluster=cluster, progress=progress)
-        found = dict(
-            zip(*(again.table(["run", "digest"])[name].to_pylist() for name in ("run", "digest")), strict=True)
-        )
+        else:
+            unknown += len(seeds)
+    if unknown:
+        changed.append(f"{unknown:,} runs are not of the folder's suite and tuning as they are now")
+    found: dict[str, str | None] = {}
+    stopped: list[Status] = []
+
+    def tell(status: Status) -> None:
+        stopped[:] = [status] if status.stopping else []
+        if progress is not None:
+            progress(status)
+
+    if sections:
+        with tempfile.TemporaryDirectory(prefix="ravi-reproduce-") as place:
+            suite = Suite("reproduction", tuple(sections), folder=held.suite.folder)
+            again = run_suite(suite, place, workers=workers, cluster=cluster, progress=tell)
+            table = again.table(["run", "digest"])
+            found = dict(zip(table["run"].to_pylist(), table["digest"].to_pylist(), strict=True))
+    if stopped:
+        raise KeyboardInterrupt("stopped before all runs were made again")
     different = [run for run, digest in digests.items() if found.get(run) not in (None, digest)]
     failed = [run for run in digests if found.get(run) is None]
-    return Reproduction(str(folder), len(held.runs), len(digests) - len(failed), different, failed, changed, other)
+    made = len(digests) - len(failed)
+    return Reproduction(str(folder), len(held.runs), made, different, altered(held, wanted), failed, changed, other)
+
+
+def altered(held: Results, wanted: Mapping[str, Collection[int]] | None = None) -> list[str]:
+    """The runs (of these settings and seeds, or all) whose stored numbers do not have the hash that their row names."""
+    found = []
+    for setting in wanted if wanted is not None else dict.fromkeys(held.runs["setting"].to_pylist()):
+        rows = held.table(where=f"setting = '{setting}'")
+        for seed, named, true in zip(rows["seed"].to_pylist(), rows["digest"].to_pylist(), hashes(rows), strict=True):
+            if named != true and (wanted is None or seed in wanted[setting]):
+                found.append(run_id(setting, seed))
+    return found
+
+
+def _other_choices(held: Results) -> list[str]:
+    """Tuning records that do not follow from the runs that they are about."""
+    regrets: dict[str, dict[int, float]] = {}
+    table = held.table(["setting", "seed", "regret"])
+    for row in table.to_pylist():
+        regrets.setdefault(row["setting"], {})[row["seed"]] = inf if row["regret"] is None else row["regret"]
+    lines = []
+    for subject, record in held.tuning.items():
+        seen = [
+            [regrets.get(one["setting"], {}).get(s, inf) for s in record["seeds"]] for one in record["configurations"]
+        ]
+        means = [float(np.array(values).mean()) for values in seen]
+        told = [inf if one["regret"] is None else one["regret"] for one in record["configurations"]]
+        if best(means) != record["chosen"] or not np.array_equal(means, told):
+            lines.append(
+                f"tuning/{subject}.json does not follow from its runs ({record['learner']} on {record['mdp']})"
+            )
+    return lines
 
 
 def _chosen(held: Results, runs: int | None) -> dict[str, dict[int, str]]:
@@ -102,27 +160,34 @@ def _settings(held: Results) -> tuple[dict[str, Setting], list[str]]:
     store, suite = Store(Path(held.folder)), held.suite
     frozen = plan.facts_from(store.specification() or {})
     importable(suite.folder)
-    changed = []
+    changed: dict[str, str] = {}  # MDP or learner -> why it cannot be made as it was
     places = {name: str(store.mdp(digest) or name) for name, digest in frozen.mdps.items()}
     for name, digest in frozen.mdps.items():
-        if ids.mdp(places[name]).digest != digest:
-            changed.append(f"{name} is another MDP now")
+        try:
+            if ids.mdp(places[name]).digest != digest:
+                changed[digest] = f"{name} is another MDP now"
+        except InputError as error:
+            changed[digest] = f"{name}: {error}"
     for name, fact in frozen.learners.items():
-        if ids.source_of(name) != fact["source"]:
-            changed.append(f"{name} is another learner now: its file has changed")
-    found: dict[str, Setting] = {}
-    for setting in plan.settings(suite, frozen, held.tuning):
-        if setting is not None:
-            found[setting.digest] = setting
-    for record in held.tuning.values():
-        for tried in record["configurations"]:
-            source = next((f["source"] for f in frozen.learners.values() if f["id"] == record["learner"]), "")
-            setting = Setting(record["mdp"], record["mdp_digest"], tried["learner"], source, record["steps"], 1)
-            found[setting.digest] = setting
-    return {
-        digest: Setting(places.get(s.mdp, s.mdp), s.mdp_digest, s.learner, s.source, s.steps, s.points, s.record)
-        for digest, s in found.items()
-    }, changed
+        try:
+            if ids.source_of(name) != fact["source"]:
+                changed[fact["source"]] = f"{name} is another learner now: its file has changed"
+        except InputError as error:
+            changed[fact["source"]] = f"{name}: {error}"
+    sources = {fact["id"]: fact["source"] for fact in frozen.learners.values()}
+    found = [setting for setting in plan.settings(suite, frozen, held.tuning) if setting is not None]
+    found += [
+        Setting(record["mdp"], record["mdp_digest"], tried["learner"], sources[record["learner"]], record["steps"], 1)
+        for record in held.tuning.values()
+        for tried in record["configurations"]
+        if record["learner"] in sources
+    ]
+    sound = {
+        setting.digest: replace(setting, mdp=places.get(setting.mdp, setting.mdp))
+        for setting in found
+        if setting.mdp_digest not in changed and setting.source not in changed
+    }
+    return sound, list(changed.values())
 
 
 def _section(setting: Setting, seeds: list[int]) -> Section:

@@ -16,6 +16,7 @@ from ravi.experiments.settings import Setting
 from ravi.runs import Run
 
 FORMAT = "1"  # of the rows; in the metadata of every part
+LINE, TEXT_MOST = 1000, 50_000  # letters that are kept of an error, and of its traceback
 LEARNER, LOST = "learner", "lost"  # kinds of failure: the learner's own, which will come again; its worker died
 
 TEXT, WHOLE, NUMBER = pa.string(), pa.int64(), pa.float64()
@@ -86,6 +87,24 @@ def rows_of(run: Run, setting: Setting, mdp: MDP, launch: str) -> pa.RecordBatch
     return _batch(columns, n)
 
 
+def digests(table: pa.Table) -> list[str | None]:
+    """The hash that every row of these columns should have; None for runs that failed."""
+    columns = {name: table[name].to_pylist() for name in ("optimum", "optimum_error", "constants", "failure", *RESULTS)}
+    curves = {name: table[name].combine_chunks() for name in CURVES}
+    found: list[str | None] = []
+    for i in range(table.num_rows):
+        if columns["failure"][i] is not None:
+            found.append(None)
+            continue
+        head = repr((columns["optimum"][i], columns["optimum_error"][i], columns["constants"][i])).encode()
+        held: dict[str, Any] = {name: columns[name][i] for name in RESULTS}
+        held |= {
+            name: None if curve[i].as_py() is None else curve[i].values.to_numpy() for name, curve in curves.items()
+        }
+        found.append(_digest(head, {name: None if v is None else [v] for name, v in held.items()}, 0))
+    return found
+
+
 def failed_rows(
     setting: Setting, seeds: Sequence[int], launch: str, failure: str, error: str, trace: str = ""
 ) -> pa.RecordBatch:
@@ -98,10 +117,21 @@ def failed_rows(
 
 
 def said(error: BaseException) -> tuple[str, str]:
-    """An error in one line, and in full."""
-    lines = str(error).strip().splitlines()
+    """An error in one line, and in full; as much of both as is of use, in letters that can be stored."""
+    try:
+        lines = str(error).strip().splitlines()
+        full = "".join(traceback.format_exception(error))
+    except Exception as other:
+        lines, full = (
+            [f"(its text cannot be had: {type(other).__name__})"],
+            "".join(traceback.format_tb(error.__traceback__)),
+        )
     short = f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
-    return short, "".join(traceback.format_exception(error))
+    return _stored(short[:LINE]), _stored(full[-TEXT_MOST:])
+
+
+def _stored(text: str) -> str:
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def packed(batch: pa.RecordBatch) -> bytes:

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -26,7 +28,7 @@ from ravi.engine import interrupts
 from ravi.experiments import plan
 from ravi.experiments.agenda import COLUMNS, Agenda, Shard
 from ravi.experiments.jobs import Job
-from ravi.experiments.manifest import differing, manifest
+from ravi.experiments.manifest import cores, differing, manifest
 from ravi.experiments.pools import Lost, Pool
 from ravi.experiments.rows import LOST, failed_rows, unpacked
 from ravi.experiments.specification import Suite, differences, specify
@@ -38,9 +40,9 @@ if TYPE_CHECKING:
     from ravi.experiments.results import Results
 
 PATIENCE = 0.2  # seconds that a driver waits for its workers before it looks around
-FLUSH = 2.0  # seconds between two parts, at first; later a hundredth of the time that the driver has run
+FLUSH, FLUSH_MOST = 2.0, 60.0  # seconds between two parts: a hundredth of the time that the driver has run, but so much
 BUFFER = 32 * 2**20  # bytes of rows that wait for their part, at most
-LOOK = 5.0  # seconds between two looks at what other drivers have stored
+LOOK = 1.0  # seconds between two looks at what other drivers have stored
 TELL = 0.1  # seconds between two tellings of progress
 TRIES = 3  # how often a task may lose its worker
 
@@ -74,7 +76,7 @@ def run_suite(
     workers: int | None = None,
     cluster: str | None = None,
     shard: str | None = None,
-    extend: bool = False,
+    adopt: bool = False,
     retry: bool = False,
     mix_versions: bool = False,
     slice: float = 30.0,
@@ -86,20 +88,20 @@ def run_suite(
     suite: the name of one that comes with the library, a TOML file, the same as Python data, or a folder of results,
     which itself says what is left to do. seeds: instead of the suite's. workers: processes on this machine, by default
     one per core. cluster: the address of a Ray cluster instead, or "local". shard: "i/n", the i-th of n parts of the
-    work. extend: a folder that holds another suite takes on this one. retry: run again what failed. mix_versions: go on
-    with other versions than the folder was made with. slice: seconds after which a long run leaves a checkpoint.
-    Ctrl-C ends it in good order, and the same call goes on.
+    work. adopt: a folder that holds another suite takes this one in its place, and keeps what it has. retry: run again
+    what failed. mix_versions: go on with other versions than the folder was made with. slice: seconds after which a
+    long run leaves a checkpoint. Ctrl-C ends it in good order, and the same call goes on.
     """
     from ravi.experiments.results import results
 
     store, part = Store(Path(out)), shard_of(shard)
     slice = checks.positive(slice, "slice")
     wanted = suite if isinstance(suite, Suite) else chosen(suite, seeds)
-    facts, contents = freeze(wanted, store, extend, mix_versions, own=_is_results(suite))
+    facts, contents = freeze(wanted, store, adopt, mix_versions, own=is_results(suite))
     with (
         store.launch(manifest(command or sys.argv, wanted.plain())) as launch,
         pool_of(workers, cluster) as pool,
-        interrupts() as interrupted,
+        interrupts(signal.SIGTERM, signal.SIGHUP) as interrupted,
     ):
         agenda = Agenda(wanted, facts, contents, part, store.keep_tuning)
         Driver(store, launch, pool, agenda, retry, mix_versions, slice).drive(interrupted, progress)
@@ -132,14 +134,14 @@ class Driver:
 
     def _open(self, retry: bool) -> None:
         """Begin with what the folder holds. What failed because its worker died is run again."""
-        for table in self.store.read(COLUMNS):
-            again = pc.is_valid(table["failure"]) if retry else pc.equal(table["failure"], LOST)
-            self.agenda.settle(table.filter(pc.invert(pc.fill_null(again, False))))
+        for table in settled(self.store, retry):
+            self.agenda.settle(table)
         self.agenda.advance()
-        self.checkpoints = self.store.checkpoints()
-        self._take_up()
-        if self.store.others(self.launch):
-            self.agenda.reverse()  # another driver is at work here: meet it in the middle
+        if self.store.others(self.launch):  # another driver is at work here, and its runs under way are its own
+            self.agenda.begin_elsewhere(int(self.launch, 16))
+        else:
+            self.checkpoints = self.store.checkpoints()
+            self._take_up()
         self.before = self.agenda.done
 
     def _take_up(self) -> None:
@@ -157,6 +159,13 @@ class Driver:
 
     def drive(self, interrupted: Callable[[], bool], progress: Callable[[Status], None] | None = None) -> None:
         """Until nothing is left to do, or Ctrl-C."""
+        try:
+            self._loop(interrupted, progress)
+        finally:  # whatever happened, what has come is kept, if it can be
+            with suppress(InputError):
+                self._keep(at_once=True)
+
+    def _loop(self, interrupted: Callable[[], bool], progress: Callable[[Status], None] | None) -> None:
         stopping, told = False, 0.0
         while True:
             if interrupted() and not stopping:
@@ -182,6 +191,8 @@ class Driver:
         while self.pool.free() > 0:
             if self.undone:
                 work = self.undone.popleft()
+                if work.job.settled(work.seeds):  # by another driver, meanwhile
+                    continue
             elif (taken := self.agenda.take()) is not None:
                 work = Work(*taken)
             else:
@@ -231,13 +242,14 @@ class Driver:
     def _keep(self, at_once: bool) -> bool:
         """Write what has come as one part, when it is time to: then, and not before, it is done."""
         now = time.monotonic()
-        due = now - self.flushed >= max(FLUSH, (now - self.began) / 100)
+        due = now - self.flushed >= min(max(FLUSH, (now - self.began) / 100), FLUSH_MOST)
         if not self.buffer or not (at_once or due or self.waiting > BUFFER):
             return False
         try:
             self.store.write([table for _, table in self.buffer])
         except InputError as error:
             runs = sum(len(work.seeds) for work, _ in self.buffer)
+            self.buffer.clear()
             raise InputError(
                 f"{error}; {runs} runs could not be stored: the same command will run them again"
             ) from None
@@ -273,48 +285,64 @@ class Driver:
 
 def chosen(suite: str | os.PathLike[str] | Mapping[str, Any], seeds: Any = None) -> Suite:
     """The suite that is meant: shipped, in a file, Python data, or frozen in a folder."""
-    if _is_results(suite):
+    if is_results(suite):
         held = Store(Path(str(suite))).specification()
         assert held is not None
         return specify(held["suite"], seeds=seeds, build=False)  # its MDPs' files may be gone: the folder has them
     return specify(suite, seeds=seeds)
 
 
-def _is_results(suite: Any) -> bool:
+def is_results(suite: Any) -> bool:
+    """Whether a suite is meant by the folder of its results."""
     return isinstance(suite, (str, os.PathLike)) and (Path(suite) / "specification.json").is_file()
 
 
-def freeze(
-    suite: Suite, store: Store, extend: bool = False, mix_versions: bool = False, own: bool = False
-) -> tuple[plan.Facts, dict[str, bytes]]:
-    """Make sure that the folder is this suite's; what its ids stand for, and the content of MDPs that are files.
+def settled(store: Store, retry: bool = False) -> Iterator[pa.Table]:
+    """The runs that need not be made: those in the store, but for what is to be tried again."""
+    for table in store.read(COLUMNS):
+        again = pc.is_valid(table["failure"]) if retry else pc.equal(table["failure"], LOST)
+        yield table.filter(pc.invert(pc.fill_null(again, False)))
+
+
+def compared(
+    suite: Suite, store: Store, adopt: bool = False, mix_versions: bool = False, own: bool = False
+) -> tuple[plan.Facts, dict[str, MDP]]:
+    """What the ids of a suite stand for, and its MDPs; an error where the folder is not of this suite and versions.
 
     own: the suite is the folder's own, and means the MDPs that the folder keeps, whatever became of their files.
     """
     held = store.specification() if store.folder.is_dir() else None
     mdps: dict[str, MDP] = {}
-    if held is not None:
-        frozen = plan.facts_from(held)
-        for name, digest in frozen.mdps.items():
-            if own and (kept := store.mdp(digest)) is not None:
+    if held is not None and own:
+        for name, digest in plan.facts_from(held).mdps.items():
+            if (kept := store.mdp(digest)) is not None:
                 mdps[name] = MDP.load(kept)
     facts = plan.facts_of(suite, mdps)
     if held is not None:
-        lines = differences(held["suite"], suite.plain()) + plan.changed(frozen, facts)
-        if lines and not extend:
+        lines = differences(held["suite"], suite.plain()) + plan.changed(plan.facts_from(held), facts)
+        if lines and not adopt:
             raise InputError(
                 f"{store.folder} holds another suite than this:\n  " + "\n  ".join(lines) + "\n"
-                "Name another folder, or let this one take it on (--extend); its own suite goes on by its name alone"
+                "Name another folder, or let this one take the new suite in place of its own (--adopt); "
+                "ravi run FOLDER goes on with its own"
             )
         if not mix_versions:
             _same_versions(store)
+    return facts, mdps
+
+
+def freeze(
+    suite: Suite, store: Store, adopt: bool = False, mix_versions: bool = False, own: bool = False
+) -> tuple[plan.Facts, dict[str, bytes]]:
+    """Make the folder this suite's; what its ids stand for, and the content of MDPs that are files. See `compared`."""
+    facts, mdps = compared(suite, store, adopt, mix_versions, own)
     store.create()
     contents = {}
-    for name in facts.mdps:
-        if ids.is_file(name) or store.mdp(facts.mdps[name]) is not None:
+    for name, digest in facts.mdps.items():
+        if ids.is_file(name) or store.mdp(digest) is not None:
             store.keep_mdp(mdps[name])
-            contents[name] = (store.folder / "mdps" / f"{facts.mdps[name]}.mdp").read_bytes()
-    if held is None or extend:
+            contents[name] = (store.folder / "mdps" / f"{digest}.mdp").read_bytes()
+    if adopt or store.specification() is None:
         store.freeze({"suite": suite.plain(), **facts.plain()})
     return facts, contents
 
@@ -351,9 +379,4 @@ def pool_of(workers: int | None, cluster: str | None) -> Any:
         return Cluster(cluster, n)
     from ravi.experiments.processes import Processes
 
-    return Processes(n or usable_cores())
-
-
-def usable_cores() -> int:
-    """The cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return Processes(n or cores())

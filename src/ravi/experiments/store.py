@@ -85,7 +85,10 @@ class Store:
             if self.folder.exists() and not self.folder.is_dir():
                 raise InputError(f"{self.folder} is a file, not a folder")
             strangers = sorted(os.listdir(self.folder)) if self.folder.exists() else []
-            if strangers and not (self.folder / "specification.json").exists() and "manifests" not in strangers:
+            ours = (self.folder / "specification.json").exists() or all(
+                name in FOLDERS or name.startswith(".ravi-") for name in strangers
+            )
+            if strangers and not ours:
                 raise InputError(f"{self.folder} is no folder of results: it holds {strangers[0]}; name an empty one")
             for name in FOLDERS:
                 (self.folder / name).mkdir(parents=True, exist_ok=True)

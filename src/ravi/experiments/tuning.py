@@ -85,7 +85,7 @@ class Optuna:
             return []
         self._budget -= 1
         self._trial = self._study.ask()
-        given = {name: _rounded(self._suggested(name)) for name in self._multipliers}
+        given = {name: _within(self._suggested(name), self._ranges[name]) for name in self._multipliers}
         return [Configuration(given.get("scale"), given.get("step_scale"))]
 
     def tell(self, regret: float) -> None:
@@ -164,11 +164,12 @@ def best(regrets: list[float]) -> int | None:
 
 
 def _between(start: float, end: float, share: float) -> float:
-    return _rounded(start * (end / start) ** share)
+    return _within(start * (end / start) ** share, (min(start, end), max(start, end)))
 
 
-def _rounded(value: float) -> float:
-    return float(f"{value:.3g}")
+def _within(value: float, ends: tuple[float, float]) -> float:
+    """To three digits, and not beyond the ends."""
+    return min(max(float(f"{value:.3g}"), ends[0]), ends[1])
 
 
 def _only(pair: Configuration, multipliers: tuple[str, ...]) -> Configuration:

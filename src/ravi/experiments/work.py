@@ -13,6 +13,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
 from ravi import engine, ids
@@ -56,6 +57,8 @@ def _done(task: Task, stop: Callable[[], bool]) -> tuple[bytes | None, bytes | N
         record = tuple(name for name in setting.record if name in engine.OPTIONAL)
         _warm(learner, mdp, record)
         made = _run(task, learner, mdp, record, _until(task.slice, stop))
+        if made.complete and not np.isfinite(made.regret).all():
+            raise FloatingPointError(f"the regret is {made.regret[~np.isfinite(made.regret)][0]}")
         if not made.complete:
             content = io.BytesIO()
             made.save(content)

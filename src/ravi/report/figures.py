@@ -1,65 +1,226 @@
-"""What does a run look like? Figures (matplotlib, the extra `figures`), drawn from runs and from nothing else."""
+"""Which figures does a folder of results give, or a run? All that its data hold, written into a folder.
+
+From results, for every section, MDP, T and column: the regret (linear, and logarithmic with the theory behind), the
+gap, and regret against computing time; for every section and column the comparisons; for every MDP the tuning. From a
+run: the regret, the gap, the maps of its last state, and its ellipsoid. What the data do not hold is left out.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import json
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from os import PathLike
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ravi.checks import InputError
+from ravi.report.curves import Curves, gap_curves, gap_of, mean_gap, regret_curves, regret_figure, regret_of
+from ravi.report.style import COLOURS, Drawn, known_formats, library, slug, written
 from ravi.runs import Run
 
-# Okabe and Ito's colours, told apart by every kind of colour vision, in an order that also differs in grey.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-DASHES = ("-", "--", "-.", ":")
+if TYPE_CHECKING:
+    from ravi.core import MDP
+    from ravi.experiments.results import Results
+
+__all__ = ["COLOURS", "Entry", "drawn", "entries", "figures", "pyplot", "regret_figure", "written"]
+POINTS = 60  # of a line of the theory
+
+
+class Entry(NamedTuple):
+    """One line of a suite with what was found: the runs that succeeded."""
+
+    label: str
+    learner: str
+    times: np.ndarray  # (P,)
+    regret: np.ndarray  # (n, P)
+    seconds: np.ndarray  # (n,)
+    facts: dict[str, Any]  # of one of its runs: discount, states, actions, dimension, optimum, constants
+
+
+class Panel(NamedTuple):
+    """What is compared in one figure: learners on one MDP."""
+
+    section: str
+    mdp: str
+    steps: int
+    column: str
+    entries: list[Entry]
+
+    @property
+    def title(self) -> str:
+        return _titled(self.mdp, self.column)
+
+    @property
+    def name(self) -> str:
+        return slug(self.section, self.mdp, f"T{self.steps}", self.column)
 
 
 def pyplot() -> Any:
-    """matplotlib without a screen, or an error that says how to get it."""
-    try:
-        import matplotlib
-    except ModuleNotFoundError:
-        raise InputError("figures need matplotlib: pip install 'ravi[figures]'") from None
-    matplotlib.use("Agg")
+    """matplotlib's pyplot without a screen, or an error that says how to get it."""
+    library().use("Agg")
     import matplotlib.pyplot as plt
 
     return plt
 
 
-def regret_figure(
-    runs: Mapping[str, Run], path: str | PathLike[str], *, title: str = "", yardsticks: Collection[str] = ()
-) -> None:
-    """Regret against time, the mean over seeds with a band from the least to the largest; yardsticks in grey behind."""
-    plt = pyplot()
-    figure, axes = plt.subplots(figsize=(6.4, 4.0), constrained_layout=True)
-    learners = [label for label in runs if label not in yardsticks]
-    for label, run in runs.items():
-        times, curve = run.times, run.regret_curve
-        there = ~np.isnan(curve).any(axis=0)  # a stopped run has not come to the later times
-        times, curve = times[there], curve[:, there]
-        if label in yardsticks:
-            axes.plot(times, curve.mean(0), color="#BBBBBB", linewidth=5, solid_capstyle="butt", label=label, zorder=1)
-            continue
-        index = learners.index(label)
-        colour, dash = COLOURS[index % len(COLOURS)], DASHES[index % len(DASHES)]
-        axes.plot(times, curve.mean(0), color=colour, linestyle=dash, linewidth=1.8, label=label, zorder=3)
-        axes.fill_between(times, curve.min(0), curve.max(0), color=colour, alpha=0.2, linewidth=0, zorder=2)
-    axes.set(xlabel="step t", ylabel="regret (exact; mean and range over seeds)", title=title)
-    axes.margins(x=0)
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_formatter("{x:,.0f}")
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False, fontsize="small")
-    written(figure, path)
-
-
-def written(figure: Any, path: str | PathLike[str]) -> None:
-    """Save the figure in the format that its name asks for."""
+def figures(
+    source: Results | Run | str | PathLike[str], folder: str | PathLike[str], formats: Sequence[str] = ("pdf", "png")
+) -> list[Path]:
+    """Draw all that a folder of results (or a run) holds into `folder`; the files that were written."""
+    known_formats(formats)
+    library()
+    opened: Any = _opened(source) if isinstance(source, str | PathLike) else source
+    into = Path(folder)
     try:
-        figure.savefig(path, dpi=160)
-    except (OSError, ValueError) as error:
-        raise InputError(f"cannot write the figure {path}: {error}") from None
-    finally:
-        pyplot().close(figure)
+        into.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot write into {into}: {error.strerror}") from None
+    files: list[Path] = []
+    for name, draw in drawn(opened):
+        files += draw().save(into / name, formats)
+    return files
+
+
+def _opened(place: Any) -> Any:
+    """The results of a folder, or the run of a file."""
+    if Path(place).is_file():
+        return Run.load(place)
+    from ravi.experiments.results import results
+
+    return results(place)
+
+
+def drawn(source: Results | Run) -> Iterator[tuple[str, Callable[[], Drawn]]]:
+    """The name of every figure, and how to draw it."""
+    yield from _of_run(source) if isinstance(source, Run) else _of_results(source)
+
+
+def _of_results(results: Results) -> Iterator[tuple[str, Callable[[], Drawn]]]:
+    from ravi.report.scatter import pareto
+
+    for panel in entries(results):
+        curves = {one.label: Curves(one.times, one.regret) for one in panel.entries}
+        regret = partial(regret_curves, curves, bounds=theory(panel), title=panel.title)
+        yield f"regret-{panel.name}", regret
+        yield f"regret-log-{panel.name}", partial(regret, logarithmic=True)
+        gaps = {label: mean_gap(held) for label, held in curves.items()}
+        yield f"gap-{panel.name}", partial(gap_curves, gaps, title=panel.title)
+        spent = {one.label: (one.seconds, one.regret[:, -1]) for one in panel.entries}
+        yield f"pareto-{panel.name}", partial(pareto, spent, title=panel.title)
+    yield from _comparisons(results)
+    yield from _tuning(results)
+
+
+def _comparisons(results: Results) -> Iterator[tuple[str, Callable[[], Drawn]]]:
+    from ravi.report.matrix import differences, improvements, profile_figure
+    from ravi.statistics.scores import scores
+
+    asked = results.entries
+    for section, column in dict.fromkeys(zip(asked["section"].to_pylist(), asked["column"].to_pylist(), strict=True)):
+        try:
+            found = scores(results, section=section, column=column)
+        except InputError:  # nothing has been found yet
+            continue
+        name = slug(section, column)
+        if len(found.learners) > 1:
+            yield f"improvement-{name}", partial(improvements, found, title=_titled(section, column))
+            for mdp in found.mdps:
+                yield f"differences-{name}-{slug(mdp)}", partial(differences, found, mdp, title=_titled(mdp, column))
+        if all(max(held[mdp].mean() for held in found.values.values() if mdp in held) > 0 for mdp in found.mdps):
+            yield f"profiles-{name}", partial(profile_figure, found, title=_titled(section, column))
+
+
+def _titled(what: str, column: str) -> str:
+    return what if column == "given" else f"{what}, {column}"
+
+
+def _tuning(results: Results) -> Iterator[tuple[str, Callable[[], Drawn]]]:
+    from ravi.report.scatter import tuning
+
+    asked = results.entries.to_pylist()
+    groups: dict[tuple[str, int], list[dict[str, Any]]] = {}
+    for row in results.sql("SELECT * FROM tuning ORDER BY mdp, steps, learner, configuration").to_pylist():
+        if row["regret"] is not None and row["scale"] is not None:
+            groups.setdefault((row["mdp"], row["steps"]), []).append(row)
+    for (mdp, steps), rows in groups.items():
+        order = [row["learner"] for row in asked if (row["mdp"], row["steps"]) == (mdp, steps)]
+        yield f"tuning-{slug(mdp, f'T{steps}')}", partial(tuning, rows, order=order, title=mdp)
+
+
+def entries(results: Results) -> list[Panel]:
+    """What was found, by section, MDP, T and column; entries without a run that succeeded are left out."""
+    facts = ("discount", "states", "actions", "dimension", "optimum", "constants")
+    runs = results.runs.select(["setting", "seed", "seconds", "failure", *facts]).to_pylist()
+    found = {(run["setting"], run["seed"]): run for run in runs if run["failure"] is None}
+    made: dict[tuple[str, str, int, str], list[Entry]] = {}
+    for row in results.entries.to_pylist():
+        mine = [found[row["setting"], seed] for seed in sorted(row["seeds"]) if (row["setting"], seed) in found]
+        if not mine:
+            continue
+        which = {key: row[key] for key in ("section", "column", "label", "mdp", "learner", "steps")}
+        times, _, curves = results.curves(**which)
+        about = {name: mine[0][name] for name in facts}
+        about["constants"] = json.loads(about["constants"] or "{}")
+        seconds = np.array([run["seconds"] for run in mine])
+        key = row["section"], row["mdp"], row["steps"], row["column"]
+        made.setdefault(key, []).append(Entry(row["label"], row["learner"], times, curves, seconds, about))
+    return [Panel(*key, held) for key, held in made.items()]
+
+
+def theory(panel: Panel) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """What the regret is below: t rho* for any learner and, where RAVI-UCB has the paper's constants, its bounds.
+
+    The bound at t is that of a learner that is told T = t; of the one that was run it is a bound at T alone.
+    """
+    from ravi.theory import mixture, tabular
+
+    T, first = panel.steps, panel.entries[0].facts
+    times = np.unique(np.rint(np.geomspace(panel.entries[0].times[0], T, POINTS)))
+    found = {"t × optimum": (times, times * first["optimum"])}
+    H, A = 1 / (1 - first["discount"]), first["actions"]
+    for entry in panel.entries:
+        if entry.learner == "ravi-ucb" and panel.column != "tuned":
+            told = [tabular.corrected(H, first["states"], A, int(t)).total for t in times]
+            found["tabular bound"] = times, np.array(told)
+        elif entry.learner == "ravi-ucb/mixture" and panel.column != "tuned":
+            B, d = float(entry.facts["constants"]["bound"]), first["dimension"]
+            told = [mixture.corrected(H, d, A, int(t), bound=B).total for t in times]
+            found["mixture bound"] = times, np.array(told)
+    return found
+
+
+def _of_run(run: Run) -> Iterator[tuple[str, Callable[[], Drawn]]]:
+    from ravi.report.grids import maps
+    from ravi.report.parameters import ellipsoid_of, leaves, parameter_figure
+
+    name, mdp, label = slug(run.mdp, run.learner), mdp_of(run), run.learner
+    title = f"{label} on {run.mdp}"
+    if run.options["measured"] and run.plays.min() >= run.times[0]:
+        regret = partial(regret_curves, {label: regret_of(run)}, title=run.mdp)
+        yield f"regret-{name}", regret
+        yield f"regret-log-{name}", partial(regret, logarithmic=True)
+        gaps = gap_of(run) if run.options["keep_epochs"] else mean_gap(regret_of(run))
+        yield f"gap-{name}", partial(gap_curves, {label: gaps}, title=run.mdp)
+    when = f"seed {run.seeds[0]}, t = {int(run.plays[0]):,}"
+    yield f"maps-{name}", partial(maps, run, mdp, title=f"{title}, {when}")
+    held = leaves(run)
+    if "beta" in run.settings and "data.response" in held and held["data.response"].shape[-1] > 1:
+        theta = None if mdp is None else mdp.parameter
+        yield f"theta-{name}", partial(parameter_figure, [ellipsoid_of(run)], theta, title=title)
+
+
+def mdp_of(run: Run) -> MDP | None:
+    """The MDP that a run was made on, where its name builds it; None where it does not, or builds another."""
+    from ravi import ids
+
+    for text in (f"{run.mdp}{',' if '/' in run.mdp else '/'}discount={run.discount!r}", run.mdp):
+        try:
+            mdp = ids.mdp(text)
+        except (InputError, OSError):
+            continue
+        if mdp.digest == run.mdp_digest:
+            return mdp
+    return None

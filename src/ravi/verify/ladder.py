@@ -62,11 +62,11 @@ def ladder(e: Evidence) -> Ladder:
 
 def ladder_figure(rungs: Ladder, path: str) -> None:
     """The ladder as points on a logarithmic scale, beside what any policy's regret is below."""
-    from ravi.report.figures import COLOURS, pyplot, written
+    from ravi.report.style import COLOURS, panels, written
 
-    plt = pyplot()
     shown = [(label, value) for label, value in rungs.rungs() if np.isfinite(value) and value > 0]
-    figure, axes = plt.subplots(figsize=(6.4, 2.6), constrained_layout=True)
+    figure, grid = panels(width=6.4, height=2.6)
+    axes = grid[0, 0]
     labels = [label for label, _ in shown][::-1]
     values = [value for _, value in shown][::-1]
     axes.plot(values, labels, "o", color=COLOURS[0])

@@ -1,0 +1,79 @@
+"""What do the figures look like? Draws the gallery beside this file: `python docs/figures/draw.py` (a minute)."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import ravi
+from ravi.report.curves import gap_curves, gap_of, regret_curves, regret_of
+from ravi.report.figures import entries, theory
+from ravi.report.grids import maps
+from ravi.report.learning import policy_steps, validity, watched
+from ravi.report.matrix import differences, improvements, profile_figure
+from ravi.report.parameters import ellipsoids, parameter_figure
+from ravi.report.scatter import pareto, tuning
+from ravi.statistics.scores import scores
+
+HERE = Path(__file__).parent
+SUITE = {
+    "name": "gallery",
+    "steps": 20_000,
+    "seeds": 8,
+    "points": 200,
+    "columns": ["theory", "tuned"],
+    "tuning": {"budget": 10, "seeds": 2},
+    "sections": [
+        {
+            "name": "rivers",
+            "mdps": ["riverswim/4", "riverswim/6"],
+            "learners": ["ravi-ucb", "ucrl2", "mbie-eb", "psrl", "uniform"],
+        }
+    ],
+}
+
+
+def of_results(found: ravi.Results) -> None:
+    panels = {(panel.mdp, panel.column): panel for panel in entries(found)}
+    for column in ("theory", "tuned"):
+        panel = panels["riverswim/6", column]
+        curves = {one.label: (one.times, one.regret) for one in panel.entries}
+        told = {"bounds": theory(panel), "title": panel.title}
+        regret_curves(curves, **told).save(HERE / f"regret-{column}", ["png"])
+        regret_curves(curves, logarithmic=True, **told).save(HERE / f"regret-log-{column}", ["png"])
+    spent = {one.label: (one.seconds, one.regret[:, -1]) for one in panels["riverswim/6", "tuned"].entries}
+    pareto(spent, title="riverswim/6, tuned").save(HERE / "pareto", ["png"])
+    rows = found.sql("SELECT * FROM tuning WHERE mdp = 'riverswim/6' ORDER BY learner, configuration").to_pylist()
+    tuning(rows, title="riverswim/6").save(HERE / "tuning", ["png"])
+    tuned = scores(found, column="tuned")
+    improvements(tuned).save(HERE / "improvement", ["png"])
+    differences(tuned, "riverswim/6").save(HERE / "differences", ["png"])
+    profile_figure(tuned, title="two rivers, tuned").save(HERE / "profiles", ["png"])
+
+
+def of_runs() -> None:
+    learner, mdp = "ravi-ucb/mixture,scale=0.03,step_scale=30", ravi.mdp("riverswim/mixture/6")
+    run = ravi.run(learner, mdp, 20_000, 8)
+    gap_curves({"ravi-ucb/mixture": gap_of(run)}, title=mdp.name).save(HERE / "gap", ["png"])
+    regret_curves({"ravi-ucb/mixture": regret_of(run)}, title=mdp.name).save(HERE / "regret-one", ["png"])
+    found = ellipsoids(learner, mdp, 20_000, (100, 1000, 20_000))
+    parameter_figure(found, mdp.parameter, title="parameters, riverswim/mixture/6").save(HERE / "theta", ["png"])
+    seen = watched("ravi-ucb,scale=0.01,step_scale=30", "riverswim/6", 20_000, 8)
+    policy_steps(seen, title=f"{seen.learner} on {seen.mdp}").save(HERE / "steps", ["png"])
+    validity(seen, title=f"{seen.learner} on {seen.mdp}").save(HERE / "validity", ["png"])
+    for name, id, agent in (
+        ("deep-sea", "deep-sea/8", "ravi-ucb,scale=0.003,step_scale=100"),
+        ("terrain", "terrain/6", "ravi-ucb/mixture,scale=0.03,step_scale=30"),
+        ("riverswim", "riverswim/12", "ravi-ucb,scale=0.003,step_scale=100"),
+        ("queue", "queue/20,3", "ravi-ucb/mixture,scale=0.01,step_scale=100"),
+        ("strip", "garnet/25,3,4", "psrl"),
+    ):
+        world = ravi.mdp(id)
+        run = ravi.run(agent, world, 20_000, 1)
+        maps(run, world, title=f"{run.learner} on {world.name}, t = 20,000").save(HERE / f"maps-{name}", ["png"])
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as folder:
+        of_results(ravi.run_suite(SUITE, folder))
+    of_runs()

@@ -1,0 +1,75 @@
+"""What can be typed to see what was found? `report`, `figures`, `table`, `watch`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ravi.checks import InputError
+
+FOLDER = Annotated[Path, typer.Argument(help="A folder of results; others may be writing into it.")]
+
+
+def report(
+    folder: FOLDER,
+    out: Annotated[Path | None, typer.Option(help="The page; by default FOLDER/report.html.")] = None,
+    verify: Annotated[
+        Path | None, typer.Option(help="What ravi verify --json wrote; by default FOLDER/verify.json, if there.")
+    ] = None,
+) -> None:
+    """Write one page of HTML that needs nothing else: words, curves, comparisons, tuning, failures, manifest."""
+    from ravi.report.page import report
+
+    print(report(folder, out, verify=verify))
+
+
+def figures(
+    folder: FOLDER,
+    out: Annotated[Path | None, typer.Option(help="Where to; by default FOLDER/figures.")] = None,
+    formats: Annotated[str, typer.Option(help="pdf, svg, png: one or several, with commas.")] = "pdf,png",
+) -> None:
+    """Draw the figures of a folder of results, sized for a two-column paper."""
+    from ravi.report.figures import figures
+
+    for path in figures(folder, out or folder / "figures", [name.strip() for name in formats.split(",")]):
+        print(path)
+
+
+def table(
+    folder: FOLDER,
+    form: Annotated[str, typer.Option("--format", help="text, latex, markdown or csv.")] = "text",
+    section: Annotated[str | None, typer.Option(help="This section of the suite only.")] = None,
+    column: Annotated[str | None, typer.Option(help="theory, tuned or given only.")] = None,
+    steps: Annotated[str | None, typer.Option(help="This T only.")] = None,
+    statistic: Annotated[str, typer.Option(help="mean, median or iqm.")] = "mean",
+    level: Annotated[float, typer.Option(help="The level of the intervals.")] = 0.95,
+    out: Annotated[Path | None, typer.Option(help="Write it to this file.")] = None,
+) -> None:
+    """Print learner x MDP with intervals, the best marked with its ties."""
+    from ravi import checks
+    from ravi.experiments.results import results
+    from ravi.report.tables import table
+
+    T = None if steps is None else checks.steps(steps)
+    checks.one_of(form, ("text", "latex", "markdown", "csv"), "--format")
+    made = table(results(folder), section=section, column=column, steps=T, statistic=statistic, level=level)
+    text = getattr(made, form)()
+    if out is None:
+        print(text)
+        return
+    try:
+        out.write_text(text)
+    except OSError as error:
+        raise InputError(f"cannot write {out}: {error.strerror}") from None
+
+
+def watch(
+    folder: Annotated[Path, typer.Argument(help="A folder of results, also one that is not there yet.")],
+    once: Annotated[bool, typer.Option("--once", help="Print one frame, and end.")] = False,
+) -> None:
+    """Watch an experiment as it runs; ends by itself when all is done."""
+    from ravi.report.watch import watch
+
+    watch(folder, once)

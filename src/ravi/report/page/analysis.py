@@ -1,0 +1,211 @@
+"""What do the statistics say of every section? Means, ties, differences, growth, profiles; the unit is the seed.
+
+Everything is computed by `ravi.statistics` from the runs of `ravi.report.page.data`, at full precision.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ravi.checks import InputError
+from ravi.core import Array
+from ravi.report.page.data import Line, Panel, Part
+from ravi.statistics.comparisons import Comparison, Profiles, best, compare, improvement, normalised, profiles
+from ravi.statistics.intervals import Interval, band, interval
+from ravi.statistics.rates import Rate, growth
+from ravi.statistics.scores import Scores, from_table
+
+LEVEL = 0.95
+DRAWN = 400  # resamples for a band
+THRESHOLDS = 120  # of profiles
+Key = tuple[str, str]  # label, column
+Subject = tuple[str, str, int]  # MDP, learner, T: what has been tuned
+
+
+class Told(NamedTuple):
+    """What is said of a line that has runs."""
+
+    line: Line
+    mean: Interval  # of the regret at T
+    band: tuple[Array, Array, Array]  # mean, low, high of the curve; (P,) each
+    growth: Rate | None  # None where the regret is not positive, or the curve too short
+    seconds: float  # the mean of a run
+    behind: Comparison | None  # how much more regret than the best of its column; None for the best itself
+    rank: str  # "best", "tie" (the difference to the best may be 0), "behind", or "" where it is not ranked
+    place: int  # by mean regret among the rivals of its column, from 1; 0 for those out of competition
+    front: bool  # no rival of its column has less regret in less time
+
+
+class Cost(NamedTuple):
+    """What published constants cost a learner on an MDP."""
+
+    panel: Panel
+    theory: Line
+    tuned: Line
+    ratio: float  # of mean regrets, published over tuned
+    more: Comparison | None  # published minus tuned, by seed
+    uniform: Comparison | None  # uniform minus published, by seed: positive where published constants beat uniform
+
+
+class Standing(NamedTuple):
+    """All MDPs of a section together, in one column."""
+
+    column: str
+    rivals: tuple[str, ...]  # those with runs on every MDP that has any
+    tasks: tuple[str, ...]
+    matrix: dict[tuple[str, str], Interval]  # (first, second): the probability that first has less regret
+    profiles: Profiles | None
+
+
+class Studied(NamedTuple):
+    """A section with what is said of it."""
+
+    part: Part
+    told: dict[str, dict[Key, Told]]  # by panel's anchor, then line
+    standings: tuple[Standing, ...]
+    costs: tuple[Cost, ...]
+
+    def of(self, panel: Panel, column: str) -> list[Told]:
+        """What is said of a column on a panel, in the order of the suite."""
+        return [told for (_, where), told in self.told[panel.anchor].items() if where == column]
+
+
+def studied(part: Part, tuned: Collection[Subject] = ()) -> Studied:
+    """All statistics of a section; tuned: for what there is a record of tuning."""
+    told = {panel.anchor: _panel(part, panel) for panel in part.panels}
+    standings = tuple(_standing(part, column) for column in part.columns)
+    return Studied(part, told, standings, tuple(_costs(part, tuned)))
+
+
+def scores_of(lines: Sequence[tuple[str, str, Line]]) -> Scores:
+    """Scores of lines, each under a name and a task."""
+    columns: dict[str, list[Any]] = {"learner": [], "mdp": [], "seed": [], "regret": []}
+    for name, task, line in lines:
+        n = len(line.seeds)
+        columns["learner"] += [name] * n
+        columns["mdp"] += [task] * n
+        columns["seed"] += line.seeds.tolist()
+        columns["regret"] += line.score.tolist()
+    return from_table(columns)
+
+
+def corrected(comparisons: int) -> float:
+    """The level of each of several intervals that are to hold together."""
+    return 1 - (1 - LEVEL) / max(1, comparisons)
+
+
+def _panel(part: Part, panel: Panel) -> dict[Key, Told]:
+    made: dict[Key, Told] = {}
+    seen: dict[tuple[str, int], tuple[Interval, tuple[Array, Array, Array], Rate | None]] = {}
+    for column in part.columns:
+        rivals = panel.of(column, rivals=True)
+        standing = _ranked(panel.task, rivals)
+        order = sorted((float(line.regret.mean()), line.label) for line in rivals)
+        for line in panel.of(column):
+            same = (line.setting, len(line.seeds))  # where there is nothing to tune, both columns are the same runs
+            if same not in seen:
+                seen[same] = (interval(line.regret, "mean", level=LEVEL), _band(line), _growth(line))
+            mean, seconds = float(line.regret.mean()), float(line.seconds.mean())
+            rank, behind = standing.get(line.label, ("", None))
+            made[line.label, column] = Told(
+                line, *seen[same], seconds, behind, rank,
+                place=0 if line.oracle else 1 + order.index((mean, line.label)),
+                front=not line.oracle
+                and not any(other.regret.mean() < mean and other.seconds.mean() < seconds for other in rivals),
+            )  # fmt: skip
+    return made
+
+
+def _band(line: Line) -> tuple[Array, Array, Array]:
+    """For drawing: fewer resamples than for what is written, but the same at T."""
+    mean, low, high = band(line.curves, "mean", level=LEVEL, resamples=DRAWN)
+    last = interval(line.regret, "mean", level=LEVEL)
+    return tuple(np.append(curve[:-1], end) for curve, end in zip((mean, low, high), last, strict=False))  # type: ignore[return-value]
+
+
+def _ranked(task: str, rivals: Sequence[Line]) -> dict[str, tuple[str, Comparison | None]]:
+    """Each rival's rank, and how far it is behind the best; those without a seed in common with it have none."""
+    if not rivals:
+        return {}
+    first = min(rivals, key=lambda line: float(line.regret.mean()))
+    fit = [line for line in rivals if len(np.intersect1d(line.seeds, first.seeds))]
+    held = scores_of([(line.label, task, line) for line in fit])
+    found = best(held, task, level=LEVEL)
+    made: dict[str, tuple[str, Comparison | None]] = {found.learner: ("best", None)}
+    for line in fit:
+        if line.label != found.learner:
+            rank = "tie" if line.label in found.ties else "behind"
+            level = corrected(len(fit) - 1)  # that of the ties, so that what is shown decides
+            made[line.label] = (rank, compare(held, found.learner, line.label, task, level=level))
+    return made
+
+
+def _growth(line: Line) -> Rate | None:
+    try:
+        return growth(line.times, line.curves, level=LEVEL) if len(line.times) >= 8 else None
+    except InputError:  # the regret is not positive
+        return None
+
+
+def _standing(part: Part, column: str) -> Standing:
+    panels = [panel for panel in part.panels if panel.of(column, rivals=True)]
+    held = [{line.label for line in panel.of(column, rivals=True)} for panel in panels]
+    labels = dict.fromkeys(line.label for panel in panels for line in panel.of(column, rivals=True))
+    everywhere = tuple(label for label in labels if all(label in some for some in held))
+    tasks = tuple(panel.task for panel in panels)
+    if len(everywhere) < 2:
+        return Standing(column, everywhere, tasks, {}, None)
+    scores = scores_of(
+        [(line.label, panel.task, line) for panel in panels for line in panel.of(column) if line.label in everywhere]
+    )
+    matrix = {}
+    for i, first in enumerate(everywhere):
+        for second in everywhere[i + 1 :]:
+            found = improvement(scores, first, second, level=LEVEL)
+            matrix[first, second] = found
+            matrix[second, first] = Interval(1 - found.estimate, 1 - found.high, 1 - found.low, found.level)
+    try:
+        profile = profiles(scores, _thresholds(scores), level=LEVEL)
+    except InputError:  # no regret to divide by
+        profile = None
+    return Standing(column, everywhere, tasks, matrix, profile)
+
+
+def _thresholds(scores: Scores) -> Array:
+    """From the least normalised score to the largest, evenly on a log axis."""
+    every = np.concatenate([run for held in normalised(scores)[0].values.values() for run in held.values()])
+    most = float(every.max())
+    least = max(float(every[every > 0].min(initial=most)), most * 1e-6)
+    return np.unique([*np.geomspace(least, most, THRESHOLDS)[:-1], most]) if least < most else np.array([most])
+
+
+def _costs(part: Part, tuned: Collection[Subject]) -> list[Cost]:
+    """Every learner that has a multiplier, on every MDP where both columns have runs."""
+    if not {"theory", "tuned"} <= set(part.columns):
+        return []
+    made = []
+    for panel in part.panels:
+        theory, better = ({line.label: line for line in panel.of(column)} for column in ("theory", "tuned"))
+        uniform = next((line for line in theory.values() if line.uniform), None)
+        for label, line in theory.items():
+            other = better.get(label)
+            if other is None or (panel.mdp, line.configured, panel.steps) not in tuned:
+                continue
+            mean = float(other.regret.mean())
+            ratio = float(line.regret.mean()) / mean if mean > 0 else math.nan
+            against = None if uniform is None else _difference(panel.task, line, uniform)
+            made.append(Cost(panel, line, other, ratio, _difference(panel.task, other, line), against))
+    return made
+
+
+def _difference(task: str, first: Line, second: Line) -> Comparison | None:
+    """Second minus first by seed; None where they have no seed in common."""
+    if not len(np.intersect1d(first.seeds, second.seeds)):
+        return None
+    held = scores_of([("first", task, first), ("second", task, second)])
+    found = compare(held, "first", "second", task, level=LEVEL)
+    return found._replace(first=first.label, second=second.label)

@@ -1,0 +1,111 @@
+"""How is the page made? Results in, one HTML file out: statistics, words and data poured into a template.
+
+The same folder gives the same bytes: nothing on the page tells when it was built.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ravi.checks import InputError
+
+if TYPE_CHECKING:
+    from ravi.experiments.results import Results
+    from ravi.report.page.analysis import Studied
+
+HERE = Path(__file__).parent
+NAME = "report.html"
+
+
+def report(
+    folder: str | os.PathLike[str],
+    out: str | os.PathLike[str] | None = None,
+    *,
+    verify: str | os.PathLike[str] | None = None,
+) -> Path:
+    """Write the page of a folder of results, and return where it is: FOLDER/report.html unless out says otherwise.
+
+    verify: a file that `ravi verify --json` wrote; FOLDER/verify.json where there is one.
+    """
+    from ravi.experiments.results import ConflictWarning, DamagedWarning, results
+
+    _needed()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", (ConflictWarning))
+        warnings.simplefilter("ignore", (DamagedWarning))  # both stand on the page
+        found = results(folder)
+    path = found.folder / NAME if out is None else Path(out)
+    text = page(found, _claims(found.folder, verify))
+    temporary = path.with_name(f".{path.name}.tmp")
+    try:
+        temporary.write_text(text, encoding="utf-8")
+        temporary.replace(path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise InputError(f"cannot write the page {path}: {error.strerror or error}") from None
+    return path
+
+
+def page(found: Results, claims: list[dict[str, Any]] | None = None) -> str:
+    """The page as text."""
+    import jinja2
+    from plotly.offline import get_plotlyjs
+
+    from ravi.report.page import words
+    from ravi.report.page.charts import chart_data, embedded
+    from ravi.report.page.content import content
+
+    told = content(found, claims)
+    scripts = [get_plotlyjs(), (HERE / "page.js").read_text(encoding="utf-8")]
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(HERE), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True,
+        lstrip_blocks=True,
+    )  # fmt: skip
+    environment.filters |= {"number": words.written, "range": words.range_of, "percent": words.percent}
+    environment.globals |= {"Name": words.Name, "Number": words.Number, "isinstance": isinstance, "str": str}
+    studies: list[Studied] = told["studies"]
+    return environment.get_template("template.html.jinja").render(
+        **told,
+        style=(HERE / "page.css").read_text(encoding="utf-8"),
+        data=embedded(chart_data(studies)),
+        scripts=scripts,
+        hashes=[_hash(script) for script in scripts],
+    )
+
+
+def _hash(script: str) -> str:
+    """By which the page's policy lets this script run, and no other."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+
+
+def _claims(folder: Path, verify: str | os.PathLike[str] | None) -> list[dict[str, Any]] | None:
+    """What `ravi verify` found: one report, or several."""
+    path = folder / "verify.json" if verify is None else Path(verify)
+    if verify is None and not path.is_file():
+        return None
+    try:
+        held = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror or error}") from None
+    except ValueError as error:
+        raise InputError(f"{path} is no JSON: {error}") from None
+    found = held if isinstance(held, list) else [held]
+    for place, one in enumerate(found):
+        claims = one.get("claims") if isinstance(one, dict) else None
+        if not isinstance(claims, list) or not all(isinstance(row, dict) and "verdict" in row for row in claims):
+            raise InputError(f"{path}: entry {place} is not what ravi verify --json writes")
+    return found
+
+
+def _needed() -> None:
+    try:
+        import jinja2  # noqa: F401
+        import plotly  # noqa: F401
+    except ModuleNotFoundError as error:
+        raise InputError(f"the page needs {error.name}: pip install 'ravi[report]'") from None

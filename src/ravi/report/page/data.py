@@ -1,0 +1,170 @@
+"""Which runs does the page stand on? A folder of results as sections, panels (an MDP and a T) and lines of runs."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ravi.core import Array
+from ravi.ids import LEARNERS
+
+if TYPE_CHECKING:
+    from ravi.experiments.results import Results
+
+FACTS = ("discount", "states", "actions", "dimension", "optimum")  # of an MDP, as its runs tell them
+
+
+class Line(NamedTuple):
+    """A learner on an MDP in a column: one entry of the suite, with those of its runs that succeeded."""
+
+    label: str
+    column: str
+    learner: str  # as the suite says
+    configured: str  # with the multipliers that tuning chose; empty where nothing has run
+    setting: str  # empty while tuning has not chosen
+    asked: int  # how many seeds the suite asks for
+    failed: int
+    seeds: Array  # (n,), ascending
+    regret: Array  # (n,), at T
+    score: Array  # (n,), the regret with runs of the panel that agree to their certified errors made equal
+    seconds: Array  # (n,), of computing
+    times: Array  # (P,)
+    curves: Array  # (n, P)
+
+    @property
+    def multipliers(self) -> str:
+        """Those that tuning chose."""
+        return ", ".join(re.findall(r"(?<=,)(?:step_)?scale=[^,]+", self.configured))
+
+    @property
+    def oracle(self) -> bool:
+        """Whether it is told the kernel, and so is no rival of those that must learn it."""
+        return any(known.oracle and _named(self.learner, name) for name, known in LEARNERS.items())
+
+    @property
+    def ours(self) -> bool:
+        return not self.oracle and any(_named(self.learner, name) for name in ("ravi-ucb", "ravi-ucb/mixture"))
+
+    @property
+    def uniform(self) -> bool:
+        return _named(self.learner, "uniform")
+
+
+class Panel(NamedTuple):
+    """All learners of a section on one MDP for one T."""
+
+    anchor: str
+    task: str  # the MDP's id, and T where the section has several
+    mdp: str
+    steps: int
+    lines: tuple[Line, ...]
+    facts: dict[str, float]  # of the MDP: see FACTS; empty where nothing has run
+
+    def of(self, column: str, *, rivals: bool = False) -> list[Line]:
+        """The lines of a column that have runs; rivals: those that must learn the kernel."""
+        return [one for one in self.lines if one.column == column and len(one.seeds) and not (rivals and one.oracle)]
+
+
+class Part(NamedTuple):
+    """A section of the suite."""
+
+    anchor: str
+    name: str
+    remark: str
+    columns: tuple[str, ...]
+    panels: tuple[Panel, ...]
+
+
+def parts(found: Results) -> tuple[Part, ...]:
+    """The sections of the suite in order, each with its runs; curves are read once."""
+    held = _runs(found)
+    entries: dict[tuple[str, str, int], list[dict[str, Any]]] = {}
+    for entry in found.entries.to_pylist():
+        entries.setdefault((entry["section"], entry["mdp"], entry["steps"]), []).append(entry)
+    made = []
+    for i, section in enumerate(found.suite.sections, 1):
+        panels: list[Panel] = []
+        for mdp in section.mdps:
+            for T in section.steps:
+                lines = _settled([_line(entry, held) for entry in entries[section.name, mdp, T]], held)
+                task = mdp if len(section.steps) == 1 else f"{mdp}, T = {T:,}"
+                ran = [held[line.setting] for line in lines if len(line.seeds)]
+                facts = {name: float(ran[0][name]) for name in FACTS} if ran else {}
+                panels.append(Panel(f"section-{i}-mdp-{len(panels) + 1}", task, mdp, T, lines, facts))
+        made.append(Part(f"section-{i}", section.name, section.remark, section.columns, tuple(panels)))
+    return tuple(made)
+
+
+def _line(entry: dict[str, Any], held: dict[str, dict[str, Any]]) -> Line:
+    from ravi.measures.curve import grid
+
+    setting = entry["setting"] or ""
+    names = (entry["label"], entry["column"], entry["learner"])
+    if setting not in held:
+        none = np.zeros(0)
+        return Line(
+            *names, "", setting, len(entry["seeds"]), 0, none.astype(int), none, none, none, none, none[:, None]
+        )
+    runs = held[setting]
+    asked = np.isin(runs["seed"], entry["seeds"])
+    mine = asked & ~runs["failed"]
+    curves = runs["curves"][mine]
+    return Line(
+        *names, runs["learner"], setting, len(entry["seeds"]), int((asked & runs["failed"]).sum()), runs["seed"][mine],
+        runs["regret"][mine], runs["regret"][mine], runs["seconds"][mine], grid(entry["steps"], runs["points"]), curves,
+    )  # fmt: skip
+
+
+def _settled(lines: list[Line], held: dict[str, dict[str, Any]]) -> tuple[Line, ...]:
+    """Lines whose scores differ only where the certified errors of regret allow to say so.
+
+    A learner that plays uniformly all along has uniform's regret up to rounding: no difference, and no win.
+    """
+    sizes = np.cumsum([0, *(len(line.seeds) for line in lines)])
+    if not sizes[-1]:
+        return tuple(lines)
+    regret = np.concatenate([line.regret for line in lines])
+    error = max(float(held[line.setting]["error"]) for line in lines if len(line.seeds))
+    order = np.argsort(regret, kind="stable")
+    group = np.concatenate([[0], np.cumsum(np.diff(regret[order]) > 2 * error)])
+    first = order[np.searchsorted(group, group)]  # the least of each group stands for all
+    score = np.empty_like(regret)
+    score[order] = regret[first]
+    return tuple(line._replace(score=score[a:b]) for line, a, b in zip(lines, sizes[:-1], sizes[1:], strict=True))
+
+
+def _runs(found: Results) -> dict[str, dict[str, Any]]:
+    """The runs of every setting that an entry is scored by, ordered by seed, as arrays."""
+    rows = found.sql(
+        "SELECT setting, seed, learner, points, regret, regret_error, seconds, failure IS NOT NULL AS failed, "
+        f"regret_curve, {', '.join(FACTS)} FROM runs WHERE setting IN (SELECT setting FROM entries) "
+        "ORDER BY setting, seed"
+    ).combine_chunks()
+    if not rows.num_rows:
+        return {}
+    names = rows["setting"].to_numpy(zero_copy_only=False)
+    starts = np.flatnonzero(np.concatenate([[True], names[1:] != names[:-1]]))
+    held = {}
+    for start, end in zip(starts, [*starts[1:], len(names)], strict=True):
+        some = rows.slice(start, end - start)
+        column = {name: some[name].to_numpy(zero_copy_only=False) for name in ("seed", "regret", "seconds", "failed")}
+        failed = column["failed"].astype(bool)
+        lists = some["regret_curve"].combine_chunks()
+        values, lengths = lists.flatten().to_numpy(zero_copy_only=False), np.diff(lists.offsets.to_numpy())
+        P = int(lengths.max(initial=0))
+        curves = np.full((len(failed), P), np.nan)
+        curves[lengths == P] = values.reshape(-1, P) if P else 0.0
+        told = int(np.argmin(failed))  # a run that succeeded, where there is one
+        facts = {name: some[name][told].as_py() or 0.0 for name in FACTS}
+        held[str(names[start])] = {
+            **column, **facts, "failed": failed, "curves": curves, "points": some["points"][told].as_py(),
+            "learner": some["learner"][told].as_py(),
+            "error": max((value or 0.0 for value in some["regret_error"].to_pylist()), default=0.0),
+        }  # fmt: skip
+    return held
+
+
+def _named(id: str, name: str) -> bool:
+    return id == name or id.startswith(f"{name},")

@@ -1,0 +1,216 @@
+"use strict";
+// What can be done on the page? Figures are drawn when they come into sight; boxes choose what they show.
+(() => {
+  const data = JSON.parse(document.getElementById("data").textContent);
+  const root = document.documentElement;
+  // Colours that are told apart by every kind of colour vision (after Okabe and Ito), at least 3:1 on the page.
+  // Seven colours and six dashes, so that 42 learners look different; the column is told by markers.
+  const COLOURS = {
+    light: ["#0072B2", "#C94F00", "#00805C", "#B44A88", "#8F6A00", "#1B8AC9", "#20242A"],
+    dark: ["#5BB4F0", "#FF9550", "#3FD0A4", "#EC9CCB", "#EFC24A", "#9AA8FF", "#F2F4F7"],
+  };
+  const DASHES = ["solid", "dash", "dot", "dashdot", "longdash", "longdashdot"];
+  const STROKES = { solid: "", dash: "7 4", dot: "2 3", dashdot: "7 3 2 3", longdash: "11 4", longdashdot: "11 3 2 3" };
+  const WORDS = { theory: "published constants", tuned: "tuned multipliers", given: "constants as given" };
+  const BRIEF = { theory: "published", tuned: "tuned", given: "given" };
+  const MARKERS = { theory: "circle-open", tuned: "square", given: "diamond" };
+  const place = new Map(data.labels.map((label, i) => [label, i]));
+  const dark = () => (root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches);
+  const colour = (i) => COLOURS[dark() ? "dark" : "light"][data.styles[i][0]];
+  const dash = (i) => DASHES[data.styles[i][1]];
+  const ink = (name) => getComputedStyle(root).getPropertyValue(name).trim();
+  // Plotly reads a little HTML in its texts; labels are plain.
+  const plain = (text) => text.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
+  const faded = (hex, share) => `rgba(${[1, 3, 5].map((k) => parseInt(hex.slice(k, k + 2), 16)).join(",")},${share})`;
+
+  function swatches() {
+    for (const span of document.querySelectorAll(".swatch")) {
+      const i = place.get(span.dataset.label);
+      span.innerHTML = `<svg width="30" height="12" focusable="false"><line x1="1" x2="29" y1="6" y2="6" stroke="${colour(i)}" stroke-width="2.5" stroke-dasharray="${STROKES[dash(i)]}"/></svg>`;
+    }
+  }
+
+  function axis(title, log, values = []) {
+    const positive = values.flat().filter((value) => value > 0);
+    const decades = Math.log10(Math.max(...positive) / Math.min(...positive)) >= 2;
+    return {
+      title: { text: title, standoff: 8 }, type: log ? "log" : "linear", gridcolor: ink("--line"), linecolor: ink("--edge"),
+      zerolinecolor: ink("--line"), automargin: true, ...(log ? { ...(decades ? { dtick: 1 } : { nticks: 8 }), exponentformat: "power" } : { separatethousands: true, exponentformat: "none", rangemode: "tozero" }),
+    };
+  }
+
+  function layout(x, y) {
+    return {
+      xaxis: x, yaxis: y, showlegend: false, hovermode: "closest", dragmode: "zoom", margin: { l: 12, r: 12, t: 28, b: 12 },
+      paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", font: { color: ink("--ink"), family: "system-ui, sans-serif", size: 13 },
+      hoverlabel: { bgcolor: ink("--page"), bordercolor: ink("--edge"), font: { color: ink("--ink") }, align: "left", namelength: -1 },
+      modebar: { bgcolor: "rgba(0,0,0,0)", color: ink("--soft"), activecolor: ink("--ink") },
+    };
+  }
+
+  // A line with its band. On a log axis a band that reaches 0 is cut a little below the line.
+  function traced(line, x, y, low, high, options) {
+    const i = line.label, traces = [];
+    if (low && options.bands) {
+      const least = Math.min(...y.filter((value) => value > 0)) / 10;
+      const cut = options.log ? low.map((value) => Math.max(value, least)) : low;
+      traces.push({
+        x: x.concat(x.slice().reverse()), y: high.concat(cut.slice().reverse()), type: "scatter", mode: "lines", fill: "toself",
+        fillcolor: faded(colour(i), 0.16), line: { width: 0, shape: "linear" }, hoverinfo: "skip", name: "band",
+      });
+    }
+    const both = options.both, every = Math.max(1, Math.ceil(x.length / 12));
+    traces.push({
+      x, y, type: "scatter", mode: both ? "lines+markers" : "lines", name: plain(data.labels[i]), line: { color: colour(i), dash: dash(i), width: 2.2, shape: options.shape ?? "linear" },
+      ...(both ? { marker: { symbol: MARKERS[line.column], color: colour(i), size: x.map((_, k) => (k % every === every - 1 ? 7 : 0)) } } : {}),
+      customdata: x.map((_, k) => (low ? `[${short(low[k])}, ${short(high[k])}]` : "no interval")), meta: options.meta,
+      hovertemplate: options.hover,
+    });
+    return traces;
+  }
+
+  function short(value) {
+    return Math.abs(value) >= 1000 ? Math.round(value).toLocaleString("en") : String(Number(value.toPrecision(4))).replace("-", "\u2212");
+  }
+
+  const views = {
+    curves(lines, chosen, held) {
+      const traces = lines.flatMap((line) => traced(line, held.times, line.mean, line.low, line.high, {
+        bands: chosen.bands, log: chosen.y, both: chosen.both,
+        meta: `${line.seeds} seed${line.seeds === 1 ? "" : "s"}, ${WORDS[line.column]}`,
+        hover: "<b>%{fullData.name}</b><br>t = %{x:,}<br>regret %{y:,.5~g} %{customdata}<br>%{meta}<extra></extra>",
+      }));
+      traces.sort((a, b) => (a.fill ? 0 : 1) - (b.fill ? 0 : 1)); // bands lie behind all lines
+      return [traces, layout(axis("step t", chosen.x, held.times), axis("regret", chosen.y, lines.map((line) => line.mean)))];
+    },
+    seeds(lines, chosen) {
+      const names = lines.map((line) => plain(data.labels[line.label]) + (chosen.both ? ` (${BRIEF[line.column]})` : ""));
+      const traces = lines.map((line, k) => ({
+        x: line.finals, y: line.finals.map((_, j) => k + 0.5 * (line.finals.length > 1 ? j / (line.finals.length - 1) - 0.5 : 0)), type: "scatter", mode: "markers",
+        name: names[k], marker: { color: colour(line.label), symbol: MARKERS[line.column], size: 8, opacity: 0.8 },
+        hovertemplate: "<b>%{fullData.name}</b><br>regret %{x:,.5~g}<extra></extra>",
+      }));
+      const y = { ...axis("", false), tickvals: names.map((_, k) => k), ticktext: names.map((name) => (name.length > 26 ? name.slice(0, 25) + "…" : name)), autorange: "reversed", rangemode: "normal" };
+      return [traces, layout(axis("regret at T, a point per seed", chosen.x, lines.map((line) => line.finals)), y)];
+    },
+    pareto(lines, chosen) {
+      const traces = lines.map((line) => {
+        const last = line.mean.length - 1;
+        const high = line.high ? line.high[last] - line.mean[last] : 0, low = line.low ? line.mean[last] - line.low[last] : 0;
+        return {
+          x: [line.seconds], y: [line.mean[last]], type: "scatter", mode: "markers+text", name: plain(data.labels[line.label]),
+          text: [plain(data.labels[line.label])], textposition: "top center", textfont: { size: 11 },
+          ...(chosen.bands && line.high ? { error_y: { type: "data", symmetric: false, array: [high], arrayminus: [low], color: colour(line.label) } } : {}),
+          marker: { color: colour(line.label), symbol: line.front ? "diamond" : MARKERS[line.column], size: line.front ? 13 : 9 },
+          customdata: [line.high ? `[${short(line.low[last])}, ${short(line.high[last])}]` : "no interval"],
+          meta: `${line.seeds} seeds, ${WORDS[line.column]}${line.front ? "; no rival has less regret in less time" : ""}`,
+          hovertemplate: "<b>%{fullData.name}</b><br>%{x:.3~g} s per run<br>regret %{y:,.5~g} %{customdata}<br>%{meta}<extra></extra>",
+        };
+      });
+      return [traces, layout(axis("seconds of computing per run", chosen.x, lines.map((line) => line.seconds)), axis("mean regret at T", chosen.y, lines.map((line) => line.mean.at(-1))))];
+    },
+    profile(lines, chosen, held) {
+      const traces = lines.flatMap((line) => traced(line, held.thresholds, line.share, line.low, line.high, {
+        bands: chosen.bands, shape: "hv", hover: "<b>%{fullData.name}</b><br>τ = %{x:.4~g}<br>share %{y:.1%} %{customdata}<extra></extra>",
+      }));
+      traces.sort((a, b) => (a.fill ? 0 : 1) - (b.fill ? 0 : 1));
+      const y = { ...axis("share of runs", false), tickformat: ".0%", range: [0, 1.02], autorange: false };
+      return [traces, layout(axis("score τ", chosen.x, held.thresholds), y)];
+    },
+  };
+
+  function chosen(figure) {
+    const on = (query) => Boolean(figure.querySelector(query)?.checked);
+    return {
+      view: figure.querySelector("[data-view]:checked")?.value ?? "profile", column: figure.querySelector("[data-column]:checked")?.value ?? null,
+      x: on('[data-log="x"]'), y: on('[data-log="y"]'), bands: on("[data-bands]"),
+      labels: new Set([...figure.querySelectorAll("input[data-label]:checked")].map((box) => place.get(box.dataset.label))),
+    };
+  }
+
+  function draw(figure) {
+    const held = figure.dataset.panel ? data.panels[figure.dataset.panel] : data.profiles[figure.dataset.profile];
+    const now = chosen(figure);
+    now.both = now.column === "";
+    const lines = held.lines.filter((line) => now.labels.has(line.label) && (!now.column || line.column === now.column));
+    const [traces, form] = views[now.view](lines, now, held);
+    if (!lines.length) form.annotations = [{ text: "No learner is ticked.", showarrow: false, xref: "paper", yref: "paper", x: 0.5, y: 0.5 }];
+    const plot = figure.querySelector(".plot");
+    const rows = now.view === "seeds" ? Math.max(26 * 16, 60 + 26 * lines.length) : null;
+    plot.style.height = rows ? `${rows}px` : "";
+    form.uirevision = `${now.view}${now.x}${now.y}`; // a zoom stays while learners come and go
+    figure.dataset.drawn = String(lines.length);
+    const narrow = plot.clientWidth < 520;
+    if (narrow) form.font.size = 11;
+    Plotly.react(plot, traces, form, {
+      responsive: true, displaylogo: false, displayModeBar: narrow ? false : "hover", scrollZoom: false,
+      modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"], toImageButtonOptions: { format: "svg", filename: "ravi" },
+    });
+    const status = figure.querySelector("[role=status]");
+    if (status && figure.dataset.touched) status.textContent = `${lines.length} lines are shown: ${now.view}.`;
+  }
+
+  const figures = [...document.querySelectorAll("figure.chart")];
+  const drawn = () => figures.filter((figure) => figure.dataset.drawn !== undefined);
+  for (const figure of figures) {
+    const again = () => {
+      figure.dataset.touched = "yes";
+      draw(figure);
+    };
+    figure.addEventListener("change", again);
+    const all = (value) => () => {
+      for (const box of figure.querySelectorAll("input[data-label]")) box.checked = value;
+      again();
+    };
+    figure.querySelector("[data-all]").addEventListener("click", all(true));
+    figure.querySelector("[data-none]").addEventListener("click", all(false));
+  }
+  const sight = new IntersectionObserver((seen) => {
+    for (const one of seen) {
+      if (one.isIntersecting) {
+        sight.unobserve(one.target);
+        draw(one.target);
+      }
+    }
+  }, { rootMargin: "400px" });
+  for (const figure of figures) sight.observe(figure);
+
+  const button = document.getElementById("theme");
+  function repaint() {
+    button.setAttribute("aria-pressed", String(dark()));
+    swatches();
+    drawn().forEach(draw);
+  }
+  button.addEventListener("click", () => {
+    root.dataset.theme = dark() ? "light" : "dark";
+    try {
+      localStorage.setItem("ravi-theme", root.dataset.theme);
+    } catch { /* a page from a file may have no storage */ }
+    repaint();
+  });
+  try {
+    const kept = localStorage.getItem("ravi-theme");
+    if (kept === "dark" || kept === "light") root.dataset.theme = kept;
+  } catch { /* as above */ }
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaint);
+  repaint();
+
+  if (matchMedia("(max-width: 60rem)").matches) document.getElementById("contents").open = false;
+  let before = null;
+  addEventListener("beforeprint", () => {
+    before = { theme: root.dataset.theme, shut: [...document.querySelectorAll("details:not([open])")] };
+    root.dataset.theme = "light";
+    for (const one of before.shut) one.open = true;
+    figures.forEach(draw);
+    swatches();
+  });
+  addEventListener("afterprint", () => {
+    if (!before) return;
+    for (const one of before.shut) one.open = false;
+    if (before.theme) root.dataset.theme = before.theme;
+    else delete root.dataset.theme;
+    before = null;
+    repaint();
+  });
+  root.dataset.ready = "yes";
+})();

@@ -1,0 +1,180 @@
+"""What do all figures share? Sizes for a two-column paper, type, colours, and files of the same bytes every time.
+
+A figure is a `Drawn`: the matplotlib figure, and the numbers that it shows. Colours are Okabe and Ito's, told apart by
+every kind of colour vision; lines differ in dashes and markers too, so that nothing is lost in grey. Figures are made
+without pyplot: no screen, no state left behind.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ravi.checks import InputError, did_you_mean
+
+SINGLE, DOUBLE = 3.25, 6.75  # inches: one column, two columns
+FORMATS = ("pdf", "svg", "png")
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")  # Okabe and Ito
+DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (5, 1.5, 1, 1.5)), (0, (1, 1.2)), (0, (8, 2, 2, 2, 2, 2)))
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+GREY, PALE = "#777777", "#DDDDDD"
+MAP = "cividis"  # as light as the value is large, for every kind of colour vision and in grey
+MARKS = 6  # markers on a line
+
+SETTINGS: dict[str, Any] = {
+    "font.family": "DejaVu Sans",  # comes with matplotlib: the same on every machine
+    "font.size": 8,
+    "axes.titlesize": 9,
+    "axes.labelsize": 8,
+    "xtick.labelsize": 8,
+    "ytick.labelsize": 8,
+    "legend.fontsize": 8,
+    "legend.frameon": False,
+    "legend.handlelength": 2.4,
+    "legend.handletextpad": 0.5,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.linewidth": 0.6,
+    "lines.linewidth": 1.3,
+    "lines.markersize": 3.5,
+    "axes.formatter.limits": (-3, 4),
+    "axes.formatter.use_mathtext": True,
+    "pdf.fonttype": 42,  # TrueType, embedded: what publishers accept
+    "ps.fonttype": 42,
+    "svg.fonttype": "path",
+    "svg.hashsalt": "ravi",  # else ids are drawn anew
+    "savefig.dpi": 300,
+}
+UNDATED = {"pdf": {"CreationDate": None}, "svg": {"Date": None}, "png": {"Software": None}}
+
+
+class Look(NamedTuple):
+    """How the line of a learner looks."""
+
+    colour: str
+    dash: Any
+    marker: str
+
+
+def look(index: int) -> Look:
+    """The look of line number 0, 1, ...: 280 that differ, neighbours in colour, dashes and marker."""
+    return Look(COLOURS[index % len(COLOURS)], DASHES[index % len(DASHES)], MARKERS[index % len(MARKERS)])
+
+
+def looks(labels: Iterable[str]) -> dict[str, Look]:
+    return {label: look(index) for index, label in enumerate(labels)}
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A figure, and the numbers that it shows."""
+
+    figure: Any
+    data: dict[str, Any]
+
+    def save(self, stem: str | PathLike[str], formats: Sequence[str] = ("pdf", "png")) -> list[Path]:
+        """Write STEM.pdf, STEM.png, ...; the same figure gives the same bytes."""
+        return [written(self.figure, f"{stem}.{kind}") for kind in known_formats(formats)]
+
+
+def library() -> Any:
+    """matplotlib, or an error that says how to get it."""
+    try:
+        import matplotlib
+        import matplotlib.figure
+    except ModuleNotFoundError:
+        raise InputError("figures need matplotlib: pip install 'ravi[figures]'") from None
+    return matplotlib
+
+
+def panels(rows: int = 1, columns: int = 1, *, width: float = SINGLE, height: float | None = None, **more: Any) -> Any:
+    """A figure and its axes (rows, columns), `width` inches wide."""
+    matplotlib = library()
+    height = 0.72 * width / columns * rows if height is None else height
+    with matplotlib.rc_context(SETTINGS):
+        figure = matplotlib.figure.Figure(figsize=(width, height), layout="constrained")
+        axes = figure.subplots(rows, columns, squeeze=False, **more)
+    return figure, axes
+
+
+def styled() -> Any:
+    """The context in which axes are drawn on."""
+    return library().rc_context(SETTINGS)
+
+
+def known_formats(formats: Sequence[str]) -> list[str]:
+    chosen = [formats] if isinstance(formats, str) else list(formats)
+    for kind in chosen:
+        if kind not in FORMATS:
+            raise InputError(
+                f"there is no format {kind!r}.{did_you_mean(str(kind), FORMATS)} Known: {', '.join(FORMATS)}."
+            )
+    return chosen
+
+
+def written(figure: Any, path: str | PathLike[str]) -> Path:
+    """Save the figure in the format that its name asks for."""
+    place = Path(path)
+    kind = place.suffix.lower().lstrip(".") or "png"
+    with styled():
+        try:
+            figure.savefig(place, metadata=UNDATED.get(kind))
+        except (OSError, ValueError) as error:
+            raise InputError(f"cannot write the figure {path}: {error}") from None
+    return place if place.suffix else place.with_suffix(".png")
+
+
+def line(axes: Any, x: Any, y: Any, label: str, look: Look, *, low: Any = None, high: Any = None, **more: Any) -> Any:
+    """A line with a few markers and, where its ends are finite, a band."""
+    every = max(1, len(np.atleast_1d(x)) // MARKS)
+    start = COLOURS.index(look.colour) * every // len(COLOURS) if look.colour in COLOURS else 0
+    drawn = axes.plot(
+        x, y, color=look.colour, linestyle=look.dash, marker=look.marker, markevery=(start, every), label=label,
+        zorder=3, markeredgecolor="white", markeredgewidth=0.3, **more,
+    )[0]  # fmt: skip
+    if low is not None and np.isfinite(low).any():
+        there = np.isfinite(low) & np.isfinite(high)
+        axes.fill_between(x, low, high, where=there, color=look.colour, alpha=0.2, linewidth=0, zorder=2)
+    return drawn
+
+
+def legend_below(figure: Any, axes: Any, *, columns: int | None = None) -> None:
+    """One legend for all axes, under them: it covers no line."""
+    found: dict[str, Any] = {}
+    for one in np.atleast_1d(axes).ravel():
+        for handle, label in zip(*one.get_legend_handles_labels(), strict=True):
+            found.setdefault(label, handle)
+    if not found:
+        return
+    width = figure.get_size_inches()[0]
+    fits = _columns([len(label) for label in found], width - 0.1) if columns is None else columns
+    legend = figure.legend(found.values(), found.keys(), loc="outside lower center", ncols=fits, columnspacing=1.2)
+    rows = -(-len(found) // fits)
+    figure.set_size_inches(width, figure.get_size_inches()[1] + 0.17 * rows)
+    legend.set_in_layout(True)
+
+
+def _columns(sizes: Sequence[int], width: float) -> int:
+    """The most columns of labels that fit, filled one column after the other."""
+    for columns in range(min(len(sizes), 6), 1, -1):
+        rows = -(-len(sizes) // columns)
+        longest = [max(sizes[start : start + rows]) for start in range(0, len(sizes), rows)]
+        if sum(0.5 + 0.063 * size for size in longest) <= width:  # inches: a handle, and 8 pt letters
+            return len(longest)
+    return 1
+
+
+def short(label: str, most: int = 28) -> str:
+    """A label that fits into a column."""
+    return label if len(label) <= most else label[: most - 1] + "…"
+
+
+def slug(*words: Any) -> str:
+    """A file's name from words."""
+    return "-".join(filter(None, (re.sub(r"[^\w.=+]+", "-", str(word)).strip("-.") for word in words)))

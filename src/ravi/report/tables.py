@@ -1,0 +1,689 @@
+"""How do the numbers stand in a paper? Tables of results, as LaTeX, Markdown, CSV and plain text.
+
+    found = ravi.results("results")
+    print(table(found))                              # learner x MDP, theory and tuned side by side
+    table(found, section="river").save("river.tex")  # or .md, .csv, .txt
+
+An estimate has as many digits as its interval warrants: half the interval's width is shown with two. The best of every
+column is marked, and so is what cannot be told apart from it. A cell without a number says why.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import os
+import re
+import textwrap
+import unicodedata
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ravi import checks
+from ravi.checks import InputError, did_you_mean, one_of, probability
+
+if TYPE_CHECKING:
+    from ravi.experiments.results import Results
+    from ravi.statistics import Exponent, Interval, Scores
+
+WIDE = 6  # cells side by side in a panel, at most; the MDPs after them stand below
+SIGNIFICANT = 6  # digits of an estimate, at most
+PLAIN = 4  # digits of an estimate without an interval
+EXPONENT, SHARE = 3, 2  # decimals of an exponent and of a probability, at most
+DECIMALS = {"regret": 4, "trajectory_regret": 4, "gap": 8}  # likewise: below, it is rounding (certified errors)
+BEST, TIE = "\x01", "\x02"  # in a note: how the best and its ties are marked
+WORDS = {"mean": "mean", "median": "median", "iqm": "interquartile mean"}
+VALUES = {"regret": "Regret", "gap": "Gap of the last policy", "trajectory_regret": "Trajectory regret"}
+ESCAPES = {
+    "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
+    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}",
+    "|": r"\textbar{}", "\N{MINUS SIGN}": "$-$", "\N{MULTIPLICATION SIGN}": r"$\times$", "\N{DAGGER}": r"$^\dagger$",
+    "\N{LESS-THAN OR EQUAL TO}": r"$\leq$", "\N{GREATER-THAN OR EQUAL TO}": r"$\geq$", "\N{INFINITY}": r"$\infty$",
+}  # fmt: skip
+GREEK = (
+    "alpha beta gamma delta epsilon zeta eta theta iota kappa lamda mu nu xi pi rho sigma tau upsilon phi chi psi omega"
+)
+ESCAPES |= {
+    unicodedata.lookup(f"GREEK SMALL LETTER {name}"): rf"$\{name.replace('lamda', 'lambda')}$" for name in GREEK.split()
+}
+
+
+class Shown(NamedTuple):
+    """A cell: what is read first, what stands smaller behind it, and whether it is "best", or one of its "tie"s."""
+
+    text: str
+    rest: str = ""
+    mark: str = ""
+
+
+class Panel(NamedTuple):
+    """Rows under one head."""
+
+    title: str
+    names: int  # how many columns name the row; the others are numbers
+    groups: tuple[tuple[str, int], ...]  # over the head: a text and how many columns it spans; () for none
+    head: tuple[str, ...]
+    rows: tuple[tuple[Shown, ...], ...]
+
+
+@dataclass(frozen=True, repr=False)
+class Table:
+    """What is shown (`panels`, `note`) and the numbers behind it (`records`: one for every cell, in full precision)."""
+
+    caption: str
+    note: str
+    panels: tuple[Panel, ...]
+    records: tuple[dict[str, Any], ...]
+
+    def text(self) -> str:
+        """For a terminal."""
+        parts = [self.caption]
+        for panel in self.panels:
+            lines = [[*panel.head], *([_plain(cell) for cell in row] for row in panel.rows)]
+            if panel.groups:
+                lines[0] = _merged(panel)
+            widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+            block = [
+                "  ".join(
+                    text.ljust(width) if place < panel.names else text.rjust(width)
+                    for place, (text, width) in enumerate(zip(line, widths, strict=True))
+                ).rstrip()
+                for line in lines
+            ]
+            parts.append("\n".join([panel.title, *block] if panel.title else block))
+        note = self.note.replace(BEST, "*").replace(TIE, "\N{DAGGER}")
+        return "\n\n".join([*parts, textwrap.fill(note, 110, break_on_hyphens=False)])
+
+    def markdown(self) -> str:
+        parts = [_in_markdown(self.caption)]
+        for panel in self.panels:
+            heads = _merged(panel) if panel.groups else list(panel.head)
+            rule = ["---" if place < panel.names else "---:" for place in range(len(heads))]
+            rows = [list(map(_in_markdown, heads)), rule]
+            rows += [[_marked(cell, "**{}**", "{}\N{DAGGER}", _in_markdown) for cell in row] for row in panel.rows]
+            title = [f"**{_in_markdown(panel.title)}**", ""] if panel.title else []
+            parts.append("\n".join([*title, *(f"| {' | '.join(row)} |" for row in rows)]))
+        return (
+            "\n\n".join([*parts, _in_markdown(self.note).replace(BEST, "**Bold**").replace(TIE, "\N{DAGGER}")]) + "\n"
+        )
+
+    def latex(self, label: str | None = None) -> str:
+        r"""A `table` environment; it needs \usepackage{booktabs}. label: what \ref calls it."""
+        lines = [r"\begin{table}[t]", r"\centering", rf"\caption{{{escaped(self.caption)}}}"]
+        lines += [rf"\label{{{label}}}"] if label else []
+        for place, panel in enumerate(self.panels):
+            lines += [r"\par\medskip"] if place else []
+            lines += [rf"\textit{{{escaped(panel.title)}}}\par\smallskip"] if panel.title else []
+            lines += _tabular(panel)
+        note = escaped(self.note).replace(BEST, r"\textbf{Bold}").replace(TIE, r"$^\dagger$")
+        lines += [r"\par\smallskip", rf"\parbox{{\linewidth}}{{\footnotesize {note}}}", r"\end{table}"]
+        return "\n".join([r"% needs \usepackage{booktabs}", *lines]) + "\n"
+
+    def csv(self) -> str:
+        """One row for every cell, numbers in full precision; empty where there is none."""
+        sink = io.StringIO()
+        names = list(dict.fromkeys(name for record in self.records for name in record))
+        writer = csv.DictWriter(sink, names, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(self.records)
+        return sink.getvalue()
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write it in the form that the file's name asks for: .tex, .md, .csv or .txt."""
+        forms: dict[str, Callable[[], str]] = {".tex": self.latex, ".md": self.markdown, ".csv": self.csv}
+        forms[".txt"] = lambda: self.text() + "\n"
+        suffix = Path(path).suffix
+        if suffix not in forms:
+            raise InputError(
+                f"cannot write the table {os.fspath(path)}: its name must end in one of {', '.join(forms)}"
+            )
+        try:
+            Path(path).write_text(forms[suffix](), encoding="utf-8")
+        except OSError as error:
+            raise InputError(f"cannot write the table {os.fspath(path)}: {error.strerror}") from None
+
+    def __str__(self) -> str:
+        return self.text()
+
+    __repr__ = __str__
+
+    def _repr_markdown_(self) -> str:  # what a notebook shows
+        return self.markdown()
+
+
+def table(
+    results: Results,
+    *,
+    section: str | None = None,
+    column: str | None = None,
+    steps: int | None = None,
+    statistic: str = "mean",
+    level: float = 0.95,
+    value: str = "regret",
+) -> Table:
+    """Learner x MDP, the columns of the suite side by side; of all sections, columns and T unless one is named.
+
+    statistic: mean, median or iqm over seeds. value: regret, gap (of the last policy) or trajectory_regret.
+    """
+    one_of(statistic, WORDS, "statistic")
+    one_of(value, VALUES, "value")
+    probability(level, "level")
+    entries = _asked(results, section, column, steps)
+    cells = _cells(results, entries, value, statistic, level)
+    panels = []
+    for name in dict.fromkeys(entry["section"] for entry in entries):
+        mine = [cell for cell in cells if cell["section"] == name]
+        panels += _panels(mine, name if len({entry["section"] for entry in entries}) > 1 else "")
+    T = sorted({entry["steps"] for entry in entries})
+    when = f" after T = {T[0]:,} steps" if len(T) == 1 else ""
+    caption = f"{VALUES[value]}{when}: {WORDS[statistic]} over seeds, with {_percent(level)} intervals."
+    return Table(caption, _note(cells, statistic, level), tuple(panels), tuple(cells))
+
+
+def _cells(
+    results: Results, entries: Sequence[dict[str, Any]], value: str, statistic: str, level: float
+) -> list[dict[str, Any]]:
+    """One record for every entry."""
+    from ravi.statistics import interval
+
+    seen = _seen(results, value)
+    cells = []
+    for entry in entries:
+        asked = set(entry["seeds"])
+        held = seen.get(entry["setting"], Seen({}, set(), set()))
+        values = [held.values[seed] for seed in sorted(asked) if seed in held.values]
+        failed, unrecorded = len(asked & held.failed), len(asked & held.unrecorded)
+        found = interval(values, statistic, level=level) if values else None
+        ends = (None, None, None) if found is None else found[:3]
+        cells.append(
+            {key: entry[key] for key in ("section", "mdp", "steps", "label", "column")}
+            | {"value": value, "statistic": statistic}
+            | dict(zip(("estimate", "low", "high"), ends, strict=True))
+            | {"level": level, "seeds": len(values), "failed": failed, "planned": len(asked)}
+            | {"best": False, "tie": False, "why": _why(entry, len(values), failed, unrecorded)}
+        )
+    _mark(cells, entries, seen, statistic, level)
+    return cells
+
+
+class Seen(NamedTuple):
+    """What is there of a setting, by seed."""
+
+    values: dict[int, float]
+    failed: set[int]
+    unrecorded: set[int]  # runs that succeeded, without this value
+
+
+def _seen(results: Results, value: str) -> dict[str, Seen]:
+    held: dict[str, Seen] = {}
+    columns = (results.runs[name].to_pylist() for name in ("setting", "seed", value, "failure"))
+    for setting, seed, found, failure in zip(*columns, strict=True):
+        mine = held.setdefault(setting, Seen({}, set(), set()))
+        if failure is not None:
+            mine.failed.add(seed)
+        elif found is None:
+            mine.unrecorded.add(seed)
+        else:
+            mine.values[seed] = found
+    return held
+
+
+def _why(entry: dict[str, Any], done: int, failed: int, unrecorded: int) -> str:
+    """Why a cell has no number, or not that of all seeds; nothing to say of one that is whole."""
+    planned = len(entry["seeds"])
+    if entry["setting"] is None:
+        return "not tuned yet"
+    if done == planned:
+        return ""
+    if unrecorded:
+        return f"not recorded ({unrecorded} of {planned} seeds)"
+    if failed == planned:
+        return f"failed ({failed} of {planned} seeds)"
+    if not done and not failed:
+        return f"not run yet (0 of {planned} seeds)"
+    return f"{done} of {planned} seeds" + (f", {failed} failed" if failed else "")
+
+
+def _mark(
+    cells: list[dict[str, Any]],
+    entries: Sequence[dict[str, Any]],
+    seen: dict[str, Seen],
+    statistic: str,
+    level: float,
+) -> None:
+    """The best learner of every MDP, T and column, and its ties."""
+    from ravi.statistics import from_table
+
+    groups: dict[tuple[Any, ...], list[int]] = {}
+    for place, cell in enumerate(cells):
+        groups.setdefault(tuple(cell[key] for key in ("section", "mdp", "steps", "column")), []).append(place)
+    for places in groups.values():
+        rows = [
+            {"learner": cells[place]["label"], "mdp": "here", "seed": seed, "regret": held.values[seed]}
+            for place in places
+            if (held := seen.get(entries[place]["setting"]))
+            for seed in entries[place]["seeds"]
+            if seed in held.values
+        ]
+        if len({row["learner"] for row in rows}) < 2:
+            continue  # nothing to compare
+        winner, ties = _best(from_table(rows), statistic, level)
+        for place in places:
+            cells[place]["best"] = cells[place]["label"] == winner
+            cells[place]["tie"] = cells[place]["label"] in ties
+
+
+def _best(scores: Scores, statistic: str, level: float) -> tuple[str, tuple[str, ...]]:
+    """`ravi.statistics.best`, also for medians and interquartile means of the differences."""
+    from ravi.statistics import best, compare, interval
+
+    mdp = scores.mdps[0]
+    shared = set.intersection(*(set(held[mdp].tolist()) for held in scores.seeds.values()))
+    if not shared:
+        return "", ()  # no seed in common: nothing can be paired
+    if statistic == "mean":
+        found = best(scores, mdp, level=level)
+        return found.learner, found.ties
+    estimates = {name: interval(held[mdp], statistic, level=level).estimate for name, held in scores.values.items()}
+    winner = min(estimates, key=lambda name: estimates[name])
+    others = [name for name in estimates if name != winner]
+    corrected = 1 - (1 - level) / len(others)  # Bonferroni, as `best`
+    told = {
+        name: compare(scores, winner, name, mdp, statistic=statistic, level=corrected).difference for name in others
+    }
+    return winner, tuple(name for name in others if told[name].low <= 0)
+
+
+def _panels(cells: Sequence[dict[str, Any]], title: str) -> list[Panel]:
+    """Learners down, MDPs (and T) x columns across, as many as fit side by side."""
+    several = len({cell["steps"] for cell in cells}) > 1
+    columns = list(dict.fromkeys(cell["column"] for cell in cells))
+    places = list(dict.fromkeys((cell["mdp"], cell["steps"]) for cell in cells))
+    labels = list(dict.fromkeys(cell["label"] for cell in cells))
+    by = {(cell["mdp"], cell["steps"], cell["label"], cell["column"]): cell for cell in cells}
+    fit = max(1, WIDE // len(columns))
+    made = []
+    for first in range(0, len(places), fit):
+        here = places[first : first + fit]
+        over = [f"{mdp}, T = {T:,}" if several else mdp for mdp, T in here]
+        rows = [
+            (Shown(label), *(_shown(by[(*place, label, column)]) for place in here for column in columns))
+            for label in labels
+        ]
+        if columns == ["given"]:
+            made.append(Panel(title, 1, (), ("learner", *over), tuple(rows)))
+        else:
+            groups = (("", 1), *((name, len(columns)) for name in over))
+            made.append(Panel(title, 1, groups, ("learner", *columns * len(here)), tuple(rows)))
+    return made
+
+
+def _shown(cell: dict[str, Any]) -> Shown:
+    if cell["estimate"] is None:
+        return Shown(cell["why"])
+    text, rest = estimate_and_interval(cell["estimate"], cell["low"], cell["high"], DECIMALS[cell["value"]])
+    if not rest and not math.isfinite(cell["high"]):
+        rest = "(one seed)" if cell["seeds"] == 1 else "(no interval)"
+    rest = f"{rest} ({cell['why']})".strip() if cell["why"] else rest
+    return Shown(text, rest, "best" if cell["best"] else "tie" if cell["tie"] else "")
+
+
+def _note(cells: Sequence[dict[str, Any]], statistic: str, level: float) -> str:
+    seeds = {cell["planned"] for cell in cells}
+    said = f"{min(seeds)}" if len(seeds) == 1 else f"{min(seeds)} to {max(seeds)}"
+    parts = [f"{said} seeds a cell, all there" if not any(cell["why"] for cell in cells) else f"{said} seeds"]
+    if any(cell["why"] for cell in cells):
+        parts[0] += " a cell were asked for; cells that have fewer say so"
+    parts.append(
+        f"brackets: {_percent(level)} interval of the {WORDS[statistic]}, the unit is the seed; none where all seeds "
+        "agree to the digits shown"
+    )
+    if any(cell["best"] for cell in cells):
+        parts.append(
+            f"{BEST}: the smallest {WORDS[statistic]} of its column; {TIE}: not told apart from it by seed "
+            f"(the {_percent(level)} interval of the paired difference, corrected for the number of learners, holds 0)"
+        )
+    columns = {cell["column"] for cell in cells}
+    if "theory" in columns:
+        parts.append("theory: published constants")
+    if "tuned" in columns:
+        parts.append("tuned: multipliers chosen on other seeds, with the same budget for every learner")
+    return "; ".join(parts) + "."
+
+
+# Other tables.
+
+
+def comparison_table(
+    results: Results,
+    *,
+    section: str | None = None,
+    column: str | None = None,
+    steps: int | None = None,
+    first: str | None = None,
+    statistic: str = "mean",
+    level: float = 0.95,
+) -> Table:
+    """Learners in pairs, paired by seed: how much less regret the first has, and how often a run of it wins.
+
+    first: only the pairs in which this learner is the first.
+    """
+    from ravi.statistics import compare, improvement, scores
+
+    one_of(statistic, WORDS, "statistic")
+    probability(level, "level")
+    found = scores(results, section=section, column=column, steps=steps)
+    if first is not None and first not in found.learners:
+        known = ", ".join(found.learners)
+        raise InputError(f"there is no learner {first!r}.{did_you_mean(first, found.learners)} Known: {known}.")
+    every = list(combinations(found.learners, 2))
+    pairs = every if first is None else [(first, other) for other in found.learners if other != first]
+    records: list[dict[str, Any]] = []
+    rows = []
+    for mdp in found.mdps:
+        for one, other in pairs:
+            record: dict[str, Any] = {"mdp": mdp, "first": one, "second": other, "statistic": statistic, "pairs": 0}
+            cells = (Shown("no seed in common"), Shown("-"))
+            if _paired(found, one, other, mdp):
+                told = compare(found, one, other, mdp, statistic=statistic, level=level)
+                wins = improvement(found, one, other, mdps=[mdp], level=level)
+                text, rest = estimate_and_interval(*told.difference[:3], DECIMALS["regret"])
+                rest = "(one seed)" if told.pairs == 1 else rest
+                cells = (Shown(text, rest, "best" if told.difference.low > 0 else ""), _probability(wins))
+                record |= told.difference._asdict() | {"pairs": told.pairs} | _wins(wins)
+            rows.append((Shown(mdp), Shown(one), Shown(other), *cells, Shown(str(record["pairs"]))))
+            records.append(record)
+    for one, other in pairs if len(found.mdps) > 1 else ():
+        common = [mdp for mdp in found.mdps if _paired(found, one, other, mdp)]
+        if common:
+            wins = improvement(found, one, other, mdps=common, level=level)
+            name = f"{len(common)} of {len(found.mdps)} MDPs"
+            rows.append((Shown(name), Shown(one), Shown(other), Shown("-"), _probability(wins), Shown("-")))
+            records.append({"mdp": name, "first": one, "second": other} | _wins(wins))
+    note = (
+        f"Difference: the second's regret minus the first's, by seed (all see the same resets): {WORDS[statistic]} "
+        f"with {_percent(level)} intervals, each on its own; {BEST}: all of the interval is above 0, for the first. "
+        "P(first wins): that a run of the first has less regret than one of the second; over several MDPs, their mean."
+    )
+    head = ("MDP", "first", "second", "difference", "P(first wins)", "pairs")
+    return Table("Differences in regret, in pairs.", note, (Panel("", 3, (), head, tuple(rows)),), tuple(records))
+
+
+def _paired(scores: Scores, first: str, second: str, mdp: str) -> bool:
+    one, two = (set(scores.seeds[name].get(mdp, np.empty(0)).tolist()) for name in (first, second))
+    return bool(one & two)
+
+
+def _probability(wins: Interval) -> Shown:
+    return Shown(*estimate_and_interval(*wins[:3], SHARE))
+
+
+def _wins(wins: Interval) -> dict[str, float]:
+    return {"improvement": wins.estimate, "improvement_low": wins.low, "improvement_high": wins.high}
+
+
+def rates_table(
+    results: Results,
+    *,
+    section: str | None = None,
+    column: str | None = None,
+    steps: int | None = None,
+    share: float = 0.5,
+    level: float = 0.95,
+) -> Table:
+    """How fast regret grows: within each run, and with T, H, d, X and A where the suite lets them vary."""
+    from ravi.statistics import THEORY, growth, rates
+
+    probability(level, "level")
+    entries = _asked(results, section, column, steps)
+    errors = _largest_errors(results)
+    records: list[dict[str, Any]] = []
+    within, across = [], []
+    for entry in entries:
+        which = {key: entry[key] for key in ("section", "column", "label", "mdp", "steps")}
+        proved = THEORY.get(entry["learner"].split(",")[0], {}).get("T")
+        record: dict[str, Any] = {**which, "quantity": "t"}
+        try:
+            times, seeds, curves = results.curves(**which)
+            if len(seeds) and curves[:, -1].mean() <= errors.get(entry["setting"], 0.0):
+                raise InputError("no regret beyond its certified error")
+            rate = growth(times, curves, share=share, level=level)
+        except InputError as error:
+            record |= {"why": str(error)}
+            cell = Shown("none", f"({_because(error)})")
+        else:
+            record |= rate._asdict() | {"seeds": len(seeds)}
+            cell = Shown(*estimate_and_interval(rate.exponent, rate.low, rate.high, EXPONENT))
+        records.append(record | {"theory": proved and proved.exponent, "source": proved and proved.source})
+        where = (entry["section"], entry["mdp"], f"{entry['steps']:,}", entry["label"], entry["column"])
+        within.append((*map(Shown, where), cell, _proved(proved)))
+    asked = {(entry["section"], entry["column"], entry["label"]) for entry in entries}
+    unmeasured = ""
+    try:
+        found = [one for one in rates(results, level=level) if (one.section, one.column, one.label) in asked]
+    except InputError as error:
+        found, unmeasured = [], f" Not measured across sizes: {error}."
+    for one in found:
+        fixed = ", ".join(f"{name} = {size:,.6g}" for name, size in one.fixed.items() if size)
+        names = (one.section, one.mdp, one.label, one.column, _with(one.quantity, one.along), fixed)
+        sizes = ", ".join(f"{size:,.6g}" if size < 1e6 else f"{size:,.0f}" for size in one.sizes)
+        told = estimate_and_interval(one.rate.exponent, one.rate.low, one.rate.high, EXPONENT)
+        across.append((*map(Shown, (*names, sizes)), Shown(*told), _proved(one.theory)))
+        records.append(
+            {"section": one.section, "column": one.column, "label": one.label, "mdp": one.mdp}
+            | {"quantity": one.quantity, "sizes": " ".join(f"{size!r}" for size in one.sizes), "fixed": fixed}
+            | {"seeds": one.seeds}
+            | one.rate._asdict()
+            | {"theory": one.theory and one.theory.exponent, "source": one.theory and one.theory.source}
+        )
+    head: tuple[str, ...] = ("section", "MDP", "T", "learner", "column", "exponent of t", "theory")
+    panels = [Panel("Within runs", 5, (), head, tuple(within))]
+    if across:
+        head = ("section", "MDPs", "learner", "column", "in", "at", "sizes", "exponent", "theory")
+        panels.append(Panel("Across sizes", 7, (), head, tuple(across)))
+    note = (
+        f"Within runs: the slope of log mean regret against log t over the last {_percent(share)} of the steps; across "
+        f"sizes: of log mean regret at T against the log of the size. Brackets: {_percent(level)} intervals, seeds "
+        "resampled. Theory: the exponent of an upper bound, up to logarithms: a measured one may well be smaller."
+    )
+    return Table("How fast regret grows.", note + unmeasured, tuple(panels), tuple(records))
+
+
+def _largest_errors(results: Results) -> dict[str, float]:
+    """The largest certified error of the regret, by setting."""
+    found: dict[str, float] = {}
+    for setting, error in zip(*(results.runs[name].to_pylist() for name in ("setting", "regret_error")), strict=True):
+        found[setting] = max(found.get(setting, 0.0), error or 0.0)
+    return found
+
+
+def _proved(theory: Exponent | None) -> Shown:
+    return Shown("-" if theory is None else f"{theory.exponent:g}")
+
+
+def _with(quantity: str, along: Sequence[str]) -> str:
+    return f"{quantity} (with {', '.join(along)})" if along else quantity
+
+
+def _because(error: InputError) -> str:
+    lines = str(error).splitlines()
+    return "not tuned yet" if "not tuned yet" in lines[0] else "not run yet" if "shape (0" in lines[0] else lines[0]
+
+
+def tuning_table(results: Results) -> Table:
+    """What tuning tried and chose, for every learner on every MDP."""
+    rows, records = [], []
+    for record in results.tuning.values():
+        tried, chosen = record["configurations"], record.get("chosen")
+        first = tried[0] if tried else {}
+        won = {} if chosen is None else tried[chosen]
+        ends = [name for name in ("scale", "step_scale") if won.get(name) in _inner_ends(record, name)]
+        failed = sum(1 for one in tried if one.get("failed"))
+        rows.append(
+            (
+                Shown(str(record.get("mdp"))),
+                Shown(str(record.get("learner"))),
+                Shown(f"{record.get('steps', 0):,}"),
+                Shown(f"{len(tried)}", f"({failed} with failures)" if failed else ""),
+                *(Shown(_multiplier(won, name) + ("!" if name in ends else "")) for name in ("scale", "step_scale")),
+                _with_error(first),
+                Shown("none chosen: all failed") if chosen is None else _with_error(won),
+            )
+        )
+        records += [
+            {key: record.get(key) for key in ("mdp", "learner", "steps", "sampler", "budget")}
+            | {"configuration": place, "chosen": place == chosen}
+            | {key: one.get(key) for key in ("scale", "step_scale", "regret", "standard_error", "failed")}
+            for place, one in enumerate(tried)
+        ]
+    head = ("MDP", "learner", "T", "tried", "scale", "step_scale", "regret as published", "regret as chosen")
+    note = (
+        "Mean regret over the tuning seeds, which are not those that are reported, \N{PLUS-MINUS SIGN} one standard "
+        "error. The chosen one is the smallest of many, so its own mean is too small on average: the reported seeds "
+        "tell. !: chosen at an end of the range; a wider range might have done better."
+    )
+    return Table("What tuning chose.", note, (Panel("", 3, (), head, tuple(rows)),), tuple(records))
+
+
+def _inner_ends(record: dict[str, Any], name: str) -> list[float]:
+    """The ends of the range that tuning tried."""
+    tried = [one[name] for one in record["configurations"] if one.get(name) is not None]
+    return [min(tried), max(tried)] if len(set(tried)) > 1 else []
+
+
+def _multiplier(one: dict[str, Any], name: str) -> str:
+    return "-" if one.get(name) is None else f"{one[name]:g}"
+
+
+def _with_error(one: dict[str, Any]) -> Shown:
+    mean, error = one.get("regret"), one.get("standard_error")
+    if mean is None:
+        return Shown("failed")
+    if error is None:
+        return Shown(number(mean, decimals(mean, math.inf)))
+    places = decimals(mean, error)
+    rest = f"\N{PLUS-MINUS SIGN} {number(error, places)}" if round(error, places) > 0 else ""
+    return Shown(number(mean, places), rest)
+
+
+# Digits.
+
+
+def decimals(estimate: float, half: float, most: int | None = None) -> int:
+    """How many decimals are shown (negative: tens, hundreds) of an estimate that is known to within `half`."""
+    digits = SIGNIFICANT if math.isfinite(half) else PLAIN
+    limit = digits - 1 - (math.floor(math.log10(abs(estimate))) if estimate else 0)
+    limit = limit if most is None else min(limit, most)
+    return min(limit, 1 - math.floor(math.log10(half))) if math.isfinite(half) and half > 0 else limit
+
+
+def number(value: float, places: int) -> str:
+    """With commas, and rounded to tens or hundreds where places are negative."""
+    return f"{round(value, places) + 0.0:,.{max(0, places)}f}"
+
+
+def estimate_and_interval(estimate: float, low: float, high: float, most: int | None = None) -> tuple[str, str]:
+    """`1,050` and `[980, 1,120]`, with `most` decimals; no interval where it has no ends, or they read the same."""
+    half = (high - low) / 2
+    places = decimals(estimate, half, most)
+    text = number(estimate, places)
+    if not math.isfinite(half) or number(low, places) == text == number(high, places):
+        return text, ""
+    return text, f"[{number(low, places)}, {number(high, places)}]"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:g}%"
+
+
+# Text in three languages.
+
+
+def escaped(text: str) -> str:
+    """As LaTeX prints it; characters that pdflatex may not have become their names."""
+    made = "".join(_escape(one) for one in " ".join(text.split(" ")).replace("\n", " "))
+    return re.sub(r"-(?=-)", "-{}", made)  # no ligature of two hyphens
+
+
+def _escape(one: str) -> str:
+    if one in ESCAPES:
+        return ESCAPES[one]
+    if one == "\N{PLUS-MINUS SIGN}":
+        return r"$\pm$"
+    if one in (BEST, TIE) or " " <= one <= "~" or unicodedata.category(one).startswith("L"):
+        return one
+    return "?" if unicodedata.category(one).startswith("C") else unicodedata.name(one, "?").lower()
+
+
+def _in_markdown(text: str) -> str:
+    return re.sub(r"([\\`*_\[\]<>|])", r"\\\1", text).replace("\n", " ")
+
+
+def _tabular(panel: Panel) -> list[str]:
+    layout = "l" * panel.names + "r" * (len(panel.head) - panel.names)
+    lines = [rf"\begin{{tabular}}{{{layout}}}", r"\toprule"]
+    if panel.groups:
+        lines.append(" & ".join(_span(text, wide) for text, wide in panel.groups) + r" \\")
+        start, rules = 1, []
+        for text, wide in panel.groups:
+            rules += [rf"\cmidrule(lr){{{start}-{start + wide - 1}}}"] if text else []
+            start += wide
+        lines.append(" ".join(rules))
+    lines += [" & ".join(map(escaped, panel.head)) + r" \\", r"\midrule"]
+    for row in panel.rows:
+        lines.append(" & ".join(_marked(cell, r"\textbf{{{}}}", r"{}$^\dagger$", _number) for cell in row) + r" \\")
+    return [*lines, r"\bottomrule", r"\end{tabular}"]
+
+
+def _span(text: str, wide: int) -> str:
+    return rf"\multicolumn{{{wide}}}{{c}}{{{escaped(text)}}}" if text else ""
+
+
+def _number(text: str) -> str:
+    """A text, with a true minus before numbers."""
+    return re.sub(r"(?<![\w-])-(?=\d)", "$-$", escaped(text))
+
+
+def _marked(cell: Shown, best: str, tie: str, language: Any) -> str:
+    form = {"best": best, "tie": tie}.get(cell.mark, "{}")
+    text = form.format(language(cell.text))
+    if not cell.rest:
+        return text
+    rest = language(cell.rest)
+    return rf"{text} {{\footnotesize {rest}}}" if language is _number else f"{text} {rest}"
+
+
+def _plain(cell: Shown) -> str:
+    mark = {"best": "*", "tie": "\N{DAGGER}"}.get(cell.mark, "")
+    return f"{cell.text}{mark} {cell.rest}".strip()
+
+
+def _merged(panel: Panel) -> list[str]:
+    """The head in one line: what stands above, and the column."""
+    over = [text for text, wide in panel.groups for _ in range(wide)]
+    return [f"{above}, {name}" if above else name for above, name in zip(over, panel.head, strict=True)]
+
+
+def _asked(results: Results, section: str | None, column: str | None, steps: int | None) -> list[dict[str, Any]]:
+    """The entries of the suite that are meant."""
+    entries: list[dict[str, Any]] = results.entries.to_pylist()
+    wanted = {"section": section, "column": column, "steps": None if steps is None else checks.steps(steps)}
+    for key, word in wanted.items():
+        if word is None:
+            continue
+        known = list(dict.fromkeys(str(entry[key]) for entry in entries))
+        entries = [entry for entry in entries if entry[key] == word]
+        if not entries:
+            raise InputError(f"no entry has {key} = {word!r}; there {_are(known)}")
+    return entries
+
+
+def _are(known: Iterable[str]) -> str:
+    names = list(known)
+    return f"is only {names[0]}" if len(names) == 1 else f"are {', '.join(names)}"

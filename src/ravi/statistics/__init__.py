@@ -1,0 +1,36 @@
+"""What do the numbers say? Intervals, comparisons, rates of growth, numbers of seeds; the unit is the seed."""
+
+from ravi.statistics.comparisons import Best, Comparison, Profiles, best, compare, improvement, normalised, profiles
+from ravi.statistics.intervals import Interval, band, interval, stratified
+from ravi.statistics.rates import THEORY, Exponent, Measured, Rate, growth, rates, scaling
+from ravi.statistics.scores import Scores, from_table, scores
+from ravi.statistics.seeds import Needed, Verdict, enough, seeds_needed
+
+__all__ = [
+    "THEORY",
+    "Best",
+    "Comparison",
+    "Exponent",
+    "Interval",
+    "Measured",
+    "Needed",
+    "Profiles",
+    "Rate",
+    "Scores",
+    "Verdict",
+    "band",
+    "best",
+    "compare",
+    "enough",
+    "from_table",
+    "growth",
+    "improvement",
+    "interval",
+    "normalised",
+    "profiles",
+    "rates",
+    "scaling",
+    "scores",
+    "seeds_needed",
+    "stratified",
+]

@@ -1,0 +1,198 @@
+"""Which learner is better, and is that sure? Paired differences, probabilities of improvement, profiles, the best."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ravi.checks import InputError
+from ravi.statistics.intervals import Interval, check_level, drawn, finite, interval
+from ravi.statistics.scores import Scores
+
+POINTS = 101  # thresholds of a profile, unless given
+REFERENCE = "uniform"  # the learner by whose regret others are divided, where it is there
+
+
+class Comparison(NamedTuple):
+    first: str
+    second: str
+    mdp: str
+    difference: Interval  # second minus first, by seed: positive where first is better
+    pairs: int  # seeds that both have
+
+
+class Best(NamedTuple):
+    mdp: str
+    learner: str  # of the smallest mean
+    ties: tuple[str, ...]  # learners of which the seeds do not show that they are worse
+
+
+@dataclass(frozen=True)
+class Profiles:
+    """The share of runs whose normalised score is at most tau, every MDP counting the same; bands are pointwise."""
+
+    thresholds: np.ndarray  # tau (K,)
+    share: dict[str, np.ndarray]  # learner -> (K,)
+    low: dict[str, np.ndarray]
+    high: dict[str, np.ndarray]
+    level: float
+    normalised: str  # by what, in words
+
+
+def compare(
+    scores: Scores,
+    first: str,
+    second: str,
+    mdp: str,
+    *,
+    statistic: str = "mean",
+    level: float = 0.95,
+    resamples: int = 2000,
+    key: int = 0,
+) -> Comparison:
+    """By how much first is better than second on the seeds that both have: the same resets, so noise cancels."""
+    difference = differences(scores, first, second, mdp)
+    if not len(difference):
+        raise InputError(f"{first} and {second} have no seed in common on {mdp}")
+    found = interval(difference, statistic, level=level, resamples=resamples, key=key)
+    return Comparison(first, second, mdp, found, len(difference))
+
+
+def differences(scores: Scores, first: str, second: str, mdp: str) -> np.ndarray:
+    """Second minus first (n,) by common seed; the other way round where larger is better."""
+    (here, x), (there, y) = scores.of(first, mdp), scores.of(second, mdp)
+    _, i, j = np.intersect1d(here, there, assume_unique=True, return_indices=True)
+    return x[i] - y[j] if scores.larger_is_better else y[j] - x[i]
+
+
+def improvement(
+    scores: Scores,
+    first: str,
+    second: str,
+    *,
+    mdps: Sequence[str] | None = None,
+    level: float = 0.95,
+    resamples: int = 2000,
+    key: int = 0,
+) -> Interval:
+    """P(a run of first is better than one of second), ties counted half, averaged over the MDPs that both have.
+
+    The variance is that of resampled seeds: the same ones for both learners where they have the same. The interval is
+    Wilson's, for as many independent trials as would have that variance, and stays within [0, 1]. Where one learner
+    always wins, resamples say nothing: the interval is that of Clopper and Pearson for disjoint pairs, all won.
+    """
+    check_level(level, resamples)
+    for name in (first, second):
+        scores.known(name, *(mdps or ()))
+    common = [mdp for mdp in mdps or scores.mdps if mdp in scores.values[first] and mdp in scores.values[second]]
+    if not common:
+        raise InputError(f"{first} and {second} have no MDP in common")
+    G, p, every, fewest = len(common), 0.0, np.zeros(resamples), np.inf
+    for place, mdp in enumerate(common):
+        (here, x), (there, y) = scores.of(first, mdp), scores.of(second, mdp)
+        wins = (np.sign(y - x[:, None]) * (-1 if scores.larger_is_better else 1) + 1) / 2  # (n, m)
+        u = drawn(len(x), resamples, key + 2 * place)
+        v = u if np.array_equal(here, there) else drawn(len(y), resamples, key + 2 * place + 1)
+        p += float(wins.mean()) / G
+        every += ((u @ wins) * v).sum(axis=1) / G
+        fewest = min(fewest, len(x), len(y))
+    low, high = _wilson(np.array([p]), float(every.var()), G * int(fewest), level)
+    return Interval(p, float(low[0]), float(high[0]), level)
+
+
+def _wilson(p: np.ndarray, variance: Any, fewest: int, level: float) -> tuple[np.ndarray, np.ndarray]:
+    """Wilson's interval for shares p of so many trials that they would have this variance; `fewest` at 0 and 1."""
+    from scipy.special import ndtri
+
+    z2 = ndtri((1 + level) / 2) ** 2
+    inside = (p > 0) & (p < 1) & (np.asarray(variance) > 0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        n = np.where(inside, p * (1 - p) / variance, fewest)
+    centre = (p + z2 / (2 * n)) / (1 + z2 / n)
+    half = np.sqrt(z2 * (p * (1 - p) / n + z2 / (4 * n**2))) / (1 + z2 / n)
+    edge = ((1 - level) / 2) ** (1 / fewest)
+    low = np.where(p >= 1, edge, np.where(p <= 0, 0.0, centre - half))
+    high = np.where(p <= 0, 1 - edge, np.where(p >= 1, 1.0, centre + half))
+    return np.clip(low, 0, 1), np.clip(high, 0, 1)
+
+
+def normalised(scores: Scores, by: str | None = None) -> tuple[Scores, str]:
+    """Scores that can be compared across MDPs, and how they were made so, in words.
+
+    On every MDP they are divided by the mean of the learner `by`: unless given, that of the uniform policy, where it is
+    there. Else by the worst mean of any learner.
+    """
+    if by is not None:
+        scores.known(by)
+    else:
+        uniform = [name for name in scores.learners if name.lower().split(" (")[0] == REFERENCE]
+        by = next((name for name in uniform if set(scores.values[name]) == set(scores.mdps)), None)
+    pick = min if scores.larger_is_better else max
+    scale = {}
+    for mdp in scores.mdps:
+        held = [values[mdp] for values in scores.values.values() if mdp in values]
+        scale[mdp] = float(scores.of(by, mdp)[1].mean() if by else pick(float(x.mean()) for x in held))
+        if not scale[mdp] > 0:
+            raise InputError(
+                f"{scores.value} on {mdp} cannot be normalised: the mean {f'of {by}' if by else 'of the worst'} "
+                f"is {scale[mdp]:g}, not positive"
+            )
+    values = {name: {mdp: x / scale[mdp] for mdp, x in held.items()} for name, held in scores.values.items()}
+    words = (
+        f"{scores.value} divided by {f'the mean of {by}' if by else 'the worst mean of any learner'} on the same MDP"
+    )
+    return replace(scores, values=values), words
+
+
+def profiles(
+    scores: Scores, thresholds: Any = None, normalise_by: str | None = None, *, level: float = 0.95
+) -> Profiles:
+    """The share of runs with a normalised score of at most tau, per learner, averaged over its MDPs.
+
+    Only learners that ran on every MDP are in it. Bands are Wilson's for as many runs as there are; they do not know
+    that runs come by MDP, which makes them a little too wide.
+    """
+    check_level(level)
+    whole = [name for name in scores.learners if set(scores.values[name]) == set(scores.mdps)]
+    if not whole:
+        raise InputError("no learner ran on every MDP: choose MDPs that have learners in common")
+    divided, words = normalised(scores, normalise_by)
+    held = {name: [divided.values[name][mdp] for mdp in scores.mdps] for name in whole}
+    if thresholds is None:
+        top = max(float(x.max()) for groups in held.values() for x in groups)
+        taus = np.linspace(0, top, POINTS)
+    else:
+        taus = finite(thresholds, "thresholds", 1)
+    share, low, high = {}, {}, {}
+    for name, groups in held.items():
+        share[name] = np.mean([(x[:, None] <= taus).mean(axis=0) for x in groups], axis=0)
+        trials = len(groups) ** 2 / sum(1 / len(x) for x in groups)
+        p = share[name]
+        low[name], high[name] = _wilson(p, p * (1 - p) / trials, len(groups) * min(map(len, groups)), level)
+    return Profiles(taus, share, low, high, level, words)
+
+
+def best(scores: Scores, mdp: str, *, level: float = 0.95, resamples: int = 2000, key: int = 0) -> Best:
+    """The learner with the smallest mean, and those of which the seeds do not show that they are worse.
+
+    The winner was chosen by the same seeds, so ties are not proofs of equality, nor their absence of being first. What
+    holds (Bonferroni) is that the truly best learner is among the winner and its ties, with a probability of at least
+    the level. Learners without a common seed cannot be told apart.
+    """
+    scores.known(scores.learners[0], mdp)
+    sign = -1 if scores.larger_is_better else 1
+    means = {
+        name: sign * float(scores.values[name][mdp].mean()) for name in scores.learners if mdp in scores.values[name]
+    }
+    winner = min(means, key=lambda name: means[name])
+    others = [name for name in means if name != winner]
+    corrected = 1 - (1 - level) / max(1, len(others))
+    ties = []
+    for name in others:
+        difference = differences(scores, winner, name, mdp)
+        if not len(difference) or interval(difference, level=corrected, resamples=resamples, key=key).low <= 0:
+            ties.append(name)
+    return Best(mdp, winner, tuple(ties))

@@ -1,0 +1,304 @@
+"""How sure is an estimate from few seeds? Intervals for means, medians and interquartile means; the unit is the seed.
+
+mean     bootstrap-t: seeds are resampled and every resample is studentised, so that skewness moves both ends
+iqm      the mean of the middle half, `scipy.stats.trim_mean(values, 0.25)`; the same, with the winsorised variance
+median   between order statistics, interpolated: no assumption about the distribution
+
+Where seeds are too few to be resampled, Student's t stands in. One seed gives an interval without ends, equal values
+one without width. Percentile intervals, the common choice, are too short: see docs/statistics.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ravi.checks import InputError, at, did_you_mean, first
+
+STATISTICS = ("mean", "median", "iqm")
+LEAST_FOR_MEAN, LEAST_FOR_IQM = 5, 12  # seeds for bootstrap-t: with fewer, resamples may have next to no variance
+CUT = 4  # an interquartile mean leaves out a quarter of the values, rounded down, at each end
+NOTHING = 1e-12  # a variance, relative to that of the seeds, that is rounding
+BLOCK = 2**22  # numbers that are sorted at a time
+
+
+class Interval(NamedTuple):
+    estimate: float
+    low: float
+    high: float
+    level: float
+
+
+def interval(
+    values: Any, statistic: str = "mean", *, level: float = 0.95, resamples: int = 2000, key: int = 0
+) -> Interval:
+    """The mean, median or interquartile mean of values (n,), one per seed, with an interval of this level."""
+    return stratified([finite(values, "values", 1)], statistic, level=level, resamples=resamples, key=key)
+
+
+def stratified(
+    groups: Sequence[Any], statistic: str = "iqm", *, level: float = 0.95, resamples: int = 2000, key: int = 0
+) -> Interval:
+    """The statistic of all values together, with an interval; groups (n_g,), one per MDP, count the same.
+
+    Seeds are resampled within each group. A group of one seed has no spread that could be known: no ends.
+    """
+    _check(statistic, level, resamples)
+    if not len(groups):
+        raise InputError("there are no groups")
+    x = [finite(group, f"groups[{place}]", 1) for place, group in enumerate(groups)]
+    estimate, low, high = _ends([group[:, None] for group in x], statistic, level, resamples, key)
+    return Interval(float(estimate[0]), float(low[0]), float(high[0]), level)
+
+
+def band(
+    curves: Any, statistic: str = "mean", *, level: float = 0.95, resamples: int = 1000, key: int = 0
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The statistic (P,) of curves (n, P), one row per seed, and the ends of its intervals, each point on its own."""
+    _check(statistic, level, resamples)
+    return _ends([finite(curves, "curves", 2)], statistic, level, resamples, key)
+
+
+def _ends(
+    x: list[np.ndarray], statistic: str, level: float, resamples: int, key: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Estimates (P,) and their ends, of groups (n_g, P)."""
+    together = np.concatenate(x)
+    estimate = _point(x, statistic)
+    if min(map(len, x)) == 1:
+        return estimate, np.full_like(estimate, -np.inf), np.full_like(estimate, np.inf)
+    if statistic == "mean":
+        low, high = _mean(x, level, resamples, key)
+    else:
+        few = max(1, BLOCK // (resamples * len(together)))  # points at a time
+        method = _median if statistic == "median" else _iqm
+        parts = [
+            method([group[:, p : p + few] for group in x], level, resamples, key)
+            for p in range(0, together.shape[1], few)
+        ]
+        low, high = (np.concatenate(ends) for ends in zip(*parts, strict=True))
+    same = np.all([(group == group[0]).all(axis=0) for group in x], axis=0)  # nothing varies within any group
+    return estimate, np.where(same, estimate, low), np.where(same, estimate, high)
+
+
+def _point(x: list[np.ndarray], statistic: str) -> np.ndarray:
+    together = np.concatenate(x)
+    if statistic == "mean":
+        found = np.mean([group.mean(axis=0) for group in x], axis=0)
+    elif statistic == "median":
+        found = _middle(together.T, _weights(x))
+    else:
+        found = _trimmed(together.T, _weights(x))[0]
+    return np.where((together == together[0]).all(axis=0), together[0], found)  # no rounding where all are equal
+
+
+# The mean.
+
+
+def _mean(x: list[np.ndarray], level: float, resamples: int, key: int) -> tuple[np.ndarray, np.ndarray]:
+    G, N = len(x), sum(map(len, x))
+    mean = np.mean([group.mean(axis=0) for group in x], axis=0)
+    variance = sum(group.var(axis=0, ddof=1) / len(group) for group in x) / G**2
+    error = np.sqrt(variance)
+    if LEAST_FOR_MEAN > N - G + 1:
+        return student(mean, error, level, N - G)
+    unit = np.where(error > 0, error, 1.0)
+    moved, spread = 0.0, 0.0  # (R, P): mean* - mean and its squared error, in units of the error
+    for place, group in enumerate(x):
+        n = len(group)
+        z = (group - group.mean(axis=0)) / unit
+        u = drawn(n, enough_resamples(resamples, level), key + place)
+        moves = u @ z
+        moved = moved + moves / G
+        spread = spread + np.maximum(u @ z**2 - moves**2, 0) / (n - 1) / G**2
+    return studentised(mean, error, moved, spread, level, N - G)
+
+
+def studentised(
+    estimate: np.ndarray, error: np.ndarray, moved: Any, spread: Any, level: float, freedom: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """The ends of bootstrap-t: estimate - q error, q the quantiles of moved / sqrt(spread), (R, P) in units of error.
+
+    A resample that has moved without a spread is infinitely far; one that is not a number, on either side. Where that
+    leaves no finite quantile (ties, or few seeds), Student's t stands in.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratios = np.where(spread > NOTHING, moved / np.sqrt(spread), np.sign(moved) * np.inf)
+    ratios = np.where((spread <= NOTHING) & (np.abs(moved) <= np.sqrt(NOTHING)), 0.0, ratios)
+    unknown = np.isnan(ratios)
+    below = np.quantile(np.where(unknown, -np.inf, ratios), (1 - level) / 2, axis=0, method="inverted_cdf")
+    above = np.quantile(np.where(unknown, np.inf, ratios), (1 + level) / 2, axis=0, method="inverted_cdf")
+    low, high = student(estimate, error, level, freedom)
+    with np.errstate(invalid="ignore"):
+        low = np.where(np.isfinite(above), estimate - above * error, low)
+        high = np.where(np.isfinite(below), estimate - below * error, high)
+    return low, high
+
+
+def student(estimate: Any, error: Any, level: float, freedom: int) -> tuple[Any, Any]:
+    from scipy.special import stdtrit
+
+    width = stdtrit(max(1, freedom), (1 + level) / 2) * error
+    return estimate - width, estimate + width
+
+
+# The interquartile mean.
+
+
+def _iqm(x: list[np.ndarray], level: float, resamples: int, key: int) -> tuple[np.ndarray, np.ndarray]:
+    """Tukey and McLaughlin (1963): the error from winsorised values; with enough seeds, bootstrap-t on it."""
+    G, N = len(x), sum(map(len, x))
+    w = _weights(x)
+    middle, low, high, kept = _trimmed(np.concatenate(x).T, w)
+    error = np.sqrt(_winsorised([group.T for group in x], low, high, kept))
+    if LEAST_FOR_IQM > N - G + 1:
+        left = N - 2 * (N // CUT)
+        longer = np.sqrt((N - 1) * left / (N * max(1, left - 1)))  # theirs, for few values
+        return student(middle, longer * error, level, left - G)
+    R, P = enough_resamples(resamples, level), len(middle)
+    again = [group.T[:, picked(len(group), R, key + place)] for place, group in enumerate(x)]  # (P, R, n_g)
+    found, low, high, kept = _trimmed(np.concatenate(again, axis=2).reshape(P * R, N), w)
+    spread = _winsorised([group.reshape(P * R, -1) for group in again], low, high, kept).reshape(P, R)
+    unit = np.where(error > 0, error, 1.0)
+    moved = (found.reshape(P, R).T - middle) / unit
+    return studentised(middle, error, moved, spread.T / unit**2, level, max(1, N - 2 * (N // CUT) - G))
+
+
+def _trimmed(x: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """The interquartile means of rows (M, N), the smallest and largest value kept, and the weight that is kept."""
+    N = len(w)
+    if np.all(w == w[0]):
+        cut = N // CUT
+        inside = np.sort(x, axis=1)[:, cut : N - cut]
+        return inside.mean(axis=1), inside[:, 0], inside[:, -1], np.full(len(x), 1 - 2 * cut / N)
+    order = np.argsort(x, axis=1, kind="stable")
+    values, weights = np.take_along_axis(x, order, 1), w[order]
+    before = np.cumsum(weights, axis=1)
+    after = 1 - before + weights
+    inside = (before > 1 / CUT + NOTHING) & (after > 1 / CUT + NOTHING)  # whole values, while less than a quarter goes
+    weights = weights * inside
+    kept = weights.sum(axis=1)
+    low = np.where(inside, values, np.inf).min(axis=1)
+    high = np.where(inside, values, -np.inf).max(axis=1)
+    return (values * weights).sum(axis=1) / kept, low, high, kept
+
+
+def _winsorised(x: list[np.ndarray], low: np.ndarray, high: np.ndarray, kept: np.ndarray) -> np.ndarray:
+    """The squared errors (M,) of interquartile means of groups of rows (M, n_g): outer values are moved to the ends."""
+    inside = [np.clip(group, low[:, None], high[:, None]) for group in x]
+    return sum(group.var(axis=1, ddof=1) / group.shape[1] for group in inside) / (len(x) * kept) ** 2
+
+
+# The median.
+
+
+def _median(x: list[np.ndarray], level: float, resamples: int, key: int) -> tuple[np.ndarray, np.ndarray]:
+    if len(x) == 1:
+        return _ordered(x[0], level)
+    R, P = enough_resamples(resamples, level), x[0].shape[1]
+    again = [group.T[:, picked(len(group), R, key + place)] for place, group in enumerate(x)]
+    found = _middle(np.concatenate(again, axis=2).reshape(P * R, -1), _weights(x)).reshape(P, R)
+    low, high = np.quantile(found, [(1 - level) / 2, (1 + level) / 2], axis=1)
+    estimate = _middle(np.concatenate(x).T, _weights(x))
+    lost = np.sqrt(np.mean([len(group) / (len(group) - 1) for group in x]))  # resamples of n vary less by (n - 1) / n
+    return estimate + lost * (low - estimate), estimate + lost * (high - estimate)
+
+
+def _ordered(x: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
+    """Hettmansperger and Sheather (1986): between the two pairs of order statistics whose levels enclose this one.
+
+    No pair reaches 0.95 below six seeds: the ends are then infinite.
+    """
+    from scipy.special import bdtr
+
+    n = len(x)
+    v = np.sort(x, axis=0)
+    reached = np.append(1 - 2 * bdtr(np.arange(n // 2), n, 0.5), 0.0)  # by (v[k], v[n - 1 - k]), k = 0, 1, ...
+    if reached[0] < level:
+        return np.full(x.shape[1], -np.inf), np.full(x.shape[1], np.inf)
+    k = int(np.flatnonzero(reached >= level)[-1])
+    share = (reached[k] - level) / (reached[k] - reached[k + 1])
+    share = (n - k - 1) * share / (k + 1 + (n - 2 * k - 2) * share)
+    inner = min(k + 1, (n - 1) // 2)
+    low = (1 - share) * v[k] + share * v[inner]
+    high = (1 - share) * v[n - 1 - k] + share * v[n - 1 - inner]
+    return low, high
+
+
+def _middle(x: np.ndarray, w: np.ndarray) -> np.ndarray:
+    """The medians of rows (M, N) under weights (N,)."""
+    if np.all(w == w[0]):
+        return np.median(x, axis=1)
+    order = np.argsort(x, axis=1, kind="stable")
+    values, before = np.take_along_axis(x, order, 1), np.cumsum(w[order], axis=1)
+    left = np.argmax(before >= 0.5 - NOTHING, axis=1)[:, None]
+    right = np.argmax(before > 0.5 + NOTHING, axis=1)[:, None]
+    return ((np.take_along_axis(values, left, 1) + np.take_along_axis(values, right, 1)) / 2)[:, 0]
+
+
+def _weights(x: list[np.ndarray]) -> np.ndarray:
+    """Of every value, in the order of the groups: every group counts the same."""
+    if len({len(group) for group in x}) == 1:
+        return np.full(len(x) * len(x[0]), 1 / (len(x) * len(x[0])))
+    return np.concatenate([np.full(len(group), 1 / (len(x) * len(group))) for group in x])
+
+
+# Resampling.
+
+
+@lru_cache(maxsize=64)
+def picked(n: int, resamples: int, key: int) -> np.ndarray:
+    """Which of n seeds each resample holds: (resamples, n)."""
+    indices = np.random.Generator(np.random.PCG64(key)).integers(0, n, (resamples, n))
+    indices.flags.writeable = False
+    return indices
+
+
+@lru_cache(maxsize=64)
+def drawn(n: int, resamples: int, key: int) -> np.ndarray:
+    """The same as weights (resamples, n): how often each seed was drawn, over n."""
+    counts = np.zeros((resamples, n))
+    np.add.at(counts, (np.arange(resamples)[:, None], picked(n, resamples, key)), 1 / n)
+    counts.flags.writeable = False
+    return counts
+
+
+def enough_resamples(resamples: int, level: float) -> int:
+    """At least ten beyond each end, up to a hundred thousand in all."""
+    return max(resamples, min(100_000, int(np.ceil(20 / (1 - level)))))
+
+
+# The border.
+
+
+def finite(values: Any, name: str, axes: int) -> np.ndarray:
+    """An array of this many axes, not empty, of finite numbers."""
+    try:
+        x = np.asarray(values, dtype=float)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} is no array of numbers") from None
+    if x.ndim != axes or not x.size:
+        raise InputError(f"{name} has shape {x.shape}; it must be {'(n,)' if axes == 1 else '(n, P)'}, not empty")
+    if not np.isfinite(x).all():
+        where = first(~np.isfinite(x))
+        raise InputError(f"{at(name, where)} is {x[where]}, not a finite number")
+    return x
+
+
+def check_level(level: float, resamples: int = 1) -> None:
+    if not 0 < level < 1:
+        raise InputError(f"level is {level}; it must be between 0 and 1")
+    if resamples < 1:
+        raise InputError(f"resamples is {resamples}; it must be at least 1")
+
+
+def _check(statistic: str, level: float, resamples: int) -> None:
+    check_level(level, resamples)
+    if statistic not in STATISTICS:
+        raise InputError(
+            f"there is no statistic {statistic!r}.{did_you_mean(str(statistic), STATISTICS)} "
+            f"Known: {', '.join(STATISTICS)}."
+        )

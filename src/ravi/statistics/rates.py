@@ -1,0 +1,259 @@
+"""How fast does regret grow? Exponents in T, H, d, X and A, with intervals, beside those of the theory.
+
+An exponent is the slope of the logarithm of the mean regret against the logarithm of the size, by plain least squares:
+regret is no exact power law, and weights would let the sizes with the least noise decide which part of it is fitted.
+The interval is bootstrap-t over seeds: it tells the noise of the seeds, not whether the law is a power.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ravi.checks import InputError
+from ravi.statistics.intervals import check_level, drawn, enough_resamples, finite, student, studentised
+
+if TYPE_CHECKING:
+    from ravi.experiments.results import Results
+
+LEAST_SEEDS = 8  # for bootstrap-t; with fewer, Student's t
+QUANTITIES = ("T", "H", "d", "X", "A")
+
+
+class Rate(NamedTuple):
+    exponent: float
+    low: float
+    high: float
+    level: float
+    points: int  # of the fit: times, or sizes
+
+
+class Exponent(NamedTuple):
+    """An exponent of a proved bound, up to logarithms: an upper bound on the worst case, not what a run must show."""
+
+    exponent: float  # the largest of the terms
+    terms: tuple[float, ...]  # of the bound's terms, in their order
+    source: str
+
+
+class Measured(NamedTuple):
+    """A row of `rates`: how the regret of a learner grows with one quantity."""
+
+    section: str
+    column: str
+    label: str
+    learner: str
+    mdp: str  # the family
+    quantity: str  # T, H, d, X or A
+    along: tuple[str, ...]  # what else changes with it
+    fixed: dict[str, float]  # what does not
+    sizes: tuple[float, ...]
+    seeds: int  # the fewest at any size
+    paired: bool  # the same seeds at all sizes
+    rate: Rate
+    theory: Exponent | None
+
+
+def _of(source: str, **exponents: float | tuple[float, ...]) -> dict[str, Exponent]:
+    terms = {name: power if isinstance(power, tuple) else (power,) for name, power in exponents.items()}
+    return {name: Exponent(max(powers), powers, source) for name, powers in terms.items()}
+
+
+_HALF = (0.5, 0.5)
+# By learner: the exponents of what is proved of it. B and the diameter D are taken as given, ln A as 1.
+THEORY: dict[str, dict[str, Exponent]] = {
+    "ravi-ucb": _of(
+        "X H sqrt(A T) + H^2 sqrt(T ln A): Theorem 4.1 with Lemmas 5.1 and 5.2",
+        T=_HALF, H=(1, 2), d=(0, 0), X=(1, 0), A=(0.5, 0),
+    ),
+    "ravi-ucb/mixture": _of(
+        "d H^1.5 sqrt(T) + B sqrt(d H T) + H^2 sqrt(T ln A): Theorem 5.6",
+        T=(0.5, 0.5, 0.5), H=(1.5, 0.5, 2), d=(1, 0.5, 0), X=(0, 0, 0), A=(0, 0, 0),
+    ),
+    "ravi-ucb/known": _of(
+        "H^2 sqrt(2 T ln A) + 2 H^2: Theorem 4.1 without bonuses",
+        T=(0.5, 0), H=(2, 2), d=(0, 0), X=(0, 0), A=(0, 0),
+    ),
+    "ucrl2": _of("D X sqrt(A T): Jaksch, Ortner, Auer 2010, Theorem 2, D the diameter", T=0.5, X=1, A=0.5),
+    "ucrl2b": _of("sqrt(D Gamma X A T): Fruit, Pirotta, Lazaric 2020, D the diameter", T=0.5, X=0.5, A=0.5),
+    "kl-ucrl": _of("D X sqrt(A T): Filippi, Cappe, Garivier 2010, D the diameter", T=0.5, X=1, A=0.5),
+    "psrl": _of("H X sqrt(A T), averaged over the prior: Osband, Russo, Van Roy 2013", T=0.5, H=1, X=1, A=0.5),
+    "ucbvi-gamma": _of("H^1.5 sqrt(X A T), along the trajectory: He, Zhou, Gu 2021", T=0.5, H=1.5, X=0.5, A=0.5),
+    "uclk": _of("d H^2 sqrt(T), along the trajectory: Zhou, He, Gu 2021", T=0.5, H=2, d=1, X=0, A=0),
+    "uclk+": _of("d H^1.5 sqrt(T), along the trajectory: Zhou, Gu, Szepesvari 2021", T=0.5, H=1.5, d=1, X=0, A=0),
+    "uniform": _of("gap T, exactly", T=1),
+}  # fmt: skip
+
+
+def growth(
+    times: Any, curves: Any, *, share: float = 0.5, level: float = 0.95, resamples: int = 2000, key: int = 0
+) -> Rate:
+    """The slope of log mean regret against log t over the last share of the times (P,); curves (n, P), one per seed."""
+    t, x = finite(times, "times", 1), finite(curves, "curves", 2)
+    if x.shape[1] != len(t):
+        raise InputError(f"curves has shape {x.shape}, times {t.shape}: one column per time")
+    if (t <= 0).any() or (np.diff(t) <= 0).any():
+        raise InputError("times must be positive and ascending")
+    if not 0 < share <= 1:
+        raise InputError(f"share is {share}; it must be in (0, 1]")
+    late = t >= (1 - share) * t[-1]
+    return _slope(t[late], [x[:, late]], level, resamples, key, "time")
+
+
+def scaling(
+    sizes: Any,
+    values: Sequence[Any],
+    *,
+    paired: bool = False,
+    level: float = 0.95,
+    resamples: int = 2000,
+    key: int = 0,
+) -> Rate:
+    """The slope of log mean value against log size; values: one array (n,) per size, of T, H, d, X or A.
+
+    paired: entry i belongs to the same seed at every size, so that seeds are resampled for all sizes together.
+    """
+    s = finite(sizes, "sizes", 1)
+    x = [finite(each, f"values[{place}]", 1) for place, each in enumerate(values)]
+    if len(x) != len(s):
+        raise InputError(f"there are {len(s)} sizes and {len(x)} arrays of values")
+    if (s <= 0).any():
+        raise InputError("sizes must be positive")
+    if paired and len({len(each) for each in x}) > 1:
+        raise InputError(f"paired values are as many at every size, not {[len(each) for each in x]}")
+    held = [np.stack(x, axis=1)] if paired else [each[:, None] for each in x]
+    return _slope(s, held, level, resamples, key, "size")
+
+
+def _slope(s: np.ndarray, x: list[np.ndarray], level: float, resamples: int, key: int, kind: str) -> Rate:
+    """Least squares of log means against log s (P,); x: blocks (n, P_b) of columns, each resampled by itself.
+
+    slope = sum_p c_p log m_p, so a seed's part in it is sum_p c_p x_ip / m_p, and the variance of that is the error.
+    """
+    check_level(level, resamples)
+    if len(np.unique(s)) < 2:
+        raise InputError(f"a slope needs at least two {kind}s, not {len(np.unique(s))}")
+    means = np.concatenate([block.mean(axis=0) for block in x])
+    if (means <= 0).any():
+        place = int(np.argmax(means <= 0))
+        raise InputError(f"the mean at {kind} {s[place]:g} is {means[place]:g}: a power law needs positive means")
+    c = np.log(s) - np.log(s).mean()
+    c = c / (c @ c)
+    slope = float(c @ np.log(means))
+    freedom = sum(len(block) - 1 for block in x)
+    fewest = min(map(len, x))
+    if fewest == 1:
+        return Rate(slope, -np.inf, np.inf, level, len(s))
+
+    edges = np.cumsum([0, *(block.shape[1] for block in x)])
+    parts = [(block, c[a:b], means[a:b]) for block, a, b in zip(x, edges, edges[1:], strict=False)]
+    variance = sum(float((block @ (cb / m)).var(ddof=1)) / len(block) for block, cb, m in parts)
+    error = np.sqrt(variance)
+    if error <= 1e-14 * max(1.0, abs(slope)):
+        return Rate(slope, slope, slope, level, len(s))
+    if fewest < LEAST_SEEDS:
+        low, high = student(slope, error, level, freedom)
+        return Rate(slope, float(low), float(high), level, len(s))
+    moved: Any = -slope
+    spread: Any = 0.0
+    for place, (block, cb, _) in enumerate(parts):
+        u = drawn(len(block), enough_resamples(resamples, level), key + place)
+        m = u @ block  # (R, P_b)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            moved = moved + np.log(m) @ cb
+            z = (cb / m) @ block.T  # (R, n)
+            spread = spread + ((u * z**2).sum(axis=1) - (u * z).sum(axis=1) ** 2) / (len(block) - 1)
+    low, high = studentised(
+        np.array([slope]), np.array([error]), moved[:, None] / error, spread[:, None] / variance, level, freedom
+    )
+    return Rate(slope, float(low[0]), float(high[0]), level, len(s))
+
+
+def rates(results: Results, *, level: float = 0.95, resamples: int = 2000, key: int = 0) -> list[Measured]:
+    """How regret grows with T, H, d, X and A in a folder of results: a row for each that a section varies.
+
+    MDPs of one family are compared (`garnet/...`), with everything else fixed; where other quantities change with this
+    one, as A does with d in the hypercube, they are named in `along`. MDPs of the same size are averaged by seed.
+    """
+    facts: dict[str, dict[str, float]] = {}
+    found: dict[str, dict[int, float]] = {}
+    columns = ["setting", "seed", "steps", "discount", "dimension", "states", "actions", "regret", "failure"]
+    for run in results.runs.select(columns).to_pylist():
+        if run["failure"] is None:
+            sizes = (run["steps"], 1 / (1 - run["discount"]), run["dimension"], run["states"], run["actions"])
+            facts[run["setting"]] = dict(zip(QUANTITIES, (round(float(size), 9) for size in sizes), strict=True))
+            found.setdefault(run["setting"], {})[run["seed"]] = run["regret"]
+
+    lines: dict[tuple[str, ...], list[tuple[dict[str, float], dict[int, float]]]] = {}
+    for entry in results.entries.to_pylist():
+        regret = found.get(entry["setting"], {})
+        held = {seed: regret[seed] for seed in entry["seeds"] if seed in regret}
+        if held:
+            line = (entry["section"], entry["column"], entry["label"], entry["learner"], _family(entry["mdp"]))
+            lines.setdefault(line, []).append((facts[entry["setting"]], held))
+    rows = []
+    for where, runs in lines.items():
+        for varied in _varied(runs):
+            rows.append(_measured(where, varied, level, resamples, key))
+    return rows
+
+
+class _Varied(NamedTuple):
+    quantity: str
+    along: tuple[str, ...]
+    fixed: dict[str, float]
+    by_size: dict[float, list[dict[int, float]]]  # size -> for each MDP: seed -> regret
+
+
+def _family(mdp: str) -> str:
+    """`riverswim/mixture` of `riverswim/mixture/6,discount=0.9`."""
+    return "/".join(word for word in mdp.split(",")[0].split("/") if not word.replace(".", "", 1).isdigit())
+
+
+def _varied(runs: list[tuple[dict[str, float], dict[int, float]]]) -> list[_Varied]:
+    """What goes through several sizes while the rest stands still; or, where that is nowhere, what changes with it."""
+    varies = [name for name in QUANTITIES if len({sizes[name] for sizes, _ in runs}) > 1]
+    rows = []
+    for name in varies:
+        others = [other for other in QUANTITIES if other != name]
+        still: dict[tuple[float, ...], dict[float, list[dict[int, float]]]] = {}
+        for sizes, held in runs:
+            still.setdefault(tuple(sizes[other] for other in others), {}).setdefault(sizes[name], []).append(held)
+        alone = {rest: by_size for rest, by_size in still.items() if len(by_size) > 1}
+        for rest, by_size in alone.items():
+            rows.append(_Varied(name, (), dict(zip(others, rest, strict=True)), by_size))
+        settled = {sizes[name]: tuple(sizes[other] for other in others) for sizes, _ in runs}
+        if not alone and len(settled) == len(still):  # one size of this, one of all that go along
+            by_size = {}
+            for sizes, held in runs:
+                by_size.setdefault(sizes[name], []).append(held)
+            along = tuple(other for other in varies if other != name)
+            fixed = {other: size for other, size in runs[0][0].items() if other not in varies}
+            rows.append(_Varied(name, along, fixed, by_size))
+    return [row for row in rows if min(row.by_size) > 0]
+
+
+def _measured(line: tuple[str, ...], varied: _Varied, level: float, resamples: int, key: int) -> Measured:
+    quantity, along, fixed, by_size = varied
+    section, column, label, learner, family = line
+    sizes = sorted(by_size)
+    values = []
+    for size in sizes:
+        common = sorted(set.intersection(*(set(held) for held in by_size[size])))
+        values.append({seed: float(np.mean([held[seed] for held in by_size[size]])) for seed in common})
+    if not all(values):
+        raise InputError(f"{section}: {label} on {family} has MDPs of one size without a common seed")
+    paired = all(set(each) == set(values[0]) for each in values)
+    try:
+        rate = scaling(
+            sizes, [list(each.values()) for each in values], paired=paired, level=level, resamples=resamples, key=key
+        )
+    except InputError as error:
+        raise InputError(f"{section}: {label} on {family}, {quantity}: {error}") from None
+    theory = THEORY.get(learner.split(",")[0], {}).get(quantity)
+    return Measured(
+        section, column, label, learner, family, quantity, along, fixed, tuple(sizes), min(map(len, values)), paired,
+        rate, theory,
+    )  # fmt: skip

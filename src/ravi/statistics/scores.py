@@ -1,0 +1,181 @@
+"""Which numbers are compared? One number per run, by learner, MDP and seed: from a folder of results, or any table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ravi.checks import InputError, did_you_mean
+
+if TYPE_CHECKING:
+    from ravi.experiments.results import Results
+
+LARGER = ("reward",)  # the values of results of which more is better
+
+
+@dataclass(frozen=True)
+class Scores:
+    """One number per run; the smaller the better unless `larger_is_better`. A seed is a run."""
+
+    values: dict[str, dict[str, np.ndarray]]  # learner -> MDP -> values (n,), ordered by seed
+    seeds: dict[str, dict[str, np.ndarray]]  # learner -> MDP -> seeds (n,), ascending
+    learners: tuple[str, ...]  # in order of appearance
+    mdps: tuple[str, ...]
+    value: str = "regret"  # what the numbers are
+    larger_is_better: bool = False
+    missing: dict[str, dict[str, int]] = field(
+        default_factory=dict
+    )  # learner -> MDP -> runs that failed, or are not done
+
+    def of(self, learner: str, mdp: str) -> tuple[np.ndarray, np.ndarray]:
+        """The seeds (n,) and the values (n,) of a learner on an MDP."""
+        self.known(learner, mdp)
+        if mdp not in self.values[learner]:
+            raise InputError(f"there is no run of {learner} on {mdp}")
+        return self.seeds[learner][mdp], self.values[learner][mdp]
+
+    def known(self, learner: str, *mdps: str) -> None:
+        """Raise unless there are runs of this learner, and on these MDPs."""
+        for name, names, kind in ((learner, self.learners, "learner"), *((mdp, self.mdps, "MDP") for mdp in mdps)):
+            if name not in names:
+                meant = did_you_mean(str(name), names)
+                raise InputError(f"there is no {kind} {name!r}.{meant} Known: {', '.join(names)}.")
+
+
+def from_table(
+    table: Any,
+    *,
+    learner: str = "learner",
+    mdp: str = "mdp",
+    seed: str = "seed",
+    value: str = "regret",
+    larger_is_better: bool = False,
+) -> Scores:
+    """The scores of any table of runs: Arrow, pandas, a dict of columns or a list of dicts, with columns so named."""
+    names = (learner, mdp, seed, value)
+    learners, mdps, seeds, values = (_column(table, name) for name in names)
+    sizes = {len(learners), len(mdps), len(seeds), len(values)}
+    if len(sizes) != 1:
+        raise InputError(f"the columns {', '.join(names)} have different lengths: {sorted(sizes)}")
+    rows = zip(learners, mdps, seeds, values, strict=True)
+    return _gathered(rows, value, larger_is_better)
+
+
+def scores(
+    results: Results,
+    *,
+    section: str | None = None,
+    column: str | None = None,
+    steps: int | None = None,
+    value: str = "regret",
+) -> Scores:
+    """The scores of a folder of results, of all that is there or of one section, column or T.
+
+    A learner goes by its label, with the column behind it where there are several; an MDP by its id, with T where there
+    are several. Runs that failed or are not done are counted in `missing`.
+    """
+    asked = _asked(results, {"section": section, "column": column, "steps": steps})
+    several = {key: len({row[key] for row in asked}) > 1 for key in ("column", "steps")}
+    held = results.runs.column_names
+    if value not in held:
+        raise InputError(f"results have no {value!r}.{did_you_mean(value, held)} Known: {', '.join(held)}.")
+    runs = results.runs.select(["setting", "seed", value, "failure"]).to_pylist()
+    found = {(run["setting"], run["seed"]): run[value] for run in runs if run["failure"] is None}
+
+    rows: dict[tuple[str, str, int], float] = {}
+    scored: dict[tuple[str, str], tuple[Any, Any]] = {}  # by which setting, in which section
+    missing: dict[str, dict[str, int]] = {}
+    for row in asked:
+        learner = f"{row['label']} ({row['column']})" if several["column"] else row["label"]
+        mdp = f"{row['mdp']}, T = {row['steps']:,}" if several["steps"] else row["mdp"]
+        before = scored.setdefault((learner, mdp), (row["setting"], row["section"]))
+        if before[0] != row["setting"]:
+            raise InputError(
+                f"{learner} on {mdp} means different runs in the sections {before[1]!r} and {row['section']!r}: "
+                "name one, section=..."
+            )
+        lost = 0
+        for seed in row["seeds"]:
+            if (score := found.get((row["setting"], seed))) is None:
+                lost += 1
+            else:
+                rows[learner, mdp, seed] = score
+        if lost:
+            missing.setdefault(learner, {})[mdp] = lost
+    gathered = _gathered(((*key, score) for key, score in rows.items()), value, value in LARGER)
+    return replace(gathered, missing=missing)
+
+
+def _asked(results: Results, which: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The entries of the suite that are meant."""
+    rows = results.entries.to_pylist()
+    for key, wanted in which.items():
+        if wanted is not None:
+            known = list(dict.fromkeys(str(row[key]) for row in rows))
+            rows = [row for row in rows if row[key] == wanted]
+            if not rows:
+                raise InputError(
+                    f"no entry has {key} = {wanted!r}.{did_you_mean(str(wanted), known)} Known: {', '.join(known)}."
+                )
+    return rows
+
+
+def _column(table: Any, name: str) -> list[Any]:
+    """A column as a list, whatever the table is."""
+    if isinstance(table, list | tuple):
+        if not all(isinstance(row, Mapping) for row in table):
+            raise InputError("a list must hold dicts, one per run")
+        for place, row in enumerate(table):
+            if name not in row:
+                words = [str(key) for key in row]
+                meant = did_you_mean(name, words)
+                raise InputError(f"table[{place}] has no {name!r}.{meant} It has: {', '.join(words)}.")
+        return [row[name] for row in table]
+    if isinstance(table, Mapping):
+        known = list(table)
+    elif hasattr(table, "column_names"):  # Arrow
+        known = list(table.column_names)
+    elif hasattr(table, "columns"):  # pandas, and those like it
+        known = list(table.columns)
+    else:
+        kinds = "an Arrow table, a pandas frame, a dict of columns or a list of dicts"
+        raise InputError(f"a table is {kinds}, not {type(table).__name__}")
+    if name not in known:
+        words = [str(key) for key in known]
+        raise InputError(f"the table has no column {name!r}.{did_you_mean(name, words)} It has: {', '.join(words)}.")
+    held = table[name]
+    for method in ("to_pylist", "tolist", "to_list"):
+        if hasattr(held, method):
+            return list(getattr(held, method)())
+    return list(held)
+
+
+def _gathered(rows: Iterable[tuple[Any, Any, Any, Any]], value: str, larger_is_better: bool) -> Scores:
+    found: dict[str, dict[str, dict[int, float]]] = {}
+    mdps: dict[str, None] = {}
+    for learner, mdp, seed, score in rows:
+        name, where = str(learner), f"{learner} on {mdp}, seed {seed}"
+        try:
+            number, whole = float(score), int(seed)
+        except (TypeError, ValueError, OverflowError):
+            raise InputError(f"{where}: {value} is {score!r}; it must be a number, and a seed a whole one") from None
+        if not np.isfinite(number):
+            raise InputError(f"{where}: {value} is {number}, not a finite number")
+        if whole != float(seed):
+            raise InputError(f"{where}: a seed is a whole number")
+        runs = found.setdefault(name, {}).setdefault(str(mdp), {})
+        if whole in runs:
+            raise InputError(f"{learner} on {mdp} has seed {seed} twice")
+        runs[whole] = number
+        mdps.setdefault(str(mdp))
+    if not found:
+        raise InputError("there are no runs to compare")
+    seeds = {name: {mdp: np.array(sorted(runs)) for mdp, runs in held.items()} for name, held in found.items()}
+    values = {
+        name: {mdp: np.array([runs[seed] for seed in sorted(runs)]) for mdp, runs in held.items()}
+        for name, held in found.items()
+    }
+    return Scores(values, seeds, tuple(found), tuple(mdps), value, larger_is_better)

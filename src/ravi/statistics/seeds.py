@@ -1,0 +1,128 @@
+"""How many seeds are enough? A rule by the width of the paired interval, and the sequential test AdaStop."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ravi.checks import InputError, positive
+from ravi.statistics.comparisons import differences
+from ravi.statistics.intervals import check_level
+from ravi.statistics.scores import Scores
+
+MOST = 10**9  # seeds that are looked at
+
+
+class Needed(NamedTuple):
+    seeds: int  # in all, those that are there included
+    pairs: int  # that are there
+    width: float  # that was asked for
+    now: float  # of Student's interval for the pairs that are there
+
+
+class Verdict(NamedTuple):
+    enough: bool  # every comparison is decided
+    seeds: int  # of each learner that were looked at
+    better: dict[tuple[str, str], str | None]  # by pair: the better learner; None: no difference was shown
+    level: float  # that no decision is wrong
+
+    def __str__(self) -> str:
+        open_ = [f"{first} and {second}" for (first, second), name in self.better.items() if name is None]
+        if not open_:
+            return f"{self.seeds} seeds are enough: every difference is shown at level {self.level:g}"
+        return f"{self.seeds} seeds do not tell apart: {'; '.join(open_)} (level {self.level:g})"
+
+
+def seeds_needed(
+    scores: Scores, first: str, second: str, mdp: str, width: float, *, level: float = 0.95, assurance: float = 0.8
+) -> Needed:
+    """How many seeds until the interval of the paired difference is at most this wide.
+
+    The spread of few pairs is itself uncertain: it is taken at its upper bound of confidence `assurance` (chi-squared,
+    as if differences were normal), so that the number suffices with about that probability. It is a plan, not a test:
+    do not stop at the seed that happens to give a narrow interval.
+    """
+    from scipy.special import chdtri, stdtrit
+
+    check_level(level)
+    check_level(assurance)
+    width = positive(width, "width")
+    difference = differences(scores, first, second, mdp)
+    n = len(difference)
+    if n < 2:
+        raise InputError(f"{first} and {second} have {n} seeds in common on {mdp}; a spread needs two")
+    spread = float(difference.std(ddof=1))
+    now = float(2 * stdtrit(n - 1, (1 + level) / 2) * spread / np.sqrt(n))
+    bound = spread * np.sqrt((n - 1) / chdtri(n - 1, assurance))
+
+    def narrow(m: int) -> bool:
+        return bool(2 * stdtrit(m - 1, (1 + level) / 2) * bound / np.sqrt(m) <= width)
+
+    if now <= width:
+        return Needed(n, n, width, now)
+    low, high = n, 2 * n
+    while not narrow(high):
+        low, high = high, 2 * high
+        if high > MOST:
+            raise InputError(f"more than {MOST:,} seeds would be needed for a width of {width:g}; it is {now:g} now")
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if narrow(middle) else (middle, high)
+    return Needed(high, n, width, now)
+
+
+def enough(
+    scores: Scores,
+    mdp: str,
+    *,
+    learners: Sequence[str] | None = None,
+    against: str | None = None,
+    batch: int = 5,
+    level: float = 0.95,
+    permutations: int = 2000,
+    key: int = 0,
+) -> Verdict:
+    """Whether the seeds that are there decide which learner is better on an MDP, by AdaStop (Mathieu et al., 2023).
+
+    Seeds are looked at in batches, in their order, and a pair is settled at the first look that shows a difference; the
+    level holds for all pairs and all looks together. against: compare all with this learner only. A permutation test of
+    means: it takes no account of common seeds, so it asks for more of them than `compare` would.
+    """
+    names = list(dict.fromkeys(learners or [name for name in scores.learners if mdp in scores.values[name]]))
+    if against is not None:
+        names = [against, *(name for name in names if name != against)]
+    if len(names) < 2:
+        raise InputError(f"a comparison on {mdp} needs two learners, not {len(names)}")
+    check_level(level)
+    values = [scores.of(name, mdp)[1] for name in names]
+    looks = min(map(len, values)) // batch if batch > 0 else 0
+    if batch < 2 or not looks:
+        raise InputError(f"a batch of {batch} seeds: it must be at least 2, and there are {min(map(len, values))}")
+    pairs = [(0, i) for i in range(1, len(names))] if against else list(combinations(range(len(names)), 2))
+    test = _adastop()(
+        n=batch, K=looks, B=permutations, comparisons=np.array(pairs), alpha=1 - level, seed=int(key)
+    )  # fmt: skip
+    seen = 0
+    for _ in range(looks):
+        seen += batch
+        test.partial_compare({name: x[:seen] for name, x in zip(names, values, strict=True)}, verbose=False)
+        if test.is_finished:
+            break
+    better: dict[tuple[str, str], str | None] = {}
+    for i, j in pairs:
+        decided = test.decisions[str(np.array((i, j)))]
+        lower = {"smaller": names[i], "larger": names[j]}.get(decided)
+        upper = {"smaller": names[j], "larger": names[i]}.get(decided)
+        better[names[i], names[j]] = upper if scores.larger_is_better else lower
+    return Verdict(None not in better.values(), seen, better, level)
+
+
+def _adastop() -> Any:
+    try:
+        from adastop import MultipleAgentsComparator
+    except ImportError:
+        raise InputError("the sequential test needs AdaStop: pip install 'ravi[seeds]'") from None
+    return MultipleAgentsComparator

@@ -1,0 +1,166 @@
+"""Exponents: exact laws are recovered, noisy ones are covered, and the theory's stand beside them with their source."""
+
+import numpy as np
+import pytest
+
+import ravi
+from ravi import ids
+from ravi.checks import InputError
+from ravi.statistics import THEORY, growth, rates, scaling
+
+TIMES = np.arange(10, 2001, 10.0)
+
+
+@pytest.mark.parametrize("power", [1.0, 0.5, 2 / 3, 0.0])
+def test_power_laws_are_recovered_exactly(power):
+    curves = np.arange(1, 9)[:, None] * TIMES**power
+    found = growth(TIMES, curves)
+    assert found[:3] == pytest.approx((power,) * 3, abs=1e-9)  # all seeds agree, whatever their constants
+    assert found.points == np.sum(TIMES >= 1000)
+    sizes = [2, 3, 5, 9]
+    for paired in (True, False):
+        assert scaling(sizes, [7 * np.ones(5) * s**power for s in sizes], paired=paired)[:3] == pytest.approx(
+            (power,) * 3
+        )
+
+
+def test_logarithms_have_a_slope_near_zero_that_falls():
+    early, late = (growth(t, np.tile(np.log(t), (4, 1))) for t in (np.arange(2, 200.0), np.arange(2, 200_000.0, 100)))
+    assert 0 < late.exponent < early.exponent < 0.25
+    assert late.exponent == pytest.approx(1 / np.log(150_000), rel=0.02)  # d log log t / d log t
+
+
+def test_only_the_last_part_is_fitted():
+    curve = np.where(TIMES < 1000, TIMES, 1000 * np.sqrt(TIMES / 1000))  # linear, then a square root
+    curves = np.tile(curve, (5, 1))
+    assert growth(TIMES, curves).exponent == pytest.approx(0.5)
+    assert 0.5 < growth(TIMES, curves, share=1.0).exponent < 1
+    assert growth(TIMES, curves, share=0.1).points == np.sum(TIMES >= 1800)
+
+
+@pytest.mark.parametrize("n", [8, 16])
+def test_the_interval_of_growth_covers(n):
+    """Seeds with exponents of their own about 0.5: 500 data sets; four standard errors are 0.039; the floor is 0.93."""
+    rng = np.random.Generator(np.random.PCG64(n))
+    t = np.linspace(1, 100, 40)
+    late, hits = t[t >= 50], 0
+    mean = np.exp(0.5 * 0.1**2 + 0.5 * (0.05 * np.log(late)) ** 2)  # of the noise, divided out
+    for _ in range(500):
+        curves = (
+            np.sqrt(late) / mean * np.exp(0.1 * rng.normal(size=(n, 1)) + 0.05 * rng.normal(size=(n, 1)) * np.log(late))
+        )
+        found = growth(late, curves, share=1.0, resamples=400)
+        hits += found.low <= 0.5 <= found.high
+    assert hits / 500 >= 0.93 - 0.039
+
+
+@pytest.mark.parametrize("paired", [True, False])
+def test_the_interval_of_scaling_covers(paired):
+    """Lognormal regret at four sizes, 12 seeds, common luck where paired: 500 data sets, as above."""
+    rng = np.random.Generator(np.random.PCG64(1))
+    sizes, hits, widths = np.array([2.0, 4, 8, 16]), 0, []
+    for _ in range(500):
+        luck = rng.normal(size=(12, 1)) if paired else 0.0
+        values = sizes**1.5 * np.exp(0.4 * luck + 0.4 * rng.normal(size=(12, 4)))
+        found = scaling(sizes, list(values.T), paired=paired, resamples=400)
+        hits += found.low <= 1.5 <= found.high
+        widths.append(found.high - found.low)
+    assert 0.93 - 0.039 <= hits / 500 < 0.99
+    assert np.median(widths) < 0.8
+
+
+def test_luck_that_is_common_to_all_sizes_cancels_when_paired():
+    rng = np.random.Generator(np.random.PCG64(1))
+    values = [s * np.exp(rng.normal(size=16) * 0.01 + luck) for luck in [rng.normal(size=16)] for s in (2, 4, 8)]
+    together, apart = (scaling([2, 4, 8], values, paired=paired) for paired in (True, False))
+    assert together.high - together.low < 0.1 * (apart.high - apart.low)
+
+
+def test_edges_and_errors():
+    one = growth(TIMES, np.sqrt(TIMES)[None])
+    assert one[:3] == pytest.approx((0.5, -np.inf, np.inf))
+    few = scaling([1, 2], [[1.0, 1.1, 0.9], [2.0, 2.2, 2.1]])
+    assert -np.inf < few.low < few.exponent < few.high < np.inf
+    mostly_zero = scaling([1, 2], [[0.0] * 9 + [1.0], np.ones(10)])
+    assert -np.inf < mostly_zero.low < mostly_zero.exponent < mostly_zero.high < np.inf
+    with pytest.raises(InputError, match="the mean at size 2 is 0: a power law needs positive means"):
+        scaling([1, 2], [[1.0, 1.0], [0.0, 0.0]])
+    with pytest.raises(InputError, match="at least two sizes, not 1"):
+        scaling([3, 3], [[1.0, 1.0], [2.0, 2.0]])
+    with pytest.raises(InputError, match="2 sizes and 1 arrays"):
+        scaling([1, 2], [[1.0]])
+    with pytest.raises(InputError, match="as many at every size"):
+        scaling([1, 2], [[1.0], [1.0, 2.0]], paired=True)
+    with pytest.raises(InputError, match="one column per time"):
+        growth(TIMES, np.ones((3, 4)))
+    with pytest.raises(InputError, match="ascending"):
+        growth([2, 1], np.ones((3, 2)))
+    with pytest.raises(InputError, match="share is 2"):
+        growth(TIMES, np.ones((2, len(TIMES))), share=2)
+
+
+def test_the_theory_is_that_of_the_theorems():
+    ravi_ucb, mixture = THEORY["ravi-ucb"], THEORY["ravi-ucb/mixture"]
+    assert ravi_ucb["T"].exponent == mixture["T"].exponent == 0.5
+    assert (ravi_ucb["X"].exponent, ravi_ucb["A"].exponent, ravi_ucb["d"].exponent) == (1, 0.5, 0)
+    assert ravi_ucb["H"].terms == (1, 2)  # X H sqrt(A T) + H^2 sqrt(T ln A)
+    assert mixture["H"].terms == (1.5, 0.5, 2)  # d H^1.5 sqrt(T) + B sqrt(d H T) + H^2 sqrt(T ln A)
+    assert mixture["d"].exponent == 1
+    for name, exponents in THEORY.items():
+        assert name in ids.LEARNERS
+        for exponent in exponents.values():
+            assert exponent.exponent == max(exponent.terms)
+            assert exponent.source
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    uniform = ["uniform"]
+    river = {"id": "riverswim", "options": {"n": [4, 6], "discount": 0.9}}
+    garnets = {
+        "id": "garnet",
+        "options": {"states": [4, 8], "actions": 2, "branching": 2, "seed": [0, 1], "discount": 0.9},
+    }
+    sections = [
+        {"name": "steps", "steps": [100, 200, 400], "mdps": ["riverswim/4,discount=0.9"], "learners": uniform},
+        {"name": "horizon", "mdps": [{"id": "riverswim/4", "options": {"discount": [0.8, 0.9]}}], "learners": uniform},
+        {"name": "cube", "mdps": [{"id": "hypercube", "options": {"dimension": [2, 3]}}], "learners": uniform},
+        {"name": "states", "mdps": [river, garnets], "learners": uniform},
+        {"name": "nothing", "mdps": ["riverswim/4"], "learners": uniform},
+    ]
+    suite = {"name": "sizes", "steps": 100, "seeds": 2, "columns": ["given"], "sections": sections}
+    return ravi.run_suite(suite, tmp_path_factory.mktemp("sizes") / "out", workers=1)
+
+
+def test_rates_find_what_each_section_varies(folder):
+    rows = rates(folder)
+    assert [(row.section, row.mdp, row.quantity, row.along, row.sizes) for row in rows] == [
+        ("steps", "riverswim", "T", (), (100, 200, 400)),
+        ("horizon", "riverswim", "H", (), (5, 10)),
+        ("cube", "hypercube", "d", ("A",), (2, 3)),
+        ("cube", "hypercube", "A", ("d",), (2, 4)),
+        ("states", "riverswim", "X", (), (4, 6)),
+        ("states", "garnet", "X", (), (4, 8)),
+    ]
+    first = rows[0]
+    assert first.rate[:3] == pytest.approx((1, 1, 1))  # the uniform policy's regret is gap T
+    assert first.theory == THEORY["uniform"]["T"]
+    assert first.fixed == {"H": 10, "d": 0, "X": 4, "A": 2}
+    assert first.paired
+    assert first.seeds == 2
+    assert rows[1].theory is None
+
+
+def test_mdps_of_one_size_are_averaged(folder):
+    garnet = rates(folder)[-1]
+    means = {
+        states: np.mean([folder.regret(section="states", mdp=mdp)[1].mean() for mdp in ids_of(folder, states)])
+        for states in (4, 8)
+    }
+    assert garnet.rate.exponent == pytest.approx(np.log(means[8] / means[4]) / np.log(2))
+
+
+def ids_of(folder, states):
+    rows = folder.sql(f"select distinct mdp from results where mdp like 'garnet%' and states = {states}").to_pylist()
+    assert len(rows) == 2
+    return [row["mdp"] for row in rows]

@@ -1,0 +1,96 @@
+"""How many seeds: the rule gives what it promises, and AdaStop's verdict is passed on as it is."""
+
+import sys
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from ravi.checks import InputError
+from ravi.statistics import compare, enough, seeds_needed
+from tests.statistics.test_comparisons import made
+
+
+def two(n, shift=1.0, key=0):
+    rng = np.random.Generator(np.random.PCG64(key))
+    return made({"a": {"m": rng.normal(size=n)}, "b": {"m": rng.normal(size=n) + shift}})
+
+
+def test_the_rule_is_the_smallest_number_that_is_narrow_enough():
+    scores = two(10)
+    found = seeds_needed(scores, "a", "b", "m", 0.5)
+    difference = scores.values["b"]["m"] - scores.values["a"]["m"]
+    spread = difference.std(ddof=1) * np.sqrt(9 / stats.chi2.ppf(0.2, 9))  # its upper bound, of confidence 0.8
+
+    def width(n):
+        return 2 * stats.t.ppf(0.975, n - 1) * spread / np.sqrt(n)
+
+    assert width(found.seeds) <= 0.5 < width(found.seeds - 1)
+    assert found.pairs == 10
+    assert found.now == pytest.approx(2 * stats.t.ppf(0.975, 9) * difference.std(ddof=1) / np.sqrt(10))
+
+
+def test_seeds_that_are_enough_are_enough():
+    assert seeds_needed(two(10), "a", "b", "m", 100).seeds == 10
+    same = made({"a": {"m": [1.0, 2.0]}, "b": {"m": [2.0, 3.0]}})
+    assert seeds_needed(same, "a", "b", "m", 1e-9).seeds == 2  # the difference does not vary
+
+
+def test_the_number_suffices_as_often_as_is_assured():
+    """300 pilots of 8 pairs, then as many seeds as they say; assurance 0.8; four standard errors are 0.092."""
+    kept = 0
+    for key in range(300):
+        needed = seeds_needed(two(8, key=key), "a", "b", "m", 1.5)
+        found = compare(two(needed.seeds, key=10_000 + key), "a", "b", "m", resamples=300).difference
+        kept += found.high - found.low <= 1.5
+    assert kept / 300 >= 0.8 - 0.092
+
+
+def test_what_cannot_be_planned_is_told():
+    with pytest.raises(InputError, match="1 seeds in common on m; a spread needs two"):
+        seeds_needed(made({"a": {"m": [1.0]}, "b": {"m": [2.0]}}), "a", "b", "m", 1)
+    with pytest.raises(InputError, match="more than 1,000,000,000 seeds"):
+        seeds_needed(two(5), "a", "b", "m", 1e-9)
+    with pytest.raises(InputError, match="width"):
+        seeds_needed(two(5), "a", "b", "m", 0)
+
+
+class TestAdaStop:
+    @pytest.fixture(autouse=True)
+    def _there(self):
+        pytest.importorskip("adastop", reason="AdaStop comes with ravi[seeds]")
+
+    def test_a_clear_difference_is_decided_early_and_for_the_better(self):
+        rng = np.random.Generator(np.random.PCG64(0))
+        scores = made({name: {"m": rng.normal(size=20) + shift} for name, shift in (("a", 0), ("b", 8), ("c", 0))})
+        found = enough(scores, "m", permutations=500)
+        assert found.better == {("a", "b"): "a", ("a", "c"): None, ("b", "c"): "c"}
+        assert not found.enough
+        assert str(found) == "20 seeds do not tell apart: a and c (level 0.95)"
+        found = enough(scores, "m", against="b", permutations=500)
+        assert found.better == {("b", "a"): "a", ("b", "c"): "c"}
+        assert found.enough
+        assert found.seeds < 20
+        assert str(found) == f"{found.seeds} seeds are enough: every difference is shown at level 0.95"
+
+    def test_larger_may_be_better(self):
+        rng = np.random.Generator(np.random.PCG64(0))
+        values = {name: {"m": rng.normal(size=10) + shift} for name, shift in (("a", 0), ("b", 8))}
+        assert enough(made(values, larger_is_better=True), "m", permutations=500).better == {("a", "b"): "b"}
+
+    def test_alike_learners_are_rarely_told_apart(self):
+        """40 pairs that are alike, level 0.95: 2 wrong decisions expected, more than 8 once in 10,000."""
+        wrong = sum(enough(two(10, 0.0, key), "m", permutations=200).enough for key in range(40))
+        assert wrong <= 8
+
+    def test_bad_arguments_are_told(self):
+        with pytest.raises(InputError, match="needs two learners"):
+            enough(made({"a": {"m": [1.0] * 5}}), "m")
+        with pytest.raises(InputError, match="batch of 5 seeds"):
+            enough(two(3), "m")
+
+
+def test_without_adastop_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "adastop", None)
+    with pytest.raises(InputError, match=r"pip install 'ravi\[seeds\]'"):
+        enough(two(10), "m")
