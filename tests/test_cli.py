@@ -137,10 +137,14 @@ def test_the_same_command_goes_on_where_a_run_was_stopped(tmp_path):
     assert "another run than this" in other.stderr
 
 
-def test_the_demo_draws_its_figure(tmp_path):
-    said = ravi("demo", "--steps", "2000", "--seeds", "2", "--out", str(tmp_path / "here")).stdout
-    assert "RAVI-UCB mixture, tuned" in said
+def test_the_demo_draws_its_figure_and_ends_with_its_page(tmp_path):
+    words = ("demo", "--steps", "2000", "--seeds", "2", "--out", str(tmp_path / "here"))
+    said = ravi(*words).stdout
+    assert "RAVI-UCB, mixture" in said
+    assert f"Page: {tmp_path / 'here' / 'report.html'}" in said
     assert (tmp_path / "here" / "regret.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+    assert "RAVI-UCB, mixture" in (tmp_path / "here" / "report.html").read_text()
+    assert ravi(*words).stdout == said  # nothing is run again
 
 
 def test_a_figure_of_one_run(tmp_path):

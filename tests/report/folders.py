@@ -14,8 +14,14 @@ from ravi.measures.curve import grid
 PUBLISHED = {"scale": None, "step_scale": None}
 
 
-def made(folder, suite, *, regret=None, fails=lambda entry, seed: None, skips=lambda entry, seed: False, manifest=None):
-    """A folder of the suite; `regret(entry, seed)` is the regret at T (else drawn), which grows as t^0.6 to it."""
+MANIFEST = {"format": 1, "started": "2026-01-02T03:04:05+00:00", "versions": {"ravi": "0.1.0"}}
+
+
+def made(folder, suite, *, regret=None, power=None, fails=None, skips=None):
+    """A folder of the suite, of which some runs may be skipped and some fail, with an error.
+
+    The regret at T is `regret(entry, seed)`, or drawn; it grows as t to `power(entry, seed)`, or 0.6.
+    """
     suite = specify(suite, build=False)
     facts = plan.facts_of(suite, {})
     store = Store(folder)
@@ -24,15 +30,15 @@ def made(folder, suite, *, regret=None, fails=lambda entry, seed: None, skips=la
     _tune(store, suite, facts)
     settings = plan.settings(suite, facts, store.tuning())
     seen, rows = set(), []
-    with store.launch(
-        manifest or {"format": 1, "started": "2026-01-02T03:04:05+00:00", "versions": {"ravi": "0.1.0"}}
-    ) as launch:
+    with store.launch(MANIFEST) as launch:
         for entry, setting in zip(suite.entries, settings, strict=True):
             for seed in entry.seeds:
-                if (setting.digest, seed) in seen or skips(entry, seed):
+                if (setting.digest, seed) in seen or (skips and skips(entry, seed)):
                     continue
                 seen.add((setting.digest, seed))
-                rows.append(_row(entry, setting, seed, launch, fails(entry, seed), regret or drawn))
+                error = fails(entry, seed) if fails else None
+                grows = power(entry, seed) if power else 0.6
+                rows.append(_row(entry, setting, seed, launch, error, (regret or drawn)(entry, seed), grows))
         if rows:
             store.write([pa.Table.from_pylist(rows, schema=SCHEMA)])
     return folder
@@ -46,7 +52,7 @@ def drawn(entry, seed):
     return float(scale * (100 + 5 * place) * np.exp(0.1 * noise * (entry.label != "uniform")))
 
 
-def _row(entry, setting, seed, launch, error, regret):
+def _row(entry, setting, seed, launch, error, total, power):
     row = dict.fromkeys(SCHEMA.names)
     row |= {
         "setting": setting.digest, "seed": seed, "mdp": entry.mdp, "mdp_digest": setting.mdp_digest,
@@ -54,8 +60,7 @@ def _row(entry, setting, seed, launch, error, regret):
     }  # fmt: skip
     if error is not None:
         return row | {"failure": "learner", "error": error, "traceback": f"Traceback ...\n{error}"}
-    times, total = grid(entry.steps, entry.points), regret(entry, seed)
-    curve = total * (times / entry.steps) ** 0.6
+    curve = total * (grid(entry.steps, entry.points) / entry.steps) ** power
     return row | {
         "discount": 0.9, "states": 6, "actions": 2, "dimension": 0, "optimum": 0.5, "optimum_error": 1e-9,
         "regret": total, "regret_error": 1e-8, "gap": 0.1, "reward": 1.0, "regret_curve": curve, "constants": "{}",
@@ -80,6 +85,7 @@ def _tune(store, suite, facts):
         record = {
             "subject": subject.digest, "mdp": subject.base.mdp, "mdp_digest": subject.base.mdp_digest,
             "learner": subject.base.learner, "steps": subject.base.steps, "sampler": "lattice", "budget": 3,
-            "seeds": [10**6], "configurations": tried, "chosen": 1,
+            "seeds": [10**6], "ranges": {"scale": [1e-4, 1], "step_scale": [0.1, 100]},
+            "configurations": tried, "chosen": 1,
         }  # fmt: skip
         store.keep_tuning(subject.digest, json.loads(json.dumps(record)))

@@ -7,6 +7,7 @@ import time
 from html.parser import HTMLParser
 from itertools import pairwise
 
+import numpy as np
 import pytest
 
 import ravi
@@ -15,7 +16,8 @@ from ravi.experiments.store import Store
 from ravi.report.page import report
 from ravi.report.page.build import HERE
 from ravi.report.page.charts import COLOURS, DASHES, embedded, rounded
-from ravi.report.page.words import written
+from ravi.report.page.words import range_of, written
+from ravi.statistics.intervals import interval
 from ravi.statistics.rates import rates
 from tests.experiments.stores import created, rows
 from tests.report.folders import made
@@ -51,13 +53,19 @@ class Read(HTMLParser):
 
     def __init__(self, text):
         super().__init__(convert_charrefs=True)
-        self.tags, self.open, self.text, self.scripts, self.headings, self.captions = [], [], [], [], [], 0
+        self.tags, self.open, self.text, self.scripts, self.tables = [], [], [], [], []
         self.feed(text)
         self.close()
         assert not self.open, self.open
 
     def handle_starttag(self, tag, attrs):
         self.tags.append((tag, dict(attrs), tuple(self.open)))
+        if tag == "table":
+            self.tables.append([])
+        elif tag == "tr":
+            self.tables[-1].append([])
+        elif tag in ("th", "td"):
+            self.tables[-1][-1].append("")
         if tag not in VOID and not (self.open and self.open[-1] == "svg" and tag == "line"):
             self.open.append(tag)
 
@@ -66,10 +74,17 @@ class Read(HTMLParser):
 
     def handle_data(self, data):
         inside = self.open[-1] if self.open else ""
+        if "td" in self.open or "th" in self.open:
+            self.tables[-1][-1][-1] += data
         (self.scripts if inside == "script" else self.text).append(data)
 
     def words(self):
         return " ".join("".join(self.text).split())
+
+    def table(self, *heads):
+        """The first table with these headings, as rows of texts."""
+        found = next(rows for rows in self.tables if set(heads) <= {cell.strip() for cell in rows[0]})
+        return [[" ".join(cell.split()) for cell in row] for row in found]
 
     def of(self, tag):
         return [attrs for name, attrs, _ in self.tags if name == tag]
@@ -135,6 +150,45 @@ def test_numbers_of_tables_are_the_runs_own(folder, page):
         for mdp in ("riverswim/6", "trap"):
             for column in ("theory", "tuned"):
                 assert written(found.regret(label=label, mdp=mdp, column=column)[1].mean()) in page.words()
+
+
+def test_a_panel_tells_rank_difference_and_growth(folder, page):
+    """The table of the first MDP, cell by cell, computed again from the runs."""
+    found = ravi.results(folder)
+    _, *rows = page.table("Learner", "Constants", "Mean regret", "More than the best", "Grows as t to the")
+    assert [row[1] for row in rows] == ["published"] * 4 + ["tuned"] * 4
+    for column, word in (("theory", "published"), ("tuned", "tuned")):
+        mine = [row for row in rows if row[1] == word]
+        runs = {label: dict(zip(*found.regret(label=label, mdp="riverswim/6", column=column), strict=True))
+                for label in ("ravi-ucb", "psrl", EVIL, "uniform")}  # fmt: skip
+        order = sorted(runs, key=lambda label: np.mean([*runs[label].values()]))
+        for label, row in zip(order, mine, strict=True):
+            assert row[0].startswith(label)
+            shared = sorted(set(runs[label]) & set(runs[order[0]]))
+            gaps = np.array([runs[label][seed] - runs[order[0]][seed] for seed in shared])
+            behind = interval(gaps, level=1 - 0.05 / 3)
+            mean = interval(np.array([*runs[label].values()]))
+            mark = "★ best " if label == order[0] else "≈ tied with the best " if behind.low <= 0 else ""
+            assert row[3] == f"{mark}{written(mean.estimate)} {range_of(mean)}"
+            assert row[4] == ("–" if label == order[0] else f"{written(behind.estimate)} {range_of(behind)}")
+            assert row[5] == "0.600 [0.600, 0.600]"
+    assert "n = 5" in page.words()  # few
+
+
+def test_a_matrix_is_bold_where_the_interval_excludes_a_half(text):
+    cells = re.findall(r'class="heat (sure)?".*?\[(\d+), (\d+)\]', text)
+    assert len(cells) == 2 * 4 * 3
+    assert {sure for sure, *_ in cells} == {"", "sure"}
+    for sure, low, high in cells:
+        if "50" not in (low, high):  # rounded
+            assert bool(sure) == (int(low) > 50 or int(high) < 50)
+
+
+def test_failures_are_counted_and_told(page):
+    assert page.words().count("4 runs failed.") == 2  # in the alarm, and in the summary
+    _, *rows = page.table("Runs", "Error")
+    assert [row[0] for row in rows] == ["1"] * 4
+    assert all(f"Error: {EVIL}" in row[3] for row in rows)
 
 
 def test_figures_draw_the_runs(folder, page):
@@ -343,8 +397,6 @@ def test_the_tuning_record_is_on_the_page(page):
 
 
 def test_rounded_numbers_keep_five_digits():
-    import numpy as np
-
     assert rounded(np.array([1 / 3, 12345678.9, 2.0, 0.0])) == [0.33333, 12346000, 2, 0]
 
 
