@@ -4,13 +4,20 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test check docs bench lock clean
+.PHONY: demo test check browser docs bench lock clean
 
 demo: $(READY)
 	$(BIN)/ravi demo
 
-test: $(READY) check
+test: $(READY) check browser
 	$(BIN)/python -m pytest
+
+# The page is tested in Chromium: installed where that can be done (Debian, as root), else its tests are skipped.
+browser:
+	@command -v chromium chromium-browser google-chrome >/dev/null \
+	  || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
+	       && { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium; } >/dev/null 2>&1; } \
+	  || echo "no Chromium here: the tests of the page in a browser are skipped"
 
 check: $(READY)
 	$(BIN)/ruff check .
