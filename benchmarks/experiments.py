@@ -23,8 +23,9 @@ import pyarrow as pa
 
 import ravi
 from ravi.experiments.agenda import Agenda, Shard
+from ravi.experiments.freezing import freeze
 from ravi.experiments.rows import packed, rows_of, unpacked
-from ravi.experiments.runner import Driver, freeze, run_suite
+from ravi.experiments.runner import Driver, run_suite
 from ravi.experiments.settings import Setting
 from ravi.experiments.specification import specify
 from ravi.experiments.store import Store

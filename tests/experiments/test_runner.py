@@ -10,9 +10,10 @@ import pytest
 import ravi
 from ravi.checks import InputError
 from ravi.experiments.agenda import Agenda, Shard
+from ravi.experiments.freezing import freeze
 from ravi.experiments.pools import Lost
 from ravi.experiments.rows import unpacked
-from ravi.experiments.runner import Driver, freeze, run_suite, shard_of
+from ravi.experiments.runner import Driver, run_suite, shard_of
 from ravi.experiments.settings import Setting
 from ravi.experiments.specification import specify
 from ravi.experiments.store import Store

@@ -13,9 +13,10 @@ from ravi.core import MDP
 from ravi.engine import Progress
 from ravi.experiments import plan
 from ravi.experiments.agenda import Agenda
+from ravi.experiments.freezing import chosen, compared, is_results
 from ravi.experiments.jobs import GUESS
 from ravi.experiments.manifest import cores
-from ravi.experiments.runner import chosen, compared, is_results, settled, shard_of
+from ravi.experiments.runner import settled, shard_of
 from ravi.experiments.settings import Setting
 from ravi.experiments.specification import Entry
 from ravi.experiments.store import Store

@@ -1,0 +1,88 @@
+"""May this suite be run into this folder? A folder is of one suite, of what its ids stood for, and of the same versions.
+
+The suite is frozen when it is launched: later edits of its file, or of the MDPs that it names, change nothing that goes
+on by itself, and are told where the file is named again.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ravi import ids
+from ravi.checks import InputError
+from ravi.core import MDP
+from ravi.experiments import plan
+from ravi.experiments.manifest import differing
+from ravi.experiments.specification import Suite, differences, specify
+from ravi.experiments.store import Store
+from ravi.runs import versions
+
+
+def chosen(suite: str | os.PathLike[str] | Mapping[str, Any], seeds: Any = None) -> Suite:
+    """The suite that is meant: shipped, in a file, Python data, or frozen in a folder."""
+    if is_results(suite):
+        held = Store(Path(str(suite))).specification()
+        assert held is not None
+        return specify(held["suite"], seeds=seeds, build=False)  # its MDPs' files may be gone: the folder has them
+    return specify(suite, seeds=seeds)
+
+
+def is_results(suite: Any) -> bool:
+    """Whether a suite is meant by the folder of its results."""
+    return isinstance(suite, (str, os.PathLike)) and (Path(suite) / "specification.json").is_file()
+
+
+def compared(
+    suite: Suite, store: Store, adopt: bool = False, mix_versions: bool = False, own: bool = False
+) -> tuple[plan.Facts, dict[str, MDP]]:
+    """What the ids of a suite stand for, and its MDPs; an error where the folder is not of this suite and versions.
+
+    own: the suite is the folder's own, and means the MDPs that the folder keeps, whatever became of their files.
+    """
+    held = store.specification() if store.folder.is_dir() else None
+    mdps: dict[str, MDP] = {}
+    if held is not None and own:
+        for name, digest in plan.facts_from(held).mdps.items():
+            if (kept := store.mdp(digest)) is not None:
+                mdps[name] = MDP.load(kept)
+    facts = plan.facts_of(suite, mdps)
+    if held is not None:
+        lines = differences(held["suite"], suite.plain()) + plan.changed(plan.facts_from(held), facts)
+        if lines and not adopt:
+            raise InputError(
+                f"{store.folder} holds another suite than this:\n  " + "\n  ".join(lines) + "\n"
+                "Name another folder, or let this one take the new suite in place of its own (--adopt); "
+                "ravi run FOLDER goes on with its own"
+            )
+        if not mix_versions:
+            _same_versions(store)
+    return facts, mdps
+
+
+def freeze(
+    suite: Suite, store: Store, adopt: bool = False, mix_versions: bool = False, own: bool = False
+) -> tuple[plan.Facts, dict[str, bytes]]:
+    """Make the folder this suite's; what its ids stand for, and the content of MDPs that are files. See `compared`."""
+    facts, mdps = compared(suite, store, adopt, mix_versions, own)
+    store.create()
+    contents = {}
+    for name, digest in facts.mdps.items():
+        if ids.is_file(name) or store.mdp(digest) is not None:
+            store.keep_mdp(mdps[name])
+            contents[name] = (store.folder / "mdps" / f"{digest}.mdp").read_bytes()
+    if adopt or store.specification() is None:
+        store.freeze({"suite": suite.plain(), **facts.plain()})
+    return facts, contents
+
+
+def _same_versions(store: Store) -> None:
+    for launch, made in store.manifests().items():
+        lines = differing(made, {"versions": versions()})
+        if lines:
+            raise InputError(
+                f"{store.folder} was made with other versions (manifests/{launch}.json): {'; '.join(lines)}. "
+                "Bits may differ: name another folder, or mix them knowingly (--mix-versions)"
+            )
