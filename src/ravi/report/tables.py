@@ -196,7 +196,7 @@ def _cells(
     cells = []
     for entry in entries:
         asked = set(entry["seeds"])
-        held = seen.get(entry["setting"], Seen({}, set(), set()))
+        held = seen.get(entry["setting"], Seen({}, {}, set(), set()))
         values = [held.values[seed] for seed in sorted(asked) if seed in held.values]
         failed, unrecorded = len(asked & held.failed), len(asked & held.unrecorded)
         found = interval(values, statistic, level=level) if values else None
@@ -216,21 +216,25 @@ class Seen(NamedTuple):
     """What is there of a setting, by seed."""
 
     values: dict[int, float]
+    errors: dict[int, float]  # certified: how far each value may be off
     failed: set[int]
     unrecorded: set[int]  # runs that succeeded, without this value
 
 
 def _seen(results: Results, value: str) -> dict[str, Seen]:
     held: dict[str, Seen] = {}
-    columns = (results.runs[name].to_pylist() for name in ("setting", "seed", value, "failure"))
-    for setting, seed, found, failure in zip(*columns, strict=True):
-        mine = held.setdefault(setting, Seen({}, set(), set()))
+    bound = f"{value}_error"
+    known = bound in results.runs.column_names
+    columns = [results.runs[name].to_pylist() for name in ("setting", "seed", value, "failure")]
+    columns.append(results.runs[bound].to_pylist() if known else [0.0] * results.runs.num_rows)
+    for setting, seed, found, failure, error in zip(*columns, strict=True):
+        mine = held.setdefault(setting, Seen({}, {}, set(), set()))
         if failure is not None:
             mine.failed.add(seed)
         elif found is None:
             mine.unrecorded.add(seed)
         else:
-            mine.values[seed] = found
+            mine.values[seed], mine.errors[seed] = found, error or 0.0
     return held
 
 
@@ -265,7 +269,8 @@ def _mark(
         groups.setdefault(tuple(cell[key] for key in ("section", "mdp", "steps", "column")), []).append(place)
     for places in groups.values():
         rows = [
-            {"learner": cells[place]["label"], "mdp": "here", "seed": seed, "regret": held.values[seed]}
+            {"learner": cells[place]["label"], "mdp": "here", "seed": seed}
+            | {"regret": held.values[seed], "error": held.errors[seed]}
             for place in places
             if (held := seen.get(entries[place]["setting"]))
             for seed in entries[place]["seeds"]
@@ -273,31 +278,22 @@ def _mark(
         ]
         if len({row["learner"] for row in rows}) < 2:
             continue  # nothing to compare
-        winner, ties = _best(from_table(rows), statistic, level)
+        winner, ties = _best(from_table(rows, error="error"), statistic, level)
         for place in places:
             cells[place]["best"] = cells[place]["label"] == winner
             cells[place]["tie"] = cells[place]["label"] in ties
 
 
 def _best(scores: Scores, statistic: str, level: float) -> tuple[str, tuple[str, ...]]:
-    """`ravi.statistics.best`, also for medians and interquartile means of the differences."""
-    from ravi.statistics import best, compare, interval
+    """The best and its ties; none where there is no seed that all have."""
+    from ravi.statistics import best
 
     mdp = scores.mdps[0]
     shared = set.intersection(*(set(held[mdp].tolist()) for held in scores.seeds.values()))
     if not shared:
-        return "", ()  # no seed in common: nothing can be paired
-    if statistic == "mean":
-        found = best(scores, mdp, level=level)
-        return found.learner, found.ties
-    estimates = {name: interval(held[mdp], statistic, level=level).estimate for name, held in scores.values.items()}
-    winner = min(estimates, key=lambda name: estimates[name])
-    others = [name for name in estimates if name != winner]
-    corrected = 1 - (1 - level) / len(others)  # Bonferroni, as `best`
-    told = {
-        name: compare(scores, winner, name, mdp, statistic=statistic, level=corrected).difference for name in others
-    }
-    return winner, tuple(name for name in others if told[name].low <= 0)
+        return "", ()  # nothing can be paired
+    found = best(scores, mdp, statistic=statistic, level=level)
+    return found.learner, found.ties
 
 
 def _panels(cells: Sequence[dict[str, Any]], title: str) -> list[Panel]:
@@ -464,22 +460,21 @@ def rates_table(
         where = (entry["section"], entry["mdp"], f"{entry['steps']:,}", entry["label"], entry["column"])
         within.append((*map(Shown, where), cell, _proved(proved)))
     asked = {(entry["section"], entry["column"], entry["label"]) for entry in entries}
-    unmeasured = ""
-    try:
-        found = [one for one in rates(results, level=level) if (one.section, one.column, one.label) in asked]
-    except InputError as error:
-        found, unmeasured = [], f" Not measured across sizes: {error}."
+    found = [one for one in rates(results, level=level) if (one.section, one.column, one.label) in asked]
     for one in found:
         fixed = ", ".join(f"{name} = {size:,.6g}" for name, size in one.fixed.items() if size)
         names = (one.section, one.mdp, one.label, one.column, _with(one.quantity, one.along), fixed)
         sizes = ", ".join(f"{size:,.6g}" if size < 1e6 else f"{size:,.0f}" for size in one.sizes)
-        told = estimate_and_interval(one.rate.exponent, one.rate.low, one.rate.high, EXPONENT)
-        across.append((*map(Shown, (*names, sizes)), Shown(*told), _proved(one.theory)))
+        if one.rate is None:
+            told = Shown("none", f"({one.why})")
+        else:
+            told = Shown(*estimate_and_interval(one.rate.exponent, one.rate.low, one.rate.high, EXPONENT))
+        across.append((*map(Shown, (*names, sizes)), told, _proved(one.theory)))
         records.append(
             {"section": one.section, "column": one.column, "label": one.label, "mdp": one.mdp}
             | {"quantity": one.quantity, "sizes": " ".join(f"{size!r}" for size in one.sizes), "fixed": fixed}
             | {"seeds": one.seeds}
-            | one.rate._asdict()
+            | ({"why": one.why} if one.rate is None else one.rate._asdict())
             | {"theory": one.theory and one.theory.exponent, "source": one.theory and one.theory.source}
         )
     head: tuple[str, ...] = ("section", "MDP", "T", "learner", "column", "exponent of t", "theory")
@@ -492,7 +487,7 @@ def rates_table(
         f"sizes: of log mean regret at T against the log of the size. Brackets: {_percent(level)} intervals, seeds "
         "resampled. Theory: the exponent of an upper bound, up to logarithms: a measured one may well be smaller."
     )
-    return Table("How fast regret grows.", note + unmeasured, tuple(panels), tuple(records))
+    return Table("How fast regret grows.", note, tuple(panels), tuple(records))
 
 
 def _largest_errors(results: Results) -> dict[str, float]:

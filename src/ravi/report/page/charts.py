@@ -14,6 +14,7 @@ from ravi.report.page.analysis import Standing, Studied, Told
 DIGITS = 5  # significant ones, in figures only
 COLOURS, DASHES = 7, 6  # as many as page.js has
 SHOWN = 8  # learners that are ticked at first
+POINTS = 100  # of a curve that is drawn, at most: evenly spread, the last among them
 
 
 def chart_data(studies: Sequence[Studied]) -> dict[str, Any]:
@@ -66,13 +67,13 @@ def _panel(told: dict[tuple[str, str], Told], labels: dict[str, int]) -> dict[st
     shown = ticked(list(told.values()))
     first = next(iter(told.values()))  # a section has one grid
     return {
-        "times": first.line.times.tolist(),
+        "times": thinned(first.line.times).tolist(),
         "lines": [_line(one, labels, one.line.label in shown) for one in told.values()],
     }
 
 
 def _line(told: Told, labels: dict[str, int], shown: bool) -> dict[str, Any]:
-    mean, low, high = told.band
+    mean, low, high = map(thinned, told.band)
     made = {
         "label": labels[told.line.label], "column": told.line.column, "seeds": len(told.line.seeds), "shown": shown,
         "mean": rounded(mean), "finals": rounded(told.line.regret),
@@ -94,6 +95,12 @@ def _profiles(standing: Standing, labels: dict[str, int]) -> dict[str, Any]:
         for name in standing.rivals
     ]  # fmt: skip
     return {"thresholds": rounded(np.asarray(held.thresholds)), "by": held.normalised, "lines": lines}
+
+
+def thinned(values: Array) -> Array:
+    """As many of the points of a curve as are drawn."""
+    P = len(values)
+    return values[np.unique(np.ceil(np.linspace(0, P, min(POINTS, P) + 1)[1:]).astype(int)) - 1]
 
 
 def rounded(values: Array) -> list[float]:
