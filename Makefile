@@ -10,7 +10,7 @@ demo: $(READY)
 	$(BIN)/ravi demo
 
 test: $(READY) check browser
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 # The page is tested in Chromium: installed where that can be done (Debian, as root), else its tests are skipped.
 browser:

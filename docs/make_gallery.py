@@ -27,6 +27,7 @@ def ran(code: str) -> tuple[str, dict[str, bytes]]:
     modules = re.findall(r'Path\("(\w+)\.py"\)', code)  # that the block writes: one of another folder is not it
     for name in modules:
         sys.modules.pop(name, None)
+        sys.path[:] = [place for place in sys.path if not (Path(place) / f"{name}.py").exists()]
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         try:

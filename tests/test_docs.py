@@ -2,6 +2,7 @@
 
 import importlib
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -65,7 +66,12 @@ def snippets():
 @pytest.mark.parametrize("code", list(snippets()))
 def test_every_python_snippet_runs(code, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    before = set(sys.modules)
     exec(compile(code, "snippet", "exec"), {"__name__": "snippet"})
+    for name in set(sys.modules) - before:  # modules that the snippet wrote are its own
+        if (getattr(sys.modules[name], "__file__", None) or "").startswith(str(tmp_path)):
+            del sys.modules[name]
 
 
 def test_paper_md_maps_every_numbered_statement():

@@ -202,7 +202,7 @@ atexit.register(lambda: shutil.copytree({str(inside)!r}, {str(folder)!r}))  # wh
     assert status == 1
     assert "runs could not be stored: the same command will run them again" in complaint
     assert "No space left on device" in complaint or "File too large" in complaint
-    assert len(held(folder / "out")) == acknowledged
+    assert 0 < acknowledged <= len(held(folder / "out"))
     assert not list((folder / "out").rglob(".ravi-*.tmp"))
     run_suite(FULL, folder / "out", workers=2)
     run_suite(FULL, tmp_path / "whole", workers=2)

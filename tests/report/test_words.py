@@ -96,10 +96,16 @@ class Again:
         return interval(np.where(np.abs(gaps) < 1e-7, 0.0, gaps), level=level)
 
     def behind(self, section, column, task, label):
-        order = self.rivals(section, column, task)
-        level = 1 - 0.05 / (len(order) - 1)
-        runs = (self.runs(section, column, task, name) for name in (order[0], label))
-        return self.difference(*runs, level=level)
+        """Holm: all are looked at together; who is worse leaves, and the rest is looked at again."""
+        first, *left = self.rivals(section, column, task)
+        runs = {name: self.runs(section, column, task, name) for name in (first, *left)}
+        found = {}
+        while left:
+            level = 1 - 0.05 / len(left)
+            found |= {name: self.difference(runs[first], runs[name], level=level) for name in left}
+            stay = [name for name in left if found[name].low <= 0]
+            left = [] if len(stay) == len(left) else stay
+        return found[label]
 
     def costs(self, section):
         """(task, label): tuned runs, published runs, of every learner that has a multiplier."""

@@ -154,10 +154,10 @@ def test_the_best_has_the_smallest_mean_and_ties_are_what_seeds_do_not_tell_apar
     x = rng.normal(size=16)
     near = x + np.tile([0.1, -0.1], 8) + 0.001
     values = {"far": {"m": x + 50 + rng.normal(size=16)}, "best": {"m": x}, "near": {"m": near}}
-    assert best(made(values), "m") == ("m", "best", ("near",))
+    assert best(made(values), "m")[:3] == ("m", "best", ("near",))
     one = made({"a": {"m": [1.0]}, "b": {"m": [100.0]}})
-    assert best(one, "m") == ("m", "a", ("b",))  # one seed tells nothing
-    assert best(made({"a": {"m": [1.0, 2.0]}}), "m") == ("m", "a", ())
+    assert best(one, "m")[:3] == ("m", "a", ("b",))  # one seed tells nothing
+    assert best(made({"a": {"m": [1.0, 2.0]}}), "m") == ("m", "a", (), {})
     with pytest.raises(InputError, match="no MDP 'q'"):
         best(made(values), "q")
 
@@ -179,3 +179,85 @@ def test_the_truly_best_is_the_winner_or_ties_with_it():
     assert won < 150
     assert held / 300 >= 0.95 - 0.05
     assert uncorrected < held
+
+
+def test_what_is_far_behind_is_no_tie_though_its_seeds_differ():
+    """Seen on RiverSwim with 8 seeds: 12 against 244, worse on every seed by 94 at least."""
+    far = [311.69, 289.69, 236.95, 293.45, 328.39, 105.25, 147.7, 332.44]
+    near = [11.51, 8.19, 13.75, 11.63, 11.39, 6.23, 5.56, 26.31]
+    other = [50.36, 43.45, 49.52, 43.65, 88.43, 47.28, 54.01, 63.65]
+    scores = made({"far": {"m": far}, "near": {"m": near}, "other": {"m": other}, "uniform": {"m": [641.74] * 8}})
+    found = best(scores, "m")
+    assert (found.learner, found.ties) == ("near", ())
+    assert list(found.behind) == ["far", "other", "uniform"]
+    assert all(told.low > 0 for told in found.behind.values())
+
+
+def test_levels_are_holms():
+    """Who is worse leaves, and the rest is looked at again, corrected for their own number only."""
+    rng = np.random.Generator(np.random.PCG64(0))
+    x = rng.normal(size=12)
+    clear = {f"clear {i}": {"m": x + 100 + rng.normal(size=12)} for i in range(8)}
+    close = rng.normal(size=12)
+    scores = made({"best": {"m": x}, **clear, "close": {"m": x + (close - close.mean()) / close.std() + 1.0}})
+    found = best(scores, "m")
+    assert found.ties == ()
+    assert found.behind["clear 0"].level == pytest.approx(1 - 0.05 / 9)
+    assert found.behind["close"].level == pytest.approx(0.95)
+    assert found.behind["close"] == compare(scores, "best", "close", "m").difference
+    assert compare(scores, "best", "close", "m", level=1 - 0.05 / 9).difference.low < 0  # as Bonferroni would have it
+
+
+@pytest.mark.parametrize("statistic", ["mean", "median", "iqm"])
+def test_the_best_is_by_the_statistic(statistic):
+    often, rarely = np.append(np.ones(15), 1000) + np.linspace(0, 0.1, 16), np.full(16, 5.0)
+    scores = made({"steady": {"m": rarely}, "risky": {"m": often}, "far": {"m": 500 + often}})
+    found = best(scores, "m", statistic=statistic)
+    assert found.learner == ("steady" if statistic == "mean" else "risky")
+    if statistic != "mean":
+        assert found.ties == ()
+        assert found.behind["far"].estimate == pytest.approx(500)
+    with pytest.raises(InputError, match="no statistic 'meen'"):
+        best(scores, "m", statistic="meen")
+
+
+def test_differences_within_the_errors_are_ties():
+    x = np.linspace(5, 6, 8)
+    values = {"a": {"m": x}, "b": {"m": x - 1e-7}, "c": {"m": x - 1e-6}}
+    errors = {name: {"m": np.full(8, 6e-8)} for name in values}
+    exact, scores = made(values), made(values, errors=errors)
+    assert compare(exact, "a", "b", "m").difference.high < 0
+    assert compare(scores, "a", "b", "m").difference[:3] == (0, 0, 0)
+    assert compare(scores, "a", "c", "m").difference.high < 0
+    flat = {"a": {"m": np.full(8, 5.0)}, "b": {"m": np.full(8, 5 - 1e-7)}}
+    assert improvement(made(flat), "a", "b").estimate == 0
+    assert improvement(made(flat, errors=errors), "a", "b").estimate == 0.5
+    assert best(made(flat), "m")[1:3] == ("b", ())
+    assert best(made(flat, errors=errors), "m")[1:3] == ("a", ("b",))
+    assert best(made(flat, errors=errors, larger_is_better=True), "m")[1:3] == ("a", ("b",))
+
+
+def test_profiles_count_what_is_at_the_threshold_to_within_its_error():
+    values = {"uniform": {"m": np.full(4, 10.0)}, "a": {"m": np.array([5, 9, 10 + 1e-8, 11])}}
+    errors = {name: {"m": np.full(4, 1e-8)} for name in values}
+    assert profiles(made(values), [1.0]).share["a"] == [0.5]
+    assert profiles(made(values, errors=errors), [1.0]).share["a"] == [0.75]
+    divided, _ = normalised(made(values, errors=errors))
+    np.testing.assert_allclose(divided.errors["a"]["m"], 1e-9 * (1 + np.array([0.5, 0.9, 1, 1.1])))
+
+
+@pytest.mark.parametrize(("law", "most"), [("normal", 0.05), ("exponential", 0.05), ("steady", 0.11)])
+def test_the_truly_best_is_seldom_left_out(law, most):
+    """Four learners of one mean, 8 seeds; steady: the best hardly varies, the others are exponential.
+
+    800 data sets; four standard errors are 0.031 at 0.05 and 0.044 at 0.11. docs/statistics.md has the table.
+    """
+    rng = np.random.Generator(np.random.PCG64(3))
+    lost = 0
+    for _ in range(800):
+        x = rng.normal(size=(4, 8)) if law == "normal" else rng.exponential(size=(4, 8))
+        if law == "steady":
+            x[0] = 1 + 0.05 * rng.normal(size=8)
+        found = best(made({f"{i}": {"m": row} for i, row in enumerate(x)}), "m", resamples=400)
+        lost += "0" not in (found.learner, *found.ties)
+    assert lost / 800 <= most + 4 * np.sqrt(most * (1 - most) / 800)

@@ -11,7 +11,7 @@ from scipy import stats
 
 from ravi.checks import InputError
 from ravi.statistics import Interval, band, interval, stratified
-from ravi.statistics.intervals import picked
+from ravi.statistics.intervals import farthest, picked
 
 N = 2000
 ERROR = 4 * np.sqrt(0.95 * 0.05 / N)
@@ -173,10 +173,49 @@ def test_few_seeds_get_students_t():
     assert interval(x, level=0.9)[1:3] == pytest.approx(theirs)
 
 
-def test_resamples_without_spread_are_infinitely_far():
-    """A third of the resamples hold zeros only: their ratio has no finite quantile, and Student's end stands in."""
+def test_resamples_without_spread_are_at_the_limit_which_is_halls_interval():
+    """A third of the resamples hold zeros only, and their ratio has no limit; Hall's, for the skewness, written out."""
     x = np.array([0.0] * 7 + [1.0])
-    assert interval(x).high == pytest.approx(stats.t.interval(0.95, 7, x.mean(), stats.sem(x))[1])
+    skew, t = stats.skew(x) / np.sqrt(8), stats.t.ppf(0.025, 7)
+    hall = 3 / skew * (np.cbrt(1 + skew * (t - skew / 6)) - 1)
+    assert hall == pytest.approx(-7.487, abs=1e-3)
+    assert interval(x).high == pytest.approx(x.mean() - hall * stats.sem(x))
+    assert interval(-x).low == pytest.approx(-x.mean() + hall * stats.sem(x))
+
+
+def test_seeds_that_nearly_agree_have_no_long_interval():
+    """Seven within 0.01 and one apart: bootstrap-t alone would end hundreds of its spreads away."""
+    rng = np.random.Generator(np.random.PCG64(0))
+    x = 2698 + np.append(0.001 * rng.normal(size=7), -4.3)
+    found = interval(x)
+    assert x.mean() - 7.5 * stats.sem(x) <= found.low < x.mean()
+    assert found.low > 2693.4
+    _, low, high = band(np.stack([x, 2 * x, -x], axis=1))
+    assert np.all(high - low < 9 * stats.sem(2 * x))
+    near, tied = interval(np.append(1e-9 * np.arange(7), 1.0)), interval([0.0] * 7 + [1.0])
+    assert near[:3] == pytest.approx(tied[:3], abs=1e-6)  # no jump where values come to agree
+
+
+@pytest.mark.parametrize("n", [5, 6, 8, 16, 32, 200])
+@pytest.mark.parametrize("level", [0.5, 0.9, 0.95, 0.99, 0.9999])
+def test_no_end_is_farther_than_the_limit_and_the_limit_is_no_shorter_than_students(n, level):
+    most, student = farthest(level, n - 1), stats.t.ppf((1 + level) / 2, n - 1)
+    assert student <= most < 4 * student
+    for key in range(5):
+        x = np.random.Generator(np.random.PCG64(key)).lognormal(sigma=3, size=n)
+        found = interval(x, level=level, resamples=200)
+        assert max(found.estimate - found.low, found.high - found.estimate) <= most * stats.sem(x) * (1 + 1e-9)
+
+
+def test_rare_bad_runs_are_covered_by_the_limit():
+    """All seeds agree but one in ten, of 32: the limit covers as it should, where Student's t has 0.84."""
+    rng = np.random.Generator(np.random.PCG64(7))
+    x = (rng.random((32, N)) < 0.1).astype(float)
+    x[:, x.std(axis=0) == 0] = 0.1  # that saw none
+    _, low, high = band(x, resamples=600)
+    assert np.mean((low <= 0.1) & (high >= 0.1)) >= 0.94 - ERROR
+    half = stats.t.ppf(0.975, 31) * stats.sem(x)
+    assert np.mean(np.abs(x.mean(axis=0) - 0.1) <= half) < 0.88
 
 
 def test_eight_seeds_get_tukey_and_mclaughlins_interval_for_the_iqm():

@@ -1,11 +1,13 @@
 """Exponents: exact laws are recovered, noisy ones are covered, and the theory's stand beside them with their source."""
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import ravi
 from ravi import ids
 from ravi.checks import InputError
+from ravi.report.tables import rates_table
 from ravi.statistics import THEORY, growth, rates, scaling
 
 TIMES = np.arange(10, 2001, 10.0)
@@ -149,6 +151,30 @@ def test_rates_find_what_each_section_varies(folder):
     assert first.paired
     assert first.seeds == 2
     assert rows[1].theory is None
+
+
+def test_lines_without_regret_beyond_its_error_have_no_rate(tmp_path):
+    """The optimal policy's regret is rounding: no exponent, and the other lines have theirs."""
+    section = {"name": "steps", "steps": [100, 200], "mdps": ["riverswim/4"], "learners": ["optimum", "uniform"]}
+    suite = {"name": "none", "seeds": 2, "columns": ["given"], "sections": [section]}
+    found = ravi.run_suite(suite, tmp_path / "out", workers=1)
+    optimal, uniform = rates(found)
+    assert (optimal.rate, optimal.learner) == (None, "optimum")
+    assert optimal.why == "no regret beyond its certified error at T = 100"
+    assert uniform.rate.exponent == pytest.approx(1)
+    assert uniform.why == ""
+    assert "none (no regret beyond its certified error at T = 100)" in rates_table(found).text()
+    assert "no regret beyond" in rates_table(found).csv()
+
+
+def test_mdps_of_one_size_without_a_common_seed_have_no_rate_and_others_keep_theirs(folder):
+    partial = ravi.results(folder.folder)
+    first, second = ids_of(folder, 8)
+    kept = [(row["mdp"], row["seed"]) not in {(first, 0), (second, 1)} for row in partial.runs.to_pylist()]
+    partial.runs = partial.runs.filter(pa.array(kept))
+    *others, garnet = rates(partial)
+    assert (garnet.rate, garnet.why, garnet.seeds) == (None, "no common seed at X = 8", 0)
+    assert all(row.rate is not None and not row.why for row in others)
 
 
 def test_mdps_of_one_size_are_averaged(folder):

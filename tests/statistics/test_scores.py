@@ -6,7 +6,8 @@ import pytest
 
 import ravi
 from ravi.checks import InputError
-from ravi.statistics import from_table, scores
+from ravi.report.tables import comparison_table, table
+from ravi.statistics import compare, from_table, improvement, scores
 
 COLUMNS = {
     "learner": ["b", "b", "a", "a", "a"],
@@ -65,6 +66,21 @@ def test_bad_rows_are_named(change, message):
         from_table(COLUMNS | change)
 
 
+def test_errors_come_with_the_values():
+    exact = from_table(COLUMNS)
+    assert exact.error("b", "m").tolist() == [0.0, 0.0]
+    assert exact.errors["b"]["m"].tolist() == [0.0, 0.0]
+    found = from_table(COLUMNS | {"off": [0.1, 0.2, 0.3, 0.4, 0.5]}, error="off")
+    assert found.error("b", "m").tolist() == [0.2, 0.1]  # by seed
+    assert found.error("a", "m").tolist() == [0.3, 0.4]
+    with pytest.raises(InputError, match="a on n, seed 5: the error of regret is -1"):
+        from_table(COLUMNS | {"off": [0.1, 0.2, 0.3, 0.4, -1]}, error="off")
+    with pytest.raises(InputError, match="no column 'offf'"):
+        from_table(COLUMNS | {"off": [0.1, 0.2, 0.3, 0.4, -1]}, error="offf")
+    with pytest.raises(InputError, match="there is no run of b on n"):
+        found.error("b", "n")
+
+
 def test_a_missing_column_or_an_empty_table_is_told():
     with pytest.raises(InputError, match=r"no column 'regrets'. Did you mean regret"):
         from_table(COLUMNS, value="regrets")
@@ -104,7 +120,27 @@ def test_scores_of_a_folder_are_the_regret_of_its_entries(folder):
     np.testing.assert_array_equal(found.values["PSRL"]["riverswim/4, T = 50"], regret)
     np.testing.assert_array_equal(found.seeds["PSRL"]["riverswim/4, T = 50"], seeds)
     assert scores(folder, section="two").mdps == ("riverswim/4",)
+    runs = folder.runs.filter(pa.compute.equal(folder.runs["steps"], 50)).to_pylist()
+    certified = {run["seed"]: run["regret_error"] for run in runs if run["learner"] == "psrl"}
+    held = found.errors["PSRL"]["riverswim/4, T = 50"]
+    assert held.tolist() == [certified[seed] for seed in seeds]
+    assert (held > 0).all()
+    assert (scores(folder, section="two", value="reward").error("PSRL", "riverswim/4") == 0).all()
     assert scores(folder, section="two", value="reward").larger_is_better
+
+
+def test_learners_that_differ_by_rounding_are_tied_in_tables(tmp_path):
+    """With published constants RAVI-UCB still plays the uniform policy, to 1e-10: less than what regret may be off."""
+    section = {"name": "river", "mdps": ["riverswim/6"], "learners": ["ravi-ucb", "uniform"]}
+    suite = {"name": "tie", "steps": 3000, "seeds": 3, "columns": ["given"], "sections": [section]}
+    results = ravi.run_suite(suite, tmp_path / "out", workers=1)
+    found = scores(results)
+    apart = found.values["ravi-ucb"]["riverswim/6"] - found.values["uniform"]["riverswim/6"]
+    assert 0 < np.abs(apart).max() < 1e-6
+    assert compare(found, "ravi-ucb", "uniform", "riverswim/6").difference[:3] == (0, 0, 0)
+    assert improvement(found, "ravi-ucb", "uniform").estimate == 0.5
+    assert [(cell["best"], cell["tie"]) for cell in table(results).records] == [(True, False), (False, True)]
+    assert "0.50 [" in comparison_table(results).text()
 
 
 def test_one_name_for_different_runs_is_an_error(folder):

@@ -78,6 +78,13 @@ class TestAdaStop:
         values = {name: {"m": rng.normal(size=10) + shift} for name, shift in (("a", 0), ("b", 8))}
         assert enough(made(values, larger_is_better=True), "m", permutations=500).better == {("a", "b"): "b"}
 
+    def test_what_differs_by_less_than_its_error_is_not_told_apart(self):
+        values = {name: {"m": np.full(10, 5 + shift)} for name, shift in (("a", 0), ("b", 1e-10), ("c", 1))}
+        errors = {name: {"m": np.full(10, 1e-9)} for name in values}
+        assert enough(made(values), "m", permutations=500).better["a", "b"] == "a"
+        found = enough(made(values, errors=errors), "m", permutations=500)
+        assert found.better == {("a", "b"): None, ("a", "c"): "a", ("b", "c"): "b"}
+
     def test_alike_learners_are_rarely_told_apart(self):
         """40 pairs that are alike, level 0.95: 2 wrong decisions expected, more than 8 once in 10,000."""
         wrong = sum(enough(two(10, 0.0, key), "m", permutations=200).enough for key in range(40))

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ravi.checks import InputError
-from ravi.statistics.intervals import Interval, check_level, drawn, finite, interval
+from ravi.statistics.intervals import Interval, check_level, drawn, estimated, finite, interval
 from ravi.statistics.scores import Scores
 
 POINTS = 101  # thresholds of a profile, unless given
@@ -26,8 +26,9 @@ class Comparison(NamedTuple):
 
 class Best(NamedTuple):
     mdp: str
-    learner: str  # of the smallest mean
+    learner: str  # of the smallest mean, or what the statistic is
     ties: tuple[str, ...]  # learners of which the seeds do not show that they are worse
+    behind: dict[str, Interval]  # by how much others are behind it: the interval that decided, at its corrected level
 
 
 @dataclass(frozen=True)
@@ -62,10 +63,15 @@ def compare(
 
 
 def differences(scores: Scores, first: str, second: str, mdp: str) -> np.ndarray:
-    """Second minus first (n,) by common seed; the other way round where larger is better."""
+    """Second minus first (n,) by common seed; the other way round where larger is better.
+
+    A difference that is not larger than what both may be off is 0.
+    """
     (here, x), (there, y) = scores.of(first, mdp), scores.of(second, mdp)
     _, i, j = np.intersect1d(here, there, assume_unique=True, return_indices=True)
-    return x[i] - y[j] if scores.larger_is_better else y[j] - x[i]
+    off = scores.error(first, mdp)[i] + scores.error(second, mdp)[j]
+    found = x[i] - y[j] if scores.larger_is_better else y[j] - x[i]
+    return np.where(np.abs(found) <= off, 0.0, found)
 
 
 def improvement(
@@ -93,7 +99,9 @@ def improvement(
     G, p, every, fewest = len(common), 0.0, np.zeros(resamples), np.inf
     for place, mdp in enumerate(common):
         (here, x), (there, y) = scores.of(first, mdp), scores.of(second, mdp)
-        wins = (np.sign(y - x[:, None]) * (-1 if scores.larger_is_better else 1) + 1) / 2  # (n, m)
+        less = (y - x[:, None]) * (-1 if scores.larger_is_better else 1)  # (n, m)
+        off = scores.error(first, mdp)[:, None] + scores.error(second, mdp)
+        wins = np.where(np.abs(less) <= off, 0.5, less > 0)
         u = drawn(len(x), resamples, key + 2 * place)
         v = u if np.array_equal(here, there) else drawn(len(y), resamples, key + 2 * place + 1)
         p += float(wins.mean()) / G
@@ -131,20 +139,26 @@ def normalised(scores: Scores, by: str | None = None) -> tuple[Scores, str]:
         uniform = [name for name in scores.learners if name.lower().split(" (")[0] == REFERENCE]
         by = next((name for name in uniform if set(scores.values[name]) == set(scores.mdps)), None)
     pick = min if scores.larger_is_better else max
-    scale = {}
+    scale, share = {}, {}  # share: how far the scale may be off, relative to it
     for mdp in scores.mdps:
-        held = [values[mdp] for values in scores.values.values() if mdp in values]
-        scale[mdp] = float(scores.of(by, mdp)[1].mean() if by else pick(float(x.mean()) for x in held))
+        means = {name: float(held[mdp].mean()) for name, held in scores.values.items() if mdp in held}
+        chosen = by or pick(means, key=lambda name: means[name])
+        scale[mdp] = float(scores.of(chosen, mdp)[1].mean())
         if not scale[mdp] > 0:
             raise InputError(
                 f"{scores.value} on {mdp} cannot be normalised: the mean {f'of {by}' if by else 'of the worst'} "
                 f"is {scale[mdp]:g}, not positive"
             )
+        share[mdp] = float(scores.error(chosen, mdp).mean()) / scale[mdp]
     values = {name: {mdp: x / scale[mdp] for mdp, x in held.items()} for name, held in scores.values.items()}
+    errors = {
+        name: {mdp: scores.error(name, mdp) / scale[mdp] + np.abs(x) * share[mdp] for mdp, x in held.items()}
+        for name, held in values.items()
+    }
     words = (
         f"{scores.value} divided by {f'the mean of {by}' if by else 'the worst mean of any learner'} on the same MDP"
     )
-    return replace(scores, values=values), words
+    return replace(scores, values=values, errors=errors), words
 
 
 def profiles(
@@ -152,17 +166,17 @@ def profiles(
 ) -> Profiles:
     """The share of runs with a normalised score of at most tau, per learner, averaged over its MDPs.
 
-    Only learners that ran on every MDP are in it. Bands are Wilson's for as many runs as there are; they do not know
-    that runs come by MDP, which makes them a little too wide.
+    Only learners that ran on every MDP are in it. A score that is at tau to within its error counts. Bands are Wilson's
+    for as many runs as there are; they do not know that runs come by MDP, which makes them a little too wide.
     """
     check_level(level)
     whole = [name for name in scores.learners if set(scores.values[name]) == set(scores.mdps)]
     if not whole:
         raise InputError("no learner ran on every MDP: choose MDPs that have learners in common")
     divided, words = normalised(scores, normalise_by)
-    held = {name: [divided.values[name][mdp] for mdp in scores.mdps] for name in whole}
+    held = {name: [divided.values[name][mdp] - divided.error(name, mdp) for mdp in scores.mdps] for name in whole}
     if thresholds is None:
-        top = max(float(x.max()) for groups in held.values() for x in groups)
+        top = max(float(divided.values[name][mdp].max()) for name in whole for mdp in scores.mdps)
         taus = np.linspace(0, top, POINTS)
     else:
         taus = finite(thresholds, "thresholds", 1)
@@ -175,24 +189,40 @@ def profiles(
     return Profiles(taus, share, low, high, level, words)
 
 
-def best(scores: Scores, mdp: str, *, level: float = 0.95, resamples: int = 2000, key: int = 0) -> Best:
-    """The learner with the smallest mean, and those of which the seeds do not show that they are worse.
+def best(
+    scores: Scores,
+    mdp: str,
+    *,
+    statistic: str = "mean",
+    level: float = 0.95,
+    resamples: int = 2000,
+    key: int = 0,
+) -> Best:
+    """The learner with the smallest mean (median, iqm), and those of which the seeds do not show that they are worse.
 
-    The winner was chosen by the same seeds, so ties are not proofs of equality, nor their absence of being first. What
-    holds (Bonferroni) is that the truly best learner is among the winner and its ties, with a probability of at least
-    the level. Learners without a common seed cannot be told apart.
+    Another is worse when all of the interval of its paired difference is above 0. The levels are Holm's: that of the
+    first look is corrected for all others; who is worse leaves, and the rest is looked at again, corrected for their
+    own number. The winner was chosen by the same seeds, so ties are not proofs of equality, nor their absence of being
+    first. What is meant to hold is that the truly best is the winner or a tie, with a probability of the level; how
+    often it did is in docs/statistics.md. Learners without a common seed cannot be told apart.
     """
     scores.known(scores.learners[0], mdp)
     sign = -1 if scores.larger_is_better else 1
-    means = {
-        name: sign * float(scores.values[name][mdp].mean()) for name in scores.learners if mdp in scores.values[name]
-    }
-    winner = min(means, key=lambda name: means[name])
-    others = [name for name in means if name != winner]
-    corrected = 1 - (1 - level) / max(1, len(others))
-    ties = []
-    for name in others:
-        difference = differences(scores, winner, name, mdp)
-        if not len(difference) or interval(difference, level=corrected, resamples=resamples, key=key).low <= 0:
-            ties.append(name)
-    return Best(mdp, winner, tuple(ties))
+    there = [name for name in scores.learners if mdp in scores.values[name]]
+    found = {name: sign * estimated(scores.of(name, mdp)[1], statistic) for name in there}
+    off = {name: float(scores.error(name, mdp).mean()) for name in there}
+    least = min(there, key=lambda name: found[name])
+    winner = next(name for name in there if name == least or found[name] - found[least] <= off[name] + off[least])
+    apart = {name: differences(scores, winner, name, mdp) for name in there if name != winner}
+    open_ = [name for name, difference in apart.items() if len(difference)]
+    behind: dict[str, Interval] = {}
+    worse = set(open_)
+    while worse:
+        corrected = 1 - (1 - level) / len(open_)
+        for name in open_:
+            behind[name] = interval(apart[name], statistic, level=corrected, resamples=resamples, key=key)
+        worse = {name for name in open_ if behind[name].low > 0}
+        open_ = [name for name in open_ if name not in worse]
+        worse = worse if open_ else set()
+    ties = tuple(name for name in apart if name in open_ or name not in behind)
+    return Best(mdp, winner, ties, {name: behind[name] for name in apart if name in behind})

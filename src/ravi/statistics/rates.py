@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 LEAST_SEEDS = 8  # for bootstrap-t; with fewer, Student's t
 QUANTITIES = ("T", "H", "d", "X", "A")
+Scored = tuple[float, float]  # the regret of a run, and its certified error
 
 
 class Rate(NamedTuple):
@@ -52,8 +53,9 @@ class Measured(NamedTuple):
     sizes: tuple[float, ...]
     seeds: int  # the fewest at any size
     paired: bool  # the same seeds at all sizes
-    rate: Rate
+    rate: Rate | None  # None where there is none, and why says so
     theory: Exponent | None
+    why: str = ""
 
 
 def _of(source: str, **exponents: float | tuple[float, ...]) -> dict[str, Exponent]:
@@ -76,7 +78,7 @@ THEORY: dict[str, dict[str, Exponent]] = {
         "H^2 sqrt(2 T ln A) + 2 H^2: Theorem 4.1 without bonuses",
         T=(0.5, 0), H=(2, 2), d=(0, 0), X=(0, 0), A=(0, 0),
     ),
-    "ucrl2": _of("D X sqrt(A T): Jaksch, Ortner, Auer 2010, Theorem 2, D the diameter", T=0.5, X=1, A=0.5),
+    "ucrl2": _of("D X sqrt(A T): Jaksch, Ortner, Auer 2010, D the diameter", T=0.5, X=1, A=0.5),
     "ucrl2b": _of("sqrt(D Gamma X A T): Fruit, Pirotta, Lazaric 2020, D the diameter", T=0.5, X=0.5, A=0.5),
     "kl-ucrl": _of("D X sqrt(A T): Filippi, Cappe, Garivier 2010, D the diameter", T=0.5, X=1, A=0.5),
     "psrl": _of("H X sqrt(A T), averaged over the prior: Osband, Russo, Van Roy 2013", T=0.5, H=1, X=1, A=0.5),
@@ -175,18 +177,20 @@ def rates(results: Results, *, level: float = 0.95, resamples: int = 2000, key: 
     """How regret grows with T, H, d, X and A in a folder of results: a row for each that a section varies.
 
     MDPs of one family are compared (`garnet/...`), with everything else fixed; where other quantities change with this
-    one, as A does with d in the hypercube, they are named in `along`. MDPs of the same size are averaged by seed.
+    one, as A does with d in the hypercube, they are named in `along`. MDPs of the same size are averaged by seed. A
+    line whose mean regret is not above its certified error at every size has no rate: it would be that of rounding.
     """
+    check_level(level, resamples)
     facts: dict[str, dict[str, float]] = {}
-    found: dict[str, dict[int, float]] = {}
-    columns = ["setting", "seed", "steps", "discount", "dimension", "states", "actions", "regret", "failure"]
-    for run in results.runs.select(columns).to_pylist():
+    found: dict[str, dict[int, Scored]] = {}
+    columns = ["setting", "seed", "steps", "discount", "dimension", "states", "actions", "failure"]
+    for run in results.runs.select([*columns, "regret", "regret_error"]).to_pylist():
         if run["failure"] is None:
             sizes = (run["steps"], 1 / (1 - run["discount"]), run["dimension"], run["states"], run["actions"])
             facts[run["setting"]] = dict(zip(QUANTITIES, (round(float(size), 9) for size in sizes), strict=True))
-            found.setdefault(run["setting"], {})[run["seed"]] = run["regret"]
+            found.setdefault(run["setting"], {})[run["seed"]] = (run["regret"], run["regret_error"] or 0.0)
 
-    lines: dict[tuple[str, ...], list[tuple[dict[str, float], dict[int, float]]]] = {}
+    lines: dict[tuple[str, ...], list[tuple[dict[str, float], dict[int, Scored]]]] = {}
     for entry in results.entries.to_pylist():
         regret = found.get(entry["setting"], {})
         held = {seed: regret[seed] for seed in entry["seeds"] if seed in regret}
@@ -204,7 +208,7 @@ class _Varied(NamedTuple):
     quantity: str
     along: tuple[str, ...]
     fixed: dict[str, float]
-    by_size: dict[float, list[dict[int, float]]]  # size -> for each MDP: seed -> regret
+    by_size: dict[float, list[dict[int, Scored]]]  # size -> for each MDP: by seed
 
 
 def _family(mdp: str) -> str:
@@ -212,13 +216,13 @@ def _family(mdp: str) -> str:
     return "/".join(word for word in mdp.split(",")[0].split("/") if not word.replace(".", "", 1).isdigit())
 
 
-def _varied(runs: list[tuple[dict[str, float], dict[int, float]]]) -> list[_Varied]:
+def _varied(runs: list[tuple[dict[str, float], dict[int, Scored]]]) -> list[_Varied]:
     """What goes through several sizes while the rest stands still; or, where that is nowhere, what changes with it."""
     varies = [name for name in QUANTITIES if len({sizes[name] for sizes, _ in runs}) > 1]
     rows = []
     for name in varies:
         others = [other for other in QUANTITIES if other != name]
-        still: dict[tuple[float, ...], dict[float, list[dict[int, float]]]] = {}
+        still: dict[tuple[float, ...], dict[float, list[dict[int, Scored]]]] = {}
         for sizes, held in runs:
             still.setdefault(tuple(sizes[other] for other in others), {}).setdefault(sizes[name], []).append(held)
         alone = {rest: by_size for rest, by_size in still.items() if len(by_size) > 1}
@@ -239,21 +243,24 @@ def _measured(line: tuple[str, ...], varied: _Varied, level: float, resamples: i
     quantity, along, fixed, by_size = varied
     section, column, label, learner, family = line
     sizes = sorted(by_size)
-    values = []
+    values: list[dict[int, float]] = []
+    why = ""
     for size in sizes:
         common = sorted(set.intersection(*(set(held) for held in by_size[size])))
-        values.append({seed: float(np.mean([held[seed] for held in by_size[size]])) for seed in common})
-    if not all(values):
-        raise InputError(f"{section}: {label} on {family} has MDPs of one size without a common seed")
+        scored = {seed: np.mean([held[seed] for held in by_size[size]], axis=0) for seed in common}
+        values.append({seed: float(regret) for seed, (regret, _) in scored.items()})
+        mean, error = np.mean(list(scored.values()), axis=0) if scored else (0.0, 0.0)
+        if not scored:
+            why = why or f"no common seed at {quantity} = {size:,.6g}"
+        elif mean <= error:
+            why = why or f"no regret beyond its certified error at {quantity} = {size:,.6g}"
     paired = all(set(each) == set(values[0]) for each in values)
-    try:
-        rate = scaling(
-            sizes, [list(each.values()) for each in values], paired=paired, level=level, resamples=resamples, key=key
-        )
-    except InputError as error:
-        raise InputError(f"{section}: {label} on {family}, {quantity}: {error}") from None
+    rate = None
+    if not why:
+        x = [list(each.values()) for each in values]
+        rate = scaling(sizes, x, paired=paired, level=level, resamples=resamples, key=key)
     theory = THEORY.get(learner.split(",")[0], {}).get(quantity)
     return Measured(
         section, column, label, learner, family, quantity, along, fixed, tuple(sizes), min(map(len, values)), paired,
-        rate, theory,
+        rate, theory, why,
     )  # fmt: skip

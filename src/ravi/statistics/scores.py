@@ -29,6 +29,9 @@ class Scores:
     missing: dict[str, dict[str, int]] = field(
         default_factory=dict
     )  # learner -> MDP -> runs that failed, or are not done
+    errors: dict[str, dict[str, np.ndarray]] = field(
+        default_factory=dict
+    )  # like values: how far each may be off at most; none where they are exact
 
     def of(self, learner: str, mdp: str) -> tuple[np.ndarray, np.ndarray]:
         """The seeds (n,) and the values (n,) of a learner on an MDP."""
@@ -36,6 +39,11 @@ class Scores:
         if mdp not in self.values[learner]:
             raise InputError(f"there is no run of {learner} on {mdp}")
         return self.seeds[learner][mdp], self.values[learner][mdp]
+
+    def error(self, learner: str, mdp: str) -> np.ndarray:
+        """How far each of the values (n,) of a learner on an MDP may be off: smaller differences are none."""
+        _, values = self.of(learner, mdp)
+        return self.errors.get(learner, {}).get(mdp, np.zeros(len(values)))
 
     def known(self, learner: str, *mdps: str) -> None:
         """Raise unless there are runs of this learner, and on these MDPs."""
@@ -52,16 +60,21 @@ def from_table(
     mdp: str = "mdp",
     seed: str = "seed",
     value: str = "regret",
+    error: str | None = None,
     larger_is_better: bool = False,
 ) -> Scores:
-    """The scores of any table of runs: Arrow, pandas, a dict of columns or a list of dicts, with columns so named."""
-    names = (learner, mdp, seed, value)
-    learners, mdps, seeds, values = (_column(table, name) for name in names)
-    sizes = {len(learners), len(mdps), len(seeds), len(values)}
+    """The scores of any table of runs: Arrow, pandas, a dict of columns or a list of dicts, with columns so named.
+
+    error: the column that says how far each value may be off; values are exact unless it is given.
+    """
+    names = (learner, mdp, seed, value) if error is None else (learner, mdp, seed, value, error)
+    columns = [_column(table, name) for name in names]
+    sizes = {len(held) for held in columns}
     if len(sizes) != 1:
         raise InputError(f"the columns {', '.join(names)} have different lengths: {sorted(sizes)}")
-    rows = zip(learners, mdps, seeds, values, strict=True)
-    return _gathered(rows, value, larger_is_better)
+    if error is None:
+        columns.append([0.0] * len(columns[0]))
+    return _gathered(zip(*columns, strict=True), value, larger_is_better)
 
 
 def scores(
@@ -75,17 +88,19 @@ def scores(
     """The scores of a folder of results, of all that is there or of one section, column or T.
 
     A learner goes by its label, with the column behind it where there are several; an MDP by its id, with T where there
-    are several. Runs that failed or are not done are counted in `missing`.
+    are several. Runs that failed or are not done are counted in `missing`. Certified errors come along, where the
+    results have them for this value.
     """
     asked = _asked(results, {"section": section, "column": column, "steps": steps})
     several = {key: len({row[key] for row in asked}) > 1 for key in ("column", "steps")}
     held = results.runs.column_names
     if value not in held:
         raise InputError(f"results have no {value!r}.{did_you_mean(value, held)} Known: {', '.join(held)}.")
-    runs = results.runs.select(["setting", "seed", value, "failure"]).to_pylist()
-    found = {(run["setting"], run["seed"]): run[value] for run in runs if run["failure"] is None}
+    bound = f"{value}_error" if f"{value}_error" in held else None
+    runs = results.runs.select(["setting", "seed", value, "failure", *([bound] if bound else [])]).to_pylist()
+    found = {(run["setting"], run["seed"]): run for run in runs if run["failure"] is None and run[value] is not None}
 
-    rows: dict[tuple[str, str, int], float] = {}
+    rows: dict[tuple[str, str, int], tuple[float, float]] = {}
     scored: dict[tuple[str, str], tuple[Any, Any]] = {}  # by which setting, in which section
     missing: dict[str, dict[str, int]] = {}
     for row in asked:
@@ -99,13 +114,13 @@ def scores(
             )
         lost = 0
         for seed in row["seeds"]:
-            if (score := found.get((row["setting"], seed))) is None:
+            if (run := found.get((row["setting"], seed))) is None:
                 lost += 1
             else:
-                rows[learner, mdp, seed] = score
+                rows[learner, mdp, seed] = (run[value], (run[bound] or 0.0) if bound else 0.0)
         if lost:
             missing.setdefault(learner, {})[mdp] = lost
-    gathered = _gathered(((*key, score) for key, score in rows.items()), value, value in LARGER)
+    gathered = _gathered(((*key, *score) for key, score in rows.items()), value, value in LARGER)
     return replace(gathered, missing=missing)
 
 
@@ -153,29 +168,35 @@ def _column(table: Any, name: str) -> list[Any]:
     return list(held)
 
 
-def _gathered(rows: Iterable[tuple[Any, Any, Any, Any]], value: str, larger_is_better: bool) -> Scores:
-    found: dict[str, dict[str, dict[int, float]]] = {}
+def _gathered(rows: Iterable[tuple[Any, ...]], value: str, larger_is_better: bool) -> Scores:
+    found: dict[str, dict[str, dict[int, tuple[float, float]]]] = {}
     mdps: dict[str, None] = {}
-    for learner, mdp, seed, score in rows:
+    for learner, mdp, seed, score, error in rows:
         name, where = str(learner), f"{learner} on {mdp}, seed {seed}"
         try:
-            number, whole = float(score), int(seed)
+            number, whole, off = float(score), int(seed), float(error)
         except (TypeError, ValueError, OverflowError):
-            raise InputError(f"{where}: {value} is {score!r}; it must be a number, and a seed a whole one") from None
+            told = f"{value} is {score!r}, its error {error!r}"
+            raise InputError(f"{where}: {told}; they must be numbers, and a seed a whole one") from None
         if not np.isfinite(number):
             raise InputError(f"{where}: {value} is {number}, not a finite number")
+        if not 0 <= off < np.inf:
+            raise InputError(f"{where}: the error of {value} is {off}; it must be finite, and not negative")
         if whole != float(seed):
             raise InputError(f"{where}: a seed is a whole number")
         runs = found.setdefault(name, {}).setdefault(str(mdp), {})
         if whole in runs:
             raise InputError(f"{learner} on {mdp} has seed {seed} twice")
-        runs[whole] = number
+        runs[whole] = (number, off)
         mdps.setdefault(str(mdp))
     if not found:
         raise InputError("there are no runs to compare")
     seeds = {name: {mdp: np.array(sorted(runs)) for mdp, runs in held.items()} for name, held in found.items()}
-    values = {
-        name: {mdp: np.array([runs[seed] for seed in sorted(runs)]) for mdp, runs in held.items()}
-        for name, held in found.items()
-    }
-    return Scores(values, seeds, tuple(found), tuple(mdps), value, larger_is_better)
+    values, errors = (
+        {
+            name: {mdp: np.array([runs[seed][place] for seed in sorted(runs)]) for mdp, runs in held.items()}
+            for name, held in found.items()
+        }
+        for place in (0, 1)
+    )
+    return Scores(values, seeds, tuple(found), tuple(mdps), value, larger_is_better, errors=errors)

@@ -97,7 +97,7 @@ def enough(
     if len(names) < 2:
         raise InputError(f"a comparison on {mdp} needs two learners, not {len(names)}")
     check_level(level)
-    values = [scores.of(name, mdp)[1] for name in names]
+    values = _told_apart(scores, names, mdp)
     looks = min(map(len, values)) // batch if batch > 0 else 0
     if batch < 2 or not looks:
         raise InputError(f"a batch of {batch} seeds: it must be at least 2, and there are {min(map(len, values))}")
@@ -118,6 +118,19 @@ def enough(
         upper = {"smaller": names[j], "larger": names[i]}.get(decided)
         better[names[i], names[j]] = upper if scores.larger_is_better else lower
     return Verdict(None not in better.values(), seen, better, level)
+
+
+def _told_apart(scores: Scores, names: Sequence[str], mdp: str) -> list[np.ndarray]:
+    """The values of every learner; those of two that differ nowhere by more than both may be off are the same."""
+    values = [scores.of(name, mdp)[1] for name in names]
+    off = [scores.error(name, mdp) for name in names]
+    for j in range(1, len(names)):
+        for i in range(j):
+            if (np.abs(values[j][:, None] - values[i]) <= off[j][:, None] + off[i]).all():
+                values[i] = np.full(len(values[i]), values[i][0])
+                values[j] = np.full(len(values[j]), values[i][0])
+                break
+    return values
 
 
 def _adastop() -> Any:

@@ -83,19 +83,15 @@ def studied(part: Part, tuned: Collection[Subject] = ()) -> Studied:
 
 def scores_of(lines: Sequence[tuple[str, str, Line]]) -> Scores:
     """Scores of lines, each under a name and a task."""
-    columns: dict[str, list[Any]] = {"learner": [], "mdp": [], "seed": [], "regret": []}
+    columns: dict[str, list[Any]] = {"learner": [], "mdp": [], "seed": [], "regret": [], "error": []}
     for name, task, line in lines:
         n = len(line.seeds)
         columns["learner"] += [name] * n
         columns["mdp"] += [task] * n
         columns["seed"] += line.seeds.tolist()
-        columns["regret"] += line.score.tolist()
-    return from_table(columns)
-
-
-def corrected(comparisons: int) -> float:
-    """The level of each of several intervals that are to hold together."""
-    return 1 - (1 - LEVEL) / max(1, comparisons)
+        columns["regret"] += line.regret.tolist()
+        columns["error"] += line.error.tolist()
+    return from_table(columns, error="error")
 
 
 def _panel(part: Part, panel: Panel) -> dict[Key, Told]:
@@ -131,23 +127,23 @@ def _ranked(task: str, rivals: Sequence[Line]) -> dict[str, tuple[str, Compariso
     """Each rival's rank, and how far it is behind the best; those without a seed in common with it have none."""
     if not rivals:
         return {}
-    first = min(rivals, key=lambda line: float(line.regret.mean()))
-    fit = [line for line in rivals if len(np.intersect1d(line.seeds, first.seeds))]
-    held = scores_of([(line.label, task, line) for line in fit])
-    found = best(held, task, level=LEVEL)
+    found = best(scores_of([(line.label, task, line) for line in rivals]), task, level=LEVEL)
+    seeds = {line.label: line.seeds for line in rivals}
     made: dict[str, tuple[str, Comparison | None]] = {found.learner: ("best", None)}
-    for line in fit:
-        if line.label != found.learner:
-            rank = "tie" if line.label in found.ties else "behind"
-            level = corrected(len(fit) - 1)  # that of the ties, so that what is shown decides
-            made[line.label] = (rank, compare(held, found.learner, line.label, task, level=level))
+    for label, behind in found.behind.items():  # the interval that decided, so that what is shown does
+        pairs = len(np.intersect1d(seeds[label], seeds[found.learner]))
+        rank = "tie" if label in found.ties else "behind"
+        made[label] = (rank, Comparison(found.learner, label, task, behind, pairs))
     return made
 
 
 def _growth(line: Line) -> Rate | None:
+    """None where there is no regret to speak of, or too few times."""
+    if len(line.times) < 8 or line.regret.mean() <= line.error.mean():
+        return None
     try:
-        return growth(line.times, line.curves, level=LEVEL) if len(line.times) >= 8 else None
-    except InputError:  # the regret is not positive
+        return growth(line.times, line.curves, level=LEVEL)
+    except InputError:  # the regret is not positive all along
         return None
 
 

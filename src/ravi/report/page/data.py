@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 FACTS = ("discount", "states", "actions", "dimension", "optimum")  # of an MDP, as its runs tell them
 
 
+KEPT = ("seed", "regret", "regret_error", "seconds", "failed")  # of every run, besides its curve
+
+
 class Line(NamedTuple):
     """A learner on an MDP in a column: one entry of the suite, with those of its runs that succeeded."""
 
@@ -28,7 +31,7 @@ class Line(NamedTuple):
     failed: int
     seeds: Array  # (n,), ascending
     regret: Array  # (n,), at T
-    score: Array  # (n,), the regret with runs of the panel that agree to their certified errors made equal
+    error: Array  # (n,), a certified bound on its error
     seconds: Array  # (n,), of computing
     times: Array  # (P,)
     curves: Array  # (n, P)
@@ -88,7 +91,7 @@ def parts(found: Results) -> tuple[Part, ...]:
         panels: list[Panel] = []
         for mdp in section.mdps:
             for T in section.steps:
-                lines = _settled([_line(entry, held) for entry in entries[section.name, mdp, T]], held)
+                lines = tuple(_line(entry, held) for entry in entries[section.name, mdp, T])
                 task = mdp if len(section.steps) == 1 else f"{mdp}, T = {T:,}"
                 ran = [held[line.setting] for line in lines if len(line.seeds)]
                 facts = {name: float(ran[0][name]) for name in FACTS} if ran else {}
@@ -111,28 +114,11 @@ def _line(entry: dict[str, Any], held: dict[str, dict[str, Any]]) -> Line:
     asked = np.isin(runs["seed"], entry["seeds"])
     mine = asked & ~runs["failed"]
     curves = runs["curves"][mine]
+    seeds, regret, error, seconds = (runs[name][mine] for name in ("seed", "regret", "regret_error", "seconds"))
     return Line(
-        *names, runs["learner"], setting, len(entry["seeds"]), int((asked & runs["failed"]).sum()), runs["seed"][mine],
-        runs["regret"][mine], runs["regret"][mine], runs["seconds"][mine], grid(entry["steps"], runs["points"]), curves,
+        *names, runs["learner"], setting, len(entry["seeds"]), int((asked & runs["failed"]).sum()),
+        seeds, regret, error, seconds, grid(entry["steps"], runs["points"]), curves,
     )  # fmt: skip
-
-
-def _settled(lines: list[Line], held: dict[str, dict[str, Any]]) -> tuple[Line, ...]:
-    """Lines whose scores differ only where the certified errors of regret allow to say so.
-
-    A learner that plays uniformly all along has uniform's regret up to rounding: no difference, and no win.
-    """
-    sizes = np.cumsum([0, *(len(line.seeds) for line in lines)])
-    if not sizes[-1]:
-        return tuple(lines)
-    regret = np.concatenate([line.regret for line in lines])
-    error = max(float(held[line.setting]["error"]) for line in lines if len(line.seeds))
-    order = np.argsort(regret, kind="stable")
-    group = np.concatenate([[0], np.cumsum(np.diff(regret[order]) > 2 * error)])
-    first = order[np.searchsorted(group, group)]  # the least of each group stands for all
-    score = np.empty_like(regret)
-    score[order] = regret[first]
-    return tuple(line._replace(score=score[a:b]) for line, a, b in zip(lines, sizes[:-1], sizes[1:], strict=True))
 
 
 def _runs(found: Results) -> dict[str, dict[str, Any]]:
@@ -149,7 +135,7 @@ def _runs(found: Results) -> dict[str, dict[str, Any]]:
     held = {}
     for start, end in zip(starts, [*starts[1:], len(names)], strict=True):
         some = rows.slice(start, end - start)
-        column = {name: some[name].to_numpy(zero_copy_only=False) for name in ("seed", "regret", "seconds", "failed")}
+        column = {name: some[name].to_numpy(zero_copy_only=False) for name in KEPT}
         failed = column["failed"].astype(bool)
         lists = some["regret_curve"].combine_chunks()
         values, lengths = lists.flatten().to_numpy(zero_copy_only=False), np.diff(lists.offsets.to_numpy())
@@ -161,7 +147,6 @@ def _runs(found: Results) -> dict[str, dict[str, Any]]:
         held[str(names[start])] = {
             **column, **facts, "failed": failed, "curves": curves, "points": some["points"][told].as_py(),
             "learner": some["learner"][told].as_py(),
-            "error": max((value or 0.0 for value in some["regret_error"].to_pylist()), default=0.0),
         }  # fmt: skip
     return held
 

@@ -395,11 +395,12 @@ def growth(study: Studied, column: str) -> list[Sentence]:
 
 def scaling(measured: Sequence[Measured]) -> list[Sentence]:
     """How measured exponents lie to those of the bounds."""
-    held = [one for one in measured if one.theory is not None and math.isfinite(one.rate.high)]
+    held = [(one.rate, one.theory) for one in measured if one.rate is not None and one.theory is not None]
+    held = [(rate, theory) for rate, theory in held if math.isfinite(rate.high)]
     if not held:
         return []
-    above = sum(one.rate.low > one.theory.exponent for one in held if one.theory)
-    below = sum(one.rate.high < one.theory.exponent for one in held if one.theory)
+    above = sum(rate.low > theory.exponent for rate, theory in held)
+    below = sum(rate.high < theory.exponent for rate, theory in held)
     inside = len(held) - above - below
     return [
         (
