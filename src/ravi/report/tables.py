@@ -1,160 +1,35 @@
-"""How do the numbers stand in a paper? Tables of results, as LaTeX, Markdown, CSV and plain text.
+"""How do the numbers stand in a paper? Tables of results: learner x MDP, comparisons, rates, tuning.
 
     found = ravi.results("results")
     print(table(found))                              # learner x MDP, theory and tuned side by side
     table(found, section="river").save("river.tex")  # or .md, .csv, .txt
 
-An estimate has as many digits as its interval warrants: half the interval's width is shown with two. The best of every
-column is marked, and so is what cannot be told apart from it. A cell without a number says why.
+The best of every column is marked, and so is what cannot be told apart from it. A cell without a number says why.
+`ravi.report.rendering` writes them, as LaTeX, Markdown, CSV and plain text.
 """
 
 from __future__ import annotations
 
-import csv
-import io
 import math
-import os
-import re
-import textwrap
-import unicodedata
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from itertools import combinations
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ravi import checks
 from ravi.checks import InputError, did_you_mean, one_of, probability
+from ravi.report.rendering import BEST, TIE, Panel, Shown, Table, decimals, estimate_and_interval, number
 
 if TYPE_CHECKING:
     from ravi.experiments.results import Results
     from ravi.statistics import Exponent, Interval, Scores
 
 WIDE = 6  # cells side by side in a panel, at most; the MDPs after them stand below
-SIGNIFICANT = 6  # digits of an estimate, at most
-PLAIN = 4  # digits of an estimate without an interval
 EXPONENT, SHARE = 3, 2  # decimals of an exponent and of a probability, at most
 DECIMALS = {"regret": 4, "trajectory_regret": 4, "gap": 8}  # likewise: below, it is rounding (certified errors)
-BEST, TIE = "\x01", "\x02"  # in a note: how the best and its ties are marked
 WORDS = {"mean": "mean", "median": "median", "iqm": "interquartile mean"}
 VALUES = {"regret": "Regret", "gap": "Gap of the last policy", "trajectory_regret": "Trajectory regret"}
-ESCAPES = {
-    "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
-    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}",
-    "|": r"\textbar{}", "\N{MINUS SIGN}": "$-$", "\N{MULTIPLICATION SIGN}": r"$\times$", "\N{DAGGER}": r"$^\dagger$",
-    "\N{LESS-THAN OR EQUAL TO}": r"$\leq$", "\N{GREATER-THAN OR EQUAL TO}": r"$\geq$", "\N{INFINITY}": r"$\infty$",
-}  # fmt: skip
-GREEK = (
-    "alpha beta gamma delta epsilon zeta eta theta iota kappa lamda mu nu xi pi rho sigma tau upsilon phi chi psi omega"
-)
-ESCAPES |= {
-    unicodedata.lookup(f"GREEK SMALL LETTER {name}"): rf"$\{name.replace('lamda', 'lambda')}$" for name in GREEK.split()
-}
-
-
-class Shown(NamedTuple):
-    """A cell: what is read first, what stands smaller behind it, and whether it is "best", or one of its "tie"s."""
-
-    text: str
-    rest: str = ""
-    mark: str = ""
-
-
-class Panel(NamedTuple):
-    """Rows under one head."""
-
-    title: str
-    names: int  # how many columns name the row; the others are numbers
-    groups: tuple[tuple[str, int], ...]  # over the head: a text and how many columns it spans; () for none
-    head: tuple[str, ...]
-    rows: tuple[tuple[Shown, ...], ...]
-
-
-@dataclass(frozen=True, repr=False)
-class Table:
-    """What is shown (`panels`, `note`) and the numbers behind it (`records`: one for every cell, in full precision)."""
-
-    caption: str
-    note: str
-    panels: tuple[Panel, ...]
-    records: tuple[dict[str, Any], ...]
-
-    def text(self) -> str:
-        """For a terminal."""
-        parts = [self.caption]
-        for panel in self.panels:
-            lines = [[*panel.head], *([_plain(cell) for cell in row] for row in panel.rows)]
-            if panel.groups:
-                lines[0] = _merged(panel)
-            widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-            block = [
-                "  ".join(
-                    text.ljust(width) if place < panel.names else text.rjust(width)
-                    for place, (text, width) in enumerate(zip(line, widths, strict=True))
-                ).rstrip()
-                for line in lines
-            ]
-            parts.append("\n".join([panel.title, *block] if panel.title else block))
-        note = self.note.replace(BEST, "*").replace(TIE, "\N{DAGGER}")
-        return "\n\n".join([*parts, textwrap.fill(note, 110, break_on_hyphens=False)])
-
-    def markdown(self) -> str:
-        parts = [_in_markdown(self.caption)]
-        for panel in self.panels:
-            heads = _merged(panel) if panel.groups else list(panel.head)
-            rule = ["---" if place < panel.names else "---:" for place in range(len(heads))]
-            rows = [list(map(_in_markdown, heads)), rule]
-            rows += [[_marked(cell, "**{}**", "{}\N{DAGGER}", _in_markdown) for cell in row] for row in panel.rows]
-            title = [f"**{_in_markdown(panel.title)}**", ""] if panel.title else []
-            parts.append("\n".join([*title, *(f"| {' | '.join(row)} |" for row in rows)]))
-        return (
-            "\n\n".join([*parts, _in_markdown(self.note).replace(BEST, "**Bold**").replace(TIE, "\N{DAGGER}")]) + "\n"
-        )
-
-    def latex(self, label: str | None = None) -> str:
-        r"""A `table` environment; it needs \usepackage{booktabs}. label: what \ref calls it."""
-        lines = [r"\begin{table}[t]", r"\centering", rf"\caption{{{escaped(self.caption)}}}"]
-        lines += [rf"\label{{{label}}}"] if label else []
-        for place, panel in enumerate(self.panels):
-            lines += [r"\par\medskip"] if place else []
-            lines += [rf"\textit{{{escaped(panel.title)}}}\par\smallskip"] if panel.title else []
-            lines += _tabular(panel)
-        note = escaped(self.note).replace(BEST, r"\textbf{Bold}").replace(TIE, r"$^\dagger$")
-        lines += [r"\par\smallskip", rf"\parbox{{\linewidth}}{{\footnotesize {note}}}", r"\end{table}"]
-        return "\n".join([r"% needs \usepackage{booktabs}", *lines]) + "\n"
-
-    def csv(self) -> str:
-        """One row for every cell, numbers in full precision; empty where there is none."""
-        sink = io.StringIO()
-        names = list(dict.fromkeys(name for record in self.records for name in record))
-        writer = csv.DictWriter(sink, names, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(self.records)
-        return sink.getvalue()
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write it in the form that the file's name asks for: .tex, .md, .csv or .txt."""
-        forms: dict[str, Callable[[], str]] = {".tex": self.latex, ".md": self.markdown, ".csv": self.csv}
-        forms[".txt"] = lambda: self.text() + "\n"
-        suffix = Path(path).suffix
-        if suffix not in forms:
-            raise InputError(
-                f"cannot write the table {os.fspath(path)}: its name must end in one of {', '.join(forms)}"
-            )
-        try:
-            Path(path).write_text(forms[suffix](), encoding="utf-8")
-        except OSError as error:
-            raise InputError(f"cannot write the table {os.fspath(path)}: {error.strerror}") from None
-
-    def __str__(self) -> str:
-        return self.text()
-
-    __repr__ = __str__
-
-    def _repr_markdown_(self) -> str:  # what a notebook shows
-        return self.markdown()
 
 
 def table(
@@ -567,102 +442,8 @@ def _with_error(one: dict[str, Any]) -> Shown:
     return Shown(number(mean, places), rest)
 
 
-# Digits.
-
-
-def decimals(estimate: float, half: float, most: int | None = None) -> int:
-    """How many decimals are shown (negative: tens, hundreds) of an estimate that is known to within `half`."""
-    digits = SIGNIFICANT if math.isfinite(half) else PLAIN
-    limit = digits - 1 - (math.floor(math.log10(abs(estimate))) if estimate else 0)
-    limit = limit if most is None else min(limit, most)
-    return min(limit, 1 - math.floor(math.log10(half))) if math.isfinite(half) and half > 0 else limit
-
-
-def number(value: float, places: int) -> str:
-    """With commas, and rounded to tens or hundreds where places are negative."""
-    return f"{round(value, places) + 0.0:,.{max(0, places)}f}"
-
-
-def estimate_and_interval(estimate: float, low: float, high: float, most: int | None = None) -> tuple[str, str]:
-    """`1,050` and `[980, 1,120]`, with `most` decimals; no interval where it has no ends, or they read the same."""
-    half = (high - low) / 2
-    places = decimals(estimate, half, most)
-    text = number(estimate, places)
-    if not math.isfinite(half) or number(low, places) == text == number(high, places):
-        return text, ""
-    return text, f"[{number(low, places)}, {number(high, places)}]"
-
-
 def _percent(share: float) -> str:
     return f"{100 * share:g}%"
-
-
-# Text in three languages.
-
-
-def escaped(text: str) -> str:
-    """As LaTeX prints it; characters that pdflatex may not have become their names."""
-    made = "".join(_escape(one) for one in " ".join(text.split(" ")).replace("\n", " "))
-    return re.sub(r"-(?=-)", "-{}", made)  # no ligature of two hyphens
-
-
-def _escape(one: str) -> str:
-    if one in ESCAPES:
-        return ESCAPES[one]
-    if one == "\N{PLUS-MINUS SIGN}":
-        return r"$\pm$"
-    if one in (BEST, TIE) or " " <= one <= "~" or unicodedata.category(one).startswith("L"):
-        return one
-    return "?" if unicodedata.category(one).startswith("C") else unicodedata.name(one, "?").lower()
-
-
-def _in_markdown(text: str) -> str:
-    return re.sub(r"([\\`*_\[\]<>|])", r"\\\1", text).replace("\n", " ")
-
-
-def _tabular(panel: Panel) -> list[str]:
-    layout = "l" * panel.names + "r" * (len(panel.head) - panel.names)
-    lines = [rf"\begin{{tabular}}{{{layout}}}", r"\toprule"]
-    if panel.groups:
-        lines.append(" & ".join(_span(text, wide) for text, wide in panel.groups) + r" \\")
-        start, rules = 1, []
-        for text, wide in panel.groups:
-            rules += [rf"\cmidrule(lr){{{start}-{start + wide - 1}}}"] if text else []
-            start += wide
-        lines.append(" ".join(rules))
-    lines += [" & ".join(map(escaped, panel.head)) + r" \\", r"\midrule"]
-    for row in panel.rows:
-        lines.append(" & ".join(_marked(cell, r"\textbf{{{}}}", r"{}$^\dagger$", _number) for cell in row) + r" \\")
-    return [*lines, r"\bottomrule", r"\end{tabular}"]
-
-
-def _span(text: str, wide: int) -> str:
-    return rf"\multicolumn{{{wide}}}{{c}}{{{escaped(text)}}}" if text else ""
-
-
-def _number(text: str) -> str:
-    """A text, with a true minus before numbers."""
-    return re.sub(r"(?<![\w-])-(?=\d)", "$-$", escaped(text))
-
-
-def _marked(cell: Shown, best: str, tie: str, language: Any) -> str:
-    form = {"best": best, "tie": tie}.get(cell.mark, "{}")
-    text = form.format(language(cell.text))
-    if not cell.rest:
-        return text
-    rest = language(cell.rest)
-    return rf"{text} {{\footnotesize {rest}}}" if language is _number else f"{text} {rest}"
-
-
-def _plain(cell: Shown) -> str:
-    mark = {"best": "*", "tie": "\N{DAGGER}"}.get(cell.mark, "")
-    return f"{cell.text}{mark} {cell.rest}".strip()
-
-
-def _merged(panel: Panel) -> list[str]:
-    """The head in one line: what stands above, and the column."""
-    over = [text for text, wide in panel.groups for _ in range(wide)]
-    return [f"{above}, {name}" if above else name for above, name in zip(over, panel.head, strict=True)]
 
 
 def _asked(results: Results, section: str | None, column: str | None, steps: int | None) -> list[dict[str, Any]]:

@@ -399,7 +399,7 @@ def _learners(view: View, height: int | None) -> RenderableType:
     from rich.table import Table
     from rich.text import Text
 
-    from ravi.report.tables import estimate_and_interval
+    from ravi.report.rendering import estimate_and_interval
 
     room = len(view.lines) if height is None else max(3, height - OTHER_LINES)
     shown = fitting(view.lines, room)
