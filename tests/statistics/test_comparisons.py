@@ -261,3 +261,33 @@ def test_the_truly_best_is_seldom_left_out(law, most):
         found = best(made({f"{i}": {"m": row} for i, row in enumerate(x)}), "m", resamples=400)
         lost += "0" not in (found.learner, *found.ties)
     assert lost / 800 <= most + 4 * np.sqrt(most * (1 - most) / 800)
+
+
+def test_a_learner_that_failed_on_hard_seeds_is_not_the_best():
+    """A has 16 seeds, half of them hard; B has the easy ones only, and is 5 worse on each."""
+    generator = np.random.default_rng(1)
+    easy, hard = generator.normal(20, 1, 8), generator.normal(60, 1, 8)
+    rows = [{"learner": "A", "mdp": "m", "seed": i, "regret": x} for i, x in enumerate([*easy, *hard])]
+    noise = generator.normal(0, 0.1, 8)
+    rows += [{"learner": "B", "mdp": "m", "seed": i, "regret": x + 5 + noise[i]} for i, x in enumerate(easy)]
+    found = best(from_table(rows), "m")
+    assert (found.learner, found.ties) == ("A", ())
+    assert found.behind["B"].low > 0
+
+
+@pytest.mark.parametrize("n", range(4, 17))
+@pytest.mark.parametrize("tasks", [1, 9, 11])
+def test_a_learner_is_no_better_than_itself(n, tasks):
+    rows = [
+        {"learner": name, "mdp": str(g), "seed": i, "regret": float(x)}
+        for g in range(tasks)
+        for i, x in enumerate(np.random.default_rng(g).gamma(5, size=n))
+        for name in ("A", "B")
+    ]
+    found = improvement(from_table(rows), "A", "B")
+    assert found.low < 0.5 < found.high
+
+
+def test_seeds_are_kept_to_the_last_digit():
+    rows = [{"learner": "A", "mdp": "m", "seed": 2**53 + 1, "regret": 1.0}]
+    assert from_table(rows).seeds["A"]["m"].tolist() == [2**53 + 1]

@@ -182,7 +182,7 @@ def _gathered(rows: Iterable[tuple[Any, ...]], value: str, larger_is_better: boo
             raise InputError(f"{where}: {value} is {number}, not a finite number")
         if not 0 <= off < np.inf:
             raise InputError(f"{where}: the error of {value} is {off}; it must be finite, and not negative")
-        if whole != float(seed):
+        if whole != (float(seed) if isinstance(seed, (str, bytes)) else seed):
             raise InputError(f"{where}: a seed is a whole number")
         runs = found.setdefault(name, {}).setdefault(str(mdp), {})
         if whole in runs:
