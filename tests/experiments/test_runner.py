@@ -1,5 +1,6 @@
 """A suite gives the same bits however it is run: workers, shards, pauses, drivers; and says what it did."""
 
+import io
 import json
 import os
 import signal
@@ -8,7 +9,9 @@ import threading
 import pytest
 
 import ravi
+from ravi import ids
 from ravi.checks import InputError
+from ravi.experiments import plan
 from ravi.experiments.agenda import Agenda, Shard
 from ravi.experiments.freezing import freeze
 from ravi.experiments.pools import Lost
@@ -150,7 +153,7 @@ def test_a_damaged_checkpoint_is_named_and_its_work_begins_anew(undisturbed, tmp
     folder = tmp_path / "damaged"
     run_suite(SMALL, folder, workers=1, shard="1/2")
     setting = next(iter(bits(undisturbed)[0])).split("-")[0]
-    (folder / "checkpoints" / f"{setting}-{'0' * 16}.run").write_bytes(b"PK\x03\x04 no more than this")
+    (folder / "checkpoints" / f"{setting}-{'0' * 16}-{'0' * 12}.run").write_bytes(b"PK\x03\x04 no more than this")
     store = Store(folder)
     assert store.checkpoints() == []
     assert "checkpoints/" in str(store.troubles[0])
@@ -257,6 +260,42 @@ def test_an_error_that_cannot_be_told_is_told_as_far_as_can_be(tmp_path, monkeyp
     assert len(errors["long"]["error"]) == 1000
     assert len(errors["long"]["traceback"]) <= 50_000
     assert errors["okay"]["error"] == "AssertionError"
+
+
+def test_a_learner_that_is_edited_while_it_runs_is_not_stored_as_what_it_was(tmp_path, monkeypatch):
+    (tmp_path / "edited.py").write_text("from ravi.learners.fixed import uniform as build\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    setting = Setting(
+        "riverswim/4", ravi.mdp("riverswim/4").digest, "edited:build", ids.source_of("edited:build"), 10, 1
+    )
+    assert unpacked(work(Task(setting, (0,), "here")).rows)["failure"].to_pylist() == [None]
+    (tmp_path / "edited.py").write_text("from ravi.learners.fixed import uniform as build  # not the same\n")
+    (row,) = unpacked(work(Task(setting, (0,), "here")).rows).to_pylist()
+    assert row["failure"] == "lost"  # the next launch runs it again
+    assert "has changed since it was launched" in row["error"]
+
+
+def test_a_checkpoint_of_a_driver_that_is_alive_is_left_to_it(tmp_path):
+    folder = tmp_path / "out"
+    one, other = Store(folder), Store(folder)
+    run_suite(SMALL, folder, workers=1, shard="1/8")
+    made = ravi.run("psrl", "riverswim/4", 2000, [0], pause=10)
+    content = io.BytesIO()
+    made.save(content)
+    wanted = specify(SMALL)
+    setting = next(
+        s for s in plan.settings(wanted, plan.facts_of(wanted, {}), {}) if s is not None and s.learner == "psrl"
+    )
+    with one.launch({"versions": versions()}) as first:
+        one.keep_checkpoint(setting.digest, [0], content.getvalue())
+        with other.launch({"versions": versions()}) as second:
+            assert other.others(second) == [first]
+            driver = Driver(other, second, Here(), Agenda(wanted, plan.facts_of(wanted, {}), {}, Shard(), print))
+            assert not driver.checkpoints
+            assert not driver.undone
+    with other.launch({"versions": versions()}) as third:
+        driver = Driver(other, third, Here(), Agenda(wanted, plan.facts_of(wanted, {}), {}, Shard(), print))
+        assert [work.seeds for work in driver.undone] == [[0]]
 
 
 def test_sigterm_is_like_ctrl_c(tmp_path):

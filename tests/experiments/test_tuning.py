@@ -111,3 +111,10 @@ def test_nothing_is_chosen_before_every_run_is_stored():
     late = tried([[4.0, 6.0], [1.0, 2.0]], tuning)
     late.tried[0][1].state[1] = 0
     assert not late.hear()
+
+
+def test_no_configuration_is_beyond_the_ends_of_its_range():
+    tuning = Tuning(budget=20, scale=(0.12345, 0.98765), step_scale=(1.2345, 5.0))
+    for pair in lattice(tuning):
+        assert 0.12345 <= pair.scale <= 0.98765
+        assert 1.2345 <= pair.step_scale <= 5.0

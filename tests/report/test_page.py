@@ -335,6 +335,25 @@ def test_any_folder_has_a_page(tmp_path, name):
         assert len({tuple(style) for style in data["styles"]}) == 40
 
 
+def test_who_has_no_finished_run_keeps_a_row_and_no_regret_is_0(tmp_path):
+    suite = one(seeds=5, mdps=["riverswim/4", "trap"], learners=["ravi-ucb", "psrl", "ucrl2", "optimum"])
+    held = made(
+        tmp_path, suite, regret=lambda entry, seed: 1.6e-11 if entry.label == "optimum" else 9.0,
+        fails=lambda entry, seed: "Error" if entry.label == "psrl" else None,
+        skips=lambda entry, seed: entry.label == "ucrl2",
+    )  # fmt: skip
+    page = Read(report(held).read_text(encoding="utf-8"))
+    _, *rows = page.table("Learner", "Seeds", "Mean regret", "More than the best")
+    assert [row[0].split()[0] for row in rows] == ["optimum", "ravi-ucb", "psrl", "ucrl2"]
+    assert [row[2] for row in rows] == [
+        "0 (to its certified error)", "9.000 [9.000, 9.000]", "failed (5 of 5)", "not run yet",
+    ]  # fmt: skip
+    assert "there is no finished run of psrl on 2 MDPs and ucrl2 on 2 MDPs." in page.words()
+    assert [row[1] for row in page.table("Learner", "trap")][2:4] == ["–", "–"]
+    assert "10⁻" not in page.words()
+    assert "★ best" not in page.words()  # ravi-ucb has no rival
+
+
 def test_conflicts_and_troubles_are_loud(tmp_path):
     store = created(tmp_path)
     with store.launch({"format": 1}) as launch:
@@ -380,7 +399,11 @@ def test_claims_of_the_paper_are_shown_from_the_folder_or_from_a_file(folder, tm
 @pytest.mark.parametrize(
     ("content", "told"),
     [("{", "is no JSON"), ("[1]", "entry 0 is not what ravi verify --json writes"),
-     ('{"claims": [3]}', "entry 0"), (None, "cannot read")],
+     ('{"claims": [3]}', "entry 0"), (None, "cannot read"), ('{"claims": [], "seeds": 3}', "seeds is no list"),
+     ('{"claims": [{}]}', "claim 0: verdict is missing"), ('{"claims": [{"verdict": 3}]}', "verdict is no text"),
+     ('{"claims": [{"verdict": "holds", "bound": "2"}]}', "claim 0: bound is no number"),
+     ('{"claims": [{"verdict": "holds", "measured": [1]}]}', "measured is no number"),
+     ('{"claims": [], "mdp": {}}', "mdp is no text"), ("[" * 100_000, "is no JSON")],
 )  # fmt: skip
 def test_a_bad_file_of_claims_is_named(folder, tmp_path, content, told):
     file = tmp_path / "claims.json"
@@ -393,6 +416,10 @@ def test_a_bad_file_of_claims_is_named(folder, tmp_path, content, told):
 def test_what_cannot_be_written_or_read_is_told(folder, tmp_path):
     with pytest.raises(InputError, match=r"cannot write the page .*absent"):
         report(folder, tmp_path / "absent" / "a.html")
+    (tmp_path / "file").touch()
+    for out in (tmp_path / "file" / "a.html", tmp_path, ".", "/", "..", "a\0b"):
+        with pytest.raises(InputError, match="cannot write the page"):
+            report(folder, out)
     with pytest.raises(InputError, match="there is no folder"):
         report(tmp_path / "nowhere")
     store = Store(tmp_path / "bare")

@@ -14,6 +14,7 @@ from ravi.report.page.data import parts
 from ravi.report.page.words import Name, Number, text_of, written
 from ravi.statistics import growth, interval
 from ravi.statistics.intervals import Interval
+from ravi.statistics.rates import Exponent, Measured, Rate
 from tests.report.folders import drawn, made
 
 LEARNERS = ["ravi-ucb", "ucrl2", "psrl", "mbie-eb", "ravi-ucb/known", "uniform"]
@@ -153,7 +154,8 @@ class Again:
             order = self.rivals(section, column, task)
             if kind == "more ties":
                 return sum(self.behind(section, column, task, name).low <= 0 for name in order[1:]) - words.NAMED
-            return len(order) if kind == "rivals" else 1 + order.index(label[0])
+            means = {name: np.mean(list(self.runs(section, column, task, name).values())) for name in order}
+            return len(order) if kind == "rivals" else 1 + sum(m < means[label[0]] - 1e-7 for m in means.values())
         if kind in ("sublinear", "grown", "root", "above root"):
             rates = self.rates(*of)
             test = {
@@ -234,6 +236,105 @@ def test_rounding_is_no_difference(told):
     study = told["studies"][0]
     standing = study.standings[0]
     assert standing.matrix["ravi-ucb", "uniform"].estimate == 0.5
+
+
+FOUR = ["ucrl2", "psrl", "mbie-eb", "uniform"]
+
+
+def alone(tmp_path, learners, regret=None, **how):
+    """The study of one MDP with constants as given."""
+    section = {"name": "one", "mdps": ["trap"], "learners": learners}
+    suite = {**SUITE, "columns": ["given"], "sections": [section]}
+    (part,) = parts(ravi.results(made(tmp_path, suite, regret=regret, **how)))
+    return studied(part), part.panels[0]
+
+
+def test_who_agrees_to_the_certified_error_shares_a_place_and_the_best_comes_first(tmp_path):
+    """PSRL has the least mean, by rounding; UCRL2, the first of those that agree, is the best."""
+    less = {"ucrl2": 100 + 1e-8, "psrl": 100.0, "mbie-eb": 200.0, "uniform": 300.0}
+    study, panel = alone(tmp_path, FOUR, lambda entry, seed: less[entry.label])
+    told = {one.line.label: one for one in study.of(panel, "given")}
+    assert {label: one.place for label, one in told.items()} == {"ucrl2": 1, "psrl": 1, "mbie-eb": 3, "uniform": 4}
+    assert [one.line.label for one in study.ordered(panel, "given")] == FOUR
+    assert told["ucrl2"].rank == "best"
+    assert told["ucrl2"].front  # psrl is faster, but has not less regret
+    assert not told["uniform"].front
+    (line,) = [text_of(one) for one in words.on(study, panel, "given") if "cannot be told" in text_of(one)]
+    assert "ucrl2 (mean regret 100.0 [100.0, 100.0]) cannot be told from psrl (0" in line
+    assert "ucrl2 has the smallest mean regret" in text_of(words.standing(study, "given")[0])
+
+
+def test_places_count_from_the_best_and_not_from_the_least(tmp_path):
+    """MBIE-EB agrees with UCRL2, the best, though not with PSRL, which agrees with UCRL2 too."""
+    less = {"ucrl2": 100 + 1.5e-8, "psrl": 100.0, "mbie-eb": 100 + 3e-8, "uniform": 300.0}
+    study, panel = alone(tmp_path, FOUR, lambda entry, seed: less[entry.label])
+    assert [(one.rank, one.place) for one in study.of(panel, "given")] == [
+        ("best", 1), ("tie", 1), ("tie", 1), ("behind", 4),
+    ]  # fmt: skip
+
+
+def test_nothing_is_divided_by_a_regret_of_0(tmp_path):
+    def regret(entry, seed):
+        return 1.6e-11 if entry.column == "tuned" else 10.0
+
+    suite = {**SUITE, "sections": [SUITE["sections"][1]]}
+    found = content(ravi.results(made(tmp_path, suite, regret=regret)), None)
+    costs = found["studies"][0].costs
+    assert costs
+    assert all(math.isnan(cost.ratio) for cost in costs)
+
+
+def test_who_has_no_rival_is_not_the_best(tmp_path):
+    study, panel = alone(tmp_path, ["psrl", "ravi-ucb/known"])
+    assert [one.rank for one in study.of(panel, "given")] == ["", ""]
+    study, panel = alone(tmp_path / "two", ["psrl", "ucrl2"], skips=lambda entry, seed: entry.label == "ucrl2")
+    assert [one.rank for one in study.of(panel, "given")] == [""]
+
+
+def test_who_has_no_finished_run_is_named(tmp_path):
+    study, panel = alone(
+        tmp_path, FOUR, skips=lambda entry, seed: entry.label == "psrl" or (entry.label == "uniform" and seed > 4),
+        fails=lambda entry, seed: "Error" if entry.label in ("mbie-eb", "uniform") else None,
+    )  # fmt: skip
+    (line,) = words.absent(study, "given")
+    named = "psrl on trap, mbie-eb on trap and uniform on trap"
+    assert text_of(line) == f"With constants as given, there is no finished run of {named}."
+    why = ["", "not run yet", "failed (12 of 12)", "failed (5 of 12), 7 not run yet"]
+    assert [line.without for line in panel.lines] == why
+    assert not words.absent(alone(tmp_path / "all", FOUR)[0], "given")
+
+
+def test_regret_within_its_certified_error_is_0(tmp_path):
+    study, panel = alone(tmp_path, FOUR, lambda entry, seed: 1.6e-11 if entry.label == "psrl" else 10.0)
+    assert [line.nothing for line in panel.lines] == [False, True, False, False]
+    assert "psrl has the smallest mean regret of 4 with constants as given: 0 (to its certified error)." in text_of(
+        words.standing(study, "given")[0]
+    )
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "tally"), [(0.5 + 1e-12, 0.9, (0, 0, 1)), (0.2, 0.5 - 1e-12, (0, 0, 1)), (0.2, 0.4, (1, 0, 0)),
+                               (0.6, 0.9, (0, 1, 0))],
+)  # fmt: skip
+def test_an_exponent_that_an_end_touches_is_included(tmp_path, low, high, tally):
+    rate = Rate(0.5, low, high, LEVEL, 5)
+    theory = Exponent(0.5, (0.5,), "a theorem")
+    one = Measured(*({"rate": rate, "theory": theory}.get(name) for name in Measured._fields))
+    (line,) = words.scaling([one])
+    assert tuple(part.value for part in line if isinstance(part, Number))[1:] == tally
+    study, panel = alone(tmp_path, FOUR[:1])
+    ((key, told),) = study.told[panel.anchor].items()
+    (line,) = words.growth(study._replace(told={panel.anchor: {key: told._replace(growth=rate)}}), "given")
+    _, _, below, above = (part.value for part in line if isinstance(part, Number))
+    assert (below, above) == tally[:2]
+
+
+def test_an_exponent_of_1_is_not_below_1(tmp_path):
+    study, panel = alone(tmp_path, FOUR[:1])
+    ((key, told),) = study.told[panel.anchor].items()
+    rate = Rate(1.0, 0.9, 1 - 1e-12, LEVEL, 5)
+    (line,) = words.growth(study._replace(told={panel.anchor: {key: told._replace(growth=rate)}}), "given")
+    assert next(part.value for part in line if isinstance(part, Number)) == 0
 
 
 def test_who_is_told_the_kernel_is_not_ranked(told):

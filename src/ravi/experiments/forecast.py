@@ -96,7 +96,7 @@ def forecast(
     if store is None:
         facts = plan.facts_of(wanted, mdps)
     else:  # what `run_suite` would refuse is refused
-        facts, mdps = compared(wanted, store, adopt, mix_versions, own=is_results(suite))
+        facts, mdps = compared(wanted, store, adopt, mix_versions, own=Path(str(suite)) if is_results(suite) else None)
     agenda = Agenda(wanted, facts, {}, shard_of(shard), keep=lambda subject, record: None)
     for table in settled(store, retry) if store is not None else ():
         agenda.settle(table)

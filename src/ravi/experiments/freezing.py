@@ -36,17 +36,19 @@ def is_results(suite: Any) -> bool:
 
 
 def compared(
-    suite: Suite, store: Store, adopt: bool = False, mix_versions: bool = False, own: bool = False
+    suite: Suite, store: Store, adopt: bool = False, mix_versions: bool = False, own: Path | None = None
 ) -> tuple[plan.Facts, dict[str, MDP]]:
     """What the ids of a suite stand for, and its MDPs; an error where the folder is not of this suite and versions.
 
-    own: the suite is the folder's own, and means the MDPs that the folder keeps, whatever became of their files.
+    own: the folder of results that the suite was taken from. It means the MDPs that are kept there, whatever became of
+    their files.
     """
     held = store.specification() if store.folder.is_dir() else None
     mdps: dict[str, MDP] = {}
-    if held is not None and own:
-        for name, digest in plan.facts_from(held).mdps.items():
-            if (kept := store.mdp(digest)) is not None:
+    if own is not None:
+        named = Store(own)
+        for name, digest in plan.facts_from(named.specification() or {}).mdps.items():
+            if (kept := named.mdp(digest)) is not None:
                 mdps[name] = MDP.load(kept)
     facts = plan.facts_of(suite, mdps)
     if held is not None:
@@ -63,7 +65,7 @@ def compared(
 
 
 def freeze(
-    suite: Suite, store: Store, adopt: bool = False, mix_versions: bool = False, own: bool = False
+    suite: Suite, store: Store, adopt: bool = False, mix_versions: bool = False, own: Path | None = None
 ) -> tuple[plan.Facts, dict[str, bytes]]:
     """Make the folder this suite's; what its ids stand for, and the content of MDPs that are files. See `compared`."""
     facts, mdps = compared(suite, store, adopt, mix_versions, own)
@@ -72,6 +74,8 @@ def freeze(
     for name, digest in facts.mdps.items():
         if ids.is_file(name) or store.mdp(digest) is not None:
             store.keep_mdp(mdps[name])
+            if MDP.load(store.folder / "mdps" / f"{digest}.mdp").digest != digest:
+                raise InputError(f"{store.folder / 'mdps' / digest}.mdp is another MDP than its name says")
             contents[name] = (store.folder / "mdps" / f"{digest}.mdp").read_bytes()
     if adopt or store.specification() is None:
         store.freeze({"suite": suite.plain(), **facts.plain()})

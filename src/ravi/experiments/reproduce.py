@@ -53,7 +53,7 @@ class Reproduction(NamedTuple):
             lines += (
                 [f"  {len(runs):,} {what}: {', '.join(runs[:5])}{', ...' if len(runs) > 5 else ''}"] if runs else []
             )
-        lines += ["  every bit is the same"] if self.status == 0 else []
+        lines += ["  every bit of them is the same"] if self.status == 0 else []
         return "\n".join(lines)
 
 

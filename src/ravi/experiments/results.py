@@ -394,7 +394,7 @@ class Results:
         else:
             head = f"of {name}"
             runs = f"{counts.done:,} of {counts.planned:,} done, {counts.failed:,} failed"
-            runs += f"; {counts.others:,} more for tuning" if counts.others else ""
+            runs += f"; {counts.others:,} more, for tuning or of other suites" if counts.others else ""
         lines = [f"Results {head} in {self.folder}", f"  runs       {runs}; {len(self.manifests)} launches"]
         if self.troubles:
             lines.append(f"  troubles   {_listed([str(trouble) for trouble in self.troubles])}")

@@ -96,7 +96,7 @@ def run_suite(
     store, part = Store(Path(out)), shard_of(shard)
     slice = checks.positive(slice, "slice")
     wanted = suite if isinstance(suite, Suite) else chosen(suite, seeds)
-    facts, contents = freeze(wanted, store, adopt, mix_versions, own=is_results(suite))
+    facts, contents = freeze(wanted, store, adopt, mix_versions, own=Path(str(suite)) if is_results(suite) else None)
     with (
         store.launch(manifest(command or sys.argv, wanted.plain())) as launch,
         pool_of(workers, cluster) as pool,
@@ -136,11 +136,11 @@ class Driver:
         for table in settled(self.store, retry):
             self.agenda.settle(table)
         self.agenda.advance()
-        if self.store.others(self.launch):  # another driver is at work here, and its runs under way are its own
+        alive = self.store.others(self.launch)
+        if alive:  # other drivers are at work here: begin elsewhere, and leave them what they have under way
             self.agenda.begin_elsewhere(int(self.launch, 16))
-        else:
-            self.checkpoints = self.store.checkpoints()
-            self._take_up()
+        self.checkpoints = [left for left in self.store.checkpoints() if left.launch not in alive]
+        self._take_up()
         self.before = self.agenda.done
 
     def _take_up(self) -> None:

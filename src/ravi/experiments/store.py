@@ -6,7 +6,7 @@
       parts/LAUNCH-N-HASH.parquet     rows of runs (`ravi.experiments.rows.SCHEMA`); HASH is of the file's bytes
       tuning/SUBJECT.json      what was tried for one learner on one MDP, and what was chosen
       mdps/DIGEST.mdp          MDPs that were given as files
-      checkpoints/SETTING-SEEDS.run   runs that are under way
+      checkpoints/SETTING-SEEDS-LAUNCH.run   runs that are under way, and whose
 
 A part is written under a temporary name, flushed to disk and renamed; nothing is ever written in place. So any number
 of processes can write and read at once, and one that dies leaves behind what it had acknowledged, and nothing broken.
@@ -38,7 +38,7 @@ from ravi.experiments.rows import CURVES, FORMAT, SCHEMA
 
 FOLDER_FORMAT = 1  # of the layout above; in specification.json
 PART = re.compile(r"([0-9a-f]{12})-(\d{6})-([0-9a-f]{16})\.parquet")
-CHECKPOINT = re.compile(r"([0-9a-f]{20})-([0-9a-f]{16})\.run")
+CHECKPOINT = re.compile(r"([0-9a-f]{20})-([0-9a-f]{16})-([0-9a-f]{12})\.run")
 FOLDERS = ("manifests", "parts", "tuning", "mdps", "checkpoints")
 TEXTS = [field.name for field in SCHEMA if field.type == pa.string()]
 # Curves by byte planes: 2.8 kB for a curve of 1,000 points, against 4.1 as they come, and 8 raw. Statistics of all
@@ -68,6 +68,7 @@ class Checkpoint(NamedTuple):
     setting: str  # the id of the setting
     seeds: tuple[int, ...]
     content: bytes
+    launch: str  # that left it
 
 
 class Store:
@@ -78,6 +79,7 @@ class Store:
         self.troubles: list[Trouble] = []
         self._seen: set[str] = set()
         self._written = 0
+        self._launch = "0" * 12
 
     def create(self) -> None:
         """Make the folder, where it is not there; a folder of something else is left alone."""
@@ -192,10 +194,12 @@ class Store:
         return path if path.exists() else None
 
     def keep_checkpoint(self, setting: str, seeds: Sequence[int], content: bytes) -> None:
-        files.put(self.folder / self._checkpoint(setting, seeds), lambda file: file.write(content))
+        path = self.folder / "checkpoints" / f"{_stem(setting, seeds)}-{self._launch}.run"
+        files.put(path, lambda file: file.write(content))
 
     def drop_checkpoint(self, setting: str, seeds: Sequence[int]) -> None:
-        (self.folder / self._checkpoint(setting, seeds)).unlink(missing_ok=True)
+        for path in (self.folder / "checkpoints").glob(f"{_stem(setting, seeds)}-*.run"):
+            path.unlink(missing_ok=True)
 
     def checkpoints(self) -> list[Checkpoint]:
         """The runs that are under way; a checkpoint that cannot be read is a trouble, and its work begins anew."""
@@ -210,15 +214,11 @@ class Store:
             except (OSError, KeyError, TypeError, ValueError) as error:
                 self.troubles.append(Trouble(f"checkpoints/{path.name}", str(error)))
                 continue
-            if named is None or self._checkpoint(named[1], seeds) != f"checkpoints/{path.name}":
+            if named is None or _stem(named[1], seeds) != f"{named[1]}-{named[2]}":
                 self.troubles.append(Trouble(f"checkpoints/{path.name}", "it is not named as a checkpoint is"))
                 continue
-            found.append(Checkpoint(path.name, named[1], seeds, content))
+            found.append(Checkpoint(path.name, named[1], seeds, content, named[3]))
         return found
-
-    def _checkpoint(self, setting: str, seeds: Sequence[int]) -> str:
-        which = sha256(json.dumps([int(seed) for seed in seeds]).encode()).hexdigest()[:16]
-        return f"checkpoints/{setting}-{which}.run"
 
     def _put_json(self, name: str, content: dict[str, Any]) -> Path:
         path = self.folder / name
@@ -253,6 +253,11 @@ def wrong_with(path: Path) -> str | None:
     """Why a file is no part of a store; None for one that is, to the last bit."""
     found = opened(path)
     return found if isinstance(found, str) else None
+
+
+def _stem(setting: str, seeds: Sequence[int]) -> str:
+    """What a checkpoint of these runs is called, whoever left it."""
+    return f"{setting}-{sha256(json.dumps([int(seed) for seed in seeds]).encode()).hexdigest()[:16]}"
 
 
 def opened(path: Path) -> pq.ParquetFile | str:

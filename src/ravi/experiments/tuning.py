@@ -13,7 +13,7 @@ any seed failed is out.
 
 from __future__ import annotations
 
-from math import inf, isfinite
+from math import inf, isclose, isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
@@ -161,6 +161,15 @@ def best(regrets: list[float]) -> int | None:
     """Which configuration is chosen; None where all failed."""
     least = min(regrets, default=inf)
     return regrets.index(least) if isfinite(least) else None
+
+
+def at_edge(record: dict[str, Any]) -> list[str]:
+    """The multipliers of a tuning record that were chosen at an end of their range, to three digits."""
+    if record.get("chosen") is None:
+        return []
+    chosen = record["configurations"][record["chosen"]]
+    ranges = {name: ends for name, ends in (record.get("ranges") or {}).items() if chosen.get(name) is not None}
+    return [name for name, ends in ranges.items() if any(isclose(chosen[name], end, rel_tol=1e-3) for end in ends)]
 
 
 def _between(start: float, end: float, share: float) -> float:

@@ -19,7 +19,7 @@ import pyarrow as pa
 from ravi import engine, ids
 from ravi.checks import InputError
 from ravi.core import MDP, Learner
-from ravi.experiments.rows import LEARNER, failed_rows, packed, rows_of, said
+from ravi.experiments.rows import LEARNER, LOST, failed_rows, packed, rows_of, said
 from ravi.experiments.settings import Setting
 from ravi.files import load_mdp
 from ravi.runs import Run, versions
@@ -51,6 +51,9 @@ def work(task: Task, stop: Callable[[], bool] = lambda: False) -> Outcome:
 
 def _done(task: Task, stop: Callable[[], bool]) -> tuple[bytes | None, bytes | None]:
     setting = task.setting
+    changed = _changed(task)
+    if changed is not None:  # not the learner's fault: the next launch runs it again
+        return packed(failed_rows(setting, task.seeds, task.launch, LOST, changed)), None
     try:
         mdp = _mdp(setting.mdp, setting.mdp_digest, task.mdp)
         learner = ids.learner(setting.learner, mdp, setting.steps)
@@ -108,6 +111,18 @@ def _until(seconds: float, stop: Callable[[], bool]) -> Callable[[], bool]:
         return over or stop()
 
     return until
+
+
+def _changed(task: Task) -> str | None:
+    """Why this is not what was launched; None where it is."""
+    setting = task.setting
+    try:
+        if setting.source and ids.source_of(setting.learner) != setting.source:
+            return f"the file of {setting.learner} has changed since it was launched"
+        _mdp(setting.mdp, setting.mdp_digest, task.mdp)
+    except InputError as error:
+        return str(error)
+    return None
 
 
 @lru_cache(8)

@@ -36,7 +36,8 @@ class Told(NamedTuple):
     seconds: float  # the mean of a run
     behind: Comparison | None  # how much more regret than the best of its column; None for the best itself
     rank: str  # "best", "tie" (the difference to the best may be 0), "behind", or "" where it is not ranked
-    place: int  # by mean regret among the rivals of its column, from 1; 0 for those out of competition
+    place: int  # by mean regret among the rivals of its column, from 1; means that agree to their errors share it;
+    # 0 for those out of competition
     front: bool  # no rival of its column has less regret in less time
 
 
@@ -73,6 +74,19 @@ class Studied(NamedTuple):
         """What is said of a column on a panel, in the order of the suite."""
         return [told for (_, where), told in self.told[panel.anchor].items() if where == column]
 
+    def ordered(self, panel: Panel, column: str) -> list[Told]:
+        """The same by mean regret; of those that share a place, the best first."""
+        held = self.of(panel, column)
+        least: dict[int, float] = {}
+        for told in held:
+            least[told.place] = min(told.mean.estimate, least.get(told.place, math.inf))
+
+        def key(told: Told) -> tuple[float, bool, float]:
+            mean = told.mean.estimate
+            return (least[told.place] if told.place else mean, told.rank != "best", mean)
+
+        return sorted(held, key=key)
+
 
 def studied(part: Part, tuned: Collection[Subject] = ()) -> Studied:
     """All statistics of a section; tuned: for what there is a record of tuning."""
@@ -100,19 +114,37 @@ def _panel(part: Part, panel: Panel) -> dict[Key, Told]:
     for column in part.columns:
         rivals = panel.of(column, rivals=True)
         standing = _ranked(panel.task, rivals)
-        order = sorted((float(line.regret.mean()), line.label) for line in rivals)
+        places = _places(rivals, next((label for label, (rank, _) in standing.items() if rank == "best"), ""))
         for line in panel.of(column):
             same = (line.setting, len(line.seeds))  # where there is nothing to tune, both columns are the same runs
             if same not in seen:
                 seen[same] = (interval(line.regret, "mean", level=LEVEL), _band(line), _growth(line))
-            mean, seconds = float(line.regret.mean()), float(line.seconds.mean())
+            seconds = float(line.seconds.mean())
             rank, behind = standing.get(line.label, ("", None))
             made[line.label, column] = Told(
                 line, *seen[same], seconds, behind, rank,
-                place=0 if line.oracle else 1 + order.index((mean, line.label)),
+                place=places.get(line.label, 0),
                 front=not line.oracle
-                and not any(other.regret.mean() < mean and other.seconds.mean() < seconds for other in rivals),
+                and not any(_more(line, other) and other.seconds.mean() < seconds for other in rivals),
             )  # fmt: skip
+    return made
+
+
+def _more(line: Line, other: Line) -> bool:
+    """Whether its mean regret is larger, by more than both may be off."""
+    return bool(line.regret.mean() - other.regret.mean() > line.error.mean() + other.error.mean())
+
+
+def _places(rivals: Sequence[Line], winner: str) -> dict[str, int]:
+    """By mean regret from 1, the winner's; who has no more than the first of a place shares it."""
+    made: dict[str, int] = {}
+    first = None
+    for line in sorted(rivals, key=lambda line: (line.label != winner, float(line.regret.mean()))):
+        if first is None or _more(line, first):
+            first = line
+            made[line.label] = 1 + len(made)
+        else:
+            made[line.label] = made[first.label]
     return made
 
 
@@ -124,8 +156,11 @@ def _band(line: Line) -> tuple[Array, Array, Array]:
 
 
 def _ranked(task: str, rivals: Sequence[Line]) -> dict[str, tuple[str, Comparison | None]]:
-    """Each rival's rank, and how far it is behind the best; those without a seed in common with it have none."""
-    if not rivals:
+    """Each rival's rank, and how far it is behind the best; those without a seed in common with it have none.
+
+    One alone is not the best of anything.
+    """
+    if len(rivals) < 2:
         return {}
     found = best(scores_of([(line.label, task, line) for line in rivals]), task, level=LEVEL)
     seeds = {line.label: line.seeds for line in rivals}
@@ -192,7 +227,7 @@ def _costs(part: Part, tuned: Collection[Subject]) -> list[Cost]:
             if other is None or (panel.mdp, line.configured, panel.steps) not in tuned:
                 continue
             mean = float(other.regret.mean())
-            ratio = float(line.regret.mean()) / mean if mean > 0 else math.nan
+            ratio = math.nan if other.nothing or mean <= 0 else float(line.regret.mean()) / mean
             against = None if uniform is None else _difference(panel.task, line, uniform)
             made.append(Cost(panel, line, other, ratio, _difference(panel.task, other, line), against))
     return made

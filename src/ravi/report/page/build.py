@@ -6,6 +6,7 @@ The same folder gives the same bytes: nothing on the page tells when it was buil
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
 import json
 import os
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).parent
 NAME = "report.html"
+TEXTS = ("id", "statement", "where", "kind", "verdict", "note")  # of a claim
+NUMBERS = ("measured", "bound", "margin", "tolerance")
+LARGEST = 1e300  # of numbers that can be written
 
 
 def report(
@@ -41,14 +45,17 @@ def report(
         warnings.simplefilter("ignore", (DamagedWarning))  # both stand on the page
         found = results(folder)
     path = found.folder / NAME if out is None else Path(out)
+    if not path.name or path.is_dir():
+        raise InputError(f"cannot write the page {path}: it is a folder; name a file")
     text = page(found, _claims(found.folder, verify))
     temporary = path.with_name(f".{path.name}.tmp")
     try:
         temporary.write_text(text, encoding="utf-8")
         temporary.replace(path)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise InputError(f"cannot write the page {path}: {error.strerror or error}") from None
+    except (OSError, ValueError) as error:  # a name may hold what no file's can
+        with contextlib.suppress(OSError, ValueError):
+            temporary.unlink(missing_ok=True)
+        raise InputError(f"cannot write the page {path}: {getattr(error, 'strerror', None) or error}") from None
     return path
 
 
@@ -93,14 +100,41 @@ def _claims(folder: Path, verify: str | os.PathLike[str] | None) -> list[dict[st
         held = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{path} is no JSON: {error}") from None
     found = held if isinstance(held, list) else [held]
     for place, one in enumerate(found):
-        claims = one.get("claims") if isinstance(one, dict) else None
-        if not isinstance(claims, list) or not all(isinstance(row, dict) and "verdict" in row for row in claims):
-            raise InputError(f"{path}: entry {place} is not what ravi verify --json writes")
+        wrong = _wrong(one)
+        if wrong:
+            raise InputError(f"{path}: entry {place} is not what ravi verify --json writes: {wrong}")
     return found
+
+
+def _wrong(one: Any) -> str:
+    """What is wrong with a report of `ravi verify`; empty where nothing is."""
+    if not isinstance(one, dict):
+        return "it is no object"
+    claims, seeds = one.get("claims"), one.get("seeds")
+    if not isinstance(claims, list) or not all(isinstance(row, dict) for row in claims):
+        return "claims is no list of objects"
+    if seeds is not None and not isinstance(seeds, list):
+        return "seeds is no list"
+    for where, row, texts, numbers in (
+        ("", one, ("mdp", "learner"), ("steps",)),
+        *((f"claim {k}: ", row, TEXTS, NUMBERS) for k, row in enumerate(claims)),
+    ):
+        for name in texts:
+            if not isinstance(row.get(name), str | None):
+                return f"{where}{name} is no text"
+        for name in numbers:
+            value = row.get(name)
+            if value is None:
+                continue
+            if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < LARGEST:
+                return f"{where}{name} is no number"
+        if where and row.get("verdict") is None:
+            return f"{where}verdict is missing"
+    return ""
 
 
 def _needed() -> None:

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ravi.experiments.tuning import at_edge
 from ravi.report.page import words
 from ravi.report.page.analysis import LEVEL, Studied, studied
 from ravi.report.page.charts import ticked
@@ -83,6 +84,7 @@ def _summary(study: Studied) -> tuple[list[words.Sentence], list[words.Sentence]
     each = [
         sentence for panel in study.part.panels for column in columns for sentence in words.on(study, panel, column)
     ]
+    made += [sentence for column in columns for sentence in words.absent(study, column)]
     return made + words.out_of_competition(study), each + words.our_costs(study)
 
 
@@ -140,23 +142,13 @@ def _tuning(found: Results) -> list[Tried]:
                 Tried(
                     str(record.get("mdp")), str(record.get("learner")), int(record.get("steps") or 0),
                     int(record.get("budget") or len(tried)), len(record.get("seeds") or ()), tried,
-                    None if chosen is None else tried[chosen], tried[0], _edge(record),
+                    None if chosen is None else tried[chosen], tried[0], tuple(at_edge(record)),
                     _dots(tried, chosen),
                 )
             )  # fmt: skip
     order = list(dict.fromkeys((entry.mdp, entry.steps) for entry in found.suite.entries))
     return sorted(
         made, key=lambda one: (order.index((one.mdp, one.steps)) if (one.mdp, one.steps) in order else -1, one.learner)
-    )
-
-
-def _edge(record: dict[str, Any]) -> tuple[str, ...]:
-    if record.get("chosen") is None:
-        return ()
-    chosen = record["configurations"][record["chosen"]]
-    ranges = {name: ends for name, ends in (record.get("ranges") or {}).items() if chosen.get(name) is not None}
-    return tuple(
-        name for name, ends in ranges.items() if any(math.isclose(chosen[name], end, rel_tol=1e-3) for end in ends)
     )
 
 

@@ -51,6 +51,21 @@ class Line(NamedTuple):
         return not self.oracle and any(_named(self.learner, name) for name in ("ravi-ucb", "ravi-ucb/mixture"))
 
     @property
+    def nothing(self) -> bool:
+        """Whether its mean regret is 0, to what it may be off; exact regret never falls, so all of its curve is."""
+        return len(self.seeds) > 0 and bool(abs(self.regret.mean()) <= self.error.mean())
+
+    @property
+    def without(self) -> str:
+        """Why it has no run that succeeded; empty where it has."""
+        if len(self.seeds):
+            return ""
+        missing = self.asked - self.failed
+        if not self.failed:
+            return "not run yet" if self.setting else "waits for tuning"
+        return f"failed ({self.failed} of {self.asked})" + (f", {missing} not run yet" if missing else "")
+
+    @property
     def uniform(self) -> bool:
         return _named(self.learner, "uniform")
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ravi.statistics.rates import Measured
 
 FEW = 10  # fewer seeds than this are called few
+EDGE = 1e-9  # an exponent that is this close to another is the same
 NAMED = 3  # ties that are named; the others are counted
 CONSTANTS = {"theory": "published constants", "tuned": "tuned multipliers", "given": "constants as given"}
 MINUS = "\N{MINUS SIGN}"
@@ -90,6 +91,13 @@ def _estimate(found: Interval, *what: str | int) -> Sentence:
     low = Number(found.low, written(found.low, scale), ("low", *what))
     high = Number(found.high, written(found.high, scale), ("high", *what))
     return (*head, " [", low, ", ", high, "]")
+
+
+def _regret(told: Told, *what: str | int) -> Sentence:
+    """Its mean regret; 0 where it is not larger than what it may be off."""
+    if told.line.nothing:
+        return (Number(told.mean.estimate, "0", ("estimate", "regret", *what)), " (to its certified error)")
+    return _estimate(told.mean, "regret", *what)
 
 
 def _joined(parts: Sequence[Sentence], last: str = " and ") -> Sentence:
@@ -171,7 +179,7 @@ def standing(study: Studied, column: str) -> list[Sentence]:
 
 def _winner(part: Part, panel: Panel, leaders: list[Told], column: str) -> Sentence:
     first = leaders[0]
-    mean = _estimate(first.mean, "regret", part.name, column, panel.task, first.line.label)
+    mean = _regret(first, part.name, column, panel.task, first.line.label)
     n = Number(len(leaders), str(len(leaders)), ("rivals", part.name, column, panel.task))
     words = f" with {CONSTANTS[column]}: "
     return (
@@ -228,7 +236,7 @@ def _closely(part: Part, panel: Panel, column: str, leaders: list[Told]) -> list
     if len(ties) > NAMED:
         n = len(ties) - NAMED
         named.append((Number(n, str(n), ("more ties", *key)), " more"))
-    mean = _estimate(first.mean, "regret", *key, first.line.label)
+    mean = _regret(first, *key, first.line.label)
     return [
         (
             "On ", Name(panel.task), f" with {CONSTANTS[column]}, ", Name(first.line.label), " (mean regret ", *mean,
@@ -252,7 +260,7 @@ def _ours(part: Part, panel: Panel, column: str, leaders: list[Told]) -> list[Se
             made.append(
                 (
                     "On ", Name(panel.task), f" with {CONSTANTS[column]}, ", Name(told.line.label), " comes in place ",
-                    place, " of ", n, ": its mean regret is ", *_estimate(told.mean, "regret", *key, told.line.label),
+                    place, " of ", n, ": its mean regret is ", *_regret(told, *key, told.line.label),
                     ", ", *_signed(told.behind.difference, "behind", *key, told.line.label), " than ",
                     Name(leaders[0].line.label), ".",
                 )
@@ -262,7 +270,27 @@ def _ours(part: Part, panel: Panel, column: str, leaders: list[Told]) -> list[Se
 
 def _leaders(study: Studied, panel: Panel, column: str) -> list[Told]:
     """The rivals of a column on a panel by mean regret, the best first."""
-    return sorted((told for told in study.of(panel, column) if told.place), key=lambda told: told.place)
+    rivals = [told for told in study.of(panel, column) if told.place]
+    return sorted(rivals, key=lambda told: (told.place, told.rank != "best"))
+
+
+def absent(study: Studied, column: str) -> list[Sentence]:
+    """Who has no run that succeeded where others have."""
+    part = study.part
+    held: dict[str, list[str]] = {}
+    for panel in part.panels:
+        for line in panel.lines if study.told[panel.anchor] else ():
+            if line.column == column and line.without:
+                held.setdefault(line.label, []).append(panel.task)
+    thing = "pairs of an MDP and a T" if several_steps(part) else "MDPs"
+    named: list[Sentence] = []
+    for label, tasks in held.items():
+        n = len(tasks)
+        where: Sentence = (
+            (Name(tasks[0]),) if n == 1 else (Number(n, str(n), ("absent", part.name, column, label)), f" {thing}")
+        )
+        named.append((Name(label), " on ", *where))
+    return [(f"With {CONSTANTS[column]}, there is no finished run of ", *_joined(named), ".")] if named else []
 
 
 def out_of_competition(study: Studied) -> list[Sentence]:
@@ -385,10 +413,10 @@ def growth(study: Studied, column: str) -> list[Sentence]:
     return [
         (
             f"With {CONSTANTS[column]}, regret over the last half of the run grows as a power of t whose 95 % interval "
-            "is below 1 for ", tally("sublinear", sum(rate.high < 1 for rate in found)), " of ",
+            "is below 1 for ", tally("sublinear", sum(rate.high < 1 - EDGE for rate in found)), " of ",
             tally("grown", len(found)), " lines, below 1/2 for ",
-            tally("root", sum(rate.high < 0.5 for rate in found)), ", and above 1/2 for ",
-            tally("above root", sum(rate.low > 0.5 for rate in found)), ".",
+            tally("root", sum(rate.high < 0.5 - EDGE for rate in found)), ", and above 1/2 for ",
+            tally("above root", sum(rate.low > 0.5 + EDGE for rate in found)), ".",
         )
     ]  # fmt: skip
 
@@ -399,8 +427,8 @@ def scaling(measured: Sequence[Measured]) -> list[Sentence]:
     held = [(rate, theory) for rate, theory in held if math.isfinite(rate.high)]
     if not held:
         return []
-    above = sum(rate.low > theory.exponent for rate, theory in held)
-    below = sum(rate.high < theory.exponent for rate, theory in held)
+    above = sum(rate.low > theory.exponent + EDGE for rate, theory in held)
+    below = sum(rate.high < theory.exponent - EDGE for rate, theory in held)
     inside = len(held) - above - below
     return [
         (
