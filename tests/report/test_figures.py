@@ -14,8 +14,10 @@ import pytest
 
 import ravi
 from ravi.checks import InputError
+from ravi.cli import told
 from ravi.report import curves, figures, style
 from ravi.statistics.intervals import band
+from tests.report.folders import made
 
 matplotlib = pytest.importorskip("matplotlib")
 
@@ -293,6 +295,30 @@ def test_failed_and_missing_runs_leave_the_rest(folder, tmp_path):
     assert len(panel.entries[1].seconds) == 2
     for _, draw in figures.drawn(found):
         draw()
+
+
+@pytest.mark.parametrize("whole", [("psrl",), ()])
+def test_learners_that_have_not_run_everywhere_leave_the_other_figures(whole, tmp_path, capsys):
+    """None: no performance profile. The command names every file that it wrote."""
+    mdps = ["riverswim/4", "riverswim/5"]
+    section = {"name": "one", "mdps": mdps, "learners": ["psrl", "uniform"], "steps": 20, "seeds": 2, "points": 5}
+    place = made(
+        tmp_path / "out",
+        {"name": "half", "sections": [section]},
+        skips=lambda entry, _: entry.label not in whole and entry.mdp == mdps[entry.label == "psrl"],
+    )
+    told.figures(place, tmp_path / "figures", "svg")
+    printed = capsys.readouterr().out.splitlines()
+    assert sorted(printed) == sorted(map(str, (tmp_path / "figures").iterdir()))
+    kinds = {path.name.split("-one")[0] for path in (tmp_path / "figures").iterdir()}
+    drawn = {"regret", "regret-log", "gap", "pareto", "improvement", "differences"}
+    assert kinds == (drawn | {"profiles"} if whole else drawn)
+
+
+def test_files_are_told_as_they_are_written(folder, tmp_path):
+    files = figures.each_written(folder, tmp_path / "figures", ("svg",))
+    first = next(files)
+    assert [*(tmp_path / "figures").iterdir()] == [first]
 
 
 def test_a_folder_without_runs_gives_no_figures(folder, tmp_path):

@@ -64,6 +64,37 @@ def test_one_learner_with_one_seed_has_no_arms():
     scatter.pareto({"optimum": ([1.0, 2.0], [0.0, 0.0])})
 
 
+def test_values_that_differ_by_rounding_have_an_axis_without_a_warning():
+    """Warnings are errors here; the axis shows more than rounding."""
+    seen = [231.13158494112605, 231.13158494112596, 231.13158494112596, 231.13158494112605, 231.1315849411261]
+    near = np.array([*seen, 231.13158494112602])
+    for runs in ({"one": ([4e-4] * 6, near)}, {"one": ([1e-4] * 6, near), "two": ([9e-4] * 6, near[4:5].repeat(6))}):
+        drawn = scatter.pareto(runs)
+        drawn.figure.canvas.draw()
+        low, high = drawn.figure.axes[0].get_ylim()
+        assert low < 220 < 240 < high
+    scatter.pareto({"one": ([0.0, 0.0], [5.0, 5.0])}).figure.canvas.draw()
+
+
+def test_the_profile_leaves_out_who_has_not_run_everywhere():
+    whole = some()
+    rows = [
+        {"learner": name, "mdp": mdp, "seed": seed, "regret": value}
+        for name, held in whole.values.items()
+        for mdp, values in held.items()
+        for seed, value in enumerate(values)
+        if (name, mdp) != ("good", "two")
+    ]
+    scores = from_table(rows)
+    drawn = matrix.profile_figure(scores)
+    assert drawn.data["learners"] == ["fair", "bad"]
+    assert {"fair", "bad"} <= set(lines(drawn.figure.axes[0]))
+    assert "good" not in lines(drawn.figure.axes[0])
+    assert lines(drawn.figure.axes[0])["fair"].get_color() == style.look(1).colour  # as where "good" is drawn too
+    with pytest.raises(InputError, match="none of good ran on every MDP"):
+        matrix.profile_figure(scores, learners=["good"])
+
+
 def tried(learner, scales, regrets, chosen, steps=None):
     return [
         {

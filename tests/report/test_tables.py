@@ -10,6 +10,7 @@ import pytest
 
 import ravi
 from ravi.checks import InputError
+from ravi.cli import told
 from ravi.experiments.rows import rows_of
 from ravi.report.rendering import decimals, escaped, estimate_and_interval, number
 from ravi.report.tables import comparison_table, rates_table, table, tuning_table
@@ -75,6 +76,28 @@ def test_the_best_is_marked_with_its_ties_and_nothing_else(tmp_path, statistic):
     assert made.latex().count(r"$^\dagger$ {\footnotesize [") == 1
     assert f"**{best[:4]}" in made.markdown()
     assert f"| {tie[:4]}" in made.markdown()
+
+
+def test_who_is_told_the_kernel_is_not_marked_and_the_note_says_so(tmp_path):
+    learners = ["uniform", {"id": "optimum", "label": "best of all"}, "ravi-ucb/known", "psrl"]
+    suite = {"name": "four", "sections": [SUITE["sections"][0] | {"learners": learners}]}
+    regrets = {"uniform": 100 + NOISE, "optimum": 0 * NOISE, "ravi-ucb/known": 5 + NOISE, "psrl": 10 + NOISE}
+    made = table(stored(tmp_path, regrets, suite))
+    assert {label for (label, _), row in cells(made).items() if row["best"] == "True"} == {"psrl"}
+    assert not any(row["tie"] == "True" for row in cells(made).values())
+    assert "best of all, ravi-ucb/known: told the kernel, and so neither marked nor compared" in made.note
+    assert "told the kernel" not in table(stored(tmp_path / "b")).note
+
+
+@pytest.mark.parametrize("form", ["text", "latex", "markdown", "csv"])
+def test_what_is_printed_and_written_ends_in_one_newline(tmp_path, capsys, form):
+    asked = {"form": form, "section": None, "column": None, "steps": None, "statistic": "mean", "level": 0.95}
+    stored(tmp_path / "results")
+    told.table(tmp_path / "results", **asked, out=None)
+    told.table(tmp_path / "results", **asked, out=tmp_path / "written")
+    printed = capsys.readouterr().out
+    assert printed == getattr(table(ravi.results(tmp_path / "results")), form)().rstrip("\n") + "\n"
+    assert (tmp_path / "written").read_bytes() == printed.encode("utf-8")
 
 
 def test_theory_and_tuned_stand_side_by_side_and_what_is_missing_says_why(tmp_path):
@@ -249,6 +272,14 @@ def test_escapes_leave_nothing_that_tex_reads():
     assert "\n" not in made
 
 
+def test_dashes_quotes_powers_and_greek_are_latex():
+    assert escaped("a–b—c") == r"a\textendash{}b\textemdash{}c"
+    assert escaped("‘a’ “b”") == r"\textquoteleft{}a\textquoteright{} \textquotedblleft{}b\textquotedblright{}"
+    assert escaped("x² y³") == "x$^2$ y$^3$"
+    assert escaped("ΓΛΩΑΧ") == r"$\Gamma$$\Lambda$$\Omega$$\mathrm{A}$$\mathrm{X}$"
+    assert all(escaped(chr(code)).isascii() for code in (*range(0x391, 0x3A2), *range(0x3A3, 0x3AA)))
+
+
 def test_markdown_has_as_many_cells_in_every_row(tmp_path):
     made = table(stored(tmp_path)).markdown()
     grid = [line for line in made.splitlines() if line.startswith("|")]
@@ -339,9 +370,13 @@ def test_tuning_says_what_was_tried_and_whether_the_range_was_too_small(tmp_path
     made = tuning_table(ravi.results(tmp_path))
     assert len(made.records) == 2
     assert [row["chosen"] for row in made.records] == [True, False]
-    assert "0.1!" in made.text(), "the smallest that was tried"
+    assert "0.1!" not in made.text(), "the smallest that was tried, of a range that the record does not tell"
     assert "1.50 ± 0.25" in made.text()
     assert_compiles(made.latex())
+    for low, marked in ((0.1, True), (0.01, False)):
+        record = tuned(store) | {"ranges": {"scale": [low, 1.0], "step_scale": [1.0, 100.0]}}
+        store.keep_tuning(record["subject"], record)
+        assert ("0.1!" in tuning_table(ravi.results(tmp_path)).text()) == marked
     tuned(store, chosen=None)
     assert "none chosen: all failed" in tuning_table(ravi.results(tmp_path)).text()
 

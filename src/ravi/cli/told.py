@@ -31,10 +31,10 @@ def figures(
     formats: Annotated[str, typer.Option(help="pdf, svg, png: one or several, with commas.")] = "pdf,png",
 ) -> None:
     """Draw the figures of a folder of results, sized for a two-column paper."""
-    from ravi.report.figures import figures
+    from ravi.report.figures import each_written
 
-    for path in figures(folder, out or folder / "figures", [name.strip() for name in formats.split(",")]):
-        print(path)
+    for path in each_written(folder, out or folder / "figures", [name.strip() for name in formats.split(",")]):
+        print(path, flush=True)
 
 
 def table(
@@ -55,12 +55,12 @@ def table(
     T = None if steps is None else checks.steps(steps)
     checks.one_of(form, ("text", "latex", "markdown", "csv"), "--format")
     made = table(results(folder), section=section, column=column, steps=T, statistic=statistic, level=level)
-    text = getattr(made, form)()
+    text = getattr(made, form)().rstrip("\n") + "\n"
     if out is None:
-        print(text)
+        print(text, end="")
         return
     try:
-        out.write_text(text)
+        out.write_text(text, encoding="utf-8")
     except OSError as error:
         raise InputError(f"cannot write {out}: {error.strerror}") from None
 

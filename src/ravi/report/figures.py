@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ravi.core import MDP
     from ravi.experiments.results import Results
 
-__all__ = ["COLOURS", "Entry", "drawn", "entries", "figures", "pyplot", "regret_figure", "written"]
+__all__ = ["COLOURS", "Entry", "drawn", "each_written", "entries", "figures", "pyplot", "regret_figure", "written"]
 POINTS = 60  # of a line of the theory
 
 
@@ -70,6 +70,13 @@ def figures(
     source: Results | Run | str | PathLike[str], folder: str | PathLike[str], formats: Sequence[str] = ("pdf", "png")
 ) -> list[Path]:
     """Draw all that a folder of results (or a run) holds into `folder`; the files that were written."""
+    return list(each_written(source, folder, formats))
+
+
+def each_written(
+    source: Results | Run | str | PathLike[str], folder: str | PathLike[str], formats: Sequence[str] = ("pdf", "png")
+) -> Iterator[Path]:
+    """The same, one file after the other as they are written. What cannot be drawn from the data is left out."""
     known_formats(formats)
     library()
     opened: Any = _opened(source) if isinstance(source, str | PathLike) else source
@@ -78,10 +85,12 @@ def figures(
         into.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"cannot write into {into}: {error.strerror}") from None
-    files: list[Path] = []
     for name, draw in drawn(opened):
-        files += draw().save(into / name, formats)
-    return files
+        try:
+            made = draw()
+        except InputError:  # the data do not hold it
+            continue
+        yield from made.save(into / name, formats)
 
 
 def _opened(place: Any) -> Any:

@@ -67,15 +67,23 @@ def profile_figure(
     width: float = SINGLE,
     **how: Any,
 ) -> Drawn:
-    """The share of runs whose normalised score is at most tau, each MDP counting the same, with bands."""
+    """The share of runs whose normalised score is at most tau, each MDP counting the same, with bands.
+
+    Only learners that ran on every MDP are in it.
+    """
     from ravi.statistics.comparisons import profiles
 
     found = profiles(scores, thresholds=np.geomspace(*SPAN, 241) if thresholds is None else thresholds, **how)
-    names = _names(scores, learners)
+    asked = _names(scores, learners)
+    names = [name for name in asked if name in found.share]
+    if not names:
+        raise InputError(f"none of {', '.join(asked)} ran on every MDP")
     figure, axes = panels(width=width, height=0.66 * width)
     with styled():
         ax = axes[0, 0]
-        for name, one in looks(names).items():
+        for name, one in looks(asked).items():  # each looks as in the figures that have them all
+            if name not in found.share:
+                continue
             line(ax, found.thresholds, found.share[name], name, one, low=found.low[name], high=found.high[name])
         ax.set(xlabel=_normalised(found.normalised), ylabel="share of runs at most τ", ylim=(-0.02, 1.04), title=title)
         ax.margins(x=0)

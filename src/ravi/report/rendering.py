@@ -27,12 +27,27 @@ ESCAPES = {
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}",
     "|": r"\textbar{}", "\N{MINUS SIGN}": "$-$", "\N{MULTIPLICATION SIGN}": r"$\times$", "\N{DAGGER}": r"$^\dagger$",
     "\N{LESS-THAN OR EQUAL TO}": r"$\leq$", "\N{GREATER-THAN OR EQUAL TO}": r"$\geq$", "\N{INFINITY}": r"$\infty$",
+    "\N{EN DASH}": r"\textendash{}", "\N{EM DASH}": r"\textemdash{}",
+    "\N{LEFT SINGLE QUOTATION MARK}": r"\textquoteleft{}", "\N{RIGHT SINGLE QUOTATION MARK}": r"\textquoteright{}",
+    "\N{LEFT DOUBLE QUOTATION MARK}": r"\textquotedblleft{}",
+    "\N{RIGHT DOUBLE QUOTATION MARK}": r"\textquotedblright{}",
+    "\N{SUPERSCRIPT TWO}": "$^2$", "\N{SUPERSCRIPT THREE}": "$^3$",
 }  # fmt: skip
 GREEK = (
     "alpha beta gamma delta epsilon zeta eta theta iota kappa lamda mu nu xi pi rho sigma tau upsilon phi chi psi omega"
 )
 ESCAPES |= {
     unicodedata.lookup(f"GREEK SMALL LETTER {name}"): rf"$\{name.replace('lamda', 'lambda')}$" for name in GREEK.split()
+}
+CAPITALS = "gamma delta theta lamda xi pi sigma upsilon phi psi omega"
+OTHERS = "alpha beta epsilon zeta eta iota kappa mu nu omicron rho tau chi"  # capitals that look as Latin ones do
+ESCAPES |= {
+    unicodedata.lookup(f"GREEK CAPITAL LETTER {name}"): rf"$\{name.replace('lamda', 'lambda').capitalize()}$"
+    for name in CAPITALS.split()
+}
+ESCAPES |= {
+    unicodedata.lookup(f"GREEK CAPITAL LETTER {name}"): rf"$\mathrm{{{latin}}}$"
+    for name, latin in zip(OTHERS.split(), "ABEZHIKMNOPTX", strict=True)
 }
 
 
@@ -163,7 +178,10 @@ def estimate_and_interval(estimate: float, low: float, high: float, most: int | 
 
 
 def escaped(text: str) -> str:
-    """As LaTeX prints it; characters that pdflatex may not have become their names."""
+    """As LaTeX prints it; signs that pdflatex may not have become their names.
+
+    Letters stay: those that are neither Latin nor Greek need xelatex or lualatex, with a font that has them.
+    """
     made = "".join(_escape(one) for one in " ".join(text.split(" ")).replace("\n", " "))
     return re.sub(r"-(?=-)", "-{}", made)  # no ligature of two hyphens
 

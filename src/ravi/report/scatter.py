@@ -10,6 +10,8 @@ import numpy as np
 from ravi.checks import InputError
 from ravi.report.style import GREY, SINGLE, Drawn, legend_below, looks, panels, styled
 
+SAME = 1e-9  # relative: values nearer to each other differ by rounding
+
 
 def frontier(points: Mapping[str, tuple[float, float]]) -> list[str]:
     """Those that no other beats in one coordinate without losing in the other, by the first coordinate."""
@@ -49,7 +51,8 @@ def pareto(
                 marker=every[name].marker, markersize=5.5 if name in best else 4, linestyle="none", elinewidth=0.7,
                 label=name, markerfacecolor=every[name].colour if name in best else "white",
             )  # fmt: skip
-        ax.set_xscale("log")
+        if min(s.estimate for s, _ in both.values()) > 0:
+            ax.set_xscale("log")
         if min(r.estimate for _, r in both.values()) > 0:
             ax.set_yscale("log")
         ax.margins(0.12)
@@ -117,6 +120,9 @@ def _few_ticks(ax: Any) -> None:
     """A logarithmic axis that spans few decades has ticks between them too; minor ticks have no names."""
     from matplotlib.ticker import LogLocator, NullFormatter
 
+    low, high = ax.dataLim.get_points()
+    same = (low > 0) & (high < low * (1 + SAME))  # matplotlib would zoom into rounding, and warn
+    ax.update_datalim(np.where(same, [low / 1.1, high * 1.1], [low, high]))
     for axis, scale in ((ax.xaxis, ax.get_xscale()), (ax.yaxis, ax.get_yscale())):
         if scale != "log":
             continue

@@ -19,6 +19,7 @@ import numpy as np
 
 from ravi import checks
 from ravi.checks import InputError, did_you_mean, one_of, probability
+from ravi.ids import LEARNERS
 from ravi.report.rendering import BEST, TIE, Panel, Shown, Table, decimals, estimate_and_interval, number
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def table(
     T = sorted({entry["steps"] for entry in entries})
     when = f" after T = {T[0]:,} steps" if len(T) == 1 else ""
     caption = f"{VALUES[value]}{when}: {WORDS[statistic]} over seeds, with {_percent(level)} intervals."
-    return Table(caption, _note(cells, statistic, level), tuple(panels), tuple(cells))
+    return Table(caption, _note(cells, entries, statistic, level), tuple(panels), tuple(cells))
 
 
 def _cells(
@@ -136,7 +137,7 @@ def _mark(
     statistic: str,
     level: float,
 ) -> None:
-    """The best learner of every MDP, T and column, and its ties."""
+    """The best learner of every MDP, T and column, and its ties, among those that must learn the kernel."""
     from ravi.statistics import from_table
 
     groups: dict[tuple[Any, ...], list[int]] = {}
@@ -147,6 +148,7 @@ def _mark(
             {"learner": cells[place]["label"], "mdp": "here", "seed": seed}
             | {"regret": held.values[seed], "error": held.errors[seed]}
             for place in places
+            if not _oracle(entries[place]["learner"])
             if (held := seen.get(entries[place]["setting"]))
             for seed in entries[place]["seeds"]
             if seed in held.values
@@ -157,6 +159,12 @@ def _mark(
         for place in places:
             cells[place]["best"] = cells[place]["label"] == winner
             cells[place]["tie"] = cells[place]["label"] in ties
+
+
+def _oracle(learner: str) -> bool:
+    """Whether it is told the kernel, and so is no rival of those that must learn it."""
+    known = LEARNERS.get(learner.split(",")[0])
+    return known is not None and known.oracle
 
 
 def _best(scores: Scores, statistic: str, level: float) -> tuple[str, tuple[str, ...]]:
@@ -205,21 +213,24 @@ def _shown(cell: dict[str, Any]) -> Shown:
     return Shown(text, rest, "best" if cell["best"] else "tie" if cell["tie"] else "")
 
 
-def _note(cells: Sequence[dict[str, Any]], statistic: str, level: float) -> str:
+def _note(cells: Sequence[dict[str, Any]], entries: Sequence[dict[str, Any]], statistic: str, level: float) -> str:
     seeds = {cell["planned"] for cell in cells}
     said = f"{min(seeds)}" if len(seeds) == 1 else f"{min(seeds)} to {max(seeds)}"
     parts = [f"{said} seeds a cell, all there" if not any(cell["why"] for cell in cells) else f"{said} seeds"]
     if any(cell["why"] for cell in cells):
         parts[0] += " a cell were asked for; cells that have fewer say so"
     parts.append(
-        f"brackets: {_percent(level)} interval of the {WORDS[statistic]}, the unit is the seed; none where all seeds "
-        "agree to the digits shown"
+        f"brackets: {_percent(level)} interval of the {WORDS[statistic]}, the unit is the seed; none where both "
+        "ends read the same"
     )
     if any(cell["best"] for cell in cells):
         parts.append(
             f"{BEST}: the smallest {WORDS[statistic]} of its column; {TIE}: not told apart from it by seed "
             f"(the {_percent(level)} interval of the paired difference, corrected for the number of learners, holds 0)"
         )
+    told = list(dict.fromkeys(entry["label"] for entry in entries if _oracle(entry["learner"])))
+    if told:
+        parts.append(f"{', '.join(told)}: told the kernel, and so neither marked nor compared")
     columns = {cell["column"] for cell in cells}
     if "theory" in columns:
         parts.append("theory: published constants")
@@ -388,12 +399,14 @@ def _because(error: InputError) -> str:
 
 def tuning_table(results: Results) -> Table:
     """What tuning tried and chose, for every learner on every MDP."""
+    from ravi.experiments.tuning import at_edge
+
     rows, records = [], []
     for record in results.tuning.values():
         tried, chosen = record["configurations"], record.get("chosen")
         first = tried[0] if tried else {}
         won = {} if chosen is None else tried[chosen]
-        ends = [name for name in ("scale", "step_scale") if won.get(name) in _inner_ends(record, name)]
+        ends = at_edge(record)
         failed = sum(1 for one in tried if one.get("failed"))
         rows.append(
             (
@@ -419,12 +432,6 @@ def tuning_table(results: Results) -> Table:
         "tell. !: chosen at an end of the range; a wider range might have done better."
     )
     return Table("What tuning chose.", note, (Panel("", 3, (), head, tuple(rows)),), tuple(records))
-
-
-def _inner_ends(record: dict[str, Any], name: str) -> list[float]:
-    """The ends of the range that tuning tried."""
-    tried = [one[name] for one in record["configurations"] if one.get(name) is not None]
-    return [min(tried), max(tried)] if len(set(tried)) > 1 else []
 
 
 def _multiplier(one: dict[str, Any], name: str) -> str:
