@@ -15,6 +15,7 @@ import pytest
 
 import ravi
 from ravi.checks import InputError
+from ravi.experiments import runner
 from ravi.experiments.results import DamagedWarning
 from ravi.experiments.runner import run_suite
 from tests.experiments.small import SMALL, bits
@@ -24,7 +25,9 @@ DRIVER = """
 import json, sys
 suite, folder, first = json.loads(sys.argv[1]), sys.argv[2], sys.argv[3]
 exec(first)
+from ravi.experiments import runner
 from ravi.experiments.runner import run_suite
+runner.TELL = 0.0  # at every turn
 run_suite(suite, folder, workers=2, progress=lambda status: print(status.done, flush=True))
 """
 
@@ -90,7 +93,9 @@ LOSES_A_MACHINE = """
 import json, os, sys
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
 from ray.cluster_utils import Cluster
+from ravi.experiments import runner
 from ravi.experiments.runner import run_suite
+runner.TELL = runner.FLUSH = 0.0  # progress is told, and what has come is stored, at every turn
 machines = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
 nodes = [machines.add_node(num_cpus=1) for _ in range(2)]
 lost = []
@@ -113,7 +118,9 @@ def test_kill_9_of_a_machine_of_a_ray_cluster(undisturbed, tmp_path):
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/task"), reason="children are found in /proc")
-def test_kill_9_of_workers(undisturbed, tmp_path):
+def test_kill_9_of_workers(undisturbed, tmp_path, monkeypatch):
+    monkeypatch.setattr(runner, "TELL", 0.0)  # progress is told, and what has come is stored, at every turn
+    monkeypatch.setattr(runner, "FLUSH", 0.0)
     killed, done = [], []
 
     def kill(status):

@@ -284,7 +284,7 @@ def test_a_tuned_entry_is_scored_by_what_tuning_chose(folder):
     assert seeds.tolist() == [0, 1]
     assert regret.tobytes() == made(chosen, (0, 1)).regret.tobytes()
     assert found.counts == (8, 8, 0, 1)
-    assert "8 of 8 done, 0 failed; 1 more for tuning" in repr(found)
+    assert "8 of 8 done, 0 failed; 1 more, for tuning or of other suites" in repr(found)
     configured = found.sql("SELECT DISTINCT learner, configured FROM results WHERE \"column\" = 'tuned'").to_pylist()
     assert configured == [{"learner": "ravi-ucb", "configured": chosen}]
 
