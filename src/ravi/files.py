@@ -61,6 +61,10 @@ Path = str | os.PathLike[str]
 Place = Path | IO[bytes]  # where an archive is written or read: a path, or an open file, such as io.BytesIO
 
 
+class Unwritable(InputError):
+    """A file could not be written: a disk that is full, a folder that is read-only."""
+
+
 def write(place: Place, kind: str, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
     """Write the arrays and the header's metadata to exactly this place; to a path, all or nothing."""
     entries = _entries(_where(place), kind, header, arrays)
@@ -85,7 +89,7 @@ def put(path: Path, fill: Callable[[IO[bytes]], object]) -> None:
         os.replace(temporary, where)
         _sync(folder)
     except OSError as error:
-        raise InputError(f"cannot write {where}: {error.strerror or error}") from None
+        raise Unwritable(f"cannot write {where}: {error.strerror or error}") from None
     finally:
         if os.path.lexists(temporary):
             os.unlink(temporary)

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import ravi
+from ravi import files
 from ravi.checks import InputError
 from ravi.experiments import runner
 from ravi.experiments.results import DamagedWarning
@@ -207,13 +208,31 @@ atexit.register(lambda: shutil.copytree({str(inside)!r}, {str(folder)!r}))  # wh
     process = driver(inside / "out", copy, FULL, preexec_fn=lambda: small_disk(inside))
     status, acknowledged, complaint = ended(process)
     assert status == 1
-    assert "runs could not be stored: the same command will run them again" in complaint
+    assert "What is stored is kept: with room to write, the same command goes on" in complaint
     assert "No space left on device" in complaint or "File too large" in complaint
     assert acknowledged <= len(held(folder / "out"))
     assert not list((folder / "out").rglob(".ravi-*.tmp"))
     run_suite(FULL, folder / "out", workers=2)
     run_suite(FULL, tmp_path / "whole", workers=2)
     assert bits(folder / "out") == bits(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("kind", [".parquet", "tuning"])
+def test_the_disk_is_full_at_a_file_of_any_kind(undisturbed, tmp_path, monkeypatch, kind):
+    """A part, or what tuning chose: the parts before it are kept, and nobody is left with half an answer."""
+    put, folder = files.put, tmp_path / "out"
+
+    def full(path, fill):
+        if kind in str(path.relative_to(tmp_path)):
+            raise files.Unwritable(f"cannot write {path}: No space left on device")
+        put(path, fill)
+
+    monkeypatch.setattr(files, "put", full)
+    with pytest.raises(InputError, match=r"No space left on device.* the same command goes on"):
+        run_suite(SMALL, folder, workers=2)
+    monkeypatch.undo()
+    run_suite(SMALL, folder, workers=2)
+    assert bits(folder) == undisturbed
 
 
 def read_only(place):

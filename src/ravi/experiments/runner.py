@@ -33,6 +33,7 @@ from ravi.experiments.rows import LOST, failed_rows, unpacked
 from ravi.experiments.specification import Suite
 from ravi.experiments.store import Checkpoint, Store
 from ravi.experiments.work import Outcome, Task
+from ravi.files import Unwritable
 from ravi.runs import versions
 
 if TYPE_CHECKING:
@@ -160,6 +161,8 @@ class Driver:
         """Until nothing is left to do, or Ctrl-C."""
         try:
             self._loop(interrupted, progress)
+        except Unwritable as error:  # a part, a checkpoint or a result of tuning
+            raise InputError(f"{error}. What is stored is kept: with room to write, the same command goes on") from None
         finally:  # whatever happened, what has come is kept, if it can be
             with suppress(InputError):
                 self._keep(at_once=True)
@@ -244,14 +247,7 @@ class Driver:
         due = now - self.flushed >= min(max(FLUSH, (now - self.began) / 100), FLUSH_MOST)
         if not self.buffer or not (at_once or due or self.waiting > BUFFER):
             return False
-        try:
-            self.store.write([table for _, table in self.buffer])
-        except InputError as error:
-            runs = sum(len(work.seeds) for work, _ in self.buffer)
-            self.buffer.clear()
-            raise InputError(
-                f"{error}; {runs} runs could not be stored: the same command will run them again"
-            ) from None
+        self.store.write([table for _, table in self.buffer])
         for work, table in self.buffer:
             self.agenda.settle(table)
             if work.checkpoint is not None:
