@@ -26,6 +26,10 @@ class InputError(ValueError):
     """Input that is wrong; the message says what and where."""
 
 
+class StreamError(InputError):
+    """A stream gave what it must not give; the message says at which play, and what."""
+
+
 def at(name: str, index: Iterable[Any]) -> str:
     """`transitions[3, 1]`: how errors point to an entry."""
     inside = ", ".join(str(int(i)) for i in index)
@@ -262,6 +266,7 @@ def problem(self: Problem) -> dict[str, Any]:
     }
     if not isinstance(self.name, str):
         raise InputError(f"name is {self.name!r}, not a text")
+    fields["units"] = units(self.units)
     if self.pair_features is not None:
         fields["pair_features"] = sealed(pair_features(self.pair_features, X, A))
     if self.features is None:
@@ -277,6 +282,16 @@ def problem(self: Problem) -> dict[str, Any]:
     if self.parameter_bound is not None:
         fields["parameter_bound"] = positive(self.parameter_bound, "parameter_bound")
     return fields
+
+
+def units(value: Any, name: str = "units") -> tuple[float, float]:
+    """Two rewards, the least and the largest, in the user's units."""
+    low, high = shaped(finite(value, name), (2,), name, "(low, high)").tolist()
+    if low >= high:
+        raise InputError(f"{name} is {low:g} to {high:g}: the least reward must be below the largest")
+    if not math.isfinite(high - low):
+        raise InputError(f"{name} is {low:g} to {high:g}, a range that is not a finite number")
+    return low, high
 
 
 def pair_features(value: Any, X: int, A: int) -> np.ndarray:

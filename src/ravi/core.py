@@ -29,6 +29,7 @@ class Problem:
     feature_bound: float | None = None  # B_phi >= ||phi_V(x, a)||_2 / H for every V in [0, H]^X
     pair_features: Array | None = None  # phi(x, a) of a linear MDP: P(x' | x, a) = <phi(x, a), m(x')>   (X, A, D)
     name: str = "mdp"
+    units: tuple[float, float] = (0.0, 1.0)  # what the rewards 0 and 1 stand for, in the user's units
 
     def __post_init__(self) -> None:
         for field, value in checks.problem(self).items():
@@ -61,11 +62,17 @@ class Problem:
             raise checks.InputError(f"{self.name} has no features: only a linear mixture MDP has a bound B")
         return max(self.parameter_bound, self.feature_bound)
 
+    def in_units(self, value: Any) -> Any:
+        """A reward, or a normalised return (1 - gamma) <nu_0, V>, in the user's units."""
+        low, high = self.units
+        return low + (high - low) * value
+
     def __repr__(self) -> str:
         mixture = f", d={self.dimension}" if self.dimension else ""
+        units = "" if self.units == (0.0, 1.0) else f", rewards from {self.units[0]:g} to {self.units[1]:g}"
         return (
             f"<{type(self).__name__} {self.name}: X={self.states}, A={self.actions}, B={self.branching}{mixture}, "
-            f"gamma={self.discount:g}>"
+            f"gamma={self.discount:g}{units}>"
         )
 
 
@@ -97,7 +104,7 @@ class MDP(Problem):
 
     @cached_property
     def digest(self) -> str:
-        """A hash of every number of the MDP: two MDPs with the same digest are the same."""
+        """A hash of every number of the MDP but its units: two MDPs with the same digest are the same."""
         hashed = sha256(repr(self.discount).encode())
         hashed.update(repr((self.parameter_bound, self.feature_bound)).encode())
         arrays = (self.rewards, self.successors, self.transitions, self.initial)

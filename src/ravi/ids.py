@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from ravi import checks
 from ravi.checks import InputError
-from ravi.core import MDP, Learner
+from ravi.core import MDP, Learner, Problem
 
 
 class Known(NamedTuple):
@@ -106,12 +106,18 @@ def mdp(text: str | os.PathLike[str]) -> MDP:
     return made
 
 
-def learner(text: str, mdp: MDP, steps: int) -> Learner:
-    """The learner of an id, for this MDP (of which it is told the problem only) and this T."""
+def learner(text: str, mdp: MDP | Problem, steps: int) -> Learner:
+    """The learner of an id, for this MDP (of which it is told the problem only) or problem, and this T."""
     name, given, known = _learner(text)
     builder = builder_of(known) if known is not None else _imported(text, name)
     args, kwargs = _arguments(text, given, builder, skip=2)
-    made = builder(mdp if known is not None and known.oracle else mdp.problem, steps, *args, **kwargs)
+    if known is not None and known.oracle:
+        if not isinstance(mdp, MDP):
+            raise InputError(f"{text} is given the MDP itself; {mdp.name} is a problem whose kernel nobody knows")
+        told: Problem = mdp
+    else:
+        told = mdp.problem if isinstance(mdp, MDP) else mdp
+    made = builder(told, steps, *args, **kwargs)
     if not isinstance(made, Learner):
         raise InputError(f"{text}: {name} gave {type(made).__name__}, not a Learner")
     return made

@@ -14,12 +14,12 @@ from ravi.measures.log import Log
 
 def copy(tree: Any) -> Any:
     """The same structure with arrays of its own; a log goes on to be shared."""
-    return _map(lambda leaf: leaf if isinstance(leaf, Log) else leaf.copy(), tree)
+    return mapped(lambda leaf: leaf if isinstance(leaf, Log) else leaf.copy(), tree)
 
 
 def take(tree: Any, rows: Array) -> Any:
     """The seeds `rows` of every array and log, as a copy."""
-    return _map(lambda leaf: Log.of(leaf.table[:, rows]) if isinstance(leaf, Log) else leaf[rows], tree)
+    return mapped(lambda leaf: Log.of(leaf.table[:, rows]) if isinstance(leaf, Log) else leaf[rows], tree)
 
 
 def join(trees: Sequence[Any]) -> Any:
@@ -48,6 +48,11 @@ def fill(template: Any, arrays: dict[str, Array], name: str = "") -> Any:
     return array.copy()
 
 
+def mapped(change: Callable[[Any], Any], tree: Any) -> Any:
+    """The same structure, every array and log changed."""
+    return _rebuilt(tree, [mapped(change, part) for part in tree]) if isinstance(tree, tuple) else change(tree)
+
+
 def put(target: Any, source: Any, rows: Array) -> None:
     """target[rows] = source[rows] in every array."""
     for (_, to), (_, what) in zip(leaves(target), leaves(source), strict=True):
@@ -67,10 +72,6 @@ def leaves(tree: Any, name: str = "") -> Iterator[tuple[str, Any]]:
 def _parts(tree: Any) -> Iterator[tuple[str, Any]]:
     labels = tree._fields if hasattr(tree, "_fields") else tuple(str(i) for i in range(len(tree)))
     return zip(labels, tree, strict=True)
-
-
-def _map(change: Callable[[Any], Any], tree: Any) -> Any:
-    return _rebuilt(tree, [_map(change, part) for part in tree]) if isinstance(tree, tuple) else change(tree)
 
 
 def _rebuilt(like: Any, parts: list[Any]) -> Any:

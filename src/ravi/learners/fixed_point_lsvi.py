@@ -85,7 +85,7 @@ def fixed_point_lsvi(
     tol = 1 / T if tolerance is None else checks.positive(tolerance, "tolerance")
     contraction = max(1, 2 + ceil(log(1 / tol) / log(1 / gamma)), ceil(log(H / tol) / log(1 / gamma)))
     U = contraction if rounds is None else checks.whole(rounds, "rounds")
-    phi, costs = features_of(problem), 1 - problem.rewards
+    phi = features_of(problem)
     d = phi.shape[-1]
     alpha = checks.nonnegative(scale, "scale") * H * d * sqrt(log(2 * d * T / delta))
 
@@ -96,6 +96,7 @@ def fixed_point_lsvi(
         return State(data, np.zeros((n, d)), np.full((n, X), H), uniform, *none)
 
     def plan(s: State) -> State:
+        costs = 1 - problem.rewards
         for i in reopen(s.data, s.phases == 0):
             one = row(s.data, i)
             CB = alpha * width(one, phi)[0]

@@ -60,16 +60,18 @@ def scal_plus(
     if not math.isfinite(c):
         raise checks.InputError("span is inf; the bonus of scal+ is a multiple of it, so it must be finite")
     checks.derived(lambda: 4 * scale * c * problem.horizon, "the bonus", scale=scale, span=c)
-    x_bar = int(np.argmax(problem.initial))
+
+    def reference() -> int:
+        return int(np.argmax(problem.initial))  # x_bar
 
     def plausible(r: Array, successors: Array, gamma: float, D: Counts, t: Array) -> Backup:
         b = scale * c * np.minimum(width(D.visits, t, delta), 2)
-        return smoothed(r + b, successors, gamma, D, x_bar)
+        return smoothed(r + b, successors, gamma, D, reference())
 
     def idle(r: Array, successors: Array, gamma: float, D: Counts, t: Array) -> Backup:
-        return smoothed(np.zeros(r.shape), successors, gamma, D, x_bar)
+        return smoothed(np.zeros(r.shape), successors, gamma, D, reference())
 
-    settings = {"scale": scale, "delta": delta, "span": c, "reference": x_bar}
+    settings = {"scale": scale, "delta": delta, "span": c, "reference": reference()}
     return extended(
         problem, plausible, name="scal+", mode=mode, planning=planning, settings=settings, span=c, idle=idle
     )

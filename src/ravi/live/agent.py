@@ -1,0 +1,617 @@
+"""How does a learner act in the world? `act(x)` gives an action, `observe(x, a, y, reward)` says whether to reset.
+
+    agent = ravi.agent("ravi-ucb,scale=0.01", states=64, actions=4, discount=0.95, steps=100_000)
+    x = ...                                           # the stream begins
+    while not agent.done:
+        a = agent.act(x)
+        y, reward = ...                               # the world answers
+        x = ... if agent.observe(x, a, y, reward) else y   # start again where it says so
+
+It is the loop of `ravi.engine` turned inside out: same plans, same epochs, same random numbers. A learner that is fed
+the stream of a simulated run comes to the same state, bit for bit. The actions and the resets are those of its key:
+number t of both is a pure function of (seed, t). What a play led to is known when the next one begins, after a possible
+reset; a play is therefore taken in by the next `act`, or by `end`.
+
+An error leaves the agent as it was before the call that raised it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields
+from math import sqrt
+from os import PathLike
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ravi import checks, files, tree
+from ravi.checks import InputError, StreamError
+from ravi.compiled import compiled
+from ravi.core import MDP, Array, Learner, Path, Problem, Until, Walkers
+from ravi.live.rewards import Range, Rewards
+from ravi.live.table import Table, blank, grown, laid
+from ravi.random import ACTION, OUTPUT, RESET, block, uniform
+from ravi.walk import World, room
+
+BUFFER = 1024  # plays that wait to be added, at most
+AHEAD = 256  # plays whose random numbers are drawn at once
+CONFIDENCE = 0.95  # of the interval of what was earned
+
+Builder = Callable[[Problem, int], Learner]
+
+
+Play = tuple[int, int, int, float, bool, bool]  # x, a, y, reward in [0, 1], whether a reset follows, and not its own
+
+
+class Estimate(NamedTuple):
+    """A number of which a sample speaks."""
+
+    value: float
+    low: float
+    high: float
+    sample: int  # cycles from reset to reset
+
+    def __str__(self) -> str:
+        return f"{self.value:.6g} (95 % interval {self.low:.6g} to {self.high:.6g}, from {self.sample} cycles)"
+
+
+def agent(
+    learner: str | Builder | Learner,
+    problem: Problem | None = None,
+    steps: int | None = None,
+    *,
+    states: int | None = None,
+    actions: int | None = None,
+    discount: float | None = None,
+    reward_range: tuple[float, float] | None = None,
+    rewards: str | None = None,
+    reward_scale: float = 1.0,
+    memory: float | None = None,
+    seed: int = 0,
+    name: str = "stream",
+) -> Agent:
+    """A learner (its id, or a function of problem and steps) at the start of a stream of `steps` plays.
+
+    problem: what is known of the world: an MDP's `.problem`, or a mixture of simulators. Without one, states, actions
+    and discount say how large the world is, and everything else is learned. rewards: "known" (the problem's; the
+    default with a problem), "unknown" (learned with a bonus, which reward_scale multiplies; the default without one) or
+    "changing" (those of about the last `memory` plays). reward_range: the least and the largest reward, in your units;
+    (0, 1) unless the problem says otherwise.
+    """
+    if steps is None:
+        raise InputError("steps is missing: the plays that the learner is to make")
+    T = checks.steps(steps)
+    if problem is None:
+        missing = [
+            key for key, value in (("states", states), ("actions", actions), ("discount", discount)) if value is None
+        ]
+        if missing:
+            raise InputError(f"{' and '.join(missing)} missing: without a problem, its size must be said")
+        assert states is not None
+        assert actions is not None
+        assert discount is not None
+        told = blank(states, actions, discount, reward_range or (0.0, 1.0), name)
+    else:
+        given = [
+            key
+            for key, value in (("states", states), ("actions", actions), ("discount", discount))
+            if value is not None
+        ]
+        if given:
+            raise InputError(f"{given[0]} is given twice: {problem.name} has it")
+        if reward_range is not None and tuple(reward_range) != tuple(problem.units):
+            raise InputError(f"reward_range is {reward_range}, but {problem.name} has units {problem.units}")
+        told = problem
+    mode = rewards if rewards is not None else "unknown" if problem is None else "known"
+    if problem is None and mode == "known":
+        raise InputError("rewards='known' needs a problem that has them")
+    return Agent(
+        learner, told, T, mode, reward_scale, memory, checks.whole(seed, "seed", 0, 2**63 - 1), problem is not None
+    )
+
+
+class Agent:
+    """A learner with its state, on a stream. Made by `ravi.agent`."""
+
+    def __init__(
+        self,
+        learner: str | Builder | Learner,
+        problem: Problem,
+        steps: int,
+        rewards: str,
+        reward_scale: float,
+        memory: float | None,
+        seed: int,
+        start_known: bool,
+    ) -> None:
+        self.given, self.steps, self.seed, self.start_known = learner, steps, seed, start_known
+        self.table = Table(
+            problem, closed=problem.features is not None or isinstance(problem, MDP) or isinstance(learner, Learner)
+        )
+        self.rewards = Rewards(rewards, reward_scale, memory, steps)
+        if isinstance(learner, Learner) and rewards != "known":
+            raise InputError(
+                f"{learner.name} is built already: where rewards are {rewards}, give its id or its builder"
+            )
+        self.range = Range(*problem.units)
+        self.time = 0  # plays taken in
+        self._pending: Play | None = None
+        self._acted: tuple[int, int] | None = None  # the state and the action of the play under way
+        self._numbers: list[list[float]] = []
+        self._first = -AHEAD  # the first play whose numbers are there
+        self._restart = 1 - problem.discount
+        self.starts = np.zeros(problem.states, np.int64)  # how often a stretch began where
+        self.cycles: list[float] = []  # what was earned from reset to reset, in the user's units
+        self.cycle, self.length = 0.0, 0  # what this one earned so far, in parts of [0, 1], and its plays
+        self.whole = True  # whether it began with a reset
+        self.cuts = 0  # resets that were not the learner's
+        self.index = 1 + int(steps * uniform(seed, 0, OUTPUT))  # I, the time of the output policy
+        self.output: Array | None = None
+        self.rewards.open(self.table.rewards)
+        self._build()
+        keys = np.array([seed], np.uint64)
+        self.state = self.learner.init(keys)
+        self._check_sizes()
+        self._walkers = Walkers(np.zeros(1, np.int32), np.zeros(1, np.int64), keys)
+        self._over = np.ones(1, np.uint8)
+        self._until = Until(True, np.zeros(1, np.int64), None)
+        self._path = room(1, 1 if self.learner.walk is not None else BUFFER)
+        self._parts = np.zeros(self._path.state.shape)  # rewards of the path
+        self._buffer: list[tuple[int, int, int, int, bool, float]] = []  # x, a, y, slot, reset, reward of plays to add
+        self._after = 0  # the state after them
+        self._deadline = 0
+        self._rows: dict[int, list[float]] = {}
+        self.plans = 0
+        self._restarted = True  # whether the next state is a start
+        self.extra: dict[str, Any] = {}  # what was kept beside it
+
+    # The protocol.
+
+    @property
+    def plays(self) -> int:
+        """Plays that were observed."""
+        return self.time + (self._pending is not None)
+
+    @property
+    def done(self) -> bool:
+        """Whether all its plays are made."""
+        return self.plays >= self.steps
+
+    def act(self, x: int) -> int:
+        """The action to play in state x."""
+        if self._acted is not None:
+            raise StreamError(f"play {self.time + 1}: act was called twice; observe comes between")
+        if type(x) is not int or not 0 <= x < self.table.states:
+            x = self._state(x, "the state")
+        if self.done:
+            raise StreamError(f"all {self.steps} plays are made")
+        play = self._pending
+        if play is not None:
+            if x != play[2] and not play[4]:
+                raise StreamError(
+                    f"play {self.time + 2}: the state is {x}, but the play before led to {play[2]}, without a reset"
+                )
+            self._take_in(play, x)
+        if self._restarted:
+            self._started(x)
+        if self._over[0]:
+            self._plan()
+        a = draw(self._row(x), self._drawn(self.time + 1)[ACTION])
+        self._acted = (x, a)
+        return a
+
+    def observe(self, x: int, a: int, y: int, reward: float, *, cut: bool = False) -> bool:
+        """(x, a) led to y and earned `reward`: whether to reset now. cut: the stream itself ends here."""
+        t = self.time + 1
+        if self._acted is None:
+            raise StreamError(f"play {t}: observe was called, but there is no play: act comes first")
+        if (x, a) != self._acted:
+            raise StreamError(
+                f"play {t}: observed state {x} and action {a}, but the agent chose action {self._acted[1]} in state "
+                f"{self._acted[0]}"
+            )
+        x, a = self._acted
+        if type(y) is not int or not 0 <= y < self.table.states:
+            y = self._state(y, "the successor")
+        try:
+            part = self.range.part(reward)
+        except InputError as error:
+            raise StreamError(f"play {t}: the reward of state {x} and action {a} {error}") from None
+        if self.table.closed and self.table.slot(x, a, y) < 0:
+            raise StreamError(f"play {t}: state {x} and action {a} led to {y}, which {self.table.told.name} rules out")
+        reset = self._drawn(t)[RESET] < self._restart
+        self._pending = (x, a, y, part, reset or cut, cut and not reset)
+        self._acted = None
+        return reset or cut
+
+    def end(self, x: int | None = None) -> None:
+        """Take in the last play. x: the state after it, if a reset followed and it is known."""
+        if self._pending is not None:
+            self._take_in(self._pending, self._pending[2] if x is None else self._state(x, "the state"))
+        self._add()
+
+    def interrupt(self) -> None:
+        """The stream broke off where it stood: what it does next begins with a reset. A play without an answer is not
+        counted; the next `act` makes it anew."""
+        if self._pending is not None and not self._pending[4]:
+            self._pending = (*self._pending[:4], True, True)
+        elif self._pending is None and self.time and not self._restarted:
+            self._restarted, self.whole = True, False
+            self.cuts += 1
+            if self._until.reset:
+                self._over[0] = 1
+            if self.learner.stages:
+                self.state.age[0] = 0
+        self._acted = None
+
+    # What it knows.
+
+    @property
+    def policy(self) -> Array:
+        """What it plays now: (X, A), or (S, X, A) by age."""
+        return self.state.policy[0].copy()
+
+    @property
+    def visits(self) -> Array:
+        """How often each pair was played: (X, A)."""
+        self._add()
+        return self.table.moves.sum(-1)
+
+    @property
+    def optimistic(self) -> float | None:
+        """(1 - gamma) <nu_0, V_k> of the last plan, in the user's units; None for a learner that keeps no values."""
+        value = optimistic_value(self.state, self.table.initial, self.table.told.discount)
+        return None if value is None else self.table.told.in_units(value)
+
+    @property
+    def earned(self) -> Estimate | None:
+        """(1 - gamma) times what a cycle from reset to reset earned, over the later half of the cycles, with its
+        t-interval: an estimate of the return (1 - gamma) <nu_0, V^pi> of the policies played, in the user's units."""
+        late = np.array(self.cycles[len(self.cycles) // 2 :]) * (1 - self.table.told.discount)
+        if len(late) < 2:
+            return None
+        from scipy.stats import t as student
+
+        mean, error = float(late.mean()), float(late.std(ddof=1)) / sqrt(len(late))
+        width = error * float(student.ppf((1 + CONFIDENCE) / 2, len(late) - 1))
+        return Estimate(mean, mean - width, mean + width, len(late))
+
+    def model(self) -> MDP:
+        """The MDP of what was seen: frequencies and mean rewards. A pair that was never played stays where it is, and
+        earns the least."""
+        plays = self.visits[..., None]
+        X, A, B = self.table.sizes
+        rows = np.concatenate([self.table.successors, np.zeros((X, A, 1), np.int32)], -1)
+        P = np.concatenate([self.table.moves / np.maximum(plays, 1), np.zeros((X, A, 1))], -1)
+        own = np.arange(X)[:, None]
+        there = (self.table.successors == own[..., None]).any(-1)
+        if B < X:
+            rows[..., -1] = np.where(there, _absent(self.table.successors), own)
+        else:
+            rows, P = rows[..., :-1], P[..., :-1]
+        itself = rows == own[..., None]
+        P = np.where((plays == 0) & itself, 1.0, P)
+        order = np.argsort(rows, -1, kind="stable")
+        start = self.table.initial if self.start_known else self.starts / max(1, self.starts.sum())
+        told = self.table.told
+        return MDP(
+            rewards=np.where(plays[..., 0] > 0, self.rewards.mean(), 0.0),
+            successors=np.take_along_axis(rows, order, -1),
+            transitions=np.take_along_axis(P, order, -1),
+            initial=start,
+            discount=told.discount,
+            units=told.units,
+            name=f"{told.name}, as seen",
+        )
+
+    def reveal(self, rewards: Any) -> None:
+        """From now on the rewards are these, (X, A) in the user's units: for worlds that show them."""
+        shape = self.table.rewards.shape
+        table = checks.shaped(checks.finite(rewards, "rewards"), shape, "rewards", "(X, A)")
+        low, high = self.table.told.units
+        self.rewards.reveal(checks.between(table, low, high, "rewards") * (1 / (high - low)) - low / (high - low))
+
+    def grow(self, states: int, actions: int) -> None:
+        """Room for more states and actions. What was seen and planned stays; the learner's constants are those of the
+        larger table."""
+        X, A, _ = self.table.sizes
+        states, actions = checks.whole(states, "states", X), checks.whole(actions, "actions", A)
+        self._add()
+        self.table.grow(states, actions)
+        self.rewards.open(self.table.rewards, self.time)
+        self.starts = np.concatenate([self.starts, np.zeros(states - X, np.int64)])
+        self._build()
+        self.state = grown(self.state, self.learner.init(self._walkers.key))
+        self._check_sizes()
+        if self._until.visits is not None:
+            more = np.ones((1, states, actions), self._until.visits.dtype)
+            more[:, :X, :A] = self._until.visits
+            self._until = self._until._replace(visits=more)
+        self._rows.clear()
+
+    # How it works.
+
+    def _build(self) -> None:
+        """The learner on the table as it is now."""
+        from ravi import ids
+
+        self.problem = self.table.problem()
+        if isinstance(self.given, str):
+            self.learner = ids.learner(self.given, self.problem, self.steps)
+        elif isinstance(self.given, Learner):
+            self.learner = self.given
+        else:
+            self.learner = self.given(self.problem, self.steps)
+        if self.learner.walk is not None:
+            X, A, B = self.table.sizes
+            self._cumulative, self._initial, self._begins = np.ones((X, A, B)), np.ones(X), 0
+
+    def _check_sizes(self) -> None:
+        told, wanted = self.state.policy.shape[-2:], self.table.sizes[:2]
+        if told != wanted:
+            raise InputError(
+                f"{self.learner.name} was built for {told[0]} states and {told[1]} actions, "
+                f"not {wanted[0]} and {wanted[1]}"
+            )
+
+    def _state(self, x: Any, what: str) -> int:
+        """A state that is one."""
+        if type(x) is not int:
+            if isinstance(x, bool) or not isinstance(x, (int, np.integer)):
+                raise StreamError(f"play {self.time + 1}: {what} is {x!r}, not the number of a state")
+            x = int(x)
+        if not 0 <= x < self.table.successors.shape[0]:
+            raise StreamError(
+                f"play {self.time + 1}: {what} is {x}, but states are 0 to {self.table.successors.shape[0] - 1}"
+            )
+        return x
+
+    def _started(self, x: int) -> None:
+        """A stretch begins at x."""
+        self._restarted = False
+        self.starts[x] += 1
+        if not self.start_known:
+            self.table.initial[:] = self.starts / self.starts.sum()
+
+    def _plan(self) -> None:
+        """Open an epoch."""
+        self._add()
+        if self.rewards.memory is not None:
+            self.rewards.renew(self.time)
+        self.state = self.learner.plan(self.state)
+        until = self.learner.until(self.state, self._walkers.time)
+        deadline = np.array([self.steps], np.int64)
+        if until.deadline is not None:
+            deadline = np.minimum(deadline, until.deadline)
+        self._until = Until(until.reset, deadline, until.visits)
+        self._deadline = int(deadline[0])
+        self._over[0] = 0
+        self._rows.clear()
+        self.plans += 1
+
+    def _row(self, x: int) -> list[float]:
+        """The probabilities of the actions in x."""
+        policy = self.state.policy[0]
+        if policy.ndim == 2:
+            found = self._rows.get(x)
+            if found is None:
+                found = self._rows[x] = policy[x].tolist()
+            return found
+        return policy[min(int(self.state.age[0]), len(policy) - 1), x].tolist()
+
+    def _drawn(self, t: int) -> list[float]:
+        """The random numbers of play t."""
+        if not self._first <= t < self._first + AHEAD:
+            self._numbers, self._first = _blocks(np.uint64(self.seed), t, AHEAD).tolist(), t
+        return self._numbers[t - self._first]
+
+    def _take_in(self, play: Play, then: int) -> None:
+        """The play that waits is complete: it led to `then`."""
+        x, a, y, reward, reset, cut = play
+        slot = self.table.slot(x, a, y)
+        if slot < 0:
+            self._relay(x, a, y)
+            slot = self.table.slot(x, a, y)
+        self._pending = None
+        t = self.time = self.time + 1
+        if t == self.index:
+            self.output = self.policy
+        self.cycle += reward
+        self.length += 1
+        if reset:
+            self._end_cycle(cut)
+        self._buffer.append((x, a, y, slot, reset, reward))
+        self._after = then
+        if self.learner.walk is not None:
+            self._step()
+            return
+        until = self._until
+        if self.learner.stages:
+            self.state.age[0] = 0 if reset else self.state.age[0] + 1
+        if until.visits is not None:
+            until.visits[0, x, a] -= 1
+            if until.visits[0, x, a] <= 0:
+                self._over[0] = 1
+        if (reset and until.reset) or t >= self._deadline:
+            self._over[0] = 1
+        if len(self._buffer) == BUFFER:
+            self._add()
+
+    def _add(self) -> None:
+        """What waits in the buffer, into the learner: ADD."""
+        if self._buffer:
+            self.state = self.learner.add(self.state, self._laid())
+
+    def _laid(self) -> Path:
+        """The buffer as a path, counted."""
+        path, n = self._path, len(self._buffer)
+        for column, plays in zip((*path[:5], self._parts), zip(*self._buffer, strict=True), strict=True):
+            column[0, :n] = plays
+        path.length[0], path.time[0], path.after[0] = n, self.time - n + 1, self._after
+        self._walkers.state[0], self._walkers.time[0] = self._after, self.time
+        self._buffer.clear()
+        self.table.count(path)
+        self.rewards.observe(path, self._parts, self.time - n + 1)
+        return path
+
+    def _step(self) -> None:
+        """By the learner's own walk: one step, in a world in which what happened is certain."""
+        (x, a, _, slot, reset, reward), then = self._buffer.pop(), self._after
+        path, walkers = self._path, self._walkers
+        path.state[0, 0], path.action[0, 0], path.length[0], self._parts[0, 0] = x, a, 1, reward
+        self.table.moves[x, a, slot] += 1
+        self.rewards.observe(path, self._parts, self.time)
+        row = self._cumulative[x, a]
+        row[:slot], row[slot:] = 0.0, 1.0
+        if reset:
+            low, high = sorted((self._begins, then))
+            self._initial[low:high] = 0.0 if then > self._begins else 1.0
+            self._begins = then
+        world = World(self.problem.successors, self._cumulative, self._initial, 1.0 if reset else 0.0)
+        walkers.state[0], walkers.time[0] = x, self.time - 1
+        assert self.learner.walk is not None
+        self.learner.walk(world, self.state, walkers, path, self._over, self._until, self.steps)
+        self.state = self.learner.add(self.state, path)
+
+    def _relay(self, x: int, a: int, y: int) -> None:
+        """A successor was met for the first time: the learner anew, its state in the new layout."""
+        self._add()
+        sizes = self.table.sizes
+        layout = self.table.meet(x, a, y)
+        if sizes[2] < sizes[0]:
+            self.state = laid(self.state, layout, sizes)
+        self._build()
+
+    def _end_cycle(self, cut: bool) -> None:
+        """What was earned since the last reset counts, unless the stream was cut before the next one."""
+        low, high = self.table.told.units
+        if self.whole and not cut:
+            self.cycles.append(low * self.length + (high - low) * self.cycle)
+        self.cuts += cut
+        self._restarted, self.whole, self.cycle, self.length = True, True, 0.0, 0
+
+    # How it is kept.
+
+    def save(self, path: str | PathLike[str], extra: dict[str, Any] | None = None) -> None:
+        """Write one file from which `Agent.load` goes on, bit for bit. A play under way, without its answer, is not in
+        it: act gives it again. extra: more to keep, as JSON."""
+        self._add()
+        told = self.table.told
+        facts = {field.name: getattr(told, field.name) for field in fields(told)}
+        facts |= {"rewards": self.table.rewards, "successors": self.table.successors, "initial": self.table.initial}
+        arrays = {f"problem.{name}": value for name, value in facts.items() if isinstance(value, np.ndarray)}
+        header = {
+            "learner": self.given if isinstance(self.given, str) else None,
+            "learner_name": self.learner.name,
+            "problem": {name: value for name, value in facts.items() if not isinstance(value, np.ndarray)},
+            "truth": isinstance(told, MDP),
+            "rewards": [self.rewards.mode, self.rewards.scale, self.rewards.memory],
+            "steps": self.steps,
+            "seed": self.seed,
+            "start_known": self.start_known,
+            "time": self.time,
+            "pending": None if self._pending is None else list(self._pending),
+            "restarted": self._restarted,
+            "whole": self.whole,
+            "cycle": self.cycle,
+            "length": self.length,
+            "cuts": self.cuts,
+            "plans": self.plans,
+            "until_reset": self._until.reset,
+            "extra": extra or {},
+        }
+        files.write(path, "agent", header, arrays | self._arrays())
+
+    def _arrays(self) -> dict[str, Array]:
+        """All that moves, by name."""
+        found = {f"state.{name}": leaf for name, leaf in tree.leaves(self.state)}
+        found |= {f"walkers.{name}": leaf for name, leaf in tree.leaves(self._walkers)}
+        found |= {f"rewards.{name}": array for name, array in self.rewards.arrays().items()}
+        found |= {"moves": self.table.moves, "starts": self.starts, "over": self._over, "cycles": np.array(self.cycles)}
+        found["deadline"] = self._until.deadline
+        if self._until.visits is not None:
+            found["visits"] = self._until.visits
+        if self.output is not None:
+            found["output"] = self.output
+        return found
+
+    @staticmethod
+    def load(path: str | PathLike[str], learner: Builder | Learner | None = None) -> Agent:
+        """Go on from a file; a learner that had no id must be given again. `extra` is what was kept with it."""
+        header, arrays = files.read(path, "agent")
+        try:
+            return _loaded(header, arrays, learner)
+        except (KeyError, TypeError, ValueError, InputError) as error:
+            why = f"it has no {error}" if isinstance(error, KeyError) else error
+            raise InputError(f"cannot go on from {path}: {why}") from None
+
+
+def _loaded(header: dict[str, Any], arrays: dict[str, Array], learner: Builder | Learner | None) -> Agent:
+    given = header["learner"] if learner is None else learner
+    if given is None:
+        raise InputError(f"{header['learner_name']} has no id: give the learner itself")
+    facts = header["problem"] | {name[8:]: array for name, array in arrays.items() if name.startswith("problem.")}
+    problem = (MDP if header["truth"] else Problem)(**facts)
+    mode, scale, memory = header["rewards"]
+    agent = Agent(given, problem, header["steps"], mode, scale, memory, header["seed"], header["start_known"])
+    if agent.learner.name != header["learner_name"]:
+        raise InputError(f"it is of {header['learner_name']}, not of {agent.learner.name}")
+    agent.time, agent.plans, agent.cuts = header["time"], header["plans"], header["cuts"]
+    agent._pending = None if header["pending"] is None else tuple(header["pending"])
+    agent._restarted, agent.whole = header["restarted"], header["whole"]
+    agent.cycle, agent.length, agent.cycles = header["cycle"], header["length"], arrays["cycles"].tolist()
+    agent._over, agent.starts = arrays["over"], arrays["starts"]
+    agent.table.moves[:] = arrays["moves"]
+    agent.rewards.fill({name[8:]: array for name, array in arrays.items() if name.startswith("rewards.")})
+    agent.table.rewards[:] = problem.rewards  # the learner's own, also where a bonus is in it
+    for name in ("state", "_walkers"):
+        part = name.lstrip("_")
+        held = {key[len(part) + 1 :]: array for key, array in arrays.items() if key.startswith(f"{part}.")}
+        setattr(agent, name, tree.fill(getattr(agent, name), held))
+    agent._until = Until(header["until_reset"], arrays["deadline"], arrays.get("visits"))
+    agent._deadline, agent.output = int(arrays["deadline"][0]), arrays.get("output")
+    agent.extra = header["extra"]
+    return agent
+
+
+def draw(row: list[float], u: float) -> int:
+    """An action of these probabilities, as `ravi.walk.draw` draws it."""
+    a, mass = 0, 0.0
+    for b, p in enumerate(row):
+        if p > 0.0:
+            a = b
+            mass += p
+            if u < mass:
+                break
+    return a
+
+
+def optimistic_value(state: Any, initial: Array, discount: float) -> float | None:
+    """(1 - gamma) <nu_0, V_k> of a learner's state, by what it keeps: V (by age, that of age 0), its gain, or max Q."""
+    if hasattr(state, "gain"):
+        return float(state.gain[0])
+    for name in ("V", "V_up", "values", "Q", "Q_hat"):
+        table = getattr(state, name, None)
+        if table is None:
+            continue
+        V = table[0].max(-1) if name.startswith("Q") else table[0]
+        V = V[0] if V.ndim == 2 else V
+        return float((1 - discount) * (initial @ V))
+    return None
+
+
+@compiled
+def _blocks(key, first, many):  # type: ignore[no-untyped-def]
+    """The numbers of plays first, first + 1, ...: (many, 4)."""
+    numbers = np.empty((many, 4))
+    for i in range(many):
+        numbers[i, 0], numbers[i, 1], numbers[i, 2], numbers[i, 3] = block(key, first + i, 0)
+    return numbers
+
+
+def _absent(successors: Array) -> Array:
+    """A state that is not among the successors of each pair: (X, A)."""
+    B = successors.shape[-1]
+    there = (successors[..., None] == np.arange(B + 1)).any(-2)
+    return there.argmin(-1)

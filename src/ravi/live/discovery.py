@@ -1,0 +1,130 @@
+"""What if states and actions are not known beforehand? They get numbers as they are met, and the table grows.
+
+    found = ravi.discover("ravi-ucb,scale=0.01", steps=100_000, discount=0.95)
+    a = found.act(x, ["left", "right"])               # a state is any label, its actions are those that it has
+    reset = found.observe(x, a, y, reward)
+
+A state has the
+actions that it was first met with; a set that varies is an error. States differ in how many they have: where a state
+has fewer than the table, the numbers beyond stand for its actions once more, which changes nothing but the number of
+ways to play them. The table begins small and doubles its states; the learner is then built for the larger one, so that
+constants that depend on X and A grow with what was met.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from os import PathLike
+from typing import Any
+
+from ravi.checks import InputError, StreamError
+from ravi.live.agent import Agent, agent
+from ravi.live.labels import Labels, named, spelled
+
+FIRST = 16  # states that the table begins with
+
+
+class Discovery:
+    """A learner on a stream whose states and actions are met on the way. Made by `ravi.discover`."""
+
+    def __init__(self, agent: Agent) -> None:
+        self.agent = agent
+        self.states, self.actions = Labels(), list[list[Any]]()
+        self._chosen: tuple[Any, Any, int] | None = None  # the state, the action and its number, of the play under way
+
+    @property
+    def done(self) -> bool:
+        return self.agent.done
+
+    def act(self, x: Any, actions: Sequence[Any]) -> Any:
+        """The action to play in state x, one of `actions`."""
+        offered = [named(action) for action in actions]
+        if not offered:
+            raise StreamError(f"play {self.agent.plays + 1}: state {x!r} has no actions")
+        if len(set(offered)) < len(offered):
+            raise StreamError(f"play {self.agent.plays + 1}: the actions {offered} of state {x!r} are not distinct")
+        number = self._number(x)
+        known = self._actions_of(number)
+        if known is None:
+            self._room(number + 1, len(offered))
+            self.actions[number] = known = offered
+        elif set(known) != set(offered):
+            raise StreamError(
+                f"play {self.agent.plays + 1}: the actions of state {x!r} were {known}, and now are {offered}"
+            )
+        j = self.agent.act(number)
+        self._chosen = (named(x), known[j % len(known)], j)
+        return self._chosen[1]
+
+    def observe(self, x: Any, a: Any, y: Any, reward: float, *, cut: bool = False) -> bool:
+        """(x, a) led to y and earned `reward`: whether to reset now. cut: the stream itself ends here."""
+        if self._chosen is None:
+            raise StreamError(f"play {self.agent.plays + 1}: observe was called, but there is no play: act comes first")
+        state, action, j = self._chosen
+        if (named(x), named(a)) != (state, action):
+            raise StreamError(
+                f"play {self.agent.plays + 1}: observed state {x!r} and action {a!r}, but the agent chose {action!r} "
+                f"in state {state!r}"
+            )
+        self.agent.range.part(reward)  # before y gets a number
+        successor = self._number(y)
+        self._room(successor + 1, 1)
+        reset = self.agent.observe(self.states.number(state), j, successor, reward, cut=cut)
+        self._chosen = None
+        return reset
+
+    def probabilities(self, x: Any) -> dict[Any, float]:
+        """What is played in state x: action -> probability. A state that was not met has none."""
+        if named(x) not in self.states.labels or (known := self._actions_of(self.states.number(x))) is None:
+            return {}
+        row = self.agent.policy.reshape(-1, *self.agent.table.rewards.shape)[0, self.states.number(x)]
+        return {action: float(row[i :: len(known)].sum()) for i, action in enumerate(known)}
+
+    def _number(self, x: Any) -> int:
+        number = self.states.number(x)
+        while len(self.actions) <= number:
+            self.actions.append([])
+        return number
+
+    def _actions_of(self, number: int) -> list[Any] | None:
+        return self.actions[number] or None
+
+    def _room(self, states: int, actions: int) -> None:
+        """A table of this size, at least."""
+        X, A, _ = self.agent.table.sizes
+        if states > X or actions > A:
+            self.agent.grow(X if states <= X else max(states, 2 * X), max(actions, A))
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write one file from which `Discovery.load` goes on, bit for bit."""
+        labels = {"states": self.states.plain()["labels"], "actions": [spelled(tuple(each)) for each in self.actions]}
+        self.agent.save(path, {"discovery": labels})
+
+    @staticmethod
+    def load(path: str | PathLike[str]) -> Discovery:
+        kept = Agent.load(path)
+        labels = kept.extra.get("discovery")
+        if labels is None:
+            raise InputError(f"{path} holds an agent whose states have numbers, not labels: Agent.load opens it")
+        found = Discovery(kept)
+        found.states = Labels([named(label) for label in labels["states"]])
+        found.actions = [[named(action) for action in each] for each in labels["actions"]]
+        return found
+
+
+def discover(
+    learner: str,
+    steps: int,
+    *,
+    discount: float,
+    reward_range: tuple[float, float] = (0.0, 1.0),
+    rewards: str = "unknown",
+    reward_scale: float = 1.0,
+    memory: float | None = None,
+    seed: int = 0,
+) -> Discovery:
+    """A learner at the start of a stream of which nothing is known but the discount and the range of rewards."""
+    given: dict[str, Any] = {"rewards": rewards, "reward_scale": reward_scale, "memory": memory, "seed": seed}
+    return Discovery(
+        agent(learner, None, steps, states=FIRST, actions=1, discount=discount, reward_range=reward_range, **given)
+    )

@@ -1,0 +1,186 @@
+"""How does a Gymnasium environment become a stream? States and actions by number, its ends by choice.
+
+An environment's termination is no property of a discounted problem; what it stands for is a choice. `absorb`: a
+terminated transition leads to one more state, the last one, where every action stays and earns 0. `restart`: it leads
+to where the environment begins anew. A truncation is neither: the true successor is reported, and the stream is cut.
+
+Reset number k of the environment (k = 0, 1, ...) has the seed `seed_of(seed, k)`, a pure function. So an environment
+that is made anew goes on, from a reset, as the one that was lost would have: nothing of it needs to be saved.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ravi import checks
+from ravi.checks import InputError, StreamError
+from ravi.gymnasium import TERMINATIONS, name_of, opened
+from ravi.live.labels import Labels
+from ravi.live.spaces import Grid, Space, space_of
+
+TERMINAL = ("terminal",)  # the label of the absorbing state, where states are discovered
+COUNTERS = ("plays", "resets", "steps", "terminations", "truncations")
+
+
+class Step(NamedTuple):
+    """What a play led to."""
+
+    successor: int
+    reward: float  # in the environment's units
+    cut: bool  # truncated: the environment must be reset before the next play
+
+
+class Environment:
+    """A Gymnasium environment, or the id of one, as a stream."""
+
+    def __init__(
+        self,
+        env: Any,
+        *,
+        termination: str = "absorb",
+        grid: Grid | Mapping[Any, Grid] | None = None,
+        seed: int = 0,
+        discover: bool = False,
+    ) -> None:
+        self.env = opened(env)
+        self.termination = checks.one_of(termination, TERMINATIONS, "termination")
+        self.seed = checks.whole(seed, "seed", 0)
+        self.name = name_of(self.env)
+        if discover and grid is not None:
+            raise InputError("discover and grid are both given: observations are discovered, or cut into cells")
+        self.discovered = Labels() if discover else None  # the observations met so far
+        self.observation_space: Space = self.discovered or space_of(self.env.observation_space, grid)
+        self._offered = self.env.action_space
+        self.action_space: Space = space_of(self._offered)
+        self.actions = self.action_space.size
+        self.terminal: int | None = None  # the extra absorbing state
+        if termination == "absorb":
+            self.terminal = (
+                self.observation_space.size if discover is False else self.observation_space.number(TERMINAL)
+            )
+        self.plays = 0  # calls of `step`
+        self.resets = self.steps = 0  # of the environment: an absorbed play is no step of it
+        self.terminations = self.truncations = 0
+        self._absorbed, self._begun = False, False
+
+    @property
+    def states(self) -> int:
+        """How many states there are, or were met so far."""
+        return self.observation_space.size + (self.terminal is not None and self.discovered is None)
+
+    def reset(self) -> int:
+        """Begin anew: the state that the environment's reset number `resets` leads to."""
+        answer = self.env.reset(seed=seed_of(self.seed, self.resets))
+        try:
+            observation, _ = answer
+        except (TypeError, ValueError):
+            raise StreamError(f"{self._at_reset()}: it gave {answer!r}, not an observation and its info") from None
+        try:
+            state = self.observation_space.number(observation)
+        except InputError as error:
+            raise StreamError(f"{self._at_reset()}: the observation {error}") from None
+        self._same_actions(space_of(self.env.action_space))
+        self.resets += 1
+        self._absorbed, self._begun = False, True
+        return state
+
+    def step(self, action: int) -> Step:
+        """Play an action, by its number."""
+        self.plays += 1
+        if self._absorbed:
+            assert self.terminal is not None
+            return Step(self.terminal, 0.0, False)
+        if not self._begun:
+            raise StreamError(f"{self._at()}: the environment must be reset first")
+        if not 0 <= action < self.actions:
+            raise StreamError(f"{self._at()}: action {action}, but actions are 0 to {self.actions - 1}")
+        answer = self.env.step(self.action_space.observation(action))
+        self.steps += 1
+        try:
+            observation, reward, terminated, truncated, _ = answer
+        except (TypeError, ValueError):
+            raise StreamError(f"{self._at()}: it gave {answer!r}, not the five values of a step") from None
+        try:
+            successor = self.observation_space.number(observation)
+        except InputError as error:
+            raise StreamError(f"{self._at()}: the observation {error}") from None
+        if type(reward) is not float or not math.isfinite(reward):
+            reward = self._reward(reward)
+        if self.env.action_space is not self._offered:
+            self._same_actions(space_of(self.env.action_space))
+        if terminated:
+            self.terminations += 1
+            if self.terminal is None:
+                return Step(self.reset(), reward, False)
+            self._absorbed = True
+            return Step(self.terminal, reward, False)
+        if truncated:
+            self.truncations += 1
+            self._begun = False
+            return Step(successor, reward, True)
+        return Step(successor, reward, False)
+
+    def plain(self) -> dict[str, Any]:
+        """What made this stream, and how far it is, as JSON."""
+        return {
+            "name": self.name,
+            "termination": self.termination,
+            "observations": self.observation_space.plain(),
+            "actions": self.action_space.plain(),
+            "seed": self.seed,
+            **{counter: getattr(self, counter) for counter in COUNTERS},
+        }
+
+    def restore(self, plain: Mapping[str, Any]) -> None:
+        """Count on from where another stream of the same environment was; the next reset goes on as its would have."""
+        mine = self.plain()
+        observations = plain.get("observations")
+        if self.discovered is not None and isinstance(observations, dict) and observations.get("kind") == "labels":
+            mine["observations"] = observations  # it knows them from there
+        for fact in ("name", "termination", "observations", "actions", "seed"):
+            if plain.get(fact) != mine[fact]:
+                raise InputError(f"this stream has {fact} {mine[fact]!r}, the one to go on from {plain.get(fact)!r}")
+        counts = {counter: checks.whole(plain.get(counter), counter, 0) for counter in COUNTERS}
+        for counter, count in counts.items():
+            setattr(self, counter, count)
+        if self.discovered is not None:
+            self.observation_space = self.discovered = Labels.of(mine["observations"])
+        self._absorbed = self._begun = False
+
+    def close(self) -> None:
+        self.env.close()
+
+    def _reward(self, reward: Any) -> float:
+        try:
+            if isinstance(reward, str) or np.ndim(reward):
+                raise InputError(f"the reward is {reward!r}, not a number")
+            return checks.number(reward, "the reward")
+        except InputError as error:
+            raise StreamError(f"{self._at()}: {error}") from None
+
+    def _same_actions(self, offered: Space) -> None:
+        if offered.plain() != self.action_space.plain():
+            raise StreamError(
+                f"{self._at()}: the actions were {self.action_space!r}, and now are {offered!r}; "
+                "a problem has one action set"
+            )
+        self._offered = self.env.action_space
+
+    def _at(self) -> str:
+        return f"{self.name}, play {self.plays}"
+
+    def _at_reset(self) -> str:
+        return f"{self._at()}, reset {self.resets + 1}"
+
+    def __repr__(self) -> str:
+        return f"<Environment {self.name}: X={self.states}, A={self.actions}, {self.termination}, {self.plays} plays>"
+
+
+def seed_of(seed: int, reset: int) -> int:
+    """The seed of a reset: the upper 63 bits of SHA-256 of the text "seed reset"."""
+    return int.from_bytes(sha256(f"{seed} {reset}".encode()).digest()[:8], "big") >> 1

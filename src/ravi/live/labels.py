@@ -1,0 +1,71 @@
+"""How do things that are met on the way get numbers? In the order in which they are met.
+
+A label is a whole number, a text, a truth value, None, or a tuple of labels: what a file can hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+from ravi.checks import StreamError
+
+
+class Labels:
+    """Numbers 0, 1, ... in the order in which labels are met. A `ravi.live.spaces.Space` that grows."""
+
+    def __init__(self, labels: Sequence[Any] = ()) -> None:
+        self.labels: list[Any] = []
+        self._numbers: dict[Hashable, int] = {}
+        for label in labels:
+            self.number(label)
+
+    @property
+    def size(self) -> int:
+        return len(self.labels)
+
+    def number(self, observation: Any) -> int:
+        try:
+            found = self._numbers.get(observation)
+        except TypeError:
+            found = None
+        if found is not None and self.labels[found] == observation and type(self.labels[found]) is type(observation):
+            return found
+        label = named(observation)
+        found = self._numbers.get(label)
+        if found is None:
+            found = self._numbers[label] = len(self.labels)
+            self.labels.append(label)
+        return found
+
+    def observation(self, number: int) -> Any:
+        return self.labels[number]
+
+    def plain(self) -> dict[str, Any]:
+        return {"kind": "labels", "labels": [spelled(label) for label in self.labels]}
+
+    @staticmethod
+    def of(plain: dict[str, Any]) -> Labels:
+        """The labels of `plain`."""
+        return Labels([named(label) for label in plain["labels"]])
+
+    def __repr__(self) -> str:
+        return f"{len(self.labels)} labels"
+
+
+def named(observation: Any) -> Hashable:
+    """The label of an observation: arrays and lists as tuples, numbers as Python's."""
+    if observation is None or isinstance(observation, (bool, int, str)):
+        return observation
+    if hasattr(observation, "tolist"):
+        return named(observation.tolist())
+    if isinstance(observation, (tuple, list)):
+        return tuple(named(part) for part in observation)
+    raise StreamError(
+        f"{observation!r} cannot be a label: a whole number, a text, a truth value, None, or a tuple of labels can"
+    )
+
+
+def spelled(label: Any) -> Any:
+    """A label as JSON."""
+    return [spelled(part) for part in label] if isinstance(label, tuple) else label

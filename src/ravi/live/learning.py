@@ -1,0 +1,284 @@
+"""How does a learner learn in an environment of Gymnasium? `ravi.learn(env, learner, steps, discount=...)`.
+
+The learner resets the environment with probability 1 - gamma after each play, as in the paper: that is what makes a
+stream of experience a discounted problem. What the environment's own ends stand for is said by `termination`.
+
+Nothing is lost: where the environment raises, or gives what it must not, the agent is kept as it was before that play
+(`Broken.learned`, and in the checkpoint), and the same call goes on, from a reset. Ctrl-C goes on to the next reset and
+stops there. A checkpoint is written at resets only, so that an environment made anew goes on bit for bit, if all its
+randomness comes from the seed of its reset.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from math import isclose
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ravi import checks
+from ravi.checks import InputError, StreamError
+from ravi.core import Array, Problem
+from ravi.engine import interrupts
+from ravi.live.agent import Agent, Estimate, agent
+from ravi.live.discovery import FIRST
+from ravi.live.environment import Environment
+from ravi.live.spaces import Grid
+
+if TYPE_CHECKING:
+    from ravi.policies import Policy
+
+PACE = 10.0  # seconds between two checkpoints
+TELL = 0.1  # seconds between two tellings of progress
+POLICIES = ("last", "output", "planned")
+
+Progress = Callable[[int, int], None]  # plays made, plays in all
+
+
+class Broken(StreamError):
+    """A stream broke off: `learned` holds what was learned before, and the same call goes on from the checkpoint."""
+
+    def __init__(self, message: str, learned: Learned) -> None:
+        super().__init__(message)
+        self.learned = learned
+
+
+class Halted(KeyboardInterrupt):
+    """Ctrl-C: `learned` holds what was learned, and the same call goes on from the checkpoint."""
+
+    def __init__(self, learned: Learned) -> None:
+        super().__init__("stopped; what was learned is in .learned")
+        self.learned = learned
+
+
+@dataclass(frozen=True)
+class Learned:
+    """What a learner made of a stream."""
+
+    agent: Agent
+    environment: dict[str, Any]  # what the stream was, and its counters
+    seconds: float  # of this call
+
+    @property
+    def plays(self) -> int:
+        return self.agent.plays
+
+    @property
+    def optimistic(self) -> float | None:
+        """(1 - gamma) <nu_0, V_k> of the last plan, in the environment's units."""
+        return self.agent.optimistic
+
+    @property
+    def earned(self) -> Estimate | None:
+        """The return of the policies played in the later half, estimated, in the environment's units."""
+        return self.agent.earned
+
+    def table(self, which: str = "last") -> Array:
+        """A policy, (X, A) or (S, X, A) by age.
+
+        last: what is played now. output: that of a time drawn uniformly beforehand, whose expected gap is the regret
+        over T (Section 2); known once that time has come. planned: optimal in the MDP of what was seen.
+        """
+        checks.one_of(which, POLICIES, "policy")
+        if which == "last":
+            return self.agent.policy
+        if which == "planned":
+            from ravi.planning.solver import solve
+
+            return solve(self.agent.model()).policy
+        if self.agent.output is None:
+            raise InputError(f"the output policy is that of play {self.agent.index}, and {self.plays} were made")
+        return self.agent.output
+
+    def policy(self, which: str = "last") -> Policy:
+        """A policy, to save, play and evaluate."""
+        from ravi.policies import Policy
+
+        told = self.agent.table.told
+        return Policy(
+            table=self.table(which),
+            discount=told.discount,
+            units=told.units,
+            learner=self.agent.learner.name if not isinstance(self.agent.given, str) else self.agent.given,
+            steps=self.agent.steps,
+            seed=self.agent.seed,
+            environment=self.environment,
+        )
+
+    def __str__(self) -> str:
+        told, facts = self.agent.table.told, self.environment
+        lines = [
+            f"{self.agent.learner.name} on {facts['name']}, gamma = {told.discount:g}: {self.plays} plays of "
+            f"{self.agent.steps} in {self.agent.plans} epochs",
+            f"  the environment       {facts['steps']} steps, {facts['resets']} resets, {facts['terminations']} "
+            f"terminations ({facts['termination']}), {facts['truncations']} truncations",
+        ]
+        H = told.horizon
+        if self.optimistic is not None:
+            lines.append(
+                f"  optimistic value      {self.optimistic:.6g} per play, {H * self.optimistic:.6g} discounted"
+            )
+        if (earned := self.earned) is not None:
+            interval = f"[{H * earned.low:.6g}, {H * earned.high:.6g}]"
+            lines.append(
+                f"  earned, later half    {earned.value:.6g} per play, {H * earned.value:.6g} discounted {interval}"
+            )
+        return "\n".join(lines)
+
+
+def learn(
+    env: Any,
+    learner: str | Callable[..., Any],
+    steps: int,
+    *,
+    discount: float | None = None,
+    problem: Problem | None = None,
+    termination: str = "absorb",
+    grid: Grid | Mapping[Any, Grid] | None = None,
+    discover: bool = False,
+    rewards: str | None = None,
+    reward_range: tuple[float, float] | None = None,
+    reward_scale: float = 1.0,
+    memory: float | None = None,
+    seed: int = 0,
+    checkpoint: str | os.PathLike[str] | None = None,
+    progress: Progress | None = None,
+) -> Learned:
+    """Let `learner` (its id, or a function of problem and steps) make `steps` plays in `env` (itself, or its id).
+
+    discount: gamma. problem: what is known, for instance `ravi.ensemble` of simulators; it says the discount itself.
+    termination: what an end of the environment stands for, "absorb" or "restart". grid: how observations of a Box are
+    cut into states. discover: observations get numbers as they are met. rewards: "unknown", "changing" (with memory) or
+    "known": the problem's, or those of the environment's own table. reward_range: the least and the largest reward of a
+    play; from the environment's table, if it has one. checkpoint: a file that is written now and then, at the end, and
+    when anything happens; where it exists, the same call goes on from it.
+    """
+    stream = Environment(env, termination=termination, grid=grid, seed=seed, discover=discover)
+    path = None if checkpoint is None else Path(checkpoint)
+    if path is not None and not path.parent.is_dir():
+        raise InputError(f"cannot write {path}: there is no folder {path.parent}")
+    told = _problem(stream, problem, discount, rewards, reward_range)
+    sizes = {"states": FIRST if discover else stream.states, "actions": stream.actions, "discount": discount}
+    given: dict[str, Any] = {"rewards": rewards, "reward_scale": reward_scale, "memory": memory, "seed": seed}
+    if told is None:
+        given |= sizes | {"reward_range": reward_range or _range(stream), "name": stream.name}
+    live = agent(learner, told, steps, **given)
+    if path is not None and path.exists():
+        live = _resumed(path, live, stream)
+    return _go_on(live, stream, path, progress)
+
+
+def _go_on(live: Agent, stream: Environment, path: Path | None, progress: Progress | None) -> Learned:
+    began = saved = told = time.monotonic()
+
+    def learned() -> Learned:
+        return Learned(live, stream.plain(), time.monotonic() - began)
+
+    def keep() -> None:
+        if path is not None:
+            live.save(path, {"environment": stream.plain()})
+
+    with interrupts() as stopped:
+        try:
+            while not live.done:
+                x = _room(live, stream.reset())
+                reset = False
+                while not reset and not live.done:
+                    a = live.act(x)
+                    y, reward, cut = stream.step(a)
+                    reset = live.observe(x, a, _room(live, y), reward, cut=cut)
+                    x = y
+                now = time.monotonic()
+                if progress is not None and now - told > TELL:
+                    progress(live.plays, live.steps)
+                    told = now
+                if stopped() and not live.done:
+                    keep()
+                    raise Halted(learned())
+                if now - saved > PACE:
+                    keep()
+                    saved = now
+        except Halted:
+            raise
+        except (Exception, KeyboardInterrupt) as error:
+            live.interrupt()
+            keep()
+            if isinstance(error, KeyboardInterrupt):
+                raise Halted(learned()) from None
+            where = f"the same call goes on from {path}" if path is not None else "what was learned is in .learned"
+            what = str(error) if isinstance(error, InputError) else f"it raised {type(error).__name__}: {error}"
+            raise Broken(f"{stream.name}, play {live.plays + 1}: {what}; {where}", learned()) from error
+    live.end()
+    if progress is not None:
+        progress(live.plays, live.steps)
+    keep()
+    return learned()
+
+
+def _room(live: Agent, x: int) -> int:
+    """x, in a table that has room for it: one that is discovered doubles."""
+    if x >= live.table.states:
+        live.grow(max(2 * live.table.states, x + 1), live.table.actions)
+    return x
+
+
+def _problem(
+    stream: Environment,
+    problem: Problem | None,
+    discount: float | None,
+    rewards: str | None,
+    reward_range: tuple[float, float] | None,
+) -> Problem | None:
+    """What is known, if anything is; checked against the environment."""
+    if problem is None:
+        if discount is None:
+            raise InputError("discount is missing: the gamma of the problem, for instance 0.99")
+        if rewards != "known":
+            return None
+        from ravi.gymnasium import mdp
+
+        return mdp(stream.env, discount, termination=stream.termination).problem
+    if discount is not None and not isclose(discount, problem.discount):
+        raise InputError(f"discount is {discount:g}, but {problem.name} has {problem.discount:g}")
+    if (stream.states, stream.actions) != (problem.states, problem.actions):
+        raise InputError(
+            f"{stream.name} has {stream.states} states and {stream.actions} actions ({stream.termination}), but "
+            f"{problem.name} has {problem.states} and {problem.actions}"
+        )
+    return problem
+
+
+def _range(stream: Environment) -> tuple[float, float]:
+    """The least and the largest reward, from the environment's own table."""
+    from ravi.gymnasium import mdp
+
+    try:
+        return mdp(stream.env, 0.5, termination=stream.termination).units
+    except InputError:
+        raise InputError(
+            f"reward_range is missing: {stream.name} has no table to take it from; say the least and the largest "
+            "reward of a play, for instance (-1, 0)"
+        ) from None
+
+
+def _resumed(path: Path, live: Agent, stream: Environment) -> Agent:
+    """The agent of a checkpoint, if it is of this call."""
+    kept = Agent.load(path, None if isinstance(live.given, str) else live.given)
+    pairs = [
+        ("learner", kept.given if isinstance(kept.given, str) else kept.learner.name,
+         live.given if isinstance(live.given, str) else live.learner.name),
+        ("steps", kept.steps, live.steps),
+        ("seed", kept.seed, live.seed),
+        ("discount", kept.table.told.discount, live.table.told.discount),
+        ("reward_range", kept.table.told.units, live.table.told.units),
+        ("rewards", (kept.rewards.mode, kept.rewards.scale, kept.rewards.memory),
+         (live.rewards.mode, live.rewards.scale, live.rewards.memory)),
+    ]  # fmt: skip
+    for what, was, now in pairs:
+        if was != now:
+            raise InputError(f"{path} was made with {what} {was}, not {now}: another file, or the same call")
+    stream.restore(kept.extra.get("environment", {}))
+    return kept

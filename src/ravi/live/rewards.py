@@ -1,0 +1,126 @@
+"""What does a pair earn, when that is not known? The mean of what was seen, and a bonus for how little that is.
+
+    known      r(x, a) is given; what is observed is recorded only
+    unknown    r_hat + b,  b(x, a) = c sqrt(ln(2 X A T / delta) / (2 n(x, a))),  at most 1; 1 where n = 0
+    changing   the same, but an observation s plays ago weighs e^(-s / memory), in the mean and in n
+
+By Hoeffding's inequality and a union bound over pairs and over the plays of each, |r - r_hat| <= b for all pairs and
+times with probability 1 - delta when c = 1: then min{r_hat + b, 1} is optimistic, and the bound of Lemma 4.2 has
+2 (CB + b) in place of 2 CB. With changing rewards that holds up to how much they change within the memory.
+
+Rewards that are revealed as a whole (full information) replace the table: `reveal`.
+All in units of [0, 1], (r - low) / (high - low).
+"""
+
+from __future__ import annotations
+
+from math import log, sqrt
+from typing import Any
+
+import numpy as np
+
+from ravi import checks
+from ravi.checks import InputError
+from ravi.compiled import compiled
+from ravi.core import Array, Path
+
+MODES = ("known", "unknown", "changing")
+SLACK = 1e-9  # how far outside its range, in parts of it, rounding may put a reward
+
+
+class Rewards:
+    """Writes into the table (X, A) that the learner reads."""
+
+    def __init__(self, mode: str, scale: float, memory: float | None, steps: int) -> None:
+        self.mode = checks.one_of(mode, MODES, "rewards")
+        self.scale = checks.nonnegative(scale, "reward_scale")
+        if (memory is not None) != (mode == "changing"):
+            raise InputError("memory is for rewards='changing', which needs it: plays after which a reward is old")
+        self.memory = None if memory is None else checks.positive(memory, "memory")
+        self.steps = steps
+        self.weight = self.total = np.zeros((0, 0))
+        self.last = np.zeros((0, 0), np.int64)
+
+    def open(self, table: Array, t: int = 0) -> None:
+        """Begin with a table (X, A), or go on with a larger one at play t."""
+        self.table = table
+        if self.mode == "known":
+            return
+        X, A = table.shape
+        x, a = self.weight.shape
+        for name, dtype in (("weight", np.float64), ("total", np.float64), ("last", np.int64)):
+            larger = np.zeros((X, A), dtype)
+            larger[:x, :a] = getattr(self, name)
+            setattr(self, name, larger)
+        self.spread = self.scale * sqrt(log(2 * X * A * self.steps / checks.delta(None, self.steps)) / 2)
+        self.renew(t)
+
+    def observe(self, path: Path, rewards: Array, t: int) -> None:
+        """The plays of a path earned `rewards` (1, L), in [0, 1], the first of them at play t."""
+        if self.mode == "known":
+            return
+        arrays = (self.weight, self.total, self.last, self.table)
+        _observe(*arrays, path.state, path.action, rewards, path.length[0], t, self.memory or np.inf, self.spread)
+
+    def renew(self, t: int) -> None:
+        """The table as it is at play t: before a plan, where rewards change; and where the bonus is another."""
+        if self.mode == "known":
+            return
+        kept = 1.0 if self.memory is None else np.exp((self.last - t) / self.memory)
+        weight, total = self.weight * kept, self.total * kept
+        seen = self.weight > 0
+        mean = np.divide(total, weight, out=np.ones(weight.shape), where=weight > 0)
+        width = np.divide(self.spread, np.sqrt(weight), out=np.full(weight.shape, np.inf), where=weight > 0)
+        self.table[:] = np.where(seen, np.minimum(mean + (width if self.spread else 0.0), 1.0), 1.0)
+
+    def reveal(self, rewards: Array) -> None:
+        """The rewards are these (X, A), in [0, 1], from now on."""
+        if self.mode != "known":
+            raise InputError(f"rewards are {self.mode}: what is learned from plays cannot be revealed; say 'known'")
+        self.table[:] = checks.between(rewards, 0, 1, "rewards")
+
+    def mean(self) -> Array:
+        """r_hat of what was seen; 0 where nothing was."""
+        if self.mode == "known":
+            return self.table.copy()
+        return np.divide(self.total, self.weight, out=np.zeros(self.weight.shape), where=self.weight > 0)
+
+    def arrays(self) -> dict[str, Array]:
+        return {} if self.mode == "known" else {"weight": self.weight, "total": self.total, "last": self.last}
+
+    def fill(self, arrays: dict[str, Any]) -> None:
+        """Go on with what `arrays` gave."""
+        for name in self.arrays():
+            setattr(self, name, arrays[name].copy())
+
+
+@compiled
+def _observe(weight, total, last, table, state, action, rewards, length, t, memory, spread):  # type: ignore[no-untyped-def]
+    for l in range(length):
+        x, a = state[0, l], action[0, l]
+        kept = np.exp((last[x, a] - t - l) / memory)  # 1 where nothing is forgotten
+        last[x, a] = t + l
+        weight[x, a] = weight[x, a] * kept + 1.0
+        total[x, a] = total[x, a] * kept + rewards[0, l]
+        table[x, a] = min(total[x, a] / weight[x, a] + spread / np.sqrt(weight[x, a]), 1.0)
+
+
+class Range:
+    """What rewards may be, in the user's units, and in parts of [0, 1]."""
+
+    def __init__(self, low: float, high: float) -> None:
+        self.low, self.high = low, high
+
+    def part(self, reward: Any) -> float:
+        """A reward in [0, 1]; an error where it is none, or out of range."""
+        try:
+            value = (float(reward) - self.low) / (self.high - self.low)
+        except (TypeError, ValueError):
+            raise InputError(f"is {reward!r}, not a number") from None
+        if 0.0 <= value <= 1.0:
+            return value
+        if -SLACK <= value <= 1.0 + SLACK:
+            return min(max(value, 0.0), 1.0)
+        if value != value:
+            raise InputError("is nan, not a number")
+        raise InputError(f"is {float(reward):g}, outside its range from {self.low:g} to {self.high:g}")

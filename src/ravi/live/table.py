@@ -1,0 +1,196 @@
+"""What is known of a problem whose kernel is out in the world? A table that grows as the stream is seen.
+
+A learner is built from a `Problem`. Here its arrays are read-only views of the table's own: the rewards and the start
+are written as they become known, and a learner reads them anew whenever it plans. Successors are storage, not
+knowledge: a successor that is met for the first time takes the place of one that was never met, in ascending order; the
+learner is then built anew on the table, and its state laid out like it. Sizes that grow keep what was there: new rows
+of a state are as the learner begins them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ravi import checks, tree
+from ravi.checks import InputError
+from ravi.compiled import compiled
+from ravi.core import MDP, Array, Path, Problem
+
+FEW = 4  # successors that a pair has room for, at first
+NEVER = 1e-300  # the probability of an action that a state did not have before
+
+
+class Layout(NamedTuple):
+    """How successors lie since one was met for the first time: of its pair, or of all where there was no room."""
+
+    pair: tuple[int, int] | None
+    before: Array  # its successors, or all          (B,) or (X, A, B)
+    after: Array  # likewise, with one more
+
+
+class Table:
+    def __init__(self, problem: Problem, *, closed: bool) -> None:
+        self.closed = closed  # whether a successor that is not stored is impossible
+        self.told = problem
+        self.rewards, self.successors, self.initial = (
+            np.array(array) for array in (problem.rewards, problem.successors, problem.initial)
+        )
+        self.moves = np.zeros(self.successors.shape, np.int64)  # how often each successor was met
+        self._index()
+
+    @property
+    def sizes(self) -> tuple[int, int, int]:
+        return self.states, self.actions, self.successors.shape[2]
+
+    def problem(self) -> Problem:
+        """The problem as it is known: views of the table's arrays."""
+        told = object.__new__(MDP if isinstance(self.told, MDP) else Problem)
+        for field in fields(self.told):
+            object.__setattr__(told, field.name, getattr(self.told, field.name))
+        for name in ("rewards", "successors", "initial"):
+            view = getattr(self, name).view()
+            view.setflags(write=False)
+            object.__setattr__(told, name, view)
+        return told
+
+    def slot(self, x: int, a: int, y: int) -> int:
+        """The place of y among the successors of (x, a); -1 where it has none yet."""
+        return self._slots.get((x * self.actions + a) * self.states + y, -1)
+
+    def count(self, path: Path) -> None:
+        """What the plays of a path led to."""
+        _count(self.moves, path.state, path.action, path.slot, path.length[0])
+
+    def meet(self, x: int, a: int, y: int) -> Layout:
+        """Make a place for y among the successors of (x, a), for the first time."""
+        X, A, B = self.sizes
+        unmet = np.nonzero(self.moves[x, a] == 0)[0]
+        if not len(unmet):
+            before = self.successors
+            self.successors = _wider(before, min(X, 2 * B), x, a, y)
+            self.moves = moved(self.moves, before, self.successors)
+            self._index()
+            return Layout(None, before, self.successors)
+        before = self.successors[x, a].copy()
+        after = np.sort(np.append(np.delete(before, unmet[-1]), np.int32(y)))
+        self.successors[x, a] = after
+        self.moves[x, a] = moved(self.moves[x, a], before, after)
+        head = (x * A + a) * X
+        del self._slots[head + int(before[unmet[-1]])]
+        self._slots.update({head + z: j for j, z in enumerate(after.tolist())})
+        return Layout((x, a), before, after)
+
+    def grow(self, states: int, actions: int) -> None:
+        """Room for more states and actions; what was seen stays."""
+        if self.told.features is not None or self.told.pair_features is not None:
+            raise InputError(f"{self.told.name} has features; a table with features cannot grow")
+        X, A, B = self.sizes
+        successors = first_states(states, actions, B)
+        successors[:X, :A] = self.successors
+        self.successors = successors
+        self.moves = corner(np.zeros((states, actions, B), np.int64), self.moves)
+        self.rewards = corner(np.ones((states, actions)), self.rewards)
+        self.initial = corner(np.zeros(states), self.initial)
+        self._index()
+
+    def _index(self) -> None:
+        """Which slot does a triple have?"""
+        X, A, B = self.successors.shape
+        self.states, self.actions = X, A
+        keys = (np.arange(X * A)[:, None] * X + self.successors.reshape(X * A, B)).ravel()
+        self._slots = dict(zip(keys.tolist(), np.tile(np.arange(B), X * A).tolist(), strict=True))
+
+
+def blank(states: int, actions: int, discount: float, units: tuple[float, float], name: str) -> Problem:
+    """A problem of which nothing is known but its size."""
+    X, A = checks.whole(states, "states"), checks.whole(actions, "actions")
+    return Problem(
+        rewards=np.ones((X, A)),
+        successors=first_states(X, A, min(X, FEW)),
+        initial=np.full(X, 1 / X),
+        discount=discount,
+        units=units,
+        name=name,
+    )
+
+
+def first_states(X: int, A: int, B: int) -> Array:
+    """Rows of successors, none of which was met."""
+    return np.ascontiguousarray(np.broadcast_to(np.arange(B, dtype=np.int32), (X, A, B)))
+
+
+def laid(state: Any, layout: Layout, sizes: tuple[int, int, int]) -> Any:
+    """A learner's state in the new layout of its successors. Counts of successors are its arrays (n, X, A, B)."""
+
+    def change(leaf: Array) -> Array:
+        if leaf.ndim != 4 or leaf.shape[1:] != sizes:
+            return leaf
+        if layout.pair is None:
+            return moved(leaf[0], layout.before, layout.after)[None]
+        leaf[(0, *layout.pair)] = moved(leaf[(0, *layout.pair)], layout.before, layout.after)
+        return leaf
+
+    return tree.mapped(change, state)
+
+
+def moved(counts: Array, before: Array, after: Array) -> Array:
+    """Counts on the successors `before`, on those of `after`, which has all that were ever counted."""
+    wide = np.zeros((*after.shape[:-1], before.shape[-1] + after.shape[-1]), counts.dtype)
+    place = (after[..., None, :] < before[..., :, None]).sum(-1)  # where each of `before` is, if it is there
+    there = np.take_along_axis(after, np.minimum(place, after.shape[-1] - 1), -1) == before
+    spare = after.shape[-1] + np.arange(before.shape[-1])  # those that are gone, beyond the end
+    np.put_along_axis(wide, np.where(there, place, spare), counts, -1)
+    return wide[..., : after.shape[-1]].copy()
+
+
+def grown(old: Any, fresh: Any) -> Any:
+    """The state of a learner on a larger table: what it was where it was, as it begins everywhere else."""
+    parts = []
+    for (name, was), (_, new) in zip(tree.leaves(old), tree.leaves(fresh), strict=True):
+        last = name.rpartition(".")[2]
+        if last in ("policy", "log_policy") and new.shape[-1] > was.shape[-1]:  # no state gets an action anew
+            new[..., : was.shape[-2], was.shape[-1] :] = 0.0 if last == "policy" else np.log(NEVER)
+        parts.append((name, corner(new, was)))
+    return tree.fill(fresh, dict(parts))
+
+
+def corner(large: Array, small: Array) -> Array:
+    """`large` with `small` in its corner, in place."""
+    large[tuple(slice(0, size) for size in small.shape)] = small
+    return large
+
+
+@compiled
+def _count(moves, state, action, slot, length):  # type: ignore[no-untyped-def]
+    for l in range(length):
+        moves[state[0, l], action[0, l], slot[0, l]] += 1
+
+
+@compiled
+def _wider(successors, B, x, a, y):  # type: ignore[no-untyped-def]
+    """Rows of B successors: those that are there, y for the pair (x, a), and the first states that are not."""
+    X, A, few = successors.shape
+    wide = np.empty((X, A, B), np.int32)
+    for i in range(X):
+        for j in range(A):
+            row = wide[i, j]
+            row[:few] = successors[i, j]
+            size = few
+            if i == x and j == a:
+                row[size] = y
+                size += 1
+            z = 0
+            while size < B:
+                found = False
+                for l in range(size):
+                    if row[l] == z:
+                        found = True
+                if not found:
+                    row[size] = z
+                    size += 1
+                z += 1
+            row.sort()
+    return wide
