@@ -38,25 +38,46 @@ _HOMES = {
     "resume": "ravi.engine",
     "Run": "ravi.runs",
     "Stopped": "ravi.engine",
+    # the world
+    "learn": "ravi.live.learning",
+    "Learned": "ravi.live.learning",
+    "agent": "ravi.live.agent",
+    "Agent": "ravi.live.agent",
+    "discover": "ravi.live.discovery",
+    "Discovery": "ravi.live.discovery",
+    "Grid": "ravi.live.spaces",
+    "Policy": "ravi.policies",
     # experiments
     "run_suite": "ravi.experiments.runner",
     "results": "ravi.experiments.results",
     # errors
     "InputError": "ravi.checks",
+    "StreamError": "ravi.checks",
 }
+_MODULES = ("gymnasium",)  # modules that are names themselves
 
 __all__ = [
     "MDP",
+    "Agent",
+    "Discovery",
     "Estimator",
+    "Grid",
     "InputError",
+    "Learned",
     "Learner",
     "Measure",
+    "Policy",
     "Problem",
     "Run",
     "Stopped",
+    "StreamError",
     "__version__",
+    "agent",
+    "discover",
     "ensemble",
     "evaluate",
+    "gymnasium",
+    "learn",
     "learner",
     "md_mpi",
     "mdp",
@@ -70,17 +91,23 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from ravi.checks import InputError
+    from ravi import gymnasium
+    from ravi.checks import InputError, StreamError
     from ravi.core import MDP, Estimator, Learner, Measure, Problem
     from ravi.engine import Stopped, resume, run
     from ravi.experiments.results import results
     from ravi.experiments.runner import run_suite
     from ravi.ids import learner, mdp
+    from ravi.live.agent import Agent, agent
+    from ravi.live.discovery import Discovery, discover
+    from ravi.live.learning import Learned, learn
+    from ravi.live.spaces import Grid
     from ravi.mdps.ensemble import ensemble
     from ravi.planning.evaluation import evaluate, return_of
     from ravi.planning.mirror_descent import md_mpi
     from ravi.planning.occupancies import occupancy
     from ravi.planning.solver import solve
+    from ravi.policies import Policy
     from ravi.runs import Run
 
 
@@ -88,6 +115,8 @@ def __getattr__(name: str) -> Any:
     if name in _HOMES:
         value = globals()[name] = getattr(importlib.import_module(_HOMES[name]), name)
         return value
+    if name in _MODULES:
+        return importlib.import_module(f"ravi.{name}")
     raise AttributeError(f"module 'ravi' has no attribute {name!r}")
 
 

@@ -1,12 +1,20 @@
 """An agent on a stream: what `ravi.engine` does, turned inside out."""
 
+import re
+from dataclasses import fields
+
 import numpy as np
 import pytest
+from tests.helpers import dense
+from tests.test_contract import LEARNERS, MDPS
 
 from ravi import ids, tree
+from ravi.checks import InputError, StreamError
+from ravi.core import MDP, Problem
 from ravi.engine import run
-from ravi.live.agent import Agent, StreamError, agent
-from tests.test_contract import LEARNERS, MDPS
+from ravi.live.agent import Agent, agent
+from ravi.planning.evaluation import return_of
+from ravi.planning.solver import solve
 
 T = 400
 
@@ -37,3 +45,305 @@ def test_fed_the_stream_of_a_simulated_run_a_learner_comes_to_the_same_state(lea
     live = fed(learner, world if ids.LEARNERS[learner.split(",")[0]].oracle else world.problem, made)
     same(live, made)
     assert (live.output == made.results["output_policy"][0]).all()
+
+
+TABULAR = [learner for learner in LEARNERS if learner.split(",")[0] not in ("optimum", "ravi-ucb/known")]
+
+
+def works_without_features(learner):
+    name = learner.split(",")[0]
+    return name not in ("ravi-ucb/mixture", "uclk", "uclk+", "uclk-c", "threshold", "ucrl-vtr", "oppo")
+
+
+UNTOLD = [learner for learner in TABULAR if works_without_features(learner)]
+
+
+def world_of(live, mdp, plays, seed=0):
+    """Feed an agent by an MDP whose randomness is its own, from the agent's time on."""
+    rng = np.random.default_rng([seed, live.plays])
+    x = int(rng.choice(mdp.states, p=mdp.initial))
+    for _ in range(plays):
+        a = live.act(x)
+        y = int(rng.choice(mdp.successors[x, a], p=mdp.transitions[x, a]))
+        reset = live.observe(x, a, y, mdp.in_units(mdp.rewards[x, a]))
+        x = int(rng.choice(mdp.states, p=mdp.initial)) if reset else y
+    return live
+
+
+def everything(live):
+    """All that an agent carries, as bits."""
+    live._add()
+    header = (live.time, live._pending, live.cycle, live.length, live.cycles, live.cuts, live.plans, live._restarted)
+    arrays = live._arrays() | {"rewards": live.table.rewards, "initial": live.table.initial}
+    return header, {name: array.tobytes() for name, array in arrays.items()}
+
+
+@pytest.mark.parametrize("learner", TABULAR)
+def test_a_stream_goes_on_from_a_file_bit_for_bit(learner, tmp_path):
+    world = ids.mdp(MDPS[1])
+    made = run(learner, world, T, [3], record=["stream"])
+    whole = fed(learner, world.problem, made)
+    for cut in (0, 1, 137, 399):  # in the middle of epochs too
+        fed(learner, world.problem, made, cut).save(tmp_path / "half.agent")
+        again = fed(learner, world.problem, made, live=Agent.load(tmp_path / "half.agent"))
+        assert everything(again) == everything(whole)
+
+
+@pytest.mark.parametrize("learner", UNTOLD)
+def test_learning_from_nothing_goes_on_from_a_file_bit_for_bit(learner, tmp_path):
+    """Rewards, the start and the successors are learned: what is kept is all of it."""
+    world = ids.mdp("garnet/9,3,3,discount=0.8")
+    given = {"states": 9, "actions": 3, "discount": 0.8, "seed": 4}
+    for plays in (1, 60):
+        one = world_of(agent(learner, None, T, **given), world, plays)
+        one.save(tmp_path / "one.agent")
+        two = Agent.load(tmp_path / "one.agent")
+        one._pending = two._pending = None if one._pending is None else (*one._pending[:4], True, False)  # a reset
+        assert everything(world_of(one, world, 80)) == everything(world_of(two, world, 80))
+
+
+@pytest.mark.parametrize("learner", UNTOLD)
+def test_successors_that_are_met_on_the_way_are_as_good_as_known_ones(learner):
+    """With nothing told but sizes, or with all successors stored from the start: the same actions."""
+    world = ids.mdp("garnet/9,3,6,discount=0.8")
+    told = Problem(
+        rewards=world.rewards,
+        successors=np.broadcast_to(np.arange(9, dtype=np.int32), (9, 3, 9)),
+        initial=world.initial,
+        discount=0.8,
+    )
+    few = Problem(
+        rewards=world.rewards,
+        successors=np.broadcast_to(np.arange(2, dtype=np.int32), (9, 3, 2)),
+        initial=world.initial,
+        discount=0.8,
+    )
+    known, met = (agent(learner, problem, T, seed=1) for problem in (told, few))
+    rng, x = np.random.default_rng(0), 0
+    for _ in range(T):
+        a = known.act(x)
+        assert met.act(x) == a
+        y = int(rng.choice(world.successors[x, a], p=world.transitions[x, a]))
+        resets = [live.observe(x, a, y, world.rewards[x, a]) for live in (known, met)]
+        assert resets[0] == resets[1]
+        x = int(rng.choice(9, p=world.initial)) if resets[0] else y
+    assert met.table.sizes[2] > 2
+    assert (known.visits == met.visits).all()
+    np.testing.assert_allclose(known.policy, met.policy, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("learner", UNTOLD)
+def test_a_learner_reads_rewards_and_start_anew_at_every_plan(learner):
+    """What is written into the table is what a learner that is built on it plans with."""
+    world = ids.mdp("garnet/6,2,3,discount=0.8")
+    live = world_of(agent(learner, None, T, states=6, actions=2, discount=0.8), world, 100)
+    live._add()
+    built = ids.learner(learner, live.table.problem(), T)  # anew, with what is known now
+    states = [tree.copy(live.state), tree.copy(live.state)]
+    plans = [dict(tree.leaves(one.plan(state))) for one, state in zip((live.learner, built), states, strict=True)]
+    for name, leaf in plans[0].items():
+        assert leaf.tobytes() == plans[1][name].tobytes(), name
+
+
+@pytest.mark.parametrize("learner", UNTOLD)
+def test_a_table_that_grows_keeps_what_was_seen(learner):
+    world = ids.mdp("garnet/9,3,3,discount=0.8")
+    live = world_of(agent(learner, None, T, states=9, actions=3, discount=0.8), world, 100)
+    before, moves = live.visits.copy(), live.table.moves.copy()
+    live.grow(20, 5)
+    assert (live.visits[:9, :3] == before).all()
+    assert live.visits.sum() == before.sum()
+    assert (live.table.moves[:9, :3, : moves.shape[2]] == moves).all()
+    np.testing.assert_allclose(live.policy.sum(-1), 1, rtol=0, atol=1e-12)
+    large = ids.mdp("garnet/20,5,3,discount=0.8")
+    live._pending = (*live._pending[:4], True, False)  # a reset
+    world_of(live, large, 200)
+    assert live.visits.sum() == 300 - 1
+    np.testing.assert_allclose(live.policy.sum(-1), 1, rtol=0, atol=1e-12)
+
+
+def test_axes_of_pairs_grow_by_pairs():
+    """One-hot features of a linear learner count pairs x A + a: what was learned of a pair stays that of the pair."""
+    world = ids.mdp("garnet/4,2,3,discount=0.8")
+    live = world_of(agent("lsvi-ucb,scale=0.01", None, T, states=4, actions=2, discount=0.8), world, 200)
+    live.end()
+    live.grow(7, 3)
+    plays = np.zeros((7, 3))
+    plays[:4, :2] = live.visits[:4, :2]
+    covariance = live.state.data.covariance[0]
+    np.testing.assert_allclose(np.diag(covariance).reshape(7, 3) - covariance[-1, -1], plays)
+    assert live.visits[:4, :2].sum() == 200
+
+
+def test_growing_without_more_is_no_change():
+    world = ids.mdp("garnet/9,3,3,discount=0.8")
+    given = {"states": 9, "actions": 3, "discount": 0.8}
+    one, two = (world_of(agent("ravi-ucb,scale=0.003,eta=1", None, T, **given), world, 100) for _ in range(2))
+    two.grow(9, 3)
+    assert everything(one) == everything(two)
+
+
+def small(**more):
+    return agent("ravi-ucb,scale=0.01", None, 50, **({"states": 3, "actions": 2, "discount": 0.5} | more))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda live: live.act(3), "play 1: the state is 3, but states are 0 to 2"),
+        (lambda live: live.act(-1), "the state is -1"),
+        (lambda live: live.act(1.0), "the state is 1.0, not the number of a state"),
+        (lambda live: live.act(True), "the state is True"),
+        (lambda live: live.observe(0, 0, 0, 0.5), "act comes first"),
+        (lambda live: (live.act(0), live.act(0)), "act was called twice"),
+        (lambda live: live.observe(0, 1 - live.act(0), 1, 0.5), "but the agent chose action"),
+        (lambda live: live.observe(1, live.act(0), 1, 0.5), "observed state 1"),
+        (lambda live: live.observe(0, live.act(0), 7, 0.5), "the successor is 7, but states are 0 to 2"),
+        (lambda live: live.observe(0, live.act(0), 1, np.nan), "is nan"),
+        (lambda live: live.observe(0, live.act(0), 1, np.inf), "is inf, outside its range"),
+        (lambda live: live.observe(0, live.act(0), 1, 1.1), "is 1.1, outside its range from 0 to 1"),
+        (lambda live: live.observe(0, live.act(0), 1, "much"), "is 'much', not a number"),
+        (lambda live: live.observe(0, live.act(0), 1, None), "is None, not a number"),
+    ],
+)
+def test_a_bad_stream_is_told_and_changes_nothing(call, message):
+    live, other = small(), small()
+    with pytest.raises(StreamError, match=re.escape(message)):
+        call(live)
+    for one in (live, other):
+        a = one._acted[1] if one._acted else one.act(0)
+        one.observe(0, a, 1, 0.5, cut=True)
+    world = ids.mdp("garnet/3,2,2,discount=0.5")
+    assert everything(world_of(live, world, 30)) == everything(world_of(other, world, 30))
+
+
+def test_after_a_bad_answer_the_right_one_is_taken():
+    live = small()
+    a = live.act(0)
+    with pytest.raises(StreamError):
+        live.observe(0, a, 1, 2.0)
+    live.observe(0, a, 1, 0.25)
+    live.end()
+    assert live.visits[0, a] == 1
+    assert live.rewards.total[0, a] == 0.25
+
+
+def test_a_jump_without_a_reset_is_told():
+    live = small(discount=0.999)
+    live.observe(0, live.act(0), 1, 0.5)
+    with pytest.raises(StreamError, match="the state is 2, but the play before led to 1, without a reset"):
+        live.act(2)
+    live.act(1)
+
+
+def test_no_more_plays_than_were_asked_for():
+    live = world_of(small(), ids.mdp("garnet/3,2,2,discount=0.5"), 50)
+    assert live.done
+    with pytest.raises(StreamError, match="all 50 plays are made"):
+        live.act(0)
+
+
+def test_a_mixture_rules_out_what_no_simulator_allows():
+    world = ids.mdp("riverswim/mixture/5,discount=0.9")
+    live = agent("ravi-ucb/mixture", world.problem, 50)
+    with pytest.raises(StreamError, match="led to 4, which riverswim/mixture/5 rules out"):
+        live.observe(0, live.act(0), 4, 0.0)
+
+
+def test_a_cut_ends_the_epoch_and_is_counted():
+    live = small(discount=0.999)
+    assert not live.observe(0, live.act(0), 1, 0.5)
+    assert live.observe(1, live.act(1), 2, 0.5, cut=True)
+    live.act(0)
+    assert (live.cuts, live.cycles, live.plans) == (1, [], 2)
+    assert live.starts.tolist() == [2, 0, 0]
+
+
+def test_an_interrupted_stream_begins_anew():
+    live = small(discount=0.999)
+    live.observe(0, live.act(0), 1, 0.5)
+    live.act(1)
+    live.interrupt()  # no answer came
+    live.act(2)  # not 1: a new start
+    live.end()
+    assert live.visits.sum() == 1
+    assert (live.cuts, live.plans) == (1, 2)
+    live._acted = None
+    live.interrupt()
+    live.interrupt()
+    assert live.cuts == 2
+
+
+def test_what_was_earned_is_told_in_the_units_of_the_user():
+    world = ids.mdp("garnet/3,2,2,discount=0.5")
+    scaled = MDP(**{f.name: getattr(world, f.name) for f in fields(MDP)} | {"units": (-10.0, 30.0)})
+    live = agent("uniform", scaled, 20_000, seed=2)
+    world_of(live, scaled, 20_000)
+    wanted = scaled.in_units(return_of(scaled, np.full((3, 2), 0.5)))
+    assert live.earned.low < wanted < live.earned.high
+    assert 0.3 < live.earned.high - live.earned.low < 3
+    assert live.earned.sample == pytest.approx(5_000, rel=0.1)
+
+
+@pytest.mark.parametrize("learner", ["ravi-ucb", "ucrl2", "mbie-eb", "uclk", "lsvi-ucb", "oppo", "q-learning", "psrl"])
+def test_optimism_is_at_least_the_optimum_with_the_constants_of_the_theory(learner):
+    world = ids.mdp("riverswim/mixture/5,discount=0.9")
+    live = world_of(agent(learner, world.problem, T), world, T - 1)
+    if learner == "psrl":  # a sample is no bound
+        assert live.optimistic is None
+    elif learner == "q-learning":
+        assert 0 <= live.optimistic <= 1
+    else:
+        assert live.optimistic >= solve(world).optimum
+
+
+def test_the_model_of_what_was_seen():
+    world = ids.mdp("garnet/6,2,3,discount=0.8")
+    live = world_of(agent("uniform", None, 60_000, states=6, actions=2, discount=0.8), world, 60_000)
+    model = live.model()
+    P, Q = dense(world), dense(model)
+    assert np.abs(P - Q).max() < 0.03
+    np.testing.assert_allclose(model.rewards, world.rewards, atol=1e-12)
+    np.testing.assert_allclose(model.initial, world.initial, atol=0.02)
+    fresh = agent("uniform", None, 10, states=6, actions=2, discount=0.8)
+    world_of(fresh, world, 1)
+    fresh.end()
+    stays = fresh.model()
+    unplayed = fresh.visits == 0
+    assert unplayed.sum() == 11
+    assert (dense(stays)[unplayed] == np.eye(6)[np.nonzero(unplayed)[0]]).all()
+    assert (stays.rewards[unplayed] == 0).all()
+
+
+def test_a_learner_of_ones_own_goes_on_if_it_is_given_again(tmp_path):
+    world = ids.mdp("garnet/3,2,2,discount=0.5")
+
+    def mine(problem, steps):
+        return ids.learner("ravi-ucb,scale=0.02", problem, steps)
+
+    live = world_of(agent(mine, None, 50, states=3, actions=2, discount=0.5), world, 20)
+    live.save(tmp_path / "mine.agent")
+    with pytest.raises(InputError, match="has no id: give the learner itself"):
+        Agent.load(tmp_path / "mine.agent")
+    assert everything(Agent.load(tmp_path / "mine.agent", mine)) == everything(live)
+    with pytest.raises(InputError, match="it is of ravi-ucb, not of psrl"):
+        Agent.load(tmp_path / "mine.agent", lambda problem, steps: ids.learner("psrl", problem, steps))
+
+
+def test_what_cannot_be_built_is_told():
+    world = ids.mdp("garnet/3,2,2,discount=0.5")
+    for given, message in [
+        ({"states": 3, "actions": 2}, "discount missing"),
+        ({"problem": world.problem, "states": 3}, "states is given twice"),
+        ({"states": 3, "actions": 2, "discount": 0.5, "rewards": "known"}, "rewards='known' needs a problem"),
+        ({"states": 3, "actions": 2, "discount": 0.5, "rewards": "changing"}, "which needs it"),
+        ({"states": 3, "actions": 2, "discount": 0.5, "memory": 5}, "memory is for rewards='changing'"),
+        ({"states": 3, "actions": 2, "discount": 0.5, "reward_range": (1, 0)}, "must be below the largest"),
+        ({"problem": world.problem, "reward_range": (0, 2)}, "reward_range is (0, 2)"),
+    ]:
+        with pytest.raises(InputError, match=re.escape(message)):
+            agent("ravi-ucb", given.pop("problem", None), 10, **given)
+    with pytest.raises(InputError, match="kernel nobody knows"):
+        agent("optimum", world.problem, 10)
+    with pytest.raises(InputError, match="has no features"):
+        agent("ravi-ucb/mixture", None, 10, states=3, actions=2, discount=0.5)

@@ -120,6 +120,10 @@ def test_a_fresh_environment_goes_on_at_a_reset_bit_for_bit(termination):
     two = fresh()
     two.restore(plain)
     assert counters(two) == counters(one)
+    one.restore(plain)  # also where one stands, the next is a reset
+    with pytest.raises(StreamError, match="must be reset first"):
+        one.step(0)
+    one.restore(plain)
     assert two.reset() == one.reset()
     assert played(two, actions) == played(one, actions)
     assert two.plain() == one.plain()

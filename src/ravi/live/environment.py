@@ -36,7 +36,7 @@ class Step(NamedTuple):
 
 
 class Environment:
-    """A Gymnasium environment, or the id of one, as a stream."""
+    """A Gymnasium environment, or the id of one, as a stream. One that is made here, of an id, has no time limit."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class Environment:
         seed: int = 0,
         discover: bool = False,
     ) -> None:
-        self.env = opened(env)
+        self.env = opened(env, {"max_episode_steps": -1}) if isinstance(env, str) else opened(env)  # -1: no time limit
         self.termination = checks.one_of(termination, TERMINATIONS, "termination")
         self.seed = checks.whole(seed, "seed", 0)
         self.name = name_of(self.env)

@@ -16,7 +16,7 @@ class Labels:
 
     def __init__(self, labels: Sequence[Any] = ()) -> None:
         self.labels: list[Any] = []
-        self._numbers: dict[Hashable, int] = {}
+        self._numbers: dict[str, int] = {}  # by how a label is written: 1 and True are two
         for label in labels:
             self.number(label)
 
@@ -25,16 +25,9 @@ class Labels:
         return len(self.labels)
 
     def number(self, observation: Any) -> int:
-        try:
-            found = self._numbers.get(observation)
-        except TypeError:
-            found = None
-        if found is not None and self.labels[found] == observation and type(self.labels[found]) is type(observation):
-            return found
         label = named(observation)
-        found = self._numbers.get(label)
-        if found is None:
-            found = self._numbers[label] = len(self.labels)
+        found = self._numbers.setdefault(repr(label), len(self.labels))
+        if found == len(self.labels):
             self.labels.append(label)
         return found
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 import time
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import isclose
@@ -21,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from ravi import checks
 from ravi.checks import InputError, StreamError
-from ravi.core import Array, Problem
+from ravi.core import MDP, Array, Problem
 from ravi.engine import interrupts
 from ravi.live.agent import Agent, Estimate, agent
 from ravi.live.discovery import FIRST
@@ -238,9 +239,7 @@ def _problem(
             raise InputError("discount is missing: the gamma of the problem, for instance 0.99")
         if rewards != "known":
             return None
-        from ravi.gymnasium import mdp
-
-        return mdp(stream.env, discount, termination=stream.termination).problem
+        return _table(stream, discount).problem
     if discount is not None and not isclose(discount, problem.discount):
         raise InputError(f"discount is {discount:g}, but {problem.name} has {problem.discount:g}")
     if (stream.states, stream.actions) != (problem.states, problem.actions):
@@ -253,15 +252,22 @@ def _problem(
 
 def _range(stream: Environment) -> tuple[float, float]:
     """The least and the largest reward, from the environment's own table."""
-    from ravi.gymnasium import mdp
-
     try:
-        return mdp(stream.env, 0.5, termination=stream.termination).units
+        return _table(stream, 0.5).units
     except InputError:
         raise InputError(
             f"reward_range is missing: {stream.name} has no table to take it from; say the least and the largest "
             "reward of a play, for instance (-1, 0)"
         ) from None
+
+
+def _table(stream: Environment, discount: float) -> MDP:
+    """The environment's own table. Its time limit, if it has one, cuts the stream, and is no part of the problem."""
+    from ravi.gymnasium import TimeLimitDropped, mdp
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TimeLimitDropped)
+        return mdp(stream.env, discount, termination=stream.termination)
 
 
 def _resumed(path: Path, live: Agent, stream: Environment) -> Agent:

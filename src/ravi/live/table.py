@@ -10,6 +10,7 @@ of a state are as the learner begins them.
 from __future__ import annotations
 
 from dataclasses import fields
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -147,14 +148,27 @@ def moved(counts: Array, before: Array, after: Array) -> Array:
 
 
 def grown(old: Any, fresh: Any) -> Any:
-    """The state of a learner on a larger table: what it was where it was, as it begins everywhere else."""
-    parts = []
+    """The state of a learner on a larger table: what it was where it was, as it begins everywhere else.
+
+    Where an array of the larger table is smaller (a plan of fewer stages), it begins anew.
+    """
+    before, after = old.policy.shape[-2:], fresh.policy.shape[-2:]  # X, A
+    parts = {}
     for (name, was), (_, new) in zip(tree.leaves(old), tree.leaves(fresh), strict=True):
-        last = name.rpartition(".")[2]
-        if last in ("policy", "log_policy") and new.shape[-1] > was.shape[-1]:  # no state gets an action anew
-            new[..., : was.shape[-2], was.shape[-1] :] = 0.0 if last == "policy" else np.log(NEVER)
-        parts.append((name, corner(new, was)))
-    return tree.fill(fresh, dict(parts))
+        if any(here < there for here, there in zip(new.shape, was.shape, strict=True)):
+            parts[name] = new
+            continue
+        if name in ("policy", "log_policy") and after[1] > before[1]:  # no state gets an action anew
+            new[..., : before[0], before[1] :] = 0.0 if name == "policy" else np.log(NEVER)
+        pairs = [sizes == (prod(before), prod(after)) for sizes in zip(was.shape, new.shape, strict=True)]
+        large = new.reshape(_apart(new.shape, pairs, after))
+        parts[name] = corner(large, was.reshape(_apart(was.shape, pairs, before))).reshape(new.shape)
+    return tree.fill(fresh, parts)
+
+
+def _apart(shape: tuple[int, ...], pairs: list[bool], sizes: tuple[int, int]) -> list[int]:
+    """A shape in which axes of pairs, x A + a, are two: states and actions."""
+    return [n for size, of_pairs in zip(shape, pairs, strict=True) for n in (sizes if of_pairs else (size,))]
 
 
 def corner(large: Array, small: Array) -> Array:

@@ -1,0 +1,245 @@
+"""A learner in an environment of Gymnasium."""
+
+import os
+import signal
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from tests.live.test_agent import everything
+from tests.test_contract import LEARNERS
+
+import ravi
+from ravi import ids
+from ravi.checks import InputError
+from ravi.live.agent import Agent
+from ravi.live.learning import Broken, Halted, learn
+
+SCALED = "ravi-ucb,scale=0.003,eta=1"
+
+
+class Corridor(gym.Env):
+    """Five places; right leads on, and the end is an end. Its randomness is that of its reset's seed."""
+
+    observation_space = gym.spaces.Discrete(5)
+    action_space = gym.spaces.Discrete(2)
+
+    def __init__(self, fail=None, reward=None, limit=None, stop=()):
+        self.fail, self.reward, self.limit, self.stop, self.made = fail, reward, limit, stop, 0
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.place, self.age = int(self.np_random.integers(2)), 0
+        return self.place, {}
+
+    def step(self, action):
+        self.made += 1
+        self.age += 1
+        if self.made == self.fail:
+            raise OSError("the robot fell over")
+        if self.made in self.stop:
+            os.kill(os.getpid(), signal.SIGINT)
+        slip = self.np_random.random() < 0.2
+        self.place = min(max(self.place + (1 if action and not slip else -1), 0), 4)
+        reward = -1.0 if self.reward is None or self.made != 50 else self.reward
+        return self.place, reward, self.place == 4, self.limit is not None and self.age >= self.limit, {}
+
+
+MOST = {"discount": 0.9, "reward_range": (-1, 0)}
+
+
+@pytest.mark.parametrize("learner", [one for one in LEARNERS if "," not in one])
+@pytest.mark.parametrize("termination", ["absorb", "restart"])
+def test_every_learner_drives_a_live_environment(learner, termination):
+    name = learner.split(",")[0]
+    given = {"termination": termination}
+    if ids.LEARNERS[name].oracle:
+        with pytest.raises(InputError, match="kernel nobody knows"):
+            learn(Corridor(), learner, 100, **MOST, **given)
+        return
+    features = name in ("ravi-ucb/mixture", "uclk", "uclk+", "uclk-c", "threshold", "ucrl-vtr", "oppo")
+    if features:
+        lake = gym.make("FrozenLake-v1", max_episode_steps=-1)
+        table = ravi.gymnasium.mdp(lake, 0.9, termination=termination)
+        mixture = ravi.ensemble([table, table], [0.5, 0.5])
+        made = learn("FrozenLake-v1", learner, 300, problem=mixture.problem, **given)
+    else:
+        made = learn(Corridor(), learner, 300, **MOST, **given)
+    assert made.plays == 300
+    assert made.agent.visits.sum() == 300
+    assert made.environment["steps"] <= 300
+    if name in ("uniform", "psrl"):
+        assert made.environment["terminations"] > 0
+    if termination == "restart":
+        assert made.environment["steps"] == 300
+    assert str(made).startswith(made.agent.learner.name)
+
+
+def test_live_is_as_simulated():
+    """The MDP as an environment, driven by its own numbers: the learner ends where a simulated run ends."""
+    world = ids.mdp("garnet/6,2,3,discount=0.8")
+    key, T = 5, 500
+    made = ravi.run(SCALED, world, T, [key], record=["stream"])
+    x, y = (made.results[f"stream_{name}"][0].tolist() for name in ("state", "successor"))
+
+    class Replay(gym.Env):
+        observation_space, action_space = gym.spaces.Discrete(6), gym.spaces.Discrete(2)
+        t = 0
+
+        def reset(self, *, seed=None, options=None):
+            return x[self.t], {}
+
+        def step(self, action):
+            self.t += 1
+            return y[self.t - 1], float(world.rewards[x[self.t - 1], action]), False, False, {}
+
+    live = learn(Replay(), SCALED, T, problem=world.problem, termination="restart", seed=key)
+    for name in ("data", "V", "Q", "policy"):
+        leaf, wanted = (getattr(state, name) for state in (live.agent.state, made.batch.state))
+        assert (wanted.moves == leaf.moves).all() if name == "data" else wanted.tobytes() == leaf.tobytes()
+
+
+def test_learning_finds_the_way():
+    made = learn(Corridor(), "psrl", 8000, reward_scale=0.0, **MOST)
+    table = made.table("planned")
+    assert (table[:4, 1] == 1).all()  # right, everywhere
+    assert made.earned.low < made.earned.value < made.earned.high
+    assert made.earned.value > -0.6
+    uniform = learn(Corridor(), "uniform", 8000, **MOST)
+    assert uniform.earned.high < made.earned.low
+
+
+def test_a_run_that_is_stopped_goes_on_bit_for_bit(tmp_path):
+    whole = learn(Corridor(), SCALED, 2000, **MOST)
+    file = tmp_path / "half.agent"
+    for stop in (300, 400):
+        with pytest.raises(Halted) as halted:
+            learn(Corridor(stop=[stop]), SCALED, 2000, checkpoint=file, **MOST)
+        assert not halted.value.learned.agent.done
+    again = learn(Corridor(), SCALED, 2000, checkpoint=file, **MOST)
+    assert everything(again.agent) == everything(whole.agent)
+    assert again.environment == whole.environment
+    done = learn(Corridor(fail=1), SCALED, 2000, checkpoint=file, **MOST)  # nothing is left to do
+    assert everything(done.agent) == everything(whole.agent)
+
+
+def test_an_environment_that_raises_loses_nothing(tmp_path):
+    file = tmp_path / "robot.agent"
+    with pytest.raises(
+        Broken, match=r"play \d+: it raised OSError: the robot fell over; the same call goes on"
+    ) as broken:
+        learn(Corridor(fail=120), SCALED, 1000, checkpoint=file, **MOST)
+    kept = broken.value.learned
+    assert isinstance(broken.value.__cause__, OSError)
+    assert kept.environment["steps"] == 119
+    kept.agent.end()
+    assert kept.agent.visits.sum() == kept.plays >= 119
+    assert (Agent.load(file).visits <= kept.agent.visits).all()
+    again = learn(Corridor(), SCALED, 1000, checkpoint=file, **MOST)
+    assert again.plays == again.agent.visits.sum() == 1000
+    assert again.agent.cuts == 1
+    assert again.environment["steps"] > 119
+
+
+@pytest.mark.parametrize(("reward", "message"), [(np.nan, "nan"), (0.5, "0.5, outside its range"), ("x", "x")])
+def test_a_bad_reward_loses_nothing(reward, message, tmp_path):
+    file = tmp_path / "bad.agent"
+    with pytest.raises(Broken, match=message) as broken:
+        learn(Corridor(reward=reward), SCALED, 1000, checkpoint=file, **MOST)
+    assert broken.value.learned.environment["steps"] == 50
+    assert learn(Corridor(), SCALED, 1000, checkpoint=file, **MOST).agent.visits.sum() == 1000
+
+
+def test_truncations_are_cuts():
+    made = learn(Corridor(limit=3), SCALED, 1000, **MOST)
+    assert made.environment["truncations"] > 20
+    assert made.agent.cuts > 20
+    assert made.agent.visits.sum() == 1000
+
+
+def test_states_that_are_discovered():
+    """Sums of cards and what else Blackjack shows: found on the way, or all of them beforehand."""
+    given = {"discount": 0.9, "reward_range": (-1, 1), "reward_scale": 0.0}
+    found = learn("Blackjack-v1", "psrl", 5000, discover=True, **given)
+    known = learn("Blackjack-v1", "psrl", 5000, **given)
+    assert found.agent.visits.sum() == known.agent.visits.sum() == 5000
+    assert found.agent.table.states < known.agent.table.states == 32 * 11 * 2 + 1
+    assert 100 < len(found.environment["observations"]["labels"]) <= found.agent.table.states
+
+
+def test_a_discovered_stream_goes_on_bit_for_bit(tmp_path):
+    given = {"discount": 0.9, "reward_range": (-1, 1), "discover": True}
+    whole = learn("Blackjack-v1", SCALED, 1000, **given)
+    file = tmp_path / "cards.agent"
+
+    class Stops(gym.Wrapper):
+        plays = 0
+
+        def step(self, action):
+            self.plays += 1
+            if self.plays == 50:
+                os.kill(os.getpid(), signal.SIGINT)
+            return super().step(action)
+
+    with pytest.raises(Halted):
+        learn(Stops(gym.make("Blackjack-v1")), SCALED, 1000, checkpoint=file, **given)
+    again = learn("Blackjack-v1", SCALED, 1000, checkpoint=file, **given)
+    assert everything(again.agent) == everything(whole.agent)
+
+
+def test_a_grid_makes_states_of_a_box():
+    grid = ravi.Grid([-1.2, -0.07], [0.6, 0.07], [8, 6])
+    made = learn("MountainCar-v0", SCALED, 2000, discount=0.95, grid=grid, reward_range=(-1, 0))
+    assert made.agent.table.states == 49
+    assert made.agent.visits.sum() == 2000
+    with pytest.raises(InputError, match="no numbering of its own"):
+        learn("MountainCar-v0", SCALED, 2000, discount=0.95, reward_range=(-1, 0))
+
+
+def test_known_rewards_come_from_the_table_of_the_environment():
+    made = learn("FrozenLake-v1", SCALED, 500, discount=0.9, rewards="known")
+    world = ravi.gymnasium.mdp(gym.make("FrozenLake-v1", max_episode_steps=-1), 0.9)
+    assert (made.agent.problem.rewards == world.rewards).all()
+
+
+def test_what_is_missing_is_told(tmp_path):
+    with pytest.raises(InputError, match="discount is missing"):
+        learn(Corridor(), SCALED, 100)
+    with pytest.raises(InputError, match="reward_range is missing: Corridor"):
+        learn(Corridor(), SCALED, 100, discount=0.9)
+    with pytest.raises(InputError, match="there is no folder"):
+        learn(Corridor(), SCALED, 100, checkpoint=tmp_path / "no" / "x", **MOST)
+    world = ids.mdp("garnet/3,2,2,discount=0.9")
+    with pytest.raises(InputError, match="has 6 states and 2 actions"):
+        learn(Corridor(), SCALED, 100, problem=world.problem)
+    with pytest.raises(InputError, match=r"discount is 0.5, but garnet.* has 0.9"):
+        learn(Corridor(), SCALED, 100, problem=world.problem, discount=0.5)
+
+
+def test_another_call_does_not_take_over_a_checkpoint(tmp_path):
+    file = tmp_path / "one.agent"
+    learn(Corridor(), SCALED, 100, checkpoint=file, **MOST)
+    for other, message in [
+        ({"steps": 200}, "steps 100, not 200"),
+        ({"learner": "psrl"}, "learner ravi-ucb,scale=0.003,eta=1, not psrl"),
+        ({"seed": 3}, "seed 0, not 3"),
+        ({"discount": 0.8}, "discount 0.9, not 0.8"),
+        ({"termination": "restart"}, "termination"),
+        ({"reward_range": (-2, 0)}, "reward_range"),
+        ({"reward_scale": 0.5}, "rewards"),
+    ]:
+        call = {"env": Corridor(), "learner": SCALED, "steps": 100} | MOST | other
+        with pytest.raises(InputError, match=message):
+            learn(**call, checkpoint=file)
+    (tmp_path / "bad").write_bytes(b"no")
+    with pytest.raises(InputError, match="not a ravi file"):
+        learn(Corridor(), SCALED, 100, checkpoint=tmp_path / "bad", **MOST)
+
+
+def test_policies():
+    made = learn(Corridor(), SCALED, 500, **MOST)
+    assert (made.policy("output").table == made.agent.output).all()
+    for which in ("last", "output", "planned"):
+        np.testing.assert_allclose(made.policy(which).table.sum(-1), 1)
+    with pytest.raises(InputError, match="policy"):
+        made.policy("best")
