@@ -30,6 +30,7 @@ docs: $(READY)
 	$(BIN)/ravi demo && cp demo/regret.png docs/demo.png
 	$(BIN)/python docs/make_gallery.py
 	$(BIN)/python docs/figures/draw.py
+	$(BIN)/python docs/figures/simulators.py
 
 bench: $(READY)
 	$(BIN)/python benchmarks/speed.py
@@ -47,7 +48,7 @@ $(READY): requirements.lock pyproject.toml
 
 # Renew the lock after a change of dependencies (needs uv).
 lock:
-	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --extra figures --extra report --extra ray --extra seeds --extra tuning --group dev pyproject.toml -o requirements.lock
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --extra figures --extra report --extra ray --extra seeds --extra tuning --extra gymnasium --group dev pyproject.toml -o requirements.lock
 
 clean:
 	rm -rf $(VENV) demo .pytest_cache .mypy_cache .ruff_cache .hypothesis

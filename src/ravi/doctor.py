@@ -36,6 +36,7 @@ EXTRAS = {
     "ray": {"ray": "2.40"},
     "seeds": {"adastop": "0.1"},
     "tuning": {"optuna": "4.0"},
+    "gymnasium": {"gymnasium": "1.3"},
 }
 LITTLE_DISK, LITTLE_MEMORY = 2**30, 2**30  # bytes below which it is said
 PATIENCE = 120  # seconds that another process is given

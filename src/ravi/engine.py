@@ -174,6 +174,7 @@ def _go_on(
         versions=versions(),
         batch=batch,
         results=results,
+        units=mdp.units,
     )
     if stop is None and stopped():
         raise Stopped(done)

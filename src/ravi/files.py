@@ -155,6 +155,7 @@ def load_mdp(path: Place) -> MDP:
     header, arrays = read(path, "mdp")
     known = {field.name for field in fields(MDP)}
     values = {name: value for name, value in (header | arrays).items() if name in known}
+    values.setdefault("units", (0.0, 1.0))  # files from before there were units
     missing = [field.name for field in fields(MDP) if field.name not in values]
     if missing:
         raise InputError(f"{_where(path)} is damaged: it has no {', '.join(missing)}")
@@ -184,6 +185,7 @@ def load_run(path: Place) -> Run:
         part, _, rest = name.partition(".")
         parts.setdefault(part, {})[rest] = array
     values = {field.name: (header | parts).get(field.name, ...) for field in fields(Run)}
+    values["units"] = tuple(header.get("units", (0.0, 1.0)))  # files from before there were units
     missing = [name for name, value in values.items() if value is ...]
     if missing:
         raise InputError(f"{_where(path)} is damaged: it has no {', '.join(missing)}")

@@ -66,6 +66,7 @@ class Run:
     versions: dict[str, str]
     batch: Any  # where each seed stands: what `resume` goes on from
     results: dict[str, Array]  # what the measures recorded, seeds first
+    units: tuple[float, float] = (0.0, 1.0)  # of the MDP: what the rewards 0 and 1 stand for
 
     @property
     def plays(self) -> Array:
@@ -167,6 +168,14 @@ class Run:
     def _at(self, name: str) -> Array:
         return self.batch[name] if isinstance(self.batch, dict) else dict(tree.leaves(self.batch))[name]
 
+    def _in_units(self, regret: float, earned: float) -> str:
+        low, high = self.units
+        optimum, earned = (low + (high - low) * value for value in (self.optimum or 0.0, earned))
+        return (
+            f"  in its units     optimum {optimum:.6g}, regret {(high - low) * regret:,.2f}, "
+            f"{earned:.6g} per step realised (rewards from {low:g} to {high:g})"
+        )
+
     def __repr__(self) -> str:
         n = len(self.seeds)
         state = "" if self.complete else f", stopped after {int(self.plays.min()):,} to {int(self.plays.max()):,} plays"
@@ -182,6 +191,8 @@ class Run:
                 f"  its error        at most {self.regret_error.max():.1e} (certified)",
                 f"  reward per step  {earned / T:.6f} realised; gap of the last policy {self.gap.mean():.6f}",
             ]
+            if self.units != (0.0, 1.0):
+                lines.append(self._in_units(mean, earned / T))
         if "trajectory_regret_total" in self.results:
             along, error = self.results["trajectory_regret_total"], self.results["trajectory_regret_error"]
             lines.append(

@@ -1,7 +1,8 @@
 """What can be typed? The command `ravi`. It parses and prints; the library does the work.
 
 `one` has the commands about one run or one MDP, `many` those about suites and folders of results, `told` those that
-show what was found, `about` those about the library itself; `shown` is what they share.
+show what was found, `own` those about an environment of one's own, `about` those about the library itself; `shown` is
+what they share.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import typer
 
 from ravi import __version__
 from ravi.checks import InputError
-from ravi.cli import about, many, one, told
+from ravi.cli import about, many, one, own, told
 
 app = typer.Typer(
     add_completion=False,
@@ -32,6 +33,9 @@ app.command()(told.figures)
 app.command()(told.table)
 app.command()(one.solve)
 app.command()(one.verify)
+app.command()(own.learn)
+app.command()(own.evaluate)
+app.command()(own.play)
 app.command(name="list")(about.list_)
 app.command()(about.doctor)
 app.command()(about.cite)

@@ -108,18 +108,26 @@ def solve(
             "optimum": solution.optimum, "optimum_error": solution.optimum_error, "uniform": uniform,
             "value_error": solution.error, "policy_error": solution.policy_error, "sweeps": solution.sweeps,
             "method": solution.method, "seconds": seconds, "value": solution.V.tolist(), "policy": actions.tolist(),
+            "units": world.units, "return_in_units": world.horizon * world.in_units(solution.optimum),
         }  # fmt: skip
         print(json.dumps(found))
         return
     print(f"{world!r}")
     print(f"  optimum rho*    {solution.optimum:.12g}  (error at most {solution.optimum_error:.1e})")
     print(f"  uniform policy  {uniform:.12g}")
+    own = world.units != (0.0, 1.0)
+    if own:
+        low, high = world.units
+        start = world.horizon * world.in_units(solution.optimum)
+        print(f"  in its units    <nu_0, V*> = {start:.12g}  (rewards from {low:g} to {high:g})")
     print(f"  value           V* to within {solution.error:.1e}; the policy loses at most {solution.policy_error:.1e}")
     print(f"  found by        {solution.method}, {solution.sweeps} sweeps, {seconds:.3f} s")
     if world.states <= 20:
-        print("  state  action  V*")
+        print(f"  state  action  V*{'        in its units' if own else ''}")
         for x in range(world.states):
-            print(f"  {x:5d}  {actions[x]:6d}  {solution.V[x]:.6f}")
+            V = solution.V[x]
+            more = f"  {world.horizon * world.in_units((1 - world.discount) * V):.6f}" if own else ""
+            print(f"  {x:5d}  {actions[x]:6d}  {V:.6f}{more}")
 
 
 def verify(
@@ -208,6 +216,7 @@ def _summary(made: Run, world: Any) -> dict[str, Any]:
         "seconds": made.seconds,
         "steps_per_second": made.steps_per_second,
         "settings": made.settings,
+        "units": made.units,
         "versions": made.versions,
         **more,
     }

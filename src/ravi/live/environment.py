@@ -53,8 +53,8 @@ class Environment:
         self.name = name_of(self.env)
         if discover and grid is not None:
             raise InputError("discover and grid are both given: observations are discovered, or cut into cells")
-        self.discovered = Labels() if discover else None  # the observations met so far
-        self.observation_space: Space = self.discovered or space_of(self.env.observation_space, grid)
+        self.discovered = discover  # whether observations get numbers as they are met
+        self.observation_space: Space = Labels() if discover else space_of(self.env.observation_space, grid)
         self._offered = self.env.action_space
         self.action_space: Space = space_of(self._offered)
         self.actions = self.action_space.size
@@ -71,7 +71,7 @@ class Environment:
     @property
     def states(self) -> int:
         """How many states there are, or were met so far."""
-        return self.observation_space.size + (self.terminal is not None and self.discovered is None)
+        return self.observation_space.size + (self.terminal is not None and not self.discovered)
 
     def reset(self) -> int:
         """Begin anew: the state that the environment's reset number `resets` leads to."""
@@ -105,10 +105,12 @@ class Environment:
             observation, reward, terminated, truncated, _ = answer
         except (TypeError, ValueError):
             raise StreamError(f"{self._at()}: it gave {answer!r}, not the five values of a step") from None
-        try:
-            successor = self.observation_space.number(observation)
-        except InputError as error:
-            raise StreamError(f"{self._at()}: the observation {error}") from None
+        successor = -1
+        if not (terminated and self.discovered):  # an end that is discovered is no state
+            try:
+                successor = self.observation_space.number(observation)
+            except InputError as error:
+                raise StreamError(f"{self._at()}: the observation {error}") from None
         if type(reward) is not float or not math.isfinite(reward):
             reward = self._reward(reward)
         if self.env.action_space is not self._offered:
@@ -140,7 +142,7 @@ class Environment:
         """Count on from where another stream of the same environment was; the next reset goes on as its would have."""
         mine = self.plain()
         observations = plain.get("observations")
-        if self.discovered is not None and isinstance(observations, dict) and observations.get("kind") == "labels":
+        if self.discovered and isinstance(observations, dict) and observations.get("kind") == "labels":
             mine["observations"] = observations  # it knows them from there
         for fact in ("name", "termination", "observations", "actions", "seed"):
             if plain.get(fact) != mine[fact]:
@@ -148,8 +150,8 @@ class Environment:
         counts = {counter: checks.whole(plain.get(counter), counter, 0) for counter in COUNTERS}
         for counter, count in counts.items():
             setattr(self, counter, count)
-        if self.discovered is not None:
-            self.observation_space = self.discovered = Labels.of(mine["observations"])
+        if self.discovered:
+            self.observation_space = Labels.of(mine["observations"])
         self._absorbed = self._begun = False
 
     def close(self) -> None:

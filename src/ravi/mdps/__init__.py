@@ -9,6 +9,7 @@ from ravi.mdps.bandit import bandit, bandit_of
 from ravi.mdps.deep_sea import deep_sea
 from ravi.mdps.ensemble import ensemble, garnets
 from ravi.mdps.garnet import garnet
+from ravi.mdps.gymnasium import gymnasium
 from ravi.mdps.hypercube import hypercube
 from ravi.mdps.linear import aggregated, hypercube_linear, linear
 from ravi.mdps.one_state import one_state, one_state_of
@@ -38,6 +39,7 @@ MDPS: dict[str, Callable[..., MDP]] = {
     "linear": linear,
     "linear/aggregated": aggregated,
     "hypercube/linear": hypercube_linear,
+    "gymnasium": gymnasium,
 }
 
 __all__ = [
@@ -52,6 +54,7 @@ __all__ = [
     "from_sparse",
     "garnet",
     "garnets",
+    "gymnasium",
     "hypercube",
     "hypercube_linear",
     "linear",

@@ -7,51 +7,108 @@ phi_V(x, a) = ((P_1 V)(x, a), ..., (P_d V)(x, a)) lies in [0, H]^d: B_theta = 1,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, overload
 
 import numpy as np
 
 from ravi import checks
 from ravi.checks import InputError
-from ravi.core import MDP
+from ravi.core import MDP, Problem
 from ravi.mdps.draws import uniforms
 from ravi.mdps.garnet import garnet_kernel, garnet_rewards, sizes
 from ravi.mdps.names import named
-from ravi.mdps.tables import from_features, support
+from ravi.mdps.simulators import Kernel, of_function, of_numbers
+from ravi.mdps.tables import support
+
+BROUGHT = ("rewards", "discount", "initial", "units")  # by simulators that are MDPs
 
 
-def ensemble(mdps: Sequence[MDP], weights: Any, *, name: str = "ensemble") -> MDP:
-    """The mixture of MDPs that differ in nothing but their kernels; `weights` is theta, or the one that is right."""
-    mdps = list(mdps)
-    if not mdps:
-        raise InputError("mdps is empty; a mixture needs at least one")
-    told = mdps[0]
-    for i, other in enumerate(mdps):
-        _same(other, told, f"mdps[{i}]")
-    d, X, A = len(mdps), told.states, told.actions
-    theta = checks.distribution(weights, d, "weights")
+@overload
+def ensemble(
+    simulators: Iterable[Any],
+    weights: None = None,
+    *,
+    rewards: Any = None,
+    discount: float | None = None,
+    initial: Any = None,
+    states: int | None = None,
+    actions: int | None = None,
+    units: tuple[float, float] | None = None,
+    name: str = "ensemble",
+) -> Problem: ...
 
-    where = [np.nonzero(mdp.transitions.reshape(X * A, -1)) for mdp in mdps]  # pairs and slots of the non-zeros
-    targets = [mdp.successors.reshape(X * A, -1)[at] for mdp, at in zip(mdps, where, strict=True)]
-    successors, place = support(np.concatenate([pair for pair, _ in where]), np.concatenate(targets), X * A, X)
-    psi = np.zeros((successors.size, d))
-    begin = 0
-    for i, (mdp, at) in enumerate(zip(mdps, where, strict=True)):
-        end = begin + at[0].size
-        psi[place[begin:end], i] = mdp.transitions.reshape(X * A, -1)[at]
-        begin = end
-    return from_features(
-        psi.reshape(X, A, -1, d),
-        theta,
-        successors.reshape(X, A, -1),
-        told.rewards,
-        told.discount,
-        told.initial,
-        parameter_bound=1.0,
-        feature_bound=float(np.sqrt(d)),
-        name=name,
+
+@overload
+def ensemble(
+    simulators: Iterable[Any],
+    weights: Any,
+    *,
+    rewards: Any = None,
+    discount: float | None = None,
+    initial: Any = None,
+    states: int | None = None,
+    actions: int | None = None,
+    units: tuple[float, float] | None = None,
+    name: str = "ensemble",
+) -> MDP: ...
+
+
+def ensemble(
+    simulators: Iterable[Any],
+    weights: Any = None,
+    *,
+    rewards: Any = None,
+    discount: float | None = None,
+    initial: Any = None,
+    states: int | None = None,
+    actions: int | None = None,
+    units: tuple[float, float] | None = None,
+    name: str = "ensemble",
+) -> Problem:
+    """The mixture of simulators that differ in nothing but their kernels.
+
+    A simulator is an MDP; an array P[x, a, x']; sparse matrices, as `MDP.from_sparse` takes them; a table P[x][a] =
+    [(p, y, ...), ...] without terminations, whose rewards are not read; or a function (x, a) -> {y: p}. Kinds may be
+    mixed. Simulators may be equal or linearly dependent: then theta is not unique, but P is, and the regression of a
+    learner needs only that.
+
+    weights: theta, or the number of the simulator that is right: an MDP, which hides theta from its learners. Without
+    weights: a Problem, all that a learner is told where the truth is out there.
+
+    rewards, (X, A) or a function (x, a) -> r in [0, 1], discount, initial (nu_0, or one state) and units need not be
+    given where an MDP among the simulators brings them; units are (0, 1) where nobody says. `states` and `actions` are
+    needed where there are only functions.
+    """
+    given = _together(simulators)
+    kernels = _kernels(given, rewards, states, actions)
+    (X, A), d = kernels[0].shape, len(kernels)
+    if callable(rewards):
+        rewards = _rewards(rewards, X, A)
+    known = {"rewards": rewards, "discount": discount, "initial": initial, "units": units}
+    told = _told(given, known, X)
+    successors, place = support(
+        np.concatenate([kernel.pair for kernel in kernels]),
+        np.concatenate([kernel.successor for kernel in kernels]),
+        X * A,
+        X,
     )
+    psi = np.zeros((successors.size, d))
+    column = np.repeat(np.arange(d), [kernel.value.size for kernel in kernels])  # whose entry it is
+    psi[place, column] = np.concatenate([kernel.value for kernel in kernels])
+    told |= {
+        "successors": successors.reshape(X, A, -1),
+        "features": psi.reshape(X, A, -1, d),
+        "parameter_bound": 1.0,
+        "feature_bound": float(np.sqrt(d)),
+        "name": name,
+    }
+    if weights is None:
+        return Problem(**told)
+    if isinstance(weights, (int, np.integer)) and not 0 <= weights < d:
+        raise InputError(f"weights is {weights}, but simulators are 0 to {d - 1}")
+    theta = checks.distribution(weights, d, "weights")
+    return MDP(**told, transitions=told["features"] @ theta, parameter=theta)
 
 
 def garnets(simulators: int, states: int, actions: int, branching: int, seed: int = 0, discount: float = 0.95) -> MDP:
@@ -73,17 +130,86 @@ def garnets(simulators: int, states: int, actions: int, branching: int, seed: in
     return ensemble(mdps, exponentials / exponentials.sum(), name=name)
 
 
-def _same(other: Any, told: MDP, label: str) -> None:
-    """The same states, actions, rewards, discount and start, or an error that names the first difference."""
-    if not isinstance(other, MDP):
-        raise InputError(f"{label} is {type(other).__name__}, not an MDP")
-    if other.rewards.shape != told.rewards.shape:
-        raise InputError(f"{label} has (X, A) = {other.rewards.shape}, but mdps[0] has {told.rewards.shape}")
-    if other.discount != told.discount:
-        raise InputError(f"{label} has discount {other.discount:g}, but mdps[0] has {told.discount:g}")
-    for field in ("rewards", "initial"):
-        mine, theirs = getattr(other, field), getattr(told, field)
-        if not np.array_equal(mine, theirs):
-            index = checks.first(mine != theirs)
-            where = checks.at(field, index)
-            raise InputError(f"{label} has {where} = {mine[index]:g}, but mdps[0] has {theirs[index]:g}")
+def _together(simulators: Any) -> dict[str, Any]:
+    """The simulators by the names that errors give them."""
+    if isinstance(simulators, (Problem, Mapping, str)) or callable(simulators) or not isinstance(simulators, Iterable):
+        raise InputError(f"simulators is one {type(simulators).__name__}; a mixture is of a list of simulators")
+    given = {f"simulators[{i}]": simulator for i, simulator in enumerate(simulators)}
+    if not given:
+        raise InputError("simulators is empty; a mixture needs at least one")
+    return given
+
+
+def _kernels(given: Mapping[str, Any], rewards: Any, states: int | None, actions: int | None) -> list[Kernel]:
+    """The kernel of every simulator, all of one shape; functions last, which have no shape of their own."""
+    kernels = {label: of_numbers(one, label) for label, one in given.items() if not callable(one)}
+    shapes: dict[str, tuple[int, ...]] = {label: kernel.shape for label, kernel in kernels.items()}
+    if rewards is not None and not callable(rewards):
+        shapes["rewards"] = checks.finite(rewards, "rewards").shape
+    shape = _shape(shapes, states, actions)
+    kernels |= {label: of_function(one, shape, label) for label, one in given.items() if callable(one)}
+    return [kernels[label] for label in given]
+
+
+def _shape(shapes: Mapping[str, tuple[int, ...]], states: int | None, actions: int | None) -> tuple[int, int]:
+    """(X, A), which all agree on."""
+    X = None if states is None else checks.whole(states, "states")
+    A = None if actions is None else checks.whole(actions, "actions")
+    if not shapes:
+        if X is None or A is None:
+            missing = "states" if X is None else "actions"
+            raise InputError(f"{missing} is missing: simulators that are functions do not say how many there are")
+        return X, A
+    first, shape = next(iter(shapes.items()))
+    for label, other in shapes.items():
+        if other != shape:
+            raise InputError(f"{label} has (X, A) = {other}, but {first} has {shape}")
+    if len(shape) != 2:
+        raise InputError(f"{first} has shape {shape}, not (X, A)")
+    for word, wanted, found in (("states", X, shape[0]), ("actions", A, shape[1])):
+        if wanted is not None and wanted != found:
+            raise InputError(f"{word} is {wanted}, but {first} has {found}")
+    return shape[0], shape[1]
+
+
+def _rewards(function: Callable[[int, int], Any], X: int, A: int) -> np.ndarray:
+    """(X, A) from (x, a) -> r."""
+    r = np.empty((X, A))
+    for x, a in np.ndindex(X, A):
+        r[x, a] = checks.number(function(x, a), f"rewards({x}, {a})")
+        if not 0 <= r[x, a] <= 1:
+            raise InputError(f"rewards({x}, {a}) is {r[x, a]:g}, outside [0, 1]")
+    return r
+
+
+def _told(given: Mapping[str, Any], known: Mapping[str, Any], X: int) -> dict[str, Any]:
+    """Rewards, discount, start and units: as given, or as the first MDP brings them; no MDP may bring others."""
+    mdps = {label: one for label, one in given.items() if isinstance(one, MDP)}
+    told: dict[str, Any] = {}
+    for word in BROUGHT:
+        value, source = known[word], "the one given"
+        if value is None and mdps:
+            source, value = next((label, getattr(one, word)) for label, one in mdps.items())
+        if value is None and word == "units":
+            value = (0.0, 1.0)
+        if value is None:
+            raise InputError(f"{word} is missing: none of the simulators is an MDP, which would bring it along")
+        if word == "initial":
+            value = checks.distribution(value, X)
+        for label, one in mdps.items():
+            _same(word, getattr(one, word), value, label, source)
+        told[word] = value
+    return told
+
+
+def _same(word: str, mine: Any, theirs: Any, label: str, source: str) -> None:
+    """An error that names the first difference."""
+    mine, theirs = np.asarray(mine), checks.finite(theirs, word)
+    if np.array_equal(mine, theirs):
+        return
+    if mine.shape != theirs.shape:
+        raise InputError(f"{word} has shape {theirs.shape}, not that of {label}, {mine.shape}")
+    index = checks.first(np.atleast_1d(mine != theirs))
+    here, there = np.atleast_1d(mine)[index], np.atleast_1d(theirs)[index]
+    where = checks.at(word, index) + " =" if mine.ndim else word
+    raise InputError(f"{label} has {where} {here:g}, but {source} has {there:g}")

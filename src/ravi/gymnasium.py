@@ -1,0 +1,382 @@
+"""Which MDP is a Gymnasium environment, and which environment is an MDP?
+
+An environment that ships its table, `P[s][a] = [(probability, successor, reward, terminated), ...]`, is read exactly:
+
+    ravi.gymnasium.mdp("FrozenLake-v1", discount=0.99)
+
+Termination is a property of a transition, not of the state that it leads to, and a discounted MDP has none: what it
+stands for is a choice. `absorb`: every terminated transition enters one more state, the last one, where every action
+stays and earns 0. `restart`: it leads to nu_0. Rewards are shifted and scaled to [0, 1]; `MDP.units` leads back, so
+that H * mdp.in_units(optimum) is the discounted return in the environment's units. A time limit is no part of an MDP
+either, and is dropped. An environment without a table is learned from by playing: `ravi.learn`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import warnings
+from collections.abc import Iterator, Mapping
+from functools import cache, cached_property
+from operator import index
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ravi import checks
+from ravi.checks import InputError
+from ravi.core import MDP
+from ravi.mdps.names import named
+from ravi.mdps.tables import scatter
+
+TERMINATIONS = ("absorb", "restart")
+# Wrappers of Gymnasium that leave the problem as it is.
+HARMLESS = {
+    "OrderEnforcing", "PassiveEnvChecker", "RecordEpisodeStatistics", "RecordVideo", "RenderCollection",
+    "HumanRendering", "AddWhiteNoise", "ObstructView",
+}  # fmt: skip
+# What a wrapper that changes the problem has of its own.
+CHANGES = ("step", "reset", "action", "observation", "reward", "action_space", "observation_space", "__getattr__")
+
+
+class TimeLimitDropped(UserWarning):
+    """The environment has a time limit, which its MDP has not."""
+
+
+class Entry(NamedTuple):
+    """One entry of a table."""
+
+    state: int
+    action: int
+    probability: float
+    successor: int
+    reward: float
+    terminated: bool
+
+
+def mdp(env: Any, discount: float, *, termination: str = "absorb", initial: Any = None, name: str | None = None) -> MDP:
+    """The MDP of an environment that ships its table, or of the id of one.
+
+    `initial` is nu_0, or one state, where the environment does not say where it begins (`initial_state_distrib`).
+    """
+    env = opened(env)
+    limit = _time_limit(env)
+    if limit is not None:
+        warnings.warn(
+            f"{name_of(env)} is cut off after {limit} steps; its MDP has no time limit", TimeLimitDropped, stacklevel=2
+        )
+    return _read(env, discount, termination, initial, name)
+
+
+def by_id(env: str, discount: float, termination: str, options: str) -> MDP:
+    """What `ravi.mdp("gymnasium/FrozenLake-v1,discount=0.99,options=map_name:8x8")` builds; time limits go unsaid."""
+    made = opened(env, options_of(options))
+    _time_limit(made)
+    return _read(made, discount, termination, None, None)
+
+
+def make(mdp: MDP) -> Any:
+    """A Gymnasium environment that is this MDP: it never terminates, for the discount is the learner's.
+
+    Rewards are r(x, a) in the MDP's units. Its table `P`, `initial_state_distrib` and `reward_range` are those of the
+    MDP, so that `ravi.gymnasium.mdp(make(m), m.discount)` is m again (without features).
+    """
+    return _environment()(mdp)
+
+
+def opened(env: Any, options: Mapping[str, Any] | None = None) -> Any:
+    """An environment, or the one that an id makes, with its own options."""
+    gymnasium = imported()
+    if isinstance(env, str):
+        try:
+            return gymnasium.make(env, **(options or {}))
+        except Exception as error:  # the environment's own code, with options of the user's
+            raise InputError(f"Gymnasium makes no environment of {env!r}: {_said(error)}") from None
+    if options:
+        raise InputError(f"options go with an environment's id, not with {env!r}, which is made already")
+    if isinstance(env, gymnasium.vector.VectorEnv):
+        raise InputError(f"{env!r} is many environments at once; give a single one")
+    missing = [need for need in ("reset", "step", "observation_space", "action_space") if not hasattr(env, need)]
+    if missing:
+        raise InputError(f"{env!r} is no Gymnasium environment: it has no {', '.join(missing)}")
+    return env
+
+
+def imported() -> Any:
+    """Gymnasium itself."""
+    try:
+        import gymnasium
+    except ImportError:
+        raise InputError("environments need Gymnasium: pip install 'ravi[gymnasium]'") from None
+    return gymnasium
+
+
+def name_of(env: Any) -> str:
+    """The id of an environment; where it was not made by one, its own name or its class."""
+    spec, inner = getattr(env, "spec", None), getattr(env, "unwrapped", env)
+    if spec is not None:
+        return str(spec.id)
+    own = getattr(inner, "name", None)
+    return own if isinstance(own, str) else type(inner).__name__
+
+
+def options_of(text: str) -> dict[str, Any]:
+    """An environment's options from `map_name:8x8;is_slippery:false`: numbers, true, false, none, and texts."""
+    options: dict[str, Any] = {}
+    for part in filter(None, text.split(";")):
+        key, colon, value = part.partition(":")
+        if not colon or not key.isidentifier():
+            raise InputError(f"{part!r} is no option of an environment; write key:value, and ; between several")
+        if key in options:
+            raise InputError(f"{key} is given twice")
+        options[key] = _value(value)
+    return options
+
+
+def _value(text: str) -> Any:
+    words = {"true": True, "false": False, "none": None}
+    if text.lower() in words:
+        return words[text.lower()]
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _read(env: Any, discount: float, termination: str, initial: Any, name: str | None) -> MDP:
+    checks.one_of(termination, TERMINATIONS, "termination")
+    inner = env.unwrapped
+    if getattr(inner, "fickle_passenger", False):
+        raise InputError(
+            f"{name_of(env)} with fickle_passenger ships a table that does not describe it: its steps depend on "
+            "whether the passenger will still change destination. Learn from it by playing: ravi.learn"
+        )
+    P = getattr(inner, "P", None)
+    if P is None:
+        raise InputError(f"{name_of(env)} has no table P to be read. Learn from it by playing: ravi.learn")
+    X, A = _count(env.observation_space, "observation"), _count(env.action_space, "action")
+    entries = [entry for entry in _entries(P, X, A) if entry.probability or not entry.terminated]
+    nu0 = _initial(env, initial, X)
+    ends = any(entry.terminated for entry in entries)
+    absorbing = ends and termination == "absorb"
+    units = _units(env, entries, absorbing)
+    successors, transitions = scatter(_led(entries, nu0, X, A, absorbing), X + absorbing, A)
+    return MDP(
+        rewards=_rewards(entries, units, X, A, absorbing),
+        successors=successors,
+        transitions=transitions,
+        initial=np.append(nu0, 0.0) if absorbing else nu0,
+        discount=discount,
+        name=_called(env, termination) if name is None else name,
+        units=units,
+    )
+
+
+def _count(space: Any, what: str) -> int:
+    gymnasium = imported()
+    if not isinstance(space, gymnasium.spaces.Discrete) or space.start != 0:
+        raise InputError(f"the {what} space is {space}; a table is read where it is Discrete and starts at 0")
+    return int(space.n)
+
+
+def _entries(P: Any, X: int, A: int) -> Iterator[Entry]:
+    """Every entry of the table, checked, in its order."""
+    _sized(P, X, "P", "states")
+    for x in range(X):
+        row = _at(P, x, "P", X)
+        _sized(row, A, f"P[{x}]", "actions")
+        for a in range(A):
+            mass = 0.0
+            for i, given in enumerate(_listed(_at(row, a, f"P[{x}]", A), f"P[{x}][{a}]")):
+                entry = _entry(given, x, a, X, f"P[{x}][{a}][{i}]")
+                mass += entry.probability
+                yield entry
+            if abs(mass - 1) > checks.SUM_TOLERANCE:
+                raise InputError(f"P[{x}][{a}] has probabilities that sum to {mass:.10g}, not 1")
+
+
+def _sized(table: Any, size: int, label: str, what: str) -> None:
+    if hasattr(table, "__len__") and len(table) > size:
+        raise InputError(f"{label} has {len(table)} entries, but there are {size} {what}")
+
+
+def _at(table: Any, place: int, label: str, size: int) -> Any:
+    try:
+        return table[place]
+    except (KeyError, IndexError, TypeError):
+        raise InputError(f"{label} has no entry {place}, though entries 0 to {size - 1} are needed") from None
+
+
+def _listed(entries: Any, label: str) -> list[Any]:
+    try:
+        return list(entries)
+    except TypeError:
+        raise InputError(
+            f"{label} is {entries!r}, not a list of (probability, successor, reward, terminated)"
+        ) from None
+
+
+def _entry(given: Any, x: int, a: int, X: int, label: str) -> Entry:
+    try:
+        p, y, r, terminated = given
+    except (TypeError, ValueError):
+        raise InputError(f"{label} is {given!r}, not (probability, successor, reward, terminated)") from None
+    probability, reward = checks.number(p, f"the probability of {label}"), checks.number(r, f"the reward of {label}")
+    if probability < 0:
+        raise InputError(f"the probability of {label} is {probability:g}, which is negative")
+    try:
+        successor = index(y)
+    except TypeError:
+        raise InputError(f"{label} leads to {y!r}, not to a state") from None
+    if not 0 <= successor < X:
+        raise InputError(f"{label} leads to {successor}, but states are 0 to {X - 1}")
+    return Entry(x, a, probability, successor, reward, bool(terminated))
+
+
+def _initial(env: Any, initial: Any, X: int) -> np.ndarray:
+    given = getattr(env.unwrapped, "initial_state_distrib", None) if initial is None else initial
+    if given is None:
+        raise InputError(f"{name_of(env)} does not say where it begins (initial_state_distrib); give initial=")
+    return checks.distribution(given, X, "initial_state_distrib" if initial is None else "initial")
+
+
+def _units(env: Any, entries: list[Entry], absorbing: bool) -> tuple[float, float]:
+    """The range of single rewards, with the 0 of an absorbing state; wider where the environment declares it so."""
+    earned = [entry.reward for entry in entries if entry.probability] + ([0.0] if absorbing else [])
+    low, high = min(earned), max(earned)
+    declared = getattr(env.unwrapped, "reward_range", None)
+    if isinstance(declared, tuple) and len(declared) == 2 and all(map(math.isfinite, declared)):
+        low, high = min(low, float(declared[0])), max(high, float(declared[1]))
+    return (low, high) if low < high else (low, low + 1.0)
+
+
+def _rewards(entries: list[Entry], units: tuple[float, float], X: int, A: int, absorbing: bool) -> np.ndarray:
+    """r(x, a) = sum p r in [0, 1]; as the first reward and the mean distance from it, exact where all are the same."""
+    low, high = units
+    first: dict[tuple[int, int], float] = {}
+    distance = np.zeros((X, A))
+    for x, a, p, _, earned, _ in entries:
+        if p:
+            distance[x, a] += p * (earned - first.setdefault((x, a), earned))
+    r = np.array([[first[x, a] for a in range(A)] for x in range(X)]) + distance  # in the environment's units
+    if absorbing:
+        r = np.vstack([r, np.zeros((1, A))])
+    return np.clip((r - low) / (high - low), 0.0, 1.0)  # the last digit may leave the range
+
+
+def _led(entries: list[Entry], nu0: np.ndarray, X: int, A: int, absorbing: bool) -> Iterator[tuple[Any, Any, Any, Any]]:
+    """(x, a, x', probability): where transitions lead, terminated ones to the last state or to nu_0."""
+    x, a, p, y, _, terminated = (np.array(column) for column in zip(*entries, strict=True))
+    yield x[~terminated], a[~terminated], y[~terminated], p[~terminated]
+    x, a, p = (column[terminated] for column in (x, a, p))
+    if absorbing:
+        yield x, a, X, p
+        yield X, np.arange(A), X, 1.0
+    else:
+        starts = np.flatnonzero(nu0)
+        yield x[:, None], a[:, None], starts, np.outer(p, nu0[starts]).ravel()
+
+
+def _called(env: Any, termination: str) -> str:
+    """The id of ravi's own that builds this MDP, where there is one."""
+    spec = getattr(env, "spec", None)
+    if spec is None:
+        return name_of(env)
+    usual = imported().registry[spec.id].kwargs if spec.id in imported().registry else {}
+    given = {key: value for key, value in spec.kwargs.items() if value != usual.get(key, ...)}
+    options = ";".join(f"{key}:{_written(value)}" for key, value in given.items())
+    return named("gymnasium", spec.id, termination=(termination, "absorb"), options=(options, ""))
+
+
+def _written(value: Any) -> str:
+    """An option as `options_of` reads it; dots for one that no id can give."""
+    text = str(value).lower() if isinstance(value, bool) or value is None else str(value)
+    return text if not re.search(r"[,;\s]", text) and _value(text) == value else "..."
+
+
+def _time_limit(env: Any) -> int | None:
+    """The time limit among an environment's wrappers; an error where one of them changes the problem."""
+    gymnasium = imported()
+    limit = None
+    while isinstance(env, gymnasium.Wrapper):
+        kind = type(env)
+        if kind is gymnasium.wrappers.TimeLimit:
+            steps = int(env._max_episode_steps)
+            limit = steps if limit is None else min(limit, steps)
+        elif kind is gymnasium.wrappers.Autoreset:
+            raise InputError(
+                "the wrapper Autoreset begins anew by a step of its own; unwrap it, and say termination='restart'"
+            )
+        elif not (kind.__module__.startswith("gymnasium.wrappers.") and kind.__name__ in HARMLESS) and _changes(env):
+            raise InputError(
+                f"the wrapper {kind.__name__} may change observations, actions or rewards, of which the table of "
+                f"{name_of(env.unwrapped)} does not know; unwrap it, or learn by playing: ravi.learn"
+            )
+        env = env.env
+    return limit
+
+
+def _changes(wrapper: Any) -> bool:
+    """Whether a wrapper has anything of its own that could change the problem."""
+    below = type(wrapper).__mro__
+    own = [vars(base) for base in below[: below.index(imported().Wrapper)]] + [vars(wrapper)]
+    set_apart = wrapper._action_space is not None or wrapper._observation_space is not None
+    return set_apart or any(name in names for names in own for name in CHANGES)
+
+
+@cache
+def _environment() -> Any:
+    """The class of the environments that `make` makes: Gymnasium is imported when it is needed."""
+    gymnasium = imported()
+
+    class Simulated(gymnasium.Env):  # type: ignore[misc, name-defined]
+        """An MDP as an environment."""
+
+        metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012
+
+        def __init__(self, mdp: MDP) -> None:
+            from ravi.walk import world_of
+
+            self.mdp, self.name = mdp, mdp.name
+            self.observation_space = gymnasium.spaces.Discrete(mdp.states)
+            self.action_space = gymnasium.spaces.Discrete(mdp.actions)
+            self.initial_state_distrib = mdp.initial
+            self.reward_range = mdp.units
+            self.render_mode = None
+            self._world, self._rewards = world_of(mdp), mdp.in_units(mdp.rewards)
+            self._state: int | None = None
+
+        @cached_property
+        def P(self) -> dict[int, dict[int, list[tuple[float, int, float, bool]]]]:
+            X, A, _ = self.mdp.transitions.shape
+            return {x: {a: self._row(x, a) for a in range(A)} for x in range(X)}
+
+        def _row(self, x: int, a: int) -> list[tuple[float, int, float, bool]]:
+            r = float(self._rewards[x, a])
+            row = zip(self.mdp.transitions[x, a].tolist(), self.mdp.successors[x, a].tolist(), strict=True)
+            return [(p, y, r, False) for p, y in row]
+
+        def reset(
+            self, *, seed: int | None = None, options: dict[str, Any] | None = None
+        ) -> tuple[int, dict[str, Any]]:
+            super().reset(seed=seed)
+            self._state = int(np.searchsorted(self._world.initial, self.np_random.random(), side="right"))
+            return self._state, {}
+
+        def step(self, action: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
+            x, a = self._state, index(action)
+            if x is None:
+                raise InputError(f"{self.name} must be reset before its first step")
+            if not 0 <= a < self.mdp.actions:
+                raise InputError(f"action is {a}, but actions are 0 to {self.mdp.actions - 1}")
+            slot = np.searchsorted(self._world.cumulative[x, a], self.np_random.random(), side="right")
+            self._state = int(self._world.successors[x, a, slot])
+            return self._state, float(self._rewards[x, a]), False, False, {}
+
+    return Simulated
+
+
+def _said(error: Exception) -> str:
+    return str(error) or type(error).__name__

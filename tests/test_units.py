@@ -1,0 +1,101 @@
+"""The user's units: kept, saved and shown, and no part of the problem itself."""
+
+import io
+import pickle
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import ravi
+from ravi import InputError, files
+from ravi.mdps import riverswim
+
+MDP = replace(riverswim(4, 0.9), units=(-3.0, 5.0))
+
+
+def test_a_value_in_units_is_that_of_the_rewards_in_units():
+    """r -> low + (high - low) r maps V to H low + (high - low) V, so (1 - gamma) <nu_0, V> like a reward."""
+    assert (MDP.in_units(0.0), MDP.in_units(1.0), MDP.in_units(0.25)) == (-3.0, 5.0, -1.0)
+    np.testing.assert_array_equal(MDP.in_units(np.array([0.0, 0.5])), [-3.0, 1.0])
+    P = np.zeros((4, 2, 4))
+    np.put_along_axis(P, MDP.successors.astype(np.int64), MDP.transitions, axis=2)
+    policy = np.full((4, 2), 0.5)
+    chain, earned = np.einsum("xay,xa->xy", P, policy), (policy * MDP.in_units(MDP.rewards)).sum(1)
+    V = np.linalg.solve(np.eye(4) - 0.9 * chain, earned)
+    assert MDP.horizon * MDP.in_units(float(ravi.return_of(MDP, policy))) == pytest.approx(MDP.initial @ V, rel=1e-12)
+
+
+def test_units_are_no_number_of_the_problem():
+    plain = riverswim(4, 0.9)
+    assert plain.units == (0.0, 1.0)
+    assert MDP.digest == plain.digest
+    assert MDP.problem.units == (-3.0, 5.0)
+    assert pickle.loads(pickle.dumps(MDP)).units == (-3.0, 5.0)
+    assert "rewards from -3 to 5" in repr(MDP)
+    assert "rewards" not in repr(plain)
+
+
+@pytest.mark.parametrize(
+    ("units", "message"),
+    [
+        ((1, 1), "units is 1 to 1: the least reward must be below the largest"),
+        ((2, 1), "units is 2 to 1"),
+        ((0, np.inf), r"units\[1\] is inf"),
+        ((np.nan, 1), r"units\[0\] is nan"),
+        ((-1.7e308, 1.7e308), "a range that is not a finite number"),
+        ((0, 1, 2), r"units has shape \(3,\)"),
+        ("units", "units is not an array of numbers"),
+    ],
+)
+def test_units_that_are_none_are_an_error(units, message):
+    with pytest.raises(InputError, match=message):
+        replace(MDP, units=units)
+
+
+def without(saved, kind, key):
+    """The file as it was written before there was this key."""
+    header, arrays = files.read(io.BytesIO(saved), kind)
+    old = io.BytesIO()
+    kept = {name: value for name, value in header.items() if name not in (*files.RESERVED, key)}
+    files.write(old, kind, kept, arrays)
+    assert len(old.getvalue()) < len(saved)
+    return io.BytesIO(old.getvalue())
+
+
+def test_an_mdp_keeps_its_units_in_a_file_and_files_from_before_have_none():
+    saved = io.BytesIO()
+    files.save_mdp(MDP, saved)
+    assert files.load_mdp(io.BytesIO(saved.getvalue())).units == (-3.0, 5.0)
+    old = files.load_mdp(without(saved.getvalue(), "mdp", "units"))
+    assert (old.units, old.digest) == ((0.0, 1.0), MDP.digest)
+
+
+def test_a_run_keeps_and_shows_its_units_and_files_from_before_have_none():
+    run = ravi.run("uniform", MDP, 50, 2)
+    saved = io.BytesIO()
+    run.save(saved)
+    assert ravi.Run.load(io.BytesIO(saved.getvalue())).units == run.units == (-3.0, 5.0)
+    assert f"regret {8 * run.regret.mean():,.2f}, " in repr(run)
+    assert f"optimum {MDP.in_units(run.optimum):.6g}, " in repr(run)
+    assert f"{MDP.in_units(run.results['reward_total'].mean() / 50):.6g} per step realised" in repr(run)
+    assert "(rewards from -3 to 5)" in repr(run)
+    old = ravi.Run.load(without(saved.getvalue(), "run", "units"))
+    assert old.units == (0.0, 1.0)
+    assert "in its units" not in repr(old)
+    assert ravi.resume(old, "uniform", MDP).units == (-3.0, 5.0)
+
+
+def test_solve_prints_the_value_in_units(tmp_path, capsys):
+    from ravi.cli.one import solve
+
+    for mdp, shown in ((MDP, True), (riverswim(4, 0.9), False)):
+        mdp.save(tmp_path / "mdp")
+        solve(str(tmp_path / "mdp"))
+        printed = capsys.readouterr().out
+        value = mdp.horizon * mdp.in_units(ravi.solve(mdp).optimum)
+        assert (f"<nu_0, V*> = {value:.12g}  (rewards from -3 to 5)" in printed) == shown
+        assert ("in its units" in printed) == shown
+        V = ravi.solve(mdp).V  # sum gamma^t (low + (high - low) r_t) = low H + (high - low) V
+        rows = [f"{V[x]:.6f}" + (f"  {-3 * 10 + 8 * V[x]:.6f}" if shown else "") for x in range(4)]
+        assert [line.split(maxsplit=2)[2] for line in printed.splitlines()[-4:]] == rows
