@@ -19,9 +19,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import fields
-from math import sqrt
 from os import PathLike
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -29,6 +28,7 @@ from ravi import checks, files, tree
 from ravi.checks import InputError, StreamError
 from ravi.compiled import compiled
 from ravi.core import MDP, Array, Learner, Path, Problem, Until, Walkers
+from ravi.live.estimates import Estimate, of_cycles, optimistic_value, seen
 from ravi.live.rewards import Range, Rewards
 from ravi.live.table import Table, blank, grown, laid
 from ravi.random import ACTION, OUTPUT, RESET, block, uniform
@@ -36,24 +36,11 @@ from ravi.walk import World, room
 
 BUFFER = 1024  # plays that wait to be added, at most
 AHEAD = 256  # plays whose random numbers are drawn at once
-CONFIDENCE = 0.95  # of the interval of what was earned
 
 Builder = Callable[[Problem, int], Learner]
 
 
 Play = tuple[int, int, int, float, bool, bool]  # x, a, y, reward in [0, 1], whether a reset follows, and not its own
-
-
-class Estimate(NamedTuple):
-    """A number of which a sample speaks."""
-
-    value: float
-    low: float
-    high: float
-    sample: int  # cycles from reset to reset
-
-    def __str__(self) -> str:
-        return f"{self.value:.6g} (95 % interval {self.low:.6g} to {self.high:.6g}, from {self.sample} cycles)"
 
 
 def agent(
@@ -268,42 +255,14 @@ class Agent:
     def earned(self) -> Estimate | None:
         """(1 - gamma) times what a cycle from reset to reset earned, over the later half of the cycles, with its
         t-interval: an estimate of the return (1 - gamma) <nu_0, V^pi> of the policies played, in the user's units."""
-        late = np.array(self.cycles[len(self.cycles) // 2 :]) * (1 - self.table.told.discount)
-        if len(late) < 2:
-            return None
-        from scipy.stats import t as student
-
-        mean, error = float(late.mean()), float(late.std(ddof=1)) / sqrt(len(late))
-        width = error * float(student.ppf((1 + CONFIDENCE) / 2, len(late) - 1))
-        return Estimate(mean, mean - width, mean + width, len(late))
+        return of_cycles(self.cycles[len(self.cycles) // 2 :], self.table.told.discount)
 
     def model(self) -> MDP:
         """The MDP of what was seen: frequencies and mean rewards. A pair that was never played stays where it is, and
         earns the least."""
-        plays = self.visits[..., None]
-        X, A, B = self.table.sizes
-        rows = np.concatenate([self.table.successors, np.zeros((X, A, 1), np.int32)], -1)
-        P = np.concatenate([self.table.moves / np.maximum(plays, 1), np.zeros((X, A, 1))], -1)
-        own = np.arange(X)[:, None]
-        there = (self.table.successors == own[..., None]).any(-1)
-        if B < X:
-            rows[..., -1] = np.where(there, _absent(self.table.successors), own)
-        else:
-            rows, P = rows[..., :-1], P[..., :-1]
-        itself = rows == own[..., None]
-        P = np.where((plays == 0) & itself, 1.0, P)
-        order = np.argsort(rows, -1, kind="stable")
+        self._add()
         start = self.table.initial if self.start_known else self.starts / max(1, self.starts.sum())
-        told = self.table.told
-        return MDP(
-            rewards=np.where(plays[..., 0] > 0, self.rewards.mean(), 0.0),
-            successors=np.take_along_axis(rows, order, -1),
-            transitions=np.take_along_axis(P, order, -1),
-            initial=start,
-            discount=told.discount,
-            units=told.units,
-            name=f"{told.name}, as seen",
-        )
+        return seen(self.table, self.rewards.mean(), start)
 
     def reveal(self, rewards: Any) -> None:
         """From now on the rewards are these, (X, A) in the user's units: for worlds that show them."""
@@ -587,20 +546,6 @@ def draw(row: list[float], u: float) -> int:
     return a
 
 
-def optimistic_value(state: Any, initial: Array, discount: float) -> float | None:
-    """(1 - gamma) <nu_0, V_k> of a learner's state, by what it keeps: V (by age, that of age 0), its gain, or max Q."""
-    if hasattr(state, "gain"):
-        return float(state.gain[0])
-    for name in ("V", "V_up", "values", "Q", "Q_hat"):
-        table = getattr(state, name, None)
-        if table is None:
-            continue
-        V = table[0].max(-1) if name.startswith("Q") else table[0]
-        V = V[0] if V.ndim == 2 else V
-        return float((1 - discount) * (initial @ V))
-    return None
-
-
 @compiled
 def _blocks(key, first, many):  # type: ignore[no-untyped-def]
     """The numbers of plays first, first + 1, ...: (many, 4)."""
@@ -608,10 +553,3 @@ def _blocks(key, first, many):  # type: ignore[no-untyped-def]
     for i in range(many):
         numbers[i, 0], numbers[i, 1], numbers[i, 2], numbers[i, 3] = block(key, first + i, 0)
     return numbers
-
-
-def _absent(successors: Array) -> Array:
-    """A state that is not among the successors of each pair: (X, A)."""
-    B = successors.shape[-1]
-    there = (successors[..., None] == np.arange(B + 1)).any(-2)
-    return there.argmin(-1)

@@ -24,9 +24,10 @@ from ravi import checks
 from ravi.checks import InputError, StreamError
 from ravi.core import MDP, Array, Problem
 from ravi.engine import interrupts
-from ravi.live.agent import Agent, Estimate, agent
+from ravi.live.agent import Agent, agent
 from ravi.live.discovery import FIRST
 from ravi.live.environment import Environment
+from ravi.live.estimates import Estimate
 from ravi.live.spaces import Grid
 
 if TYPE_CHECKING:
