@@ -36,6 +36,10 @@ LEARNERS = {
     "ravi-ucb/mixture": Known(
         "ravi.learners.ravi_ucb", "linear_mixture", "RAVI-UCB for linear mixture MDPs (Algorithm 3)"
     ),
+    "ravi-ucb+": Known("ravi.learners.ravi_ucb_plus", "tabular", "RAVI-UCB with what keeps its guarantee, tabular"),
+    "ravi-ucb+/mixture": Known(
+        "ravi.learners.ravi_ucb_plus", "linear_mixture", "RAVI-UCB with what keeps its guarantee, linear mixtures"
+    ),
     "ucrl2": Known("ravi.learners.ucrl2", "ucrl2", "UCRL2: optimism over L1 balls"),
     "ucrl2b": Known("ravi.learners.ucrl2b", "ucrl2b", "UCRL2B: optimism over Bernstein boxes"),
     "kl-ucrl": Known("ravi.learners.kl_ucrl", "kl_ucrl", "KL-UCRL: optimism over relative-entropy balls"),

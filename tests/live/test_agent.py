@@ -52,7 +52,16 @@ TABULAR = [learner for learner in LEARNERS if learner.split(",")[0] not in ("opt
 
 def works_without_features(learner):
     name = learner.split(",")[0]
-    return name not in ("ravi-ucb/mixture", "uclk", "uclk+", "uclk-c", "threshold", "ucrl-vtr", "oppo")
+    return name not in (
+        "ravi-ucb/mixture",
+        "ravi-ucb+/mixture",
+        "uclk",
+        "uclk+",
+        "uclk-c",
+        "threshold",
+        "ucrl-vtr",
+        "oppo",
+    )
 
 
 UNTOLD = [learner for learner in TABULAR if works_without_features(learner)]

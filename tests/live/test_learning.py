@@ -57,7 +57,16 @@ def test_every_learner_drives_a_live_environment(learner, termination):
         with pytest.raises(InputError, match="kernel nobody knows"):
             learn(Corridor(), learner, 100, **MOST, **given)
         return
-    features = name in ("ravi-ucb/mixture", "uclk", "uclk+", "uclk-c", "threshold", "ucrl-vtr", "oppo")
+    features = name in (
+        "ravi-ucb/mixture",
+        "ravi-ucb+/mixture",
+        "uclk",
+        "uclk+",
+        "uclk-c",
+        "threshold",
+        "ucrl-vtr",
+        "oppo",
+    )
     if features:
         lake = gym.make("FrozenLake-v1", max_episode_steps=-1)
         table = ravi.gymnasium.mdp(lake, 0.9, termination=termination)

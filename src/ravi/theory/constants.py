@@ -19,6 +19,14 @@ def eta_sharp(horizon: float, actions: int, steps: int, inner_steps: int = 1) ->
     return sqrt((log(A) if A > 1 else 1.0) / (kappa(H) * M * expected_epochs(H, steps)))
 
 
+def eta_balanced(horizon: float, actions: int, steps: int, bonus: float, inner_steps: int = 1) -> float:
+    """eta = max{eta_sharp, S / (H kappa E K)}, S the bound on E[sum min(2 CB, H)]: the largest whose part of the bound,
+    H eta kappa E K, is no larger than that of the bonuses. The bound of `generic.sharp` is then at most doubled, and of
+    the same order, whatever S is; and where S is large, as it is for counts, policies need not crawl."""
+    H, S = inputs.horizon(horizon), inputs.nonnegative(bonus, "bonus")
+    return max(eta_sharp(H, actions, steps, inner_steps), S / (H * kappa(H) * expected_epochs(H, steps)))
+
+
 def kappa(horizon: float) -> float:
     """kappa = H^{5/2}/4 - H^2/8 <= H^3/8: eta kappa per epoch replaces the eta H^3/2 of Lemma 4.3.
 

@@ -1,0 +1,269 @@
+"""RAVI-UCB+: RAVI-UCB with every improvement that keeps its guarantee, each a part of its own.
+
+Paper: A. Moulin, G. Neu, "Optimistic Planning by Regularized Dynamic Programming", ICML 2023: Algorithm 1, and the
+Discussion's several regularised steps per policy update.
+Trust: DERIVED: the improvements are this library's, from the paper's own proof; each is argued below, and `ravi verify`
+measures the inequalities on runs. With all parts off and M = 1 it is Algorithm 1, bit for bit.
+
+In epoch k, with the data D at its start, M regularised backups go on with the same sequence of policies,
+
+    Q_j = Pi_H[r + CB(D, V_{j-1}) + gamma P_hat(D) V_{j-1}]
+    V_j(x) = (1/eta) log sum_a pi_{j-1}(a|x) exp(eta Q_j(x, a)),    pi_j = pi_{j-1} exp(eta (Q_j - V_j))
+
+and one of them, drawn uniformly before, is played: pi_m, whose V_m goes with the samples into ADD.
+
+    inner      M backups an epoch. Lemma 4.3 holds for all M K of them, if bonuses are valid for every V at once (those
+               of Lemmas 5.1 and 5.4 are); a uniform one has the mean of their gaps. The optimisation term loses
+               sqrt(M).
+    fresh      Q is made with the data at hand, not with those of the epoch before. A bonus at more data is no larger
+               than its envelope at fewer (beta / sqrt(N) falls; of a determinant, take the closed form of beta), which
+               is known when the epoch starts: the sum of bonuses has the bound that it had.
+    discount   gamma CB for CB: what must be covered is gamma (P - P_hat) V.
+    eta        `theory.constants.eta_balanced`: kappa in place of H^3/2, and steps as large as the bonuses allow.
+    centre     P V = c + P (V - c): `ravi.estimators.standard`. A constant V is backed up exactly.
+    span       the bonus scales with sp(V_j), not with H.
+    clip       P_hat V is cut to [min V, max V], and CB to sp(V).
+    radius     mixture: the determinant at hand in place of its bound, and H/2 (or 1) in place of H.
+"""
+
+from __future__ import annotations
+
+from math import log, sqrt
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ravi import checks
+from ravi.core import Array, Bonus, Data, Estimator, Learner, Parts, Path, Problem
+from ravi.estimators.counts import counts
+from ravi.estimators.ridge import ridge
+from ravi.estimators.standard import standard
+from ravi.learners.ravi_ucb import _initial_policy, _initial_value, _named
+from ravi.optimism.bonuses import discounted, multiple_of_width, of_determinant, of_span, within_span
+from ravi.planning.bellman import backup, extend
+from ravi.planning.mirror import mirror_step
+from ravi.random import uniform
+from ravi.schedules import at_reset
+from ravi.theory import constants, mixture
+from ravi.theory import tabular as of_counts
+
+PICK = 4  # the number of step t that draws which of the M policies is played
+PICKS = ("uniform", "last")
+
+
+class State(NamedTuple):
+    data: Data  # D
+    V: Array  # V_m, of the policy that is played   (n, X)
+    policy: Array  # pi_m                           (n, X, A)
+    V_last: Array  # V_j of the last backup         (n, X)
+    Q: Array  # Q of the next, where it is not fresh   (n, X, A)
+    log_policy: Array  # log pi_j                   (n, X, A)
+    last: Array  # pi_j                             (n, X, A)
+    key: Array  #                                   (n,)
+    time: Array  # t of the next play               (n,)
+
+
+def generic(
+    problem: Problem,
+    estimator: Estimator,
+    bonus: Bonus,
+    eta: float,
+    *,
+    inner: int = 1,
+    fresh: bool = True,
+    pick: str = "uniform",
+    initial_value: float | Array = 0.0,
+    initial_policy: Array | None = None,
+    name: str = "ravi-ucb+/generic",
+    settings: dict[str, Any] | None = None,
+) -> Learner:
+    """Algorithm 1 with `inner` backups an epoch. pick: which of their policies is played; "last" has no guarantee."""
+    r, gamma, H = problem.rewards, problem.discount, problem.horizon
+    X, A = problem.states, problem.actions
+    eta, M = checks.positive(eta, "eta"), checks.whole(inner, "inner")
+    checks.one_of(pick, PICKS, "pick")
+    V0, pi0 = _initial_value(initial_value, problem), _initial_policy(initial_policy, problem)
+
+    def init(keys: Array) -> State:
+        n = len(keys)
+        V = V0 + np.zeros((n, X))
+        policy = pi0 + np.zeros((n, X, A))
+        Q1 = extend(V, A) + np.zeros((n, X, A))  # Q_1 = E V_0
+        keys = np.asarray(keys, np.uint64)
+        return State(
+            estimator.init(n), V, policy.copy(), V.copy(), Q1, np.log(policy), policy, keys, np.ones(n, np.int64)
+        )
+
+    def backed_up(D: Data, V: Array) -> Array:
+        phi = estimator.embed(V)
+        PV = estimator.expect(D, phi)  # TRANSITION-ESTIMATE
+        return backup(r, bonus(D, phi), gamma, PV, H)  # BONUS
+
+    def picked(s: State) -> Array:
+        """m - 1 of every seed, for this epoch."""
+        if M == 1 or pick == "last":
+            return np.full(len(s.key), M - 1)
+        return np.array([int(M * uniform(key, t, PICK)) for key, t in zip(s.key, s.time, strict=True)])
+
+    def plan(s: State) -> State:
+        chosen = picked(s)
+        V, Q, log_policy, last = s.V_last, s.Q, s.log_policy, s.last
+        played, policy = np.empty_like(V), s.policy
+        for j in range(M):
+            if fresh:
+                Q = backed_up(s.data, V)
+            V, log_policy, last = mirror_step(log_policy, last, Q, eta, in_place=True)
+            if not fresh:
+                Q = backed_up(s.data, V)
+            now = chosen == j
+            if now.any():
+                played[now], policy[now] = V[now], last[now]
+        return State(s.data, played, policy, V, Q, log_policy, last, s.key, s.time)
+
+    def add(s: State, path: Path) -> State:
+        estimator.add(s.data, s.V, path)  # ADD, in place
+        s.time[:] += path.length
+        return s
+
+    parts = Parts(estimator, bonus, eta, V0 + np.zeros(X), pi0)
+    begins = {"initial_value": _named(V0), "initial_policy": "uniform" if initial_policy is None else _named(pi0)}
+    kept = {"eta": eta, "inner": M, "fresh": fresh, "pick": pick} | (settings or {}) | begins
+    return Learner(name, init, plan, add, at_reset(), kept, parts)
+
+
+def tabular(
+    problem: Problem,
+    steps: int,
+    *,
+    inner: int | None = None,
+    fresh: str = "on",
+    centre: str = "on",
+    span: str = "on",
+    clip: str = "on",
+    gamma: str = "on",
+    balance: str = "on",
+    pick: str = "uniform",
+    scale: float = 1.0,
+    step_scale: float = 1.0,
+    eta: float | None = None,
+    delta: float | None = None,
+) -> Learner:
+    """RAVI-UCB+ on counts. `inner` is M, by default H rounded up; `scale` multiplies the bonus, `step_scale` eta; the
+    other parts are on or off.
+
+    Setting: discounted with resets, tabular.
+    Guarantee: that of RAVI-UCB, with the bonus of the L1 event and the step size of `of_counts.sharp`: expected
+    regret O(X H sqrt(A T) + H^(7/4) sqrt(T ln A / M)) up to logarithms.
+    Composition: counts from 1, centred x a bonus by the span of V x M mirror steps and backups x at resets.
+    Cost: O(A) per step; M X A B per plan, B the successors stored per pair; T / H plans.
+    """
+    T = checks.steps(steps)
+    delta = checks.delta(delta, T)
+    H, X, A = problem.horizon, problem.states, problem.actions
+    M = int(np.ceil(H)) if inner is None else checks.whole(inner, "inner")
+    on = _switches(fresh=fresh, centre=centre, span=span, clip=clip, gamma=gamma, balance=balance)
+    estimator = standard(counts(problem), centre=on["centre"], span=False, clip=on["clip"])
+    scale = checks.nonnegative(scale, "scale")
+    S = of_counts.clipped_bonus_sum(H, X, A, T, problem.discount * constants.beta_tabular_l1(H, X, A, T, delta))
+    if on["centre"]:
+        bonus = of_span(X, A, T, delta, scale=scale, span=None if on["span"] else H)
+    else:
+        bonus = multiple_of_width(scale * constants.beta_tabular_l1(H, X, A, T, delta), estimator)
+    return generic(
+        problem,
+        estimator,
+        _finished(bonus, problem, on),
+        _eta(eta, step_scale, problem, T, M, S if on["balance"] else 0.0),
+        inner=M,
+        fresh=on["fresh"],
+        pick=pick,
+        name="ravi-ucb+",
+        settings={"scale": scale, "step_scale": step_scale, "delta": delta, "parts": _named_parts(on)},
+    )
+
+
+def linear_mixture(
+    problem: Problem,
+    steps: int,
+    *,
+    inner: int | None = None,
+    fresh: str = "on",
+    centre: str = "on",
+    span: str = "on",
+    clip: str = "on",
+    gamma: str = "on",
+    radius: str = "on",
+    balance: str = "on",
+    pick: str = "uniform",
+    scale: float = 1.0,
+    step_scale: float = 1.0,
+    eta: float | None = None,
+    delta: float | None = None,
+    regularization: float = 1.0,
+) -> Learner:
+    """RAVI-UCB+ on a regression. `inner` is M, by default H rounded up; `scale` multiplies the bonus, `step_scale` eta;
+    `regularization` is lambda; the other parts are on or off.
+
+    Setting: discounted with resets, linear mixture of dimension d.
+    Guarantee: that of RAVI-UCB (Theorem 5.6), with smaller constants: expected regret
+    O(sqrt((d^2 H^3 + B^2 d H + H^(7/2) ln A / M) T)) up to logarithms.
+    Composition: ridge regression on values in parts of their span x the determinant's radius x M mirror steps and
+    backups x at resets.
+    Cost: O(d^2) per step; M X A (B d + d^2) per plan; T / H plans.
+    """
+    T = checks.steps(steps)
+    delta, lam = checks.delta(delta, T), checks.positive(regularization, "regularization")
+    H, d = problem.horizon, problem.dimension
+    M = int(np.ceil(H)) if inner is None else checks.whole(inner, "inner")
+    on = _switches(fresh=fresh, centre=centre, span=span, clip=clip, gamma=gamma, radius=radius, balance=balance)
+    base = ridge(problem, lam)
+    assert problem.parameter_bound is not None
+    assert problem.feature_bound is not None
+    if on["span"] and not on["centre"]:
+        raise checks.InputError("span=on needs centre=on: only V less its middle is within its span")
+    estimator = standard(base, centre=on["centre"], span=on["span"], clip=on["clip"])
+    scale = checks.nonnegative(scale, "scale")
+    noise = 1.0 if on["span"] else H / 2
+    B = problem.parameter_bound
+    size = 2 * problem.feature_bound if on["span"] else problem.feature_bound * H  # ||phi|| at most
+    beta = noise * sqrt(d * log(1 + T * size**2 / (lam * d)) + 2 * log(1 / delta)) + sqrt(lam) * B  # of a determinant
+    unit = H / 2 if on["span"] else 1.0  # sigma at most
+    S = mixture.clipped_bonus_sum(H, d, T, problem.discount * unit * beta, bound=size / H, regularization=lam)
+    if on["radius"]:
+        bonus = of_determinant(estimator, d, delta, noise=noise, regularization=lam, bound=B, scale=scale)
+    else:
+        bonus = multiple_of_width(scale * beta, estimator)
+    return generic(
+        problem,
+        estimator,
+        _finished(bonus, problem, on),
+        _eta(eta, step_scale, problem, T, M, S if on["balance"] else 0.0),
+        inner=M,
+        fresh=on["fresh"],
+        pick=pick,
+        name="ravi-ucb+/mixture",
+        settings={
+            "scale": scale, "step_scale": step_scale, "delta": delta, "regularization": lam, "parts": _named_parts(on),
+        },
+    )  # fmt: skip
+
+
+def _switches(**given: str) -> dict[str, bool]:
+    return {name: checks.one_of(value, ("on", "off"), name) == "on" for name, value in given.items()}
+
+
+def _named_parts(on: dict[str, bool]) -> list[str]:
+    return [name for name, is_on in on.items() if is_on]
+
+
+def _finished(bonus: Bonus, problem: Problem, on: dict[str, bool]) -> Bonus:
+    """With the parts that apply to any bonus."""
+    if on["clip"]:
+        bonus = within_span(bonus)
+    return discounted(bonus, problem.discount) if on["gamma"] else bonus
+
+
+def _eta(eta: float | None, step_scale: float, problem: Problem, T: int, M: int, S: float) -> float:
+    H, A = problem.horizon, problem.actions
+    step = constants.eta_balanced(H, A, T, S, M) if eta is None else checks.positive(eta, "eta")
+    return checks.positive(step * checks.positive(step_scale, "step_scale"), "step_scale * eta")
