@@ -296,6 +296,19 @@ def test_cycles_end_at_the_same_resets_for_every_policy():
     assert len(set(lengths[0])) > 5
 
 
+def test_no_play_has_the_numbers_of_another_or_of_a_learner(monkeypatch):
+    from ravi import random
+
+    asked, block = [], random.block
+    monkeypatch.setattr(random, "block", lambda key, t, part: asked.append((int(key), t)) or block(key, t, part))
+    plays = list(
+        play(Policy(table=np.full((2, 2), 0.5), discount=0.99), Coin(ends=False), 40, seed=9, termination="restart")
+    )
+    assert len(asked) == len(plays) == len(set(asked))
+    assert {key for key, _ in asked} == {9}
+    assert min(t for _, t in asked) > 2**31 - 2  # the steps that a learner can make
+
+
 def test_a_policy_is_not_judged_by_the_luck_that_it_was_learned_from():
     learned = Environment(Coin(), seed=0)
     learned.reset()
@@ -357,6 +370,9 @@ def test_an_environment_that_is_given_stays_open_and_one_that_is_made_is_closed(
     monkeypatch.setattr(playing, "made", lambda name, options=None, render=None: given)
     evaluate(made, "Coin-v0", cycles=2)
     assert given.closed
+    given.closed = False
+    list(play(made, "Coin-v0", 2))
+    assert given.closed
 
 
 # Where it was learned.
@@ -366,7 +382,7 @@ def test_the_environment_is_made_again_as_the_policy_was_learned():
     lake = Environment(made("FrozenLake-v1", {"map_name": "8x8", "is_slippery": False}), termination="restart")
     policy = Policy(
         table=np.full((64, 4), 0.25), discount=0.9,
-        environment=lake.plain() | {"options": {"map_name": "8x8", "is_slippery": False}},
+        environment=lake.plain(),
     )  # fmt: skip
     found = evaluate(policy, cycles=5)
     assert found.on == "FrozenLake-v1"
@@ -375,7 +391,7 @@ def test_the_environment_is_made_again_as_the_policy_was_learned():
     with pytest.raises(InputError, match=r"has the observations .*'size': 16.* but the policy was learned with .*64"):
         evaluate(policy, gymnasium.make("FrozenLake-v1"), cycles=5)
     with pytest.raises(InputError, match="does not say with which options FrozenLake-v1 was made"):
-        evaluate(Policy(table=policy.table, discount=0.9, environment=lake.plain()))
+        evaluate(Policy(table=policy.table, discount=0.9, environment=lake.plain() | {"options": None}))
     with pytest.raises(InputError, match="does not say where it was learned"):
         evaluate(Policy(table=policy.table, discount=0.9))
     with pytest.raises(InputError, match="termination is 'absorb', but the stream"):
@@ -386,7 +402,7 @@ def test_a_grid_is_cut_again():
     from ravi.live.spaces import Grid
 
     car = Environment(made("MountainCar-v0"), grid=Grid([-1.2, -0.07], [0.6, 0.07], [4, 3], "clip"))
-    policy = Policy(table=np.full((13, 3), 1 / 3), discount=0.9, environment=car.plain() | {"options": {}})
+    policy = Policy(table=np.full((13, 3), 1 / 3), discount=0.9, environment=car.plain())
     found = evaluate(policy, cycles=5)
     assert found.exact is None
     assert found.truncated == 0

@@ -34,8 +34,8 @@ def versions() -> dict[str, str]:
 
 
 # What no bit of a run depends on: an edit there does not make results those of another version.
-APART = {"cli", "experiments", "report", "statistics", "suites", "verify"}
-FILES_APART = {"__init__.py", "citations.py", "demo.py", "doctor.py"}
+APART = {"cli", "experiments", "live", "policies", "report", "statistics", "suites", "verify"}
+FILES_APART = {"__init__.py", "citations.py", "demo.py", "doctor.py", "gymnasium.py"}
 
 
 @cache

@@ -107,6 +107,7 @@ def test_what_was_earned_is_in_the_units_that_evaluate_has(typed, own):
     for low, high in ((found["earned_low"], found["earned_high"]), (worth["low"], worth["high"])):
         assert low < truth < high  # false alarm: one in twenty each, and the seeds are fixed
         assert high - low < truth
+    assert found["earned"] == pytest.approx((found["earned_low"] + found["earned_high"]) / 2)
 
 
 def test_learn_prints_for_people_too(typed, own):

@@ -136,7 +136,8 @@ def test_a_stream_does_not_go_on_as_another():
         (Environment("FrozenLake-v1", seed=4), "seed"),
         (Environment("FrozenLake-v1", termination="restart", seed=3), "termination"),
         (Environment("CliffWalking-v1", seed=3), "name"),
-        (Environment(gymnasium.make("FrozenLake-v1", map_name="8x8"), seed=3), "observations"),
+        (Environment(gymnasium.make("FrozenLake-v1", map_name="8x8"), seed=3), "options"),
+        (Environment(gymnasium.make("FrozenLake-v1", is_slippery=False), seed=3), "options"),
     ]:
         with pytest.raises(InputError, match=f"this stream has {fact}"):
             other.restore(plain)

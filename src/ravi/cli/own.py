@@ -7,7 +7,6 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -110,8 +109,7 @@ def learn(
         limit = None if "max_episode_steps" in given else _time_limit(world)
     if halted and which == "output" and found.agent.output is None:
         which, save = "last", None  # the time of the output policy is still to come
-    chosen = found.policy(which)
-    kept = replace(chosen, steps=found.plays, environment=chosen.environment | {"id": env, "options": given})
+    kept = found.policy(which)
     if save is not None:
         kept.save(save)
     told = _summary(found, kept) | {
@@ -218,8 +216,8 @@ def _environment(policy: Policy, name: str | None, option: list[str] | None, ren
     from ravi.policies.playing import learned_options, made, made_again
 
     learned, given = policy.environment, _options(option)
-    if name is None and ("options" in learned or given):
-        learned = learned | {"options": learned.get("options", {}) | given}
+    if name is None and given:
+        learned = learned | {"options": (learned.get("options") or {}) | given}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what is not offered is told below
         if name is not None:

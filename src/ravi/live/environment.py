@@ -10,6 +10,7 @@ that is made anew goes on, from a reset, as the one that was lost would have: no
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from hashlib import sha256
@@ -56,7 +57,10 @@ class Environment:
         self.discovered = discover  # whether observations get numbers as they are met
         self.observation_space: Space = Labels() if discover else space_of(self.env.observation_space, grid)
         self._offered = self.env.action_space
-        self.action_space: Space = space_of(self._offered)
+        try:
+            self.action_space: Space = space_of(self._offered)
+        except InputError as error:
+            raise InputError(f"the actions of {self.name}: {error}") from None
         self.actions = self.action_space.size
         self.terminal: int | None = None  # the extra absorbing state
         if termination == "absorb":
@@ -131,6 +135,7 @@ class Environment:
         """What made this stream, and how far it is, as JSON."""
         return {
             "name": self.name,
+            **_origin(self.env),
             "termination": self.termination,
             "observations": self.observation_space.plain(),
             "actions": self.action_space.plain(),
@@ -144,7 +149,7 @@ class Environment:
         observations = plain.get("observations")
         if self.discovered and isinstance(observations, dict) and observations.get("kind") == "labels":
             mine["observations"] = observations  # it knows them from there
-        for fact in ("name", "termination", "observations", "actions", "seed"):
+        for fact in ("name", "options", "termination", "observations", "actions", "seed"):
             if plain.get(fact) != mine[fact]:
                 raise InputError(f"this stream has {fact} {mine[fact]!r}, the one to go on from {plain.get(fact)!r}")
         counts = {counter: checks.whole(plain.get(counter), counter, 0) for counter in COUNTERS}
@@ -181,6 +186,18 @@ class Environment:
 
     def __repr__(self) -> str:
         return f"<Environment {self.name}: X={self.states}, A={self.actions}, {self.termination}, {self.plays} plays>"
+
+
+def _origin(env: Any) -> dict[str, Any]:
+    """How to make the environment again: its id and the options that it was made with, where a file can hold them."""
+    spec = getattr(env, "spec", None)
+    if spec is None:
+        return {"id": None, "options": None}
+    options = {name: value for name, value in spec.kwargs.items() if name != "render_mode"}
+    try:
+        return {"id": spec.id, "options": json.loads(json.dumps(options))}
+    except (TypeError, ValueError):
+        return {"id": spec.id, "options": None}
 
 
 def seed_of(seed: int, reset: int) -> int:

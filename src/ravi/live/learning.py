@@ -105,7 +105,7 @@ class Learned:
             discount=told.discount,
             units=told.units,
             learner=self.agent.learner.name if not isinstance(self.agent.given, str) else self.agent.given,
-            steps=self.agent.steps,
+            steps=self.plays,
             seed=self.agent.seed,
             environment=self.environment,
         )
@@ -211,13 +211,19 @@ def _go_on(live: Agent, stream: Environment, path: Path | None, progress: Progre
             if isinstance(error, KeyboardInterrupt):
                 raise Halted(learned()) from None
             where = f"the same call goes on from {path}" if path is not None else "what was learned is in .learned"
-            what = str(error) if isinstance(error, InputError) else f"it raised {type(error).__name__}: {error}"
-            raise Broken(f"{stream.name}, play {live.plays + 1}: {what}; {where}", learned()) from error
+            raise Broken(f"{_said(error, stream, live)}; {where}", learned()) from error
     live.end()
     if progress is not None:
         progress(live.plays, live.steps)
     keep()
     return learned()
+
+
+def _said(error: Exception, stream: Environment, live: Agent) -> str:
+    """What went wrong, where, and at which play."""
+    if not isinstance(error, InputError):
+        return f"{stream.name}, play {live.plays + 1}: it raised {type(error).__name__}: {error}"
+    return str(error) if str(error).startswith(stream.name) else f"{stream.name}, {error}"
 
 
 def _room(live: Agent, x: int) -> int:
@@ -240,7 +246,10 @@ def _problem(
             raise InputError("discount is missing: the gamma of the problem, for instance 0.99")
         if rewards != "known":
             return None
-        return _table(stream, discount).problem
+        told = _table(stream, discount).problem
+        if reward_range is not None and tuple(reward_range) != told.units:
+            raise InputError(f"reward_range is {reward_range}, but the table of {stream.name} has {told.units}")
+        return told
     if discount is not None and not isclose(discount, problem.discount):
         raise InputError(f"discount is {discount:g}, but {problem.name} has {problem.discount:g}")
     if (stream.states, stream.actions) != (problem.states, problem.actions):

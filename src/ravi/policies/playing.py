@@ -121,9 +121,9 @@ def made_again(learned: Mapping[str, Any], render: str | None = None) -> Any:
     """The environment that a policy was learned in, from `Policy.environment`."""
     if not learned:
         raise InputError("the policy does not say where it was learned: name an environment or an MDP")
-    if "options" not in learned:
+    if learned.get("options") is None:
         raise InputError(f"the policy does not say with which options {learned.get('name')} was made: give one")
-    return made(str(learned.get("id") or learned.get("name")), learned["options"], render)
+    return made(str(learned["id"]), learned["options"], render)
 
 
 def learned_options(learned: Mapping[str, Any], name: str) -> dict[str, Any]:
@@ -151,7 +151,7 @@ def _numbered(policy: Policy, stream: Environment) -> None:
         was = learned.get(fact)
         if was is not None and was != space.plain():
             raise InputError(f"{stream.name} has the {fact} {space.plain()}, but the policy was learned with {was}")
-    if stream.discovered is not None and stream.termination != learned.get("termination"):
+    if stream.discovered and stream.termination != learned.get("termination"):
         raise InputError(
             f"the states were discovered with termination {learned.get('termination')!r}; play it with that"
         )
