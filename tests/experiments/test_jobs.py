@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ravi.experiments.jobs import FAILED, GIVEN, MOST, STORED, TODO, Job
+from ravi.experiments.jobs import FAILED, GIVEN, LEFT, MOST, STORED, Job
 from ravi.experiments.settings import Setting
 
 SETTING = Setting("riverswim/6", "d" * 64, "ravi-ucb", "", 10_000, 10)
@@ -58,7 +58,7 @@ def test_a_success_outranks_a_failure_in_any_order():
     assert settle(job, [5], failed=True) == (0, 0)
     assert settle(job, [5]) == (0, -1)
     assert settle(job, [5], failed=True) == (0, 0)
-    assert job.state.tolist() == [STORED, TODO]
+    assert job.state.tolist() == [STORED, LEFT]
     both = job.settle(np.array([6, 6]), np.array([False, True]), np.array([3.0, np.nan]))
     assert both == (1, 0)
     assert job.regrets.tolist() == [0.0, 3.0]
@@ -67,7 +67,7 @@ def test_a_success_outranks_a_failure_in_any_order():
 def test_seeds_of_others_are_let_pass():
     job = job_of([1, 3])
     assert settle(job, [0, 2, 9]) == (0, 0)
-    assert job.state.tolist() == [TODO, TODO]
+    assert job.state.tolist() == [LEFT, LEFT]
     assert job.places([0, 1, 2, 3, 4]).tolist() == [-1, 0, -1, 1, -1]
     assert job_of([]).places([1]).tolist() == [-1]
     assert not job_of([]).batch()
@@ -78,7 +78,7 @@ def test_a_batch_is_taken_up_whole_or_not_at_all():
     assert job.give([1, 2]) == [1, 2]
     assert job.give([2, 3]) == []
     assert job.give([3, 9]) == []
-    assert job.state.tolist() == [TODO, GIVEN, GIVEN, TODO, TODO]
+    assert job.state.tolist() == [LEFT, GIVEN, GIVEN, LEFT, LEFT]
 
 
 @given(st.lists(st.tuples(st.sampled_from(["add", "batch", "settle", "fail"]), st.integers(0, 12))))
@@ -89,12 +89,12 @@ def test_the_counts_are_those_of_the_states(moves):
             before = dict(zip(job.seeds.tolist(), job.state.tolist(), strict=True))
             job.add(range(k, k + 3))
             after = dict(zip(job.seeds.tolist(), job.state.tolist(), strict=True))
-            assert after == dict.fromkeys(range(k, k + 3), TODO) | before
+            assert after == dict.fromkeys(range(k, k + 3), LEFT) | before
         elif what == "batch":
             job.batch()
         else:
             settle(job, [k], failed=what == "fail")
-        assert job.left == (job.state == TODO).sum()
+        assert job.left == (job.state == LEFT).sum()
         assert job.under_way == (job.state == GIVEN).sum()
         assert (np.diff(job.seeds) > 0).all()
         assert np.isinf(job.regrets).sum() == (job.state == FAILED).sum()

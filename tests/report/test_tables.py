@@ -148,7 +148,7 @@ def test_only_what_is_asked_for_is_shown(tmp_path):
     assert {row["section"] for row in table(found, section="second").records} == {"second"}
     assert {row["column"] for row in table(found, column="tuned").records} == {"tuned"}
     for wrong, said in (
-        ({"section": "third"}, "section = 'third'; there are first, second"),
+        ({"section": "third"}, "section = 'third'. Known: first, second"),
         ({"column": "given", "section": "second"}, "column = 'given'; there are theory, tuned"),
         ({"steps": 21}, "steps = 21; there is only 20"),
         ({"statistic": "mode"}, "statistic is 'mode'"),

@@ -13,7 +13,7 @@ SECOND = 1.0  # what a batch should take
 MOST = 1024  # seeds in a batch
 GUESS = 1e-6  # seconds a step, of a learner that has not been timed
 GROWTH = 4  # of one batch over the one before: the more seeds side by side, the cheaper each
-TODO, GIVEN, STORED, FAILED = range(4)  # where a run stands; a failed run is in the store too
+LEFT, GIVEN, STORED, FAILED = range(4)  # where a run stands; a failed run is in the store too
 
 
 class Job:
@@ -37,7 +37,7 @@ class Job:
         new = np.setdiff1d(np.array(list(seeds), np.int64), self.seeds)
         places = np.searchsorted(self.seeds, new)
         self.seeds = np.insert(self.seeds, places, new)
-        self.state = np.insert(self.state, places, TODO)
+        self.state = np.insert(self.state, places, LEFT)
         self.regrets = np.insert(self.regrets, places, np.nan)
         self.left += len(new)
 
@@ -46,13 +46,13 @@ class Job:
         size = self._largest * GROWTH
         if self.seconds is not None:
             size = min(size, SECOND / max(self.seconds, 1e-9))
-        most, left = int(min(max(size, 1), MOST)), np.flatnonzero(self.state == TODO)
+        most, left = int(min(max(size, 1), MOST)), np.flatnonzero(self.state == LEFT)
         return self._give(left[-most:] if self.backwards else left[:most])
 
     def give(self, seeds: Iterable[int]) -> list[int]:
         """Hand out exactly these, if all of them are to be run; else none."""
         places = self.places(seeds)
-        whole = (places >= 0).all() and (self.state[places] == TODO).all()
+        whole = (places >= 0).all() and (self.state[places] == LEFT).all()
         return self._give(places) if whole else []
 
     def _give(self, places: Array) -> list[int]:
@@ -74,7 +74,7 @@ class Job:
             fresh = chosen[self.state[chosen] != STORED] if bad else chosen
             self.state[fresh] = FAILED if bad else STORED
             self.regrets[fresh] = np.inf if bad else regrets[(failed == bad) & (places >= 0)]
-        self.left = int((self.state == TODO).sum())
+        self.left = int((self.state == LEFT).sum())
         self.under_way = int((self.state == GIVEN).sum())
         after = (int((self.state >= STORED).sum()), int((self.state == FAILED).sum()))
         return after[0] - before[0], after[1] - before[1]

@@ -27,7 +27,7 @@ MARK = b"\0"  # in what a worker prints: here a task begins
 
 
 def framed(message: Any) -> bytes:
-    """How a message travels between a driver and its worker."""
+    """How a message travels between a driver and the worker that it started; nothing of this form is ever stored."""
     content = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
     return HEADER.pack(len(content)) + content
 

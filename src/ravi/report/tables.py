@@ -11,13 +11,12 @@ The best of every column is marked, and so is what cannot be told apart from it.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ravi import checks
 from ravi.checks import InputError, did_you_mean, one_of, probability
 from ravi.ids import LEARNERS
 from ravi.report.rendering import BEST, TIE, Panel, Shown, Table, decimals, estimate_and_interval, number
@@ -50,7 +49,9 @@ def table(
     one_of(statistic, WORDS, "statistic")
     one_of(value, VALUES, "value")
     probability(level, "level")
-    entries = _asked(results, section, column, steps)
+    from ravi.statistics.scores import entries_of
+
+    entries = entries_of(results, section, column, steps)
     cells = _cells(results, entries, value, statistic, level)
     panels = []
     for name in dict.fromkeys(entry["section"] for entry in entries):
@@ -321,9 +322,10 @@ def rates_table(
 ) -> Table:
     """How fast regret grows: within each run, and with T, H, d, X and A where the suite lets them vary."""
     from ravi.statistics import THEORY, growth, rates
+    from ravi.statistics.scores import entries_of
 
     probability(level, "level")
-    entries = _asked(results, section, column, steps)
+    entries = entries_of(results, section, column, steps)
     errors = _largest_errors(results)
     records: list[dict[str, Any]] = []
     within, across = [], []
@@ -451,22 +453,3 @@ def _with_error(one: dict[str, Any]) -> Shown:
 
 def _percent(share: float) -> str:
     return f"{100 * share:g}%"
-
-
-def _asked(results: Results, section: str | None, column: str | None, steps: int | None) -> list[dict[str, Any]]:
-    """The entries of the suite that are meant."""
-    entries: list[dict[str, Any]] = results.entries.to_pylist()
-    wanted = {"section": section, "column": column, "steps": None if steps is None else checks.steps(steps)}
-    for key, word in wanted.items():
-        if word is None:
-            continue
-        known = list(dict.fromkeys(str(entry[key]) for entry in entries))
-        entries = [entry for entry in entries if entry[key] == word]
-        if not entries:
-            raise InputError(f"no entry has {key} = {word!r}; there {_are(known)}")
-    return entries
-
-
-def _are(known: Iterable[str]) -> str:
-    names = list(known)
-    return f"is only {names[0]}" if len(names) == 1 else f"are {', '.join(names)}"

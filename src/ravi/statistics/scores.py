@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ravi import checks
 from ravi.checks import InputError, did_you_mean
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ def scores(
     are several. Runs that failed or are not done are counted in `missing`. Certified errors come along, where the
     results have them for this value.
     """
-    asked = _asked(results, {"section": section, "column": column, "steps": steps})
+    asked = entries_of(results, section, column, steps)
     several = {key: len({row[key] for row in asked}) > 1 for key in ("column", "steps")}
     held = results.runs.column_names
     if value not in held:
@@ -124,9 +125,10 @@ def scores(
     return replace(gathered, missing=missing)
 
 
-def _asked(results: Results, which: Mapping[str, Any]) -> list[dict[str, Any]]:
+def entries_of(results: Results, section: str | None, column: str | None, steps: int | None) -> list[dict[str, Any]]:
     """The entries of the suite that are meant."""
-    rows = results.entries.to_pylist()
+    rows: list[dict[str, Any]] = results.entries.to_pylist()
+    which = {"section": section, "column": column, "steps": None if steps is None else checks.steps(steps)}
     for key, wanted in which.items():
         if wanted is not None:
             known = list(dict.fromkeys(str(row[key]) for row in rows))
