@@ -149,8 +149,8 @@ def test_only_what_is_asked_for_is_shown(tmp_path):
     assert {row["column"] for row in table(found, column="tuned").records} == {"tuned"}
     for wrong, said in (
         ({"section": "third"}, "section = 'third'. Known: first, second"),
-        ({"column": "given", "section": "second"}, "column = 'given'; there are theory, tuned"),
-        ({"steps": 21}, "steps = 21; there is only 20"),
+        ({"column": "given", "section": "second"}, "column = 'given'. Known: theory, tuned"),
+        ({"steps": 21}, "steps = 21. Known: 20"),
         ({"statistic": "mode"}, "statistic is 'mode'"),
         ({"level": 1}, "level is 1"),
         ({"value": "reward"}, "value is 'reward'"),
