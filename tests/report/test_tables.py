@@ -150,7 +150,7 @@ def test_only_what_is_asked_for_is_shown(tmp_path):
     for wrong, said in (
         ({"section": "third"}, "section = 'third'. Known: first, second"),
         ({"column": "given", "section": "second"}, "column = 'given'. Known: theory, tuned"),
-        ({"steps": 21}, "steps = 21. Known: 20"),
+        ({"steps": 21}, "steps = 21. Did you mean 20? Known: 20"),
         ({"statistic": "mode"}, "statistic is 'mode'"),
         ({"level": 1}, "level is 1"),
         ({"value": "reward"}, "value is 'reward'"),
