@@ -8,9 +8,12 @@ from pathlib import Path
 import pytest
 
 from ravi.experiments.specification import specify
+from tests.test_guides import RUN
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "benchmarks").glob("*.md")])
+GUIDES = {ROOT / "docs" / f"{name}.md" for name in RUN.GUIDES}  # run whole, by tests/test_guides.py
+SINGLE = [page for page in PAGES if page not in GUIDES]  # whose snippets stand alone
 
 
 def resolved(path):
@@ -50,7 +53,7 @@ def test_every_link_leads_somewhere(page):
             assert (page.parent / target).exists(), target
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", SINGLE, ids=lambda page: page.name)
 def test_every_suite_in_the_docs_can_be_run(page, tmp_path):
     for number, text in enumerate(re.findall(r"```toml\n(.*?)```", page.read_text(), flags=re.DOTALL)):
         (tmp_path / f"{number}.toml").write_text(text)
@@ -58,7 +61,7 @@ def test_every_suite_in_the_docs_can_be_run(page, tmp_path):
 
 
 def snippets():
-    for page in PAGES:
+    for page in SINGLE:
         for number, code in enumerate(re.findall(r"```python\n(.*?)```", page.read_text(), flags=re.DOTALL)):
             yield pytest.param(code, id=f"{page.name}-{number}")
 

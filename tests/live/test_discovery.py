@@ -59,6 +59,33 @@ def test_a_table_grows_with_what_is_met(learner):
     assert found.probabilities("nowhere") == {}
 
 
+@pytest.mark.parametrize("learner", ["uniform", "ravi-ucb,scale=0.01,eta=0.1", "ravi-ucb+", "mdp-e", "q-learning"])
+def test_actions_that_come_later_are_played(learner):
+    """The first state has one action; those that are met later have more, and all of them are played."""
+    found = discover(learner, 3000, discount=0.9, seed=1)
+    x, played = "door", set()
+    offered = {"door": ["in"], "hall": ["left", "right", "wait"], "garden": ["back", "sit"]}
+    to = {"in": "hall", "left": "garden", "right": "hall", "wait": "hall", "back": "door", "sit": "garden"}
+    for _ in range(3000):
+        a = found.act(x, offered[x])
+        played.add(a)
+        x = "door" if found.observe(x, a, to[a], float(a == "sit")) else to[a]
+    assert played == set(to)
+
+
+def test_a_policy_that_grows_is_one():
+    found = discover("ravi-ucb,scale=0.001,eta=1", 3000, discount=0.95)
+    maze = Maze(20)
+    walked(found, maze, 300)
+    before = found.agent.policy
+    found.agent.grow(40, 7)
+    after = found.agent.policy
+    A = before.shape[1]
+    np.testing.assert_allclose(after[: len(before), :A], before * A / 7, rtol=1e-12)
+    np.testing.assert_allclose(after.sum(-1), 1, atol=1e-12)
+    np.testing.assert_allclose(np.exp(found.agent.state.log_policy[0]), after, rtol=1e-12)
+
+
 def test_a_learner_finds_the_end_of_a_maze_that_it_did_not_know():
     maze = Maze(12)
     found = walked(discover("psrl", 20_000, discount=0.97, reward_scale=0.0), maze, 20_000)

@@ -14,7 +14,6 @@ All in units of [0, 1], (r - low) / (high - low).
 
 from __future__ import annotations
 
-from math import log, sqrt
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from ravi import checks
 from ravi.checks import InputError
 from ravi.compiled import compiled
 from ravi.core import Array, Path
+from ravi.optimism.rewards import reward_spread
 
 MODES = ("known", "unknown", "changing")
 SLACK = 1e-9  # how far outside its range, in parts of it, rounding may put a reward
@@ -52,7 +52,7 @@ class Rewards:
             larger = np.zeros((X, A), dtype)
             larger[:x, :a] = getattr(self, name)
             setattr(self, name, larger)
-        self.spread = self.scale * sqrt(log(2 * X * A * self.steps / checks.delta(None, self.steps)) / 2)
+        self.spread = self.scale * reward_spread(X, A, self.steps, checks.delta(None, self.steps))
         self.renew(t)
 
     def observe(self, path: Path, rewards: Array, t: int) -> None:

@@ -21,7 +21,6 @@ from ravi.compiled import compiled
 from ravi.core import MDP, Array, Path, Problem
 
 FEW = 4  # successors that a pair has room for, at first
-NEVER = 1e-300  # the probability of an action that a state did not have before
 
 
 class Layout(NamedTuple):
@@ -150,7 +149,8 @@ def moved(counts: Array, before: Array, after: Array) -> Array:
 def grown(old: Any, fresh: Any) -> Any:
     """The state of a learner on a larger table: what it was where it was, as it begins everywhere else.
 
-    Where an array of the larger table is smaller (a plan of fewer stages), it begins anew.
+    Actions that are new get their uniform share of every policy. Where an array of the larger table is smaller (a plan
+    of fewer stages), it begins anew.
     """
     before, after = old.policy.shape[-2:], fresh.policy.shape[-2:]  # X, A
     parts = {}
@@ -158,12 +158,18 @@ def grown(old: Any, fresh: Any) -> Any:
         if any(here < there for here, there in zip(new.shape, was.shape, strict=True)):
             parts[name] = new
             continue
-        if name in ("policy", "log_policy") and after[1] > before[1]:  # no state gets an action anew
-            new[..., : before[0], before[1] :] = 0.0 if name == "policy" else np.log(NEVER)
+        if name.endswith("policy") and after[1] > before[1]:
+            was = _shared(was, before[1] / after[1], log=name.startswith("log"))
+            new[..., : before[0], before[1] :] = -np.log(after[1]) if name.startswith("log") else 1 / after[1]
         pairs = [sizes == (prod(before), prod(after)) for sizes in zip(was.shape, new.shape, strict=True)]
         large = new.reshape(_apart(new.shape, pairs, after))
         parts[name] = corner(large, was.reshape(_apart(was.shape, pairs, before))).reshape(new.shape)
     return tree.fill(fresh, parts)
+
+
+def _shared(policy: Array, share: float, *, log: bool) -> Array:
+    """A policy, or its logarithm, with this share of its mass: the rest is for actions that it did not have."""
+    return policy + np.log(share) if log else policy * share
 
 
 def _apart(shape: tuple[int, ...], pairs: list[bool], sizes: tuple[int, int]) -> list[int]:

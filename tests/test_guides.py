@@ -1,0 +1,94 @@
+"""The guides tell the truth: every block of them is run, and what they say that it prints is what it prints."""
+
+import importlib.util
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).parent.parent / "docs"
+
+
+def script():
+    spec = importlib.util.spec_from_file_location("guides", DOCS / "guides.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["guides"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+RUN = script()
+
+
+LONG = ("gymnasium", "table", "add_a_learner", "guarantee")
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n in LONG)) for n in RUN.GUIDES])
+def test_a_guide_says_what_is_so(name, tmp_path):
+    for said in RUN.told(DOCS / f"{name}.md", tmp_path):
+        assert said.true, f"{said.what}\nprints\n{said.got}\nnot\n{said.wanted}"
+
+
+@pytest.mark.slow
+def test_the_tour_runs_and_shows_what_it_gives(tmp_path):
+    nbformat = pytest.importorskip("nbformat")
+    pytest.importorskip("nbclient")
+    made = subprocess.run(
+        [sys.executable, DOCS / "make_tour.py", tmp_path / "tour.ipynb"], capture_output=True, text=True
+    )
+    assert made.returncode == 0, made.stderr
+    shown, given = (nbformat.read(file, 4).cells for file in (DOCS / "tour.ipynb", tmp_path / "tour.ipynb"))
+    assert len(shown) == len(given)
+    for cell, again in zip(shown, given, strict=True):
+        assert cell.source == again.source
+        for output, new in zip(cell.get("outputs", []), again.get("outputs", []), strict=True):
+            assert output.output_type == new.output_type
+            assert RUN.Said("", output.get("text", ""), new.get("text", ""), 0, 0).true, new.text
+
+
+def test_the_lake_of_the_guide_is_the_one_that_was_measured():
+    guide, measured = (DOCS / "gymnasium.md").read_text(), (DOCS.parent / "benchmarks" / "live.md").read_text()
+    table = re.search(r"<!-- measured -->\n(.*?)<!-- end -->", guide, re.DOTALL)[1]
+    assert "| `ravi-ucb+,scale=1e-4` | 300,000 |" in table
+    assert table in measured
+
+
+def test_every_page_with_commands_that_print_is_a_guide():
+    pages = {page.stem for page in DOCS.glob("*.md") if re.search(r"^```(console|sh|text)", page.read_text(), re.M)}
+    assert pages <= {*RUN.GUIDES, "gallery"}  # which has a test of its own
+
+
+def test_every_guide_is_linked_from_the_readme():
+    readme = (DOCS.parent / "README.md").read_text()
+    for name in RUN.GUIDES:
+        assert f"(docs/{name}.md)" in readme
+
+
+def test_what_differs_is_seen_and_times_are_not():
+    def true(wanted, got):
+        return RUN.Said("", wanted, got, 0, 0).true
+
+    assert true("regret 12.5, in 3.10 s, 12,000 plays per second\n", "regret 12.5, in 4 s, 9 plays per second\n")
+    assert true("optimum 0.5 (error at most 1.2e-12)\n", "optimum 0.5 (error at most 3e-11)\n")
+    assert true("first\n...\nlast\n", "first\n2\n3\nlast\n")
+    assert not true("regret 12.5\n", "regret 12.6\n")
+    assert not true("12 s\n", "12 m\n")
+    assert not true("error 1.2e-03\n", "error 1.3e-03\n")
+    assert not true("one\n", "one\ntwo\n")
+
+
+def test_a_guide_that_does_not_run_or_has_blocks_that_are_not_run_fails(tmp_path):
+    page = tmp_path / "page.md"
+    for wrong in ("```python\n1 / 0\n```\n", "```bash\nls\n```\n", "```console\n$ ravi solve nothing\n```\n"):
+        page.write_text(wrong)
+        with pytest.raises((ZeroDivisionError, AssertionError)):
+            list(RUN.told(page, tmp_path))
+    page.write_text("```python\nx = 1\n```\nwords\n```python\nprint(x + 1)\n```\n```text\n3\n```\n")
+    (said,) = RUN.told(page, tmp_path)
+    assert not said.true
+    RUN.write(page)
+    (said,) = RUN.told(page, tmp_path)
+    assert said.true
+    assert said.wanted == "2\n"
