@@ -31,10 +31,13 @@ docs: $(READY)
 	$(BIN)/python docs/make_gallery.py
 	$(BIN)/python docs/figures/draw.py
 	$(BIN)/python docs/figures/simulators.py
+	$(BIN)/python docs/figures/continuous.py
+	$(BIN)/python docs/figures/beyond.py
 
 bench: $(READY)
 	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/solve.py
+	$(BIN)/python benchmarks/inner.py
 	$(BIN)/python benchmarks/learners.py
 	$(BIN)/python benchmarks/experiments.py
 

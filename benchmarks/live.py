@@ -32,9 +32,14 @@ LEARNERS = {
     "q-learning": "a walk of its own, at every play",
 }
 LAKE = (
-    "ravi learn FrozenLake8x8-v1 --learner {learner} --discount 0.99 --steps {steps} --reward-scale 0 --policy planned"
+    "ravi learn FrozenLake8x8-v1 --learner {learner} --discount 0.99 --steps {steps} --reward-scale {scale} "
+    "--policy planned"
 )
-SETTINGS = (("ravi-ucb+,scale=1e-4", "3e5"), ("psrl", "1e5"), ("psrl", "3e5"), ("ravi-ucb", "3e6"))
+SETTINGS = (  # learner, plays, multiplier of the bonus of rewards
+    ("certainty-equivalent", "3e5", "0.1"),
+    ("psrl", "3e5", "0"),
+    ("ravi-ucb+,scale=1e-4", "3e5", "0"),
+)
 CLOSE = 0.01
 GUIDE = Path(__file__).parent.parent / "docs" / "gymnasium.md"
 
@@ -113,20 +118,20 @@ def lake(settings, seeds):
     mdp = ravi.mdp("gymnasium/FrozenLake8x8-v1,discount=0.99")
     yield f"| learner | plays | seeds within {CLOSE:.0%} | median lost | most lost | CPU seconds, median | most |"
     yield "|---|---|---|---|---|---|---|"
-    for learner, steps in settings:
-        found = [lake_run(mdp, learner, steps, seed) for seed in range(seeds)]
+    for learner, steps, scale in settings:
+        found = [lake_run(mdp, learner, steps, scale, seed) for seed in range(seeds)]
         lost, seconds = np.array(found).T
         yield (
-            f"| `{learner}` | {float(steps):,.0f} | {(lost <= CLOSE).sum()} of {seeds} | {np.median(lost):.2%} | "
-            f"{lost.max():.2%} | {np.median(seconds):.0f} | {seconds.max():.0f} |"
+            f"| `{learner}`, reward scale {scale} | {float(steps):,.0f} | {(lost <= CLOSE).sum()} of {seeds} | "
+            f"{np.median(lost):.2%} | {lost.max():.2%} | {np.median(seconds):.0f} | {seconds.max():.0f} |"
         )
 
 
-def lake_run(mdp, learner, steps, seed):
+def lake_run(mdp, learner, steps, scale, seed):
     """What the policy of the command loses, in parts of the optimum, and the CPU seconds that the command takes."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "lake.policy"
-        words = shlex.split(LAKE.format(learner=learner, steps=steps))[1:]
+        words = shlex.split(LAKE.format(learner=learner, steps=steps, scale=scale))[1:]
         began = spent()
         done = subprocess.run(
             [sys.executable, "-m", "ravi.cli", *words, "--seed", str(seed), "--save", str(file), "--json"],

@@ -38,6 +38,9 @@ _HOMES = {
     "resume": "ravi.engine",
     "Run": "ravi.runs",
     "Stopped": "ravi.engine",
+    "run_changing": "ravi.changing",
+    "candidates": "ravi.selection",
+    "select": "ravi.selection",
     # the world
     "learn": "ravi.live.learning",
     "Learned": "ravi.live.learning",
@@ -73,6 +76,7 @@ __all__ = [
     "StreamError",
     "__version__",
     "agent",
+    "candidates",
     "discover",
     "ensemble",
     "evaluate",
@@ -86,12 +90,15 @@ __all__ = [
     "resume",
     "return_of",
     "run",
+    "run_changing",
     "run_suite",
+    "select",
     "solve",
 ]
 
 if TYPE_CHECKING:
     from ravi import gymnasium
+    from ravi.changing import run_changing
     from ravi.checks import InputError, StreamError
     from ravi.core import MDP, Estimator, Learner, Measure, Problem
     from ravi.engine import Stopped, resume, run
@@ -109,6 +116,7 @@ if TYPE_CHECKING:
     from ravi.planning.solver import solve
     from ravi.policies import Policy
     from ravi.runs import Run
+    from ravi.selection import candidates, select
 
 
 def __getattr__(name: str) -> Any:

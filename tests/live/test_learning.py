@@ -6,7 +6,7 @@ import signal
 import gymnasium as gym
 import numpy as np
 import pytest
-from tests.live.test_agent import everything
+from tests.live.test_agent import everything, needs_features
 from tests.test_contract import LEARNERS
 
 import ravi
@@ -57,17 +57,11 @@ def test_every_learner_drives_a_live_environment(learner, termination):
         with pytest.raises(InputError, match="kernel nobody knows"):
             learn(Corridor(), learner, 100, **MOST, **given)
         return
-    features = name in (
-        "ravi-ucb/mixture",
-        "ravi-ucb+/mixture",
-        "uclk",
-        "uclk+",
-        "uclk-c",
-        "threshold",
-        "ucrl-vtr",
-        "oppo",
-    )
-    if features:
+    if name.endswith("/unknown-rewards"):
+        with pytest.raises(InputError, match="simulates rewards"):
+            learn(Corridor(), learner, 100, **MOST, **given)
+        return
+    if needs_features(learner):
         lake = gym.make("FrozenLake-v1", max_episode_steps=-1)
         table = ravi.gymnasium.mdp(lake, 0.9, termination=termination)
         mixture = ravi.ensemble([table, table], [0.5, 0.5])

@@ -302,6 +302,11 @@ class Agent:
             self.learner = self.given
         else:
             self.learner = self.given(self.problem, self.steps)
+        if "rewards" in self.learner.settings and self.rewards.mode != "known":
+            raise InputError(
+                f"{self.learner.name} simulates rewards that are unknown, and here they are: the learner without that, "
+                f"with rewards={self.rewards.mode!r}, learns them"
+            )
         if self.learner.walk is not None:
             X, A, B = self.table.sizes
             self._cumulative, self._initial, self._begins = np.ones((X, A, B)), np.ones(X), 0

@@ -1,0 +1,61 @@
+"""What does an estimator know of rewards too? Beside its own data, how often each pair was played and what it earned.
+
+    n(x, a) = plays,   total(x, a) = their rewards,   r_hat = total / n
+
+A play of (x, a) at time t earns r(x, a) itself, or 1 with probability r(x, a) and else 0, drawn from the key: number
+REWARD of step t. Rewards are read where a pair is played, and nowhere else.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ravi.compiled import compiled
+from ravi.core import Array, Data, Embedding, Estimator, Path
+from ravi.random import uniform
+
+REWARD = 5  # the number of step t that draws its reward
+KINDS = ("bernoulli", "deterministic")
+
+
+class Rewarded(NamedTuple):
+    inner: Data  # of the estimator
+    plays: Array  # n(x, a)            (n, X, A)
+    total: Array  # sum of rewards     (n, X, A)
+    key: Array  # of the seed's random numbers; the learner's `init` writes it   (n,)
+
+
+def rewarded(estimator: Estimator, rewards: Array, kind: str) -> Estimator:
+    """`estimator`, which learns r (X, A) as well."""
+    random = kind == "bernoulli"
+
+    def init(n: int) -> Rewarded:
+        shape = (n, *rewards.shape)
+        return Rewarded(estimator.init(n), np.zeros(shape, np.int64), np.zeros(shape), np.zeros(n, np.uint64))
+
+    def expect(D: Rewarded, phi: Embedding) -> Array:
+        return estimator.expect(D.inner, phi)
+
+    def width(D: Rewarded, phi: Embedding) -> Array:
+        return estimator.width(D.inner, phi)
+
+    def add(D: Rewarded, V: Array, path: Path) -> Rewarded:
+        estimator.add(D.inner, V, path)
+        _earn(D.plays, D.total, D.key, rewards, random, path.state, path.action, path.length, path.time)
+        return D
+
+    return Estimator(init, estimator.embed, expect, width, add)
+
+
+@compiled
+def _earn(plays, total, key, rewards, random, state, action, length, first):  # type: ignore[no-untyped-def]
+    for i in range(state.shape[0]):
+        for l in range(length[i]):
+            x, a = state[i, l], action[i, l]
+            reward = rewards[x, a]
+            if random:
+                reward = 1.0 if uniform(key[i], first[i] + l, REWARD) < reward else 0.0
+            plays[i, x, a] += 1
+            total[i, x, a] += reward

@@ -1,0 +1,66 @@
+"""What is a world whose rewards change? One kernel, and tables of rewards that take turns, given beforehand.
+
+With tables r_1, ..., r_J and blocks of length b, table 1 + ((i - 1) // b) mod J is in force at play i, or in epoch i
+(`clock`): an adversary who has chosen everything in advance. A learner sees the table in force after the epoch, whole
+(full information), never before.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ravi import checks
+from ravi.core import MDP, Array
+from ravi.mdps.riverswim import LEFT, RIGHT, riverswim
+
+CLOCKS = ("plays", "epochs")
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class Changing:
+    """An MDP whose rewards change. Made by `changing`."""
+
+    mdp: MDP  # the kernel; its rewards are the mean of the tables, and nobody reads them
+    tables: Array  # r_j(x, a), in [0, 1]    (J, X, A)
+    block: int
+    clock: str
+
+    def number(self, i: Any) -> Any:
+        """Which table, from 0, is in force at play or epoch i, from 1."""
+        return (i - 1) // self.block % len(self.tables)
+
+    def average(self, counts: Array) -> MDP:
+        """The MDP whose rewards are the mean of the tables, table j counted counts[j] times."""
+        weights = np.asarray(counts, np.float64) / np.sum(counts)
+        return replace(self.mdp, rewards=np.clip(np.tensordot(weights, self.tables, 1), 0.0, 1.0))
+
+    def __repr__(self) -> str:
+        return f"<Changing {self.mdp.name}: {len(self.tables)} tables of rewards, by {self.block} {self.clock}>"
+
+
+def changing(mdp: MDP, tables: Any, *, block: int = 1, clock: str = "plays") -> Changing:
+    """The kernel of `mdp` with the rewards of `tables` (J, X, A), each for `block` plays or epochs, over and over."""
+    array = checks.finite(tables, "tables")
+    X, A = mdp.states, mdp.actions
+    if array.ndim != 3 or array.shape[1:] != (X, A) or not len(array):
+        raise checks.InputError(f"tables has shape {array.shape}, not (J, X, A) with X, A = {X}, {A}")
+    checks.between(array, 0, 1, "tables")
+    made = replace(mdp, rewards=array.mean(0))
+    return Changing(
+        mdp=made,
+        tables=checks.sealed(array),
+        block=checks.whole(block, "block"),
+        clock=checks.one_of(clock, CLOCKS, "clock"),
+    )
+
+
+def tides(n: int = 6, discount: float = 0.9, *, left: float = 0.1, block: int = 50, clock: str = "plays") -> Changing:
+    """RiverSwim whose reward is at the left end, `left` for left at 0, and at the right end, 1, in turns."""
+    river = riverswim(n, discount)
+    tables = np.zeros((2, river.states, river.actions))
+    tables[0, 0, LEFT] = left
+    tables[1, -1, RIGHT] = 1.0
+    return changing(river, tables, block=block, clock=clock)

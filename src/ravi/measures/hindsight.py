@@ -1,0 +1,109 @@
+"""What is earned where rewards change, and what would one policy have earned? All computed, from occupancies.
+
+A play t under pi_k with table j in force adds <mu^{pi_k}, r_j> to what is earned. For Lemma 4.3, epoch k adds
+<mu^{pi_k}, r_k>, r_k the table that was revealed after it, and the bonuses under mu^{pi_k}.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ravi.compiled import compiled
+from ravi.core import Array, Measure, Path
+from ravi.mdps.changing import Changing
+from ravi.measures.curve import grid
+from ravi.planning.bellman import expect
+from ravi.planning.occupancies import occupancy
+
+ROUNDING = 1e-12  # of gamma (P - P_hat) V against CB, in parts of H
+
+
+class Hindsight(NamedTuple):
+    rho: Array  # <mu^{pi_k}, r_j>                         (n, J)
+    loose: Array  # certified bound on the error of rho    (n,)
+    charge: Array  # <mu^{pi_k}, CB_k> and <mu^{pi_k}, min{2 CB_k, H}>   (n, 2)
+    earned: Array  # sum_t <mu^{pi_t}, r_t>                (n,)
+    error: Array  # of it                                  (n,)
+    plays: Array  # under each table                       (n, J)
+    cursor: Array  # the next grid time to fill            (n,)
+    earned_at: Array  # at grid times                      (n, P)
+    plays_at: Array  # likewise                            (n, P, J)
+    last: Array  # the table of the last play, or of the epoch; -1 before the first   (n,)
+    by_epoch: Array  # sum_k <mu^{pi_k}, r_k>              (n,)
+    epochs: Array  # with r_k = r_j                        (n, J)
+    bonuses: Array  # sums of `charge`                     (n, 2)
+    valid: Array  # whether every bonus was                (n,)
+
+
+def hindsight(world: Changing, steps: int, points: int) -> Measure:
+    times, J, mdp = grid(steps, points), len(world.tables), world.mdp
+    by_play = world.clock == "plays"
+
+    def init(keys: Array) -> Hindsight:
+        n, P = len(keys), len(times)
+        whole = np.int64
+        return Hindsight(
+            np.zeros((n, J)), np.zeros(n), np.zeros((n, 2)), np.zeros(n), np.zeros(n), np.zeros((n, J), whole),
+            np.zeros(n, whole), np.full((n, P), np.nan), np.zeros((n, P, J), whole), np.full(n, -1, whole),
+            np.zeros(n), np.zeros((n, J), whole), np.zeros((n, 2)), np.ones(n, bool),
+        )  # fmt: skip
+
+    def opened(m: Hindsight, state: Any, rows: Array) -> None:
+        """Close the epoch before, and score the one that begins; in place."""
+        _close(m, rows)
+        mu = occupancy(mdp, state.policy[rows])
+        CB = state.CB[rows]
+        m.rho[rows] = np.einsum("nxa,jxa->nj", mu.mu, world.tables, optimize=False)
+        m.loose[rows] = mu.error
+        m.charge[rows, 0] = (mu.mu * CB).sum((1, 2))
+        m.charge[rows, 1] = (mu.mu * np.minimum(2 * CB, mdp.horizon)).sum((1, 2))
+        off = mdp.discount * np.abs(expect(mdp, state.V[rows]) - state.PV[rows])
+        m.valid[rows] &= (off <= CB + ROUNDING * mdp.horizon).all((1, 2))
+
+    def record(m: Hindsight, state: Any, path: Path, opening: bool) -> Hindsight:
+        if opening:
+            opened(m, state, np.flatnonzero(path.length))
+        epoch = np.zeros(0, np.int64) if by_play else state.epoch
+        _charge(
+            times, world.block, J, epoch, path.time, path.length, m.rho, m.loose, m.earned, m.error, m.plays, m.cursor,
+            m.earned_at, m.plays_at, m.last,
+        )  # fmt: skip
+        return m
+
+    def results(m: Hindsight) -> dict[str, Array]:
+        m = m._replace(by_epoch=m.by_epoch.copy(), epochs=m.epochs.copy(), bonuses=m.bonuses.copy())
+        _close(m, np.flatnonzero(m.last >= 0))
+        kept = ("earned", "error", "plays", "earned_at", "plays_at", "by_epoch", "epochs", "bonuses", "valid")
+        return {name: getattr(m, name) for name in kept}
+
+    return Measure("hindsight", init, record, results)
+
+
+def _close(m: Hindsight, rows: Array) -> None:
+    """Epoch k has ended, and its table is the last one."""
+    rows = rows[m.last[rows] >= 0]
+    j = m.last[rows]
+    m.by_epoch[rows] += m.rho[rows, j]
+    m.epochs[rows, j] += 1
+    m.bonuses[rows] += m.charge[rows]
+
+
+@compiled
+def _charge(  # type: ignore[no-untyped-def]
+    times, block, J, epoch, first, length, rho, loose, earned, error, plays, cursor, earned_at, plays_at, last
+):
+    for i in range(first.shape[0]):
+        for l in range(length[i]):
+            t = first[i] + l
+            clock = t if epoch.shape[0] == 0 else epoch[i]
+            j = (clock - 1) // block % J
+            earned[i] += rho[i, j]
+            error[i] += loose[i]
+            plays[i, j] += 1
+            last[i] = j
+            if times[cursor[i]] == t:
+                earned_at[i, cursor[i]] = earned[i]
+                plays_at[i, cursor[i]] = plays[i]
+                cursor[i] += 1

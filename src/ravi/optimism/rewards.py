@@ -1,0 +1,36 @@
+"""How much is added to what a pair was seen to earn? Hoeffding's width, for all pairs and all numbers of plays at once.
+
+    b(x, a) = sqrt(ln(2 X A T / delta) / (2 n(x, a))),  at most 1;  1 where n = 0
+
+The mean r_hat of n rewards in [0, 1] is off by more than b with probability at most delta / (X A T), so that
+|r - r_hat| <= b for all pairs and all n <= T with probability 1 - delta. Then
+
+    r <= min{r_hat + b, 1} <= r + 2 b,
+
+where n = 0 too: 1 <= r + 2.
+"""
+
+from __future__ import annotations
+
+from math import log, sqrt
+
+import numpy as np
+
+from ravi.core import Array
+
+
+def reward_spread(states: int, actions: int, steps: int, delta: float) -> float:
+    """b sqrt(n) = sqrt(ln(2 X A T / delta) / 2)."""
+    return sqrt(log(2 * states * actions * steps / delta) / 2)
+
+
+def reward_bonus(plays: Array, spread: float) -> Array:
+    """b = spread / sqrt(n), at most 1; 1 where nothing was seen, whatever the spread."""
+    width = np.divide(spread, np.sqrt(plays), out=np.ones(plays.shape), where=plays > 0)
+    return np.minimum(width, 1.0)
+
+
+def optimistic_rewards(plays: Array, total: Array, spread: float) -> Array:
+    """min{r_hat + b, 1}, r_hat = total / n."""
+    mean = np.divide(total, plays, out=np.zeros(total.shape), where=plays > 0)
+    return np.minimum(mean + reward_bonus(plays, spread), 1.0)

@@ -1,0 +1,144 @@
+"""RAVI-UCB without T: RAVI-UCB in its first phase, its own constants on all data in every other, and its price."""
+
+from math import log, sqrt
+
+import numpy as np
+import pytest
+
+from ravi.checks import InputError
+from ravi.engine import run
+from ravi.learners import ravi_ucb
+from ravi.learners.doubling import doubling
+from ravi.mdps import garnet, riverswim
+from ravi.planning.mirror import mirror_step_array
+from ravi.theory import doubling as theory
+from ravi.theory import tabular
+from tests.helpers import dense, spy
+
+
+def test_in_its_first_phase_it_is_ravi_ucb_bit_for_bit():
+    mdp, T = riverswim(5, 0.9), 500
+    told = run(ravi_ucb.tabular(mdp.problem, T, scale=0.003, step_scale=30), mdp, T, 4, record=["stream"])
+    untold = run(doubling(mdp.problem, T, first=T, scale=0.003, step_scale=30), mdp, T, 4, record=["stream"])
+    for name in ("V", "Q", "log_policy", "policy"):
+        assert getattr(told.state, name).tobytes() == getattr(untold.state, name).tobytes()
+    assert told.results["stream_action"].tobytes() == untold.results["stream_action"].tobytes()
+    assert told.regret.tobytes() == untold.regret.tobytes()
+    assert np.ptp(told.state.policy, axis=-1).max() > 0.1
+
+
+def test_the_length_of_a_run_is_not_known():
+    mdp = riverswim(5, 0.9)
+    short, long = (
+        run(doubling(mdp.problem, T, scale=0.003, step_scale=30), mdp, T, 3, record=["stream"]) for T in (700, 2000)
+    )
+    assert short.settings == long.settings
+    for name in ("stream_state", "stream_action", "stream_successor"):
+        assert short.results[name].tobytes() == np.ascontiguousarray(long.results[name][:, :700]).tobytes()
+
+
+def test_every_phase_is_algorithm_2_with_its_own_constants_on_all_data():
+    """By plain formulas on the stream, epoch by epoch."""
+    mdp, first, T, gamma = garnet(4, 2, 3, 2, 0.9), 30, 1500, 0.9
+    H, X, A, scale, step_scale = 10.0, 4, 2, 0.01, 5.0
+    seen = []
+    made = run(
+        doubling(mdp.problem, T, first=first, scale=scale, step_scale=step_scale), mdp, T, [1, 2], record=["stream"],
+        measures=[spy(seen)],
+    )  # fmt: skip
+    P = np.zeros_like(dense(mdp))
+    for row in range(2):
+        x, a, y = (made.results[f"stream_{name}"][row] for name in ("state", "action", "successor"))
+        phase, phases = -1, []
+        for k, start in enumerate(made.T_k[row].tolist()):
+            state, t = seen[k][0], start - 1  # plays before
+            now = max(i for i in range(20) if (2**i - 1) * first <= t)
+            if now != phase:
+                Q, policy = np.zeros((1, X, A)), np.full((1, X, A), 1 / A)
+                phase = now
+                phases.append(now)
+            l, S = 2**phase * first, (2 ** (phase + 1) - 1) * first
+            eta, beta = step_scale * sqrt(2 * log(A) / (H**2 * l)), scale * 8 * H * sqrt(X * log(X * A * S * l))
+            V, _, policy = mirror_step_array(np.log(policy), policy, Q, eta)
+            N = np.ones((X, A))
+            np.add.at(N, (x[:t], a[:t]), 1)
+            P[:] = 0
+            np.add.at(P, (x[:t], a[:t], y[:t]), 1)
+            Q = np.clip(mdp.rewards + beta / np.sqrt(N) + gamma * (P / N[..., None]) @ V[0], 0, H)[None]
+            assert state.phase[row] == phase
+            np.testing.assert_allclose(state.V[row], V[0], rtol=0, atol=1e-9)
+            np.testing.assert_allclose(state.policy[row], policy[0], rtol=0, atol=1e-9)
+            np.testing.assert_allclose(state.Q[row], Q[0], rtol=0, atol=1e-9)
+        assert phases == list(range(theory.phases(T, first)))
+
+
+def test_an_epoch_may_pass_over_phases():
+    mdp = riverswim(4, 0.99)
+    seen = []
+    run(doubling(mdp.problem, 2000), mdp, 2000, 1, measures=[spy(seen)])
+    phases = [int(state.phase[0]) for state, _ in seen]
+    assert phases == sorted(phases)
+    assert len(set(phases)) < phases[-1] + 1
+
+
+@pytest.mark.parametrize("first", [1, 7])
+def test_phases_are_those_that_T_reaches_into(first):
+    for T in range(1, 300):
+        covered, i = 0, 0
+        while covered < T:
+            covered += first * 2**i
+            i += 1
+        assert theory.phases(T, first) == i
+        assert theory.end(i - 1, first) == covered
+        assert theory.length(i - 1, first) == first * 2 ** (i - 1)
+
+
+def test_the_sum_of_roots_is_within_the_factor_and_comes_close():
+    assert pytest.approx(3.41421356, abs=1e-8) == theory.FACTOR
+    worst = 0.0
+    for T in range(1, 20_000):
+        ratio = sum(sqrt(theory.length(i, 1)) for i in range(theory.phases(T))) / sqrt(T)
+        assert ratio <= theory.FACTOR
+        worst = max(worst, ratio)
+    assert worst > 0.99 * theory.FACTOR
+
+
+def test_the_bound_costs_the_factor():
+    """At T = 2^k, where it is worst: each part in sqrt(T) within the factor, but for what logarithms and lower orders
+    add, which is computed."""
+    H, X, A = 10.0, 6, 2
+    for k in range(10, 50, 5):
+        T = 2**k
+        whole, known = theory.tabular(H, X, A, T), tabular.corrected(H, X, A, T)
+        logs = sqrt(log(X * A * 2 * T * T) / log(X * A * T * T))
+        m = theory.phases(T)
+        late = 2 * (2 + sqrt(2)) * H * X * A * 8 * H * sqrt(X * log(X * A * 2 * T * T))  # of a phase, at most
+        padding = 2 * 2 * sqrt(2) * sqrt(X * A * H) * 8 * H * sqrt(X * log(X * A * 2 * T * T))
+        assert whole.bonus <= theory.FACTOR * logs * known.bonus + m * (late + padding)
+        epochs = sum(sqrt(log(A) / (2 * 2**i)) * H**3 for i in range(m))  # gamma H^3 sqrt(ln A / (2 T)) of each
+        assert whole.optimisation <= theory.FACTOR * known.optimisation + epochs
+        assert whole.failure == pytest.approx(m)
+        if k >= 30:
+            assert 0.97 * theory.FACTOR < whole.total / known.total < 1.03 * theory.FACTOR
+
+
+def test_regret_is_below_the_bound():
+    mdp, T = riverswim(4, 0.8), 3000
+    made = run(doubling(mdp.problem, T), mdp, T, 4)
+    assert made.regret.mean() <= theory.tabular(mdp.horizon, 4, 2, T).total
+
+
+@pytest.mark.parametrize("mdp", ["one-state,discount=0.01", "garnet/3,1,2,discount=0.01", "trap,discount=0.9999"])
+@pytest.mark.parametrize("options", ["", ",first=1152921504606846976,scale=0"])
+@pytest.mark.parametrize("T", [1, 2, 50])
+def test_at_the_edge_numbers_stay_numbers(mdp, options, T):
+    made = run(f"ravi-ucb/doubling{options}", mdp, T, 2)
+    assert np.isfinite(made.regret).all()
+    Q, H = made.state.Q, 1 / (1 - made.discount)
+    assert ((Q >= 0) & (Q <= H * (1 + 1e-12))).all()
+
+
+@pytest.mark.parametrize(("option", "message"), [("first=0", "first is 0"), ("scale=1e308", "scale [*] beta is inf")])
+def test_what_cannot_be_is_refused(option, message):
+    with pytest.raises(InputError, match=message):
+        run(f"ravi-ucb/doubling,{option}", "riverswim/4", 10)

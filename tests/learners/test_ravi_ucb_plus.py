@@ -1,0 +1,485 @@
+"""RAVI-UCB+: Algorithm 1 where its parts are off, the literal transcription where they are on, and each part alone."""
+
+from itertools import product
+from math import log, sqrt
+
+import numpy as np
+import pytest
+
+from ravi import ids, tree
+from ravi.checks import InputError
+from ravi.engine import run
+from ravi.estimators.counts import Counts, counts
+from ravi.estimators.ridge import Regression, ridge
+from ravi.estimators.standard import standard
+from ravi.learners import ravi_ucb, ravi_ucb_plus
+from ravi.mdps import garnet, garnets, riverswim, riverswim_mixture, terrain
+from ravi.optimism.bonuses import discounted, log_det_radius, multiple_of_width, of_span, within_span
+from ravi.random import uniform
+from ravi.theory import constants, generic
+from tests.helpers import assert_same_bits, bits, dense, spy
+from tests.literal import plus
+
+T = 400
+OFF = {"inner": 1, **dict.fromkeys(("fresh", "centre", "span", "clip", "gamma", "balance"), "off")}
+TABULAR_PARTS = ("fresh", "centre", "span", "clip", "gamma")
+MIXTURE_PARTS = (*TABULAR_PARTS, "radius")
+
+
+def switches(names, on):
+    return {name: "on" if name in on else "off" for name in names}
+
+
+def without(names, part):
+    """Every part but one, and what needs it."""
+    return [name for name in names if name != part and not (part == "centre" and name == "span")]
+
+
+# ---- where parts are off, it is Algorithm 1
+
+
+def same_run(one, other, mdp, steps=T):
+    made, again = (run(learner, mdp, steps, 3, record=["stream"]) for learner in (one, other))
+    streams = [{n: a for n, a in m.results.items() if n.startswith("stream")} for m in (made, again)]
+    assert_same_bits(*streams)
+    assert (made.regret == again.regret).all()
+    for name in ("V", "Q", "log_policy", "policy"):
+        kept = getattr(again.state, {"V": "V_last", "policy": "last"}.get(name, name))
+        assert (getattr(made.state, name) == kept).all(), name
+    assert (made.state.policy == again.state.policy).all()
+    assert np.ptp(made.state.policy, axis=-1).max() > 0.1  # policies that moved
+
+
+def test_counts_with_every_part_off_are_algorithm_2_bit_for_bit():
+    mdp = riverswim(6, 0.9)
+    beta = constants.beta_tabular_l1(mdp.horizon, 6, 2, T, 1 / T)
+    one = ravi_ucb.tabular(mdp.problem, T, beta=beta, scale=0.1, eta=0.3)
+    same_run(one, ravi_ucb_plus.tabular(mdp.problem, T, scale=0.1, eta=0.3, **OFF), mdp)
+
+
+def test_regressions_with_every_part_off_are_algorithm_3_bit_for_bit():
+    mdp = riverswim_mixture(5, 0.9)
+    problem = mdp.problem
+    given = {"parameter_bound": problem.parameter_bound, "feature_bound": problem.feature_bound}
+    beta = constants.beta_mixture_half(mdp.horizon, mdp.dimension, T, 1 / T, **given)
+    other = ravi_ucb_plus.linear_mixture(problem, T, scale=0.05, eta=0.3, radius="off", **OFF)
+    same_run(ravi_ucb.linear_mixture(problem, T, beta=beta, scale=0.05, eta=0.3), other, mdp)
+
+
+@pytest.mark.parametrize("kind", ["tabular", "linear_mixture"])
+def test_the_papers_constants_too(kind):
+    mdp = riverswim_mixture(5, 0.9)
+    one = getattr(ravi_ucb, kind)(mdp.problem, T, scale=0.003, step_scale=30)
+    other = ravi_ucb_plus.generic(mdp.problem, one.parts.estimator, one.parts.bonus, one.parts.eta, fresh=False)
+    same_run(one, other, mdp)
+
+
+# ---- where parts are on, it is the literal transcription
+
+
+def agrees(mdp, learner, epochs, seed, steps):
+    seen = []
+    made = run(learner, mdp, steps, [seed, seed + 1], record=["stream"], measures=[spy(seen)])
+    stream = list(zip(*(made.results[f"stream_{name}"][0] for name in ("state", "action", "successor")), strict=True))
+    epochs = list(epochs)
+    assert made.T_k[0].tolist() == [epoch[0] for epoch in epochs]
+    assert stream == [triple for epoch in epochs for triple in epoch[4]]
+    for (state, _), (_, V, pi, values, _) in zip(seen, epochs, strict=False):
+        np.testing.assert_allclose(state.V[0], V, rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(state.policy[0], pi, rtol=0, atol=1e-12)
+        np.testing.assert_allclose(state.V_last[0], values[-1], rtol=1e-12, atol=1e-12)
+    assert max(np.ptp(pi) for _, _, pi, _, _ in epochs) > 0.05
+
+
+@pytest.mark.parametrize("part", ["", *TABULAR_PARTS])
+@pytest.mark.parametrize("mdp", [riverswim(5, 0.9), garnet(8, 3, 3, 1, 0.8)], ids=["riverswim", "garnet"])
+def test_counts_are_the_literal_transcription(mdp, part):
+    on = without(TABULAR_PARTS, part)
+    learner = ravi_ucb_plus.tabular(mdp.problem, T, inner=3, eta=0.4, **switches(TABULAR_PARTS, on))
+    given = dense(mdp).tolist(), mdp.rewards.tolist(), mdp.discount, mdp.initial.tolist(), T, 0.4, 3, on, 1 / T, 7
+    agrees(mdp, learner, plus.tabular(*given), 7, T)
+
+
+@pytest.mark.parametrize("part", ["", *MIXTURE_PARTS])
+@pytest.mark.parametrize("mdp", [riverswim_mixture(4, 0.9), terrain(3, 2, 0.8)], ids=["riverswim", "terrain"])
+def test_regressions_are_the_literal_transcription(mdp, part):
+    on, steps = without(MIXTURE_PARTS, part), 100
+    options = switches(MIXTURE_PARTS, on)
+    learner = ravi_ucb_plus.linear_mixture(mdp.problem, steps, inner=3, eta=0.4, regularization=0.5, **options)
+    psi = np.zeros((mdp.states, mdp.actions, mdp.states, mdp.dimension))
+    np.put_along_axis(psi, mdp.successors.astype(np.int64)[..., None], mdp.features, axis=2)
+    epochs = plus.linear_mixture(
+        psi.tolist(), mdp.parameter.tolist(), mdp.rewards.tolist(), mdp.discount, mdp.initial.tolist(), steps, 0.4, 3,
+        on, 1 / steps, 0.5, mdp.parameter_bound, mdp.feature_bound, 3,
+    )  # fmt: skip
+    agrees(mdp, learner, epochs, 3, steps)
+
+
+# ---- the compiled loop, and what an observer sees
+
+
+@pytest.mark.parametrize("part", ["", *TABULAR_PARTS])
+def test_the_compiled_loop_is_its_parts_one_after_another_bit_for_bit(part):
+    mdp = garnet(9, 3, 4, 0, 0.9)
+    options = switches(TABULAR_PARTS, without(TABULAR_PARTS, part))
+    fused = ravi_ucb_plus.tabular(mdp.problem, T, inner=5, scale=0.3, **options)
+    parts, fresh = fused.parts, fused.settings["fresh"]
+    plain = ravi_ucb_plus.generic(mdp.problem, parts.estimator, parts.bonus, parts.eta, inner=5, fresh=fresh)
+    made, again = (run(learner, mdp, T, 5, measured=False) for learner in (fused, plain))
+    for name, leaf in tree.leaves(made.state):
+        assert leaf.tobytes() == dict(tree.leaves(again.state))[name].tobytes(), name
+    assert np.ptp(made.state.last, axis=-1).max() > 0.3
+
+
+@pytest.mark.parametrize("learner", ["ravi-ucb+,inner=6", "ravi-ucb+,inner=6,fresh=off", "ravi-ucb+/mixture,inner=6"])
+def test_backups_one_by_one_are_the_plan_and_leave_the_state_alone(learner):
+    mdp = riverswim_mixture(5, 0.9)
+    made = ids.learner(learner, mdp, T)
+    state = run(made, mdp, 200, 4, measured=False).state
+    before = tree.copy(state)
+    steps = [tree.copy(s) for s in made.parts.backups(state)]
+    for name, leaf in tree.leaves(before):
+        assert leaf.tobytes() == dict(tree.leaves(state))[name].tobytes(), name
+    planned = made.plan(state)
+    assert len(steps) == 6
+    for name, leaf in tree.leaves(planned):
+        assert leaf.tobytes() == dict(tree.leaves(steps[-1]))[name].tobytes(), name
+    chosen = [int(6 * uniform(key, t, 4)) for key, t in zip(before.key, before.time, strict=True)]
+    for row, m in enumerate(chosen):
+        assert (planned.policy[row] == steps[m].last[row]).all()
+        assert (planned.V[row] == steps[m].V_last[row]).all()
+    assert len({step.V_last.tobytes() for step in steps}) == 6
+
+
+# ---- which policy is played
+
+
+def test_the_pick_is_uniform_reproducible_and_the_same_alone_as_in_a_batch():
+    """Of 3,000 epochs each of 5 policies is played 600 times, give or take 5 deviations: false alarms below 3e-6."""
+    mdp, M, seen = riverswim(4, 0.5), 5, []
+    learner = ravi_ucb_plus.tabular(mdp.problem, 1000, inner=M)
+    made = run(learner, mdp, 1000, 6, measures=[spy(seen)])
+    picks = [
+        int(M * uniform(int(seed), int(t), 4))
+        for seed, starts in zip(made.seeds, made.T_k, strict=True)
+        for t in starts
+    ]
+    times = np.bincount(picks, minlength=M)
+    assert (np.abs(times - len(picks) / M) < 5 * sqrt(len(picks) / M * (1 - 1 / M))).all()
+    alone = run(learner, mdp, 1000, [made.seeds[4]])
+    assert_same_bits(bits(alone), bits(made, 4))
+    last = run(ravi_ucb_plus.tabular(mdp.problem, 1000, inner=M, pick="last"), mdp, 1000, 2)
+    assert (last.state.policy == last.state.last).all()
+    assert (last.state.V_last == last.state.V).all()
+    assert not (made.state.policy == made.state.last).all()
+
+
+def test_options_are_checked():
+    problem = riverswim_mixture(4, 0.9).problem
+    for make in (ravi_ucb_plus.tabular, ravi_ucb_plus.linear_mixture):
+        with pytest.raises(InputError, match="span=on needs centre=on"):
+            make(problem, T, centre="off")
+        with pytest.raises(InputError, match="pick"):
+            make(problem, T, pick="first")
+        with pytest.raises(InputError, match="inner"):
+            make(problem, T, inner=0)
+        with pytest.raises(InputError, match="fresh"):
+            make(problem, T, fresh="maybe")
+
+
+# ---- centre, span, clip: the estimator
+
+
+def tallied(mdp, n, rng, most=30):
+    moves = rng.integers(0, most, size=(n, *mdp.successors.shape)) * (
+        rng.uniform(size=(n, *mdp.rewards.shape, 1)) < 0.7
+    )
+    return Counts((1 + moves.sum(-1)).astype(np.int32), moves.astype(np.int32))
+
+
+def regressed(mdp, n, rng):
+    d = mdp.dimension
+    F = rng.normal(size=(n, 20, d))
+    Lam = np.eye(d) + np.swapaxes(F, 1, 2) @ F
+    root = np.linalg.inv(np.swapaxes(np.linalg.cholesky(Lam), 1, 2))
+    return Regression(Lam, 30 * rng.normal(size=(n, d)), root)
+
+
+CASES = [(counts, tallied, garnet(7, 3, 4, 0, 0.9)), (ridge, regressed, garnets(3, 6, 2, 3, 0, 0.9))]
+
+
+@pytest.mark.parametrize(("make", "data", "mdp"), CASES, ids=["counts", "ridge"])
+def test_a_constant_is_backed_up_exactly_and_nothing_is_added(make, data, mdp):
+    rng = np.random.default_rng(0)
+    D, V = data(mdp, 4, rng), np.repeat(rng.uniform(0, 10, size=(4, 1)), mdp.states, axis=1)
+    estimator = standard(make(mdp.problem))
+    phi = estimator.embed(V)
+    assert (estimator.expect(D, phi) == V[:, 0, None, None]).all()
+    assert (within_span(multiple_of_width(7.0, estimator))(D, phi) == 0).all()
+    if make is counts:
+        assert (of_span(7, 3, T, 0.1)(D, phi) == 0).all()
+    else:
+        assert (estimator.width(D, phi) == 0).all()  # phi of 0
+    assert np.abs(make(mdp.problem).expect(D, make(mdp.problem).embed(V)) - V[:, 0, None, None]).max() > 0.01
+
+
+@pytest.mark.parametrize("span", [False, True])
+@pytest.mark.parametrize(("make", "data", "mdp"), CASES, ids=["counts", "ridge"])
+def test_shifts_of_v_shift_the_estimate_and_nothing_else(make, data, mdp, span):
+    rng = np.random.default_rng(1)
+    D, V, shift = data(mdp, 4, rng), rng.uniform(0, 5, size=(4, mdp.states)), rng.uniform(0, 5, size=(4, 1))
+    estimator = standard(make(mdp.problem), span=span)
+    phi, shifted = estimator.embed(V), estimator.embed(V + shift)
+    np.testing.assert_allclose(estimator.expect(D, shifted), estimator.expect(D, phi) + shift[..., None], atol=1e-12)
+    np.testing.assert_allclose(estimator.width(D, shifted), estimator.width(D, phi), atol=1e-12)
+
+
+@pytest.mark.parametrize(("make", "data", "mdp"), CASES, ids=["counts", "ridge"])
+def test_multiples_of_v_multiply_estimate_and_width(make, data, mdp):
+    """With clip and centre; with span the width too is in proportion to sp(V)."""
+    rng = np.random.default_rng(2)
+    D, V = data(mdp, 4, rng), rng.uniform(0, 5, size=(4, mdp.states))
+    estimator = standard(make(mdp.problem))
+    phi, twice = estimator.embed(V), estimator.embed(3 * V)
+    np.testing.assert_allclose(estimator.expect(D, twice), 3 * estimator.expect(D, phi), atol=1e-12)
+    np.testing.assert_allclose(estimator.width(D, twice), 3 * estimator.width(D, phi), atol=1e-12)
+
+
+@pytest.mark.parametrize(("make", "data", "mdp"), CASES, ids=["counts", "ridge"])
+def test_clipped_estimates_are_where_p_v_is_and_others_are_left(make, data, mdp):
+    rng = np.random.default_rng(3)
+    D, V = data(mdp, 4, rng), rng.uniform(0, 5, size=(4, mdp.states))
+    free, cut = standard(make(mdp.problem), clip=False), standard(make(mdp.problem))
+    loose, tight = free.expect(D, free.embed(V)), cut.expect(D, cut.embed(V))
+    low, high = V.min(-1)[:, None, None], V.max(-1)[:, None, None]
+    assert (tight == np.clip(loose, low, high)).all()
+    if make is ridge:
+        assert (tight != loose).any()
+
+
+def test_span_weights_are_weighted_least_squares():
+    """theta minimises lambda |theta|^2 + sum_i (V_i(y_i) - c_i - <phi_{V_i - c_i}, theta>)^2 / sigma_i^2."""
+    mdp = garnets(3, 6, 2, 3, 0, 0.9)
+    rng, d = np.random.default_rng(4), 3
+    estimator = standard(ridge(mdp.problem, 0.7))
+    D = estimator.init(1)
+    rows, targets, weights = [], [], []
+    for _ in range(12):
+        V = rng.uniform(0, 9, size=(1, 6))
+        path = _path(mdp, rng, 5)
+        estimator.add(D, V, path)
+        c, sigma = (V.max() + V.min()) / 2, (V.max() - V.min()) / 2
+        for x, a, y in zip(path.state[0], path.action[0], path.successor[0], strict=True):
+            rows.append(
+                [
+                    sum(mdp.features[x, a, j, i] * (V[0, mdp.successors[x, a, j]] - c) for j in range(mdp.branching))
+                    for i in range(d)
+                ]
+            )
+            targets.append(V[0, y] - c)
+            weights.append(1 / sigma**2)
+    rows, targets, weights = np.array(rows), np.array(targets), np.array(weights)
+    Lam = 0.7 * np.eye(d) + (rows * weights[:, None]).T @ rows
+    theta = np.linalg.solve(Lam, (rows * weights[:, None]).T @ targets)
+    np.testing.assert_allclose(D.covariance[0], Lam, rtol=1e-12)
+    V = rng.uniform(0, 9, size=(1, 6))
+    phi = estimator.embed(V)
+    c = (V.max() + V.min()) / 2
+    psi = np.einsum("xajd,xaj->xad", mdp.features, (V[0] - c)[mdp.successors])
+    right = np.clip(c + psi @ theta, V.min(), V.max())
+    np.testing.assert_allclose(estimator.expect(D, phi)[0], right, rtol=1e-10)
+    norms = np.sqrt(np.einsum("xad,de,xae->xa", psi, np.linalg.inv(Lam), psi))
+    np.testing.assert_allclose(estimator.width(D, phi)[0], norms, rtol=1e-10)
+
+
+def _path(mdp, rng, length):
+    from ravi.core import Path
+
+    x, a = rng.integers(0, mdp.states, size=(1, length)), rng.integers(0, mdp.actions, size=(1, length))
+    slot = rng.integers(0, mdp.branching, size=(1, length))
+    one = np.ones(1, np.int64)
+    return Path(x, a, mdp.successors[x, a, slot], slot, np.zeros((1, length), bool), length * one, one, one)
+
+
+# ---- the bonuses
+
+
+def test_the_bonus_by_span_is_valid_on_the_l1_event_exhaustively():
+    """Three successors, every n up to 6, every outcome of n draws, kernels on a grid, corners of V: and it is tight."""
+    X = 3
+    L = X * log(2) + log(X * 1 * 10 / 0.9)
+    corners = [np.array(v, float) for v in product((0.0, 4.0), (0.0, 1.0, 4.0), (0.0, 4.0)) if np.ptp(v) > 0]
+    kernels = [np.array((i, j, 8 - i - j)) / 8 for i in range(9) for j in range(9 - i)]
+    bonus, tightest, checked = of_span(X, 1, 10, 0.9), np.inf, 0
+    estimator = standard(counts(garnet(3, 1, 3, 0, 0.75).problem), span=False, clip=False)
+    successors = garnet(3, 1, 3, 0, 0.75).successors
+    assert (successors == np.arange(3)).all()
+    for n in range(7):
+        for moves in ((i, j, n - i - j) for i in range(n + 1) for j in range(n + 1 - i)):
+            D = Counts(np.full((1, 3, 1), n + 1, np.int32), np.tile(np.array(moves, np.int32), (1, 3, 1, 1)))
+            for V in corners:
+                phi = estimator.embed(V[None])
+                PV_hat, CB = estimator.expect(D, phi)[0, 0, 0], bonus(D, phi)[0, 0, 0]
+                for P in kernels:
+                    if n == 0 or np.abs(np.array(moves) / n - P).sum() <= sqrt(2 * L / n):
+                        room = CB - abs(P @ V - PV_hat)
+                        assert room >= -1e-12, (n, moves, V, P)
+                        tightest, checked = min(tightest, room), checked + 1
+    assert checked > 20_000
+    assert tightest < 1e-12  # no smaller factor would do
+
+
+def test_half_the_bonus_by_span_is_not_valid():
+    """The case that makes the above tight: nothing seen, V at its ends."""
+    estimator = standard(counts(garnet(3, 1, 3, 0, 0.75).problem), span=False)
+    phi = estimator.embed(np.array([[0.0, 0.0, 4.0]]))
+    D = estimator.init(1)
+    assert of_span(3, 1, 10, 0.9)(D, phi)[0, 0, 0] == 2.0 == abs(4.0 - estimator.expect(D, phi)[0, 0, 0])
+
+
+@pytest.mark.parametrize(("learner", "mdp"), [
+    ("ravi-ucb+,inner=2", "riverswim/5,discount=0.9"),
+    ("ravi-ucb+,inner=2,span=off", "garnet/6,2,3,discount=0.9"),
+    ("ravi-ucb+/mixture,inner=2", "riverswim/mixture/5,discount=0.9"),
+    ("ravi-ucb+/mixture,inner=2,span=off", "terrain/3,discount=0.8"),
+])  # fmt: skip
+def test_no_bonus_is_invalid_over_seeds(learner, mdp):
+    """At delta = 1/T each of 40 runs fails with probability 1/600: none does, with the room that the bounds leave."""
+    world = ids.mdp(mdp)
+    made, seen = ids.learner(learner, world, 600), []
+    run(made, world, 600, 40, measures=[spy(seen)], measured=False)
+    P, estimator = dense(world), made.parts.estimator
+    for state, _ in seen:
+        phi = estimator.embed(state.V)
+        PV = np.einsum("xay,ny->nxa", P, state.V)
+        off = world.discount * np.abs(PV - estimator.expect(state.data, phi)) - made.parts.bonus(state.data, phi)
+        assert off.max() <= 1e-9
+
+
+def test_the_radius_of_a_determinant_is_its_formula_and_at_most_the_closed_form():
+    mdp = riverswim_mixture(5, 0.9)
+    for span in ("on", "off"):
+        learner = ravi_ucb_plus.linear_mixture(mdp.problem, 500, inner=2, span=span)
+        data = run(learner, mdp, 500, 4, measured=False).state.data
+        s, size = (1.0, 2 * mdp.feature_bound) if span == "on" else (5.0, 10 * mdp.feature_bound)
+        B, d = mdp.parameter_bound, mdp.dimension
+        beta = log_det_radius(data.root, d, 1 / 500, noise=s, regularization=1.0, bound=B)
+        right = s * np.sqrt(np.linalg.slogdet(data.covariance)[1] + 2 * log(500)) + B
+        np.testing.assert_allclose(beta, right, rtol=1e-10)
+        closed = s * sqrt(d * log(1 + 500 * size**2 / d) + 2 * log(500)) + B
+        assert (beta < closed).all()
+        assert (beta > s * sqrt(2 * log(500)) + B).all()
+        off = ravi_ucb_plus.linear_mixture(mdp.problem, 500, inner=2, span=span, radius="off", clip="off", gamma="off")
+        phi = off.parts.estimator.embed(np.arange(5.0)[None])
+        empty = off.parts.estimator.init(1)
+        width = off.parts.estimator.width(empty, phi)
+        np.testing.assert_allclose(off.parts.bonus(empty, phi), closed * width, rtol=1e-12)
+
+
+def test_bonuses_are_cut_to_the_span_and_discounted():
+    mdp = garnet(7, 3, 4, 0, 0.9)
+    rng = np.random.default_rng(5)
+    D, V = tallied(mdp, 4, rng), rng.uniform(0, 5, size=(4, 7))
+    estimator = standard(counts(mdp.problem), span=False)
+    phi, plain = estimator.embed(V), multiple_of_width(4.0, estimator)
+    CB, span = plain(D, phi), np.ptp(V, axis=-1)[:, None, None]
+    assert (within_span(plain)(D, phi) == np.minimum(CB, span)).all()
+    assert (within_span(plain, 0.5)(D, phi) == np.minimum(CB, span / 2)).all()
+    assert (span / 2 < CB).any()
+    assert (span / 2 > CB).any()
+    assert (discounted(plain, 0.9)(D, phi) == 0.9 * CB).all()
+
+
+# ---- the step size
+
+
+@pytest.mark.parametrize("S", [0.0, 1.0, 1e3, 1e6])
+@pytest.mark.parametrize("M", [1, 10])
+def test_balanced_steps_are_the_largest_whose_cost_is_that_of_the_bonuses(S, M):
+    H, A, steps = 10.0, 3, 5000
+    eta, sharp = constants.eta_balanced(H, A, steps, S, M), constants.eta_sharp(H, A, steps, M)
+    K, kappa = steps / H + 0.9, H**2.5 / 4 - H**2 / 8
+    cost = H * kappa * K
+    assert eta == max(sharp, S / cost)
+    bound = generic.sharp(H, A, steps, S, eta=eta, inner_steps=M, delta=0.1)
+    s = H * sqrt(kappa * log(A) * K / M)
+    assert bound.total <= S + max(S, s) + s + H**2 / M + 0.1 * steps + 1e-6
+    assert bound.total <= 2 * generic.sharp(H, A, steps, S, inner_steps=M, delta=0.1).total
+
+
+def test_the_learners_take_these_steps():
+    mdp = riverswim_mixture(5, 0.9)
+    for make in (ravi_ucb_plus.tabular, ravi_ucb_plus.linear_mixture):
+        plain = make(mdp.problem, T, inner=4, balance="off")
+        assert plain.parts.eta == constants.eta_sharp(mdp.horizon, 2, T, 4)
+        assert make(mdp.problem, T, inner=4).parts.eta > 10 * plain.parts.eta
+        assert make(mdp.problem, T, inner=4, eta=0.3, step_scale=2).parts.eta == 0.6
+        assert make(mdp.problem, T).settings["inner"] == 10
+
+
+# ---- samples weighed by their variance
+
+
+def test_variance_weights_are_the_formulas_in_plain_loops():
+    """sigma, both regressions, the estimate and the bonus, along the stream of a run."""
+    mdp, steps, scale = riverswim_mixture(4, 0.8), 120, 0.02
+    learner, seen = ids.learner(f"ravi-ucb+/mixture,weights=variance,inner=2,scale={scale}", mdp, steps), []
+    made = run(learner, mdp, steps, [3, 4], record=["stream"], measures=[spy(seen)])
+    d, R, B, B_phi, delta = mdp.dimension, mdp.horizon, mdp.parameter_bound, mdp.feature_bound, 1 / steps / 3
+    psi = np.zeros((4, 2, 4, d))
+    np.put_along_axis(psi, mdp.successors.astype(np.int64)[..., None], mdp.features, axis=2)
+
+    def radii(t):
+        l, m, m2 = log(4 * t * t / delta), log(1 + t * B_phi**2), log(1 + t * B_phi**2 * R**4 / d)
+        hat = 8 * sqrt(d * m * l) + 4 * sqrt(d) * l + B
+        check = 8 * d * sqrt(m * l) + 4 * sqrt(d) * l + B
+        return scale * hat, scale * check, scale * (8 * R**2 * sqrt(d * m2 * l) + 4 * R**2 * l + B)
+
+    first, second, b, b2, sigmas = np.eye(d), np.eye(d), np.zeros(d), np.zeros(d), []
+    x, a, y = (made.results[f"stream_{name}"][0] for name in ("state", "action", "successor"))
+    ends = [*made.T_k[0][1:], steps + 1]
+    for (state, _), start, end in zip(seen, made.T_k[0], ends, strict=False):
+        V = state.V[0]
+        W = V - V.min()
+        phi = learner.parts.estimator.embed(state.V)
+        np.testing.assert_allclose(state.data.covariance[0], first, rtol=1e-9)
+        features = np.einsum("xayd,y->xad", psi, W)
+        right = np.clip(V.min() + features @ np.linalg.solve(first, b), V.min(), V.max())
+        np.testing.assert_allclose(learner.parts.estimator.expect(state.data, phi)[0], right, atol=1e-9)
+        norms = np.sqrt(np.einsum("xad,de,xae->xa", features, np.linalg.inv(first), features))
+        CB = 0.8 * np.minimum(radii(start)[0] * norms, np.ptp(V))
+        np.testing.assert_allclose(learner.parts.bonus(state.data, phi)[0], CB, rtol=1e-9, atol=1e-12)
+        for t in range(start, end):
+            f, g, w = features[x[t - 1], a[t - 1]], psi[x[t - 1], a[t - 1]].T @ W**2, W[y[t - 1]]
+            _, check, tilde = radii(t)
+            mean = min(max(f @ np.linalg.solve(first, b), 0), R)
+            square = min(max(g @ np.linalg.solve(second, b2), 0), R**2)
+            E = min(R**2, 2 * R * check * sqrt(f @ np.linalg.solve(first, f)))
+            E += min(R**2, tilde * sqrt(g @ np.linalg.solve(second, g)))
+            variance = max(R**2 / d, square - mean**2 + E)
+            sigmas.append(variance)
+            first, b = first + np.outer(f, f) / variance, b + f * w / variance
+            second, b2 = second + np.outer(g, g), b2 + g * w**2
+    assert len(set(sigmas)) > 20
+    assert max(sigmas) <= 3 * R**2
+
+
+def test_variance_weights_take_the_place_of_other_parts():
+    problem = riverswim_mixture(4, 0.9).problem
+    made = ravi_ucb_plus.linear_mixture(problem, T, weights="variance", inner=2)
+    assert made.settings["parts"] == ["fresh", "clip", "gamma", "balance", "variance"]
+    with pytest.raises(InputError, match="weights"):
+        ravi_ucb_plus.linear_mixture(problem, T, weights="none")
+
+
+def test_variance_weighted_bonuses_are_valid_over_seeds():
+    """Also at a fiftieth of the published radii, which are far from tight."""
+    world = ids.mdp("riverswim/mixture/5,discount=0.9")
+    for scale in (1.0, 0.02):
+        made, seen = ids.learner(f"ravi-ucb+/mixture,inner=2,weights=variance,scale={scale}", world, 300), []
+        run(made, world, 300, 20, measures=[spy(seen)], measured=False)
+        P, estimator = dense(world), made.parts.estimator
+        for state, _ in seen:
+            phi = estimator.embed(state.V)
+            off = world.discount * np.abs(np.einsum("xay,ny->nxa", P, state.V) - estimator.expect(state.data, phi))
+            assert (off - made.parts.bonus(state.data, phi)).max() <= 1e-9

@@ -1,0 +1,204 @@
+"""Rewards that are learned: what enters Q, who reads what, and how often both bonuses hold."""
+
+from dataclasses import replace
+from math import log, sqrt
+
+import numpy as np
+import pytest
+
+from ravi import contract
+from ravi.checks import InputError
+from ravi.engine import run
+from ravi.learners import ravi_ucb, unknown_rewards
+from ravi.live.rewards import Rewards
+from ravi.mdps import garnet, riverswim
+from ravi.optimism.rewards import optimistic_rewards, reward_bonus, reward_spread
+from ravi.planning.bellman import expect
+from ravi.random import uniform
+from ravi.walk import room
+from tests.helpers import spy
+
+T = 600
+
+
+def epochs_of(learner, mdp, seeds, steps=T):
+    seen = []
+    made = run(learner, mdp, steps, seeds, record=["stream"], measures=[spy(seen)])
+    return made, [state for state, _ in seen]
+
+
+@pytest.mark.parametrize("kind", ["bernoulli", "deterministic"])
+def test_Q_is_the_clipped_backup_of_optimistic_rewards(kind):
+    """By plain loops over the stream: what each pair earned before the epoch, its mean, its width, and Algorithm 2."""
+    mdp, seed = garnet(5, 2, 3, 4, 0.8), 3
+    learner = unknown_rewards.tabular(mdp.problem, T, rewards=kind, scale=0.001, reward_scale=0.5, step_scale=20)
+    made, states = epochs_of(learner, mdp, [seed])
+    x, a, y = (made.results[f"stream_{name}"][0].tolist() for name in ("state", "action", "successor"))
+    H, beta, L = 5.0, learner.settings["beta"], log(2 * 5 * 2 * T * T)
+    n, total, moves = np.zeros((5, 2)), np.zeros((5, 2)), np.zeros((5, 2, 5))
+    t = 0
+    for start, state in zip(made.T_k[0].tolist(), states, strict=True):
+        while t < start - 1:
+            r = mdp.rewards[x[t], a[t]]
+            if kind == "bernoulli":
+                r = float(uniform(seed, t + 1, 5) < r)
+            n[x[t], a[t]] += 1
+            total[x[t], a[t]] += r
+            moves[x[t], a[t], y[t]] += 1
+            t += 1
+        for i in range(5):
+            for b in range(2):
+                width = min(0.5 * sqrt(L / (2 * n[i, b])), 1) if n[i, b] else 1
+                mean = total[i, b] / n[i, b] if n[i, b] else 0
+                PV = moves[i, b] @ state.V[0] / (n[i, b] + 1)
+                Q = min(mean + width, 1) + beta / sqrt(n[i, b] + 1) + 0.8 * PV
+                assert state.Q[0, i, b] == pytest.approx(min(max(Q, 0), H), abs=1e-11)
+    assert np.ptp(states[-1].policy[0], axis=1).max() > 0.1  # of policies that have moved
+
+
+def test_optimistic_rewards_are_between_the_truth_and_twice_the_bonus_and_at_most_one():
+    spread = reward_spread(3, 2, 100, 0.01)
+    assert spread == pytest.approx(sqrt(log(2 * 3 * 2 * 100 / 0.01) / 2))
+    n = np.array([0, 1, 5, 50, 5000])
+    b = reward_bonus(n, spread)
+    np.testing.assert_allclose(b, [1, 1, 1, spread / sqrt(50), spread / sqrt(5000)])
+    for r in (0.0, 0.3, 1.0):
+        for off in (-1, 0, 1):
+            mean = np.clip(r + off * b, 0, 1)  # as wrong as can be
+            table = optimistic_rewards(n, n * mean, spread)
+            assert (table >= r - 1e-12).all()
+            assert (table <= np.minimum(1, r + 2 * b) + 1e-12).all()
+
+
+@pytest.mark.parametrize("builder", [unknown_rewards.tabular, unknown_rewards.plus])
+@pytest.mark.parametrize("kind", ["bernoulli", "deterministic"])
+def test_rewards_of_pairs_that_are_not_played_are_not_read(builder, kind):
+    mdp, steps = garnet(12, 3, 3, 1, 0.8), 60
+
+    def played(world):
+        learner = builder(world.problem, steps, rewards=kind)
+        made, states = epochs_of(learner, world, [5], steps)
+        return made, states
+
+    made, states = played(mdp)
+    visited = np.zeros((12, 3), bool)
+    visited[made.results["stream_state"][0], made.results["stream_action"][0]] = True
+    assert 0 < visited.sum() < visited.size
+    other, others = played(replace(mdp, rewards=np.where(visited, mdp.rewards, 1 - mdp.rewards)))
+    for one, two in zip(states, others, strict=True):
+        assert one.Q.tobytes() == two.Q.tobytes()
+        assert one.policy.tobytes() == two.policy.tobytes()
+    changed, _ = played(replace(mdp, rewards=np.where(visited, 1 - mdp.rewards, mdp.rewards)))
+    assert changed.batch.state.data.total.tobytes() != made.batch.state.data.total.tobytes()
+
+
+def test_with_all_rewards_one_nothing_is_left_to_learn_of_them():
+    """min{r_hat + b, 1} is 1 everywhere: the run is that of RAVI-UCB, bit for bit."""
+    mdp = replace(riverswim(5, 0.8), rewards=np.ones((5, 2)))
+    told, _ = epochs_of(ravi_ucb.tabular(mdp.problem, T, scale=0.01), mdp, 3)
+    untold, _ = epochs_of(unknown_rewards.tabular(mdp.problem, T, scale=0.01), mdp, 3)
+    for name in ("V", "Q", "policy"):
+        assert getattr(told.state, name).tobytes() == getattr(untold.state, name).tobytes()
+
+
+def validity(learner, mdp, spread, seeds, steps):
+    """Whether |r - r_hat| <= b and gamma |(P - P_hat) V| <= CB at all epochs of each seed, and Lemma 4.2's margins."""
+    seen = []
+    bonus = learner.bonus
+    run(learner.made, mdp, steps, seeds, measures=[spy(seen)], measured=False)
+    both = np.ones((2, seeds), bool)
+    low = high = np.inf
+    for state, path in seen:
+        on, D = path.length > 0, state.data
+        b = reward_bonus(D.plays, spread)
+        mean = np.divide(D.total, D.plays, out=np.zeros(D.total.shape), where=D.plays > 0)
+        rewards_hold = (np.abs(mean - mdp.rewards) <= b + 1e-12).all((1, 2))
+        V = getattr(state, "V_last", state.V)
+        phi = learner.estimator.embed(V)
+        CB, PV = bonus(D.inner, phi), expect(mdp, V)
+        off = mdp.discount * np.abs(PV - learner.estimator.expect(D.inner, phi))
+        kernel_holds = (off <= CB + 1e-10).all((1, 2))
+        both[0] &= rewards_hold | ~on
+        both[1] &= kernel_holds | ~on
+        true = mdp.rewards + mdp.discount * PV
+        sound = rewards_hold & kernel_holds & on
+        if sound.any():
+            low = min(low, (state.Q - true)[sound].min())
+            high = min(high, (true + 2 * (CB + b) - state.Q)[sound].min())
+    return both, low, high
+
+
+class Parts:
+    def __init__(self, base, mdp, steps, **options):
+        self.estimator, self.bonus = base.parts.estimator, base.parts.bonus
+        self.made = unknown_rewards.unknown(base, mdp.problem, steps, **options)
+
+
+def plus_base(mdp, steps, scale=1.0):
+    from ravi.learners import ravi_ucb_plus
+
+    return ravi_ucb_plus.tabular(mdp.problem, steps, inner=2, fresh="off", scale=scale, step_scale=20)
+
+
+@pytest.mark.parametrize("base", ["ravi-ucb", "ravi-ucb+"])
+def test_both_bonuses_hold_over_many_seeds_and_then_lemma_4_2_does(base):
+    """delta = 1/T for each event: of 200 seeds at T = 400 at most one fails in the mean, and more than 8 with a
+    probability below 2e-6."""
+    mdp, steps = garnet(4, 2, 2, 1, 0.5), 400
+    made = ravi_ucb.tabular(mdp.problem, steps, step_scale=20) if base == "ravi-ucb" else plus_base(mdp, steps)
+    both, low, high = validity(Parts(made, mdp, steps), mdp, reward_spread(4, 2, steps, 1 / steps), 200, steps)
+    assert (~both).any(0).sum() <= 8
+    assert low >= -1e-10
+    assert high >= -1e-10
+
+
+def test_a_tenth_of_the_bonus_does_not_hold():
+    mdp, steps = garnet(4, 2, 2, 1, 0.5), 400
+    parts = Parts(ravi_ucb.tabular(mdp.problem, steps), mdp, steps, reward_scale=0.1)
+    both, _, _ = validity(parts, mdp, 0.1 * reward_spread(4, 2, steps, 1 / steps), 50, steps)
+    assert (~both[0]).mean() > 0.9
+    assert both[1].all()
+
+
+def test_a_live_agent_has_the_same_table():
+    rng = np.random.default_rng(0)
+    live, table = Rewards("unknown", 1.0, None, T), np.zeros((3, 2))
+    live.open(table)
+    path = room(1, 200)
+    path.state[:], path.action[:], path.length[:] = rng.integers(0, 2, (1, 200)), rng.integers(0, 2, (1, 200)), 200
+    earned = rng.random((1, 200))
+    live.observe(path, earned, 1)
+    plays, total = np.zeros((3, 2)), np.zeros((3, 2))
+    np.add.at(plays, (path.state[0], path.action[0]), 1)
+    np.add.at(total, (path.state[0], path.action[0]), earned[0])
+    wanted = optimistic_rewards(plays, total, reward_spread(3, 2, T, 1 / T))
+    np.testing.assert_allclose(table, wanted, rtol=0, atol=1e-14)
+    assert (wanted[2] == 1).all()
+    assert (wanted[:2] < 1).any()
+
+
+def test_a_mixture_can_learn_its_rewards_too():
+    def builder(problem, steps):
+        base = ravi_ucb.linear_mixture(problem, steps, scale=0.02, step_scale=30)
+        return unknown_rewards.unknown(base, problem, steps, reward_scale=0.3)
+
+    contract.check(builder, contract.MDPS[:1])
+
+
+@pytest.mark.parametrize("mdp", ["one-state,discount=0.01", "garnet/3,1,2,discount=0.01", "trap,discount=0.9999"])
+@pytest.mark.parametrize("options", ["", ",scale=0,reward_scale=0", ",reward_scale=1e300"])
+@pytest.mark.parametrize("T", [1, 2, 50])
+def test_at_the_edge_numbers_stay_numbers(mdp, options, T):
+    for name in ("ravi-ucb/unknown-rewards", "ravi-ucb+/unknown-rewards,inner=2"):
+        made = run(name + options, mdp, T, 2)
+        assert np.isfinite(made.regret).all()
+        Q, H = made.state.Q, 1 / (1 - made.discount)
+        assert ((Q >= 0) & (Q <= H * (1 + 1e-12))).all()
+
+
+@pytest.mark.parametrize(
+    ("option", "message"), [("rewards=maybe", "rewards is 'maybe'"), ("reward_scale=-1", "reward_scale is -1")]
+)
+def test_what_cannot_be_is_refused(option, message):
+    with pytest.raises(InputError, match=message):
+        run(f"ravi-ucb/unknown-rewards,{option}", "riverswim/4", 10)
