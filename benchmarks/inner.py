@@ -84,10 +84,11 @@ def main():
     on_counts(rows, repeats)
     on_regressions(rows, repeats)
     rows.append(
-        "(a) One compiled loop makes all M backups of a seed: what its data alone decide (the bonus of each pair, in\n"
-        "parts of the span of V) is found once an epoch, and no array is made in between. Part by part is the form\n"
-        "that it is tested against, bit for bit. (b) A backup is one product phi R, one of phi with theta_hat, and\n"
-        "the sparse sums that make phi, eight seeds at a time; at d = 10 these and the arrays of the parts are most.\n"
+        "(a) One compiled loop makes all M backups of a seed: what its data alone decide (the bonus of each pair,\n"
+        "in parts of the span of V) is found once an epoch, and no array of all seeds is made in between. Part by\n"
+        "part is the form that it is tested against, bit for bit. With few seeds and few states, RAVI-UCB's plan\n"
+        "is mostly calls. (b) A backup is one product phi R, one of phi with theta_hat, and the sparse sums that\n"
+        "make phi, eight seeds at a time; at d = 10 these and the arrays of the parts are most.\n"
     )
     if given.write:
         given.write.write_text("\n".join(rows))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from functools import cached_property
 from hashlib import sha256
@@ -227,6 +227,7 @@ class Parts(NamedTuple):
     eta: float
     initial_value: Array  # V_0    (X,)
     initial_policy: Array  # pi_0  (X, A)
+    backups: Callable[[Any], Iterator[Any]] | None = None  # of several backups an epoch: State -> State after each
 
 
 class Learner(NamedTuple):

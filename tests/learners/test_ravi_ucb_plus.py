@@ -44,7 +44,7 @@ def same_run(one, other, mdp, steps=T):
     assert_same_bits(*streams)
     assert (made.regret == again.regret).all()
     for name in ("V", "Q", "log_policy", "policy"):
-        kept = getattr(again.state, {"V": "V_last", "policy": "last"}.get(name, name))
+        kept = getattr(again.state, {"V": "V_last", "policy": "last_policy"}.get(name, name))
         assert (getattr(made.state, name) == kept).all(), name
     assert (made.state.policy == again.state.policy).all()
     assert np.ptp(made.state.policy, axis=-1).max() > 0.1  # policies that moved
@@ -128,7 +128,7 @@ def test_the_compiled_loop_is_its_parts_one_after_another_bit_for_bit(part):
     made, again = (run(learner, mdp, T, 5, measured=False) for learner in (fused, plain))
     for name, leaf in tree.leaves(made.state):
         assert leaf.tobytes() == dict(tree.leaves(again.state))[name].tobytes(), name
-    assert np.ptp(made.state.last, axis=-1).max() > 0.3
+    assert np.ptp(made.state.last_policy, axis=-1).max() > 0.3
 
 
 @pytest.mark.parametrize("learner", ["ravi-ucb+,inner=6", "ravi-ucb+,inner=6,fresh=off", "ravi-ucb+/mixture,inner=6"])
@@ -146,7 +146,7 @@ def test_backups_one_by_one_are_the_plan_and_leave_the_state_alone(learner):
         assert leaf.tobytes() == dict(tree.leaves(steps[-1]))[name].tobytes(), name
     chosen = [int(6 * uniform(key, t, 4)) for key, t in zip(before.key, before.time, strict=True)]
     for row, m in enumerate(chosen):
-        assert (planned.policy[row] == steps[m].last[row]).all()
+        assert (planned.policy[row] == steps[m].last_policy[row]).all()
         assert (planned.V[row] == steps[m].V_last[row]).all()
     assert len({step.V_last.tobytes() for step in steps}) == 6
 
@@ -169,9 +169,9 @@ def test_the_pick_is_uniform_reproducible_and_the_same_alone_as_in_a_batch():
     alone = run(learner, mdp, 1000, [made.seeds[4]])
     assert_same_bits(bits(alone), bits(made, 4))
     last = run(ravi_ucb_plus.tabular(mdp.problem, 1000, inner=M, pick="last"), mdp, 1000, 2)
-    assert (last.state.policy == last.state.last).all()
+    assert (last.state.policy == last.state.last_policy).all()
     assert (last.state.V_last == last.state.V).all()
-    assert not (made.state.policy == made.state.last).all()
+    assert not (made.state.policy == made.state.last_policy).all()
 
 
 def test_options_are_checked():

@@ -15,8 +15,8 @@ from __future__ import annotations
 import numpy as np
 
 from ravi.compiled import compiled
-from ravi.core import Array, Path, Problem
-from ravi.estimators.gram import Gram
+from ravi.core import Array, Estimator, Path, Problem
+from ravi.estimators.gram import Gram, gram, renew
 
 
 def features_of(problem: Problem) -> Array:
@@ -25,6 +25,22 @@ def features_of(problem: Problem) -> Array:
         return np.array(problem.pair_features, order="C")[None]  # one's own: read-only arrays are compiled for apart
     X, A = problem.states, problem.actions
     return np.eye(X * A).reshape(1, X, A, X * A)
+
+
+def linear(problem: Problem, regularization: float = 1.0) -> Estimator:
+    """D, P_hat and the width, for learners that plan between epochs; all targets are those of the V at hand."""
+    phi = features_of(problem)
+
+    def init(n: int) -> Gram:
+        return gram(n, phi.shape[-1], regularization, problem.states, moves=True)
+
+    def expect(D: Gram, V: Array) -> Array:
+        return predict(phi, weights(D, V))
+
+    def added(D: Gram, V: Array, path: Path) -> Gram:
+        return renew(add(D, phi, path))
+
+    return Estimator(init, lambda V: V, expect, lambda D, V: width(D, phi), added)
 
 
 def weights(D: Gram, f: Array) -> Array:

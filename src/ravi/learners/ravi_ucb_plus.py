@@ -24,11 +24,20 @@ and one of them, drawn uniformly before, is played: pi_m, whose V_m goes with th
     span       the bonus scales with sp(V_j), not with H.
     clip       P_hat V is cut to [min V, max V], and CB to sp(V).
     radius     mixture: the determinant at hand in place of its bound, and H/2 (or 1) in place of H.
+    weights    mixture: of samples by the span of V_m, or by UCLK+'s bound on the variance of V_m(y_t)
+               (`ravi.estimators.variance`). Its published radii are so large that policies hardly move: on
+               riverswim/mixture/6, gamma .97, M = 10, T = 10^4, regret 5,390 where weights by the span have 54.
+
+Where Q is fresh, the sum of Lemma 4.3 begins with Q_1 = Pi_H[r + CB + gamma P_hat V_0] in place of E V_0. With V_0 = 0
+and no data, CB and P_hat V_0 are the same for all pairs, so that <mu^{pi_1}, E V_1> - <mu*, Q_1> <= 1 joins its
+boundary: the regret bound has H / M more. And the bonus of the last of the M policies is taken when the next epoch
+starts: what is summed is its envelope at the data before.
 """
 
 from __future__ import annotations
 
-from math import log, sqrt
+from collections.abc import Iterator
+from math import ceil, log, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,17 +47,20 @@ from ravi.core import Array, Bonus, Data, Estimator, Learner, Parts, Path, Probl
 from ravi.estimators.counts import counts
 from ravi.estimators.ridge import ridge
 from ravi.estimators.standard import standard
+from ravi.estimators.variance import of_variances, variance_weighted
+from ravi.estimators.weighted import Constants, radii
 from ravi.learners.ravi_ucb import _initial_policy, _initial_value, _named
-from ravi.optimism.bonuses import discounted, multiple_of_width, of_determinant, of_span, within_span
-from ravi.planning.bellman import backup, extend
-from ravi.planning.mirror import mirror_step
+from ravi.optimism.bonuses import discounted, log_term, multiple_of_width, of_determinant, of_span, within_span
+from ravi.planning.bellman import extend
+from ravi.planning.inner import Backups, Iterates, OfCounts, Played, of_counts, of_parts
 from ravi.random import uniform
 from ravi.schedules import at_reset
 from ravi.theory import constants, mixture
-from ravi.theory import tabular as of_counts
+from ravi.theory import tabular as of_tables
 
 PICK = 4  # the number of step t that draws which of the M policies is played
 PICKS = ("uniform", "last")
+WEIGHTS = ("span", "variance")
 
 
 class State(NamedTuple):
@@ -58,7 +70,7 @@ class State(NamedTuple):
     V_last: Array  # V_j of the last backup         (n, X)
     Q: Array  # Q of the next, where it is not fresh   (n, X, A)
     log_policy: Array  # log pi_j                   (n, X, A)
-    last: Array  # pi_j                             (n, X, A)
+    last_policy: Array  # pi_j                          (n, X, A)
     key: Array  #                                   (n,)
     time: Array  # t of the next play               (n,)
 
@@ -76,28 +88,25 @@ def generic(
     initial_policy: Array | None = None,
     name: str = "ravi-ucb+/generic",
     settings: dict[str, Any] | None = None,
+    backups: Backups | None = None,
 ) -> Learner:
-    """Algorithm 1 with `inner` backups an epoch. pick: which of their policies is played; "last" has no guarantee."""
-    r, gamma, H = problem.rewards, problem.discount, problem.horizon
+    """Algorithm 1 with `inner` backups an epoch. pick: which of their policies is played; "last" has no guarantee.
+    `backups` does what `estimator` and `bonus` say, faster."""
     X, A = problem.states, problem.actions
     eta, M = checks.positive(eta, "eta"), checks.whole(inner, "inner")
     checks.one_of(pick, PICKS, "pick")
     V0, pi0 = _initial_value(initial_value, problem), _initial_policy(initial_policy, problem)
+    backed_up = of_parts(problem, estimator, bonus, eta, fresh) if backups is None else backups
 
     def init(keys: Array) -> State:
         n = len(keys)
         V = V0 + np.zeros((n, X))
         policy = pi0 + np.zeros((n, X, A))
         Q1 = extend(V, A) + np.zeros((n, X, A))  # Q_1 = E V_0
-        keys = np.asarray(keys, np.uint64)
+        keys = np.array(keys, np.uint64)
         return State(
             estimator.init(n), V, policy.copy(), V.copy(), Q1, np.log(policy), policy, keys, np.ones(n, np.int64)
         )
-
-    def backed_up(D: Data, V: Array) -> Array:
-        phi = estimator.embed(V)
-        PV = estimator.expect(D, phi)  # TRANSITION-ESTIMATE
-        return backup(r, bonus(D, phi), gamma, PV, H)  # BONUS
 
     def picked(s: State) -> Array:
         """m - 1 of every seed, for this epoch."""
@@ -105,27 +114,32 @@ def generic(
             return np.full(len(s.key), M - 1)
         return np.array([int(M * uniform(key, t, PICK)) for key, t in zip(s.key, s.time, strict=True)])
 
+    def go_on(s: State, count: int, chosen: Array) -> State:
+        """`count` backups more; seeds whose policy is not among them keep the one that they play."""
+        played = Played(s.V.copy(), s.policy)
+        at = backed_up(s.data, Iterates(s.V_last, s.Q, s.log_policy, s.last_policy), count, chosen, played)
+        return State(s.data, *played, *at, s.key, s.time)
+
     def plan(s: State) -> State:
+        return go_on(s, M, picked(s))
+
+    def one_by_one(s: State) -> Iterator[State]:
+        """The M backups of `plan`, for who wants to see each. Nothing of `s` is written to."""
         chosen = picked(s)
-        V, Q, log_policy, last = s.V_last, s.Q, s.log_policy, s.last
-        played, policy = np.empty_like(V), s.policy
         for j in range(M):
-            if fresh:
-                Q = backed_up(s.data, V)
-            V, log_policy, last = mirror_step(log_policy, last, Q, eta, in_place=True)
-            if not fresh:
-                Q = backed_up(s.data, V)
-            now = chosen == j
-            if now.any():
-                played[now], policy[now] = V[now], last[now]
-        return State(s.data, played, policy, V, Q, log_policy, last, s.key, s.time)
+            s = go_on(
+                s._replace(policy=s.policy.copy(), log_policy=s.log_policy.copy(), last_policy=s.last_policy.copy()),
+                1,
+                chosen - j,
+            )
+            yield s
 
     def add(s: State, path: Path) -> State:
         estimator.add(s.data, s.V, path)  # ADD, in place
         s.time[:] += path.length
         return s
 
-    parts = Parts(estimator, bonus, eta, V0 + np.zeros(X), pi0)
+    parts = Parts(estimator, bonus, eta, V0 + np.zeros(X), pi0, one_by_one)
     begins = {"initial_value": _named(V0), "initial_policy": "uniform" if initial_policy is None else _named(pi0)}
     kept = {"eta": eta, "inner": M, "fresh": fresh, "pick": pick} | (settings or {}) | begins
     return Learner(name, init, plan, add, at_reset(), kept, parts)
@@ -160,25 +174,31 @@ def tabular(
     T = checks.steps(steps)
     delta = checks.delta(delta, T)
     H, X, A = problem.horizon, problem.states, problem.actions
-    M = int(np.ceil(H)) if inner is None else checks.whole(inner, "inner")
+    M = _inner(inner, H)
     on = _switches(fresh=fresh, centre=centre, span=span, clip=clip, gamma=gamma, balance=balance)
+    _centred(on)
     estimator = standard(counts(problem), centre=on["centre"], span=False, clip=on["clip"])
-    scale = checks.nonnegative(scale, "scale")
-    S = of_counts.clipped_bonus_sum(H, X, A, T, problem.discount * constants.beta_tabular_l1(H, X, A, T, delta))
+    scale, times = checks.nonnegative(scale, "scale"), problem.discount if on["gamma"] else 1.0
+    beta = constants.beta_tabular_l1(H, X, A, T, delta)  # CB is at most beta / sqrt(N), times gamma
+    S = of_tables.clipped_bonus_sum(H, X, A, T, times * beta)
+    step = _eta(eta, step_scale, problem, T, M, S if on["balance"] else 0.0)
     if on["centre"]:
         bonus = of_span(X, A, T, delta, scale=scale, span=None if on["span"] else H)
+        numbers = OfCounts(log_term(X, A, T, delta), scale, 0.0 if on["span"] else H, True, on["clip"], times)
     else:
-        bonus = multiple_of_width(scale * constants.beta_tabular_l1(H, X, A, T, delta), estimator)
+        bonus = multiple_of_width(scale * beta, estimator)
+        numbers = OfCounts(beta, scale, 0.0, False, on["clip"], times)
     return generic(
         problem,
         estimator,
         _finished(bonus, problem, on),
-        _eta(eta, step_scale, problem, T, M, S if on["balance"] else 0.0),
+        step,
         inner=M,
         fresh=on["fresh"],
         pick=pick,
         name="ravi-ucb+",
         settings={"scale": scale, "step_scale": step_scale, "delta": delta, "parts": _named_parts(on)},
+        backups=of_counts(problem, numbers, step, on["fresh"]),
     )
 
 
@@ -194,6 +214,7 @@ def linear_mixture(
     gamma: str = "on",
     radius: str = "on",
     balance: str = "on",
+    weights: str = "span",
     pick: str = "uniform",
     scale: float = 1.0,
     step_scale: float = 1.0,
@@ -202,11 +223,13 @@ def linear_mixture(
     regularization: float = 1.0,
 ) -> Learner:
     """RAVI-UCB+ on a regression. `inner` is M, by default H rounded up; `scale` multiplies the bonus, `step_scale` eta;
-    `regularization` is lambda; the other parts are on or off.
+    `regularization` is lambda; the other parts are on or off. `weights` may be "variance", in place of centre, span and
+    radius.
 
     Setting: discounted with resets, linear mixture of dimension d.
     Guarantee: that of RAVI-UCB (Theorem 5.6), with smaller constants: expected regret
-    O(sqrt((d^2 H^3 + B^2 d H + H^(7/2) ln A / M) T)) up to logarithms.
+    O(sqrt((d^2 H^3 + B^2 d H + H^(7/2) ln A / M) T)) up to logarithms. With weights=variance too, with larger
+    constants: that the variances of V_k(y_t) add up to less than H^2 T is not proven here.
     Composition: ridge regression on values in parts of their span x the determinant's radius x M mirror steps and
     backups x at resets.
     Cost: O(d^2) per step; M X A (B d + d^2) per plan; T / H plans.
@@ -214,13 +237,19 @@ def linear_mixture(
     T = checks.steps(steps)
     delta, lam = checks.delta(delta, T), checks.positive(regularization, "regularization")
     H, d = problem.horizon, problem.dimension
-    M = int(np.ceil(H)) if inner is None else checks.whole(inner, "inner")
+    M = _inner(inner, H)
+    checks.one_of(weights, WEIGHTS, "weights")
     on = _switches(fresh=fresh, centre=centre, span=span, clip=clip, gamma=gamma, radius=radius, balance=balance)
     base = ridge(problem, lam)
     assert problem.parameter_bound is not None
     assert problem.feature_bound is not None
-    if on["span"] and not on["centre"]:
-        raise checks.InputError("span=on needs centre=on: only V less its middle is within its span")
+    _centred(on)
+    if weights == "variance":
+        numbers = Constants(
+            H, d, lam, problem.parameter_bound, problem.feature_bound, delta / 3, checks.nonnegative(scale, "scale")
+        )
+        on = {name: on[name] for name in ("fresh", "clip", "gamma", "balance")} | {"variance": True}
+        return _variance_weighted(problem, T, M, on, numbers, eta, step_scale, pick, delta)
     estimator = standard(base, centre=on["centre"], span=on["span"], clip=on["clip"])
     scale = checks.nonnegative(scale, "scale")
     noise = 1.0 if on["span"] else H / 2
@@ -228,7 +257,8 @@ def linear_mixture(
     size = 2 * problem.feature_bound if on["span"] else problem.feature_bound * H  # ||phi|| at most
     beta = noise * sqrt(d * log(1 + T * size**2 / (lam * d)) + 2 * log(1 / delta)) + sqrt(lam) * B  # of a determinant
     unit = H / 2 if on["span"] else 1.0  # sigma at most
-    S = mixture.clipped_bonus_sum(H, d, T, problem.discount * unit * beta, bound=size / H, regularization=lam)
+    times = problem.discount if on["gamma"] else 1.0
+    S = mixture.clipped_bonus_sum(H, d, T, times * unit * beta, bound=size / H, regularization=lam)
     if on["radius"]:
         bonus = of_determinant(estimator, d, delta, noise=noise, regularization=lam, bound=B, scale=scale)
     else:
@@ -248,8 +278,43 @@ def linear_mixture(
     )  # fmt: skip
 
 
+def _variance_weighted(
+    problem: Problem, T: int, M: int, on: dict[str, bool], numbers: Constants, eta: float | None, step_scale: float,
+    pick: str, delta: float,
+) -> Learner:  # fmt: skip
+    """sigma^2 is at most R^2 + 2 R^2, and at least R^2 / d. Three events must hold: hence delta / 3."""
+    H, d = problem.horizon, problem.dimension
+    estimator = variance_weighted(problem, numbers, clip=on["clip"])
+    beta = (problem.discount if on["gamma"] else 1.0) * sqrt(3) * H * float(radii(np.array([T]), numbers)[0])
+    S = mixture.clipped_bonus_sum(H, d, T, beta, bound=sqrt(d) * numbers.B_phi / H, regularization=numbers.lam)
+    return generic(
+        problem,
+        estimator,
+        _finished(of_variances(estimator, numbers), problem, on),
+        _eta(eta, step_scale, problem, T, M, S if on["balance"] else 0.0),
+        inner=M,
+        fresh=on["fresh"],
+        pick=pick,
+        name="ravi-ucb+/mixture",
+        settings={
+            "scale": numbers.scale, "step_scale": step_scale, "delta": delta, "regularization": numbers.lam,
+            "parts": _named_parts(on), "estimator": "variance",
+        },
+    )  # fmt: skip
+
+
 def _switches(**given: str) -> dict[str, bool]:
     return {name: checks.one_of(value, ("on", "off"), name) == "on" for name, value in given.items()}
+
+
+def _inner(inner: int | None, H: float) -> int:
+    """M; by default H rounded up, but for the rounding of 1 / (1 - gamma)."""
+    return ceil(H * (1 - 1e-12)) if inner is None else checks.whole(inner, "inner")
+
+
+def _centred(on: dict[str, bool]) -> None:
+    if on["span"] and not on["centre"]:
+        raise checks.InputError("span=on needs centre=on: only V less its middle is within its span")
 
 
 def _named_parts(on: dict[str, bool]) -> list[str]:

@@ -35,6 +35,8 @@ class Scene(NamedTuple):
     @property
     def setting(self) -> str:
         """Which data the learner keeps: of a "mixture", "tabular", or of another ("generic") estimator."""
+        if "estimator" in self.settings:  # it says that it is another
+            return "generic"
         return "mixture" if "regularization" in self.settings else "tabular" if "beta" in self.settings else "generic"
 
     @property

@@ -37,11 +37,16 @@ def multiple_of_width(beta: float, estimator: Estimator) -> Bonus:
     return bonus
 
 
+def log_term(states: int, actions: int, steps: int, delta: float) -> float:
+    """L = X ln 2 + ln(X A T / delta)."""
+    return states * log(2) + log(states * actions * steps / delta)
+
+
 def of_span(
     states: int, actions: int, steps: int, delta: float, *, scale: float = 1.0, span: float | None = None
 ) -> Bonus:
     """The bonus of counts from one, for V less its middle. span: in place of sp(V), where it is not to be used."""
-    L = states * log(2) + log(states * actions * steps / delta)
+    L = log_term(states, actions, steps, delta)
 
     def bonus(D: Data, phi: Standard) -> Array:
         n = D.visits - 1.0

@@ -23,10 +23,11 @@ import numpy as np
 from ravi import checks
 from ravi.core import MDP, Learner
 from ravi.engine import Progress, resolved, run
+from ravi.measures import inner
 from ravi.measures.audit import audit, finish, scene_of
-from ravi.measures.books import Check
+from ravi.measures.books import Check, Scene
 from ravi.planning.solver import solve
-from ravi.verify import analysis, discussion, preliminaries, regression, tables
+from ravi.verify import analysis, discussion, preliminaries, regression, tables, variants
 from ravi.verify.claim import Claim
 from ravi.verify.evidence import Evidence
 from ravi.verify.ladder import ladder
@@ -45,6 +46,10 @@ MOST_STATES = 400  # an audit solves dense systems at every epoch
 CLAIMS: tuple[Claim, ...] = tuple(
     claim for part in (preliminaries, analysis, tables, regression, discussion) for claim in part.registry.claims
 )
+VARIANTS: tuple[Claim, ...] = (
+    *(claim for claim in CLAIMS if claim.id in variants.SHARED),
+    *variants.registry.claims,
+)  # of learners with several backups an epoch
 
 
 def verify(
@@ -64,6 +69,8 @@ def verify(
     if mdp.states > MOST_STATES:
         raise checks.InputError(f"{mdp.name} has {mdp.states} states; verify takes at most {MOST_STATES}")
     scene = scene_of(learner, mdp, T, solve(mdp, tol=1e-12))
+    if learner.parts.backups is not None:
+        return _variant(learner, scene, seeds, only, progress)
     chosen = [claim for claim in CLAIMS if claim.setting in ("any", scene.setting) and wanted(claim, only)]
     if not chosen:
         raise checks.InputError(f"{', '.join(only)} is not about {learner.name}")
@@ -86,17 +93,53 @@ def verify(
         return Report(rows, ladder(evidence), made, found.invalid_at)
 
 
+def _variant(
+    learner: Learner, scene: Scene, seeds: int | Iterable[int], only: Sequence[str], progress: Progress | None
+) -> Report:
+    """The claims about every one of the backups; those about walks and laws as they are for RAVI-UCB."""
+    if "parts" in scene.settings and "beta" not in scene.settings:  # counts are told by a beta: `Scene.setting`
+        scene = scene._replace(settings=scene.settings | {"beta": None})
+    settings = ("any", scene.setting) if scene.setting == "generic" else ("any", scene.setting, "parts")
+    chosen = [claim for claim in VARIANTS if claim.setting in settings and wanted(claim, only)]
+    if not chosen:
+        raise checks.InputError(f"{', '.join(only)} is not about {learner.name}")
+    walks = [claim for claim in chosen if claim.id in variants.SHARED and claim.phase != "run"]
+    backups = [claim for claim in chosen if claim.id not in variants.SHARED and claim.phase != "run"]
+    on_walks = [Check(claim.phase, claim.conditional, claim.measure) for claim in walks]
+    on_backups = [inner.Check(claim.phase, claim.conditional, claim.measure) for claim in backups]
+    with np.errstate(all="ignore"):
+        measures = [audit(scene, on_walks), inner.inner(scene, on_backups)]
+        made = run(learner, scene.mdp, scene.steps, seeds, measures=measures, pad=True, progress=progress)
+        *_, played, seen = made.batch.records
+        played = finish(scene, on_walks, played, made.state._replace(policy=made.state.last_policy))
+        seen = inner.finish(scene, on_backups, seen, made.state)
+        evidence = Evidence(scene, played, made)
+        rows: list[Row] = []
+        for claim in chosen:
+            if claim.phase == "run":
+                about = (evidence,) if claim.id in variants.SHARED else (evidence, seen)
+                rows.append(judged(claim, scene, evidence, *claim.measure(*about)))
+                continue
+            group, worst = (walks, played.worst) if claim in walks else (backups, seen.worst)
+            index = group.index(claim)
+            reached = worst.margin[:, index] != np.inf
+            values = worst.measured[:, index], worst.bound[:, index]
+            rows.append(judged(claim, scene, evidence, *values, epochs=worst.epoch[:, index], reached=reached))
+        return Report(rows, variants.ladder(evidence, seen), made, seen.invalid_at)
+
+
 def wanted(claim: Claim, only: Sequence[str]) -> bool:
-    unknown = [name for name in only if not any(_names(c, name) for c in CLAIMS)]
+    known = {c.id: c for c in (*CLAIMS, *VARIANTS)}.values()
+    unknown = [name for name in only if not any(_names(c, name) for c in known)]
     if unknown:
-        hint = checks.did_you_mean(unknown[0], [c.id for c in CLAIMS])
+        hint = checks.did_you_mean(unknown[0], [c.id for c in known])
         raise checks.InputError(f"there is no claim {unknown[0]!r}.{hint}")
     return not only or any(_names(claim, name) for name in only)
 
 
 def _names(claim: Claim, name: str) -> bool:
     """A1 names A1a and A1b too."""
-    return claim.id == name or (claim.id.startswith(name) and claim.id[len(name) :] in ("a", "b", "c", "s"))
+    return claim.id == name or (claim.id.startswith(name) and claim.id[len(name) :] in ("a", "b", "c", "d", "e", "s"))
 
 
-__all__ = ["CLAIMS", "DEFAULT", "Claim", "Report", "Row", "verify"]
+__all__ = ["CLAIMS", "DEFAULT", "VARIANTS", "Claim", "Report", "Row", "verify"]

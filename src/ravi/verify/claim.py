@@ -20,7 +20,7 @@ class Claim(NamedTuple):
     where: str
     kind: str  # "D", "P" or "E"
     phase: str  # "epoch", "pair", "prefix" or "run"
-    setting: str  # "any", "tabular" or "mixture"
+    setting: str  # "any", "tabular", "mixture", or "parts": of a variant whose parts are known
     conditional: bool  # on valid bonuses (S4) up to the epoch
     equality: bool  # of an E claim: the mean equals the bound
     measure: Callable[..., Any]

@@ -1,0 +1,396 @@
+"""RAVI-UCB for linear mixtures on continuous states: V on fixed nodes, Q and policies wherever they are asked for.
+
+Paper: A. Moulin, G. Neu, "Optimistic Planning by Regularized Dynamic Programming", ICML 2023: Algorithm 3, which "needs
+an integral" where states are many; here that is a sum over nodes (`ravi.continuous.quadrature`).
+Trust: DERIVED. On the nodes it is the learner of finite mixtures, which the tests compare it with.
+
+A backup leaves a record: V_j on the nodes as U_j = (V_j - c) / sigma, and the theta_hat, the root R of Lambda^{-1} and
+the beta that it used. At any x,
+
+    Q_{j+1}(x, a) = Pi_H[r(x, a) + CB + gamma (c + sigma <phi_U(x, a), theta_hat>)]
+    CB = sigma beta ||R^T phi_U(x, a)||
+    pi_p(a|x) ~ exp(eta sum_{j <= p} Q_j(x, a)),   V_p(x) = (1/eta) log sum_a pi_{p-1}(a|x) exp(eta Q_p(x, a))
+
+so that the records are all there is to keep. On the nodes V, log pi and pi are kept up, backup by backup. Elsewhere a
+state is met once (densities have no atoms), so nothing is gained by keeping what is known of it: it is evaluated when
+it is met, over all records, which costs A d m densities and A d (m + d) for each record. A play is thus as dear as the
+run is long; memory is m + d^2 + d a record. (Writing the U in a basis of their own gains little: cuts leave kinks in V,
+and 1,500 records on 64 nodes have rank 61 to ten digits.)
+
+    ravi_ucb        c = 0, sigma = 1: Algorithm 3, with the lag of an epoch
+    ravi_ucb_plus   fresh data, M inner backups, V less its middle and in parts of its span, P_hat V cut to the
+                    range of V, gamma CB, the radius of the determinant at hand, the balanced step:
+                    `ravi.learners.ravi_ucb_plus`
+
+What carries over, and what does not. Lemma 4.3 is a statement state by state and holds as it is. Lemma 5.4 asks for
+(P V)(x, a) = <theta, phi_V(x, a)>, which quadrature breaks: let |P U - <theta, phi_U>| <= eps for the U of a run. Then
+theta_hat has one more error, ||sum phi_i e_i||_{Lambda^{-1}} <= eps sqrt(T), by Cauchy and Schwarz, and P_hat V one
+more, sigma eps: beta becomes beta + eps sqrt(T), CB becomes CB + sigma eps. `misspecification` is eps (in parts of half
+the range, where sigma = 1: of H/2); `Planner.quadrature_error` measures it on a finer grid. With eps = 0, the default,
+the guarantee is that of exact integrals, not of this learner. The extremes of V, for c, sigma and the cut, are those on
+the nodes. In RAVI-UCB+, targets V(y) are cut to them, so that their noise lies in an interval of length 2 sigma, as it
+must; what the cut takes away is part of eps.
+"""
+
+from __future__ import annotations
+
+import math
+from math import ceil, log, sqrt
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ravi import checks
+from ravi.compiled import compiled
+from ravi.continuous import quadrature
+from ravi.continuous.core import ContinuousProblem
+from ravi.continuous.quadrature import Grid, row
+from ravi.core import Array
+from ravi.estimators.ridge import invert_root
+from ravi.estimators.standard import LEAST
+from ravi.learners.ravi_ucb_plus import PICK
+from ravi.optimism.bonuses import log_det_radius
+from ravi.planning.mirror import mirror_step
+from ravi.random import uniform
+from ravi.theory import constants, mixture
+
+
+class Learner(NamedTuple):
+    """A learner is data: its constants, and which parts are on."""
+
+    name: str
+    problem: ContinuousProblem
+    grid: Grid
+    normalisation: float  # the largest |Z - 1| on the grid
+    eta: float
+    inner: int  # M
+    beta: float  # in the closed form; nan where it is of the determinant at hand
+    scale: float  # of beta
+    noise: float  # of the targets: H or H/2, or 1 in parts of the span
+    delta: float
+    regularization: float  # lambda
+    bound: float  # B_theta, or the one B of the paper
+    eps: float  # of the quadrature, in parts of half the range of V
+    steps: int  # T
+    fresh: bool
+    centre: bool
+    span: bool
+    clip: bool
+    gamma: bool  # gamma CB for CB
+
+
+class Records(NamedTuple):
+    """What backups leave behind; there is room for P, of which `filled` are in use."""
+
+    U: Array  # V, standardised, on the nodes    (m, P)
+    stats: Array  # c, sigma, low, high, beta, extra   (P, 6)
+    theta: Array  # theta_hat                    (P, d)
+    root: Array  # R                             (P, d, d)
+
+
+class Values(NamedTuple):
+    """V, its standard form, and what was known when it was made."""
+
+    V: Array  # on the nodes   (m,)
+    U: Array  # (m,)
+    stats: Array  # c, sigma, low, high    (4,)
+
+
+def ravi_ucb(
+    problem: ContinuousProblem,
+    grid: Grid,
+    steps: int,
+    *,
+    scale: float = 1.0,
+    step_scale: float = 1.0,
+    eta: float | None = None,
+    delta: float | None = None,
+    regularization: float = 1.0,
+    misspecification: float = 0.0,
+) -> Learner:
+    """Algorithm 3. `scale` multiplies beta, `step_scale` eta; `regularization` is lambda; `misspecification` is eps.
+
+    Setting: discounted with resets, a mixture of d densities on a box.
+    Guarantee: that of Theorem 5.6, if eps bounds the error of the quadrature; beta grows by eps sqrt(T).
+    Composition: ridge regression on values x beta ||phi||_{Lambda^-1} x one mirror step and one backup x at resets.
+    Cost: A d m + p A d (m + d) per play, p the epochs so far; m A d m per plan; T / H plans; in all
+    about T^2 A d (m + d) / (2 H).
+    """
+    T = checks.steps(steps)
+    delta, lam = checks.delta(delta, T), checks.positive(regularization, "regularization")
+    H, d = problem.horizon, problem.dimension
+    B = sqrt(d)  # the larger of B_theta = 1 and B_phi
+    beta = constants.beta_mixture(H, d, T, delta, parameter_bound=B, feature_bound=B, regularization=lam)
+    eta = constants.eta(H, problem.actions, T) if eta is None else checks.positive(eta, "eta")
+    return Learner(
+        "ravi-ucb/continuous", problem, grid, quadrature.checked(problem, grid),
+        checks.positive(eta * checks.positive(step_scale, "step_scale"), "step_scale * eta"), 1, beta,
+        checks.nonnegative(scale, "scale"), H, delta, lam, B,
+        checks.nonnegative(misspecification, "misspecification"), T,
+        fresh=False, centre=False, span=False, clip=False, gamma=False,
+    )  # fmt: skip
+
+
+def ravi_ucb_plus(
+    problem: ContinuousProblem,
+    grid: Grid,
+    steps: int,
+    *,
+    inner: int | None = None,
+    scale: float = 1.0,
+    step_scale: float = 1.0,
+    eta: float | None = None,
+    delta: float | None = None,
+    regularization: float = 1.0,
+    misspecification: float = 0.0,
+) -> Learner:
+    """RAVI-UCB+ with all its parts. `inner` is M, by default H rounded up; `scale` multiplies beta, `step_scale` eta;
+    `regularization` is lambda; `misspecification` is eps.
+
+    Setting: discounted with resets, a mixture of d densities on a box.
+    Guarantee: that of RAVI-UCB+ for mixtures, if eps bounds the error of the quadrature; beta grows by eps sqrt(T).
+    Composition: ridge regression on values in parts of their span x the determinant's radius x M mirror steps and
+    backups x at resets.
+    Cost: A d m + p A d (m + d) per play, p the backups so far; M m A d m per plan; T / H plans; in
+    all about M T^2 A d (m + d) / (2 H).
+    """
+    T = checks.steps(steps)
+    delta, lam = checks.delta(delta, T), checks.positive(regularization, "regularization")
+    gamma, H, A, d = problem.discount, problem.horizon, problem.actions, problem.dimension
+    M = ceil(H - 1e-9) if inner is None else checks.whole(inner, "inner")
+    size = 2 * sqrt(d)  # ||phi_U|| at most, as in `ravi_ucb_plus.linear_mixture`
+    beta = sqrt(d * log(1 + T * size**2 / (lam * d)) + 2 * log(1 / delta)) + sqrt(lam)
+    S = mixture.clipped_bonus_sum(H, d, T, gamma * H / 2 * beta, bound=size / H, regularization=lam)
+    eta = constants.eta_balanced(H, A, T, S, M) if eta is None else checks.positive(eta, "eta")
+    return Learner(
+        "ravi-ucb+/continuous", problem, grid, quadrature.checked(problem, grid),
+        checks.positive(eta * checks.positive(step_scale, "step_scale"), "step_scale * eta"), M, math.nan,
+        checks.nonnegative(scale, "scale"), 1.0, delta, lam, 1.0,
+        checks.nonnegative(misspecification, "misspecification"), T,
+        fresh=True, centre=True, span=True, clip=True, gamma=True,
+    )  # fmt: skip
+
+
+class Planner:
+    """What a learner knows, for one seed: `plan` once per epoch, then `sample` is what ADD needs."""
+
+    def __init__(self, learner: Learner, key: int, rows: Array | None = None) -> None:
+        self.learner, self.key = learner, np.uint64(key)
+        problem, m = learner.problem, learner.grid.size
+        self.A, self.d, self.m = problem.actions, problem.dimension, m
+        if rows is None:
+            rows = node_rows(learner)
+        self.rows = rows  # p_i(x_l | x_j, a)    (m A d, m)
+        self.r = quadrature.rewards(problem, learner.grid.nodes)
+        lam = learner.regularization
+        self.covariance, self.response = lam * np.eye(self.d), np.zeros(self.d)
+        self.root = np.eye(self.d) / sqrt(lam)
+        self.last = np.zeros(m)  # V of the last backup
+        self.log_policy = np.full((1, m, self.A), -log(self.A))
+        self.policy = np.full((1, m, self.A), 1 / self.A)
+        self.Q: Array | None = None  # of the next mirror step, where data lag
+        room, d = 16, self.d
+        self.records = Records(np.zeros((m, room)), np.zeros((room, 6)), np.zeros((room, d)), np.zeros((room, d, d)))
+        self.filled = 0  # records made
+        self.taken = 0  # records that the last policy is of
+        self.active = 0  # records that the played one is of
+        self.played = self.standard(self.last)
+        self.played_policy = self.policy[0].copy()
+
+    def standard(self, V: Array) -> Values:
+        """V less its middle, in parts of its span, as far as these are on."""
+        how, low, high = self.learner, float(V.min()), float(V.max())
+        c = (low + high) / 2 if how.centre else 0.0
+        sigma = max((high - low) / 2, LEAST) if how.span else 1.0
+        ends = (low, high) if how.clip else (-np.inf, np.inf)
+        return Values(V, (V - c) / sigma, np.array([c, sigma, *ends]))
+
+    def radius(self) -> float:
+        """beta, with what quadrature adds to it."""
+        how = self.learner
+        beta = how.beta
+        if math.isnan(beta):
+            beta = float(
+                log_det_radius(
+                    self.root[None],
+                    self.d,
+                    how.delta,
+                    noise=how.noise,
+                    regularization=how.regularization,
+                    bound=how.bound,
+                )[0]
+            )
+        unit = 1.0 if how.span else how.problem.horizon / 2
+        return how.scale * beta + unit * how.eps * sqrt(how.steps)
+
+    def record(self, V: Array) -> Array:
+        """A backup of V with the data at hand: its record is kept; Q on the nodes   (m, A)."""
+        how, problem = self.learner, self.learner.problem
+        if self.filled == len(self.records.stats):
+            more = (doubled(part, axis=int(k == 0)) for k, part in enumerate(self.records))
+            self.records = Records(*more)
+        values, n = self.standard(V), self.filled
+        extra = how.eps * (values.stats[1] if how.span else problem.horizon / 2)
+        to = self.records
+        to.stats[n] = (*values.stats, self.radius(), extra)
+        to.U[:, n], to.theta[n], to.root[n] = values.U, self.root @ (self.root.T @ self.response), self.root
+        self.filled = n + 1
+        phi = (self.rows @ values.U).reshape(self.m, self.A * self.d)
+        Q = np.empty((self.m, self.A))
+        backed_up_all(phi, self.r, to.stats[n], to.theta[n], to.root[n], *self.numbers, Q)
+        return Q
+
+    @property
+    def numbers(self) -> tuple[float, float, float]:
+        """gamma, H, and the factor of the bonus."""
+        problem = self.learner.problem
+        return problem.discount, problem.horizon, problem.discount if self.learner.gamma else 1.0
+
+    def mirror(self, Q: Array) -> None:
+        V, self.log_policy, self.policy = mirror_step(
+            self.log_policy, self.policy, Q[None], self.learner.eta, in_place=True
+        )
+        self.last = V[0]
+
+    def plan(self, t: int) -> None:
+        """An epoch whose first play is t."""
+        how, chosen = self.learner, 0
+        if not invert_root(self.covariance, self.root):
+            raise checks.InputError(f"{how.problem.name}: Lambda is no longer positive definite to working precision")
+        if how.inner > 1:
+            chosen = int(how.inner * uniform(self.key, t, PICK))
+        for j in range(how.inner):
+            if how.fresh:
+                self.mirror(self.record(self.last))
+                self.taken += 1
+            else:
+                if self.Q is not None:  # the first is Q_1 = E V_0, which changes nothing
+                    self.mirror(self.Q)
+                    self.taken += 1
+                self.Q = self.record(self.last)
+            if j == chosen:
+                self.active, self.played = self.taken, self.standard(self.last)
+                self.played_policy[:] = self.policy[0]
+
+    def parameter(self) -> Array:
+        """theta_hat of all data   (d,)."""
+        return np.linalg.solve(self.covariance, self.response)
+
+    def at(self, x: Any) -> tuple[Array, Array]:
+        """pi and V of the played policy at any states: (N, A) and (N,)."""
+        problem, on = self.learner.problem, self.learner.grid
+        where = quadrature.states(problem, x)
+        V, pi = np.empty(len(where)), np.empty((len(where), self.A))
+        _at_all(
+            problem.functions.factor, problem.functions.reward, problem.constants, where, *on[:3],
+            *self.records, self.active, self.learner.eta, *self.numbers, V, pi,
+        )  # fmt: skip
+        return pi, V
+
+    def quadrature_error(self, finer: Grid, x: Any) -> float:
+        """|P_i V - sum_j p_ij V(x_j)| of the played V, the largest over simulators, actions and these x, in parts of
+        half the range of V; P_i V is taken on the finer grid."""
+        problem = self.learner.problem
+        _, V = self.at(finer.nodes)
+        near = quadrature.rows(problem, self.learner.grid, x)[0] @ self.played.V
+        far = quadrature.rows(problem, finer, x)[0] @ V
+        half = max(np.ptp(self.played.V) / 2, LEAST)
+        return float(np.abs(near - far).max() / half)
+
+
+def doubled(array: Array, axis: int) -> Array:
+    """With as much room again."""
+    return np.concatenate([array, np.zeros_like(array)], axis=axis)
+
+
+def node_rows(learner: Learner) -> Array:
+    """The rows of the nodes themselves   (m A d, m): the same for all seeds."""
+    rows, _ = quadrature.rows(learner.problem, learner.grid, learner.grid.nodes)
+    return rows.reshape(-1, learner.grid.size)
+
+
+@compiled
+def backed_up(phi, r, stats, theta, root, gamma, H, share, Q):  # type: ignore[no-untyped-def]
+    """Q(x, .) of a record. phi: phi_U(x, .), (A d,), the action slowest."""
+    c, sigma, low, high, beta, extra = stats[0], stats[1], stats[2], stats[3], stats[4], stats[5]
+    d = theta.shape[0]
+    for a in range(Q.shape[0]):
+        mean, square = 0.0, 0.0
+        for i in range(d):
+            mean += phi[a * d + i] * theta[i]
+            half = 0.0
+            for j in range(i + 1):  # R is upper triangular
+                half += phi[a * d + j] * root[j, i]
+            square += half * half
+        PV = min(max(c + sigma * mean, low), high)
+        CB = min(sigma * beta * math.sqrt(square) + extra, high - low)
+        Q[a] = max(min(r[a] + share * CB + gamma * PV, H), 0.0)
+
+
+@compiled
+def backed_up_all(phi, r, stats, theta, root, gamma, H, share, Q):  # type: ignore[no-untyped-def]
+    for j in range(phi.shape[0]):
+        backed_up(phi[j], r[j], stats, theta, root, gamma, H, share, Q[j])
+
+
+@compiled
+def embedded(rows, U, active):  # type: ignore[no-untyped-def]
+    """phi_U of the first `active` records   (A d, active). Inner loops run along rows, and are no sums."""
+    phi = np.zeros((rows.shape[0], active))
+    for e in range(rows.shape[0]):
+        for j in range(rows.shape[1]):
+            weight = rows[e, j]
+            if weight != 0.0:
+                for p in range(active):
+                    phi[e, p] += weight * U[j, p]
+    return phi
+
+
+@compiled
+def at_state(  # type: ignore[no-untyped-def]
+    factor, reward, constants, x, points, weights, start, U, stats, theta, root, active,
+    eta, gamma, H, share, rows, pi,
+):  # fmt: skip
+    """V(x) and r(x, .) of the policy of the first `active` records; pi(.|x) and the rows of densities in place."""
+    A, d = pi.shape[0], theta.shape[1]
+    r, Q, S = np.empty(A), np.zeros(A), np.zeros(A)
+    for a in range(A):
+        r[a] = reward(constants, x, a)
+        for i in range(d):
+            row(factor, constants, i, x, a, points, weights, start, rows[a * d + i])
+    if active == 0:
+        pi[:] = 1.0 / A
+        return 0.0, r
+    phi, one = embedded(rows, U, active), np.empty(A * d)
+    for p in range(active):
+        S += Q
+        one[:] = phi[:, p]
+        backed_up(one, r, stats[p], theta[p], root[p], gamma, H, share, Q)
+    log_pi = eta * (S - S.max())  # of pi_{p-1}, but for a constant
+    top, m = -np.inf, Q.max()
+    norm, mass = 0.0, 0.0
+    for a in range(A):
+        norm += math.exp(log_pi[a])
+        top = max(top, log_pi[a] + eta * (Q[a] - m))
+    for a in range(A):
+        pi[a] = math.exp(log_pi[a] + eta * (Q[a] - m) - top)
+        mass += pi[a]
+    pi /= mass
+    s = 0.0  # sum_a pi_{p-1}(a) expm1(eta (Q(a) - m)), as in `ravi.planning.mirror`
+    for a in range(A):
+        s += math.exp(log_pi[a]) / norm * math.expm1(eta * (Q[a] - m))
+    log_mean = math.log1p(s) if s > -0.5 else top + math.log(mass) - math.log(norm)
+    return m + log_mean / eta, r
+
+
+@compiled
+def _at_all(  # type: ignore[no-untyped-def]
+    factor, reward, constants, xs, points, weights, start, U, stats, theta, root, active,
+    eta, gamma, H, share, V, pi,
+):  # fmt: skip
+    rows = np.empty((pi.shape[1] * theta.shape[1], U.shape[0]))
+    for n in range(xs.shape[0]):
+        V[n], _ = at_state(
+            factor, reward, constants, xs[n], points, weights, start, U, stats, theta, root, active,
+            eta, gamma, H, share, rows, pi[n],
+        )  # fmt: skip

@@ -1,0 +1,114 @@
+"""What does a regression know that weighs samples by their variance, where plans come between epochs?
+
+The estimator of `ravi.estimators.weighted` for W = V - min V, with values in [0, R], as an `Estimator`: step by step,
+with W of the epoch, sigma^2 from both regressions as they stand, f = phi_W(x_t, a_t), g = phi_{W^2}(x_t, a_t),
+
+    Sigma_hat   += f f^T / sigma^2,   b_hat   += f W(y_t) / sigma^2
+    Sigma_tilde += g g^T,             b_tilde += g W(y_t)^2
+    P_hat V = min V + <phi_W, theta_hat>,  cut to [min V, max V];   width  ||phi_W||_{Sigma_hat^{-1}}
+
+The inverses that sigma is made of go from step to step by Sherman and Morrison's formula, and are never made anew: so
+no bit depends on where a stretch of experience ends. The root that widths are made of is, from Sigma_hat itself.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from ravi.checks import InputError
+from ravi.compiled import compiled
+from ravi.core import Array, Bonus, Estimator, Path, Problem
+from ravi.estimators.gram import add_feature, indefinite
+from ravi.estimators.ridge import Regression, _embed, invert_root, nonzeros, ridge
+from ravi.estimators.standard import Standard
+from ravi.estimators.weighted import Constants, _predict, _radii, radii
+
+
+class Variances(NamedTuple):
+    covariance: Array  # Sigma_hat        (n, d, d)
+    response: Array  # b_hat              (n, d)
+    root: Array  # of Sigma_hat^{-1}      (n, d, d)
+    inverse: Array  # Sigma_hat^{-1}, for sigma   (n, d, d)
+    second_covariance: Array  # Sigma_tilde       (n, d, d)
+    second_inverse: Array  # its inverse          (n, d, d)
+    second_response: Array  # b_tilde             (n, d)
+    plays: Array  # t - 1                         (n,)
+
+
+def variance_weighted(problem: Problem, constants: Constants, *, clip: bool = True) -> Estimator:
+    if problem.features is None:
+        raise InputError(f"{problem.name} has no features: variance-weighted regression needs a linear mixture MDP")
+    base = ridge(problem, constants.lam)
+    shape, entries = problem.features.shape, nonzeros(problem.successors, problem.features)
+
+    def init(n: int) -> Variances:
+        first, second, d = base.init(n), base.init(n), shape[3]
+        inverse = np.broadcast_to(np.eye(d), (n, d, d)) / constants.lam
+        return Variances(
+            first.covariance, first.response, first.root, inverse, second.covariance, inverse.copy(), second.response,
+            np.zeros(n, np.int64),
+        )  # fmt: skip
+
+    def embed(V: Array) -> Standard:
+        low, high = (part[:, None, None] for part in (V.min(-1), V.max(-1)))
+        return Standard(base.embed(V - low[..., 0]), low, np.ones(low.shape), low, high)
+
+    def expect(D: Variances, phi: Standard) -> Array:
+        PV = phi.low + base.expect(Regression(*D[:3]), phi.inner)
+        return np.clip(PV, phi.low, phi.high) if clip else PV
+
+    def width(D: Variances, phi: Standard) -> Array:
+        return base.width(Regression(*D[:3]), phi.inner)
+
+    def add(D: Variances, V: Array, path: Path) -> Variances:
+        W = V - V.min(-1, keepdims=True)
+        f, g = (_embed(*entries, values).reshape(-1, shape[0] * shape[1], shape[3]) for values in (W, W**2))
+        pairs = path.state * np.int64(problem.actions) + path.action
+        if not _add(*D, f, g, W, *constants, pairs, path.successor, path.length):
+            raise indefinite()
+        return D
+
+    return Estimator(init, embed, expect, width, add)
+
+
+def of_variances(estimator: Estimator, constants: Constants) -> Bonus:
+    """CB = beta_hat ||phi_W||_{Sigma_hat^{-1}}, beta_hat of the time at hand."""
+
+    def bonus(D: Variances, phi: Standard) -> Array:
+        return radii(1 + D.plays, constants)[:, None, None] * estimator.width(D, phi)
+
+    return bonus
+
+
+@compiled
+def _add(  # type: ignore[no-untyped-def]
+    covariance, response, root, inverse, second_covariance, second_inverse, second_response, plays, first, second, W,
+    R, d, lam, B, B_phi, delta, scale, pairs, targets, length,
+):  # fmt: skip
+    """In place; whether every matrix is still positive definite."""
+    scratch, f = np.empty(d), np.empty(d)
+    sound = True
+    for i in range(length.shape[0]):
+        for l in range(length[i]):
+            plays[i] += 1
+            pair, target = pairs[i, l], W[i, targets[i, l]]
+            g = second[i, pair]
+            mean, width = _predict(inverse[i], response[i], first[i, pair])
+            square, second_width = _predict(second_inverse[i], second_response[i], g)
+            mean, square = min(max(mean, 0.0), R), min(max(square, 0.0), R * R)
+            _, check, tilde = _radii(plays[i], R, d, lam, B, B_phi, delta, scale)
+            E = min(R * R, 2.0 * R * check * width) + min(R * R, tilde * second_width)
+            sigma = math.sqrt(max(R * R / d, square - mean * mean + E))
+            for j in range(d):
+                f[j] = first[i, pair, j] / sigma
+            sound = add_feature(second_covariance[i], second_inverse[i], g, scratch) > -1.0 and sound
+            sound = add_feature(covariance[i], inverse[i], f, scratch) > -1.0 and sound
+            for j in range(d):
+                response[i, j] += f[j] * (target / sigma)
+                second_response[i, j] += g[j] * (target * target)
+        if length[i] > 0:
+            sound = invert_root(covariance[i], root[i]) and sound
+    return sound

@@ -1,0 +1,91 @@
+"""RAVI-UCB for linear mixtures whose features are integrated by sampling.
+
+Paper: A. Moulin, G. Neu, "Optimistic Planning by Regularized Dynamic Programming", ICML 2023: Algorithm 3; its
+Discussion notes that phi_V may be approximated by Monte Carlo.
+Trust: DERIVED: the correction for the sampling is this library's, proved in `ravi.estimators.sampled`.
+
+m successors are drawn for each pair, once, and Algorithm 3 runs on their features phi~. With eps_k(x, a) a bound on
+||phi - phi~|| at V_k, which is computed,
+
+    CB_k(x, a) = (beta + B_theta sqrt(sum_{t < T_k} eps_t(x_t, a_t)^2)) ||phi~_k(x, a)||_{Lambda^{-1}}
+                 + B_theta eps_k(x, a)
+
+is valid: the first addition for the bias of the regression, the second for the pair that is backed up.
+
+Constants: those of `ravi-ucb/mixture`, with the bound of phi~ for that of phi; `scale` multiplies CB. Where every pair
+has at most m successors nothing is sampled, eps = 0, and with centre=off the learner is `ravi-ucb/mixture`.
+Deviations: beyond sampling, those of `ravi-ucb/mixture`; and with centre=on, V less its middle is regressed.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ravi import checks
+from ravi.core import Array, Data, Learner, Problem
+from ravi.estimators.sampled import Embedded, draw, sampled
+from ravi.learners.ravi_ucb import _eta, generic
+from ravi.theory import constants
+
+
+def mixture_sampled(
+    problem: Problem,
+    steps: int,
+    *,
+    samples: int = 32,
+    draws: int = 0,
+    centre: str = "off",
+    scale: float = 1.0,
+    step_scale: float = 1.0,
+    eta: float | None = None,
+    delta: float | None = None,
+    regularization: float = 1.0,
+) -> Learner:
+    """Algorithm 3 on m = `samples` successors per pair; `draws` is the seed that they are drawn by;
+    with centre=on, eps is in parts of the span of V, else of its maximum.
+
+    Setting: discounted with resets, linear mixture of dimension d.
+    Guarantee: that of RAVI-UCB (Theorem 5.6) and, for what sampling leaves out, O(B_theta eps sqrt(d H) T) more, up to
+    logarithms, eps the largest: regret that grows with T, at a rate that falls like sqrt(s / m), s the support.
+    Composition: ridge regression on sampled features x beta ||phi~|| and the sampling error x one mirror step and one
+    backup x at resets.
+    Cost: O(d^2) per step; X A (min(m, B) d + d^2) per plan; T / H plans.
+    """
+    T = checks.steps(steps)
+    delta, lam = checks.delta(delta, T), checks.positive(regularization, "regularization")
+    scale = checks.nonnegative(scale, "scale")
+    middle = checks.one_of(centre, ("on", "off"), "centre") == "on"
+    made = draw(problem, samples, draws, centre=middle)
+    estimator = sampled(made, lam)
+    assert problem.parameter_bound is not None
+    B_theta = problem.parameter_bound
+    B = max(B_theta, made.feature_bound)
+    beta = constants.beta_mixture(  # Lemma 5.4
+        problem.horizon, problem.dimension, T, delta, parameter_bound=B, feature_bound=B, regularization=lam
+    )
+    beta *= scale
+    per_size = scale * B_theta * made.errors  # (X, A)
+
+    def bonus(D: Data, phi: Embedded) -> Array:
+        radius = beta + scale * B_theta * np.sqrt(D.bias)
+        return estimator.width(D, phi) * radius[:, None, None] + phi.size * per_size
+
+    return generic(
+        problem,
+        estimator,
+        bonus,
+        _eta(eta, step_scale, problem, T),
+        name="ravi-ucb/mixture-sampled",
+        settings={
+            "beta": beta,
+            "samples": samples,
+            "draws": draws,
+            "centre": centre,
+            "error": float(made.errors.max()),
+            "scale": scale,
+            "step_scale": step_scale,
+            "delta": delta,
+            "regularization": lam,
+            "bound": B,
+        },
+    )

@@ -1,0 +1,52 @@
+"""How does a simulator that only draws become a table? By m draws for every pair, and with an error that is stated.
+
+    P_m(y | x, a) = #{j: y_j = y} / m,   y_j = simulator(x, a, u_j),   u_j uniform on [0, 1)
+
+For all pairs at once, with probability 1 - delta, ||P_m - P||_1 <= sqrt(2 (X ln 2 + ln(X A / delta)) / m) (Weissman et
+al. 2003, and a union bound), so |(P_m - P) V| is at most half of that times the span of V. The tables are drawn once:
+a mixture of them is a linear mixture, but the truth is one only up to that error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import log, sqrt
+from typing import NamedTuple
+
+import numpy as np
+
+from ravi import checks
+from ravi.mdps.draws import uniforms
+from ravi.mdps.simulators import _state
+
+
+class Sampled(NamedTuple):
+    """A simulator's table, for `ravi.ensemble`, and how far from the truth it may be."""
+
+    table: list[list[list[tuple[float, int]]]]  # P[x][a] = [(p, y), ...]
+    error: float  # ||P_m - P||_1 of every pair, at most, with probability 1 - delta
+
+
+def sampled(
+    simulator: Callable[[int, int, float], int],
+    states: int,
+    actions: int,
+    draws: int,
+    *,
+    seed: int = 0,
+    delta: float = 0.01,
+) -> Sampled:
+    """The table of (x, a, u) -> y by `draws` draws for every pair. Give every simulator a seed of its own."""
+    X, A, m = checks.whole(states, "states"), checks.whole(actions, "actions"), checks.whole(draws, "draws")
+    delta = checks.probability(delta, "delta")
+    numbers = uniforms(seed)
+    table = []
+    for x in range(X):
+        of_x = []
+        for a in range(A):
+            label = f"simulator({x}, {a}, u)"
+            found = [_state(simulator(x, a, float(u)), X, label) for u in numbers(m)]
+            y, count = np.unique(found, return_counts=True)
+            of_x.append([(int(n) / m, int(one)) for one, n in zip(y, count, strict=True)])
+        table.append(of_x)
+    return Sampled(table, sqrt(2 * (X * log(2) + log(X * A / delta)) / m))

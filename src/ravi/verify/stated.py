@@ -1,0 +1,145 @@
+"""What do the parts of RAVI-UCB+ say of the data that were played? Estimates and bonuses, from the observer's books."""
+
+from __future__ import annotations
+
+from math import log, sqrt
+
+import numpy as np
+
+from ravi.core import Array
+from ravi.measures.books import Scene
+from ravi.measures.inner import Books, standardised
+from ravi.theory import constants, generic, mixture, tabular
+from ravi.theory.parts import Bound
+from ravi.verify.constants import delta_of, lam
+
+
+def has(scene: Scene, part: str) -> bool:
+    return part in scene.settings.get("parts", ())
+
+
+def estimate(scene: Scene, books: Books, V: Array) -> Array:
+    """P_hat V   (n, X, A)."""
+    middle, sigma = (part[:, None, None] for part in standardised(scene, V))
+    U = (V - middle[..., 0]) / sigma[..., 0]
+    if scene.dimension:
+        theta = np.linalg.solve(books.covariance, books.response[..., None])[..., 0]
+        known = np.einsum("nxad,nd->nxa", scene.phi(U), theta)
+    else:
+        known = np.einsum("nxay,ny->nxa", books.moves, U) / (1 + books.moves.sum(-1))
+    PV = middle + sigma * known
+    low, high = (part[:, None, None] for part in (V.min(-1), V.max(-1)))
+    return np.clip(PV, low, high) if has(scene, "clip") else PV
+
+
+def bonus(scene: Scene, books: Books, V: Array) -> Array:
+    """CB   (n, X, A)."""
+    spread, scale = np.ptp(V, axis=-1)[:, None, None], float(scene.settings["scale"])
+    if scene.dimension:
+        CB = scale * radius(scene, books)[:, None, None] * norms(scene, books, V)
+    elif has(scene, "centre"):
+        mdp, n = scene.mdp, books.moves.sum(-1)
+        L = mdp.states * log(2) + log(mdp.states * mdp.actions * scene.steps / delta_of(scene))
+        near = scale * (n * np.sqrt(2 * L / np.maximum(n, 1)) + 1) / (n + 1)  # n/(n+1) ||p_n - P||_1 + 1/(n+1)
+        CB = (spread if has(scene, "span") else scene.H) / 2 * np.minimum(1 + n / (n + 1), near)
+    else:
+        CB = scale * _closed(scene) / np.sqrt(1 + books.moves.sum(-1))
+    CB = np.minimum(CB, spread) if has(scene, "clip") else CB
+    return times(scene) * CB
+
+
+def envelope(scene: Scene, books: Books, V: Array) -> Array:
+    """What CB stays below from these data on: the closed beta times a width, which falls as data come in."""
+    scale = float(scene.settings["scale"])
+    if scene.dimension:
+        return times(scene) * scale * _closed(scene) * norms(scene, books, V)
+    return times(scene) * max(scale, 1.0) * _closed(scene) / np.sqrt(1 + books.moves.sum(-1))
+
+
+def times(scene: Scene) -> float:
+    return scene.mdp.discount if has(scene, "gamma") else 1.0
+
+
+def norms(scene: Scene, books: Books, V: Array) -> Array:
+    """sigma ||phi_U||_{Lambda^-1}   (n, X, A)."""
+    middle, sigma = standardised(scene, V)
+    phi = scene.phi((V - middle[:, None]) / sigma[:, None])
+    half = np.linalg.solve(np.linalg.cholesky(books.covariance)[:, None, None], phi[..., None])[..., 0]
+    return sigma[:, None, None] * np.sqrt((half**2).sum(-1))
+
+
+def radius(scene: Scene, books: Books) -> Array:
+    """beta   (n,): of the determinant at hand, or of its bound."""
+    if not has(scene, "radius"):
+        return np.full(len(books.covariance), _closed(scene))
+    d = scene.mdp.dimension
+    growth = np.linalg.slogdet(books.covariance)[1] - d * log(lam(scene))
+    return _noise(scene) * np.sqrt(growth + 2 * log(1 / delta_of(scene))) + sqrt(lam(scene)) * _bound(scene)
+
+
+def _noise(scene: Scene) -> float:
+    return 1.0 if has(scene, "span") else scene.H / 2
+
+
+def _bound(scene: Scene) -> float:
+    assert scene.mdp.parameter_bound is not None
+    return scene.mdp.parameter_bound
+
+
+def _size(scene: Scene) -> float:
+    """||phi_U|| at most."""
+    assert scene.mdp.feature_bound is not None
+    return scene.mdp.feature_bound * (2.0 if has(scene, "span") else scene.H)
+
+
+def _closed(scene: Scene) -> float:
+    """beta, before the run."""
+    mdp, T, delta = scene.mdp, scene.steps, delta_of(scene)
+    if not scene.dimension:
+        return constants.beta_tabular_l1(scene.H, mdp.states, mdp.actions, T, delta)
+    grown = mdp.dimension * log(1 + T * _size(scene) ** 2 / (lam(scene) * mdp.dimension))
+    return _noise(scene) * sqrt(grown + 2 * log(1 / delta)) + sqrt(lam(scene)) * _bound(scene)
+
+
+def bonus_sum(scene: Scene) -> float:
+    """S >= E[sum_{t <= T+} min(2 CB, H)]; infinite where bonuses are larger than the theorem's."""
+    mdp, T, H = scene.mdp, scene.steps, scene.H
+    if scene.setting == "generic" or float(scene.settings["scale"]) > 1:
+        return np.inf
+    if not scene.dimension:
+        return tabular.clipped_bonus_sum(H, mdp.states, mdp.actions, T, times(scene) * _closed(scene))
+    beta = times(scene) * _closed(scene) * (H / 2 if has(scene, "span") else 1.0)
+    return mixture.clipped_bonus_sum(H, mdp.dimension, T, beta, bound=_size(scene) / H, regularization=lam(scene))
+
+
+def regret(scene: Scene) -> Bound | None:
+    """The bound with the eta of the run; None where the constants are not the theorem's."""
+    M, S = int(scene.settings["inner"]), bonus_sum(scene)
+    proper = scene.settings["pick"] == "uniform" or M == 1
+    if (
+        not proper
+        or scene.setting == "generic"
+        or scene.settings["scale"] != 1
+        or np.ptp(scene.parts.initial_policy) > 1e-12
+        or np.ptp(scene.parts.initial_value) > 0
+    ):
+        return None
+    made = generic.sharp(
+        scene.H, scene.mdp.actions, scene.steps, S, delta=delta_of(scene), eta=scene.parts.eta, inner_steps=M
+    )
+    more = scene.H / M if scene.settings["fresh"] else 0.0  # <mu^{pi_1}, E V_1> - <mu*, Q_1> <= 1: the first Q_1
+    return made._replace(total=made.total + more, boundary=made.boundary + more)
+
+
+def doubled(scene: Scene) -> float:
+    """2 S + H sqrt(kappa ln A E K / M) + ... where eta balances both; infinite elsewhere."""
+    found, H, M = regret(scene), scene.H, int(scene.settings["inner"])
+    if found is None or not has(scene, "balance"):
+        return np.inf
+    mdp, S = scene.mdp, bonus_sum(scene)
+    balanced = constants.eta_balanced(H, mdp.actions, scene.steps, S, M)
+    if not np.isclose(scene.parts.eta, balanced, rtol=1e-9):
+        return np.inf
+    K = constants.expected_epochs(H, scene.steps)
+    slow = H * sqrt(constants.kappa(H) * log(mdp.actions) * K / M)  # H ln A / (M eta_sharp) = H eta_sharp kappa E K
+    return S + max(S, slow) + slow + found.boundary + found.failure

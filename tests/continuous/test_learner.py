@@ -1,0 +1,242 @@
+"""RAVI-UCB on continuous states: on the nodes the finite learner, elsewhere its literal transcription."""
+
+from math import log, sqrt
+
+import numpy as np
+import pytest
+
+import ravi
+from ravi.checks import InputError
+from ravi.continuous import grid, level, pendulum, quadrature, ravi_ucb, ravi_ucb_plus, reference, run
+from ravi.continuous.learner import Planner
+from ravi.continuous.running import Scorer
+from ravi.core import Path
+from ravi.learners import ravi_ucb as finite
+from ravi.learners import ravi_ucb_plus as finite_plus
+from ravi.random import uniform
+
+LEVEL = level()
+P = LEVEL.problem
+
+
+def on_nodes(m):
+    """The mixture of the nodes as a finite MDP."""
+    on = grid(P, m)
+    rows, _ = quadrature.rows(P, on, on.nodes)
+    features = rows.reshape(m, 3, 3, m).transpose(0, 1, 3, 2)  # (X, A, B, d)
+    successors = np.broadcast_to(np.arange(m), (m, 3, m))
+    nu0, _ = quadrature.initial(P, on)
+    return ravi.MDP.from_features(
+        features, LEVEL.parameter, successors, quadrature.rewards(P, on.nodes), 0.9, nu0 / nu0.sum(),
+        parameter_bound=1.0, feature_bound=sqrt(3),
+    )  # fmt: skip
+
+
+def path_of(x, a, y, t):
+    rows = [np.array([part], np.int32) for part in (x, a, y, y)]
+    none, many = np.zeros((1, len(x)), bool), np.array([len(x)])
+    return Path(*rows, none, many, np.array([t]), np.array([0], np.int32))
+
+
+def add(planner, x, a, y):
+    """ADD at nodes."""
+    rows = planner.rows.reshape(planner.m, planner.A, planner.d, planner.m)
+    for one in zip(x, a, y, strict=True):
+        phi, target = rows[one[0], one[1]] @ planner.played.U, planner.played.U[one[2]]
+        planner.covariance += np.outer(phi, phi)
+        planner.response += phi * target
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs", "options"),
+    [
+        (ravi_ucb, finite.linear_mixture, {"scale": 0.01, "eta": 0.2}),
+        (ravi_ucb_plus, finite_plus.linear_mixture, {"scale": 0.3, "inner": 3}),
+    ],
+    ids=["ravi-ucb", "ravi-ucb+"],
+)
+def test_on_the_nodes_it_is_the_learner_of_finite_mixtures(mine, theirs, options):
+    key, m = 5, 16
+    learner, other = mine(P, grid(P, m), 500, **options), theirs(on_nodes(m).problem, 500, **options)
+    planner, state = Planner(learner, key), other.init(np.array([key], np.uint64))
+    assert learner.eta == pytest.approx(other.settings["eta"], rel=1e-12)
+    draw, t = np.random.default_rng(1), 1
+    for _ in range(30):
+        planner.plan(t)
+        state = other.plan(state)
+        np.testing.assert_allclose(planner.played.V, state.V[0], atol=1e-9)
+        np.testing.assert_allclose(planner.played_policy, state.policy[0], atol=1e-9)
+        x, a, y = draw.integers(m, size=9), draw.integers(3, size=9), draw.integers(m, size=9)
+        add(planner, x, a, y)
+        state = other.add(state, path_of(x, a, y, t))
+        t += 9
+    assert np.ptp(planner.played_policy) > 0.3  # so that the comparison says something
+    assert np.ptp(planner.played.V) > 0.1
+
+
+def transcribed(mdp, m, T, beta, eta, key):
+    """Algorithm 3 with on-demand Q, as it is printed: everything from the history, nothing kept."""
+    problem, on = mdp.problem, grid(mdp.problem, m)
+    gamma, H, A, d = problem.discount, problem.horizon, problem.actions, problem.dimension
+    history = []  # (theta_hat_i, Lambda_i^-1, V_i on the nodes)
+
+    def features(x, V):
+        return (quadrature.rows(problem, on, x)[0] @ V).reshape(len(x), A, d)
+
+    def Q_at(x, i):
+        theta, inverse, V = history[i]
+        phi = features(x, V)
+        CB = beta * np.sqrt(np.einsum("nai,ij,naj->na", phi, inverse, phi))
+        return np.clip(quadrature.rewards(problem, x) + CB + gamma * phi @ theta, 0, H)
+
+    def V_and_policy(x):
+        x = np.atleast_2d(x)
+        log_pi, V = np.full((len(x), A), -log(A)), np.zeros(len(x))
+        for i in range(len(history)):
+            Q = Q_at(x, i)
+            V = np.log((np.exp(log_pi + eta * Q)).sum(-1)) / eta
+            log_pi += eta * (Q - V[:, None])
+        return V, np.exp(log_pi)
+
+    Lam, b, t, starts = np.eye(d), np.zeros(d), 0, []
+    x = np.empty(1)
+    problem.begin(problem.constants, np.uint64(key), 0, 1 << 20, x)
+    while t < T:
+        starts.append(t + 1)
+        V, _ = V_and_policy(on.nodes)  # V_k
+        inverse = np.linalg.inv(Lam)
+        new = (inverse @ b, inverse, V)
+        while t < T:
+            t += 1
+            _, pi = V_and_policy(x)
+            a = int(np.searchsorted(np.cumsum(pi[0]), uniform(key, t, 1), side="right"))
+            i = int(np.searchsorted(np.cumsum(mdp.parameter), uniform(key, t, 2), side="right"))
+            y = np.empty(1)
+            problem.draw(problem.constants, i, x, a, np.uint64(key), t, 8, y)
+            phi = features(x[None], V)[0, a]
+            Lam, b = Lam + np.outer(phi, phi), b + phi * V_and_policy(y)[0][0]
+            x = y
+            if uniform(key, t, 0) < 1 - gamma:
+                x = np.empty(1)
+                problem.begin(problem.constants, np.uint64(key), t, 1 << 20, x)
+                break
+        history.append(new)
+    return starts, Lam, b
+
+
+def test_a_run_is_algorithm_3_with_everything_on_demand():
+    T, m, key = 80, 16, 3
+    learner = ravi_ucb(P, grid(P, m), T, scale=0.02, eta=1.0)
+    starts, Lam, b = transcribed(LEVEL, m, T, 0.02 * learner.beta, 1.0, key)
+    found = run(learner, LEVEL, [key])
+    assert found.T_k[0].tolist() == starts
+    np.testing.assert_allclose(found.planners[0].covariance, Lam, rtol=1e-8)
+    np.testing.assert_allclose(found.planners[0].response, b, rtol=1e-8)
+    assert np.ptp(found.planners[0].played_policy) > 0.3
+
+
+def test_the_walk_of_ravi_ucb_plus_adds_values_in_parts_of_their_span():
+    T, key = 60, 2
+    learner = ravi_ucb_plus(P, grid(P, 16), T, scale=0.1, inner=2)
+    planner, t, x = Planner(learner, key), 0, np.empty(1)
+    P.begin(P.constants, np.uint64(key), 0, 1 << 20, x)
+    while t < T:
+        planner.plan(t + 1)
+        middle, sigma, low, high = planner.played.stats
+        while t < T:
+            t += 1
+            a = int(np.searchsorted(np.cumsum(planner.at(x)[0]), uniform(key, t, 1), side="right"))
+            i = int(np.searchsorted(np.cumsum(LEVEL.parameter), uniform(key, t, 2), side="right"))
+            y = np.empty(1)
+            P.draw(P.constants, i, x, a, np.uint64(key), t, 8, y)
+            phi = quadrature.rows(P, learner.grid, x)[0][0, 3 * a : 3 * a + 3] @ (planner.played.V - middle) / sigma
+            planner.covariance += np.outer(phi, phi)
+            planner.response += phi * (np.clip(planner.at(y)[1][0], low, high) - middle) / sigma
+            x = y
+            if uniform(key, t, 0) < 1 - P.discount:
+                x = np.empty(1)
+                P.begin(P.constants, np.uint64(key), t, 1 << 20, x)
+                break
+    found = run(learner, LEVEL, [key]).planners[0]
+    np.testing.assert_allclose(found.covariance, planner.covariance, rtol=1e-9)
+    np.testing.assert_allclose(found.response, planner.response, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("make", [ravi_ucb, ravi_ucb_plus])
+def test_on_demand_at_a_node_is_what_is_kept_there(make):
+    found = run(make(P, grid(P, 24), 400, scale=0.02, eta=0.3), LEVEL, [0]).planners[0]
+    pi, V = found.at(found.learner.grid.nodes)
+    np.testing.assert_allclose(pi, found.played_policy, atol=1e-9)
+    np.testing.assert_allclose(V, found.played.V, atol=1e-9)
+    assert np.ptp(pi) > 0.3
+
+
+def test_the_scored_policy_is_the_one_on_demand_at_the_nodes_of_the_reference():
+    ref, learner = reference(LEVEL, 48), ravi_ucb_plus(P, grid(P, 24), 200, scale=0.1, inner=4)
+    planner = Planner(learner, 1)
+    scoring = quadrature.rows(P, learner.grid, ref.grid.nodes)[0].reshape(-1, 24)
+    scorer, draw = Scorer(learner, ref, scoring), np.random.default_rng(0)
+    for epoch in range(12):
+        planner.plan(1 + 9 * epoch)
+        scorer.score(planner)
+        np.testing.assert_allclose(scorer.played, planner.at(ref.grid.nodes)[0], atol=1e-9)
+        add(planner, draw.integers(24, size=9), draw.integers(3, size=9), draw.integers(24, size=9))
+    assert np.ptp(scorer.played) > 0.1
+
+
+def test_a_batch_does_not_change_a_seed():
+    learner, ref = ravi_ucb_plus(P, grid(P, 16), 150, inner=2), reference(LEVEL, 32)
+    both, alone = run(learner, LEVEL, [4, 9], scored=ref), run(learner, LEVEL, [9], scored=ref)
+    np.testing.assert_array_equal(both.T_k[1], alone.T_k[0])
+    np.testing.assert_array_equal(both.gap_k[1], alone.gap_k[0])
+    assert both.regret[1] == alone.regret[0] != both.regret[0]
+
+
+def test_plays_are_t_and_resets_are_the_library_s():
+    T = 200
+    found = run(ravi_ucb(P, grid(P, 16), T), LEVEL, [6])
+    resets = [t for t in range(1, T) if uniform(6, t, 0) < 1 - P.discount]
+    assert found.T_k[0].tolist() == [1, *(t + 1 for t in resets)]
+    assert np.isnan(found.regret[0])  # nothing is scored
+
+
+@pytest.mark.parametrize(("mdp", "m", "scored"), [(LEVEL, 32, 64), (pendulum(), 18, 20)], ids=["level", "pendulum"])
+def test_it_learns(mdp, m, scored):
+    """Deterministic: these seeds. The uniform policy loses a third and more of the optimum."""
+    learner = ravi_ucb_plus(mdp.problem, grid(mdp.problem, m), 800, scale=0.1, inner=3)
+    found = run(learner, mdp, 2, scored=reference(mdp, scored), every=5)
+    for gaps in found.gap_k:
+        assert gaps[0] > 0.3 * found.optimum
+        assert gaps[-1] < 0.05 * found.optimum
+        assert gaps.min() > -1e-9
+
+
+def test_the_error_of_the_quadrature_falls_with_nodes():
+    finer, x = grid(P, 256), np.linspace(0.01, 0.99, 25)
+    errors = [
+        run(ravi_ucb_plus(P, grid(P, m), 200, scale=0.1, inner=2), LEVEL, [0]).planners[0].quadrature_error(finer, x)
+        for m in (16, 64)
+    ]
+    assert 1e-8 < errors[1] < errors[0] / 4
+    assert errors[0] < 0.02
+
+
+def test_misspecification_widens_the_bonus_as_derived():
+    T, eps = 100, 0.01
+    for make, unit in ((ravi_ucb, P.horizon / 2), (ravi_ucb_plus, 1.0)):
+        plain, wide = (Planner(make(P, grid(P, 16), T, misspecification=e), 0) for e in (0.0, eps))
+        assert wide.radius() == pytest.approx(plain.radius() + unit * eps * sqrt(T))
+        V = np.linspace(1, 3, 16)
+        for planner in (plain, wide):
+            planner.record(V)
+        sigma = 1.0 if make is ravi_ucb_plus else unit  # half the span of V, or of [0, H]
+        assert wide.records.stats[0, 5] == pytest.approx(eps * sigma)
+        assert plain.records.stats[0, 5] == 0
+
+
+def test_mistakes_are_named():
+    learner = ravi_ucb(P, grid(P, 16), 10)
+    with pytest.raises(InputError, match="made for another problem"):
+        run(learner, level())
+    with pytest.raises(InputError, match="take more nodes"):
+        ravi_ucb(P, grid(P, 6), 10)

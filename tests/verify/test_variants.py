@@ -1,0 +1,222 @@
+"""`verify` on RAVI-UCB+: every variant obeys its claims, every mistake violates the claims that it should."""
+
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ravi import ids
+from ravi.checks import InputError
+from ravi.core import Learner
+from ravi.engine import run
+from ravi.learners import ravi_ucb, ravi_ucb_plus
+from ravi.planning.occupancies import occupancy
+from ravi.random import uniform
+from ravi.theory import constants, generic, mixture, tabular
+from ravi.verify import CLAIMS, VARIANTS, verify
+from ravi.verify.variants import SHARED
+from tests.verify.variant_mutations import MUTATIONS, NAMES, table
+
+PAGE = Path(__file__).parents[2] / "docs" / "verify.md"
+COUNTS, REGRESSION = (
+    ("ravi-ucb+", "garnet/3,2,3,discount=0.75"),
+    ("ravi-ucb+/mixture", "ensemble/2,4,2,2,discount=0.75"),
+)
+OFF = ["", "fresh=off", "span=off", "clip=off", "gamma=off", "balance=off", "centre=off,span=off"]
+CASES = [(*case, off) for case in (COUNTS, REGRESSION) for off in OFF] + [(*REGRESSION, "radius=off")]
+
+
+def joined(learner, *options):
+    return ",".join([learner, *(option for option in options if option)])
+
+
+@cache
+def report(learner, mdp, steps=250, seeds=5):
+    return verify(learner, mdp, steps, seeds)
+
+
+@pytest.mark.parametrize(("learner", "mdp", "off"), CASES)
+def test_every_variant_obeys_every_claim(learner, mdp, off):
+    found = report(joined(learner, "inner=3", off), mdp)
+    assert found.holds, found.summary()
+    unmeasured = {row.id for row in found.rows if row.verdict != "holds"}
+    right = set() if off == "fresh=off" else {"V1a"}  # only a Q that is not fresh begins with E V_0
+    assert unmeasured == right | ({"V9s"} if off == "balance=off" else set())
+    assert (found.invalid_at == 0).all()
+
+
+@pytest.mark.parametrize(("learner", "mdp"), [COUNTS, REGRESSION])
+def test_one_backup_with_every_part_off_obeys_both_sets_of_claims(learner, mdp):
+    off = joined("inner=1", "fresh=off,centre=off,span=off,clip=off,gamma=off,balance=off", "scale=0.2,eta=0.3")
+    assert report(f"{learner},{off}", mdp).holds
+    assert verify(f"{learner.replace('+', '')},scale=0.1,eta=0.3", mdp, 250, 5).holds
+
+
+def test_the_last_policy_has_no_guarantee_and_is_not_held_to_one():
+    found = report(joined(COUNTS[0], "inner=3,pick=last"), COUNTS[1])
+    assert found.holds
+    assert {row.id for row in found.rows if row.verdict == "not applicable"} == {"V7c", "V7d", "V9", "V9s"}
+
+
+@pytest.mark.parametrize(
+    ("learner", "mdp"), [("ravi-ucb+", "ring/1,discount=0.8"), ("ravi-ucb+/mixture", "terrain/3,discount=0.75")]
+)
+def test_bonuses_that_are_too_small_fail_v3_and_v4_only(learner, mdp):
+    found = report(joined(learner, "inner=3,scale=0.02"), mdp)
+    assert {row.id for row in found.failed()} == {"V3", "V4"}
+    assert (found.invalid_at > 0).all()
+    assert f"Bonuses were invalid in 5 seeds, first in epoch {found.invalid_at.min()}." in found.summary()
+
+
+# ---- mistakes
+
+
+@pytest.mark.parametrize("setting", list(NAMES), ids=NAMES.get)
+def test_the_sound_learner_violates_nothing_and_its_policies_move(setting):
+    found = report(setting.learner, setting.mdp, setting.steps, setting.seeds)
+    assert found.holds
+    if NAMES[setting] != "counts of H":  # there Q is at H, which is what it is for
+        assert np.abs(found.run.last_policy - 1 / 2).max() > 0.3
+
+
+@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda m: m.name)
+def test_every_mistake_is_caught(mutation, monkeypatch):
+    setting = mutation.setting
+    found = verify(mutation.make(monkeypatch, setting), setting.mdp, setting.steps, setting.seeds)
+    assert set(mutation.claims) <= {row.id for row in found.failed()}, found.summary()
+    assert found.status == 1
+
+
+def test_the_table_of_mistakes_in_the_docs_is_the_one_that_is_run():
+    assert table() in PAGE.read_text()
+    assert len({m.name for m in MUTATIONS}) == len({m.says for m in MUTATIONS}) == len(MUTATIONS)
+    for setting, name in NAMES.items():
+        assert (
+            f"| {name} | `{setting.mdp}` | `{setting.learner}` | {setting.steps} | {setting.seeds} |"
+            in PAGE.read_text()
+        )
+
+
+def test_the_claims_that_the_docs_name():
+    section = PAGE.read_text().split("## Learners with several backups")[1].split("\n## ")[0]
+    for claim in VARIANTS:
+        assert claim.id in section, claim.id
+    statistical = {s: sum(c.kind != "D" and c.setting in ("any", s) for c in VARIANTS) for s in ("tabular", "mixture")}
+    assert f"{statistical['tabular']} statistical claims on counts, {statistical['mixture']} on a regression" in section
+
+
+# ---- which claims, and what they see
+
+
+def test_ravi_ucb_is_judged_by_the_papers_claims_as_before():
+    found = verify("ravi-ucb", "riverswim/3,discount=0.7", 60, 3)
+    assert [row.id for row in found.rows] == [c.id for c in CLAIMS if c.setting in ("any", "tabular")]
+    assert not {row.id for row in found.rows} & {c.id for c in VARIANTS if c.id not in SHARED}
+
+
+def test_claims_can_be_chosen():
+    found = verify("ravi-ucb+,inner=2", "riverswim/3,discount=0.7", 60, 3, only=["V4", "S7"])
+    assert [row.id for row in found.rows] == ["S7", "V4a", "V4b", "V4"]
+    with pytest.raises(InputError, match="A15 is not about ravi-ucb"):
+        verify("ravi-ucb+,inner=2", "riverswim/3,discount=0.7", 60, 3, only=["A15"])
+    with pytest.raises(InputError, match="V1a is not about ravi-ucb"):
+        verify("ravi-ucb", "riverswim/3,discount=0.7", 60, 3, only=["V1a"])
+
+
+def test_an_estimator_of_another_kind_is_judged_by_the_general_claims():
+    world = ids.mdp("riverswim/3,discount=0.7")
+    base = ravi_ucb.known_kernel(world, 100)
+    learner = ravi_ucb_plus.generic(world.problem, base.parts.estimator, base.parts.bonus, 0.3, inner=3)
+    found = verify(learner, world, 100, 4)
+    assert found.holds
+    assert found["V9"].verdict == found["V8"].verdict == "not applicable"
+    assert {row.id for row in found.rows} == {claim.id for claim in VARIANTS if claim.setting == "any"}
+
+
+def test_weights_by_variance_obey_the_general_claims():
+    found = report("ravi-ucb+/mixture,inner=3,weights=variance", REGRESSION[1])
+    assert found.holds
+    assert not {"V2b", "V2c", "V2d", "V2e"} & {row.id for row in found.rows}
+    assert found["V3"].verdict == "holds"
+
+
+def test_sums_are_those_of_plain_loops():
+    """V6, V7d, V8 and the ladder, found again from the backups of a run of one seed."""
+    world, T, M, seed = ids.mdp(COUNTS[1]), 120, 3, 4
+    learner: Learner = ids.learner("ravi-ucb+,inner=3,eta=0.5", world, T)
+    found = verify(learner, world, T, [seed, seed + 1])
+    H, gamma, r = world.horizon, world.discount, np.array(world.rewards)
+    optimum, kappa = found.ladder.optimum / T, H**2.5 / 4 - H**2 / 8
+    regret, sums, capped_played = [], [], []
+    for key in (seed, seed + 1):
+        n, moves = np.zeros((3, 2)), np.zeros((3, 2, 3))
+        V, pi, gaps, capped, backups = np.zeros(3), np.full((3, 2), 0.5), 0.0, 0.0, 0
+        stream = run(learner, world, T, [key], record=["stream"], pad=True)
+        x, a, y, reset = (stream.results[f"stream_{name}"][0] for name in ("state", "action", "successor", "reset"))
+        plays = next(t for t in range(T, len(x) + 1) if reset[t - 1])
+        total, t, played = 0.0, 1, 0.0
+
+        def bonus(V, n):
+            L, sp = 3 * np.log(2) + np.log(6 * T * T), np.ptp(V)
+            return gamma * np.minimum(sp, sp / 2 * np.minimum(1 + n / (n + 1), (np.sqrt(2 * L * n) + 1) / (n + 1)))
+
+        def gap(pi):
+            return optimum - (occupancy(world, pi).mu * r).sum()
+
+        while t <= T:
+            m = int(M * uniform(key, t, 4))
+            for j in range(M):
+                c, CB = (V.max() + V.min()) / 2, bonus(V, n)
+                PV = np.clip(c + np.einsum("xay,y->xa", moves, V - c) / (n + 1), V.min(), V.max())
+                gaps += gap(pi)
+                capped += (occupancy(world, pi).mu * np.minimum(2 * CB, H)).sum()
+                backups += 1
+                Q = np.clip(r + CB + gamma * PV, 0, H)
+                weights = pi * np.exp(0.5 * (Q - Q.max(-1, keepdims=True)))
+                V = Q.max(-1) + np.log(weights.sum(-1)) / 0.5
+                pi = weights / weights.sum(-1, keepdims=True)
+                if j == m:
+                    V_m, pi_m = V, pi
+            CB = bonus(V_m, n)
+            while True:
+                here = x[t - 1], a[t - 1]
+                played += min(2 * CB[here], H)
+                total += gap(pi_m) * (t <= T)
+                if t <= T:
+                    n[here] += 1
+                    moves[(*here, y[t - 1])] += 1
+                t += 1
+                if reset[t - 2] or t > plays:
+                    break
+        CB = bonus(V, n)  # of the last policy, with all data
+        gaps += gap(pi)
+        capped += (occupancy(world, pi).mu * np.minimum(2 * CB, H)).sum()
+        backups += 1
+        regret.append(total)
+        capped_played.append(played)
+        sums.append((gaps, capped + H + np.log(2) / 0.5 + 0.5 * kappa * backups))
+    assert found.ladder.regret == pytest.approx(np.mean(regret), rel=1e-9)
+    assert found["V8"].measured == pytest.approx(np.mean(capped_played), rel=1e-9)
+    assert found.ladder.epochs == pytest.approx(H / M * np.mean([s[0] for s in sums]), rel=1e-9)
+    assert found.ladder.lemma == pytest.approx(H / M * np.mean([s[1] for s in sums]), rel=1e-9)
+
+
+def test_the_bounds_are_those_of_the_theory():
+    for learner, mdp in (COUNTS, REGRESSION):
+        world, T = ids.mdp(mdp), 250
+        made = ids.learner(f"{learner},inner=3", world, T)
+        found = report(f"{learner},inner=3", mdp)
+        H, A = world.horizon, world.actions
+        if learner == "ravi-ucb+":
+            beta = constants.beta_tabular_l1(H, world.states, A, T, 1 / T)
+            S = tabular.clipped_bonus_sum(H, world.states, A, T, world.discount * beta)
+        else:
+            d, size = world.dimension, 2 * world.feature_bound
+            beta = np.sqrt(d * np.log(1 + T * size**2 / d) + 2 * np.log(T)) + world.parameter_bound
+            S = mixture.clipped_bonus_sum(H, d, T, world.discount * H / 2 * beta, bound=size / H)
+        bound = generic.sharp(H, A, T, S, delta=1 / T, eta=made.parts.eta, inner_steps=3)
+        assert found["V8"].bound == pytest.approx(S, rel=1e-12)
+        assert found["V9"].bound == pytest.approx(bound.total + H / 3, rel=1e-12)
+        assert found["V9"].bound <= found["V9s"].bound * (1 + 1e-12)
+        assert found.ladder.explicit == found["V9"].bound

@@ -1,0 +1,306 @@
+"""Which mistakes could RAVI-UCB+ make? Each as a small change, with the claims that must catch it.
+
+As in `mutations.py`; the parts of the learner are broken where it finds them (the names in
+`ravi.learners.ravi_ucb_plus`), in its estimator and bonus and in the compiled loop alike, or in one of them only.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ravi import ids, tree
+from ravi.learners import ravi_ucb_plus
+from ravi.optimism import bonuses
+from ravi.planning import inner
+from tests.verify.mutations import Mutation, Setting
+
+COUNTS = Setting("garnet/3,2,3,discount=0.75", "ravi-ucb+,inner=3,eta=0.5", 300, 6)
+COUNTS_OF_H = Setting("garnet/3,2,3,discount=0.75", "ravi-ucb+,inner=3,eta=0.5,span=off,clip=off", 300, 6)
+REGRESSION = Setting("ensemble/2,4,2,2,discount=0.75", "ravi-ucb+/mixture,inner=3,eta=0.5", 250, 6)
+REGRESSION_UNCUT = Setting("ensemble/2,4,2,2,discount=0.75", "ravi-ucb+/mixture,inner=3,eta=0.5,clip=off", 250, 6)
+NAMES = {COUNTS: "counts", COUNTS_OF_H: "counts of H", REGRESSION: "regression", REGRESSION_UNCUT: "uncut"}
+
+MUTATIONS: list[Mutation] = []
+
+
+def mutation(says: str, *claims: str, setting: Setting = COUNTS) -> Callable:
+    def add(make: Callable) -> Callable:
+        MUTATIONS.append(Mutation(make.__name__, says, claims, setting, make))
+        return make
+
+    return add
+
+
+def in_parts(patch):
+    """The learner without its compiled loop."""
+    patch.setattr(ravi_ucb_plus, "of_counts", lambda problem, numbers, eta, fresh: None)
+
+
+# ---- the bonus
+
+
+@mutation("the event is for one V only: no X ln 2", "V2d")
+def no_union(patch, setting):
+    for module in (bonuses, ravi_ucb_plus):
+        patch.setattr(module, "log_term", lambda X, A, T, delta: np.log(X * A * T / delta))
+    return setting.build()
+
+
+@mutation("the bonus is halved", "V2d")
+def halved(patch, setting):
+    of_span = ravi_ucb_plus.of_span
+    in_parts(patch)
+
+    def half(*given, **more):
+        whole = of_span(*given, **more)
+        return lambda D, phi: whole(D, phi) / 2
+
+    patch.setattr(ravi_ucb_plus, "of_span", half)
+    return setting.build()
+
+
+@mutation("the bonus is a fiftieth", "V2d", "V3", "V4")
+def too_small(patch, setting):
+    of_span = ravi_ucb_plus.of_span
+    in_parts(patch)
+
+    def small(*given, **more):
+        whole = of_span(*given, **more)
+        return lambda D, phi: whole(D, phi) / 50
+
+    patch.setattr(ravi_ucb_plus, "of_span", small)
+    return setting.build()
+
+
+@mutation("the bonus scales with sp(V), not half of it", "V2d", setting=COUNTS_OF_H)
+def whole_span(patch, setting):
+    of_span = ravi_ucb_plus.of_span
+    in_parts(patch)
+    patch.setattr(ravi_ucb_plus, "of_span", lambda *given, span, **more: of_span(*given, span=2 * span, **more))
+    return setting.build()
+
+
+@mutation("the bonus of a regression is for a noise of 1/2", "V2d", setting=REGRESSION_UNCUT)
+def less_noise(patch, setting):
+    radius = bonuses.log_det_radius
+    patch.setattr(bonuses, "log_det_radius", lambda *given, noise, **more: radius(*given, noise=noise / 2, **more))
+    return setting.build()
+
+
+@mutation("the determinant is that of the root", "V2d", setting=REGRESSION_UNCUT)
+def half_a_determinant(patch, setting):
+    radius = bonuses.log_det_radius
+    patch.setattr(bonuses, "log_det_radius", lambda root, *given, **more: radius(root**0.5, *given, **more))
+    return setting.build()
+
+
+@mutation("the bonus is not discounted", "V2d")
+def undiscounted(patch, setting):
+    in_parts(patch)
+    patch.setattr(ravi_ucb_plus, "discounted", lambda bonus, discount: bonus)
+    return setting.build()
+
+
+@mutation("the bonus is cut at half the span", "V2d")
+def cut_too_far(patch, setting):
+    in_parts(patch)
+    patch.setattr(ravi_ucb_plus, "within_span", lambda bonus: bonuses.within_span(bonus, 0.5))
+    return setting.build()
+
+
+@mutation("only the compiled loop does not discount the bonus", "V1b")
+def loop_undiscounted(patch, setting):
+    of_counts = ravi_ucb_plus.of_counts
+
+    def broken(problem, numbers, eta, fresh):
+        return of_counts(problem, numbers._replace(discount=1.0), eta, fresh)
+
+    patch.setattr(ravi_ucb_plus, "of_counts", broken)
+    return setting.build()
+
+
+# ---- the estimate
+
+
+def estimated(patch, change):
+    """A learner whose estimator is change(sound)."""
+    standard = ravi_ucb_plus.standard
+    in_parts(patch)
+    patch.setattr(ravi_ucb_plus, "standard", lambda *given, **more: change(standard(*given, **more)))
+
+
+@mutation("P_hat V is not centred", "V2c")
+def not_centred(patch, setting):
+    standard = ravi_ucb_plus.standard
+    in_parts(patch)
+    patch.setattr(ravi_ucb_plus, "standard", lambda base, **more: standard(base, **(more | {"centre": False})))
+    return setting.build()
+
+
+@mutation("P_hat V is not cut", "V2c", setting=REGRESSION)
+def not_cut(patch, setting):
+    standard = ravi_ucb_plus.standard
+    patch.setattr(ravi_ucb_plus, "standard", lambda base, **more: standard(base, **(more | {"clip": False})))
+    return setting.build()
+
+
+@mutation("P_hat V is that of V_{i-1}", "V2c")
+def late_estimate(patch, setting):
+    def change(sound):
+        kept = {}
+
+        def expect(D, phi):
+            before = kept.get("phi", phi)
+            kept["phi"] = phi
+            return sound.expect(D, before if len(before.low) == len(phi.low) else phi)
+
+        return sound._replace(expect=expect)
+
+    estimated(patch, change)
+    return setting.build()
+
+
+@mutation("samples are added with V, not with V in parts of its span", "V2b", setting=REGRESSION)
+def raw_samples(patch, setting):
+    from ravi.estimators.ridge import ridge
+
+    problem = ids.mdp(setting.mdp).problem
+    estimated(patch, lambda sound: sound._replace(add=ridge(problem, 1.0).add))
+    return setting.build()
+
+
+@mutation("counts are updated twice", "V2a")
+def counted_twice(patch, setting):
+    learner = setting.build()
+
+    def add(state, path):
+        learner.parts.estimator.add(state.data, state.V, path)
+        return learner.add(state, path)
+
+    return learner._replace(add=add)
+
+
+# ---- the steps
+
+
+@mutation("eta is another than the learner says", "V1c")
+def another_eta(patch, setting):
+    of_counts = ravi_ucb_plus.of_counts
+    patch.setattr(
+        ravi_ucb_plus, "of_counts", lambda problem, numbers, eta, fresh: of_counts(problem, numbers, 1.01 * eta, fresh)
+    )
+    return setting.build()
+
+
+@mutation("V is greedy", "V1c", setting=REGRESSION)
+def hard_maximum(patch, setting):
+    sound = inner.mirror_step
+    patch.setattr(
+        inner, "mirror_step", lambda log_pi, pi, Q, eta, in_place: (Q.max(-1), *sound(log_pi, pi, Q, eta)[1:])
+    )
+    return setting.build()
+
+
+@mutation("Q is truncated at H + 1", "V1b", "V1d", setting=COUNTS_OF_H)
+def high_ceiling(patch, setting):
+    sound = inner.backup
+    in_parts(patch)
+    patch.setattr(inner, "backup", lambda r, CB, gamma, PV, H: sound(r, CB, gamma, PV, H + 1))
+    return setting.build()
+
+
+@mutation("the plan makes M - 1 backups", "V7a")
+def one_less(patch, setting):
+    learner = setting.build()
+
+    def plan(s):
+        *_, before, _ = (tree.copy(one) for one in learner.parts.backups(s))
+        done = learner.plan(s)
+        return done._replace(
+            V_last=before.V_last, Q=before.Q, log_policy=before.log_policy, last_policy=before.last_policy
+        )
+
+    return learner._replace(plan=plan)
+
+
+@mutation("the plan is made with the data of the epoch before", "V7a")
+def stale(patch, setting):
+    learner, kept = setting.build(), {}
+
+    def plan(s):
+        now = tree.copy(s.data)
+        data = kept.get("data", now)
+        kept["data"] = now
+        return learner.plan(s._replace(data=data))._replace(data=s.data)
+
+    return learner._replace(plan=plan)
+
+
+@mutation("policies begin anew with every epoch", "V7a")
+def forgetful(patch, setting):
+    learner = setting.build()
+
+    def plan(s):
+        return learner.plan(s._replace(last_policy=0 * s.last_policy + 0.5, log_policy=0 * s.last_policy + np.log(0.5)))
+
+    return learner._replace(plan=plan)
+
+
+# ---- what is played
+
+
+@mutation("the last policy is played, not one that is drawn", "V7b", "V7c")
+def undrawn(patch, setting):
+    learner = setting.build()
+
+    def plan(s):
+        done = learner.plan(s)
+        return done._replace(V=done.V_last.copy(), policy=done.last_policy.copy())
+
+    return learner._replace(plan=plan)
+
+
+@mutation("the draw is the same in every epoch", "V7b")
+def drawn_once(patch, setting):
+    learner = setting.build()
+
+    def plan(s):
+        time = s.time.copy()
+        return learner.plan(s._replace(time=0 * time + 1))._replace(time=time)
+
+    return learner._replace(plan=plan)
+
+
+@mutation("pi_m is played, and V of the last backup goes into ADD", "V7b", setting=REGRESSION)
+def another_value(patch, setting):
+    learner = setting.build()
+
+    def plan(s):
+        done = learner.plan(s)
+        return done._replace(V=done.V_last.copy())
+
+    return learner._replace(plan=plan)
+
+
+@mutation("ADD is given V of the last backup behind the back of the state", "V2b", setting=REGRESSION)
+def another_target(patch, setting):
+    learner = setting.build()
+
+    def add(s, path):
+        V = s.V.copy()
+        done = learner.add(s._replace(V=s.V_last), path)
+        return done._replace(V=V)
+
+    return learner._replace(add=add)
+
+
+def table() -> str:
+    """The table of docs/verify.md."""
+    lines = ["| the mistake, in RAVI-UCB+ | must be violated | on |", "|---|---|---|"]
+    for m in MUTATIONS:
+        lines.append(f"| {m.says} | {', '.join(m.claims)} | {NAMES[m.setting]} |")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    print(table())
