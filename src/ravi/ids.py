@@ -36,9 +36,22 @@ LEARNERS = {
     "ravi-ucb/mixture": Known(
         "ravi.learners.ravi_ucb", "linear_mixture", "RAVI-UCB for linear mixture MDPs (Algorithm 3)"
     ),
+    "ravi-ucb/mixture-sampled": Known(
+        "ravi.learners.mixture_sampled", "mixture_sampled", "RAVI-UCB for linear mixtures, phi from sampled successors"
+    ),
     "ravi-ucb+": Known("ravi.learners.ravi_ucb_plus", "tabular", "RAVI-UCB with what keeps its guarantee, tabular"),
     "ravi-ucb+/mixture": Known(
         "ravi.learners.ravi_ucb_plus", "linear_mixture", "RAVI-UCB with what keeps its guarantee, linear mixtures"
+    ),
+    "ravi-ucb/unknown-rewards": Known(
+        "ravi.learners.unknown_rewards", "tabular", "RAVI-UCB that learns its rewards, tabular"
+    ),
+    "ravi-ucb+/unknown-rewards": Known(
+        "ravi.learners.unknown_rewards", "plus", "RAVI-UCB+ that learns its rewards, tabular"
+    ),
+    "ravi-ucb/doubling": Known("ravi.learners.doubling", "doubling", "RAVI-UCB that is not told T, tabular"),
+    "ravi-ucb/linear": Known(
+        "ravi.learners.ravi_ucb_linear", "ravi_ucb_linear", "RAVI-UCB for linear MDPs, without a proof"
     ),
     "ucrl2": Known("ravi.learners.ucrl2", "ucrl2", "UCRL2: optimism over L1 balls"),
     "ucrl2b": Known("ravi.learners.ucrl2b", "ucrl2b", "UCRL2B: optimism over Bernstein boxes"),

@@ -1,0 +1,163 @@
+"""What is kept of a large world? States that were met, rows of those that are not settled, moves that were seen.
+
+A state is *met* when it is visited or seen as a successor; a hash table gives it a slot. It is *settled* while its row
+of Q is constant whatever happens elsewhere (see `ravi.large.playing`): then V is that constant and its policy pi_0, and
+it needs no row. Moves of a pair are a list, ascending by successor, so that sums over them are those of a table.
+
+Arrays have room to spare; a play takes at most so much of it (`SPARE`), and where less is left they are doubled.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ravi.compiled import compiled
+from ravi.core import Array
+
+NONE = -1
+SLOTS, ROWS, MOVES, SHADOWS = 0, 1, 2, 3  # what is counted in `used`
+SPARE = (2, 2, 1, 2)  # of each, that one play may take
+_MIX = np.uint64(0x9E3779B97F4A7C15)
+_HALF = np.uint64(32)
+
+
+class Memory(NamedTuple):
+    used: Array  # slots, rows, moves and shadows in use   (4,)
+    place: Array  # hash table: slot + 1, or 0           (2^p,)
+    ids: Array  # the state of a slot                    (S,)
+    rewards: Array  # r                                  (S, A)
+    visits: Array  # N, from one                         (S, A)
+    first: Array  # the first move of a pair             (S, A)
+    V: Array  # of the last backup                       (S,)
+    row: Array  # its row, or NONE: settled              (S,)
+    owner: Array  # the slot of a row                    (R,)
+    base: Array  # r + CB                                (R, A)
+    Q: Array  #                                          (R, A)
+    log_policy: Array  # log pi of the last step         (R, A)
+    last: Array  # pi of the last step                   (R, A)
+    policy: Array  # pi that is played                   (R, A)
+    to: Array  # the slot of the successor of a move     (L,)
+    moves: Array  # N'                                   (L,)
+    after: Array  # the next move of the pair            (L,)
+    shadow_place: Array  # hash table: shadow + 1, or 0  (2^q,)
+    shadow_Q: Array  # q of unvisited states             (G, A)
+    shadow_log_policy: Array  #                          (G, A)
+    shadow_last: Array  #                                (G, A)
+    shadow_policy: Array  #                              (G, A)
+    shadow_V: Array  #                                   (G,)
+    shadow_steps: Array  # mirror steps made             (G,)
+
+    @property
+    def nbytes(self) -> int:
+        return sum(array.nbytes for array in self)
+
+
+KINDS = {
+    SLOTS: ("ids", "rewards", "visits", "first", "V", "row"),
+    ROWS: ("owner", "base", "Q", "log_policy", "last", "policy"),
+    MOVES: ("to", "moves", "after"),
+    SHADOWS: ("shadow_Q", "shadow_log_policy", "shadow_last", "shadow_policy", "shadow_V", "shadow_steps"),
+}
+TABLES = {SLOTS: ("place", "ids"), SHADOWS: ("shadow_place", "shadow_Q")}
+
+
+def empty(actions: int, room: int = 1024) -> Memory:
+    A = actions
+
+    def whole(*shape: int) -> Array:
+        return np.zeros(shape, np.int32)
+
+    def real(*shape: int) -> Array:
+        return np.zeros(shape)
+
+    few = 16
+    return Memory(
+        np.zeros(4, np.int64), whole(2 * room), np.zeros(room, np.int64), real(room, A), whole(room, A), whole(room, A),
+        real(room), whole(room),
+        whole(room), real(room, A), real(room, A), real(room, A), real(room, A), real(room, A),
+        whole(room), whole(room), whole(room),
+        whole(2 * few), real(few, A), real(few, A), real(few, A), real(few, A), real(few), np.zeros(few, np.int64),
+    )  # fmt: skip
+
+
+def grown(memory: Memory) -> Memory:
+    """With room for another play: what is short of it doubles."""
+    for kind, names in KINDS.items():
+        room = len(getattr(memory, names[0]))
+        if memory.used[kind] + SPARE[kind] <= room:
+            continue
+        memory = memory._replace(**{name: _doubled(getattr(memory, name)) for name in names})
+        if kind in TABLES:
+            place, keys = TABLES[kind]
+            table = np.zeros(4 * room, np.int32)
+            _rehash(table, getattr(memory, keys), memory.used[kind])
+            memory = memory._replace(**{place: table})
+    return memory
+
+
+def _doubled(array: Array) -> Array:
+    more = np.zeros((2 * len(array), *array.shape[1:]), array.dtype)
+    more[: len(array)] = array
+    return more
+
+
+@compiled
+def short(memory):  # type: ignore[no-untyped-def]
+    """Whether a play may need more room than there is."""
+    used = memory.used
+    return (
+        used[SLOTS] + SPARE[SLOTS] > memory.ids.shape[0]
+        or used[ROWS] + SPARE[ROWS] > memory.owner.shape[0]
+        or used[MOVES] + SPARE[MOVES] > memory.to.shape[0]
+        or used[SHADOWS] + SPARE[SHADOWS] > memory.shadow_V.shape[0]
+    )
+
+
+@compiled
+def mixed(word):  # type: ignore[no-untyped-def]
+    word = np.uint64(word) * _MIX
+    return (word ^ (word >> _HALF)) * _MIX
+
+
+@compiled
+def bucket_of(place, ids, x):  # type: ignore[no-untyped-def]
+    """Where state x is in the hash table, or where it belongs."""
+    mask = np.uint64(place.shape[0] - 1)
+    i = (mixed(x) >> _HALF) & mask
+    while place[i] != 0 and ids[place[i] - 1] != x:
+        i = (i + np.uint64(1)) & mask
+    return i
+
+
+@compiled
+def bucket_of_row(place, rows, row):  # type: ignore[no-untyped-def]
+    """The same for a row of numbers."""
+    mask = np.uint64(place.shape[0] - 1)
+    word = np.uint64(0)
+    for bits in row.view(np.uint64):
+        word = mixed(word ^ bits)
+    i = (word >> _HALF) & mask
+    while place[i] != 0 and (rows[place[i] - 1] != row).any():
+        i = (i + np.uint64(1)) & mask
+    return i
+
+
+def _rehash(place: Array, keys: Array, used: int) -> None:
+    if keys.ndim == 1:
+        _rehash_ids(place, keys, used)
+    else:
+        _rehash_rows(place, keys, used)
+
+
+@compiled
+def _rehash_ids(place, ids, used):  # type: ignore[no-untyped-def]
+    for s in range(used):
+        place[bucket_of(place, ids, ids[s])] = s + 1
+
+
+@compiled
+def _rehash_rows(place, rows, used):  # type: ignore[no-untyped-def]
+    for g in range(used):
+        place[bucket_of_row(place, rows, rows[g])] = g + 1

@@ -1,0 +1,238 @@
+"""A run in a large world is the run of a table, as long as both can be had; beyond, it costs what was met."""
+
+import tracemalloc
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import ravi
+from ravi import ids
+from ravi.large import of_mdp, procedural, run_large
+from ravi.large.memory import KINDS, MOVES, ROWS, SHADOWS, SLOTS, bucket_of, empty, grown
+from ravi.large.running import _rule
+from ravi.planning.mirror import mirror_step
+
+MDPS = (
+    "riverswim/6,discount=0.9",
+    "garnet/60,3,4,discount=0.9",
+    "deep-sea/6,discount=0.9",
+    "garnet/300,2,5,discount=0.8",
+)
+LEARNERS = (
+    "ravi-ucb",  # all are settled
+    "ravi-ucb,beta=30,eta=0.1",  # settled at first
+    "ravi-ucb,beta=12,step_scale=30",
+    "ravi-ucb,beta=1,eta=0.05",  # rows that move from the start
+    "ravi-ucb,beta=0.1,eta=2,initial_value=0.7",
+    "ravi-ucb+,scale=0.1,inner=3,centre=off,span=off,clip=off,step_scale=0.01",
+    "ravi-ucb+,scale=0.02,inner=4,fresh=off,centre=off,span=off,clip=off,gamma=off,step_scale=0.003",
+    "ravi-ucb+,scale=0.02,inner=3,pick=last,balance=off,centre=off,span=off,clip=off",
+)
+PLAYS = ("state", "action", "successor", "reset")
+
+
+@pytest.mark.parametrize("mdp", MDPS)
+@pytest.mark.parametrize("learner", LEARNERS)
+def test_it_is_the_run_of_a_table_bit_for_bit(mdp, learner):
+    T = 1500
+    table = ravi.run(learner, mdp, T, [5, 8])
+    for i, seed in enumerate((5, 8)):
+        large = run_large(mdp, T, seed, learner=learner)
+        np.testing.assert_array_equal(large.last.table(), table.batch.state.policy[i])
+        np.testing.assert_array_equal(large.output.table(), table.results["output_policy"][i])
+        np.testing.assert_array_equal(large.reward, table.results["reward"][i])
+        assert large.earned == table.results["reward_total"][i]
+        assert large.epochs == len(table.T_k[i])
+        assert large.output_index == table.results["output_index"][i]
+        assert large.settings["eta"] == table.settings["eta"]
+
+
+@pytest.mark.parametrize("mdp", MDPS[1:])
+@pytest.mark.parametrize("learner", LEARNERS[3:])
+def test_the_closed_form_is_the_same_to_rounding(mdp, learner):
+    """The walks agree (an action would differ with a chance of 1e-10), and policies to 1e-12."""
+    T = 1500
+    exact, closed = (run_large(mdp, T, 5, learner=learner, unvisited=way) for way in ("iterated", "closed"))
+    assert closed.earned == exact.earned
+    np.testing.assert_array_equal(closed.last.met, exact.last.met)
+    for one, other in ((closed.last, exact.last), (closed.output, exact.output)):
+        np.testing.assert_allclose(one.table(), other.table(), rtol=0, atol=1e-12)
+
+
+def test_the_cases_cover_what_they_should():
+    """Settled and unsettled states, states met late and states never met."""
+    late = [run_large("garnet/300,2,5,discount=0.8", 1500, seed, learner=LEARNERS[3]) for seed in (5, 8)]
+    assert any(run.output.met.size < run.met for run in late)
+    assert all(run.met < 300 for run in late)
+    some = run_large("garnet/60,3,4,discount=0.9", 1500, 5, learner=LEARNERS[1])
+    assert 0 < some.unsettled < some.visited
+    none = run_large("garnet/60,3,4,discount=0.9", 1500, 5)
+    assert none.unsettled == 0 < none.visited
+
+
+def test_states_that_were_never_met_have_the_policy_of_their_own_recursion():
+    """In a garnet of 2,000 states, 300 plays leave most of them unmet: k - 1 mirror steps with q = r + beta."""
+    mdp = ids.mdp("garnet/2000,3,4,discount=0.9")
+    for way in ("iterated", "closed"):
+        large = run_large(mdp, 300, 1, learner="ravi-ucb,beta=1,eta=0.05", unvisited=way)
+        unmet = np.setdiff1d(np.arange(2000), large.last.met)
+        assert len(unmet) > 1000
+        weight = np.exp(0.05 * (large.epochs - 1) * (mdp.rewards[unmet] + 1.0))
+        weight /= weight.sum(-1, keepdims=True)
+        np.testing.assert_allclose(large.last.rows(unmet), weight, atol=1e-12)
+
+
+def test_the_closed_form_of_V():
+    """V_k of an unvisited state is (1/eta) log of a ratio of sums: against k mirror steps."""
+    q, eta, A = np.array([0.3, 1.1, 0.7]), 0.4, 3
+    log_policy, policy = np.full((1, 1, A), np.log(1 / A)), np.full((1, 1, A), 1 / A)
+    for k in range(1, 30):
+        V, log_policy, policy = mirror_step(log_policy, policy, q[None, None], eta)
+        ratio = np.exp(k * eta * q).sum() / np.exp((k - 1) * eta * q).sum()
+        np.testing.assert_allclose(V[0, 0], np.log(ratio) / eta, rtol=1e-12)
+
+
+def ring_world(states, **changes):
+    """A walk on a ring: forward or back, with a slip; the reward is at one place."""
+
+    def reward(x, a):
+        return 1.0 if x == 3 else 0.1 * a
+
+    def successor(x, a, u):
+        step = 1 if (a == 1) == (u < 0.9) else states - 1
+        return (x + step) % states
+
+    def initial(u):
+        return int(4 * u)
+
+    given = {"reward": reward, "successor": successor, "initial": initial} | changes
+    return procedural(**given, states=states, actions=2, discount=0.9, name="ring")
+
+
+def ring_mdp(states):
+    x = np.arange(states)
+    P = np.zeros((states, 2, states))
+    for a, ahead in ((0, 0.1), (1, 0.9)):
+        P[x, a, (x + 1) % states] += ahead
+        P[x, a, (x - 1) % states] += 1 - ahead
+    r = np.stack([np.where(x == 3, 1.0, 0.0), np.where(x == 3, 1.0, 0.1)], axis=1)
+    nu0 = np.zeros(states)
+    nu0[:4] = 0.25
+    return ravi.MDP.from_dense(P, r, 0.9, nu0)
+
+
+def test_functions_and_an_MDP_of_the_same_kernel_earn_alike():
+    """The draws differ (a function makes of u what it likes), the laws do not: 30 seeds each, paired by resets. The
+    means of what is earned in 2,000 plays differ by less than five standard errors: false alarm below 1e-5."""
+    world, mdp = ring_world(12), ring_mdp(12)
+    learner = "ravi-ucb,beta=1,eta=0.5"
+    ours = np.array([run_large(world, 2000, seed, learner=learner).earned for seed in range(30)])
+    table = ravi.run(learner, mdp, 2000, 30).results["reward_total"]
+    error = (ours.var() / 30 + table.var() / 30) ** 0.5
+    assert abs(ours.mean() - table.mean()) < 5 * error
+    assert ours.mean() > 1.2 * ravi.run("uniform", mdp, 2000, 30).results["reward_total"].mean()
+
+
+def test_a_run_is_a_function_of_its_key():
+    world = ring_world(10**9)
+    one, again, other = (run_large(world, 3000, seed, learner="ravi-ucb,beta=1,eta=0.5") for seed in (3, 3, 4))
+    np.testing.assert_array_equal(one.reward, again.reward)
+    np.testing.assert_array_equal(one.last.policy, again.last.policy)
+    assert (one.reward != other.reward).any()
+
+
+def test_memory_goes_with_what_was_met_not_with_X():
+    small, huge = (run_large(ring_world(X), 5000, 0, learner="ravi-ucb,beta=1,eta=0.5") for X in (10**4, 10**12))
+    assert huge.met == small.met
+    assert huge.nbytes == small.nbytes
+    tracemalloc.start()
+    run_large(ring_world(10**12), 5000, 0, learner="ravi-ucb,beta=1,eta=0.5")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 4 * huge.nbytes + 4e6  # arrays double, and a world is compiled
+
+
+def test_the_return_of_a_policy_is_exact():
+    mdp = ids.mdp("garnet/300,2,5,discount=0.8")
+    large = run_large(mdp, 1500, 5, learner="ravi-ucb,beta=1,eta=0.05")
+    table = ravi.run("ravi-ucb,beta=1,eta=0.05", mdp, 1500, [5])
+    assert large.last.return_of() == ravi.return_of(mdp, table.batch.state.policy[0])
+    assert large.output.return_of() == ravi.return_of(mdp, table.results["output_policy"][0])
+    alike = ring_world(12)
+    with pytest.raises(ravi.InputError, match="needs its MDP"):
+        run_large(alike, 100).last.return_of()
+    assert 0 < run_large(alike, 100).last.return_of(ring_mdp(12)) < 1
+
+
+def test_what_was_met_is_what_was_played():
+    mdp = ids.mdp("garnet/300,2,5,discount=0.8")
+    table = ravi.run("ravi-ucb,beta=1,eta=0.05", mdp, 200, [5], record=["stream"])
+    large = run_large(mdp, 200, 5, learner="ravi-ucb,beta=1,eta=0.05")
+    x, y = table.results["stream_state"][0], table.results["stream_successor"][0]
+    np.testing.assert_array_equal(large.last.met, np.union1d(x, y))
+    assert large.visited == len(np.unique(x)) < large.met
+
+
+def test_memory_grows_and_keeps_what_it_holds():
+    memory = empty(2, room=4)
+    memory.ids[:3] = [7, 10**15, 3]
+    memory.V[:3] = [1.0, 2.0, 3.0]
+    memory.used[SLOTS] = 3
+    more = grown(memory)
+    assert len(more.ids) == 8 == len(more.V)
+    assert len(more.owner) == len(memory.owner)  # what is not short stays
+    for s, x in enumerate((7, 10**15, 3)):
+        assert more.place[bucket_of(more.place, more.ids, x)] == s + 1
+    assert more.place[bucket_of(more.place, more.ids, 8)] == 0
+    np.testing.assert_array_equal(more.V[:3], memory.V[:3])
+    assert set(KINDS) == {SLOTS, ROWS, MOVES, SHADOWS}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"reward": lambda x, a: 1.5 if x == 2 else 0.0}, r"ring: reward\(2, 0\) is 1.5, not in \[0, 1\]"),
+        ({"successor": lambda x, a, u: -1 - x}, r"ring: successor\(\d, \d, u\) gives -\d; states are 0 to 49"),
+        ({"initial": lambda u: 50}, "ring: initial gives 50, but states are 0 to 49"),
+    ],
+)
+def test_a_world_that_errs_is_told_where(changes, message):
+    with pytest.raises(ravi.InputError, match=message):
+        run_large(ring_world(50, **changes), 1000)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"learner": "ucrl2"}, "run_large runs ravi-ucb and ravi-ucb"),
+        ({"learner": "ravi-ucb+,clip=off"}, "needs centre=off,span=off"),
+        ({"learner": "ravi-ucb,eta=-1"}, "eta"),
+        ({"unvisited": "guessed"}, "unvisited"),
+        ({"steps": 0}, "steps"),
+        ({"seed": -1}, "seed"),
+    ],
+)
+def test_what_cannot_be_run_is_said(options, message):
+    given = {"steps": 100} | options
+    with pytest.raises(ravi.InputError, match=message):
+        run_large("riverswim/6", **given)
+
+
+def test_rows_of_states_that_are_not_there_are_refused():
+    large = run_large("riverswim/6", 100)
+    with pytest.raises(ravi.InputError, match="states are 0 to 5"):
+        large.last.rows([0, 6])
+    assert large.last.rows(2).shape == (1, 2)
+
+
+def test_constants_are_those_of_the_learners():
+    mdp = ids.mdp("garnet/60,3,4,discount=0.9")
+    world = of_mdp(mdp)
+    for text in LEARNERS:
+        rule, made = _rule(text, world, 5000, False), ids.learner(text, mdp, 5000)
+        assert rule.eta == made.settings["eta"]
+        assert rule.inner == made.settings.get("inner", 1)
+        if "beta" in made.settings:
+            assert rule.beta == made.settings["beta"]
+    assert _rule("ravi-ucb", replace(world, states=10**9), 5000, False).beta > rule.beta
