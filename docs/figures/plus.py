@@ -26,7 +26,7 @@ def written(page: str, name: str, text: str) -> str:
     place = re.compile(rf"(?<=<!-- {name} -->\n).*?(?=<!-- end -->)", re.DOTALL)
     if not place.search(page):
         raise SystemExit(f"{PAGE} has no place for {name}")
-    return place.sub(lambda _: text.rstrip() + "\n", page)
+    return place.sub(lambda _: text.rstrip() + "\n", page, count=1)
 
 
 def against(results: ravi.Results, section: str, first: str) -> str:
