@@ -33,6 +33,9 @@ docs: $(READY)
 	$(BIN)/python docs/figures/simulators.py
 	$(BIN)/python docs/figures/continuous.py
 	$(BIN)/python docs/figures/beyond.py
+	$(BIN)/python docs/figures/plus.py demo/plus
+	$(BIN)/python docs/guides.py
+	$(BIN)/python docs/make_tour.py
 
 bench: $(READY)
 	$(BIN)/python benchmarks/speed.py
@@ -40,6 +43,8 @@ bench: $(READY)
 	$(BIN)/python benchmarks/inner.py
 	$(BIN)/python benchmarks/learners.py
 	$(BIN)/python benchmarks/experiments.py
+	$(BIN)/python benchmarks/live.py
+	$(BIN)/python benchmarks/large.py
 
 # The set-up: a virtual environment, the locked packages by their hashes, then this package.
 $(READY): requirements.lock pyproject.toml

@@ -75,6 +75,10 @@ def growth(results: ravi.Results) -> Drawn:
                 line(ax, np.array(at), middle, name, styles[name], low=low, high=high)
                 data[f"{section}: {name}"] = (np.array(at), low, middle, high)
             ax.set(xscale="log", yscale="log", xlabel=label)
+            ticks = sorted({x for (there, _), values in lines.items() if there == section for x in values})
+            ticks = ticks if len(ticks) <= 5 else [1, 10, 100]
+            ax.set_xticks(ticks, [f"{x:g}" for x in ticks])
+            ax.xaxis.set_tick_params(which="minor", bottom=False, labelbottom=False)
         axes[0, 0].set_ylabel("regret")
         legend_below(figure, axes)
     return Drawn(figure, data)
