@@ -11,10 +11,12 @@ from ravi.changing import best_fixed, by_program, run_changing
 from ravi.checks import InputError
 from ravi.engine import run
 from ravi.ids import learner
+from ravi.learners import ravi_ucb
 from ravi.learners.changing import changing as on
 from ravi.mdps import garnet, riverswim, riverswim_mixture
 from ravi.mdps.changing import changing, tides
 from ravi.planning.mirror import mirror_step_array
+from ravi.theory.constants import kappa
 from tests.helpers import dense, spy
 
 MOVING = "ravi-ucb,scale=0.003,step_scale=30"
@@ -160,6 +162,17 @@ def test_lemma_4_3_counts_every_epoch_with_the_table_that_came_last():
     eta, H, K = again.settings["eta"], 5.0, len(tables)
     printed = 2 * bonuses + np.log(2) / eta + K * eta * H**3 / 2 + 2 * H
     assert made.lemma.printed[0] == pytest.approx(printed, rel=1e-9)
+
+
+@pytest.mark.parametrize(("value", "ends"), [(2.0, 1), (np.array([0.0, 5.0, 0.0, 1.0]), 2)])
+def test_lemma_4_3_has_another_horizon_where_it_begins_with_values_that_differ(value, ends):
+    """<mu* - mu_{K+1}, E V_{K+1}> <= H, and <mu_1 - mu*, E V_0> <= H where V_0 is not constant. No bonuses here."""
+    w, T = world(), 100
+    base = ravi_ucb.tabular(w.mdp.problem, T, scale=0, eta=0.1, initial_value=value)
+    made = run_changing(base, w, T, 3)
+    K, H = made.run.state.epoch, w.mdp.horizon
+    less = K * 0.1 * (H**3 / 2 - kappa(H)) + (2 - ends) * H
+    np.testing.assert_allclose(made.lemma.printed - made.lemma.bound, less, rtol=1e-9)
 
 
 def test_regret_grows_more_slowly_than_time():

@@ -11,13 +11,14 @@ import numpy as np
 import pytest
 
 import ravi
+from ravi import ids
 from ravi.checks import InputError
 from ravi.live.environment import Environment
 from ravi.mdps import garnet, riverswim
 from ravi.planning.evaluation import return_of
 from ravi.planning.stages import staged_values
 from ravi.policies import Policy, evaluate, play
-from ravi.policies.evaluation import names_an_mdp, student
+from ravi.policies.evaluation import student
 from ravi.policies.playing import made
 from ravi.walk import draw
 
@@ -119,9 +120,9 @@ HALF = np.full((2, 2), 0.5)
         ({"table": np.ones((3, 0))}, r"table has shape \(3, 0\)"),
         ({"table": "up"}, "table is not an array of numbers"),
         ({"discount": 1.0}, "discount is 1"),
-        ({"units": (1, 1)}, "units is .* not .low, high. with low < high"),
+        ({"units": (1, 1)}, "units is 1 to 1: the least reward must be below"),
         ({"units": (0, np.inf)}, r"units\[1\] is inf"),
-        ({"units": 3.0}, "units is 3.0"),
+        ({"units": 3.0}, r"units has shape \(\), not \(low, high\)"),
         ({"learner": 3}, "learner is 3, not a text"),
         ({"steps": -1}, "steps is -1"),
         ({"seed": 0.5}, "seed is 0.5, not a whole number"),
@@ -227,7 +228,7 @@ def test_a_policy_of_another_size_is_refused():
      ("FrozenLake-v1", False), ("ALE/Pong-v5", False), ("module:Mine-v0", False)],
 )  # fmt: skip
 def test_ids_of_mdps_are_told_from_those_of_environments(text, is_one):
-    assert names_an_mdp(text) is is_one
+    assert ids.names_an_mdp(text) is is_one
 
 
 # What it is worth: sampled.

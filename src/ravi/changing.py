@@ -44,7 +44,7 @@ class Best(NamedTuple):
 
 
 class Lemma(NamedTuple):
-    """Lemma 4.3 with r_k, sharp: measured <= bound where bonuses were valid."""
+    """Lemma 4.3 with r_k, sharp: measured <= bound where bonuses were valid. A V_0 that is not constant adds H."""
 
     measured: Array  # sum_k <mu* - mu^{pi_k}, r_k>, for the best pi*   (n,)
     bound: Array  # sum_k <mu^{pi_k}, min{2 CB_k, H}> + H(pi* || pi_0) / eta + K eta kappa + H   (n,)
@@ -140,6 +140,7 @@ def _lemma(world: Changing, base: Learner, found: dict[str, Array]) -> Lemma:
     ends = [best_fixed(world, counts) for counts in found["epochs"]]
     entropy = np.array([conditional_relative_entropy(world.mdp, end.policy, pi0) for end in ends])
     measured = K * np.array([end.rho for end in ends]) - found["by_epoch"]
-    bound = found["bonuses"][:, 1] + entropy / eta + K * eta * constants.kappa(H) + H
+    boundary = H if np.ptp(base.parts.initial_value) == 0 else 2 * H  # <mu^{pi_1} - mu*, E V_0> is 0 for a constant
+    bound = found["bonuses"][:, 1] + entropy / eta + K * eta * constants.kappa(H) + boundary
     printed = 2 * found["bonuses"][:, 0] + entropy / eta + K * eta * H**3 / 2 + 2 * H
     return Lemma(measured, bound, printed, found["valid"])

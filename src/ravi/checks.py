@@ -120,6 +120,12 @@ def delta(value: Any, T: int) -> float:
     return 1 / T if value is None else _in_reach(probability(value, "delta"), "delta", LEAST_DELTA)
 
 
+def step_size(eta: float | None, step_scale: float, published: float) -> float:
+    """eta, `published` unless given, times `step_scale`."""
+    step = published if eta is None else positive(eta, "eta")
+    return positive(step * positive(step_scale, "step_scale"), "step_scale * eta")
+
+
 def one_of(value: Any, known: Iterable[str], name: str) -> str:
     """One of a few words."""
     words = list(known)

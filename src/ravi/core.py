@@ -97,10 +97,7 @@ class MDP(Problem):
 
     @cached_property
     def problem(self) -> Problem:
-        told = object.__new__(Problem)
-        for field in fields(Problem):
-            object.__setattr__(told, field.name, getattr(self, field.name))
-        return told
+        return told(self, Problem)
 
     @cached_property
     def digest(self) -> str:
@@ -173,6 +170,14 @@ class MDP(Problem):
         from ravi.files import load_mdp
 
         return load_mdp(path)
+
+
+def told(problem: Problem, kind: type[Problem], **arrays: Array) -> Problem:
+    """`problem` as what `kind` knows of it, with these arrays in place of its own. Nothing is checked or copied."""
+    made = object.__new__(kind)
+    for field in fields(kind):
+        object.__setattr__(made, field.name, arrays.get(field.name, getattr(problem, field.name)))
+    return made
 
 
 class Walkers(NamedTuple):

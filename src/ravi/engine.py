@@ -353,22 +353,25 @@ def _same(stopped: Run, learner: Learner, mdp: MDP) -> None:
 
 
 @contextmanager
-def interrupts(*more: signal.Signals) -> Iterator[Callable[[], bool]]:
-    """Ctrl-C, like these signals, sets a flag that a loop reads where it can stop; a second one interrupts at once."""
+def interrupts(
+    *more: signal.Signals, at_once: Callable[[int], bool] = lambda count: count > 1
+) -> Iterator[Callable[[], bool]]:
+    """Ctrl-C, like these signals, sets a flag that a loop reads where it can stop; a second one interrupts at once,
+    or whichever `at_once` says, by its number."""
     if threading.current_thread() is not threading.main_thread():
         yield lambda: False
         return
-    seen = False
+    count = 0
 
     def handle(signum: int, frame: Any) -> None:
-        nonlocal seen
-        if seen:
+        nonlocal count
+        count += 1
+        if at_once(count):
             raise KeyboardInterrupt
-        seen = True
 
     before = {number: signal.signal(number, handle) for number in (signal.SIGINT, *more)}
     try:
-        yield lambda: seen
+        yield lambda: count > 0
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -173,6 +173,13 @@ def is_file(text: str) -> bool:
     return os.path.exists(text) or (os.sep in text and bool(re.search(r"\.[A-Za-z]\w*$", text)))
 
 
+def names_an_mdp(text: str) -> bool:
+    """Whether a text is the id or the file of an MDP, and not the id of an environment."""
+    from ravi.mdps import MDPS
+
+    return _name_of(text, MDPS) is not None or _foreign(text) is not None or is_file(text)
+
+
 def builder_of(known: Known) -> Callable[..., Learner]:
     import importlib
 

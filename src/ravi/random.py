@@ -14,9 +14,13 @@ from ravi.compiled import compiled
 
 # The numbers of step t, in the block of lanes 0 to 3.
 RESET, ACTION, SUCCESSOR, INITIAL = 0, 1, 2, 3
-# Numbers beyond the first block belong to learners that randomise (lanes 4, 5, ... of step t).
+# Numbers beyond the first block belong to learners that randomise (lanes 4, 5, ... of step t):
+PICK, REWARD = 4, 5  # which of several policies is played; what a play earns, where that is random
 # Step 0 is never played; its block holds the first state (INITIAL) and the index of the output policy.
 OUTPUT = 0
+# Policies that are played by themselves, from reset to reset: cycle c has the steps from (c + 1) CYCLE on, beyond any
+# step of a learner.
+CYCLE = 2**32
 
 _M0, _M1 = np.uint64(0xD2E7470EE14C6C93), np.uint64(0xCA5A826395121157)
 _W0, _W1 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBB67AE8584CAA73B)

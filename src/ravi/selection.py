@@ -9,15 +9,14 @@ The best by these means has, with probability 1 - delta over times and rollouts,
 
 Policies of one's own are judged alike: the chosen one is within epsilon of the best of them.
 
-Rollout w of every candidate has the same resets and the same numbers for actions (as in `ravi.policies.playing`): the
-bound does not mind, and differences are less noisy.
+A rollout is a cycle of `ravi.policies.playing`: rollout w of every candidate has the same resets and the same numbers
+for actions. The bound does not mind, and differences are less noisy.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import ceil, log
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,14 +25,13 @@ from ravi import checks
 from ravi.checks import InputError, StreamError
 from ravi.compiled import compiled
 from ravi.core import MDP, Array, Measure, Path, Problem
-from ravi.random import block, uniform
+from ravi.random import CYCLE, block, uniform
 from ravi.runs import Run
 from ravi.theory import selection as theory
 from ravi.walk import draw, find, world_of
 
 FIRST = 4  # numbers FIRST, FIRST + 1, ... of step 0 draw the times of the candidates
 BEGIN = 4  # the number of a rollout's first block that draws where it begins
-CYCLE = 2**32  # rollout w has the blocks from (w + 1) CYCLE on, beyond any step of a learner
 
 
 class Candidates(NamedTuple):
@@ -109,7 +107,7 @@ def select(
     tables, times, failing, told = _candidates_of(policies, which, delta)
     seed = checks.whole(told.get("seed", 0) if seed is None else seed, "seed", 0, 2**63 - 1)
     J = len(tables)
-    W = ceil(2 / eps**2 * log(2 * J / failing))  # 2 J exp(-W eps^2 / 2) <= failing
+    W = theory.rollouts_of(J, eps, failing)
     mdp = _mdp_of(world)
     if mdp is not None:
         found = [_on_mdp(_table(one), mdp, W, seed) for one in tables]
@@ -146,12 +144,10 @@ def _candidates_of(policies: Any, which: int, delta: float) -> tuple[list[Any], 
 
 
 def _mdp_of(world: Any) -> MDP | None:
-    from ravi.policies.evaluation import names_an_mdp
-
-    if isinstance(world, str) and names_an_mdp(world):
+    if isinstance(world, str):
         from ravi import ids
 
-        return ids.mdp(world)
+        return ids.mdp(world) if ids.names_an_mdp(world) else None
     return world if isinstance(world, MDP) else None
 
 

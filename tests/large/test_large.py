@@ -236,3 +236,11 @@ def test_constants_are_those_of_the_learners():
         if "beta" in made.settings:
             assert rule.beta == made.settings["beta"]
     assert _rule("ravi-ucb", replace(world, states=10**9), 5000, False).beta > rule.beta
+
+
+@pytest.mark.parametrize("gamma", [0.9, 0.95, 0.97])  # 1 / (1 - 0.9) is a little above 10 in floating point
+def test_the_number_of_inner_steps_is_that_of_a_table_unless_given(gamma):
+    mdp, learner = ravi.mdp(f"riverswim/6,discount={gamma}"), "ravi-ucb+,centre=off,span=off,clip=off,scale=0.01"
+    large, table = run_large(mdp, 600, seed=3, learner=learner), ravi.run(learner, mdp, 600, [3])
+    assert large.settings["inner"] == table.settings["inner"] == round(1 / (1 - gamma) + 0.49)
+    assert (large.last.table() == table.state.policy[0]).all()

@@ -14,6 +14,7 @@ from ravi.estimators.ridge import Regression, ridge
 from ravi.estimators.standard import standard
 from ravi.learners import ravi_ucb, ravi_ucb_plus
 from ravi.mdps import garnet, garnets, riverswim, riverswim_mixture, terrain
+from ravi.mdps.tables import from_features
 from ravi.optimism.bonuses import discounted, log_det_radius, multiple_of_width, of_span, within_span
 from ravi.random import uniform
 from ravi.theory import constants, generic
@@ -415,6 +416,23 @@ def test_the_learners_take_these_steps():
         assert make(mdp.problem, T, inner=4).parts.eta > 10 * plain.parts.eta
         assert make(mdp.problem, T, inner=4, eta=0.3, step_scale=2).parts.eta == 0.6
         assert make(mdp.problem, T).settings["inner"] == 10
+
+
+def test_lambda_in_parts_of_the_span_costs_h_where_theta_is_long():
+    """With span, lambda = 1 / H^2 has the order of Theorem 5.6 in B; lambda = 1 is within H / 2 of it."""
+    small, steps = riverswim_mixture(4, 0.99), 10**6
+    H, cost = small.horizon, small.horizon * constants.kappa(100) * constants.expected_epochs(100, steps)
+
+    def bonus_sum(times, **options):
+        mdp = from_features(
+            small.features / times, small.parameter * times, small.successors, small.rewards, 0.99, small.initial
+        )
+        return ravi_ucb_plus.linear_mixture(mdp.problem, steps, **options).parts.eta * cost  # eta is balanced: S
+
+    paper = {times: bonus_sum(times, centre="off", span="off") for times in (1, 10**3)}
+    assert bonus_sum(1) < paper[1]  # theta is short
+    assert 5 * paper[10**3] < bonus_sum(10**3) < H / 2 * paper[10**3]
+    assert bonus_sum(10**3, regularization=1 / H**2) < 1.2 * paper[10**3]
 
 
 # ---- samples weighed by their variance

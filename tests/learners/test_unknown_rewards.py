@@ -9,7 +9,7 @@ import pytest
 from ravi import contract
 from ravi.checks import InputError
 from ravi.engine import run
-from ravi.learners import ravi_ucb, unknown_rewards
+from ravi.learners import ravi_ucb, ravi_ucb_plus, unknown_rewards
 from ravi.live.rewards import Rewards
 from ravi.mdps import garnet, riverswim
 from ravi.optimism.rewards import optimistic_rewards, reward_bonus, reward_spread
@@ -183,6 +183,21 @@ def test_a_mixture_can_learn_its_rewards_too():
         return unknown_rewards.unknown(base, problem, steps, reward_scale=0.3)
 
     contract.check(builder, contract.MDPS[:1])
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_it_begins_where_its_base_does(several):
+    problem, V0, pi0 = riverswim(3, 0.9).problem, np.array([1.0, 0.0, 2.0]), np.array([[0.3, 0.7]] * 3)
+    begins = {"initial_value": V0, "initial_policy": pi0}
+    base = ravi_ucb.tabular(problem, T, **begins)
+    if several:
+        made = ravi_ucb_plus.generic(problem, base.parts.estimator, base.parts.bonus, 0.1, fresh=False, **begins)
+        base = made._replace(settings=made.settings | {"delta": 0.1})
+    learner = unknown_rewards.unknown(base, problem, T)
+    state = learner.plan(learner.init(np.arange(2, dtype=np.uint64)))
+    np.testing.assert_allclose(state.V, [V0, V0], rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(state.policy, [pi0, pi0], rtol=1e-12)
+    assert {name: learner.settings[name] for name in begins} == {name: base.settings[name] for name in begins}
 
 
 @pytest.mark.parametrize("mdp", ["one-state,discount=0.01", "garnet/3,1,2,discount=0.01", "trap,discount=0.9999"])

@@ -1,14 +1,14 @@
 """An agent on a stream: what `ravi.engine` does, turned inside out."""
 
 import re
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
 from tests.helpers import dense
 from tests.test_contract import LEARNERS, MDPS
 
-from ravi import ids, tree
+from ravi import files, ids, tree
 from ravi.checks import InputError, StreamError
 from ravi.core import MDP, Problem
 from ravi.engine import run
@@ -156,6 +156,7 @@ def test_a_learner_reads_rewards_and_start_anew_at_every_plan(learner):
 def test_a_table_that_grows_keeps_what_was_seen(learner):
     world = ids.mdp("garnet/9,3,3,discount=0.8")
     live = world_of(agent(learner, None, T, states=9, actions=3, discount=0.8), world, 100)
+    live._add()
     before, moves = live.visits.copy(), live.table.moves.copy()
     live.grow(20, 5)
     assert (live.visits[:9, :3] == before).all()
@@ -356,3 +357,74 @@ def test_what_cannot_be_built_is_told():
         agent("ravi-ucb/mixture", None, 10, states=3, actions=2, discount=0.5)
     with pytest.raises(InputError, match="simulates rewards that are unknown, and here they are"):
         agent("ravi-ucb/unknown-rewards", None, 10, states=3, actions=2, discount=0.5)
+
+
+@pytest.mark.parametrize("learner", ["politex", "mdp-exp2", "ravi-ucb", "q-learning"])
+def test_looking_at_an_agent_or_keeping_it_changes_nothing(learner, tmp_path):
+    """Where rewards are learned, a learner that reads them as it adds must not add when it is looked at."""
+    world = ids.mdp("garnet/7,2,3,discount=0.7")
+
+    def after(look):
+        live, rng, x = agent(learner, None, 80, states=7, actions=2, discount=0.7), np.random.default_rng(0), 0
+        while not live.done:
+            live = look(live)
+            a = live.act(x)
+            y = int(rng.choice(world.successors[x, a], p=world.transitions[x, a]))
+            x = y if not live.observe(x, a, y, world.rewards[x, a], cut=rng.random() < 0.05) else int(rng.integers(7))
+        return everything(live)
+
+    def seen(live):
+        assert live.visits.sum() == live.time
+        live.model()
+        return live
+
+    def kept(live):
+        live.save(tmp_path / "one.agent")
+        return Agent.load(tmp_path / "one.agent")
+
+    alone = after(lambda live: live)
+    assert after(seen) == alone
+    assert after(kept) == alone
+
+
+def test_a_table_that_cannot_grow_stays_as_it_was():
+    """fopo takes few states only: what is told leaves a table that goes on."""
+    live = agent("fopo", None, 50, states=4, actions=2, discount=0.9)
+    a = live.act(0)
+    with pytest.raises(InputError, match="fopo searches over policies"):
+        live.grow(400, 2)
+    live.observe(0, a, 3, 0.5)
+    live.act(3)
+    assert live.table.sizes[:2] == (4, 2)
+    assert live.rewards.weight.shape == (4, 2) == live.policy.shape
+
+
+def test_rewards_may_be_revealed_in_any_units():
+    """The ends of the range are 0 and 1 exactly, whatever rounding does to their difference."""
+    world = ids.mdp("garnet/5,2,2")
+    for low, high in [(-0.1, 0.3), (-4.9, -1.3), (-3.7, 4.1), (0.7, 2.1), (-0.7, 0.1), (-4.7, 3.3)]:
+        live = agent("ravi-ucb", replace(world.problem, units=(low, high)), 10)
+        live.reveal(np.where(np.arange(10).reshape(5, 2) % 2, low, high))
+        assert (live.table.rewards == [1.0, 0.0]).all()
+
+
+def test_the_model_of_nothing_is_a_model():
+    assert agent("ravi-ucb", None, 10, states=3, actions=2, discount=0.9).model().initial.tolist() == [1 / 3] * 3
+
+
+def test_a_file_with_arrays_of_other_shapes_is_refused(tmp_path):
+    """Compiled code trusts them."""
+    live = agent("ravi-ucb", None, 10, states=3, actions=2, discount=0.9)
+    live.observe(0, live.act(0), 1, 0.5)
+    live.save(tmp_path / "one.agent")
+    header, arrays = files.read(tmp_path / "one.agent", "agent")
+    told = {key: value for key, value in header.items() if key not in files.RESERVED}
+    for name in ("rewards.weight", "starts", "over", "deadline", "moves"):
+        for wrong in (np.zeros(0), np.zeros((2, 2)), np.zeros(arrays[name].shape, np.float32)):
+            files.write(tmp_path / "two.agent", "agent", told, arrays | {name: wrong})
+            with pytest.raises(InputError, match="cannot go on from"):
+                Agent.load(tmp_path / "two.agent")
+    for seed in (None, -1, 10**30, "x"):
+        files.write(tmp_path / "two.agent", "agent", told | {"seed": seed}, arrays)
+        with pytest.raises(InputError, match="seed"):
+            Agent.load(tmp_path / "two.agent")

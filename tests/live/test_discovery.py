@@ -1,6 +1,8 @@
 """States and actions that are met on the way."""
 
+import json
 import re
+from enum import IntEnum
 
 import numpy as np
 import pytest
@@ -126,7 +128,7 @@ def test_a_set_of_actions_that_varies_is_told():
         (lambda found: found.act("x", []), "state 'x' has no actions"),
         (lambda found: found.act("x", ["a", "a"]), "are not distinct"),
         (lambda found: found.act(0.5, ["a"]), "0.5 cannot be a label"),
-        (lambda found: found.act({"x": 1}, ["a"]), "cannot be a label"),
+        (lambda found: found.act({1: 1}, ["a"]), "cannot be a label"),
         (lambda found: found.observe("x", "a", "y", 0.0), "act comes first"),
         (lambda found: found.observe("x", found.act("y", ["a"]), "y", 0.0), "but the agent chose 'a' in state 'y'"),
         (lambda found: found.observe("y", found.act("y", ["a"]), "z", np.nan), "is nan"),
@@ -169,3 +171,23 @@ def test_a_mixture_cannot_grow():
 
     with pytest.raises(InputError, match="has features; a table with features cannot grow"):
         agent("ravi-ucb/mixture", world.problem, 100).grow(9, 2)
+
+
+def test_to_ask_for_a_state_does_not_meet_it():
+    found = discover("ravi-ucb,scale=0.01", 100, discount=0.9)
+    found.act(1, ["left", "right"])
+    for stranger in (True, 2, "1", (1,)):  # 1 == True, but they are two labels
+        assert found.probabilities(stranger) == {}
+    assert found.states.labels == [1]
+    assert set(found.probabilities(1)) == {"left", "right"}
+
+
+def test_texts_and_numbers_of_any_type_are_labels_that_a_file_gives_back():
+    class Colour(IntEnum):
+        RED = 1
+
+    for one, same in [("a", np.str_("a")), (1, Colour.RED), (2, np.int8(2)), ((("k", 3),), {"k": np.int64(3)})]:
+        labels = Labels()
+        assert labels.number(one) == labels.number(same) == 0
+        assert Labels.of(json.loads(json.dumps(labels.plain()))).number(same) == 0
+    assert named({"b": 1, "a": 0}) == named({"a": 0, "b": 1})

@@ -2,6 +2,7 @@
 
 import os
 import signal
+from itertools import count
 
 import gymnasium as gym
 import numpy as np
@@ -12,8 +13,10 @@ from tests.test_contract import LEARNERS
 import ravi
 from ravi import ids
 from ravi.checks import InputError
+from ravi.live import learning
 from ravi.live.agent import Agent
 from ravi.live.learning import Broken, Halted, learn
+from ravi.policies import evaluate
 
 SCALED = "ravi-ucb,scale=0.003,eta=1"
 
@@ -248,3 +251,137 @@ def test_policies():
         np.testing.assert_allclose(made.policy(which).table.sum(-1), 1)
     with pytest.raises(InputError, match="policy"):
         made.policy("best")
+
+
+def no_room(handle):
+    raise OSError(28, "No space left on device")
+
+
+def test_a_disk_that_is_full_loses_nothing(tmp_path, monkeypatch):
+    """At the end, where the stream broke off, at Ctrl-C and at a checkpoint in between."""
+    monkeypatch.setattr(os, "fsync", no_room)
+    for env, said, plays in [
+        (Corridor(), "cannot write .*No space left on device; what was learned is in .learned$", 300),
+        (Corridor(fail=50), "the robot fell over; cannot write .*; what was learned is in .learned$", 299),
+        (Corridor(stop=[50]), "^cannot write .*; what was learned is in .learned$", 299),
+    ]:
+        with pytest.raises(Broken, match=said) as broken:
+            learn(env, SCALED, 300, checkpoint=tmp_path / "one.agent", **MOST)
+        assert 49 <= broken.value.learned.plays <= plays
+        assert broken.value.learned.policy().table.shape == (6, 2)
+    monkeypatch.setattr(learning, "PACE", -1.0)
+    with pytest.raises(Broken, match=r"^cannot write"):
+        learn(Corridor(), SCALED, 300, checkpoint=tmp_path / "one.agent", **MOST)
+    assert not os.listdir(tmp_path)
+
+
+def planning(stop):
+    """RAVI-UCB with a Ctrl-C in the middle of some plans."""
+    plans = count()
+
+    def build(problem, steps):
+        made = ids.learner(SCALED, problem, steps)
+
+        def plan(state):
+            state = made.plan(state)
+            for _ in range(stop.get(next(plans), 0)):
+                os.kill(os.getpid(), signal.SIGINT)
+            return state
+
+        return made._replace(plan=plan)
+
+    return build
+
+
+def test_a_second_ctrl_c_waits_for_the_plan_and_a_third_does_not(tmp_path):
+    """In the middle of a plan an agent is none that can be kept."""
+    file, given = tmp_path / "one.agent", MOST | {"discount": 0.97}
+    with pytest.raises(Halted) as halted:
+        learn(Corridor(), planning({3: 2}), 500, checkpoint=file, **given)
+    stopped = halted.value.learned.agent
+    assert stopped.plans == 4
+    assert stopped.visits.sum() == stopped.time == stopped.plays - 1  # one waits to be taken in
+    kept = file.read_bytes()
+    with pytest.raises(KeyboardInterrupt) as at_once:
+        learn(Corridor(), planning({1: 3}), 500, checkpoint=file, **given)
+    assert not isinstance(at_once.value, Halted)
+    assert file.read_bytes() == kept
+    assert learn(Corridor(), planning({}), 500, checkpoint=file, **given).plays == 500
+
+
+def test_a_second_ctrl_c_does_not_wait_for_the_environment(tmp_path):
+    class Stuck(Corridor):
+        def step(self, action):
+            for _ in range(2 if self.made in self.stop else 0):
+                os.kill(os.getpid(), signal.SIGINT)
+            return super().step(action)
+
+    with pytest.raises(Halted) as halted:
+        learn(Stuck(stop=[50]), SCALED, 300, checkpoint=tmp_path / "one.agent", **MOST)
+    assert halted.value.learned.environment["steps"] == 50
+    assert learn(Stuck(), SCALED, 300, checkpoint=tmp_path / "one.agent", **MOST).plays == 300
+
+
+def test_states_that_are_discovered_are_not_those_of_a_table_or_a_problem():
+    with pytest.raises(InputError, match="numbers of their own"):
+        learn("FrozenLake-v1", SCALED, 100, discount=0.9, discover=True, rewards="known")
+    world = ids.mdp("garnet/1,2,1")
+    with pytest.raises(InputError, match="numbers of their own"):
+        learn(ravi.gymnasium.make(world), SCALED, 100, problem=world.problem, discover=True)
+
+
+def test_a_problem_has_its_range_and_a_checkpoint_its_problem(tmp_path):
+    worlds = [ids.mdp(f"garnet/5,2,5,seed={seed}") for seed in (0, 1)]
+    given = {"termination": "restart", "checkpoint": tmp_path / "one.agent"}
+    envs = [ravi.gymnasium.make(world) for world in worlds]
+    with pytest.raises(InputError, match="reward_range is"):
+        learn(envs[0], SCALED, 100, problem=worlds[0].problem, reward_range=(-5, 5), **given)
+    learn(envs[0], SCALED, 100, problem=worlds[0].problem, **given)
+    envs[1].name = envs[0].name
+    with pytest.raises(InputError, match="another problem"):
+        learn(envs[1], SCALED, 100, problem=worlds[1].problem, **given)
+    assert learn(envs[0], SCALED, 100, problem=worlds[0].problem, **given).plays == 100
+
+
+def test_a_range_without_the_zero_of_the_end_is_explained():
+    class Dear(Corridor):
+        def step(self, action):
+            place, _, *rest = super().step(action)
+            return place, 1.5, *rest
+
+    with pytest.raises(Broken, match="a terminated play leads to a state that earns 0"):
+        learn(Dear(), "uniform", 2000, discount=0.97, reward_range=(1, 2))
+
+
+def test_more_states_than_memory_holds_are_told():
+    class Vast(Corridor):
+        observation_space = gym.spaces.Discrete(2**45)
+
+    with pytest.raises(InputError, match="discover=True has room"):
+        learn(Vast(), SCALED, 100, **MOST)
+    assert learn(Vast(), SCALED, 100, discover=True, **MOST).plays == 100
+
+
+def test_an_environment_that_is_made_here_is_closed(monkeypatch):
+    closed = []
+    monkeypatch.setitem(gym.registry, "Corridor-v0", gym.envs.registration.EnvSpec("Corridor-v0", Corridor))
+    monkeypatch.setattr(Corridor, "close", lambda self: closed.append(self), raising=False)
+    learn("Corridor-v0", SCALED, 50, **MOST)
+    assert len(closed) == 1
+    learn(Corridor(), SCALED, 50, **MOST)
+    assert len(closed) == 1
+
+
+def test_an_output_policy_of_before_some_states_were_met_is_played():
+    """It has no rows for them: they are unknown to it."""
+    given = {"discount": 0.95, "reward_range": (-1, 1), "discover": True}
+    early = next(
+        seed
+        for seed in range(100)
+        if ravi.agent("uniform", None, 500, states=1, actions=1, discount=0.5, seed=seed).index < 20
+    )
+    made = learn("Blackjack-v1", "uniform", 500, seed=early, **given)
+    policy = made.policy("output")
+    assert policy.table.shape[0] < len(made.environment["observations"]["labels"])
+    found = evaluate(policy, cycles=50)
+    assert found.unknown > 0

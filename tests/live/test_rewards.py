@@ -130,6 +130,6 @@ def test_the_range_of_rewards():
     assert units.part(np.float32(6)) == 1
     assert units.part(0) == 0.25
     assert units.part(6 + 1e-10) == 1  # rounding
-    for bad in (-2.1, 6.1, np.nan, -np.inf, "x", None, [1, 2]):
+    for bad in (-2.1, 6.1, np.nan, -np.inf, 10**400, "x", None, [1, 2]):
         with pytest.raises(InputError):
             units.part(bad)

@@ -17,6 +17,7 @@ GOOD = {
     "dimension": 3,
     "steps": 1000,
     "inner_steps": 4,
+    "policies": 7,
     "epochs": 100,
     "plays": 1005.5,
     "length": 7,
@@ -39,7 +40,7 @@ NONNEGATIVE = [-0.1, NAN, INF, "none"]
 BAD = {
     "horizon": [0.9, 0, -10.0, NAN, INF, "long", None],  # gamma < 0, none, > 1, none, = 1
     "epochs": [-1, 1.5, NAN, "many"],
-    **dict.fromkeys(("states", "actions", "dimension", "steps", "inner_steps"), COUNT),
+    **dict.fromkeys(("states", "actions", "dimension", "steps", "inner_steps", "policies"), COUNT),
     **dict.fromkeys(
         ("plays", "length", "eps", "bound", "parameter_bound", "feature_bound", "regularization"), POSITIVE
     ),

@@ -18,7 +18,7 @@ from ravi.engine import run
 from ravi.estimators.known import known
 from ravi.learners import ravi_ucb
 from ravi.mdps import garnet, garnets
-from ravi.measures.audit import _note, audit, finish, scene_of
+from ravi.measures.audit import audit, finish, note, scene_of
 from ravi.measures.books import Check, Worst
 from ravi.optimism.bonuses import multiple_of_width
 from ravi.planning.solver import solve
@@ -450,7 +450,7 @@ def blank():
 def test_a_nan_or_an_infinite_violation_stays_the_worst(bad, order):
     worst = blank()
     for k, margin in enumerate([0.5, bad, 0.3, 2.0][::order], start=1):
-        _note(worst, 0, np.array([True]), k, np.zeros(1), np.array([margin]))
+        note(worst, 0, np.array([True]), k, np.zeros(1), np.array([margin]))
     assert worst.epoch[0, 0] == (2 if order == 1 else 3)
     assert not worst.margin[0, 0] >= 0
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ravi.checks import InputError
-from ravi.cli.shown import JSON, progress_bar
+from ravi.cli.shown import JSON, progress_bar, stopped_early
 
 if TYPE_CHECKING:
     from ravi.runs import Run
@@ -73,9 +72,7 @@ def run_one(
 
         regret_figure({made.learner: made}, figure, title=world.name)
     if interrupted:
-        where = f"; the same command goes on from {save}" if save is not None else ""
-        print(f"ravi: stopped before the end{where}", file=sys.stderr)
-        raise typer.Exit(130)
+        raise stopped_early(save)
 
 
 def solve(

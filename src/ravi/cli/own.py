@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ravi.checks import InputError
-from ravi.cli.shown import JSON, progress_bar
+from ravi.cli.shown import JSON, progress_bar, stopped_early
 
 if TYPE_CHECKING:
     from ravi.live.learning import Learned
@@ -55,7 +54,7 @@ def learn(
         str, typer.Option(help="What lies outside: error, or clip to the nearest cell.", rich_help_panel=GRID)
     ] = "error",
     discover: Annotated[
-        bool, typer.Option("--discover", help="Observations are states as they are met, whatever the space.")
+        bool, typer.Option("--discover", help="Observations are states as they are met; their numbers must be whole.")
     ] = False,
     seed: SEED = 0,
     save: Annotated[Path | None, typer.Option(help="Keep the policy in this file.")] = None,
@@ -76,7 +75,6 @@ def learn(
     from ravi.live.agent import Agent
     from ravi.live.learning import POLICIES, Broken, Halted, learn
     from ravi.live.rewards import MODES
-    from ravi.policies.evaluation import names_an_mdp
     from ravi.policies.playing import made
 
     T, which, given = checks.steps(steps), checks.one_of(policy, POLICIES, "--policy"), _options(option)
@@ -86,7 +84,7 @@ def learn(
     ids.given_options(learner)
     if save is not None and not save.parent.is_dir():
         raise InputError(f"cannot write {save}: there is no folder {save.parent}")  # told before the work, not after
-    if names_an_mdp(env):
+    if ids.names_an_mdp(env):
         raise InputError(
             f"{env} is an MDP, not an environment: ravi run {env} {learner} learns on it, with exact regret"
         )
@@ -122,9 +120,7 @@ def learn(
     }
     print(json.dumps(told) if as_json else "\n".join(_lines(told)))
     if halted:
-        where = f"; the same command goes on from {checkpoint}" if checkpoint is not None else ""
-        print(f"ravi: stopped before the end{where}", file=sys.stderr)
-        raise typer.Exit(130)
+        raise stopped_early(checkpoint)
 
 
 def evaluate(
@@ -140,13 +136,12 @@ def evaluate(
     as_json: JSON = False,
 ) -> None:
     """What is a policy worth, in the units of its rewards? Computed where there is a table, and sampled."""
-    from ravi import checks
+    from ravi import checks, ids
     from ravi.policies import evaluate
-    from ravi.policies.evaluation import names_an_mdp
 
     kept, n = _loaded(policy), checks.whole(cycles, "--cycles")
     facts: dict[str, Any] = {"cycles": n, "confidence": confidence, "termination": termination, "seed": seed}
-    if env is not None and names_an_mdp(env):
+    if env is not None and ids.names_an_mdp(env):
         if option:
             raise InputError("--option is for an environment; an MDP's options are in its id")
         found = evaluate(kept, env, **facts)

@@ -1,10 +1,11 @@
-"""What do commands share? The option `--json`, and a bar on the terminal."""
+"""What do commands share? The option `--json`, a bar on the terminal, and what is said after Ctrl-C."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,6 +14,13 @@ if TYPE_CHECKING:
     from ravi.engine import Progress
 
 JSON = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+
+
+def stopped_early(kept: Path | None) -> typer.Exit:
+    """Say that Ctrl-C came before the end, and from which file the same command goes on; how to leave."""
+    where = f"; the same command goes on from {kept}" if kept is not None else ""
+    print(f"ravi: stopped before the end{where}", file=sys.stderr)
+    return typer.Exit(130)
 
 
 @contextmanager

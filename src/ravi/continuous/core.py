@@ -44,9 +44,7 @@ class ContinuousProblem:
     discount: float  # gamma
     constants: Array  # what the functions are given first   (C,)
     factor: Callable[..., None]  # constants, i, x, a, c, points, out: out[j] <- psi_ic(x, a, points[j])
-    draw: Callable[
-        ..., None
-    ]  # constants, i, x, a, key, t, lane, out: out <- y ~ psi_i(x, a, .), by uniform(key, t, lane + ...)
+    draw: Callable[..., None]  # constants, i, x, a, key, t, lane, out: out <- y ~ psi_i(x, a, .), by lanes from this on
     reward: Callable[..., float]  # constants, x, a: r(x, a) in [0, 1]
     initial: Callable[..., None]  # constants, c, points, out: the density of coordinate c of x_1 ~ nu_0
     begin: Callable[..., None]  # constants, key, t, lane, out: out <- x ~ nu_0

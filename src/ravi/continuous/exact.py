@@ -44,12 +44,7 @@ def reference(mdp: ContinuousMDP, *sizes: int, tolerance: float = quadrature.TOL
     on = quadrature.grid(mdp.problem, *sizes)
     P, off = quadrature.kernel(mdp, on, on.nodes)
     nu0, off_initial = quadrature.initial(mdp.problem, on)
-    worst = max(off, off_initial)
-    if not worst <= tolerance:
-        raise checks.InputError(
-            f"{mdp.problem.name}: on {' x '.join(map(str, on.shape))} nodes a density integrates to 1 only within "
-            f"{worst:.2g}, not {tolerance:g}: take more nodes"
-        )
+    worst = quadrature.resolved(mdp.problem, on, max(off, off_initial), tolerance)
     return Reference(mdp, on, P, quadrature.rewards(mdp.problem, on.nodes), nu0, worst)
 
 

@@ -35,7 +35,7 @@ must; what the cut takes away is part of eps.
 from __future__ import annotations
 
 import math
-from math import ceil, log, sqrt
+from math import log, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -48,10 +48,9 @@ from ravi.continuous.quadrature import Grid, row
 from ravi.core import Array
 from ravi.estimators.ridge import invert_root
 from ravi.estimators.standard import LEAST
-from ravi.learners.ravi_ucb_plus import PICK
 from ravi.optimism.bonuses import log_det_radius
 from ravi.planning.mirror import mirror_step
-from ravi.random import uniform
+from ravi.random import PICK, uniform
 from ravi.theory import constants, mixture
 
 
@@ -121,10 +120,9 @@ def ravi_ucb(
     H, d = problem.horizon, problem.dimension
     B = sqrt(d)  # the larger of B_theta = 1 and B_phi
     beta = constants.beta_mixture(H, d, T, delta, parameter_bound=B, feature_bound=B, regularization=lam)
-    eta = constants.eta(H, problem.actions, T) if eta is None else checks.positive(eta, "eta")
+    eta = checks.step_size(eta, step_scale, constants.eta(H, problem.actions, T))
     return Learner(
-        "ravi-ucb/continuous", problem, grid, quadrature.checked(problem, grid),
-        checks.positive(eta * checks.positive(step_scale, "step_scale"), "step_scale * eta"), 1, beta,
+        "ravi-ucb/continuous", problem, grid, quadrature.checked(problem, grid), eta, 1, beta,
         checks.nonnegative(scale, "scale"), H, delta, lam, B,
         checks.nonnegative(misspecification, "misspecification"), T,
         fresh=False, centre=False, span=False, clip=False, gamma=False,
@@ -157,14 +155,13 @@ def ravi_ucb_plus(
     T = checks.steps(steps)
     delta, lam = checks.delta(delta, T), checks.positive(regularization, "regularization")
     gamma, H, A, d = problem.discount, problem.horizon, problem.actions, problem.dimension
-    M = ceil(H - 1e-9) if inner is None else checks.whole(inner, "inner")
+    M = constants.inner_steps(H) if inner is None else checks.whole(inner, "inner")
     size = 2 * sqrt(d)  # ||phi_U|| at most, as in `ravi_ucb_plus.linear_mixture`
     beta = sqrt(d * log(1 + T * size**2 / (lam * d)) + 2 * log(1 / delta)) + sqrt(lam)
     S = mixture.clipped_bonus_sum(H, d, T, gamma * H / 2 * beta, bound=size / H, regularization=lam)
-    eta = constants.eta_balanced(H, A, T, S, M) if eta is None else checks.positive(eta, "eta")
+    eta = checks.step_size(eta, step_scale, constants.eta_balanced(H, A, T, S, M))
     return Learner(
-        "ravi-ucb+/continuous", problem, grid, quadrature.checked(problem, grid),
-        checks.positive(eta * checks.positive(step_scale, "step_scale"), "step_scale * eta"), M, math.nan,
+        "ravi-ucb+/continuous", problem, grid, quadrature.checked(problem, grid), eta, M, math.nan,
         checks.nonnegative(scale, "scale"), 1.0, delta, lam, 1.0,
         checks.nonnegative(misspecification, "misspecification"), T,
         fresh=True, centre=True, span=True, clip=True, gamma=True,
@@ -172,7 +169,7 @@ def ravi_ucb_plus(
 
 
 class Planner:
-    """What a learner knows, for one seed: `plan` once per epoch, then `sample` is what ADD needs."""
+    """What a learner knows, for one seed: `plan` once per epoch; the walk adds to Lambda and b, in place."""
 
     def __init__(self, learner: Learner, key: int, rows: Array | None = None) -> None:
         self.learner, self.key = learner, np.uint64(key)

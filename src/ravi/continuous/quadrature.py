@@ -85,6 +85,11 @@ def checked(problem: ContinuousProblem, on: Grid, tolerance: float = TOLERANCE) 
     worst = 0.0
     for x in np.array_split(np.concatenate([on.nodes, probes]), 1 + on.size // 256):
         worst = max(worst, rows(problem, on, x)[1])
+    return resolved(problem, on, worst, tolerance)
+
+
+def resolved(problem: ContinuousProblem, on: Grid, worst: float, tolerance: float) -> float:
+    """`worst`, the largest |Z - 1|; an error where it exceeds the tolerance."""
     if not worst <= tolerance:
         raise checks.InputError(
             f"{problem.name}: on {' x '.join(map(str, on.shape))} nodes a density integrates to 1 only within "

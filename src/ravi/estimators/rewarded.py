@@ -14,9 +14,8 @@ import numpy as np
 
 from ravi.compiled import compiled
 from ravi.core import Array, Data, Embedding, Estimator, Path
-from ravi.random import uniform
+from ravi.random import REWARD, uniform
 
-REWARD = 5  # the number of step t that draws its reward
 KINDS = ("bernoulli", "deterministic")
 
 

@@ -13,7 +13,6 @@ no bit depends on where a stretch of experience ends. The root that widths are m
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
@@ -22,9 +21,9 @@ from ravi.checks import InputError
 from ravi.compiled import compiled
 from ravi.core import Array, Bonus, Estimator, Path, Problem
 from ravi.estimators.gram import add_feature, indefinite
-from ravi.estimators.ridge import Regression, _embed, invert_root, nonzeros, ridge
+from ravi.estimators.ridge import Regression, invert_root, ridge
 from ravi.estimators.standard import Standard
-from ravi.estimators.weighted import Constants, _predict, _radii, radii
+from ravi.estimators.weighted import Constants, deviation, radii
 
 
 class Variances(NamedTuple):
@@ -42,10 +41,10 @@ def variance_weighted(problem: Problem, constants: Constants, *, clip: bool = Tr
     if problem.features is None:
         raise InputError(f"{problem.name} has no features: variance-weighted regression needs a linear mixture MDP")
     base = ridge(problem, constants.lam)
-    shape, entries = problem.features.shape, nonzeros(problem.successors, problem.features)
+    d, pairs_of_states = problem.dimension, problem.states * problem.actions
 
     def init(n: int) -> Variances:
-        first, second, d = base.init(n), base.init(n), shape[3]
+        first, second = base.init(n), base.init(n)
         inverse = np.broadcast_to(np.eye(d), (n, d, d)) / constants.lam
         return Variances(
             first.covariance, first.response, first.root, inverse, second.covariance, inverse.copy(), second.response,
@@ -65,7 +64,7 @@ def variance_weighted(problem: Problem, constants: Constants, *, clip: bool = Tr
 
     def add(D: Variances, V: Array, path: Path) -> Variances:
         W = V - V.min(-1, keepdims=True)
-        f, g = (_embed(*entries, values).reshape(-1, shape[0] * shape[1], shape[3]) for values in (W, W**2))
+        f, g = (base.embed(values).reshape(-1, pairs_of_states, d) for values in (W, W**2))
         pairs = path.state * np.int64(problem.actions) + path.action
         if not _add(*D, f, g, W, *constants, pairs, path.successor, path.length):
             raise indefinite()
@@ -96,12 +95,10 @@ def _add(  # type: ignore[no-untyped-def]
             plays[i] += 1
             pair, target = pairs[i, l], W[i, targets[i, l]]
             g = second[i, pair]
-            mean, width = _predict(inverse[i], response[i], first[i, pair])
-            square, second_width = _predict(second_inverse[i], second_response[i], g)
-            mean, square = min(max(mean, 0.0), R), min(max(square, 0.0), R * R)
-            _, check, tilde = _radii(plays[i], R, d, lam, B, B_phi, delta, scale)
-            E = min(R * R, 2.0 * R * check * width) + min(R * R, tilde * second_width)
-            sigma = math.sqrt(max(R * R / d, square - mean * mean + E))
+            sigma = deviation(
+                inverse[i], response[i], first[i, pair], second_inverse[i], second_response[i], g, plays[i],
+                R, d, lam, B, B_phi, delta, scale,
+            )  # fmt: skip
             for j in range(d):
                 f[j] = first[i, pair, j] / sigma
             sound = add_feature(second_covariance[i], second_inverse[i], g, scratch) > -1.0 and sound

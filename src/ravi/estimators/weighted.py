@@ -85,6 +85,19 @@ def _radii(t, R, d, lam, B, B_phi, delta, scale):  # type: ignore[no-untyped-def
 
 
 @compiled
+def deviation(  # type: ignore[no-untyped-def]
+    inverse, response, f, second_inverse, second_response, g, t, R, d, lam, B, B_phi, delta, scale
+):
+    """sigma of step t, from both regressions as they stand."""
+    mean, width = _predict(inverse, response, f)
+    square, second_width = _predict(second_inverse, second_response, g)
+    mean, square = min(max(mean, 0.0), R), min(max(square, 0.0), R * R)
+    _, check, tilde = _radii(t, R, d, lam, B, B_phi, delta, scale)
+    E = min(R * R, 2.0 * R * check * width) + min(R * R, tilde * second_width)
+    return math.sqrt(max(R * R / d, square - mean * mean + E))
+
+
+@compiled
 def _predict(inverse, response, phi):  # type: ignore[no-untyped-def]
     """<phi, theta> and ||phi||_{Sigma^-1}."""
     d = phi.shape[0]
@@ -121,12 +134,10 @@ def _weighted_walk(  # type: ignore[no-untyped-def]
             sigma, target = 1.0, W[i, y]
             if weighing:
                 g = second[i, x, a]
-                mean, width = _predict(inverse[i], response[i], first[i, x, a])
-                square, second_width = _predict(second_inverse[i], second_response[i], g)
-                mean, square = min(max(mean, 0.0), R), min(max(square, 0.0), R * R)
-                _, check, tilde = _radii(t, R, d, lam, B, B_phi, delta, scale)
-                E = min(R * R, 2.0 * R * check * width) + min(R * R, tilde * second_width)
-                sigma = math.sqrt(max(R * R / d, square - mean * mean + E))
+                sigma = deviation(
+                    inverse[i], response[i], first[i, x, a], second_inverse[i], second_response[i], g, t,
+                    R, d, lam, B, B_phi, delta, scale,
+                )  # fmt: skip
                 added = growth(add_feature(second_covariance[i], second_inverse[i], g, scratch))
                 log_det[i] += 0.0 * added  # nothing, or nan
                 for j in range(d):

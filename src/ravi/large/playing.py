@@ -27,11 +27,10 @@ from ravi.compiled import compiled
 from ravi.core import Array
 from ravi.large.memory import MOVES, NONE, ROWS, SHADOWS, SLOTS, bucket_of, bucket_of_row, short
 from ravi.large.worlds import reward_of, start_of, successor_of
-from ravi.planning.mirror import _mirror_step
-from ravi.random import block, uniform
+from ravi.planning.mirror import step_in_place
+from ravi.random import PICK, block, uniform
 from ravi.walk import draw
 
-PICK = 4  # as in `ravi.learners.ravi_ucb_plus`
 AT_GOAL, NO_ROOM, BAD_REWARD, BAD_SUCCESSOR, BAD_START = 0, 1, 2, 3, 4  # why `advance` came back
 
 
@@ -98,7 +97,7 @@ def tilted(q, eta, steps, log_policy, policy):  # type: ignore[no-untyped-def]
 def mirror_rows(log_policy, policy, Q, eta):  # type: ignore[no-untyped-def]
     """`mirror_step` on rows (R, A), in place; V (R,)."""
     shape = (1, *Q.shape)
-    return _mirror_step(log_policy.reshape(shape), policy.reshape(shape), Q.reshape(shape), eta)[0]
+    return step_in_place(log_policy.reshape(shape), policy.reshape(shape), Q.reshape(shape), eta)[0]
 
 
 @compiled

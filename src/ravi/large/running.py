@@ -28,6 +28,7 @@ from ravi.large.playing import (
     advance,
     bonus,
     clock,
+    cut,
     mirror_rows,
     tilted,
 )
@@ -35,7 +36,7 @@ from ravi.large.worlds import World, of_mdp, reward_of
 from ravi.measures.curve import grid
 from ravi.random import OUTPUT, uniform
 from ravi.theory import constants
-from ravi.theory import tabular as of_counts
+from ravi.theory import tabular as of_tables
 
 SLICE = 2**17  # plays between which Ctrl-C is heard
 LEARNERS = ("ravi-ucb", "ravi-ucb+")
@@ -179,10 +180,9 @@ def _rule(learner: str, world: World, T: int, closed: bool) -> Rule:
     given = ids.learner_options(learner)
     H, X, A = world.horizon, world.states, world.actions
     delta, scale = checks.delta(given["delta"], T), checks.nonnegative(given["scale"], "scale")
-    step_scale = checks.positive(given["step_scale"], "step_scale")
     if name == "ravi-ucb":
         beta = constants.beta_tabular(H, X, A, T, delta) if given["beta"] is None else given["beta"]
-        eta = constants.eta(H, A, T) if given["eta"] is None else given["eta"]
+        published = constants.eta(H, A, T)
         start = checks.finite(given.get("initial_value", 0.0), "initial_value")
         V0 = float(checks.between(start, 0, H, "initial_value"))
         beta = checks.nonnegative(beta, "beta") * scale
@@ -190,15 +190,15 @@ def _rule(learner: str, world: World, T: int, closed: bool) -> Rule:
     else:
         _without(given)
         on = {part: checks.one_of(given[part], ("on", "off"), part) == "on" for part in ("fresh", "gamma", "balance")}
-        inner = int(np.ceil(H)) if given["inner"] is None else checks.whole(given["inner"], "inner")
+        inner = constants.inner_steps(H) if given["inner"] is None else checks.whole(given["inner"], "inner")
         whole = constants.beta_tabular_l1(H, X, A, T, delta)
         factor = world.discount if on["gamma"] else 1.0
-        S = of_counts.clipped_bonus_sum(H, X, A, T, factor * whole) if on["balance"] else 0.0
-        eta = constants.eta_balanced(H, A, T, S, inner) if given["eta"] is None else given["eta"]
+        S = of_tables.clipped_bonus_sum(H, X, A, T, factor * whole) if on["balance"] else 0.0
+        published = constants.eta_balanced(H, A, T, S, inner)
         beta, V0 = scale * whole, 0.0
         fresh = on["fresh"]
         pick = checks.one_of(given["pick"], ("uniform", "last"), "pick") == "uniform"
-    eta = checks.positive(checks.positive(eta, "eta") * step_scale, "step_scale * eta")
+    eta = checks.step_size(given["eta"], given["step_scale"], published)
     return Rule(X, T, world.discount, H, eta, float(beta), factor, inner, fresh, pick, V0, closed)
 
 
@@ -251,7 +251,7 @@ def _unplayed(source, rule, states, actions):  # type: ignore[no-untyped-def]
     q = np.empty((states.shape[0], actions))
     for i in range(states.shape[0]):
         for a in range(actions):
-            q[i, a] = max(min(reward_of(source, states[i], np.int64(a)) + bonus(rule, 1), rule.H), 0.0)
+            q[i, a] = cut(rule, reward_of(source, states[i], np.int64(a)) + bonus(rule, 1))
     return q
 
 

@@ -13,8 +13,9 @@ with valid bonuses,
 Where rewards change with every play, r_k is the table of the epoch's last play. An epoch reaches its i-th play
 (i = 0, 1, ...) with probability gamma^i and ends with it with probability (1 - gamma) gamma^i, so for tables that were
 chosen in advance, and f_t = <mu* - mu^{pi_k}, r_t>, the sum of f_t over the epoch has the mean H E[f of the last play].
-The expected regret against every fixed policy is then bounded as in Theorem 4.1. (The mean table of an epoch will not
-do: short epochs would count too much.)
+The expected regret against every fixed policy is then bounded as in Theorem 4.1, with gamma H more: its sum goes on to
+T+, and what is lost after T, gamma H plays on average, may be negative here, -1 a play at least. (The mean table of an
+epoch will not do: short epochs would count too much.)
 
 RAVI-UCB+ is not covered where it makes several backups an epoch: its policies would answer to the rewards of the epoch
 before.

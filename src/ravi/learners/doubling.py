@@ -50,7 +50,7 @@ def doubling(problem: Problem, steps: int, *, first: int = 1, scale: float = 1.0
     looked at: a run may be of any length.
 
     Setting: discounted with resets, tabular; T unknown.
-    Guarantee: that of RAVI-UCB, its parts in sqrt(T) at most 1 / (1 - 2^(-1/2)) = 3.415 times as large (with
+    Guarantee: that of RAVI-UCB, its parts in sqrt(T) at most 1 / (1 - 2^(-1/2)) = 3.414... times as large (with
     ln(2 X A T^2) in place of ln(X A T^2)), the others log2(T) times (`theory.doubling`).
     Composition: counts from 1 x beta_i / sqrt(N) x one mirror step and one backup x at resets.
     Cost: O(A) per step; X A B per plan, B the successors stored per pair; T / H plans.

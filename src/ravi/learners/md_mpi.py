@@ -121,8 +121,7 @@ def md_mpi(
     T = checks.steps(steps)
     m = checks.whole(sweeps, "sweeps", 0)
     checks.one_of(evaluation, EVALUATIONS, "evaluation")
-    eta = constants.eta(problem.horizon, problem.actions, T) if eta is None else checks.positive(eta, "eta")
-    eta = checks.positive(eta * checks.positive(step_scale, "step_scale"), "step_scale * eta")
+    eta = checks.step_size(eta, step_scale, constants.eta(problem.horizon, problem.actions, T))
     beta, kept = radius(problem, T, scale, beta, delta)
     estimator = counts(problem)
     return generic(

@@ -45,8 +45,7 @@ def mdp_e(problem: Problem, steps: int, *, step_scale: float = 1.0, eta: float |
     T = checks.steps(steps)
     H, A = problem.horizon, problem.actions
     K = constants.expected_epochs(H, T)
-    eta = sqrt(2 * (log(A) if A > 1 else 1.0) / K) / H if eta is None else checks.positive(eta, "eta")
-    eta = checks.positive(eta * checks.positive(step_scale, "step_scale"), "step_scale * eta")
+    eta = checks.step_size(eta, step_scale, sqrt(2 * (log(A) if A > 1 else 1.0) / K) / H)
     estimator = played(problem)
     return generic(
         problem,

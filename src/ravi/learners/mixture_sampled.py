@@ -24,7 +24,7 @@ import numpy as np
 from ravi import checks
 from ravi.core import Array, Data, Learner, Problem
 from ravi.estimators.sampled import Embedded, draw, sampled
-from ravi.learners.ravi_ucb import _eta, generic
+from ravi.learners.ravi_ucb import generic, theorem_step
 from ravi.theory import constants
 
 
@@ -74,7 +74,7 @@ def mixture_sampled(
         problem,
         estimator,
         bonus,
-        _eta(eta, step_scale, problem, T),
+        theorem_step(eta, step_scale, problem, T),
         name="ravi-ucb/mixture-sampled",
         settings={
             "beta": beta,
@@ -87,5 +87,6 @@ def mixture_sampled(
             "delta": delta,
             "regularization": lam,
             "bound": B,
+            "estimator": "sampled",  # Lambda and b are of phi~, not of phi
         },
     )

@@ -50,8 +50,7 @@ def npg(
     """Optimistic NPG; `scale` multiplies beta, `step_scale` eta (of exp(eta Q))."""
     T = checks.steps(steps)
     H, A = problem.horizon, problem.actions
-    eta = (log(A) if A > 1 else 1.0) / H if eta is None else checks.positive(eta, "eta")
-    eta = checks.positive(eta * checks.positive(step_scale, "step_scale"), "step_scale * eta")
+    eta = checks.step_size(eta, step_scale, (log(A) if A > 1 else 1.0) / H)
     beta, kept = radius(problem, T, scale, beta, delta)
     estimator = counts(problem)
     return generic(

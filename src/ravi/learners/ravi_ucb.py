@@ -70,8 +70,8 @@ def generic(
     r, gamma, H = problem.rewards, problem.discount, problem.horizon
     X, A = problem.states, problem.actions
     eta = checks.positive(eta, "eta")
-    V0 = _initial_value(initial_value, problem)
-    pi0 = _initial_policy(initial_policy, problem)
+    V0 = value_to_begin(initial_value, problem)
+    pi0 = policy_to_begin(initial_policy, problem)
 
     def init(keys: Array) -> State:
         n, xp = len(keys), array_namespace(r)
@@ -93,7 +93,7 @@ def generic(
         return s
 
     parts = Parts(estimator, bonus, eta, V0 + np.zeros(X), pi0)
-    begins = {"initial_value": _named(V0), "initial_policy": "uniform" if initial_policy is None else _named(pi0)}
+    begins = {"initial_value": recorded(V0), "initial_policy": "uniform" if initial_policy is None else recorded(pi0)}
     return Learner(name, init, plan, add, at_reset(), {"eta": eta} | (settings or {}) | begins, parts)
 
 
@@ -127,7 +127,7 @@ def tabular(
         problem,
         estimator,
         multiple_of_width(beta, estimator),
-        _eta(eta, step_scale, problem, T),
+        theorem_step(eta, step_scale, problem, T),
         initial_value=initial_value,
         initial_policy=initial_policy,
         name="ravi-ucb",
@@ -172,7 +172,7 @@ def linear_mixture(
         problem,
         estimator,
         multiple_of_width(beta, estimator),
-        _eta(eta, step_scale, problem, T),
+        theorem_step(eta, step_scale, problem, T),
         initial_value=initial_value,
         initial_policy=initial_policy,
         name="ravi-ucb/mixture",
@@ -209,7 +209,7 @@ def known_kernel(
         mdp.problem,
         estimator,
         multiple_of_width(0.0, estimator),
-        _eta(eta, step_scale, mdp.problem, T),
+        theorem_step(eta, step_scale, mdp.problem, T),
         initial_value=initial_value,
         initial_policy=initial_policy,
         name="ravi-ucb/known",
@@ -217,18 +217,17 @@ def known_kernel(
     )
 
 
-def _eta(eta: float | None, step_scale: float, problem: Problem, T: int) -> float:
-    """Theorem 4.1, unless it is given; times `step_scale`."""
-    step = constants.eta(problem.horizon, problem.actions, T) if eta is None else checks.positive(eta, "eta")
-    return checks.positive(step * checks.positive(step_scale, "step_scale"), "step_scale * eta")
+def theorem_step(eta: float | None, step_scale: float, problem: Problem, T: int) -> float:
+    """eta of Theorem 4.1, unless it is given; times `step_scale`."""
+    return checks.step_size(eta, step_scale, constants.eta(problem.horizon, problem.actions, T))
 
 
-def _named(array: Array) -> float | str:
+def recorded(array: Array) -> float | str:
     """A number, or a hash of an array, for the record."""
     return float(array) if array.ndim == 0 else sha256(array.tobytes()).hexdigest()[:16]
 
 
-def _initial_value(value: float | Array, problem: Problem) -> Array:
+def value_to_begin(value: float | Array, problem: Problem) -> Array:
     """V_0 in [0, H]^X: only then is every V_k (Lemma 4.2 and the martingales of Lemma 5.4 need it)."""
     array = checks.finite(value, "initial_value")
     if array.ndim:
@@ -236,7 +235,7 @@ def _initial_value(value: float | Array, problem: Problem) -> Array:
     return checks.between(array, 0, problem.horizon, "initial_value")
 
 
-def _initial_policy(policy: Array | None, problem: Problem) -> Array:
+def policy_to_begin(policy: Array | None, problem: Problem) -> Array:
     """pi_0 without zeros: a zero would stay for ever, and H(pi* || pi_0) would be infinite."""
     shape = (problem.states, problem.actions)
     if policy is None:

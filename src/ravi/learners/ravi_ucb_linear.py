@@ -29,7 +29,7 @@ from ravi import checks
 from ravi.core import Learner, Problem
 from ravi.estimators.linear import features_of, linear
 from ravi.learners.lsvi_ucb import bonus_factor
-from ravi.learners.ravi_ucb import _eta, generic
+from ravi.learners.ravi_ucb import generic, theorem_step
 from ravi.optimism.bonuses import multiple_of_width
 
 
@@ -54,7 +54,7 @@ def ravi_ucb_linear(
         problem,
         estimator,
         multiple_of_width(beta, estimator),
-        _eta(eta, step_scale, problem, T),
+        theorem_step(eta, step_scale, problem, T),
         name="ravi-ucb/linear",
         settings=settings | {"estimator": "linear"},
     )

@@ -3,7 +3,8 @@
 Paper: A. Moulin, G. Neu, "Optimistic Planning by Regularized Dynamic Programming", ICML 2023: Algorithm 1, and the
 Discussion's several regularised steps per policy update.
 Trust: DERIVED: the improvements are this library's, from the paper's own proof; each is argued below, and `ravi verify`
-measures the inequalities on runs. With all parts off and M = 1 it is Algorithm 1, bit for bit.
+measures the inequalities on runs. With all parts off and M = 1 it is Algorithm 1, bit for bit, with the sharper beta
+and eta of `theory.constants`.
 
 In epoch k, with the data D at its start, M regularised backups go on with the same sequence of policies,
 
@@ -23,7 +24,7 @@ and one of them, drawn uniformly before, is played: pi_m, whose V_m goes with th
     centre     P V = c + P (V - c): `ravi.estimators.standard`. A constant V is backed up exactly.
     span       the bonus scales with sp(V_j), not with H.
     clip       P_hat V is cut to [min V, max V], and CB to sp(V).
-    radius     mixture: the determinant at hand in place of its bound, and H/2 (or 1) in place of H.
+    radius     mixture: the determinant at hand in place of its bound. (The noise is H/2, or 1, with or without.)
     weights    mixture: of samples by the span of V_m, or by UCLK+'s bound on the variance of V_m(y_t)
                (`ravi.estimators.variance`). Its published radii are so large that policies hardly move: on
                riverswim/mixture/6, gamma .97, M = 10, T = 10^4, regret 5,390 where weights by the span have 54.
@@ -31,13 +32,15 @@ and one of them, drawn uniformly before, is played: pi_m, whose V_m goes with th
 Where Q is fresh, the sum of Lemma 4.3 begins with Q_1 = Pi_H[r + CB + gamma P_hat V_0] in place of E V_0. With V_0 = 0
 and no data, CB and P_hat V_0 are the same for all pairs, so that <mu^{pi_1}, E V_1> - <mu*, Q_1> <= 1 joins its
 boundary: the regret bound has H / M more. And the bonus of the last of the M policies is taken when the next epoch
-starts: what is summed is its envelope at the data before.
+starts: what is summed is its envelope at the data before. Where the sum ends, at T or before the first epoch with
+invalid data, the backup at the data before takes its place: no policy comes of it, and whether it is valid is known
+when the epoch starts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import ceil, log, sqrt
+from math import log, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -49,16 +52,15 @@ from ravi.estimators.ridge import ridge
 from ravi.estimators.standard import standard
 from ravi.estimators.variance import of_variances, variance_weighted
 from ravi.estimators.weighted import Constants, radii
-from ravi.learners.ravi_ucb import _initial_policy, _initial_value, _named
+from ravi.learners.ravi_ucb import policy_to_begin, recorded, value_to_begin
 from ravi.optimism.bonuses import discounted, log_term, multiple_of_width, of_determinant, of_span, within_span
 from ravi.planning.bellman import extend
 from ravi.planning.inner import Backups, Iterates, OfCounts, Played, of_counts, of_parts
-from ravi.random import uniform
+from ravi.random import PICK, uniform
 from ravi.schedules import at_reset
 from ravi.theory import constants, mixture
 from ravi.theory import tabular as of_tables
 
-PICK = 4  # the number of step t that draws which of the M policies is played
 PICKS = ("uniform", "last")
 WEIGHTS = ("span", "variance")
 
@@ -70,7 +72,7 @@ class State(NamedTuple):
     V_last: Array  # V_j of the last backup         (n, X)
     Q: Array  # Q of the next, where it is not fresh   (n, X, A)
     log_policy: Array  # log pi_j                   (n, X, A)
-    last_policy: Array  # pi_j                          (n, X, A)
+    last_policy: Array  # pi_j                      (n, X, A)
     key: Array  #                                   (n,)
     time: Array  # t of the next play               (n,)
 
@@ -95,7 +97,7 @@ def generic(
     X, A = problem.states, problem.actions
     eta, M = checks.positive(eta, "eta"), checks.whole(inner, "inner")
     checks.one_of(pick, PICKS, "pick")
-    V0, pi0 = _initial_value(initial_value, problem), _initial_policy(initial_policy, problem)
+    V0, pi0 = value_to_begin(initial_value, problem), policy_to_begin(initial_policy, problem)
     backed_up = of_parts(problem, estimator, bonus, eta, fresh) if backups is None else backups
 
     def init(keys: Array) -> State:
@@ -140,7 +142,7 @@ def generic(
         return s
 
     parts = Parts(estimator, bonus, eta, V0 + np.zeros(X), pi0, one_by_one)
-    begins = {"initial_value": _named(V0), "initial_policy": "uniform" if initial_policy is None else _named(pi0)}
+    begins = {"initial_value": recorded(V0), "initial_policy": "uniform" if initial_policy is None else recorded(pi0)}
     kept = {"eta": eta, "inner": M, "fresh": fresh, "pick": pick} | (settings or {}) | begins
     return Learner(name, init, plan, add, at_reset(), kept, parts)
 
@@ -166,8 +168,8 @@ def tabular(
     other parts are on or off.
 
     Setting: discounted with resets, tabular.
-    Guarantee: that of RAVI-UCB, with the bonus of the L1 event and the step size of `of_counts.sharp`: expected
-    regret O(X H sqrt(A T) + H^(7/4) sqrt(T ln A / M)) up to logarithms.
+    Guarantee: that of RAVI-UCB, with the bonus of the L1 event and the step size of
+    `theory.constants.eta_balanced`: expected regret O(X H sqrt(A T) + H^(7/4) sqrt(T ln A / M)) up to logarithms.
     Composition: counts from 1, centred x a bonus by the span of V x M mirror steps and backups x at resets.
     Cost: O(A) per step; M X A B per plan, B the successors stored per pair; T / H plans.
     """
@@ -227,8 +229,9 @@ def linear_mixture(
     radius.
 
     Setting: discounted with resets, linear mixture of dimension d.
-    Guarantee: that of RAVI-UCB (Theorem 5.6), with smaller constants: expected regret
-    O(sqrt((d^2 H^3 + B^2 d H + H^(7/2) ln A / M) T)) up to logarithms. With weights=variance too, with larger
+    Guarantee: expected regret O(sqrt((d^2 H^3 + B^2 d H^3 + H^(7/2) ln A / M) T)) up to logarithms, B >= ||theta||:
+    that of RAVI-UCB (Theorem 5.6) where B is of order sqrt(d). Samples in parts of their span make lambda one in parts
+    of it: with lambda = 1/H^2, or span=off, it is B^2 d H, as it is there. With weights=variance too, with larger
     constants: that the variances of V_k(y_t) add up to less than H^2 T is not proven here.
     Composition: ridge regression on values in parts of their span x the determinant's radius x M mirror steps and
     backups x at resets.
@@ -308,8 +311,8 @@ def _switches(**given: str) -> dict[str, bool]:
 
 
 def _inner(inner: int | None, H: float) -> int:
-    """M; by default H rounded up, but for the rounding of 1 / (1 - gamma)."""
-    return ceil(H * (1 - 1e-12)) if inner is None else checks.whole(inner, "inner")
+    """M."""
+    return constants.inner_steps(H) if inner is None else checks.whole(inner, "inner")
 
 
 def _centred(on: dict[str, bool]) -> None:
@@ -329,6 +332,4 @@ def _finished(bonus: Bonus, problem: Problem, on: dict[str, bool]) -> Bonus:
 
 
 def _eta(eta: float | None, step_scale: float, problem: Problem, T: int, M: int, S: float) -> float:
-    H, A = problem.horizon, problem.actions
-    step = constants.eta_balanced(H, A, T, S, M) if eta is None else checks.positive(eta, "eta")
-    return checks.positive(step * checks.positive(step_scale, "step_scale"), "step_scale * eta")
+    return checks.step_size(eta, step_scale, constants.eta_balanced(problem.horizon, problem.actions, T, S, M))

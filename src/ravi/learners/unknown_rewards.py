@@ -23,13 +23,12 @@ is the mean r(x_t, a_t). On a live stream, `ravi.agent` learns rewards for any l
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import Any
 
 import numpy as np
 
 from ravi import checks
-from ravi.core import Array, Bonus, Embedding, Learner, Problem
+from ravi.core import Array, Bonus, Embedding, Learner, Problem, told
 from ravi.estimators.rewarded import KINDS, Rewarded, rewarded
 from ravi.learners import ravi_ucb, ravi_ucb_plus
 from ravi.optimism.rewards import optimistic_rewards, reward_spread
@@ -104,21 +103,28 @@ def unknown(
     reward_scale = checks.nonnegative(reward_scale, "reward_scale")
     spread = reward_scale * reward_spread(X, A, T, base.settings["delta"])
     own = {"rewards": kind, "reward_scale": reward_scale}
-    common: dict[str, Any] = {"name": f"{base.name}/unknown-rewards", "settings": base.settings | own}
+    common: dict[str, Any] = {
+        "name": f"{base.name}/unknown-rewards",
+        "settings": base.settings | own,
+        "initial_value": base.parts.initial_value,
+        "initial_policy": base.parts.initial_policy,
+    }
     estimator, bonus = rewarded(base.parts.estimator, problem.rewards, kind), with_rewards(base.parts.bonus, spread)
-    told = without_rewards(problem)
+    unpaid = without_rewards(problem)
     if "inner" in base.settings:
         several = {name: base.settings[name] for name in ("inner", "fresh", "pick")}
-        made = ravi_ucb_plus.generic(told, estimator, bonus, base.parts.eta, **several, **common)
+        made = ravi_ucb_plus.generic(unpaid, estimator, bonus, base.parts.eta, **several, **common)
     else:
-        made = ravi_ucb.generic(told, estimator, bonus, base.parts.eta, **common)
+        made = ravi_ucb.generic(unpaid, estimator, bonus, base.parts.eta, **common)
 
     def init(keys: Array) -> Any:
         state = made.init(keys)
         state.data.key[:] = keys
         return state
 
-    return made._replace(init=init, parts=None)  # its bonus stands for rewards too: claims about CB are not about it
+    settings = made.settings | base.settings | own
+    # Its bonus stands for rewards too: claims about CB are not about it.
+    return made._replace(init=init, parts=None, settings=settings)
 
 
 def with_rewards(bonus: Bonus, spread: float) -> Bonus:
@@ -132,8 +138,4 @@ def with_rewards(bonus: Bonus, spread: float) -> Bonus:
 
 def without_rewards(problem: Problem) -> Problem:
     """The problem, all its rewards 0; its other arrays are the same ones."""
-    told = object.__new__(Problem)
-    for field in fields(Problem):
-        object.__setattr__(told, field.name, getattr(problem, field.name))
-    object.__setattr__(told, "rewards", np.zeros(problem.rewards.shape))
-    return told
+    return told(problem, Problem, rewards=np.zeros(problem.rewards.shape))

@@ -18,6 +18,7 @@ An error leaves the agent as it was before the call that raised it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy, deepcopy
 from dataclasses import fields
 from os import PathLike
 from typing import Any
@@ -78,7 +79,7 @@ def agent(
         assert states is not None
         assert actions is not None
         assert discount is not None
-        told = blank(states, actions, discount, reward_range or (0.0, 1.0), name)
+        told = blank(states, actions, discount, (0.0, 1.0) if reward_range is None else reward_range, name)
     else:
         given = [
             key
@@ -242,8 +243,7 @@ class Agent:
     @property
     def visits(self) -> Array:
         """How often each pair was played: (X, A)."""
-        self._add()
-        return self.table.moves.sum(-1)
+        return self._counted()[0].moves.sum(-1)
 
     @property
     def optimistic(self) -> float | None:
@@ -260,16 +260,15 @@ class Agent:
     def model(self) -> MDP:
         """The MDP of what was seen: frequencies and mean rewards. A pair that was never played stays where it is, and
         earns the least."""
-        self._add()
-        start = self.table.initial if self.start_known else self.starts / max(1, self.starts.sum())
-        return seen(self.table, self.rewards.mean(), start)
+        table, rewards = self._counted()
+        return seen(table, rewards.mean(), self.table.initial)
 
     def reveal(self, rewards: Any) -> None:
         """From now on the rewards are these, (X, A) in the user's units: for worlds that show them."""
         shape = self.table.rewards.shape
         table = checks.shaped(checks.finite(rewards, "rewards"), shape, "rewards", "(X, A)")
         low, high = self.table.told.units
-        self.rewards.reveal(checks.between(table, low, high, "rewards") * (1 / (high - low)) - low / (high - low))
+        self.rewards.reveal((checks.between(table, low, high, "rewards") - low) / (high - low))
 
     def grow(self, states: int, actions: int) -> None:
         """Room for more states and actions. What was seen and planned stays; the learner's constants are those of the
@@ -277,6 +276,17 @@ class Agent:
         X, A, _ = self.table.sizes
         states, actions = checks.whole(states, "states", X), checks.whole(actions, "actions", A)
         self._add()
+        kept = vars(self) | {"table": copy(self.table), "rewards": copy(self.rewards)}
+        try:
+            self._grow(states, actions)
+        except BaseException:
+            vars(self).update(kept)
+            raise
+
+    # How it works.
+
+    def _grow(self, states: int, actions: int) -> None:
+        X, A, _ = self.table.sizes
         self.table.grow(states, actions)
         self.rewards.open(self.table.rewards, self.time)
         self.starts = np.concatenate([self.starts, np.zeros(states - X, np.int64)])
@@ -288,8 +298,6 @@ class Agent:
             more[:, :X, :A] = self._until.visits
             self._until = self._until._replace(visits=more)
         self._rows.clear()
-
-    # How it works.
 
     def _build(self) -> None:
         """The learner on the table as it is now."""
@@ -405,19 +413,32 @@ class Agent:
     def _add(self) -> None:
         """What waits in the buffer, into the learner: ADD."""
         if self._buffer:
-            self.state = self.learner.add(self.state, self._laid())
+            path = self._laid()
+            self._walkers.state[0], self._walkers.time[0] = self._after, self.time
+            self._count(path, self.table, self.rewards)
+            self._buffer.clear()
+            self.state = self.learner.add(self.state, path)
 
     def _laid(self) -> Path:
-        """The buffer as a path, counted."""
+        """The buffer as a path."""
         path, n = self._path, len(self._buffer)
         for column, plays in zip((*path[:5], self._parts), zip(*self._buffer, strict=True), strict=True):
             column[0, :n] = plays
         path.length[0], path.time[0], path.after[0] = n, self.time - n + 1, self._after
-        self._walkers.state[0], self._walkers.time[0] = self._after, self.time
-        self._buffer.clear()
-        self.table.count(path)
-        self.rewards.observe(path, self._parts, self.time - n + 1)
         return path
+
+    def _count(self, path: Path, table: Table, rewards: Rewards) -> None:
+        table.count(path)
+        rewards.observe(path, self._parts, int(path.time[0]))
+
+    def _counted(self) -> tuple[Table, Rewards]:
+        """The table and the rewards with what waits in the buffer, as copies: who looks at an agent changes nothing. (A
+        learner may read rewards when it adds: when that is must not depend on who looked.)"""
+        table, rewards = copy(self.table), deepcopy(self.rewards)
+        table.moves = table.moves.copy()
+        if self._buffer:
+            self._count(self._laid(), table, rewards)
+        return table, rewards
 
     def _step(self) -> None:
         """By the learner's own walk: one step, in a world in which what happened is certain."""
@@ -460,7 +481,6 @@ class Agent:
     def save(self, path: str | PathLike[str], extra: dict[str, Any] | None = None) -> None:
         """Write one file from which `Agent.load` goes on, bit for bit. A play under way, without its answer, is not in
         it: act gives it again. extra: more to keep, as JSON."""
-        self._add()
         told = self.table.told
         facts = {field.name: getattr(told, field.name) for field in fields(told)}
         facts |= {"rewards": self.table.rewards, "successors": self.table.successors, "initial": self.table.initial}
@@ -481,6 +501,7 @@ class Agent:
             "cycle": self.cycle,
             "length": self.length,
             "cuts": self.cuts,
+            "after": self._after,
             "plans": self.plans,
             "until_reset": self._until.reset,
             "extra": extra or {},
@@ -498,6 +519,9 @@ class Agent:
             found["visits"] = self._until.visits
         if self.output is not None:
             found["output"] = self.output
+        if self._buffer:
+            found["buffer"] = np.array([play[:5] for play in self._buffer], np.int64)
+            found["buffer_rewards"] = np.array([play[5] for play in self._buffer])
         return found
 
     @staticmethod
@@ -506,7 +530,7 @@ class Agent:
         header, arrays = files.read(path, "agent")
         try:
             return _loaded(header, arrays, learner)
-        except (KeyError, TypeError, ValueError, InputError) as error:
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError, InputError) as error:
             why = f"it has no {error}" if isinstance(error, KeyError) else error
             raise InputError(f"cannot go on from {path}: {why}") from None
 
@@ -518,9 +542,11 @@ def _loaded(header: dict[str, Any], arrays: dict[str, Array], learner: Builder |
     facts = header["problem"] | {name[8:]: array for name, array in arrays.items() if name.startswith("problem.")}
     problem = (MDP if header["truth"] else Problem)(**facts)
     mode, scale, memory = header["rewards"]
-    agent = Agent(given, problem, header["steps"], mode, scale, memory, header["seed"], header["start_known"])
+    seed = checks.whole(header["seed"], "seed", 0, 2**63 - 1)
+    agent = Agent(given, problem, header["steps"], mode, scale, memory, seed, header["start_known"])
     if agent.learner.name != header["learner_name"]:
         raise InputError(f"it is of {header['learner_name']}, not of {agent.learner.name}")
+    _check_shapes(arrays, agent)
     agent.time, agent.plans, agent.cuts = header["time"], header["plans"], header["cuts"]
     agent._pending = None if header["pending"] is None else tuple(header["pending"])
     agent._restarted, agent.whole = header["restarted"], header["whole"]
@@ -535,8 +561,19 @@ def _loaded(header: dict[str, Any], arrays: dict[str, Array], learner: Builder |
         setattr(agent, name, tree.fill(getattr(agent, name), held))
     agent._until = Until(header["until_reset"], arrays["deadline"], arrays.get("visits"))
     agent._deadline, agent.output = int(arrays["deadline"][0]), arrays.get("output")
-    agent.extra = header["extra"]
+    agent.extra, agent._after = header["extra"], header.get("after", 0)
+    if "buffer" in arrays:
+        waiting = zip(arrays["buffer"].tolist(), arrays["buffer_rewards"].tolist(), strict=True)
+        agent._buffer = [(x, a, y, slot, bool(reset), reward) for (x, a, y, slot, reset), reward in waiting]
     return agent
+
+
+def _check_shapes(arrays: dict[str, Array], agent: Agent) -> None:
+    """What compiled code will trust, as the agent has it."""
+    wanted = {name: (array.shape, array.dtype) for name, array in agent._arrays().items() if name != "cycles"}
+    for name, (shape, dtype) in wanted.items():
+        if name in arrays and (arrays[name].shape != shape or arrays[name].dtype != dtype):
+            raise InputError(f"{name} is {arrays[name].dtype} {arrays[name].shape}, not {dtype} {shape}")
 
 
 def draw(row: list[float], u: float) -> int:

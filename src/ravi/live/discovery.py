@@ -4,11 +4,10 @@
     a = found.act(x, ["left", "right"])               # a state is any label, its actions are those that it has
     reset = found.observe(x, a, y, reward)
 
-A state has the
-actions that it was first met with; a set that varies is an error. States differ in how many they have: where a state
-has fewer than the table, the numbers beyond stand for its actions once more, which changes nothing but the number of
-ways to play them. The table begins small and doubles its states; the learner is then built for the larger one, so that
-constants that depend on X and A grow with what was met.
+A state has the actions that it was first met with; a set that varies is an error. States differ in how many they have:
+where a state has fewer than the table, the numbers beyond stand for its actions once more, which changes nothing but
+the number of ways to play them. The table begins small and doubles its states; the learner is then built for the larger
+one, so that constants that depend on X and A grow with what was met.
 """
 
 from __future__ import annotations
@@ -75,7 +74,7 @@ class Discovery:
 
     def probabilities(self, x: Any) -> dict[Any, float]:
         """What is played in state x: action -> probability. A state that was not met has none."""
-        if named(x) not in self.states.labels or (known := self._actions_of(self.states.number(x))) is None:
+        if x not in self.states or (known := self._actions_of(self.states.number(x))) is None:
             return {}
         row = self.agent.policy.reshape(-1, *self.agent.table.rewards.shape)[0, self.states.number(x)]
         return {action: float(row[i :: len(known)].sum()) for i, action in enumerate(known)}

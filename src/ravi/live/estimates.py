@@ -35,11 +35,11 @@ def of_cycles(cycles: Sequence[float], discount: float) -> Estimate | None:
     earned = np.array(cycles) * (1 - discount)
     if len(earned) < 2:
         return None
-    from scipy.stats import t as student
+    from ravi.statistics.intervals import student
 
     mean, error = float(earned.mean()), float(earned.std(ddof=1)) / sqrt(len(earned))
-    width = error * float(student.ppf((1 + CONFIDENCE) / 2, len(earned) - 1))
-    return Estimate(mean, mean - width, mean + width, len(earned))
+    low, high = student(mean, error, CONFIDENCE, len(earned) - 1)
+    return Estimate(mean, float(low), float(high), len(earned))
 
 
 def optimistic_value(state: Any, initial: Array, discount: float) -> float | None:

@@ -1,11 +1,12 @@
 """How do things that are met on the way get numbers? In the order in which they are met.
 
-A label is a whole number, a text, a truth value, None, or a tuple of labels: what a file can hold.
+A label is a whole number, a text, a truth value, None, or a tuple of labels: what a file can hold. A mapping is the
+tuple of its pairs (key, label), by key.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 from ravi.checks import StreamError
@@ -31,6 +32,9 @@ class Labels:
             self.labels.append(label)
         return found
 
+    def __contains__(self, observation: Any) -> bool:
+        return repr(named(observation)) in self._numbers
+
     def observation(self, number: int) -> Any:
         return self.labels[number]
 
@@ -48,12 +52,18 @@ class Labels:
 
 def named(observation: Any) -> Hashable:
     """The label of an observation: arrays and lists as tuples, numbers as Python's."""
-    if observation is None or isinstance(observation, (bool, int, str)):
+    if observation is None or isinstance(observation, bool):
         return observation
+    if isinstance(observation, int):
+        return int(observation)
+    if isinstance(observation, str):
+        return str.__str__(observation)  # NumPy's, or that of an enumeration, as a file gives it back
     if hasattr(observation, "tolist"):
         return named(observation.tolist())
     if isinstance(observation, (tuple, list)):
         return tuple(named(part) for part in observation)
+    if isinstance(observation, Mapping) and all(isinstance(key, str) for key in observation):
+        return tuple((named(key), named(observation[key])) for key in sorted(observation))
     raise StreamError(
         f"{observation!r} cannot be a label: a whole number, a text, a truth value, None, or a tuple of labels can"
     )

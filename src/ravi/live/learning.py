@@ -4,9 +4,10 @@ The learner resets the environment with probability 1 - gamma after each play, a
 stream of experience a discounted problem. What the environment's own ends stand for is said by `termination`.
 
 Nothing is lost: where the environment raises, or gives what it must not, the agent is kept as it was before that play
-(`Broken.learned`, and in the checkpoint), and the same call goes on, from a reset. Ctrl-C goes on to the next reset and
-stops there. A checkpoint is written at resets only, so that an environment made anew goes on bit for bit, if all its
-randomness comes from the seed of its reset.
+(`Broken.learned`, and in the checkpoint), and the same call goes on, from a reset. A checkpoint that cannot be written
+breaks off a stream too. Ctrl-C goes on to the next reset and stops there; a second one stops after the play, also where
+the environment does not answer; a third one at once, the checkpoint as it was written last. Checkpoints are written
+at resets, so that an environment made anew goes on bit for bit, if all its randomness comes from the seed of its reset.
 """
 
 from __future__ import annotations
@@ -15,15 +16,19 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from math import isclose
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ravi import checks
 from ravi.checks import InputError, StreamError
 from ravi.core import MDP, Array, Problem
 from ravi.engine import interrupts
+from ravi.files import Unwritable
 from ravi.live.agent import Agent, agent
 from ravi.live.discovery import FIRST
 from ravi.live.environment import Environment
@@ -159,22 +164,56 @@ def learn(
     when anything happens; where it exists, the same call goes on from it.
     """
     stream = Environment(env, termination=termination, grid=grid, seed=seed, discover=discover)
+    given: dict[str, Any] = {"rewards": rewards, "reward_scale": reward_scale, "memory": memory, "seed": seed}
+    try:
+        live, path = _begun(stream, learner, steps, problem, discount, reward_range, checkpoint, given)
+        return _go_on(live, stream, path, progress)
+    finally:
+        if isinstance(env, str):  # made here
+            with suppress(Exception):  # what was learned is worth more
+                stream.close()
+
+
+def _begun(
+    stream: Environment,
+    learner: str | Callable[..., Any],
+    steps: int,
+    problem: Problem | None,
+    discount: float | None,
+    reward_range: tuple[float, float] | None,
+    checkpoint: str | os.PathLike[str] | None,
+    given: dict[str, Any],
+) -> tuple[Agent, Path | None]:
+    """The agent, new or of its checkpoint."""
     path = None if checkpoint is None else Path(checkpoint)
     if path is not None and not path.parent.is_dir():
         raise InputError(f"cannot write {path}: there is no folder {path.parent}")
-    told = _problem(stream, problem, discount, rewards, reward_range)
-    sizes = {"states": FIRST if discover else stream.states, "actions": stream.actions, "discount": discount}
-    given: dict[str, Any] = {"rewards": rewards, "reward_scale": reward_scale, "memory": memory, "seed": seed}
+    told = _problem(stream, problem, discount, given["rewards"], reward_range)
     if told is None:
-        given |= sizes | {"reward_range": reward_range or _range(stream), "name": stream.name}
-    live = agent(learner, told, steps, **given)
+        given |= {"states": FIRST if stream.discovered else stream.states, "actions": stream.actions}
+        given |= {"reward_range": _range(stream) if reward_range is None else reward_range}
+        given |= {"discount": discount, "name": stream.name}
+    try:
+        live = agent(learner, told, steps, **given)
+    except MemoryError:
+        raise InputError(
+            f"{stream.name} has {stream.states} states and {stream.actions} actions, more than there is memory for; "
+            "discover=True has room for the states that are met"
+        ) from None
     if path is not None and path.exists():
         live = _resumed(path, live, stream)
-    return _go_on(live, stream, path, progress)
+    return live, path
 
 
 def _go_on(live: Agent, stream: Environment, path: Path | None, progress: Progress | None) -> Learned:
     began = saved = told = time.monotonic()
+    abroad = False  # whether others have the word: there an interruption leaves the agent whole
+    hurried = False  # by a second Ctrl-C
+
+    def at_once(count: int) -> bool:
+        nonlocal hurried
+        hurried = count > 1
+        return count > (1 if abroad else 2)
 
     def learned() -> Learned:
         return Learned(live, stream.plain(), time.monotonic() - began)
@@ -183,21 +222,29 @@ def _go_on(live: Agent, stream: Environment, path: Path | None, progress: Progre
         if path is not None:
             live.save(path, {"environment": stream.plain()})
 
-    with interrupts() as stopped:
+    with interrupts(at_once=at_once) as stopped:
         try:
             while not live.done:
-                x = _room(live, stream.reset())
+                abroad = True
+                x = stream.reset()
+                abroad = False
+                _room(live, x)
                 reset = False
-                while not reset and not live.done:
+                while not reset and not live.done and not hurried:
                     a = live.act(x)
+                    abroad = True
                     y, reward, cut = stream.step(a)
+                    abroad = False
                     reset = live.observe(x, a, _room(live, y), reward, cut=cut)
                     x = y
                 now = time.monotonic()
                 if progress is not None and now - told > TELL:
+                    abroad = True
                     progress(live.plays, live.steps)
+                    abroad = False
                     told = now
                 if stopped() and not live.done:
+                    live.interrupt()  # no change after a reset
                     keep()
                     raise Halted(learned())
                 if now - saved > PACE:
@@ -206,16 +253,26 @@ def _go_on(live: Agent, stream: Environment, path: Path | None, progress: Progre
         except Halted:
             raise
         except (Exception, KeyboardInterrupt) as error:
+            if not abroad and not isinstance(error, InputError):
+                raise  # out of the middle of a plan: the checkpoint is that of before
             live.interrupt()
-            keep()
+            where = f"the same call goes on from {path}" if path is not None else "what was learned is in .learned"
+            try:
+                keep()
+            except InputError as unwritten:
+                where = "what was learned is in .learned"
+                if not isinstance(error, Unwritable):
+                    where = f"{unwritten}; {where}"
             if isinstance(error, KeyboardInterrupt):
                 raise Halted(learned()) from None
-            where = f"the same call goes on from {path}" if path is not None else "what was learned is in .learned"
             raise Broken(f"{_said(error, stream, live)}; {where}", learned()) from error
     live.end()
     if progress is not None:
         progress(live.plays, live.steps)
-    keep()
+    try:
+        keep()
+    except InputError as error:
+        raise Broken(f"{error}; what was learned is in .learned", learned()) from None
     return learned()
 
 
@@ -223,7 +280,10 @@ def _said(error: Exception, stream: Environment, live: Agent) -> str:
     """What went wrong, where, and at which play."""
     if not isinstance(error, InputError):
         return f"{stream.name}, play {live.plays + 1}: it raised {type(error).__name__}: {error}"
-    return str(error) if str(error).startswith(stream.name) else f"{stream.name}, {error}"
+    told = str(error)
+    if not live.range.low <= 0 <= live.range.high and f"state {stream.terminal} " in told:
+        told += " (a terminated play leads to a state that earns 0: a range with 0 in it, or termination='restart')"
+    return told if told.startswith(stream.name) or isinstance(error, Unwritable) else f"{stream.name}, {told}"
 
 
 def _room(live: Agent, x: int) -> int:
@@ -246,12 +306,18 @@ def _problem(
             raise InputError("discount is missing: the gamma of the problem, for instance 0.99")
         if rewards != "known":
             return None
+        if stream.discovered:
+            raise InputError("rewards='known' are those of a table, and discovered states have numbers of their own")
         told = _table(stream, discount).problem
         if reward_range is not None and tuple(reward_range) != told.units:
             raise InputError(f"reward_range is {reward_range}, but the table of {stream.name} has {told.units}")
         return told
     if discount is not None and not isclose(discount, problem.discount):
         raise InputError(f"discount is {discount:g}, but {problem.name} has {problem.discount:g}")
+    if reward_range is not None and tuple(reward_range) != problem.units:
+        raise InputError(f"reward_range is {reward_range}, but {problem.name} has {problem.units}")
+    if stream.discovered:
+        raise InputError(f"{problem.name} numbers its states, and discovered states have numbers of their own")
     if (stream.states, stream.actions) != (problem.states, problem.actions):
         raise InputError(
             f"{stream.name} has {stream.states} states and {stream.actions} actions ({stream.termination}), but "
@@ -296,5 +362,18 @@ def _resumed(path: Path, live: Agent, stream: Environment) -> Agent:
     for what, was, now in pairs:
         if was != now:
             raise InputError(f"{path} was made with {what} {was}, not {now}: another file, or the same call")
+    if not _same_problem(kept, live):
+        raise InputError(f"{path} was made with another problem: another file, or the same call")
     stream.restore(kept.extra.get("environment", {}))
     return kept
+
+
+def _same_problem(one: Agent, other: Agent) -> bool:
+    """Whether two agents were told the same: what is not learned."""
+    fixed = ["features", "pair_features"]
+    fixed += ["rewards"] if one.rewards.mode == "known" else []
+    fixed += ["initial"] if one.start_known else []
+    pairs = [(getattr(one.table.told, name), getattr(other.table.told, name)) for name in fixed]
+    return one.start_known == other.start_known and all(
+        (was is None) == (now is None) and (was is None or np.array_equal(was, now)) for was, now in pairs
+    )

@@ -22,7 +22,7 @@ from ravi import checks
 from ravi.checks import InputError
 from ravi.compiled import compiled
 from ravi.core import Array, Path
-from ravi.optimism.rewards import reward_spread
+from ravi.optimism.rewards import optimistic_rewards, reward_spread
 
 MODES = ("known", "unknown", "changing")
 SLACK = 1e-9  # how far outside its range, in parts of it, rounding may put a reward
@@ -67,11 +67,7 @@ class Rewards:
         if self.mode == "known":
             return
         kept = 1.0 if self.memory is None else np.exp((self.last - t) / self.memory)
-        weight, total = self.weight * kept, self.total * kept
-        seen = self.weight > 0
-        mean = np.divide(total, weight, out=np.ones(weight.shape), where=weight > 0)
-        width = np.divide(self.spread, np.sqrt(weight), out=np.full(weight.shape, np.inf), where=weight > 0)
-        self.table[:] = np.where(seen, np.minimum(mean + (width if self.spread else 0.0), 1.0), 1.0)
+        self.table[:] = optimistic_rewards(self.weight * kept, self.total * kept, self.spread)
 
     def reveal(self, rewards: Array) -> None:
         """The rewards are these (X, A), in [0, 1], from now on."""
@@ -115,8 +111,8 @@ class Range:
         """A reward in [0, 1]; an error where it is none, or out of range."""
         try:
             value = (float(reward) - self.low) / (self.high - self.low)
-        except (TypeError, ValueError):
-            raise InputError(f"is {reward!r}, not a number") from None
+        except (TypeError, ValueError, OverflowError):
+            raise InputError(f"is {reward!r:.60}, not a number") from None
         if 0.0 <= value <= 1.0:
             return value
         if -SLACK <= value <= 1.0 + SLACK:

@@ -9,7 +9,6 @@ of a state are as the learner begins them.
 
 from __future__ import annotations
 
-from dataclasses import fields
 from math import prod
 from typing import Any, NamedTuple
 
@@ -18,7 +17,7 @@ import numpy as np
 from ravi import checks, tree
 from ravi.checks import InputError
 from ravi.compiled import compiled
-from ravi.core import MDP, Array, Path, Problem
+from ravi.core import MDP, Array, Path, Problem, told
 
 FEW = 4  # successors that a pair has room for, at first
 
@@ -47,18 +46,22 @@ class Table:
 
     def problem(self) -> Problem:
         """The problem as it is known: views of the table's arrays."""
-        told = object.__new__(MDP if isinstance(self.told, MDP) else Problem)
-        for field in fields(self.told):
-            object.__setattr__(told, field.name, getattr(self.told, field.name))
-        for name in ("rewards", "successors", "initial"):
-            view = getattr(self, name).view()
+        views = {name: getattr(self, name).view() for name in ("rewards", "successors", "initial")}
+        for view in views.values():
             view.setflags(write=False)
-            object.__setattr__(told, name, view)
-        return told
+        return told(self.told, MDP if isinstance(self.told, MDP) else Problem, **views)
 
     def slot(self, x: int, a: int, y: int) -> int:
         """The place of y among the successors of (x, a); -1 where it has none yet."""
-        return self._slots.get((x * self.actions + a) * self.states + y, -1)
+        key = (x * self.actions + a) * self.states + y
+        found = self._slots.get(key)
+        if found is None:
+            row = self.successors[x, a]
+            found = int(np.searchsorted(row, y))
+            if found == len(row) or row[found] != y:
+                return -1
+            self._slots[key] = found
+        return found
 
     def count(self, path: Path) -> None:
         """What the plays of a path led to."""
@@ -78,9 +81,8 @@ class Table:
         after = np.sort(np.append(np.delete(before, unmet[-1]), np.int32(y)))
         self.successors[x, a] = after
         self.moves[x, a] = moved(self.moves[x, a], before, after)
-        head = (x * A + a) * X
-        del self._slots[head + int(before[unmet[-1]])]
-        self._slots.update({head + z: j for j, z in enumerate(after.tolist())})
+        for z in before.tolist():
+            self._slots.pop((x * A + a) * X + z, None)
         return Layout((x, a), before, after)
 
     def grow(self, states: int, actions: int) -> None:
@@ -97,11 +99,9 @@ class Table:
         self._index()
 
     def _index(self) -> None:
-        """Which slot does a triple have?"""
-        X, A, B = self.successors.shape
-        self.states, self.actions = X, A
-        keys = (np.arange(X * A)[:, None] * X + self.successors.reshape(X * A, B)).ravel()
-        self._slots = dict(zip(keys.tolist(), np.tile(np.arange(B), X * A).tolist(), strict=True))
+        """The sizes; slots are found anew as they are asked for."""
+        self.states, self.actions, _ = self.successors.shape
+        self._slots: dict[int, int] = {}  # of triples (x, a, y)
 
 
 def blank(states: int, actions: int, discount: float, units: tuple[float, float], name: str) -> Problem:

@@ -17,7 +17,7 @@ import numpy as np
 
 from ravi import checks
 from ravi.mdps.draws import uniforms
-from ravi.mdps.simulators import _state
+from ravi.mdps.simulators import state_of
 
 
 class Sampled(NamedTuple):
@@ -45,7 +45,7 @@ def sampled(
         of_x = []
         for a in range(A):
             label = f"simulator({x}, {a}, u)"
-            found = [_state(simulator(x, a, float(u)), X, label) for u in numbers(m)]
+            found = [state_of(simulator(x, a, float(u)), X, label) for u in numbers(m)]
             y, count = np.unique(found, return_counts=True)
             of_x.append([(int(n) / m, int(one)) for one, n in zip(y, count, strict=True)])
         table.append(of_x)

@@ -139,7 +139,7 @@ def _of_rows(rows: Iterable[tuple[str, Iterable[tuple[Any, Any]]]], shape: tuple
     for pair, (label, row) in enumerate(rows):
         found: dict[int, float] = {}
         for y, p in row:
-            state = _state(y, shape[0], label)
+            state = state_of(y, shape[0], label)
             found[state] = found.get(state, 0.0) + _chance(p, f"{label}, p({state})")
         total = fsum(found.values())
         if abs(total - 1) > checks.SUM_TOLERANCE:
@@ -152,7 +152,8 @@ def _of_rows(rows: Iterable[tuple[str, Iterable[tuple[Any, Any]]]], shape: tuple
     return Kernel(shape, np.array(pairs)[kept], np.array(successors)[kept], value[kept])
 
 
-def _state(y: Any, states: int, label: str) -> int:
+def state_of(y: Any, states: int, label: str) -> int:
+    """A successor as the number of a state."""
     try:
         state = operator.index(y)
     except TypeError:

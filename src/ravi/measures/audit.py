@@ -71,10 +71,10 @@ def audit(scene: Scene, checks: Sequence[Check]) -> Measure:
     return Measure("audit", init, record, results)
 
 
-def _merged(active: Array, new: Any, old: Any) -> Any:
+def merged(active: Array, new: Any, old: Any) -> Any:
     """Rows of seeds that go on from `new`, of seeds that have ended from `old`."""
     if isinstance(new, tuple):
-        return type(new)(*(_merged(active, a, b) for a, b in zip(new, old, strict=True)))
+        return type(new)(*(merged(active, a, b) for a, b in zip(new, old, strict=True)))
     return np.where(active.reshape(-1, *(1,) * (new.ndim - 1)), new, old)
 
 
@@ -103,15 +103,15 @@ def _open(scene: Scene, checks: Sequence[Check], m: Audit, state: Any, path: Pat
         total_Q=m.total_Q + np.where(active[:, None, None], m.epoch.Q if k > 1 else epoch.V[..., None], 0),
     )
     if k > 1:
-        m = m._replace(sums=_merged(active & before, _moved(scene, m.sums, m.epoch, epoch), m.sums))
+        m = m._replace(sums=merged(active & before, _moved(scene, m.sums, m.epoch, epoch), m.sums))
     seen = Seen(scene, k, m.epoch, epoch, m.sums, m, state.data, path)
     for index, check in enumerate(checks):
         if check.phase == "epoch" or k > 1:
             sound = (m.valid if check.phase == "epoch" else before) if check.conditional else True
-            _note(m.worst, index, active & sound, k, *check.measure(seen))
-    m = m._replace(sums=_merged(active & m.valid, _added(scene, m.sums, epoch), m.sums))
+            note(m.worst, index, active & sound, k, *check.measure(seen))
+    m = m._replace(sums=merged(active & m.valid, _added(scene, m.sums, epoch), m.sums))
     return m._replace(
-        epoch=_merged(active, epoch, m.epoch),
+        epoch=merged(active, epoch, m.epoch),
         seen=m.seen + active,
         length=np.where(active, 0, m.length),
     )
@@ -154,7 +154,8 @@ def _added(scene: Scene, s: Sums, e: Epoch) -> Sums:
     )
 
 
-def _note(worst: Worst, index: int, rows: Array, k: int, measured: Array, bound: Array) -> None:
+def note(worst: Worst, index: int, rows: Array, k: int, measured: Array, bound: Array) -> None:
+    """Keep the worst case of a claim, of these rows; in place."""
     margin = bound - measured
     rows = rows & ~(margin >= worst.margin[:, index])  # also where it is nan: a nan is a violation,
     rows &= ~np.isnan(worst.margin[:, index])  # and stays one
@@ -280,11 +281,11 @@ def finish(scene: Scene, checks: Sequence[Check], m: Audit, state: Any) -> Audit
         last_value=np.where(m.valid, (mu.nu * V).sum(-1), m.last_value),
         total_V=m.total_V + V,
         total_Q=m.total_Q + m.epoch.Q,
-        sums=_merged(m.valid, _moved(scene, m.sums, m.epoch, last), m.sums),
+        sums=merged(m.valid, _moved(scene, m.sums, m.epoch, last), m.sums),
     )
     # Seeds have different numbers of epochs: the claims of each are about its own last pair.
     seen = Seen(scene, 0, m.epoch, last, m.sums, m, state.data, None)
     for index, check in enumerate(checks):
         if check.phase != "epoch":
-            _note(m.worst, index, m.valid if check.conditional else everyone, 0, *check.measure(seen))
+            note(m.worst, index, m.valid if check.conditional else everyone, 0, *check.measure(seen))
     return m

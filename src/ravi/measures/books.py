@@ -37,7 +37,9 @@ class Scene(NamedTuple):
         """Which data the learner keeps: of a "mixture", "tabular", or of another ("generic") estimator."""
         if "estimator" in self.settings:  # it says that it is another
             return "generic"
-        return "mixture" if "regularization" in self.settings else "tabular" if "beta" in self.settings else "generic"
+        if "regularization" in self.settings:
+            return "mixture"
+        return "tabular" if "beta" in self.settings or "parts" in self.settings else "generic"
 
     @property
     def dimension(self) -> int:

@@ -16,14 +16,12 @@ import numpy as np
 
 from ravi import tree
 from ravi.core import Array, Measure, Path
-from ravi.measures.audit import _merged, _note, proper
+from ravi.measures.audit import merged, note, proper
 from ravi.measures.books import Scene, Worst
 from ravi.planning.bellman import expect
 from ravi.planning.entropy import relative_entropy
 from ravi.planning.occupancies import occupancy
-from ravi.random import uniform
-
-PICK = 4  # which number of step T_k draws the policy
+from ravi.random import PICK, uniform
 
 
 class Iterate(NamedTuple):
@@ -110,9 +108,7 @@ class Seen(NamedTuple):
 
 
 class Check(NamedTuple):
-    phase: (
-        str  # "begin": V_1 = V_0; "backup": as it is made; "step", "prefix": with its mirror step; "plan": each epoch
-    )
+    phase: str  # "begin": V_1 = V_0; "data", "plan": each epoch; "backup": as it is made; "step", "prefix": then
     conditional: bool  # on valid bonuses so far
     measure: Callable[[Seen], tuple[Array, Array]]
 
@@ -174,7 +170,7 @@ def _open(scene: Scene, checks: Sequence[Check], M: int, m: Inner, state: Any, p
         for kept, what in ((values, m.at.V), (policies, m.at.policy), (gaps, gap(scene, m.at))):
             kept.append(what)
         if j == 0:  # the policies from here on are of this epoch
-            m = m._replace(older=_merged(active, tree.copy(m.books), m.older))
+            m = m._replace(older=merged(active, tree.copy(m.books), m.older))
     V, policy, found = np.array(values), np.array(policies), np.array(gaps)  # (M, n, ...)
     rows = np.arange(len(chosen))
     seen = _seen(scene, m, k, state.data)._replace(
@@ -192,7 +188,7 @@ def _open(scene: Scene, checks: Sequence[Check], M: int, m: Inner, state: Any, p
     return m._replace(
         seen=m.seen + active,
         V=np.where(active[:, None], state.V, m.V),
-        capped=_merged(active, np.minimum(2 * scene.parts.bonus(state.data, phi), scene.H), m.capped),
+        capped=merged(active, np.minimum(2 * scene.parts.bonus(state.data, phi), scene.H), m.capped),
     )
 
 
@@ -216,8 +212,8 @@ def _step(scene: Scene, checks: Sequence[Check], m: Inner, s: Any, D: Any, activ
         seen = _seen(scene, m, k, D)._replace(after=after, first=True)
         _checked(checks, "begin", m, seen, active, k)
     m = m._replace(
-        made=m.made + active, at=_merged(active, after, m.at), log_policy=_merged(active, s.log_policy, m.log_policy),
-        Q=_merged(active, s.Q, m.Q),
+        made=m.made + active, at=merged(active, after, m.at), log_policy=merged(active, s.log_policy, m.log_policy),
+        Q=merged(active, s.Q, m.Q),
     )  # fmt: skip
     return m if fresh else _backed_up(scene, checks, m, m.at, s.Q, D, active, k)
 
@@ -231,7 +227,7 @@ def _backed_up(
     off = scene.mdp.discount * np.abs(made.PV - made.PV_hat)
     invalid = active & ~(off <= made.CB + scene.atol).all((1, 2))
     m = m._replace(
-        backup=_merged(active, made, m.backup),
+        backup=merged(active, made, m.backup),
         invalid_at=np.where(m.valid & invalid, k or m.seen + 1, m.invalid_at),
         valid=m.valid & ~invalid,
     )
@@ -253,7 +249,7 @@ def _mirrored(scene: Scene, checks: Sequence[Check], m: Inner, after: Iterate, a
         s.moves + ((after.mu - e.mu) * b.Q).sum((1, 2)) - entropy / scene.parts.eta,
         after.V @ scene.mu_star.sum(-1) - (after.nu * after.V).sum(-1),
     )
-    m = m._replace(totals=_merged(active & m.valid, added, s))
+    m = m._replace(totals=merged(active & m.valid, added, s))
     seen = _seen(scene, m, k, None)._replace(after=after)
     for phase in ("step", "prefix"):
         _checked(checks, phase, m, seen, active, k)
@@ -268,7 +264,7 @@ def _seen(scene: Scene, m: Inner, k: int, D: Any) -> Seen:
 def _checked(checks: Sequence[Check], phase: str, m: Inner, seen: Seen, active: Array, k: int) -> None:
     for index, check in enumerate(checks):
         if check.phase == phase:
-            _note(m.worst, index, active & m.valid if check.conditional else active, k, *check.measure(seen))
+            note(m.worst, index, active & m.valid if check.conditional else active, k, *check.measure(seen))
 
 
 def _follow(scene: Scene, m: Inner, path: Path) -> None:

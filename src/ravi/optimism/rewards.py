@@ -25,7 +25,7 @@ def reward_spread(states: int, actions: int, steps: int, delta: float) -> float:
 
 
 def reward_bonus(plays: Array, spread: float) -> Array:
-    """b = spread / sqrt(n), at most 1; 1 where nothing was seen, whatever the spread."""
+    """b = spread / sqrt(n), at most 1; n may be a weight; 1 where nothing was seen, whatever the spread."""
     width = np.divide(spread, np.sqrt(plays), out=np.ones(plays.shape), where=plays > 0)
     return np.minimum(width, 1.0)
 

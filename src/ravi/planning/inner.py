@@ -20,7 +20,7 @@ import numpy as np
 from ravi.compiled import compiled
 from ravi.core import Array, Bonus, Data, Estimator, Problem
 from ravi.planning.bellman import backup
-from ravi.planning.mirror import _mirror_step, mirror_step
+from ravi.planning.mirror import mirror_step, step_in_place
 
 
 class Iterates(NamedTuple):
@@ -152,7 +152,7 @@ def _of_counts(  # type: ignore[no-untyped-def]
                 _backed_up(
                     successors, r, gamma, H, span, centre, clip, discount, factors, visits[i], moves[i], V[i], U, Q[i]
                 )
-            V[i] = _mirror_step(log_policy[one], policy[one], Q[one], eta)[0]
+            V[i] = step_in_place(log_policy[one], policy[one], Q[one], eta)[0]
             if not fresh:
                 _backed_up(
                     successors, r, gamma, H, span, centre, clip, discount, factors, visits[i], moves[i], V[i], U, Q[i]

@@ -37,7 +37,7 @@ def mirror_step(
         return mirror_step_array(log_policy, policy, Q, eta)
     if not in_place:
         log_policy, policy = log_policy.copy(), policy.copy()
-    return _mirror_step(log_policy, policy, Q, eta), log_policy, policy
+    return step_in_place(log_policy, policy, Q, eta), log_policy, policy
 
 
 def mirror_step_array(log_policy: Array, policy: Array, Q: Array, eta: float) -> tuple[Array, Array, Array]:
@@ -66,7 +66,7 @@ def _expm1(z):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _mirror_step(log_policy, policy, Q, eta):  # type: ignore[no-untyped-def]
+def step_in_place(log_policy, policy, Q, eta):  # type: ignore[no-untyped-def]
     """V_k; log pi and pi go from k - 1 to k in place."""
     n, X, A = Q.shape
     V = np.empty((n, X))

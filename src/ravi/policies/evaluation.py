@@ -12,7 +12,6 @@ sampled    in every environment, by cycles. A cycle goes from a reset to the nex
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from math import inf, isfinite
@@ -126,10 +125,10 @@ def evaluate(
     should be given (one made from an id has none).
     """
     n, level = checks.whole(cycles, "cycles"), checks.probability(confidence, "confidence")
-    if isinstance(env, str) and names_an_mdp(env):
+    if isinstance(env, str):
         from ravi import ids
 
-        env = ids.mdp(env)
+        env = ids.mdp(env) if ids.names_an_mdp(env) else env
     if isinstance(env, MDP):
         computed = _computed(policy, env, policy.environment.get("termination") == "absorb")
         return Evaluation(policy=policy.origin, on=env.name, discount=env.discount, **computed)
@@ -141,16 +140,6 @@ def evaluate(
         if ours:
             stream.close()
     return Evaluation(policy=policy.origin, on=stream.name, discount=policy.discount, **computed, **sampled)
-
-
-def names_an_mdp(text: str) -> bool:
-    """Whether a text is the id or the file of an MDP, and not the id of an environment."""
-    from ravi import ids
-    from ravi.mdps import MDPS
-
-    head = re.match(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*(?=[,/]|$)", text)  # package.module:function
-    named = any(text == name or text.startswith((name + "/", name + ",")) for name in MDPS)
-    return named or head is not None or ids.is_file(text)
 
 
 def _sampled(
@@ -178,13 +167,13 @@ def _sampled(
 
 def student(values: Array, level: float) -> tuple[float, float, float]:
     """The mean of values (n,) and the ends of Student's t-interval; no ends where the values have no spread."""
-    from scipy.special import stdtrit
+    from ravi.statistics import intervals
 
     n, mean = len(values), float(values.mean())
     if values.min() == values.max():
         return mean, -inf, inf
-    half = float(stdtrit(n - 1, (1 + level) / 2) * values.std(ddof=1) / n**0.5)
-    return mean, mean - half, mean + half
+    low, high = intervals.student(mean, float(values.std(ddof=1)) / n**0.5, level, n - 1)
+    return mean, float(low), float(high)
 
 
 def _computed(policy: Policy, mdp: MDP, absorb: bool) -> dict[str, Any]:

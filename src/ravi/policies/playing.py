@@ -1,8 +1,8 @@
 """How is a policy played? On a stream that numbers states and actions as the policy does, cycle by cycle.
 
 A cycle goes from a reset to the next, which follows each play with probability 1 - gamma. Play j of cycle c of a seed
-uses the block (c + 1) 2^32 + j of its numbers: whether a reset follows, and the action. So a cycle does not depend on
-those before it, and its reset is the same for every policy.
+uses the block (c + 1) CYCLE + j of its numbers (`ravi.random`): whether a reset follows, and the action. So a cycle
+does not depend on those before it, and its reset is the same for every policy.
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ def play(
 
 
 def plays(policy: Policy, stream: Environment, cycles: int, seed: int) -> Iterator[Play]:
-    from ravi.random import block
+    from ravi.random import CYCLE, block
 
     key, restart = np.uint64(checks.whole(seed, "seed", 0, 2**63 - 1)), 1 - policy.discount
     rows, A = _rows(policy), stream.actions
     for cycle in range(cycles):
         x, age, end = stream.reset(), 0, ""
         while not end:
-            u_reset, u_action, _, _ = block(key, (cycle + 1) * 2**32 + age, 0)  # beyond any step of a learner
+            u_reset, u_action, _, _ = block(key, (cycle + 1) * CYCLE + age, 0)
             row = rows(x)
             a = int(A * u_action) if row is None else policy.action(row, age, u_action)
             y, reward, cut = stream.step(a)
@@ -162,7 +162,8 @@ def labels_of(policy: Policy) -> list[Any] | None:
     """What the rows stand for where states were discovered; rows beyond stand for nothing."""
     if policy.states is not None:
         return policy.states
-    return policy.environment.get("observations", {}).get("labels")
+    labels = policy.environment.get("observations", {}).get("labels")
+    return None if labels is None else labels[: policy.table.shape[-2]]
 
 
 def _rows(policy: Policy) -> Callable[[int], int | None]:

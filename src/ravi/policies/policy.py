@@ -93,9 +93,6 @@ def _checked(self: Policy) -> dict[str, Any]:
     if table.ndim not in (2, 3) or 0 in table.shape:
         raise InputError(f"table has shape {table.shape}; it must be (X, A) or, by age, (S, X, A), all at least 1")
     checks.sums_to_one(table, "table")
-    units = checks.finite(self.units, "units")
-    if units.shape != (2,) or not units[0] < units[1]:
-        raise InputError(f"units is {self.units!r}, not (low, high) with low < high")
     if not isinstance(self.learner, str):
         raise InputError(f"learner is {self.learner!r}, not a text")
     if not isinstance(self.environment, Mapping):
@@ -103,7 +100,7 @@ def _checked(self: Policy) -> dict[str, Any]:
     return {
         "table": checks.sealed(table),
         "discount": checks.probability(self.discount, "discount"),
-        "units": (float(units[0]), float(units[1])),
+        "units": checks.units(self.units),
         "steps": checks.whole(self.steps, "steps", 0),
         "seed": checks.whole(self.seed, "seed", 0, 2**63 - 1),
         "environment": _plain(dict(self.environment), "environment"),

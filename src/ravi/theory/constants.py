@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import log, log1p, sqrt
+from math import ceil, log, log1p, sqrt
 
 from ravi.theory import inputs
 
@@ -25,6 +25,11 @@ def eta_balanced(horizon: float, actions: int, steps: int, bonus: float, inner_s
     the same order, whatever S is; and where S is large, as it is for counts, policies need not crawl."""
     H, S = inputs.horizon(horizon), inputs.nonnegative(bonus, "bonus")
     return max(eta_sharp(H, actions, steps, inner_steps), S / (H * kappa(H) * expected_epochs(H, steps)))
+
+
+def inner_steps(horizon: float) -> int:
+    """M of RAVI-UCB+ unless it is given: H rounded up, but for the rounding of 1 / (1 - gamma)."""
+    return ceil(inputs.horizon(horizon) * (1 - 1e-12))
 
 
 def kappa(horizon: float) -> float:

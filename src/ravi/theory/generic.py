@@ -65,7 +65,8 @@ def sharp(
 
     The second line is for `constants.eta_sharp`, the default. Beyond `corrected`: Lemma 4.2 holds with min(2 CB_k, H),
     since Q_{k+1} <= H and r + gamma P V_k >= 0; <mu* - mu, E V> <= H for V in [0, H], not 2 H; and kappa, about
-    H^{5/2}/4, is below H^3/2, so that the second part grows like H^{7/4} instead of H^2.
+    H^{5/2}/4, is below H^3/2, so that the second part grows like H^{7/4} instead of H^2. V_0 must be constant, or
+    H^2 / M counts twice.
     """
     H, A, T = inputs.horizon(horizon), inputs.whole(actions, "actions"), inputs.whole(steps, "steps")
     S, M = inputs.nonnegative(clipped_bonus, "clipped_bonus"), inputs.whole(inner_steps, "inner_steps")

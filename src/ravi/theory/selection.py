@@ -23,8 +23,13 @@ def candidates(delta: float) -> int:
 
 def rollouts(eps: float, delta: float) -> int:
     """W = ceil((2 / eps^2) log(4 J / delta)) for each candidate."""
-    eps, J = inputs.positive(eps, "eps"), candidates(delta)
-    return ceil(2 / eps**2 * log(4 * J / delta))
+    return rollouts_of(candidates(delta), eps, delta / 2)
+
+
+def rollouts_of(policies: int, eps: float, delta: float) -> int:
+    """The least W with 2 J exp(-W eps^2 / 2) <= delta: with probability 1 - delta all J averages are within eps/2."""
+    J, eps, delta = inputs.whole(policies, "policies"), inputs.positive(eps, "eps"), inputs.delta(delta, 1)
+    return ceil(2 / eps**2 * log(2 * J / delta))
 
 
 def expected_steps(horizon: float, eps: float, delta: float) -> float:

@@ -97,8 +97,6 @@ def _variant(
     learner: Learner, scene: Scene, seeds: int | Iterable[int], only: Sequence[str], progress: Progress | None
 ) -> Report:
     """The claims about every one of the backups; those about walks and laws as they are for RAVI-UCB."""
-    if "parts" in scene.settings and "beta" not in scene.settings:  # counts are told by a beta: `Scene.setting`
-        scene = scene._replace(settings=scene.settings | {"beta": None})
     settings = ("any", scene.setting) if scene.setting == "generic" else ("any", scene.setting, "parts")
     chosen = [claim for claim in VARIANTS if claim.setting in settings and wanted(claim, only)]
     if not chosen:

@@ -180,10 +180,13 @@ def _first(scene: Scene) -> float:
     "Lemma 4.3", phase="prefix", conditional=True,
 )  # fmt: skip
 def lemma_4_3(s: Seen) -> tuple[Array, Array]:
-    scene, eta = s.scene, s.scene.parts.eta
-    ends = scene.H * (1 if np.ptp(scene.parts.initial_value) == 0 else 2)
-    steps = eta * constants.kappa(scene.H) * s.totals.backups
-    return s.totals.gaps, s.totals.capped + ends + scene.entropy / eta + steps
+    return s.totals.gaps, lemma(s.scene, s.totals)
+
+
+def lemma(scene: Scene, s: Totals) -> Array:
+    """The right side of Lemma 4.3; its ends are worth H where V_0 is constant."""
+    eta, ends = scene.parts.eta, scene.H * (1 if np.ptp(scene.parts.initial_value) == 0 else 2)
+    return s.capped + ends + scene.entropy / eta + eta * constants.kappa(scene.H) * s.backups
 
 
 @claim(
@@ -259,14 +262,12 @@ def theorem_balanced(e: Evidence, found: Inner) -> tuple[Array, Array]:
 def ladder(e: Evidence, found: Inner) -> Ladder:
     """The same rungs; sums over backups are divided by M, since one of M is played."""
     scene, s, share = e.scene, found.totals, e.scene.H / int(e.scene.settings["inner"])
-    eta = scene.parts.eta
-    lemma = s.capped + scene.H + scene.entropy / eta + eta * constants.kappa(scene.H) * s.backups
     bound = stated.regret(scene)
     return Ladder(
         float(e.run.regret.mean()),
         float(share * s.gaps.mean()),
         float(share * certificate(scene, s).mean()),
-        float(share * lemma.mean()),
+        float(share * lemma(scene, s).mean()),
         np.inf if bound is None else bound.total,
         float(e.run.steps * scene.solution.optimum),
     )
