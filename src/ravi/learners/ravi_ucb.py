@@ -187,6 +187,17 @@ def linear_mixture(
     )
 
 
+def plus(problem: Problem, steps: int, **options: Any) -> Learner:
+    """RAVI-UCB+, what to use in practice: on a regression where the problem has features, else on counts.
+
+    See `ravi.learners.ravi_ucb_plus`, which builds on this file.
+    """
+    from ravi.learners import ravi_ucb_plus
+
+    build = ravi_ucb_plus.tabular if problem.features is None else ravi_ucb_plus.linear_mixture
+    return build(problem, steps, **options)
+
+
 def known_kernel(
     mdp: MDP,
     steps: int,
