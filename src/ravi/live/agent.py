@@ -318,6 +318,9 @@ class Agent:
         if self.learner.walk is not None:
             X, A, B = self.table.sizes
             self._cumulative, self._initial, self._begins = np.ones((X, A, B)), np.ones(X), 0
+            self._certain: dict[int, int] = {}  # the slot that is certain, of pairs x A + a
+            stays, resets = (World(self.problem.successors, self._cumulative, self._initial, p) for p in (0.0, 1.0))
+            self._worlds = (stays, resets)
 
     def _check_sizes(self) -> None:
         told, wanted = self.state.policy.shape[-2:], self.table.sizes[:2]
@@ -443,20 +446,20 @@ class Agent:
     def _step(self) -> None:
         """By the learner's own walk: one step, in a world in which what happened is certain."""
         (x, a, _, slot, reset, reward), then = self._buffer.pop(), self._after
-        path, walkers = self._path, self._walkers
-        path.state[0, 0], path.action[0, 0], path.length[0], self._parts[0, 0] = x, a, 1, reward
+        path, pair = self._path, x * self.table.actions + a
         self.table.moves[x, a, slot] += 1
-        self.rewards.observe(path, self._parts, self.time)
-        row = self._cumulative[x, a]
-        row[:slot], row[slot:] = 0.0, 1.0
+        self.rewards.observe_one(x, a, reward, self.time)
+        if self._certain.get(pair) != slot:
+            row = self._cumulative[x, a]
+            row[:slot], row[slot:] = 0.0, 1.0
+            self._certain[pair] = slot
         if reset:
             low, high = sorted((self._begins, then))
             self._initial[low:high] = 0.0 if then > self._begins else 1.0
             self._begins = then
-        world = World(self.problem.successors, self._cumulative, self._initial, 1.0 if reset else 0.0)
-        walkers.state[0], walkers.time[0] = x, self.time - 1
+        self._walkers.state[0] = x  # its time is where the last walk ended
         assert self.learner.walk is not None
-        self.learner.walk(world, self.state, walkers, path, self._over, self._until, self.steps)
+        self.learner.walk(self._worlds[reset], self.state, self._walkers, path, self._over, self._until, self.steps)
         self.state = self.learner.add(self.state, path)
 
     def _relay(self, x: int, a: int, y: int) -> None:

@@ -62,6 +62,12 @@ class Rewards:
         arrays = (self.weight, self.total, self.last, self.table)
         _observe(*arrays, path.state, path.action, rewards, path.length[0], t, self.memory or np.inf, self.spread)
 
+    def observe_one(self, x: int, a: int, reward: float, t: int) -> None:
+        """The same for a single play."""
+        if self.mode != "known":
+            arrays = (self.weight, self.total, self.last, self.table)
+            _observe_one(*arrays, x, a, reward, t, self.memory or np.inf, self.spread)
+
     def renew(self, t: int) -> None:
         """The table as it is at play t: before a plan, where rewards change; and where the bonus is another."""
         if self.mode == "known":
@@ -91,14 +97,18 @@ class Rewards:
 
 
 @compiled
+def _observe_one(weight, total, last, table, x, a, reward, t, memory, spread):  # type: ignore[no-untyped-def]
+    kept = np.exp((last[x, a] - t) / memory)  # 1 where nothing is forgotten
+    last[x, a] = t
+    weight[x, a] = weight[x, a] * kept + 1.0
+    total[x, a] = total[x, a] * kept + reward
+    table[x, a] = min(total[x, a] / weight[x, a] + spread / np.sqrt(weight[x, a]), 1.0)
+
+
+@compiled
 def _observe(weight, total, last, table, state, action, rewards, length, t, memory, spread):  # type: ignore[no-untyped-def]
     for l in range(length):
-        x, a = state[0, l], action[0, l]
-        kept = np.exp((last[x, a] - t - l) / memory)  # 1 where nothing is forgotten
-        last[x, a] = t + l
-        weight[x, a] = weight[x, a] * kept + 1.0
-        total[x, a] = total[x, a] * kept + rewards[0, l]
-        table[x, a] = min(total[x, a] / weight[x, a] + spread / np.sqrt(weight[x, a]), 1.0)
+        _observe_one(weight, total, last, table, state[0, l], action[0, l], rewards[0, l], t + l, memory, spread)
 
 
 class Range:
