@@ -27,8 +27,8 @@ class Corridor(gym.Env):
     observation_space = gym.spaces.Discrete(5)
     action_space = gym.spaces.Discrete(2)
 
-    def __init__(self, fail=None, reward=None, limit=None, stop=()):
-        self.fail, self.reward, self.limit, self.stop, self.made = fail, reward, limit, stop, 0
+    def __init__(self, fail=None, reward=None, limit=None, stop=(), by=signal.SIGINT):
+        self.fail, self.reward, self.limit, self.stop, self.by, self.made = fail, reward, limit, stop, by, 0
 
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
@@ -41,7 +41,7 @@ class Corridor(gym.Env):
         if self.made == self.fail:
             raise OSError("the robot fell over")
         if self.made in self.stop:
-            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), self.by)
         slip = self.np_random.random() < 0.2
         self.place = min(max(self.place + (1 if action and not slip else -1), 0), 4)
         reward = -1.0 if self.reward is None or self.made != 50 else self.reward
@@ -118,9 +118,9 @@ def test_learning_finds_the_way():
 def test_a_run_that_is_stopped_goes_on_bit_for_bit(tmp_path):
     whole = learn(Corridor(), SCALED, 2000, **MOST)
     file = tmp_path / "half.agent"
-    for stop in (300, 400):
+    for stop, by in ((300, signal.SIGINT), (400, signal.SIGTERM)):
         with pytest.raises(Halted) as halted:
-            learn(Corridor(stop=[stop]), SCALED, 2000, checkpoint=file, **MOST)
+            learn(Corridor(stop=[stop], by=by), SCALED, 2000, checkpoint=file, **MOST)
         assert not halted.value.learned.agent.done
     again = learn(Corridor(), SCALED, 2000, checkpoint=file, **MOST)
     assert everything(again.agent) == everything(whole.agent)

@@ -13,6 +13,7 @@ at resets, so that an environment made anew goes on bit for bit, if all its rand
 from __future__ import annotations
 
 import os
+import signal
 import time
 import warnings
 from collections.abc import Callable, Mapping
@@ -54,7 +55,7 @@ class Broken(StreamError):
 
 
 class Halted(KeyboardInterrupt):
-    """Ctrl-C: `learned` holds what was learned, and the same call goes on from the checkpoint."""
+    """Ctrl-C, or SIGTERM: `learned` holds what was learned, and the same call goes on from the checkpoint."""
 
     def __init__(self, learned: Learned) -> None:
         super().__init__("stopped; what was learned is in .learned")
@@ -222,7 +223,7 @@ def _go_on(live: Agent, stream: Environment, path: Path | None, progress: Progre
         if path is not None:
             live.save(path, {"environment": stream.plain()})
 
-    with interrupts(at_once=at_once) as stopped:
+    with interrupts(signal.SIGTERM, at_once=at_once) as stopped:
         try:
             while not live.done:
                 abroad = True
