@@ -51,7 +51,8 @@ def test_the_tour_runs_and_shows_what_it_gives(tmp_path):
 def test_the_lake_of_the_guide_is_the_one_that_was_measured():
     guide, measured = (DOCS / "gymnasium.md").read_text(), (DOCS.parent / "benchmarks" / "live.md").read_text()
     table = re.search(r"<!-- measured -->\n(.*?)<!-- end -->", guide, re.DOTALL)[1]
-    assert "| `ravi-ucb+,scale=1e-4` | 300,000 |" in table
+    assert "--learner certainty-equivalent --discount 0.99 --steps 3e5 --reward-scale 0.1" in guide
+    assert "| `certainty-equivalent`, reward scale 0.1 | 300,000 |" in table
     assert table in measured
 
 
