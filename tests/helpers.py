@@ -1,10 +1,14 @@
 """What the tests share."""
 
+import importlib.util
+import sys
+from pathlib import Path
+
 import numpy as np
 
 from ravi.contract import bits, spy
 
-__all__ = ["assert_same_bits", "bits", "dense", "spy"]
+__all__ = ["assert_same_bits", "bits", "dense", "script", "spy"]
 
 
 def dense(mdp):
@@ -18,3 +22,13 @@ def assert_same_bits(one, other):
     assert one.keys() == other.keys()
     for name in one:
         assert one[name].tobytes() == other[name].tobytes(), name
+
+
+def script(name):
+    """A script of docs, by its path there, as a module."""
+    path = Path(__file__).parent.parent / "docs" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(f"docs_{path.stem}", path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look themselves up there
+    spec.loader.exec_module(module)
+    return module

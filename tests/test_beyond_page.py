@@ -1,25 +1,18 @@
 """docs/beyond.md shows what its script measures."""
 
-import importlib.util
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import ravi
+from tests.helpers import script
 
 DOCS = Path(__file__).parent.parent / "docs"
 TEXT = (DOCS / "beyond.md").read_text()
 
 
-def script():
-    spec = importlib.util.spec_from_file_location("beyond", DOCS / "figures" / "beyond.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-MAKE = script()
+MAKE = script("figures/beyond")
 
 
 @pytest.mark.parametrize("label", ["known", "unknown"])

@@ -1,23 +1,17 @@
 """The gallery shows what the code gives: every block is run again, and its output compared to the letter."""
 
-import importlib.util
 import re
 from pathlib import Path
 
 import pytest
 
+from tests.helpers import script
+
 DOCS = Path(__file__).parent.parent / "docs"
 TEXT = (DOCS / "gallery.md").read_text()
 
 
-def script():
-    spec = importlib.util.spec_from_file_location("make_gallery", DOCS / "make_gallery.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-MAKE = script()
+MAKE = script("make_gallery")
 BLOCKS = list(MAKE.BLOCK.finditer(TEXT))
 QUESTIONS = re.findall(r"^## (.*)$", TEXT, flags=re.MULTILINE)
 

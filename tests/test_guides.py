@@ -1,6 +1,5 @@
 """The guides tell the truth: every block of them is run, and what they say that it prints is what it prints."""
 
-import importlib.util
 import re
 import subprocess
 import sys
@@ -8,18 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers import script
+
 DOCS = Path(__file__).parent.parent / "docs"
 
 
-def script():
-    spec = importlib.util.spec_from_file_location("guides", DOCS / "guides.py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["guides"] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-RUN = script()
+RUN = script("guides")
 
 
 LONG = ("gymnasium", "table", "add_a_learner", "guarantee")

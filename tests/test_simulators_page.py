@@ -1,6 +1,5 @@
 """docs/simulators.md shows what its script measures."""
 
-import importlib.util
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -8,19 +7,13 @@ import numpy as np
 import pytest
 
 import ravi
+from tests.helpers import script
 
 DOCS = Path(__file__).parent.parent / "docs"
 TEXT = (DOCS / "simulators.md").read_text()
 
 
-def script():
-    spec = importlib.util.spec_from_file_location("simulators", DOCS / "figures" / "simulators.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-MAKE = script()
+MAKE = script("figures/simulators")
 
 
 def settled(*gaps, starts=(1, 10, 20, 40)):

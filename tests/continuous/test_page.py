@@ -1,23 +1,16 @@
 """docs/continuous.md has what its script measures."""
 
-import importlib.util
 import re
 from pathlib import Path
 
 from ravi.continuous import reference
+from tests.helpers import script
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
 TEXT = (DOCS / "continuous.md").read_text()
 
 
-def script():
-    spec = importlib.util.spec_from_file_location("continuous_figures", DOCS / "figures" / "continuous.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-MAKE = script()
+MAKE = script("figures/continuous")
 
 
 def test_every_world_and_learner_is_in_the_table():

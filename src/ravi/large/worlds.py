@@ -91,6 +91,9 @@ def procedural(
     )
 
 
+# What compiled code calls: Numba takes the overloads below, by the type of the source. Python itself never gets here.
+
+
 def reward_of(source: Any, x: Any, a: Any) -> Any:
     """r(x, a), in compiled code."""
     raise NotImplementedError
