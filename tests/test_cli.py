@@ -99,20 +99,36 @@ def test_help_is_there_and_light():
 
 
 LEARNER = "ravi-ucb,scale=0.01"
+MARKS = """
+from ravi.learners.ravi_ucb import tabular
+
+
+def marks(problem, steps):
+    base = tabular(problem, steps, scale=0.01)
+
+    def plan(state):
+        if (state.data.visits > 100).any():
+            open("begun", "w").close()
+        return base.plan(state)
+
+    return base._replace(plan=plan)
+"""
 
 
 def test_ctrl_c_keeps_what_was_computed(tmp_path):
-    words = ["run", "riverswim/6", LEARNER, "--seeds", "2", "--json", "--save", "it.run", "--steps"]
-    ravi(*words, "10", cwd=tmp_path)  # compiles
-    (tmp_path / "it.run").unlink()
+    (tmp_path / "mine.py").write_text(MARKS)
+    words = ["run", "riverswim/6", "mine:marks", "--seeds", "2", "--json", "--save", "it.run", "--steps"]
     started = subprocess.Popen(
         [sys.executable, "-m", "ravi.cli", *words, "2e9"],
         cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     try:
-        time.sleep(8)
+        until = time.monotonic() + 300
+        while not (tmp_path / "begun").exists():
+            assert time.monotonic() < until
+            time.sleep(0.1)
         os.kill(started.pid, signal.SIGINT)
-        out, err = started.communicate(timeout=60)
+        out, err = started.communicate(timeout=300)
     finally:
         started.kill()  # nothing outlives the test
     assert started.returncode == 130, err

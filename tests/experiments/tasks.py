@@ -131,7 +131,7 @@ def task(learner=LEARNER, steps=2_000, seeds=(0, 1), mdp=RIVER, **more):
     return Task(setting, tuple(seeds), "launch", **more)
 
 
-def drive(pool, tasks, seconds=120.0):
+def drive(pool, tasks, seconds=600.0):
     """What comes back of each task, the first time; every task must."""
     waiting, back, until = dict(enumerate(tasks)), {}, time.monotonic() + seconds
     numbers = iter(list(waiting))
@@ -168,7 +168,7 @@ def bits(rows):
     return unpacked(rows).drop_columns(["seconds", "launch"]).to_pylist()
 
 
-def wait_for(file, lines=1, seconds=60.0):
+def wait_for(file, lines=1, seconds=300.0):
     """The lines of a file, once there are so many."""
     until = time.monotonic() + seconds
     while not file.exists() or len(file.read_text().split()) < lines:
@@ -177,7 +177,7 @@ def wait_for(file, lines=1, seconds=60.0):
     return file.read_text().split()
 
 
-def gone(pid, seconds=20.0):
+def gone(pid, seconds=200.0):
     """Whether a process that is not a child of this one ends."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:

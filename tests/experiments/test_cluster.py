@@ -43,7 +43,7 @@ def told(script):
     command, env = [sys.executable, "-c", script], os.environ | {"RAY_USAGE_STATS_ENABLED": "0"}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True, env=env) as process:
         try:
-            said = process.communicate(timeout=200)[0]
+            said = process.communicate(timeout=900)[0]
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)

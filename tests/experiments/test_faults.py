@@ -72,7 +72,7 @@ def driver(folder, first="", suite=SMALL, **more):
     return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **more)
 
 
-def ended(process, seconds=120):
+def ended(process, seconds=600):
     """Its exit status, the last number of runs that it held for done, and what it complained of."""
     out, err = process.communicate(timeout=seconds)
     lines = out.split()
@@ -116,7 +116,7 @@ machines.shutdown()
 @pytest.mark.slow
 def test_kill_9_of_a_machine_of_a_ray_cluster(undisturbed, tmp_path):
     words = [sys.executable, "-c", LOSES_A_MACHINE, json.dumps(SMALL), str(tmp_path / "out")]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(words, capture_output=True, text=True, timeout=900)
     assert "lost 1" in done.stdout, done.stderr[-2000:]
     assert bits(tmp_path / "out") == undisturbed
 
@@ -177,7 +177,7 @@ def test_kill_9_of_the_driver_again_and_again(undisturbed, tmp_path):
         if first >= 0 and rounds < 8:
             time.sleep(0.05 * rounds)
             process.kill()
-        rest, complaint = process.communicate(timeout=120)
+        rest, complaint = process.communicate(timeout=600)
         done = int(([str(first), *rest.split()])[-1])
         if process.returncode == 0:
             break
@@ -194,7 +194,7 @@ def test_nothing_outlives_a_driver_that_is_killed(tmp_path):
     assert len(workers) == 2
     process.kill()
     process.communicate()
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 200
     while any(os.path.exists(f"/proc/{pid}") for pid in workers):
         assert time.monotonic() < deadline, "a worker outlived its driver"
         time.sleep(0.05)

@@ -132,7 +132,9 @@ def test_a_learner_that_takes_its_worker_along_is_lost_alone(pool, learner, why)
             assert not outcome.started
         else:
             assert bits(outcome.rows) == bits(work(good).rows)
-    assert bits(drive(pool, [good])[0].rows) == bits(work(good).rows)
+    while isinstance(outcome := drive(pool, [good])[0], Lost):  # another worker had the bad one too, withdrawn too late
+        assert not outcome.started
+    assert bits(outcome.rows) == bits(work(good).rows)
 
 
 def test_the_last_words_of_a_worker_are_those_of_its_last_task():
@@ -307,7 +309,7 @@ def test_a_notebook_can_drive(tmp_path):
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(driver(tmp_path))])
     notebook.metadata.kernelspec = {"name": "python3", "display_name": "", "language": "python"}
     code = f"import nbclient, nbformat; n = nbformat.reads({nbformat.writes(notebook)!r}, 4)\n"
-    code += "nbclient.NotebookClient(n, timeout=120).execute(); print(n.cells[0].outputs[0].text)"
+    code += "nbclient.NotebookClient(n, timeout=600).execute(); print(n.cells[0].outputs[0].text)"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=False,
         env=os.environ | {"PYTHONWARNINGS": "ignore", "PYDEVD_DISABLE_FILE_VALIDATION": "1"},

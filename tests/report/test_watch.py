@@ -239,20 +239,30 @@ def test_it_ends_by_itself_when_all_is_done(tmp_path, terminal, capsys):
     console = Console(file=sink, force_terminal=terminal, width=120, height=40)
     watcher = threading.Thread(target=watch, args=(folder,), kwargs={"every": 0.02, "console": console}, daemon=True)
     watcher.start()
-    time.sleep(0.1)
+    printed = ""
+
+    def awaited(words):
+        nonlocal printed
+        until = time.monotonic() + 100
+        while words not in printed:
+            assert time.monotonic() < until, f"{words!r} is not in {printed!r}"
+            time.sleep(0.02)
+            printed += capsys.readouterr().out
+            printed = sink.getvalue() if terminal else printed
+
+    awaited("waiting for")
     store = created(folder)
     tuned(store)
     with store.launch({"format": 1}) as launch:
-        for table in (rows(launch), rows(launch, "ravi-ucb"), rows(launch, "ravi-ucb,scale=0.1", (0, 1))):
-            assert watcher.is_alive()
-            store.write([table])
-            time.sleep(0.15)
-    watcher.join(10)
+        store.write([rows(launch)])
+        awaited("3 of 8 runs done")
+        store.write([rows(launch, "ravi-ucb")])
+        awaited("6 of 8 runs done")
+        assert watcher.is_alive()
+        store.write([rows(launch, "ravi-ucb,scale=0.1", (0, 1))])
+        awaited("8 of 8 runs done")
+    watcher.join(100)
     assert not watcher.is_alive()
-    shown = sink.getvalue() if terminal else capsys.readouterr().out
-    assert "waiting for" in shown
-    assert "3 of 8 runs done" in shown
-    assert "8 of 8 runs done" in shown
 
 
 def test_ctrl_c_ends_it_quietly(store):
@@ -261,7 +271,7 @@ def test_ctrl_c_ends_it_quietly(store):
     assert process.stdout is not None
     assert "0 of 8 runs done" in process.stdout.readline()
     os.kill(process.pid, signal.SIGINT)
-    _, wrong = process.communicate(timeout=20)
+    _, wrong = process.communicate(timeout=200)
     assert process.returncode == 0
     assert wrong == ""
 

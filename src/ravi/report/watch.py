@@ -14,6 +14,7 @@ import os
 import sys
 import time
 from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -38,6 +39,7 @@ MEMORY, ENOUGH = 120.0, 5.0  # seconds over which the speed is measured, at most
 FAILURES = 5  # that are told, the last ones
 TROUBLES = 5
 WIDTH = 140  # of a frame that goes to no terminal
+REACTION = 0.1  # seconds until Ctrl-C is heard
 OTHER_LINES = 16  # of a frame, besides those of learners
 
 
@@ -50,6 +52,8 @@ def watch(
     """
     from rich.console import Console as RichConsole
 
+    from ravi.engine import interrupts
+
     every = positive(every, "every")
     view = View(Path(folder))
     console = console or RichConsole()
@@ -57,28 +61,28 @@ def watch(
         view.look(time.monotonic())
         print(text(view))
         return
-    with suppress(KeyboardInterrupt):
+    with suppress(KeyboardInterrupt), interrupts() as stopped:  # an exception may be lost in a library's callback
         if console.is_terminal:
-            _live(view, console, every)
+            _live(view, console, every, stopped)
         else:
-            _lines(view, every)
+            _lines(view, every, stopped)
 
 
-def _live(view: View, console: Console, every: float) -> None:
+def _live(view: View, console: Console, every: float, stopped: Callable[[], bool]) -> None:
     from rich.live import Live
 
     with Live(console=console, auto_refresh=False, transient=False) as live:
-        while True:
+        while not stopped():
             view.look(time.monotonic())
             live.update(frame(view, console.height), refresh=True)
             if view.finished:
                 return
-            time.sleep(every)
+            _wait(every, stopped)
 
 
-def _lines(view: View, every: float) -> None:
+def _lines(view: View, every: float, stopped: Callable[[], bool]) -> None:
     said = ""
-    while True:
+    while not stopped():
         view.look(time.monotonic())
         line = headline(view)
         if line.split(";")[0] != said:
@@ -87,7 +91,13 @@ def _lines(view: View, every: float) -> None:
             sys.stdout.flush()
         if view.finished:
             return
-        time.sleep(every)
+        _wait(every, stopped)
+
+
+def _wait(seconds: float, stopped: Callable[[], bool]) -> None:
+    until = time.monotonic() + seconds
+    while not stopped() and (left := until - time.monotonic()) > 0:
+        time.sleep(min(left, REACTION))
 
 
 class Failure(NamedTuple):
