@@ -1,13 +1,14 @@
 """Rewards that change: what is revealed when, the best fixed policy in hindsight, regret, and Lemma 4.3 with r_k."""
 
-from dataclasses import replace
+import signal
+from dataclasses import fields, replace
 from itertools import product
 
 import numpy as np
 import pytest
 
 import ravi
-from ravi.changing import best_fixed, by_program, run_changing
+from ravi.changing import best_fixed, by_program, resume_changing, run_changing
 from ravi.checks import InputError
 from ravi.engine import run
 from ravi.ids import learner
@@ -189,6 +190,95 @@ def test_a_batch_does_not_change_a_seed():
         alone = run_changing(MOVING, w, 400, [seed])
         assert alone.regret_curve[0].tobytes() == batch.regret_curve[row].tobytes()
         assert alone.lemma.bound[0] == batch.lemma.bound[row]
+
+
+# ---- stopping and going on
+
+
+def arrays(made):
+    """All that a run gives, as bits."""
+    kept = {field.name: getattr(made, field.name) for field in fields(made)}
+    found = {name: value for name, value in kept.items() if isinstance(value, np.ndarray)}
+    found |= {f"lemma.{name}": value for name, value in made.lemma._asdict().items()}
+    found |= {f"results.{name}": value for name, value in made.run.results.items()}
+    return {name: value.tobytes() for name, value in (found | {"policy": made.run.last_policy}).items()}
+
+
+@pytest.mark.parametrize("clock", ["plays", "epochs"])
+@pytest.mark.parametrize("name", [MOVING, "ravi-ucb/mixture,scale=0.02,step_scale=30"])
+def test_a_run_that_was_stopped_goes_on_bit_for_bit(clock, name, tmp_path):
+    """Anywhere, once or over and over, in memory or from a file."""
+    mdp, T = riverswim_mixture(4, 0.8), 120
+    w = changing(mdp, np.random.default_rng(1).random((3, 4, 2)), block=4, clock=clock)
+    whole = arrays(run_changing(name, w, T, [2, 5, 7], points=12))
+    for pause in (0, 1, 13, 60, 111, 119, 120, 500):
+        stopped = run_changing(name, w, T, [2, 5, 7], points=12, pause=pause)
+        stopped.save(tmp_path / "half.run")
+        assert arrays(resume_changing(stopped, name, w)) == whole
+        assert arrays(resume_changing(ravi.Run.load(tmp_path / "half.run"), name, w)) == whole
+    steps = run_changing(name, w, T, [2, 5, 7], points=12, pause=5)
+    for pause in range(20, 140, 15):
+        steps = resume_changing(steps, name, w, pause=pause)
+    assert arrays(steps) == whole
+
+
+def test_ctrl_c_keeps_what_was_done():
+    w, T = world(), 300
+    base, calls = learner(MOVING, w.mdp, T), []
+
+    def bonus(D, phi):
+        calls.append(1)
+        if len(calls) == 9:
+            signal.raise_signal(signal.SIGINT)
+        return base.parts.bonus(D, phi)
+
+    with pytest.raises(ravi.Stopped) as stop:
+        run_changing(base._replace(parts=base.parts._replace(bonus=bonus)), w, T, [1, 2])
+    assert 0 < stop.value.run.plays.max() < T
+    assert len(calls) == 9
+    assert arrays(resume_changing(stop.value.run, MOVING, w)) == arrays(run_changing(MOVING, w, T, [1, 2]))
+
+
+def test_a_stopped_run_is_scored_up_to_there():
+    w, T = world(), 400
+    whole, half = run_changing(MOVING, w, T, [3], points=8), run_changing(MOVING, w, T, [3], points=8, pause=200)
+    t = int(half.run.plays[0])
+    assert 200 <= t < T
+    assert "stopped after" in repr(half)
+    assert "stopped" not in repr(whole)
+    reached = whole.times <= t
+    np.testing.assert_array_equal(half.regret_curve[0][reached], whole.regret_curve[0][reached])
+    assert np.isnan(half.regret_curve[0][~reached]).all()
+    assert half.plays.sum() == t
+    assert half.regret[0] == pytest.approx(best_fixed(w, half.plays[0]).rho * t - half.run.results["earned"][0])
+    nothing = run_changing(MOVING, w, T, [3], pause=0)
+    assert (nothing.regret[0], nothing.plays.sum(), nothing.lemma.measured[0]) == (0.0, 0, 0.0)
+    asked = run_changing(MOVING, w, T, [3], stop=lambda: True)
+    assert arrays(asked) == arrays(nothing)
+
+
+def test_a_file_says_what_it_is_and_goes_on_in_its_own_world_only(tmp_path):
+    w, T = world(), 200
+    run_changing(MOVING, w, T, [3], pause=50).save(tmp_path / "half.run")
+    read = ravi.Run.load(tmp_path / "half.run")
+    assert read.learner == "ravi-ucb/changing"
+    assert (read.settings["block"], read.settings["clock"]) == (7, "plays")
+    assert "ravi-ucb/changing on garnet" in repr(read)
+    assert "block=7, clock=plays" in repr(read)
+    for other in (replace(w, block=8), replace(w, clock="epochs"), replace(w, tables=w.tables[[1, 0, 2]])):
+        with pytest.raises(InputError, match="the stopped run was made with settings"):
+            resume_changing(read, MOVING, other)
+    with pytest.raises(InputError, match="the stopped run was made with learner ravi-ucb/changing, not ravi-ucb"):
+        ravi.resume(read, MOVING, w.mdp)
+    with pytest.raises(InputError, match=r"rewards do not change: ravi\.resume takes it up"):
+        resume_changing(ravi.run(MOVING, w.mdp, T, [3], pause=50), MOVING, w)
+
+
+def test_an_id_names_a_world():
+    by_id = run_changing(MOVING, "tides/4,block=5", 100, 2)
+    assert arrays(by_id) == arrays(run_changing(MOVING, tides(4, block=5), 100, 2))
+    with pytest.raises(InputError, match=r"there is no world 'riverswim/4' whose rewards change\. Known: tides"):
+        run_changing(MOVING, "riverswim/4", 100, 2)
 
 
 def test_what_cannot_be_is_refused():

@@ -36,6 +36,13 @@ WORLDS = {"by 50 plays": tides(), "by 50 epochs": tides(clock="epochs")}
 
 TUNED = "scale=0.003,step_scale=30"
 HORIZONS = (1024, 2047, 4096, 8191, 16_384, 32_767)  # just after a phase has begun, and where one ends
+MIXTURE = "riverswim/mixture/6,discount=0.9"
+FAMILY = {
+    ("ravi-ucb", TUNED): RIVER,
+    ("ravi-ucb/mixture", "scale=0.02,step_scale=30"): MIXTURE,
+    ("ravi-ucb+", ""): RIVER,
+    ("ravi-ucb+/mixture", ""): MIXTURE,
+}  # each as it is told T, and in phases
 
 SELECTED, EPSILON, DELTA, RUNS = ("riverswim/4,discount=0.9", 1500), 0.08, 0.2, 1000
 
@@ -94,6 +101,16 @@ def horizons(found: dict[int, tuple[float, float]]) -> str:
     return "\n".join(rows) + "\n"
 
 
+def family(base: str, options: str, steps: int = 8191) -> str:
+    """A learner that is told T beside the same one in phases: a row."""
+    more = f",{options}" if options else ""
+    told, untold = (
+        float(ravi.run(f"{name}{more}", FAMILY[base, options], steps, SEEDS).regret.mean())
+        for name in (base, f"{base}/doubling")
+    )
+    return f"| `{base}/doubling{more}` | {told:,.0f} | {untold:,.0f} | {untold / told:.2f} |"
+
+
 def selected() -> str:
     """Failures, and the gap of the policy of a uniform time beside that of the one selected."""
     name, T = SELECTED
@@ -150,6 +167,8 @@ def main() -> None:
         unknown = ravi.run(f"ravi-ucb/doubling,{TUNED}", RIVER, T, SEEDS).regret.mean()
         told[T] = (float(known), float(unknown))
     marked("horizons", horizons(told))
+    head = ["| id | told T | not told | ratio |", "|---|---|---|---|"]
+    marked("family", "\n".join([*head, *(family(*one) for one in FAMILY)]) + "\n")
     marked("selected", selected())
     drawn(turns, told, whole).save(HERE / "beyond", ["png"])
 

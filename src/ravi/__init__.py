@@ -38,6 +38,7 @@ _HOMES = {
     "resume": "ravi.engine",
     "Run": "ravi.runs",
     "Stopped": "ravi.engine",
+    "resume_changing": "ravi.changing",
     "run_changing": "ravi.changing",
     "candidates": "ravi.selection",
     "select": "ravi.selection",
@@ -88,6 +89,7 @@ __all__ = [
     "occupancy",
     "results",
     "resume",
+    "resume_changing",
     "return_of",
     "run",
     "run_changing",
@@ -98,7 +100,7 @@ __all__ = [
 
 if TYPE_CHECKING:
     from ravi import gymnasium
-    from ravi.changing import run_changing
+    from ravi.changing import resume_changing, run_changing
     from ravi.checks import InputError, StreamError
     from ravi.core import MDP, Estimator, Learner, Measure, Problem
     from ravi.engine import Stopped, resume, run

@@ -8,27 +8,33 @@ R_t may be negative: a learner that follows the changes does better than every f
 
 Where tables change with epochs, how long each is in force depends on the seed's resets, and so does the best policy;
 the theorem bounds the expected regret against any one policy, which is no larger.
+
+It stops as any other run does, at a pause or by Ctrl-C (`ravi.Stopped`, whose `.run` holds what was computed), is saved
+and read by the same functions, and `resume_changing` takes it up, with the same bits as if it had never stopped.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ravi import checks, ids
 from ravi.core import Array, Learner
-from ravi.engine import run
+from ravi.engine import Progress, resume, run
 from ravi.learners.changing import changing
-from ravi.mdps.changing import Changing
+from ravi.mdps.changing import WORLDS, Changing
 from ravi.measures.hindsight import hindsight
 from ravi.planning.entropy import conditional_relative_entropy
 from ravi.planning.linear_program import optimal_occupancy
 from ravi.planning.solver import solve
 from ravi.runs import Run
 from ravi.theory import constants
+
+if TYPE_CHECKING:
+    from ravi.files import Place
 
 TOLERANCE = 1e-12  # of V*, where rounding allows
 EPS = 2.0**-52
@@ -54,14 +60,14 @@ class Lemma(NamedTuple):
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class ChangingRun:
-    """What a run under changing rewards gives; seeds first."""
+    """What a run under changing rewards gives; seeds first. Of one that was stopped, up to there."""
 
     world: Changing
     run: Run  # not measured against any one table
     times: Array  # (P,)
     earned_curve: Array  # sum_{i <= t} <mu^{pi_i}, r_i>     (n, P)
-    regret_curve: Array  # R_t, against the best policy for t plays   (n, P)
-    regret: Array  # R_T                                     (n,)
+    regret_curve: Array  # R_t, against the best policy for t plays; nan where not reached   (n, P)
+    regret: Array  # R_T, or so far                          (n,)
     regret_error: Array  # certified                         (n,)
     plays: Array  # under each table                         (n, J)
     comparator: Array  # the best fixed policy               (n, X, A)
@@ -69,22 +75,80 @@ class ChangingRun:
     optimum_by_program: Array  # the same, by linear program   (n,)
     lemma: Lemma
 
+    def save(self, path: Place) -> None:
+        """Write the run to one file. `ravi.Run.load` reads it, and `resume_changing` goes on, or scores it again."""
+        self.run.save(path)
+
     def __repr__(self) -> str:
-        r, n = self.regret, len(self.regret)
+        r, n, plays = self.regret, len(self.regret), self.run.plays
+        stopped = "" if self.run.complete else f", stopped after {int(plays.min()):,} to {int(plays.max()):,} plays"
+        seeds = f"{n} seed{'s' if n > 1 else ''}{stopped}"
         return (
-            f"<{self.run.learner} on {self.world!r}: {self.run.steps:,} steps, {n} seed{'s' if n > 1 else ''}, regret "
-            f"{r.mean():,.2f} (from {r.min():,.2f} to {r.max():,.2f}; error at most {self.regret_error.max():.1e})>"
+            f"<{self.run.learner} on {self.world!r}: {self.run.steps:,} steps, {seeds}, "
+            f"regret {r.mean():,.2f} (from {r.min():,.2f} to {r.max():,.2f}; "
+            f"error at most {self.regret_error.max():.1e})>"
         )
 
 
 def run_changing(
-    learner: Learner | str, world: Changing, steps: int, seeds: int | Iterable[int] = 1, *, points: int = 50
+    learner: Learner | str,
+    world: Changing | str,
+    steps: int,
+    seeds: int | Iterable[int] = 1,
+    *,
+    points: int = 50,
+    pause: int | None = None,
+    stop: Callable[[], bool] | None = None,
+    progress: Progress | None = None,
 ) -> ChangingRun:
-    """Run RAVI-UCB (`ravi-ucb` or `ravi-ucb/mixture`, with its options) where rewards change, and score it exactly."""
-    T = checks.steps(steps)
-    base = ids.learner(learner, world.mdp, T) if isinstance(learner, str) else learner
-    measure = hindsight(world, T, checks.whole(points, "points"))
-    made = run(changing(base, world), world.mdp, T, seeds, points=points, measures=[measure], measured=False)
+    """Run RAVI-UCB (`ravi-ucb` or `ravi-ucb/mixture`, with its options) where rewards change, and score it exactly.
+
+    `world` may be an id, `tides/6,block=50`. pause, stop, progress: as in `ravi.run`.
+    """
+    T, world = checks.steps(steps), _world(world)
+    base, measure = _base(learner, world, T), hindsight(world, T, checks.whole(points, "points"))
+    made = run(
+        changing(base, world), world.mdp, T, seeds, points=points, measures=[measure], measured=False, pause=pause,
+        stop=stop, progress=progress,
+    )  # fmt: skip
+    return _scored(made, base, world)
+
+
+def resume_changing(
+    stopped: ChangingRun | Run,
+    learner: Learner | str,
+    world: Changing | str,
+    *,
+    pause: int | None = None,
+    stop: Callable[[], bool] | None = None,
+    progress: Progress | None = None,
+) -> ChangingRun:
+    """Take up a stopped run (also that of `ravi.Stopped`, or of `ravi.Run.load`); `learner` and `world` must be those
+    that it was made with. One that is complete is only scored again."""
+    before, world = stopped.run if isinstance(stopped, ChangingRun) else stopped, _world(world)
+    if "tables" not in before.settings:
+        raise checks.InputError(f"the run is of {before.learner}, whose rewards do not change: ravi.resume takes it up")
+    T = before.steps
+    base, measure = _base(learner, world, T), hindsight(world, T, before.options["points"])
+    made = resume(
+        before, changing(base, world), world.mdp, measures=[measure], pause=pause, stop=stop, progress=progress
+    )  # fmt: skip
+    return _scored(made, base, world)
+
+
+def _world(world: Changing | str) -> Changing:
+    made = ids.changing(world) if isinstance(world, str) else world
+    if made is None:
+        raise checks.InputError(f"there is no world {world!r} whose rewards change. Known: {', '.join(WORLDS)}.")
+    return made
+
+
+def _base(learner: Learner | str, world: Changing, steps: int) -> Learner:
+    return ids.learner(learner, world.mdp, steps) if isinstance(learner, str) else learner
+
+
+def _scored(made: Run, base: Learner, world: Changing) -> ChangingRun:
+    """A run, complete or not, against the best policy in hindsight."""
     found: dict[str, Any] = made.results
     known: dict[bytes, Best] = {}
 
@@ -93,17 +157,17 @@ def run_changing(
             known[counts.tobytes()] = best_fixed(world, counts)
         return known[counts.tobytes()]
 
-    at = found["plays_at"]  # (n, P, J)
+    at, t = found["plays_at"], made.plays  # (n, P, J), (n,)
     most = np.array([[best(counts).rho * counts.sum() for counts in seed] for seed in at])
     ends = [best(counts) for counts in found["plays"]]
-    error = found["error"] + T * (np.array([end.error for end in ends]) + T * EPS)  # and T roundings of the sum
+    error = found["error"] + t * (np.array([end.error for end in ends]) + t * EPS)  # and t roundings of the sum
     return ChangingRun(
         world=world,
         run=made,
         times=made.times,
         earned_curve=found["earned_at"],
         regret_curve=most - found["earned_at"],
-        regret=np.array([T * end.rho for end in ends]) - found["earned"],
+        regret=t * np.array([end.rho for end in ends]) - found["earned"],
         regret_error=error,
         plays=found["plays"],
         comparator=np.array([end.policy for end in ends]),
@@ -114,7 +178,7 @@ def run_changing(
 
 
 def best_fixed(world: Changing, counts: Array) -> Best:
-    """The best fixed policy where table j is in force counts[j] times."""
+    """The best fixed policy where table j is in force counts[j] times (all alike, where none is)."""
     mdp = world.average(counts)
     solution = solve(mdp, "value_iteration", TOLERANCE)
     return Best(solution.optimum, solution.optimum_error + (len(counts) + 4) * EPS, solution.policy)

@@ -21,6 +21,9 @@ from ravi import checks
 from ravi.checks import InputError
 from ravi.core import MDP, Learner, Problem
 
+if typing.TYPE_CHECKING:
+    from ravi.mdps.changing import Changing
+
 
 class Known(NamedTuple):
     """A learner by its id."""
@@ -49,7 +52,14 @@ LEARNERS = {
     "ravi-ucb+/unknown-rewards": Known(
         "ravi.learners.unknown_rewards", "plus", "RAVI-UCB+ that learns its rewards, tabular"
     ),
-    "ravi-ucb/doubling": Known("ravi.learners.doubling", "doubling", "RAVI-UCB that is not told T, tabular"),
+    "ravi-ucb/doubling": Known("ravi.learners.doubling", "tabular", "RAVI-UCB that is not told T, tabular"),
+    "ravi-ucb/mixture/doubling": Known(
+        "ravi.learners.doubling", "linear_mixture", "RAVI-UCB that is not told T, linear mixtures"
+    ),
+    "ravi-ucb+/doubling": Known("ravi.learners.doubling", "plus", "RAVI-UCB+ that is not told T, tabular"),
+    "ravi-ucb+/mixture/doubling": Known(
+        "ravi.learners.doubling", "plus_linear_mixture", "RAVI-UCB+ that is not told T, linear mixtures"
+    ),
     "ravi-ucb/linear": Known(
         "ravi.learners.ravi_ucb_linear", "ravi_ucb_linear", "RAVI-UCB for linear MDPs, without a proof"
     ),
@@ -121,6 +131,17 @@ def mdp(text: str | os.PathLike[str]) -> MDP:
     if not isinstance(made, MDP):
         raise InputError(f"{text}: {name} gave {type(made).__name__}, not an MDP")
     return made
+
+
+def changing(text: str) -> Changing | None:
+    """The world of an id in which rewards change, `tides/6,block=50`; None for any other id."""
+    from ravi.mdps.changing import WORLDS
+
+    if _name_of(text, WORLDS) is None:
+        return None
+    name, given = _split(text, WORLDS)
+    args, kwargs = _arguments(text, given, WORLDS[name], skip=0)
+    return WORLDS[name](*args, **kwargs)
 
 
 def learner(text: str, mdp: MDP | Problem, steps: int) -> Learner:

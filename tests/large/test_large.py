@@ -10,7 +10,7 @@ import ravi
 from ravi import ids
 from ravi.large import of_mdp, procedural, run_large
 from ravi.large.memory import KINDS, MOVES, ROWS, SHADOWS, SLOTS, bucket_of, empty, grown
-from ravi.large.running import _rule
+from ravi.large.rules import rule_of
 from ravi.planning.mirror import mirror_step
 
 MDPS = (
@@ -230,12 +230,12 @@ def test_constants_are_those_of_the_learners():
     mdp = ids.mdp("garnet/60,3,4,discount=0.9")
     world = of_mdp(mdp)
     for text in LEARNERS:
-        rule, made = _rule(text, world, 5000, False), ids.learner(text, mdp, 5000)
+        rule, made = rule_of(text, world, 5000, False), ids.learner(text, mdp, 5000)
         assert rule.eta == made.settings["eta"]
         assert rule.inner == made.settings.get("inner", 1)
         if "beta" in made.settings:
             assert rule.beta == made.settings["beta"]
-    assert _rule("ravi-ucb", replace(world, states=10**9), 5000, False).beta > rule.beta
+    assert rule_of("ravi-ucb", replace(world, states=10**9), 5000, False).beta > rule.beta
 
 
 @pytest.mark.parametrize("gamma", [0.9, 0.95, 0.97])  # 1 / (1 - 0.9) is a little above 10 in floating point

@@ -8,7 +8,7 @@ import pytest
 from ravi.checks import InputError
 from ravi.engine import run
 from ravi.learners import ravi_ucb
-from ravi.learners.doubling import doubling
+from ravi.learners.doubling import tabular as doubling
 from ravi.mdps import garnet, riverswim
 from ravi.planning.mirror import mirror_step_array
 from ravi.theory import doubling as theory

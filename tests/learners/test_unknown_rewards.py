@@ -9,12 +9,14 @@ import pytest
 from ravi import contract
 from ravi.checks import InputError
 from ravi.engine import run
-from ravi.learners import ravi_ucb, ravi_ucb_plus, unknown_rewards
+from ravi.learners import md_mpi, ravi_ucb, ravi_ucb_plus, unknown_rewards
 from ravi.live.rewards import Rewards
 from ravi.mdps import garnet, riverswim
 from ravi.optimism.rewards import optimistic_rewards, reward_bonus, reward_spread
 from ravi.planning.bellman import expect
 from ravi.random import uniform
+from ravi.theory import tabular
+from ravi.theory import unknown_rewards as theory
 from ravi.walk import room
 from tests.helpers import spy
 
@@ -90,6 +92,41 @@ def test_rewards_of_pairs_that_are_not_played_are_not_read(builder, kind):
         assert one.policy.tobytes() == two.policy.tobytes()
     changed, _ = played(replace(mdp, rewards=np.where(visited, 1 - mdp.rewards, mdp.rewards)))
     assert changed.batch.state.data.total.tobytes() != made.batch.state.data.total.tobytes()
+
+
+@pytest.mark.parametrize("builder", [unknown_rewards.tabular, unknown_rewards.plus])
+def test_what_it_tells_observers_it_does_not_use(builder):
+    """Its parts know r at all pairs; a run with parts that know nothing is the same, bit for bit."""
+
+    def nothing(*given):
+        raise AssertionError("the learner asked what is for observers only")
+
+    mdp = garnet(5, 2, 3, 1, 0.8)
+    learner = builder(mdp.problem, T)
+    blind = learner.parts.estimator._replace(expect=nothing, width=nothing, add=nothing)
+    made = run(learner, mdp, T, 2)
+    other = run(learner._replace(parts=learner.parts._replace(estimator=blind, bonus=nothing)), mdp, T, 2)
+    assert made.state.Q.tobytes() == other.state.Q.tobytes()
+    assert made.regret.tobytes() == other.regret.tobytes()
+
+
+@pytest.mark.parametrize("kind", ["bernoulli", "deterministic"])
+def test_to_observers_it_is_algorithm_1_with_a_bonus_that_covers_rewards_too(kind):
+    """Q = Pi_H[r + bonus + gamma estimate]; where n = 0 the bonus is CB + 1/2, the estimate off by (1/2 - r)/gamma."""
+    mdp = garnet(5, 2, 3, 4, 0.8)
+    base = ravi_ucb.tabular(mdp.problem, T, scale=0.001, step_scale=20)
+    learner = unknown_rewards.unknown(base, mdp.problem, T, rewards=kind)
+    _, states = epochs_of(learner, mdp, [3])
+    for state in states:
+        phi, parts = learner.parts.estimator.embed(state.V), learner.parts
+        PV, bonus = parts.estimator.expect(state.data, phi), parts.bonus(state.data, phi)
+        np.testing.assert_allclose(state.Q, np.clip(mdp.rewards + bonus + 0.8 * PV, 0, 5), rtol=0, atol=1e-12)
+        CB, exact = base.parts.bonus(state.data.inner, phi), base.parts.estimator.expect(state.data.inner, phi)
+        b = reward_bonus(state.data.plays, reward_spread(5, 2, T, 1 / T))
+        assert (bonus - CB <= b + 1e-12).all()
+        never = state.data.plays == 0
+        np.testing.assert_allclose((bonus - CB)[never], 0.5, atol=1e-12)
+        np.testing.assert_allclose((PV - exact)[never], ((0.5 - mdp.rewards) / 0.8)[None][never], atol=1e-12)
 
 
 def test_with_all_rewards_one_nothing_is_left_to_learn_of_them():
@@ -198,6 +235,62 @@ def test_it_begins_where_its_base_does(several):
     np.testing.assert_allclose(state.V, [V0, V0], rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(state.policy, [pi0, pi0], rtol=1e-12)
     assert {name: learner.settings[name] for name in begins} == {name: base.settings[name] for name in begins}
+
+
+def test_learners_of_another_form_and_those_that_learn_rewards_already_are_refused():
+    problem = riverswim(3, 0.9).problem
+    for base in (md_mpi.md_mpi(problem, T, sweeps=2), unknown_rewards.tabular(problem, T)):
+        with pytest.raises(InputError, match="has no form for unknown rewards: ravi-ucb and ravi-ucb"):
+            unknown_rewards.unknown(base, problem, T)
+
+
+# ---- the bound
+
+
+def test_the_bonuses_of_one_pair_add_up_to_no_more_than_the_derivation_says():
+    """Path by path: visits j < n of epochs that start with n plays add up to 2 sqrt(2) s sqrt(n_end) at most, and the
+    i-th epoch with other visits starts with 2^i - 1 plays at least."""
+    rng = np.random.default_rng(0)
+    for s in (0.4, 1.0, 3.0):
+        for _ in range(200):
+            n, good, late = 0, 0.0, 0
+            for visits in rng.geometric(rng.choice([0.02, 0.1, 0.5]), rng.integers(1, 60)) - rng.integers(0, 2):
+                b = min(s / sqrt(n), 1) if n else 1.0
+                good += min(visits, n) * b
+                if visits > n:
+                    assert n >= 2**late - 1
+                    late += 1
+                n += visits
+            assert good <= 2 * sqrt(2) * s * sqrt(n) + 1e-9
+
+
+def test_the_sum_of_bonuses_is_a_bound_where_it_is_nearly_reached():
+    """One pair, epochs of geometric length, 4,000 runs: the mean of sum b is below the bound, and above half of it, by
+    more than 100 standard errors."""
+    rng, H, steps, s = np.random.default_rng(1), 4.0, 300, 2.0
+    sums = []
+    for _ in range(4000):
+        n, total, t = 0, 0.0, 0
+        while t < steps:
+            length = int(rng.geometric(1 / H))
+            total += length * (min(s / sqrt(n), 1) if n else 1)
+            n, t = n + length, t + length
+        sums.append(total)
+    bound = theory.bonus_sum(H, 1, 1, steps, s)
+    room = 100 * np.std(sums) / sqrt(len(sums))
+    assert 0.5 * bound + room < np.mean(sums) < bound - room
+
+
+def test_the_bounds_add_twice_the_sum_and_one_more_failure():
+    numbers = (4.0, 3, 2, 1000)
+    R = theory.bonus_sum(*numbers, reward_spread(3, 2, 1000, 1 / 1000))
+    late = 1 + sum(min(1, 2.0 / sqrt(2**i - 1)) for i in range(1, 200))
+    assert theory.bonus_sum(*numbers, 2.0) == pytest.approx(2 * sqrt(2) * 2 * sqrt(6 * 1003) + 24 * late, rel=1e-8)
+    for known, learned in ((tabular.corrected, theory.corrected), (tabular.sharp, theory.sharp)):
+        one, other = known(*numbers), learned(*numbers)
+        assert other.total - one.total == pytest.approx(2 * R + 1)
+        assert other.failure == pytest.approx(2)
+        assert learned(*numbers, delta=0.01).failure == pytest.approx(20)
 
 
 @pytest.mark.parametrize("mdp", ["one-state,discount=0.01", "garnet/3,1,2,discount=0.01", "trap,discount=0.9999"])

@@ -68,6 +68,7 @@ class Embedded(NamedTuple):
     phi: Array  # phi~ of U             (n, X, A, d)
     middle: Array  # c, or 0            (n, 1, 1)
     size: Array  # max |U|              (n, 1, 1)
+    error: Array  # eps >= ||phi - phi~||   (n, X, A)
 
 
 class Sampled(NamedTuple):
@@ -135,7 +136,8 @@ def sampled(draws: Draws, regularization: float = 1.0) -> Estimator:
 
     def embed(V: Array) -> Embedded:
         U, middle, size = parts(V)
-        return Embedded(inner.embed(U), middle[:, None, None], size[:, None, None])
+        size = size[:, None, None]
+        return Embedded(inner.embed(U), middle[:, None, None], size, size * e)
 
     def expect(D: Sampled, phi: Embedded) -> Array:
         return phi.middle + inner.expect(_regression(D), phi.phi)
@@ -164,13 +166,13 @@ def _largest(D: Array, centre: bool) -> Array:
 
 @compiled
 def _weights(q, support, u):  # type: ignore[no-untyped-def]
-    """c / (m q), or 1 where the support has at most m successors   (pairs, B)."""
+    """c / (m q), or 1 on a support of at most m successors; 0 elsewhere, so that the support is kept   (pairs, B)."""
     pairs, B = q.shape
     m = u.shape[1]
     weights = np.zeros((pairs, B))
     for p in range(pairs):
         if support[p].sum() <= m:
-            weights[p] = 1.0
+            weights[p] = np.where(support[p], 1.0, 0.0)
             continue
         total, j, mass = q[p].sum(), 0, q[p, 0]
         for i in range(m):

@@ -1,6 +1,7 @@
 """How is a world with millions of states learned in? With memory and time set by what was met, not by X."""
 
-from ravi.large.running import Large, Snapshot, run_large
+from ravi.large.running import Stopped, resume, run_large
+from ravi.large.runs import Large, Snapshot
 from ravi.large.worlds import World, of_mdp, procedural
 
-__all__ = ["Large", "Snapshot", "World", "of_mdp", "procedural", "run_large"]
+__all__ = ["Large", "Snapshot", "Stopped", "World", "of_mdp", "procedural", "resume", "run_large"]

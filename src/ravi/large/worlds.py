@@ -48,12 +48,18 @@ class World:
     states: int
     actions: int
     discount: float
-    source: Table | Procedure
+    source: Table | Procedure | None  # None: of a run from a file, where the world was not given again
     mdp: MDP | None = None  # whose world this is
+    stored_digest: str = ""  # of such a run
 
     @property
     def horizon(self) -> float:
         return 1 / (1 - self.discount)  # H
+
+    @property
+    def digest(self) -> str:
+        """Of its MDP; nothing where it is given by functions."""
+        return self.stored_digest if self.mdp is None else self.mdp.digest
 
     def __repr__(self) -> str:
         return f"<World {self.name}: X={self.states:,}, A={self.actions}, gamma={self.discount:g}>"

@@ -29,6 +29,7 @@ import numpy as np
 
 from ravi import checks
 from ravi.core import Array, Data, Learner, Path
+from ravi.learners.ravi_ucb import recorded
 from ravi.mdps.changing import Changing
 from ravi.planning.bellman import backup, extend
 from ravi.planning.mirror import mirror_step
@@ -49,7 +50,8 @@ class State(NamedTuple):
 
 def changing(base: Learner, world: Changing) -> Learner:
     """RAVI-UCB `base`, made for `world.mdp`, on the world itself."""
-    if base.parts is None or base.settings.get("inner", 1) != 1 or base.settings.get("fresh", False):
+    more = base.settings.keys() & {"rewards", "first"}  # unknown rewards, phases: backups of another form
+    if base.parts is None or base.settings.get("inner", 1) != 1 or base.settings.get("fresh", False) or more:
         raise checks.InputError(f"{base.name} has no form for changing rewards: ravi-ucb and ravi-ucb/mixture have")
     estimator, bonus, eta = base.parts.estimator, base.parts.bonus, base.parts.eta
     V0, pi0 = base.parts.initial_value, base.parts.initial_policy
@@ -85,5 +87,5 @@ def changing(base: Learner, world: Changing) -> Learner:
         s.time[:] += path.length
         return s
 
-    settings = base.settings | {"block": world.block, "clock": world.clock}
+    settings = base.settings | {"block": world.block, "clock": world.clock, "tables": recorded(world.tables)}
     return Learner(f"{base.name}/changing", init, plan, add, at_reset(), settings, base.parts)

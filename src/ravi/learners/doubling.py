@@ -1,51 +1,110 @@
-"""RAVI-UCB without knowing T: phases of doubling length, each with the constants of its own length, on all data.
+"""RAVI-UCB and RAVI-UCB+ without knowing T: phases of doubling length, each with its own constants, on all data.
 
 Paper: A. Moulin, G. Neu, "Optimistic Planning by Regularized Dynamic Programming", ICML 2023.
 Trust: DERIVED: the paper takes T as known (in eta, beta and delta); doubling is the usual way out.
 
-Phase i = 0, 1, ... is for l_i = 2^i l plays, after S_i = (2^i - 1) l; it is Algorithm 2 with
+Phase i = 0, 1, ... is for l_i = 2^i l plays, after S_i = (2^i - 1) l; it is the learner for T known with
 
-    eta_i  = sqrt(2 ln A / (H^2 l_i)),    beta_i = 8 H sqrt(X ln(X A S_{i+1} / delta_i)),    delta_i = 1 / l_i
+    eta_i = eta of l_i plays,    beta_i = beta of S_{i+1} plays at delta_i = 1 / l_i
 
-from V_0 and pi_0 on, with the counts of all phases before: so many plays may stand behind a count, hence S_{i+1}. It
-gives way at the first reset after its end. Phases that an epoch passes over are skipped. In phase 0 it is RAVI-UCB for
-T = l, bit for bit.
+from V_0 and pi_0 on, with the data of all phases before: so many plays may stand behind a bonus, hence S_{i+1}. On
+counts (Algorithm 2) that is eta_i = sqrt(2 ln A / (H^2 l_i)) and beta_i = 8 H sqrt(X ln(X A S_{i+1} / delta_i)). A
+phase gives way at the first reset after its end, and an epoch belongs to the phase that its first play is in: phases
+that an epoch passes over are skipped. In phase 0 it is the learner for T = l, bit for bit.
 
-Constants: l = `first` = 1; those of Theorem 4.1 and Lemma 5.1 in every phase.
+What an estimator keeps must not depend on T: counts and regressions with a fixed lambda do not, whatever their samples
+are divided by (`ravi.estimators.standard`). Weights by variance would: their radii grow with T, and samples that were
+weighted under one phase's would be of the wrong weight in the next. They are left out.
+
+Constants: l = `first` = 1; those of the learner for T known in every phase.
 Deviations: V and pi begin anew with a phase. Were pi to go on under another eta, H(pi* || pi) would take the place of
 ln A, and it may be as large as it likes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 
-from ravi import checks
-from ravi.core import Array, Data, Learner, Path, Problem
+from ravi import checks, tree
+from ravi.core import Array, Data, Learner, Problem
 from ravi.estimators.counts import counts
-from ravi.planning.bellman import backup
-from ravi.planning.mirror import mirror_step
+from ravi.estimators.ridge import ridge
+from ravi.learners import ravi_ucb_plus
+from ravi.learners.ravi_ucb import theorem_step
+from ravi.optimism.bonuses import multiple_of_width
 from ravi.schedules import at_reset
 from ravi.theory import constants
 from ravi.theory import doubling as theory
 
 MOST = 2**60  # plays of a first phase
+LONGEST = 2**31 - 2  # plays of any run, since counts are 32-bit: a union bound need not be over more
+OF_A_PHASE = ("eta", "beta", "delta")  # settings that are not the same in all
 
 
 class State(NamedTuple):
+    """That of RAVI-UCB+, and the phase."""
+
     data: Data  # D
-    V: Array  # V_k                    (n, X)
-    Q: Array  # Q_{k+1}                (n, X, A)
-    log_policy: Array  # log pi_k      (n, X, A)
-    policy: Array  # pi_k              (n, X, A)
-    phase: Array  # i                  (n,)
-    time: Array  # plays made          (n,)
+    V: Array  # V_m, of the policy that is played   (n, X)
+    policy: Array  # pi_m                           (n, X, A)
+    V_last: Array  # V_j of the last backup         (n, X)
+    Q: Array  # Q of the next, where it is not fresh   (n, X, A)
+    log_policy: Array  # log pi_j                   (n, X, A)
+    last_policy: Array  # pi_j                      (n, X, A)
+    key: Array  #                                   (n,)
+    time: Array  # t of the next play               (n,)
+    phase: Array  # i                               (n,)
 
 
-def doubling(problem: Problem, steps: int, *, first: int = 1, scale: float = 1.0, step_scale: float = 1.0) -> Learner:
+@dataclass(frozen=True)
+class Phases:
+    """The plan of every seed by the learner of its phase; for who checks what it does (`ravi verify`), those too."""
+
+    first: int  # l
+    learner: Callable[[int], Learner]  # of phase i
+
+    def __call__(self, s: State) -> State:
+        begin(self, s)
+        there = np.unique(s.phase)
+        if len(there) == 1:
+            return State(*(*self.learner(int(there[0])).plan(s), s.phase))
+        for i in there:
+            rows = np.flatnonzero(s.phase == i)
+            planned = self.learner(int(i)).plan(tree.take(s, rows))
+            for name in State._fields[1:7]:  # all but data and clocks
+                getattr(s, name)[rows] = getattr(planned, name)
+        return s
+
+
+def begin(phases: Phases, s: State) -> None:
+    """Seeds whose phase is over go on in the one that time is in, from V_0 and pi_0; in place."""
+    l = phases.first
+    over = np.flatnonzero(s.time > np.left_shift(l, s.phase + 1) - l)  # S_{i+1} plays were made
+    if len(over):
+        s.phase[over] = [theory.phases(int(t), l) - 1 for t in s.time[over]]
+        fresh = phases.learner(0).init(s.key[:1])
+        for name in ("V_last", "Q", "log_policy", "last_policy"):
+            getattr(s, name)[over] = getattr(fresh, name)
+
+
+def doubling(name: str, first: int, build: Callable[[int], Learner]) -> Learner:
+    """The learner whose phase i is build(i); all are of `ravi_ucb_plus.generic`, on data of one layout."""
+    learner = cache(build)
+    base = learner(0)
+
+    def init(keys: Array) -> State:
+        return State(*(*base.init(keys), np.zeros(len(keys), np.int64)))
+
+    settings = {"first": first} | {name: value for name, value in base.settings.items() if name not in OF_A_PHASE}
+    return Learner(name, init, Phases(first, learner), base.add, at_reset(), settings)
+
+
+def tabular(problem: Problem, steps: int, *, first: int = 1, scale: float = 1.0, step_scale: float = 1.0) -> Learner:
     """RAVI-UCB in phases; `first` is the length of the first, `scale` multiplies beta, `step_scale` eta. `steps` is not
     looked at: a run may be of any length.
 
@@ -56,52 +115,157 @@ def doubling(problem: Problem, steps: int, *, first: int = 1, scale: float = 1.0
     Cost: O(A) per step; X A B per plan, B the successors stored per pair; T / H plans.
     """
     checks.steps(steps)
-    l = checks.whole(first, "first", 1, MOST)
-    scale, step_scale = checks.nonnegative(scale, "scale"), checks.positive(step_scale, "step_scale")
-    r, gamma, H = problem.rewards, problem.discount, problem.horizon
-    X, A = problem.states, problem.actions
-    estimator = counts(problem)
+    l, scale = checks.whole(first, "first", 1, MOST), checks.nonnegative(scale, "scale")
+    H, X, A, estimator = problem.horizon, problem.states, problem.actions, counts(problem)
 
-    @cache
-    def eta(i: int) -> float:
-        step = constants.eta(H, A, theory.length(i, l))  # Theorem 4.1
-        return checks.positive(step * step_scale, "step_scale * eta")
+    def build(i: int) -> Learner:
+        delta = 1 / theory.length(i, l)
+        beta = constants.beta_tabular(H, X, A, theory.end(i, l), delta)  # Lemma 5.1
+        beta = checks.nonnegative(beta * scale, "scale * beta")
+        return ravi_ucb_plus.generic(
+            problem,
+            estimator,
+            multiple_of_width(beta, estimator),
+            theorem_step(None, step_scale, problem, theory.length(i, l)),
+            inner=1,
+            fresh=False,
+            settings={"beta": beta, "scale": scale, "step_scale": step_scale, "delta": delta},
+        )
 
-    @cache
-    def beta(i: int) -> float:
-        radius = constants.beta_tabular(H, X, A, theory.end(i, l), 1 / theory.length(i, l))  # Lemma 5.1
-        return checks.nonnegative(radius * scale, "scale * beta")
+    return doubling("ravi-ucb/doubling", l, build)
 
-    def init(keys: Array) -> State:
-        n = len(keys)
-        policy = np.full((n, X, A), 1 / A)
-        V, Q1 = np.zeros((n, X)), np.zeros((n, X, A))  # V_0, and Q_1 = E V_0
-        return State(estimator.init(n), V, Q1, np.log(policy), policy, np.zeros(n, np.int64), np.zeros(n, np.int64))
 
-    def begin(s: State) -> None:
-        """Phases that are over give way to the one that time is in; in place."""
-        for j in np.flatnonzero(s.time >= [theory.end(int(i), l) for i in s.phase]):
-            s.phase[j] = theory.phases(int(s.time[j]) + 1, l) - 1
-            s.Q[j], s.policy[j], s.log_policy[j] = 0.0, 1 / A, np.log(1 / A)
+def linear_mixture(
+    problem: Problem,
+    steps: int,
+    *,
+    first: int = 1,
+    scale: float = 1.0,
+    step_scale: float = 1.0,
+    regularization: float = 1.0,
+    bound: float | None = None,
+) -> Learner:
+    """RAVI-UCB for linear mixtures in phases; `first` is the length of the first, the other options are those of
+    `ravi-ucb/mixture`. `steps` is not looked at: a run may be of any length.
 
-    def plan(s: State) -> State:
-        begin(s)
-        V = np.empty((len(s.time), X))
-        for i in np.unique(s.phase):
-            rows = np.flatnonzero(s.phase == i)
-            V[rows], s.log_policy[rows], s.policy[rows] = mirror_step(
-                s.log_policy[rows], s.policy[rows], s.Q[rows], eta(int(i)), in_place=True
-            )  # V_k, pi_k
-        phi = estimator.embed(V)
-        PV = estimator.expect(s.data, phi)  # TRANSITION-ESTIMATE
-        CB = estimator.width(s.data, phi)
-        CB *= np.array([beta(int(i)) for i in s.phase])[:, None, None]  # BONUS
-        return s._replace(V=V, Q=backup(r, CB, gamma, PV, H))  # Q_{k+1}
+    Setting: discounted with resets, linear mixture of dimension d; T unknown.
+    Guarantee: that of RAVI-UCB (Theorem 5.6), its parts in sqrt(T) at most 1 / (1 - 2^(-1/2)) = 3.414... times as large
+    (with beta of 2 T plays), the others log2(T) times (`theory.doubling`).
+    Composition: ridge regression on values x beta_i ||phi||_{Lambda^-1} x one mirror step and one backup x at resets.
+    Cost: O(d^2) per step; X A (B d + d^2) per plan; T / H plans.
+    """
+    checks.steps(steps)
+    l, scale = checks.whole(first, "first", 1, MOST), checks.nonnegative(scale, "scale")
+    lam = checks.positive(regularization, "regularization")
+    H, d, estimator = problem.horizon, problem.dimension, ridge(problem, lam)
+    B = problem.bound if bound is None else checks.positive(bound, "bound")
 
-    def add(s: State, path: Path) -> State:
-        estimator.add(s.data, s.V, path)  # ADD, in place
-        s.time[:] += path.length
-        return s
+    def build(i: int) -> Learner:
+        delta = 1 / theory.length(i, l)
+        beta = constants.beta_mixture(  # Lemma 5.4
+            H, d, theory.end(i, l), delta, parameter_bound=B, feature_bound=B, regularization=lam
+        )
+        beta = checks.nonnegative(beta * scale, "scale * beta")
+        return ravi_ucb_plus.generic(
+            problem,
+            estimator,
+            multiple_of_width(beta, estimator),
+            theorem_step(None, step_scale, problem, theory.length(i, l)),
+            inner=1,
+            fresh=False,
+            settings={
+                "beta": beta, "scale": scale, "step_scale": step_scale, "delta": delta, "regularization": lam,
+                "bound": B,
+            },
+        )  # fmt: skip
 
-    settings = {"first": l, "scale": scale, "step_scale": step_scale}
-    return Learner("ravi-ucb/doubling", init, plan, add, at_reset(), settings)
+    return doubling("ravi-ucb/mixture/doubling", l, build)
+
+
+def plus(
+    problem: Problem,
+    steps: int,
+    *,
+    first: int = 1,
+    inner: int | None = None,
+    fresh: str = "on",
+    centre: str = "on",
+    span: str = "on",
+    clip: str = "on",
+    gamma: str = "on",
+    balance: str = "on",
+    pick: str = "uniform",
+    scale: float = 1.0,
+    step_scale: float = 1.0,
+) -> Learner:
+    """RAVI-UCB+ on counts in phases; `first` is the length of the first, the other options are those of `ravi-ucb+`.
+    `steps` is not looked at: a run may be of any length.
+
+    Setting: discounted with resets, tabular; T unknown.
+    Guarantee: that of RAVI-UCB+, its parts in sqrt(T) at most 1 / (1 - 2^(-1/2)) = 3.414... times as large (with
+    ln(2 X A T^2) in place of ln(X A T^2)), the others log2(T) times (`theory.doubling`).
+    Composition: counts from 1, centred x a bonus by the span of V x M mirror steps and backups x at resets.
+    Cost: O(A) per step; M X A B per plan, B the successors stored per pair; T / H plans.
+    """
+    checks.steps(steps)
+
+    def build(steps: int, delta: float | None, eta: float | None = None, step_scale: float = 1.0) -> Learner:
+        return ravi_ucb_plus.tabular(
+            problem, steps, inner=inner, fresh=fresh, centre=centre, span=span, clip=clip, gamma=gamma,
+            balance=balance, pick=pick, scale=scale, step_scale=step_scale, eta=eta, delta=delta,
+        )  # fmt: skip
+
+    return _plus("ravi-ucb+/doubling", first, step_scale, build)
+
+
+def plus_linear_mixture(
+    problem: Problem,
+    steps: int,
+    *,
+    first: int = 1,
+    inner: int | None = None,
+    fresh: str = "on",
+    centre: str = "on",
+    span: str = "on",
+    clip: str = "on",
+    gamma: str = "on",
+    radius: str = "on",
+    balance: str = "on",
+    pick: str = "uniform",
+    scale: float = 1.0,
+    step_scale: float = 1.0,
+    regularization: float = 1.0,
+) -> Learner:
+    """RAVI-UCB+ on a regression in phases; `first` is the length of the first, the other options are those of
+    `ravi-ucb+/mixture`. `steps` is not looked at: a run may be of any length.
+
+    Setting: discounted with resets, linear mixture of dimension d; T unknown.
+    Guarantee: that of RAVI-UCB+, its parts in sqrt(T) at most 1 / (1 - 2^(-1/2)) = 3.414... times as large (with beta
+    of 2 T plays), the others log2(T) times (`theory.doubling`).
+    Composition: ridge regression on values in parts of their span x the determinant's radius x M mirror steps and
+    backups x at resets.
+    Cost: O(d^2) per step; M X A (B d + d^2) per plan; T / H plans.
+    """
+    checks.steps(steps)
+
+    def build(steps: int, delta: float | None, eta: float | None = None, step_scale: float = 1.0) -> Learner:
+        return ravi_ucb_plus.linear_mixture(
+            problem, steps, inner=inner, fresh=fresh, centre=centre, span=span, clip=clip, gamma=gamma, radius=radius,
+            balance=balance, pick=pick, scale=scale, step_scale=step_scale, eta=eta, delta=delta,
+            regularization=regularization,
+        )  # fmt: skip
+
+    return _plus("ravi-ucb+/mixture/doubling", first, step_scale, build)
+
+
+def _plus(name: str, first: int, step_scale: float, build: Callable[..., Learner]) -> Learner:
+    """Phases of a learner that is built from T, delta and eta: eta is that of l_i plays, the rest of S_{i+1}."""
+    l = checks.whole(first, "first", 1, LONGEST)
+
+    def phase(i: int) -> Learner:
+        delta = None if i == 0 else 1 / theory.length(i, l)  # 1 / l, which may be 1, is the default of T = l
+        alone = build(min(theory.length(i, l), LONGEST), delta)
+        assert alone.parts is not None
+        return build(min(theory.end(i, l), LONGEST), delta, alone.parts.eta, step_scale)
+
+    return doubling(name, l, phase)

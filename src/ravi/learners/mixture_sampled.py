@@ -46,7 +46,8 @@ def mixture_sampled(
 
     Setting: discounted with resets, linear mixture of dimension d.
     Guarantee: that of RAVI-UCB (Theorem 5.6) and, for what sampling leaves out, O(B_theta eps sqrt(d H) T) more, up to
-    logarithms, eps the largest: regret that grows with T, at a rate that falls like sqrt(s / m), s the support.
+    logarithms, eps the largest: regret that grows with T, at a rate that falls like sqrt(s / m), s the support
+    (`theory.sampled.corrected`).
     Composition: ridge regression on sampled features x beta ||phi~|| and the sampling error x one mirror step and one
     backup x at resets.
     Cost: O(d^2) per step; X A (min(m, B) d + d^2) per plan; T / H plans.
@@ -64,11 +65,10 @@ def mixture_sampled(
         problem.horizon, problem.dimension, T, delta, parameter_bound=B, feature_bound=B, regularization=lam
     )
     beta *= scale
-    per_size = scale * B_theta * made.errors  # (X, A)
 
     def bonus(D: Data, phi: Embedded) -> Array:
         radius = beta + scale * B_theta * np.sqrt(D.bias)
-        return estimator.width(D, phi) * radius[:, None, None] + phi.size * per_size
+        return estimator.width(D, phi) * radius[:, None, None] + scale * B_theta * phi.error
 
     return generic(
         problem,

@@ -14,9 +14,11 @@ The targets are those of the V_k at hand, for every past sample, where Algorithm
 
 Constants: beta = scale d H sqrt(ln(2 d T / delta)), the paper's of LSVI-UCB with its unnamed constant 1; eta of Theorem
 4.1, lambda = 1, delta = 1/T, V_0 = 0, pi_0 uniform.
-Guarantee: none. V_k depends on the samples that it is the target of, so that validity must hold for all V_k that may
-come up; the covering number of that class appears too large for a proof, says the paper.
-`ravi verify` measures whether bonuses are valid on a run; RMAX-RAVI-UCB is the successor that has a proof.
+Guarantee: none from the paper. V_k depends on the samples that it is the target of, so that validity must hold for all
+V_k that may come up; the covering number of that class appears too large for a proof. With X states it is at most 2^X:
+where beta is at least the beta_X of `theory.linear`, expected regret O(d^(3/2) H^(3/2) sqrt(T) + H^2 sqrt(T ln A)) up
+to logarithms (`theory.linear.corrected`). `ravi verify` says which case a run is; RMAX-RAVI-UCB is the successor that
+has a proof.
 Composition: least squares for any target x beta ||phi||_{Lambda^-1} x one mirror step and one backup x at resets.
 Cost: d^2 per step, d with one-hot features; d^3 + d X + X A d^2 per plan; T / H plans.
 Deviations: none from the Discussion. Ridge regression shrinks to 0: with a small scale, what was never played is

@@ -7,13 +7,18 @@ Trust: DERIVED: the paper knows its rewards, and says that not to costs a consta
     b(x, a)     = sqrt(ln(2 X A T / delta) / (2 n(x, a))), at most 1; 1 where n = 0
     Q_{k+1}     = Pi_H[min{r_hat + b, 1} + CB_k + gamma P_hat_k V_k]
 
-and all else as it was. With probability 1 - 2 delta both bonuses are valid, and then Lemma 4.2 has 2 (CB + b):
+and all else as it was. With lo = max{r_hat - b, 0}, hi = min{r_hat + b, 1}, c = (lo + hi) / 2 and h = (hi - lo) / 2,
 
-    r + gamma P V_k <= Q_{k+1} <= r + 2 (CB_k + b_k) + gamma P V_k.
+    hi + CB + gamma P_hat V = r + (CB + h) + gamma (P_hat V + (c - r) / gamma):
 
-Lemma 4.3 asks for no more. The bound gains 2 E[sum b_k(X_t, A_t)], to which Lemma 5.2 applies with sqrt(2) b sqrt(n)
-for beta (1 / sqrt(n) <= sqrt(2 / N), and b <= 1 where n = 0), some 8 H sqrt(X) times smaller than that of the kernel;
-and delta T once more.
+to who knows r it is the backup of Algorithm 1, with the bonus CB + h and an estimate that is off by c - r too. With
+probability 1 - 2 delta both |r - c| <= h and gamma |(P - P_hat) V| <= CB, so that this bonus is valid, and Lemma 4.2 is
+
+    r + gamma P V_k <= Q_{k+1} <= r + 2 (CB_k + h_k) + gamma P V_k,   h <= b.
+
+Lemma 4.3 asks for no more. The bound gains 2 E[sum b_k(X_t, A_t)], some 8 H sqrt(X) times smaller than that of the
+kernel, and delta T once more (`ravi.theory.unknown_rewards`). Where Q is fresh it gains nothing at its beginning: b is
+no larger at more data, and Q_1, made of no data, is the same for all pairs.
 
 Constants: those of the learner it is made of, and its delta for the second event too; `reward_scale` multiplies b.
 Deviations: a play earns 1 with probability r(x, a), else 0, from its key (rewards=bernoulli), or r(x, a) itself
@@ -28,10 +33,10 @@ from typing import Any
 import numpy as np
 
 from ravi import checks
-from ravi.core import Array, Bonus, Embedding, Learner, Problem, told
+from ravi.core import Array, Bonus, Embedding, Estimator, Learner, Problem, told
 from ravi.estimators.rewarded import KINDS, Rewarded, rewarded
 from ravi.learners import ravi_ucb, ravi_ucb_plus
-from ravi.optimism.rewards import optimistic_rewards, reward_spread
+from ravi.optimism.rewards import middle_rewards, optimistic_rewards, reward_spread
 
 
 def tabular(
@@ -97,34 +102,36 @@ def unknown(
     base: Learner, problem: Problem, steps: int, *, rewards: str = "bernoulli", reward_scale: float = 1.0
 ) -> Learner:
     """A learner of `ravi_ucb` or `ravi_ucb_plus`, on counts or on a regression, that is not told its rewards."""
-    assert base.parts is not None
+    if base.parts is None or "delta" not in base.settings or "reward_scale" in base.settings:
+        raise checks.InputError(f"{base.name} has no form for unknown rewards: ravi-ucb and ravi-ucb+ have")
     T, X, A = checks.steps(steps), problem.states, problem.actions
     kind = checks.one_of(rewards, KINDS, "rewards")
     reward_scale = checks.nonnegative(reward_scale, "reward_scale")
     spread = reward_scale * reward_spread(X, A, T, base.settings["delta"])
     own = {"rewards": kind, "reward_scale": reward_scale}
-    common: dict[str, Any] = {
-        "name": f"{base.name}/unknown-rewards",
-        "settings": base.settings | own,
-        "initial_value": base.parts.initial_value,
-        "initial_policy": base.parts.initial_policy,
-    }
     estimator, bonus = rewarded(base.parts.estimator, problem.rewards, kind), with_rewards(base.parts.bonus, spread)
-    unpaid = without_rewards(problem)
-    if "inner" in base.settings:
-        several = {name: base.settings[name] for name in ("inner", "fresh", "pick")}
-        made = ravi_ucb_plus.generic(unpaid, estimator, bonus, base.parts.eta, **several, **common)
-    else:
-        made = ravi_ucb.generic(unpaid, estimator, bonus, base.parts.eta, **common)
+    several = {"inner": 1, "fresh": False, "pick": "uniform"}  # Algorithm 1, unless the base says more
+    made = ravi_ucb_plus.generic(
+        without_rewards(problem),
+        estimator,
+        bonus,
+        base.parts.eta,
+        **{name: base.settings.get(name, usual) for name, usual in several.items()},
+        initial_value=base.parts.initial_value,
+        initial_policy=base.parts.initial_policy,
+        name=f"{base.name}/unknown-rewards",
+    )
+    assert made.parts is not None
 
     def init(keys: Array) -> Any:
         state = made.init(keys)
         state.data.key[:] = keys
         return state
 
-    settings = made.settings | base.settings | own
-    # Its bonus stands for rewards too: claims about CB are not about it.
-    return made._replace(init=init, parts=None, settings=settings)
+    parts = made.parts._replace(
+        estimator=_estimate_to_observers(estimator, problem, spread), bonus=_bonus_to_observers(bonus, spread)
+    )
+    return made._replace(init=init, parts=parts, settings=made.settings | base.settings | own)
 
 
 def with_rewards(bonus: Bonus, spread: float) -> Bonus:
@@ -139,3 +146,25 @@ def with_rewards(bonus: Bonus, spread: float) -> Bonus:
 def without_rewards(problem: Problem) -> Problem:
     """The problem, all its rewards 0; its other arrays are the same ones."""
     return told(problem, Problem, rewards=np.zeros(problem.rewards.shape))
+
+
+# For observers, who know r: r + bonus + gamma estimate is what the learner backs up. It uses neither of these itself.
+
+
+def _estimate_to_observers(estimator: Estimator, problem: Problem, spread: float) -> Estimator:
+    """P_hat V + (c - r) / gamma."""
+
+    def expect(D: Rewarded, phi: Embedding) -> Array:
+        c = middle_rewards(D.plays, D.total, spread)
+        return estimator.expect(D, phi) + (c - problem.rewards) / problem.discount
+
+    return estimator._replace(expect=expect)
+
+
+def _bonus_to_observers(bonus: Bonus, spread: float) -> Bonus:
+    """hi + CB - c = CB + h."""
+
+    def less(D: Rewarded, phi: Embedding) -> Array:
+        return bonus(D, phi) - middle_rewards(D.plays, D.total, spread)
+
+    return less

@@ -32,9 +32,28 @@ class Changing:
         """Which table, from 0, is in force at play or epoch i, from 1."""
         return (i - 1) // self.block % len(self.tables)
 
+    def expected(self, steps: int) -> Array:
+        """How many of T plays each table is in force for, on average   (J,).
+
+        By epochs, play t is in epoch 1 + Bin(t - 1, 1 - gamma), whose law modulo the turns of the tables is, on the
+        discrete Fourier transform, lambda^{t-1} with lambda = gamma + (1 - gamma) e^{-i omega}: a geometric sum.
+        """
+        T, J = steps, len(self.tables)
+        turns = min(self.block * J, T)  # T epochs at most
+        if self.clock == "plays":
+            rounds, rest = divmod(T, turns)
+            times = rounds + (np.arange(turns) < rest).astype(np.float64)
+        else:
+            gamma = self.mdp.discount
+            lam = gamma + (1 - gamma) * np.exp(-2j * np.pi * np.arange(turns) / turns)
+            far = np.where(lam == 1, 2.0, lam)
+            times = np.maximum(np.fft.ifft(np.where(lam == 1, T, (1 - far**T) / (1 - far))).real, 0.0)
+        return np.bincount(self.number(np.arange(1, turns + 1)), times, J)
+
     def average(self, counts: Array) -> MDP:
-        """The MDP whose rewards are the mean of the tables, table j counted counts[j] times."""
-        weights = np.asarray(counts, np.float64) / np.sum(counts)
+        """The MDP whose rewards are the mean of the tables, table j counted counts[j] times; all alike for zeros."""
+        given = np.asarray(counts, np.float64)
+        weights = given / np.sum(counts) if given.any() else np.full(len(given), 1 / len(given))
         return replace(self.mdp, rewards=np.clip(np.tensordot(weights, self.tables, 1), 0.0, 1.0))
 
     def __repr__(self) -> str:
@@ -64,3 +83,6 @@ def tides(n: int = 6, discount: float = 0.9, *, left: float = 0.1, block: int = 
     tables[0, 0, LEFT] = left
     tables[1, -1, RIGHT] = 1.0
     return changing(river, tables, block=block, clock=clock)
+
+
+WORLDS = {"tides": tides}  # by their ids: `tides/6,block=50`

@@ -105,6 +105,7 @@ class Seen(NamedTuple):
     planned: Any  # after the observer's
     V: Array  # V_m and pi_m, by the observer
     policy: Array
+    anew: bool = False  # whether the sequence began with this epoch, and not with the run
 
 
 class Check(NamedTuple):
@@ -138,8 +139,8 @@ def inner(scene: Scene, checks: Sequence[Check]) -> Measure:
 
     def record(m: Inner, state: Any, path: Path, opening: bool) -> Inner:
         if opening:
-            m = _open(scene, checks, M, m, state, path)
-        _follow(scene, m, path)
+            m = open_epoch(scene, checks, M, m, state, path)
+        follow(scene, m, path)
         return m
 
     return Measure("inner", init, record, lambda m: {})
@@ -155,7 +156,9 @@ def gap(scene: Scene, at: Iterate) -> Array:
     return scene.solution.optimum - (at.mu * scene.mdp.rewards).sum((1, 2))
 
 
-def _open(scene: Scene, checks: Sequence[Check], M: int, m: Inner, state: Any, path: Path) -> Inner:
+def open_epoch(
+    scene: Scene, checks: Sequence[Check], M: int, m: Inner, state: Any, path: Path, *, anew: bool = False
+) -> Inner:
     """The plan of epoch k, backup by backup."""
     assert scene.parts.backups is not None
     active, k = path.length > 0, int(m.seen.max()) + 1
@@ -174,7 +177,7 @@ def _open(scene: Scene, checks: Sequence[Check], M: int, m: Inner, state: Any, p
     V, policy, found = np.array(values), np.array(policies), np.array(gaps)  # (M, n, ...)
     rows = np.arange(len(chosen))
     seen = _seen(scene, m, k, state.data)._replace(
-        state=state, planned=planned, V=V[chosen, rows], policy=policy[chosen, rows]
+        state=state, planned=planned, V=V[chosen, rows], policy=policy[chosen, rows], anew=anew
     )
     _checked(checks, "data", m, seen, active, k)
     _checked(checks, "plan", m, seen, active, k)
@@ -267,7 +270,7 @@ def _checked(checks: Sequence[Check], phase: str, m: Inner, seen: Seen, active: 
             note(m.worst, index, active & m.valid if check.conditional else active, k, *check.measure(seen))
 
 
-def _follow(scene: Scene, m: Inner, path: Path) -> None:
+def follow(scene: Scene, m: Inner, path: Path) -> None:
     """A stretch of the current epoch, in place."""
     rows, cols = np.nonzero(np.arange(path.state.shape[1]) < path.length[:, None])
     x, a, y = path.state[rows, cols], path.action[rows, cols], path.successor[rows, cols]
@@ -293,10 +296,20 @@ def standardised(scene: Scene, V: Array) -> tuple[Array, Array]:
 
 def finish(scene: Scene, checks: Sequence[Check], m: Inner, state: Any) -> Inner:
     """After the run: the mirror step that the last backup leads to, and for a fresh Q that backup too."""
-    assert scene.parts.backups is not None
     everyone = np.ones(len(m.seen), bool)
+    look_at_data(scene, checks, m, state)
+    return close(scene, checks, m, state, everyone, 0)
+
+
+def look_at_data(scene: Scene, checks: Sequence[Check], m: Inner, state: Any) -> None:
+    """What the learner ends with, against the books."""
+    _checked(checks, "data", m, _seen(scene, m, 0, state.data), np.ones(len(m.seen), bool), 0)
+
+
+def close(scene: Scene, checks: Sequence[Check], m: Inner, state: Any, active: Array, k: int) -> Inner:
+    """The end of a sequence: a mirror step more, for a fresh Q after a backup with the data of `state`."""
+    assert scene.parts.backups is not None
     following = next(iter(scene.parts.backups(state)))
-    _checked(checks, "data", m, _seen(scene, m, 0, state.data), everyone, 0)
     if scene.settings["fresh"]:
-        m = _backed_up(scene, checks, m, m.at, following.Q, state.data, everyone, 0)
-    return _mirrored(scene, checks, m, _iterate(scene, following.V_last, following.last_policy), everyone, 0)
+        m = _backed_up(scene, checks, m, m.at, following.Q, state.data, active, k)
+    return _mirrored(scene, checks, m, _iterate(scene, following.V_last, following.last_policy), active, k)

@@ -7,21 +7,24 @@ The mean r_hat of n rewards in [0, 1] is off by more than b with probability at 
 
     r <= min{r_hat + b, 1} <= r + 2 b,
 
-where n = 0 too: 1 <= r + 2.
+where n = 0 too: 1 <= r + 2. Since r is in [0, 1], the event says no less than lo <= r <= hi,
+
+    lo = max{r_hat - b, 0},   hi = min{r_hat + b, 1},
+
+an interval of half-width h = (hi - lo) / 2 <= b; where n = 0 it is [0, 1], which holds r on any event.
 """
 
 from __future__ import annotations
 
-from math import log, sqrt
-
 import numpy as np
 
 from ravi.core import Array
+from ravi.theory import unknown_rewards
 
 
 def reward_spread(states: int, actions: int, steps: int, delta: float) -> float:
     """b sqrt(n) = sqrt(ln(2 X A T / delta) / 2)."""
-    return sqrt(log(2 * states * actions * steps / delta) / 2)
+    return unknown_rewards.spread(states, actions, steps, delta)
 
 
 def reward_bonus(plays: Array, spread: float) -> Array:
@@ -31,6 +34,13 @@ def reward_bonus(plays: Array, spread: float) -> Array:
 
 
 def optimistic_rewards(plays: Array, total: Array, spread: float) -> Array:
-    """min{r_hat + b, 1}, r_hat = total / n."""
+    """hi = min{r_hat + b, 1}, r_hat = total / n."""
     mean = np.divide(total, plays, out=np.zeros(total.shape), where=plays > 0)
     return np.minimum(mean + reward_bonus(plays, spread), 1.0)
+
+
+def middle_rewards(plays: Array, total: Array, spread: float) -> Array:
+    """(lo + hi) / 2: off by at most h on the event; 1/2 where nothing was seen."""
+    mean = np.divide(total, plays, out=np.zeros(total.shape), where=plays > 0)
+    low = np.maximum(mean - reward_bonus(plays, spread), 0.0)
+    return (low + optimistic_rewards(plays, total, spread)) / 2

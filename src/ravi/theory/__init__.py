@@ -8,6 +8,8 @@
 | `tabular` | Lemmas 5.1 and 5.2, and the regret that they give |
 | `mixture` | Lemmas 5.4 and 5.5, Theorem 5.6 |
 | `elliptical` | Lemmas A.2 to A.4 |
+| `sampled`, `linear` | Theorem 5.6 with sampled features; linear MDPs with X states |
+| `unknown_rewards`, `changing`, `doubling` | rewards that are not known; that change; T that is not known |
 | `search` | Corollary 5.7: how many steps a bound asks for |
 | `selection` | the best-policy selection of the Discussion |
 

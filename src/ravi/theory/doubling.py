@@ -8,19 +8,33 @@ like c sqrt(T) adds up, over the phases i <= m that T reaches into, each charged
 since l_m = S_m + l and T > S_m: with l = 1, not to know T costs a factor of at most 3.415 there, and close to that just
 after a phase has begun.
 
-Data are kept, so that the bonus of phase i stands on up to S_{i+1} plays: its union bound is over so many, and with
-delta_i = 1 / l_i failures cost 1 in each phase. More data than Lemma 5.2 counts on only lower its sum. Policies begin
-anew: from where the last phase ended, H(pi* || pi_0) would not be bounded by ln A. A phase gives way at the first reset
-after its end, gamma H plays later on average, each of which costs at most 1.
+Data are kept, so that the bonus of phase i stands on up to S_{i+1} plays: its union bound, or the determinant in its
+beta, is over so many, and with delta_i = 1 / l_i failures cost 1 in each phase. More data than the phase's own only
+lower the sum of its bonuses, which is that of l_i plays with the larger beta_i:
+
+- *Counts.* A pair that begins the phase with N_0 >= 1 has sum_{N_0 <= u < N_0 + n} u^{-1/2} <= 2 sqrt(n), and its i-th
+  epoch with late visits starts with N >= 2^{i+1} - 1: the two parts of Lemma 5.2.
+- *Regressions.* With Lambda at the start of the phase, Lambda' at its end and G = Lambda' - Lambda, ln det Lambda' -
+  ln det Lambda = ln det(I + Lambda^{-1/2} G Lambda^{-1/2}) <= d ln(1 + tr(G) / (lambda d)), as Lambda >= lambda I: the
+  bound of Lemma A.2 for the plays of the phase alone. Lemma A.3 doubles the same determinant with every bad epoch.
+
+A phase may begin late, at s > S_i, and has then S_{i+1} - s < l_i plays before its end: every sum that is bounded is
+one over fewer plays. Policies begin anew: from where the last phase ended, H(pi* || pi_0) would not be bounded by
+ln A. A phase gives way at the first reset after its end, gamma H plays later on average, each of which costs at most 1.
+
+Where Q is fresh, <mu^{pi_1}, E V_1> - <mu*, Q_1> joins the boundary of each phase (`ravi.learners.ravi_ucb_plus`): at
+most 1 if CB is the same for all pairs at V_0 = 0. With data that is so only if it is 0 there, as it is for regressions,
+and for counts with `span` or `clip`; without these it is H at most (`start`).
 """
 
 from __future__ import annotations
 
-from math import sqrt
+from collections.abc import Sequence
+from math import log, sqrt
 
-from ravi.theory import constants, generic, inputs
+from ravi.theory import constants, elliptical, generic, inputs, mixture
 from ravi.theory.parts import Bound, bound
-from ravi.theory.tabular import bonus_sum
+from ravi.theory.tabular import bonus_sum, clipped_bonus_sum
 
 FACTOR = 1 / (1 - sqrt(0.5))  # 3.414...
 
@@ -41,6 +55,17 @@ def phases(steps: int, first: int = 1) -> int:
     return ((T - 1) // l + 1).bit_length()
 
 
+def summed(parts: Sequence[Bound], horizon: float) -> Bound:
+    """The bounds of all phases, and gamma H for every change of phase."""
+    changes = (len(parts) - 1) * constants.expected_padding(horizon)
+    return bound(
+        bonus=sum(each.bonus for each in parts),
+        optimisation=sum(each.optimisation for each in parts),
+        boundary=sum(each.boundary for each in parts) + changes,
+        failure=sum(each.failure for each in parts),
+    )
+
+
 def tabular(horizon: float, states: int, actions: int, steps: int, *, first: int = 1) -> Bound:
     """R_T <= sum over phases of `generic.corrected`, and gamma H for every change of phase."""
     H, X, A = inputs.horizon(horizon), inputs.whole(states, "states"), inputs.whole(actions, "actions")
@@ -49,10 +74,78 @@ def tabular(horizon: float, states: int, actions: int, steps: int, *, first: int
         l = length(i, first)
         beta = constants.beta_tabular(H, X, A, end(i, first), 1 / l)
         parts.append(generic.corrected(H, A, l, bonus_sum(H, X, A, l, beta), delta=1 / l))
-    changes = (len(parts) - 1) * constants.expected_padding(H)
-    return bound(
-        bonus=sum(each.bonus for each in parts),
-        optimisation=sum(each.optimisation for each in parts),
-        boundary=sum(each.boundary for each in parts) + changes,
-        failure=sum(each.failure for each in parts),
-    )
+    return summed(parts, H)
+
+
+def linear_mixture(
+    horizon: float, dimension: int, actions: int, steps: int, *, bound: float, regularization: float = 1.0,
+    first: int = 1,
+) -> Bound:  # fmt: skip
+    """The same with the bonus sum of `mixture.bonus_sum_corrected` for l_i plays, beta_i in place of its beta."""
+    H, d, A = inputs.horizon(horizon), inputs.whole(dimension, "dimension"), inputs.whole(actions, "actions")
+    numbers = {"bound": inputs.positive(bound, "bound"), "regularization": regularization}
+    lam, parts = inputs.positive(regularization, "regularization"), []
+    for i in range(phases(steps, first)):
+        l = length(i, first)
+        beta = constants.beta_mixture(
+            H, d, end(i, first), 1 / l, parameter_bound=bound, feature_bound=bound, regularization=lam
+        )
+        plays = l + constants.expected_padding(H)
+        rare = bound * H**2 / sqrt(lam) * elliptical.bad_epochs(H, d, plays, **numbers)
+        usual = sqrt(d * elliptical.padded_log(H, d, l, **numbers) * elliptical.largest_factor(H, l))
+        parts.append(generic.corrected(H, A, l, beta * (rare + usual), delta=1 / l))
+    return summed(parts, H)
+
+
+def sharp(
+    horizon: float, actions: int, bonuses: Sequence[float], *, etas: Sequence[float] | None = None,
+    inner_steps: int = 1, first: int = 1, start: float = 0.0,
+) -> Bound:  # fmt: skip
+    """R_T <= sum_i [S_i + H (log A / (M eta_i) + eta_i kappa E K(l_i)) + (H^2 + H start) / M + 1] + gamma H per change.
+
+    By `generic.sharp`; `bonuses` are the S_i >= E[sum min(2 CB, H)] of every phase, to its T+. eta_i is by default
+    `constants.eta_balanced` for l_i and S_i, which at most doubles the bound of a phase. `start` is what
+    <mu^{pi_1}, E V_1> - <mu*, Q_1> is worth at most where Q is fresh: 1, or H.
+    """
+    H, M = inputs.horizon(horizon), inputs.whole(inner_steps, "inner_steps")
+    parts = []
+    for i, S in enumerate(bonuses):
+        l = length(i, first)
+        eta = constants.eta_balanced(H, actions, l, S, M) if etas is None else etas[i]
+        made = generic.sharp(H, actions, l, S, delta=1 / l, eta=eta, inner_steps=M)
+        more = H * inputs.nonnegative(start, "start") / M
+        parts.append(made._replace(total=made.total + more, boundary=made.boundary + more))
+    return summed(parts, H)
+
+
+def plus(horizon: float, states: int, actions: int, steps: int, *, inner_steps: int = 1, first: int = 1) -> Bound:
+    """`sharp` for RAVI-UCB+ on counts, all parts on."""
+    H, X, A, M = inputs.horizon(horizon), inputs.whole(states, "states"), inputs.whole(actions, "actions"), inner_steps
+    bonuses, etas = [], []
+    for i in range(phases(steps, first)):
+        l, gamma = length(i, first), 1 - 1 / H
+        own, all_data = (constants.beta_tabular_l1(H, X, A, plays, 1 / l) for plays in (l, end(i, first)))
+        bonuses.append(clipped_bonus_sum(H, X, A, l, gamma * all_data))
+        etas.append(constants.eta_balanced(H, A, l, clipped_bonus_sum(H, X, A, l, gamma * own), M))
+    return sharp(H, A, bonuses, etas=etas, inner_steps=M, first=first, start=1.0)
+
+
+def plus_linear_mixture(
+    horizon: float, dimension: int, actions: int, steps: int, *, parameter_bound: float, feature_bound: float,
+    regularization: float = 1.0, inner_steps: int = 1, first: int = 1,
+) -> Bound:  # fmt: skip
+    """`sharp` for RAVI-UCB+ on a regression, all parts on; ||phi|| <= 2 B_phi, in parts of half the span of V."""
+    H, d, lam = inputs.horizon(horizon), inputs.whole(dimension, "dimension"), regularization
+    size, gamma = 2 * inputs.positive(feature_bound, "feature_bound"), 1 - 1 / H
+    bonuses, etas = [], []
+    for i in range(phases(steps, first)):
+        l = length(i, first)
+        own, all_data = (
+            mixture.clipped_bonus_sum(
+                H, d, l, gamma * H / 2 * (noise + sqrt(lam) * parameter_bound), bound=size / H, regularization=lam
+            )
+            for noise in (sqrt(d * log(1 + n * size**2 / (lam * d)) + 2 * log(l)) for n in (l, end(i, first)))
+        )
+        bonuses.append(all_data)
+        etas.append(constants.eta_balanced(H, actions, l, own, inner_steps))
+    return sharp(H, actions, bonuses, etas=etas, inner_steps=inner_steps, first=first, start=1.0)

@@ -1,4 +1,4 @@
-"""What do the parts of RAVI-UCB+ say of the data that were played? Estimates and bonuses, from the observer's books."""
+"""What do the parts of a variant say of the data that were played? Estimates and bonuses, from the observer's books."""
 
 from __future__ import annotations
 
@@ -9,13 +9,18 @@ import numpy as np
 from ravi.core import Array
 from ravi.measures.books import Scene
 from ravi.measures.inner import Books, standardised
-from ravi.theory import constants, generic, mixture, tabular
+from ravi.theory import constants, generic, mixture, tabular, unknown_rewards
 from ravi.theory.parts import Bound
 from ravi.verify.constants import delta_of, lam
 
 
 def has(scene: Scene, part: str) -> bool:
     return part in scene.settings.get("parts", ())
+
+
+def learned(scene: Scene) -> bool:
+    """Whether rewards are not known."""
+    return "reward_scale" in scene.settings
 
 
 def estimate(scene: Scene, books: Books, V: Array) -> Array:
@@ -34,7 +39,7 @@ def estimate(scene: Scene, books: Books, V: Array) -> Array:
 
 def bonus(scene: Scene, books: Books, V: Array) -> Array:
     """CB   (n, X, A)."""
-    spread, scale = np.ptp(V, axis=-1)[:, None, None], float(scene.settings["scale"])
+    spread, scale = np.ptp(V, axis=-1)[:, None, None], _scale(scene)
     if scene.dimension:
         CB = scale * radius(scene, books)[:, None, None] * norms(scene, books, V)
     elif has(scene, "centre"):
@@ -50,7 +55,7 @@ def bonus(scene: Scene, books: Books, V: Array) -> Array:
 
 def envelope(scene: Scene, books: Books, V: Array) -> Array:
     """What CB stays below from these data on: the closed beta times a width, which falls as data come in."""
-    scale = float(scene.settings["scale"])
+    scale = _scale(scene)
     if scene.dimension:
         return times(scene) * scale * _closed(scene) * norms(scene, books, V)
     return times(scene) * max(scale, 1.0) * _closed(scene) / np.sqrt(1 + books.moves.sum(-1))
@@ -92,8 +97,17 @@ def _size(scene: Scene) -> float:
     return scene.mdp.feature_bound * (2.0 if has(scene, "span") else scene.H)
 
 
+def _scale(scene: Scene) -> float:
+    return 1.0 if "beta" in scene.settings else float(scene.settings["scale"])
+
+
 def _closed(scene: Scene) -> float:
-    """beta, before the run."""
+    """beta, before the run: the learner's, which its scale is part of, or that of the statement."""
+    return float(scene.settings["beta"]) if "beta" in scene.settings else _proven(scene)
+
+
+def _proven(scene: Scene) -> float:
+    """beta that is proven to be valid."""
     mdp, T, delta = scene.mdp, scene.steps, delta_of(scene)
     if not scene.dimension:
         return constants.beta_tabular_l1(scene.H, mdp.states, mdp.actions, T, delta)
@@ -101,15 +115,38 @@ def _closed(scene: Scene) -> float:
     return _noise(scene) * sqrt(grown + 2 * log(1 / delta)) + sqrt(lam(scene)) * _bound(scene)
 
 
-def bonus_sum(scene: Scene) -> float:
-    """S >= E[sum_{t <= T+} min(2 CB, H)]; infinite where bonuses are larger than the theorem's."""
-    mdp, T, H = scene.mdp, scene.steps, scene.H
-    if scene.setting == "generic" or float(scene.settings["scale"]) > 1:
+def bonus_sum(scene: Scene, plays: int | None = None) -> float:
+    """S >= E[sum_{t <= T+} min(2 CB, H)], CB of the kernel; infinite where it is larger than the theorem's. `plays`: in
+    place of T, where the sum is over fewer than its beta allows for."""
+    mdp, T, H = scene.mdp, scene.steps if plays is None else plays, scene.H
+    if scene.setting == "generic" or _scale(scene) > 1:
         return np.inf
     if not scene.dimension:
         return tabular.clipped_bonus_sum(H, mdp.states, mdp.actions, T, times(scene) * _closed(scene))
     beta = times(scene) * _closed(scene) * (H / 2 if has(scene, "span") else 1.0)
     return mixture.clipped_bonus_sum(H, mdp.dimension, T, beta, bound=_size(scene) / H, regularization=lam(scene))
+
+
+def reward_spread(scene: Scene) -> float:
+    """b sqrt(n)."""
+    mdp = scene.mdp
+    s = unknown_rewards.spread(mdp.states, mdp.actions, scene.steps, delta_of(scene))
+    return float(scene.settings["reward_scale"]) * s
+
+
+def reward_sum(scene: Scene) -> float:
+    """E[sum_{t <= T+} b], at most."""
+    mdp = scene.mdp
+    return unknown_rewards.bonus_sum(scene.H, mdp.states, mdp.actions, scene.steps, reward_spread(scene))
+
+
+def valid(scene: Scene) -> bool:
+    """Whether bonuses are at least those that are proven to be valid; of RAVI-UCB+, those themselves."""
+    if learned(scene) and float(scene.settings["reward_scale"]) < 1:
+        return False
+    if "beta" in scene.settings:
+        return float(scene.settings["beta"]) >= scene.mdp.discount * _proven(scene)
+    return bool(scene.settings["scale"] == 1)
 
 
 def regret(scene: Scene) -> Bound | None:
@@ -119,7 +156,7 @@ def regret(scene: Scene) -> Bound | None:
     if (
         not proper
         or scene.setting == "generic"
-        or scene.settings["scale"] != 1
+        or not valid(scene)
         or np.ptp(scene.parts.initial_policy) > 1e-12
         or np.ptp(scene.parts.initial_value) > 0
     ):
@@ -127,6 +164,8 @@ def regret(scene: Scene) -> Bound | None:
     made = generic.sharp(
         scene.H, scene.mdp.actions, scene.steps, S, delta=delta_of(scene), eta=scene.parts.eta, inner_steps=M
     )
+    if learned(scene):  # the first Q_1 is the same for all pairs: rewards are 1 where nothing was seen
+        return unknown_rewards.added(made, reward_sum(scene), made.failure)
     more = scene.H / M if scene.settings["fresh"] else 0.0  # <mu^{pi_1}, E V_1> - <mu*, Q_1> <= 1: the first Q_1
     return made._replace(total=made.total + more, boundary=made.boundary + more)
 
@@ -142,4 +181,4 @@ def doubled(scene: Scene) -> float:
         return np.inf
     K = constants.expected_epochs(H, scene.steps)
     slow = H * sqrt(constants.kappa(H) * log(mdp.actions) * K / M)  # H ln A / (M eta_sharp) = H eta_sharp kappa E K
-    return S + max(S, slow) + slow + found.boundary + found.failure
+    return found.bonus + max(S, slow) + slow + found.boundary + found.failure

@@ -1,0 +1,53 @@
+"""Which constants does a learner have in a large world? Those of its id, as `ravi.run` would set them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ravi import checks, ids
+from ravi.large.playing import Rule
+from ravi.large.worlds import World
+from ravi.theory import constants
+from ravi.theory import tabular as of_tables
+
+LEARNERS = ("ravi-ucb", "ravi-ucb+")
+NEED_ALL = ("centre", "span", "clip")  # parts of RAVI-UCB+ that ask for the least and the largest V of all states
+
+
+def rule_of(learner: str, world: World, T: int, closed: bool) -> Rule:
+    """The constants of the learner, as `ravi.learners.ravi_ucb` and `ravi_ucb_plus` set them."""
+    name = ids.canonical(learner).split(",")[0]
+    if name not in LEARNERS:
+        raise checks.InputError(f"run_large runs {' and '.join(LEARNERS)}, not {name!r}")
+    given = ids.learner_options(learner)
+    H, X, A = world.horizon, world.states, world.actions
+    delta, scale = checks.delta(given["delta"], T), checks.nonnegative(given["scale"], "scale")
+    if name == "ravi-ucb":
+        beta = constants.beta_tabular(H, X, A, T, delta) if given["beta"] is None else given["beta"]
+        published = constants.eta(H, A, T)
+        start = checks.finite(given.get("initial_value", 0.0), "initial_value")
+        V0 = float(checks.between(start, 0, H, "initial_value"))
+        beta = checks.nonnegative(beta, "beta") * scale
+        inner, fresh, pick, factor = 1, False, False, 1.0
+    else:
+        _without(given)
+        on = {part: checks.one_of(given[part], ("on", "off"), part) == "on" for part in ("fresh", "gamma", "balance")}
+        inner = constants.inner_steps(H) if given["inner"] is None else checks.whole(given["inner"], "inner")
+        whole = constants.beta_tabular_l1(H, X, A, T, delta)
+        factor = world.discount if on["gamma"] else 1.0
+        S = of_tables.clipped_bonus_sum(H, X, A, T, factor * whole) if on["balance"] else 0.0
+        published = constants.eta_balanced(H, A, T, S, inner)
+        beta, V0 = scale * whole, 0.0
+        fresh = on["fresh"]
+        pick = checks.one_of(given["pick"], ("uniform", "last"), "pick") == "uniform"
+    eta = checks.step_size(given["eta"], given["step_scale"], published)
+    return Rule(X, T, world.discount, H, eta, float(beta), factor, inner, fresh, pick, V0, closed)
+
+
+def _without(given: dict[str, Any]) -> None:
+    on = [part for part in NEED_ALL if given[part] != "off"]
+    if on:
+        raise checks.InputError(
+            f"ravi-ucb+ in a large world needs {','.join(f'{part}=off' for part in on)}: "
+            "these parts ask for the least and the largest V of all states, also of those never met"
+        )

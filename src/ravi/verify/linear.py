@@ -1,0 +1,169 @@
+"""What does RAVI-UCB on a linear MDP claim? Its data, and what is proven of it where X is finite.
+
+P(x' | x, a) = <phi(x, a), m(x')>, m by least squares from the truth. `ravi.theory.linear` has the proof that bonuses
+are valid for every V at once, at the price of X log 2, and what follows where the learner's beta is so large.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ravi.core import MDP, Array, Path
+from ravi.measures.books import Scene
+from ravi.measures.regressions import Keeper, Seen
+from ravi.theory import constants
+from ravi.theory import linear as theory
+from ravi.verify.claim import Registry
+from ravi.verify.constants import delta_of, lam
+from ravi.verify.evidence import Evidence
+from ravi.verify.preliminaries import worst
+from ravi.verify.sampled import in_norm, nil, off
+
+registry = Registry()
+claim = registry.claim
+
+
+class Books(NamedTuple):
+    moves: Array  # (x_t, a_t, y_t) of all plays   (n, X, A, X)
+
+
+class Truth(NamedTuple):
+    phi: Array  # phi(x, a)                        (X, A, d)
+    measures: Array  # m, P = <phi, m>             (d, X)
+    longest: float  # b = max ||phi||
+    heaviest: float  # W >= ||m V|| for V in [0, H]^X, each coordinate at its own extreme
+
+
+def truth(scene: Scene) -> Truth:
+    return _truth(scene.mdp)
+
+
+@lru_cache(maxsize=4)
+def _truth(mdp: MDP) -> Truth:
+    X, A = mdp.states, mdp.actions
+    phi = np.eye(X * A).reshape(X, A, X * A) if mdp.pair_features is None else np.array(mdp.pair_features)
+    P = np.zeros((X, A, X))
+    np.put_along_axis(P, mdp.successors.astype(np.int64), mdp.transitions, axis=2)
+    m = np.linalg.lstsq(phi.reshape(X * A, -1), P.reshape(X * A, X), rcond=None)[0]
+    weights = np.maximum(np.where(m > 0, m, 0).sum(-1), np.where(m < 0, -m, 0).sum(-1))
+    longest = float(np.linalg.norm(phi, axis=-1).max())
+    return Truth(phi, m, longest, mdp.horizon * float(np.linalg.norm(weights)))
+
+
+def keeper(scene: Scene) -> Keeper:
+    X, A = scene.mdp.states, scene.mdp.actions
+
+    def follow(books: Books, V: Array, path: Path, learned: Array) -> None:
+        rows, cols = np.nonzero(learned)
+        at = path.state[rows, cols], path.action[rows, cols], path.successor[rows, cols]
+        np.add.at(books.moves, (rows, *at), 1.0)
+
+    return Keeper(lambda n: Books(np.zeros((n, X, A, X))), follow)
+
+
+def covariance(s: Seen) -> Array:
+    """Lambda = lambda I + sum_t phi_t phi_t^T   (n, d, d)."""
+    phi = truth(s.scene).phi
+    return lam(s.scene) * np.eye(phi.shape[-1]) + np.einsum("nxa,xad,xae->nde", s.books.moves.sum(-1), phi, phi)
+
+
+def widths(s: Seen) -> Array:
+    """||phi(x, a)||_{Lambda^-1}   (n, X, A)."""
+    phi = truth(s.scene).phi
+    return in_norm(covariance(s), np.broadcast_to(phi, (len(s.V), *phi.shape)))
+
+
+@claim("L1a", "Lambda = lambda I + sum phi phi^T, M = sum phi e_y^T, over t < T_k", "Discussion", phase="data",
+       setting="linear")  # fmt: skip
+def data(s: Seen) -> tuple[Array, Array]:
+    M = np.einsum("nxay,xad->ndy", s.books.moves, truth(s.scene).phi)
+    return np.maximum(off(s.data.covariance, covariance(s)), off(s.data.moves, M)), nil(s)
+
+
+@claim("L1b", "P_hat V_k = <phi, Lambda^-1 M V_k>: every target is that of V_k", "Discussion", setting="linear")
+def estimate(s: Seen) -> tuple[Array, Array]:
+    phi = truth(s.scene).phi
+    right = np.einsum("nxay,xad,ny->nd", s.books.moves, phi, s.V)
+    w = np.linalg.solve(covariance(s), right[..., None])[..., 0]
+    return worst(np.abs(s.PV_hat - np.einsum("xad,nd->nxa", phi, w))), nil(s)
+
+
+@claim("L1c", "CB_k = beta ||phi||_{Lambda^-1}, beta = d H sqrt(ln(2 d T / delta))", "Discussion", setting="linear")
+def bonus(s: Seen) -> tuple[Array, Array]:
+    d = truth(s.scene).phi.shape[-1]
+    beta = d * s.scene.H * np.sqrt(np.log(2 * d * s.scene.steps / delta_of(s.scene)))
+    right = float(s.scene.settings["scale"]) * beta * widths(s)
+    return worst(np.abs(s.CB - right) / (1 + right)), nil(s)
+
+
+@claim("L2", "P_hat V_k - P V_k = <phi, Lambda^-1 (sum phi_t (V_k(y_t) - P V_k) - lambda m V_k)>", "Appendix A.2",
+       setting="linear")  # fmt: skip
+def error_identity(s: Seen) -> tuple[Array, Array]:
+    phi, m, *_ = truth(s.scene)
+    by = np.linalg.solve(covariance(s), (noise(s, s.V) - lam(s.scene) * s.V @ m.T)[..., None])[..., 0]
+    return worst(np.abs(s.PV_hat - s.PV - np.einsum("xad,nd->nxa", phi, by))), nil(s)
+
+
+def noise(s: Seen, V: Array) -> Array:
+    """sum_t phi_t (V(y_t) - P V(x_t, a_t))   (n, d)."""
+    moves = s.books.moves
+    surplus = np.einsum("nxay,ny->nxa", moves - moves.sum(-1, keepdims=True) * s.scene.P, V)
+    return np.einsum("nxa,xad->nd", surplus, truth(s.scene).phi)
+
+
+def spread(s: Seen) -> Array:
+    """(H/2) sqrt(log det Lambda - d log lambda + 2 log(1/delta) + 2 X log 2)   (n,)."""
+    d = truth(s.scene).phi.shape[-1]
+    grown = np.linalg.slogdet(covariance(s))[1] - d * np.log(lam(s.scene))
+    return s.scene.H / 2 * np.sqrt(grown - 2 * np.log(delta_of(s.scene)) + 2 * s.scene.mdp.states * np.log(2))
+
+
+@claim("L3", "||sum phi_t (V(y_t) - P V)|| <= (H/2) sqrt(log det + 2 log(1/delta) + 2 X log 2), at V_k and a corner",
+       "Theorem C.2, all V", kind="P", phase="data", setting="linear")  # fmt: skip
+def event(s: Seen) -> tuple[Array, Array]:
+    """The event is one for all V: of the corners, one that is drawn, and the one that the counts of a pair point to."""
+    moves = s.books.moves.sum((1, 2)) - np.einsum("nxa,xay->ny", s.books.moves.sum(-1), s.scene.P)
+    drawn = np.random.default_rng(s.k).integers(0, 2, size=s.scene.mdp.states)
+    corners = s.scene.H * (moves > 0), s.scene.H * np.broadcast_to(drawn, s.V.shape)
+    found = [in_norm(covariance(s), noise(s, V)) for V in (s.V, *corners)]
+    return np.max(found, axis=0), spread(s)
+
+
+@claim("L4", "|(P - P_hat) V_k| <= beta_X ||phi||_{Lambda^-1}, whatever the learner's beta", "all V at once", kind="P",
+       setting="linear")  # fmt: skip
+def validity(s: Seen) -> tuple[Array, Array]:
+    beta = spread(s) + np.sqrt(lam(s.scene)) * truth(s.scene).heaviest
+    return worst(np.abs(s.PV - s.PV_hat) - beta[:, None, None] * widths(s)), nil(s)
+
+
+@claim("L5", "E sum_{t<=T+} CB_t <= beta N, N of Lemma 5.5 for max ||phi|| in place of B H", "Lemma 5.5", kind="E",
+       phase="run", setting="linear")  # fmt: skip
+def bonus_sum(e: Evidence, *_: Any) -> tuple[Array, Array]:
+    found, beta = truth(e.scene), float(e.scene.settings["beta"])
+    given = {"feature_bound": found.longest, "regularization": lam(e.scene)}
+    bound = theory.bonus_sum(e.scene.H, found.phi.shape[-1], e.run.steps, beta, **given)
+    return e.audit.walked.bonus, np.array(bound)
+
+
+@claim("L6", "beta >= beta_X: R_T <= 2 beta N + sqrt(2 H^4 log A T) + gamma H^3 sqrt(log A / (2 T)) + 2 H^2 + delta T",
+       "Theorem 4.1", kind="E", phase="run", setting="linear")  # fmt: skip
+def theorem(e: Evidence, *_: Any) -> tuple[Array, Array]:
+    return e.run.regret, np.array(explicit(e.scene))
+
+
+def explicit(scene: Scene) -> float:
+    """Infinite where nothing is proven: beta below beta_X, or another eta or pi_0."""
+    mdp, T, found, beta = scene.mdp, scene.steps, truth(scene), float(scene.settings["beta"])
+    given: dict[str, float] = {
+        "feature_bound": found.longest, "regularization": lam(scene), "delta": delta_of(scene),
+    }  # fmt: skip
+    d = found.phi.shape[-1]
+    least = theory.radius(scene.H, mdp.states, d, T, weight_bound=found.heaviest, **given)
+    theirs = constants.eta(scene.H, mdp.actions, T)
+    uniform = np.ptp(scene.parts.initial_policy) < 1e-12
+    if beta < least or not np.isclose(scene.parts.eta, theirs, rtol=1e-9) or not uniform:
+        return np.inf
+    return theory.corrected(scene.H, d, mdp.actions, T, beta, **given).total

@@ -1,0 +1,290 @@
+"""What does RAVI-UCB with sampled features claim? Its draws, its data, what sampling costs, and its bound.
+
+U = V, or V less its middle where it is centred. phi is of all successors, phi~ of those that were drawn, both written
+out here from psi and the numbers that the learner drew by; eps_k is the learner's own bound on ||phi - phi~|| at V_k.
+With z_i = <theta, phi_i - phi~_i> and n_i = V_i(y_i) - P V_i, a target U_i(y_i) is <theta, phi~_i> + z_i + n_i, hence
+
+    P_hat V - P V = <phi~, Lambda^{-1} (sum phi~_i n_i + sum phi~_i z_i - lambda theta)> - <theta, phi - phi~>.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ravi.core import MDP, Array, Path
+from ravi.estimators.sampled import deviation, draw
+from ravi.mdps.draws import uniforms
+from ravi.measures.books import Scene
+from ravi.measures.regressions import Keeper, Seen
+from ravi.theory import constants
+from ravi.theory import sampled as theory
+from ravi.verify.claim import Registry
+from ravi.verify.constants import delta_of, lam
+from ravi.verify.evidence import Evidence
+from ravi.verify.preliminaries import worst
+from ravi.verify.regression import theta_of
+
+registry = Registry()
+claim = registry.claim
+
+
+class Books(NamedTuple):
+    covariance: Array  # Lambda = lambda I + sum phi~ phi~^T   (n, d, d)
+    response: Array  # b = sum phi~ U(y)                       (n, d)
+    bias: Array  # sum eps^2                                   (n,)
+    noise: Array  # sum phi~ n                                 (n, d)
+    shift: Array  # sum phi~ z                                 (n, d)
+
+
+class Drawn(NamedTuple):
+    """What the draws leave of psi."""
+
+    features: Array  # psi~                  (X, A, B, d)
+    errors: Array  # e(x, a)                 (X, A)
+    bound: float  # B, for ||theta|| and ||phi~|| / H
+
+
+def drawn(scene: Scene) -> Drawn:
+    s = scene.settings
+    return _drawn(scene.mdp, int(s["samples"]), int(s["draws"]), centred(scene))
+
+
+@lru_cache(maxsize=4)
+def _drawn(mdp: MDP, m: int, seed: int, centre: bool) -> Drawn:
+    """psi~ = c / (m q) psi, q in proportion to sum_c |psi_c|, the j-th draw by a number in [(j - 1)/m, j/m)."""
+    psi: Array = mdp.features
+    X, A, B, _ = psi.shape
+    u = uniforms(seed)(X * A, m).reshape(X, A, m)
+    weight = np.ones((X, A, B))
+    for x, a in np.ndindex(X, A):
+        q = np.abs(psi[x, a]).sum(-1)
+        if (q > 0).sum() > m:
+            mass = np.cumsum(q)
+            chosen = np.searchsorted(mass, (np.arange(m) + u[x, a]) / m * mass[-1], side="right")
+            times = np.bincount(np.minimum(chosen, B - 1), minlength=B)
+            weight[x, a] = times * mass[-1] / (m * np.where(q > 0, q, 1))
+    off = (1 - weight)[..., None] * psi
+    plus, minus = np.where(off > 0, off, 0).sum(2), np.where(off < 0, -off, 0).sum(2)
+    errors = np.sqrt(((plus + minus if centre else np.maximum(plus, minus)) ** 2).sum(-1))
+    assert mdp.feature_bound is not None
+    assert mdp.parameter_bound is not None
+    bound = max(mdp.parameter_bound, mdp.feature_bound + float(errors.max()) * (0.5 if centre else 1.0))
+    return Drawn(weight[..., None] * psi, errors, bound)
+
+
+def centred(scene: Scene) -> bool:
+    return bool(scene.settings["centre"] == "on")
+
+
+def split(scene: Scene, V: Array) -> tuple[Array, Array, Array]:
+    """U (n, X), its c (n,) and max |U| (n,)."""
+    low, high = V.min(-1), V.max(-1)
+    if not centred(scene):
+        return V, np.zeros(len(V)), high
+    return V - ((low + high) / 2)[:, None], (low + high) / 2, (high - low) / 2
+
+
+def phi_of(scene: Scene, U: Array) -> Array:
+    """phi~_U   (n, X, A, d)."""
+    return np.einsum("xajd,nxaj->nxad", drawn(scene).features, U[:, scene.mdp.successors])
+
+
+def B_theta(scene: Scene) -> float:
+    assert scene.mdp.parameter_bound is not None
+    return scene.mdp.parameter_bound
+
+
+def beta(scene: Scene) -> float:
+    """Lemma 5.4, for features of the norm of phi~."""
+    B = drawn(scene).bound
+    return constants.beta_mixture(
+        scene.H, scene.mdp.dimension, scene.steps, delta_of(scene), parameter_bound=B, feature_bound=B,
+        regularization=lam(scene),
+    )  # fmt: skip
+
+
+def keeper(scene: Scene) -> Keeper:
+    d, theta = scene.mdp.dimension, theta_of(scene)
+
+    def init(n: int) -> Books:
+        first = lam(scene) * np.tile(np.eye(d), (n, 1, 1))
+        return Books(first, np.zeros((n, d)), np.zeros(n), np.zeros((n, d)), np.zeros((n, d)))
+
+    def follow(books: Books, V: Array, path: Path, learned: Array) -> None:
+        rows, cols = np.nonzero(learned)
+        if not len(rows):
+            return
+        x, a, y = path.state[rows, cols], path.action[rows, cols], path.successor[rows, cols]
+        U, _, size = split(scene, V)
+        phi, missed = phi_of(scene, U)[rows, x, a], (scene.phi(U) - phi_of(scene, U))[rows, x, a]
+        noise = U[rows, y] - np.einsum("iy,iy->i", scene.P[x, a], U[rows])
+        np.add.at(books.covariance, rows, phi[:, :, None] * phi[:, None, :])
+        for total, term in ((books.response, U[rows, y]), (books.noise, noise), (books.shift, missed @ theta)):
+            np.add.at(total, rows, phi * term[:, None])
+        np.add.at(books.bias, rows, (size[rows] * drawn(scene).errors[x, a]) ** 2)
+
+    return Keeper(init, follow)
+
+
+def nil(s: Seen) -> Array:
+    return np.zeros(len(s.V))
+
+
+def off(found: Array, right: Array) -> Array:
+    """The largest difference, relative to the largest entry of each seed (or to 1)   (n,)."""
+    flat, apart = np.abs(right).reshape(len(right), -1), np.abs(found - right).reshape(len(right), -1)
+    return apart.max(-1) / np.maximum(flat.max(-1), 1)
+
+
+def in_norm(covariance: Array, vectors: Array) -> Array:
+    """||v||_{Lambda^{-1}}, of vectors (n, ..., d)."""
+    flat = vectors.reshape(len(vectors), -1, vectors.shape[-1])
+    half = np.linalg.solve(np.linalg.cholesky(covariance), np.swapaxes(flat, 1, 2))
+    return np.sqrt((half**2).sum(1)).reshape(vectors.shape[:-1])
+
+
+def growth(s: Seen) -> Array:
+    """log det Lambda - d log lambda, by the observer."""
+    return np.linalg.slogdet(s.books.covariance)[1] - s.scene.mdp.dimension * np.log(lam(s.scene))
+
+
+# ---- features and data
+
+
+@claim(
+    "N1a", "phi~_k = sum_x' (c / (m q)) psi U_k, with the m draws that it names", "sampled features", setting="sampled"
+)
+def features(s: Seen) -> tuple[Array, Array]:
+    U, middle, _ = split(s.scene, s.V)
+    return worst(np.abs(s.phi.phi - phi_of(s.scene, U)), np.abs(s.phi.middle - middle[:, None, None])), nil(s)
+
+
+@claim("N1b", "||phi - phi~|| <= eps, at V_k and at a corner of [0, H]^X", "sampled features", setting="sampled")
+def error_is_covered(s: Seen) -> tuple[Array, Array]:
+    """phi from the truth, phi~ and eps from the learner."""
+    corner = np.random.default_rng(s.k).integers(0, 2, size=(1, s.scene.mdp.states)) * s.scene.H  # for all seeds
+    found = []
+    for V, embedded in ((s.V, s.phi), (corner, s.scene.parts.estimator.embed(corner))):
+        missed = np.linalg.norm(s.scene.phi(split(s.scene, V)[0]) - embedded.phi, axis=-1)
+        found.append(worst(missed - embedded.error))
+    return np.maximum(*found), nil(s)
+
+
+@claim("N1c", "||phi~_k|| <= B H, B for phi~", "Assumption 5.3", setting="sampled")
+def features_are_bounded(s: Seen) -> tuple[Array, Array]:
+    return worst(np.linalg.norm(s.phi.phi, axis=-1)), nil(s) + drawn(s.scene).bound * s.scene.H
+
+
+@claim("N2a", "Lambda = lambda I + sum phi~ phi~^T, b = sum phi~ U(y), over t < T_k", "Algorithm 3", phase="data",
+       setting="sampled")  # fmt: skip
+def regression(s: Seen) -> tuple[Array, Array]:
+    return np.maximum(off(s.data.covariance, s.books.covariance), off(s.data.response, s.books.response)), nil(s)
+
+
+@claim("N2b", "the bias is sum eps_t(x_t, a_t)^2, over t < T_k", "sampled features", phase="data", setting="sampled")
+def squares(s: Seen) -> tuple[Array, Array]:
+    return off(s.data.bias[:, None], s.books.bias[:, None]), nil(s)
+
+
+@claim("N2c", "P_hat V_k = c + <phi~_k, Lambda^-1 b>", "Algorithm 3", setting="sampled")
+def estimate(s: Seen) -> tuple[Array, Array]:
+    U, middle, _ = split(s.scene, s.V)
+    theta = np.linalg.solve(s.books.covariance, s.books.response[..., None])[..., 0]
+    right = middle[:, None, None] + np.einsum("nxad,nd->nxa", phi_of(s.scene, U), theta)
+    return worst(np.abs(s.PV_hat - right)), nil(s)
+
+
+def bonus(s: Seen, scale: float) -> Array:
+    """What is proved, times `scale`   (n, X, A)."""
+    U, _, size = split(s.scene, s.V)
+    B, eps = B_theta(s.scene), size[:, None, None] * drawn(s.scene).errors
+    radius = beta(s.scene) + B * np.sqrt(s.books.bias)
+    return scale * (radius[:, None, None] * in_norm(s.books.covariance, phi_of(s.scene, U)) + B * eps)
+
+
+@claim("N2d", "CB_k = (beta + B_theta sqrt(sum eps_t^2)) ||phi~_k|| + B_theta eps_k", "sampled features",
+       setting="sampled")  # fmt: skip
+def bonuses(s: Seen) -> tuple[Array, Array]:
+    right = bonus(s, float(s.scene.settings["scale"]))
+    return worst(np.abs(s.CB - right) / (1 + right)), nil(s)
+
+
+# ---- why it is valid
+
+
+@claim(
+    "N3", "P_hat V_k - P V_k by noise, shift, lambda theta and <theta, phi - phi~>", "Appendix A.2", setting="sampled"
+)
+def error_identity(s: Seen) -> tuple[Array, Array]:
+    U, theta, b = split(s.scene, s.V)[0], theta_of(s.scene), s.books
+    by = np.linalg.solve(b.covariance, (b.noise + b.shift - lam(s.scene) * theta)[..., None])[..., 0]
+    phi = phi_of(s.scene, U)
+    right = np.einsum("nxad,nd->nxa", phi, by) - (s.scene.phi(U) - phi) @ theta
+    return worst(np.abs(s.PV_hat - s.PV - right)), nil(s)
+
+
+@claim("N4", "||sum phi~_i z_i|| <= B_theta sqrt(bias)", "sampled features", phase="data", setting="sampled")
+def shift_is_covered(s: Seen) -> tuple[Array, Array]:
+    """The shift from the truth, the bias from the learner."""
+    return in_norm(s.books.covariance, s.books.shift), B_theta(s.scene) * np.sqrt(s.data.bias)
+
+
+@claim("N5", "||sum phi~_i n_i|| <= H sqrt(2 log(det(Lambda)^(1/2) lambda^(-d/2) / delta))", "Theorem C.2", kind="P",
+       phase="data", setting="sampled")  # fmt: skip
+def self_normalised(s: Seen) -> tuple[Array, Array]:
+    bound = s.scene.H * np.sqrt(growth(s) - 2 * np.log(delta_of(s.scene)))
+    return in_norm(s.books.covariance, s.books.noise), bound
+
+
+@claim("N6", "|(P - P_hat) V_k| <= CB_k of scale 1, whatever the scale", "Lemma 5.4", kind="P", setting="sampled")
+def validity(s: Seen) -> tuple[Array, Array]:
+    return worst(np.abs(s.PV - s.PV_hat) - bonus(s, 1.0)), nil(s)
+
+
+@claim("N7", "e <= S (sqrt(s / m) + sqrt(2 ln(X A / delta) / m)), for draws by the run's seeds", "McDiarmid", kind="P",
+       phase="run", setting="sampled")  # fmt: skip
+def deviations(e: Evidence, *_: Any) -> tuple[Array, Array]:
+    """With probability 1 - delta over the draws: made once more by each seed, with the library's own `draw`."""
+    problem, m = e.scene.mdp.problem, int(e.scene.settings["samples"])
+    limit = deviation(problem, m, delta_of(e.scene))
+    found = [draw(problem, m, seed, centre=centred(e.scene)).errors for seed in e.run.seeds]
+    return np.array([(errors - limit).max() for errors in found]), np.zeros(e.n)
+
+
+# ---- the bounds
+
+
+def numbers(scene: Scene) -> dict[str, float]:
+    made, most = drawn(scene), scene.H / 2 if centred(scene) else scene.H
+    return {
+        "bound": made.bound, "parameter_bound": B_theta(scene), "error": most * float(made.errors.max()),
+        "regularization": lam(scene), "delta": delta_of(scene),
+    }  # fmt: skip
+
+
+@claim("N8", "E sum_{t<=T+} CB_t <= (beta + B_theta eps sqrt(T)) N + B_theta eps (T + gamma H)", "Lemma 5.5", kind="E",
+       phase="run", setting="sampled")  # fmt: skip
+def bonus_sum(e: Evidence, *_: Any) -> tuple[Array, Array]:
+    scene = e.scene
+    if float(scene.settings["scale"]) > 1:
+        return e.audit.walked.bonus, np.array(np.inf)
+    return e.audit.walked.bonus, np.array(theory.bonus_sum(scene.H, scene.mdp.dimension, e.run.steps, **numbers(scene)))
+
+
+@claim("N9", "R_T <= 2 of that + sqrt(2 H^4 log A T) + gamma H^3 sqrt(log A / (2 T)) + 2 H^2 + delta T", "Theorem 5.6",
+       kind="E", phase="run", setting="sampled")  # fmt: skip
+def theorem(e: Evidence, *_: Any) -> tuple[Array, Array]:
+    return e.run.regret, np.array(explicit(e.scene))
+
+
+def explicit(scene: Scene) -> float:
+    """Infinite where the constants are not the theorem's."""
+    mdp, T = scene.mdp, scene.steps
+    theirs = constants.eta(scene.H, mdp.actions, T)
+    uniform = np.ptp(scene.parts.initial_policy) < 1e-12
+    if scene.settings["scale"] != 1 or not np.isclose(scene.parts.eta, theirs, rtol=1e-9) or not uniform:
+        return np.inf
+    return theory.corrected(scene.H, mdp.dimension, mdp.actions, T, **numbers(scene)).total

@@ -1,0 +1,243 @@
+"""What do learners that are not told their rewards claim? What a variant does, with a bonus for rewards too.
+
+With lo = max{r_hat - b, 0}, hi = min{r_hat + b, 1}, c = (lo + hi) / 2 and h = (hi - lo) / 2, the learner's backup is
+
+    hi + CB + gamma P_hat V = r + (CB + h) + gamma (P_hat V + (c - r) / gamma),
+
+so that to an observer, who knows r, it is that of a variant with the bonus CB + h: the claims of `variants` hold as
+they stand, V3 and V4 with probability 1 - 2 delta. Claims about the kernel alone see CB and P_hat V, which are what is
+left when h and (c - r) / gamma are taken off. What plays earn is drawn again, for books of the observer's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ravi.core import Array, Measure, Path
+from ravi.measures.books import Scene
+from ravi.measures.inner import Inner, Seen
+from ravi.random import REWARD, uniform
+from ravi.verify import stated
+from ravi.verify.claim import Claim, Registry
+from ravi.verify.constants import delta_of
+from ravi.verify.evidence import Evidence
+from ravi.verify.preliminaries import worst
+from ravi.verify.variants import nil
+
+REPLACED = ("V2d", "V2e", "V8", "V9", "V9s")  # by claims of this file
+OF_THE_KERNEL = ("V2a", "V2b", "V2c")
+TWICE = ("V3", "V4")  # two events, each of probability 1 - delta
+RESTATED = {
+    "V1b": "Q_{i+1} = Pi_H[min{r_hat + b, 1} + CB_i + gamma P_hat V_i], for each of the M",
+    "V3": "|r - c + gamma (P - P_hat) V_i| <= CB_i + h_i, for every backup, with probability 1 - 2 delta",
+    "V4b": "Q_{i+1} <= r + gamma P V_i + min(2 (CB_i + h_i), H)",
+    "V4": "both, whether bonuses are valid or not, with probability 1 - 2 delta",
+    "V6b": "sum Delta_i <= <mu_0, E V_0> - <mu_{i+1}, E V_{i+1}> + eta kappa (i + 1) + sum <mu_i, min(2 (CB + h), H)>",
+    "V6": "sum gap_i <= sum <mu_i, min(2 (CB_i + h_i), H)> + H + H(pi*||pi_0) / eta + eta kappa (i + 1)",
+}
+
+registry = Registry()
+claim = registry.claim
+
+
+def claims_of(variants: Iterable[Claim]) -> tuple[Claim, ...]:
+    """The claims of a variant as they are where rewards are not known, and those of this file."""
+    kept = [one for one in variants if one.id not in REPLACED]
+    return (*(_as_it_is_here(one) for one in kept), *registry.claims)
+
+
+def _as_it_is_here(one: Claim) -> Claim:
+    if one.id == "T2":
+        return one._replace(measure=_of(lambda s: s._replace(data=s.data.inner), one.measure))
+    measure = _of(kernel, one.measure) if one.id in OF_THE_KERNEL else one.measure
+    return one._replace(measure=measure, statement=RESTATED.get(one.id, one.statement))
+
+
+def _of(view: Callable[[Any], Any], measure: Callable[..., Any]) -> Callable[[Any], Any]:
+    return lambda s: measure(view(s))
+
+
+def judging(one: Claim, scene: Scene) -> Scene:
+    """With the probability that a claim may fail with, where that is another than delta."""
+    if not stated.learned(scene) or one.id not in TWICE:
+        return scene
+    return scene._replace(settings=scene.settings | {"delta": 2 * delta_of(scene)})
+
+
+# ---- what data say of rewards
+
+
+class Reading(NamedTuple):
+    """(n, X, A)."""
+
+    mean: Array  # r_hat, 0 where n = 0
+    b: Array
+    low: Array
+    high: Array
+
+    @property
+    def middle(self) -> Array:
+        return (self.low + self.high) / 2  # c
+
+    @property
+    def half(self) -> Array:
+        return (self.high - self.low) / 2  # h
+
+
+def widths(scene: Scene, plays: Array) -> Array:
+    """b = s / sqrt(n), at most 1; 1 where n = 0."""
+    return np.where(plays > 0, np.minimum(stated.reward_spread(scene) / np.sqrt(np.maximum(plays, 1)), 1), 1.0)
+
+
+def reading(scene: Scene, D: Any) -> Reading:
+    mean, b = np.where(D.plays > 0, D.total / np.maximum(D.plays, 1), 0.0), widths(scene, D.plays)
+    return Reading(mean, b, np.maximum(mean - b, 0), np.minimum(mean + b, 1))
+
+
+def kernel(s: Seen) -> Seen:
+    """A backup less what stands for rewards: P_hat V_i, CB_i, and the data that they are made of."""
+    found, mdp = reading(s.scene, s.data), s.scene.mdp
+    PV_hat = s.backup.PV_hat - (found.middle - mdp.rewards) / mdp.discount
+    return s._replace(data=s.data.inner, backup=s.backup._replace(PV_hat=PV_hat, CB=s.backup.CB - found.half))
+
+
+class Earned(NamedTuple):
+    """The observer's books, and the bonuses of rewards along the steps."""
+
+    key: Array  # (n,)
+    plays: Array  # of all steps t <= T so far           (n, X, A)
+    total: Array  # what they earned                     (n, X, A)
+    off: Array  # how far the learner's books are from these, at most   (n,)
+    b: Array  # of this epoch, by the learner's plays    (n, X, A)
+    met: Array  # sum_{t <= T+} b(x_t, a_t)              (n,)
+
+
+def observers(scene: Scene) -> list[Measure]:
+    """The measure that the claims of this file need; none where rewards are known."""
+    return [_earned(scene)] if stated.learned(scene) else []
+
+
+def _earned(scene: Scene) -> Measure:
+    r, random = scene.mdp.rewards, scene.settings["rewards"] == "bernoulli"
+
+    def init(keys: Array) -> Earned:
+        n, shape = len(keys), (len(keys), *r.shape)
+        return Earned(
+            np.array(keys, np.uint64), np.zeros(shape), np.zeros(shape), np.zeros(n), np.zeros(shape), np.zeros(n)
+        )
+
+    def record(m: Earned, state: Any, path: Path, opening: bool) -> Earned:
+        if opening:
+            active, D = path.length > 0, state.data
+            m.off[:] = np.where(active, np.maximum(m.off, _apart(m.plays, m.total, D)), m.off)
+            m.b[:] = np.where(active[:, None, None], widths(scene, D.plays), m.b)
+        rows, cols = np.nonzero(np.arange(path.state.shape[1]) < path.length[:, None])
+        x, a, t = path.state[rows, cols], path.action[rows, cols], path.time[rows] + cols
+        np.add.at(m.met, rows, m.b[rows, x, a])
+        here = t <= scene.steps  # padding is not learned from
+        rows, x, a, t = rows[here], x[here], a[here], t[here]
+        reward = r[x, a]
+        if random:
+            drawn = [uniform(key, step, REWARD) for key, step in zip(m.key[rows], t, strict=True)]
+            reward = (np.array(drawn) < reward).astype(float)
+        np.add.at(m.plays, (rows, x, a), 1.0)
+        np.add.at(m.total, (rows, x, a), reward)
+        return m
+
+    def results(m: Earned) -> dict[str, Array]:
+        return {f"earned_{name}": getattr(m, name) for name in ("plays", "total", "off", "met")}
+
+    return Measure("earned", init, record, results)
+
+
+def _apart(plays: Array, total: Array, D: Any) -> Array:
+    return worst(np.abs(D.plays - plays), np.abs(D.total - total) / np.maximum(total, 1))
+
+
+# ---- the claims
+
+
+@claim(
+    "U1", "n and sum of rewards are of what was played and earned: number 5 of step t", "unknown rewards", phase="run"
+)
+def data(e: Evidence, found: Inner) -> tuple[Array, Array]:
+    kept = e.run.results
+    return np.maximum(
+        kept["earned_off"], _apart(kept["earned_plays"], kept["earned_total"], e.run.state.data)
+    ), np.zeros(e.n)
+
+
+@claim(
+    "U2", "min{r_hat + b, 1} + CB_i is what the statements say of these data", "unknown rewards", phase="backup",
+    setting="parts",
+)  # fmt: skip
+def bonuses(s: Seen) -> tuple[Array, Array]:
+    found = reading(s.scene, s.data)
+    right = found.high + stated.bonus(s.scene, s.books, s.at.V)
+    return worst(np.abs(s.backup.CB + found.middle - right) / (1 + right)), nil(s)
+
+
+@claim("U3a", "|r - r_hat| <= b, for all pairs and all n", "Hoeffding", kind="P", phase="data")
+def reward_event(s: Seen) -> tuple[Array, Array]:
+    found = reading(s.scene, s.data)
+    return worst(np.where(s.data.plays > 0, np.abs(s.scene.mdp.rewards - found.mean) - found.b, -np.inf)), nil(s)
+
+
+@claim("U3b", "gamma |(P - P_hat) V_i| <= CB_i, for every backup", "Equation (2)", kind="P", phase="backup")
+def kernel_event(s: Seen) -> tuple[Array, Array]:
+    b = kernel(s).backup
+    return worst(s.scene.mdp.discount * np.abs(b.PV - b.PV_hat) - b.CB), nil(s)
+
+
+@claim(
+    "U4", "r <= min{r_hat + b, 1} <= r + 2 b, where |r - r_hat| <= b", "unknown rewards", phase="backup",
+    setting="parts",
+)  # fmt: skip
+def optimistic(s: Seen) -> tuple[Array, Array]:
+    """The table that the learner plans with: what its backup has beside CB_i."""
+    found, r = reading(s.scene, s.data), s.scene.mdp.rewards
+    table = s.backup.CB + found.middle - stated.bonus(s.scene, s.books, s.at.V)
+    sound = (np.abs(r - found.mean) <= found.b) | (s.data.plays == 0)
+    return worst(np.where(sound, np.maximum(r - table, table - r - 2 * found.b), -np.inf)), nil(s)
+
+
+@claim(
+    "U5", "CB_i + h_i <= its envelope, with b in place of h, when the epoch of pi_i began", "unknown rewards",
+    phase="backup", setting="parts",
+)  # fmt: skip
+def enveloped(s: Seen) -> tuple[Array, Array]:
+    most = stated.envelope(s.scene, s.older, s.at.V) + widths(s.scene, s.older.moves.sum(-1))
+    return worst(s.backup.CB - most), nil(s)
+
+
+@claim(
+    "U6", "E sum_{t<=T+} b_t <= 2 sqrt2 s sqrt(X A (T + gamma H)) + X A H (1 + sum_i min(1, s / sqrt(2^i - 1)))",
+    "Lemma 5.2", kind="E", phase="run",
+)  # fmt: skip
+def reward_sum(e: Evidence, found: Inner) -> tuple[Array, Array]:
+    return e.run.results["earned_met"], np.array(stated.reward_sum(e.scene))
+
+
+@claim("U7", "E sum_{t<=T+} min(2 (CB_t + h_t), H) <= S + 2 times that", "Lemmas 5.2, 5.5", kind="E", phase="run")
+def bonus_sum(e: Evidence, found: Inner) -> tuple[Array, Array]:
+    return found.drawn.bonus, np.array(stated.bonus_sum(e.scene) + 2 * stated.reward_sum(e.scene))
+
+
+@claim(
+    "U8", "R_T <= S + 2 E sum b + H (log A / (M eta) + eta kappa E K) + H^2 / M + 2 delta T", "Theorem 4.1", kind="E",
+    phase="run",
+)  # fmt: skip
+def theorem(e: Evidence, found: Inner) -> tuple[Array, Array]:
+    bound = stated.regret(e.scene)
+    return e.run.regret, np.array(np.inf if bound is None else bound.total)
+
+
+@claim(
+    "U8s", "R_T <= S + 2 E sum b + max(S, s) + s + ..., s = H sqrt(kappa log A E K / M), where eta is balanced",
+    "Theorem 4.1", kind="E", phase="run",
+)  # fmt: skip
+def theorem_balanced(e: Evidence, found: Inner) -> tuple[Array, Array]:
+    return e.run.regret, np.array(stated.doubled(e.scene))

@@ -1,0 +1,214 @@
+"""Doubling around every learner of the family: each phase is its base on all data; the price is `theory.doubling`."""
+
+from math import log, sqrt
+
+import numpy as np
+import pytest
+
+from ravi import contract, ids, tree
+from ravi.checks import InputError
+from ravi.engine import run
+from ravi.learners import doubling, ravi_ucb, ravi_ucb_plus
+from ravi.theory import doubling as theory
+from ravi.theory import generic, mixture, tabular
+from tests.helpers import script, spy
+
+RIVER, ENSEMBLE = "riverswim/mixture/4,discount=0.8", "ensemble/2,4,2,2,discount=0.75"
+BASES = {
+    "ravi-ucb": ("scale=0.003,step_scale=30", ravi_ucb.tabular),
+    "ravi-ucb/mixture": ("scale=0.05,step_scale=30", ravi_ucb.linear_mixture),
+    "ravi-ucb+": ("scale=0.3,inner=3,step_scale=5", ravi_ucb_plus.tabular),
+    "ravi-ucb+/mixture": ("scale=0.3,inner=3,step_scale=5", ravi_ucb_plus.linear_mixture),
+}
+MORE = {
+    "ravi-ucb+": "scale=0.3,inner=2,fresh=off,centre=off,span=off,gamma=off,balance=off",
+    "ravi-ucb+/mixture": "scale=0.3,inner=2,fresh=off,span=off,radius=off,regularization=2",
+}
+CASES = [(name, options) for name, (options, _) in BASES.items()] + list(MORE.items())
+FIELDS = ("V", "Q", "log_policy", "policy")
+
+
+@pytest.mark.parametrize(("name", "options"), CASES)
+def test_in_its_first_phase_it_is_the_base_bit_for_bit(name, options):
+    T = 300
+    told = run(f"{name},{options}", RIVER, T, 4, record=["stream"])
+    untold = run(f"{name}/doubling,first={T},{options}", RIVER, T, 4, record=["stream"])
+    for field in FIELDS:
+        assert getattr(told.state, field).tobytes() == getattr(untold.state, field).tobytes()
+    assert told.results["stream_action"].tobytes() == untold.results["stream_action"].tobytes()
+    assert np.ptp(told.state.policy, axis=-1).max() > 0.1
+
+
+@pytest.mark.parametrize(("name", "options"), CASES)
+def test_every_phase_is_the_base_begun_anew_on_the_data_of_all_phases_before(name, options):
+    """The base of every phase is built and led by hand, on the paths of the run."""
+    world, first, T, seen = ids.mdp(ENSEMBLE), 11, 300, []
+    made = run(f"{name}/doubling,first={first},{options}", world, T, [5], measures=[spy(seen)])
+    step_scale = ids.learner_options(f"{name},{options}")["step_scale"]
+    state, phase, phases = None, -1, []
+    for k, (after, path) in enumerate(seen):
+        t = int(made.T_k[0][k])  # its first play
+        now = max(i for i in range(20) if (2**i - 1) * first < t)
+        if now != phase:
+            l, S = 2**now * first, (2 ** (now + 1) - 1) * first
+            eta = ids.learner(f"{name},{options},delta={1 / l!r}", world, l).parts.eta / step_scale
+            base = ids.learner(f"{name},{options},delta={1 / l!r},eta={eta!r}", world, S)
+            data, state = (None if state is None else state.data), base.init(made.batch.walkers.key)
+            state = state if data is None else state._replace(data=data)
+            state = state._replace(time=np.array([t])) if hasattr(state, "time") else state
+            phase = now
+            phases.append(now)
+        state = base.plan(state)
+        assert after.phase[0] == phase
+        for field in FIELDS:
+            np.testing.assert_allclose(getattr(after, field), getattr(state, field), rtol=0, atol=1e-12)
+        state = base.add(state, path)
+    assert phases == list(range(theory.phases(T, first)))
+    for (_, one), (_, other) in zip(tree.leaves(state.data), tree.leaves(made.state.data), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12)
+
+
+@pytest.mark.parametrize(("name", "options"), CASES)
+def test_the_length_of_a_run_is_not_known(name, options):
+    short, long = (run(f"{name}/doubling,{options}", RIVER, T, 3, record=["stream"]) for T in (200, 500))
+    assert short.settings == long.settings
+    assert not {"eta", "beta", "delta"} & set(short.settings)
+    for field in ("stream_state", "stream_action", "stream_successor"):
+        assert short.results[field].tobytes() == np.ascontiguousarray(long.results[field][:, :200]).tobytes()
+
+
+@pytest.mark.parametrize("name", ["ravi-ucb/mixture", "ravi-ucb+", "ravi-ucb+/mixture"])
+def test_learners_that_move_do_what_every_learner_must_do(name):
+    contract.check(f"{name}/doubling,first=7,{BASES[name][0]}", mdps=[RIVER], steps=200)
+
+
+def test_a_plan_of_several_phases_is_that_of_each_alone():
+    world = ids.mdp(ENSEMBLE)
+    learner = ids.learner("ravi-ucb+/mixture/doubling,inner=2,step_scale=5", world, 100)
+    seen = []
+    run(learner, world, 60, 5, measures=[spy(seen)])
+    mixed = next(state for state, _ in seen if len(set(state.phase.tolist())) > 2)
+    mixed = mixed._replace(time=mixed.time + 40)  # some of them begin a phase here
+    whole = learner.plan(tree.copy(mixed))
+    for row in range(5):
+        alone = learner.plan(tree.take(mixed, np.array([row])))
+        for (_, one), (_, other) in zip(tree.leaves(alone), tree.leaves(whole), strict=True):
+            assert one[0].tobytes() == other[row].tobytes()
+
+
+def test_the_longest_run_there_is_has_its_phases():
+    """Counts are 32-bit: the union bound of the last phase is over no more plays than can be made."""
+    phases = ids.learner("ravi-ucb+/doubling", ids.mdp("riverswim/4"), 10).plan
+    last = phases.learner(theory.phases(2**31 - 2) - 1)
+    assert last.parts.eta > 0
+    with pytest.raises(InputError, match="first is 4294967296"):
+        ids.learner("ravi-ucb+/doubling,first=4294967296", ids.mdp("riverswim/4"), 10)
+
+
+@pytest.mark.parametrize(
+    ("learner", "message"),
+    [
+        ("ravi-ucb+/doubling,first=0", "first is 0"),
+        ("ravi-ucb/mixture/doubling,first=0", "first is 0"),
+        ("ravi-ucb/mixture/doubling", "has no features"),
+        ("ravi-ucb+/mixture/doubling", "has no features"),
+        ("ravi-ucb+/mixture/doubling,weights=variance", "no option 'weights'"),
+        ("ravi-ucb+/doubling,eta=0.1", "no option 'eta'"),
+        ("ravi-ucb/mixture/doubling,regularization=0", "regularization is 0"),
+        ("ravi-ucb+/doubling,centre=off", "span=on needs centre=on"),
+    ],
+)
+def test_what_cannot_be_is_refused(learner, message):
+    with pytest.raises(InputError, match=message):
+        run(learner, "riverswim/4", 10)
+
+
+# ---- the theory
+
+
+def test_one_phase_costs_what_it_costs_to_know_T():
+    H, X, A, d, T, M = 10.0, 6, 3, 4, 500, 5
+    assert theory.tabular(H, X, A, T, first=T) == pytest.approx(tabular.corrected(H, X, A, T))
+    one = theory.linear_mixture(H, d, A, T, bound=1.7, regularization=0.4, first=T)
+    assert one == pytest.approx(mixture.corrected(H, d, A, T, bound=1.7, regularization=0.4))
+    S = [700.0]
+    assert theory.sharp(H, A, S, etas=[0.1], inner_steps=M, first=T).total == pytest.approx(
+        generic.sharp(H, A, T, 700.0, eta=0.1, inner_steps=M).total
+    )
+
+
+def test_the_bounds_of_plus_are_sums_over_phases_with_the_beta_of_all_data():
+    H, gamma, X, A, d, T, M, first = 5.0, 0.8, 4, 2, 3, 700, 3, 10
+    kappa, lam, B_theta, B_phi = H**2.5 / 4 - H**2 / 8, 0.5, 1.3, 1.1
+    found = {
+        "counts": theory.plus(H, X, A, T, inner_steps=M, first=first).total,
+        "regression": theory.plus_linear_mixture(
+            H, d, A, T, parameter_bound=B_theta, feature_bound=B_phi, regularization=lam, inner_steps=M, first=first
+        ).total,
+    }
+    for name, total in found.items():
+        right = -gamma * H  # m changes between m + 1 phases
+        i = 0
+        while (2**i - 1) * first < T:
+            l, K = 2**i * first, 2**i * first / H + gamma
+            S = []
+            for plays in (l, (2 ** (i + 1) - 1) * first):
+                if name == "counts":
+                    beta = H * (sqrt((X * log(2) + log(X * A * plays * l)) / 2) + 1)
+                    S.append(tabular.clipped_bonus_sum(H, X, A, l, gamma * beta))
+                else:
+                    beta = sqrt(d * log(1 + plays * (2 * B_phi) ** 2 / (lam * d)) + 2 * log(l)) + sqrt(lam) * B_theta
+                    more = {"bound": 2 * B_phi / H, "regularization": lam}
+                    S.append(mixture.clipped_bonus_sum(H, d, l, gamma * beta * H / 2, **more))
+            eta = max(sqrt(log(A) / (kappa * M * K)), S[0] / (H * kappa * K))
+            right += S[1] + H * (log(A) / (M * eta) + eta * kappa * K) + H**2 / M + 1 + H / M + gamma * H
+            i += 1
+        assert total == pytest.approx(right, rel=1e-12)
+
+
+def test_data_of_earlier_phases_only_lower_the_sums_that_the_bound_adds_up():
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        d, n, lam, size = int(rng.integers(1, 6)), int(rng.integers(1, 40)), rng.uniform(0.1, 3), rng.uniform(0.1, 5)
+        phi = rng.normal(size=(80 + n, d))
+        phi *= size * rng.uniform(size=(len(phi), 1)) / np.linalg.norm(phi, axis=1, keepdims=True)
+        before = lam * np.eye(d) + phi[:80].T @ phi[:80]
+        grown = np.linalg.slogdet(before + phi[80:].T @ phi[80:])[1] - np.linalg.slogdet(before)[1]
+        assert grown <= d * np.log1p(n * size**2 / (lam * d)) + 1e-12
+        start = int(rng.integers(1, 1000))
+        assert (np.arange(start, start + n) ** -0.5).sum() <= 2 * sqrt(n)
+
+
+def test_every_bound_of_the_family_costs_the_factor():
+    H, X, A, d, M = 2.0, 3, 2, 2, 2
+    T = 2**45
+    regression = {"bound": 1.2}
+    for not_told, told in (
+        (theory.linear_mixture(H, d, A, T, **regression), mixture.corrected(H, d, A, T, **regression)),
+        (theory.plus(H, X, A, T, inner_steps=M), theory.plus(H, X, A, T, inner_steps=M, first=T)),
+    ):
+        assert 0.9 * theory.FACTOR < not_told.total / told.total < 1.05 * theory.FACTOR
+
+
+def test_a_first_q_of_counts_is_alike_for_all_pairs_only_with_span_or_clip():
+    """What `start` is for: with data, and without span and clip, CB at V_0 = 0 differs between pairs."""
+    world = ids.mdp("garnet/3,2,3,discount=0.75")
+    for parts, alike in (("", True), (",span=off", True), (",clip=off", True), (",span=off,clip=off", False)):
+        made = run(f"ravi-ucb+/doubling,inner=2{parts}", world, 50, 1)
+        base = ids.learner(f"ravi-ucb+/doubling,inner=2{parts}", world, 50).plan.learner(3)
+        zero = base.parts.estimator.embed(np.zeros((1, 3)))
+        assert (np.ptp(base.parts.bonus(made.state.data, zero)) < 1e-12) == alike
+
+
+def test_phases_are_kept_where_a_learner_that_knows_T_is_asked_for_its_parts():
+    """It has no one eta and no one bonus: who wants parts must go by phases."""
+    learner = ids.learner("ravi-ucb/doubling", ids.mdp("riverswim/4"), 10)
+    assert learner.parts is None
+    assert isinstance(learner.plan, doubling.Phases)
+
+
+@pytest.mark.parametrize("base", ["ravi-ucb", "ravi-ucb/mixture"])
+def test_the_page_has_what_it_costs_each_of_them(base):
+    make = script("figures/beyond")
+    options = next(options for name, options in make.FAMILY if name == base)
+    assert make.family(base, options) in make.PAGE.read_text()

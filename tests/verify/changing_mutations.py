@@ -1,0 +1,376 @@
+"""Which mistakes could RAVI-UCB make where rewards change? Each as a small change, with the claims that must catch it.
+
+As in `mutations.py`; the learner is broken where it finds its parts (the names in `ravi.learners.changing` and
+`ravi.learners.ravi_ucb`), or around its plan.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from ravi import ids
+from ravi.core import Learner, Until
+from ravi.learners import changing as module
+from ravi.learners import ravi_ucb
+from ravi.mdps.changing import Changing, changing
+from ravi.planning.bellman import backup
+from ravi.planning.mirror import mirror_step
+from tests.verify.mutations import Mutation
+
+
+class Setting(NamedTuple):
+    """A learner where rewards change: short, with valid bonuses and with policies that move."""
+
+    mdp: str
+    tables: int  # random ones; of one state, the first action earns 1 and a half in turns, the others nothing
+    block: int
+    clock: str
+    learner: str
+    steps: int
+    seeds: int
+
+    def world(self) -> Changing:
+        mdp = ids.mdp(self.mdp)
+        tables = np.random.default_rng(0).random((self.tables, mdp.states, mdp.actions)) ** 3
+        if mdp.states == 1:
+            tables[:], tables[:, 0, 0] = 0.0, np.where(np.arange(self.tables) % 2, 0.5, 1.0)
+        return changing(mdp, tables, block=self.block, clock=self.clock)
+
+    def base(self) -> Learner:
+        return ids.learner(self.learner, ids.mdp(self.mdp), self.steps)
+
+    def build(self) -> Learner:
+        return module.changing(self.base(), self.world())
+
+    def row(self) -> str:
+        tables = f"{self.tables}, by {self.block} {self.clock}"
+        return f"| `{self.mdp}` | {tables} | `{self.learner}` | {self.steps} | {self.seeds} |"
+
+
+GARNET, MOVING = "garnet/3,2,3,discount=0.75", "ravi-ucb,scale=0.03,step_scale=60"
+PLAYS = Setting(GARNET, 3, 2, "plays", MOVING, 240, 6)
+EPOCHS = Setting(GARNET, 3, 2, "epochs", MOVING, 240, 6)
+PACED = Setting(GARNET, 2, 2, "plays", MOVING, 240, 6)  # both tables take turns in H plays
+REGRESSION = Setting(
+    "ensemble/2,4,2,2,discount=0.75", 3, 5, "plays", "ravi-ucb/mixture,scale=0.1,step_scale=30", 240, 6
+)
+# Bounds hold with so much room that only a learner that does its worst, where little has to be learned, exceeds them.
+KNOWN = Setting("one-state/2,discount=0.3", 2, 3, "plays", "ravi-ucb/known", 300, 6)
+COUNTS = Setting("one-state/2,discount=0.3", 2, 3, "plays", "ravi-ucb,scale=0.04", 600, 6)
+NAMES = {PLAYS: "plays", EPOCHS: "epochs", REGRESSION: "regression", PACED: "paced", KNOWN: "known", COUNTS: "counts"}
+
+MUTATIONS: list[Mutation] = []
+
+
+def mutation(says: str, *claims: str, setting: Setting = PLAYS) -> Callable:
+    def add(make: Callable) -> Callable:
+        MUTATIONS.append(Mutation(make.__name__, says, claims, setting, make))
+        return make
+
+    return add
+
+
+# ---- the backup
+
+
+def backed_up(patch, rule):
+    patch.setattr(module, "backup", rule)
+
+
+@mutation("Q is not truncated from above", "R1b", "R1d", "R4b", "R4")
+def no_ceiling(patch, setting):
+    backed_up(patch, lambda r, CB, gamma, PV, H: np.maximum(r + CB + gamma * PV, 0))
+    return setting.build()
+
+
+@mutation("Q is truncated at H + 1", "R1b", "R1d")
+def high_ceiling(patch, setting):
+    backed_up(patch, lambda r, CB, gamma, PV, H: backup(r, CB, gamma, PV, H + 1))
+    return setting.build()
+
+
+@mutation("the backup has no gamma", "R1b")
+def no_discount(patch, setting):
+    backed_up(patch, lambda r, CB, gamma, PV, H: backup(r, CB, 1.0, PV, H))
+    return setting.build()
+
+
+@mutation("the backup has no bonus", "R1b", "R4a", "R4")
+def no_bonus(patch, setting):
+    backed_up(patch, lambda r, CB, gamma, PV, H: backup(r, 0 * CB, gamma, PV, H))
+    return setting.build()
+
+
+@mutation("rewards count ten times, and Q is not truncated", "R1b", "R1d", "R5a", "R5b", setting=KNOWN)
+def other_units(patch, setting):
+    backed_up(patch, lambda r, CB, gamma, PV, H: 10 * r + CB + gamma * PV)
+    return setting.build()
+
+
+# ---- which table
+
+
+def told(setting, rewards):
+    """A learner whose r_k is rewards(world, state, the first play of epoch k)   (n, X, A)."""
+    learner, world, kept = setting.build(), setting.world(), {}
+    gamma = world.mdp.discount
+
+    def plan(s):
+        clock = s.time if world.clock == "plays" else s.epoch
+        right = world.tables[np.where(s.epoch > 0, world.number(clock), 0)]
+        wrong = rewards(world, s, kept.get("first", s.time + 1))
+        kept["first"] = s.time + 1
+        return learner.plan(s._replace(PV=s.PV + (wrong - right) / gamma))
+
+    return learner._replace(plan=plan)
+
+
+def table_at(world, clock):
+    return world.tables[world.number(np.maximum(clock, 1))]
+
+
+@mutation("r_k is the table of the play after the epoch", "R1b", "R4a")
+def next_play(patch, setting):
+    return told(setting, lambda world, s, first: table_at(world, s.time + 1))
+
+
+@mutation("r_k is the table of the next epoch", "R1b", "R4a", setting=EPOCHS)
+def next_epoch(patch, setting):
+    return told(setting, lambda world, s, first: table_at(world, s.epoch + 1))
+
+
+@mutation("r_k is the table of the epoch before", "R1b", "R4a", setting=EPOCHS)
+def epoch_before(patch, setting):
+    return told(setting, lambda world, s, first: table_at(world, s.epoch - 1))
+
+
+@mutation("r_k is the table of the epoch's first play", "R1b", "R4a")
+def first_play(patch, setting):
+    return told(setting, lambda world, s, first: table_at(world, first))
+
+
+@mutation("r_k is the mean of the tables of the epoch's plays", "R1b")
+def mean_of_the_epoch(patch, setting):
+    def mean(world, s, first):
+        rows = [
+            table_at(world, np.arange(a, b + 1)).mean(0) for a, b in zip(first, np.maximum(s.time, first), strict=True)
+        ]
+        return np.array(rows)
+
+    return told(setting, mean)
+
+
+@mutation("r_k is the mean of all tables", "R1b")
+def mean_of_all(patch, setting):
+    return told(setting, lambda world, s, first: np.broadcast_to(world.tables.mean(0), s.Q.shape))
+
+
+@mutation("tables are taken by epochs, and change by plays", "R1b")
+def wrong_clock(patch, setting):
+    made = module.changing(setting.base(), replace(setting.world(), clock="epochs"))
+    return made._replace(settings=setting.build().settings)
+
+
+@mutation("tables are taken by plays, and change by epochs", "R1b", setting=EPOCHS)
+def other_clock(patch, setting):
+    made = module.changing(setting.base(), replace(setting.world(), clock="plays"))
+    return made._replace(settings=setting.build().settings)
+
+
+# ---- which data
+
+
+@mutation("the bonus is taken with the data of the next epoch", "R1b")
+def bonus_of_later_data(patch, setting):
+    learner = setting.build()
+    parts = learner.parts
+
+    def plan(s):
+        return learner.plan(
+            s._replace(CB=np.where(s.epoch[:, None, None] > 0, parts.bonus(s.data, parts.estimator.embed(s.V)), s.CB))
+        )
+
+    return learner._replace(plan=plan)
+
+
+@mutation("P_hat is taken with the data of the next epoch", "R1b")
+def estimate_of_later_data(patch, setting):
+    learner = setting.build()
+    estimator = learner.parts.estimator
+
+    def plan(s):
+        return learner.plan(
+            s._replace(PV=np.where(s.epoch[:, None, None] > 0, estimator.expect(s.data, estimator.embed(s.V)), s.PV))
+        )
+
+    return learner._replace(plan=plan)
+
+
+@mutation("counts are updated twice", "R2a")
+def counted_twice(patch, setting):
+    learner = setting.build()
+
+    def add(s, path):
+        learner.parts.estimator.add(s.data, s.V, path)
+        return learner.add(s, path)
+
+    return learner._replace(add=add)
+
+
+@mutation("counts stand still", "R2a", "R8", setting=COUNTS)
+def never_counted(patch, setting):
+    learner = setting.build()
+
+    def add(s, path):
+        s.time[:] += path.length
+        return s
+
+    return learner._replace(add=add)
+
+
+@mutation("targets are V_{k-1}, not V_k", "R2b", setting=REGRESSION)
+def older_targets(patch, setting):
+    learner, kept = setting.build(), {}
+
+    def plan(s):
+        kept["V"] = s.V.copy()
+        return learner.plan(s)
+
+    def add(s, path):
+        return learner.add(s._replace(V=kept["V"]), path)._replace(V=s.V)
+
+    return learner._replace(plan=plan, add=add)
+
+
+@mutation("P_hat is normalised by N - 1", "R2c")
+def normalised(patch, setting):
+    counts = ravi_ucb.counts
+
+    def broken(problem):
+        sound = counts(problem)
+
+        def expect(D, V):
+            N = D.visits
+            return sound.expect(D, V) * N / np.maximum(N - 1, 1)
+
+        return sound._replace(expect=expect)
+
+    patch.setattr(ravi_ucb, "counts", broken)
+    return setting.build()
+
+
+@mutation("the bonus is beta times the squared width", "R2d", setting=REGRESSION)
+def squared(patch, setting):
+    patch.setattr(
+        ravi_ucb, "multiple_of_width", lambda beta, estimator: lambda D, phi: beta * estimator.width(D, phi) ** 2
+    )
+    return setting.build()
+
+
+@mutation("the bonus is a tenth of what is valid", "R3", "R4")
+def too_small(patch, setting):
+    small = ids.learner("ravi-ucb,scale=0.003,step_scale=60", ids.mdp(setting.mdp), setting.steps)
+    return module.changing(small, setting.world())
+
+
+# ---- the mirror step
+
+
+def stepped(patch, rule):
+    """V, log pi and pi are rule(log pi, pi, Q, eta)."""
+    patch.setattr(module, "mirror_step", lambda log_pi, pi, Q, eta, in_place: rule(log_pi, pi, Q, eta))
+
+
+@mutation("Q_1 = H", "R1a")
+def high_start(patch, setting):
+    learner = setting.build()
+
+    def init(keys):
+        s = learner.init(keys)
+        return s._replace(Q=s.Q + setting.world().mdp.horizon)
+
+    return learner._replace(init=init)
+
+
+@mutation("eta is another than the learner says", "R1c")
+def another_eta(patch, setting):
+    stepped(patch, lambda log_pi, pi, Q, eta: mirror_step(log_pi, pi, Q, 1.01 * eta))
+    return setting.build()
+
+
+@mutation("V is greedy: max_a Q in place of the soft maximum", "R1c")
+def hard_maximum(patch, setting):
+    stepped(patch, lambda log_pi, pi, Q, eta: (Q.max(-1), *mirror_step(log_pi, pi, Q, eta)[1:]))
+    return setting.build()
+
+
+@mutation("V is greedy, where nothing has to be learned", "R1c", "R6b", setting=KNOWN)
+def hard_maximum_known(patch, setting):
+    return hard_maximum(patch, setting)
+
+
+@mutation("pi is greedy for Q: no mirror step", "R1c", "R5a")
+def no_mirror_step(patch, setting):
+    def greedy(log_pi, pi, Q, eta):
+        V, _, _ = mirror_step(log_pi, pi, Q, eta)
+        made = np.where(Q.max(-1, keepdims=True) == Q, 1.0, 1e-12)
+        made /= made.sum(-1, keepdims=True)
+        return V, np.log(made), made
+
+    stepped(patch, greedy)
+    return setting.build()
+
+
+@mutation("pi starts from pi_0 in every epoch", "R1c")
+def forgetful(patch, setting):
+    stepped(patch, lambda log_pi, pi, Q, eta: mirror_step(0 * log_pi + np.log(0.5), 0 * pi + 0.5, Q, eta))
+    return setting.build()
+
+
+def descended(patch):
+    def descent(log_pi, pi, Q, eta):
+        V, log_down, down = mirror_step(log_pi, pi, -Q, eta)
+        return -V, log_down, down
+
+    stepped(patch, descent)
+
+
+@mutation("the step descends, where nothing has to be learned", "R1c", "R6", "R6a", "R6c", "R6d", "R9a", setting=KNOWN)
+def descent_known(patch, setting):
+    descended(patch)
+    return setting.build()
+
+
+@mutation("the step descends", "R1c", "R9", setting=COUNTS)
+def descent(patch, setting):
+    descended(patch)
+    return setting.build()
+
+
+# ---- the epochs
+
+
+@mutation("epochs end after H plays, whatever the resets", "R7", setting=PACED)
+def fixed_epochs(patch, setting):
+    H = round(setting.world().mdp.horizon)
+    return setting.build()._replace(until=lambda state, time: Until(False, time + H))
+
+
+def table() -> str:
+    """The table of docs/verify.md."""
+    lines = ["| the mistake, where rewards change | must be violated | on |", "|---|---|---|"]
+    for m in MUTATIONS:
+        lines.append(f"| {m.says} | {', '.join(m.claims)} | {NAMES[m.setting]} |")
+    return "\n".join(lines)
+
+
+def settings() -> str:
+    """That of the settings."""
+    lines = ["| setting | MDP | tables | learner | steps | seeds |", "|---|---|---|---|---|---|"]
+    return "\n".join([*lines, *(f"| {name} {setting.row()}" for setting, name in NAMES.items())])
+
+
+if __name__ == "__main__":
+    print(f"{settings()}\n\n{table()}")

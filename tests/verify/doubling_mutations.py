@@ -1,0 +1,282 @@
+"""Which mistakes could a learner that does not know T make? Each as a small change, with the claims that must catch it.
+
+As in `mutations.py`; phases are broken where the learner finds them (the names in `ravi.learners.doubling`): the
+claims find constants and phases anew, and stay sound.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ravi import tree
+from ravi.learners import doubling, ravi_ucb_plus
+from ravi.learners.doubling import Phases
+from ravi.planning import inner
+from ravi.theory import constants
+from tests.verify.mutations import Mutation, Setting
+
+PHASES = Setting("garnet/3,2,3,discount=0.75", "ravi-ucb/doubling,first=20,scale=0.03,step_scale=60", 160, 6)
+SEVERAL = Setting("garnet/3,2,3,discount=0.75", "ravi-ucb+/doubling,inner=3,step_scale=5", 100, 6)
+REGRESSION = Setting("ensemble/2,4,2,2,discount=0.75", "ravi-ucb+/mixture/doubling,inner=3,step_scale=5", 90, 6)
+PAPERS = Setting("ensemble/2,4,2,2,discount=0.75", "ravi-ucb/mixture/doubling,scale=0.1,step_scale=30", 100, 6)
+RING = Setting("ring/1,discount=0.8", "ravi-ucb+/doubling,inner=3", 150, 6)
+# Two states and next to no discount: here the bounds are below T.
+SHORT = Setting("trap,discount=0.01", "ravi-ucb+/doubling,first=30,inner=2", 100, 6)
+NAMES = {
+    PHASES: "phases", SEVERAL: "several backups", REGRESSION: "regression in phases", PAPERS: "Algorithm 3 in phases",
+    RING: "ring in phases", SHORT: "short",
+}  # fmt: skip
+
+MUTATIONS: list[Mutation] = []
+
+
+def mutation(says: str, *claims: str, setting: Setting = PHASES) -> Callable:
+    def add(make: Callable) -> Callable:
+        MUTATIONS.append(Mutation(make.__name__, says, claims, setting, make))
+        return make
+
+    return add
+
+
+class Theory:
+    """`theory.doubling` as the learner sees it, with something else in it."""
+
+    def __init__(self, **broken):
+        self.__dict__.update(broken)
+
+    def __getattr__(self, name):
+        from ravi.theory import doubling as sound
+
+        return getattr(sound, name)
+
+
+# ---- which phase it is
+
+
+@mutation("a phase goes on for ten plays too long", "B1")
+def late(patch, setting):
+    sound = doubling.begin
+
+    def begin(phases, s):
+        shifted = s._replace(time=s.time - 10)
+        sound(phases, shifted)  # writes to all other arrays in place
+
+    patch.setattr(doubling, "begin", begin)
+    return setting.build()
+
+
+@mutation("phases that an epoch passes over are not skipped", "B1", setting=SEVERAL)
+def one_by_one(patch, setting):
+    sound = doubling.begin
+
+    def begin(phases, s):
+        before = s.phase.copy()
+        sound(phases, s)
+        s.phase[:] = np.minimum(s.phase, before + 1)
+
+    patch.setattr(doubling, "begin", begin)
+    return setting.build()
+
+
+@mutation("there is one phase only, which goes on for ever", "B1", "B2")
+def endless(patch, setting):
+    patch.setattr(doubling, "begin", lambda phases, s: None)
+    return setting.build()
+
+
+# ---- how a phase begins
+
+
+def kept(patch, *names):
+    """What a phase ends with goes on in the next."""
+    sound = doubling.begin
+
+    def begin(phases, s):
+        before = {name: getattr(s, name).copy() for name in names}
+        sound(phases, s)
+        for name, array in before.items():
+            getattr(s, name)[:] = array
+
+    patch.setattr(doubling, "begin", begin)
+
+
+@mutation("V and pi go on from one phase to the next", "B2", "V7a")
+def going_on(patch, setting):
+    kept(patch, "V_last", "Q", "log_policy", "last_policy")
+    return setting.build()
+
+
+@mutation("pi goes on from one phase to the next, V does not", "B2", "V7a", setting=REGRESSION)
+def policies_go_on(patch, setting):
+    kept(patch, "log_policy", "last_policy")
+    return setting.build()
+
+
+@mutation("V goes on from one phase to the next, pi does not", "B2", "V7a", setting=SEVERAL)
+def values_go_on(patch, setting):
+    kept(patch, "V_last")
+    return setting.build()
+
+
+def forgotten(patch):
+    """Data begin anew with a phase."""
+    sound = doubling.begin
+
+    def begin(phases, s):
+        before = s.phase.copy()
+        sound(phases, s)
+        now = before != s.phase
+        fresh = phases.learner(0).init(s.key).data
+        tree.put(s.data, fresh, now)
+
+    patch.setattr(doubling, "begin", begin)
+
+
+@mutation("counts begin anew with a phase", "V2a")
+def counts_forgotten(patch, setting):
+    forgotten(patch)
+    return setting.build()
+
+
+@mutation("Lambda and b begin anew with a phase", "V2b", setting=REGRESSION)
+def regression_forgotten(patch, setting):
+    forgotten(patch)
+    return setting.build()
+
+
+# ---- the constants of a phase
+
+
+@mutation("the union bound is over the plays of the phase, not over all", "V2d")
+def own_plays(patch, setting):
+    patch.setattr(doubling, "theory", Theory(end=lambda i, l: l << i))
+    return setting.build()
+
+
+@mutation("the determinant is bounded for the plays of the phase, not for all", "V2d", setting=PAPERS)
+def own_determinant(patch, setting):
+    patch.setattr(doubling, "theory", Theory(end=lambda i, l: l << i))
+    return setting.build()
+
+
+@mutation("delta is 1 / (2 l_i)", "V2d", setting=REGRESSION)
+def smaller_delta(patch, setting):
+    sound = ravi_ucb_plus.linear_mixture
+
+    def build(problem, steps, *, delta, **more):
+        return sound(problem, steps, delta=None if delta is None else delta / 2, **more)
+
+    patch.setattr(ravi_ucb_plus, "linear_mixture", build)
+    return setting.build()
+
+
+@mutation("beta is that of phase 0 for ever", "V2d", setting=PAPERS)
+def first_beta(patch, setting):
+    beta = constants.beta_mixture
+    patch.setattr(
+        doubling, "constants", Theory(beta_mixture=lambda H, d, T, delta, **bounds: beta(H, d, 1, 1, **bounds))
+    )
+    return setting.build()
+
+
+@mutation("eta is that of phase 0 for ever", "B3")
+def first_eta(patch, setting):
+    sound = doubling.theorem_step
+    patch.setattr(doubling, "theorem_step", lambda eta, scale, problem, T: sound(eta, scale, problem, 20))
+    return setting.build()
+
+
+@mutation("eta is that of S_{i+1} plays", "B3", setting=SEVERAL)
+def eta_of_all(patch, setting):
+    patch.setattr(doubling, "theory", Theory(length=lambda i, l: (l << (i + 1)) - l))
+    return setting.build()
+
+
+# ---- plans of several phases at once
+
+
+def planned(patch, change):
+    """Plans in which the learner of a phase is another's."""
+    sound = Phases.__call__
+    patch.setattr(Phases, "__call__", lambda self, s: change(sound, self, s))
+
+
+@mutation("all seeds are planned by the learner of the latest phase", "V7a")
+def latest(patch, setting):
+    def change(sound, self, s):
+        doubling.begin(self, s)
+        phase = s.phase.copy()
+        return sound(self, s._replace(phase=np.full_like(phase, phase.max())))._replace(phase=phase)
+
+    planned(patch, change)
+    return setting.build()
+
+
+@mutation("seeds of two phases are mixed up", "V7a", "V7b")
+def mixed_up(patch, setting):
+    def change(sound, self, s):
+        done = sound(self, s)
+        if len(np.unique(done.phase)) > 1:
+            for name in ("V", "policy", "V_last", "Q", "log_policy", "last_policy"):
+                array = getattr(done, name)
+                array[:] = array[::-1].copy()
+        return done
+
+    planned(patch, change)
+    return setting.build()
+
+
+@mutation("m is drawn by the play of the phase, not by that of the run", "V7b", setting=SEVERAL)
+def drawn_anew(patch, setting):
+    def change(sound, self, s):
+        doubling.begin(self, s)
+        time = s.time.copy()
+        return sound(self, s._replace(time=time - (1 << s.phase) + 1))._replace(time=time)
+
+    planned(patch, change)
+    return setting.build()
+
+
+# ---- the lemmas and the bounds
+
+
+@mutation("the bonus is a fiftieth", "V2d", "V3", "V4", setting=RING)
+def too_small(patch, setting):
+    of_span = ravi_ucb_plus.of_span
+    patch.setattr(ravi_ucb_plus, "of_counts", lambda problem, numbers, eta, fresh: None)
+
+    def small(*given, **more):
+        whole = of_span(*given, **more)
+        return lambda D, phi: whole(D, phi) / 50
+
+    patch.setattr(ravi_ucb_plus, "of_span", small)
+    return setting.build()
+
+
+@mutation("the bonus is H, whatever was seen", "V2d", "B4", "B5", "B5s", setting=SHORT)
+def never_less(patch, setting):
+    patch.setattr(ravi_ucb_plus, "of_counts", lambda problem, numbers, eta, fresh: None)
+    patch.setattr(
+        ravi_ucb_plus, "_finished", lambda bonus, problem, on: lambda D, phi: 0.0 * D.visits + problem.horizon
+    )
+    return setting.build()
+
+
+@mutation("Q is made for 1 - r", "V1b", "B5", "B5s", setting=SHORT)
+def the_worst(patch, setting):
+    sound = inner.backup
+    patch.setattr(ravi_ucb_plus, "of_counts", lambda problem, numbers, eta, fresh: None)
+    patch.setattr(inner, "backup", lambda r, CB, gamma, PV, H: sound(1 - r, CB, gamma, PV, H))
+    return setting.build()
+
+
+def table() -> str:
+    """The table of docs/verify.md."""
+    lines = ["| the mistake, in phases | must be violated | on |", "|---|---|---|"]
+    for m in MUTATIONS:
+        lines.append(f"| {m.says} | {', '.join(m.claims)} | {NAMES[m.setting]} |")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    print(table())

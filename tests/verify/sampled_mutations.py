@@ -1,0 +1,348 @@
+"""Which mistakes could be made with sampled features, weights by variance, linear MDPs? And which claims catch each.
+
+As in `mutations.py`: a mistake is put where the learner finds its parts; observers have their own and stay sound.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ravi.estimators import sampled, variance
+from ravi.learners import mixture_sampled, ravi_ucb_linear, ravi_ucb_plus
+from tests.verify.mutations import Mutation, Setting, walked, with_next_states
+
+WORLD = "ensemble/3,8,2,6,discount=0.75"
+SAMPLED = Setting(WORLD, "ravi-ucb/mixture-sampled,samples=3,scale=0.1,step_scale=30", 300, 6)
+CENTRED = Setting(WORLD, "ravi-ucb/mixture-sampled,samples=3,centre=on,scale=0.1,step_scale=30", 300, 6)
+SPARSE = Setting("riverswim/mixture/4,discount=0.75", "ravi-ucb/mixture-sampled,samples=2,scale=0.3,eta=0.3", 200, 4)
+LONG = Setting("ensemble/2,4,2,2,discount=0.5", "ravi-ucb/mixture-sampled,samples=4", 700, 6)  # nothing is sampled
+SHIFTED = Setting("terrain/3,discount=0.75", "ravi-ucb/mixture-sampled,samples=9,scale=0.1,step_scale=30", 1000, 4)
+LINEAR = Setting("linear/8,2,3,discount=0.75", "ravi-ucb/linear,scale=0.1,step_scale=30", 300, 6)
+ONE_HOT = Setting("garnet/3,2,3,discount=0.5", "ravi-ucb/linear", 1500, 6)
+WEIGHTED = Setting(WORLD, "ravi-ucb+/mixture,weights=variance,inner=3,eta=0.5,scale=0.01", 200, 5)
+WHOLE = Setting(
+    "terrain/3,discount=0.75", "ravi-ucb+/mixture,weights=variance,inner=3,eta=0.5,regularization=1e-6", 150, 5
+)
+NAMES = {
+    SAMPLED: "sampled", CENTRED: "centred", SPARSE: "sparse", LONG: "long", SHIFTED: "shifted", LINEAR: "linear",
+    ONE_HOT: "one-hot", WEIGHTED: "weighted", WHOLE: "whole",
+}  # fmt: skip
+
+MUTATIONS: list[Mutation] = []
+
+
+def mutation(says: str, *claims: str, setting: Setting = SAMPLED) -> Callable:
+    def add(make: Callable) -> Callable:
+        MUTATIONS.append(Mutation(make.__name__, says, claims, setting, make))
+        return make
+
+    return add
+
+
+# ---- sampled features
+
+
+def estimated(patch, setting, module=mixture_sampled, name="sampled", **changes):
+    """A learner whose estimator has other functions; each is given the sound estimator first."""
+    build = getattr(module, name)
+
+    def broken(*given, **more):
+        sound = build(*given, **more)
+        return sound._replace(**{part: change(sound) for part, change in changes.items()})
+
+    patch.setattr(module, name, broken)
+    return setting.build()
+
+
+@mutation("successors are drawn by another seed than the learner says", "N1a", "N2a", "N2d")
+def other_draws(patch, setting):
+    draw = mixture_sampled.draw
+    patch.setattr(mixture_sampled, "draw", lambda problem, m, seed, centre: draw(problem, m, seed + 1, centre=centre))
+    return setting.build()
+
+
+@mutation("successors are drawn anew for the regression", "N2a", "N3")
+def drawn_again(patch, setting):
+    draw, build = mixture_sampled.draw, mixture_sampled.sampled
+    patch.setattr(mixture_sampled, "draw", lambda problem, m, seed, centre: kept(problem, m, seed, centre))
+    again = []
+
+    def kept(problem, m, seed, centre):
+        again.append(draw(problem, m, seed + 1, centre=centre))
+        return draw(problem, m, seed, centre=centre)
+
+    patch.setattr(mixture_sampled, "sampled", lambda made, lam: build(made, lam)._replace(add=build(again[0], lam).add))
+    return setting.build()
+
+
+@mutation("psi~ is c / q psi: not divided by m", "N1a", "N1c", "N7")
+def not_divided(patch, setting):
+    weights = sampled._weights
+    patch.setattr(sampled, "_weights", lambda q, support, u: weights(q, support, u) * u.shape[1] ** 2)
+    return setting.build()
+
+
+@mutation("of a small support the first m columns are kept, not the support", "N1a", "N1b", "N2a", setting=SPARSE)
+def first_columns(patch, setting):
+    weights = sampled._weights
+
+    def whole(q, support, u):
+        return np.where(support.sum(-1, keepdims=True) <= u.shape[1], 1.0, weights(q, support, u))
+
+    patch.setattr(sampled, "_weights", whole)
+    return setting.build()
+
+
+@mutation("the error is that of one coordinate", "N1b", "N2b", "N2d")
+def one_coordinate(patch, setting):
+    patch.setattr(sampled, "_largest", lambda D, centre: np.abs(np.maximum(D, 0).sum(1)).min(-1))
+    return setting.build()
+
+
+@mutation("the error scales with V less its middle, the features with V", "N1b", "N2d")
+def error_of_the_span(patch, setting):
+    def embed(sound):
+        def made(V):
+            phi = sound.embed(V)
+            return phi._replace(error=phi.error * (np.ptp(V, axis=-1) / np.maximum(2 * V.max(-1), 1e-9))[:, None, None])
+
+        return made
+
+    return estimated(patch, setting, embed=embed)
+
+
+@mutation("the bias of past targets is forgotten", "N2b", "N2d", "N4")
+def no_bias(patch, setting):
+    def add(sound):
+        def add(D, V, path):
+            sound.add(D, V, path)
+            D.bias[:] = 0
+            return D
+
+        return add
+
+    return estimated(patch, setting, add=add)
+
+
+@mutation("the bias adds errors, not their squares", "N2b")
+def not_squared(patch, setting):
+    add = sampled._add_squares
+
+    def roots(e, size, *rest):
+        return add(np.sqrt(e), np.sqrt(size), *rest)
+
+    patch.setattr(sampled, "_add_squares", roots)
+    return setting.build()
+
+
+@mutation("regressions use x_{t+1} after a reset, not y_t", "N2a", "N3")
+def targets_after_resets(patch, setting):
+    return with_next_states(patch, setting)
+
+
+@mutation("P_hat V is not given its middle back", "N2c", "N3", setting=CENTRED)
+def no_middle(patch, setting):
+    def expect(sound):
+        return lambda D, phi: sound.expect(D, phi) - phi.middle
+
+    return estimated(patch, setting, expect=expect)
+
+
+@mutation("the bonus does not pay for the pair that is backed up", "N2d")
+def no_error_of_the_pair(patch, setting):
+    learner = setting.build()
+    bonus = learner.parts.bonus
+
+    def less(D, phi):
+        return bonus(D, phi._replace(error=0 * phi.error))
+
+    return learner._replace(parts=learner.parts._replace(bonus=less))
+
+
+@mutation("y_t is always the first successor", "N5", setting=SHIFTED)
+def first_successors(patch, setting):
+    walked(patch, lambda world, policy: (world._replace(cumulative=0 * world.cumulative + 1), policy))
+    return setting.build()
+
+
+def old_root(sound):
+    def add(D, V, path):
+        root = D.root.copy()
+        sound.add(D, V, path)
+        D.root[:] = root
+        return D
+
+    return add
+
+
+@mutation("the root of Lambda^-1 is never renewed", "N2c", "N2d", "N6", "N8", setting=LONG)
+def never_renewed(patch, setting):
+    return estimated(patch, setting, add=old_root)
+
+
+# ---- linear MDPs
+
+
+def of_linear(patch, setting, **changes):
+    return estimated(patch, setting, ravi_ucb_linear, "linear", **changes)
+
+
+@mutation("plays are added twice", "L1a", setting=LINEAR)
+def added_twice(patch, setting):
+    def add(sound):
+        return lambda D, V, path: sound.add(sound.add(D, V, path), V, path)
+
+    return of_linear(patch, setting, add=add)
+
+
+@mutation("M holds x_{t+1} after a reset, not y_t", "L1a", "L1b", setting=LINEAR)
+def moves_after_resets(patch, setting):
+    return with_next_states(patch, setting)
+
+
+@mutation("P_hat V is cut to [min V, max V] behind one's back", "L1b", "L2", setting=LINEAR)
+def cut_behind_ones_back(patch, setting):
+    def expect(sound):
+        return lambda D, V: np.clip(sound.expect(D, V), *(part(-1)[:, None, None] for part in (V.min, V.max)))
+
+    return of_linear(patch, setting, expect=expect)
+
+
+@mutation("beta has sqrt(d) in place of d", "L1c", setting=LINEAR)
+def less_beta(patch, setting):
+    factor = ravi_ucb_linear.bonus_factor
+    patch.setattr(ravi_ucb_linear, "bonus_factor", lambda H, d, T, delta: factor(H, d, T, delta) / d**0.5)
+    return setting.build()
+
+
+@mutation("the bonus is beta times the squared norm of phi", "L1c", setting=LINEAR)
+def squared_norm(patch, setting):
+    return of_linear(patch, setting, width=lambda sound: lambda D, V: sound.width(D, V) ** 2)
+
+
+@mutation("the inverse of Lambda is never renewed", "L1b", "L1c", "L2", "L4", "L5", setting=ONE_HOT)
+def old_inverse(patch, setting):
+    def add(sound):
+        def add(D, V, path):
+            inverse = D.inverse.copy()
+            sound.add(D, V, path)
+            D.inverse[:] = inverse
+            return D
+
+        return add
+
+    return of_linear(patch, setting, add=add)
+
+
+@mutation("y_t is drawn for another action, in a linear MDP", "L3", setting=ONE_HOT)
+def other_moves(patch, setting):
+    walked(patch, lambda world, policy: (world._replace(cumulative=world.cumulative[:, ::-1]), policy))
+    return setting.build()
+
+
+# ---- samples weighted by their variance
+
+
+def of_weights(patch, setting, **changes):
+    return estimated(patch, setting, ravi_ucb_plus, "variance_weighted", **changes)
+
+
+def adding(patch, change):
+    """`_add` of the estimator with other arguments: change(its arguments up to W)."""
+    add = variance._add
+    patch.setattr(variance, "_add", lambda *given: add(*change(given[:11]), *given[11:]))
+
+
+@mutation("the second regression is of W, not of its square", "W1b", setting=WEIGHTED)
+def not_of_squares(patch, setting):
+    adding(patch, lambda given: (*given[:9], given[8], given[10]))
+    return setting.build()
+
+
+@mutation("targets are V, not V - min V", "W1a", setting=WEIGHTED)
+def not_from_the_least(patch, setting):
+    adding(patch, lambda given: (*given[:10], given[10] + 1.0))
+    return setting.build()
+
+
+@mutation("radii are for delta, not for delta / 3", "W1d", setting=WEIGHTED)
+def one_event(patch, setting):
+    build = ravi_ucb_plus.of_variances
+    patch.setattr(ravi_ucb_plus, "of_variances", lambda e, c: build(e, c._replace(delta=3 * c.delta)))
+    return setting.build()
+
+
+@mutation("P_hat V starts from the middle of V, not from min V", "W1c", setting=WEIGHTED)
+def from_the_middle(patch, setting):
+    def expect(sound):
+        return lambda D, phi: sound.expect(D, phi) + (phi.high - phi.low) / 2
+
+    return of_weights(patch, setting, expect=expect)
+
+
+@mutation("samples have weight 1", "W1a", "W2c", setting=WHOLE)
+def not_weighted(patch, setting):
+    def add(sound):
+        base = {}
+
+        def add(D, V, path):
+            W = V - V.min(-1, keepdims=True)
+            phi = sound.embed(V).inner
+            base["plays"] = D.plays.copy()
+            kept = D.covariance.copy(), D.response.copy()
+            sound.add(D, V, path)
+            D.covariance[:], D.response[:] = kept
+            for i in range(len(path.length)):
+                for l in range(path.length[i]):
+                    f = phi[i, path.state[i, l], path.action[i, l]]
+                    D.covariance[i] += np.outer(f, f)
+                    D.response[i] += f * W[i, path.successor[i, l]]
+            return D
+
+        return add
+
+    return of_weights(patch, setting, add=add)
+
+
+def frozen(name):
+    """ADD that leaves this matrix as it was."""
+
+    def change(sound):
+        def add(D, V, path):
+            before = getattr(D, name).copy()
+            sound.add(D, V, path)
+            getattr(D, name)[:] = before
+            return D
+
+        return add
+
+    return change
+
+
+@mutation("Sigma_tilde never grows", "W1b", "W2a", setting=WHOLE)
+def no_second_covariance(patch, setting):
+    return of_weights(patch, setting, add=frozen("second_covariance"))
+
+
+@mutation("Sigma_hat never grows", "W1a", "W2b", "W2d", setting=WHOLE)
+def no_covariance(patch, setting):
+    return of_weights(patch, setting, add=frozen("covariance"))
+
+
+def table() -> str:
+    """The table of docs/verify.md."""
+    lines = ["| the mistake, in a regression of another kind | must be violated | on |", "|---|---|---|"]
+    for m in MUTATIONS:
+        lines.append(f"| {m.says} | {', '.join(m.claims)} | {NAMES[m.setting]} |")
+    return "\n".join(lines)
+
+
+def settings() -> str:
+    lines = ["| setting | MDP | learner | steps | seeds |", "|---|---|---|---|---|"]
+    for s, name in NAMES.items():
+        lines.append(f"| {name} | `{s.mdp}` | `{s.learner}` | {s.steps} | {s.seeds} |")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    print(settings(), table(), sep="\n\n")

@@ -1,0 +1,271 @@
+"""`verify` where rewards change: sound learners obey every claim, every mistake violates the claims that it should."""
+
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ravi import ids
+from ravi.checks import InputError
+from ravi.engine import run
+from ravi.learners.changing import changing as on
+from ravi.mdps.changing import changing, tides
+from ravi.measures.revealed import revealed
+from ravi.theory import changing as theory
+from ravi.theory import generic, tabular
+from ravi.theory.constants import expected_epochs, kappa
+from ravi.verify import CHANGING, CLAIMS, verify
+from ravi.verify.changing import BEST, registry, stage
+from ravi.verify.variants import SHARED
+from tests.helpers import dense
+from tests.verify.changing_mutations import EPOCHS, GARNET, KNOWN, MUTATIONS, NAMES, PLAYS, settings, table
+
+PAGE = Path(__file__).parents[2] / "docs" / "verify.md"
+OWN = [claim.id for claim in registry.claims]
+ENSEMBLE = "ensemble/2,4,2,2,discount=0.75"
+
+
+def world(mdp, tables, block, clock, seed=0):
+    made = ids.mdp(mdp)
+    drawn = np.random.default_rng(seed).random((tables, made.states, made.actions)) ** 3
+    return changing(made, drawn, block=block, clock=clock)
+
+
+@cache
+def report(setting):
+    return verify(setting.build(), setting.world(), setting.steps, setting.seeds)
+
+
+# ---- sound learners
+
+
+@pytest.mark.parametrize("setting", list(NAMES), ids=NAMES.get)
+def test_a_sound_learner_violates_nothing_and_its_policies_move(setting):
+    found = report(setting)
+    assert found.holds, found.summary()
+    assert np.abs(found.run.last_policy - 0.5).max() > 0.3
+    assert (found.invalid_at == 0).all()
+
+
+CASES = [
+    ("ravi-ucb", GARNET, 3, 1, "plays"),
+    ("ravi-ucb,scale=0.05,step_scale=100", GARNET, 5, 13, "epochs"),
+    ("ravi-ucb,scale=0.03,step_scale=30,initial_value=2.0", GARNET, 4, 3, "plays"),
+    ("ravi-ucb/mixture", ENSEMBLE, 2, 30, "epochs"),
+    ("ravi-ucb/mixture,scale=0.1,eta=2.0", ENSEMBLE, 3, 1, "epochs"),
+    ("ravi-ucb/known,eta=1.0", "riverswim/4,discount=0.8", 2, 7, "epochs"),
+    ("ravi-ucb+,inner=1,fresh=off,eta=0.5", GARNET, 3, 3, "epochs"),
+    ("ravi-ucb+/mixture,inner=1,fresh=off,eta=0.5", ENSEMBLE, 1, 1, "plays"),
+]
+
+
+@pytest.mark.parametrize(("learner", "mdp", "tables", "block", "clock"), CASES)
+def test_every_learner_that_has_this_form_obeys_every_claim(learner, mdp, tables, block, clock):
+    found = verify(learner, world(mdp, tables, block, clock, seed=block), 200, 5)
+    assert found.holds, found.summary()
+    assert (found.invalid_at == 0).all()
+
+
+def test_an_id_names_a_world():
+    one = verify("ravi-ucb,scale=0.1,eta=0.3", "tides/3,discount=0.7,block=5,clock=epochs", 60, 3)
+    other = verify("ravi-ucb,scale=0.1,eta=0.3", tides(3, 0.7, block=5, clock="epochs"), 60, 3)
+    assert one.holds
+    assert [row[:-2] for row in one.rows] == [row[:-2] for row in other.rows]
+    assert ids.changing("riverswim/4") is None
+    with pytest.raises(InputError, match="tides/3,blok=5"):
+        verify("ravi-ucb", "tides/3,blok=5", 60, 3)
+
+
+def test_with_small_bonuses_r3_and_r4_fail_and_nothing_else():
+    found = verify("ravi-ucb,scale=0.003,step_scale=60", PLAYS.world(), 200, 6)
+    assert {row.id for row in found.failed()} == {"R3", "R4"}
+    assert (found.invalid_at > 0).sum() >= 4
+
+
+# ---- mistakes
+
+
+@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda m: m.name)
+def test_every_mistake_is_caught(mutation, monkeypatch):
+    setting = mutation.setting
+    found = verify(mutation.make(monkeypatch, setting), setting.world(), setting.steps, setting.seeds, only=OWN)
+    assert set(mutation.claims) <= {row.id for row in found.failed()}, found.summary()
+    assert found.status == 1
+
+
+def test_every_claim_has_a_mistake_that_it_catches():
+    assert {id for m in MUTATIONS for id in m.claims} == set(OWN)
+    assert len({m.name for m in MUTATIONS}) == len({m.says for m in MUTATIONS}) == len(MUTATIONS)
+
+
+def test_the_page_has_the_claims_and_the_mistakes():
+    section = PAGE.read_text().split("## Rewards that change")[1].split("\n## ")[0]
+    assert table() in section
+    assert settings() in section
+    for id in OWN:
+        assert id in section, id
+    l = report(KNOWN).ladder
+    assert f"regret {l.regret:.2f}, H x sum of the epochs' gaps {l.epochs:.2f}, exact certificate" in section
+    assert f"certificate {l.certificate:.2f}, Lemma 4.3 {l.lemma:.2f}." in section
+    statistical = {s: sum(c.kind != "D" and c.setting in ("any", s) for c in CHANGING) for s in ("tabular", "mixture")}
+    assert f"{statistical['tabular']} statistical claims on counts, {statistical['mixture']} on a regression" in section
+
+
+def test_the_papers_claims_about_walks_are_among_them():
+    found = report(PLAYS)
+    right = [c.id for c in CHANGING if c.setting in ("any", "tabular", "parts")]
+    assert [row.id for row in found.rows] == right
+    assert set(right) >= set(SHARED)
+    assert not set(OWN) & {claim.id for claim in CLAIMS}
+
+
+# ---- what they measure
+
+
+def occupancy_of(mdp, pi):
+    P = np.einsum("xa,xay->xy", pi, dense(mdp))
+    nu = np.linalg.solve(np.eye(mdp.states) - mdp.discount * P.T, (1 - mdp.discount) * mdp.initial)
+    return nu[:, None] * pi
+
+
+@pytest.mark.parametrize("setting", [PLAYS, EPOCHS], ids=NAMES.get)
+def test_sums_are_those_of_plain_loops(setting):
+    """The drift of R7, the sums of R8 and R9 and the ladder, from a stream; tables counted by hand."""
+    w, T, seeds = setting.world(), 90, [4, 5, 6]
+    learner, at = stage(setting.base(), w, T)
+    found = verify(learner, w, T, seeds)
+    mdp, r, H, gamma = w.mdp, w.tables, 4.0, 0.75
+    eta, beta = learner.settings["eta"], learner.settings["beta"]
+    stream = run(learner, mdp, T, seeds, record=["stream"], pad=True, measures=[revealed(at, [])])
+    m = stream.batch.records[-1]
+    rho = at.against.rho[BEST]
+    regrets, lemmas, gaps, bonuses = [], [], [], []
+    for row in range(len(seeds)):
+        x, a, y, reset = (stream.results[f"stream_{name}"][row] for name in ("state", "action", "successor", "reset"))
+        n, moves = np.ones((3, 2)), np.zeros((3, 2, 3))
+        Q, pi, t, k = np.zeros((3, 2)), np.full((3, 2), 0.5), 1, 0
+        regret = drift = sums = paid = lemma = variance = 0.0
+        while t <= T:
+            k += 1
+            weights = pi * np.exp(eta * (Q - Q.max(-1, keepdims=True)))
+            V, pi = Q.max(-1) + np.log(weights.sum(-1)) / eta, weights / weights.sum(-1, keepdims=True)
+            CB, PV, mu = beta / np.sqrt(n), moves @ V / n, occupancy_of(mdp, pi)
+            lemma += (mu * np.minimum(2 * CB, H)).sum() + eta * kappa(H)
+            while True:
+                j = ((t if w.clock == "plays" else k) - 1) // 2 % 3
+                f = rho[j] - (mu * r[j]).sum()
+                here = x[t - 1], a[t - 1]
+                regret, drift, paid = regret + f * (t <= T), drift + f, paid + min(2 * CB[here], H)
+                variance += gamma * H * f**2
+                if t <= T:
+                    n[here] += 1
+                    moves[(*here, y[t - 1])] += 1
+                t += 1
+                if reset[t - 2]:
+                    break
+            sums, drift = sums + f, drift - H * f  # of the last play
+            Q = np.clip(r[j] + CB + gamma * PV, 0, H)
+        for values, value in ((regrets, regret), (gaps, sums), (bonuses, paid)):
+            values.append(value)
+        lemmas.append(lemma + H + at.against.entropy[BEST] / eta)
+        assert m.played.variance[row, BEST] == pytest.approx(variance, rel=1e-9)
+        last = (rho - m.rho[row])[m.last[row]]  # the last epoch is not closed yet
+        assert m.played.drift[row, BEST] - H * last == pytest.approx(drift, abs=1e-9)
+    assert found.ladder.regret == pytest.approx(np.mean(regrets), rel=1e-9)
+    assert found["R9"].measured == pytest.approx(np.mean(regrets), rel=1e-9)
+    assert found["R8"].measured == pytest.approx(np.mean(bonuses), rel=1e-9)
+    lead = m.played.lead[:, BEST] - m.played.bonus  # every bonus is valid here
+    assert found["R9a"].measured == pytest.approx(lead.mean(), rel=1e-9)
+    assert found.ladder.epochs == pytest.approx(H * np.mean(gaps), rel=1e-9)
+    assert found.ladder.lemma == pytest.approx(H * np.mean(lemmas), rel=1e-9)
+    assert found.ladder.certificate <= found.ladder.lemma
+
+
+def test_the_variance_of_last_plays_is_the_one_that_r7_takes():
+    """Of 500 seeds, fixed ones; means stray by more than 4.5 of their errors with probability 1e-5."""
+    w = world("riverswim/3,discount=0.7", 3, 1, "plays")
+    learner, at = stage(ids.learner("ravi-ucb,scale=0.05,eta=0.5", w.mdp, 40), w, 40)
+    made = run(learner, w.mdp, 40, 500, pad=True, measured=False, measures=[revealed(at, [])])
+    m = made.batch.records[-1]
+    rows = np.arange(500)
+    drift = m.played.drift - at.scene.H * (at.against.rho[:, m.last].T - m.rho[rows, m.last][:, None])
+    moving = m.played.variance.mean(0) > 1e-6
+    assert moving.sum() >= 4
+    error = np.sqrt(m.played.variance.mean(0)[moving] / 500)
+    assert (np.abs(drift.mean(0)[moving]) < 4.5 * error).all()
+    ratio = (drift**2).mean(0)[moving] / m.played.variance.mean(0)[moving]
+    assert (np.abs(ratio - 1) < 0.3).all()
+
+
+@pytest.mark.parametrize("clock", ["plays", "epochs"])
+def test_the_bound_is_theorem_4_1_with_gamma_H_more(clock):
+    w, T = world(GARNET, 2, 9, clock), 200
+    base = ids.learner("ravi-ucb,step_scale=3", w.mdp, T)
+    found, H = verify(base, w, T, 4), 4.0
+    S = tabular.clipped_bonus_sum(H, 3, 2, T, base.settings["beta"])
+    right = generic.sharp(H, 2, T, S, delta=1 / T, eta=base.parts.eta).total + 0.75 * H
+    assert found["R9"].bound == found.ladder.explicit == pytest.approx(right, rel=1e-12)
+    assert found["R8"].bound == pytest.approx(S, rel=1e-12)
+    rest = H * (np.log(2) / base.parts.eta + base.parts.eta * kappa(H) * expected_epochs(H, T)) + H**2
+    assert found["R9a"].bound == pytest.approx(rest, rel=1e-12)
+    assert theory.sharp(H, 2, T, 5.0).boundary == pytest.approx(H**2 + 3)
+
+
+@pytest.mark.parametrize("learner", ["ravi-ucb,scale=0.03", "ravi-ucb/known", "ravi-ucb/mixture,scale=0.01"])
+def test_bonuses_that_are_not_proven_are_not_held_to_the_bound(learner):
+    found = verify(learner, world(ENSEMBLE, 2, 9, "plays"), 60, 3)
+    assert found["R9"].verdict == "not applicable"
+    assert found["R9a"].verdict == "holds"
+
+
+def test_the_best_comparator_is_the_best_of_all_for_the_plays_that_are_expected():
+    for clock, block, T in (("plays", 7, 60), ("epochs", 3, 60), ("epochs", 50, 60), ("epochs", 1, 5)):
+        w = world(GARNET, 3, block, clock)
+        _, at = stage(ids.learner("ravi-ucb", w.mdp, T), w, T)
+        gains = at.against.rho @ expected_plays(w, T)
+        np.testing.assert_allclose(w.expected(T), expected_plays(w, T), rtol=0, atol=1e-9)
+        assert gains.argmax() == BEST or gains[BEST] >= gains.max() - 1e-9
+
+
+def expected_plays(w, T):
+    """By the law of the epoch of every play, step by step."""
+    plays, p, gamma = np.zeros(len(w.tables)), np.zeros(T + 1), w.mdp.discount
+    p[1] = 1.0  # of epoch k, at play t
+    for t in range(1, T + 1):
+        for k in range(1, t + 1):
+            plays[((t if w.clock == "plays" else k) - 1) // w.block % len(w.tables)] += p[k]
+        p[1:] = gamma * p[1:] + (1 - gamma) * p[:-1]
+    return plays
+
+
+# ---- what is refused
+
+
+def test_what_cannot_be_verified_is_refused():
+    w = PLAYS.world()
+    made = PLAYS.build()
+    for wrong, word in (
+        (replace(w, block=9), "block"),
+        (replace(w, clock="epochs"), "clock"),
+        (replace(w, tables=w.tables / 2), "tables"),
+    ):
+        with pytest.raises(InputError, match=f"was made with {word}"):
+            verify(made, wrong, PLAYS.steps, 2)
+    for name in ("ravi-ucb+", "ucrl2", "ravi-ucb/unknown-rewards", "ravi-ucb/doubling"):
+        with pytest.raises(InputError, match="no form for changing rewards"):
+            verify(name, w, 50, 2)
+    with pytest.raises(InputError, match="R2b is not about"):
+        verify("ravi-ucb", w, 50, 2, only=["R2b"])
+    with pytest.raises(InputError, match="500 states"):
+        verify("ravi-ucb", tides(500), 50, 2)
+    assert [row.id for row in verify("ravi-ucb", w, 50, 2, only=["R4"]).rows] == ["R4a", "R4b", "R4"]
+
+
+def test_a_learner_that_was_made_for_the_world_gives_the_same_table():
+    one, other = (
+        verify(PLAYS.base(), PLAYS.world(), 100, 3),
+        verify(on(PLAYS.base(), PLAYS.world()), PLAYS.world(), 100, 3),
+    )
+    assert [row[:-2] for row in one.rows] == [row[:-2] for row in other.rows]

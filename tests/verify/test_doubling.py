@@ -1,0 +1,205 @@
+"""`verify` on learners that do not know T: every phase obeys its claims, every mistake violates those it should."""
+
+from functools import cache
+from math import log, sqrt
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ravi import ids
+from ravi.checks import InputError
+from ravi.engine import run
+from ravi.measures.books import Worst
+from ravi.planning.occupancies import occupancy
+from ravi.theory import doubling as theory
+from ravi.verify import DOUBLING, VARIANTS, doubling, verify
+from ravi.verify.evidence import Evidence
+from tests.helpers import spy
+from tests.verify.doubling_mutations import MUTATIONS, NAMES, SHORT, table
+
+PAGE = Path(__file__).parents[2] / "docs" / "verify.md"
+GARNET, ENSEMBLE = "garnet/3,2,3,discount=0.75", "ensemble/2,4,2,2,discount=0.75"
+CASES = [
+    ("ravi-ucb/doubling", GARNET, "", set()),
+    ("ravi-ucb/doubling", "trap,discount=0.5", "first=13,scale=0.15,step_scale=50", {"B5s"}),
+    ("ravi-ucb/mixture/doubling", ENSEMBLE, "", set()),
+    ("ravi-ucb/mixture/doubling", ENSEMBLE, "regularization=4,bound=3,step_scale=20", {"B5s"}),
+    ("ravi-ucb+/doubling", GARNET, "inner=3", {"V1a"}),
+    ("ravi-ucb+/doubling", "trap,discount=0.5", "inner=2,fresh=off,step_scale=10", {"B5s"}),
+    ("ravi-ucb+/doubling", GARNET, "inner=2,span=off,clip=off,first=9", {"V1a"}),
+    ("ravi-ucb+/doubling", GARNET, "inner=2,centre=off,span=off,gamma=off,balance=off", {"V1a", "B5s"}),
+    ("ravi-ucb+/mixture/doubling", ENSEMBLE, "inner=3", {"V1a"}),
+    ("ravi-ucb+/mixture/doubling", ENSEMBLE, "inner=2,radius=off,fresh=off,step_scale=10", {"B5s"}),
+    ("ravi-ucb+/mixture/doubling", "hypercube/3,discount=0.7", "inner=2,span=off,clip=off,first=9", {"V1a"}),
+]
+
+
+def joined(learner, *options):
+    return ",".join([learner, *(option for option in options if option)])
+
+
+@cache
+def report(learner, mdp, steps=80, seeds=4):
+    return verify(learner, mdp, steps, seeds)
+
+
+@pytest.mark.parametrize(("learner", "mdp", "options", "unmeasured"), CASES)
+def test_every_learner_in_phases_obeys_every_claim(learner, mdp, options, unmeasured):
+    found = report(joined(learner, options), mdp)
+    assert found.holds, found.summary()
+    assert {row.id for row in found.rows if row.verdict != "holds"} == unmeasured
+    assert (found.invalid_at == 0).all()
+    assert set(found.run.state.phase.tolist()) - {0}
+
+
+def test_the_last_policy_has_no_guarantee_and_is_not_held_to_one():
+    found = report("ravi-ucb+/doubling,inner=3,pick=last", GARNET)
+    assert found.holds
+    assert {row.id for row in found.rows if row.verdict == "not applicable"} == {"V7c", "V7d", "B5", "B5s"}
+
+
+def test_bonuses_that_are_too_small_fail_v3_and_v4_only_and_the_first_epoch_is_named():
+    found = report("ravi-ucb+/doubling,inner=3,scale=0.02", "ring/1,discount=0.8", 200, 6)
+    assert {row.id for row in found.failed()} == {"V3", "V4"}
+    assert "of 6 seeds fail in phase" in found["V3"].note
+    assert (found.invalid_at > 0).all()
+    alone = verify("ravi-ucb+/doubling,inner=3,scale=0.02", "ring/1,discount=0.8", 100, 6)  # no later epoch is named
+    early = found.invalid_at < np.array([len(starts) for starts in alone.run.T_k])
+    assert (found.invalid_at == alone.invalid_at)[early].all()
+    assert early.any()
+
+
+# ---- mistakes
+
+
+@pytest.mark.parametrize("setting", list(NAMES), ids=NAMES.get)
+def test_the_sound_learner_violates_nothing_and_its_policies_move(setting):
+    found = report(setting.learner, setting.mdp, setting.steps, setting.seeds)
+    assert found.holds
+    assert np.abs(found.run.last_policy - 1 / 2).max() > 0.3
+
+
+def test_the_bounds_say_something_where_they_are_to_be_broken():
+    found = report(SHORT.learner, SHORT.mdp, SHORT.steps, SHORT.seeds)
+    assert found["B5"].bound < found["B5s"].bound < SHORT.steps / 2
+    assert found["B4"].bound < SHORT.steps / 2
+    assert f"B5 is {found['B5'].bound:.0f} at T = {SHORT.steps}" in PAGE.read_text()
+
+
+@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda m: m.name)
+def test_every_mistake_is_caught(mutation, monkeypatch):
+    setting = mutation.setting
+    found = verify(mutation.make(monkeypatch, setting), setting.mdp, setting.steps, setting.seeds)
+    assert set(mutation.claims) <= {row.id for row in found.failed()}, found.summary()
+    assert found.status == 1
+
+
+def test_every_claim_of_phases_has_a_mistake_that_it_catches():
+    assert {c.id for c in doubling.registry.claims} <= {id for m in MUTATIONS for id in m.claims}
+
+
+def test_the_table_of_mistakes_in_the_docs_is_the_one_that_is_run():
+    assert table() in PAGE.read_text()
+    assert len({m.name for m in MUTATIONS}) == len({m.says for m in MUTATIONS}) == len(MUTATIONS)
+    for setting, name in NAMES.items():
+        row = f"| {name} | `{setting.mdp}` | `{setting.learner}` | {setting.steps} | {setting.seeds} |"
+        assert row in PAGE.read_text()
+
+
+def test_the_claims_that_the_docs_name():
+    section = PAGE.read_text().split("## Learners that do not know T")[1].split("\n## ")[0]
+    for claim in doubling.registry.claims:
+        assert claim.id in section, claim.id
+    statistical = {s: sum(c.kind != "D" and c.setting in ("any", s) for c in DOUBLING) for s in ("tabular", "mixture")}
+    assert f"{statistical['tabular']} statistical claims on counts, {statistical['mixture']} on a regression" in section
+
+
+# ---- which claims, and what they see
+
+
+def test_claims_can_be_chosen():
+    found = verify("ravi-ucb/doubling", "riverswim/3,discount=0.7", 60, 3, only=["V4", "S7", "B1"])
+    assert [row.id for row in found.rows] == ["S7", "V4a", "V4b", "V4", "B1"]
+    with pytest.raises(InputError, match="V9 is not about ravi-ucb/doubling"):
+        verify("ravi-ucb/doubling", "riverswim/3,discount=0.7", 60, 3, only=["V9"])
+    with pytest.raises(InputError, match="B1 is not about ravi-ucb"):
+        verify("ravi-ucb", "riverswim/3,discount=0.7", 60, 3, only=["B1"])
+    with pytest.raises(InputError, match="verify takes at most 400"):
+        verify("ravi-ucb/doubling", "riverswim/401", 60, 3)
+
+
+def test_all_claims_about_backups_are_held_against_phases():
+    ids_of = {row.id for row in report("ravi-ucb+/mixture/doubling,inner=3", ENSEMBLE).rows}
+    wanted = {c.id for c in VARIANTS if c.setting in ("any", "mixture", "parts")} - set(doubling.REPLACED)
+    assert ids_of == wanted | {c.id for c in doubling.registry.claims}
+
+
+def test_a_claim_of_probability_is_judged_phase_by_phase():
+    """At first = 1 phase i fails with probability 2^-i: all of six seeds may fail in phase 0, three of them in phase 3
+    (probability 0.03), but not three in phase 10 (2e-8)."""
+    learner, world, T = "ravi-ucb/doubling", ids.mdp("riverswim/3,discount=0.7"), 1500
+    made = run(learner, world, T, 6, pad=True)
+    from ravi.planning.solver import solve
+
+    stage = doubling.stage_of(ids.learner(learner, world, T), world, T, solve(world, tol=1e-12))
+    claim = next(c for c in VARIANTS if c.id == "V3")
+    seen = type("Seen", (), {"seen": np.array([9])})
+
+    def verdict(fails):
+        margin = np.ones((6, 11, 1))
+        for phase, seeds in fails.items():
+            margin[:seeds, phase] = -1.0
+        found = type("Phased", (), {"worst": Worst(margin, -margin, 0 * margin, 0 * margin)})
+        return doubling._in_phases(claim, stage, Evidence(stage.whole, seen, made), found, 0).verdict
+
+    assert verdict({}) == verdict({0: 6, 1: 6, 3: 3, 10: 1}) == "holds"
+    assert verdict({10: 3}) == verdict({9: 4, 0: 6}) == "violated"
+
+
+def test_sums_are_those_of_plain_loops_over_epochs_and_phases():
+    world, T, first, scale = ids.mdp(GARNET), 150, 20, 0.1
+    name = f"ravi-ucb/doubling,first={first},scale={scale},step_scale=30"
+    found, seen = verify(name, world, T, [4]), []
+    made = run(name, world, T, [4], measures=[spy(seen)], record=["stream"], pad=True)
+    H, X, A, optimum = world.horizon, 3, 2, made.optimum
+    kappa, lemma, gaps, bonus, phase = H**2.5 / 4 - H**2 / 8, 0.0, 0.0, 0.0, -1
+    starts = [*made.T_k[0].tolist(), T + 1 + int(made.padding[0])]
+    x, a = (made.results[f"stream_{field}"][0] for field in ("state", "action"))
+    for k, (state, _) in enumerate(seen):
+        now = max(i for i in range(20) if (2**i - 1) * first < starts[k])
+        l, S = 2**now * first, (2 ** (now + 1) - 1) * first
+        eta = 30 * sqrt(2 * log(A) / (H**2 * l))
+        if now != phase:
+            lemma, phase = lemma + H + log(A) / eta, now
+        capped = np.minimum(2 * scale * 8 * H * sqrt(X * log(X * A * S * l)) / np.sqrt(state.data.visits[0]), H)
+        mu = occupancy(world, state.policy[0]).mu
+        lemma += (mu * capped).sum() + eta * kappa
+        gaps += optimum - (mu * world.rewards).sum()
+        bonus += sum(capped[x[t - 1], a[t - 1]] for t in range(starts[k], starts[k + 1]))
+    assert phase == theory.phases(T, first) - 1
+    assert found["B4"].measured == pytest.approx(bonus, rel=1e-9)
+    assert found.ladder.epochs == pytest.approx(H * gaps, rel=1e-9)
+    assert found.ladder.lemma == pytest.approx(H * lemma, rel=1e-9)
+    assert found.ladder.epochs <= found.ladder.certificate <= found.ladder.lemma
+
+
+def test_the_bounds_are_those_of_the_theory():
+    T = 80
+    for learner, mdp, options, *_ in CASES:
+        world, found = ids.mdp(mdp), report(joined(learner, options), mdp)
+        H, X, A, d = world.horizon, world.states, world.actions, world.dimension
+        if options == "" and d:
+            assert found["B5s"].bound == theory.linear_mixture(H, d, A, T, bound=world.bound).total
+        elif options == "":
+            assert found["B5s"].bound == theory.tabular(H, X, A, T).total
+        elif options == "inner=3":
+            bounds = {"parameter_bound": world.parameter_bound, "feature_bound": world.feature_bound}
+            right = (
+                theory.plus_linear_mixture(H, d, A, T, inner_steps=3, **bounds)
+                if d
+                else theory.plus(H, X, A, T, inner_steps=3)
+            )
+            assert found["B5"].bound == pytest.approx(right.total, rel=1e-12)
+            assert found["B4"].bound == pytest.approx(right.bonus, rel=1e-12)
+        assert found["B5"].bound == found.ladder.explicit <= found["B5s"].bound * (1 + 1e-12)

@@ -1,0 +1,215 @@
+"""`verify` where rewards are not known: sound learners obey every claim, mistakes violate those that they should."""
+
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from ravi import ids
+from ravi.checks import InputError
+from ravi.engine import run
+from ravi.learners import ravi_ucb, ravi_ucb_plus, unknown_rewards
+from ravi.measures.audit import scene_of
+from ravi.planning.solver import solve
+from ravi.theory import constants, generic, tabular
+from ravi.theory import unknown_rewards as theory
+from ravi.verify import UNKNOWN, VARIANTS, unknown, verify
+from ravi.verify.evidence import Evidence
+from ravi.verify.report import judged
+from tests.verify.unknown_mutations import MUTATIONS, NAMES, ONE, SHORT, table
+
+PAGE = Path(__file__).parents[2] / "docs" / "verify.md"
+GARNET = "garnet/3,2,3,discount=0.75"
+
+
+@cache
+def report(learner, mdp, steps=200, seeds=5, only=()):
+    return verify(learner, mdp, steps, seeds, only=only)
+
+
+@pytest.mark.parametrize(
+    ("learner", "mdp", "unmeasured"),
+    [
+        ("ravi-ucb/unknown-rewards", GARNET, {"U8s"}),
+        ("ravi-ucb/unknown-rewards,scale=0.1,step_scale=30", "garnet/2,2,2,discount=0.8", {"U8s"}),
+        ("ravi-ucb/unknown-rewards,scale=0.03,step_scale=60,reward_scale=2", ONE.mdp, {"U8", "U8s"}),
+        ("ravi-ucb/unknown-rewards,rewards=deterministic,scale=0.05,eta=0.5", "riverswim/3,discount=0.6", {"U8s"}),
+        ("ravi-ucb+/unknown-rewards,inner=3", GARNET, {"V1a"}),
+        ("ravi-ucb+/unknown-rewards,inner=3,eta=0.5,fresh=off", GARNET, {"U8s"}),
+        ("ravi-ucb+/unknown-rewards,inner=2,span=off,clip=off", GARNET, {"V1a"}),
+        ("ravi-ucb+/unknown-rewards,inner=2,centre=off,span=off,gamma=off", "ring/1,discount=0.8", {"V1a"}),
+        ("ravi-ucb+/unknown-rewards,inner=2,balance=off,rewards=deterministic", "trap,discount=0.7", {"V1a", "U8s"}),
+    ],
+)  # fmt: skip
+def test_every_variant_obeys_every_claim(learner, mdp, unmeasured):
+    found = report(learner, mdp)
+    assert found.holds, found.summary()
+    assert {row.id for row in found.rows if row.verdict != "holds"} == unmeasured
+    assert (found.invalid_at == 0).all()
+    assert {row.id for row in found.rows} == {c.id for c in UNKNOWN if c.setting in ("any", "tabular", "parts")}
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_a_mixture_that_learns_its_rewards_obeys_its_claims(several):
+    world, T = ids.mdp("ensemble/2,4,2,2,discount=0.75"), 200
+    build = ravi_ucb_plus.linear_mixture if several else ravi_ucb.linear_mixture
+    options = {"inner": 2, "eta": 0.5} if several else {"step_scale": 30}
+    found = verify(unknown_rewards.unknown(build(world.problem, T, **options), world.problem, T), world, T, 5)
+    assert found.holds, found.summary()
+    assert {row.id for row in found.rows} == {c.id for c in UNKNOWN if c.setting in ("any", "mixture", "parts")}
+    assert found["U8"].verdict == "holds"
+
+
+def test_an_estimator_of_another_kind_is_judged_by_the_general_claims():
+    world, T = ids.mdp("ensemble/2,4,2,2,discount=0.75"), 120
+    base = ravi_ucb_plus.linear_mixture(world.problem, T, inner=2, weights="variance")
+    found = verify(unknown_rewards.unknown(base, world.problem, T), world, T, 4)
+    assert found.holds, found.summary()
+    assert {row.id for row in found.rows} == {c.id for c in UNKNOWN if c.setting == "any"}
+    assert found["U7"].verdict == found["U8"].verdict == "not applicable"
+
+
+@pytest.mark.parametrize("name", ["ravi-ucb/unknown-rewards,step_scale=30", "ravi-ucb+/unknown-rewards,inner=2"])
+def test_a_bonus_of_rewards_that_is_too_small_is_to_blame_and_that_of_the_kernel_is_not(name):
+    found = report(f"{name},reward_scale=0.05", GARNET)
+    assert {row.id for row in found.failed()} >= {"U3a"}
+    assert {row.id for row in found.failed()} <= {"U3a", "V3", "V4"}
+    assert found["U3b"].verdict == "holds"
+    assert found["U8"].verdict == "not applicable"
+
+
+def test_two_events_may_fail_twice_as_often():
+    """Of so many seeds that delta allows no such number of failures, and 2 delta does."""
+    world, T, n = ids.mdp(GARNET), 1000, 40
+    scene = scene_of(ids.learner("ravi-ucb/unknown-rewards", world, T), world, T, solve(world, tol=1e-12))
+    failures = next(k for k in range(n) if binom.sf(k - 1, n, 1 / T) < 1e-6)
+    assert binom.sf(failures - 1, n, 2 / T) > 1e-6
+    found = report("ravi-ucb/unknown-rewards", GARNET)
+    evidence = Evidence(scene, found.run.batch.records[-2], found.run)
+    measured = np.where(np.arange(n) < failures, 1.0, -1.0)
+    verdicts = {}
+    for claim in UNKNOWN:
+        if claim.kind == "P":
+            row = judged(claim, unknown.judging(claim, scene), evidence, measured, np.zeros(n))
+            verdicts[claim.id] = row.verdict
+    assert verdicts == {"T2": "violated", "V3": "holds", "V4": "holds", "U3a": "violated", "U3b": "violated"}
+
+
+# ---- mistakes
+
+
+@pytest.mark.parametrize("setting", list(NAMES), ids=NAMES.get)
+def test_the_sound_learner_violates_nothing_and_its_policies_move(setting):
+    only = ("U6", "U7", "U8") if setting == SHORT else ()  # the claims that it is for
+    found = report(setting.learner, setting.mdp, setting.steps, setting.seeds, only)
+    assert found.holds, found.summary()
+    assert np.abs(found.run.last_policy - 1 / 2).max() > 0.3
+
+
+@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda m: m.name)
+def test_every_mistake_is_caught(mutation, monkeypatch):
+    setting = mutation.setting
+    learner = mutation.make(monkeypatch, setting)
+    found = verify(learner, setting.mdp, setting.steps, setting.seeds, only=mutation.claims)
+    assert set(mutation.claims) <= {row.id for row in found.failed()}, found.summary()
+    assert found.status == 1
+
+
+def test_every_claim_of_its_own_catches_a_mistake():
+    caught = {name for mutation in MUTATIONS for name in mutation.claims}
+    assert {claim.id for claim in unknown.registry.claims} <= caught
+    assert set(unknown.TWICE) <= caught
+
+
+def test_the_table_of_mistakes_in_the_docs_is_the_one_that_is_run():
+    assert table() in PAGE.read_text()
+    assert len({m.name for m in MUTATIONS}) == len({m.says for m in MUTATIONS}) == len(MUTATIONS)
+    for setting, name in NAMES.items():
+        assert (
+            f"| {name} | `{setting.mdp}` | `{setting.learner}` | {setting.steps} | {setting.seeds} |"
+            in PAGE.read_text()
+        )
+
+
+def test_the_claims_that_the_docs_name():
+    section = PAGE.read_text().split("## Learners that are not told their rewards")[1].split("\n## ")[0]
+    for claim in unknown.registry.claims:
+        assert claim.id in section, claim.id
+    for name in (*unknown.REPLACED, *unknown.TWICE):
+        assert name in section, name
+    statistical = sum(c.kind != "D" and c.setting in ("any", "tabular", "parts") for c in UNKNOWN)
+    assert f"{statistical} statistical claims on counts" in section
+
+
+# ---- which claims, and what they see
+
+
+def test_the_claims_of_a_variant_are_all_there():
+    ours, theirs = {c.id for c in UNKNOWN}, {c.id for c in VARIANTS}
+    assert theirs - ours == set(unknown.REPLACED)
+    assert ours - theirs == {c.id for c in unknown.registry.claims}
+    found = verify("ravi-ucb/unknown-rewards", GARNET, 40, 3, only=["U3", "V3", "S7"])
+    assert [row.id for row in found.rows] == ["S7", "V3", "U3a", "U3b"]
+    with pytest.raises(InputError, match="V9 is not about ravi-ucb/unknown-rewards"):
+        verify("ravi-ucb/unknown-rewards", GARNET, 40, 3, only=["V9"])
+    with pytest.raises(InputError, match=r"U1 is not about ravi-ucb\+"):
+        verify("ravi-ucb+,inner=2", GARNET, 40, 3, only=["U1"])
+
+
+def test_bonuses_met_are_those_of_plain_loops():
+    """U6 and U7, found again from the stream and the states of each epoch."""
+    world, T, seeds = ids.mdp(ONE.mdp), 150, [4, 5, 6]
+    name = "ravi-ucb/unknown-rewards,scale=0.03,step_scale=60"
+    found, H = verify(name, world, T, seeds), world.horizon
+    beta, s = found.run.settings["beta"], np.sqrt(np.log(2 * 3 * 2 * T * T) / 2)
+    met, both = [], []
+    for seed in seeds:
+        made = run(name, world, T, [seed], record=["stream"], pad=True)
+        x, a, reset = (made.results[f"stream_{key}"][0] for key in ("state", "action", "reset"))
+        plays = next(t for t in range(T, len(x) + 1) if reset[t - 1])
+        starts, n, total = set(made.T_k[0].tolist()), np.zeros((3, 2)), np.zeros((3, 2))
+        b = h = np.zeros((3, 2))
+        first = second = 0.0
+        for t in range(1, plays + 1):
+            here = x[t - 1], a[t - 1]
+            if t in starts:
+                b = np.array([[min(s / np.sqrt(k), 1) if k else 1 for k in row] for row in n])
+                mean = np.array(
+                    [[e / k if k else 0 for e, k in zip(*rows, strict=True)] for rows in zip(total, n, strict=True)]
+                )
+                h, CB = (np.minimum(mean + b, 1) - np.maximum(mean - b, 0)) / 2, beta / np.sqrt(n + 1)
+            first += b[here]
+            second += min(2 * (CB[here] + h[here]), H)
+            n[here] += 1
+            total[here] += unknown.uniform(seed, t, 5) < world.rewards[here]
+        met.append(first)
+        both.append(second)
+    assert found["U6"].measured == pytest.approx(np.mean(met), rel=1e-12)
+    assert found["U7"].measured == pytest.approx(np.mean(both), rel=1e-12)
+
+
+def test_the_bounds_are_those_of_the_theory():
+    world, T = ids.mdp(GARNET), 200
+    H, X, A, gamma = world.horizon, 3, 2, world.discount
+    for name, M, beta in (
+        ("ravi-ucb/unknown-rewards", 1, constants.beta_tabular(H, X, A, T, 1 / T)),
+        ("ravi-ucb+/unknown-rewards,inner=3", 3, gamma * constants.beta_tabular_l1(H, X, A, T, 1 / T)),
+    ):
+        found, made = report(name, GARNET), ids.learner(name, world, T)
+        S, R = tabular.clipped_bonus_sum(H, X, A, T, beta), theory.bonus_sum(H, X, A, T, theory.spread(X, A, T, 1 / T))
+        known = generic.sharp(H, A, T, S, delta=1 / T, eta=made.parts.eta, inner_steps=M)
+        assert found["U6"].bound == pytest.approx(R, rel=1e-12)
+        assert found["U7"].bound == pytest.approx(S + 2 * R, rel=1e-12)
+        assert found["U8"].bound == pytest.approx(known.total + 2 * R + 1, rel=1e-12)
+        assert found["U8"].bound <= found["U8s"].bound * (1 + 1e-12)
+        assert found.ladder.explicit == found["U8"].bound
+
+
+def test_a_first_plan_is_the_same_for_all_pairs():
+    """So that a fresh Q adds nothing to the bound's beginning."""
+    world = ids.mdp(GARNET)
+    learner = ids.learner("ravi-ucb+/unknown-rewards,inner=1", world, 100)
+    Q = learner.plan(learner.init(np.arange(2, dtype=np.uint64))).Q
+    assert np.ptp(Q) == 0

@@ -1,0 +1,199 @@
+"""Which mistakes could a learner make that is not told its rewards? Each with the claims that must catch it.
+
+As in `variant_mutations.py`; what plays earn is broken in `ravi.estimators.rewarded`, what is made of it where the
+learner finds it (the names in `ravi.learners.unknown_rewards`), so that the observer, who has its own, stays sound.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ravi import tree
+from ravi.estimators import rewarded
+from ravi.learners import unknown_rewards
+from ravi.random import REWARD, SUCCESSOR, uniform
+from tests.verify.mutations import Mutation, Setting
+
+ONE = Setting("garnet/3,2,3,discount=0.5", "ravi-ucb/unknown-rewards,scale=0.03,step_scale=60", 400, 6)
+SEVERAL = Setting("garnet/3,2,3,discount=0.75", "ravi-ucb+/unknown-rewards,inner=3,eta=0.5", 250, 6)
+# Where H is next to 1, the bounds are below T soon enough for a mistake to exceed them.
+SHORT = Setting("trap,discount=0.01", "ravi-ucb+/unknown-rewards,inner=1", 1500, 6)
+NAMES = {ONE: "one backup", SEVERAL: "several", SHORT: "short"}
+
+MUTATIONS: list[Mutation] = []
+
+
+def mutation(says: str, *claims: str, setting: Setting = SEVERAL) -> Callable:
+    def add(make: Callable) -> Callable:
+        MUTATIONS.append(Mutation(make.__name__, says, claims, setting, make))
+        return make
+
+    return add
+
+
+# ---- what plays earn
+
+
+def earning(patch, rule):
+    """Plays that earn rule(r, u, key, t): r = r(x, a), u = number REWARD of step t."""
+
+    def earn(plays, total, key, rewards, random, state, action, length, first):
+        for i in range(len(state)):
+            for l in range(length[i]):
+                x, a, t = state[i, l], action[i, l], first[i] + l
+                plays[i, x, a] += 1
+                total[i, x, a] += rule(rewards[x, a], uniform(key[i], t, REWARD), key[i], t)
+
+    patch.setattr(rewarded, "_earn", earn)
+
+
+@mutation("a play earns 1 with probability 1 - r", "U1", "U3a")
+def reversed_rewards(patch, setting):
+    earning(patch, lambda r, u, key, t: float(u >= r))
+    return setting.build()
+
+
+@mutation("a play earns 1 with probability 1 - r, and that is learned", "U8", "U8s", setting=SHORT)
+def reversed_for_long(patch, setting):
+    earning(patch, lambda r, u, key, t: float(u >= r))
+    return setting.build()
+
+
+@mutation("rewards are drawn by the number that draws successors", "U1")
+def another_number(patch, setting):
+    earning(patch, lambda r, u, key, t: float(uniform(key, t, SUCCESSOR) < r))
+    return setting.build()
+
+
+@mutation("a play earns r itself, though rewards are random", "U1")
+def mean_rewards(patch, setting):
+    earning(patch, lambda r, u, key, t: r)
+    return setting.build()
+
+
+def added(learner, change):
+    """A learner whose plays and totals are change(before, after) of every stretch, in place."""
+
+    def add(state, path):
+        before = tree.copy(state.data)
+        done = learner.add(state, path)
+        change(before, done.data, path)
+        return done
+
+    return learner._replace(add=add)
+
+
+@mutation("plays are counted from 1, as those of the kernel are", "U1")
+def from_one(patch, setting):
+    learner = setting.build()
+
+    def init(keys):
+        state = learner.init(keys)
+        state.data.plays[:] += 1
+        return state
+
+    return learner._replace(init=init)
+
+
+@mutation("plays and totals begin anew with every stretch", "U1", "U5", setting=ONE)
+def forgetful(patch, setting):
+    def change(before, after, path):
+        after.plays[:] -= before.plays
+        after.total[:] -= before.total
+
+    return added(setting.build(), change)
+
+
+@mutation("seeds share what they earn", "U1")
+def shared(patch, setting):
+    def change(before, after, path):
+        after.total[:] = after.total.mean(0)
+
+    return added(setting.build(), change)
+
+
+@mutation("nothing is learned", "U6", "U7", setting=SHORT)
+def unlearned(patch, setting):
+    def add(state, path):
+        state.time[:] += path.length
+        return state
+
+    return setting.build()._replace(add=add)
+
+
+# ---- what is made of it
+
+
+def planned_with(patch, table, setting):
+    """A learner that plans with table(plays, total, spread) in place of min{r_hat + b, 1}."""
+    patch.setattr(unknown_rewards, "optimistic_rewards", table)
+    return setting.build()
+
+
+def mean(plays, total):
+    return np.where(plays > 0, total / np.maximum(plays, 1), 0.0)
+
+
+def width(plays, spread, none=1.0):
+    return np.where(plays > 0, np.minimum(spread / np.sqrt(np.maximum(plays, 1)), 1), none)
+
+
+@mutation("the event is for one number of plays only: no T in the logarithm", "U2")
+def no_union(patch, setting):
+    spread = unknown_rewards.reward_spread
+    patch.setattr(unknown_rewards, "reward_spread", lambda X, A, T, delta: spread(X, A, 1, 1.0))
+    return setting.build()
+
+
+@mutation("b is a fiftieth", "U2", "U4", setting=ONE)
+def too_small(patch, setting):
+    sound = unknown_rewards.optimistic_rewards
+    return planned_with(patch, lambda n, total, spread: sound(n, total, spread / 50), setting)
+
+
+@mutation("b is three times what it says", "U2", "U4")
+def too_large(patch, setting):
+    def table(n, total, spread):
+        return mean(n, total) + 3 * width(n, spread)
+
+    return planned_with(patch, table, setting)
+
+
+@mutation("r_hat + b is not cut at 1", "U2")
+def uncut(patch, setting):
+    return planned_with(patch, lambda n, total, spread: mean(n, total) + width(n, spread), setting)
+
+
+@mutation("what was never played is thought to earn 0", "U2", "U4")
+def nothing_unseen(patch, setting):
+    def table(n, total, spread):
+        return np.minimum(mean(n, total) + width(n, spread, none=0.0), 1)
+
+    return planned_with(patch, table, setting)
+
+
+@mutation("rewards are added that were not to be known", "V1b")
+def told_after_all(patch, setting):
+    patch.setattr(unknown_rewards, "without_rewards", lambda problem: problem)
+    return setting.build()
+
+
+@mutation("rewards have a bonus, and the kernel has none", "U2", "U3b", "V3", "V4", setting=ONE)
+def no_kernel(patch, setting):
+    sound = unknown_rewards.with_rewards
+    patch.setattr(
+        unknown_rewards, "with_rewards", lambda bonus, spread: sound(lambda D, phi: 0 * bonus(D, phi), spread)
+    )
+    return setting.build()
+
+
+def table() -> str:
+    """The table of docs/verify.md."""
+    lines = ["| the mistake, where rewards are not known | must be violated | on |", "|---|---|---|"]
+    for m in MUTATIONS:
+        lines.append(f"| {m.says} | {', '.join(m.claims)} | {NAMES[m.setting]} |")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    print(table())
