@@ -16,25 +16,26 @@ are conditional on valid bonuses are measured up to the first epoch with an inva
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-
-import numpy as np
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import NamedTuple
 
 from ravi import checks, ids
 from ravi.core import MDP, Learner
-from ravi.engine import Progress, resolved, run
+from ravi.engine import Progress, resolved
 from ravi.learners.doubling import Phases
 from ravi.mdps.changing import Changing
-from ravi.measures import inner
-from ravi.measures.audit import audit, finish, scene_of
-from ravi.measures.books import Check, Scene
+from ravi.measures.audit import scene_of
+from ravi.measures.books import Scene
 from ravi.planning.solver import solve
 from ravi.verify import (
     analysis,
+    backups,
     changing,
     discussion,
     doubling,
     kinds,
+    original,
     preliminaries,
     regression,
     tables,
@@ -42,9 +43,7 @@ from ravi.verify import (
     variants,
 )
 from ravi.verify.claim import Claim
-from ravi.verify.evidence import Evidence
-from ravi.verify.ladder import ladder
-from ravi.verify.report import Report, Row, judged
+from ravi.verify.report import Report, Row
 from ravi.verify.stated import learned
 
 # What `ravi verify` runs when nothing is named: small, with the paper's constants. Under these every tabular Q_k is at
@@ -76,6 +75,14 @@ DOUBLING: tuple[Claim, ...] = (
 KINDS: tuple[Claim, ...] = kinds.CLAIMS  # of estimators of other kinds, besides those of any learner
 
 
+class Form(NamedTuple):
+    """What a learner is of: its claims, and who holds a run against them."""
+
+    learner: str
+    claims: list[Claim]
+    report: Callable[[Sequence[Claim], int | Iterable[int], Progress | None], Report]  # claims, seeds, progress
+
+
 def verify(
     learner: Learner | str,
     mdp: MDP | Changing | str,
@@ -86,123 +93,46 @@ def verify(
     progress: Progress | None = None,
 ) -> Report:
     """Run `learner` on `mdp`, with the last epoch played to its end, and hold every claim against it."""
-    T = checks.steps(steps)
+    form = form_of(learner, mdp, checks.steps(steps))
+    chosen = [claim for claim in form.claims if wanted(claim, only)]
+    if not chosen:
+        raise checks.InputError(f"{', '.join(only)} is not about {form.learner}")
+    return form.report(chosen, seeds, progress)
+
+
+def form_of(learner: Learner | str, mdp: MDP | Changing | str, steps: int) -> Form:
+    """Rewards that change; phases of unknown T; several backups an epoch; or Algorithm 1 itself."""
     world = (ids.changing(mdp) or mdp) if isinstance(mdp, str) else mdp
     if isinstance(world, Changing):
-        return _changing(learner, world, T, seeds, only, progress)
-    mdp, learner = resolved(world, learner, T)
+        mdp, learner = resolved(world.mdp, learner, steps)
+        _small(mdp)
+        made, turns = changing.stage(learner, world, steps)
+        return Form(made.name, _about(CHANGING, turns.scene), partial(changing.report, made, turns))
+    mdp, learner = resolved(world, learner, steps)
     if isinstance(learner.plan, Phases):
-        return _doubling(learner, mdp, T, seeds, only, progress)
+        _small(mdp)
+        phases = doubling.stage_of(learner, mdp, steps, solve(mdp, tol=1e-12))
+        return Form(learner.name, _about(DOUBLING, phases.whole), partial(doubling.report, learner, phases))
     if learner.parts is None:
         raise checks.InputError(f"{learner.name} is not of RAVI-UCB's form: the paper's claims are not about it")
+    _small(mdp)
+    scene = scene_of(learner, mdp, steps, solve(mdp, tol=1e-12))
+    if learner.parts.backups is None:
+        papers = [*_about(CLAIMS, scene), *kinds.claims_of(scene)]
+        return Form(learner.name, papers, partial(original.report, learner, scene))
+    theirs = _about(UNKNOWN, scene) if learned(scene) else [*_about(VARIANTS, scene), *kinds.claims_of(scene)]
+    return Form(learner.name, theirs, partial(backups.report, learner, scene))
+
+
+def _small(mdp: MDP) -> None:
     if mdp.states > MOST_STATES:
         raise checks.InputError(f"{mdp.name} has {mdp.states} states; verify takes at most {MOST_STATES}")
-    scene = scene_of(learner, mdp, T, solve(mdp, tol=1e-12))
-    if learner.parts.backups is not None:
-        return _variant(learner, scene, seeds, only, progress)
-    chosen = [claim for claim in CLAIMS if claim.setting in ("any", scene.setting) and wanted(claim, only)]
-    theirs = [claim for claim in kinds.claims_of(scene) if wanted(claim, only)]
-    if not chosen and not theirs:
-        raise checks.InputError(f"{', '.join(only)} is not about {learner.name}")
-    along = [claim for claim in chosen if claim.phase != "run"]
-    tests = [Check(claim.phase, claim.conditional, claim.measure) for claim in along]
-    with np.errstate(all="ignore"):  # a broken learner brings inf and nan: violated claims, not warnings
-        measures = [*kinds.observers(scene, theirs), audit(scene, tests)]
-        made = run(learner, mdp, T, seeds, measures=measures, pad=True, progress=progress)
-        found = finish(scene, tests, made.batch.records[-1], made.state)
-        evidence = Evidence(scene, found, made)
-        rows: list[Row] = []
-        for claim in chosen:
-            if claim.phase == "run":
-                rows.append(judged(claim, scene, evidence, *claim.measure(evidence)))
-            else:
-                index = along.index(claim)
-                worst = found.worst
-                reached = worst.margin[:, index] != np.inf  # what it starts at; a nan was reached
-                values = worst.measured[:, index], worst.bound[:, index]
-                rows.append(judged(claim, scene, evidence, *values, epochs=worst.epoch[:, index], reached=reached))
-        if theirs:
-            rows += kinds.rows(scene, theirs, evidence, made.batch.records[-2])
-        return Report(rows, kinds.with_bound(scene, ladder(evidence)), made, found.invalid_at)
 
 
-def _variant(
-    learner: Learner, scene: Scene, seeds: int | Iterable[int], only: Sequence[str], progress: Progress | None
-) -> Report:
-    """The claims about every one of the backups; those about walks and laws as they are for RAVI-UCB."""
+def _about(claims: Sequence[Claim], scene: Scene) -> list[Claim]:
+    """Those of this setting."""
     settings = ("any", scene.setting) if scene.setting == "generic" else ("any", scene.setting, "parts")
-    told = not learned(scene)  # of rewards
-    chosen = [c for c in (VARIANTS if told else UNKNOWN) if c.setting in settings and wanted(c, only)]
-    theirs = [claim for claim in kinds.claims_of(scene) if told and wanted(claim, only)]
-    if not chosen and not theirs:
-        raise checks.InputError(f"{', '.join(only)} is not about {learner.name}")
-    walks = [claim for claim in chosen if claim.id in variants.SHARED and claim.phase != "run"]
-    backups = [claim for claim in chosen if claim.id not in variants.SHARED and claim.phase != "run"]
-    on_walks = [Check(claim.phase, claim.conditional, claim.measure) for claim in walks]
-    on_backups = [inner.Check(claim.phase, claim.conditional, claim.measure) for claim in backups]
-    with np.errstate(all="ignore"):
-        measures = [*kinds.observers(scene, theirs), audit(scene, on_walks), inner.inner(scene, on_backups)]
-        measures = [*unknown.observers(scene), *measures]
-        made = run(learner, scene.mdp, scene.steps, seeds, measures=measures, pad=True, progress=progress)
-        *_, played, seen = made.batch.records
-        played = finish(scene, on_walks, played, made.state._replace(policy=made.state.last_policy))
-        seen = inner.finish(scene, on_backups, seen, made.state)
-        evidence = Evidence(scene, played, made)
-        rows: list[Row] = []
-        for claim in chosen:
-            if claim.phase == "run":
-                about = (evidence,) if claim.id in variants.SHARED else (evidence, seen)
-                rows.append(judged(claim, scene, evidence, *claim.measure(*about)))
-                continue
-            group, worst = (walks, played.worst) if claim in walks else (backups, seen.worst)
-            index = group.index(claim)
-            reached = worst.margin[:, index] != np.inf
-            values = worst.measured[:, index], worst.bound[:, index]
-            allowed = unknown.judging(claim, scene)
-            rows.append(judged(claim, allowed, evidence, *values, epochs=worst.epoch[:, index], reached=reached))
-        if theirs:
-            rows += kinds.rows(scene, theirs, evidence, made.batch.records[-3], seen)
-        return Report(rows, kinds.with_bound(scene, variants.ladder(evidence, seen)), made, seen.invalid_at)
-
-
-def _changing(
-    learner: Learner | str,
-    world: Changing,
-    steps: int,
-    seeds: int | Iterable[int],
-    only: Sequence[str],
-    progress: Progress | None,
-) -> Report:
-    """The claims with the table that was revealed after each epoch; those about walks and laws as they are."""
-    mdp, learner = resolved(world.mdp, learner, steps)
-    if mdp.states > MOST_STATES:
-        raise checks.InputError(f"{mdp.name} has {mdp.states} states; verify takes at most {MOST_STATES}")
-    made, stage = changing.stage(learner, world, steps)
-    setting = stage.scene.setting
-    settings = ("any", setting) if setting == "generic" else ("any", setting, "parts")
-    chosen = [claim for claim in CHANGING if claim.setting in settings and wanted(claim, only)]
-    if not chosen:
-        raise checks.InputError(f"{', '.join(only)} is not about {made.name}")
-    return changing.report(made, stage, chosen, seeds, progress)
-
-
-def _doubling(
-    learner: Learner,
-    mdp: MDP,
-    steps: int,
-    seeds: int | Iterable[int],
-    only: Sequence[str],
-    progress: Progress | None,
-) -> Report:
-    """The claims about every one of the backups, phase by phase; those about walks and laws as they are."""
-    if mdp.states > MOST_STATES:
-        raise checks.InputError(f"{mdp.name} has {mdp.states} states; verify takes at most {MOST_STATES}")
-    stage = doubling.stage_of(learner, mdp, steps, solve(mdp, tol=1e-12))
-    settings = ("any", stage.whole.setting, "parts")
-    chosen = [claim for claim in DOUBLING if claim.setting in settings and wanted(claim, only)]
-    if not chosen:
-        raise checks.InputError(f"{', '.join(only)} is not about {learner.name}")
-    return doubling.report(learner, stage, chosen, seeds, progress)
+    return [claim for claim in claims if claim.setting in settings]
 
 
 def wanted(claim: Claim, only: Sequence[str]) -> bool:

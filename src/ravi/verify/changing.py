@@ -34,7 +34,7 @@ from ravi.verify.constants import delta_of
 from ravi.verify.evidence import Evidence
 from ravi.verify.ladder import Ladder
 from ravi.verify.preliminaries import worst
-from ravi.verify.report import Report, Row, judged
+from ravi.verify.report import Report, Row, judged, worst_case
 from ravi.verify.variants import SHARED
 
 MOST_TABLES = 16  # whose best policies are comparators
@@ -329,10 +329,7 @@ def report(
                 rows.append(judged(claim, scene, evidence, *claim.measure(*about)))
                 continue
             group, worst = (walks, played.worst) if claim in walks else (tables, seen.worst)
-            index = group.index(claim)
-            reached = worst.margin[:, index] != np.inf
-            values = worst.measured[:, index], worst.bound[:, index]
-            rows.append(judged(claim, scene, evidence, *values, epochs=worst.epoch[:, index], reached=reached))
+            rows.append(worst_case(claim, scene, evidence, worst, group.index(claim)))
         return Report(rows, ladder(at, evidence, seen), made, seen.invalid_at)
 
 

@@ -36,7 +36,7 @@ from ravi.verify.claim import Claim, Registry
 from ravi.verify.constants import bound_of, lam, papers_beta
 from ravi.verify.evidence import Evidence
 from ravi.verify.ladder import Ladder
-from ravi.verify.report import ALARM, Report, Row, judged
+from ravi.verify.report import ALARM, Report, Row, judged, worst_case
 
 REPLACED = ("V8", "V9", "V9s")  # of `variants`: bounds for T known
 WITHIN = ("P6",)  # about neighbours of one phase: where the next begins, KL to a policy without some action is infinite
@@ -191,9 +191,7 @@ def report(
             if each in backups:
                 rows.append(_in_phases(each, stage, evidence, seen, backups.index(each)))
             elif each in walks:
-                index, w = walks.index(each), played.worst
-                reached, values = w.margin[:, index] != np.inf, (w.measured[:, index], w.bound[:, index])
-                rows.append(judged(each, whole, evidence, *values, epochs=w.epoch[:, index], reached=reached))
+                rows.append(worst_case(each, whole, evidence, played.worst, walks.index(each)))
             elif each.id in variants.SHARED:
                 rows.append(judged(each, whole, evidence, *each.measure(evidence)))
             else:

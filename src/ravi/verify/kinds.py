@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from ravi.core import Measure
 from ravi.measures import regressions
 from ravi.measures.books import Check, Scene
@@ -14,7 +12,7 @@ from ravi.verify import linear, sampled, weights
 from ravi.verify.claim import Claim
 from ravi.verify.evidence import Evidence
 from ravi.verify.ladder import Ladder
-from ravi.verify.report import Row, judged
+from ravi.verify.report import Row, judged, worst_case
 
 
 class Kind(NamedTuple):
@@ -55,10 +53,7 @@ def rows(scene: Scene, claims: Sequence[Claim], evidence: Evidence, record: Any,
         if claim.phase == "run":
             made.append(judged(claim, scene, evidence, *claim.measure(evidence, *more)))
             continue
-        index = along.index(claim)
-        reached = worst.margin[:, index] != np.inf
-        values = worst.measured[:, index], worst.bound[:, index]
-        made.append(judged(claim, scene, evidence, *values, epochs=worst.epoch[:, index], reached=reached))
+        made.append(worst_case(claim, scene, evidence, worst, along.index(claim)))
     return made
 
 

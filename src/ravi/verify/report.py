@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ravi.core import Array
-from ravi.measures.books import Scene
+from ravi.measures.books import Scene, Worst
 from ravi.runs import Run
 from ravi.verify.chance import Interval, student
 from ravi.verify.claim import Claim
@@ -74,6 +74,13 @@ def judged(
         note = f"{int(failed.sum())} of {len(failed)} seeds fail" if failed.any() else note
         return _row(claim, *worst, "violated" if tail < ALARM else "holds", note, tolerance)
     return _row(claim, *worst, "violated" if failed.any() else "holds", note, tolerance)
+
+
+def worst_case(claim: Claim, scene: Scene, evidence: Evidence, worst: Worst, index: int) -> Row:
+    """The verdict on a claim that was measured as the run went on: the `index`-th of those in `worst`."""
+    reached = worst.margin[:, index] != math.inf  # what it starts at; a nan was reached
+    values = worst.measured[:, index], worst.bound[:, index]
+    return judged(claim, scene, evidence, *values, epochs=worst.epoch[:, index], reached=reached)
 
 
 def _expectation(claim: Claim, scene: Scene, values: Array, bound: float, law: Interval | None) -> Row:
