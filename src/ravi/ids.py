@@ -61,7 +61,7 @@ LEARNERS = {
         "ravi.learners.doubling", "plus_linear_mixture", "RAVI-UCB+ that is not told T, linear mixtures"
     ),
     "ravi-ucb/linear": Known(
-        "ravi.learners.ravi_ucb_linear", "ravi_ucb_linear", "RAVI-UCB for linear MDPs, without a proof"
+        "ravi.learners.ravi_ucb_linear", "ravi_ucb_linear", "RAVI-UCB for linear MDPs; a proof for finite X only"
     ),
     "ucrl2": Known("ravi.learners.ucrl2", "ucrl2", "UCRL2: optimism over L1 balls"),
     "ucrl2b": Known("ravi.learners.ucrl2b", "ucrl2b", "UCRL2B: optimism over Bernstein boxes"),

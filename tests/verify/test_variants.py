@@ -14,7 +14,7 @@ from ravi.learners import ravi_ucb, ravi_ucb_plus
 from ravi.planning.occupancies import occupancy
 from ravi.random import uniform
 from ravi.theory import constants, generic, mixture, tabular
-from ravi.verify import CLAIMS, VARIANTS, verify
+from ravi.verify import CLAIMS, EVERY, VARIANTS, verify
 from ravi.verify.variants import SHARED
 from tests.verify.variant_mutations import MUTATIONS, NAMES, table
 
@@ -67,6 +67,21 @@ def test_bonuses_that_are_too_small_fail_v3_and_v4_only(learner, mdp):
     assert {row.id for row in found.failed()} == {"V3", "V4"}
     assert (found.invalid_at > 0).all()
     assert f"Bonuses were invalid in 5 seeds, first in epoch {found.invalid_at.min()}." in found.summary()
+
+
+def test_every_learner_of_the_family_is_among_the_variants_that_the_command_runs():
+    run_by_it = {learner.split(",")[0] for _, learner, _ in EVERY}
+    family = {name for name in ids.LEARNERS if name.startswith("ravi-ucb")} - {"ravi-ucb/known"}  # it estimates nothing
+    assert run_by_it == family
+    assert any(mdp.startswith("tides") for mdp, _, _ in EVERY)  # rewards that change
+
+
+@pytest.mark.parametrize(("mdp", "learner", "steps"), EVERY)
+def test_every_variant_that_the_command_runs_has_policies_that_move_and_obeys_its_claims(mdp, learner, steps):
+    found = report(learner, mdp, steps, 4)
+    assert found.holds, found.summary()
+    assert found["S7"].verdict == "holds"
+    assert np.ptp(found.run.last_policy, axis=-1).max() > 0.05
 
 
 # ---- mistakes

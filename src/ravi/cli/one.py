@@ -132,6 +132,7 @@ def verify(
     learner: Annotated[str, typer.Argument(help="A learner of RAVI-UCB's form.")] = "ravi-ucb",
     steps: Annotated[str, typer.Option(help="T, the number of steps of each seed.")] = "2e4",
     seeds: Annotated[str, typer.Option(help="How many seeds, from 0 on; or which: 5-8 or 1,7,9.")] = "16",
+    variants: Annotated[bool, typer.Option("--variants", help="Small runs of every variant, a line for each.")] = False,
     only: Annotated[str, typer.Option(help="These claims only: A1,A15.")] = "",
     failed: Annotated[bool, typer.Option("--failed", help="Print violated claims only.")] = False,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write everything to this file as JSON.")] = None,
@@ -140,11 +141,13 @@ def verify(
 ) -> None:
     """Hold every claim of the paper against a run. Exit status 0 when all hold, 1 when one is violated."""
     from ravi import checks
-    from ravi.verify import DEFAULT, verify
+    from ravi.verify import DEFAULT, EVERY, verify
     from ravi.verify.ladder import ladder_figure
 
     chosen = [name.strip() for name in only.split(",") if name.strip()]
-    cases = [(mdp, learner, steps)] if mdp is not None else list(DEFAULT)
+    if variants and mdp is not None:
+        raise InputError(f"--variants has MDPs of its own: leave out {mdp}, or --variants")
+    cases = [(mdp, learner, steps)] if mdp is not None else list(EVERY if variants else DEFAULT)
     if mdp is None and (html_file is not None or figure is not None):
         raise InputError("--html and --figure are of one run: name an MDP")
     reports = []
@@ -152,7 +155,11 @@ def verify(
         with progress_bar(f"verifying {agent} on {world}") as progress:
             T, keys = checks.steps(length), checks.seeds(seeds, "--seeds")
             reports.append(verify(agent, world, T, keys, only=chosen, progress=progress))
-        print(reports[-1].text(failed=failed) + "\n")
+        last = reports[-1]
+        if variants:
+            print(f"{agent} on {world}: {last.summary()}", flush=True)
+        if not variants or last.failed():
+            print(last.text(failed=failed or variants) + "\n")
     if json_file is not None:
         found = [report.json() for report in reports]
         _written(json_file, json.dumps(found[0] if mdp is not None else found, indent=1))

@@ -1,4 +1,4 @@
-"""RAVI-UCB for linear MDPs: Algorithm 1 with a regression on the features of pairs, without a proof.
+"""RAVI-UCB for linear MDPs: Algorithm 1 with a regression on the features of pairs, with a proof for finite X only.
 
 Paper: A. Moulin, G. Neu, "Optimistic Planning by Regularized Dynamic Programming", ICML 2023: its Discussion, which
 says that the algorithm is straightforward to implement for linear MDPs, and its analysis not to extend.

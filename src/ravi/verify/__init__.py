@@ -54,6 +54,24 @@ DEFAULT = (
     ("garnet/2,2,2,discount=0.8", "ravi-ucb,scale=0.1,step_scale=30", 5_000),
     ("ensemble/2,4,2,2,discount=0.8", "ravi-ucb/mixture", 10_000),
 )
+# What `ravi verify --variants` runs: every variant that has a guarantee, with bonuses and steps under which its policies
+# move.
+EVERY = (
+    ("garnet/3,2,3,discount=0.75", "ravi-ucb,scale=0.03,step_scale=60", 600),
+    ("ensemble/2,4,2,2,discount=0.75", "ravi-ucb/mixture,scale=0.1,step_scale=30", 500),
+    ("garnet/3,2,3,discount=0.75", "ravi-ucb+,inner=3,eta=0.5", 300),
+    ("ensemble/2,4,2,2,discount=0.75", "ravi-ucb+/mixture,inner=3,eta=0.5", 250),
+    ("ensemble/2,4,2,2,discount=0.75", "ravi-ucb+/mixture,inner=3,eta=0.5,weights=variance", 250),
+    ("garnet/3,2,3,discount=0.75", "ravi-ucb/unknown-rewards,scale=0.03,step_scale=60", 500),
+    ("garnet/3,2,3,discount=0.75", "ravi-ucb+/unknown-rewards,inner=3,eta=0.5", 250),
+    ("garnet/3,2,3,discount=0.75", "ravi-ucb/doubling,scale=0.03,step_scale=30", 400),
+    ("ensemble/2,4,2,2,discount=0.75", "ravi-ucb/mixture/doubling,scale=0.1,step_scale=10", 300),
+    ("garnet/3,2,3,discount=0.75", "ravi-ucb+/doubling,inner=3,step_scale=10", 250),
+    ("ensemble/2,4,2,2,discount=0.75", "ravi-ucb+/mixture/doubling,inner=3,step_scale=10", 250),
+    ("tides/4,block=20,discount=0.75", "ravi-ucb,scale=0.03,step_scale=60", 600),
+    ("ensemble/2,4,2,2,discount=0.75", "ravi-ucb/mixture-sampled,samples=2,scale=0.3,step_scale=30", 300),
+    ("linear/8,2,3,discount=0.75", "ravi-ucb/linear,scale=0.1,step_scale=30", 300),
+)
 MOST_STATES = 400  # an audit solves dense systems at every epoch
 
 CLAIMS: tuple[Claim, ...] = tuple(
@@ -154,6 +172,7 @@ __all__ = [
     "CLAIMS",
     "DEFAULT",
     "DOUBLING",
+    "EVERY",
     "KINDS",
     "UNKNOWN",
     "VARIANTS",
