@@ -54,8 +54,7 @@ DEFAULT = (
     ("garnet/2,2,2,discount=0.8", "ravi-ucb,scale=0.1,step_scale=30", 5_000),
     ("ensemble/2,4,2,2,discount=0.8", "ravi-ucb/mixture", 10_000),
 )
-# What `ravi verify --variants` runs: every variant that has a guarantee, with bonuses and steps under which its policies
-# move.
+# What `ravi verify --variants` runs: every variant that has a guarantee, with constants under which its policies move.
 EVERY = (
     ("garnet/3,2,3,discount=0.75", "ravi-ucb,scale=0.03,step_scale=60", 600),
     ("ensemble/2,4,2,2,discount=0.75", "ravi-ucb/mixture,scale=0.1,step_scale=30", 500),
