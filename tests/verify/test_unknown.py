@@ -207,6 +207,15 @@ def test_the_bounds_are_those_of_the_theory():
         assert found.ladder.explicit == found["U8"].bound
 
 
+def test_a_sum_that_meets_its_bound_with_equality_raises_no_alarm():
+    """One pair, one play, no width: its bonuses are the length of an epoch, H on average. These seeds have 2, all."""
+    found = verify("ravi-ucb/unknown-rewards,reward_scale=0", "garnet/1,1,1,discount=0.3", 1, [81, 82, 83])
+    H, s = 1 / 0.7, theory.spread(1, 1, 1, 1.0)
+    assert found["U6"].measured == 2 > theory.bonus_sum(H, 1, 1, 1, 0.0) == pytest.approx(H)
+    assert found["U6"].bound == pytest.approx(theory.bonus_sum(H, 1, 1, 1, s))
+    assert found["U6"].verdict == "holds"
+
+
 def test_a_first_plan_is_the_same_for_all_pairs():
     """So that a fresh Q adds nothing to the bound's beginning."""
     world = ids.mdp(GARNET)

@@ -110,7 +110,7 @@ def tabular(problem: Problem, steps: int, *, first: int = 1, scale: float = 1.0,
 
     Setting: discounted with resets, tabular; T unknown.
     Guarantee: that of RAVI-UCB, its parts in sqrt(T) at most 1 / (1 - 2^(-1/2)) = 3.414... times as large (with
-    ln(2 X A T^2) in place of ln(X A T^2)), the others log2(T) times (`theory.doubling`).
+    ln(2 X A T^2) in place of ln(X A T^2)), and all else once in each of 1 + log2(T) phases at most (`theory.doubling`).
     Composition: counts from 1 x beta_i / sqrt(N) x one mirror step and one backup x at resets.
     Cost: O(A) per step; X A B per plan, B the successors stored per pair; T / H plans.
     """
@@ -150,7 +150,7 @@ def linear_mixture(
 
     Setting: discounted with resets, linear mixture of dimension d; T unknown.
     Guarantee: that of RAVI-UCB (Theorem 5.6), its parts in sqrt(T) at most 1 / (1 - 2^(-1/2)) = 3.414... times as large
-    (with beta of 2 T plays), the others log2(T) times (`theory.doubling`).
+    (with beta of 2 T plays), and all else once in each of 1 + log2(T) phases at most (`theory.doubling`).
     Composition: ridge regression on values x beta_i ||phi||_{Lambda^-1} x one mirror step and one backup x at resets.
     Cost: O(d^2) per step; X A (B d + d^2) per plan; T / H plans.
     """
@@ -203,7 +203,7 @@ def plus(
 
     Setting: discounted with resets, tabular; T unknown.
     Guarantee: that of RAVI-UCB+, its parts in sqrt(T) at most 1 / (1 - 2^(-1/2)) = 3.414... times as large (with
-    ln(2 X A T^2) in place of ln(X A T^2)), the others log2(T) times (`theory.doubling`).
+    ln(2 X A T^2) in place of ln(X A T^2)), and all else once in each of 1 + log2(T) phases at most (`theory.doubling`).
     Composition: counts from 1, centred x a bonus by the span of V x M mirror steps and backups x at resets.
     Cost: O(A) per step; M X A B per plan, B the successors stored per pair; T / H plans.
     """
@@ -241,7 +241,7 @@ def plus_linear_mixture(
 
     Setting: discounted with resets, linear mixture of dimension d; T unknown.
     Guarantee: that of RAVI-UCB+, its parts in sqrt(T) at most 1 / (1 - 2^(-1/2)) = 3.414... times as large (with beta
-    of 2 T plays), the others log2(T) times (`theory.doubling`).
+    of 2 T plays), and all else once in each of 1 + log2(T) phases at most (`theory.doubling`).
     Composition: ridge regression on values in parts of their span x the determinant's radius x M mirror steps and
     backups x at resets.
     Cost: O(d^2) per step; M X A (B d + d^2) per plan; T / H plans.

@@ -16,9 +16,10 @@ probability 1 - 2 delta both |r - c| <= h and gamma |(P - P_hat) V| <= CB, so th
 
     r + gamma P V_k <= Q_{k+1} <= r + 2 (CB_k + h_k) + gamma P V_k,   h <= b.
 
-Lemma 4.3 asks for no more. The bound gains 2 E[sum b_k(X_t, A_t)], some 8 H sqrt(X) times smaller than that of the
-kernel, and delta T once more (`ravi.theory.unknown_rewards`). Where Q is fresh it gains nothing at its beginning: b is
-no larger at more data, and Q_1, made of no data, is the same for all pairs.
+Lemma 4.3 asks for no more. The bound gains 2 E[sum b_k(X_t, A_t)], whose part in sqrt(T) is smaller than that of the
+kernel, by a factor of some 11 H sqrt(X) for RAVI-UCB and of gamma H or more for RAVI-UCB+, and delta T once more
+(`ravi.theory.unknown_rewards`). Where Q is fresh it gains nothing at its beginning: b is no larger at more data, and
+Q_1, made of no data, is the same for all pairs.
 
 Constants: those of the learner it is made of, and its delta for the second event too; `reward_scale` multiplies b.
 Deviations: a play earns 1 with probability r(x, a), else 0, from its key (rewards=bernoulli), or r(x, a) itself

@@ -125,10 +125,11 @@ def bonus_sum(e: Evidence, found: Phased, stage: Stage) -> tuple[Array, Array]:
 
 @claim(
     "B5",
-    "R_T <= sum_i [S_i + H (log A / (M eta_i) + eta_i kappa E K(l_i)) + H^2 / M + 1, + H / M where fresh] + gamma H m",
+    "R_T <= sum_i [S_i + H (log A / (M eta_i) + eta_i kappa E K(l_i)) + H^2 / M + H start / M + 1] + gamma H m",
     "Theorem 4.1", kind="E", phase="run",
 )  # fmt: skip
 def theorem(e: Evidence, found: Phased, stage: Stage) -> tuple[Array, Array]:
+    """`start` is 0 where Q is not fresh, else 1, or H where CB is not 0 at V_0."""
     bound = sharp(stage)
     return e.run.regret, np.array(np.inf if bound is None else bound.total)
 

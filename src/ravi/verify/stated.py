@@ -135,9 +135,11 @@ def reward_spread(scene: Scene) -> float:
 
 
 def reward_sum(scene: Scene) -> float:
-    """E[sum_{t <= T+} b], at most."""
-    mdp = scene.mdp
-    return unknown_rewards.bonus_sum(scene.H, mdp.states, mdp.actions, scene.steps, reward_spread(scene))
+    """E[sum_{t <= T+} b], at most. A smaller reward_scale than 1 is held against the bound of 1: that of 0 is met with
+    equality by one pair that is played once, and Student's t needs room."""
+    mdp, scale = scene.mdp, float(scene.settings["reward_scale"])
+    s = max(scale, 1.0) * unknown_rewards.spread(mdp.states, mdp.actions, scene.steps, delta_of(scene))
+    return unknown_rewards.bonus_sum(scene.H, mdp.states, mdp.actions, scene.steps, s)
 
 
 def valid(scene: Scene) -> bool:
