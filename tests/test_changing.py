@@ -294,3 +294,15 @@ def test_what_cannot_be_is_refused():
     for name in ("ravi-ucb+", "ucrl2"):
         with pytest.raises(InputError, match="no form for changing rewards"):
             ravi.run_changing(name, tides(), 100)
+
+
+def test_what_is_of_another_kind_is_refused():
+    with pytest.raises(InputError, match="a NoneType is not a run of run_changing"):
+        resume_changing(None, MOVING, "tides/4")
+    with pytest.raises(InputError, match="there is no world 5 whose rewards change"):
+        run_changing(MOVING, 5, 10)
+
+
+def test_the_id_of_a_world_whose_rewards_change_is_not_taken_for_an_mdp():
+    with pytest.raises(InputError, match=r"tides/4 is no MDP: its rewards change\. `ravi\.run_changing`"):
+        ravi.mdp("tides/4")

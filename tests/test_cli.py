@@ -75,6 +75,9 @@ def test_an_mdp_may_be_a_file(tmp_path):
         (("run", "riverswim/6,discount=1.5", "ravi-ucb"), "discount is 1.5"),
         (("run", "riverswim/6", "ravi-ucb/mixture"), "has no features"),
         (("run", "riverswim/6", "ravi-ucb", "--save", "no/such/folder/run"), "there is no folder no/such/folder"),
+        (("verify", "--variants", "--steps", "5"), "--steps are of one run: name an MDP"),
+        (("verify", "--only", "A1", "--json", "no/such/a.json"), "there is no folder no/such"),
+        (("verify", "--only", "U1"), "U1 is about none of these runs: name an MDP and a learner, or --variants"),
         (("solve", "missing.mdp"), "there is no MDP 'missing.mdp'"),
         (("solve", "riverswim/6", "--method", "value_iteratio"), "value_iteration"),
     ],
@@ -86,6 +89,11 @@ def test_mistakes_are_one_line_and_status_2(words, message):
     assert "Traceback" not in said.stderr
     assert len(said.stderr.strip().splitlines()) == 1
     assert said.stdout == ""
+
+
+def test_claims_of_some_variants_are_held_against_these():
+    said = ravi("verify", "--variants", "--only", "U1", "--seeds", "1").stdout.splitlines()
+    assert [line.split(",")[0] for line in said] == ["ravi-ucb/unknown-rewards", "ravi-ucb+/unknown-rewards"]
 
 
 def test_help_is_there_and_light():

@@ -126,6 +126,8 @@ def resume_changing(
     """Take up a stopped run (also that of `ravi.Stopped`, or of `ravi.Run.load`); `learner` and `world` must be those
     that it was made with. One that is complete is only scored again."""
     before, world = stopped.run if isinstance(stopped, ChangingRun) else stopped, _world(world)
+    if not isinstance(before, Run):
+        raise checks.InputError(f"a {type(before).__name__} is not a run of run_changing, which this takes up")
     if "tables" not in before.settings:
         raise checks.InputError(f"the run is of {before.learner}, whose rewards do not change: ravi.resume takes it up")
     T = before.steps
@@ -138,7 +140,7 @@ def resume_changing(
 
 def _world(world: Changing | str) -> Changing:
     made = ids.changing(world) if isinstance(world, str) else world
-    if made is None:
+    if not isinstance(made, Changing):
         raise checks.InputError(f"there is no world {world!r} whose rewards change. Known: {', '.join(WORLDS)}.")
     return made
 

@@ -123,6 +123,8 @@ def mdp(text: str | os.PathLike[str]) -> MDP:
     if _name_of(text, MDPS) is None and _foreign(text) is None:
         if is_file(text):
             return MDP.load(text)
+        if changing(text) is not None:
+            raise InputError(f"{text} is no MDP: its rewards change. `ravi.run_changing` and `ravi verify` take it")
         raise InputError(_unknown("MDP", text, MDPS) + " An MDP may also be a file.")
     name, given = _split(text, MDPS)
     builder = MDPS[name] if name in MDPS else _imported(text, name)

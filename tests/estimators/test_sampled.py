@@ -9,7 +9,7 @@ import ravi
 from ravi import ids
 from ravi.contract import spy
 from ravi.estimators.ridge import ridge
-from ravi.estimators.sampled import deviation, draw, sampled
+from ravi.estimators.sampled import _weights, deviation, draw, sampled
 from ravi.planning.bellman import expect
 from ravi.verify import verify
 from ravi.walk import room
@@ -44,6 +44,21 @@ def test_the_error_is_the_largest_over_all_values(centre):
     assert (made.errors <= 3**0.5 * worst + 1e-12).all()  # coordinates at their own extremes: no looser than sqrt(d)
     largest = max(np.linalg.norm(phi(made.problem, V), axis=-1).max() for V in vertices(mdp.states))
     assert largest <= made.feature_bound
+
+
+def test_a_pair_with_exactly_m_successors_is_kept_whole_and_its_deviation_is_none(wide):
+    support = (np.abs(wide.problem.features).sum(-1) > 0).sum(-1)
+    m = int(np.median(support))
+    assert (support == m).any()
+    none = support <= m
+    assert ((deviation(wide.problem, m, 0.1) == 0) == none).all()
+    assert ((draw(wide.problem, m, 1).errors == 0) == none).all()
+
+
+def test_what_has_no_weight_is_never_drawn_not_even_by_the_least_number():
+    q = np.array([[0.0, 1.0, 2.0, 0.0, 1.0]])
+    found = _weights(q, q > 0, np.zeros((1, 2)))  # levels 0 and half of all
+    np.testing.assert_allclose(found, [[0, 2, 1, 0, 0]])
 
 
 @pytest.mark.parametrize("centre", [False, True])

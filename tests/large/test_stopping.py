@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import ravi
-from ravi import ids, tree
-from ravi.large import Large, Stopped, resume, run_large, running
+from ravi import files, ids, tree
+from ravi.large import Large, Stopped, procedural, resume, run_large, running
 from tests.large.test_large import ring_world
 
 T = 1500
@@ -119,6 +119,7 @@ def test_worlds_of_functions_are_given_again():
     ("world", "message"),
     [
         (lambda: ring_world(10**8), "made with X 1000000000, not 100000000"),
+        (lambda: replace(ring_world(10**9), discount=0.8), "made with discount 0.9, not 0.8"),
         (lambda: ring_world(10**9, reward=lambda x, a: 0.2 * a), r"whose reward\(\d+, \d\) is .*; that of this one"),
         (lambda: ids.mdp("riverswim/6,discount=0.9"), "made with world ring, not riverswim"),
     ],
@@ -127,6 +128,31 @@ def test_another_world_is_refused(world, message):
     read = stored(run_large(ring_world(10**9), 500, 3, learner="ravi-ucb,beta=1,eta=0.5", pause=100))
     with pytest.raises(ravi.InputError, match=message):
         resume(read, world())
+
+
+@pytest.mark.parametrize("changed", ["successor", "initial"])
+def test_functions_that_move_otherwise_are_refused_though_their_rewards_are_the_same(changed):
+    def world(slip, start):
+        return procedural(
+            lambda x, a: 0.5 * a,
+            lambda x, a, u: (x + a + (1 if u < slip else 0)) % 1000,
+            lambda u: start,
+            states=1000, actions=2, discount=0.9, name="steps",
+        )  # fmt: skip
+
+    part = run_large(world(0.5, 0), 300, 3, learner="ravi-ucb,beta=1,eta=0.5", pause=100)
+    other = world(0.51, 0) if changed == "successor" else world(0.5, 500)
+    for stopped in (part, stored(part), stored(stored(part))):
+        assert resume(stopped, world(0.5, 0)).complete
+        with pytest.raises(ravi.InputError, match="made with a steps of other successors or another initial"):
+            resume(stopped, other)
+
+
+def test_constants_that_are_no_longer_those_of_the_id_are_refused():
+    """As after a change of the package: to go on with others would be another learner."""
+    part = run_large("riverswim/4", 50, pause=10)
+    with pytest.raises(ravi.InputError, match=r"made with settings .*'eta': 7"):
+        stored(replace(part, settings=part.settings | {"eta": 7.0}))
 
 
 def test_an_mdp_with_other_numbers_is_refused_by_its_digest():
@@ -157,9 +183,60 @@ def test_what_is_not_a_run_in_a_large_world_is_refused(tmp_path):
         {"memory": memory._replace(visits=memory.visits.astype(float))},
         {"memory": memory._replace(used=memory.used + 10**6)},
         {"curve": part.batch.curve[:-1]},
+        {"output": part.batch.output._replace(epoch=part.batch.output.epoch[:0])},
+        {"output": part.batch.output._replace(met=np.zeros(99, np.int64))},
     ):
         with pytest.raises(ravi.InputError, match="damaged"):
             stored(replace(part, batch=part.batch._replace(**wrong)))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("world", None), ("world", {}), ("steps", "x"), ("steps", -1), ("seed", -1), ("seed", "x"), ("learner", 5),
+        ("options", None), ("options", {}), ("options", {"points": -5, "unvisited": "iterated"}),
+        ("options", {"points": 500, "unvisited": "x"}), ("settings", None),
+        ("seconds", "x"),
+    ],
+)  # fmt: skip
+def test_a_header_that_is_not_of_a_run_is_refused(name, value):
+    header, arrays = files.read(saved(run_large("riverswim/4", 50, pause=10)), "large")
+    place = io.BytesIO()
+    files.write(place, "large", {k: v for k, v in header.items() if k not in files.RESERVED} | {name: value}, arrays)
+    place.seek(0)
+    with pytest.raises(ravi.InputError):
+        Large.load(place)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["place", "ids", "visits", "first", "row", "owner", "to", "after", "shadow_place"],
+)
+def test_places_that_are_not_there_are_refused_before_compiled_code_goes_to_them(name):
+    """Else it would read beyond its arrays, or look for ever."""
+    part = run_large(RUNS[1][0], 500, 5, learner=RUNS[1][1], pause=300)
+    array = getattr(part.batch.memory, name).copy()
+    for wrong in (-5, 10**6):
+        array[0] = wrong
+        if (name, wrong) != ("visits", 10**6):
+            memory = part.batch.memory._replace(**{name: array})
+            with pytest.raises(ravi.InputError, match="damaged"):
+                stored(replace(part, batch=part.batch._replace(memory=memory)))
+
+
+def test_a_list_of_moves_that_is_a_circle_is_refused():
+    part = run_large(RUNS[1][0], 500, 5, learner=RUNS[1][1], pause=300)
+    after = part.batch.memory.after.copy()
+    after[0] = 0
+    with pytest.raises(ravi.InputError, match="damaged: states and moves cannot be found"):
+        stored(replace(part, batch=part.batch._replace(memory=part.batch.memory._replace(after=after))))
+
+
+def test_what_is_of_another_kind_is_refused():
+    with pytest.raises(ravi.InputError, match="a Run is not a run of run_large"):
+        resume(ravi.run("ravi-ucb", "riverswim/4", 50, pause=10))
+    with pytest.raises(ravi.InputError, match="the world is 5"):
+        run_large(5, 10)
 
 
 def test_the_output_policy_of_a_run_that_has_not_come_to_it_is_not_there():

@@ -29,14 +29,16 @@ def epochs_of(learner, mdp, seeds, steps=T):
     return made, [state for state, _ in seen]
 
 
-@pytest.mark.parametrize("kind", ["bernoulli", "deterministic"])
-def test_Q_is_the_clipped_backup_of_optimistic_rewards(kind):
+@pytest.mark.parametrize(("kind", "delta"), [("bernoulli", None), ("deterministic", None), ("deterministic", 0.2)])
+def test_Q_is_the_clipped_backup_of_optimistic_rewards(kind, delta):
     """By plain loops over the stream: what each pair earned before the epoch, its mean, its width, and Algorithm 2."""
     mdp, seed = garnet(5, 2, 3, 4, 0.8), 3
-    learner = unknown_rewards.tabular(mdp.problem, T, rewards=kind, scale=0.001, reward_scale=0.5, step_scale=20)
+    learner = unknown_rewards.tabular(
+        mdp.problem, T, rewards=kind, scale=0.001, reward_scale=0.5, step_scale=20, delta=delta
+    )
     made, states = epochs_of(learner, mdp, [seed])
     x, a, y = (made.results[f"stream_{name}"][0].tolist() for name in ("state", "action", "successor"))
-    H, beta, L = 5.0, learner.settings["beta"], log(2 * 5 * 2 * T * T)
+    H, beta, L = 5.0, learner.settings["beta"], log(2 * 5 * 2 * T / (delta or 1 / T))
     n, total, moves = np.zeros((5, 2)), np.zeros((5, 2)), np.zeros((5, 2, 5))
     t = 0
     for start, state in zip(made.T_k[0].tolist(), states, strict=True):
@@ -310,3 +312,11 @@ def test_at_the_edge_numbers_stay_numbers(mdp, options, T):
 def test_what_cannot_be_is_refused(option, message):
     with pytest.raises(InputError, match=message):
         run(f"ravi-ucb/unknown-rewards,{option}", "riverswim/4", 10)
+
+
+def test_a_base_that_plays_its_last_policy_goes_on_to():
+    mdp = garnet(5, 2, 3, 4, 0.8)
+    for pick in ("last", "uniform"):
+        base = ravi_ucb_plus.tabular(mdp.problem, 100, inner=3, eta=0.5, pick=pick)
+        _, states = epochs_of(unknown_rewards.unknown(base, mdp.problem, 100), mdp, [1], 100)
+        assert all((s.policy == s.last_policy).all() for s in states) == (pick == "last")

@@ -70,6 +70,14 @@ def test_bonuses_that_are_too_small_fail_v3_and_v4_only_and_the_first_epoch_is_n
     assert early.any()
 
 
+def test_an_invalid_bonus_ends_what_is_held_against_its_own_phase_only():
+    found = report("ravi-ucb+/doubling,inner=3,scale=0.02", "ring/1,discount=0.8", 200, 6)
+    assert (found.invalid_at == 1).all()  # in phase 0
+    only = verify("ravi-ucb+/doubling,inner=3,scale=0.02", "ring/1,discount=0.8", 200, 6, only=["V4a"])
+    seen = only.run.batch.records[-1]
+    assert np.isfinite(seen.worst.margin[:, -1, 0]).all()  # the last phase, seeds first
+
+
 # ---- mistakes
 
 

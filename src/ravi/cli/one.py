@@ -130,7 +130,9 @@ def solve(
 def verify(
     mdp: Annotated[str | None, typer.Argument(help="An MDP; without one, small tabular and mixture runs.")] = None,
     learner: Annotated[str, typer.Argument(help="A learner of RAVI-UCB's form.")] = "ravi-ucb",
-    steps: Annotated[str, typer.Option(help="T, the number of steps of each seed.")] = "2e4",
+    steps: Annotated[
+        str | None, typer.Option(help="T, the number of steps of each seed; 2e4 where it is not given.")
+    ] = None,
     seeds: Annotated[str, typer.Option(help="How many seeds, from 0 on; or which: 5-8 or 1,7,9.")] = "16",
     variants: Annotated[bool, typer.Option("--variants", help="Small runs of every variant, a line for each.")] = False,
     only: Annotated[str, typer.Option(help="These claims only: A1,A15.")] = "",
@@ -141,20 +143,31 @@ def verify(
 ) -> None:
     """Hold every claim of the paper against a run. Exit status 0 when all hold, 1 when one is violated."""
     from ravi import checks
-    from ravi.verify import DEFAULT, EVERY, verify
+    from ravi.verify import DEFAULT, EVERY, form_of, verify, wanted
     from ravi.verify.ladder import ladder_figure
 
     chosen = [name.strip() for name in only.split(",") if name.strip()]
     if variants and mdp is not None:
         raise InputError(f"--variants has MDPs of its own: leave out {mdp}, or --variants")
-    cases = [(mdp, learner, steps)] if mdp is not None else list(EVERY if variants else DEFAULT)
-    if mdp is None and (html_file is not None or figure is not None):
-        raise InputError("--html and --figure are of one run: name an MDP")
+    if mdp is None and (html_file is not None or figure is not None or steps is not None):
+        raise InputError("--html, --figure and --steps are of one run: name an MDP")
+    for path in (json_file, html_file):
+        if path is not None and not path.parent.is_dir():
+            raise InputError(f"cannot write {path}: there is no folder {path.parent}")  # told before the work
+    ours = [
+        (world, agent, length)
+        for world, agent, length in (EVERY if variants else DEFAULT)
+        if mdp is None and (not chosen or any(wanted(claim, chosen) for claim in form_of(agent, world, length).claims))
+    ]
+    if mdp is None and not ours:
+        more = "" if variants else ", or --variants"
+        raise InputError(f"{', '.join(chosen)} is about none of these runs: name an MDP and a learner{more}")
+    cases = ours if mdp is None else [(mdp, learner, checks.steps(steps or "2e4"))]
     reports = []
     for world, agent, length in cases:
         with progress_bar(f"verifying {agent} on {world}") as progress:
-            T, keys = checks.steps(length), checks.seeds(seeds, "--seeds")
-            reports.append(verify(agent, world, T, keys, only=chosen, progress=progress))
+            keys = checks.seeds(seeds, "--seeds")
+            reports.append(verify(agent, world, length, keys, only=chosen, progress=progress))
         last = reports[-1]
         if variants:
             print(f"{agent} on {world}: {last.summary()}", flush=True)

@@ -92,7 +92,7 @@ def grown(memory: Memory) -> Memory:
         if kind in TABLES:
             place, keys = TABLES[kind]
             table = np.zeros(4 * room, np.int32)
-            _rehash(table, getattr(memory, keys), memory.used[kind])
+            rehash(table, getattr(memory, keys), memory.used[kind])
             memory = memory._replace(**{place: table})
     return memory
 
@@ -144,7 +144,8 @@ def bucket_of_row(place, rows, row):  # type: ignore[no-untyped-def]
     return i
 
 
-def _rehash(place: Array, keys: Array, used: int) -> None:
+def rehash(place: Array, keys: Array, used: int) -> None:
+    """Put the first `used` keys into an empty hash table, as they were met."""
     if keys.ndim == 1:
         _rehash_ids(place, keys, used)
     else:

@@ -21,13 +21,12 @@ from ravi.core import MDP
 from ravi.large.memory import grown
 from ravi.large.playing import AT_GOAL, BAD_REWARD, BAD_START, BAD_SUCCESSOR, NO_ROOM, Clock, advance
 from ravi.large.rules import rule_of
-from ravi.large.runs import Batch, Large, begun, in_world, kept, settings_of, world_named
+from ravi.large.runs import UNVISITED, Batch, Large, begun, in_world, kept, settings_of, world_named
 from ravi.large.worlds import World
 from ravi.measures.curve import grid
 from ravi.runs import versions
 
 SLICE = 2**14  # plays between which Ctrl-C is heard
-UNVISITED = ("iterated", "closed")
 
 
 class Stopped(engine.Stopped):
@@ -88,6 +87,8 @@ def resume(
     progress: engine.Progress | None = None,
 ) -> Large:
     """Take up a stopped run; `world` must be the one that it was made in. It is needed where the run is from a file."""
+    if not isinstance(stopped, Large):
+        raise checks.InputError(f"a {type(stopped).__name__} is not a run of run_large, which this takes up")
     if world is not None:
         stopped = in_world(stopped, world)
     if stopped.world.source is None:

@@ -1,11 +1,13 @@
 """What does a run in a large world give? `Large`: what was earned, two policies, and where it stands.
 
 All that a run carries on is one tree of arrays (`Batch`): it is what a file holds, and what `resume` goes on from. A
-world of functions is not in the file. It is given again, and its rewards are compared with those that were met.
+world of functions is not in the file. It is given again, and its answers in the states that were met are compared: all
+rewards, and a hash of successors and starts at a few draws.
 """
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf
@@ -16,14 +18,18 @@ import numpy as np
 from ravi import checks, files, ids, tree
 from ravi.compiled import compiled
 from ravi.core import MDP, Array
-from ravi.large.memory import KINDS, NONE, ROWS, SLOTS, TABLES, Memory, empty
+from ravi.large.memory import KINDS, NONE, ROWS, SLOTS, TABLES, Memory, empty, mixed, rehash
 from ravi.large.playing import Clock, Rule, bonus, clock, cut, mirror_rows, tilted
 from ravi.large.rules import rule_of
-from ravi.large.worlds import World, of_mdp, reward_of
+from ravi.large.worlds import World, of_mdp, reward_of, start_of, successor_of
 from ravi.measures.curve import grid
 from ravi.random import OUTPUT, uniform
 
 KIND = "large"  # of the file
+FIXED = ("memory.used", "output.epoch", "output.mirror_steps")  # arrays whose length is the same in all runs
+UNVISITED = ("iterated", "closed")  # how states that are met late are filled in
+STARTS, MOVES_EACH = 1000, 8  # draws at which functions are compared: of starts, and of successors of each pair
+GOLDEN = (5**0.5 - 1) / 2  # its multiples, modulo 1, fill [0, 1) evenly
 
 
 class Kept(NamedTuple):
@@ -114,6 +120,7 @@ class Large:
     seconds: float
     versions: dict[str, str]
     batch: Batch  # where it stands: what `resume` goes on from
+    answers: str = ""  # of the functions of its world, in a run from a file
 
     @property
     def plays(self) -> int:
@@ -195,6 +202,7 @@ class Large:
             "world": {"name": w.name, "states": w.states, "actions": w.actions, "discount": w.discount},
             "digest": w.digest, "learner": self.learner, "settings": self.settings, "steps": self.steps,
             "seed": self.seed, "options": self.options, "seconds": self.seconds, "versions": self.versions,
+            "answers": _answers(self, w),
         }  # fmt: skip
         files.write(path, KIND, header, dict(tree.leaves(self.batch)))
 
@@ -225,7 +233,10 @@ def world_named(world: World | MDP | str) -> World:
     """A world as it is, or that of an MDP or of its id."""
     if isinstance(world, World):
         return world
-    return of_mdp(ids.mdp(world) if isinstance(world, str) else world)
+    made = ids.mdp(world) if isinstance(world, str) else world
+    if not isinstance(made, MDP):
+        raise checks.InputError(f"the world is {made!r}: it must be one of ravi.large, an MDP or the id of one")
+    return of_mdp(made)
 
 
 def in_world(run: Large, world: World | MDP | str) -> Large:
@@ -249,21 +260,44 @@ def in_world(run: Large, world: World | MDP | str) -> Large:
                 f"the stopped run was made with a {given.name} whose reward({memory.ids[s]}, {a}) is "
                 f"{memory.rewards[s, a]:g}; that of this one is another"
             )
-    return replace(run, world=given)
+    if _answers(run, run.world) != _answers(run, given):
+        raise checks.InputError(
+            f"the stopped run was made with a {given.name} of other successors or another initial: "
+            f"{given.name} answers otherwise in states that were met"
+        )
+    return replace(run, world=given, answers="")
+
+
+def _answers(run: Large, world: World) -> str:
+    """A hash of what functions say of successors in the states that were met, and of starts; nothing for an MDP."""
+    if world.digest:
+        return ""
+    if world.source is None:
+        return run.answers
+    return f"{int(_probed(world.source, run.batch.memory.ids[: run.met], world.actions)):016x}"
 
 
 def _load(path: files.Place, world: World | MDP | str | None) -> Large:
     header, arrays = files.read(path, KIND)
-    where = path if isinstance(path, str) else "the file"
-    wanted = ("world", "digest", "learner", "settings", "steps", "seed", "options", "seconds", "versions")
-    missing = [name for name in wanted if name not in header]
+    where = os.fspath(path) if isinstance(path, (str, os.PathLike)) else "the file"
+    wanted = ("learner", "settings", "steps", "seed", "options", "seconds", "versions", "answers")
+    missing = [name for name in ("world", "digest", *wanted) if name not in header]
     if missing:
         raise checks.InputError(f"{where} is damaged: it has no {', '.join(missing)}")
-    stored = World(**header["world"], source=None, stored_digest=header["digest"])
-    made = {name: header[name] for name in wanted if name not in ("world", "digest")}
-    template = begun(stored, grid(header["steps"], header["options"]["points"]))
-    run = Large(world=stored, batch=_filled(template, arrays, str(where)), **made)
-    now = settings_of(run.rule)
+    try:
+        stored = World(**header["world"], source=None, stored_digest=header["digest"])
+        T, points = checks.steps(header["steps"]), checks.whole(header["options"]["points"], "points")
+        checks.whole(header["seed"], "seed", 0, 2**63 - 1)
+        checks.one_of(header["options"]["unvisited"], UNVISITED, "unvisited")
+        checks.nonnegative(header["seconds"], "seconds")
+        batch = _filled(begun(stored, grid(T, points)), arrays, where)
+        _sound(batch, stored.states, T, where)
+        run = Large(world=stored, batch=batch, **{name: header[name] for name in wanted})
+        now = settings_of(run.rule)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        if isinstance(error, checks.InputError):
+            raise
+        raise checks.InputError(f"{where} is damaged: its header is not that of a run ({error})") from None
     if now != run.settings:
         raise checks.InputError(f"the stopped run was made with settings {run.settings}, not {now}")
     return run if world is None else in_world(run, world)
@@ -275,7 +309,7 @@ def _filled(template: Batch, arrays: dict[str, Array], where: str) -> Batch:
         array = arrays.get(name)
         if array is None:
             raise checks.InputError(f"{where} is damaged: it has no array {name}")
-        free = name.startswith(("memory.", "output.")) and name != "memory.used"  # these grow
+        free = name.startswith(("memory.", "output.")) and name not in FIXED  # these grow
         right = like.shape[1:] if free else like.shape
         if array.dtype != like.dtype or (array.shape[1:] if free else array.shape) != right or array.ndim != like.ndim:
             raise checks.InputError(f"{where} is damaged: {name} is {array.dtype} {array.shape}")
@@ -288,6 +322,39 @@ def _filled(template: Batch, arrays: dict[str, Array], where: str) -> Batch:
         if len(rooms) > 1 or not 0 <= memory.used[kind] <= min(rooms) < table:
             raise checks.InputError(f"{where} is damaged: the rooms of {names[0]} do not agree")
     return batch
+
+
+def _sound(batch: Batch, X: int, T: int, where: str) -> None:
+    """Places that compiled code goes to are there, and what it looks up is found."""
+    now, m, (S, R, L, G) = batch.clock, batch.memory, (int(n) for n in batch.memory.used)
+    inside = {
+        "ids": (m.ids[:S], 0, X - 1), "row": (m.row[:S], NONE, R - 1), "first": (m.first[:S], NONE, L - 1),
+        "visits": (m.visits[:S], 1, inf), "owner": (m.owner[:R], 0, S - 1), "to": (m.to[:L], 0, S - 1),
+        "after": (m.after[:L], NONE, L - 1), "output.row": (batch.output.row, NONE, len(batch.output.policy) - 1),
+        "clock.time": (now.time, 0, T), "clock.point": (now.point, 0, len(batch.curve)),
+        "clock.steps": (now.steps, 0, inf), "clock.state": (now.state, 0, X - 1),
+        "output.met": (batch.output.met, 0, X - 1),
+    }  # fmt: skip
+    for name, (array, low, high) in inside.items():
+        if ((array < low) | (array > high)).any():
+            raise checks.InputError(f"{where} is damaged: {name} leads to places that are not there")
+    if len(batch.output.met) != len(batch.output.row):
+        raise checks.InputError(
+            f"{where} is damaged: the output policy has {len(batch.output.row)} rows for its states"
+        )
+    more = np.flatnonzero(m.after[:L] != NONE)
+    ascends = m.ids[m.to[m.after[:L][more]]] > m.ids[m.to[more]]  # so that no list of moves is a circle
+    if not ascends.all() or not (_found(m.place, m.ids, S) and _found(m.shadow_place, m.shadow_Q, G)):
+        raise checks.InputError(f"{where} is damaged: states and moves cannot be found in it")
+
+
+def _found(place: Array, keys: Array, used: int) -> bool:
+    """Whether the hash table is the one of these keys."""
+    if len(place) & (len(place) - 1):
+        return False
+    table = np.zeros_like(place)
+    rehash(table, keys, used)
+    return np.array_equal(table, place)
 
 
 def _unvisited(world: World, rule: Rule, states: Array, steps: int) -> Array:
@@ -316,6 +383,20 @@ def _rewards(source, states, actions):  # type: ignore[no-untyped-def]
         for a in range(actions):
             r[i, a] = reward_of(source, states[i], np.int64(a))
     return r
+
+
+@compiled
+def _probed(source, states, actions):  # type: ignore[no-untyped-def]
+    """A hash of starts, and of successors of every pair, at draws that no two pairs share."""
+    word, n = np.uint64(0), 0
+    for k in range(STARTS):
+        word = mixed(word ^ np.uint64(start_of(source, (k + 1) * GOLDEN % 1.0)))
+    for i in range(states.shape[0]):
+        for a in range(actions):
+            for _ in range(MOVES_EACH):
+                n += 1
+                word = mixed(word ^ np.uint64(successor_of(source, states[i], np.int64(a), n * GOLDEN % 1.0)))
+    return word
 
 
 @compiled
