@@ -4,7 +4,6 @@ As in `mutations.py`; the learner is broken where it finds its parts (the names 
 `ravi.learners.ravi_ucb`), or around its plan.
 """
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -17,7 +16,7 @@ from ravi.learners import ravi_ucb
 from ravi.mdps.changing import Changing, changing
 from ravi.planning.bellman import backup
 from ravi.planning.mirror import mirror_step
-from tests.verify.mutations import Mutation
+from tests.verify.mistakes import Mistakes
 
 
 class Setting(NamedTuple):
@@ -61,15 +60,8 @@ KNOWN = Setting("one-state/2,discount=0.3", 2, 3, "plays", "ravi-ucb/known", 300
 COUNTS = Setting("one-state/2,discount=0.3", 2, 3, "plays", "ravi-ucb,scale=0.04", 600, 6)
 NAMES = {PLAYS: "plays", EPOCHS: "epochs", REGRESSION: "regression", PACED: "paced", KNOWN: "known", COUNTS: "counts"}
 
-MUTATIONS: list[Mutation] = []
-
-
-def mutation(says: str, *claims: str, setting: Setting = PLAYS) -> Callable:
-    def add(make: Callable) -> Callable:
-        MUTATIONS.append(Mutation(make.__name__, says, claims, setting, make))
-        return make
-
-    return add
+mutation = Mistakes(NAMES, ", where rewards change")
+MUTATIONS, table = mutation.all, mutation.table
 
 
 # ---- the backup
@@ -358,19 +350,7 @@ def fixed_epochs(patch, setting):
     return setting.build()._replace(until=lambda state, time: Until(False, time + H))
 
 
-def table() -> str:
-    """The table of docs/verify.md."""
-    lines = ["| the mistake, where rewards change | must be violated | on |", "|---|---|---|"]
-    for m in MUTATIONS:
-        lines.append(f"| {m.says} | {', '.join(m.claims)} | {NAMES[m.setting]} |")
-    return "\n".join(lines)
-
-
 def settings() -> str:
     """That of the settings."""
     lines = ["| setting | MDP | tables | learner | steps | seeds |", "|---|---|---|---|---|---|"]
     return "\n".join([*lines, *(f"| {name} {setting.row()}" for setting, name in NAMES.items())])
-
-
-if __name__ == "__main__":
-    print(f"{settings()}\n\n{table()}")

@@ -4,8 +4,6 @@ As in `mutations.py`; phases are broken where the learner finds them (the names 
 claims find constants and phases anew, and stay sound.
 """
 
-from collections.abc import Callable
-
 import numpy as np
 
 from ravi import tree
@@ -13,7 +11,8 @@ from ravi.learners import doubling, ravi_ucb_plus
 from ravi.learners.doubling import Phases
 from ravi.planning import inner
 from ravi.theory import constants
-from tests.verify.mutations import Mutation, Setting
+from tests.verify.mistakes import Mistakes
+from tests.verify.mutations import Setting
 
 PHASES = Setting("garnet/3,2,3,discount=0.75", "ravi-ucb/doubling,first=20,scale=0.03,step_scale=60", 160, 6)
 SEVERAL = Setting("garnet/3,2,3,discount=0.75", "ravi-ucb+/doubling,inner=3,step_scale=5", 100, 6)
@@ -27,15 +26,8 @@ NAMES = {
     RING: "ring in phases", SHORT: "short",
 }  # fmt: skip
 
-MUTATIONS: list[Mutation] = []
-
-
-def mutation(says: str, *claims: str, setting: Setting = PHASES) -> Callable:
-    def add(make: Callable) -> Callable:
-        MUTATIONS.append(Mutation(make.__name__, says, claims, setting, make))
-        return make
-
-    return add
+mutation = Mistakes(NAMES, ", in phases")
+MUTATIONS, table = mutation.all, mutation.table
 
 
 class Theory:
@@ -268,15 +260,3 @@ def the_worst(patch, setting):
     patch.setattr(ravi_ucb_plus, "of_counts", lambda problem, numbers, eta, fresh: None)
     patch.setattr(inner, "backup", lambda r, CB, gamma, PV, H: sound(1 - r, CB, gamma, PV, H))
     return setting.build()
-
-
-def table() -> str:
-    """The table of docs/verify.md."""
-    lines = ["| the mistake, in phases | must be violated | on |", "|---|---|---|"]
-    for m in MUTATIONS:
-        lines.append(f"| {m.says} | {', '.join(m.claims)} | {NAMES[m.setting]} |")
-    return "\n".join(lines)
-
-
-if __name__ == "__main__":
-    print(table())

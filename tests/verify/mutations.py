@@ -5,7 +5,6 @@ A mutation takes a monkeypatch and a setting, and gives a learner with one thing
 algorithm finds its parts (the names in `ravi.learners.ravi_ucb`), so that the audit, which has its own, stays sound.
 """
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -22,6 +21,7 @@ from ravi.planning.bellman import backup
 from ravi.planning.mirror import mirror_step
 from ravi.random import block
 from ravi.schedules import never
+from tests.verify.mistakes import Mistakes
 
 
 class Setting(NamedTuple):
@@ -52,23 +52,8 @@ RING = Setting("ring/1,discount=0.8", "ravi-ucb", 600, 6)
 NAMES = {TABULAR: "tabular", MIXTURE: "mixture", BARE: "bare", HEAVY: "heavy", ROUGH: "rough", RING: "ring"}
 
 
-class Mutation(NamedTuple):
-    name: str
-    says: str  # for the table
-    claims: tuple[str, ...]  # that must be violated
-    setting: Setting
-    make: Callable  # monkeypatch, setting -> learner
-
-
-MUTATIONS: list[Mutation] = []
-
-
-def mutation(says: str, *claims: str, setting: Setting = TABULAR) -> Callable:
-    def add(make: Callable) -> Callable:
-        MUTATIONS.append(Mutation(make.__name__, says, claims, setting, make))
-        return make
-
-    return add
+mutation = Mistakes(NAMES)
+MUTATIONS, table = mutation.all, mutation.table
 
 
 # ---- the backup
@@ -711,15 +696,3 @@ def three_hundredths(patch, setting):
 @mutation("the bonus is scaled by 0.01 (tabular)", "S4", "A1", setting=RING)
 def a_hundredth(patch, setting):
     return scaled(setting, 0.01)
-
-
-def table() -> str:
-    """The table of docs/verify.md."""
-    lines = ["| the mistake | must be violated | on |", "|---|---|---|"]
-    for m in MUTATIONS:
-        lines.append(f"| {m.says} | {', '.join(m.claims)} | {NAMES[m.setting]} |")
-    return "\n".join(lines)
-
-
-if __name__ == "__main__":
-    print(table())

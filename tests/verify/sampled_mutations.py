@@ -3,13 +3,12 @@
 As in `mutations.py`: a mistake is put where the learner finds its parts; observers have their own and stay sound.
 """
 
-from collections.abc import Callable
-
 import numpy as np
 
 from ravi.estimators import sampled, variance
 from ravi.learners import mixture_sampled, ravi_ucb_linear, ravi_ucb_plus
-from tests.verify.mutations import Mutation, Setting, walked, with_next_states
+from tests.verify.mistakes import Mistakes
+from tests.verify.mutations import Setting, walked, with_next_states
 
 WORLD = "ensemble/3,8,2,6,discount=0.75"
 SAMPLED = Setting(WORLD, "ravi-ucb/mixture-sampled,samples=3,scale=0.1,step_scale=30", 300, 6)
@@ -28,15 +27,8 @@ NAMES = {
     ONE_HOT: "one-hot", WEIGHTED: "weighted", WHOLE: "whole",
 }  # fmt: skip
 
-MUTATIONS: list[Mutation] = []
-
-
-def mutation(says: str, *claims: str, setting: Setting = SAMPLED) -> Callable:
-    def add(make: Callable) -> Callable:
-        MUTATIONS.append(Mutation(make.__name__, says, claims, setting, make))
-        return make
-
-    return add
+mutation = Mistakes(NAMES, ", in a regression of another kind")
+MUTATIONS, table = mutation.all, mutation.table
 
 
 # ---- sampled features
@@ -329,20 +321,8 @@ def no_covariance(patch, setting):
     return of_weights(patch, setting, add=frozen("covariance"))
 
 
-def table() -> str:
-    """The table of docs/verify.md."""
-    lines = ["| the mistake, in a regression of another kind | must be violated | on |", "|---|---|---|"]
-    for m in MUTATIONS:
-        lines.append(f"| {m.says} | {', '.join(m.claims)} | {NAMES[m.setting]} |")
-    return "\n".join(lines)
-
-
 def settings() -> str:
     lines = ["| setting | MDP | learner | steps | seeds |", "|---|---|---|---|---|"]
     for s, name in NAMES.items():
         lines.append(f"| {name} | `{s.mdp}` | `{s.learner}` | {s.steps} | {s.seeds} |")
     return "\n".join(lines)
-
-
-if __name__ == "__main__":
-    print(settings(), table(), sep="\n\n")

@@ -4,31 +4,23 @@ As in `variant_mutations.py`; what plays earn is broken in `ravi.estimators.rewa
 learner finds it (the names in `ravi.learners.unknown_rewards`), so that the observer, who has its own, stays sound.
 """
 
-from collections.abc import Callable
-
 import numpy as np
 
 from ravi import tree
 from ravi.estimators import rewarded
 from ravi.learners import unknown_rewards
 from ravi.random import REWARD, SUCCESSOR, uniform
-from tests.verify.mutations import Mutation, Setting
+from tests.verify.mistakes import Mistakes
+from tests.verify.mutations import Setting
 
 ONE = Setting("garnet/3,2,3,discount=0.5", "ravi-ucb/unknown-rewards,scale=0.03,step_scale=60", 400, 6)
 SEVERAL = Setting("garnet/3,2,3,discount=0.75", "ravi-ucb+/unknown-rewards,inner=3,eta=0.5", 250, 6)
 # Where H is next to 1, the bounds are below T soon enough for a mistake to exceed them.
 SHORT = Setting("trap,discount=0.01", "ravi-ucb+/unknown-rewards,inner=1", 1500, 6)
-NAMES = {ONE: "one backup", SEVERAL: "several", SHORT: "short"}
+NAMES = {SEVERAL: "several", ONE: "one backup", SHORT: "short"}
 
-MUTATIONS: list[Mutation] = []
-
-
-def mutation(says: str, *claims: str, setting: Setting = SEVERAL) -> Callable:
-    def add(make: Callable) -> Callable:
-        MUTATIONS.append(Mutation(make.__name__, says, claims, setting, make))
-        return make
-
-    return add
+mutation = Mistakes(NAMES, ", where rewards are not known")
+MUTATIONS, table = mutation.all, mutation.table
 
 
 # ---- what plays earn
@@ -185,15 +177,3 @@ def no_kernel(patch, setting):
         unknown_rewards, "with_rewards", lambda bonus, spread: sound(lambda D, phi: 0 * bonus(D, phi), spread)
     )
     return setting.build()
-
-
-def table() -> str:
-    """The table of docs/verify.md."""
-    lines = ["| the mistake, where rewards are not known | must be violated | on |", "|---|---|---|"]
-    for m in MUTATIONS:
-        lines.append(f"| {m.says} | {', '.join(m.claims)} | {NAMES[m.setting]} |")
-    return "\n".join(lines)
-
-
-if __name__ == "__main__":
-    print(table())

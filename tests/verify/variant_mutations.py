@@ -4,15 +4,14 @@ As in `mutations.py`; the parts of the learner are broken where it finds them (t
 `ravi.learners.ravi_ucb_plus`), in its estimator and bonus and in the compiled loop alike, or in one of them only.
 """
 
-from collections.abc import Callable
-
 import numpy as np
 
 from ravi import ids, tree
 from ravi.learners import ravi_ucb_plus
 from ravi.optimism import bonuses
 from ravi.planning import inner
-from tests.verify.mutations import Mutation, Setting
+from tests.verify.mistakes import Mistakes
+from tests.verify.mutations import Setting
 
 COUNTS = Setting("garnet/3,2,3,discount=0.75", "ravi-ucb+,inner=3,eta=0.5", 300, 6)
 COUNTS_OF_H = Setting("garnet/3,2,3,discount=0.75", "ravi-ucb+,inner=3,eta=0.5,span=off,clip=off", 300, 6)
@@ -20,15 +19,8 @@ REGRESSION = Setting("ensemble/2,4,2,2,discount=0.75", "ravi-ucb+/mixture,inner=
 REGRESSION_UNCUT = Setting("ensemble/2,4,2,2,discount=0.75", "ravi-ucb+/mixture,inner=3,eta=0.5,clip=off", 250, 6)
 NAMES = {COUNTS: "counts", COUNTS_OF_H: "counts of H", REGRESSION: "regression", REGRESSION_UNCUT: "uncut"}
 
-MUTATIONS: list[Mutation] = []
-
-
-def mutation(says: str, *claims: str, setting: Setting = COUNTS) -> Callable:
-    def add(make: Callable) -> Callable:
-        MUTATIONS.append(Mutation(make.__name__, says, claims, setting, make))
-        return make
-
-    return add
+mutation = Mistakes(NAMES, ", in RAVI-UCB+")
+MUTATIONS, table = mutation.all, mutation.table
 
 
 def in_parts(patch):
@@ -292,15 +284,3 @@ def another_target(patch, setting):
         return done._replace(V=V)
 
     return learner._replace(add=add)
-
-
-def table() -> str:
-    """The table of docs/verify.md."""
-    lines = ["| the mistake, in RAVI-UCB+ | must be violated | on |", "|---|---|---|"]
-    for m in MUTATIONS:
-        lines.append(f"| {m.says} | {', '.join(m.claims)} | {NAMES[m.setting]} |")
-    return "\n".join(lines)
-
-
-if __name__ == "__main__":
-    print(table())

@@ -27,7 +27,7 @@ from ravi.planning.entropy import relative_entropy
 from ravi.planning.solver import solve
 from ravi.theory import Bound, constants
 from ravi.theory import changing as theory
-from ravi.verify import stated
+from ravi.verify import off, preliminaries, stated
 from ravi.verify.chance import Interval, bernstein
 from ravi.verify.claim import Claim, Registry
 from ravi.verify.constants import delta_of
@@ -56,12 +56,7 @@ def exact(s: Seen) -> Array:
 # ---- Algorithm 1, with r_k
 
 
-@claim("R1a", "V_1 = V_0,  pi_1 = pi_0", "Algorithm 1")
-def beginning(s: Seen) -> tuple[Array, Array]:
-    if s.k != 1:
-        return nil(s), nil(s)
-    parts = s.scene.parts
-    return worst(np.abs(s.epoch.V - parts.initial_value), np.abs(s.epoch.policy - parts.initial_policy)), nil(s)
+claim("R1a", "V_1 = V_0,  pi_1 = pi_0", "Algorithm 1")(preliminaries.first_epoch)
 
 
 @claim(
@@ -76,22 +71,11 @@ def backup(s: Seen) -> tuple[Array, Array]:
 
 @claim("R1c", "V_{k+1}, pi_{k+1} are the mirror step from pi_k by Q_{k+1}", "Algorithm 1", phase="pair")
 def mirror(s: Seen) -> tuple[Array, Array]:
-    Q, pi, eta = s.before.Q, s.before.policy, s.scene.parts.eta
-    top = Q.max(-1, keepdims=True)
-    tilted = np.log(pi) + eta * (Q - top)
-    far = tilted.max(-1, keepdims=True)
-    weights = np.exp(tilted - far)
-    total = weights.sum(-1, keepdims=True)
-    V = top[..., 0] + (far + np.log(total))[..., 0] / eta
-    rounding = 1e-15 * pi.shape[-1] / eta  # of a logarithm, over eta
-    off = np.maximum(np.abs(s.epoch.V - V) - rounding, 0)
-    return worst(off, np.abs(s.epoch.policy - weights / total), s.epoch.improper[:, None]), nil(s)
+    e = s.epoch
+    return off.mirror_step(s.before.Q, s.before.policy, s.scene.parts.eta, e.V, e.policy, e.improper), nil(s)
 
 
-@claim("R1d", "0 <= Q_k <= H,  min_a Q_k <= V_k <= max_a Q_k", "Section 3", phase="pair")
-def ranges(s: Seen) -> tuple[Array, Array]:
-    Q, V = s.before.Q, s.epoch.V
-    return worst(-Q, Q - s.scene.H, Q.min(-1) - V, V - Q.max(-1)), nil(s)
+claim("R1d", "0 <= Q_k <= H,  min_a Q_k <= V_k <= max_a Q_k", "Section 3", phase="pair")(preliminaries.ranges)
 
 
 # ---- Algorithms 2 and 3
@@ -99,17 +83,12 @@ def ranges(s: Seen) -> tuple[Array, Array]:
 
 @claim("R2a", "N and N' are of what was played", "Algorithm 2", phase="data", setting="tabular")
 def counts(s: Seen) -> tuple[Array, Array]:
-    there = np.broadcast_to(s.scene.mdp.successors.astype(np.int64), s.data.moves.shape)
-    moves = np.take_along_axis(s.books.moves, there, axis=-1)
-    return worst(np.abs(s.data.visits - 1 - s.books.moves.sum(-1)), np.abs(s.data.moves - moves)), nil(s)
+    return off.counts(s.data, s.books.moves, s.scene.mdp), nil(s)
 
 
 @claim("R2b", "Lambda and b are of what was played, with its V_k", "Algorithm 3", phase="data", setting="mixture")
 def regression(s: Seen) -> tuple[Array, Array]:
-    found, right = (s.data.covariance, s.data.response), (s.books.covariance, s.books.response)
-    sizes = [np.maximum(np.abs(r).reshape(len(r), -1).max(-1), 1) for r in right]
-    off = [np.abs(f - r).reshape(len(r), -1).max(-1) / z for f, r, z in zip(found, right, sizes, strict=True)]
-    return np.maximum(*off), nil(s)
+    return off.regression(s.data, s.books.covariance, s.books.response), nil(s)
 
 
 @claim("R2c", "P_hat_k V_k is what Algorithm 2 or 3 says of these data", "Algorithms 2, 3", setting="parts")
@@ -126,10 +105,7 @@ def bonuses(s: Seen) -> tuple[Array, Array]:
 # ---- the lemmas, with r_k
 
 
-@claim("R3", "gamma |(P - P_hat_k) V_k| <= CB_k", "Equation (2)", kind="P")
-def validity(s: Seen) -> tuple[Array, Array]:
-    e = s.epoch
-    return worst(s.scene.mdp.discount * np.abs(e.PV - e.PV_hat) - e.CB), nil(s)
+claim("R3", "gamma |(P - P_hat_k) V_k| <= CB_k", "Equation (2)", kind="P")(preliminaries.validity)
 
 
 @claim("R4a", "r_k + gamma P V_k <= Q_{k+1}", "Lemma 4.2", phase="pair", conditional=True)

@@ -9,6 +9,7 @@ from ravi.estimators.ridge import parameter
 from ravi.measures.audit import proper
 from ravi.measures.books import Scene, Seen
 from ravi.theory import elliptical, mixture
+from ravi.verify import off
 from ravi.verify.chance import Interval, bernstein
 from ravi.verify.claim import Registry
 from ravi.verify.constants import beta_of, bound_of, delta_of, explicit, lam, papers_beta
@@ -36,14 +37,7 @@ def log_growth(e: Evidence, matrices: Array) -> Array:
     setting="mixture",
 )
 def regression_is_of_what_was_played(s: Seen) -> tuple[Array, Array]:
-    M = s.audit.matrices
-    return worst(_off(s.data.covariance, M.covariance), _off(s.data.response, M.response)), nil(s)
-
-
-def _off(found: Array, right: Array) -> Array:
-    """The difference, relative to the largest entry of each seed (or to 1)."""
-    size = np.abs(right).max(tuple(range(1, right.ndim)), keepdims=True)
-    return np.abs(found - right) / np.maximum(size, 1)
+    return off.regression(s.data, s.audit.matrices.covariance, s.audit.matrices.response), nil(s)
 
 
 @claim("M0b", "CB_k = beta ||phi_k||_{Lambda^-1}", "Equation (9)", setting="mixture")
@@ -58,8 +52,8 @@ def bonus_is_of_the_regression(s: Seen) -> tuple[Array, Array]:
 def kernel_is_linear(e: Evidence) -> tuple[Array, Array]:
     mdp, theta = e.scene.mdp, theta_of(e.scene)
     psi: Array = mdp.features
-    off = np.abs(np.einsum("xajd,d->xaj", psi, theta) - mdp.transitions).max()
-    return np.array([off, np.linalg.norm(theta) - bound_of(e.scene)]), np.zeros(2)
+    wrong = np.abs(np.einsum("xajd,d->xaj", psi, theta) - mdp.transitions).max()
+    return np.array([wrong, np.linalg.norm(theta) - bound_of(e.scene)]), np.zeros(2)
 
 
 @claim("M1b", "||phi_V|| <= B H for V in [0, H]^X", "Assumption 5.3", setting="mixture")

@@ -7,6 +7,7 @@ import numpy as np
 from ravi.core import Array
 from ravi.measures.books import Seen
 from ravi.theory import constants, tabular
+from ravi.verify import off
 from ravi.verify.claim import Registry
 from ravi.verify.constants import beta_of, delta_of, explicit, papers_beta
 from ravi.verify.evidence import Evidence
@@ -30,9 +31,7 @@ def counts_of(s: Seen) -> tuple[Array, Array]:
     setting="tabular",
 )
 def counts_are_of_what_was_played(s: Seen) -> tuple[Array, Array]:
-    N, moves = counts_of(s)
-    there = np.broadcast_to(s.scene.mdp.successors.astype(np.int64), s.data.moves.shape)
-    return worst(np.abs(s.data.visits - N), np.abs(s.data.moves - np.take_along_axis(moves, there, axis=-1))), nil(s)
+    return off.counts(s.data, s.audit.walked.moves, s.scene.mdp), nil(s)
 
 
 @claim("T0b", "P_hat_k V_k = N' V_k / N", "Algorithm 2", setting="tabular")

@@ -15,7 +15,7 @@ from ravi.measures.inner import Inner, Seen, Totals
 from ravi.planning.entropy import relative_entropy
 from ravi.planning.occupancies import occupancy
 from ravi.theory import constants
-from ravi.verify import stated
+from ravi.verify import off, stated
 from ravi.verify.chance import Interval, bernstein
 from ravi.verify.claim import Registry
 from ravi.verify.evidence import Evidence
@@ -46,8 +46,7 @@ def exact(s: Seen) -> Array:
 @claim("V1a", "V_1 = V_0, pi_1 = pi_0, where Q_1 = E V_0", "Algorithm 1", phase="begin")
 def beginning(s: Seen) -> tuple[Array, Array]:
     parts = s.scene.parts
-    off = np.abs(s.after.V - parts.initial_value), np.abs(s.after.policy - parts.initial_policy)
-    return worst(*off), nil(s)
+    return worst(np.abs(s.after.V - parts.initial_value), np.abs(s.after.policy - parts.initial_policy)), nil(s)
 
 
 @claim("V1b", "Q_{i+1} = Pi_H[r + CB_i + gamma P_hat V_i], for each of the M", "RAVI-UCB+", phase="backup")
@@ -58,17 +57,8 @@ def backup(s: Seen) -> tuple[Array, Array]:
 
 @claim("V1c", "V_{i+1}, pi_{i+1} are the mirror step from pi_i by Q_{i+1}", "Algorithm 1", phase="step")
 def mirror(s: Seen) -> tuple[Array, Array]:
-    Q, pi, eta = s.backup.Q, s.at.policy, s.scene.parts.eta
-    top = Q.max(-1, keepdims=True)
-    with np.errstate(divide="ignore"):
-        tilted = np.log(pi) + eta * (Q - top)
-    far = tilted.max(-1, keepdims=True)
-    weights = np.exp(tilted - far)
-    total = weights.sum(-1, keepdims=True)
-    V = top[..., 0] + (far + np.log(total))[..., 0] / eta
-    rounding = 1e-15 * pi.shape[-1] / eta  # of a logarithm, over eta
-    off = np.maximum(np.abs(s.after.V - V) - rounding, 0)
-    return worst(off, np.abs(s.after.policy - weights / total), s.after.improper[:, None]), nil(s)
+    a = s.after
+    return off.mirror_step(s.backup.Q, s.at.policy, s.scene.parts.eta, a.V, a.policy, a.improper), nil(s)
 
 
 @claim("V1d", "0 <= Q_i <= H,  min_a Q_i <= V_i <= max_a Q_i", "Section 3", phase="step")
@@ -79,9 +69,7 @@ def ranges(s: Seen) -> tuple[Array, Array]:
 
 @claim("V2a", "N and N' are of what was played", "Algorithm 2", phase="data", setting="tabular")
 def counts(s: Seen) -> tuple[Array, Array]:
-    there = np.broadcast_to(s.scene.mdp.successors.astype(np.int64), s.data.moves.shape)
-    moves = np.take_along_axis(s.books.moves, there, axis=-1)
-    return worst(np.abs(s.data.visits - 1 - s.books.moves.sum(-1)), np.abs(s.data.moves - moves)), nil(s)
+    return off.counts(s.data, s.books.moves, s.scene.mdp), nil(s)
 
 
 @claim(
@@ -89,10 +77,7 @@ def counts(s: Seen) -> tuple[Array, Array]:
     setting="mixture",
 )  # fmt: skip
 def regression(s: Seen) -> tuple[Array, Array]:
-    found, right = (s.data.covariance, s.data.response), (s.books.covariance, s.books.response)
-    sizes = [np.maximum(np.abs(r).reshape(len(r), -1).max(-1), 1) for r in right]
-    off = [np.abs(f - r).reshape(len(r), -1).max(-1) / z for f, r, z in zip(found, right, sizes, strict=True)]
-    return np.maximum(*off), nil(s)
+    return off.regression(s.data, s.books.covariance, s.books.response), nil(s)
 
 
 @claim("V2c", "P_hat V_i is what the parts say of these data", "RAVI-UCB+", phase="backup", setting="parts")
