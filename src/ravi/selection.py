@@ -116,7 +116,7 @@ def select(
         facts = {name: told.get(name) if value is None else value for name, value in given.items()}
         found = [_on_stream(one, world, W, seed, termination, facts) for one in tables]
     estimates = np.array([mean for mean, _ in found])
-    best = int(estimates.argmax())
+    best = int(np.argmax(estimates))
     claim = f"gap <= 2 regret / T + {eps:g}" if times is not None else f"within {eps:g} of the best of them"
     return Selected(
         policy=tables[best], index=best, estimates=estimates, times=times, epsilon=eps, delta=delta, rollouts=W,

@@ -144,7 +144,7 @@ def support(pair: np.ndarray, successor: np.ndarray, pairs: int, states: int) ->
     key, which = np.unique(np.asarray(pair, np.int64) * states + successor, return_inverse=True)
     row, column = np.divmod(key, states)
     count = np.bincount(row, minlength=pairs)
-    B = max(1, int(count.max(initial=0)))
+    B = max(1, int(np.max(count, initial=0)))
 
     free = np.ones((pairs, B), dtype=bool)  # the states below B that the pair does not lead to
     low = column < B

@@ -113,7 +113,7 @@ def _mean(x: list[np.ndarray], level: float, resamples: int, key: int) -> tuple[
     if LEAST_FOR_MEAN > N - G + 1:
         return student(mean, error, level, N - G)
     unit = np.where(error > 0, error, 1.0)
-    moved, spread = 0.0, 0.0  # (R, P): mean* - mean and its squared error, in units of the error
+    moved, spread = np.zeros(1), np.zeros(1)  # (R, P): mean* - mean and its squared error, in units of the error
     for place, group in enumerate(x):
         n = len(group)
         z = (group - group.mean(axis=0)) / unit
