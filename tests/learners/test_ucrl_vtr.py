@@ -34,7 +34,7 @@ MDPS = {
     "riverswim, short epochs": lambda: riverswim_mixture(4, 0.6),
     "hypercube": lambda: untied(hypercube(4, 0.8)),
     "ensemble": lambda: garnets(3, 6, 3, 3, 2, 0.8),
-    "terrain": lambda: terrain(3, 2, 0.8),
+    "terrain": lambda: untied(terrain(3, 2, 0.8)),
     "queue": lambda: queue(5, 2, 0.8),
 }
 
