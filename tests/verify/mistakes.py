@@ -26,6 +26,14 @@ class Mistakes:
 
         return add
 
+    def documented(self, page: str) -> None:
+        """That a page has the table, and a row for every setting."""
+        assert self.table() in page
+        assert len({m.name for m in self.all}) == len({m.says for m in self.all}) == len(self.all)
+        for setting, name in self.names.items():
+            row = f"| {name} | `{setting.mdp}` | `{setting.learner}` | {setting.steps} | {setting.seeds} |"
+            assert row in page, row
+
     def table(self) -> str:
         lines = [f"| the mistake{self.where} | must be violated | on |", "|---|---|---|"]
         lines += [f"| {m.says} | {', '.join(m.claims)} | {self.names[m.setting]} |" for m in self.all]

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from math import log, sqrt
 
-from ravi.theory import generic, inputs, sampled
+from ravi.theory import generic, inputs, mixture
 from ravi.theory.parts import Bound
 
 
@@ -54,7 +54,7 @@ def bonus_sum(
 ) -> float:
     """E[sum_{t <= T+} beta ||phi(X_t, A_t)||_{Lambda^-1}], by Lemma 5.5 with b in place of B H."""
     H, b = inputs.horizon(horizon), inputs.positive(feature_bound, "feature_bound")
-    norms = sampled.norm_sum(H, dimension, steps, bound=b / H, regularization=regularization)
+    norms = mixture.norm_sum(H, dimension, steps, bound=b / H, regularization=regularization)
     return inputs.nonnegative(beta, "beta") * norms
 
 

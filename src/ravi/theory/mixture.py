@@ -52,15 +52,21 @@ def bonus_sum_printed(
     return rare + sqrt(steps) * usual
 
 
+def norm_sum(horizon: float, dimension: int, steps: int, *, bound: float, regularization: float = 1.0) -> float:
+    """E[sum_{t <= T+} ||phi_t||_{Lambda^-1}] <= d B H^2 / (sqrt(lambda) log 2) L+ + sqrt(d S+ H (4 + 2 log T))."""
+    H, d, T, B, lam, _ = _numbers(horizon, dimension, steps, bound, regularization, None)
+    plays = T + constants.expected_padding(H)
+    rare = B * H**2 / sqrt(lam) * bad_epochs(H, d, plays, bound=B, regularization=lam)
+    usual = sqrt(d * padded_log(H, d, T, bound=B, regularization=lam) * largest_factor(H, T))
+    return rare + usual
+
+
 def bonus_sum_corrected(
     horizon: float, dimension: int, steps: int, *, bound: float, regularization: float = 1.0, delta: float | None = None
 ) -> float:
     """E[sum_{t <= T+} CB_t(X_t, A_t)] <= beta (d B H^2 / (sqrt(lambda) log 2) L+ + sqrt(d S+ H (4 + 2 log T)))."""
     H, d, T, B, lam, delta = _numbers(horizon, dimension, steps, bound, regularization, delta)
-    plays = T + constants.expected_padding(H)
-    rare = B * H**2 / sqrt(lam) * bad_epochs(H, d, plays, bound=B, regularization=lam)
-    usual = sqrt(d * padded_log(H, d, T, bound=B, regularization=lam) * largest_factor(H, T))
-    return _beta(H, d, T, B, lam, delta) * (rare + usual)
+    return _beta(H, d, T, B, lam, delta) * norm_sum(H, d, T, bound=B, regularization=lam)
 
 
 def clipped_bonus_sum(

@@ -22,12 +22,6 @@ from ravi.theory import constants, generic, inputs, mixture
 from ravi.theory.parts import Bound
 
 
-def norm_sum(horizon: float, dimension: int, steps: int, *, bound: float, regularization: float = 1.0) -> float:
-    """N = d B H^2 / (sqrt(lambda) log 2) L+ + sqrt(d S+ H (4 + 2 log T)): Lemma 5.5, corrected, without its beta."""
-    given = {"bound": bound, "regularization": regularization}
-    return mixture.bonus_sum_corrected(horizon, dimension, steps, **given) / _beta(horizon, dimension, steps, **given)
-
-
 def bonus_sum(
     horizon: float,
     dimension: int,
@@ -46,7 +40,7 @@ def bonus_sum(
     H, T = inputs.horizon(horizon), inputs.whole(steps, "steps")
     B_theta, eps = inputs.positive(parameter_bound, "parameter_bound"), inputs.nonnegative(error, "error")
     radius = _beta(H, dimension, T, bound=bound, regularization=regularization, delta=delta) + B_theta * eps * sqrt(T)
-    norms = norm_sum(H, dimension, T, bound=bound, regularization=regularization)
+    norms = mixture.norm_sum(H, dimension, T, bound=bound, regularization=regularization)
     return radius * norms + B_theta * eps * (T + constants.expected_padding(H))
 
 
