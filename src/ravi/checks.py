@@ -11,12 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from ravi.core import MDP, Problem
+    from ravi.core import Problem
 
 SUM_TOLERANCE = 1e-9  # a row of float64 probabilities that was normalised once is within about 1e-16 * B
-ENUMERATED = 12  # feature bounds are exact, by enumeration of {0, 1}^B, up to this many successors
-
-
 LEAST, MOST = 1e-307, 1e308  # of a positive number: beyond, float64 loses digits, and then the number
 MOST_SEEDS = 10**6  # of one run
 LEAST_DELTA = 1e-100  # of a failure probability: X A T / delta and the like are finite
@@ -231,65 +228,6 @@ def policy(value: Any, problem: Problem, name: str = "policy", *, interior: bool
     return array
 
 
-def problem(self: Problem) -> dict[str, Any]:
-    """The fields of a problem, checked, in the types that the library computes with."""
-    discount = probability(self.discount, "discount")
-    rewards = finite(self.rewards, "rewards")
-    if rewards.ndim != 2 or 0 in rewards.shape:
-        raise InputError(f"rewards has shape {rewards.shape}; it must be (X, A) with X and A at least 1")
-    between(rewards, 0, 1, "rewards")
-    X, A = rewards.shape
-    initial = distribution(self.initial, X)
-
-    try:
-        successors = np.asarray(self.successors)
-    except ValueError:
-        raise InputError("successors is not an array of numbers") from None
-    if not np.issubdtype(successors.dtype, np.integer):
-        raise InputError(f"successors holds {successors.dtype}, not whole numbers")
-    if successors.ndim != 3 or successors.shape[:2] != (X, A) or successors.shape[2] < 1:
-        raise InputError(f"successors has shape {successors.shape}, not (X, A, B) = ({X}, {A}, B)")
-    outside = (successors < 0) | (successors >= X)
-    if outside.any():
-        index = first(outside)
-        raise InputError(f"{at('successors', index)} is {successors[index]}, but states are 0 to {X - 1}")
-    ordered = np.sort(successors, axis=-1)
-    twice = ordered[..., 1:] == ordered[..., :-1]
-    if twice.any():
-        index = first(twice)
-        raise InputError(f"{at('successors', index[:2])} names state {ordered[index]} twice")
-    if not (ordered == successors).all():
-        raise InputError(
-            f"{at('successors', first((ordered != successors).any(-1)))} is not in ascending order; "
-            "MDP.from_dense and MDP.from_sparse put successors in order"
-        )
-
-    fields: dict[str, Any] = {
-        "discount": discount,
-        "rewards": sealed(rewards),
-        "successors": sealed(successors.astype(np.int32)),
-        "initial": sealed(initial),
-    }
-    if not isinstance(self.name, str):
-        raise InputError(f"name is {self.name!r}, not a text")
-    fields["units"] = units(self.units)
-    if self.pair_features is not None:
-        fields["pair_features"] = sealed(pair_features(self.pair_features, X, A))
-    if self.features is None:
-        for bound in ("parameter_bound", "feature_bound"):
-            if getattr(self, bound) is not None:
-                raise InputError(f"{bound} is given without features")
-        return fields
-    features = finite(self.features, "features")
-    if features.ndim != 4 or features.shape[:3] != successors.shape or features.shape[3] < 1:
-        raise InputError(f"features has shape {features.shape}, not (X, A, B, D) = {(*successors.shape, 'D')}")
-    fields["features"] = sealed(features)
-    fields["feature_bound"] = feature_bound(features, self.feature_bound)
-    if self.parameter_bound is not None:
-        fields["parameter_bound"] = positive(self.parameter_bound, "parameter_bound")
-    return fields
-
-
 def units(value: Any, name: str = "units") -> tuple[float, float]:
     """Two rewards, the least and the largest, in the user's units."""
     low, high = shaped(finite(value, name), (2,), name, "(low, high)").tolist()
@@ -298,99 +236,3 @@ def units(value: Any, name: str = "units") -> tuple[float, float]:
     if not math.isfinite(high - low):
         raise InputError(f"{name} is {low:g} to {high:g}, a range that is not a finite number")
     return low, high
-
-
-def pair_features(value: Any, X: int, A: int) -> np.ndarray:
-    """phi(x, a) with ||phi(x, a)||_2 <= 1, which the constants of linear MDPs assume."""
-    array = finite(value, "pair_features")
-    if array.ndim != 3 or array.shape[:2] != (X, A) or array.shape[2] < 1:
-        raise InputError(f"pair_features has shape {array.shape}, not (X, A, D) = ({X}, {A}, D)")
-    norms = np.linalg.norm(array, axis=-1)
-    if (norms > 1 + SUM_TOLERANCE).any():
-        index = first(norms > 1 + SUM_TOLERANCE)
-        raise InputError(f"{at('pair_features', index)} has norm {norms[index]:g}; in a linear MDP ||phi(x, a)|| <= 1")
-    return array
-
-
-def linear(phi: np.ndarray, successors: np.ndarray, transitions: np.ndarray, rewards: np.ndarray) -> None:
-    """P(x' | x, a) and r(x, a) are linear in phi(x, a)."""
-    X, A, _ = successors.shape
-    P = np.zeros((X, A, X))
-    np.put_along_axis(P, successors.astype(np.int64), transitions, axis=2)
-    rows, wanted = phi.reshape(X * A, -1), np.concatenate([P, rewards[..., None]], axis=2).reshape(X * A, X + 1)
-    missed = np.abs(rows @ np.linalg.lstsq(rows, wanted, rcond=None)[0] - wanted).reshape(X, A, X + 1).max(-1)
-    if missed.max() > SUM_TOLERANCE:
-        index = first(missed == missed.max())
-        raise InputError(
-            f"pair_features do not make this MDP linear: at {at('pair_features', index)} no m and theta give its "
-            f"probabilities and reward to better than {missed.max():.2g}"
-        )
-
-
-def kernel(self: MDP) -> dict[str, Any]:
-    """P is a kernel, and where there are features, it is theirs: P = <theta, psi> with ||theta|| <= B_theta."""
-    transitions = finite(self.transitions, "transitions")
-    shaped(transitions, self.successors.shape, "transitions", "(X, A, B)")
-    sums_to_one(transitions, "transitions")
-    fields: dict[str, Any] = {"transitions": sealed(transitions)}
-    if self.pair_features is not None:
-        linear(self.pair_features, self.successors, transitions, self.rewards)
-    if self.features is None:
-        if self.parameter is not None:
-            raise InputError("parameter is given without features")
-        return fields
-    if self.parameter is None:
-        raise InputError("features are given without the parameter theta that makes P = <theta, psi>")
-    theta = shaped(finite(self.parameter, "parameter"), (self.dimension,), "parameter", "(D,)")
-    mixed = self.features @ theta
-    wrong = np.abs(mixed - transitions) > SUM_TOLERANCE
-    if wrong.any():
-        index = first(wrong)
-        raise InputError(
-            f"features and parameter give {at('transitions', index)} = {mixed[index]:g}, not {transitions[index]:g}: "
-            "they do not make this kernel"
-        )
-    norm = float(np.linalg.norm(theta))
-    declared = self.parameter_bound
-    if declared is not None and declared < norm * (1 - SUM_TOLERANCE):
-        raise InputError(f"parameter_bound is {declared:g}, but the parameter has norm {norm:g} (Assumption 5.3)")
-    return fields | {"parameter": sealed(theta), "parameter_bound": norm if declared is None else declared}
-
-
-def feature_bound(features: np.ndarray, declared: float | None = None) -> float:
-    """B_phi >= max over (x, a) and V in [0, 1]^X of ||sum_x' psi(x, a, x') V(x')||  (Assumption 5.3).
-
-    The norm is convex in V, so its maximum is at a vertex: exact for up to twelve successors by enumeration, and for
-    features of one sign (where V = 1 or coordinatewise extremes meet). Beyond, each coordinate is maximised on its
-    own, which can only be too large. A declared bound is checked against the exact value or, where that is out of
-    reach, against vertices that a few ascent steps find.
-    """
-    X, A, B, D = features.shape
-    rows = features.reshape(X * A, B, D)
-    plus, minus = np.maximum(rows, 0).sum(1), np.maximum(-rows, 0).sum(1)  # (XA, D)
-    ceiling = np.linalg.norm(np.maximum(plus, minus), axis=-1)  # each coordinate at its own extreme
-    if B <= ENUMERATED:
-        mixed = plus.any(1) & minus.any(1)  # where all entries have one sign, V = 1 attains the ceiling
-        some, inner = rows[mixed], np.zeros(int(mixed.sum()))
-        for vertex in range(1, 2**B if mixed.any() else 1):
-            chosen = [j for j in range(B) if vertex >> j & 1]
-            np.maximum(inner, np.linalg.norm(some[:, chosen].sum(1), axis=-1), out=inner)
-        ceiling[mixed] = inner
-        reached = ceiling
-    else:
-        reached = np.linalg.norm(rows.sum(1), axis=-1)
-        V = np.ones((X * A, B))
-        for _ in range(8):  # V <- vertex that maximises <V, psi phi_V>
-            phi = np.einsum("pbd,pb->pd", rows, V)
-            V = (np.einsum("pbd,pd->pb", rows, phi) > 0).astype(float)
-            np.maximum(reached, np.linalg.norm(np.einsum("pbd,pb->pd", rows, V), axis=-1), out=reached)
-    if declared is None:
-        return float(ceiling.max())
-    value = positive(declared, "feature_bound")
-    if value < reached.max() * (1 - SUM_TOLERANCE):
-        pair = np.unravel_index(int(reached.argmax()), (X, A))
-        raise InputError(
-            f"feature_bound is {value:g}, but at {at('features', pair)} some V in [0, H]^X has "
-            f"||phi_V|| = {reached.max():g} H (Assumption 5.3)"
-        )
-    return value

@@ -9,7 +9,7 @@ from hashlib import sha256
 from os import PathLike
 from typing import Any, NamedTuple, TypeAlias
 
-from ravi import checks
+from ravi import checks, problems
 
 Array: TypeAlias = Any  # an array of any namespace of the array API (NumPy, CuPy, ...); comments carry shapes
 Data: TypeAlias = Any  # D, what an estimator keeps: a NamedTuple of arrays, seeds first
@@ -32,7 +32,7 @@ class Problem:
     units: tuple[float, float] = (0.0, 1.0)  # what the rewards 0 and 1 stand for, in the user's units
 
     def __post_init__(self) -> None:
-        for field, value in checks.problem(self).items():
+        for field, value in problems.problem(self).items():
             object.__setattr__(self, field, value)
 
     @property
@@ -85,7 +85,7 @@ class MDP(Problem):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for field, value in checks.kernel(self).items():
+        for field, value in problems.kernel(self).items():
             object.__setattr__(self, field, value)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
