@@ -3,29 +3,38 @@
 Numba's own cache looks at the file of a function only: a compiled caller of an edited function in another file would
 go on with the old one. So the functions of a file are kept in a folder named by a hash of that file, of every file of
 this package that it imports, directly or not, and of the versions that compile them. It lies under RAVI_CACHE_DIR,
-NUMBA_CACHE_DIR or the user's cache folder, whichever is set and can be written; where none can, functions are compiled
-without a cache. Folders that nothing was read from for a season are removed when a new one is made.
+NUMBA_CACHE_DIR or the user's cache folder, the first that is safe and can be written; folders that nothing was read
+from for a season are removed when a new one is made.
+
+What Numba keeps is unpickled, and so may run any code: a folder is safe when it is the user's own and nobody else can
+write into it, nor put another in its place. Where none is, or the disk is full, functions are compiled without a cache,
+and a warning says so, once.
 """
 
 from __future__ import annotations
 
+import grp
 import hashlib
 import os
 import platform
+import pwd
 import re
 import shutil
+import stat
 import sys
 import time
+import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numba
 import numpy as np
-from numba.core import config as _config
+from numba.core import caching as _caching
 
-config: Any = _config
+caching: Any = _caching  # Numba's types say nothing of it
 PACKAGE = Path(__file__).parent
 SEASON = 90 * 24 * 3600  # seconds
 IMPORTS = re.compile(rb"^(?:from (ravi[\w.]*) import (\([^)]*\)|[^\n]*)|import (ravi[\w.]*))", re.MULTILINE)
@@ -58,6 +67,10 @@ def fingerprint(source: Path, package: Path = PACKAGE) -> str:
     return digest.hexdigest()[:16]
 
 
+class CacheWarning(UserWarning):
+    """Compiled functions are not kept, or not where they were to be."""
+
+
 def _candidates() -> list[Path]:
     named = [Path(os.environ[name]) for name in ("RAVI_CACHE_DIR", "NUMBA_CACHE_DIR") if os.environ.get(name)]
     user = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
@@ -66,21 +79,96 @@ def _candidates() -> list[Path]:
 
 @cache
 def cache_folder(source: Path) -> Path | None:
-    """The folder of the compiled functions of a file, or None where nothing can be written."""
-    name = f"{source.stem}-{fingerprint(source)}"
-    for parent in _candidates():
-        folder = parent / name
+    """The folder of the compiled functions of a file, or None where there is none that is safe and can be written."""
+    parent = _home()
+    if parent is None:
+        return None
+    folder = parent / f"{source.stem}-{fingerprint(source)}"
+    try:
+        new = _made(folder)
+        os.utime(folder)
+        held = os.stat(folder)
+    except OSError as error:
+        _tell(f"compiled functions cannot be kept in {parent}: {error.strerror}")
+        return None
+    if held.st_uid != os.geteuid() or held.st_mode & 0o077:
+        _tell(f"{folder} is not used: others than its user have access to it; remove it")
+        return None
+    if new:
+        _tidy(parent, source.stem)
+    return folder
+
+
+@cache
+def _home() -> Path | None:
+    """The first candidate that can be used, made where it was not there; None where none can be."""
+    reasons, found = [], None
+    for candidate in _candidates():
+        place = Path(os.path.realpath(candidate))
         try:
-            new = not folder.exists()
-            folder.mkdir(parents=True, exist_ok=True)
-            os.utime(folder)
-        except OSError:
-            continue
-        if os.access(folder, os.W_OK | os.X_OK):
-            if new:
-                _tidy(parent, source.stem)
-            return folder
+            _made(place)
+            why = unsafe(place)
+        except OSError as error:
+            why = error.strerror
+        if why is None and not os.access(place, os.W_OK | os.X_OK):
+            why = "it cannot be written"
+        if why is None:
+            found = place
+            break
+        reasons.append(f"{place}: {why}")
+    if reasons and found is None:
+        _tell(f"compiled functions are not kept, and every process compiles anew. {'; '.join(reasons)}")
+    elif reasons:
+        _tell(f"compiled functions are kept in {found}, not in {'; '.join(reasons)}")
+    return found
+
+
+def unsafe(folder: Path) -> str | None:
+    """Why what lies in a folder may be another user's; None where only this user can have put it there."""
+    held, user = os.stat(folder), os.geteuid()
+    if held.st_uid != user:
+        return f"it is {_name(held.st_uid)}'s"
+    if held.st_mode & 0o022:
+        return f"others can write into it (chmod go-w {folder})"
+    for parent in folder.parents:
+        held = os.stat(parent)
+        if held.st_uid not in (user, 0):
+            return f"{parent} is {_name(held.st_uid)}'s"
+        open_to = held.st_mode & (0o022 if _shared(held.st_gid, user) else 0o002)
+        if open_to and not held.st_mode & stat.S_ISVTX:  # in a sticky folder, such as /tmp, one's own is safe
+            return f"others can write into {parent} (chmod go-w {parent})"
     return None
+
+
+def _shared(group: int, user: int) -> bool:
+    """Whether others may be in a group; not in that of the user's own name, which many systems make for each."""
+    try:
+        held, name = grp.getgrgid(group), pwd.getpwuid(user).pw_name
+    except KeyError:
+        return True
+    return held.gr_name != name or bool(set(held.gr_mem) - {name})
+
+
+def _name(user: int) -> str:
+    try:
+        return pwd.getpwuid(user).pw_name
+    except KeyError:
+        return f"user {user}"
+
+
+def _made(folder: Path) -> bool:
+    """Make a folder and those above it, where they are not there, for this user alone; whether it was made."""
+    new = not folder.is_dir()
+    for place in [*reversed(folder.parents), folder] if new else ():
+        with suppress(FileExistsError):
+            place.mkdir(mode=0o700)
+    return new
+
+
+@cache
+def _tell(what: str) -> None:
+    """Say it once."""
+    warnings.warn(what, CacheWarning, stacklevel=2)
 
 
 def _tidy(parent: Path, stem: str) -> None:
@@ -93,13 +181,64 @@ def _tidy(parent: Path, stem: str) -> None:
             continue
 
 
+class _Place:
+    """Where Numba keeps one function, and by what it knows that it is still the same."""
+
+    def __init__(self, function: Callable[..., Any], folder: Path) -> None:
+        self._py_file, self._line, self._folder = (
+            function.__code__.co_filename,
+            function.__code__.co_firstlineno,
+            folder,
+        )
+
+    def ensure_cache_path(self) -> None:
+        """It is there, or writing fails."""
+
+    def get_cache_path(self) -> str:
+        return str(self._folder)
+
+    def get_source_stamp(self) -> str:
+        return self._folder.name  # the hash of all that it depends on
+
+    def get_disambiguator(self) -> str:
+        return str(self._line)
+
+
+class _Kind(caching.CompileResultCacheImpl):  # type: ignore[misc]
+    """Numba's own, in this place and no other."""
+
+    def __init__(self, function: Callable[..., Any], folder: Path) -> None:
+        self._lineno = function.__code__.co_firstlineno
+        self._locator = _Place(function, folder)
+        self._filename_base = self.get_filename_base(function.__qualname__, getattr(sys, "abiflags", ""))
+
+
+class _Kept(caching.FunctionCache):  # type: ignore[misc]
+    """What cannot be read is compiled anew, what cannot be written is not kept: a cache never fails its caller."""
+
+    def __init__(self, function: Callable[..., Any], folder: Path) -> None:
+        self._impl_class = lambda function: _Kind(function, folder)
+        super().__init__(function)
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        try:
+            return super().load_overload(sig, target_context)
+        except Exception:  # it is damaged: whatever unpickling may raise
+            with suppress(OSError):
+                self.flush()
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        try:
+            super().save_overload(sig, data)
+        except OSError as error:
+            _tell(f"compiled functions cannot be kept in {Path(self.cache_path).parent}: {error.strerror}")
+
+
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile `function` at its first call; its plain form stays at `.py_func`."""
+    made: Any = numba.njit(error_model="numpy")(function)  # x / 0 is inf or nan, as in NumPy: no branch in a loop
     folder = cache_folder(Path(function.__code__.co_filename))
-    if folder is None:
-        return numba.njit(error_model="numpy")(function)  # x / 0 is inf or nan, as in NumPy: no branch in a loop
-    before, config.CACHE_DIR = config.CACHE_DIR, str(folder)  # read when the dispatcher is made
-    try:
-        return numba.njit(cache=True, error_model="numpy")(function)
-    finally:
-        config.CACHE_DIR = before
+    if folder is not None and made is not function:  # which it is where Numba is told to compile nothing
+        made._cache = _Kept(function, folder)
+    return made

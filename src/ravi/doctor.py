@@ -149,8 +149,8 @@ def cache() -> Iterator[Check]:
 
     folder = compiled.cache_folder(Path(curve.__file__))
     if folder is None:
-        advice = "set RAVI_CACHE_DIR to a folder that can be written; until then every process compiles anew"
-        yield Check("compile cache", WARNING, "no folder for it can be written", advice)
+        advice = "set RAVI_CACHE_DIR to a folder that is yours alone; until then every process compiles anew"
+        yield Check("compile cache", WARNING, "no folder for it is safe and can be written", advice)
     else:
         size = sum(file.stat().st_size for file in folder.parent.rglob("*") if file.is_file())
         yield Check("compile cache", OK, f"{folder.parent}, {size / 2**20:.1f} MiB")
