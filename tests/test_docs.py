@@ -57,7 +57,7 @@ def test_every_link_leads_somewhere(page):
 def test_every_suite_in_the_docs_can_be_run(page, tmp_path):
     for number, text in enumerate(re.findall(r"```toml\n(.*?)```", page.read_text(), flags=re.DOTALL)):
         (tmp_path / f"{number}.toml").write_text(text)
-        assert specify(tmp_path / f"{number}.toml").runs > 0
+        assert specify(tmp_path / f"{number}.toml").entries
 
 
 def snippets():

@@ -6,6 +6,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+import typer
 
 import ravi
 from ravi import compiled, doctor, files
@@ -181,9 +182,18 @@ def test_text_json_and_status_say_the_same():
         "warning  c   so so",
         "3 checks: 1 broken, 1 warnings",
     ]
-    held = json.loads(report.json())
+    held = report.json()
     assert held["status"] == 1
     assert held["checks"][1] == {"name": "bb", "verdict": "broken", "seen": "ill", "advice": "heal"}
+
+
+def test_json_is_one_object(monkeypatch, capsys):
+    from ravi.cli import about
+
+    monkeypatch.setattr(doctor, "doctor", lambda folder: Report([Check("a", OK, "fine")]))
+    with pytest.raises(typer.Exit):
+        about.doctor(None, as_json=True)
+    assert json.loads(capsys.readouterr().out)["checks"][0]["name"] == "a"
 
 
 def test_a_sound_folder_is_sound(folder):

@@ -6,7 +6,6 @@ disk is removed again.
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import re
@@ -73,8 +72,9 @@ class Report(NamedTuple):
         lines.append(f"{len(self.checks)} checks: {count[BROKEN]} broken, {count[WARNING]} warnings")
         return "\n".join(lines)
 
-    def json(self) -> str:
-        return json.dumps({"status": self.status, "checks": [check._asdict() for check in self.checks]}, indent=1)
+    def json(self) -> dict[str, Any]:
+        """What `--json` prints."""
+        return {"status": self.status, "checks": [check._asdict() for check in self.checks]}
 
 
 def doctor(folder: str | os.PathLike[str] | None = None) -> Report:

@@ -65,6 +65,16 @@ def test_every_run_of_the_suite_is_asked_for_once():
     assert agenda.seconds_left == 0
 
 
+def test_what_sections_share_is_told_once_before_tuning_has_chosen():
+    tuned = {"columns": ("tuned",), "learners": ("ucrl2",)}
+    suite = suite_of(section(**tuned), section("two", seeds=range(10, 30), **tuned))
+    agenda = agenda_of(suite)
+    agenda.advance()
+    assert agenda.total == 30 + 6
+    assert plan.asked(suite, agenda.facts, {}).runs == 30
+    assert len(carry_out(agenda)) == 30 + 6
+
+
 def test_what_is_stored_is_not_asked_for():
     agenda = agenda_of(suite_of(section(learners=("psrl",))))
     (digest,) = agenda.jobs

@@ -250,7 +250,9 @@ def test_suites_are_listed(tmp_path):
     text = ravi_run("suites", cwd=tmp_path).stdout
     for name in ("quick", "tabular", "mixture", "linear", "paper", "scaling"):
         assert name in text
-    assert json.loads(ravi_run("suites", "--json", cwd=tmp_path).stdout)["quick"]["runs"] > 0
+    told = json.loads(ravi_run("suites", "--json", cwd=tmp_path).stdout)
+    assert told["quick"]["runs"] == 272  # 10 learners x 2 columns x 16 seeds, less 3 learners that nothing tunes
+    assert "2 sections, 272 runs, and their tuning" in text
 
 
 @pytest.mark.slow

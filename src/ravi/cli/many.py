@@ -156,20 +156,22 @@ def run(
 
 def suites(as_json: JSON = False) -> None:
     """List the suites that come with the library."""
+    from ravi.experiments import plan
     from ravi.experiments.specification import shipped
 
     found = shipped()
+    runs = {name: plan.asked(suite, plan.facts_of(suite, {}), {}).runs for name, suite in found.items()}
     if as_json:
         told = {
-            name: {"title": suite.title, "sections": [section.name for section in suite.sections], "runs": suite.runs}
+            name: {"title": suite.title, "sections": [section.name for section in suite.sections], "runs": runs[name]}
             for name, suite in found.items()
         }
         print(json.dumps(told))
         return
     for name, suite in found.items():
         tuned = any("tuned" in section.columns for section in suite.sections)
-        runs = f"{suite.runs:,} runs{', and their tuning' if tuned else ''}"
-        print(f"{name:10} {suite.title}\n{'':10} {len(suite.sections)} sections, {runs}")
+        counted = f"{runs[name]:,} runs{', and their tuning' if tuned else ''}"
+        print(f"{name:10} {suite.title}\n{'':10} {len(suite.sections)} sections, {counted}")
     print("\nravi run NAME --dry-run tells what one would run; ravi run NAME --out FOLDER runs it.")
 
 

@@ -165,11 +165,10 @@ class Agenda:
 
     def _to_come(self) -> list[tuple[Trials, int]]:
         """The subjects that have not chosen, and how many runs they will ask for."""
-        return [
-            (
-                trials,
-                (trials.tuning.budget - len(trials.tried)) * len(trials.tuning.seeds)
-                + sum(len(entry.seeds) for entry in self._waiting[trials.subject.digest]),
-            )
-            for trials in self._trials
-        ]
+        found = []
+        for trials in self._trials:
+            waiting = self._waiting[trials.subject.digest]
+            reported = {(entry.points, entry.record, seed) for entry in waiting for seed in entry.seeds}
+            tried = (trials.tuning.budget - len(trials.tried)) * len(trials.tuning.seeds)
+            found.append((trials, tried + len(reported)))
+        return found

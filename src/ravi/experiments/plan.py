@@ -90,6 +90,29 @@ def settings(suite: Suite, facts: Facts, records: Mapping[str, Mapping[str, Any]
     return found
 
 
+class Asked(NamedTuple):
+    """The runs that a suite reports, each once: what two entries share, or nothing tunes, is one run."""
+
+    known: set[tuple[str, int]]  # setting and seed
+    waiting: set[tuple[Any, ...]]  # for tuning to choose: alike when they will have the same setting
+
+    @property
+    def runs(self) -> int:
+        return len(self.known) + len(self.waiting)
+
+
+def asked(suite: Suite, facts: Facts, records: Mapping[str, Mapping[str, Any]]) -> Asked:
+    """What a suite reports, of which what waits for tuning is as many runs as can be told; those of tuning are more."""
+    found = Asked(set(), set())
+    for entry, setting in zip(suite.entries, settings(suite, facts, records), strict=True):
+        subject = subject_of(entry, facts, suite.tuning)
+        if setting is not None:
+            found.known.update((setting.digest, seed) for seed in entry.seeds)
+        elif subject is not None:
+            found.waiting.update((subject.digest, entry.points, entry.record, seed) for seed in entry.seeds)
+    return found
+
+
 def chosen_in(record: Mapping[str, Any] | None) -> str | None:
     """The learner's id that a tuning record chose."""
     if record is None or record.get("chosen") is None:

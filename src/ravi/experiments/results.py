@@ -218,19 +218,14 @@ class Results:
     @cached_property
     def counts(self) -> Counts:
         """How many runs the suite asks for, and how many there are."""
-        known: set[tuple[str, int]] = set()
-        waiting: set[Any] = set()  # for tuning to choose: alike when they will have the same setting
-        for entry, setting in self._planned:
-            if setting is None:
-                alike = (entry.mdp, entry.learner, entry.steps, entry.points, entry.record)
-                waiting.update((*alike, seed) for seed in entry.seeds)
-            else:
-                known.update((setting.digest, seed) for seed in entry.seeds)
+        from ravi.experiments.plan import asked, facts_from
+
+        wanted = asked(self.suite, facts_from(self._frozen), self.tuning)
         failed = self.runs["failure"].is_valid().to_pylist()
         runs = zip(self.runs["setting"].to_pylist(), self.runs["seed"].to_pylist(), strict=True)
-        asked = [fails for run, fails in zip(runs, failed, strict=True) if run in known]
-        bad = sum(asked)
-        return Counts(len(known) + len(waiting), len(asked) - bad, bad, self.runs.num_rows - len(asked))
+        made = [fails for run, fails in zip(runs, failed, strict=True) if run in wanted.known]
+        bad = sum(made)
+        return Counts(wanted.runs, len(made) - bad, bad, self.runs.num_rows - len(made))
 
     # Tables.
 

@@ -91,11 +91,6 @@ class Suite:
             for column in section.columns
         ]
 
-    @property
-    def runs(self) -> int:
-        """How many runs are reported; those of the tuning come on top."""
-        return sum(len(entry.seeds) for entry in self.entries)
-
     def plain(self) -> dict[str, Any]:
         """The suite as JSON can hold it; `specify` makes the same suite of it."""
         sections = []

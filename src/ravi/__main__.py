@@ -1,0 +1,5 @@
+"""`python -m ravi` is the command `ravi`."""
+
+from ravi.cli import main
+
+main()
