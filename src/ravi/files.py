@@ -74,12 +74,15 @@ def write(place: Place, kind: str, header: Mapping[str, Any], arrays: Mapping[st
         _pack(place, entries)
 
 
-def put(path: Path, fill: Callable[[IO[bytes]], object]) -> None:
-    """Make a file by `fill`, all or nothing: it has its name when its bytes, and the name itself, are on disk."""
+def put(path: Path, fill: Callable[[IO[bytes]], object], what: str = "") -> None:
+    """Make a file by `fill`, all or nothing: it has its name when its bytes, and the name itself, are on disk.
+
+    All that the library writes goes this way. The temporary name is fresh, and nothing is written through a link: a
+    file takes the place of a link of its name, and what that points to stays. what: as in `may_be`.
+    """
     where = os.fspath(path)
+    may_be(path, what)
     folder = os.path.dirname(where) or "."
-    if not os.path.isdir(folder):
-        raise InputError(f"cannot write {where}: there is no folder {folder}")
     temporary = os.path.join(folder, f".ravi-{secrets.token_hex(8)}-{os.getpid()}@{platform.node()}.tmp")
     try:
         with open(temporary, "xb") as file:
@@ -89,10 +92,38 @@ def put(path: Path, fill: Callable[[IO[bytes]], object]) -> None:
         os.replace(temporary, where)
         _sync(folder)
     except OSError as error:
-        raise Unwritable(f"cannot write {where}: {error.strerror or error}") from None
+        raise Unwritable(f"{_cannot(where, what)}: {error.strerror or error}") from None
     finally:
         if os.path.lexists(temporary):
             os.unlink(temporary)
+
+
+def may_be(path: Path, what: str = "") -> None:
+    """An error where no file can be: its folder is missing, or it is a device or a pipe. To ask before long work.
+
+    what: what the file is to the user, such as "the figure", for the error.
+    """
+    where = os.fspath(path)
+    folder = os.path.dirname(where) or "."
+    try:
+        os.lstat(where)
+    except ValueError as error:  # a name may hold what no file's can
+        raise InputError(f"{_cannot(where, what)}: {error}") from None
+    except OSError:
+        pass
+    if not os.path.isdir(folder):
+        raise InputError(f"{_cannot(where, what)}: there is no folder {folder}")
+    if os.path.exists(where) and not os.path.isfile(where) and not os.path.isdir(where):
+        raise InputError(f"{_cannot(where, what)}: it is a device or a pipe, not a file")
+
+
+def _cannot(where: str, what: str) -> str:
+    return f"cannot write {what} {where}" if what else f"cannot write {where}"
+
+
+def put_text(path: Path, text: str, what: str = "") -> None:
+    """The same for a text."""
+    put(path, lambda file: file.write(text.encode(errors="backslashreplace")), what)
 
 
 def tidy(folder: Path) -> None:

@@ -31,16 +31,19 @@ def run_one(
     as_json: bool,
 ) -> None:
     """Run a learner on an MDP and print its exact regret. Ctrl-C stops, prints and saves what there is."""
-    from ravi import checks, engine, ids
+    from ravi import checks, engine, files, ids
     from ravi.runs import Run
 
     T, chosen = checks.steps(steps), checks.seeds(seeds, "--seeds")
     world = ids.mdp(mdp)
     agent = ids.learner(learner, world, T)
+    if save is not None:
+        files.may_be(save)  # told before the work, not after
     if figure is not None:
         from ravi.report.figures import pyplot
 
-        pyplot()  # a missing extra is told before the work, not after
+        files.may_be(figure, "the figure")
+        pyplot()  # likewise a missing extra
     stopped = Run.load(save) if save is not None and save.exists() else None
     wanted = ["trajectory"] if trajectory else []
     if stopped is not None and (stopped.steps, stopped.seeds) != (T, chosen):
@@ -49,8 +52,6 @@ def run_one(
         )
     if stopped is not None and [stopped.options[key] for key in ("record", "points", "pad")] != [wanted, points, pad]:
         raise InputError(f"{save} holds a run with other --trajectory, --points or --pad than these")
-    if save is not None and not save.parent.is_dir():
-        raise InputError(f"cannot write {save}: there is no folder {save.parent}")  # told before the work, not after
     with progress_bar(f"{agent.name} on {world.name}") as progress:
         engine.run(agent, world, 1, 1, record=wanted)  # compiles, so that the speed is that of the run
         try:
@@ -142,7 +143,7 @@ def verify(
     figure: Annotated[Path | None, typer.Option(help="Draw the ladder of bounds into this file.")] = None,
 ) -> None:
     """Hold every claim of the paper against a run. Exit status 0 when all hold, 1 when one is violated."""
-    from ravi import checks
+    from ravi import checks, files
     from ravi.verify import DEFAULT, EVERY, form_of, verify, wanted
     from ravi.verify.ladder import ladder_figure
 
@@ -151,9 +152,8 @@ def verify(
         raise InputError(f"--variants has MDPs of its own: leave out {mdp}, or --variants")
     if mdp is None and (html_file is not None or figure is not None or steps is not None):
         raise InputError("--html, --figure and --steps are of one run: name an MDP")
-    for path in (json_file, html_file):
-        if path is not None and not path.parent.is_dir():
-            raise InputError(f"cannot write {path}: there is no folder {path.parent}")  # told before the work
+    for path in filter(None, (json_file, html_file, figure)):
+        files.may_be(path)  # told before the work, not after
     ours = [
         (world, agent, length)
         for world, agent, length in (EVERY if variants else DEFAULT)
@@ -175,19 +175,12 @@ def verify(
             print(last.text(failed=failed or variants) + "\n")
     if json_file is not None:
         found = [report.json() for report in reports]
-        _written(json_file, json.dumps(found[0] if mdp is not None else found, indent=1))
+        files.put_text(json_file, json.dumps(found[0] if mdp is not None else found, indent=1))
     if html_file is not None:
-        _written(html_file, reports[0].html())
+        files.put_text(html_file, reports[0].html())
     if figure is not None:
         ladder_figure(reports[0].ladder, str(figure))
     raise typer.Exit(max(report.status for report in reports))
-
-
-def _written(path: Path, text: str) -> None:
-    try:
-        path.write_text(text)
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror}") from None
 
 
 def _uniform(world: Any) -> float:

@@ -70,7 +70,7 @@ def learn(
 
     The environment's time limit is taken off: the discount is the horizon.
     """
-    from ravi import checks, ids
+    from ravi import checks, files, ids
     from ravi.gymnasium import TERMINATIONS
     from ravi.live.agent import Agent
     from ravi.live.learning import POLICIES, Broken, Halted, learn
@@ -82,8 +82,8 @@ def learn(
     checks.one_of(termination, TERMINATIONS, "--termination")
     checks.one_of(rewards, MODES, "--rewards")
     ids.given_options(learner)
-    if save is not None and not save.parent.is_dir():
-        raise InputError(f"cannot write {save}: there is no folder {save.parent}")  # told before the work, not after
+    if save is not None:
+        files.may_be(save)  # told before the work, not after
     if ids.names_an_mdp(env):
         raise InputError(
             f"{env} is an MDP, not an environment: ravi run {env} {learner} learns on it, with exact regret"

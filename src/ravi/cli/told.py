@@ -33,7 +33,10 @@ def figures(
     """Draw the figures of a folder of results, sized for a two-column paper."""
     from ravi.report.figures import each_written
 
-    for path in each_written(folder, out or folder / "figures", [name.strip() for name in formats.split(",")]):
+    into = folder / "figures" if out is None else out
+    if out is None and into.is_symlink():
+        raise InputError(f"{into} is a link to {into.readlink()}: name the folder that is meant (--out)")
+    for path in each_written(folder, into, [name.strip() for name in formats.split(",")]):
         print(path, flush=True)
 
 
@@ -48,7 +51,7 @@ def table(
     out: Annotated[Path | None, typer.Option(help="Write it to this file.")] = None,
 ) -> None:
     """Print learner x MDP with intervals, the best marked with its ties."""
-    from ravi import checks
+    from ravi import checks, files
     from ravi.experiments.results import results
     from ravi.report.tables import table
 
@@ -59,10 +62,7 @@ def table(
     if out is None:
         print(text, end="")
         return
-    try:
-        out.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"cannot write {out}: {error.strerror}") from None
+    files.put_text(out, text)
 
 
 def watch(

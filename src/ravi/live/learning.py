@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ravi import checks
+from ravi import checks, files
 from ravi.checks import InputError, StreamError
 from ravi.core import MDP, Array, Problem
 from ravi.engine import interrupts
@@ -187,8 +187,8 @@ def _begun(
 ) -> tuple[Agent, Path | None]:
     """The agent, new or of its checkpoint."""
     path = None if checkpoint is None else Path(checkpoint)
-    if path is not None and not path.parent.is_dir():
-        raise InputError(f"cannot write {path}: there is no folder {path.parent}")
+    if path is not None:
+        files.may_be(path)
     told = _problem(stream, problem, discount, given["rewards"], reward_range)
     if told is None:
         given |= {"states": FIRST if stream.discovered else stream.states, "actions": stream.actions}

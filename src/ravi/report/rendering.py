@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ravi import files
 from ravi.checks import InputError
 
 SIGNIFICANT = 6  # digits of an estimate, at most
@@ -140,10 +141,7 @@ class Table:
             raise InputError(
                 f"cannot write the table {os.fspath(path)}: its name must end in one of {', '.join(forms)}"
             )
-        try:
-            Path(path).write_text(forms[suffix](), encoding="utf-8")
-        except OSError as error:
-            raise InputError(f"cannot write the table {os.fspath(path)}: {error.strerror}") from None
+        files.put_text(path, forms[suffix](), "the table")
 
     def __str__(self) -> str:
         return self.text()

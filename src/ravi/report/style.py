@@ -7,6 +7,7 @@ without pyplot: no screen, no state left behind.
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ravi import files
 from ravi.checks import InputError, did_you_mean
 
 SINGLE, DOUBLE = 3.25, 6.75  # inches: one column, two columns
@@ -120,14 +122,17 @@ def known_formats(formats: Sequence[str]) -> list[str]:
 
 def written(figure: Any, path: str | PathLike[str]) -> Path:
     """Save the figure in the format that its name asks for."""
-    place = Path(path)
+    files.may_be(path, "the figure")
+    place, drawn = Path(path), io.BytesIO()
     kind = place.suffix.lower().lstrip(".") or "png"
     with styled():
         try:
-            figure.savefig(place, metadata=UNDATED.get(kind))
-        except (OSError, ValueError) as error:
+            figure.savefig(drawn, format=kind, metadata=UNDATED.get(kind))
+        except ValueError as error:
             raise InputError(f"cannot write the figure {path}: {error}") from None
-    return place if place.suffix else place.with_suffix(".png")
+    place = place if place.suffix else place.with_suffix(".png")
+    files.put(place, lambda file: file.write(drawn.getbuffer()), "the figure")
+    return place
 
 
 def line(axes: Any, x: Any, y: Any, label: str, look: Look, *, low: Any = None, high: Any = None, **more: Any) -> Any:

@@ -6,7 +6,6 @@ The same folder gives the same bytes: nothing on the page tells when it was buil
 from __future__ import annotations
 
 import base64
-import contextlib
 import hashlib
 import json
 import os
@@ -14,6 +13,7 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ravi import files
 from ravi.checks import InputError
 
 if TYPE_CHECKING:
@@ -47,15 +47,7 @@ def report(
     path = found.folder / NAME if out is None else Path(out)
     if not path.name or path.is_dir():
         raise InputError(f"cannot write the page {path}: it is a folder; name a file")
-    text = page(found, _claims(found.folder, verify))
-    temporary = path.with_name(f".{path.name}.tmp")
-    try:
-        temporary.write_text(text, encoding="utf-8")
-        temporary.replace(path)
-    except (OSError, ValueError) as error:  # a name may hold what no file's can
-        with contextlib.suppress(OSError, ValueError):
-            temporary.unlink(missing_ok=True)
-        raise InputError(f"cannot write the page {path}: {getattr(error, 'strerror', None) or error}") from None
+    files.put_text(path, page(found, _claims(found.folder, verify)), "the page")
     return path
 
 
