@@ -1,5 +1,7 @@
 """Maxima over ellipsoids are what generic solvers and duality say they are."""
 
+import itertools
+
 import numpy as np
 import pytest
 from scipy.optimize import linprog, minimize
@@ -9,7 +11,7 @@ from ravi.checks import InputError
 from ravi.core import MDP
 from ravi.mdps.ensemble import ensemble
 from ravi.optimism.ellipsoids import chosen, kernels, null_space, relaxed, unit_mass
-from ravi.optimism.simplex import ball, maximum
+from ravi.optimism.simplex import Ball, ball, maximum
 
 
 def instance(rng, d, *, noise, features, beta, collinear=False, ridge=1.0, rounded=False):
@@ -83,6 +85,69 @@ def test_maxima_are_certified_where_phi_has_ties():
     rng = np.random.default_rng(8)
     for k in range(150):
         assert_maximum(instance(rng, 2 + k % 7, noise=0.1, features=3, beta=(0.2, 1, 5)[k % 3], rounded=True))
+
+
+def by_supports(Lam, centre, beta, phi):
+    """The maximum by enumeration: on the plane of every face, the top of the ellipse there, if it lies in the face."""
+    d, top = len(phi), -np.inf
+    for face in itertools.chain.from_iterable(itertools.combinations(range(d), m) for m in range(1, d + 1)):
+        corner, along = np.eye(d)[face[0]], np.eye(d)[list(face[1:])] - np.eye(d)[face[0]]
+        inner, lean = along @ Lam @ along.T, along @ (phi - phi.max())
+        middle = corner + np.linalg.solve(inner, along @ Lam @ (centre - corner)) @ along
+        room, rise = beta**2 - (middle - centre) @ Lam @ (middle - centre), np.linalg.solve(inner, lean)
+        if room >= -1e-12 * Lam.max():
+            far = np.sqrt(max(room, 0.0) / (rise @ lean)) if rise @ lean > 0 else 0.0
+            for theta in (middle, middle + far * rise @ along):
+                if theta.min() >= -1e-10:
+                    top = max(top, theta @ (phi - phi.max()))
+    return phi.max() + top
+
+
+def nearly_tied(rng, d):
+    """The centre on a face of the simplex, where phi is the same up to rounding; elsewhere another value, or two."""
+    F = rng.uniform(0, 3, (int(rng.integers(1, 20)), d))
+    F[:, 1] = F[:, 0]  # two that the past cannot tell apart
+    support = rng.permutation(d)[: int(rng.integers(2, d))]
+    centre = np.zeros(d)
+    centre[support] = rng.dirichlet(np.ones(len(support)))
+    phi = rng.uniform(0, 10, d) if rng.integers(2) else np.full(d, rng.uniform(0, 10))
+    phi[support] = rng.uniform(0, 10)
+    phi *= 1 + rng.integers(-3, 4, d) * 2.0**-52 * 10.0 ** rng.integers(0, 7)
+    return 10.0 ** rng.integers(-4, 1) * np.eye(d) + F.T @ F, centre, 10.0 ** rng.uniform(-2, 1), phi
+
+
+@pytest.mark.parametrize("d", [3, 4, 5])
+def test_where_phi_is_tied_up_to_rounding_the_maximum_is_that_over_all_supports(d):
+    rng = np.random.default_rng(d)
+    for _ in range(150):
+        Lam, centre, beta, phi = nearly_tied(rng, d)
+        value, theta, gap, radius = solved(Lam, centre, beta, phi)
+        width = np.ptp(phi)
+        assert value == pytest.approx(by_supports(Lam, centre, radius, phi), abs=1e-7 * max(width, 1e-3))
+        assert value == pytest.approx(theta @ phi, abs=1e-7 * max(width, 1e-3))
+        assert gap <= 1e-7 * width
+        assert distance(Lam, centre, theta) <= radius * (1 + 1e-7)
+
+
+def test_a_tie_on_the_support_of_the_nearest_point_gives_no_nan():
+    """Found in play: two pairs of simulators that the past hardly tells apart, the centre between two with one phi.
+
+    Rounding gave theta(s) a speed of 1e-16 where it stands still, and s began at 4e16: s phi drowned all else.
+    """
+    a, b, c, e = 4.403094626433102, 4.393094626433102, 0.00499999999999989, 0.00499999999999901
+    one_pair = [[a, b, c, e], [b, a, c, e]]
+    Lam = np.array([[*one_pair, [c, c, 4.403094626433103, b], [e, e, b, 4.403094626433101]]])
+    centre = np.array([[0.0, 0.0, 0.4999999575717598, 0.5000000424282401]])
+    nearest = np.array([[0.0, 0.0, 0.4999999575717637, 0.5000000424282363]])
+    corners = np.array([[8.791189252866204, 8.791189252866204, 5.000000848564718e-03, 4.999999151435140e-03]])
+    least, none = np.array([5.495323605393168e-16]), np.zeros(1)
+    B = Ball(Lam, centre, np.array([2.827523331540501]), nearest, least, corners, none, none > 0)
+    tied = float.fromhex("0x1.ed06f69446738p+0")
+    phi = np.array([[float.fromhex("0x1.75632be20a348p+1"), float.fromhex("0x1.7d4c2f837b49cp+1"), tied, tied]])
+    (value,), (theta,), (gap,) = maximum(B, phi)
+    assert value == pytest.approx(by_supports(Lam[0], centre[0], B.radius[0], phi[0]), abs=1e-12)
+    assert distance(Lam[0], centre[0], theta) == pytest.approx(B.radius[0], rel=1e-9)
+    assert gap <= 1e-12
 
 
 def test_maxima_are_those_of_a_generic_solver():

@@ -8,6 +8,11 @@ and where r(s) = beta, theta(s) is the maximum. While the support stays, theta(s
 s^2, so from any s of the last piece the root of r(s) = beta is had at once; until then the step is kept inside a
 bracket. If the face of largest phi meets E, the maximum is max phi, and no s is needed.
 
+Where phi is the same on the support of theta(s), up to rounding, theta(s) stands still, and the root of that piece is
+noise. No s above beta^2 / (4 tol) is needed, though: by the bound below, theta(s) of E falls short of the maximum by at
+most r(s) (beta - r(s)) / s <= beta^2 / (4 s). That is as far as the search goes; and what it finds must lie in E, for
+at so large an s the same bound says little of a theta(s) outside.
+
 Every answer carries a bound on its error. For any theta and s > 0, with v = theta - theta_hat, w = phi - Lambda v / s,
 all theta' of the set have
 
@@ -29,6 +34,7 @@ from ravi.core import Array
 TRIES = 200  # values of s for one maximum; a handful is usual
 PIVOTS = 20  # d times this many changes of the support in one quadratic programme; about d is usual
 EXACT = 1e-12  # the error at which a maximum is found, as a part of max phi - min phi
+OUTSIDE = 1e-9  # how far outside the ellipsoid a maximum may lie, as a part of the radius
 NOISE = 64 * 2.0**-52  # of what a gradient is summed from
 
 
@@ -204,9 +210,11 @@ def best(  # type: ignore[no-untyped-def]
                 m += 1
         q = speed(Lam, f, m, L, one, p, order) if m > 1 else 0.0
         s = math.sqrt((beta * beta - least * least) / q) if q > 0.0 else beta * beta / width
+    enough = beta * beta / (4.0 * tol)
     under, above = 0.0, np.inf
     value, gap = high, np.inf
     for _ in range(TRIES):
+        s = min(s, enough)
         square, q = quadratic(Lam, centre, f, s, allowed, theta, pull, L, one, p, order)
         r = math.sqrt(square)
         inside, top = 0.0, -np.inf
@@ -220,7 +228,7 @@ def best(  # type: ignore[no-untyped-def]
             found += theta[j] * f[j]
         gap = top - inside + short
         value = min(high + found + gap, high)
-        if abs(short) <= tol:
+        if abs(short) <= tol and r <= beta * (1.0 + OUTSIDE):
             break
         if short > 0.0:
             under = s
