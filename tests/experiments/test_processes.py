@@ -201,6 +201,49 @@ def test_nothing_is_left_when_a_pool_is_closed(tmp_path):
     pool.close()  # again
 
 
+def test_workers_that_are_killed_as_they_start_are_replaced_with_patience(monkeypatch):
+    """By whoever is short of memory; it is not their mistake."""
+    monkeypatch.setattr(processes, "PAUSE", 0.01)
+    with Processes(1) as pool:
+        killed = set()
+        while len(killed) < 2 * processes.STARTS:
+            for pid in {*pids(pool)} - killed:
+                os.kill(pid, signal.SIGKILL)
+                killed.add(pid)
+            pool.collect(0.05)
+        while not pool.free():  # what a driver does meanwhile
+            pool.collect(0.05)
+        assert isinstance(drive(pool, [task(steps=10)])[0], Outcome)
+        assert (pool._failed, pool._killed) == (0, 0)
+
+
+def test_killing_workers_as_they_start_is_an_error_at_last(monkeypatch):
+    monkeypatch.setattr(processes, "PAUSE", 0.01)
+    monkeypatch.setattr(processes, "KILLS", 2)
+
+    def go_on(pool):
+        for _ in range(1000):
+            for pid in pids(pool):
+                os.kill(pid, signal.SIGKILL)
+            pool.collect(0.05)
+
+    with Processes(1) as pool, pytest.raises(InputError, match=r"workers do not start: the last .* killed by SIGKILL"):
+        go_on(pool)
+
+
+def test_a_worker_that_cannot_be_started_just_now_is_started_later(monkeypatch):
+    monkeypatch.setattr(processes, "PAUSE", 0.01)
+    with Processes(1) as pool:
+        with monkeypatch.context() as patch:
+            patch.setattr(sys, "executable", "/nowhere/python")
+            os.kill(pids(pool)[0], signal.SIGKILL)
+            while pool._killed < 3:
+                pool.collect(0.05)
+        while not pool.free():
+            pool.collect(0.05)
+        assert isinstance(drive(pool, [task(steps=10)])[0], Outcome)
+
+
 def insist():
     with Processes(1) as pool:
         for _ in range(100):
@@ -266,6 +309,27 @@ def test_an_interrupt_while_workers_start_brings_everything_back():
         while len(back) < 4:
             back |= dict(pool.collect(30))
     assert all(isinstance(outcome, Outcome) and outcome.rows is None for outcome in back.values())
+
+
+def test_an_interrupt_that_is_not_the_drivers_costs_a_checkpoint_and_no_more(tmp_path):
+    """To a worker that waits, and to one that computes."""
+    one = task(f"misbehaving:slow,seconds=0.005,place={tmp_path / 'marks'}", seeds=(0,), steps=500)
+    with Processes(1) as pool:
+        drive(pool, [task(steps=10)])
+        (pid,) = pids(pool)
+        os.kill(pid, signal.SIGINT)
+        outcomes = [drive(pool, [task(steps=10)])[0] for _ in range(2)]
+        assert outcomes[1].rows is not None
+        pool.submit(0, one)
+        wait_for(tmp_path / "marks", 10)
+        os.kill(pid, signal.SIGINT)
+        while not (back := pool.collect(10)):
+            pass
+        assert back[0][1].rows is None
+        again, slices = through(pool, one._replace(checkpoint=back[0][1].checkpoint), times=4)
+        assert pids(pool) == [pid]
+    assert slices == 1
+    assert bits(again) == bits(work(one).rows)
 
 
 def test_the_interrupt_of_a_terminal_does_not_reach_workers(pool):

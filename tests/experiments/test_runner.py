@@ -118,6 +118,27 @@ def drive(suite, folder, pool, slice=30.0, **more):
         Driver(store, launch, pool, agenda, slice=slice, **more).drive(lambda: False)
 
 
+TINY = {
+    "name": "tiny", "steps": 50, "seeds": 4, "points": 5,
+    "sections": [{"name": "a", "mdps": ["riverswim/4"], "learners": ["uniform"]}],
+}  # fmt: skip
+
+
+def test_a_driver_waits_for_workers_that_are_being_started(tmp_path):
+    class Starting(Here):
+        asked = 0
+
+        def free(self):
+            self.asked += 1
+            return super().free() if self.asked > 5 else 0
+
+        def collect(self, seconds):
+            return super().collect(seconds) if self.tasks else []
+
+    drive(TINY, tmp_path / "out", Starting())
+    assert ravi.results(tmp_path / "out").counts.done == 4
+
+
 def test_slices_and_checkpoints_leave_no_trace(undisturbed, tmp_path):
     pool = Here()
     drive(SMALL, tmp_path / "sliced", pool, slice=1e-9)  # every epoch is a slice

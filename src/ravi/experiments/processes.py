@@ -3,13 +3,15 @@
 A worker is a program of its own (`ravi.experiments.worker`), so drivers may be scripts without a main guard, notebooks
 or `python -`. It leads a session of its own, so the terminal's Ctrl-C reaches the driver only; it computes with one
 thread; what it prints is kept for error messages (its last few kB), and shown nowhere. A worker that dies is replaced:
-the task that it had begun is lost, the next one comes back as not started, and all others go on. When the driver dies,
-workers die at once.
+the task that it had begun is lost, the next one comes back as not started, and all others go on. One that ends with an
+error of its own before it has started ends the driver too, if others do so after it; one that somebody kills then does
+not, as long as that does not go on for minutes. When the driver dies, workers die at once.
 """
 
 from __future__ import annotations
 
 import os
+import platform
 import selectors
 import signal
 import socket
@@ -27,8 +29,14 @@ from ravi.experiments import worker as program
 from ravi.experiments.pools import AHEAD, ONE_THREAD, Lost, search_path
 from ravi.experiments.work import Outcome, Task
 from ravi.experiments.worker import BEGUN, CHUNK, DONE, MARK, READY, Messages, framed
+from ravi.runs import versions
 
 STARTS = 3  # workers that fail to start, one after another, before that is an error
+KILLS = 40  # workers that are killed as they start, one after another, before that is
+PAUSE, PAUSE_MOST = 0.1, 5.0  # seconds before the next start after a failed one: twice as long each time, but so much
+OWN = {  # signals of a program's own mistakes
+    signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGABRT, signal.SIGSYS, signal.SIGTRAP,
+}  # fmt: skip
 WORDS = 4096  # bytes that are kept of what a worker writes
 TICK = 0.5  # seconds between looks at workers that may have died without a sign
 MOST = 4096  # workers
@@ -86,7 +94,8 @@ class Processes:
         self._team: list[_Worker] = []
         self._back: list[tuple[int, Outcome | Lost]] = []
         self._events = selectors.DefaultSelector()
-        self._failed = 0  # starts, one after another
+        self._failed = self._killed = 0  # starts, one after another
+        self._due: list[float] = []  # when workers are to be started in the place of dead ones
         self._interrupted = False
         try:
             for _ in range(self.workers):
@@ -115,8 +124,13 @@ class Processes:
 
     def interrupt(self) -> None:
         self._interrupted = True
+        self._due.clear()
         for worker in self._team:
-            if worker.ready:  # before, it has begun nothing; it is told when it is
+            for number in [number for number in worker.tasks if number != worker.begun]:
+                self._send(worker, (number, None))
+                undone = Outcome(None, worker.tasks.pop(number).checkpoint, 0.0, versions(), platform.node())
+                self._back.append((number, undone))
+            if worker.begun is not None:
                 worker.process.send_signal(signal.SIGINT)
 
     def close(self) -> None:
@@ -167,7 +181,7 @@ class Processes:
         """Let workers that have nothing to do take over what waits behind long tasks."""
         for idle in self._team:
             busy = max(self._team, key=lambda worker: len(worker.spare))
-            if idle.ready and not idle.tasks and busy.spare and not self._interrupted:
+            if idle.ready and not idle.tasks and busy.spare:
                 number = busy.spare[-1]
                 self._send(busy, (number, None))
                 self._give(idle, number, busy.tasks.pop(number))
@@ -187,6 +201,9 @@ class Processes:
         for worker in list(self._team):
             if worker.hung_up or worker.process.poll() is not None:
                 self._bury(worker)
+        while self._due and self._due[0] <= time.monotonic():
+            self._due.pop(0)
+            self._replace()
 
     def _send(self, worker: _Worker, message: Any) -> None:
         worker.unsent += framed(message)
@@ -220,9 +237,7 @@ class Processes:
 
     def _heard(self, worker: _Worker, what: str, number: int = 0, outcome: Outcome | None = None) -> None:
         if what == READY:
-            worker.ready, self._failed = True, 0
-            if self._interrupted:
-                worker.process.send_signal(signal.SIGINT)
+            worker.ready, self._failed, self._killed = True, 0, 0
         elif what == BEGUN:
             worker.begun = number
         elif what == DONE and outcome is not None:
@@ -249,11 +264,32 @@ class Processes:
         for number in worker.tasks:
             self._back.append((number, Lost(number == worker.begun, f"{why}\n{last}".strip())))
         if not worker.ready:
-            self._failed += 1
-            if self._failed >= STARTS:
-                raise InputError(f"workers do not start: the last {why}; it said:\n{last or 'nothing'}")
+            self._stillborn(worker.process.returncode, why, last)
         if not self._interrupted:
+            self._expect()
+
+    def _expect(self) -> None:
+        """Plan the start of another worker: at once, or after a pause where the last ones did not come up."""
+        tries = self._failed + self._killed
+        wait = min(PAUSE * 2 ** (tries - 1), PAUSE_MOST) if tries else 0.0
+        self._due = sorted([*self._due, time.monotonic() + wait])
+
+    def _replace(self) -> None:
+        """Start a worker in the place of a dead one; a machine that cannot just now may be able to later."""
+        try:
             self._start()
+        except InputError:
+            self._killed += 1
+            if self._killed >= KILLS:
+                raise
+            self._expect()
+
+    def _stillborn(self, status: int, why: str, last: str) -> None:
+        """A worker ended before it had started: an error where that goes on."""
+        killed = status < 0 and -status not in OWN
+        self._killed, self._failed = self._killed + killed, self._failed + (not killed)
+        if self._failed >= STARTS or self._killed >= KILLS:
+            raise InputError(f"workers do not start: the last {why}; it said:\n{last or 'nothing'}")
 
 
 def _end(status: int) -> str:

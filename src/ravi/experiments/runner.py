@@ -178,7 +178,7 @@ class Driver:
             starved = stopping or self.pool.free() > 0  # nothing more to hand out, unless what has come calls for it
             if self._keep(at_once=starved) and not stopping:
                 continue
-            if not self.given:
+            if not self.given and starved:  # else workers are being started
                 break
             for number, back in self.pool.collect(PATIENCE):
                 self._take_back(self.given.pop(number), back, stopping)

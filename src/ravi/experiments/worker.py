@@ -79,6 +79,7 @@ def main(line: int, life: int, driver: int) -> None:
         _mark()
         _send(line, (BEGUN, number))
         _send(line, (DONE, number, work(waiting.pop(number), lambda: bool(interrupted))))
+        interrupted.clear()  # it was about this task: what comes next is done, whoever sent it
 
 
 def _messages(line: int) -> Iterator[Any]:
