@@ -173,9 +173,7 @@ class Driver:
             if interrupted() and not stopping:
                 stopping = True
                 self.pool.interrupt()
-            if not stopping:
-                self._hand_out()
-            starved = stopping or self.pool.free() > 0  # nothing more to hand out, unless what has come calls for it
+            starved = stopping or self._hand_out()  # nothing more to hand out, unless what has come calls for it
             if self._keep(at_once=starved) and not stopping:
                 continue
             if not self.given and starved:  # else workers are being started
@@ -189,7 +187,8 @@ class Driver:
         if progress is not None:
             progress(self._status(stopping))
 
-    def _hand_out(self) -> None:
+    def _hand_out(self) -> bool:
+        """Give the pool as much as it takes; whether it would take more than there is."""
         while self.pool.free() > 0:
             if self.undone:
                 work = self.undone.popleft()
@@ -198,11 +197,12 @@ class Driver:
             elif (taken := self.agenda.take()) is not None:
                 work = Work(*taken)
             else:
-                break
+                return True
             task = Task(work.job.setting, tuple(work.seeds), self.launch, work.job.mdp, work.checkpoint, self.slice)
             self.pool.submit(self.numbers, task)
             self.given[self.numbers] = work
             self.numbers += 1
+        return False
 
     def _take_back(self, work: Work, back: Outcome | Lost, stopping: bool) -> None:
         job, seeds = work.job, work.seeds
