@@ -74,7 +74,7 @@ def test_learners_refuse(case):
 
 RUNS = {
     "no seeds": ({"seeds": []}, "seeds is empty"),
-    "a negative seed": ({"seeds": [1, -2]}, "a seed is -2"),
+    "a negative seed": ({"seeds": [1, -2]}, "seeds[1] is -2"),
     "zero seeds": ({"seeds": 0}, "seeds is 0"),
     "no steps": ({"steps": 0}, "steps (T) is 0"),
     "an unknown record": ({"record": ["nothing"]}, "record names 'nothing'"),

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import difflib
 import math
+import operator
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
+from reprlib import Repr
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,8 +18,13 @@ if TYPE_CHECKING:
 
 SUM_TOLERANCE = 1e-9  # a row of float64 probabilities that was normalised once is within about 1e-16 * B
 LEAST, MOST = 1e-307, 1e308  # of a positive number: beyond, float64 loses digits, and then the number
-MOST_SEEDS = 10**6  # of one run
+MOST_SEEDS, LAST_SEED = 10**6, 2**63 - 1  # how many there are in one run, and which is the last
 LEAST_DELTA = 1e-100  # of a failure probability: X A T / delta and the like are finite
+# What Python or NumPy would make a number of, and is none: the mistake would go unseen.
+NO_NUMBER = (bool, np.bool_, bytes, bytearray, complex, np.complexfloating, np.datetime64, np.timedelta64)
+HELD = {"U": "texts", "S": "bytes", "M": "dates", "m": "spans of time", "V": "records"}  # by kinds of dtype
+SHOWN = Repr()  # of values in messages: the beginning of long ones
+SHOWN.maxstring = SHOWN.maxother = SHOWN.maxlong = 80
 
 
 class InputError(ValueError):
@@ -43,14 +51,35 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     return f" Did you mean {' or '.join(close)}?" if close else ""
 
 
-def number(value: Any, name: str) -> float:
+def shown(value: Any) -> str:
+    """A value as a message can hold it: on one line."""
     try:
-        result = float(value)
+        return " ".join(line.strip() for line in SHOWN.repr(value).splitlines())
+    except Exception:  # a number of more digits than Python writes, or an object that cannot be written
+        return f"a {type(value).__name__} that cannot be shown"
+
+
+def number(value: Any, name: str) -> float:
+    """A finite number, or a text of one; of what is no number, neither a flag nor a date is taken for one."""
+    value = _alone(value, name)
+    try:
+        result = None if isinstance(value, NO_NUMBER) else float(value)
     except (TypeError, ValueError, OverflowError):
-        raise InputError(f"{name} is {value!r}, not a number") from None
+        result = None
+    if result is None:
+        raise InputError(f"{name} is {shown(value)}, not a number")
     if not math.isfinite(result):
         raise InputError(f"{name} is {result}, not a finite number")
     return result
+
+
+def _alone(value: Any, name: str) -> Any:
+    """The one number of an array without axes; anything but an array is left as it is."""
+    if not isinstance(value, np.ndarray):
+        return value
+    if value.ndim or _masked(value):
+        raise InputError(f"{name} is {shown(value)}, not a number")
+    return value.item()
 
 
 def positive(value: Any, name: str) -> float:
@@ -64,7 +93,7 @@ def nonnegative(value: Any, name: str) -> float:
     result = number(value, name)
     if result < 0:
         raise InputError(f"{name} is {result:g}; it must not be negative")
-    return _in_reach(result, name, 0.0)
+    return _in_reach(abs(result), name, 0.0)  # -0. is 0.
 
 
 def _in_reach(value: float, name: str, least: float) -> float:
@@ -89,9 +118,11 @@ def derived(formula: Callable[[], float], name: str, **options: float | None) ->
 
 def whole(value: Any, name: str, least: int = 1, most: int = 2**62) -> int:
     """A whole number given as int, as a float such as 1e6, or as a text of either; to the last digit."""
+    value = _alone(value, name)
+    exact = int if isinstance(value, str) else operator.index
     try:
-        result = int(value) if isinstance(value, (str, int, np.integer)) else None
-    except ValueError:
+        result = None if isinstance(value, NO_NUMBER) else exact(value)
+    except (TypeError, ValueError):
         result = None
     if result is None:
         given = number(value, name)
@@ -100,8 +131,15 @@ def whole(value: Any, name: str, least: int = 1, most: int = 2**62) -> int:
         result = int(given)
     if not least <= result <= most:
         where = f"at least {least}" if result < least else f"at most {most}"
-        raise InputError(f"{name} is {result}; it must be {where}")
+        raise InputError(f"{name} is {shown(result)}; it must be {where}")
     return result
+
+
+def flag(value: Any, name: str) -> bool:
+    """Yes or no; a text such as "no" is neither."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise InputError(f"{name} is {shown(value)}, neither True nor False")
+    return bool(value)
 
 
 def probability(value: Any, name: str) -> float:
@@ -126,9 +164,10 @@ def step_size(eta: float | None, step_scale: float, published: float) -> float:
 def one_of(value: Any, known: Iterable[str], name: str) -> str:
     """One of a few words."""
     words = list(known)
-    if value not in words:
-        raise InputError(f"{name} is {value!r}, not one of {', '.join(words)}.{did_you_mean(str(value), words)}")
-    return str(value)
+    if not isinstance(value, str) or value not in words:
+        near = did_you_mean(value, words) if isinstance(value, str) else ""
+        raise InputError(f"{name} is {shown(value)}, not one of {', '.join(words)}.{near}")
+    return value
 
 
 def steps(value: Any) -> int:
@@ -142,33 +181,76 @@ def seeds(value: Any, name: str = "seeds") -> list[int]:
     if isinstance(value, str) and ("," in value or "-" in value):
         for part in value.split(","):
             low, dash, high = part.partition("-")
-            first = whole(low, name, 0)
-            chosen += range(first, (whole(high, name, first, first + MOST_SEEDS) if dash else first) + 1)
-    elif isinstance(value, Iterable) and not isinstance(value, str):
-        chosen = [whole(seed, at(name, [i]), 0) for i, seed in enumerate(value)]
+            first = whole(low, name, 0, LAST_SEED)
+            last = whole(high, name, first, min(first + MOST_SEEDS, LAST_SEED)) if dash else first
+            chosen += range(first, last + 1)
+            if len(chosen) > MOST_SEEDS:
+                break
+    elif isinstance(value, (bytes, bytearray, Mapping)):
+        raise InputError(f"{name} is {shown(value)}, neither a number of seeds, nor a text such as 5-8, nor a list")
+    elif isinstance(value, Iterable) and not isinstance(value, str) and getattr(value, "shape", None) != ():
+        some = islice(value, MOST_SEEDS + 1)
+        chosen = [whole(seed, at(name, [i]), 0, LAST_SEED) for i, seed in enumerate(some)]
     else:
         chosen = list(range(whole(value, name, 1, MOST_SEEDS)))
     if not chosen:
         raise InputError(f"{name} is empty; at least one seed is needed")
+    if len(chosen) > MOST_SEEDS:
+        raise InputError(f"{name} names more than {MOST_SEEDS:,} seeds, and so many are the most")
     if len(set(chosen)) < len(chosen):
         twice = next(seed for seed, times in Counter(chosen).items() if times > 1)
         raise InputError(f"{name} names seed {twice} twice")
     return chosen
 
 
+def array(value: Any, name: str) -> np.ndarray:
+    """An array of real numbers, of the type that it has; what only looks like one is refused by name."""
+    if hasattr(value, "tocoo"):
+        raise InputError(f"{name} is a sparse matrix, not an array of numbers: {name}.toarray() is one")
+    try:
+        found = np.asarray(value)
+    except (TypeError, ValueError, OverflowError, RuntimeError):
+        raise InputError(f"{name} is not an array of numbers") from None
+    if _masked(value):
+        raise InputError(f"{name} is a masked array, and what its mask hides is no number: {name}.filled(...) says it")
+    kind = found.dtype.kind
+    if kind == "c":
+        raise InputError(f"{name} holds complex numbers")
+    if kind == "O":
+        return _by_entry(found, name)
+    if kind not in "biuf":
+        raise InputError(f"{name} is not an array of numbers: it holds {HELD.get(kind, found.dtype)}")
+    return found
+
+
+def _masked(value: Any) -> bool:
+    """Whether anything in an array, or in nested lists of arrays, is hidden by a mask."""
+    if isinstance(value, np.ma.MaskedArray):
+        return value.dtype.names is not None or bool(np.ma.getmaskarray(value).any())
+    held = (list, tuple, np.ma.MaskedArray)
+    return isinstance(value, (list, tuple)) and any(isinstance(one, held) and _masked(one) for one in value)
+
+
+def _by_entry(objects: np.ndarray, name: str) -> np.ndarray:
+    """Python's own numbers, such as fractions, as float64."""
+    found = np.empty(objects.shape)
+    for place in np.ndindex(objects.shape):
+        try:
+            found[place] = number(None if isinstance(objects[place], str) else objects[place], at(name, place))
+        except InputError:
+            wrong = f"{at(name, place)} is {shown(objects[place])}"
+            raise InputError(f"{name} is not an array of numbers: {wrong}") from None
+    return found
+
+
 def finite(value: Any, name: str) -> np.ndarray:
     """A float64 array without nan or inf."""
-    try:
-        array = np.asarray(value)
-        array = array if np.iscomplexobj(array) else array.astype(np.float64, copy=False)
-    except (TypeError, ValueError, OverflowError):
-        raise InputError(f"{name} is not an array of numbers") from None
-    if np.iscomplexobj(array):
-        raise InputError(f"{name} holds complex numbers")
-    if not np.isfinite(array).all():
-        index = first(~np.isfinite(array))
-        raise InputError(f"{at(name, index)} is {array[index]}, not a finite number")
-    return array
+    with np.errstate(over="ignore"):  # a number that float64 has not is inf
+        found = array(value, name).astype(np.float64, copy=False)
+    if not np.isfinite(found).all():
+        index = first(~np.isfinite(found))
+        raise InputError(f"{at(name, index)} is {found[index]}, not a finite number")
+    return found
 
 
 def shaped(array: np.ndarray, shape: tuple[int, ...], name: str, meaning: str) -> np.ndarray:

@@ -31,7 +31,6 @@ from ravi.walk import World, room, start, walk, world_of
 Progress = Callable[[int, int], None]  # steps done, steps in all
 CACHE = 2**20  # bytes of state that are worked on together: about a core's second-level cache
 TOLERANCE = 1e-12  # of V*, where rounding allows
-MOST_SEEDS = 10**7
 NO_DEADLINE = np.iinfo(np.int64).max
 OPTIONAL = ("trajectory", "stream")  # what `record` may name
 
@@ -78,17 +77,17 @@ def run(
     """
     T = checks.steps(steps)
     mdp, learner = resolved(mdp, learner, T)
-    keys = _keys(seeds)
+    keys = np.array(checks.seeds(seeds), np.uint64)
     wanted = _wanted(record)
     options = {
         "record": wanted,
         "points": checks.whole(points, "points"),
-        "pad": bool(pad),
-        "keep_epochs": bool(keep_epochs),
-        "measured": bool(measured),
+        "pad": checks.flag(pad, "pad"),
+        "keep_epochs": checks.flag(keep_epochs, "keep_epochs"),
+        "measured": checks.flag(measured, "measured"),
     }
     solution = solve(mdp, tol=TOLERANCE) if options["measured"] else None
-    if wanted and not measured:
+    if wanted and not options["measured"]:
         raise checks.InputError(f"record names {wanted[0]!r}, but measured=False records nothing")
     chosen = [*_measures(mdp, T, solution, options, learner.stages), *measures]
     batch = _begin(learner, mdp, keys, chosen)
@@ -287,21 +286,13 @@ def resolved(mdp: MDP | str, learner: Learner | str, T: int) -> tuple[MDP, Learn
     return mdp, ids.learner(learner, mdp, T) if isinstance(learner, str) else learner
 
 
-def _keys(seeds: int | Iterable[int]) -> Array:
-    if isinstance(seeds, Iterable) and not isinstance(seeds, str):
-        chosen: Sequence[Any] = list(seeds)
-    else:
-        chosen = range(checks.whole(seeds, "seeds", 1, MOST_SEEDS))
-    if not len(chosen):
-        raise checks.InputError("seeds is empty; a run needs at least one seed")
-    return np.array([checks.whole(seed, "a seed", 0, 2**63 - 1) for seed in chosen], np.uint64)
-
-
 def _wanted(record: Sequence[str]) -> list[str]:
+    if not isinstance(record, Iterable):
+        raise checks.InputError(f"record is {checks.shown(record)}, not names among {', '.join(OPTIONAL)}")
     names = [record] if isinstance(record, str) else list(record)
     for name in names:
         if name not in OPTIONAL:
-            raise checks.InputError(f"record names {name!r}, not one of {', '.join(OPTIONAL)}")
+            raise checks.InputError(f"record names {checks.shown(name)}, not one of {', '.join(OPTIONAL)}")
     return names
 
 

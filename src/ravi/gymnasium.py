@@ -232,7 +232,7 @@ def _entry(given: Any, x: int, a: int, X: int, label: str) -> Entry:
         raise InputError(f"{label} leads to {y!r}, not to a state") from None
     if not 0 <= successor < X:
         raise InputError(f"{label} leads to {successor}, but states are 0 to {X - 1}")
-    return Entry(x, a, probability, successor, reward, bool(terminated))
+    return Entry(x, a, probability, successor, reward, checks.flag(terminated, f"whether {label} terminates"))
 
 
 def _initial(env: Any, initial: Any, X: int) -> np.ndarray:

@@ -9,6 +9,7 @@ import numpy as np
 from ravi.checks import (
     SUM_TOLERANCE,
     InputError,
+    array,
     at,
     between,
     distribution,
@@ -18,6 +19,7 @@ from ravi.checks import (
     probability,
     sealed,
     shaped,
+    shown,
     sums_to_one,
     units,
 )
@@ -38,10 +40,7 @@ def problem(self: Problem) -> dict[str, Any]:
     X, A = rewards.shape
     initial = distribution(self.initial, X)
 
-    try:
-        successors = np.asarray(self.successors)
-    except ValueError:
-        raise InputError("successors is not an array of numbers") from None
+    successors = array(self.successors, "successors")
     if not np.issubdtype(successors.dtype, np.integer):
         raise InputError(f"successors holds {successors.dtype}, not whole numbers")
     if successors.ndim != 3 or successors.shape[:2] != (X, A) or successors.shape[2] < 1:
@@ -68,7 +67,7 @@ def problem(self: Problem) -> dict[str, Any]:
         "initial": sealed(initial),
     }
     if not isinstance(self.name, str):
-        raise InputError(f"name is {self.name!r}, not a text")
+        raise InputError(f"name is {shown(self.name)}, not a text")
     fields["units"] = units(self.units)
     if self.pair_features is not None:
         fields["pair_features"] = sealed(pair_features(self.pair_features, X, A))

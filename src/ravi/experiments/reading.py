@@ -115,9 +115,9 @@ class Reader:
     def _shared(self, path: Place, data: Mapping[str, Any]) -> dict[str, Any]:
         """What a section may say itself, or leave to the top."""
         read: dict[str, Callable[[Place, Any], Any]] = {
-            "steps": lambda p, v: self._each(p, v if _is_list(v) else [v], lambda one: checks.steps(_unflagged(one))),
-            "seeds": lambda p, v: tuple(checks.seeds(_countable(v), "seeds")),
-            "points": lambda p, v: checks.whole(_unflagged(v), "points", 1, 10**6),
+            "steps": lambda p, v: self._each(p, v if _is_list(v) else [v], lambda one: checks.steps(one)),
+            "seeds": lambda p, v: tuple(checks.seeds(v)),
+            "points": lambda p, v: checks.whole(v, "points", 1, 10**6),
             "record": lambda p, v: self._each(p, v, lambda one: checks.one_of(one, CURVES, "record"), empty=True),
             "columns": lambda p, v: self._each(p, v, lambda one: checks.one_of(one, COLUMNS, "a column")),
         }
@@ -134,7 +134,7 @@ class Reader:
             return Tuning()
         self._known(path, data, [one.name for one in fields(Tuning)])
         read: dict[str, Callable[[Any], Any]] = {
-            "budget": lambda v: checks.whole(_unflagged(v), "budget", 1, 10**6),
+            "budget": lambda v: checks.whole(v, "budget", 1, 10**6),
             "seeds": _tuning_seeds,
             "scale": lambda v: _range(v, "scale"),
             "step_scale": lambda v: _range(v, "step_scale"),
@@ -270,20 +270,8 @@ def _written(value: Any) -> str:
     return str(value)
 
 
-def _unflagged(value: Any) -> Any:
-    if isinstance(value, bool):
-        raise InputError(f"{value!r} is not a number")
-    return value
-
-
-def _countable(value: Any) -> Any:
-    if not _is_list(value) and not isinstance(value, (int, float, str)):
-        raise InputError(f"{value!r} is neither a number of seeds, nor a text such as 5-8, nor a list")
-    return [_unflagged(one) for one in value] if _is_list(value) else _unflagged(value)
-
-
 def _tuning_seeds(value: Any) -> tuple[int, ...]:
-    chosen = checks.seeds(_countable(value), "seeds")
+    chosen = checks.seeds(value)
     counted = isinstance(value, (int, float)) or (isinstance(value, str) and value.isdigit())
     return tuple(FIRST_TUNING_SEED + seed for seed in chosen) if counted else tuple(chosen)
 
@@ -291,7 +279,7 @@ def _tuning_seeds(value: Any) -> tuple[int, ...]:
 def _range(value: Any, name: str) -> tuple[float, float]:
     if not _is_list(value) or len(value) != 2:
         raise InputError(f"{value!r} is not a range [low, high]")
-    low, high = (checks.positive(_unflagged(one), name) for one in value)
+    low, high = (checks.positive(one, name) for one in value)
     if low > high:
         raise InputError(f"{name} goes from {low:g} to {high:g}; the smaller one comes first")
     return low, high

@@ -192,6 +192,8 @@ class Agent:
     def observe(self, x: int, a: int, y: int, reward: float, *, cut: bool = False) -> bool:
         """(x, a) led to y and earned `reward`: whether to reset now. cut: the stream itself ends here."""
         t = self.time + 1
+        if type(cut) is not bool:
+            cut = checks.flag(cut, "cut")
         if self._acted is None:
             raise StreamError(f"play {t}: observe was called, but there is no play: act comes first")
         if (x, a) != self._acted:

@@ -109,6 +109,8 @@ class Environment:
             observation, reward, terminated, truncated, _ = answer
         except (TypeError, ValueError):
             raise StreamError(f"{self._at()}: it gave {answer!r}, not the five values of a step") from None
+        if type(terminated) is not bool or type(truncated) is not bool:
+            terminated, truncated = self._flag(terminated, "terminated"), self._flag(truncated, "truncated")
         successor = -1
         if not (terminated and self.discovered):  # an end that is discovered is no state
             try:
@@ -167,6 +169,12 @@ class Environment:
             if isinstance(reward, str) or np.ndim(reward):
                 raise InputError(f"the reward is {reward!r}, not a number")
             return checks.number(reward, "the reward")
+        except InputError as error:
+            raise StreamError(f"{self._at()}: {error}") from None
+
+    def _flag(self, value: Any, name: str) -> bool:
+        try:
+            return checks.flag(value, name)
         except InputError as error:
             raise StreamError(f"{self._at()}: {error}") from None
 

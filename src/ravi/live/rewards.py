@@ -120,13 +120,15 @@ class Range:
     def part(self, reward: Any) -> float:
         """A reward in [0, 1]; an error where it is none, or out of range."""
         try:
-            value = (float(reward) - self.low) / (self.high - self.low)
-        except (TypeError, ValueError, OverflowError):
-            raise InputError(f"is {reward!r:.60}, not a number") from None
+            if type(reward) is not float:
+                reward = checks.number(None if isinstance(reward, str) else reward, "it")
+        except InputError:
+            raise InputError(f"is {checks.shown(reward)}, not a number") from None
+        value = (reward - self.low) / (self.high - self.low)
         if 0.0 <= value <= 1.0:
             return value
         if -SLACK <= value <= 1.0 + SLACK:
             return min(max(value, 0.0), 1.0)
         if value != value:
             raise InputError("is nan, not a number")
-        raise InputError(f"is {float(reward):g}, outside its range from {self.low:g} to {self.high:g}")
+        raise InputError(f"is {reward:g}, outside its range from {self.low:g} to {self.high:g}")

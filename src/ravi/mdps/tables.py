@@ -226,7 +226,7 @@ def _from_entries(
 
 def _normalised(P: np.ndarray, renormalise: bool) -> np.ndarray:
     """P itself, or with its rows rescaled; an error where a row is off by more than is allowed."""
-    total = P.sum(-1)
+    renormalise, total = checks.flag(renormalise, "renormalise"), P.sum(-1)
     wrong = np.abs(total - 1) > (RENORMALISED if renormalise else checks.SUM_TOLERANCE)
     if wrong.any():
         index = first(wrong)
