@@ -21,6 +21,7 @@ from ravi import ids, tree
 from ravi.core import MDP, Array, Learner, Measure, Path
 from ravi.engine import resume, run
 from ravi.live.agent import Builder, agent
+from ravi.played import played
 from ravi.runs import Run
 
 MDPS = (
@@ -139,7 +140,7 @@ def regret_is_that_of_the_policies_played(learner: Given, mdp: MDP | str, steps:
     _claim(len(seen) == len(lengths), f"{len(seen)} epochs were seen, {len(lengths)} are told")
     total = 0.0
     for (state, _), length in zip(seen, lengths, strict=True):
-        total += length * (made.optimum - (1 - world.discount) * world.initial @ _value(world, state.policy[0]))
+        total += length * (made.optimum - (1 - world.discount) * world.initial @ _value(world, played(state.policy[0])))
     off = abs(made.regret[0] - total)
     _claim(off <= made.regret_error[0] + 1e-9, f"off by {off:.1e}")
     _claim(made.regret_error[0] < 1e-6, f"known to {made.regret_error[0]:.1e} only")

@@ -25,6 +25,7 @@ from ravi.measures.rewards import rewards
 from ravi.measures.stream import stream
 from ravi.measures.trajectory import trajectory
 from ravi.planning.solver import Solution, solve
+from ravi.played import refuse
 from ravi.runs import Run, versions
 from ravi.walk import World, room, start, walk, world_of
 
@@ -206,6 +207,7 @@ def _epochs(
         if stopped() or (pause is not None and walkers.time.min() >= pause):
             break
         state = learner.plan(state)
+        refuse(learner.name, state.policy, walkers.key, finished)
         until = learner.until(state, walkers.time)
         deadline = last if until.deadline is None else np.minimum(last, until.deadline)
         until = Until(until.reset, deadline, until.visits)

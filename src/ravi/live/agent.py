@@ -32,11 +32,13 @@ from ravi.core import MDP, Array, Learner, Path, Problem, Until, Walkers
 from ravi.live.estimates import Estimate, of_cycles, optimistic_value, seen
 from ravi.live.rewards import Range, Rewards
 from ravi.live.table import Table, blank, grown, laid
+from ravi.played import refuse
 from ravi.random import ACTION, OUTPUT, RESET, block, uniform
 from ravi.walk import World, room
 
 BUFFER = 1024  # plays that wait to be added, at most
 AHEAD = 256  # plays whose random numbers are drawn at once
+NOT_OVER = np.zeros(1, np.bool_)
 
 Builder = Callable[[Problem, int], Learner]
 
@@ -357,6 +359,7 @@ class Agent:
         if self.rewards.memory is not None:
             self.rewards.renew(self.time)
         self.state = self.learner.plan(self.state)
+        refuse(self.learner.name, self.state.policy, self._walkers.key, NOT_OVER)
         until = self.learner.until(self.state, self._walkers.time)
         deadline = np.array([self.steps], np.int64)
         if until.deadline is not None:

@@ -17,12 +17,18 @@ from a linear extrapolation of the last two policies' V and d, brought back to w
 deterministic chains: no V is too bad then for a bound of zero.) Small chains, and those that mix too slowly for sweeps,
 are solved for V instead, and certified by its residual (the formula with d = 0).
 
-Rounding: with the `grain` of `ravi.planning.certificates`, each entry of rho_V is computed to within grain (1 + H);
-(1 - gamma) <d, .> passes that on as it is, and the bound by at most as much again. rho_d has at most X A + B + 12
-roundings an entry, so that its sum and its norm are off by (X A + B + 12) eps (1 + H), times m = max |rho_V| in the
-estimate and its bound; the sums of X terms, of size 1 + m, add (X + 8) eps (1 + m). So
+Rounding: with the `grain` of `ravi.planning.certificates`, each entry of rho_V is computed to within grain (1 + H), if
+A is small, and that is passed on as it is by (1 - gamma) M^{-T} nu_0, of sum one. (The true rho_V is R + delta, R what
+is computed: <nu_0, V^pi> = <nu_0, V> + <d, R> + rho_d^T M^{-1} R + <M^{-T} nu_0, delta>.) As much again is kept for A.
+rho_d has at most X A + B + 12 roundings an entry, so that its sum and its norm are off by (X A + B + 12) eps (1 + H),
+times m = max |rho_V| in the estimate and its bound; the sums of X terms, of size 1 + m, add (X + 8) eps (1 + m). So
 
-    rounding = 2 grain (1 + H) + (X + 8) eps + m eps ((X A + B + 12) (1 + H) + X + 8).
+    rounding = 2 grain (1 + H) + (X + 8) eps + m eps ((X A + B + 12) (1 + H) + X + 8) + many (1 + H) (1 + m).
+
+Of the actions: T_pi sums A terms, eps A / 2; a row that misses the sum one by at most eps A is scored as it is, and
+plays a policy at most 3 eps A / 2 away in L1 (`ravi.played`), which moves rho_V by 3 eps A H / 2 and rho_d by as much.
+Of 2 grain, at least eps (B + 23) is not needed for V, of the roundings of rho_d eps (B + 21) / 2; so
+many = eps max(2 A - 12, 0) is enough. A row that misses by more is scored as the row that is played: nothing is lost.
 """
 
 from __future__ import annotations
@@ -36,6 +42,7 @@ from ravi.core import MDP, Array
 from ravi.planning.certificates import EPS, Tables
 from ravi.planning.chains import eliminated_values, policy_chain
 from ravi.planning.evaluation import relative_values
+from ravi.played import as_drawn
 
 PATIENCE = 300  # sweeps, then V is solved for; a policy that moves by little needs one to ten
 SMALL = 16  # states up to which a chain is solved by elimination
@@ -67,7 +74,8 @@ def track(mdp: MDP, n: int) -> Tracked:
 
 
 def follow(tables: Tables, initial: Array, tracked: Tracked, policy: Array, wanted: Array, tol: float) -> None:
-    """Bring `returns` and `error` to `policy` (n, X, A) for the seeds with wanted > 0; in place."""
+    """Bring `returns` and `error` to the policy that is played by the rows `policy` (n, X, A), for the seeds with
+    wanted > 0; in place."""
     _follow(tables, initial, policy, wanted, tol, *tracked)
 
 
@@ -78,28 +86,37 @@ def _follow(  # type: ignore[no-untyped-def]
     n, X, A = policy.shape
     gamma = tables.discount
     H = 1 / (1 - gamma)
-    rounding = 2 * tables.grain * (1 + H) + (X + 8) * EPS
-    coarse = EPS * ((X * A + tables.transitions.shape[2] + 12) * (1 + H) + X + 8)  # times m
+    many = EPS * max(2 * A - 12, 0) * (1 + H)
+    rounding = 2 * tables.grain * (1 + H) + (X + 8) * EPS + many
+    coarse = EPS * ((X * A + tables.transitions.shape[2] + 12) * (1 + H) + X + 8) + many  # times m
     rho_V, rho_d, old = np.empty(X), np.empty(X), np.empty((2, X))
     for i in range(n):
         if wanted[i] <= 0:
             continue
-        same, sound = True, True
+        same, exact, least = True, True, 0.0
         for x in range(X):
+            mass = 0.0
             for a in range(A):
-                sound = sound and policy[i, x, a] >= 0.0
-                if before[i, x, a] != policy[i, x, a]:
+                p = policy[i, x, a]
+                mass += p
+                least = min(least, p)
+                if before[i, x, a] != p:
                     same = False
-                    before[i, x, a] = policy[i, x, a]
-        if not sound:  # a nan: nothing is certified of that
+                    before[i, x, a] = p
+            if not abs(mass - 1.0) <= EPS * A:
+                exact = False
+                least = least if mass >= 0.0 else -1.0  # a nan
+        if least < 0.0:  # nothing is certified of that
             returns[i], error[i] = np.nan, np.inf
             continue
         if same:
             continue
-        V, d = value[i], dual[i]
+        V, d, pi = value[i], dual[i], before[i]
+        if not exact:
+            pi = as_drawn(pi)
         if X <= SMALL:
-            V[:] = eliminated_values(policy_chain(tables, policy[i]), gamma)
-            returns[i], error[i] = _by_value(tables, nu0, policy[i], V, d, rho_V, rho_d)
+            V[:] = eliminated_values(policy_chain(tables, pi), gamma)
+            returns[i], error[i] = _by_value(tables, nu0, pi, V, d, rho_V, rho_d)
             error[i] += rounding
             continue
         total = 0.0
@@ -113,7 +130,7 @@ def _follow(  # type: ignore[no-untyped-def]
                 d[x] *= H / total
         bound, last = np.inf, np.inf
         for _ in range(PATIENCE):
-            low, high, size = _residuals(tables, nu0, policy[i], V, d, rho_V, rho_d)
+            low, high, size = _residuals(tables, nu0, pi, V, d, rho_V, rho_d)
             bound = size * (high - low) / 2
             if bound <= tol or bound >= last:  # accurate enough, or at the rounding floor
                 break
@@ -123,9 +140,9 @@ def _follow(  # type: ignore[no-untyped-def]
                 V[x] += rho_V[x]
                 d[x] += rho_d[x]
         else:  # the chain mixes too slowly for sweeps: solve for V as planners do
-            V[:] = relative_values(tables, policy[i], V.copy(), 2 * tol)[0]
+            V[:] = relative_values(tables, pi, V.copy(), 2 * tol)[0]
             value_step[i], dual_step[i] = 0.0, 0.0
-            returns[i], error[i] = _by_value(tables, nu0, policy[i], V, d, rho_V, rho_d)
+            returns[i], error[i] = _by_value(tables, nu0, pi, V, d, rho_V, rho_d)
             error[i] += rounding
             continue
         J, mass, middle = 0.0, 0.0, (low + high) / 2

@@ -16,6 +16,7 @@ from ravi.mdps.changing import Changing
 from ravi.measures.curve import grid
 from ravi.planning.bellman import expect
 from ravi.planning.occupancies import occupancy
+from ravi.played import played
 
 ROUNDING = 1e-12  # of gamma (P - P_hat) V against CB, in parts of H
 
@@ -53,7 +54,7 @@ def hindsight(world: Changing, steps: int, points: int) -> Measure:
     def opened(m: Hindsight, state: Any, rows: Array) -> None:
         """Close the epoch before, and score the one that begins; in place."""
         _close(m, rows)
-        mu = occupancy(mdp, state.policy[rows])
+        mu = occupancy(mdp, played(state.policy[rows]))
         CB = state.CB[rows]
         m.rho[rows] = np.einsum("nxa,jxa->nj", mu.mu, world.tables, optimize=False)
         m.loose[rows] = mu.error

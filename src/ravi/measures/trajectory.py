@@ -19,6 +19,7 @@ from ravi.planning.certificates import EPS
 from ravi.planning.evaluation import evaluate
 from ravi.planning.solver import Solution
 from ravi.planning.stages import staged_values
+from ravi.played import played
 
 
 class Trajectory(NamedTuple):
@@ -46,7 +47,7 @@ def trajectory(mdp: MDP, steps: int, points: int, solution: Solution, stages: in
         if stages:
             W, _, error = staged_values(mdp, policy[None])
             return W[0], float(error[0]) * mdp.horizon
-        evaluation = evaluate(mdp, policy)
+        evaluation = evaluate(mdp, played(policy))
         return evaluation.V[None], float(evaluation.error)
 
     def record(m: Trajectory, state: Any, path: Path, opening: bool) -> Trajectory:

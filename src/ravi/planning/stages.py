@@ -25,6 +25,7 @@ from ravi.core import MDP, Array, Problem
 from ravi.planning.certificates import EPS, distributions, half_width, mean, miss, span_goal, tables
 from ravi.planning.evaluation import relative_values
 from ravi.planning.sweeps import policy_sweep
+from ravi.played import played
 
 MOST = 200_000  # stages of a plan
 
@@ -42,8 +43,8 @@ def effective_horizon(problem: Problem, truncation: float) -> int:
 
 
 def staged_values(mdp: MDP, policy: Array, tol: float = 1e-10) -> tuple[Array, Array, Array]:
-    """W (n, S, X), rho (n,) and a bound on the error of rho (n,), of staged policies (n, S, X, A)."""
-    rows = distributions(policy)
+    """W (n, S, X), rho (n,) and a bound on the error of rho (n,), of the policies that rows (n, S, X, A) play."""
+    rows = distributions(played(policy))
     n, S, X, _ = rows.shape
     W, returns, error = np.empty((n, S, X)), np.empty(n), np.empty(n)
     _staged_values(tables(mdp), mdp.initial, rows, tol, W, returns, error)
