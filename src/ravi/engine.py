@@ -26,7 +26,7 @@ from ravi.measures.stream import stream
 from ravi.measures.trajectory import trajectory
 from ravi.planning.solver import Solution, solve
 from ravi.played import refuse
-from ravi.runs import Run, versions
+from ravi.runs import Options, Run, versions
 from ravi.walk import World, room, start, walk, world_of
 
 Progress = Callable[[int, int], None]  # steps done, steps in all
@@ -80,7 +80,7 @@ def run(
     mdp, learner = resolved(mdp, learner, T)
     keys = np.array(checks.seeds(seeds), np.uint64)
     wanted = _wanted(record)
-    options = {
+    options: Options = {
         "record": wanted,
         "points": checks.whole(points, "points"),
         "pad": checks.flag(pad, "pad"),
@@ -136,7 +136,7 @@ def _go_on(
     mdp: MDP,
     T: int,
     solution: Solution | None,
-    options: dict[str, Any],
+    options: Options,
     measures: Sequence[Measure],
     batch: Batch,
     spent: float,
@@ -298,7 +298,7 @@ def _wanted(record: Sequence[str]) -> list[str]:
     return names
 
 
-def _measures(mdp: MDP, T: int, solution: Solution | None, options: dict[str, Any], stages: int) -> list[Measure]:
+def _measures(mdp: MDP, T: int, solution: Solution | None, options: Options, stages: int) -> list[Measure]:
     if solution is None:
         return []
     points = options["points"]

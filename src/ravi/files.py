@@ -28,7 +28,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
-from ravi import tree
+from ravi import headers, tree
 from ravi.checks import InputError
 from ravi.core import MDP
 from ravi.measures.log import Log
@@ -40,6 +40,10 @@ FORMAT = "ravi"
 VERSION = 1
 HEADER = "header"  # the entry of the JSON object
 RESERVED = ("format", "kind", "version", "arrays")  # its keys that are not metadata
+MDP_HEADER = {
+    "name": str, "discount": float, "units": tuple[float, float], "parameter_bound": float | None,
+    "feature_bound": float | None,
+}  # fmt: skip
 
 # What zipfile, numpy and json raise at bytes that are not theirs.
 DAMAGE = (
@@ -190,8 +194,10 @@ def load_mdp(path: Place) -> MDP:
     missing = [field.name for field in fields(MDP) if field.name not in values]
     if missing:
         raise InputError(f"{_where(path)} is damaged: it has no {', '.join(missing)}")
-    if not isinstance(values["name"], str):
-        raise InputError(f"{_where(path)} is damaged: its name is {values['name']!r}")
+    try:
+        headers.checked(values, MDP_HEADER)
+    except InputError as error:
+        raise InputError(f"{_where(path)} is damaged: {error}") from None
     try:
         return MDP(**values)
     except InputError as error:
@@ -208,19 +214,17 @@ def save_run(run: Run, path: Place) -> None:
 
 def load_run(path: Place) -> Run:
     """Read a run; `batch` holds its arrays by name, which `resume` puts into their places."""
-    from ravi.runs import Run
+    from ravi.runs import Run, told_by
 
     header, arrays = read(path, "run")
     parts: dict[str, dict[str, np.ndarray]] = {"batch": {}, "results": {}}
     for name, array in arrays.items():
         part, _, rest = name.partition(".")
         parts.setdefault(part, {})[rest] = array
-    values = {field.name: (header | parts).get(field.name, ...) for field in fields(Run)}
-    values["units"] = tuple(header.get("units", (0.0, 1.0)))  # files from before there were units
-    missing = [name for name, value in values.items() if value is ...]
-    if missing:
-        raise InputError(f"{_where(path)} is damaged: it has no {', '.join(missing)}")
-    return Run(**values)
+    try:
+        return Run(**told_by(header), batch=parts["batch"], results=parts["results"])
+    except InputError as error:
+        raise InputError(f"{_where(path)} is damaged: {error}") from None
 
 
 def _entries(where: str, kind: str, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, get_type_hints
 
 import numba
 import numpy as np
 import scipy
 
 import ravi
-from ravi import tree
+from ravi import checks, headers, tree
 from ravi.core import Array
 from ravi.measures.curve import grid
 
@@ -52,6 +53,16 @@ def source() -> str:
     return hashed.hexdigest()[:16]
 
 
+class Options(TypedDict):
+    """How `run` was called."""
+
+    record: list[str]
+    points: int
+    pad: bool
+    keep_epochs: bool
+    measured: bool
+
+
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Run:
     mdp: str
@@ -63,7 +74,7 @@ class Run:
     seeds: list[int]
     optimum: float | None  # rho* = <mu*, r>; None in a run that is not measured
     optimum_error: float | None  # certified
-    options: dict[str, Any]  # how `run` was called
+    options: Options
     seconds: float
     versions: dict[str, str]
     batch: Any  # where each seed stands: what `resume` goes on from
@@ -205,3 +216,22 @@ class Run:
         settings = ", ".join(f"{k}={v:.4g}" if isinstance(v, float) else f"{k}={v}" for k, v in self.settings.items())
         lines.append(f"  made in          {self.seconds:.2f} s, {self.steps_per_second:,.0f} steps per second")
         return "\n".join(lines + ([f"  settings         {settings}"] if settings else []))
+
+
+def told_by(header: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a run that the header of its file holds; each is of its type, and what numbers say can be."""
+    types = {name: kind for name, kind in get_type_hints(Run).items() if name not in ("batch", "results")}
+    held = headers.checked({"units": [0.0, 1.0], **header}, types | {"options": dict[str, Any]})  # units came later
+    options = headers.checked(held["options"], get_type_hints(Options), within="options")
+    checks.steps(held["steps"])
+    checks.probability(held["discount"], "discount")
+    checks.nonnegative(held["seconds"], "seconds")
+    checks.whole(options["points"], "points")
+    for i, seed in enumerate(held["seeds"]):
+        checks.whole(seed, checks.at("seeds", [i]), 0, 2**63 - 1)
+    if not held["seeds"]:
+        raise checks.InputError("seeds is empty")
+    for name in ("optimum", "optimum_error"):
+        if options["measured"] and held[name] is None:
+            raise checks.InputError(f"it is measured, but its {name} is null")
+    return held | {"units": checks.units(held["units"])}

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ravi import checks, files, ids, tree
+from ravi import checks, files, headers, ids, tree
 from ravi.compiled import compiled
 from ravi.core import MDP, Array
 from ravi.large.memory import KINDS, NONE, ROWS, SLOTS, TABLES, Memory, empty, mixed, rehash
@@ -26,6 +26,11 @@ from ravi.measures.curve import grid
 from ravi.random import OUTPUT, uniform
 
 KIND = "large"  # of the file
+HEADER: dict[str, Any] = {
+    "world": dict[str, Any], "digest": str, "learner": str, "settings": dict[str, Any], "steps": int, "seed": int,
+    "options": dict[str, Any], "seconds": float, "versions": dict[str, str], "answers": str,
+}  # fmt: skip
+WORLD: dict[str, Any] = {"name": str, "states": int, "actions": int, "discount": float}
 FIXED = ("memory.used", "output.epoch", "output.mirror_steps")  # arrays whose length is the same in all runs
 UNVISITED = ("iterated", "closed")  # how states that are met late are filled in
 STARTS, MOVES_EACH = 1000, 8  # draws at which functions are compared: of starts, and of successors of each pair
@@ -280,11 +285,11 @@ def _answers(run: Large, world: World) -> str:
 def _load(path: files.Place, world: World | MDP | str | None) -> Large:
     header, arrays = files.read(path, KIND)
     where = os.fspath(path) if isinstance(path, (str, os.PathLike)) else "the file"
-    wanted = ("learner", "settings", "steps", "seed", "options", "seconds", "versions", "answers")
-    missing = [name for name in ("world", "digest", *wanted) if name not in header]
-    if missing:
-        raise checks.InputError(f"{where} is damaged: it has no {', '.join(missing)}")
+    wanted = [name for name in HEADER if name not in ("world", "digest")]
     try:
+        headers.checked(header, HEADER)
+        headers.checked(header["world"], WORLD, within="world")
+        checks.probability(header["world"]["discount"], "discount")
         stored = World(**header["world"], source=None, stored_digest=header["digest"])
         T, points = checks.steps(header["steps"]), checks.whole(header["options"]["points"], "points")
         checks.whole(header["seed"], "seed", 0, 2**63 - 1)
@@ -296,10 +301,10 @@ def _load(path: files.Place, world: World | MDP | str | None) -> Large:
         now = settings_of(run.rule)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         if isinstance(error, checks.InputError):
-            raise
+            raise checks.InputError(f"{where} is damaged: {str(error).removeprefix(f'{where} is damaged: ')}") from None
         raise checks.InputError(f"{where} is damaged: its header is not that of a run ({error})") from None
     if now != run.settings:
-        raise checks.InputError(f"the stopped run was made with settings {run.settings}, not {now}")
+        raise checks.InputError(f"{where}: the stopped run was made with settings {run.settings}, not {now}")
     return run if world is None else in_world(run, world)
 
 

@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from ravi import checks, files, tree
+from ravi import checks, files, headers, tree
 from ravi.checks import InputError, StreamError
 from ravi.compiled import compiled
 from ravi.core import MDP, Array, Learner, Path, Problem, Until, Walkers
@@ -41,9 +41,13 @@ AHEAD = 256  # plays whose random numbers are drawn at once
 NOT_OVER = np.zeros(1, np.bool_)
 
 Builder = Callable[[Problem, int], Learner]
-
-
 Play = tuple[int, int, int, float, bool, bool]  # x, a, y, reward in [0, 1], whether a reset follows, and not its own
+HEADER: dict[str, Any] = {
+    "learner": str | None, "learner_name": str, "problem": dict[str, Any], "truth": bool,
+    "rewards": tuple[str, float, float | None], "steps": int, "seed": int, "start_known": bool, "time": int,
+    "pending": Play | None, "restarted": bool, "whole": bool, "cycle": float, "length": int, "cuts": int, "after": int,
+    "plans": int, "until_reset": bool, "extra": dict[str, Any],
+}  # of the file  # fmt: skip
 
 
 def agent(
@@ -544,6 +548,7 @@ class Agent:
 
 
 def _loaded(header: dict[str, Any], arrays: dict[str, Array], learner: Builder | Learner | None) -> Agent:
+    headers.checked({"after": 0, **header}, HEADER)  # `after` came later
     given = header["learner"] if learner is None else learner
     if given is None:
         raise InputError(f"{header['learner_name']} has no id: give the learner itself")
@@ -551,10 +556,11 @@ def _loaded(header: dict[str, Any], arrays: dict[str, Array], learner: Builder |
     problem = (MDP if header["truth"] else Problem)(**facts)
     mode, scale, memory = header["rewards"]
     seed = checks.whole(header["seed"], "seed", 0, 2**63 - 1)
-    agent = Agent(given, problem, header["steps"], mode, scale, memory, seed, header["start_known"])
+    agent = Agent(given, problem, checks.steps(header["steps"]), mode, scale, memory, seed, header["start_known"])
     if agent.learner.name != header["learner_name"]:
         raise InputError(f"it is of {header['learner_name']}, not of {agent.learner.name}")
     _check_shapes(arrays, agent)
+    _check_places(header, agent)
     agent.time, agent.plans, agent.cuts = header["time"], header["plans"], header["cuts"]
     agent._pending = None if header["pending"] is None else tuple(header["pending"])
     agent._restarted, agent.whole = header["restarted"], header["whole"]
@@ -574,6 +580,19 @@ def _loaded(header: dict[str, Any], arrays: dict[str, Array], learner: Builder |
         waiting = zip(arrays["buffer"].tolist(), arrays["buffer_rewards"].tolist(), strict=True)
         agent._buffer = [(x, a, y, slot, bool(reset), reward) for (x, a, y, slot, reset), reward in waiting]
     return agent
+
+
+def _check_places(header: dict[str, Any], agent: Agent) -> None:
+    """Numbers of the header lead to plays, states and actions that there are."""
+    X, A, _ = agent.table.sizes
+    places = {"time": (header["time"], agent.steps), "after": (header.get("after", 0), X - 1)}
+    if header["pending"] is not None:
+        x, a, y, reward, *_ = header["pending"]
+        places |= {"pending state": (x, X - 1), "pending action": (a, A - 1), "pending successor": (y, X - 1)}
+        places |= {"pending reward": (reward, 1)}
+    for name, (value, most) in places.items():
+        if not 0 <= value <= most:
+            raise InputError(f"its {name} is {value}, not from 0 to {most}")
 
 
 def _check_shapes(arrays: dict[str, Array], agent: Agent) -> None:

@@ -8,12 +8,17 @@ from dataclasses import dataclass, field, fields
 from os import fspath
 from typing import TYPE_CHECKING, Any
 
-from ravi import checks
+from ravi import checks, headers
 from ravi.checks import InputError
 from ravi.core import Array
 
 if TYPE_CHECKING:
     from ravi.files import Place
+
+ENVIRONMENT: dict[str, Any] = {
+    "name": str, "id": str | None, "options": dict[str, Any] | None, "termination": str,
+    "observations": dict[str, Any], "actions": dict[str, Any], "seed": int,
+}  # what is read of it  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -97,6 +102,7 @@ def _checked(self: Policy) -> dict[str, Any]:
         raise InputError(f"learner is {self.learner!r}, not a text")
     if not isinstance(self.environment, Mapping):
         raise InputError(f"environment is {self.environment!r}, not what Environment.plain() gives")
+    headers.checked(self.environment, ENVIRONMENT, within="environment", partial=True)
     return {
         "table": checks.sealed(table),
         "discount": checks.probability(self.discount, "discount"),
