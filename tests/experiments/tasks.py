@@ -110,6 +110,17 @@ def complains(problem, steps, plays: int):
     return _planning(problem, steps, before)
 
 
+def starves(problem, steps, plays: int, kind: str):
+    """The machine gives out in the midst of its run."""
+    errors = {"memory": MemoryError("no more"), "disk": OSError(28, "No space"), "files": OSError(24, "x")}
+
+    def before(state):
+        if state.data.visits.sum() > plays + problem.states * problem.actions * len(state.policy):
+            raise errors[kind]
+
+    return _planning(problem, steps, before)
+
+
 def threads(problem, steps):
     """It fails, and says with how many threads it would have computed."""
     import numba

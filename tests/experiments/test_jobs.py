@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ravi.experiments.jobs import FAILED, GIVEN, LEFT, MOST, STORED, Job
+from ravi.experiments.jobs import FAILED, GIVEN, LEFT, LOST, MOST, STORED, Job
 from ravi.experiments.settings import Setting
 
 SETTING = Setting("riverswim/6", "d" * 64, "ravi-ucb", "", 10_000, 10)
@@ -62,6 +62,19 @@ def test_a_success_outranks_a_failure_in_any_order():
     both = job.settle(np.array([6, 6]), np.array([False, True]), np.array([3.0, np.nan]))
     assert both == (1, 0)
     assert job.regrets.tolist() == [0.0, 3.0]
+
+
+def test_what_was_lost_is_not_handed_out_again_and_anything_outranks_it():
+    job = job_of([5, 6, 7])
+    lost = np.array([True, True, True])
+    assert job.settle(job.seeds, lost, np.full(3, np.nan), lost) == (3, 3)
+    assert not job.batch()
+    assert (job.settled([5, 6, 7]), job.known([5, 6, 7]), job.lost([5, 6, 7])) == (True, 0, 3)
+    assert settle(job, [5]) == (0, -1)
+    assert settle(job, [6], failed=True) == (0, 0)
+    assert job.settle(job.seeds, lost, np.full(3, np.nan), lost) == (0, 0)
+    assert job.state.tolist() == [STORED, FAILED, LOST]
+    assert (job.known([5, 6, 7]), job.lost([5, 6, 7])) == (2, 1)
 
 
 def test_seeds_of_others_are_let_pass():

@@ -11,7 +11,7 @@ import pytest
 import ravi
 from ravi import ids
 from ravi.checks import InputError
-from ravi.experiments import plan
+from ravi.experiments import plan, reproduce
 from ravi.experiments.agenda import Agenda, Shard
 from ravi.experiments.freezing import freeze
 from ravi.experiments.pools import Lost
@@ -21,6 +21,9 @@ from ravi.experiments.settings import Setting
 from ravi.experiments.specification import specify
 from ravi.experiments.store import Store
 from ravi.experiments.work import Task, work
+from ravi.report import watch as watching
+from ravi.report.page import report
+from ravi.report.tables import table, tuning_table
 from ravi.runs import versions
 from tests.experiments.small import SMALL, bits
 
@@ -199,6 +202,72 @@ def test_a_run_that_kills_every_worker_becomes_a_row_and_the_rest_goes_on(undist
     assert "died 3 times" in failures[0]["error"]
     run_suite(SMALL, folder, workers=1)  # what was lost is run again
     assert bits(folder) == bits(undisturbed)
+
+
+TUNED = {
+    "name": "tuned", "steps": 200, "seeds": 3, "points": 5, "columns": ["tuned"], "tuning": {"budget": 3, "seeds": 2},
+    "sections": [{"name": "a", "mdps": ["riverswim/4"], "learners": ["ravi-ucb"]}],
+}  # fmt: skip
+
+
+class Starved(Here):
+    """The machine fails some tasks, so many times each."""
+
+    def __init__(self, fails, times):
+        super().__init__()
+        self.fails, self.times, self.failed = fails, times, []
+
+    def collect(self, seconds):
+        ((number, outcome),) = super().collect(seconds)
+        task = self.made[number]
+        if self.fails(task) and self.failed.count(task.setting) < self.times:
+            self.failed.append(task.setting)
+            outcome = outcome._replace(rows=None, checkpoint=task.checkpoint, fault="MemoryError: no more\nTraceback")
+        return [(number, outcome)]
+
+
+@pytest.fixture(scope="module")
+def tuned(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runner") / "tuned"
+    drive(TUNED, folder, Here())
+    return folder
+
+
+def a_trial(task):
+    """Whether the best configuration is being tried."""
+    return task.setting.points == 1 and "scale=0.0001" in task.setting.learner
+
+
+def test_a_fault_of_the_machine_that_passes_costs_nothing(tuned, tmp_path):
+    drive(TUNED, tmp_path / "out", Starved(lambda task: True, 2))
+    assert bits(tmp_path / "out") == bits(tuned)
+
+
+def test_a_tuning_with_lost_trials_is_not_final_says_so_and_is_gone_on_with(tuned, tmp_path):
+    folder = tmp_path / "out"
+    drive(TUNED, folder, Starved(a_trial, 100))
+    held = ravi.results(folder)
+    failures = held.sql("select distinct failure, error, traceback from failures").to_pylist()
+    error = "the machine failed it 3 times; at last MemoryError: no more"
+    assert failures == [{"failure": "lost", "error": error, "traceback": "Traceback"}]
+    (record,) = held.tuning.values()
+    assert (record["chosen"], record["missing"]) == (None, 2)
+    why = "tuning incomplete: 2 of 6 trials missing"
+    assert why in held.summary()
+    assert f"ravi-ucb on riverswim/4, T = 200: {why}" in repr(held)
+    assert table(held).records[0]["why"] == why
+    assert why in tuning_table(held).text()
+    view = watching.View(folder)
+    view.look(0.0)
+    assert why in watching.text(view)
+    assert not view.finished
+    assert why in report(folder).read_text()
+    assert reproduce._other_choices(held) == []
+    drive(TUNED, folder, Here())
+    assert bits(folder) == bits(tuned)
+    assert (ravi.results(folder).unfinished(), ravi.results(folder).untuned) == ([], {})
+    view.look(1.0)  # the record was replaced under its name
+    assert view.finished
 
 
 def test_a_failing_learner_is_a_row_and_can_be_tried_again(tmp_path, monkeypatch):

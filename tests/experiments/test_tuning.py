@@ -5,11 +5,11 @@ from math import inf
 import numpy as np
 import pytest
 
-from ravi.experiments.jobs import Job
+from ravi.experiments.jobs import LOST, Job
 from ravi.experiments.plan import Subject
 from ravi.experiments.settings import Setting
 from ravi.experiments.specification import Tuning
-from ravi.experiments.tuning import Configuration, Lattice, Optuna, Trials, best, lattice
+from ravi.experiments.tuning import Configuration, Lattice, Optuna, Trials, best, lacking, lattice
 
 BOTH = ("scale", "step_scale")
 BASE = Setting("riverswim/6", "d" * 64, "ravi-ucb", "", 1000, 1)
@@ -111,6 +111,36 @@ def test_nothing_is_chosen_before_every_run_is_stored():
     late = tried([[4.0, 6.0], [1.0, 2.0]], tuning)
     late.tried[0][1].state[1] = 0
     assert not late.hear()
+
+
+def test_nothing_is_chosen_where_a_trial_was_lost():
+    """By no fault of the learner: the others could make another one the best."""
+    tuning = Tuning(budget=3, seeds=(7, 8))
+    trials = tried([[4.0, 6.0], [1.0, inf], [2.0, 2.0]], tuning)
+    job = trials.tried[1][1]
+    job.state[1] = LOST
+    job.regrets[1] = np.nan
+    assert not trials.hear()
+    assert trials.lost == 1
+    record = trials.record()
+    assert (record["chosen"], record["missing"]) == (None, 1)
+    assert [one["missing"] for one in record["configurations"]] == [0, 1, 0]
+    assert [one["regret"] for one in record["configurations"]] == [5.0, None, 2.0]
+    assert lacking(record) == "tuning incomplete: 1 of 6 trials missing"
+    job.settle(np.array([8]), np.array([False]), np.array([1.0]))
+    assert trials.hear()
+    assert (trials.record()["chosen"], trials.record()["missing"], lacking(trials.record())) == (1, 0, "")
+
+
+def test_what_is_missing_of_a_search_that_goes_step_by_step_is_all_that_was_not_tried():
+    trials = Trials(Subject("a" * 20, BASE, BOTH), Tuning(budget=5, seeds=(7, 8), sampler="optuna"))
+    (configuration,) = trials.search.ask()
+    job = Job(BASE)
+    job.add((7, 8))
+    job.settle(np.array([7, 8]), np.array([False, True]), np.array([1.0, np.nan]), np.array([False, True]))
+    trials.tried.append((configuration, job))
+    assert not trials.hear()
+    assert trials.record()["missing"] == 9
 
 
 def test_no_configuration_is_beyond_the_ends_of_its_range():

@@ -110,6 +110,22 @@ def test_a_learner_that_refuses_to_go_on_fails_instead_of_beginning_anew_for_eve
     assert rows[0]["error"] == "InputError: enough"
 
 
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [("memory", "MemoryError: no more"), ("disk", "OSError: [Errno 28] No space"), ("files", "OSError: [Errno 24] x")],
+)
+def test_a_fault_of_the_machine_is_not_the_learners(mine, kind, said):
+    one = task(f"misbehaving:starves,plays=200,kind={kind}", seeds=(0, 1))
+    outcome = work(one)
+    assert (outcome.rows, outcome.checkpoint) == (None, None)
+    assert outcome.fault.startswith(said)
+    assert "misbehaving.py" in outcome.fault.partition("\n")[2]
+    held = work(one, asked(3)).checkpoint
+    again = work(one._replace(checkpoint=held))
+    assert (again.rows, again.checkpoint) == (None, held)  # what it goes on from is not lost
+    assert work(task(steps=10)).fault is None
+
+
 def test_a_learner_that_does_not_exist_gives_failed_rows():
     one = task()
     rows = bits(work(one._replace(setting=replace(one.setting, learner="nobody"))).rows)

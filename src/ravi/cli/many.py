@@ -151,6 +151,8 @@ def run(
         print(
             f"ravi: {failed} runs failed; ravi results {out} --sql 'select * from failures' says how", file=sys.stderr
         )
+    for line in made.unfinished():
+        print(f"ravi: {line}; the same command tries them again", file=sys.stderr)
     raise typer.Exit(1 if failed else 0)
 
 
@@ -251,6 +253,7 @@ def _print_results(made: Results, as_json: bool, **more: Any) -> None:
         "sum(seconds) AS seconds FROM results GROUP BY ALL ORDER BY ALL"
     ).to_pylist()
     told = {"folder": str(made.folder), "suite": made.suite.name} | made.counts._asdict() | more
+    told |= {"unfinished": made.unfinished()}
     told |= {"troubles": [str(one) for one in made.troubles], "conflicts": [str(one) for one in made.conflicts]}
     print(_json(told | {"results": rows}))
 

@@ -12,10 +12,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ravi.core import Array
 from ravi.experiments import plan
 from ravi.experiments.jobs import GUESS, Job
+from ravi.experiments.rows import LOST
 from ravi.experiments.settings import Setting
 from ravi.experiments.specification import Entry, Suite
 from ravi.experiments.tuning import Trials
@@ -88,8 +90,9 @@ class Agenda:
                 self._settle(job, rows)
 
     def _settle(self, job: Job, rows: pa.Table) -> None:
-        regrets = rows["regret"].to_numpy()  # a null is nan
-        done, failed = job.settle(rows["seed"].to_numpy(), rows["failure"].is_valid().to_numpy(), regrets)
+        regrets, failure = rows["regret"].to_numpy(), rows["failure"]  # a null is nan
+        lost = pc.fill_null(pc.equal(failure, LOST), False).to_numpy()
+        done, failed = job.settle(rows["seed"].to_numpy(), failure.is_valid().to_numpy(), regrets, lost)
         self.done += done
         self.failed += failed
 
@@ -113,6 +116,12 @@ class Agenda:
             given = trials.tried[record["chosen"]][0]._asdict()
             setting = plan.with_multipliers(trials.subject.base, given, points=entry.points, record=entry.record)
             self._want(setting, np.setdiff1d(entry.seeds, self._shared.get(setting.digest, ())))
+
+    def leave(self) -> None:
+        """Keep as it stands, with nothing chosen, what was tried for subjects whose trials were lost."""
+        for trials in self._trials:
+            if trials.lost:
+                self.keep(trials.subject.digest, trials.record())
 
     def _want(self, setting: Setting, seeds: Iterable[int]) -> Job:
         """The job of a setting, with these seeds among its own."""

@@ -13,7 +13,9 @@ SECOND = 1.0  # what a batch should take
 MOST = 1024  # seeds in a batch
 GUESS = 1e-6  # seconds a step, of a learner that has not been timed
 GROWTH = 4  # of one batch over the one before: the more seeds side by side, the cheaper each
-LEFT, GIVEN, STORED, FAILED = range(4)  # where a run stands; a failed run is in the store too
+LEFT, GIVEN, LOST, FAILED, STORED = range(
+    5
+)  # where a run stands: the last three are in the store, each above those before
 
 
 class Job:
@@ -24,7 +26,7 @@ class Job:
         self.mdp = mdp  # the content of the MDP's file, where it has no id
         self.seeds = np.empty(0, np.int64)  # ascending
         self.state = np.empty(0, np.uint8)
-        self.regrets = np.empty(0)  # of stored runs; inf where they failed
+        self.regrets = np.empty(0)  # of stored runs; inf where they failed, nan where they were lost
         self.seconds: float | None = None  # of one seed, as last seen
         self.left = 0  # runs that are to be handed out
         self.under_way = 0  # runs that are handed out
@@ -65,22 +67,38 @@ class Job:
         """A batch of so many seeds took so long."""
         self.seconds, self._largest = seconds / seeds, max(self._largest, seeds)
 
-    def settle(self, seeds: Array, failed: Array, regrets: Array) -> tuple[int, int]:
-        """These runs are in the store: how many more are now done, and how many more have failed."""
+    def settle(self, seeds: Array, failed: Array, regrets: Array, lost: Array | None = None) -> tuple[int, int]:
+        """These runs are in the store: how many more are now done, and how many more of those have failed.
+
+        lost: which of the failed are no failures of the learner. The next launch runs them, and this one does not.
+        """
         places = self.places(seeds)
-        before = (int((self.state >= STORED).sum()), int((self.state == FAILED).sum()))
-        for bad in (True, False):  # a success outranks a failure
-            chosen = places[(failed == bad) & (places >= 0)]
-            fresh = chosen[self.state[chosen] != STORED] if bad else chosen
-            self.state[fresh] = FAILED if bad else STORED
-            self.regrets[fresh] = np.inf if bad else regrets[(failed == bad) & (places >= 0)]
+        mine, states = places >= 0, np.where(failed, FAILED, STORED)
+        if lost is not None:
+            states[lost] = LOST
+        places, states, regrets = places[mine], states[mine].astype(np.uint8), regrets[mine]
+        before = self._settled()
+        np.maximum.at(self.state, places, states)
+        self.regrets[places[states == STORED]] = regrets[states == STORED]
+        self.regrets[self.state == FAILED] = np.inf
         self.left = int((self.state == LEFT).sum())
         self.under_way = int((self.state == GIVEN).sum())
-        after = (int((self.state >= STORED).sum()), int((self.state == FAILED).sum()))
+        after = self._settled()
         return after[0] - before[0], after[1] - before[1]
 
+    def _settled(self) -> tuple[int, int]:
+        done, good = int((self.state >= LOST).sum()), int((self.state == STORED).sum())
+        return done, done - good
+
     def settled(self, seeds: Iterable[int]) -> bool:
-        return bool((self.state[self.places(seeds)] >= STORED).all())
+        return bool((self.state[self.places(seeds)] >= LOST).all())
+
+    def known(self, seeds: Iterable[int]) -> int:
+        """How many of these have ended, well or not: those that are lost have not."""
+        return int((self.state[self.places(seeds)] > LOST).sum())
+
+    def lost(self, seeds: Iterable[int]) -> int:
+        return int((self.state[self.places(seeds)] == LOST).sum())
 
     def places(self, seeds: Iterable[int]) -> Array:
         """Where these seeds stand among the job's; -1 for those that are not its own."""

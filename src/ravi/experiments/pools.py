@@ -17,10 +17,11 @@ ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in _THREADS} | {"VECLIB_MAXIMU
 
 
 class Lost(NamedTuple):
-    """What comes back of a task whose worker died."""
+    """What comes back of a task whose worker died, or that the machine could not do."""
 
     started: bool  # whether the task had been begun: only then may it be to blame
     why: str  # one line, such as "worker 12345 was killed by SIGKILL"; below it what it printed last, if anything
+    what: str = "its worker died"
 
 
 class Pool(Protocol):

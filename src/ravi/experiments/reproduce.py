@@ -130,6 +130,8 @@ def _other_choices(held: Results) -> list[str]:
         regrets.setdefault(row["setting"], {})[row["seed"]] = inf if row["regret"] is None else row["regret"]
     lines = []
     for subject, record in held.tuning.items():
+        if record.get("missing"):  # it has chosen nothing yet
+            continue
         seen = [
             [regrets.get(one["setting"], {}).get(s, inf) for s in record["seeds"]] for one in record["configurations"]
         ]

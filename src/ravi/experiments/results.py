@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 SCALARS = [name for name in SCHEMA.names if name not in CURVES]
 NAMES = {"regret": "regret_curve", "reward": "reward_curve", "trajectory": "trajectory_curve"}  # of `Results.curves`
 ORDER = ("mdp", "learner", "steps", "setting", "seed")  # of the rows of `Results.runs`
+KEYS = ("section", "mdp", "steps", "label", "column")  # which entry
 LISTED = 12  # names, and choices, in a message
 
 ENTRIES = pa.schema(
@@ -216,6 +217,19 @@ class Results:
         return list(zip(self.suite.entries, found, strict=True))
 
     @cached_property
+    def untuned(self) -> dict[tuple[Any, ...], str]:
+        """Why tuning has not chosen for an entry, where it has not, by section, mdp, steps, label and column."""
+        from ravi.experiments.plan import facts_from, subject_of
+        from ravi.experiments.tuning import lacking
+
+        facts, found = facts_from(self._frozen), {}
+        for entry, setting in self._planned:
+            subject = subject_of(entry, facts, self.suite.tuning)
+            if setting is None and subject is not None:
+                found[tuple(getattr(entry, key) for key in KEYS)] = lacking(self.tuning.get(subject.digest))
+        return found
+
+    @cached_property
     def counts(self) -> Counts:
         """How many runs the suite asks for, and how many there are."""
         from ravi.experiments.plan import asked, facts_from
@@ -226,6 +240,16 @@ class Results:
         made = [fails for run, fails in zip(runs, failed, strict=True) if run in wanted.known]
         bad = sum(made)
         return Counts(wanted.runs, len(made) - bad, bad, self.runs.num_rows - len(made))
+
+    def unfinished(self) -> list[str]:
+        """The tunings that are not final, and why: trials are missing."""
+        from ravi.experiments.tuning import lacking
+
+        return [
+            f"{record.get('learner')} on {record.get('mdp')}, T = {record.get('steps')}: {lacking(record)}"
+            for record in self.tuning.values()
+            if record.get("missing")
+        ]
 
     # Tables.
 
@@ -361,12 +385,12 @@ class Results:
             "SELECT section, mdp, steps, label, \"column\", count(regret) AS seeds, count(failure) AS failed, "
             "avg(regret) AS mean FROM results GROUP BY ALL"
         ).to_pylist()  # fmt: skip
-        keys = ("section", "mdp", "steps", "label", "column")
-        found = {tuple(row[key] for key in keys): row for row in rows}
+        found = {tuple(row[key] for key in KEYS): row for row in rows}
         lines = [("section", "MDP", "T", "learner", "column", "seeds", "failed", "mean regret")]
         for entry, _ in self._planned:
-            row = found.get(tuple(getattr(entry, key) for key in keys), {"seeds": 0, "failed": 0, "mean": None})
-            mean = "-" if row["mean"] is None else f"{row['mean']:,.2f}"
+            which = tuple(getattr(entry, key) for key in KEYS)
+            row = found.get(which, {"seeds": 0, "failed": 0, "mean": None})
+            mean = self.untuned.get(which, "-") if row["mean"] is None else f"{row['mean']:,.2f}"
             seeds = f"{row['seeds']} of {len(entry.seeds)}"
             names = (entry.section, entry.mdp, f"{entry.steps:,}", entry.label, entry.column)
             lines.append((*names, seeds, str(row["failed"]), mean))
@@ -391,6 +415,8 @@ class Results:
             runs = f"{counts.done:,} of {counts.planned:,} done, {counts.failed:,} failed"
             runs += f"; {counts.others:,} more, for tuning or of other suites" if counts.others else ""
         lines = [f"Results {head} in {self.folder}", f"  runs       {runs}; {len(self.manifests)} launches"]
+        if unfinished := self.unfinished():
+            lines.append(f"  TUNING     {_listed(unfinished)}; the command that made it tries them again")
         if self.troubles:
             lines.append(f"  troubles   {_listed([str(trouble) for trouble in self.troubles])}")
         if self.conflicts:

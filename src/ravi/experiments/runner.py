@@ -44,7 +44,7 @@ FLUSH, FLUSH_MOST = 2.0, 60.0  # seconds between two parts: a hundredth of the t
 BUFFER = 32 * 2**20  # bytes of rows that wait for their part, at most
 LOOK = 1.0  # seconds between two looks at what other drivers have stored
 TELL = 0.1  # seconds between two tellings of progress
-TRIES = 3  # how often a task may lose its worker
+TRIES = 3  # how often a task may lose its worker, or meet a fault of the machine
 
 
 class Status(NamedTuple):
@@ -65,7 +65,7 @@ class Work(NamedTuple):
     job: Job
     seeds: list[int]
     checkpoint: bytes | None = None
-    losses: int = 0  # workers that died of it
+    losses: int = 0  # workers that died of it, and faults of machines
 
 
 def run_suite(
@@ -133,7 +133,7 @@ class Driver:
         self._open(retry)
 
     def _open(self, retry: bool) -> None:
-        """Begin with what the folder holds. What failed because its worker died is run again."""
+        """Begin with what the folder holds. What was lost is run again."""
         for table in settled(self.store, retry):
             self.agenda.settle(table)
         self.agenda.advance()
@@ -184,6 +184,7 @@ class Driver:
             if progress is not None and time.monotonic() - told >= TELL:
                 progress(self._status(stopping))
                 told = time.monotonic()
+        self.agenda.leave()
         if progress is not None:
             progress(self._status(stopping))
 
@@ -212,6 +213,9 @@ class Driver:
         if back.versions != self.versions and not self.mix_versions:
             lines = "; ".join(differing({"versions": self.versions}, {"versions": back.versions}))
             raise InputError(f"the worker on {back.host} has other versions than the driver: {lines}")
+        if back.fault is not None:
+            self._lost(work, Lost(True, back.fault, "the machine failed it"))
+            return
         if back.rows is not None:
             if work.checkpoint is None:
                 job.timed(len(seeds), back.seconds)
@@ -224,15 +228,17 @@ class Driver:
             self.undone.append(work._replace(checkpoint=back.checkpoint))
 
     def _lost(self, work: Work, lost: Lost) -> None:
-        """A worker died. What it had not begun goes out again; what it had begun too, but not for ever."""
+        """What had not been begun goes out again; what had been too, but not for ever."""
         losses = work.losses + lost.started
         if losses < TRIES:
             self.undone.append(work._replace(losses=losses))
         elif len(work.seeds) > 1:  # which of them is it?
+            if work.checkpoint is not None:
+                self.store.drop_checkpoint(work.job.setting.digest, work.seeds)
             self.undone.extend(Work(work.job, [seed], None, TRIES - 1) for seed in work.seeds)
         else:
             why, _, last = lost.why.partition("\n")
-            error = f"its worker died {losses} times; at last {why}"
+            error = f"{lost.what} {losses} times; at last {why}"
             rows = failed_rows(work.job.setting, work.seeds, self.launch, LOST, error, last)
             self._await(work, pa.Table.from_batches([rows]))
 

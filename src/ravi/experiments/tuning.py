@@ -8,11 +8,13 @@ sampler `optuna` the pairs after the first are instead chosen one by one by a tr
 by what is tuned, so that the same results lead to the same choices.
 
 The best is the pair with the smallest mean regret at T over the tuning seeds; the first of equals; a pair under which
-any seed failed is out.
+any seed failed is out. Where a trial was lost (its worker died, the machine failed it) nothing is chosen: the record
+says how many trials are missing, and the same command tries them again.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import inf, isclose, isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -115,19 +117,25 @@ class Trials:
     def hear(self) -> bool:
         """Tell the search what is settled; whether all that was tried is."""
         for _, job in self.tried[len(self.regrets) :]:
-            if not job.settled(self.tuning.seeds):
+            if job.known(self.tuning.seeds) < len(self.tuning.seeds):
                 return False
             self.regrets.append(float(self._seen(job).mean()))
             self.search.tell(self.regrets[-1])
         return True
 
+    @property
+    def lost(self) -> int:
+        """Trials that were begun and came to nothing, by no fault of the learner."""
+        return sum(job.lost(self.tuning.seeds) for _, job in self.tried)
+
     def _seen(self, job: Job) -> Array:
-        """The regret under every tuning seed; inf where it failed."""
+        """The regret under every tuning seed; inf where it failed, nan where it is missing."""
         return job.regrets[job.places(self.tuning.seeds)]
 
     def record(self) -> dict[str, Any]:
-        """The tuning record: everything that was tried, and which is chosen."""
-        base = self.subject.base
+        """The tuning record: everything that was tried, and which is chosen, if no trial is missing."""
+        base, seeds = self.subject.base, self.tuning.seeds
+        missing = self.tuning.budget * len(seeds) - sum(job.known(seeds) for _, job in self.tried)
         tried = []
         for configuration, job in self.tried:
             seen = self._seen(job)
@@ -140,6 +148,7 @@ class Trials:
                     "regret": float(seen.mean()) if sound else None,
                     "standard_error": float(seen.std(ddof=1) / n**0.5) if sound and n > 1 else None,
                     "failed": int(np.isinf(seen).sum()),
+                    "missing": int(np.isnan(seen).sum()),
                 }
             )
         return {
@@ -151,10 +160,21 @@ class Trials:
             "sampler": self.tuning.sampler,
             "budget": self.tuning.budget,
             "ranges": {"scale": list(self.tuning.scale), "step_scale": list(self.tuning.step_scale)},
-            "seeds": list(self.tuning.seeds),
+            "seeds": list(seeds),
             "configurations": tried,
-            "chosen": best(self.regrets),
+            "missing": missing,
+            "chosen": None if missing else best(self.regrets),
         }
+
+
+def lacking(record: Mapping[str, Any] | None) -> str:
+    """Why tuning has chosen nothing; nothing to say of a record that has."""
+    if record is None:
+        return "not tuned yet"
+    if missing := record.get("missing"):
+        trials = len(record.get("seeds") or ()) * (record.get("budget") or 0)
+        return f"tuning incomplete: {missing} of {trials} trials missing"
+    return "tuning failed" if record.get("chosen") is None else ""
 
 
 def best(regrets: list[float]) -> int | None:

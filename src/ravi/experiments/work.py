@@ -2,6 +2,10 @@
 
 A task that is not done when its time is up comes back as a checkpoint, from which another worker goes on: so a long run
 survives whatever kills its worker, and Ctrl-C loses nothing. A learner that fails gives rows that say how.
+
+A fault of the machine is not the learner's: where there is no memory, no room on a disk or no more files, the task
+comes back with what went wrong, and is tried again like one whose worker died. A learner's own code may raise an
+OSError too, and nothing tells the two apart: it is tried again as often, and is then lost, not failed.
 """
 
 from __future__ import annotations
@@ -18,11 +22,14 @@ import pyarrow as pa
 
 from ravi import engine, ids
 from ravi.checks import InputError
+from ravi.compiled import CacheWarning
 from ravi.core import MDP, Learner
 from ravi.experiments.rows import LEARNER, LOST, failed_rows, packed, rows_of, said
 from ravi.experiments.settings import Setting
 from ravi.files import load_mdp
 from ravi.runs import Run, versions
+
+MACHINE = (MemoryError, OSError, CacheWarning)  # errors that may pass, or not come elsewhere
 
 
 class Task(NamedTuple):
@@ -40,13 +47,17 @@ class Outcome(NamedTuple):
     seconds: float  # of computing, in this slice
     versions: dict[str, str]  # of what computed it
     host: str
+    fault: str | None = None  # of the machine, in the way of the task: one line, below it a traceback
 
 
 def work(task: Task, stop: Callable[[], bool] = lambda: False) -> Outcome:
     """Do a task, until its slice is over or `stop` says so (it is asked before every epoch)."""
-    began = time.perf_counter()
-    rows, checkpoint = (None, task.checkpoint) if stop() else _done(task, stop)
-    return Outcome(rows, checkpoint, time.perf_counter() - began, versions(), platform.node())
+    began, fault = time.perf_counter(), None
+    try:
+        rows, checkpoint = (None, task.checkpoint) if stop() else _done(task, stop)
+    except MACHINE as error:
+        rows, checkpoint, fault = None, task.checkpoint, "\n".join(said(error))
+    return Outcome(rows, checkpoint, time.perf_counter() - began, versions(), platform.node(), fault)
 
 
 def _done(task: Task, stop: Callable[[], bool]) -> tuple[bytes | None, bytes | None]:
@@ -67,6 +78,8 @@ def _done(task: Task, stop: Callable[[], bool]) -> tuple[bytes | None, bytes | N
             made.save(content)
             return None, content.getvalue()
         return packed(rows_of(made, setting, mdp, task.launch)), None
+    except MACHINE:
+        raise
     except Exception as error:
         if len(task.seeds) == 1:
             short, trace = said(error)

@@ -83,7 +83,7 @@ def _cells(
             | {"value": value, "statistic": statistic}
             | dict(zip(("estimate", "low", "high"), ends, strict=True))
             | {"level": level, "seeds": len(values), "failed": failed, "planned": len(asked)}
-            | {"best": False, "tie": False, "why": _why(entry, len(values), failed, unrecorded)}
+            | {"best": False, "tie": False, "why": _why(results, entry, len(values), failed, unrecorded)}
         )
     _mark(cells, entries, seen, statistic, level)
     return cells
@@ -115,11 +115,13 @@ def _seen(results: Results, value: str) -> dict[str, Seen]:
     return held
 
 
-def _why(entry: dict[str, Any], done: int, failed: int, unrecorded: int) -> str:
+def _why(results: Results, entry: dict[str, Any], done: int, failed: int, unrecorded: int) -> str:
     """Why a cell has no number, or not that of all seeds; nothing to say of one that is whole."""
+    from ravi.experiments.results import KEYS
+
     planned = len(entry["seeds"])
     if entry["setting"] is None:
-        return "not tuned yet"
+        return results.untuned[tuple(entry[key] for key in KEYS)]
     if done == planned:
         return ""
     if unrecorded:
@@ -418,7 +420,7 @@ def tuning_table(results: Results) -> Table:
                 Shown(f"{len(tried)}", f"({failed} with failures)" if failed else ""),
                 *(Shown(_multiplier(won, name) + ("!" if name in ends else "")) for name in ("scale", "step_scale")),
                 _with_error(first),
-                Shown("none chosen: all failed") if chosen is None else _with_error(won),
+                _with_error(won) if chosen is not None else _none_chosen(record),
             )
         )
         records += [
@@ -436,6 +438,12 @@ def tuning_table(results: Results) -> Table:
     return Table("What tuning chose.", note, (Panel("", 3, (), head, tuple(rows)),), tuple(records))
 
 
+def _none_chosen(record: dict[str, Any]) -> Shown:
+    from ravi.experiments.tuning import lacking
+
+    return Shown(f"none chosen: {lacking(record) if record.get('missing') else 'all failed'}")
+
+
 def _multiplier(one: dict[str, Any], name: str) -> str:
     return "-" if one.get(name) is None else f"{one[name]:g}"
 
@@ -443,7 +451,7 @@ def _multiplier(one: dict[str, Any], name: str) -> str:
 def _with_error(one: dict[str, Any]) -> Shown:
     mean, error = one.get("regret"), one.get("standard_error")
     if mean is None:
-        return Shown("failed")
+        return Shown("missing" if one.get("missing") else "failed")
     if error is None:
         return Shown(number(mean, decimals(mean, math.inf)))
     places = decimals(mean, error)

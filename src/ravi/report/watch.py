@@ -139,7 +139,8 @@ class Line(NamedTuple):
 
     entry: Entry
     setting: Setting | None  # None: tuning has not chosen
-    hopeless: bool  # tuning has tried everything, and all of it failed
+    untuned: str  # why tuning has not chosen, where it has not
+    hopeless: bool  # it has tried everything, and all of it failed
     done: int
     failed: int
     mean: Interval | None
@@ -177,7 +178,7 @@ class View:
         self._facts: Facts | None = None
         self._frozen = b""
         self._records: dict[str, dict[str, Any]] = {}  # of tuning
-        self._names: dict[str, set[str]] = {}  # of files that were read
+        self._names: dict[str, set[tuple[str, int, int]]] = {}  # of files that were read
         self._means: dict[tuple[str, int, int], Interval] = {}  # setting, runs there, entry -> mean
         self._marks: deque[tuple[float, float, int]] = deque()  # time, seconds of computing, runs
 
@@ -248,8 +249,8 @@ class View:
         self.troubles = list(dict.fromkeys(map(str, self.store.troubles)))
 
     def _new(self, name: str) -> bool:
-        """Whether JSON files have come into this folder, which are written once."""
-        found = {path.name for path in (self.folder / name).glob("*.json")}
+        """Whether JSON files have come into this folder, or have been replaced by others."""
+        found = {_state(path) for path in (self.folder / name).glob("*.json")}
         before, self._names[name] = self._names.get(name, set()), found
         return found != before
 
@@ -267,25 +268,29 @@ class View:
             subject = plan.subject_of(entry, self._facts, self.suite.tuning)
             if subject is not None:
                 subjects[subject.digest] = subject
-            hopeless = setting is None and subject is not None and subject.digest in records
-            self.lines.append(self._line(place, entry, setting, hopeless))
+            record = None if subject is None else records.get(subject.digest)
+            self.lines.append(self._line(place, entry, setting, record))
         tuning = self.suite.tuning
-        self.tuning = (sum(1 for digest in subjects if digest in records), len(subjects))
+        final = [digest for digest in subjects if digest in records and not records[digest].get("missing")]
+        self.tuning = (len(final), len(subjects))
         scored = {setting.digest for setting in found if setting is not None}
         trials = sum(len(runs.seeds) for name, runs in self.runs.items() if name not in scored)
         self.trials = (trials, len(subjects) * tuning.budget * len(tuning.seeds))
 
-    def _line(self, place: int, entry: Entry, setting: Setting | None, hopeless: bool) -> Line:
+    def _line(self, place: int, entry: Entry, setting: Setting | None, record: dict[str, Any] | None) -> Line:
+        from ravi.experiments.tuning import lacking
         from ravi.statistics import interval
 
+        untuned = "" if setting is not None else "being tuned" if record is None else lacking(record)
+        hopeless = setting is None and record is not None and not record.get("missing")
         runs = None if setting is None else self.runs.get(setting.digest)
         if setting is None or runs is None:
-            return Line(entry, setting, hopeless, 0, 0, None)
+            return Line(entry, setting, untuned, hopeless, 0, 0, None)
         regrets, failed = runs.of(np.array(entry.seeds, np.int64))
         key = (setting.digest, len(regrets), place)
         if len(regrets) and key not in self._means:
             self._means[key] = interval(regrets)
-        return Line(entry, setting, hopeless, len(regrets), failed, self._means.get(key))
+        return Line(entry, setting, untuned, hopeless, len(regrets), failed, self._means.get(key))
 
     # What it comes to.
 
@@ -420,7 +425,7 @@ def _learners(view: View, height: int | None) -> RenderableType:
         entry = line.entry
         mean, ends = "-", ""
         if line.setting is None:
-            mean = "tuning failed" if line.hopeless else "being tuned"
+            mean = line.untuned
         elif line.mean is not None:
             mean, ends = estimate_and_interval(*line.mean[:3])
             ends = "one seed" if line.done == 1 else ends
@@ -460,6 +465,14 @@ def _launches(view: View) -> list[str]:
             f"since {manifest.get('started', '?')}: {command}"
         )
     return found
+
+
+def _state(path: Path) -> tuple[str, int, int]:
+    """What is another when a file is."""
+    with suppress(OSError):  # it was replaced just now
+        found = path.stat()
+        return path.name, found.st_ino, found.st_mtime_ns
+    return path.name, 0, 0
 
 
 def _named(view: View) -> str:

@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ravi.experiments.tuning import at_edge
+from ravi.experiments.tuning import at_edge, lacking
 from ravi.report.page import words
 from ravi.report.page.analysis import LEVEL, Studied, studied
 from ravi.report.page.charts import ticked
@@ -33,6 +33,7 @@ class Tried(NamedTuple):
     published: dict[str, Any]
     edge: tuple[str, ...]  # multipliers that were chosen at the edge of their range
     dots: list[tuple[float, float, bool]]  # x, y, whether it is the chosen one
+    lacking: str  # why nothing is chosen
 
 
 def content(found: Results, claims: list[dict[str, Any]] | None) -> dict[str, Any]:
@@ -143,7 +144,7 @@ def _tuning(found: Results) -> list[Tried]:
                     str(record.get("mdp")), str(record.get("learner")), int(record.get("steps") or 0),
                     int(record.get("budget") or len(tried)), len(record.get("seeds") or ()), tried,
                     None if chosen is None else tried[chosen], tried[0], tuple(at_edge(record)),
-                    _dots(tried, chosen),
+                    _dots(tried, chosen), lacking(record),
                 )
             )  # fmt: skip
     order = list(dict.fromkeys((entry.mdp, entry.steps) for entry in found.suite.entries))
