@@ -49,6 +49,18 @@ def test_a_step_has_all_its_digits(A, eta, sharp, flat, seed):
     assert new.sum() == pytest.approx(1, abs=1e-14)
 
 
+@pytest.mark.parametrize("width", [1e-8, 9e-10, 1e-10, 1e-12])
+def test_only_a_row_without_range_is_constant(width):
+    """A range of 1e-12 at eta = 300 moves log pi by 1e-10, ten thousand steps by 1e-6."""
+    log_pi, Q, eta = np.log([0.2, 0.3, 0.5]), 50 + np.array([0.0, 0.6, 1.0]) * width, 300.0
+    V, log_new, new = mirror_step(log_pi[None, None], np.exp(log_pi)[None, None], Q[None, None], eta)
+    V_exact, log_exact = exactly(log_pi, Q, eta)
+    assert abs(Decimal(float(V[0, 0])) - V_exact) <= Decimal("1e-14")
+    for got, want, p in zip(log_new[0, 0], log_exact, new[0, 0], strict=True):
+        assert abs(Decimal(float(got)) - want) <= Decimal("1e-15") + Decimal(1e-6 * eta * width)
+        assert abs(Decimal(float(p)) - want.exp()) <= Decimal("1e-15") + Decimal(1e-6 * eta * width)
+
+
 @settings(deadline=None, derandomize=True, max_examples=50)
 @given(seed=st.integers(0, 10**6), eta=st.sampled_from([1e-4, 0.1, 3.0]))
 def test_compiled_and_array_form_agree(seed, eta):

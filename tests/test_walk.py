@@ -7,7 +7,7 @@ from ravi.core import MDP
 from ravi.engine import run
 from ravi.learners.fixed import fixed
 from ravi.mdps import garnet, riverswim
-from ravi.walk import _cumulative, find, world_of
+from ravi.walk import _cumulative, find, play, world_of
 
 
 def z_scores(counts, probabilities):
@@ -32,6 +32,40 @@ def test_the_stream_has_the_laws_of_the_protocol():
     states = made.results["stream_state"]
     after = states[:, 1:][made.results["stream_reset"][:, :-1]]
     assert z_scores(np.bincount(after, minlength=3), mdp.initial).max() < 5
+
+
+SPREAD = MDP.from_dense([[[0.2, 0.3, 0.5]] * 2] * 3, np.zeros((3, 2)), 0.5, [0.5, 0.2, 0.3])
+
+
+def joint_z_scores(a, y, after):
+    """Of the counts of (a_t, y_t, x_{t+1}) at resets on SPREAD under the uniform policy, where all three are drawn
+    apart: 18 of them, each within 5 standard deviations of its mean but for a chance of 1e-5 in all."""
+    law = np.einsum("a,y,z->ayz", [0.5, 0.5], [0.2, 0.3, 0.5], SPREAD.initial)
+    return z_scores(np.bincount((a * 3 + y) * 3 + after, minlength=18), law.ravel())
+
+
+def test_where_a_reset_leads_depends_on_nothing_that_was_drawn_before_it():
+    made = run(fixed(SPREAD.problem, np.full((3, 2), 0.5)), SPREAD, 20_000, 4, record=["stream"])
+    x, a, y, reset = (made.results[f"stream_{name}"] for name in ("state", "action", "successor", "reset"))
+    at = reset[:, :-1]
+    assert joint_z_scores(a[:, :-1][at], y[:, :-1][at], x[:, 1:][at]).max() < 5
+    assert z_scores(np.bincount(at.ravel().astype(int)), np.array([0.5, 0.5])).max() < 5
+
+
+def test_a_play_of_a_walk_of_its_own_is_that_of_the_walk():
+    """`play`, step by step: its joint law at resets, and the stream of a run bit for bit."""
+    policy, world, key = np.full((3, 2), 0.5), world_of(SPREAD), np.uint64(7)
+    stream = run(fixed(SPREAD.problem, policy), SPREAD, 20_000, [7], record=["stream"]).results
+    x, rows = int(stream["stream_state"][0, 0]), []
+    for t in range(1, 20_001):
+        a, y, _, reset, after = play(*world, policy, key, t, x)
+        rows.append((x, a, y, reset, after))
+        x = after
+    columns = np.array(rows).T
+    for name, column in zip(("state", "action", "successor", "reset"), columns, strict=False):
+        np.testing.assert_array_equal(stream[f"stream_{name}"][0], column)
+    _, a, y, reset, after = columns[:, columns[3] == 1]
+    assert joint_z_scores(a, y, after).max() < 5
 
 
 def test_epochs_have_geometric_lengths_and_end_at_resets():

@@ -234,6 +234,32 @@ def test_misspecification_widens_the_bonus_as_derived():
         assert plain.records.stats[0, 5] == 0
 
 
+@pytest.mark.parametrize("make", [ravi_ucb, ravi_ucb_plus])
+def test_a_backup_has_the_bonus_of_a_misspecified_mixture_literally(make):
+    """CB = sigma beta ||R^T phi_U|| + extra with beta = eps sqrt(T) and extra = eps, in parts of half the range: small
+    enough here for nothing to be cut."""
+    T, eps = 100, 1e-4
+    planner = Planner(make(P, grid(P, 16), T, scale=0, misspecification=eps), 0)
+    nodes, draw = 16, np.random.default_rng(0)
+    add(planner, draw.integers(nodes, size=30), draw.integers(P.actions, size=30), draw.integers(nodes, size=30))
+    planner.plan(1)  # what was added is in R now
+    V = np.linspace(1, 3, nodes)
+    Q, half = planner.record(V), 1.0 if make is ravi_ucb_plus else P.horizon / 2
+    last = planner.filled - 1
+    theta, R, U = planner.records.theta[last], planner.records.root[last], planner.standard(V).U
+    c, sigma = (2.0, 1.0) if make is ravi_ucb_plus else (0.0, 1.0)
+    phi = (planner.rows @ U).reshape(nodes, P.actions, P.dimension)
+    width = np.linalg.norm(phi @ R, axis=-1)
+    share = P.discount if make is ravi_ucb_plus else 1.0
+    PV = c + sigma * phi @ theta
+    if make is ravi_ucb_plus:
+        PV = np.clip(PV, 1, 3)
+    np.testing.assert_allclose(
+        Q, planner.r + share * (eps * half * sqrt(T) * width + eps * half) + P.discount * PV, rtol=1e-12
+    )
+    assert Q.max() < P.horizon
+
+
 def test_mistakes_are_named():
     learner = ravi_ucb(P, grid(P, 16), 10)
     with pytest.raises(InputError, match="made for another problem"):

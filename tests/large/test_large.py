@@ -18,6 +18,7 @@ MDPS = (
     "garnet/60,3,4,discount=0.9",
     "deep-sea/6,discount=0.9",
     "garnet/300,2,5,discount=0.8",
+    "garnet/40,3,4,discount=0.2",  # H = 1.25: r + CB is just below H for long
 )
 LEARNERS = (
     "ravi-ucb",  # all are settled

@@ -1,5 +1,6 @@
 """occupancy: exact to its certificate, and what the paper's Section 2 says of occupancy measures."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -35,6 +36,20 @@ def test_certificates_hold_in_exact_arithmetic(X, A, gamma, seed):
     assert distance_in_l1(answer.nu, nu) <= Fraction(answer.error)
     assert distance_in_l1(answer.mu, mu) <= Fraction(answer.error)
     assert answer.error <= 1e-10
+
+
+@pytest.mark.parametrize("X", [5, ELIMINATED + 1])
+def test_a_start_that_sums_to_one_up_to_1e_9_stands_for_a_distribution(X):
+    """The certificate holds of the normalised nu_0; what is given misses it by nine times the error."""
+    mdp = garnet(X, 2, 3, 0, 0.9)
+    sloppy = replace(mdp, initial=np.full(X, (1 - 9e-10) / X))
+    exact = replace(mdp, initial=np.full(X, 1 / X))
+    policy = random_policies(1, mdp)
+    one, other = occupancy(sloppy, policy), occupancy(exact, policy)
+    assert one.error <= 1e-10
+    assert np.abs(one.nu - other.nu).sum() <= one.error + other.error
+    assert np.abs(one.mu - other.mu).sum() <= one.error + other.error
+    assert one.nu.sum() == pytest.approx(1, abs=1e-13)
 
 
 @settings(deadline=None, derandomize=True, max_examples=40)

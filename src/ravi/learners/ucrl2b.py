@@ -3,8 +3,9 @@
 Paper: R. Fruit, M. Pirotta, A. Lazaric, "Improved analysis of UCRL2 with empirical Bernstein inequality", technical
 report, arXiv 2007.05456, 2020.
 Setting: average reward, tabular, communicating.
-Trust: MEM-H: radii from memory; the logarithm was found in the authors' public code (as a comment beside tuned values),
-and both constants follow from the inequality below, which was derived here. The paper itself could not be opened.
+Trust: CHECKED: both radii, with ln(6 X A n / delta), against the authors' public code as of January 2019, whose log
+says that it follows R. Fruit's thesis; the paper itself could not be opened. A later public implementation, of others,
+has ln(18 X A n / delta), which is delta / 3 in the place of delta; either is enough for the inequality below.
 
 In phase k, which starts at t_k, with n+ = max(1, n), n the plays of (x, a) before it, and l = ln(6 X A n+ / delta):
 
@@ -12,8 +13,8 @@ In phase k, which starts at t_k, with n+ = max(1, n), n the plays of (x, a) befo
     u'(x) = max_a {r(x, a) + max_p <p, u>}                       until span(u' - u) <= 1 / sqrt(t_k)
     play the greedy policy until some pair has been played max(1, n) times in the phase.
 
-Constants: the paper's, with delta = 1/T. They are the inequality of Audibert, Munos and Szepesvari (2009),
-|p - p_hat| <= sqrt(2 p_hat (1 - p_hat) ln(3 / d) / n) + 3 ln(3 / d) / n with probability 1 - d, at
+Constants: those of the authors' code, with delta = 1/T. They are the inequality of Audibert, Munos and Szepesvari,
+2009: |p - p_hat| <= sqrt(2 p_hat (1 - p_hat) ln(3 / d) / n) + 3 ln(3 / d) / n with probability 1 - d, at
 d = 3 (delta / (6 X A n))^2: summed over X^2 A entries and all n, d is at most delta^2 pi^2 / (72 A). `scale` multiplies
 the radii.
 Guarantee: regret O~(sqrt(D Gamma X A T)) with probability 1 - delta, D the diameter, Gamma the successors of a pair.
