@@ -11,6 +11,7 @@ for sets C(x, a) of distributions over all X states:
     kl          KL(p_hat || p) <= d                                                             (KL-UCRL)
 
 p_hat = N' / n is zero beyond the stored successors, and p need not be: a pair that was never played may lead anywhere.
+(For a learner that is told the successors, `ravi.optimism.supported` has the sets on them.)
 Each is a function of the data that gives a Backup: what does not depend on V is computed once, and a sweep is one
 compiled loop, that reads the counts and writes Q only. With V negated and the result too, it is the minimum over the
 set (`least`).
@@ -47,6 +48,7 @@ Backup: TypeAlias = Callable[[Array, Array, Array], None]  # V (n, X), active (n
 
 CERTAIN = 40.0  # KL radii from which max <p, V> is max V: exp(-40) of the span is less than rounding
 FAR = 100.0  # spans from max V to nu, beyond which ln(1 + .) would lose digits
+ABSENT = -1.0  # the probability of a state that is no successor
 NARROW = 1e-4  # sqrt(2 d / variance) below which the KL maximum is its series, to 1e-12 of the span
 
 
@@ -187,7 +189,7 @@ def _seen(successors, visits, moves, anything):  # type: ignore[no-untyped-def]
 def _l1(rewards, gamma, size, to, p, half, order, rank, sums, ranked, w, filled, rest, V, active, Q):  # type: ignore[no-untyped-def]  # fmt: skip
     """Half the radius moves from the worst successors to the best state of all (Jaksch et al. 2010, Figure 2)."""
     n, X, A = size.shape
-    scratch = np.zeros(X)
+    scratch = np.full(X, ABSENT)
     for i in range(n):
         if not active[i]:
             continue
@@ -216,7 +218,7 @@ def _bernstein(  # type: ignore[no-untyped-def]
 ):
     """The least of every state, and what is left of the mass to the best states, each up to its most."""
     n, X, A = size.shape
-    scratch = np.zeros(X)
+    scratch = np.full(X, ABSENT)
     for i in range(n):
         if not active[i]:
             continue
@@ -292,7 +294,7 @@ def _rank(v, order, rank, sums):  # type: ignore[no-untyped-def]
 
 @compiled
 def _arrange(order, rank, K, to, p, scratch):  # type: ignore[no-untyped-def]
-    """Put the K successors, with their p, into the order of the states; `scratch` (X,) is 0, and is left so."""
+    """Put the K successors, with their p, into the order of the states; `scratch` (X,) is ABSENT, and is left so."""
     X = order.shape[0]
     if K * K > 4 * X:
         for j in range(K):
@@ -300,9 +302,9 @@ def _arrange(order, rank, K, to, p, scratch):  # type: ignore[no-untyped-def]
         k = 0
         for j in range(X):
             state = order[j]
-            if scratch[state] > 0.0:
+            if scratch[state] != ABSENT:
                 to[k], p[k] = state, scratch[state]
-                scratch[state] = 0.0
+                scratch[state] = ABSENT
                 k += 1
         return
     for j in range(1, K):
