@@ -2,7 +2,8 @@
 
 The average-reward algorithms on the reset chain gamma P + (1 - gamma) 1 nu_0^T: kernels are dense, u is never shifted
 within a phase, and each set has its own maximum, as printed. Two departures from the papers, both the library's: a
-phase starts from the u of the last one, and rewards are known. Random numbers as in `tests.literal.algorithms`.
+phase starts from the u of the last one, and rewards are known. A learner that is told where a pair may lead has sets of
+rows on those states alone, as if there were no others. Random numbers as in `tests.literal.algorithms`.
 """
 
 from math import e, exp, inf, log, sqrt
@@ -79,9 +80,10 @@ def ucrl2b_set(X, A, T, delta, scale):
     return inner
 
 
-def kl_ucrl_set(X, A, T, delta, scale):
-    B = log(2 * e * X**2 * A * log(T) / delta)
-    C = X * (B + log(B + 1 / log(T)) * (1 + 1 / (B + 1 / log(T))))
+def kl_ucrl_set(X, A, T, delta, scale, m=None):
+    m = m or X  # outcomes of a row
+    B = log(2 * e * m * X * A * log(T) / delta)
+    C = m * (B + log(B + 1 / log(T)) * (1 + 1 / (B + 1 / log(T))))
 
     def inner(p, n, t, u):
         return inner_kl(p, scale * C / max(1, n), u)
@@ -89,8 +91,10 @@ def kl_ucrl_set(X, A, T, delta, scale):
     return inner
 
 
-def learn(P, r, gamma, nu0, T, key, inner, c=inf):
-    """Yields (t_k, u, low and high of the gain, pi, the nearest two actions come, the plays of the phase)."""
+def learn(P, r, gamma, nu0, T, key, inner, c=inf, rows=None):
+    """Yields (t_k, u, low and high of the gain, pi, the nearest two actions come, the plays of the phase).
+
+    rows[x][a]: where (x, a) may lead, for a learner that is told so."""
     X, A = len(r), len(r[0])
     states, actions = range(X), range(A)
     # Initialise: t = 1, no plays
@@ -107,13 +111,14 @@ def learn(P, r, gamma, nu0, T, key, inner, c=inf):
         def most(x, a, u, t_k=t_k, before=before, sign=1):
             """max (or, with sign -1, min) of <p, u> over the plausible p."""
             n = before[x][a]
-            value = [sign * v for v in u]
+            row = states if rows is None else rows[x][a]
+            value = [sign * u[y] for y in row]
             if n == 0:  # nothing is known
                 return sign * max(value)
-            q = inner([m / n for m in moves[x][a]], n, t_k, value)
+            q = inner([moves[x][a][y] / n for y in row], n, t_k, value)
             assert abs(sum(q) - 1) < 1e-9
             assert min(q) > -1e-12
-            return sign * sum(q[y] * value[y] for y in states)
+            return sign * sum(w * v for w, v in zip(q, value, strict=True))
 
         # extended value iteration on the reset chain, until span(u' - u) <= 1 / sqrt(t_k)
         while True:

@@ -2,6 +2,8 @@
 
 Each yields (t, x_t, a_t, Q_{t+1}) for t = 1, ..., T. Step t draws from uniform(key, t, .) the reset (0), the action
 (1; the policies are deterministic, so it is not used), the successor (2), the state after a reset (3).
+
+A learner that is told where a pair may lead, rows[x][a], knows that its value is at most r + gamma max V there.
 """
 
 from math import log, sqrt
@@ -60,17 +62,23 @@ def r_max(P, r, gamma, nu0, T, m, key):
     yield from play(P, r, gamma, nu0, T, key, [[H] * A for _ in range(X)], learn)
 
 
-def mbie(P, r, gamma, nu0, T, m, delta, scale, key):
+def limit(r, gamma, H, rows, V, x, a):
+    """What (x, a) is worth at most."""
+    return H if rows is None else min(H, r[x][a] + gamma * max(V[y] for y in rows[x][a]))
+
+
+def mbie(P, r, gamma, nu0, T, m, delta, scale, key, rows=None):
     X, A, H = len(r), len(r[0]), 1 / (1 - gamma)
     n, N = counted(X, A)
     delta_T = delta / (2 * X * A * m)
+    outcomes = X if rows is None else len(rows[0][0])
 
     def backup(x, a, V):
         if n[x][a] == 0:
-            return H
+            return limit(r, gamma, H, rows, V, x, a)
         # the distribution of the L1 ball that maximises sum_s' T(s') V(s'): raise the best state, lower the worst ones
-        d = scale * sqrt(2 * (log(2**X - 2) - log(delta_T)) / n[x][a])
-        order = sorted(range(X), key=lambda y: V[y])
+        d = scale * sqrt(2 * (log(2**outcomes - 2) - log(delta_T)) / n[x][a])
+        order = sorted(range(X) if rows is None else rows[x][a], key=lambda y: V[y])
         p = [c / n[x][a] for c in N[x][a]]
         p[order[-1]] = min(1.0, p[order[-1]] + d / 2)
         for y in order:
@@ -85,17 +93,18 @@ def mbie(P, r, gamma, nu0, T, m, delta, scale, key):
             N[x][a][y] += 1
         return fixed_point(X, A, H, gamma, backup)
 
-    yield from play(P, r, gamma, nu0, T, key, [[H] * A for _ in range(X)], learn)
+    yield from play(P, r, gamma, nu0, T, key, fixed_point(X, A, H, gamma, backup), learn)
 
 
-def mbie_eb(P, r, gamma, nu0, T, m, delta, scale, key):
+def mbie_eb(P, r, gamma, nu0, T, m, delta, scale, key, rows=None):
     X, A, H = len(r), len(r[0]), 1 / (1 - gamma)
     n, N = counted(X, A)
     beta = scale * H * sqrt(log(2 * X * A * m / delta) / 2)
 
     def backup(x, a, V):
         # Q(s,a) = R_hat + gamma sum_s' T_hat max Q + beta / sqrt(n)
-        return H if n[x][a] == 0 else min(H, r[x][a] + gamma * mean(N[x][a], n[x][a], V) + beta / sqrt(n[x][a]))
+        most = limit(r, gamma, H, rows, V, x, a)
+        return most if n[x][a] == 0 else min(most, r[x][a] + gamma * mean(N[x][a], n[x][a], V) + beta / sqrt(n[x][a]))
 
     def learn(t, x, a, y, Q):
         if n[x][a] < m:
@@ -103,10 +112,10 @@ def mbie_eb(P, r, gamma, nu0, T, m, delta, scale, key):
             N[x][a][y] += 1
         return fixed_point(X, A, H, gamma, backup)
 
-    yield from play(P, r, gamma, nu0, T, key, [[H] * A for _ in range(X)], learn)
+    yield from play(P, r, gamma, nu0, T, key, fixed_point(X, A, H, gamma, backup), learn)
 
 
-def ucbvi_gamma(P, r, gamma, nu0, T, delta, scale, third, beta, key):
+def ucbvi_gamma(P, r, gamma, nu0, T, delta, scale, third, beta, key, rows=None):
     X, A = len(r), len(r[0])
     n, N = counted(X, A)
     n_x = [0] * X
@@ -130,7 +139,9 @@ def ucbvi_gamma(P, r, gamma, nu0, T, delta, scale, third, beta, key):
                 if third:
                     B = [beta / ((1 - gamma) ** 5 * max(n_x[z], 1)) for z in range(X)]
                     UCB += sqrt(8 * sum(p[z] * min(100 * B[z], 1 / (1 - gamma) ** 2) for z in range(X)) / k)
-                new[s].append(min(Q[s][b], r[s][b] + gamma * PV + gamma * scale * UCB))
+                most = min(Q[s][b], limit(r, gamma, 1 / (1 - gamma), rows, V, s, b))
+                told = rows is not None and n[s][b] == 0  # of such a pair it knows no more
+                new[s].append(most if told else min(most, r[s][b] + gamma * PV + gamma * scale * UCB))
         return new
 
     yield from play(P, r, gamma, nu0, T, key, [[1 / (1 - gamma)] * A for _ in range(X)], learn)

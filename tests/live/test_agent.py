@@ -62,7 +62,11 @@ def needs_features(learner):
     return False
 
 
-UNTOLD = [one for one in TABULAR if not needs_features(one) and not one.split(",")[0].endswith("/unknown-rewards")]
+UNTOLD = [
+    one
+    for one in TABULAR
+    if not (needs_features(one) or one.split(",")[0].endswith("/unknown-rewards") or "support=on" in one)
+]
 
 
 def world_of(live, mdp, plays, seed=0):

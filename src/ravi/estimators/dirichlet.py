@@ -1,4 +1,6 @@
-"""How is a kernel drawn from its posterior? Rows ~ Dirichlet(alpha_0 + N') over all X states, by gamma variates.
+"""How is a kernel drawn from its posterior? Rows ~ Dirichlet(alpha_0 + N'), by gamma variates.
+
+The entries of a row are those of all X states, or of the stored successors of its pair.
 
     G(x') ~ Gamma(alpha_0 + N'(x, a, x')),        P(x' | x, a) = G(x') / sum G
 
@@ -58,7 +60,7 @@ def gamma_up_to_one(shape, u, w):  # type: ignore[no-untyped-def]
 
 @compiled
 def draw_row(prior, counts, to, key, t, part, row):  # type: ignore[no-untyped-def]
-    """row ~ Dirichlet(prior + counts), the counts being those of the states `to`; the first block that was not used."""
+    """row ~ Dirichlet(prior + counts), the counts being of the entries `to`; the first block that was not used."""
     X = row.shape[0]
     for x in range(X):
         row[x] = 0.0

@@ -13,6 +13,14 @@ p over all X states, where a pair is counted up to its first `most` plays and th
     mbie-eb                c = 0              least = 1, most = m
     certainty-equivalent   beta = c = 0       least = 1, most without limit
 
+A learner that is told the stored successors S(x, a) (support=on) has p over these, and its Q is cut by what the best of
+them is worth, with or without plays:
+
+    Q(x, a) = r(x, a) + gamma max_{S(x, a)} V                                              where n < least
+    Q(x, a) = min{H, r + min{beta / sqrt(n) + gamma max <p, V>, gamma max_{S(x, a)} V}}    elsewhere
+
+Both are gamma-contractions, and no more than the cut is true of any kernel on S(x, a).
+
 The papers plan anew after every play; so does this, in the walk, from where the last plan ended. Q is always the
 backup of `known`, a V of before; a play changes one row of p_hat, so one entry of Q. Where |max_a Q - known| <= theta
 at every state, the plan is over. Otherwise `known` is swept with the greedy policy until it moves by at most theta /
@@ -41,6 +49,8 @@ from ravi import checks
 from ravi.compiled import compiled
 from ravi.core import Array, Learner, Path, Problem, Until, Walkers
 from ravi.estimators.counts import Counts, tallies
+from ravi.optimism.supported import best as best_of
+from ravi.optimism.supported import recorded
 from ravi.schedules import whenever
 from ravi.walk import World, play
 
@@ -68,18 +78,19 @@ def optimistic(
     radius: float = 0.0,
     least: int = 1,
     most: int = UNLIMITED,
+    told: bool = False,
 ) -> Learner:
-    """The learner of these equations; `radius` is c."""
+    """The learner of these equations; `radius` is c; `told` the successors or not."""
     X, A, r = problem.states, problem.actions, problem.rewards
     gamma, H = problem.discount, problem.horizon
     theta = max(checks.positive(tolerance, "tolerance") / (gamma * H), GRAIN * H)
-    constants = gamma, H, beta, radius, min(least, UNLIMITED), min(most, UNLIMITED), theta
+    constants = gamma, H, beta, radius, min(least, UNLIMITED), told, theta
 
     def init(keys: Array) -> State:
         n = len(keys)
-        V = np.full((n, X), H)
-        first = np.zeros((n, X), np.int32)
-        return State(tallies(problem, n), np.full((n, X, A), H), V, first, V.copy(), np.full((n, X, A), 1 / A))
+        alike = (np.tile(array, (n, *[1] * array.ndim)) for array in _unplayed(r, problem.successors, *constants))
+        Q, V, best, known = alike
+        return State(tallies(problem, n), Q, V, best, known, np.full((n, X, A), 1 / A))
 
     def plan(s: State) -> State:
         one_hot(s.best, s.policy)
@@ -88,9 +99,11 @@ def optimistic(
     def walk(
         world: World, s: State, walkers: Walkers, path: Path, over: Array, until: Until, steps: int
     ) -> tuple[int, int]:
-        return _walk(*world, *walkers, *path, over, until.deadline, steps, r, *constants, *s.data, *s[1:])
+        limits = over, until.deadline, steps, min(most, UNLIMITED)
+        return _walk(*world, *walkers, *path, *limits, r, *constants, *s.data, *s[1:])
 
-    return Learner(name, init, plan, keep, whenever(), settings | {"tolerance": gamma * H * theta}, walk=walk)
+    made = settings | {"tolerance": gamma * H * theta} | recorded(told)
+    return Learner(name, init, plan, keep, whenever(), made, walk=walk)
 
 
 def keep(s: Any, path: Path) -> Any:
@@ -115,8 +128,8 @@ def one_hot(best, policy):  # type: ignore[no-untyped-def]
 @compiled
 def _walk(  # type: ignore[no-untyped-def]
     successors, cumulative, initial, restart, state, time, key,
-    xs, actions, ys, slots, resets, lengths, firsts, after, over, deadline, steps,
-    rewards, gamma, H, beta, radius, least, most, theta, visits, moves, Q, V, best, known, policy,
+    xs, actions, ys, slots, resets, lengths, firsts, after, over, deadline, steps, most,
+    rewards, gamma, H, beta, radius, least, told, theta, visits, moves, Q, V, best, known, policy,
 ):  # fmt: skip
     """The walk of `ravi.walk`, with a plan after every play; the epoch ends when the policy is another one."""
     n, room = xs.shape
@@ -143,7 +156,7 @@ def _walk(  # type: ignore[no-untyped-def]
                 moves[i, one[0], slot] += 1
                 if visits[i, one[0]] >= least:
                     differing += _settle(
-                        r, rows, gamma, H, beta, radius, least, theta, visits[i], moves[i], Q[i], V[i], best[i],
+                        r, rows, gamma, H, beta, radius, least, told, theta, visits[i], moves[i], Q[i], V[i], best[i],
                         known[i], policy[i], one, chosen, every, change, old,
                     )  # fmt: skip
                     if differing > 0:
@@ -159,25 +172,51 @@ def _walk(  # type: ignore[no-untyped-def]
 
 
 @compiled
+def _unplayed(rewards, successors, gamma, H, beta, radius, least, told, theta):  # type: ignore[no-untyped-def]
+    """Q, V, the best actions and the V that Q is the backup of, before the first play."""
+    X, A, B = successors.shape
+    visits, moves, policy = np.zeros(X * A, np.int32), np.zeros((X * A, B), np.int32), np.zeros((X, A))
+    Q, V, best, known = np.full(X * A, H), np.full(X, H), np.zeros(X, np.int32), np.full(X, H)
+    chosen, every, change, old = np.empty(X, np.int32), np.arange(X * A).astype(np.int32), np.empty(X), np.empty(X)
+    _converge(
+        rewards.copy().reshape(X * A), successors.copy().reshape(X * A, B), gamma, H, beta, radius, least, told, theta,
+        visits, moves, Q, V, best, known, policy, np.inf, chosen, every, change, old,
+    )  # fmt: skip
+    return Q.reshape(X, A), V, best, known
+
+
+@compiled
 def _settle(  # type: ignore[no-untyped-def]
-    rewards, successors, gamma, H, beta, radius, least, theta, visits, moves, Q, V, best, known, policy,
+    rewards, successors, gamma, H, beta, radius, least, told, theta, visits, moves, Q, V, best, known, policy,
     one, chosen, every, change, old,
 ):  # fmt: skip
     """Plan after the row of the pair `one` has changed; in how many more states `policy` is now left."""
-    X, A = policy.shape
-    x = one[0] // A
-    backups(rewards, successors, gamma, H, beta, radius, least, visits, moves, known, one, change)
+    x = one[0] // policy.shape[1]
+    backups(rewards, successors, gamma, H, beta, radius, least, visits, moves, known, one, change, told)
     Q[one[0]] = change[0]
     differing = _refresh(Q, V, best, policy, x)
-    far = abs(V[x] - known[x])
+    return differing + _converge(
+        rewards, successors, gamma, H, beta, radius, least, told, theta, visits, moves, Q, V, best, known, policy,
+        abs(V[x] - known[x]), chosen, every, change, old,
+    )  # fmt: skip
+
+
+@compiled
+def _converge(  # type: ignore[no-untyped-def]
+    rewards, successors, gamma, H, beta, radius, least, told, theta, visits, moves, Q, V, best, known, policy,
+    far, chosen, every, change, old,
+):  # fmt: skip
+    """Modified policy iteration while V is more than theta from `known`, as it is by `far`; see `_settle`."""
+    X, A = policy.shape
+    differing = 0
     while far > theta:
         for y in range(X):
             known[y], old[y], chosen[y] = V[y], 0.0, y * A + best[y]
         moved = np.inf
         while moved > theta / 2:  # sweeps of the greedy policy
-            backups(rewards, successors, gamma, H, beta, radius, least, visits, moves, known, chosen, change)
+            backups(rewards, successors, gamma, H, beta, radius, least, visits, moves, known, chosen, change, told)
             moved = _advance(known, change, old, gamma, H)
-        backups(rewards, successors, gamma, H, beta, radius, least, visits, moves, known, every, Q)
+        backups(rewards, successors, gamma, H, beta, radius, least, visits, moves, known, every, Q, told)
         far = 0.0
         for y in range(X):
             differing += _refresh(Q, V, best, policy, y)
@@ -221,19 +260,23 @@ def _refresh(Q, V, best, policy, x):  # type: ignore[no-untyped-def]
 
 @compiled
 def backups(  # type: ignore[no-untyped-def]
-    rewards, successors, gamma, H, beta, radius, least, visits, moves, V, pairs, out
+    rewards, successors, gamma, H, beta, radius, least, visits, moves, V, pairs, out, told=False
 ):
-    """out = Q of these pairs from V. In a ball, half the radius moves from the worst successors to the best state."""
+    """out = Q of these pairs from V. In a ball, half the radius moves from the worst successors to the best state: the
+    best of all, or of those that are stored if it is `told` them."""
     B = moves.shape[1]
     wide = beta > 0.0 or radius > 0.0
     top = V.max() if radius > 0.0 else 0.0
     for q in range(pairs.shape[0]):
         p = np.uint32(pairs[q])
-        plays = visits[p]
+        plays, row, to = visits[p], moves[p], successors[p]
+        most = H
+        if told:
+            top = best_of(to, V)
+            most = min(H, rewards[p] + gamma * top)
         if plays < least:
-            out[q] = H
+            out[q] = most
             continue
-        row, to = moves[p], successors[p]
         total = 0.0
         for j in range(B):
             total += row[j] * V[np.uint32(to[j])]
@@ -243,7 +286,7 @@ def backups(  # type: ignore[no-untyped-def]
             bonus = beta / root
             if radius > 0.0:
                 mean = _moved(row, to, V, plays, radius / root, mean, top)
-        out[q] = min(H, rewards[p] + bonus + gamma * mean)
+        out[q] = min(most, rewards[p] + bonus + gamma * mean)
 
 
 @compiled

@@ -13,8 +13,11 @@ average reward of a policy is its discounted return rho exactly (`ravi.planning.
     average      stop at span(u' - u) <= 1 / sqrt(t_k), the rule of UCRL2: the gain is known to that accuracy
     discounted   stop at gamma H span(u' - u) <= 1 / sqrt(t_k): every value V(x) is (aware only)
 
-Both run the same iteration and differ in when it stops. u starts where the last phase ended, not at 0: a fixed point
-does not depend on it. Ties go to the first action.
+    support=off  any state may follow any other: p lives on all X states
+    support=on   the learner is told the stored successors, and p lives on them (`ravi.optimism.supported`; aware only)
+
+Both ways of planning run the same iteration and differ in when it stops. u starts where the last phase ended, not at 0:
+a fixed point does not depend on it. Ties go to the first action.
 
 With a bound c on the span (SCAL, SCAL+) the iteration is u <- min(L u, min L u + c), and the policy mixes the greedy
 action with one without reward where it cuts (`ravi.planning.optimistic.truncated`).
@@ -32,6 +35,7 @@ from ravi.core import Array, Learner, Path, Problem
 from ravi.estimators.counts import Counts, tallies, tally
 from ravi.estimators.reset_counts import all_states, reset_tallies, tally_resets
 from ravi.optimism.sets import Backup
+from ravi.optimism.supported import recorded
 from ravi.planning.optimistic import MOST, greedy, iterate, truncated, values
 from ravi.schedules import doubling
 
@@ -55,16 +59,21 @@ def extended(
     name: str,
     mode: str,
     planning: str,
+    told: bool,
     settings: dict[str, Any],
     span: float = np.inf,
     idle: Plausible | None = None,
 ) -> Learner:
-    """The learner whose plausible kernels are those of `plausible`; with a span bound, `idle` is what actions are worth
-    that earn nothing."""
+    """The learner whose plausible kernels are those of `plausible`; `told`: on the stored successors; with a span
+    bound, `idle` is what actions are worth that earn nothing."""
     checks.one_of(mode, ("aware", "blind"), "mode")
     checks.one_of(planning, ("average", "discounted"), "planning")
     if mode == "blind" and planning == "discounted":
         raise checks.InputError("planning=discounted needs mode=aware: a blind learner knows of no discount")
+    if mode == "blind" and told:
+        raise checks.InputError(
+            "support=on needs mode=aware: a blind learner counts x_{t+1}, and resets lead beyond the stored successors"
+        )
     X, A, nu0 = problem.states, problem.actions, problem.initial
     blind = mode == "blind"
     r = problem.rewards[None]
@@ -90,5 +99,5 @@ def extended(
         (tally_resets if blind else tally)(s.data, path)
         return s
 
-    made = settings | {"mode": mode, "planning": planning}
+    made = settings | {"mode": mode, "planning": planning} | recorded(told)
     return Learner(name, init, plan, add, doubling(), made)

@@ -16,9 +16,18 @@ In phase k, which starts at t_k, with n the plays of (x, a) before it:
 Unlike an L1 ball, this set takes no successor away that was seen, and what it gives to a best state that was not
 depends on how far those that were fall short of it.
 
+support=on: p lives on the stored successors, and
+
+    C_P = B (b + ln(b + 1/ln T) (1 + 1/(b + 1/ln T))),   b = ln(2 e X B A ln T / delta)
+
+by the paper's argument. Entry by entry n kl(p_hat(x'), p(x')) > eps / m at some n <= T with probability at most
+2 e (eps ln T / m + 1) exp(-eps / m); entries sum to no less than KL(p_hat || p); so a row with m outcomes is out with
+probability 2 e (eps ln T + m) exp(-eps / m), and C_P is an eps that makes it delta / (X A). Here m = B for m = X.
+
 Constants: the paper's, with delta = 1/T. `scale` multiplies the radius C_P / n of the ball. That is like a
 squared distance: scale here is as scale^2 in UCRL2.
-Guarantee: regret O~(D X sqrt(A T)) with probability 1 - delta, D the diameter.
+Guarantee: regret O~(D X sqrt(A T)) with probability 1 - delta, D the diameter; with support=on
+O~(D sqrt(B X A T)), because the ball lies within the L1 radius sqrt(2 C_P / n), and C_P = O~(B) for O~(X).
 Composition: counts from 0 x relative-entropy ball x extended value iteration x doubling.
 Cost: O(1) per step; about two to five logarithms for each of the X A B entries per sweep; at most
 X A log2(8 T / (X A)) plans.
@@ -37,7 +46,9 @@ from ravi import checks
 from ravi.core import Array, Learner, Problem
 from ravi.estimators.counts import Counts
 from ravi.learners.extended import extended
-from ravi.optimism.sets import Backup, kl
+from ravi.optimism import sets, supported
+from ravi.optimism.sets import Backup
+from ravi.optimism.supported import is_told, outcomes
 
 
 def kl_ucrl(
@@ -48,21 +59,25 @@ def kl_ucrl(
     delta: float | None = None,
     mode: str = "aware",
     planning: str = "average",
+    support: str = "off",
 ) -> Learner:
     """KL-UCRL with its published radius C_P / n; `scale` multiplies it."""
     T = checks.steps(steps)
     delta = checks.delta(delta, T)
-    C = checks.nonnegative(scale, "scale") * constant(problem.states, problem.actions, T, delta)
+    told = is_told(support)
+    m, ball = outcomes(problem, told), supported.kl if told else sets.kl
+    C = checks.nonnegative(scale, "scale") * constant(problem.states, problem.actions, T, delta, m)
 
     def plausible(r: Array, successors: Array, gamma: float, D: Counts, t: Array) -> Backup:
-        return kl(r, successors, gamma, D, C / np.maximum(D.visits, 1))
+        return ball(r, successors, gamma, D, C / np.maximum(D.visits, 1))
 
     settings = {"scale": scale, "delta": delta, "constant": C}
-    return extended(problem, plausible, name="kl-ucrl", mode=mode, planning=planning, settings=settings)
+    return extended(problem, plausible, name="kl-ucrl", mode=mode, planning=planning, told=told, settings=settings)
 
 
-def constant(X: int, A: int, T: int, delta: float) -> float:
-    """C_P."""
+def constant(X: int, A: int, T: int, delta: float, m: int | None = None) -> float:
+    """C_P, for rows of m outcomes, X unless given."""
+    m = X if m is None else m
     lnT = log(max(T, 3))
-    B = log(2 * e * X**2 * A * lnT / delta)
-    return X * (B + log(B + 1 / lnT) * (1 + 1 / (B + 1 / lnT)))
+    B = log(2 * e * (X * m) * A * lnT / delta)
+    return m * (B + log(B + 1 / lnT) * (1 + 1 / (B + 1 / lnT)))

@@ -11,11 +11,15 @@ With n the plays of (x, a) before step t, of which the first m count:
     Q(x, a) = min{H, r(x, a) + gamma <p_hat(. | x, a), V> + beta / sqrt(n)}  elsewhere,      V(x) = max_a Q(x, a)
     a_t     = argmax_a Q(x_t, a)                                             the first of the best
 
+support=on: Q(x, a) is at most r(x, a) + gamma max_{S(x, a)} V, S(x, a) the stored successors, and is that where n = 0.
+No kernel on S(x, a) is worth more, so V >= V* as before, and Q is no larger than without. No number of outcomes is in
+beta: X A counts pairs.
+
 Constants: beta = H sqrt(ln(2 X A m / delta) / 2), by Hoeffding for r + gamma V*(y) in [0, H] at every n <= m, with
 delta = 1/T; `scale` multiplies it. As for MBIE, the paper proves its bound for some m of order (X + ln(X A m / delta))
 H^4 / eps^2; m = T holds for any eps, freezes nothing, and is the default. An explicit `m` is taken as it is.
 Guarantee: all but O~(X^2 A H^6 / eps^3) steps are eps-optimal, with probability 1 - delta. V >= V* at every step with
-probability 1 - delta (up to the tolerance).
+probability 1 - delta (up to the tolerance). With support=on likewise.
 Composition: counts from 0, frozen at m x beta / sqrt(n) x the fixed point after every play x epochs end when the
 policy changes.
 Cost: O(1) per step, and A B per backup of what the step has changed by more than the tolerance allows
@@ -31,6 +35,7 @@ from math import log, sqrt
 from ravi import checks
 from ravi.core import Learner, Problem
 from ravi.learners.discounted import TOLERANCE, optimistic
+from ravi.optimism.supported import is_told
 
 
 def mbie_eb(
@@ -41,6 +46,7 @@ def mbie_eb(
     delta: float | None = None,
     m: int | None = None,
     tolerance: float = TOLERANCE,
+    support: str = "off",
 ) -> Learner:
     """MBIE-EB with its published beta; `scale` multiplies it."""
     T = checks.steps(steps)
@@ -56,4 +62,5 @@ def mbie_eb(
         tolerance=tolerance,
         beta=beta,
         most=m,
+        told=is_told(support),
     )

@@ -19,10 +19,12 @@ span(u) <= c and rewards are not negative, so m(x) <= max u <= min u + c <= min 
 T_c h >= h + rho* for the true bias h = V*: L h >= h + rho*, and min L h + c >= rho* + min h + c >= rho* + max h. T_c is
 monotone, so the planned gain is at least rho*, up to the accuracy, whenever the true kernel is plausible.
 
+support=on: the sets are those of UCRL2B with support=on. They hold P as often, and nothing above asks more of them.
+
 Constants: c = H, unless `span` is given. On the reset chain h* = V*, so any c >= span(V*) will do, and H always does.
 In the aware mode the optimistic values themselves lie in [0, H]: c = H never cuts, and SCAL is UCRL2B. Knowledge of the
 span enters by `span`. delta = 1/T; `scale` multiplies the radii.
-Guarantee: regret O~(min(c, D) sqrt(Gamma X A T)) with probability 1 - delta.
+Guarantee: regret O~(min(c, D) sqrt(Gamma X A T)) with probability 1 - delta; with support=on too (see UCRL2B).
 Composition: counts from 0 x Bernstein box x span-constrained extended value iteration x doubling.
 Cost: that of UCRL2B, and one sweep more per plan that cuts.
 Deviations: the paper lets every action reach a reference state with a small probability, so that T_c contracts; here
@@ -42,6 +44,7 @@ from ravi.estimators.counts import Counts
 from ravi.learners.extended import extended
 from ravi.learners.ucrl2b import box
 from ravi.optimism.sets import Backup, least
+from ravi.optimism.supported import is_told, outcomes
 
 
 def scal(
@@ -53,19 +56,23 @@ def scal(
     span: float | None = None,
     mode: str = "aware",
     planning: str = "average",
+    support: str = "off",
 ) -> Learner:
     """SCAL with the radii of UCRL2B; `scale` multiplies them; `span` is c."""
     T = checks.steps(steps)
     delta = checks.delta(delta, T)
     scale = checks.nonnegative(scale, "scale")
     c = bound(problem, span)
-    plausible = box(scale, delta)
+    told = is_told(support)
+    plausible = box(scale, delta, outcomes(problem, told), told)
 
     def idle(r: Array, successors: Array, gamma: float, D: Counts, t: Array) -> Backup:
         return least(plausible(np.zeros(r.shape), successors, gamma, D, t))
 
     settings = {"scale": scale, "delta": delta, "span": c}
-    return extended(problem, plausible, name="scal", mode=mode, planning=planning, settings=settings, span=c, idle=idle)
+    return extended(
+        problem, plausible, name="scal", mode=mode, planning=planning, told=told, settings=settings, span=c, idle=idle
+    )
 
 
 def bound(problem: Problem, span: float | None) -> float:

@@ -18,9 +18,13 @@ either, and follows P_bar: such a one is worth at most max u <= min u + c <= min
 (`ravi.planning.optimistic`). Where L h >= h + rho* for the true bias h, the planned gain is at least rho*, as in SCAL:
 |(P_bar - P) h| <= c beta is what that needs.
 
+support=on: L u = max_a min{r + b + P_bar u, r + max u}, the last maximum over the stored successors of (x, a). L h >=
+h + rho* as before, because P h is at most that maximum; and what L u promises is no more than without. There is no
+number of outcomes in b.
+
 Constants: the authors', c = H unless `span` is given, delta = 1/T. x_bar is the mode of nu_0, the first if there are
 several. `scale` multiplies b.
-Guarantee: regret O~(c sqrt(Gamma X A T)) with probability 1 - delta.
+Guarantee: regret O~(c sqrt(Gamma X A T)) with probability 1 - delta; with support=on too.
 Composition: counts from 0 with one play to x_bar x bonus c beta x span-constrained value iteration x doubling.
 Cost: O(1) per step; X A B per sweep, B the successors stored per pair; at most X A log2(8 T / (X A)) plans.
 Deviations: rewards are known, so the reward bonus is 0. The aware mode plans with gamma P_bar + (1 - gamma) 1 nu_0^T
@@ -40,6 +44,7 @@ from ravi.estimators.counts import Counts
 from ravi.learners.extended import extended
 from ravi.learners.scal import bound
 from ravi.optimism.sets import Backup, smoothed
+from ravi.optimism.supported import capped, is_told
 
 
 def scal_plus(
@@ -51,12 +56,13 @@ def scal_plus(
     span: float | None = None,
     mode: str = "aware",
     planning: str = "average",
+    support: str = "off",
 ) -> Learner:
     """SCAL+ with its published bonus; `scale` multiplies it; `span` is c."""
     T = checks.steps(steps)
     delta = checks.delta(delta, T)
     scale = checks.nonnegative(scale, "scale")
-    c = bound(problem, span)
+    c, told = bound(problem, span), is_told(support)
     if not math.isfinite(c):
         raise checks.InputError("span is inf; the bonus of scal+ is a multiple of it, so it must be finite")
     checks.derived(lambda: 4 * scale * c * problem.horizon, "the bonus", scale=scale, span=c)
@@ -66,14 +72,15 @@ def scal_plus(
 
     def plausible(r: Array, successors: Array, gamma: float, D: Counts, t: Array) -> Backup:
         b = scale * c * np.minimum(width(D.visits, t, delta), 2)
-        return smoothed(r + b, successors, gamma, D, reference())
+        promised = smoothed(r + b, successors, gamma, D, reference())
+        return capped(promised, r, successors, gamma) if told else promised
 
     def idle(r: Array, successors: Array, gamma: float, D: Counts, t: Array) -> Backup:
         return smoothed(np.zeros(r.shape), successors, gamma, D, reference())
 
     settings = {"scale": scale, "delta": delta, "span": c, "reference": reference()}
     return extended(
-        problem, plausible, name="scal+", mode=mode, planning=planning, settings=settings, span=c, idle=idle
+        problem, plausible, name="scal+", mode=mode, planning=planning, told=told, settings=settings, span=c, idle=idle
     )
 
 

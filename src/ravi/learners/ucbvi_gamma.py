@@ -14,15 +14,20 @@ Q_1 = V_1 = H. At step t, with n, n(x') and P_t = N' / max(n, 1) including the p
     Q_{t+1}(x, a) = min{Q_t(x, a), r(x, a) + gamma (P_t V_t)(x, a) + gamma UCB_t(x, a)}      for all pairs at once
     V_{t+1}(x)    = max_a Q_{t+1}(x, a)
 
+support=on: Q_{t+1}(x, a) is at most r(x, a) + gamma max_{S(x, a)} V_t too, S(x, a) the stored successors, and where
+n = 0 it is the least of that and Q_t. No kernel on S(x, a) is worth more, so that Q_t >= Q* as before, and Q_t is no
+larger than without: both halves of the proof stand. No number of outcomes is in U, whose X A counts pairs; whether the
+proof would allow B for an X of beta is not known here, so beta stays as it is.
+
 Constants: U = ln(40 X A T^3 ln^2 T / (delta (1 - gamma)^2)), beta = X^2 A^2 U^5 unless given, delta = 1/T (ln T is
 taken as 1 for T < 3). `scale` multiplies UCB_t. third_term=off leaves out the last term, which at any T in reach is
 sqrt(8 / n) H because 100 B_t exceeds H^2. Where scale is below about 1 / (8 U), pairs that were never played are
 pessimistic, since their row of P_t is 0: they may never be tried.
-Guarantee: trajectory regret O~(sqrt(X A T) H^1.5), with probability 1 - delta.
+Guarantee: trajectory regret O~(sqrt(X A T) H^1.5), with probability 1 - delta; with support=on too.
 Composition: counts from 0 x Bernstein bonus x one sweep per step x epochs end when the policy changes.
-Cost: per step, B + A per pair whose backup can have changed: the pair played, and those with a successor seen whose V
-(or whose B_t) changed at the last step. The rest of the sweep would change nothing: Q is bit-identical to that of full
-sweeps.
+Cost: per step, B + A per pair whose backup can have changed: the pair played, and those with a successor seen (with
+support=on, stored) whose V (or whose B_t) changed at the last step. The rest of the sweep would change nothing: Q is
+bit-identical to that of full sweeps.
 Deviations: none known; rewards are known in the paper too.
 """
 
@@ -38,6 +43,8 @@ from ravi.compiled import compiled
 from ravi.core import Array, Learner, Path, Problem, Until, Walkers
 from ravi.estimators.counts import Counts, tallies
 from ravi.learners.discounted import keep, one_hot
+from ravi.optimism.supported import best as best_of
+from ravi.optimism.supported import is_told, recorded
 from ravi.planning.predecessors import predecessors
 from ravi.schedules import whenever
 from ravi.walk import World, play
@@ -66,12 +73,14 @@ def ucbvi_gamma(
     delta: float | None = None,
     third_term: str = "on",
     beta: float | None = None,
+    support: str = "off",
 ) -> Learner:
     """UCBVI-gamma with its published bonus; `scale` multiplies it."""
     T = checks.steps(steps)
     delta = checks.delta(delta, T)
     scale = checks.nonnegative(scale, "scale")
     checks.one_of(third_term, ("on", "off"), "third_term")
+    told = is_told(support)
     X, A, r = problem.states, problem.actions, problem.rewards
     gamma, H = problem.discount, problem.horizon
     U = log(40 * X * A * float(T) ** 3 * max(log(T), 1.0) ** 2 * H**2 / delta)
@@ -93,10 +102,10 @@ def ucbvi_gamma(
     def walk(
         world: World, s: State, walkers: Walkers, path: Path, over: Array, until: Until, steps: int
     ) -> tuple[int, int]:
-        constants = gamma, H, U, scale, far
+        constants = gamma, H, U, scale, far, told
         return _walk(*world, *walkers, *path, over, until.deadline, steps, r, *before, *constants, *s.data, *s[1:])
 
-    made = {"scale": scale, "delta": delta, "third_term": third_term, "U": U, "beta": beta}
+    made = {"scale": scale, "delta": delta, "third_term": third_term, "U": U, "beta": beta} | recorded(told)
     return Learner("ucbvi-gamma", init, plan, keep, whenever(), made, walk=walk)
 
 
@@ -104,7 +113,7 @@ def ucbvi_gamma(
 def _walk(  # type: ignore[no-untyped-def]
     successors, cumulative, initial, restart, state, time, key,
     xs, actions, ys, slots, resets, lengths, firsts, after, over, deadline, steps,
-    rewards, start, pairs, places, gamma, H, U, scale, far,
+    rewards, start, pairs, places, gamma, H, U, scale, far, told,
     visits, moves, Q, V, best, plays, spread, changed, many, policy,
 ):  # fmt: skip
     """The walk of `ravi.walk`, with a sweep after every play; the epoch ends when the policy is another one."""
@@ -135,7 +144,7 @@ def _walk(  # type: ignore[no-untyped-def]
                 many[i] = ALL
             stamp += 1
             if _sweep(
-                rewards, rows, start, pairs, places, gamma, H, U, scale, far, visits[i], moves[i], Q[i], V[i],
+                rewards, rows, start, pairs, places, gamma, H, U, scale, far, told, visits[i], moves[i], Q[i], V[i],
                 best[i], spread[i], changed[i], many[i : i + 1], policy[i], p, listed, touched, todo, stamp,
             ):  # fmt: skip
                 over[i] = 1
@@ -151,33 +160,34 @@ def _walk(  # type: ignore[no-untyped-def]
 
 @compiled
 def _sweep(  # type: ignore[no-untyped-def]
-    rewards, successors, start, pairs, places, gamma, H, U, scale, far, visits, moves, Q, V,
+    rewards, successors, start, pairs, places, gamma, H, U, scale, far, told, visits, moves, Q, V,
     best, spread, changed, many, policy, played, listed, touched, todo, stamp,
 ):  # fmt: skip
     """Q_{t+1} and V_{t+1} after a play of the pair `played`; whether the greedy policy is no longer `policy`."""
     A, B = policy.shape[1], moves.shape[1]
-    size = _stale(start, pairs, places, moves, changed, many, played, listed, todo, stamp)
+    size = _stale(start, pairs, places, told, moves, changed, many, played, listed, todo, stamp)
     height, third = 8.0 * U * H, far > 0.0
     count = 0
     for q in range(size):
         p = np.uint32(todo[q])
         row, to, share = moves[p], successors[p], 1.0 / max(visits[p], 1)
-        total = 0.0
-        for j in range(B):
-            total += row[j] * V[np.uint32(to[j])]
-        mean, bonus = total * share, height * share
-        if rewards[p] + gamma * (mean + scale * bonus) >= Q[p]:  # what is still to be added is not negative
-            continue
-        squares = 0.0
-        for j in range(B):
-            squares += row[j] * (V[np.uint32(to[j])] - mean) ** 2
-        bonus += np.sqrt(8.0 * U * squares) * share  # sqrt(8 U Var / n)
-        if third:
-            wide = 0.0
+        value = min(Q[p], rewards[p] + gamma * best_of(to, V)) if told else Q[p]
+        if visits[p] > 0 or not told:
+            total = 0.0
             for j in range(B):
-                wide += row[j] * spread[np.uint32(to[j])]
-            bonus += np.sqrt(8.0 * wide) * share
-        value = rewards[p] + gamma * (mean + scale * bonus)
+                total += row[j] * V[np.uint32(to[j])]
+            mean, bonus = total * share, height * share
+            if rewards[p] + gamma * (mean + scale * bonus) < value:  # what is still to be added is not negative
+                squares = 0.0
+                for j in range(B):
+                    squares += row[j] * (V[np.uint32(to[j])] - mean) ** 2
+                bonus += np.sqrt(8.0 * U * squares) * share  # sqrt(8 U Var / n)
+                if third:
+                    wide = 0.0
+                    for j in range(B):
+                        wide += row[j] * spread[np.uint32(to[j])]
+                    bonus += np.sqrt(8.0 * wide) * share
+                value = min(value, rewards[p] + gamma * (mean + scale * bonus))
         if value < Q[p]:
             Q[p] = value
             y = p // A
@@ -203,7 +213,9 @@ def _sweep(  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _stale(start, pairs, places, moves, changed, many, played, listed, todo, stamp):  # type: ignore[no-untyped-def]
+def _stale(  # type: ignore[no-untyped-def]
+    start, pairs, places, told, moves, changed, many, played, listed, todo, stamp
+):
     """List in `todo` the pairs whose backup can have changed: how many."""
     if many[0] == ALL or many[0] * SPARSE >= changed.shape[0]:
         for p in range(todo.shape[0]):
@@ -213,7 +225,7 @@ def _stale(start, pairs, places, moves, changed, many, played, listed, todo, sta
     for c in range(many[0]):
         for k in range(start[changed[c]], start[changed[c] + 1]):
             p = pairs[k]
-            if listed[p] != stamp and moves[p, places[k]] > 0:
+            if listed[p] != stamp and (told or moves[p, places[k]] > 0):
                 listed[p] = stamp
                 todo[size] = p
                 size += 1

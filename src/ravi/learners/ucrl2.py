@@ -10,8 +10,15 @@ In phase k, which starts at t_k, with n the plays of (x, a) before it:
     u'(x) = max_a {r(x, a) + max_p <p, u>}                       until span(u' - u) <= 1 / sqrt(t_k)
     play the greedy policy until some pair has been played max(1, n) times in the phase.
 
+support=on: p lives on the stored successors, and d = sqrt(14 B ln(2 A t_k / delta) / max(1, n)). The paper has d from
+Weissman et al. (2003), by which a row with m outcomes is farther off with probability (2^m - 2) exp(-n d^2 / 2) at
+most; with m = B for m = X, 2 ln(2^B 20 X A t^7 / delta) <= 14 B ln(2 A t / delta) as before where B >= 2 and
+X <= 204 (A / delta)^13, and where B = 1 the row is known. The rest of the proof asks of the set that it holds P.
+
 Constants: the paper's, with delta = 1/T. `scale` multiplies d.
-Guarantee: regret 34 D X sqrt(A T ln(T / delta)) with probability 1 - delta, D the diameter.
+Guarantee: regret 34 D X sqrt(A T ln(T / delta)) with probability 1 - delta, D the diameter; with support=on
+34 D sqrt(B X A T ln(T / delta)): the sum of the radii has sqrt(B) for sqrt(X), and where the bound is below T, which is
+the only case to prove, the paper's bounds of the other terms have no more than sqrt(X A T) in them.
 Composition: counts from 0 x L1 ball x extended value iteration x doubling.
 Cost: O(1) per step; X A B per sweep, B the successors stored per pair; at most X A log2(8 T / (X A)) plans.
 Deviations: rewards are known, so the paper's reward radius is 0; the reset chain is planned and scored, and u starts
@@ -28,7 +35,9 @@ from ravi import checks
 from ravi.core import Array, Learner, Problem
 from ravi.estimators.counts import Counts
 from ravi.learners.extended import extended
-from ravi.optimism.sets import Backup, l1
+from ravi.optimism import sets, supported
+from ravi.optimism.sets import Backup
+from ravi.optimism.supported import is_told, outcomes
 
 
 def ucrl2(
@@ -39,23 +48,25 @@ def ucrl2(
     delta: float | None = None,
     mode: str = "aware",
     planning: str = "average",
+    support: str = "off",
 ) -> Learner:
     """UCRL2 with its published radii; `scale` multiplies them."""
     T = checks.steps(steps)
     delta = checks.delta(delta, T)
     scale = checks.nonnegative(scale, "scale")
+    told = is_told(support)
+    m, ball = outcomes(problem, told), supported.l1 if told else sets.l1
     one = np.ones((1, problem.states, problem.actions))
-    checks.derived(lambda: scale * float(radius(one, np.array([T]), delta).max()), "the radius", scale=scale)
+    checks.derived(lambda: scale * float(radius(one, np.array([T]), delta, m).max()), "the radius", scale=scale)
 
     def plausible(r: Array, successors: Array, gamma: float, D: Counts, t: Array) -> Backup:
-        return l1(r, successors, gamma, D, scale * radius(D.visits, t, delta))
+        return ball(r, successors, gamma, D, scale * radius(D.visits, t, delta, m))
 
-    return extended(
-        problem, plausible, name="ucrl2", mode=mode, planning=planning, settings={"scale": scale, "delta": delta}
-    )
+    settings = {"scale": scale, "delta": delta}
+    return extended(problem, plausible, name="ucrl2", mode=mode, planning=planning, told=told, settings=settings)
 
 
-def radius(visits: Array, t: Array, delta: float) -> Array:
-    """d(x, a) at time t (n,), of shape (n, X, A)."""
+def radius(visits: Array, t: Array, delta: float, m: int | None = None) -> Array:
+    """d(x, a) at time t (n,), of shape (n, X, A), for rows of m outcomes, X unless given."""
     _, X, A = visits.shape
-    return np.sqrt(14 * X * np.log(2 * A * t / delta)[:, None, None] / np.maximum(visits, 1))
+    return np.sqrt(14 * (X if m is None else m) * np.log(2 * A * t / delta)[:, None, None] / np.maximum(visits, 1))

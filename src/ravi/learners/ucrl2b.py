@@ -13,11 +13,15 @@ In phase k, which starts at t_k, with n+ = max(1, n), n the plays of (x, a) befo
     u'(x) = max_a {r(x, a) + max_p <p, u>}                       until span(u' - u) <= 1 / sqrt(t_k)
     play the greedy policy until some pair has been played max(1, n) times in the phase.
 
+support=on: x' is a stored successor of (x, a), p is 0 elsewhere, and l = ln(6 sqrt(X B) A n+ / delta): of the X^2 A
+entries X B A are not known to be 0, and the sum below is over those; it comes to the same.
+
 Constants: those of the authors' code, with delta = 1/T. They are the inequality of Audibert, Munos and Szepesvari,
 2009: |p - p_hat| <= sqrt(2 p_hat (1 - p_hat) ln(3 / d) / n) + 3 ln(3 / d) / n with probability 1 - d, at
 d = 3 (delta / (6 X A n))^2: summed over X^2 A entries and all n, d is at most delta^2 pi^2 / (72 A). `scale` multiplies
 the radii.
-Guarantee: regret O~(sqrt(D Gamma X A T)) with probability 1 - delta, D the diameter, Gamma the successors of a pair.
+Guarantee: regret O~(sqrt(D Gamma X A T)) with probability 1 - delta, D the diameter, Gamma the successors of a pair;
+with support=on too, where the terms of lower order, which sum 6 l / n+ over x', have B for X.
 Composition: counts from 0 x Bernstein box x extended value iteration x doubling.
 Cost: O(1) per step; X A B per sweep, B the successors stored per pair; at most X A log2(8 T / (X A)) plans.
 Deviations: rewards are known, so the paper's reward radius is 0; a pair that was never played may lead anywhere, also
@@ -34,7 +38,9 @@ from ravi import checks
 from ravi.core import Array, Learner, Problem
 from ravi.estimators.counts import Counts
 from ravi.learners.extended import Plausible, extended
-from ravi.optimism.sets import Backup, bernstein
+from ravi.optimism import sets, supported
+from ravi.optimism.sets import Backup
+from ravi.optimism.supported import is_told, outcomes
 
 LARGEST = 1e5  # more than any radius: 6 ln(6 X A n / delta) at n = 1, delta >= 1e-100
 
@@ -47,29 +53,33 @@ def ucrl2b(
     delta: float | None = None,
     mode: str = "aware",
     planning: str = "average",
+    support: str = "off",
 ) -> Learner:
     """UCRL2B with its published radii; `scale` multiplies them."""
     T = checks.steps(steps)
     delta = checks.delta(delta, T)
     scale = checks.nonnegative(scale, "scale")
+    told = is_told(support)
+    kernels = box(scale, delta, outcomes(problem, told), told)
     settings = {"scale": scale, "delta": delta}
-    return extended(problem, box(scale, delta), name="ucrl2b", mode=mode, planning=planning, settings=settings)
+    return extended(problem, kernels, name="ucrl2b", mode=mode, planning=planning, told=told, settings=settings)
 
 
-def box(scale: float, delta: float) -> Plausible:
-    """The kernels within `scale` times the radii."""
+def box(scale: float, delta: float, m: int, told: bool) -> Plausible:
+    """The kernels within `scale` times the radii, for rows of m outcomes."""
     checks.derived(lambda: scale * LARGEST, "the radius", scale=scale)
+    within = supported.bernstein if told else sets.bernstein
 
     def plausible(r: Array, successors: Array, gamma: float, D: Counts, t: Array) -> Backup:
-        factor, constant = radius(D.visits, delta)
-        return bernstein(r, successors, gamma, D, scale * factor, scale * constant)
+        factor, constant = radius(D.visits, delta, m)
+        return within(r, successors, gamma, D, scale * factor, scale * constant)
 
     return plausible
 
 
-def radius(visits: Array, delta: float) -> tuple[Array, Array]:
-    """What multiplies sqrt(p_hat (1 - p_hat)), and what is added, of shape (n, X, A)."""
+def radius(visits: Array, delta: float, m: int | None = None) -> tuple[Array, Array]:
+    """What multiplies sqrt(p_hat (1 - p_hat)), and what is added, (n, X, A), for rows of m outcomes, X unless given."""
     _, X, A = visits.shape
     n = np.maximum(visits, 1.0)
-    l = np.log(6 * X * A * n / delta)
+    l = np.log(6 * np.sqrt(X * (X if m is None else m)) * A * n / delta)
     return 2 * np.sqrt(l / n), 6 * l / n

@@ -283,6 +283,10 @@ class Agent:
         larger table."""
         X, A, _ = self.table.sizes
         states, actions = checks.whole(states, "states", X), checks.whole(actions, "actions", A)
+        if self.learner.settings.get("support") == "on":
+            raise InputError(
+                f"{self.learner.name} is told the successors (support=on), and those of new states are not"
+            )
         self._add()
         kept = vars(self) | {"table": copy(self.table), "rewards": copy(self.rewards)}
         try:
@@ -323,6 +327,13 @@ class Agent:
                 f"{self.learner.name} simulates rewards that are unknown, and here they are: the learner without that, "
                 f"with rewards={self.rewards.mode!r}, learns them"
             )
+        if self.learner.settings.get("support") == "on":
+            if not self.start_known:
+                raise InputError(
+                    f"{self.learner.name} is told the successors of every pair (support=on), and here they are met on "
+                    "the way: give a problem that has them all, or support=off"
+                )
+            self.table.closed = True
         if self.learner.walk is not None:
             X, A, B = self.table.sizes
             self._cumulative, self._initial, self._begins = np.ones((X, A, B)), np.ones(X), 0

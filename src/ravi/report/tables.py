@@ -323,7 +323,8 @@ def rates_table(
     level: float = 0.95,
 ) -> Table:
     """How fast regret grows: within each run, and with T, H, d, X and A where the suite lets them vary."""
-    from ravi.statistics import THEORY, growth, rates
+    from ravi.statistics import growth, rates
+    from ravi.statistics.rates import proved as proved_of
     from ravi.statistics.scores import entries_of
 
     probability(level, "level")
@@ -333,7 +334,7 @@ def rates_table(
     within, across = [], []
     for entry in entries:
         which = {key: entry[key] for key in ("section", "column", "label", "mdp", "steps")}
-        proved = THEORY.get(entry["learner"].split(",")[0], {}).get("T")
+        proved = proved_of(entry["learner"]).get("T")
         record: dict[str, Any] = {**which, "quantity": "t"}
         try:
             times, seeds, curves = results.curves(**which)

@@ -88,6 +88,19 @@ THEORY: dict[str, dict[str, Exponent]] = {
     "uniform": _of("gap T, exactly", T=1),
 }  # fmt: skip
 
+# By learner: the same where it is told the stored successors (support=on).
+TOLD: dict[str, dict[str, Exponent]] = {
+    "ucrl2": _of("D sqrt(B X A T): Jaksch, Ortner, Auer 2010 with B for X", T=0.5, X=0.5, A=0.5),
+    "kl-ucrl": _of("D sqrt(B X A T): Filippi, Cappe, Garivier 2010 with B for X", T=0.5, X=0.5, A=0.5),
+    "psrl": _of("H sqrt(B X A T): Osband, Russo, Van Roy 2013 with B for X", T=0.5, H=1, X=0.5, A=0.5),
+}
+
+
+def proved(learner: str) -> dict[str, Exponent]:
+    """What is proved of the learner of an id: quantity -> exponent."""
+    name, *options = learner.split(",")
+    return TOLD[name] if "support=on" in options and name in TOLD else THEORY.get(name, {})
+
 
 def growth(
     times: Any, curves: Any, *, share: float = 0.5, level: float = 0.95, resamples: int = 2000, key: int = 0
@@ -259,7 +272,7 @@ def _measured(line: tuple[str, ...], varied: _Varied, level: float, resamples: i
     if not why:
         x = [list(each.values()) for each in values]
         rate = scaling(sizes, x, paired=paired, level=level, resamples=resamples, key=key)
-    theory = THEORY.get(learner.split(",")[0], {}).get(quantity)
+    theory = proved(learner).get(quantity)
     return Measured(
         section, column, label, learner, family, quantity, along, fixed, tuple(sizes), min(map(len, values)), paired,
         rate, theory, why,
