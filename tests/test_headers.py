@@ -111,7 +111,7 @@ def test_a_header_says_what_can_be_or_which_key_is_wrong(file, monkeypatch):
     path, kind, header, arrays, load = file
     load(path)
     dumps = files.json.dumps
-    monkeypatch.setattr(files.json, "dumps", lambda full, allow_nan: dumps(full))  # what others may write
+    monkeypatch.setattr(files.json, "dumps", lambda full, allow_nan=True: dumps(full))  # what others may write
     refused = []
     for place in places(header):
         for wrong in WRONG:

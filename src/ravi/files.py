@@ -3,11 +3,15 @@
 The file is what `numpy.savez` writes, so `numpy.load(path)` opens it anywhere: an entry `header.npy`, the bytes of a
 JSON object
 
-    {"format": "ravi", "kind": "mdp", "version": 1, "arrays": [names], ...}
+    {"format": "ravi", "kind": "mdp", "version": 1, "arrays": [names], ..., "seal": a hash of all of it}
 
-and one entry per array. The archive's checksums cover every array; the list of names covers the archive. The same
-content gives the same bytes. A file is written under a temporary name and renamed when it is complete, so a reader, or
-a crash, never sees half of one.
+and one entry per array, none of them compressed. The archive's checksums cover every array; the list of names covers
+the archive; the seal covers what was changed on purpose, by a tool that writes sound archives. The same content gives
+the same bytes. A file is written under a temporary name and renamed when it is complete, so a reader, or a crash, never
+sees half of one.
+
+A seal is no signature: who changes a file can seal it again. What is read is therefore checked for what it is used for,
+and nothing is believed about sizes: no entry takes more memory than the file has bytes.
 """
 
 from __future__ import annotations
@@ -24,6 +28,7 @@ import zlib
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import fields
+from math import prod
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,6 +36,7 @@ import numpy as np
 from ravi import headers, tree
 from ravi.checks import InputError
 from ravi.core import MDP
+from ravi.jsons import SEAL, parsed, reading, seal_of
 from ravi.measures.log import Log
 
 if TYPE_CHECKING:
@@ -39,7 +45,7 @@ if TYPE_CHECKING:
 FORMAT = "ravi"
 VERSION = 1
 HEADER = "header"  # the entry of the JSON object
-RESERVED = ("format", "kind", "version", "arrays")  # its keys that are not metadata
+RESERVED = ("format", "kind", "version", "arrays", SEAL)  # its keys that are not metadata
 MDP_HEADER = {
     "name": str, "discount": float, "units": tuple[float, float], "parameter_bound": float | None,
     "feature_bound": float | None,
@@ -150,16 +156,10 @@ def read(place: Place, kind: str) -> tuple[dict[str, Any], dict[str, np.ndarray]
     where = _where(place)
     if not isinstance(place, (str, os.PathLike)):
         return _opened(place, where, kind)
-    try:
-        with open(where, "rb") as file:
-            header, arrays = _opened(file, where, kind)
-    except FileNotFoundError:
-        raise InputError(f"there is no file {where}") from None
-    except InputError:
-        raise
-    except OSError as error:
-        raise InputError(f"cannot read {where}: {error.strerror or error}") from None
-    return header, arrays
+    if not os.path.exists(place):
+        raise InputError(f"there is no file {where}")
+    with reading(place) as file:
+        return _opened(file, where, kind)
 
 
 def _where(place: Place) -> str:
@@ -237,11 +237,14 @@ def _entries(where: str, kind: str, header: Mapping[str, Any], arrays: Mapping[s
             raise InputError(f"cannot write {where}: an array cannot be called {HEADER!r}")
         if np.asarray(array).dtype.hasobject:
             raise InputError(f"cannot write {where}: {name} holds Python objects, not numbers")
+        if np.asarray(array).dtype.names is not None:
+            raise InputError(f"cannot write {where}: {name} holds records, not numbers")
     full = {"format": FORMAT, "kind": kind, "version": VERSION, "arrays": list(arrays), **header}
     try:
-        text = json.dumps(full, allow_nan=False)
-    except (TypeError, ValueError) as error:
+        json.dumps(full, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
         raise InputError(f"cannot write {where}: the header is not JSON ({error})") from None
+    text = json.dumps(full | {SEAL: seal_of(full, {name: np.asarray(array) for name, array in arrays.items()})})
     return {HEADER: np.frombuffer(text.encode(), dtype=np.uint8), **arrays}
 
 
@@ -257,13 +260,13 @@ def _pack(file: IO[bytes], entries: Mapping[str, Any]) -> None:
 def _unpack(file: IO[bytes], where: str, kind: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     try:
         archive = zipfile.ZipFile(file)
-        names = set(archive.namelist())
+        names = _names(archive, file)
     except DAMAGE as error:
         raise InputError(f"{where} is damaged or cut short: {_said(error)}") from None
     if f"{HEADER}.npy" not in names:
         raise InputError(f"{where} is not a ravi file: it has no header")
     try:
-        header = json.loads(_array(archive, HEADER).tobytes())
+        header = parsed(_array(archive, HEADER).tobytes())
     except DAMAGE as error:
         raise InputError(f"{where} is damaged: its header cannot be read: {_said(error)}") from None
     if not isinstance(header, dict) or header.get("format") != FORMAT:
@@ -283,16 +286,41 @@ def _unpack(file: IO[bytes], where: str, kind: str) -> tuple[dict[str, Any], dic
             arrays[name] = _array(archive, name)
         except DAMAGE as error:
             raise InputError(f"{where} is damaged: its array {name!r} cannot be read: {_said(error)}") from None
+    seal = header.pop(SEAL, None)  # None in files from before there were seals
+    if seal is not None and seal != seal_of(header, arrays):
+        raise InputError(f"{where} is damaged: it was changed after it was written")
     return header, arrays
+
+
+def _names(archive: zipfile.ZipFile, file: IO[bytes]) -> set[str]:
+    """The names of all entries, if none is compressed and all are as large as they can be in a file of this size."""
+    entries = archive.infolist()
+    names = {entry.filename for entry in entries}
+    if len(names) < len(entries):
+        raise ValueError("two entries have one name")
+    for entry in entries:
+        if entry.compress_type != zipfile.ZIP_STORED or entry.compress_size != entry.file_size:
+            raise ValueError(f"its entry {entry.filename!r} is compressed, which ravi's are not")
+    if sum(entry.file_size for entry in entries) > file.seek(0, os.SEEK_END):
+        raise ValueError("its entries claim more bytes than it has")
+    return names
 
 
 def _array(archive: zipfile.ZipFile, name: str) -> np.ndarray:
     """One entry; reading it to its end is what compares its checksum."""
-    content = io.BytesIO(archive.read(f"{name}.npy"))
-    array: np.ndarray = np.lib.format.read_array(content, allow_pickle=False)
-    if content.read(1):
-        raise ValueError("more bytes than its shape has")
-    return array
+    content = archive.read(f"{name}.npy")
+    start = io.BytesIO(content)
+    if (form := np.lib.format.read_magic(start)) != (1, 0):
+        raise ValueError(f"it has the form {form}")
+    shape, by_columns, dtype = np.lib.format.read_array_header_1_0(start)
+    if dtype.hasobject:
+        raise ValueError("Object arrays cannot be loaded")
+    if dtype.names is not None or not dtype.itemsize:
+        raise ValueError(f"it holds {dtype}, not numbers")
+    if prod(shape) * dtype.itemsize != len(content) - start.tell():
+        raise ValueError(f"its shape {shape} does not have as many bytes as it")
+    array = np.ndarray(shape, dtype, content, start.tell(), order="F" if by_columns else "C")
+    return array.copy()
 
 
 def _said(error: BaseException) -> str:

@@ -200,10 +200,9 @@ def test_a_result_that_was_tampered_with_is_found(place, tmp_path):
 def test_a_tuning_record_that_was_tampered_with_is_found(place, tmp_path):
     folder = tmp_path / "out"
     shutil.copytree(place / "out", folder)
-    (path,) = (folder / "tuning").iterdir()
-    record = json.loads(path.read_text())
-    record["chosen"] = 1 - record["chosen"]
-    path.write_text(json.dumps(record))
+    store = Store(folder)
+    ((subject, record),) = store.tuning().items()
+    store.keep_tuning(subject, record | {"chosen": 1 - record["chosen"]})  # and sealed, as a forger would
     found = reproduce(folder, runs=1, workers=1)
     assert found.status == 1
     assert "does not follow from its runs" in found.text()

@@ -502,3 +502,7 @@ def test_a_folder_can_be_read_without_ravi_as_documented(folder, monkeypatch):
     assert names["whole"](other)
     other.write_bytes(other.read_bytes()[:-1])
     assert not names["whole"](other)
+    for file in Path("results").rglob("*.json"):
+        assert names["unchanged"](file)
+        file.write_text(file.read_text().replace('"format": 1', '"format": 2'))
+        assert not names["unchanged"](file)

@@ -240,7 +240,7 @@ def _options(words: list[str] | None) -> dict[str, Any]:
             raise InputError(f"--option gives {key} twice")
         options[key] = python.get(value, value)
         if value not in python:
-            with suppress(ValueError):
+            with suppress(ValueError, RecursionError):
                 options[key] = json.loads(value)
     return options
 

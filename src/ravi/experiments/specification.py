@@ -132,6 +132,8 @@ def specify(source: str | os.PathLike[str] | Mapping[str, Any], *, seeds: Any = 
             data = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
             raise InputError(_syntax(file, error)) from None
+        except RecursionError:
+            raise InputError(f"{file}: its lists and tables are nested too deep") from None
         told = Mistakes(file, lines(text))
     read = Reader(told, base)
     suite = read.suite(data, name, seeds)

@@ -35,6 +35,7 @@ from ravi import files
 from ravi.checks import InputError
 from ravi.core import MDP
 from ravi.experiments.rows import CURVES, FORMAT, SCHEMA
+from ravi.jsons import SEAL, read_json, reading, sealed, unsealed
 
 FOLDER_FORMAT = 1  # of the layout above; in specification.json
 PART = re.compile(r"([0-9a-f]{12})-(\d{6})-([0-9a-f]{16})\.parquet")
@@ -207,12 +208,13 @@ class Store:
         for path in sorted((self.folder / "checkpoints").glob("*.run")):
             named = CHECKPOINT.fullmatch(path.name)
             try:
-                content = path.read_bytes()
-                seeds = tuple(int(seed) for seed in files.read(io.BytesIO(content), "run")[0]["seeds"])
-            except FileNotFoundError:  # its runs were finished meanwhile
-                continue
-            except (OSError, KeyError, TypeError, ValueError) as error:
-                self.troubles.append(Trouble(f"checkpoints/{path.name}", str(error)))
+                with reading(path) as file:
+                    seeds = tuple(int(seed) for seed in files.read(file, "run")[0]["seeds"])
+                    file.seek(0)
+                    content = file.read()
+            except (KeyError, TypeError, ValueError) as error:
+                if path.exists():  # else its runs were finished meanwhile
+                    self.troubles.append(Trouble(f"checkpoints/{path.name}", str(error)))
                 continue
             if named is None or _stem(named[1], seeds) != f"{named[1]}-{named[2]}":
                 self.troubles.append(Trouble(f"checkpoints/{path.name}", "it is not named as a checkpoint is"))
@@ -222,18 +224,25 @@ class Store:
 
     def _put_json(self, name: str, content: dict[str, Any]) -> Path:
         path = self.folder / name
-        text = json.dumps(content, indent=1, allow_nan=False).encode()
+        text = json.dumps(sealed(content), indent=1, allow_nan=False).encode()
         files.put(path, lambda file: file.write(text))
         return path
 
     def _read_json(self, name: str) -> dict[str, dict[str, Any]]:
-        found = {}
+        found, must = {}, self._sealed()
         for path in sorted((self.folder / name).glob("*.json")):
             try:
-                found[path.stem] = _json(path)
+                found[path.stem] = _json(path, must=must)
             except InputError as error:
                 self.troubles.append(Trouble(f"{name}/{path.name}", str(error)))
         return found
+
+    def _sealed(self) -> bool:
+        """Whether the folder was begun when there were seals: then all its JSON has them."""
+        try:
+            return SEAL in read_json(self.folder / "specification.json")
+        except (InputError, TypeError):  # absent, or damaged, which is told where it is used
+            return False
 
 
 def _lock(held: IO[bytes]) -> None:
@@ -265,12 +274,14 @@ def opened(path: Path) -> pq.ParquetFile | str:
     named = PART.fullmatch(path.name)
     if named is None:
         return "foreign: it is not named as a part is"
+    if path.exists() and not path.is_file():
+        return "damaged: it is no file"
     try:
         content = path.read_bytes()
         if sha256(content).hexdigest()[:16] != named[3]:
             return "damaged: its content is not what its name says"
         part = pq.ParquetFile(pa.BufferReader(content))
-    except (OSError, pa.ArrowException) as error:
+    except (OSError, MemoryError, pa.ArrowException) as error:
         return f"damaged: {error}"
     version = (part.schema_arrow.metadata or {}).get(b"ravi.format", b"").decode(errors="replace")
     if version != FORMAT:
@@ -278,13 +289,9 @@ def opened(path: Path) -> pq.ParquetFile | str:
     return part if part.schema_arrow.equals(SCHEMA) else "foreign: its columns are not those of this format"
 
 
-def _json(path: Path) -> dict[str, Any]:
-    try:
-        held = json.loads(path.read_bytes())
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}") from None
-    except ValueError as error:
-        raise InputError(f"{path} is damaged: {error}") from None
+def _json(path: Path, *, must: bool = False) -> dict[str, Any]:
+    """What a file of JSON holds, as it was written; `must` it be sealed, one that is not is damaged."""
+    held = read_json(path)
     if not isinstance(held, dict):
         raise InputError(f"{path} is damaged: it is no JSON object")
-    return held
+    return unsealed(held, str(path), must=must)

@@ -7,7 +7,6 @@ run: the regret, the gap, the maps of its last state, and its ellipsoid. What th
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from os import PathLike
@@ -16,7 +15,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ravi import checks
 from ravi.checks import InputError
+from ravi.jsons import parsed
 from ravi.report.curves import Curves, gap_curves, gap_of, mean_gap, regret_curves, regret_figure, regret_of
 from ravi.report.style import COLOURS, Drawn, known_formats, library, slug, written
 from ravi.runs import Run
@@ -172,11 +173,20 @@ def entries(results: Results) -> list[Panel]:
         which = {key: row[key] for key in ("section", "column", "label", "mdp", "learner", "steps")}
         times, _, curves = results.curves(**which)
         about = {name: mine[0][name] for name in facts}
-        about["constants"] = json.loads(about["constants"] or "{}")
+        about["constants"] = _constants(about["constants"], f"{results.folder}: {row['learner']}")
         seconds = np.array([run["seconds"] for run in mine])
         key = row["section"], row["mdp"], row["steps"], row["column"]
         made.setdefault(key, []).append(Entry(row["label"], row["learner"], times, curves, seconds, about))
     return [Panel(*key, held) for key, held in made.items()]
+
+
+def _constants(text: str | None, where: str) -> dict[str, Any]:
+    """A learner's constants, as a row holds them."""
+    try:
+        found = parsed((text or "{}").encode())
+    except ValueError as error:
+        raise InputError(f"{where} has constants that are no JSON: {error}") from None
+    return found if isinstance(found, dict) else {}
 
 
 def theory(panel: Panel) -> dict[str, tuple[np.ndarray, np.ndarray]]:
@@ -195,7 +205,7 @@ def theory(panel: Panel) -> dict[str, tuple[np.ndarray, np.ndarray]]:
             told = [tabular.corrected(H, first["states"], A, int(t)).total for t in times]
             found["tabular bound"] = times, np.array(told)
         elif entry.learner == "ravi-ucb/mixture" and panel.column != "tuned":
-            B, d = float(entry.facts["constants"]["bound"]), first["dimension"]
+            B, d = checks.positive(entry.facts["constants"].get("bound"), "bound"), first["dimension"]
             told = [mixture.corrected(H, d, A, int(t), bound=B).total for t in times]
             found["mixture bound"] = times, np.array(told)
     return found

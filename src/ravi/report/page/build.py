@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 import os
 import warnings
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ravi import files
 from ravi.checks import InputError
+from ravi.jsons import read_json
 
 if TYPE_CHECKING:
     from ravi.experiments.results import Results
@@ -88,12 +88,7 @@ def _claims(folder: Path, verify: str | os.PathLike[str] | None) -> list[dict[st
     path = folder / "verify.json" if verify is None else Path(verify)
     if verify is None and not path.is_file():
         return None
-    try:
-        held = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror or error}") from None
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{path} is no JSON: {error}") from None
+    held = read_json(path)
     found = held if isinstance(held, list) else [held]
     for place, one in enumerate(found):
         wrong = _wrong(one)
