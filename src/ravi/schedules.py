@@ -3,6 +3,7 @@
 at_reset       at the next reset
 never          at none: for policies that do not change
 doubling       when the plays of a pair in this epoch reach the plays before it (UCRL2)
+reset_or_doubling  whichever comes first (RAVI-KL)
 whenever       when the policy changes: for learners with a walk of their own
 """
 
@@ -46,5 +47,14 @@ def doubling() -> Schedule:
 
     def schedule(state: Any, time: Array) -> Until:
         return Until(reset=False, visits=np.maximum(state.data.visits, 1))
+
+    return schedule
+
+
+def reset_or_doubling() -> Schedule:
+    """At the next reset, or when the plays of some pair within the epoch reach max(1, n), whichever comes first."""
+
+    def schedule(state: Any, time: Array) -> Until:
+        return Until(reset=True, visits=np.maximum(state.data.visits, 1))
 
     return schedule

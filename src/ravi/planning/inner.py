@@ -19,6 +19,7 @@ import numpy as np
 
 from ravi.compiled import compiled
 from ravi.core import Array, Bonus, Data, Estimator, Problem
+from ravi.optimism.relative_entropy import seen, shortfall, top_of
 from ravi.planning.bellman import backup
 from ravi.planning.mirror import mirror_step, step_in_place
 
@@ -159,4 +160,50 @@ def _of_counts(  # type: ignore[no-untyped-def]
                 )
             if chosen[i] == j:
                 played_V[i] = V[i]
+                played_policy[i] = policy[i]
+
+
+def of_sets(problem: Problem, radius: Callable[[Data], Array], support: bool, eta: float) -> Backups:
+    """With counts from one and the sets of `ravi.optimism.relative_entropy`, of radii `radius` (n, X, A); fresh."""
+    r, gamma, H, successors = problem.rewards, problem.discount, problem.horizon, problem.successors
+
+    def backups(D: Any, at: Iterates, count: int, chosen: Array, played: Played) -> Iterates:
+        V, Q = at.V.copy(), at.Q.copy()
+        _of_sets(
+            successors, r, gamma, H, eta, support, D.visits, D.moves, radius(D), V, Q, at.log_policy, at.policy, count,
+            chosen, played.V, played.policy,
+        )  # fmt: skip
+        return at._replace(V=V, Q=Q)
+
+    return backups
+
+
+@compiled
+def _of_sets(  # type: ignore[no-untyped-def]
+    successors, r, gamma, H, eta, support, visits, moves, rho, V, Q, log_policy, policy, count, chosen, played_V,
+    played_policy,
+):  # fmt: skip
+    n, X, A, B = moves.shape
+    size, to, p = np.empty((X, A), np.int32), np.empty((X, A, B), np.int32), np.empty((X, A, B))
+    dual, y = np.empty((X, A)), np.empty(B)
+    for i in range(n):
+        one, v = slice(i, i + 1), V[i]
+        for x in range(X):
+            for a in range(A):
+                plays = visits[i, x, a] - 1
+                size[x, a] = seen(successors[x, a], moves[i, x, a], plays, rho[i, x, a], to[x, a], p[x, a])
+                dual[x, a] = np.nan
+        for j in range(count):
+            highest = v.max()
+            for x in range(X):
+                for a in range(A):
+                    U, K = top_of(successors[x, a], v) if support else highest, size[x, a]
+                    if K > 0:
+                        d = rho[i, x, a] / (visits[i, x, a] - 1)
+                        below, dual[x, a] = shortfall(K, to[x, a], p[x, a], d, v, U, dual[x, a], y)
+                        U -= below
+                    Q[i, x, a] = max(min(r[x, a] + gamma * U, H), 0.0)
+            v[:] = step_in_place(log_policy[one], policy[one], Q[one], eta)[0]
+            if chosen[i] == j:
+                played_V[i] = v
                 played_policy[i] = policy[i]

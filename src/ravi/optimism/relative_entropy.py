@@ -1,0 +1,145 @@
+"""Which kernels are near p_hat in relative entropy, on known successors, and how much do they promise?
+
+    C(x, a) = {q on S(x, a) : n KL(p_hat || q) <= rho},      all distributions on S(x, a) where n = 0
+
+S(x, a) are the stored successors of the pair, or all states where the supports are not to be used; n its plays, p_hat
+the frequencies of their successors. Three radii, each valid for all n at once (docs/kl.md, Lemmas 1 to 3):
+
+    one value    rho = ln(X / delta) + kappa(n)                 max_C <q, V*> >= (P V*)(x, pi*(x)) for all x
+    all values   rho = ln(X A / delta) + ln p_hat(y^n)/KT(y^n)  P(. | x, a) in C(x, a) for all pairs
+
+with kappa(n) = ln(sqrt(pi) Gamma(n + 1) / Gamma(n + 1/2)), the worst redundancy of the KT mixture over two symbols,
+and KT(y^n) the probability of the successors seen under the Dirichlet(1/2, ..., 1/2) mixture over S. The second is at
+most ln(X A / delta) + C_B(n) (`worst_redundancy`). Both sets have max_C <q, V> - <p_hat, V> <= sp(V) sqrt(rho / 2n).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ravi.compiled import compiled
+from ravi.core import Array
+from ravi.estimators.counts import Counts
+from ravi.optimism.sets import CERTAIN
+from ravi.optimism.sets import _shortfall as shortfall
+
+LOG_PI = math.log(math.pi)
+HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
+SERIES = 24  # counts from which Gamma functions are taken by Stirling's series, here accurate to 1e-13
+
+
+def of_one_value(visits: Array, log_inverse_level: Array) -> Array:
+    """rho = ln(1 / level) + kappa(n), for level = delta / X   (n, X, A). log_inverse_level: (n,)."""
+    return _of_one_value(visits, log_inverse_level)
+
+
+def of_all_values(D: Counts, log_inverse_level: float, symbols: int) -> Array:
+    """rho = ln(1 / level) + ln p_hat(y^n) / KT(y^n) over `symbols` successors, for level = delta / (X A)   (n, X, A)."""
+    return _of_all_values(D.visits, D.moves, log_inverse_level, symbols)
+
+
+def worst_redundancy(plays: float, symbols: int) -> float:
+    """C_B(n) = ln(Gamma(1/2) Gamma(n + B/2) / (Gamma(B/2) Gamma(n + 1/2))) >= ln p_hat(y^n) / KT(y^n); C_2 = kappa."""
+    n, B = float(plays), symbols
+    return math.lgamma(0.5) + math.lgamma(n + B / 2) - math.lgamma(B / 2) - math.lgamma(n + 0.5)
+
+
+def ends(successors: Array, D: Counts, rho: Array, support: bool, V: Array) -> tuple[Array, Array]:
+    """min_C <q, V> and max_C <q, V> of every pair   (n, X, A) each."""
+    return _most(successors, D.visits, D.moves, rho, support, -V, -1.0), _most(
+        successors, D.visits, D.moves, rho, support, V, 1.0
+    )
+
+
+@compiled
+def kappa(n):  # type: ignore[no-untyped-def]
+    """ln(sqrt(pi) Gamma(n + 1) / Gamma(n + 1/2))."""
+    if n < SERIES:
+        return 0.5 * LOG_PI + math.lgamma(n + 1.0) - math.lgamma(n + 0.5)
+    k = 1.0 / n
+    return 0.5 * (LOG_PI + math.log(n)) + k * (0.125 - k * k * (1.0 / 192.0 - k * k / 640.0))
+
+
+@compiled
+def _redundancy(m):  # type: ignore[no-untyped-def]
+    """m ln m - ln Gamma(m + 1/2)."""
+    if m == 0:
+        return -0.5 * LOG_PI
+    if m < SERIES:
+        return m * math.log(m) - math.lgamma(m + 0.5)
+    k = 1.0 / m
+    return m - HALF_LOG_TWO_PI + k * (1.0 / 24.0 - k * k * (7.0 / 2880.0 - k * k * 31.0 / 40320.0))
+
+
+@compiled
+def redundancy(moves, n, symbols):  # type: ignore[no-untyped-def]
+    """ln p_hat(y^n) / KT(y^n) of one pair: moves are its counts on stored successors, of `symbols` in all."""
+    if n == 0:
+        return 0.0
+    total = math.lgamma(n + 0.5 * symbols) - math.lgamma(0.5 * symbols) - n * math.log(n)
+    for j in range(moves.shape[0]):
+        total += _redundancy(moves[j]) + 0.5 * LOG_PI
+    return total
+
+
+@compiled
+def _of_one_value(visits, log_inverse_level):  # type: ignore[no-untyped-def]
+    rho = np.empty(visits.shape)
+    n, X, A = visits.shape
+    for i in range(n):
+        for x in range(X):
+            for a in range(A):
+                rho[i, x, a] = log_inverse_level[i] + kappa(visits[i, x, a])
+    return rho
+
+
+@compiled
+def _of_all_values(visits, moves, log_inverse_level, symbols):  # type: ignore[no-untyped-def]
+    rho = np.empty(visits.shape)
+    n, X, A = visits.shape
+    for i in range(n):
+        for x in range(X):
+            for a in range(A):
+                rho[i, x, a] = log_inverse_level + redundancy(moves[i, x, a], visits[i, x, a], symbols)
+    return rho
+
+
+@compiled
+def seen(successors, moves, n, rho, to, p):  # type: ignore[no-untyped-def]
+    """The successors of one pair that were seen, into `to`, and their p_hat, into `p`; how many: 0 where every
+    distribution on the support is plausible."""
+    if n == 0 or rho >= CERTAIN * n:
+        return 0
+    k = 0
+    for j in range(moves.shape[0]):
+        if moves[j] > 0:
+            to[k], p[k] = successors[j], moves[j] / n
+            k += 1
+    return k
+
+
+@compiled
+def top_of(successors, v):  # type: ignore[no-untyped-def]
+    """max V over the stored successors of a pair."""
+    top = v[np.uint32(successors[0])]
+    for j in range(1, successors.shape[0]):
+        top = max(top, v[np.uint32(successors[j])])
+    return top
+
+
+@compiled
+def _most(successors, visits, moves, rho, support, V, sign):  # type: ignore[no-untyped-def]
+    n, X, A, B = moves.shape
+    best, to, p, y = np.empty((n, X, A)), np.empty(B, np.int32), np.empty(B), np.empty(B)
+    for i in range(n):
+        highest = V[i].max()
+        for x in range(X):
+            for a in range(A):
+                top = top_of(successors[x, a], V[i]) if support else highest
+                k = seen(successors[x, a], moves[i, x, a], visits[i, x, a], rho[i, x, a], to, p)
+                if k > 0:
+                    top -= shortfall(k, to, p, rho[i, x, a] / visits[i, x, a], V[i], top, np.nan, y)[0]
+                best[i, x, a] = sign * top
+    return best

@@ -1,0 +1,157 @@
+"""How large can the regret of RAVI-KL be? The theorems of docs/kl.md, with their constants.
+
+Notation: B successors stored per pair, C_B(n) the worst redundancy of the KT mixture over B symbols,
+rho the largest radius of a run, rho_G = ln(X A T) + C_B(T) that of the event on which P is near p_hat.
+"""
+
+from __future__ import annotations
+
+from math import lgamma, log, log2, sqrt
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ravi.theory import generic, inputs, tabular
+from ravi.theory.parts import Bound
+
+
+def worst_redundancy(plays: float, symbols: int) -> float:
+    """C_B(n) = ln(Gamma(1/2) Gamma(n + B/2) / (Gamma(B/2) Gamma(n + 1/2))): of KT over B symbols, at most."""
+    return lgamma(0.5) + lgamma(plays + symbols / 2) - lgamma(symbols / 2) - lgamma(plays + 0.5)
+
+
+def kappa(plays: float) -> float:
+    """C_2(n) = ln(sqrt(pi) Gamma(n + 1) / Gamma(n + 1/2))."""
+    return worst_redundancy(plays, 2)
+
+
+def stage(time: Any) -> Any:
+    """The least k with t <= 2^k; of a number or an array."""
+    return np.ceil(np.log2(time)).astype(np.int64)
+
+
+def levels(horizon: float, states: int, actions: int, stage: Any) -> Any:
+    """delta_t = min{1, sqrt(H X A / 2^k)}: t is rounded up to a power of two."""
+    return np.minimum(1.0, np.sqrt(horizon * states * actions / 2.0**stage))
+
+
+# ---- Algorithm 1 with sets: plan=mirror
+
+
+def beta_mirror(horizon: float, states: int, actions: int, symbols: int, steps: int, delta: float) -> float:
+    """beta with CB <= gamma beta / sqrt(n + 1): H sqrt(rho), rho = ln(X A / delta) + C_B(T).
+
+    Pinsker: U - p_hat V and p_hat V - L are at most H sqrt(rho / 2n), so (U - L) / 2 is, and 1 / 2n <= 1 / (n + 1) for
+    n >= 1. Where n = 0, (U - L) / 2 <= H / 2.
+    """
+    H, X, A, T = inputs.horizon(horizon), inputs.whole(states, "states"), inputs.whole(actions, "actions"), steps
+    rho = log(X * A / inputs.delta(delta, T)) + worst_redundancy(T, inputs.whole(symbols, "symbols"))
+    return H * sqrt(max(rho, 0.25))
+
+
+def mirror(
+    horizon: float, states: int, actions: int, symbols: int, steps: int, *, delta: float | None = None,
+    eta: float | None = None, inner_steps: int = 1,
+) -> Bound:  # fmt: skip
+    """Theorem 4.1 for plan=mirror: `generic.sharp` with the sum of the bonuses gamma beta / sqrt(N), and H / M more for
+    a Q that is fresh."""
+    H, delta, gamma = inputs.horizon(horizon), inputs.delta(delta, steps), 1 - 1 / inputs.horizon(horizon)
+    S = tabular.clipped_bonus_sum(
+        H, states, actions, steps, gamma * beta_mirror(H, states, actions, symbols, steps, delta)
+    )
+    made = generic.sharp(H, actions, steps, S, delta=delta, eta=eta, inner_steps=inner_steps)
+    return made._replace(total=made.total + H / inner_steps, boundary=made.boundary + H / inner_steps)
+
+
+# ---- plan=greedy, plan=slack
+
+
+class Optimism(NamedTuple):
+    """Theorem 1 (and its variance form) of docs/kl.md, by what each part pays for."""
+
+    total: float
+    deviations: float  # of the kernels planned with from P
+    first: float  # plays of pairs that had none before
+    invalid: float  # plans that are not optimistic
+    slack: float  # policies that are less optimistic than the most optimistic one
+    tolerance: float  # plans that end before they have converged
+    phases: float  # ends of phases that are no resets
+    failure: float  # of the event on which P is near p_hat
+
+    def __float__(self) -> float:
+        return self.total
+
+
+def doublings(states: int, actions: int, steps: int) -> float:
+    """Phases that end because the plays of a pair in them reach those before: at most X A (1 + log2(T / X A)), or T."""
+    pairs = states * actions
+    return min(float(steps), pairs * (1 + max(0.0, log2(steps / pairs))))
+
+
+def radii(horizon: float, states: int, actions: int, branching: int, steps: int) -> tuple[float, float]:
+    """rho, the largest radius of the sets, and rho_G, that of the event; for pairs with B successors."""
+    H, X, A, T = inputs.horizon(horizon), states, actions, steps
+    return log(X / float(levels(H, X, A, stage(T)))) + kappa(T), log(X * A * T) + worst_redundancy(T, branching)
+
+
+def optimism(
+    horizon: float, states: int, actions: int, branching: int, steps: int, *, slack: float = 0.0,
+    tolerance: float = 0.1,
+) -> Optimism:  # fmt: skip
+    """Theorem 1, expected regret O~(H sqrt(B X A T)).
+
+    (1 + sqrt 2) H sqrt(X A T / 2) (sqrt(rho) + sqrt(rho_G))                 deviations
+    + H X A                                                                  first plays
+    + X A + 2 sqrt 2 (1 + c) sqrt(H X A T) + 2 sqrt 2 tolerance sqrt(T)      invalid plans, slack, tolerance
+    + 2 H (2 doublings + 1) + 1                                              phases, the event
+    """
+    H, X, A, T = inputs.horizon(horizon), states, actions, inputs.whole(steps, "steps")
+    rho, rho_G = radii(H, X, A, branching, T)
+    deviations = (1 + sqrt(2)) * H * sqrt(X * A * T / 2) * (sqrt(rho) + sqrt(rho_G))
+    return _added(H, X, A, T, deviations, slack, tolerance)
+
+
+def variance(
+    horizon: float, states: int, actions: int, branching: int, steps: int, *, slack: float = 0.0,
+    tolerance: float = 0.1,
+) -> Optimism:  # fmt: skip
+    """Theorem 2, expected regret O~(sqrt(H B X A T)): the same with deviations by the variance of the values.
+
+        deviations <= 2 (alpha sqrt(2 H T + H^2 K) + b H rho L) + 2 H alpha^2,   alpha = a sqrt(rho L / gamma)
+
+    a = sqrt 2 + sqrt 6, b = 2/3 + sqrt(32/3), rho the larger of the two radii, L = 2 X A ln(1 + T / X A) at least
+    sum_t 1 / n over plays of pairs that had some before, and K = 2 doublings + 1 phases whose ends are no resets.
+    """
+    H, X, A, T = inputs.horizon(horizon), states, actions, inputs.whole(steps, "steps")
+    gamma, rho = 1 - 1 / H, max(radii(H, X, A, branching, T))
+    L = 2 * X * A * log(1 + T / (X * A))
+    a, b = sqrt(2) + sqrt(6), 2 / 3 + sqrt(32 / 3)
+    alpha, K = a * sqrt(rho * L / gamma), 2 * doublings(X, A, T) + 1
+    deviations = 2 * (alpha * sqrt(2 * H * T + H**2 * K) + b * H * rho * L) + 2 * H * alpha**2
+    return _added(H, X, A, T, deviations, slack, tolerance)
+
+
+def regret(
+    horizon: float, states: int, actions: int, branching: int, steps: int, *, slack: float = 0.0,
+    tolerance: float = 0.1,
+) -> Optimism:  # fmt: skip
+    """The smaller of `optimism` and `variance`."""
+    given = (horizon, states, actions, branching, steps)
+    return min(
+        optimism(*given, slack=slack, tolerance=tolerance), variance(*given, slack=slack, tolerance=tolerance),
+        key=float,
+    )  # fmt: skip
+
+
+def _added(H: float, X: int, A: int, T: int, deviations: float, slack: float, tolerance: float) -> Optimism:
+    root = 2 * sqrt(2) * sqrt(H * X * A * T)
+    parts = {
+        "deviations": deviations,
+        "first": H * X * A,
+        "invalid": X * A + root,
+        "slack": slack * root,
+        "tolerance": 2 * sqrt(2) * tolerance * sqrt(T),
+        "phases": 2 * H * (2 * doublings(X, A, T) + 1),
+        "failure": 1.0 + H,
+    }
+    return Optimism(sum(parts.values()), **parts)
