@@ -63,6 +63,10 @@ LEARNERS = {
     "ravi-ucb/linear": Known(
         "ravi.learners.ravi_ucb_linear", "ravi_ucb_linear", "RAVI-UCB for linear MDPs; a proof for finite X only"
     ),
+    "ravi-kl": Known("ravi.learners.ravi_kl", "tabular", "RAVI with sets of kernels in place of bonuses, tabular"),
+    "ravi-kl/unknown-rewards": Known(
+        "ravi.learners.ravi_kl", "unknown_rewards", "RAVI-KL that learns its rewards, tabular"
+    ),
     "ucrl2": Known("ravi.learners.ucrl2", "ucrl2", "UCRL2: optimism over L1 balls"),
     "ucrl2b": Known("ravi.learners.ucrl2b", "ucrl2b", "UCRL2B: optimism over Bernstein boxes"),
     "kl-ucrl": Known("ravi.learners.kl_ucrl", "kl_ucrl", "KL-UCRL: optimism over relative-entropy balls"),

@@ -20,7 +20,7 @@ KINDS = ("bernoulli", "deterministic")
 
 
 class Rewarded(NamedTuple):
-    inner: Data  # of the estimator
+    inner: Data  # of the estimator; () where there is none
     plays: Array  # n(x, a)            (n, X, A)
     total: Array  # sum of rewards     (n, X, A)
     key: Array  # of the seed's random numbers; the learner's `init` writes it   (n,)
@@ -28,7 +28,6 @@ class Rewarded(NamedTuple):
 
 def rewarded(estimator: Estimator, rewards: Array, kind: str) -> Estimator:
     """`estimator`, which learns r (X, A) as well."""
-    random = kind == "bernoulli"
 
     def init(n: int) -> Rewarded:
         shape = (n, *rewards.shape)
@@ -42,10 +41,16 @@ def rewarded(estimator: Estimator, rewards: Array, kind: str) -> Estimator:
 
     def add(D: Rewarded, V: Array, path: Path) -> Rewarded:
         estimator.add(D.inner, V, path)
-        _earn(D.plays, D.total, D.key, rewards, random, path.state, path.action, path.length, path.time)
+        earn(D, rewards, kind, path)
         return D
 
     return Estimator(init, estimator.embed, expect, width, add)
+
+
+def earn(D: Rewarded, rewards: Array, kind: str, path: Path) -> None:
+    """Count what the plays of a path earned, in place."""
+    random = kind == "bernoulli"
+    _earn(D.plays, D.total, D.key, rewards, random, path.state, path.action, path.length, path.time)
 
 
 @compiled

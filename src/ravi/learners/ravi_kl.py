@@ -13,19 +13,24 @@ S(x, a) its stored successors (support=on), or all states (support=off). Every f
     plan=mirror    Algorithm 1: M mirror steps an epoch from Q = Pi_H[r + gamma max_C <q, V>], one of their policies
                    drawn uniformly, until the next reset. With L = min_C <q, V> and U = max_C <q, V> it is
                    TRANSITION-ESTIMATE (L + U) / 2 and BONUS gamma (U - L) / 2: valid wherever P is in C.
-                   rho = ln(X A / delta) + ln p_hat(y^n) / KT(y^n), delta = 1/T, for all V at once.
-    plan=greedy    the policy that is greedy for V = max_a {r + gamma max_C <q, V>}, until a reset, or until the plays of
-                   a pair within the epoch reach those before. rho = ln(X / delta_t) + kappa(n): it needs to hold at V*
-                   only, where it holds with probability 1 - delta_t for all n at once.
+                   rho = ln(X A / delta) + ln p_hat(y^n) / KT(y^n), delta = 1/T: P is in C for all n at once.
+    plan=greedy    the policy that is greedy for V = max_a {r + gamma max_C <q, V>}, until a reset, or until the plays
+                   of a pair within the epoch reach those before. rho = ln(X / delta_t) + kappa(n): it need hold at V*
+                   only, and does with probability 1 - delta_t, for all n at once.
                    delta_t = min{1, sqrt(H X A / t)}: T is not used.
-    plan=slack     the same sets, but another policy is played where it is nearly as optimistic: a candidate, if
-                   (1 - gamma) <nu_0, V_own> of its own best kernels is at least U - eps_t, eps_t = slack sqrt(H X A / t).
+    plan=slack     the same sets, but another policy is played where it is nearly as optimistic: a candidate, if its
+                   own optimistic return, with the best kernels of its actions, is at least U - eps_t, where U is the
+                   largest and eps_t = slack sqrt(H X A / t).
                    candidate=half: the policy of plan=greedy at rho / 2. candidate=posterior: the optimal policy of a
-                   kernel drawn from Dirichlet(1, ..., 1) posteriors on S: that of PSRL, held to the same bound.
+                   kernel drawn from the posterior of a Dirichlet(1, ..., 1) on S: that of PSRL, under the same bound.
 
-Constants: those above; in delta_t and in the sets, t is rounded up to a power of two, so that sets whose counts did not
-move are as they were. `scale` multiplies rho (like a squared distance), `slack` is c of eps_t, 0.3 unless given.
-Plans end at span(L u - u) <= 0.1 / sqrt(t).
+Where rewards are not known, r is their upper confidence bound max {m : n kl(r_hat, m) <= rho} in greedy and slack, with
+2 X for X in both radii; mirror has the bonus of `ravi.learners.unknown_rewards`.
+
+Constants: those above; in delta_t, t is rounded up to a power of two, so that sets whose counts did not move are as
+they were. `scale` multiplies rho (which is like a squared distance), `slack` is 0.3 unless given. Plans end at
+span(L u - u) <= 0.1 / sqrt(t).
+Deviations: of mirror from Algorithm 1, those of RAVI-UCB+ with `fresh` and `inner`.
 """
 
 from __future__ import annotations
@@ -38,11 +43,13 @@ import numpy as np
 from ravi import checks
 from ravi.core import Array, Learner, Path, Problem
 from ravi.estimators.counts import Counts, counts, tallies, tally
+from ravi.estimators.rewarded import KINDS, Rewarded, earn
 from ravi.learners import ravi_ucb_plus
+from ravi.learners.unknown_rewards import unknown
 from ravi.optimism.bonuses import multiple_of_width
-from ravi.optimism.relative_entropy import ends, of_all_values, of_one_value
+from ravi.optimism.relative_entropy import ends, highest_rewards, of_all_values, of_one_value
 from ravi.planning.inner import of_sets
-from ravi.planning.plausible import Plan, Warm, cold
+from ravi.planning.plausible import Plan, Sets, Warm, cold
 from ravi.planning.plausible import plan as best_policy
 from ravi.schedules import reset_or_doubling
 from ravi.theory import constants
@@ -57,11 +64,12 @@ TOLERANCE = 0.1  # plans end at a span of this / sqrt(t)
 
 class State(NamedTuple):
     data: Counts
+    earned: Any  # Rewarded, of rewards that are not known; else ()
     best: Warm  # of the most optimistic policy
-    candidate: Any  # of the candidate; () where there is none
+    candidate: Any  # Warm, of the candidate; () where there is none
     own: Array  # V of the candidate's own best kernels, less its least   (n, X)
-    stage: Array  # t is at most 2^stage; the level of the sets   (n,)
-    policy: Array  #                                             (n, X, A)
+    stage: Array  # the least k with t <= 2^k, of the last plan            (n,)
+    policy: Array  #                                                       (n, X, A)
 
 
 def tabular(
@@ -82,52 +90,100 @@ def tabular(
     `eta` and `step_scale` of plan=mirror.
 
     Setting: discounted with resets, tabular.
-    Guarantee: expected regret O~(min{H sqrt(B X A T), sqrt(H B X A T) + H B X A}) for greedy and slack, T unknown;
-    O~(H sqrt(B X A T) + H^(7/4) sqrt(T ln A / M)) for mirror, B the stored successors of a pair (X where support=off
-    and plan=mirror). docs/kl.md, Theorems 1 to 3.
+    Guarantee: expected regret O~(H sqrt(B X A T)), and O~(sqrt(H B X A T)) up to terms without sqrt(T), for greedy and
+    slack, with no T to know; O~(H sqrt(B X A T) + H^(7/4) sqrt(T ln A / M)) for mirror; B the stored successors of a
+    pair (of mirror with support=off, X). docs/kl.md, Theorems 1 to 3.
     Composition: counts x relative-entropy balls on the support x policy iteration on sets (or M mirror steps) x at
     resets and doublings (or at resets).
-    Cost: O(1) per step; a few logarithms for each of the X A B entries per plan, less where counts did not move;
-    T / H + X A log2(T / X A) plans at most.
+    Cost: O(1) per step; per plan a few logarithms for each of the X A B entries, fewer where counts did not move; at
+    most T / H + X A log2(2 T / X A) plans.
     """
+    form = _form(plan, support, scale, slack, candidate, delta, inner, eta, step_scale)
+    if plan != "mirror":
+        checks.steps(steps)
+        return optimistic(problem, form)
+    return mirror(problem, steps, form, delta=delta, inner=inner, eta=eta, step_scale=step_scale)
+
+
+def unknown_rewards(
+    problem: Problem,
+    steps: int,
+    *,
+    plan: str = "slack",
+    support: str = "on",
+    rewards: str = "bernoulli",
+    reward_scale: float = 1.0,
+    scale: float = 1.0,
+    slack: float | None = None,
+    candidate: str | None = None,
+    delta: float | None = None,
+    inner: int | None = None,
+    eta: float | None = None,
+    step_scale: float | None = None,
+) -> Learner:
+    """RAVI-KL on counts that is not told its rewards: what a play earns is 1 with probability r(x, a) and else 0
+    (rewards=bernoulli), or r(x, a) (rewards=deterministic). `reward_scale` multiplies the radius of rewards, or their
+    bonus (plan=mirror).
+
+    Setting: discounted with resets, tabular; rewards unknown.
+    Guarantee: that of RAVI-KL, and sqrt(X A T ln(X A T)) more.
+    Composition: counts, and mean rewards x relative-entropy balls and those of coins x policy iteration on sets (or M
+    mirror steps) x at resets and doublings (or at resets).
+    Cost: that of RAVI-KL.
+    """
+    form = _form(plan, support, scale, slack, candidate, delta, inner, eta, step_scale)
+    kind = checks.one_of(rewards, KINDS, "rewards")
+    reward_scale = checks.nonnegative(reward_scale, "reward_scale")
+    if plan != "mirror":
+        checks.steps(steps)
+        return optimistic(problem, form, kind, reward_scale)
+    base = mirror(problem, steps, form, delta=delta, inner=inner, eta=eta, step_scale=step_scale)
+    return unknown(base, problem, steps, rewards=kind, reward_scale=reward_scale)
+
+
+class Form(NamedTuple):
+    """What makes a RAVI-KL."""
+
+    support: bool
+    scale: float
+    slack: float | None  # None: greedy
+    candidate: str | None
+
+
+def _form(plan: str, support: str, scale: float, slack: float | None, candidate: str | None, *of_mirror: Any) -> Form:
     checks.one_of(plan, PLANS, "plan")
     told = checks.one_of(support, ("on", "off"), "support") == "on"
+    mirrors = dict(zip(("delta", "inner", "eta", "step_scale"), of_mirror, strict=True))
+    for of, options in (("mirror", mirrors), ("slack", {"slack": slack, "candidate": candidate})):
+        for name, value in options.items():
+            if value is not None and plan != of:
+                raise checks.InputError(f"{name} is an option of plan={of}, not of plan={plan}")
     scale = checks.nonnegative(scale, "scale")
-    _refuse(plan, "mirror", delta=delta, inner=inner, eta=eta, step_scale=step_scale)
-    _refuse(plan, "slack", slack=slack, candidate=candidate)
-    if plan == "mirror":
-        return mirror(
-            problem, steps, told, scale, delta=delta, inner=inner, eta=eta,
-            step_scale=1.0 if step_scale is None else step_scale,
-        )  # fmt: skip
-    checks.steps(steps)
-    if plan == "greedy":
-        return optimistic(problem, told, scale)
+    if plan != "slack":
+        return Form(told, scale, None, None)
     c = SLACK if slack is None else checks.nonnegative(slack, "slack")
-    kind = "half" if candidate is None else checks.one_of(candidate, CANDIDATES, "candidate")
-    return optimistic(problem, told, scale, c, kind)
+    return Form(told, scale, c, checks.one_of(candidate or "half", CANDIDATES, "candidate"))
 
 
 def mirror(
-    problem: Problem, steps: int, support: bool, scale: float, *, delta: float | None, inner: int | None,
-    eta: float | None, step_scale: float,
+    problem: Problem, steps: int, form: Form, *, delta: float | None, inner: int | None, eta: float | None,
+    step_scale: float | None,
 ) -> Learner:  # fmt: skip
-    """Algorithm 1 with sets: estimate (L + U) / 2, bonus gamma (U - L) / 2."""
+    """Algorithm 1 with sets: the estimate (L + U) / 2 and the bonus gamma (U - L) / 2."""
     T = checks.steps(steps)
-    delta = checks.delta(delta, T)
+    delta, times = checks.delta(delta, T), 1.0 if step_scale is None else step_scale
     H, X, A, gamma = problem.horizon, problem.states, problem.actions, problem.discount
-    symbols = problem.branching if support else X
+    symbols = problem.branching if form.support else X
     M = constants.inner_steps(H) if inner is None else checks.whole(inner, "inner")
     S = of_tables.clipped_bonus_sum(H, X, A, T, gamma * theory.beta_mirror(H, X, A, symbols, T, delta))
-    step = checks.step_size(eta, step_scale, constants.eta_balanced(H, A, T, S, M))
-    base = counts(problem)
+    step = checks.step_size(eta, times, constants.eta_balanced(H, A, T, S, M))
     level = log(X * A / delta)
 
     def radius(D: Counts) -> Array:
-        return scale * of_all_values(D._replace(visits=D.visits - 1), level, symbols)
+        return form.scale * of_all_values(D._replace(visits=D.visits - 1), level, symbols)
 
     def between(D: Counts, V: Array) -> tuple[Array, Array]:
-        return ends(problem.successors, D._replace(visits=D.visits - 1), radius(D), support, V)
+        return ends(problem.successors, D._replace(visits=D.visits - 1), radius(D), form.support, V)  # L, U
 
     def expect(D: Counts, V: Array) -> Array:
         low, high = between(D, V)
@@ -137,7 +193,7 @@ def mirror(
         low, high = between(D, V)
         return (high - low) / 2
 
-    estimator = base._replace(expect=expect, width=width)
+    estimator = counts(problem)._replace(expect=expect, width=width)
     return ravi_ucb_plus.generic(
         problem,
         estimator,
@@ -147,69 +203,80 @@ def mirror(
         fresh=True,
         name="ravi-kl",
         settings={
-            "plan": "mirror", "support": support, "scale": scale, "step_scale": step_scale, "delta": delta,
+            "plan": "mirror", "support": form.support, "scale": form.scale, "step_scale": times, "delta": delta,
             "parts": ["fresh", "gamma", "balance", "sets"],
         },
-        backups=of_sets(problem, radius, support, step),
+        backups=of_sets(problem, radius, form.support, step),
     )  # fmt: skip
 
 
-def optimistic(
-    problem: Problem, support: bool, scale: float, slack: float | None = None, candidate: str | None = None
-) -> Learner:
-    """The most optimistic policy, or with `slack` a candidate that is nearly as optimistic."""
+def optimistic(problem: Problem, form: Form, rewards: str | None = None, reward_scale: float = 1.0) -> Learner:
+    """The most optimistic policy, or with slack a candidate that is nearly as optimistic. rewards: how they are drawn,
+    where they are not known."""
     X, A, H = problem.states, problem.actions, problem.horizon
+    pairs = X if rewards is None else 2 * X  # whose bounds must hold
 
     def init(keys: Array) -> State:
         n = len(keys)
-        other = () if candidate is None else cold(problem, n)
-        stage = np.full(n, -1, np.int64)
-        return State(tallies(problem, n), cold(problem, n), other, np.zeros((n, X)), stage, np.full((n, X, A), 1 / A))
+        shape = (n, X, A)
+        earned = () if rewards is None else Rewarded((), np.zeros(shape, np.int64), np.zeros(shape), keys.copy())
+        other = () if form.candidate is None else cold(problem, n)
+        stage, policy = np.full(n, -1, np.int64), np.full(shape, 1 / A)
+        return State(tallies(problem, n), earned, cold(problem, n), other, np.zeros((n, X)), stage, policy)
+
+    def plausible(s: State, stage: Array) -> Sets:
+        log_inverse = np.log(pairs / theory.levels(H, X, A, stage))
+        rho = form.scale * of_one_value(s.data.visits, log_inverse)
+        r = problem.rewards[None]
+        if s.earned:
+            r = highest_rewards(s.earned.plays, s.earned.total, log_inverse, reward_scale)
+        return Sets(r, s.data, rho, form.support)
 
     def planned(s: State) -> State:
         t = 1 + s.data.visits.sum((1, 2), dtype=np.int64)
         stage = theory.stage(t)
-        renewed(s, stage)
-        rho = scale * of_one_value(s.data.visits, np.log(X / theory.levels(H, X, A, stage)))
-        tol = TOLERANCE / np.sqrt(t)
-        best = best_policy(problem, s.data, rho, tol, s.best, support=support)
+        _renew(s, stage)
+        sets, tol = plausible(s, stage), TOLERANCE / np.sqrt(t)
+        best = best_policy(problem, sets, tol, s.best)
         choice = best.choice
-        if candidate is not None:
-            choice = accepted(problem, s, rho, tol, best, slack * np.sqrt(H * X * A / t), support)
+        if form.slack is not None:
+            choice = accepted(problem, s, sets, tol, best, form.slack * np.sqrt(H * X * A / t))
         s.policy[:] = 0.0
         np.put_along_axis(s.policy, choice[..., None], 1.0, axis=2)
         return s
 
     def add(s: State, path: Path) -> State:
         tally(s.data, path)
+        if rewards is not None:
+            earn(s.earned, problem.rewards, rewards, path)
         return s
 
-    form = {"plan": "greedy"} if slack is None else {"plan": "slack", "slack": slack, "candidate": candidate}
-    return Learner("ravi-kl", init, planned, add, reset_or_doubling(), form | {"support": support, "scale": scale})
+    made: dict[str, Any] = {"plan": "greedy"}
+    if form.slack is not None:
+        made = {"plan": "slack", "slack": form.slack, "candidate": form.candidate}
+    made |= {"support": form.support, "scale": form.scale}
+    name = "ravi-kl"
+    if rewards is not None:
+        name, made = "ravi-kl/unknown-rewards", made | {"rewards": rewards, "reward_scale": reward_scale}
+    return Learner(name, init, planned, add, reset_or_doubling(), made)
 
 
-def accepted(problem: Problem, s: State, rho: Array, tol: Array, best: Plan, eps: Array, support: bool) -> Array:
+def accepted(problem: Problem, s: State, sets: Sets, tol: Array, best: Plan, eps: Array) -> Array:
     """The candidate's actions where its own optimistic return is at least U - eps, else those of `best`   (n, X)."""
-    other = best_policy(problem, s.data, rho / 2, tol, s.candidate, support=support)
-    differ = (other.choice != best.choice).any(1)
+    other = best_policy(problem, sets._replace(rho=sets.rho / 2), tol, s.candidate).choice
+    differ = (other != best.choice).any(1)
     if not differ.any():
         return best.choice
-    warm = s.best._replace(u=s.own)
-    own = best_policy(problem, s.data, rho, tol, warm, support=support, fixed=other.choice, active=differ)
-    taken = ~differ | (own.returns >= best.returns - eps)
-    return np.where(taken[:, None], other.choice, best.choice)
+    own = best_policy(problem, sets, tol, s.best._replace(u=s.own), fixed=other, active=differ)
+    taken = differ & (own.returns >= best.returns - eps)
+    return np.where(taken[:, None], other, best.choice)
 
 
-def renewed(s: State, stage: Array) -> None:
-    """Sets of another level: no bound on what a pair is worth holds on."""
+def _renew(s: State, stage: Array) -> None:
+    """Where the level of the sets is another one, no bound on what a pair is worth holds on."""
     new = stage != s.stage
     if new.any():
-        for warm in (s.best, *((s.candidate,) if s.candidate else ())):
-            warm.visits[new] = -1
+        s.best.visits[new] = -1
+        if s.candidate:
+            s.candidate.visits[new] = -1
         s.stage[:] = stage
-
-
-def _refuse(plan: str, of: str, **given: Any) -> None:
-    for name, value in given.items():
-        if value is not None and plan != of:
-            raise checks.InputError(f"{name} is an option of plan={of}, and has no place in plan={plan}")

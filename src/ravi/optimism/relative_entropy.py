@@ -3,14 +3,15 @@
     C(x, a) = {q on S(x, a) : n KL(p_hat || q) <= rho},      all distributions on S(x, a) where n = 0
 
 S(x, a) are the stored successors of the pair, or all states where the supports are not to be used; n its plays, p_hat
-the frequencies of their successors. Three radii, each valid for all n at once (docs/kl.md, Lemmas 1 to 3):
+the frequencies of their successors. Two radii, each valid for all n at once (docs/kl.md, Lemmas 1 and 2):
 
     one value    rho = ln(X / delta) + kappa(n)                 max_C <q, V*> >= (P V*)(x, pi*(x)) for all x
     all values   rho = ln(X A / delta) + ln p_hat(y^n)/KT(y^n)  P(. | x, a) in C(x, a) for all pairs
 
 with kappa(n) = ln(sqrt(pi) Gamma(n + 1) / Gamma(n + 1/2)), the worst redundancy of the KT mixture over two symbols,
 and KT(y^n) the probability of the successors seen under the Dirichlet(1/2, ..., 1/2) mixture over S. The second is at
-most ln(X A / delta) + C_B(n) (`worst_redundancy`). Both sets have max_C <q, V> - <p_hat, V> <= sp(V) sqrt(rho / 2n).
+most ln(X A / delta) + C_B(n) (`ravi.theory.kl.worst_redundancy`). By Pinsker's inequality, max_C <q, V> - <p_hat, V>
+is at most sp(V) sqrt(rho / 2n).
 """
 
 from __future__ import annotations
@@ -36,14 +37,17 @@ def of_one_value(visits: Array, log_inverse_level: Array) -> Array:
 
 
 def of_all_values(D: Counts, log_inverse_level: float, symbols: int) -> Array:
-    """rho = ln(1 / level) + ln p_hat(y^n) / KT(y^n) over `symbols` successors, for level = delta / (X A)   (n, X, A)."""
+    """rho = ln(1 / level) + ln p_hat(y^n) / KT(y^n) over `symbols` states, for level = delta / (X A)   (n, X, A)."""
     return _of_all_values(D.visits, D.moves, log_inverse_level, symbols)
 
 
-def worst_redundancy(plays: float, symbols: int) -> float:
-    """C_B(n) = ln(Gamma(1/2) Gamma(n + B/2) / (Gamma(B/2) Gamma(n + 1/2))) >= ln p_hat(y^n) / KT(y^n); C_2 = kappa."""
-    n, B = float(plays), symbols
-    return math.lgamma(0.5) + math.lgamma(n + B / 2) - math.lgamma(B / 2) - math.lgamma(n + 0.5)
+def highest_rewards(plays: Array, total: Array, log_inverse_level: Array, scale: float) -> Array:
+    """max {m : n kl(r_hat, m) <= rho}, kl of two coins, rho = scale (ln(1 / level) + kappa(n)); 1 where n = 0.
+
+    For rewards in [0, 1] of mean r_hat = total / n: at least their expectation for all n at once, with probability
+    1 - level (docs/kl.md, Lemma 1).   (n, X, A)
+    """
+    return _highest_rewards(plays, total, log_inverse_level, scale)
 
 
 def ends(successors: Array, D: Counts, rho: Array, support: bool, V: Array) -> tuple[Array, Array]:
@@ -143,3 +147,23 @@ def _most(successors, visits, moves, rho, support, V, sign):  # type: ignore[no-
                     top -= shortfall(k, to, p, rho[i, x, a] / visits[i, x, a], V[i], top, np.nan, y)[0]
                 best[i, x, a] = sign * top
     return best
+
+
+@compiled
+def _highest_rewards(plays, total, log_inverse_level, scale):  # type: ignore[no-untyped-def]
+    n, X, A = plays.shape
+    most, ends, coin = np.ones((n, X, A)), np.array([0, 1], np.int32), np.array([0.0, 1.0])
+    p, y = np.empty(2), np.empty(2)
+    for i in range(n):
+        for x in range(X):
+            for a in range(A):
+                m = plays[i, x, a]
+                if m == 0:
+                    continue
+                p[1] = min(total[i, x, a] / m, 1.0)
+                p[0] = 1.0 - p[1]
+                d = scale * (log_inverse_level[i] + kappa(m)) / m
+                if d < CERTAIN and p[0] > 0.0:
+                    K = 2 if p[1] > 0.0 else 1
+                    most[i, x, a] -= shortfall(K, ends, p, d, coin, 1.0, np.nan, y)[0]
+    return most

@@ -19,7 +19,8 @@ import numpy as np
 
 from ravi.compiled import compiled
 from ravi.core import Array, Bonus, Data, Estimator, Problem
-from ravi.optimism.relative_entropy import seen, shortfall, top_of
+from ravi.optimism.relative_entropy import seen, top_of
+from ravi.optimism.sets import _shortfall as shortfall
 from ravi.planning.bellman import backup
 from ravi.planning.mirror import mirror_step, step_in_place
 

@@ -7,9 +7,9 @@ contraction. With delta = L u - u its fixed point lies within gamma H span(delta
 
     V = L u + gamma H (min delta + max delta) / 2,          U = (1 - gamma) <nu_0, V>,
 
-and the greedy policy, with a kernel of the sets, returns at most gamma span(delta) less than the fixed point (Lemma 4 of
-docs/kl.md). A plan ends when span(delta) <= tol. With `fixed`, the maximum over a is that of a given policy: then U is
-what this policy would return under its best kernel.
+and the greedy policy, with a kernel of the sets, returns at most gamma span(delta) less than the fixed point (docs/kl.md,
+Lemma 4). A plan ends when span(delta) <= tol. With `fixed`, the maximum over a is that of a given policy: then U is what
+this policy would return under its best kernel.
 
 Between two backups of all pairs the actions and kernels just chosen are kept for sweeps that cost X B each. What an
 action was worth at an earlier u bounds what it is worth now, Q(u') <= Q(u) + gamma max(u' - u): an action whose bound
@@ -27,7 +27,8 @@ import numpy as np
 from ravi.compiled import compiled
 from ravi.core import Array, Problem
 from ravi.estimators.counts import Counts
-from ravi.optimism.relative_entropy import seen, shortfall, top_of
+from ravi.optimism.relative_entropy import seen, top_of
+from ravi.optimism.sets import _shortfall as shortfall
 
 SHRINK = 0.1  # of the span, by sweeps of kept kernels between two backups
 ROOM = 1e-12  # of H: rounding of a bound
@@ -44,6 +45,15 @@ class Warm(NamedTuple):
     choice: Array  # the action of the last plan                                (n, X)
 
 
+class Sets(NamedTuple):
+    """What is plausible: rewards, and kernels near the frequencies of the data."""
+
+    rewards: Array  # at most                                     (n or 1, X, A)
+    data: Counts  # plays from zero
+    rho: Array  # of n KL(p_hat || q) <= rho                      (n, X, A)
+    support: bool  # whether q is on the stored successors only
+
+
 class Plan(NamedTuple):
     choice: Array  # the action of every state      (n, X)
     returns: Array  # U, to within gamma tol / 2     (n,)
@@ -58,18 +68,23 @@ def cold(problem: Problem, n: int) -> Warm:
 
 
 def plan(
-    problem: Problem, D: Counts, rho: Array, tol: Array, warm: Warm, *, support: bool, fixed: Array | None = None,
+    problem: Problem,
+    sets: Sets,
+    tol: Array,
+    warm: Warm,
+    *,
+    fixed: Array | None = None,
     active: Array | None = None,
-) -> Plan:  # fmt: skip
-    """The policy that is best under the best kernel, to tol (n,), for radii rho (n, X, A); or what `fixed` (n, X), the
-    actions of a policy, returns. Of `active` (n,) seeds, or of all. `warm` is written to, and its bounds must be of the
-    same sets but for the plays."""
+) -> Plan:
+    """The policy that is best under the best kernel, to tol (n,); or what `fixed` (n, X), the actions of a policy,
+    returns. Of `active` (n,) seeds, or of all. `warm` is written to; its bounds must be of sets that differ from these
+    only where the plays of a pair do."""
     n = len(tol)
     returns, is_fixed = np.zeros(n), fixed is not None
     choice = warm.choice.copy() if fixed is None else fixed.copy()
     active = np.ones(n, np.bool_) if active is None else active
     _plan(
-        problem.rewards, problem.successors, problem.initial, problem.discount, support, D.visits, D.moves, rho, tol,
+        sets.rewards, problem.successors, problem.initial, problem.discount, sets.support, *sets.data, sets.rho, tol,
         *warm[:4], choice, is_fixed, active, returns,
     )  # fmt: skip
     if not is_fixed:
@@ -90,7 +105,7 @@ def _plan(  # type: ignore[no-untyped-def]
     for i in range(n):
         if not active[i]:
             continue
-        v, z, most = u[i], dual[i], bound[i]
+        v, z, most, earned = u[i], dual[i], bound[i], r[i if r.shape[0] > 1 else 0]
         for x in range(X):
             for a in range(A):
                 if fixed and a != choice[i, x]:
@@ -118,7 +133,7 @@ def _plan(  # type: ignore[no-untyped-def]
                             K, to[x, a], p[x, a], rho[i, x, a] / visits[i, x, a], v, value, z[x, a], y
                         )
                         value -= below
-                    value = r[x, a] + gamma * value
+                    value = earned[x, a] + gamma * value
                     if not fixed:
                         most[x, a] = value
                     if value > best or (value == best and a < b):
@@ -140,7 +155,7 @@ def _plan(  # type: ignore[no-untyped-def]
             for x in range(X):
                 Lu[x] -= base
             if not done:
-                _sweep(r, gamma, choice[i], count, target, q, Lu, max(SHRINK * (high - low), 0.5 * tol[i]))
+                _sweep(earned, gamma, choice[i], count, target, q, Lu, max(SHRINK * (high - low), 0.5 * tol[i]))
             for x in range(X):
                 rise = max(rise, Lu[x] - v[x])
                 v[x] = Lu[x]

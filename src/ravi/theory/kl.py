@@ -67,7 +67,7 @@ def mirror(
 
 
 class Optimism(NamedTuple):
-    """Theorem 1 (and its variance form) of docs/kl.md, by what each part pays for."""
+    """Theorems 1 and 2 of docs/kl.md, by what each part pays for."""
 
     total: float
     deviations: float  # of the kernels planned with from P
@@ -77,6 +77,7 @@ class Optimism(NamedTuple):
     tolerance: float  # plans that end before they have converged
     phases: float  # ends of phases that are no resets
     failure: float  # of the event on which P is near p_hat
+    rewards: float  # of rewards that are not known
 
     def __float__(self) -> float:
         return self.total
@@ -88,32 +89,35 @@ def doublings(states: int, actions: int, steps: int) -> float:
     return min(float(steps), pairs * (1 + max(0.0, log2(steps / pairs))))
 
 
-def radii(horizon: float, states: int, actions: int, branching: int, steps: int) -> tuple[float, float]:
+def radii(
+    horizon: float, states: int, actions: int, branching: int, steps: int, *, unknown_rewards: bool = False
+) -> tuple[float, float]:
     """rho, the largest radius of the sets, and rho_G, that of the event; for pairs with B successors."""
-    H, X, A, T = inputs.horizon(horizon), states, actions, steps
-    return log(X / float(levels(H, X, A, stage(T)))) + kappa(T), log(X * A * T) + worst_redundancy(T, branching)
+    H, X, A, T, m = inputs.horizon(horizon), states, actions, steps, 2 if unknown_rewards else 1
+    rho = log(m * X / float(levels(H, X, A, stage(T)))) + kappa(T)
+    return rho, log(m * X * A * T) + worst_redundancy(T, branching)
 
 
 def optimism(
     horizon: float, states: int, actions: int, branching: int, steps: int, *, slack: float = 0.0,
-    tolerance: float = 0.1,
+    tolerance: float = 0.1, unknown_rewards: bool = False,
 ) -> Optimism:  # fmt: skip
     """Theorem 1, expected regret O~(H sqrt(B X A T)).
 
     (1 + sqrt 2) H sqrt(X A T / 2) (sqrt(rho) + sqrt(rho_G))                 deviations
     + H X A                                                                  first plays
     + X A + 2 sqrt 2 (1 + c) sqrt(H X A T) + 2 sqrt 2 tolerance sqrt(T)      invalid plans, slack, tolerance
-    + 2 H (2 doublings + 1) + 1                                              phases, the event
+    + 2 H (2 doublings + 1) + H + 1                                          phases, the event
     """
     H, X, A, T = inputs.horizon(horizon), states, actions, inputs.whole(steps, "steps")
-    rho, rho_G = radii(H, X, A, branching, T)
+    rho, rho_G = radii(H, X, A, branching, T, unknown_rewards=unknown_rewards)
     deviations = (1 + sqrt(2)) * H * sqrt(X * A * T / 2) * (sqrt(rho) + sqrt(rho_G))
-    return _added(H, X, A, T, deviations, slack, tolerance)
+    return _added(H, X, A, T, deviations, slack, tolerance, unknown_rewards)
 
 
 def variance(
     horizon: float, states: int, actions: int, branching: int, steps: int, *, slack: float = 0.0,
-    tolerance: float = 0.1,
+    tolerance: float = 0.1, unknown_rewards: bool = False,
 ) -> Optimism:  # fmt: skip
     """Theorem 2, expected regret O~(sqrt(H B X A T)): the same with deviations by the variance of the values.
 
@@ -123,28 +127,36 @@ def variance(
     sum_t 1 / n over plays of pairs that had some before, and K = 2 doublings + 1 phases whose ends are no resets.
     """
     H, X, A, T = inputs.horizon(horizon), states, actions, inputs.whole(steps, "steps")
-    gamma, rho = 1 - 1 / H, max(radii(H, X, A, branching, T))
+    gamma, rho = 1 - 1 / H, max(radii(H, X, A, branching, T, unknown_rewards=unknown_rewards))
     L = 2 * X * A * log(1 + T / (X * A))
     a, b = sqrt(2) + sqrt(6), 2 / 3 + sqrt(32 / 3)
     alpha, K = a * sqrt(rho * L / gamma), 2 * doublings(X, A, T) + 1
     deviations = 2 * (alpha * sqrt(2 * H * T + H**2 * K) + b * H * rho * L) + 2 * H * alpha**2
-    return _added(H, X, A, T, deviations, slack, tolerance)
+    return _added(H, X, A, T, deviations, slack, tolerance, unknown_rewards)
 
 
 def regret(
     horizon: float, states: int, actions: int, branching: int, steps: int, *, slack: float = 0.0,
-    tolerance: float = 0.1,
+    tolerance: float = 0.1, unknown_rewards: bool = False,
 ) -> Optimism:  # fmt: skip
     """The smaller of `optimism` and `variance`."""
-    given = (horizon, states, actions, branching, steps)
-    return min(
-        optimism(*given, slack=slack, tolerance=tolerance), variance(*given, slack=slack, tolerance=tolerance),
-        key=float,
-    )  # fmt: skip
+    made = [
+        form(
+            horizon, states, actions, branching, steps, slack=slack, tolerance=tolerance,
+            unknown_rewards=unknown_rewards,
+        )
+        for form in (optimism, variance)
+    ]  # fmt: skip
+    return min(made, key=float)
 
 
-def _added(H: float, X: int, A: int, T: int, deviations: float, slack: float, tolerance: float) -> Optimism:
-    root = 2 * sqrt(2) * sqrt(H * X * A * T)
+def _added(
+    H: float, X: int, A: int, T: int, deviations: float, slack: float, tolerance: float, unknown_rewards: bool
+) -> Optimism:
+    root, rewards = 2 * sqrt(2) * sqrt(H * X * A * T), 0.0
+    if unknown_rewards:
+        rho, rho_G = radii(H, X, A, 2, T, unknown_rewards=True)
+        rewards = (1 + sqrt(2)) * sqrt(X * A * T / 2) * (sqrt(rho) + sqrt(rho_G)) + X * A
     parts = {
         "deviations": deviations,
         "first": H * X * A,
@@ -153,5 +165,6 @@ def _added(H: float, X: int, A: int, T: int, deviations: float, slack: float, to
         "tolerance": 2 * sqrt(2) * tolerance * sqrt(T),
         "phases": 2 * H * (2 * doublings(X, A, T) + 1),
         "failure": 1.0 + H,
+        "rewards": rewards,
     }
     return Optimism(sum(parts.values()), **parts)
