@@ -22,6 +22,17 @@ OPTIONS = {
     "ravi-ucb/mixture/doubling": ["scale=0.02,step_scale=30,first=20"],
     "ravi-ucb+/doubling": ["scale=0.1,inner=3,first=20"],
     "ravi-ucb+/mixture/doubling": ["scale=0.1,inner=3,first=20"],
+    "ravi-kl": [
+        "plan=greedy",
+        "plan=mirror,inner=3",
+        "support=off,scale=0.3,slack=0.1",
+        "plan=mirror,fresh=off,inner=1",
+    ],
+    "ravi-kl/unknown-rewards": [
+        "plan=greedy,support=off",
+        "plan=mirror,inner=2",
+        "rewards=deterministic,reward_scale=0",
+    ],
     "ucrl2": ["scale=0.1", "scale=0.1,mode=blind", "scale=0.1,planning=discounted", "scale=0.1,support=on"],
     "ucrl2b": ["scale=0.1", "scale=0.1,support=on"],
     "kl-ucrl": ["scale=0.01", "scale=0.01,planning=discounted", "scale=0.01,support=on"],

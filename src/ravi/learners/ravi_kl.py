@@ -83,11 +83,12 @@ def tabular(
     candidate: str | None = None,
     delta: float | None = None,
     inner: int | None = None,
+    fresh: str | None = None,
     eta: float | None = None,
     step_scale: float | None = None,
 ) -> Learner:
     """RAVI-KL on counts. `slack` and `candidate` are of plan=slack; `delta`, `inner` (M, by default H rounded up),
-    `eta` and `step_scale` of plan=mirror.
+    `fresh` (on, or off as in Algorithm 1), `eta` and `step_scale` of plan=mirror.
 
     Setting: discounted with resets, tabular.
     Guarantee: expected regret O~(H sqrt(B X A T)), and O~(sqrt(H B X A T)) up to terms without sqrt(T), for greedy and
@@ -98,11 +99,11 @@ def tabular(
     Cost: O(1) per step; per plan a few logarithms for each of the X A B entries, fewer where counts did not move; at
     most T / H + X A log2(2 T / X A) plans.
     """
-    form = _form(plan, support, scale, slack, candidate, delta, inner, eta, step_scale)
+    form = _form(plan, support, scale, slack, candidate, delta, inner, fresh, eta, step_scale)
     if plan != "mirror":
         checks.steps(steps)
         return optimistic(problem, form)
-    return mirror(problem, steps, form, delta=delta, inner=inner, eta=eta, step_scale=step_scale)
+    return mirror(problem, steps, form, delta=delta, inner=inner, fresh=fresh, eta=eta, step_scale=step_scale)
 
 
 def unknown_rewards(
@@ -118,6 +119,7 @@ def unknown_rewards(
     candidate: str | None = None,
     delta: float | None = None,
     inner: int | None = None,
+    fresh: str | None = None,
     eta: float | None = None,
     step_scale: float | None = None,
 ) -> Learner:
@@ -131,13 +133,13 @@ def unknown_rewards(
     mirror steps) x at resets and doublings (or at resets).
     Cost: that of RAVI-KL.
     """
-    form = _form(plan, support, scale, slack, candidate, delta, inner, eta, step_scale)
+    form = _form(plan, support, scale, slack, candidate, delta, inner, fresh, eta, step_scale)
     kind = checks.one_of(rewards, KINDS, "rewards")
     reward_scale = checks.nonnegative(reward_scale, "reward_scale")
     if plan != "mirror":
         checks.steps(steps)
         return optimistic(problem, form, kind, reward_scale)
-    base = mirror(problem, steps, form, delta=delta, inner=inner, eta=eta, step_scale=step_scale)
+    base = mirror(problem, steps, form, delta=delta, inner=inner, fresh=fresh, eta=eta, step_scale=step_scale)
     return unknown(base, problem, steps, rewards=kind, reward_scale=reward_scale)
 
 
@@ -153,7 +155,7 @@ class Form(NamedTuple):
 def _form(plan: str, support: str, scale: float, slack: float | None, candidate: str | None, *of_mirror: Any) -> Form:
     checks.one_of(plan, PLANS, "plan")
     told = checks.one_of(support, ("on", "off"), "support") == "on"
-    mirrors = dict(zip(("delta", "inner", "eta", "step_scale"), of_mirror, strict=True))
+    mirrors = dict(zip(("delta", "inner", "fresh", "eta", "step_scale"), of_mirror, strict=True))
     for of, options in (("mirror", mirrors), ("slack", {"slack": slack, "candidate": candidate})):
         for name, value in options.items():
             if value is not None and plan != of:
@@ -166,15 +168,23 @@ def _form(plan: str, support: str, scale: float, slack: float | None, candidate:
 
 
 def mirror(
-    problem: Problem, steps: int, form: Form, *, delta: float | None, inner: int | None, eta: float | None,
+    problem: Problem,
+    steps: int,
+    form: Form,
+    *,
+    delta: float | None,
+    inner: int | None,
+    fresh: str | None,
+    eta: float | None,
     step_scale: float | None,
-) -> Learner:  # fmt: skip
+) -> Learner:
     """Algorithm 1 with sets: the estimate (L + U) / 2 and the bonus gamma (U - L) / 2."""
     T = checks.steps(steps)
     delta, times = checks.delta(delta, T), 1.0 if step_scale is None else step_scale
     H, X, A, gamma = problem.horizon, problem.states, problem.actions, problem.discount
     symbols = problem.branching if form.support else X
     M = constants.inner_steps(H) if inner is None else checks.whole(inner, "inner")
+    anew = checks.one_of(fresh or "on", ("on", "off"), "fresh") == "on"
     S = of_tables.clipped_bonus_sum(H, X, A, T, gamma * theory.beta_mirror(H, X, A, symbols, T, delta))
     step = checks.step_size(eta, times, constants.eta_balanced(H, A, T, S, M))
     level = log(X * A / delta)
@@ -200,13 +210,13 @@ def mirror(
         multiple_of_width(gamma, estimator),
         step,
         inner=M,
-        fresh=True,
+        fresh=anew,
         name="ravi-kl",
         settings={
             "plan": "mirror", "support": form.support, "scale": form.scale, "step_scale": times, "delta": delta,
-            "parts": ["fresh", "gamma", "balance", "sets"],
+            "parts": [*(["fresh"] if anew else []), "gamma", "balance", "sets"],
         },
-        backups=of_sets(problem, radius, form.support, step),
+        backups=of_sets(problem, radius, form.support, step) if anew else None,
     )  # fmt: skip
 
 

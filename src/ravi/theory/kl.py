@@ -121,17 +121,18 @@ def variance(
 ) -> Optimism:  # fmt: skip
     """Theorem 2, expected regret O~(sqrt(H B X A T)): the same with deviations by the variance of the values.
 
-        deviations <= 2 (alpha sqrt(2 H T + H^2 K) + b H rho L) + 2 H alpha^2,   alpha = a sqrt(rho L / gamma)
+        deviations <= 2 (alpha sqrt(2 H T + H^2 K) + b H rho L) + 2 H alpha^2 + H X A + H
 
-    a = sqrt 2 + sqrt 6, b = 2/3 + sqrt(32/3), rho the larger of the two radii, L = 2 X A ln(1 + T / X A) at least
-    sum_t 1 / n over plays of pairs that had some before, and K = 2 doublings + 1 phases whose ends are no resets.
+    alpha = a sqrt(rho L / gamma), a = sqrt 2 + sqrt 6, b = 2/3 + sqrt(32/3), rho the larger of the two radii,
+    L = 2 X A ln(1 + T / X A), at least sum_t 1 / n over plays of pairs that had some before, and K = 2 doublings + 1
+    phases whose ends are no resets.
     """
     H, X, A, T = inputs.horizon(horizon), states, actions, inputs.whole(steps, "steps")
     gamma, rho = 1 - 1 / H, max(radii(H, X, A, branching, T, unknown_rewards=unknown_rewards))
     L = 2 * X * A * log(1 + T / (X * A))
     a, b = sqrt(2) + sqrt(6), 2 / 3 + sqrt(32 / 3)
     alpha, K = a * sqrt(rho * L / gamma), 2 * doublings(X, A, T) + 1
-    deviations = 2 * (alpha * sqrt(2 * H * T + H**2 * K) + b * H * rho * L) + 2 * H * alpha**2
+    deviations = 2 * (alpha * sqrt(2 * H * T + H**2 * K) + b * H * rho * L) + 2 * H * alpha**2 + H * X * A + H
     return _added(H, X, A, T, deviations, slack, tolerance, unknown_rewards)
 
 

@@ -1,0 +1,122 @@
+"""Policy iteration on sets: it finds the fixed point, whatever it starts from, and what a policy would return."""
+
+import math
+
+import numpy as np
+import pytest
+
+import ravi
+from ravi.estimators.counts import tallies
+from ravi.optimism.relative_entropy import ends, of_one_value
+from ravi.planning.plausible import Sets, cold, plan
+
+TOL = 1e-9
+
+
+def played(mdp, seed, plays, seeds=3):
+    """Counts of random plays: some pairs many, some none."""
+    rng = np.random.default_rng(seed)
+    D = tallies(mdp.problem, seeds)
+    for i in range(seeds):
+        often = rng.integers(0, plays, (mdp.states, mdp.actions)) * (rng.random((mdp.states, mdp.actions)) < 0.8)
+        for x in range(mdp.states):
+            for a in range(mdp.actions):
+                D.moves[i, x, a] = rng.multinomial(often[x, a], mdp.transitions[x, a])
+    D.visits[:] = D.moves.sum(-1)
+    return D
+
+
+def sets_of(mdp, D, *, support=True, level=0.1):
+    return Sets(mdp.rewards[None], D, of_one_value(D.visits, np.full(len(D.visits), math.log(1 / level))), support)
+
+
+def swept(mdp, sets, fixed=None):
+    """V of the fixed point by plain value iteration, and Q there."""
+    V = np.zeros((len(sets.rho), mdp.states))
+    while True:
+        _, high = ends(mdp.successors, sets.data, sets.rho, sets.support, V)
+        Q = sets.rewards + mdp.discount * high
+        new = Q.max(-1) if fixed is None else np.take_along_axis(Q, fixed[..., None], 2)[..., 0]
+        if np.abs(new - V).max() < 1e-11:
+            return new, Q
+        V = new
+
+
+MDPS = (
+    "riverswim/5,discount=0.9",
+    "garnet/7,3,3,discount=0.8",
+    "deep-sea/4,discount=0.9",
+    "garnet/4,2,4,discount=0.95",
+)
+
+
+@pytest.mark.parametrize("support", [True, False])
+@pytest.mark.parametrize("id", MDPS)
+def test_the_plan_is_the_fixed_point(id, support):
+    mdp = ravi.mdp(id)
+    sets = sets_of(mdp, played(mdp, 1, 30), support=support)
+    V, Q = swept(mdp, sets)
+    found = plan(mdp.problem, sets, np.full(3, TOL), cold(mdp.problem, 3))
+    np.testing.assert_allclose(found.returns, (1 - mdp.discount) * V @ mdp.initial, atol=TOL)
+    chosen = np.take_along_axis(Q, found.choice[..., None], 2)[..., 0]
+    np.testing.assert_allclose(chosen, Q.max(-1), atol=1e-7)
+
+
+@pytest.mark.parametrize("id", MDPS)
+def test_what_a_policy_returns_is_its_own_fixed_point(id):
+    mdp = ravi.mdp(id)
+    sets = sets_of(mdp, played(mdp, 2, 30))
+    fixed = np.random.default_rng(3).integers(0, mdp.actions, (3, mdp.states))
+    V, _ = swept(mdp, sets, fixed)
+    warm = cold(mdp.problem, 3)
+    found = plan(mdp.problem, sets, np.full(3, TOL), warm, fixed=fixed)
+    np.testing.assert_allclose(found.returns, (1 - mdp.discount) * V @ mdp.initial, atol=TOL)
+    assert (found.choice == fixed).all()
+    assert (warm.choice == 0).all()  # nothing is left of a policy that was only asked about
+    assert (warm.visits == -1).all()
+
+
+@pytest.mark.parametrize("id", MDPS)
+def test_a_warm_plan_is_a_cold_plan(id):
+    """Data come in, few at a time: bounds of pairs whose counts did not move are kept, and nothing else."""
+    mdp = ravi.mdp(id)
+    rng = np.random.default_rng(4)
+    D, warm = played(mdp, 5, 6, seeds=2), cold(mdp.problem, 2)
+    for _ in range(40):
+        x, a = rng.integers(mdp.states), rng.integers(mdp.actions)
+        D.moves[:, x, a] += rng.multinomial(rng.integers(1, 40), mdp.transitions[x, a])
+        D.visits[:] = D.moves.sum(-1)
+        sets = sets_of(mdp, D)
+        one = plan(mdp.problem, sets, np.full(2, TOL), warm)
+        other = plan(mdp.problem, sets, np.full(2, TOL), cold(mdp.problem, 2))
+        np.testing.assert_allclose(one.returns, other.returns, atol=TOL)
+        _, Q = swept(mdp, sets)
+        chosen = np.take_along_axis(Q, one.choice[..., None], 2)[..., 0]
+        np.testing.assert_allclose(chosen, Q.max(-1), atol=1e-7)
+
+
+def test_the_return_is_within_its_tolerance_and_the_policy_within_gamma_of_it():
+    mdp = ravi.mdp("garnet/7,3,3,discount=0.9")
+    sets = sets_of(mdp, played(mdp, 6, 40))
+    V, _ = swept(mdp, sets)
+    best = (1 - mdp.discount) * V @ mdp.initial
+    for tol in (1.0, 0.1, 0.01):
+        found = plan(mdp.problem, sets, np.full(3, tol), cold(mdp.problem, 3))
+        assert (np.abs(found.returns - best) <= mdp.discount * tol / 2 + 1e-9).all()
+        own, _ = swept(mdp, sets, found.choice)
+        assert ((1 - mdp.discount) * own @ mdp.initial >= best - mdp.discount * tol - 1e-9).all()
+
+
+def test_seeds_that_are_not_active_are_left_alone():
+    mdp = ravi.mdp("riverswim/5")
+    sets, warm = sets_of(mdp, played(mdp, 7, 20)), cold(mdp.problem, 3)
+    plan(mdp.problem, sets, np.full(3, TOL), warm, active=np.array([True, False, True]))
+    assert (warm.u[1] == 0).all()
+    assert (warm.u[[0, 2]].max(1) > 0).all()
+
+
+def test_ties_go_to_the_first_action_also_where_another_was_chosen_before():
+    mdp = ravi.MDP.from_dense(np.full((2, 3, 2), 0.5), np.full((2, 3), 0.5), 0.9, 0)
+    D, warm = tallies(mdp.problem, 1), cold(mdp.problem, 1)
+    warm.choice[:] = 2
+    assert (plan(mdp.problem, sets_of(mdp, D), np.full(1, TOL), warm).choice == 0).all()
