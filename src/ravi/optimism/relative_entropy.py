@@ -50,11 +50,14 @@ def highest_rewards(plays: Array, total: Array, log_inverse_level: Array, scale:
     return _highest_rewards(plays, total, log_inverse_level, scale)
 
 
+def largest(successors: Array, D: Counts, rho: Array, support: bool, V: Array) -> Array:
+    """max_C <q, V> of every pair   (n, X, A)."""
+    return _most(successors, D.visits, D.moves, rho, support, V)
+
+
 def ends(successors: Array, D: Counts, rho: Array, support: bool, V: Array) -> tuple[Array, Array]:
     """min_C <q, V> and max_C <q, V> of every pair   (n, X, A) each."""
-    return _most(successors, D.visits, D.moves, rho, support, -V, -1.0), _most(
-        successors, D.visits, D.moves, rho, support, V, 1.0
-    )
+    return -largest(successors, D, rho, support, -V), largest(successors, D, rho, support, V)
 
 
 @compiled
@@ -134,7 +137,7 @@ def top_of(successors, v):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _most(successors, visits, moves, rho, support, V, sign):  # type: ignore[no-untyped-def]
+def _most(successors, visits, moves, rho, support, V):  # type: ignore[no-untyped-def]
     n, X, A, B = moves.shape
     best, to, p, y = np.empty((n, X, A)), np.empty(B, np.int32), np.empty(B), np.empty(B)
     for i in range(n):
@@ -145,7 +148,7 @@ def _most(successors, visits, moves, rho, support, V, sign):  # type: ignore[no-
                 k = seen(successors[x, a], moves[i, x, a], visits[i, x, a], rho[i, x, a], to, p)
                 if k > 0:
                     top -= shortfall(k, to, p, rho[i, x, a] / visits[i, x, a], V[i], top, np.nan, y)[0]
-                best[i, x, a] = sign * top
+                best[i, x, a] = top
     return best
 
 

@@ -38,6 +38,7 @@ from ravi.verify import (
     original,
     preliminaries,
     regression,
+    sets,
     tables,
     unknown,
     variants,
@@ -70,6 +71,10 @@ EVERY = (
     ("tides/4,block=20,discount=0.75", "ravi-ucb,scale=0.03,step_scale=60", 600),
     ("ensemble/2,4,2,2,discount=0.75", "ravi-ucb/mixture-sampled,samples=2,scale=0.3,step_scale=30", 300),
     ("linear/8,2,3,discount=0.75", "ravi-ucb/linear,scale=0.1,step_scale=30", 300),
+    ("garnet/3,2,3,discount=0.75", "ravi-kl,plan=mirror,inner=3,eta=0.5", 300),
+    ("garnet/3,2,3,discount=0.75", "ravi-kl,plan=greedy", 300),
+    ("garnet/3,2,3,discount=0.75", "ravi-kl", 300),
+    ("garnet/3,2,3,discount=0.75", "ravi-kl/unknown-rewards", 300),
 )
 MOST_STATES = 400  # an audit solves dense systems at every epoch
 
@@ -90,6 +95,9 @@ DOUBLING: tuple[Claim, ...] = (
     *doubling.registry.claims,
 )  # of those that do not know T
 KINDS: tuple[Claim, ...] = kinds.CLAIMS  # of estimators of other kinds, besides those of any learner
+
+
+SETS: tuple[Claim, ...] = tuple(sets.registry.claims)  # of optimistic plans, RAVI-KL's
 
 
 class Form(NamedTuple):
@@ -130,6 +138,10 @@ def form_of(learner: Learner | str, mdp: MDP | Changing | str, steps: int) -> Fo
         _small(mdp)
         phases = doubling.stage_of(learner, mdp, steps, solve(mdp, tol=1e-12))
         return Form(learner.name, _about(DOUBLING, phases.whole), partial(doubling.report, learner, phases))
+    if learner.settings.get("plan") in ("greedy", "slack"):
+        _small(mdp)
+        scene = sets.scene_of(learner, mdp, steps, solve(mdp, tol=1e-12))
+        return Form(learner.name, list(SETS), partial(sets.report, learner, scene))
     if learner.parts is None:
         raise checks.InputError(f"{learner.name} is not of RAVI-UCB's form: the paper's claims are not about it")
     _small(mdp)
@@ -153,7 +165,9 @@ def _about(claims: Sequence[Claim], scene: Scene) -> list[Claim]:
 
 
 def wanted(claim: Claim, only: Sequence[str]) -> bool:
-    known = {c.id: c for c in (*CLAIMS, *VARIANTS, *UNKNOWN, *CHANGING, *KINDS, *doubling.registry.claims)}.values()
+    known = {
+        c.id: c for c in (*CLAIMS, *VARIANTS, *UNKNOWN, *CHANGING, *KINDS, *SETS, *doubling.registry.claims)
+    }.values()
     unknown = [name for name in only if not any(_names(c, name) for c in known)]
     if unknown:
         hint = checks.did_you_mean(unknown[0], [c.id for c in known])
@@ -173,6 +187,7 @@ __all__ = [
     "DOUBLING",
     "EVERY",
     "KINDS",
+    "SETS",
     "UNKNOWN",
     "VARIANTS",
     "Claim",

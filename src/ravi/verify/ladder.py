@@ -22,15 +22,18 @@ class Ladder(NamedTuple):
     lemma: float  # H times the right side of Lemma 4.3 with the measured bonuses (A15)
     explicit: float  # the theorem, corrected; infinite where the constants are not its own
     optimum: float  # T rho*: what any policy's regret is below
+    labels: tuple[str, ...] = (
+        "measured regret",
+        "H x sum of the epochs' gaps",
+        "exact certificate (A15c)",
+        "Lemma 4.3, measured bonuses",
+        "explicit bound",
+    )  # of the rungs that there are: one that is nan is not
 
     def rungs(self) -> list[tuple[str, float]]:
-        return [
-            ("measured regret", self.regret),
-            ("H x sum of the epochs' gaps", self.epochs),
-            ("exact certificate (A15c)", self.certificate),
-            ("Lemma 4.3, measured bonuses", self.lemma),
-            ("explicit bound", self.explicit),
-        ]
+        values = (self.regret, self.epochs, self.certificate, self.lemma, self.explicit)
+        there = values if len(self.labels) == len(values) else [value for value in values if not np.isnan(value)]
+        return list(zip(self.labels, there, strict=True))
 
     def __str__(self) -> str:
         lines = [f"{'The ladder':32} {'value':>14} {'x regret':>12}"]

@@ -5,11 +5,12 @@ from __future__ import annotations
 from math import log, sqrt
 
 import numpy as np
+from scipy.special import gammaln, xlogy
 
-from ravi.core import Array
+from ravi.core import MDP, Array
 from ravi.measures.books import Scene
 from ravi.measures.inner import Books, standardised
-from ravi.theory import constants, generic, mixture, tabular, unknown_rewards
+from ravi.theory import constants, generic, kl, mixture, tabular, unknown_rewards
 from ravi.theory.parts import Bound
 from ravi.verify.constants import delta_of, lam
 
@@ -25,6 +26,8 @@ def learned(scene: Scene) -> bool:
 
 def estimate(scene: Scene, books: Books, V: Array) -> Array:
     """P_hat V   (n, X, A)."""
+    if has(scene, "sets"):
+        return sum(_of_sets(scene, books, V)) / 2
     middle, sigma = (part[:, None, None] for part in standardised(scene, V))
     U = (V - middle[..., 0]) / sigma[..., 0]
     if scene.dimension:
@@ -39,6 +42,9 @@ def estimate(scene: Scene, books: Books, V: Array) -> Array:
 
 def bonus(scene: Scene, books: Books, V: Array) -> Array:
     """CB   (n, X, A)."""
+    if has(scene, "sets"):
+        low, high = _of_sets(scene, books, V)
+        return times(scene) * (high - low) / 2
     spread, scale = np.ptp(V, axis=-1)[:, None, None], _scale(scene)
     if scene.dimension:
         CB = scale * radius(scene, books)[:, None, None] * norms(scene, books, V)
@@ -59,6 +65,46 @@ def envelope(scene: Scene, books: Books, V: Array) -> Array:
     if scene.dimension:
         return times(scene) * scale * _closed(scene) * norms(scene, books, V)
     return times(scene) * max(scale, 1.0) * _closed(scene) / np.sqrt(1 + books.moves.sum(-1))
+
+
+def _symbols(scene: Scene) -> int:
+    """Successors that the sets of a pair may have."""
+    return scene.mdp.branching if scene.settings["support"] else scene.mdp.states
+
+
+def _of_sets(scene: Scene, books: Books, V: Array) -> tuple[Array, Array]:
+    """L = min_C <q, V> and U = max_C <q, V>, for C of the radius that holds for all V   (n, X, A) each."""
+    mdp = scene.mdp
+    moves = np.take_along_axis(books.moves, np.broadcast_to(mdp.successors, (len(V), *mdp.successors.shape)), axis=3)
+    n, m = moves.sum(-1), _symbols(scene)
+    likely = xlogy(moves, moves / np.maximum(n, 1)[..., None]).sum(-1)
+    mixed = (gammaln(moves + 0.5) - gammaln(0.5)).sum(-1) - gammaln(n + m / 2) + gammaln(m / 2)
+    rho = _scale(scene) * (log(mdp.states * mdp.actions / delta_of(scene)) + likely - mixed)
+    support = bool(scene.settings["support"])
+    return -by_dual(mdp, moves, rho, support, -V), by_dual(mdp, moves, rho, support, V)
+
+
+def by_dual(mdp: MDP, moves: Array, rho: Array, support: bool, V: Array) -> Array:
+    """max {<q, V> : n KL(p_hat || q) <= rho} = min_{nu >= max V} {nu - exp(<p_hat, ln(nu - V)> - rho / n)}, which is
+    convex in nu, by ternary search in ln(nu - max V)   (n, X, A)."""
+    n = moves.sum(-1)
+    v = V[:, mdp.successors]
+    top = v.max(-1) if support else np.broadcast_to(V.max(-1)[:, None, None], n.shape)
+    p, away = moves / np.maximum(n, 1)[..., None], top[..., None] - v
+    spread = np.maximum(np.where(moves > 0, away, 0).max(-1), 1e-300)
+    d = rho / np.maximum(n, 1)
+
+    def at(t: Array) -> Array:
+        inside = np.where(moves > 0, np.log(np.maximum(away / spread[..., None] + t[..., None], 1e-300)), 0.0)
+        return t - np.exp((p * inside).sum(-1) - d)
+
+    low, high = np.full(n.shape, -60.0), np.full(n.shape, 25.0)
+    for _ in range(160):
+        left, right = low + (high - low) / 3, high - (high - low) / 3
+        nearer = at(np.exp(left)) <= at(np.exp(right))
+        low, high = np.where(nearer, low, left), np.where(nearer, right, high)
+    least = np.minimum(at(np.exp((low + high) / 2)), at(np.zeros(n.shape)))
+    return np.where(n > 0, top + spread * np.minimum(least, 0.0), top)
 
 
 def times(scene: Scene) -> float:
@@ -109,6 +155,8 @@ def _closed(scene: Scene) -> float:
 def _proven(scene: Scene) -> float:
     """beta that is proven to be valid."""
     mdp, T, delta = scene.mdp, scene.steps, delta_of(scene)
+    if has(scene, "sets"):
+        return kl.beta_mirror(scene.H, mdp.states, mdp.actions, _symbols(scene), T, delta)
     if not scene.dimension:
         return constants.beta_tabular_l1(scene.H, mdp.states, mdp.actions, T, delta)
     grown = mdp.dimension * log(1 + T * _size(scene) ** 2 / (lam(scene) * mdp.dimension))

@@ -1,0 +1,164 @@
+"""Which mistakes could RAVI-KL make? Each as a small change of greedy or slack, with the claims that must catch it.
+
+The learner is broken where it finds its parts (the names in `ravi.learners.ravi_kl` and `ravi.planning.plausible`), or
+around its plan.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ravi import ids
+from ravi.core import Learner, Until, told
+from ravi.learners import ravi_kl
+from ravi.schedules import at_reset
+from ravi.verify import sets as claims
+from tests.verify.mistakes import Mistakes
+
+
+class Setting(NamedTuple):
+    mdp: str
+    learner: str
+    steps: int
+    seeds: int
+
+    def build(self, problem=None) -> Learner:
+        return ids.learner(self.learner, problem or ids.mdp(self.mdp), self.steps)
+
+
+GREEDY = Setting("riverswim/5,discount=0.9", "ravi-kl,plan=greedy", 600, 3)
+SLACK = Setting("riverswim/5,discount=0.9", "ravi-kl,slack=0.02", 600, 3)
+EARNED = Setting("riverswim/4,discount=0.9", "ravi-kl/unknown-rewards,slack=0.02", 600, 4)
+LONG = Setting("riverswim/3,discount=0.97", "ravi-kl,plan=greedy", 150, 3)  # phases end by doubling
+NAMES = {GREEDY: "greedy", SLACK: "slack", EARNED: "unknown rewards", LONG: "long phases"}
+
+mistake = Mistakes(NAMES)
+MUTATIONS = mistake.all
+
+
+def around(learner, plan=None, add=None):
+    return learner._replace(plan=plan or learner.plan, add=add or learner.add)
+
+
+@mistake("the radius is halved", "K4")
+def half_the_radius(patch, setting):
+    was = ravi_kl.of_one_value
+    patch.setattr(ravi_kl, "of_one_value", lambda *given: was(*given) / 2)
+    return setting.build()
+
+
+@mistake("the level is 1 at all times", "K4")
+def no_level(patch, setting):
+    learner = setting.build()
+
+    def plan(state):
+        with patch.context() as inner:
+            inner.setattr(ravi_kl.theory, "levels", lambda H, X, A, stage: np.ones(len(stage)))
+            return learner.plan(state)
+
+    return around(learner, plan)
+
+
+@mistake("plans end ten times too early", "K4")
+def early(patch, setting):
+    was = ravi_kl.best_policy
+    patch.setattr(
+        ravi_kl, "best_policy", lambda p, s, tol, warm, **more: was(p, s, np.maximum(100 * tol, 3.0), warm, **more)
+    )
+    return setting.build()
+
+
+@mistake("gamma is a tenth too small in the plan", "K4")
+def other_discount(patch, setting):
+    problem = ids.mdp(setting.mdp).problem
+    return setting.build(told(problem, type(problem), discount=0.9 * problem.discount))
+
+
+@mistake("the least optimistic action is played", "K4", "K5")
+def least(patch, setting):
+    learner = setting.build()
+
+    def plan(state):
+        state = learner.plan(state)
+        state.policy[:] = np.roll(state.policy, 1, axis=-1)
+        return state
+
+    return around(learner, plan)
+
+
+@mistake("supports are not used", "K4")
+def no_supports(patch, setting):
+    was = ravi_kl.best_policy
+    patch.setattr(
+        ravi_kl, "best_policy", lambda p, s, *more, **given: was(p, s._replace(support=False), *more, **given)
+    )
+    return setting.build()
+
+
+@mistake("the maximum over a set is the mean of p_hat, to the observer", "K2")
+def no_maximum(patch, setting):
+    was = claims.largest
+
+    def mean(successors, D, rho, support, V):
+        most = was(successors, D, rho, support, V)
+        known = (D.moves * V[:, successors]).sum(-1) / np.maximum(D.visits, 1)
+        return np.where(D.visits > 0, known, most)
+
+    patch.setattr(claims, "largest", mean)
+    return setting.build()
+
+
+@mistake("every candidate is played", "K4", setting=SLACK)
+def every_candidate(patch, setting):
+    was = ravi_kl.accepted
+    patch.setattr(
+        ravi_kl,
+        "accepted",
+        lambda p, s, sets, tol, best, eps: was(p, s, sets._replace(rho=sets.rho / 50), tol, best, eps + 9),
+    )
+    return setting.build()
+
+
+@mistake("successors are counted in the wrong place", "K1")
+def wrong_place(patch, setting):
+    learner = setting.build()
+
+    def add(state, path):
+        return learner.add(state, path._replace(slot=np.zeros_like(path.slot)))
+
+    return around(learner, add=add)
+
+
+@mistake("every path is counted twice", "K1")
+def twice(patch, setting):
+    learner = setting.build()
+    return around(learner, add=lambda state, path: learner.add(learner.add(state, path), path))
+
+
+@mistake("phases end at resets only", "K9a", setting=LONG)
+def resets_only(patch, setting):
+    return setting.build()._replace(until=at_reset())
+
+
+@mistake("a phase ends with every play", "K9d", setting=LONG)
+def every_play(patch, setting):
+    return setting.build()._replace(until=lambda state, time: Until(reset=True, deadline=time + 1))
+
+
+@mistake("rewards have no radius", "K4", setting=EARNED)
+def no_reward_radius(patch, setting):
+    was = ravi_kl.highest_rewards
+    patch.setattr(ravi_kl, "highest_rewards", lambda n, total, level, scale: was(n, total, level, 0.0 * scale))
+    return setting.build()
+
+
+@mistake("rewards are counted twice", "K1", setting=EARNED)
+def rewards_twice(patch, setting):
+    was = ravi_kl.earn
+
+    def earn(*given):
+        was(*given)
+        was(*given)
+
+    patch.setattr(ravi_kl, "earn", earn)
+    return setting.build()
