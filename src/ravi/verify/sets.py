@@ -206,9 +206,7 @@ def doublings(e: Evidence, b: Books) -> tuple[Array, Array]:
     return b.sums.doublings, np.full(e.n, theory.doublings(e.scene.mdp.states, e.scene.mdp.actions, e.run.steps))
 
 
-@claim(
-    "K10", "E plays under invalid plans <= sum of the levels that allow for them", "Lemma 1", kind="E", phase="run"
-)
+@claim("K10", "E plays under invalid plans <= sum of the levels that allow for them", "Lemma 1", kind="E", phase="run")
 def invalid(e: Evidence, b: Books) -> tuple[Array, Array]:
     """At each t the plan in force was made at (t - X A + 1) / 2 or later: that level bounds the chance of t."""
     T, mdp = e.run.steps, e.scene.mdp
