@@ -25,7 +25,7 @@ OPTIONS = {
     "ravi-kl": [
         "plan=greedy",
         "plan=mirror,inner=3",
-        "support=off,scale=0.3,slack=0.1",
+        "support=off,scale=0.3,slack=0.1,candidate=posterior",
         "plan=mirror,fresh=off,inner=1",
     ],
     "ravi-kl/unknown-rewards": [

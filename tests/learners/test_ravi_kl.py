@@ -32,7 +32,7 @@ def observed(learner, mdp, steps, seeds):
     return run, seen
 
 
-@pytest.mark.parametrize("options", ["plan=greedy", "", "support=off", "slack=0.05"])
+@pytest.mark.parametrize("options", ["plan=greedy", "", "support=off", "slack=0.05", "candidate=posterior"])
 def test_every_plan_is_what_the_definition_says(options):
     mdp = ravi.mdp("garnet/5,3,3,discount=0.8")
     X, A, H = mdp.states, mdp.actions, mdp.horizon
@@ -68,6 +68,16 @@ def test_the_candidate_is_the_greedy_policy_at_half_the_radius():
     assert len(seen) == len(half)
     for (one, _), (other, _) in zip(seen, half, strict=True):
         np.testing.assert_array_equal(one.policy, other.policy)
+
+
+def test_a_posterior_candidate_is_what_psrl_draws():
+    """With room for every candidate it plays PSRL's policies, on its own schedule: the first ones are the same."""
+    mdp = ravi.mdp("garnet/5,3,3,discount=0.8")
+    _, seen = observed(ids.learner("ravi-kl,slack=100,candidate=posterior", mdp, 30), mdp, 30, 1)
+    _, drawn = observed(ids.learner("psrl,support=on", mdp, 30), mdp, 30, 1)
+    times = {int(time[0]): state.policy for state, time in drawn}
+    common = [(state.policy, times[int(time[0])]) for state, time in seen if int(time[0]) in times]
+    np.testing.assert_array_equal(*common[0])
 
 
 def test_T_is_not_used_by_greedy_and_slack():

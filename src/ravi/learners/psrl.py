@@ -33,7 +33,8 @@ row are 0 (`ravi.estimators.dirichlet`).
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -72,14 +73,12 @@ def psrl(
     checks.steps(steps)
     checks.one_of(schedule, ("reset", "doubling"), "schedule")
     X, A = problem.states, problem.actions
-    r, gamma, H = problem.rewards, problem.discount, problem.horizon
+    gamma, H = problem.discount, problem.horizon
     told = is_told(support)
-    m = outcomes(problem, told)  # entries of a row of P_k, which are of these states; where the stored successors are
-    states = problem.successors if told else None
-    places = np.tile(np.arange(m, dtype=np.int32), (X, A, 1)) if told else problem.successors
-    alpha = (1.0 if told else 1 / X) if prior is None else checks.positive(prior, "prior")
-    checks.derived(lambda: 10 * m * alpha, "the sum of a row of gamma variates", prior=alpha)
-    goal = max(checks.positive(tolerance, "tolerance") / (gamma * H), 2.0**-44 * H)
+    alpha = usual_prior(problem, told) if prior is None else checks.positive(prior, "prior")
+    checks.derived(lambda: 10 * outcomes(problem, told) * alpha, "the sum of a row of gamma variates", prior=alpha)
+    goal = goal_of(problem, checks.positive(tolerance, "tolerance"))
+    draw = sampled(problem, told, alpha, goal)
 
     def init(keys: Array) -> State:
         n = len(keys)
@@ -92,7 +91,7 @@ def psrl(
         t = 1 + s.data.visits.sum((1, 2), dtype=np.int64)
         s.lasted[:] = t - s.began
         s.began[:] = t
-        _plan(r, states, places, gamma, alpha, goal, s.data.moves, s.key, t, s.u, s.policy)
+        draw(problem.rewards[None], s.data, s.key, t, s.u, s.policy)
         return s
 
     def add(s: State, path: Path) -> State:
@@ -104,6 +103,33 @@ def psrl(
 
     made: dict[str, Any] = {"prior": alpha, "schedule": schedule, "tolerance": gamma * H * goal} | recorded(told)
     return Learner("psrl", init, plan, add, at_reset() if schedule == "reset" else doubling, made)
+
+
+def goal_of(problem: Problem, tolerance: float = TOLERANCE) -> float:
+    """span(T u - u) at which a policy is within `tolerance` of optimal, where rounding lets it be reached."""
+    return max(tolerance / (problem.discount * problem.horizon), 2.0**-44 * problem.horizon)
+
+
+def usual_prior(problem: Problem, told: bool) -> float:
+    """alpha_0 unless given: 1 / X over all states, 1 over the stored successors."""
+    return 1.0 if told else 1 / problem.states
+
+
+# rewards (n or 1, X, A), data, keys, t, u and policy, which are written: the optimal policy of a draw, and its values
+Draw: TypeAlias = Callable[[Array, Counts, Array, Array, Array, Array], None]
+
+
+def sampled(problem: Problem, told: bool, prior: float, goal: float) -> Draw:
+    """Of every seed, a kernel from the posterior, on the stored successors where they are told, and the policy that is
+    optimal for it, to span(T u - u) <= goal."""
+    m = outcomes(problem, told)  # entries of a row of P_k, which are of these states; where the stored successors are
+    states = problem.successors if told else None
+    places = np.tile(np.arange(m, dtype=np.int32), (*problem.rewards.shape, 1)) if told else problem.successors
+
+    def draw(rewards: Array, D: Counts, key: Array, t: Array, u: Array, policy: Array) -> None:
+        _plan(rewards, states, places, problem.discount, prior, goal, D.moves, key, t, u, policy)
+
+    return draw
 
 
 @compiled
@@ -119,7 +145,7 @@ def _plan(  # type: ignore[no-untyped-def]
         for x in range(X):
             for a in range(A):
                 part = draw_row(prior, moves[i, x, a], places[x, a], key[i], t[i], part, P[x, a])
-        optimal(rewards, P, states, gamma, goal, u[i], new, greedy)
+        optimal(rewards[i if rewards.shape[0] > 1 else 0], P, states, gamma, goal, u[i], new, greedy)
         policy[i] = 0.0
         for x in range(X):
             policy[i, x, greedy[x]] = 1.0

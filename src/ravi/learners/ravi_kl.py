@@ -45,6 +45,7 @@ from ravi.core import Array, Learner, Path, Problem
 from ravi.estimators.counts import Counts, counts, tallies, tally
 from ravi.estimators.rewarded import KINDS, Rewarded, earn
 from ravi.learners import ravi_ucb_plus
+from ravi.learners.psrl import goal_of, sampled, usual_prior
 from ravi.learners.unknown_rewards import unknown
 from ravi.optimism.bonuses import multiple_of_width
 from ravi.optimism.relative_entropy import ends, highest_rewards, of_all_values, of_one_value
@@ -62,11 +63,19 @@ SLACK = 0.3  # c of eps_t = c sqrt(H X A / t)
 TOLERANCE = 0.1  # plans end at a span of this / sqrt(t)
 
 
+class Drawn(NamedTuple):
+    """Of a posterior draw."""
+
+    key: Array  # (n,)
+    u: Array  # V of the last draw, less its least   (n, X)
+    policy: Array  # its optimal policy              (n, X, A)
+
+
 class State(NamedTuple):
     data: Counts
     earned: Any  # Rewarded, of rewards that are not known; else ()
     best: Warm  # of the most optimistic policy
-    candidate: Any  # Warm, of the candidate; () where there is none
+    candidate: Any  # what the candidate is made of: Warm, or Drawn; () where there is none
     own: Array  # V of the candidate's own best kernels, less its least   (n, X)
     stage: Array  # the least k with t <= 2^k, of the last plan            (n,)
     policy: Array  #                                                       (n, X, A)
@@ -229,9 +238,15 @@ def optimistic(problem: Problem, form: Form, rewards: str | None = None, reward_
     def init(keys: Array) -> State:
         n = len(keys)
         shape = (n, X, A)
-        earned = () if rewards is None else Rewarded((), np.zeros(shape, np.int64), np.zeros(shape), keys.copy())
-        other = () if form.candidate is None else cold(problem, n)
+        earned = (
+            ()
+            if rewards is None
+            else Rewarded((), np.zeros(shape, np.int64), np.zeros(shape), np.array(keys, np.uint64))
+        )
         stage, policy = np.full(n, -1, np.int64), np.full(shape, 1 / A)
+        other: Any = () if form.candidate is None else cold(problem, n)
+        if form.candidate == "posterior":
+            other = Drawn(keys, np.zeros((n, X)), policy.copy())
         return State(tallies(problem, n), earned, cold(problem, n), other, np.zeros((n, X)), stage, policy)
 
     def plausible(s: State, stage: Array) -> Sets:
@@ -242,6 +257,15 @@ def optimistic(problem: Problem, form: Form, rewards: str | None = None, reward_
             r = highest_rewards(s.earned.plays, s.earned.total, log_inverse, reward_scale)
         return Sets(r, s.data, rho, form.support)
 
+    draw = sampled(problem, form.support, usual_prior(problem, form.support), goal_of(problem))
+
+    def other(s: State, sets: Sets, tol: Array, t: Array) -> Array:
+        """The candidate's actions   (n, X)."""
+        if form.candidate == "half":
+            return best_policy(problem, sets._replace(rho=sets.rho / 2), tol, s.candidate).choice
+        draw(sets.rewards, s.data, s.candidate.key, t, s.candidate.u, s.candidate.policy)
+        return s.candidate.policy.argmax(-1)
+
     def planned(s: State) -> State:
         t = 1 + s.data.visits.sum((1, 2), dtype=np.int64)
         stage = theory.stage(t)
@@ -250,7 +274,7 @@ def optimistic(problem: Problem, form: Form, rewards: str | None = None, reward_
         best = best_policy(problem, sets, tol, s.best)
         choice = best.choice
         if form.slack is not None:
-            choice = accepted(problem, s, sets, tol, best, form.slack * np.sqrt(H * X * A / t))
+            choice = accepted(problem, s, sets, tol, best, form.slack * np.sqrt(H * X * A / t), other(s, sets, tol, t))
         s.policy[:] = 0.0
         np.put_along_axis(s.policy, choice[..., None], 1.0, axis=2)
         return s
@@ -271,9 +295,8 @@ def optimistic(problem: Problem, form: Form, rewards: str | None = None, reward_
     return Learner(name, init, planned, add, reset_or_doubling(), made)
 
 
-def accepted(problem: Problem, s: State, sets: Sets, tol: Array, best: Plan, eps: Array) -> Array:
-    """The candidate's actions where its own optimistic return is at least U - eps, else those of `best`   (n, X)."""
-    other = best_policy(problem, sets._replace(rho=sets.rho / 2), tol, s.candidate).choice
+def accepted(problem: Problem, s: State, sets: Sets, tol: Array, best: Plan, eps: Array, other: Array) -> Array:
+    """`other`, the candidate's actions, where its own optimistic return is at least U - eps, else `best`   (n, X)."""
     differ = (other != best.choice).any(1)
     if not differ.any():
         return best.choice
@@ -287,6 +310,6 @@ def _renew(s: State, stage: Array) -> None:
     new = stage != s.stage
     if new.any():
         s.best.visits[new] = -1
-        if s.candidate:
+        if isinstance(s.candidate, Warm):
             s.candidate.visits[new] = -1
         s.stage[:] = stage
