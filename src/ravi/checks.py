@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 SUM_TOLERANCE = 1e-9  # a row of float64 probabilities that was normalised once is within about 1e-16 * B
 LEAST, MOST = 1e-307, 1e308  # of a positive number: beyond, float64 loses digits, and then the number
 MOST_SEEDS, LAST_SEED = 10**6, 2**63 - 1  # how many there are in one run, and which is the last
+LARGE = 2**20  # entries of an array above which memory is asked for first
 LEAST_DELTA = 1e-100  # of a failure probability: X A T / delta and the like are finite
 # What Python or NumPy would make a number of, and is none: the mistake would go unseen.
 NO_NUMBER = (bool, np.bool_, bytes, bytearray, complex, np.complexfloating, np.datetime64, np.timedelta64)
@@ -245,8 +246,14 @@ def _by_entry(objects: np.ndarray, name: str) -> np.ndarray:
 
 def finite(value: Any, name: str) -> np.ndarray:
     """A float64 array without nan or inf."""
+    found = array(value, name)
+    if found.size > LARGE:  # of a view that repeats its numbers, much may be made
+        from ravi import memory
+
+        each = 1 if found.dtype == np.float64 else 9
+        memory.needed(each * found.size, f"{name} of shape {found.shape}", "its size")
     with np.errstate(over="ignore"):  # a number that float64 has not is inf
-        found = array(value, name).astype(np.float64, copy=False)
+        found = found.astype(np.float64, copy=False)
     if not np.isfinite(found).all():
         index = first(~np.isfinite(found))
         raise InputError(f"{at(name, index)} is {found[index]}, not a finite number")

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ravi import checks, tree
+from ravi import checks, memory, tree
 from ravi.core import MDP, Array, Learner, Measure, Until
 from ravi.measures.output import output
 from ravi.measures.regret import regret
@@ -31,6 +31,7 @@ from ravi.walk import World, room, start, walk, world_of
 
 Progress = Callable[[int, int], None]  # steps done, steps in all
 CACHE = 2**20  # bytes of state that are worked on together: about a core's second-level cache
+COPIES = 3  # of the seeds: as they begin, as each group of them ends, and together again
 TOLERANCE = 1e-12  # of V*, where rounding allows
 NO_DEADLINE = np.iinfo(np.int64).max
 OPTIONAL = ("trajectory", "stream")  # what `record` may name
@@ -87,6 +88,7 @@ def run(
         "keep_epochs": checks.flag(keep_epochs, "keep_epochs"),
         "measured": checks.flag(measured, "measured"),
     }
+    _room(learner, mdp, T, options, len(keys))
     solution = solve(mdp, tol=TOLERANCE) if options["measured"] else None
     if wanted and not options["measured"]:
         raise checks.InputError(f"record names {wanted[0]!r}, but measured=False records nothing")
@@ -109,6 +111,7 @@ def resume(
     mdp, learner = resolved(mdp, learner, stopped.steps)
     _same(stopped, learner, mdp)
     T, keys = stopped.steps, np.asarray(stopped.seeds, np.uint64)
+    _room(learner, mdp, T, stopped.options, len(keys))
     solution = solve(mdp, tol=TOLERANCE) if stopped.options["measured"] else None
     chosen = [*_measures(mdp, T, solution, stopped.options, learner.stages), *measures]
     if not isinstance(stopped.batch, dict) and len(chosen) != len(stopped.batch.records):
@@ -121,14 +124,36 @@ def resume(
 
 
 def _begin(learner: Learner, mdp: MDP, keys: Array, measures: Sequence[Measure]) -> Batch:
-    state = learner.init(keys)
-    told, wanted = tuple(state.policy.shape[-2:]), (mdp.states, mdp.actions)
-    if told != wanted:
-        raise checks.InputError(
-            f"{learner.name} was built for {told[0]} states and {told[1]} actions, "
-            f"but {mdp.name} has {wanted[0]} and {wanted[1]}"
-        )
-    return Batch(start(world_of(mdp), keys), state, tuple(measure.init(keys) for measure in measures))
+    """All seeds as they begin; one of them first, which says how much they need together."""
+    n, (what, lower) = len(keys), _asked(learner, mdp, len(keys))
+    with memory.told(what, lower):
+        state, records = learner.init(keys[:1]), tuple(measure.init(keys[:1]) for measure in measures)
+        told, wanted = tuple(state.policy.shape[-2:]), (mdp.states, mdp.actions)
+        if told != wanted:
+            raise checks.InputError(
+                f"{learner.name} was built for {told[0]} states and {told[1]} actions, "
+                f"but {mdp.name} has {wanted[0]} and {wanted[1]}"
+            )
+        memory.needed(COPIES * n * tree.size((state, records)), what, lower)
+        if n > 1:
+            state, records = learner.init(keys), tuple(measure.init(keys) for measure in measures)
+    return Batch(start(world_of(mdp), keys), state, records)
+
+
+def _room(learner: Learner, mdp: MDP, T: int, options: Options, n: int) -> None:
+    """An error where so many seeds are too large for what every run keeps: policies, curves and, if asked, streams."""
+    what, lower = _asked(learner, mdp, n)
+    points = min(options["points"], T)
+    policy = 8 * max(learner.stages, 1) * mdp.states * mdp.actions
+    stream = 13 * T if "stream" in options["record"] else 0
+    memory.needed(n * (3 * policy + 16 * points + stream) + 40 * points, what, lower)
+
+
+def _asked(learner: Learner, mdp: MDP, n: int) -> tuple[str, str]:
+    """What needs memory, and which numbers would need less of it."""
+    others = "points, the length of a stream or the size of the MDP"
+    what = f"{learner.name} on {mdp.name}"
+    return (f"{what} under {n:,} seeds", f"seeds, {others}") if n > 1 else (what, others)
 
 
 def _go_on(
@@ -255,7 +280,7 @@ def _plays(batch: Batch, T: int) -> int:
 def _groups(batch: Batch, mdp: MDP) -> list[Array]:
     """Seeds that are run side by side: as many as share the cache, since each is the same alone and in a batch."""
     n = len(batch.walkers.key)
-    size = sum(leaf.nbytes for _, leaf in tree.leaves(batch) if isinstance(leaf, np.ndarray)) / n
+    size = tree.size(batch) / n
     size += 2 * 8 * mdp.states * mdp.actions * mdp.dimension  # phi_V and R^T phi_V, which a plan makes
     return np.array_split(np.arange(n), ceil(n * size / max(CACHE, size)))
 

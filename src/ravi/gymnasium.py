@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ravi import checks
+from ravi import checks, memory
 from ravi.checks import InputError
 from ravi.core import MDP
 from ravi.mdps.names import named
@@ -276,6 +276,8 @@ def _led(entries: list[Entry], nu0: np.ndarray, X: int, A: int, absorbing: bool)
         yield X, np.arange(A), X, 1.0
     else:
         starts = np.flatnonzero(nu0)
+        size, what = 64 * len(p) * len(starts), f"{len(p):,} terminations that restart in {len(starts):,} states"
+        memory.needed(size, what, "their number, or say termination='absorb'")
         yield x[:, None], a[:, None], starts, np.outer(p, nu0[starts]).ravel()
 
 

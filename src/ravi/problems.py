@@ -1,4 +1,7 @@
-"""Is this an MDP, or a problem? Every array against the others: shapes, ranges, kernels, features and their bounds."""
+"""Is this an MDP, or a problem? Every array against the others: shapes, ranges, kernels, features and their bounds.
+
+And is there room for it? Who makes tables asks `room` before.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ravi import memory
 from ravi.checks import (
     SUM_TOLERANCE,
     InputError,
@@ -27,7 +31,25 @@ from ravi.checks import (
 if TYPE_CHECKING:
     from ravi.core import MDP, Problem
 
+MOST_STATES = 2**31 - 1  # successors are 32-bit
+# Bytes at the peak of making an MDP: for a pair; for each of its successors, in order or to be put in order; for each
+# feature of a successor.
+PAIR, ORDERED, SCATTERED, FEATURE = 40, 36, 90, 40
 ENUMERATED = 12  # feature bounds are exact, by enumeration of {0, 1}^B, up to this many successors
+
+
+def room(name: str, lower: str, X: int, A: int, B: int, D: int = 0, *, scattered: bool = True) -> None:
+    """An error, before anything is taken, where the tables of an MDP of this size are too large.
+
+    scattered: its entries come in any order, and are sorted.
+    """
+    if X > MOST_STATES:
+        raise InputError(f"{name} would have {shown(X)} states, and {MOST_STATES} are the most: lower {lower}")
+    memory.needed(_peak(X, A, B, D, SCATTERED if scattered else ORDERED), f"the tables of {name}", lower)
+
+
+def _peak(X: int, A: int, B: int, D: int, successor: int = ORDERED) -> int:
+    return X * A * (PAIR + B * (successor + FEATURE * D))
 
 
 def problem(self: Problem) -> dict[str, Any]:
@@ -45,6 +67,12 @@ def problem(self: Problem) -> dict[str, Any]:
         raise InputError(f"successors holds {successors.dtype}, not whole numbers")
     if successors.ndim != 3 or successors.shape[:2] != (X, A) or successors.shape[2] < 1:
         raise InputError(f"successors has shape {successors.shape}, not (X, A, B) = ({X}, {A}, B)")
+    if not isinstance(self.name, str):
+        raise InputError(f"name is {shown(self.name)}, not a text")
+    features = None if self.features is None else finite(self.features, "features")
+    D = 0 if features is None or features.ndim != 4 else features.shape[3]
+    copies = _peak(X, A, successors.shape[2], D) // 2  # what is given is taken already
+    memory.needed(copies, f"a copy of the tables of {self.name}", "states, actions or successors")
     outside = (successors < 0) | (successors >= X)
     if outside.any():
         index = first(outside)
@@ -66,17 +94,14 @@ def problem(self: Problem) -> dict[str, Any]:
         "successors": sealed(successors.astype(np.int32)),
         "initial": sealed(initial),
     }
-    if not isinstance(self.name, str):
-        raise InputError(f"name is {shown(self.name)}, not a text")
     fields["units"] = units(self.units)
     if self.pair_features is not None:
         fields["pair_features"] = sealed(pair_features(self.pair_features, X, A))
-    if self.features is None:
+    if features is None:
         for bound in ("parameter_bound", "feature_bound"):
             if getattr(self, bound) is not None:
                 raise InputError(f"{bound} is given without features")
         return fields
-    features = finite(self.features, "features")
     if features.ndim != 4 or features.shape[:3] != successors.shape or features.shape[3] < 1:
         raise InputError(f"features has shape {features.shape}, not (X, A, B, D) = {(*successors.shape, 'D')}")
     fields["features"] = sealed(features)
@@ -101,6 +126,9 @@ def pair_features(value: Any, X: int, A: int) -> np.ndarray:
 def linear(phi: np.ndarray, successors: np.ndarray, transitions: np.ndarray, rewards: np.ndarray) -> None:
     """P(x' | x, a) and r(x, a) are linear in phi(x, a)."""
     X, A, _ = successors.shape
+    D = phi.shape[2]
+    size = 8 * (X * A * (4 * (X + 1) + 3 * D) + 2 * D * (X + 1))
+    memory.needed(size, f"to hold pair_features ({X}, {A}, {D}) against their kernel", "states or dimensions")
     P = np.zeros((X, A, X))
     np.put_along_axis(P, successors.astype(np.int64), transitions, axis=2)
     rows, wanted = phi.reshape(X * A, -1), np.concatenate([P, rewards[..., None]], axis=2).reshape(X * A, X + 1)

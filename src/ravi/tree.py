@@ -48,6 +48,11 @@ def fill(template: Any, arrays: dict[str, Array], name: str = "") -> Any:
     return array.copy()
 
 
+def size(tree: Any) -> int:
+    """Bytes of all arrays."""
+    return sum(leaf.nbytes for _, leaf in leaves(tree) if isinstance(leaf, np.ndarray))
+
+
 def mapped(change: Callable[[Any], Any], tree: Any) -> Any:
     """The same structure, every array and log changed."""
     return _rebuilt(tree, [mapped(change, part) for part in tree]) if isinstance(tree, tuple) else change(tree)

@@ -45,6 +45,7 @@ from ravi.core import Array, Learner, Path, Problem, Until, Walkers
 from ravi.estimators.gram import Gram, gram, gram_walk, reopen, row
 from ravi.estimators.linear import features_of, measures, predict
 from ravi.planning.largest_gain import COMPARED, TIE, largest_gain
+from ravi.planning.solver import deterministic
 from ravi.schedules import whenever
 from ravi.walk import World
 
@@ -103,7 +104,7 @@ def fopo(
             found, certified, w, b, J = largest_gain(*known, measures(one)[0], one.inverse[0], beta, bound)
             if found:
                 s.w[i], s.b[i] = w, b
-                s.policy[i] = np.eye(A)[_first(problem.rewards + problem.discount * predict(phi, w[None])[0])]
+                s.policy[i] = deterministic(_first(problem.rewards + problem.discount * predict(phi, w[None])[0]), A)
             s.J[i] = J if found else np.nan
             s.phases[i] += 1
             s.heuristic[i] += not certified

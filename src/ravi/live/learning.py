@@ -35,6 +35,8 @@ from ravi.live.discovery import FIRST
 from ravi.live.environment import Environment
 from ravi.live.estimates import Estimate
 from ravi.live.spaces import Grid
+from ravi.live.table import FEW
+from ravi.problems import room
 
 if TYPE_CHECKING:
     from ravi.policies import Policy
@@ -194,13 +196,9 @@ def _begun(
         given |= {"states": FIRST if stream.discovered else stream.states, "actions": stream.actions}
         given |= {"reward_range": _range(stream) if reward_range is None else reward_range}
         given |= {"discount": discount, "name": stream.name}
-    try:
-        live = agent(learner, told, steps, **given)
-    except MemoryError:
-        raise InputError(
-            f"{stream.name} has {stream.states} states and {stream.actions} actions, more than there is memory for; "
-            "discover=True has room for the states that are met"
-        ) from None
+        lower = "their number (a coarser grid); discover=True has room for the states that are met"
+        room(stream.name, "the number of actions" if stream.discovered else lower, given["states"], stream.actions, FEW)
+    live = agent(learner, told, steps, **given)
     if path is not None and path.exists():
         live = _resumed(path, live, stream)
     return live, path

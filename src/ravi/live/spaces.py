@@ -14,10 +14,12 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ravi import checks
+from ravi import checks, memory
 from ravi.checks import InputError
 
 OUTSIDE = ("error", "clip")
+MOST_CELLS = 2**31 - 1  # of a coordinate: more than there are numbers of states
+BLOCK = 2**16  # cells that are looked at together
 
 
 class Space(Protocol):
@@ -236,6 +238,7 @@ def space_of(space: Any, grid: Grid | Mapping[Any, Grid] | None = None) -> Space
         return Digits(space.nvec.ravel().tolist(), starts, space.nvec.shape, np.dtype(space.dtype).name)
     if kind == "MultiBinary":
         entries = math.prod(space.shape)
+        memory.needed(100 * entries, f"the numbering of {space}", "its size")
         return Digits([2] * entries, [0] * entries, space.shape, np.dtype(space.dtype).name)
     raise InputError(
         f"{space} has no numbering here: Discrete, MultiDiscrete, MultiBinary, Tuple and Dict of them have one, and a "
@@ -291,11 +294,12 @@ def _digits(number: int, sizes: list[int]) -> list[int]:
     return digits[::-1]
 
 
-def _cell(x: float, low: float, high: float, n: int) -> int:
-    return min(int((x - low) / (high - low) * n), n - 1)
+def _cell(x: Any, low: float, high: float, n: int) -> Any:
+    cell = (x - low) / (high - low) * n
+    return min(int(cell), n - 1) if isinstance(cell, float) else np.minimum(cell.astype(np.int64), n - 1)
 
 
-def _centre(low: float, high: float, n: int, k: int) -> float:
+def _centre(low: float, high: float, n: int, k: Any) -> Any:
     return low + (high - low) * ((k + 0.5) / n)
 
 
@@ -303,7 +307,10 @@ def _told_apart(low: float, high: float, n: int, dtype: np.dtype[Any]) -> bool:
     """Whether the centre of every cell is, as this type has it, in its cell."""
     if dtype.kind == "f":  # rounding moves it by half a spacing, and by a few units in the last place of a float64
         return (high - low) / n > 4 * float(np.spacing(dtype.type(max(abs(low), abs(high)))))
-    return n <= high - low + 1 and all(_cell(int(_centre(low, high, n, k)), low, high, n) == k for k in range(n))
+    if n > min(high - low + 1, MOST_CELLS):
+        return False
+    blocks = (np.arange(first, min(first + BLOCK, n)) for first in range(0, n, BLOCK))
+    return all((_cell(np.trunc(_centre(low, high, n, k)), low, high, n) == k).all() for k in blocks)
 
 
 def _array(observation: Any) -> np.ndarray | None:

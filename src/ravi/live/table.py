@@ -18,6 +18,7 @@ from ravi import checks, tree
 from ravi.checks import InputError
 from ravi.compiled import compiled
 from ravi.core import MDP, Array, Path, Problem, told
+from ravi.problems import room
 
 FEW = 4  # successors that a pair has room for, at first
 
@@ -90,6 +91,7 @@ class Table:
         if self.told.features is not None or self.told.pair_features is not None:
             raise InputError(f"{self.told.name} has features; a table with features cannot grow")
         X, A, B = self.sizes
+        room(self.told.name, "the number of states that are met", states, actions, B)
         successors = first_states(states, actions, B)
         successors[:X, :A] = self.successors
         self.successors = successors
@@ -107,6 +109,7 @@ class Table:
 def blank(states: int, actions: int, discount: float, units: tuple[float, float], name: str) -> Problem:
     """A problem of which nothing is known but its size."""
     X, A = checks.whole(states, "states"), checks.whole(actions, "actions")
+    room(name, "states or actions", X, A, min(X, FEW))
     return Problem(
         rewards=np.ones((X, A)),
         successors=first_states(X, A, min(X, FEW)),

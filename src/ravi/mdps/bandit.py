@@ -20,6 +20,7 @@ from ravi import checks
 from ravi.core import MDP
 from ravi.mdps.names import named
 from ravi.mdps.tables import from_features, scatter
+from ravi.problems import room
 
 CHOICE, GOOD, BAD = 0, 1, 2
 
@@ -29,6 +30,7 @@ def bandit(arms: int = 5, best: float = 0.9, other: float = 0.5, discount: float
     A = checks.whole(arms, "arms", 1)
     best, other = _chance(best, "best"), _chance(other, "other")
     name = named("bandit", A, best=(best, 0.9), other=(other, 0.5))
+    room(name, "arms", 3, A, 2, A + 1)
     return bandit_of([other] * (A - 1) + [best], discount, name=name)
 
 
@@ -39,6 +41,7 @@ def bandit_of(probabilities: Any, discount: float = 0.95, *, name: str = "bandit
         raise checks.InputError(f"probabilities has shape {p.shape}, not (A,) with A at least 1")
     checks.between(p, 0, 1, "probabilities")
     A = p.size
+    room(name, "arms", 3, A, 2, A + 1)
     a, e = np.arange(A), np.eye(A + 1)
     successors, psi = scatter(
         [

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ravi import checks
+from ravi import checks, memory
 from ravi.core import MDP, Array
 from ravi.mdps.riverswim import LEFT, RIGHT, riverswim
 
@@ -40,6 +40,7 @@ class Changing:
         """
         T, J = steps, len(self.tables)
         turns = min(self.block * J, T)  # T epochs at most
+        memory.needed(80 * turns, f"how long each table is in force in {T:,} steps", "block or steps")
         if self.clock == "plays":
             rounds, rest = divmod(T, turns)
             times = rounds + (np.arange(turns) < rest).astype(np.float64)

@@ -19,6 +19,7 @@ import numpy as np
 from ravi import checks
 from ravi.core import MDP
 from ravi.mdps.names import named
+from ravi.problems import room
 
 LEFT, RIGHT = 0, 1
 
@@ -26,6 +27,8 @@ LEFT, RIGHT = 0, 1
 def deep_sea(n: int = 10, discount: float = 0.95) -> MDP:
     """DeepSea with n rows: n^2 states."""
     n = checks.whole(n, "n", 1)
+    name = named("deep-sea", n)
+    room(name, "n", n * n, 2, 1, scattered=False)
     i, j = np.divmod(np.arange(n * n), n)
     column = np.stack([np.maximum(j - 1, 0), np.minimum(j + 1, n - 1)], axis=1)  # (X, A)
     following = np.where(i[:, None] < n - 1, (i[:, None] + 1) * n + column, 0)
@@ -38,5 +41,5 @@ def deep_sea(n: int = 10, discount: float = 0.95) -> MDP:
         transitions=np.ones((n * n, 2, 1)),
         initial=0,
         discount=discount,
-        name=named("deep-sea", n),
+        name=name,
     )

@@ -7,6 +7,7 @@ phi_V(x, a) = ((P_1 V)(x, a), ..., (P_d V)(x, a)) lies in [0, H]^d: B_theta = 1,
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, overload
 
@@ -20,6 +21,7 @@ from ravi.mdps.garnet import garnet_kernel, garnet_rewards, sizes
 from ravi.mdps.names import named
 from ravi.mdps.simulators import Kernel, of_function, of_numbers
 from ravi.mdps.tables import support
+from ravi.problems import room
 
 BROUGHT = ("rewards", "discount", "initial", "units")  # by simulators that are MDPs
 
@@ -93,6 +95,7 @@ def ensemble(
         X * A,
         X,
     )
+    room(name, "simulators, or their successors", X, A, successors.size // (X * A), d, scattered=False)
     psi = np.zeros((successors.size, d))
     column = np.repeat(np.arange(d), [kernel.value.size for kernel in kernels])  # whose entry it is
     psi[place, column] = np.concatenate([kernel.value for kernel in kernels])
@@ -118,7 +121,10 @@ def garnets(simulators: int, states: int, actions: int, branching: int, seed: in
     """
     d = checks.whole(simulators, "simulators", 1)
     X, A, b = sizes(states, actions, branching)
-    draw = uniforms(seed)
+    seed = checks.whole(seed, "seed", 0)
+    draw, name = uniforms(seed), named("ensemble", d, X, A, b, seed=(seed, 0))
+    met = max(b, X * -math.expm1(d * math.log1p(-b / X)) if b < X else X)  # successors of a pair, on average
+    room(name, "simulators, states, actions or branching", X, A, math.ceil(met), d)
     exponentials = -np.log1p(-draw(d))  # of 1 - u, which is never 0
     r = garnet_rewards(draw, X, A)
     mdps = []
@@ -126,7 +132,6 @@ def garnets(simulators: int, states: int, actions: int, branching: int, seed: in
         successors, P = garnet_kernel(draw, X, A, b)
         nu0 = np.full(X, 1 / X)
         mdps.append(MDP(rewards=r, successors=successors, transitions=P, initial=nu0, discount=discount))
-    name = named("ensemble", d, X, A, b, seed=(int(seed), 0))
     return ensemble(mdps, exponentials / exponentials.sum(), name=name)
 
 

@@ -17,6 +17,7 @@ from ravi import checks
 from ravi.core import MDP
 from ravi.mdps.draws import uniforms
 from ravi.mdps.names import named
+from ravi.problems import room
 
 STARTS = ("uniform", "first")
 COMPARED = 32  # up to this many successors, a draw is compared with those before it; beyond, it is looked up
@@ -31,7 +32,10 @@ def garnet(
     if start not in STARTS:
         hint = checks.did_you_mean(str(start), STARTS)
         raise checks.InputError(f"start is {start!r}, not one of {', '.join(STARTS)}.{hint}")
+    seed = checks.whole(seed, "seed", 0)
     draw = uniforms(seed)
+    name = named("garnet", X, A, b, seed=(seed, 0), start=(start, "uniform"))
+    room(name, "states, actions or branching", X, A, b, scattered=False)
     successors, P = garnet_kernel(draw, X, A, b)
     return MDP(
         rewards=garnet_rewards(draw, X, A),
@@ -39,13 +43,13 @@ def garnet(
         transitions=P,
         initial=np.full(X, 1 / X) if start == "uniform" else 0,
         discount=discount,
-        name=named("garnet", X, A, b, seed=(int(seed), 0), start=(start, "uniform")),
+        name=name,
     )
 
 
 def sizes(states: int, actions: int, branching: int) -> tuple[int, int, int]:
     """X, A and b <= X, checked."""
-    X = checks.whole(states, "states", 1, 2**31 - 1)
+    X = checks.whole(states, "states")
     return X, checks.whole(actions, "actions", 1), checks.whole(branching, "branching", 1, X)
 
 

@@ -29,6 +29,7 @@ from ravi.core import MDP
 from ravi.mdps.draws import uniforms
 from ravi.mdps.names import named
 from ravi.mdps.tables import ROUNDING, from_features
+from ravi.problems import room
 
 LARGEST = 20  # 2^19 actions
 
@@ -47,8 +48,11 @@ def hypercube(dimension: int = 5, discount: float = 0.9, margin: float | None = 
         raise checks.InputError(
             f"margin is {Delta:g}; with discount {gamma:g} it must be at most min(1 - gamma, gamma) = {most:g}"
         )
+    seed = checks.whole(seed, "seed", 0)
     sign = np.where(uniforms(seed)(d - 1) < 0.5, 1.0, -1.0)
     A = 2 ** (d - 1)
+    name = named("hypercube", d, margin=(margin, None), seed=(seed, 0))
+    room(name, "dimension", 2, A, 2, d, scattered=False)
     a = np.where(np.arange(A)[:, None] >> np.arange(d - 1) & 1, 1.0, -1.0)  # (A, d-1)
     alpha, beta = np.sqrt(Delta / ((d - 1) * (1 + Delta))), np.sqrt(1 / (1 + Delta))
     psi = np.zeros((2, A, 2, d))
@@ -66,5 +70,5 @@ def hypercube(dimension: int = 5, discount: float = 0.9, margin: float | None = 
         0,
         parameter_bound=1 + Delta,
         feature_bound=1.0,
-        name=named("hypercube", d, margin=(margin, None), seed=(int(seed), 0)),
+        name=name,
     )

@@ -19,20 +19,23 @@ from dataclasses import replace
 
 import numpy as np
 
-from ravi import checks
+from ravi import checks, memory
 from ravi.core import MDP
 from ravi.mdps.draws import uniforms
 from ravi.mdps.hypercube import hypercube
 from ravi.mdps.names import named
 from ravi.mdps.tables import from_linear
+from ravi.problems import room
 
 
 def linear(states: int = 50, actions: int = 4, dimension: int = 5, seed: int = 0, discount: float = 0.9) -> MDP:
     """X states, A actions, d anchors; every pair is a mixture of all of them."""
     X, A, d = _sizes(states, actions, dimension, "dimension")
-    draw = uniforms(seed)
+    seed = checks.whole(seed, "seed", 0)
+    draw, name = uniforms(seed), named("linear", X, A, d, seed=(seed, 0))
+    _room(name, "dimension", X, A, d)
     phi, m, theta = _simplex(draw, X, A, d), _simplex(draw, d, X), draw(d)
-    return from_linear(phi, m, theta, discount, np.full(X, 1 / X), name=named("linear", X, A, d, seed=(int(seed), 0)))
+    return from_linear(phi, m, theta, discount, np.full(X, 1 / X), name=name)
 
 
 def aggregated(states: int = 50, actions: int = 4, groups: int = 5, seed: int = 0, discount: float = 0.9) -> MDP:
@@ -40,10 +43,11 @@ def aggregated(states: int = 50, actions: int = 4, groups: int = 5, seed: int = 
     X, A, G = _sizes(states, actions, groups, "groups")
     if G > X:
         raise checks.InputError(f"groups is {G}; there are only {X} states to put into them")
-    draw = uniforms(seed)
+    seed = checks.whole(seed, "seed", 0)
+    draw, name = uniforms(seed), named("linear/aggregated", X, A, G, seed=(seed, 0))
+    _room(name, "groups", X, A, G * A)
     m, theta = _simplex(draw, G * A, X), draw(G * A)
     phi = np.eye(G * A).reshape(G, A, G * A)[np.arange(X) * G // X]
-    name = named("linear/aggregated", X, A, G, seed=(int(seed), 0))
     return from_linear(phi, m, theta, discount, np.full(X, 1 / X), name=name)
 
 
@@ -66,8 +70,14 @@ def hypercube_linear(dimension: int = 5, discount: float = 0.9, margin: float | 
 
 
 def _sizes(states: int, actions: int, third: int, name: str) -> tuple[int, int, int]:
-    X = checks.whole(states, "states", 1, 2**31 - 1)
+    X = checks.whole(states, "states")
     return X, checks.whole(actions, "actions", 1), checks.whole(third, name, 1)
+
+
+def _room(name: str, third: str, X: int, A: int, d: int) -> None:
+    """Its kernel is dense; phi is (X, A, d), m is (d, X), and both are copied a few times on the way."""
+    room(name, "states or actions", X, A, X)
+    memory.needed(40 * d * X * (A + 1), f"the features of {name}", f"states, actions or {third}")
 
 
 def _simplex(draw: Callable[..., np.ndarray], *shape: int) -> np.ndarray:

@@ -17,12 +17,15 @@ import numpy as np
 from ravi import checks
 from ravi.core import MDP
 from ravi.mdps.names import named
+from ravi.problems import room
 
 
 def one_state(actions: int = 2, discount: float = 0.95) -> MDP:
     """One state with rewards 1 / A, 2 / A, ..., 1."""
     A = checks.whole(actions, "actions", 1)
-    return one_state_of(np.arange(1, A + 1) / A, discount, name=named("one-state", A))
+    name = named("one-state", A)
+    room(name, "actions", 1, A, 1, scattered=False)
+    return one_state_of(np.arange(1, A + 1) / A, discount, name=name)
 
 
 def one_state_of(rewards: Any, discount: float = 0.95, *, name: str = "one-state") -> MDP:

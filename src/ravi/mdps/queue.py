@@ -24,6 +24,7 @@ from ravi import checks
 from ravi.core import MDP
 from ravi.mdps.names import named
 from ravi.mdps.tables import from_features, scatter
+from ravi.problems import room
 
 
 def queue(
@@ -40,6 +41,8 @@ def queue(
     if arrival + service > 1:
         raise checks.InputError(f"arrival + service is {arrival + service:g}; one event per step needs at most 1")
     cost = checks.nonnegative(cost, "cost")
+    name = named("queue", N, A, arrival=(arrival, 0.3), service=(service, 0.6), cost=(cost, 0.2))
+    room(name, "size or speeds", N + 1, A, 3, A + 2)
     x, a = np.arange(N + 1)[:, None], np.arange(A)  # (X, 1), (A,)
     e = np.eye(A + 2)
     come, serve, nothing = e[0], np.tile(e[1 : A + 1], (N, 1)), e[A + 1]  # `serve` by (x, a), for N states
@@ -57,5 +60,4 @@ def queue(
     )
     r = (1 - x / N + cost * (1 - a / max(A - 1, 1))) / (1 + cost)
     mu = service * (a + 1) / A
-    name = named("queue", N, A, arrival=(arrival, 0.3), service=(service, 0.6), cost=(cost, 0.2))
     return from_features(psi, [arrival, *mu, 1.0], successors, r, discount, np.full(N + 1, 1 / (N + 1)), name=name)

@@ -20,6 +20,7 @@ from ravi.core import MDP
 from ravi.mdps.draws import uniforms
 from ravi.mdps.names import named
 from ravi.mdps.tables import scatter
+from ravi.problems import room
 
 
 def ring(gadgets: int = 4, gap: float | None = None, discount: float = 0.95, actions: int = 2, seed: int = 0) -> MDP:
@@ -29,6 +30,9 @@ def ring(gadgets: int = 4, gap: float | None = None, discount: float = 0.95, act
     eps = (1 - gamma) / 2 if gap is None else checks.nonnegative(gap, "gap")
     if eps > gamma:
         raise checks.InputError(f"gap is {eps:g}; with discount {gamma:g} it must be at most gamma")
+    seed = checks.whole(seed, "seed", 0)
+    name = named("ring", S, gap=(gap, None), actions=(A, 2), seed=(seed, 0))
+    room(name, "gadgets or actions", 2 * S, A, 2)
     best = (A * uniforms(seed)(S)).astype(np.int64)  # a*_i
     low, a = 2 * np.arange(S)[:, None], np.arange(A)  # (S, 1), (A,)
     stay = (gamma - eps * (best[:, None] == a)).ravel()  # (S * A,)
@@ -50,5 +54,5 @@ def ring(gadgets: int = 4, gap: float | None = None, discount: float = 0.95, act
         transitions=P,
         initial=np.tile([1 / S, 0], S),
         discount=gamma,
-        name=named("ring", S, gap=(gap, None), actions=(A, 2), seed=(int(seed), 0)),
+        name=name,
     )

@@ -20,6 +20,7 @@ from ravi import checks
 from ravi.core import MDP
 from ravi.mdps.names import named
 from ravi.mdps.tables import from_features, scatter
+from ravi.problems import room
 
 LEFT, RIGHT = 0, 1
 CRUMB = 0.005  # r(0, left)
@@ -28,6 +29,8 @@ CRUMB = 0.005  # r(0, left)
 def riverswim(n: int = 6, discount: float = 0.95) -> MDP:
     """RiverSwim with n states."""
     n = checks.whole(n, "n", 2)
+    name = named("riverswim", n)
+    room(name, "n", n, 2, 3)
     x, inside = np.arange(n), np.arange(1, n - 1)
     successors, P = scatter(
         [
@@ -49,7 +52,7 @@ def riverswim(n: int = 6, discount: float = 0.95) -> MDP:
         transitions=P,
         initial=0,
         discount=discount,
-        name=named("riverswim", n),
+        name=name,
     )
 
 
@@ -61,6 +64,8 @@ def riverswim_mixture(n: int = 6, discount: float = 0.95) -> MDP:
     differ from those of RiverSwim: for n = 6 and gamma = .9, rho* = .201982.
     """
     n = checks.whole(n, "n", 2)
+    name = named("riverswim/mixture", n)
+    room(name, "n", n, 2, 3, 3)
     x = np.arange(n)
     successors, psi = scatter(
         [
@@ -81,7 +86,7 @@ def riverswim_mixture(n: int = 6, discount: float = 0.95) -> MDP:
         discount,
         0,
         parameter_bound=1.0,
-        name=named("riverswim/mixture", n),
+        name=name,
     )
 
 

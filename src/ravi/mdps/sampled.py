@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ravi import checks
+from ravi import checks, memory
 from ravi.mdps.draws import uniforms
 from ravi.mdps.simulators import state_of
 
@@ -39,6 +39,8 @@ def sampled(
     """The table of (x, a, u) -> y by `draws` draws for every pair. Give every simulator a seed of its own."""
     X, A, m = checks.whole(states, "states"), checks.whole(actions, "actions"), checks.whole(draws, "draws")
     delta = checks.probability(delta, "delta")
+    size = 200 * X * A * min(m, X) + 100 * m  # lists of Python's own numbers
+    memory.needed(size, f"a table of {X:,} states, {A:,} actions and {m:,} draws", "states, actions or draws")
     numbers = uniforms(seed)
     table = []
     for x in range(X):

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ravi import checks
+from ravi import checks, memory
 from ravi.checks import InputError
 from ravi.core import MDP
 from ravi.mdps.tables import from_dense, from_sparse
@@ -48,6 +48,8 @@ def of_numbers(simulator: Any, label: str) -> Kernel:
 
 def of_function(function: Callable[[int, int], Any], shape: tuple[int, int], label: str) -> Kernel:
     """From (x, a) -> {y: p}, which is called once for every pair."""
+
+    memory.needed(200 * shape[0] * shape[1], f"{label} on {shape[0]:,} states and {shape[1]:,} actions", "states")
 
     def rows() -> Iterator[tuple[str, Iterable[tuple[Any, Any]]]]:
         for x, a in np.ndindex(shape):

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ravi import checks
+from ravi import checks, memory
 from ravi.checks import InputError, at, first
 from ravi.core import MDP
 
@@ -39,6 +39,7 @@ def from_dense(P: Any, r: Any, discount: float, initial: Any, *, renormalise: bo
         index = first(P < 0)
         raise InputError(f"{at('P', index)} is {P[index]:g}, a negative probability")
     X, A, _ = P.shape
+    memory.needed(24 * int(np.count_nonzero(P)), f"P of shape {P.shape}", "its size, or take MDP.from_sparse")
     rows = P.reshape(X * A, X)
     pair, successor = np.nonzero(rows)
     return _from_entries(pair, successor, rows[pair, successor], X, A, r, discount, initial, renormalise, name)
@@ -141,10 +142,13 @@ def support(pair: np.ndarray, successor: np.ndarray, pairs: int, states: int) ->
 
     Entries may come in any order, and twice: then both have the same place.
     """
+    memory.needed(64 * np.size(pair), f"a table of {np.size(pair):,} entries", "their number")
     key, which = np.unique(np.asarray(pair, np.int64) * states + successor, return_inverse=True)
     row, column = np.divmod(key, states)
     count = np.bincount(row, minlength=pairs)
     B = max(1, int(np.max(count, initial=0)))
+    what = f"a table of {pairs:,} pairs, of which one has {B:,} successors,"
+    memory.needed(40 * pairs * B, what, "the number of states, or of successors of that pair")
 
     free = np.ones((pairs, B), dtype=bool)  # the states below B that the pair does not lead to
     low = column < B

@@ -23,6 +23,7 @@ from ravi.core import MDP
 from ravi.mdps.draws import uniforms
 from ravi.mdps.names import named
 from ravi.mdps.tables import from_features, scatter
+from ravi.problems import room
 
 MOVES = ((-1, 0), (0, 1), (1, 0), (0, -1))  # up, right, down, left: the sides of a are a - 1 and a + 1
 
@@ -31,7 +32,9 @@ def terrain(width: int = 5, types: int = 2, discount: float = 0.95, seed: int = 
     """The W x W grid with q types of ground."""
     W, q = checks.whole(width, "width", 2), checks.whole(types, "types", 1)
     X, A = W * W, len(MOVES)
-    draw = uniforms(seed)
+    seed = checks.whole(seed, "seed", 0)
+    draw, name = uniforms(seed), named("terrain", W, q, seed=(seed, 0))
+    room(name, "width or types", X, A, 3, q + 1)
     slip = (np.arange(q) + draw(q)) / (2 * q)
     ground = (q * draw(X)).astype(np.int64)  # tau(x)
     e = np.eye(q + 1)
@@ -45,5 +48,4 @@ def terrain(width: int = 5, types: int = 2, discount: float = 0.95, seed: int = 
     successors, psi = scatter(entries, states=X, actions=A, dimension=q + 1)
     r = np.zeros((X, A))
     r[-1] = 1
-    name = named("terrain", W, q, seed=(int(seed), 0))
     return from_features(psi, [*slip, 1.0], successors, r, discount, 0, name=name)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ravi import memory
 from ravi.core import Array
 
 BLOCK = 1024  # rows that are allocated at a time
@@ -23,6 +24,8 @@ class Log:
         """A new row, to be written into."""
         place = self.rows % BLOCK
         if place == 0:
+            taken = (len(self.blocks) + 1) * BLOCK * self.n * np.dtype(self.dtype).itemsize  # and so much to read it
+            memory.needed(taken, f"a log of {self.rows:,} epochs of {self.n:,} seeds", "seeds, or keep no epochs")
             self.blocks.append(np.empty((BLOCK, self.n), self.dtype))
         self.rows += 1
         return self.blocks[-1][place]

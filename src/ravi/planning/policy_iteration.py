@@ -10,7 +10,7 @@ import numpy as np
 
 from ravi.planning.certificates import Tables, span_goal
 from ravi.planning.evaluation import relative_values
-from ravi.planning.solver import Sweep
+from ravi.planning.solver import Sweep, deterministic
 from ravi.planning.sweeps import bellman_sweep
 
 
@@ -18,14 +18,14 @@ def policy_iteration(tables: Tables, tol: float) -> Sweep:
     gamma, grain = tables.discount, tables.grain
     X, A = tables.rewards.shape
     Q, TW, greedy = np.empty((X, A)), np.empty(X), np.empty(X, np.int64)
-    states, one_hot = np.arange(X), np.eye(A)
+    states = np.arange(X)
     actions = tables.rewards.argmax(-1)
     seen: set[bytes] = set()
     W, n, size = np.zeros(X), 0, 0.0
     while True:
         seen.add(actions.tobytes())
         goal = span_goal(tol, size, gamma, grain)
-        W, sweeps = relative_values(tables, one_hot[actions], W, goal / 2)
+        W, sweeps = relative_values(tables, deterministic(actions, A), W, goal / 2)
         low, high, size = bellman_sweep(tables, W, Q, TW, greedy)
         n += sweeps + 1
         better = Q[states, actions] + grain * (1 + size) < TW

@@ -77,7 +77,7 @@ def solve(mdp: MDP, method: str = "modified_policy_iteration", tol: float = 1e-1
     return Solution(
         V=V,
         Q=sweep.Q + shift,
-        policy=np.eye(mdp.actions)[sweep.greedy],
+        policy=deterministic(sweep.greedy, mdp.actions),
         optimum=(1 - gamma) * mean(mdp.initial, V),
         error=error,
         optimum_error=(1 - gamma) * error + 4 * EPS,
@@ -85,3 +85,10 @@ def solve(mdp: MDP, method: str = "modified_policy_iteration", tol: float = 1e-1
         sweeps=sweep.sweeps,
         method=method,
     )
+
+
+def deterministic(actions: Array, A: int) -> Array:
+    """The policy (X, A) that plays these actions (X,)."""
+    policy = np.zeros((len(actions), A))
+    policy[np.arange(len(actions)), actions] = 1.0
+    return policy
