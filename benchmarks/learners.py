@@ -51,17 +51,17 @@ MOVING = {
     "o-reps": "step_scale=10",
     "ravi-ucb/known": "step_scale=30",
     "ravi-ucb/mixture": "scale=0.02,step_scale=30",
-    "ucrl-vtr": "scale=0.03",
-    "oppo": "scale=0.03,step_scale=30",
+    "ucrl-vtr": "scale=0.06",
+    "oppo": "scale=0.06,step_scale=30",
     "uclk": "scale=0.01,inner=null-space",
     "uclk+": "scale=0.001,inner=null-space",
     "uclk-c": "scale=0.001,inner=null-space",
     "threshold": "scale=0.001",
     "lsvi-ucb": "scale=0.01",
-    "olsvi-fh": "scale=0.01",
+    "olsvi-fh": "scale=0.00025",
     "gamma-lscvi-ucb": "scale=0.001",
     "rlsvi": "scale=0.01",
-    "fixed-point-lsvi": "scale=0.003",
+    "fixed-point-lsvi": "scale=0.0003",
     "fopo": "scale=0.0001",
     "mdp-exp2": "phase=5,step_scale=1000",
     "rmax-ravi-ucb": "scale=0.0003,step_scale=3000",
@@ -120,14 +120,18 @@ def linear(rows, quick, only):
     ensemble, small = ids.mdp("ensemble/10,20,4,3,discount=0.9"), ids.mdp("linear/50,4,5")
     river = ids.mdp("riverswim/6,discount=0.95")
     cases = [("ravi-ucb/mixture", "scale=0.02,step_scale=30", mdp, 20_000) for mdp in (one_hot(6), ensemble)]
-    cases += [("ucrl-vtr", s, one_hot(X), 10_000) for X in (4, 6, 10) for s in ("", "scale=0.03")]
-    cases += [("oppo", "scale=0.03,step_scale=30", one_hot(6), 10_000)]
+    cases += [("ucrl-vtr", s, one_hot(X), 10_000) for X in (4, 6, 10) for s in ("", "scale=0.06")]
+    cases += [("oppo", "scale=0.06,step_scale=30", one_hot(6), 10_000)]
     cases += [
         (name, s, ensemble, 4_000) for name in ("uclk", "uclk+", "uclk-c", "threshold") for s in ("", "scale=0.01")
     ]
     cases += [(name, s, river, 20_000) for name in ("lsvi-ucb", "rlsvi") for s in ("", "scale=0.01")]
-    cases += [(name, "scale=0.01", small, 10_000) for name in ("lsvi-ucb", "olsvi-fh", "gamma-lscvi-ucb", "rlsvi")]
-    cases += [("fixed-point-lsvi", "scale=0.003", small, 10_000), ("fopo", "scale=0.0001", river, 5_000)]
+    cases += [(name, "scale=0.01", small, 10_000) for name in ("lsvi-ucb", "gamma-lscvi-ucb", "rlsvi")]
+    cases += [
+        ("olsvi-fh", "scale=0.00025", small, 10_000),
+        ("fixed-point-lsvi", "scale=0.0003", small, 10_000),
+        ("fopo", "scale=0.0001", river, 5_000),
+    ]
     cases += [("mdp-exp2", "phase=5,step_scale=1000", small, 20_000)]
     cases += [("rmax-ravi-ucb", "scale=0.0003,step_scale=3000", small, 10_000)]
     for name, setting, mdp, T in cases:

@@ -88,9 +88,7 @@ LEARNERS = {
     "uclk": Known("ravi.learners.uclk", "uclk", "UCLK: the best of an ellipsoid of kernels, planned to the end"),
     "uclk+": Known("ravi.learners.uclk_plus", "uclk_plus", "UCLK+: UCLK with variance weights"),
     "uclk-c": Known("ravi.learners.uclk_c", "uclk_c", "UCLK-C: UCLK+ on centred values"),
-    "threshold": Known(
-        "ravi.learners.threshold", "threshold", "known and unknown pairs of a mixture (Modi et al.; a reconstruction)"
-    ),
+    "threshold": Known("ravi.learners.threshold", "threshold", "known and unknown pairs of a mixture of simulators"),
     "ucrl-vtr": Known("ravi.learners.ucrl_vtr", "ucrl_vtr", "UCRL-VTR: optimistic backward induction on a mixture"),
     "oppo": Known("ravi.learners.oppo", "oppo", "OPPO: mirror steps by stage, optimistic evaluation on a mixture"),
     "lsvi-ucb": Known("ravi.learners.lsvi_ucb", "lsvi_ucb", "LSVI-UCB: least squares with an elliptic bonus"),

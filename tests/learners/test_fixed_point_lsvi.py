@@ -49,7 +49,7 @@ def test_a_run_is_its_literal_transcription_phase_by_phase(world, scale):
 def test_the_constants():
     world, T = WORLDS["linear"], 1000
     s = fixed_point_lsvi(world.problem, T, scale=0.5).settings
-    assert s["alpha"] == pytest.approx(0.5 * 5 * 3 * sqrt(log(2 * 3 * T * T)))
+    assert s["alpha"] == pytest.approx(0.5 * (5 + 1) * 27 * sqrt(log(6 * 27 * T * T)))
     assert s["tolerance"] == 1 / T
     assert s["rounds"] == ceil(log(5 * T) / log(1 / 0.8))
 

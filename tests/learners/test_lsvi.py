@@ -28,8 +28,8 @@ LEARNERS = {
     "lsvi-ucb moving": (lsvi_ucb, {"scale": 0.01}),
     "lsvi-ucb determinant": (lsvi_ucb, {"scale": 0.01, "replan": "determinant"}),
     "olsvi-fh": (olsvi_fh, {}),
-    "olsvi-fh moving": (olsvi_fh, {"scale": 0.01}),
-    "olsvi-fh undiscounted": (olsvi_fh, {"scale": 0.01, "stage": "undiscounted", "span": 1.5}),
+    "olsvi-fh moving": (olsvi_fh, {"scale": 0.00025}),
+    "olsvi-fh undiscounted": (olsvi_fh, {"scale": 0.00025, "stage": "undiscounted", "span": 1.5}),
     "gamma-lscvi-ucb": (gamma_lscvi_ucb, {}),
     "gamma-lscvi-ucb moving": (gamma_lscvi_ucb, {"scale": 0.01}),
     "gamma-lscvi-ucb staged": (gamma_lscvi_ucb, {"scale": 0.01, "variant": "staged", "span": 0.8}),
@@ -236,7 +236,7 @@ def test_the_published_constants():
     made = olsvi_fh(problem, T)
     assert (made.settings["stages"], made.stages) == (15, 150)
     most = (1 - 0.95**15) * 20
-    assert made.settings["beta"] == pytest.approx(d * most * sqrt(L + log(2 * d)), rel=1e-12)
+    assert made.settings["beta"] == pytest.approx(40 * d * most * sqrt(L), rel=1e-12)
     assert olsvi_fh(problem, 10**9).settings["stages"] == 149  # no block is longer than the stages that matter
 
 
@@ -364,7 +364,7 @@ def test_noise_is_new_at_every_plan():
     ("function", "options", "linear", "river"),
     [
         (lsvi_ucb, {"scale": 0.001}, 0.1, 0.5),
-        (olsvi_fh, {"scale": 0.001}, 0.1, 0.5),
+        (olsvi_fh, {"scale": 0.000025}, 0.1, 0.5),
         (gamma_lscvi_ucb, {"scale": 0.001}, 0.1, 0.5),
         (rlsvi, {"scale": 0.01}, 0.1, 0.5),
     ],

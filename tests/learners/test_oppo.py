@@ -58,7 +58,7 @@ def test_one_hot_features_are_a_tabular_learner():
         weights = np.exp(learner.settings["alpha"] * (total - total.max(-1, keepdims=True)))
         pi = weights / weights.sum(-1, keepdims=True)
         P_hat = np.linalg.solve(Lam, b[..., None])[..., 0]
-        beta = scale * (H * np.sqrt(np.linalg.slogdet(Lam)[1].sum() + 2 * np.log(T)) + mixture.parameter_bound)
+        beta = scale * (H / 2 * np.sqrt(np.linalg.slogdet(Lam)[1].sum() + 2 * np.log(T)) + mixture.parameter_bound)
         V = np.zeros((S + 1, X))
         for h in range(S - 1, -1, -1):
             width = np.sqrt(np.einsum("y,xayz,z->xa", V[h + 1], np.linalg.inv(Lam), V[h + 1]))

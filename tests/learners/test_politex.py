@@ -31,11 +31,11 @@ def test_a_run_is_its_literal_transcription_epoch_by_epoch(options, mdp):
 
 
 def test_the_constants():
-    """J is a phase of about sqrt(T) plays; eta = (1 - gamma) sqrt(2 ln A / K), K phases in T."""
+    """J is a phase of about sqrt(T) plays; eta = (1 - gamma) sqrt(8 ln A / K), K phases in T."""
     s = ids.learner("politex", ids.mdp("garnet/5,3,2,discount=0.95"), 40_000).settings
     assert s["phase"] == 10  # 0.05 * 200
     assert s["phases"] == 200  # 40000 / (20 * 10)
-    assert s["eta"] == pytest.approx(0.05 * sqrt(2 * log(3) / 200))
+    assert s["eta"] == pytest.approx(0.05 * sqrt(8 * log(3) / 200))
     assert ids.learner("politex", ids.mdp("riverswim/3"), 1).settings["phase"] == 1
 
 

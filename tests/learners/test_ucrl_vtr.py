@@ -113,7 +113,7 @@ def test_one_hot_features_are_a_tabular_learner(mdp, scale):
     for state, path in seen:
         P_hat = np.linalg.solve(Lam, b[..., None])[..., 0]
         grown = np.linalg.slogdet(Lam)[1].sum()
-        beta = scale * (H * np.sqrt(grown + 2 * np.log(T)) + np.linalg.norm(mixture.parameter))
+        beta = scale * (H / 2 * np.sqrt(grown + 2 * np.log(T)) + np.linalg.norm(mixture.parameter))
         V = np.zeros((S + 1, X))
         for h in range(S - 1, -1, -1):
             width = np.sqrt(np.einsum("y,xayz,z->xa", V[h + 1], np.linalg.inv(Lam), V[h + 1]))
@@ -147,7 +147,7 @@ def test_one_dimension_has_a_closed_form():
     run(ucrl_vtr(mdp.problem, T, scale=scale, regularization=lam), mdp, T, [5], measures=[spy(seen)])
     P, H, Lam, b = dense(plain), plain.horizon, lam, 0.0
     for state, path in seen:
-        beta = scale * (H * np.sqrt(np.log(Lam / lam) + 2 * np.log(T)) + np.sqrt(lam))
+        beta = scale * (H / 2 * np.sqrt(np.log(Lam / lam) + 2 * np.log(T)) + np.sqrt(lam))
         V = np.zeros(plain.states)
         for h in range(state.policy.shape[1] - 1, -1, -1):
             V = np.clip(plain.rewards + plain.discount * (P @ V) * (b / Lam + beta / np.sqrt(Lam)), 0, H).max(-1)
@@ -308,7 +308,7 @@ CONTRACT = ["riverswim/mixture/5,discount=0.9", "ensemble/3,12,2,2,discount=0.8"
 
 
 @pytest.mark.parametrize("mdp", CONTRACT)
-@pytest.mark.parametrize("options", [{}, {"scale": 0.03}, {"scale": 0.03, "replan": "determinant"}])
+@pytest.mark.parametrize("options", [{}, {"scale": 0.06}, {"scale": 0.06, "replan": "determinant"}])
 def test_the_contract(mdp, options, monkeypatch):
     keeps_the_contract(ucrl_vtr, ids.mdp(mdp), options, monkeypatch)
 

@@ -88,7 +88,7 @@ def olsvi_fh(stream, resets, r, phi, gamma, T, delta, scale, lam, span, discount
     B = min(B, S)
     factor = gamma if discounted else 1.0
     most = (1 - gamma**B) / (1 - gamma) if discounted else float(B)
-    beta = scale * d * most * sqrt(log(2 * d * T / delta))
+    beta = scale * 40 * d * most * sqrt(log(T / delta))
     samples, played, age = [], 0, 0  # plays made in this block, and since the reset
     ages = B * ceil(S / B)  # from then on the last stage is played
     for (x, a, y), reset in zip(stream, resets, strict=True):

@@ -6,7 +6,7 @@ that is drawn uniform(key, t, 1).
 """
 
 from copy import deepcopy
-from math import ceil, exp, log, log2, sqrt
+from math import ceil, exp, floor, log, log2, sqrt
 
 from tests.literal.algorithms import draw
 from tests.literal.philox import uniform
@@ -72,7 +72,9 @@ def ucb_q_constants(gamma, accuracy):
     """H_q of the paper for eps = accuracy / (1 - gamma)."""
     epsilon = accuracy / (1 - gamma)
     R = ceil(log(3 / (epsilon * (1 - gamma))) / (1 - gamma))
-    M = max(ceil(2 * log2(1 / (epsilon * (1 - gamma)))), 10)
+    L = floor(log2(R))
+    xi_L = epsilon / (3 * 2 ** (L + 2) * log(1 / (1 - gamma)))
+    M = max(ceil(2 * log2(1 / (xi_L * (1 - gamma)))), 10)
     eps1 = epsilon / (24 * R * M * log(1 / (1 - gamma)))
     return log(1 / ((1 - gamma) * eps1)) / log(1 / gamma)
 

@@ -53,7 +53,7 @@ class Regression:
         # theta_k = M^{-1} w;  beta by the self-normalised bound
         inverse, log_det = inverse_and_log_det(self.M)
         theta = [dot(row, self.w) for row in inverse]
-        beta = H * sqrt(log_det - self.d * log(self.lam) + 2 * log(1 / delta)) + sqrt(self.lam) * bound
+        beta = H / 2 * sqrt(log_det - self.d * log(self.lam) + 2 * log(1 / delta)) + sqrt(self.lam) * bound
         return theta, beta, inverse, log_det
 
     def future(self, theta, beta, inverse, V, x, a):

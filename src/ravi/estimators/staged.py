@@ -8,10 +8,10 @@
 with V_0, ..., V_S of the plan that was being played; ages beyond S - 1 count as S - 1, and V_S = 0 teaches nothing.
 theta lies in {||theta - theta_hat||_Lambda <= beta} at all times, with probability 1 - delta, where
 
-    beta = H sqrt(ln det Lambda - d ln lambda + 2 ln(1 / delta)) + sqrt(lambda) B_theta
+    beta = (H / 2) sqrt(ln det Lambda - d ln lambda + 2 ln(1 / delta)) + sqrt(lambda) B_theta
 
-(Abbasi-Yadkori, Pal, Szepesvari 2011, Theorem 2, for noise that is H-sub-Gaussian: V(y) - (P V)(x, a) is, and even
-with H / 2).
+(Abbasi-Yadkori, Pal, Szepesvari 2011, Theorem 2, for noise that is H/2-sub-Gaussian: V(y) - (P V)(x, a) is, by
+Hoeffding's lemma, since V lies in [0, H]).
 
 The inverse goes on by Sherman and Morrison's formula, and is computed anew after every RENEWAL plays of a seed. Before
 every plan it is tried on one vector, Lambda^{-1} Lambda 1 = 1, and computed anew where that is off by more than OFF
@@ -58,7 +58,7 @@ def radius(D: Gram, horizon: float, delta: float, regularization: float, paramet
     """beta   (n,)."""
     d = D.response.shape[1]
     grown = np.maximum(D.log_det - d * math.log(regularization), 0.0)
-    return horizon * np.sqrt(grown + 2 * math.log(1 / delta)) + math.sqrt(regularization) * parameter_bound
+    return horizon / 2 * np.sqrt(grown + 2 * math.log(1 / delta)) + math.sqrt(regularization) * parameter_bound
 
 
 @compiled

@@ -16,7 +16,8 @@ Theorem 4.1), for features ||f|| <= B_phi R, ||theta|| <= B, l = ln(4 t^2 / delt
     beta_check = 8 d sqrt(m(B_phi^2) l) + 4 sqrt(d) l + sqrt(lambda) B
     beta_tilde = 8 R^2 sqrt(d m(B_phi^2 R^4 / d) l) + 4 R^2 l + sqrt(lambda) B
 
-They have B_phi = 1; a mixture of d kernels has sqrt(d). The walk ends an epoch where det Sigma_hat has doubled.
+They have B_phi = 1, and H stages, with ln(4 t^2 H / delta) for all of them; a mixture of d kernels has B_phi = sqrt(d).
+The walk ends an epoch where det Sigma_hat has doubled.
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
 Paper: D. Vial, A. Parulekar, S. Shakkottai, R. Srikant, "Regret bounds for stochastic shortest path problems with
 linear function approximation", ICML 2022.
 Setting: stochastic shortest paths with linear transitions of dimension d; here the discounted form with resets.
-Trust: RECON: a reconstruction from the abstract and from memory (a stationary policy, an optimistic least-squares
-operator with truncation, phases of doubled determinants, orthogonal features as the case that is efficient and of
-order sqrt(T)). Constants and stopping rules are DERIVED here.
+Trust: CHECKED against the proceedings (Algorithms 1 and 2, Theorem 4): the operator, where it starts, phases of doubled
+determinants, alpha for orthogonal features. The form with a discount and known costs, and when a plan stops or is given
+up, are DERIVED here.
 
 A reset comes with probability 1 - gamma after every step. Call it the goal, and let a step cost c = 1 - r: under every
 policy the goal is H steps away in the mean, and the cost to go is H - V, with V the discounted value. So B*, the bound
@@ -28,13 +28,17 @@ when it comes back to an earlier round, to 1e-10 H (Brent's method: a round is k
 round of the least max |J_{u+1} - J_u| is played, and the seed's count `unsettled` says so; `cycles` counts those seen
 to go in circles.
 
-Constants: alpha = H d sqrt(ln(2 d T / delta)), delta = 1/T, lambda = 1: the order of a union bound over value
-functions, with the absolute constant taken to be 1. `scale` multiplies alpha, `tolerance` is tol, `rounds` is U.
-Guarantee: of order sqrt(T) for orthogonal features; none known for this iteration elsewhere.
+Constants: alpha = k sqrt(ln(T k / delta)), k = 9 d (H + 1), delta = 1/T, lambda = 1: the paper's, for orthogonal
+features and B* <= H (for other features its k grows, with 54 d t^(1/3) for 9 d). `scale` multiplies alpha, `tolerance`
+is tol, `rounds` is U.
+Guarantee: of order sqrt(T) for orthogonal features; elsewhere none for this k (with its larger one the paper has
+T^(5/6)).
 Composition: regression on all moves x alpha ||phi||_{Lambda^-1} x truncated greedy iteration x doubled determinants.
 Cost: O(d^2) per step; d^2 X + X A d^2 per plan, and per round what is not 0 of m_hat = Lambda^{-1} M and of phi (at
 most d X + X A d); (d / ln 2) ln(1 + T / (lambda d)) plans.
-Deviations: costs are known, and so is gamma, the probability that a step does not lead to the goal.
+Deviations: costs are known, and so is gamma, the probability that a step does not lead to the goal, and with it H, a
+bound on B*, which the paper finds by doubling. The paper plans anew at every goal too, and stops as soon as a round
+moves w by alpha at most in the norm of Lambda; here plans go on to the fixed point.
 """
 
 from __future__ import annotations
@@ -87,7 +91,8 @@ def fixed_point_lsvi(
     U = contraction if rounds is None else checks.whole(rounds, "rounds")
     phi = features_of(problem)
     d = phi.shape[-1]
-    alpha = checks.nonnegative(scale, "scale") * H * d * sqrt(log(2 * d * T / delta))
+    k = 9 * d * (H + 1)
+    alpha = checks.nonnegative(scale, "scale") * k * sqrt(log(T * k / delta))
 
     def init(keys: Array) -> State:
         n = len(keys)

@@ -3,20 +3,20 @@
 Paper: C.-Y. Wei, M. Jafarnia-Jahromi, H. Luo, R. Jain, "Learning infinite-horizon average-reward MDPs with linear
 function approximation", AISTATS 2021.
 Setting: average reward with a bound on the span of the optimal bias, linear MDP of dimension d.
-Trust: MEM-M: the optimisation problem, its constants and the doubling rule are from memory, and could not be compared
-with the text. The reset chain, the reduction to occupancies and the search are DERIVED here.
+Trust: CHECKED against the proceedings (Algorithm 1): the optimisation problem, its constants and the doubling rule. The
+reset chain, the reduction to occupancies and the search are DERIVED here.
 
 A phase begins when det Lambda has doubled. The paper then maximises J over (w, b, J) such that
 
     w = Lambda^{-1} sum_i phi_i (r_i + max_a <phi(y_i, a), w> - J) + b,
-    ||b||_Lambda <= beta = 20 (2 + sp) d sqrt(ln(T / delta)),   J <= 1,   ||w|| <= (2 + sp) sqrt(d),
+    ||b||_Lambda <= beta = 20 (2 + sp) d sqrt(ln(T / delta)),   ||w|| <= (2 + sp) sqrt(d),
 
 and plays the greedy policy of w. Here the chain that is scored is gamma P + (1 - gamma) 1 nu_0^T, its average reward is
 rho, and r, gamma and nu_0 are known: only P is regressed. With relative values fixed by <nu_0, v> = 0, the resets drop
 out, and
 
     w = m_hat v + b,  m_hat = Lambda^{-1} sum_i phi_i e_{y_i}^T,
-    v(x) = max_a {r(x, a) - J + gamma <phi(x, a), w>},  <nu_0, v> = 0,         b, J and w bounded as above.
+    v(x) = max_a {r(x, a) - J + gamma <phi(x, a), w>},  <nu_0, v> = 0,         b and w bounded as above, J <= 1.
 
 The truth, v = V* - <nu_0, V*>, J = rho*, solves this with b = (m - m_hat) v, and sp(V*) <= H: sp = H by default.
 
@@ -29,8 +29,8 @@ Guarantee: of order sp sqrt(d^3 T) up to logarithms, for the exact maximum.
 Composition: regression on all moves x a ball around it x search over policies x doubled determinants.
 Cost: O(d^2) per step; per plan X A d (d + X), and about X^3 for every policy compared: at most 4096, or (A + 3)
 starts times some ten; (d / ln 2) ln(1 + T / (lambda d)) plans. X <= 100 and d <= 200.
-Deviations: the paper's optimisation has no efficient algorithm; `ravi.planning.largest_gain` says what is exact. Ties
-go to the first action.
+Deviations: the paper's optimisation has no efficient algorithm; `ravi.planning.largest_gain` says what is exact. J <= 1
+is added: rho* is no more. Ties go to the first action.
 """
 
 from __future__ import annotations

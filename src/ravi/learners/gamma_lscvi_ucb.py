@@ -3,8 +3,8 @@
 Paper: K. Hong, W. Chae, Y. Zhang, D. Lee, A. Tewari, "Reinforcement learning for infinite-horizon average-reward
 linear MDPs via approximation by discounted-reward MDPs", AISTATS 2025.
 Setting: average reward, linear MDP of dimension d, a bound on the span known; solved by discounting.
-Trust: MEM-M: phases, centring and clipping compared with a co-author's public code for linear mixtures, which has the
-same iteration; the regression of linear MDPs and beta from memory. Compared with a literal transcription.
+Trust: CHECKED against the proceedings (Algorithm 2, Theorem 5): the iteration, phases, centring, clipping, lambda, beta
+and H_c; its constant c_beta is left open there. Compared with a literal transcription.
 
 In the phase that starts at t_k, with V_U = H, for u = U - 1, ..., 0:
 

@@ -3,8 +3,10 @@
 Paper: S. Filippi, O. Cappe, A. Garivier, "Optimism in reinforcement learning and Kullback-Leibler divergence", Allerton
 2010, arXiv 1004.5229.
 Setting: average reward, tabular, communicating.
-Trust: MEM-M: C_P from memory, the same as in one public implementation by others (which puts the time t for T); the
-paper itself could not be opened. The maximum over the ball is derived in `ravi.optimism.sets`.
+Trust: CHECKED: set, C_P, accuracy and phases against M. S. Talebi, O.-A. Maillard, ALT 2018, who state the algorithm
+and its Proposition 1; the paper itself could not be opened. The maximum over the ball is derived in
+`ravi.optimism.sets`; the one public implementation found agrees where a best state was never seen, and is wrong
+elsewhere (docs/trust.md).
 
 In phase k, which starts at t_k, with n the plays of (x, a) before it:
 

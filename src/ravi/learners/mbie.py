@@ -3,7 +3,9 @@
 Paper: A. L. Strehl, M. L. Littman, "An analysis of model-based interval estimation for Markov decision processes",
 JCSS 74, 2008.
 Setting: discounted, tabular, PAC.
-Trust: MEM-H: recursion and radius from memory; the radius is that of Weissman et al. (2003), whose coverage is tested.
+Trust: CHECKED: the radius against A. L. Strehl, L. Li, M. L. Littman, JMLR 10, 2009 (Lemma 14), which restates it, the
+inner maximum against Jaksch et al. 2010 (Figure 2), who take it from here, delta_T and the recursion against public
+notes and code. The paper itself was not at hand. The coverage of the radius is tested.
 
 With n the plays of (x, a) before step t, of which the first m count:
 

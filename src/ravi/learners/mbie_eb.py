@@ -3,7 +3,8 @@
 Paper: A. L. Strehl, M. L. Littman, "An analysis of model-based interval estimation for Markov decision processes",
 JCSS 74, 2008.
 Setting: discounted, tabular, PAC.
-Trust: MEM-H: recursion and beta from memory; compared with an independent transcription on whole runs.
+Trust: CHECKED: recursion, start and beta against public notes of a course that writes out the algorithm. The paper
+itself was not at hand. Compared with an independent transcription on whole runs.
 
 With n the plays of (x, a) before step t, of which the first m count:
 

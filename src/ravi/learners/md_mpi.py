@@ -2,9 +2,10 @@
 
 Paper: M. Geist, B. Scherrer, O. Pietquin, "A theory of regularized Markov decision processes", ICML 2019, Section 5.
 Setting: planning in a known discounted MDP; here tabular, discounted, with resets, optimistic.
-Trust: MEM-H for the scheme, from memory; its planner (`ravi.planning.mirror_descent`) is what the paper of RAVI-UCB
-relates itself to. Its union with counts and a bonus is DERIVED: with m = 1 it is RAVI-UCB bit for bit, and for every m
-it is the planner where P_hat = P and CB = 0. Both are tests.
+Trust: CHECKED for the scheme, both types of it, against the proceedings (Section 5); its planner
+(`ravi.planning.mirror_descent`) is what the paper of RAVI-UCB relates itself to. Its union with counts and a bonus is
+DERIVED: with m = 1 it is RAVI-UCB bit for bit, and for every m it is the planner where P_hat = P and CB = 0. Both are
+tests.
 
 In epoch k, with the data at its start,
 

@@ -3,8 +3,8 @@
 Paper: C.-Y. Wei, M. Jafarnia-Jahromi, H. Luo, R. Jain, "Learning infinite-horizon average-reward MDPs with linear
 function approximation", AISTATS 2021.
 Setting: average reward, ergodic, linear MDP (or linear Q) of dimension d.
-Trust: MEM-M: the algorithm and its constants are from memory, and could not be compared with the text. How they are
-carried over to the reset stream is DERIVED here.
+Trust: CHECKED against the proceedings (Algorithm 3): policies, N, the 16 ln(d T) / sigma samples of a phase, eta and
+what t_mix is. How they are carried over to the reset stream is DERIVED here.
 
 In phase k, pi_k(a | x) = exp(eta sum_{j < k} <phi(x, a), w_j>), normalised, is played for L reset epochs; pi_1 is
 uniform. Then
@@ -18,10 +18,10 @@ which leaves pi_k as it is; it is linear in phi.
 
 Constants: the paper cuts time into windows of N = 8 t_mix ln T steps, takes one sample from every other one, has 16
 ln(d T) / sigma samples in a phase, and eta = min{1 / sqrt(T t_mix), sigma / (24 N)}; sigma is the least eigenvalue of E
-phi phi^T under any policy. Here a reset epoch is the window, and L = ceil(16 ln(d T) / sigma) epochs make a phase. At
-a reset the chain forgets where it was, so t_mix = ln 4 / ln(1/gamma) (Doeblin: the distance to stationarity after t
-steps is at most gamma^t, 1/4 at t_mix); N = 2 ln T / ln(1/gamma), which no epoch of the run outlasts, but with
-probability 1/T.
+phi phi^T under any policy; two laws come closer by e^(-1/t_mix) at every step, and t_mix is at least 1. Here a reset
+epoch is the window, and L = ceil(16 ln(d T) / sigma) epochs make a phase. At a reset the chain forgets where it was,
+and laws come closer by gamma: t_mix = max(1, 1 / ln(1/gamma)); N = 2 ln T / ln(1/gamma), which no epoch of the run
+outlasts, but with probability 1/T.
 sigma is unknown; by default 1/d, the most that it can be for ||phi|| <= 1, and so the shortest phases that the theory
 allows. They are long: phases begin to matter when T is well above 16 H d ln(d T). lambda = 1. `step_scale` multiplies
 eta, `phase` sets L, `coverage` sigma.
@@ -30,7 +30,8 @@ where reward is far, as in a long RiverSwim, it is found late or never.
 Composition: regression of returns x none x exponential weights x L resets.
 Cost: O(d^2) per step, O(d) per reset; d^3 + X A d per phase, T / (H L) of them.
 Deviations: all visits of an epoch are used, not one per window: they are dependent, but sum_i phi_i (G_i - Q_i) has
-mean 0. Ridge in place of the paper's rule, which skips a phase (w_k = 0) in which some direction was seen too little.
+mean 0. The matrix is that of the actions played, where the paper averages phi phi^T over pi_k at the states. Ridge in
+place of the paper's rule, which skips a phase (w_k = 0) in which some direction was seen too little.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ def mdp_exp2(
     sigma = 1 / d if coverage is None else checks.positive(coverage, "coverage")
     L = max(1, ceil(min(16 * log(d * T) / sigma, T + 1))) if phase is None else checks.whole(phase, "phase")
     L = min(L, T + 1)  # the same: there are no more than T epochs
-    mixing = log(4) / log(1 / gamma)  # t_mix
+    mixing = max(1.0, 1 / log(1 / gamma))  # t_mix
     window = max(1.0, 2 * log(T) / log(1 / gamma))  # N
     eta = checks.positive(step_scale, "step_scale") * min(1 / sqrt(T * mixing), sigma / (24 * window))
 

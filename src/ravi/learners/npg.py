@@ -3,8 +3,9 @@
 Paper: A. Agarwal, S. Kakade, J. Lee, G. Mahajan, "On the theory of policy gradient methods: optimality, approximation,
 and distribution shift", JMLR 22, 2021, Section 5.3 and Theorem 16.
 Setting: planning in a known discounted MDP; here tabular, discounted, with resets, optimistic.
-Trust: MEM-H for the update, the theorem and its corollary; the theorem is a test, for several eta, on exact iterates.
-Its union with counts and RAVI-UCB's bonus is DERIVED, after OPPO (Q. Cai, Z. Yang, C. Jin, Z. Wang, ICML 2020).
+Trust: CHECKED for the update, the theorem and the step size that it names, against the journal; the theorem is a test,
+for several eta, on exact iterates. Its union with counts and RAVI-UCB's bonus is DERIVED, after OPPO (Q. Cai, Z. Yang,
+C. Jin, Z. Wang, ICML 2020).
 
 In epoch k, with the data at its start,
 

@@ -3,7 +3,8 @@
 Paper: C.-Y. Wei, M. Jafarnia-Jahromi, H. Luo, R. Jain, "Learning infinite-horizon average-reward MDPs with linear
 function approximation", AISTATS 2021.
 Setting: average reward, linear MDP of dimension d, span of the optimal bias known.
-Trust: MEM-M: the length of a block and the use of LSVI-UCB from memory; compared with a literal transcription.
+Trust: CHECKED against the proceedings (Algorithm 2): the length of a block, lambda, beta with its 40, and one
+regression for all stages, as here. Compared with a literal transcription.
 
 Blocks of B = max{sqrt(sp) T^{1/4} / d^{3/4}, (sp T / d^2)^{1/3}} plays, sp the span of the optimal bias. At the start
 of every block, with V_B = 0, for h = B - 1, ..., 0:
@@ -13,10 +14,10 @@ of every block, with V_B = 0, for h = B - 1, ..., 0:
 
 and at play h of the block argmax_a Q_h(x, a) is played. H_B = sum_{h < B} gamma^h is what a block can be worth.
 
-Constants: beta = scale d H_B sqrt(ln(2 d T / delta)), LSVI-UCB's with the constant 1 (`ravi.learners.lsvi_ucb`),
-lambda = 1, delta = 1/T; sp = H unless `span` is given (the span of V* is at most H); B is rounded up, and is at most
-the S of `truncation`: gamma^S H <= 0.01.
-Guarantee: regret O(sqrt(sp) (d T)^{3/4} + (d T)^{2/3}) up to logarithms, for the average reward.
+Constants: beta = scale 40 d H_B sqrt(ln(T / delta)), the paper's, with the range H_B of a block's values for its
+length; lambda = 1, delta = 1/T; sp = H unless `span` is given (the span of V* is at most H); B is rounded up, and is at
+most the S of `truncation`: gamma^S H <= 0.01.
+Guarantee: regret O(sqrt(sp) (d T)^{3/4} + (sp d T)^{2/3}) up to logarithms, for the average reward.
 Composition: least squares for any target x beta ||phi||_{Lambda^-1} x backward pass of B stages x at blocks.
 Cost: d^2 per step, d with one-hot features; d^3 + B (nnz(K) + nnz(phi) + X A) per plan; a plan for each block.
 Deviations: a block ends at a reset too, since plays after it do not follow from plays before. A block then begins at
@@ -24,19 +25,17 @@ every age that is a multiple of B, so the plan repeated, stage (age mod B) at ev
 a fresh reset if learning stopped; it is played and scored as that for ages up to the least multiple of B that is at
 least S, and the last stage from there on, which matters with probability gamma^S <= truncation / H. With resets the
 expected reward of a block is its sum discounted by gamma: that is stage=discounted. stage=undiscounted plans as if
-there were no resets (gamma = 1 above, H_B = B), as the paper does. One regression serves all stages; rewards are
-known; Q is clipped at 0 too.
+there were no resets (gamma = 1 above, H_B = B), as the paper does. Rewards are known; Q is clipped at 0 too.
 """
 
 from __future__ import annotations
 
-from math import ceil, sqrt
+from math import ceil, log, sqrt
 
 from ravi import checks
 from ravi.core import Learner, Problem
 from ravi.estimators.linear import features_of, width
 from ravi.learners.least_squares import State, least_squares
-from ravi.learners.lsvi_ucb import bonus_factor
 from ravi.planning.least_squares import Backups, backward, lists
 from ravi.planning.stages import effective_horizon
 
@@ -63,7 +62,7 @@ def olsvi_fh(
     S = effective_horizon(problem, truncation)
     B = min(block_length(sp, phi.shape[-1], T), S)
     H_B = sum(gamma**h for h in range(B))
-    beta = checks.nonnegative(scale, "scale") * bonus_factor(H_B, phi.shape[-1], T, delta)
+    beta = checks.nonnegative(scale, "scale") * 40 * phi.shape[-1] * H_B * sqrt(log(T / delta))
     pairs, backups = lists(phi), Backups(gamma, cap=H_B, last=0.0)
 
     def make(s: State) -> None:

@@ -2,8 +2,8 @@
 
 Paper: Q. Cai, Z. Yang, C. Jin, Z. Wang, "Provably efficient exploration in policy optimization", ICML 2020.
 Setting: finite horizon, linear mixture of dimension d; the paper also allows adversarial rewards, known afterwards.
-Trust: MEM-H: abstract and bound were read; the order of steps, the step size and the form of the bonus are from
-memory.
+Trust: CHECKED against the proceedings (Algorithm 1, Theorem 3.1): the order of steps, which data an evaluation uses,
+alpha, lambda, the form of the bonus. Its factor beta has a constant C > 1 that the paper leaves open.
 
 In epoch k, for all stages h, with pi_h^0 uniform and Q_h^0 = 0:
 
@@ -29,8 +29,8 @@ Cost: O(m d) per step, m the coordinates of psi that are not zero at a pair, if 
 O(d^2); S X A (m B + m^2 / 2) and S X A exponentials per plan; T / H plans.
 Deviations: one regression for all stages; the paper has one for each, for kernels that differ by stage. The paper's
 beta is C H sqrt(d ln(d T / delta)) with C unspecified: here it is the log-det radius of UCRL-VTR,
-H sqrt(ln det Lambda - d ln lambda + 2 ln(1/delta)) + sqrt(lambda) B_theta. The paper truncates the value to come, by
-the stages that are left; here Q is truncated, by H. Epochs between resets are the paper's episodes, and values are
+(H / 2) sqrt(ln det Lambda - d ln lambda + 2 ln(1/delta)) + sqrt(lambda) B_theta. The paper truncates Q to [0, S - h],
+the stages that are left; here it is to [0, H]. Epochs between resets are the paper's episodes, and values are
 discounted. Stage S - 1 has phi = 0: it follows r alone, teaches nothing, and serves for all later ages, which an epoch
 reaches with probability gamma^(S-1). Rewards do not change.
 """

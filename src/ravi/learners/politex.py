@@ -3,8 +3,9 @@
 Paper: Y. Abbasi-Yadkori, P. Bartlett, K. Bhatia, N. Lazic, C. Szepesvari, G. Weisz, "POLITEX: regret bounds for
 policy iteration using expert prediction", ICML 2019.
 Setting: average reward, linear q; here the discounted form, tabular.
-Trust: CHECKED: policies, truncation and eta against public lecture notes by one of the authors, for the discounted
-setting with a simulator. Estimation along the reset stream and the length of a phase are DERIVED here.
+Trust: CHECKED: policies and eta against the proceedings (Algorithm 1, Theorem 4.1, with Q in [0, H]), the truncation
+against public lecture notes by one of the authors, for the discounted setting with a simulator (their eta is half as
+large). Estimation along the reset stream and the length of a phase are DERIVED here.
 
 In phase k policy pi_k is played for J reset epochs; pi_1 is uniform.
 
@@ -15,7 +16,7 @@ A reset comes with probability 1 - gamma after each step, so the sum of rewards 
 discounted, has mean Q^{pi_k}(x, a): the reward l steps later is earned with probability gamma^l.
 
 Constants: J = max(1, round((1 - gamma) sqrt(T))), so that a phase takes about tau = sqrt(T) plays, and K = round((1 -
-gamma) T / J) phases; eta = (1 / H) sqrt(2 ln A / K). `step_scale` multiplies eta, `phase` sets J. Where from: the
+gamma) T / J) phases; eta = (1 / H) sqrt(8 ln A / K). `step_scale` multiplies eta, `phase` sets J. Where from: the
 mean gap over K phases is at most the mean regret of exponential weights, of order H sqrt(ln A / K) = H sqrt(tau ln A
 / T), and twice the error of q_hat, of order H / sqrt(tau) where visits are a fixed share of plays. T times their sum,
 H (sqrt(tau T) + T / sqrt(tau)), is least at tau of order sqrt(T).
@@ -65,7 +66,7 @@ def politex(
     J = max(1, round((1 - gamma) * sqrt(T))) if phase is None else checks.whole(phase, "phase")
     K = max(1, round((1 - gamma) * T / J))
     step_scale = checks.positive(step_scale, "step_scale")
-    eta = checks.derived(lambda: step_scale * sqrt(2 * log(A) / K) / H, "eta", step_scale=step_scale)
+    eta = checks.derived(lambda: step_scale * sqrt(8 * log(A) / K) / H, "eta", step_scale=step_scale)
     default = 0.0 if checks.one_of(unvisited, ("zero", "optimistic"), "unvisited") == "zero" else H
 
     def init(keys: Array) -> State:

@@ -5,7 +5,9 @@ Paper: M. Strens, "A Bayesian framework for reinforcement learning", ICML 2000; 
 Gagrani, A. Nayyar, R. Jain, "Learning unknown Markov decision processes: a Thompson sampling approach", NeurIPS 2017
 (TSDE).
 Setting: Bayesian, tabular; episodic (schedule=reset) or average reward (schedule=doubling).
-Trust: MEM-H: both algorithms from memory; the posterior draws are tested against their exact distribution.
+Trust: CHECKED: the posterior, its prior 1 / X and one draw an episode against public code by the first author of 2013,
+the two rules that end an episode of TSDE against public code by others. The posterior draws are tested against their
+exact distribution.
 
 The prior of every row is Dirichlet(alpha_0, ..., alpha_0), over all X states or, with support=on, over the B stored
 successors of the pair. In epoch k, which starts at t_k:

@@ -3,8 +3,8 @@
 Paper: C. Watkins, P. Dayan, "Q-learning", Machine Learning 8, 1992; step sizes: E. Even-Dar, Y. Mansour, "Learning
 rates for Q-learning", JMLR 5, 2003.
 Setting: discounted, tabular; no guarantee of regret.
-Trust: MEM-H: the update is a textbook's; polynomial step sizes and their range from memory. omega = 4/5 is DERIVED
-from the form of their bound, (H^4)^(1/omega) + H^(1/(1-omega)), whose two powers of H then agree.
+Trust: CHECKED: the update, step sizes, their range and omega = 4/5 against the second paper, which finds it best for
+the dependence on H where all pairs are updated at once (0.77 where they are visited one by one).
 
 Q = 0 and n = 0 for all pairs. At step t, with k = n(x, a) before this play:
 

@@ -4,8 +4,8 @@ Paper: R. I. Brafman, M. Tennenholtz, "R-MAX: a general polynomial time algorith
 learning", JMLR 3, 2002; in the discounted form of A. L. Strehl, L. Li, M. L. Littman, "Reinforcement learning in
 finite MDPs: PAC analysis", JMLR 10, 2009.
 Setting: discounted, tabular, PAC.
-Trust: MEM-H for the algorithm, from memory, compared with an independent transcription on whole runs; DERIVED for the
-constant of m.
+Trust: CHECKED for the algorithm, the order of m and the bound, against the second paper (Algorithm 1, Theorem 11);
+DERIVED for the constant of m, which it leaves open.
 
 A pair is known once it was played m times, and is then counted no more:
 

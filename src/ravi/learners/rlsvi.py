@@ -2,7 +2,8 @@
 
 Paper: I. Osband, B. Van Roy, Z. Wen, "Generalization and exploration via randomized value functions", ICML 2016.
 Setting: finite horizon, values linear in features of dimension d.
-Trust: MEM-H: from memory, and compared with a literal transcription that stores all samples and draws the same noise.
+Trust: CHECKED against the proceedings (Algorithms 1 and 2, Theorem 1): the posterior of the weights, stage by stage,
+and who is greedy in what. Compared with a literal transcription that stores all samples and draws the same noise.
 
 At every reset, with V_S = 0, for h = S - 1, ..., 0:
 
@@ -12,9 +13,9 @@ At every reset, with V_S = 0, for h = S - 1, ..., 0:
 
 and at age h argmax_a Q_h(x, a) is played.
 
-Constants: sigma = scale H sqrt(d), lambda = 1. The paper takes sigma as given: the noise of a target, at most H / 2
-here; sqrt(d) is what analyses of the worst case pay for optimism with constant probability, logarithms left out. S as
-in LSVI-UCB: gamma^S H <= `truncation` (0.01).
+Constants: sigma = scale H sqrt(d), lambda = 1. The paper takes sigma as given, at least sqrt(H^2 + 1) in its theorem;
+the noise of a target is at most H / 2 here; sqrt(d) is what analyses of the worst case pay for optimism with constant
+probability, logarithms left out. S as in LSVI-UCB: gamma^S H <= `truncation` (0.01).
 Guarantee: expected regret sqrt(X A S^3 T) up to logarithms, averaged over a prior with one-hot features (the paper);
 in the worst case O(d^2 H^2 sqrt(T)) for versions with more noise and truncation (Zanette et al., 2020).
 Composition: least squares for any target x Gaussian noise x backward pass x at resets.

@@ -3,8 +3,9 @@
 Paper: R. Fruit, M. Pirotta, A. Lazaric, R. Ortner, "Efficient bias-span-constrained exploration-exploitation in
 reinforcement learning", ICML 2018.
 Setting: average reward, tabular, weakly communicating; c >= span(h*) is known.
-Trust: CHECKED: operator, policy and the actions without reward against the authors' public code; the sets are those of
-UCRL2B (see there), newer than the paper's.
+Trust: CHECKED: operator, policy and the actions without reward against the paper and the authors' public code, which
+gives the same gains, values and mixtures on the same counts (docs/trust.md). The sets are those of UCRL2B (see there),
+newer and narrower than the paper's sqrt(14 p_hat (1 - p_hat) l / n) + 49 l / (3 (n - 1)), l = ln(2 X A t_k / delta).
 
 In phase k, with L the optimistic operator u -> max_a {r + max_p <p, u>} over the kernels of UCRL2B:
 
@@ -24,10 +25,11 @@ support=on: the sets are those of UCRL2B with support=on. They hold P as often, 
 Constants: c = H, unless `span` is given. On the reset chain h* = V*, so any c >= span(V*) will do, and H always does.
 In the aware mode the optimistic values themselves lie in [0, H]: c = H never cuts, and SCAL is UCRL2B. Knowledge of the
 span enters by `span`. delta = 1/T; `scale` multiplies the radii.
-Guarantee: regret O~(min(c, D) sqrt(Gamma X A T)) with probability 1 - delta; with support=on too (see UCRL2B).
+Guarantee: regret O~(max(1, c) sqrt(Gamma X A T)) with probability 1 - delta; with support=on too (see UCRL2B).
 Composition: counts from 0 x Bernstein box x span-constrained extended value iteration x doubling.
 Cost: that of UCRL2B, and one sweep more per plan that cuts.
-Deviations: the paper lets every action reach a reference state with a small probability, so that T_c contracts; here
+Deviations: the paper starts at 0 and adds 2 gamma_k^n / (1 - gamma_k) span(v_1 - v_0) to the span that stops a plan. It
+lets every action reach a reference state with a small probability, so that T_c contracts; here
 resets do, with probability 1 - gamma, or in the blind mode mixing and a limit on sweeps. Plans stop and phases
 end as in `ravi.learners.ucrl2`. See also UCRL2B.
 """

@@ -1,10 +1,11 @@
 """Known and unknown pairs of a mixture of simulators: what the data do not determine is worth H.
 
-Paper: after A. Modi, N. Jiang, A. Tewari, S. Singh, "Sample complexity of reinforcement learning using linearly
-combined model ensembles", AISTATS 2020.
+Paper: none; the model is that of A. Modi, N. Jiang, A. Tewari, S. Singh, "Sample complexity of reinforcement learning
+using linearly combined model ensembles", AISTATS 2020, the idea that of R-MAX.
 Setting: discounted, mixture of d known kernels with unknown weights theta on the simplex, PAC.
-Trust: RECON: only the abstract was compared. Known and unknown pairs, and a sample complexity without X and A, are the
-paper's; the regression, its radius and the measure of uncertainty below are DERIVED here.
+Trust: DERIVED: known and unknown pairs, the regression, its radius and the measure of uncertainty are this library's.
+The paper's own algorithm is another, for a finite horizon: it plays the best model of a set, and strikes out of the set
+what mispredicts the values that were met (CHECKED against the proceedings). It is not here.
 
 Phase k: in every sample the indicator of y_t is regressed on the rows psi(x_t, a_t, .); no value function is in it:
 
@@ -23,12 +24,13 @@ V. Then
 
 Constants: alpha = `accuracy` (1 - gamma) / (2 gamma), with accuracy 0.1: where all is known, the return of every policy
 is then known to accuracy / 2. delta = 1/T, lambda = 1. `scale` multiplies beta; an explicit `alpha` is taken as it is.
-Guarantee: none is claimed of this form; the paper's is polynomial in d and H, and free of X and A.
+Guarantee: none is claimed; that of the paper's algorithm is polynomial in d and H, and free of X and A.
 Composition: regression on next states x H where unknown x value iteration x doubling determinants.
 Cost: B d^2 per step, B the successors stored per pair; X A B (d^2 + sweeps) per plan; at most d log2(1 + T / lambda)
 plans.
-Deviations: a reconstruction. The noise <v, e_y - p> lies in an interval of length max v - min v <= sqrt(2) ||v||, so
-it is sub-Gaussian with variance ||v||^2 / 2. Values are found to min(1/T, 1e-7 H). Ties go to the first action.
+Deviations: none; there is nothing to deviate from. The noise <v, e_y - p> lies in an interval of length max v - min v
+<= sqrt(2) ||v||, so it is sub-Gaussian with variance ||v||^2 / 2. Values are found to min(1/T, 1e-7 H). Ties go to the
+first action.
 """
 
 from __future__ import annotations

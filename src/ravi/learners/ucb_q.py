@@ -3,9 +3,9 @@
 Paper: K. Dong, Y. Wang, X. Chen, L. Wang, "Q-learning with UCB exploration is sample efficient for infinite-horizon
 MDP", ICLR 2020 (arXiv 1901.09311).
 Setting: discounted, tabular, PAC: the number of steps at which the policy is not eps-optimal.
-Trust: CHECKED in part: alpha_k, iota, b_k, c_2, R, eps1 and H_q against the formulas in one public implementation,
-where M is 10. The paper itself was not at hand: the rule of Q_hat is from memory (MEM-H), and so is M (MEM-M). The
-sharper c_2 below is DERIVED here.
+Trust: CHECKED against one public implementation that writes out the paper's constants: alpha_k, iota, b_k, c_2, R, L,
+xi, M, eps1, H_q and the rule of Q_hat; the numbers of both agree. The paper itself was not at hand. The sharper c_2
+below is DERIVED here.
 
 Q = Q_hat = H and n = 0 for all pairs. At step t, a = argmax Q_hat(x, .), y follows, and with k = n(x, a) after this
 play:
@@ -15,8 +15,9 @@ play:
     Q(x, a)     = (1 - alpha_k) Q(x, a) + alpha_k (r(x, a) + b_k + gamma max Q_hat(y, .))
     Q_hat(x, a) = min(Q_hat(x, a), Q(x, a))
 
-Constants: eps = `accuracy` H in units of V, R = ceil(H ln(3 H / eps)), M = max(ceil(2 log2(H / eps)), 10), eps1 = eps
-/ (24 R M ln H), H_q = ln(H / eps1) / ln(1 / gamma), c_2 = 4 sqrt(2), delta = 1/T. `scale` multiplies c_2.
+Constants: eps = `accuracy` H in units of V, R = ceil(H ln(3 H / eps)), L = floor(log2 R), xi = eps / (3 2^(L + 2) ln
+H), M = max(ceil(2 log2(H / xi)), 10), eps1 = eps / (24 R M ln H), H_q = ln(H / eps1) / ln(1 / gamma), c_2 = 4 sqrt(2),
+delta = 1/T. `scale` multiplies c_2.
 Guarantee: with probability 1 - delta the policy is eps-optimal but for O(X A H^7 / eps^2) steps, up to logarithms.
 Q_hat >= Q* at all times with probability 1 - delta/2 already at c_2 = gamma, that is at scale = gamma / (4 sqrt(2)):
 after k plays Q - Q* >= sum_i alpha_k^i (b_i - gamma (P V* - V*(y_i))), where the weights alpha_k^i sum to 1 and their
@@ -32,7 +33,7 @@ H_q > 0 where gamma is close to 0. The paper's Q, which a bonus may carry above 
 
 from __future__ import annotations
 
-from math import ceil, log, log2, sqrt
+from math import ceil, floor, log, log2, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -102,7 +103,8 @@ def constants(problem: Problem, delta: float, scale: float, accuracy: float) -> 
     H, gamma = problem.horizon, problem.discount
     eps = checks.probability(accuracy, "accuracy") * H
     R = ceil(H * log(3 * H / eps))
-    M = max(ceil(2 * log2(H / eps)), 10)
+    shares = 3 * 2 ** (floor(log2(R)) + 2) * log(H) * H / eps  # H / xi
+    M = max(ceil(2 * log2(max(shares, 1.0))), 10)
     eps1 = eps / max(24 * R * M * log(H), 1.0)
     H_q = checks.derived(lambda: log(H / eps1) / log(1 / gamma), "H_q", accuracy=accuracy)
     return Constants(eps1, R, M, H_q, scale * C2 * H * sqrt(H_q), problem.states * problem.actions / delta)

@@ -2,9 +2,10 @@
 
 Paper: J. He, D. Zhou, Q. Gu, "Nearly minimax optimal reinforcement learning for discounted MDPs", NeurIPS 2021.
 Setting: discounted, tabular; regret along the trajectory.
-Trust: MEM-H: the public abstract was opened (setting, bound, Bernstein-type bonus); recursion, bonus, U and beta are
-from memory, since no text with its formulas could be. Compared with an independent transcription at every step of
-runs.
+Trust: CHECKED against the paper's text (Algorithm 1, Theorem 4.3): the start, what is counted when, the sweep with its
+minimum, known rewards, U and beta. The displays of the bonus could not be read: UCB_t and B_t are from memory (MEM-H);
+their three terms are those of the bonus that the text says it follows, UCBVI-BF (Azar, Osband, Munos, ICML 2017,
+Algorithm 4: 8, 8, and no logarithm in the third). Compared with an independent transcription at every step of runs.
 
 Q_1 = V_1 = H. At step t, with n, n(x') and P_t = N' / max(n, 1) including the play of step t:
 

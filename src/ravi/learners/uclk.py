@@ -3,8 +3,10 @@
 Paper: D. Zhou, J. He, Q. Gu, "Provably efficient reinforcement learning for discounted MDPs with feature mapping",
 ICML 2021.
 Setting: discounted, linear mixture of dimension d.
-Trust: MEM-H: algorithm and constants are from memory; rate and setting were compared with the abstract, whole runs with
-an independent transcription.
+Trust: CHECKED in part: the setting with its norms, the set of kernels, and the rounds from H over both sets against Y.
+Chen, J. He, Q. Gu, ICML 2022, who build on this paper and restate them; beta is Theorem 2 of Abbasi-Yadkori, Pal,
+Szepesvari (2011) at those norms, to the letter. That the paper prints the same beta and U is from memory (MEM-H). Whole
+runs were compared with an independent transcription.
 
 Phase k starts at t_k, with Lambda = lambda I + sum phi phi^T, b = sum phi V(y), theta_hat = Lambda^-1 b:
 

@@ -3,8 +3,9 @@
 Paper: W. Chae, K. Hong, Y. Zhang, A. Tewari, D. Lee, "Learning infinite-horizon average-reward linear mixture MDPs of
 bounded span", AISTATS 2025.
 Setting: average reward through discounting, linear mixture of dimension d, bounded span.
-Trust: MEM-M: estimator, centring and cut are from a description of the authors' code; the text was not opened. Whole
-runs were compared with an independent transcription.
+Trust: CHECKED against the proceedings (Algorithm 1, Equations 3 to 5, Theorem 1): estimator, radii, lambda, centring,
+cut, phases. The paper prints R^2 for R^4 in the logarithm of beta_tilde; its own Lemma 1 gives R^4, and so has UCLK+.
+Whole runs were compared with an independent transcription.
 
 Phase k is that of UCLK+ (`ravi.learners.uclk_plus`) with a bound c on the span of V*, R = c:
 

@@ -3,8 +3,10 @@
 Paper: D. Zhou, Q. Gu, C. Szepesvari, "Nearly minimax optimal reinforcement learning for linear mixture Markov decision
 processes", COLT 2021.
 Setting: discounted, linear mixture of dimension d.
-Trust: MEM-M: from memory and from a description of the public code of UCLK-C, which has the same estimator; the text
-was not opened. Whole runs were compared with an independent transcription; the rate with what later papers say of it.
+Trust: CHECKED in part: weights, offsets and the three radii against the proceedings, which have the method for episodes
+(UCRL-VTR+, Equations 9 to 15, with ln(4 t^2 H / delta)), and against UCLK-C, which has it for one stream, with ln(4 t^2
+/ delta). UCLK+ itself is in the longer version only, which was not at hand: that it is UCLK with these is from memory
+(MEM-H). Whole runs were compared with an independent transcription; the rate with what later papers say of it.
 
 Phase k starts at t_k, and is UCLK's (`ravi.learners.uclk`) but for the regression:
 

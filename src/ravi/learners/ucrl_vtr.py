@@ -3,8 +3,10 @@
 Paper: Z. Jia, L. F. Yang, C. Szepesvari, M. Wang, "Model-based reinforcement learning with value-targeted regression",
 L4DC 2020; A. Ayoub, Z. Jia, C. Szepesvari, M. Wang, L. F. Yang, the same title, ICML 2020.
 Setting: finite horizon, linear mixture of dimension d.
-Trust: CHECKED: recursion, targets, truncation and the log-det form of the radius against public code by one of the
-authors. That code leaves the factor H out of the radius; values in [0, H] need it, and here it is.
+Trust: CHECKED: recursion, targets and truncation against both papers and public code by one of the authors; the radius
+is that of the appendix in which the ICML paper describes its own runs (F.1.3, Algorithm 4, lambda = 1). Its theorem
+has a wider one, sqrt(16 C^2 H^2 d ln(1 + H k) ln^2((k + 1)^2 H / delta)) with lambda = H^2 d; lecture notes by one of
+the authors have H where this has H / 2.
 
 At a reset, from the plays of all ages so far:
 
@@ -15,7 +17,7 @@ then the greedy action of Q_h is played at age h, and every play adds
 
     Lambda += phi_h(x, a) phi_h(x, a)^T,   b += phi_h(x, a) V_{h+1}(y)
 
-Constants: beta = H sqrt(ln det Lambda - d ln lambda + 2 ln(1/delta)) + sqrt(lambda) B_theta with delta = 1/T, and
+Constants: beta = (H / 2) sqrt(ln det Lambda - d ln lambda + 2 ln(1/delta)) + sqrt(lambda) B_theta with delta = 1/T, and
 lambda = 1 (`regularization`). `scale` multiplies beta. S = ceil(ln(H / eps) / ln(1/gamma)) with eps = 0.01
 (`truncation`): 149 stages at gamma = .95.
 Guarantee: regret O(d sqrt(H^3 T)) up to logarithms (finite horizon H), and here at most gamma^S H <= eps of <nu_0, V>
