@@ -102,6 +102,18 @@ def test_the_learners_page_is_the_one_that_the_code_makes():
     assert (ROOT / "docs" / "learners.md").read_text() == page(), "run `make docs`"
 
 
+def test_every_learner_has_its_row_of_what_it_was_compared_with():
+    from ravi.ids import LEARNERS
+
+    rows = [
+        line.strip("|").split("|")
+        for line in (ROOT / "docs" / "trust.md").read_text().splitlines()
+        if line.startswith("| `")
+    ]
+    assert sorted(name for row in rows for name in re.findall(r"`([^`]+)`", row[0])) == sorted(LEARNERS)
+    assert {len(row) for row in rows} == {5}
+
+
 def test_every_learner_says_what_it_is():
     from ravi.report.learners import LABELS, TAGS, cards
 

@@ -27,7 +27,7 @@ is also told which successors a pair may have, B of them at most; a table is fai
 
 **Trust** says how far the implementation's source is to be trusted: CHECKED against a public text or code; MEM-H,
 MEM-M, MEM-L from memory with high, medium or low confidence; RECON, a reconstruction of a method whose text was not to
-be had; DERIVED, worked out here.
+be had; DERIVED, worked out here. [trust.md](trust.md) says with what each was compared, and to what digit.
 """
 
 
