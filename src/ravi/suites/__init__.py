@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.resources import files
 
-SUITES = ("quick", "tabular", "mixture", "linear", "paper", "plus", "scaling")
+SUITES = ("quick", "tabular", "mixture", "linear", "paper", "plus", "scaling", "lead")
 
 
 def text(name: str) -> str:
