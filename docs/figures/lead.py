@@ -48,7 +48,9 @@ def verdicts(results: ravi.Results, section: str) -> str:
         rows.append(f"| {other} | {counts['ahead']} | {counts['tied']} | {counts['behind']} |")
     head = f"| {ours} against | ahead | tied | behind |\n|---|---|---|---|"
     where = f"Behind on {'; '.join(behind)}." if behind else "Behind nowhere."
-    said = f"Significantly different at 95 % for all {len(others) * len(found.mdps)} comparisons at once, paired by seed."
+    said = (
+        f"Significantly different at 95 % for all {len(others) * len(found.mdps)} comparisons at once, paired by seed."
+    )
     return "\n".join([said, "", head, *rows, "", where])
 
 

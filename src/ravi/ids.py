@@ -64,6 +64,11 @@ LEARNERS = {
         "ravi.learners.ravi_ucb_linear", "ravi_ucb_linear", "RAVI-UCB for linear MDPs; a proof for finite X only"
     ),
     "ravi-kl": Known("ravi.learners.ravi_kl", "tabular", "RAVI with sets of kernels in place of bonuses, tabular"),
+    "ravi-kl/mixture": Known(
+        "ravi.learners.ravi_kl_mixture",
+        "linear_mixture",
+        "RAVI-KL for linear mixtures: likely weights of d kernels",
+    ),
     "ravi-kl/unknown-rewards": Known(
         "ravi.learners.ravi_kl", "unknown_rewards", "RAVI-KL that learns its rewards, tabular"
     ),

@@ -52,7 +52,7 @@ def chosen(inner: str, problem: Problem) -> str:
 
 def kernels(problem: Problem) -> None:
     """Refuse features that are not d kernels: then points of the simplex need not make kernels."""
-    offence = _offence(problem)
+    offence = kernel_offence(problem)
     if offence:
         raise checks.InputError(
             f"{problem.name}: {offence}; the simplex of mixtures needs a kernel at every coordinate"
@@ -67,7 +67,7 @@ def encloses(problem: Problem) -> bool:
     mu >= 0 means mu = 0 (for d > 1) and a psi(x, a, x') that is zero but at i: a move that only kernel i has. And such
     a move gives theta_i >= 0.
     """
-    if _offence(problem):
+    if kernel_offence(problem):
         return False
     psi: Array = problem.features
     d = psi.shape[3]
@@ -77,7 +77,7 @@ def encloses(problem: Problem) -> bool:
     return len(np.unique(alone.argmax(1))) == d
 
 
-def _offence(problem: Problem) -> str:
+def kernel_offence(problem: Problem) -> str:
     psi: Array = problem.features  # (X, A, B, d)
     mass = psi.sum(2)
     wrong = (psi < 0).any(2) | (np.abs(mass - 1) > checks.SUM_TOLERANCE)

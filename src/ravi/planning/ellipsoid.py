@@ -81,8 +81,13 @@ def centre(D: Gram) -> Array:
 
 def embedding(problem: Problem) -> Callable[[Array], Array]:
     """V (n, X) -> phi_V (n, X, A, d)."""
-    start, successor, value = nonzeros(problem.successors, problem.features)
-    X, A, d = problem.states, problem.actions, problem.dimension
+    return embedding_of(problem.successors, problem.features)
+
+
+def embedding_of(successors: Array, features: Array) -> Callable[[Array], Array]:
+    """The same for features psi (X, A, B, d) of one's own."""
+    start, successor, value = nonzeros(successors, features)
+    X, A, _, d = features.shape
 
     def embed(V: Array) -> Array:
         return _all(start, successor, value, V).reshape(-1, X, A, d)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ravi.theory import generic, inputs, tabular
+from ravi.theory import mixture as of_mixtures
 from ravi.theory.parts import Bound
 
 
@@ -168,4 +169,45 @@ def _added(
         "failure": 1.0 + H,
         "rewards": rewards,
     }
+    return Optimism(sum(parts.values()), **parts)
+
+
+# ---- linear mixtures
+
+GUARD = 0.1  # weight of the second ellipsoid
+
+
+def mixture_level(horizon: float, dimension: int, time: float) -> float:
+    """delta_t = min{1, d sqrt(H / t)}."""
+    return min(1.0, dimension * sqrt(horizon / time))
+
+
+def mixture_radius(dimension: int, time: float, rho: float) -> float:
+    """beta^2 with ||theta - theta_hat||^2_G <= beta^2 on the set of likelihoods; `rho` is its radius, with the level in
+    it (the second event has the same)."""
+    n = max(time, 1.0)
+    hellinger = rho / 2 + 2 * (dimension - 1) * log(n) + log(n * (n + 1)) + rho + 2
+    return 8 + 32 * hellinger
+
+
+def mixture(
+    horizon: float, dimension: int, states: int, actions: int, steps: int, *, slack: float = 0.0,
+    tolerance: float = 0.1,
+) -> Optimism:  # fmt: skip
+    """Theorem 4, expected regret O~(d H sqrt(T)).
+
+    E sum min(2 CB, H), CB = gamma (H/2) sqrt((1 + e) / e) beta ||phi||_{G^-1}     deviations, e = 1/10
+    + 1 + 2 sqrt 2 (1 + c) d sqrt(H T) + 2 sqrt 2 tolerance sqrt(T) + X A           invalid plans, slack, tolerance
+    + 2 H (2 doublings + 1)                                                         phases
+    """
+    H, d, T = inputs.horizon(horizon), inputs.whole(dimension, "dimension"), inputs.whole(steps, "steps")
+    rho = log(2 / mixture_level(H, d, T)) + worst_redundancy(T, d)
+    beta = (1 - 1 / H) * H / 2 * sqrt((1 + GUARD) / GUARD * mixture_radius(d, T, rho))
+    S = of_mixtures.clipped_bonus_sum(H, d, T, beta, bound=sqrt(d) / H, regularization=1.0)
+    root = 2 * sqrt(2) * d * sqrt(H * T)
+    parts = {
+        "deviations": S, "first": 0.0, "invalid": states * actions + root, "slack": slack * root,
+        "tolerance": 2 * sqrt(2) * tolerance * sqrt(T), "phases": 2 * H * (2 * doublings(states, actions, T) + 1),
+        "failure": 0.0, "rewards": 0.0,
+    }  # fmt: skip
     return Optimism(sum(parts.values()), **parts)

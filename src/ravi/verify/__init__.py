@@ -138,7 +138,7 @@ def form_of(learner: Learner | str, mdp: MDP | Changing | str, steps: int) -> Fo
         _small(mdp)
         phases = doubling.stage_of(learner, mdp, steps, solve(mdp, tol=1e-12))
         return Form(learner.name, _about(DOUBLING, phases.whole), partial(doubling.report, learner, phases))
-    if learner.settings.get("plan") in ("greedy", "slack"):
+    if learner.settings.get("plan") in ("greedy", "slack") and "support" in learner.settings:
         _small(mdp)
         scene = sets.scene_of(learner, mdp, steps, solve(mdp, tol=1e-12))
         return Form(learner.name, list(SETS), partial(sets.report, learner, scene))
