@@ -12,10 +12,10 @@ are that, else the kernels at the vertices of all theta that make one. At time t
     G = I + sum_s phi_s phi_s^T,   phi_s = phi_U(x_s, a_s),  U = V_k less its middle, in parts of half its span
     V = max_a {r + gamma max_{theta in E} <theta, phi_V>}
 
-and the greedy policy is played until a reset, or until the plays of a pair reach max(1, n). e = 1/10; all likely theta are in E.
-Moves that were seen make the first part small; the second, whose beta is large, is what the regret bound goes by. With
-plan=slack another policy is played where it is nearly as optimistic: that of rho / 2, if its own optimistic return is
-at least the largest less eps_t.
+and the greedy policy is played until a reset, or until the plays of a pair reach max(1, n). e is 1/10, and all likely
+theta are in E. Moves that were seen make the first part small; the second, whose beta is large, is what the regret
+bound goes by. With plan=slack another policy is played where it is nearly as optimistic: that of rho / 2, if its own
+optimistic return is at least the largest less eps_t.
 
 Constants: rho = ln(2 / delta_t) + C_d(m), delta_t = min{1, d sqrt(H / t)}, beta^2 of `ravi.theory.kl.mixture_radius`;
 eps_t = slack d sqrt(H / t), slack = 0.3; plans end within 0.1 / sqrt(t) of their return. T is not used. `scale`
