@@ -49,6 +49,7 @@ from ravi.learners.psrl import goal_of, sampled, usual_prior
 from ravi.learners.unknown_rewards import unknown
 from ravi.optimism.bonuses import multiple_of_width
 from ravi.optimism.relative_entropy import ends, highest_rewards, of_all_values, of_one_value
+from ravi.optimism.supported import is_told
 from ravi.planning.inner import of_sets
 from ravi.planning.plausible import Plan, Sets, Warm, cold
 from ravi.planning.plausible import plan as best_policy
@@ -163,7 +164,7 @@ class Form(NamedTuple):
 
 def _form(plan: str, support: str, scale: float, slack: float | None, candidate: str | None, *of_mirror: Any) -> Form:
     checks.one_of(plan, PLANS, "plan")
-    told = checks.one_of(support, ("on", "off"), "support") == "on"
+    told = is_told(support)
     mirrors = dict(zip(("delta", "inner", "fresh", "eta", "step_scale"), of_mirror, strict=True))
     for of, options in (("mirror", mirrors), ("slack", {"slack": slack, "candidate": candidate})):
         for name, value in options.items():
@@ -222,8 +223,8 @@ def mirror(
         fresh=anew,
         name="ravi-kl",
         settings={
-            "plan": "mirror", "support": form.support, "scale": form.scale, "step_scale": times, "delta": delta,
-            "parts": [*(["fresh"] if anew else []), "gamma", "balance", "sets"],
+            "plan": "mirror", "support": "on" if form.support else "off", "scale": form.scale, "step_scale": times,
+            "delta": delta, "parts": [*(["fresh"] if anew else []), "gamma", "balance", "sets"],
         },
         backups=of_sets(problem, radius, form.support, step) if anew else None,
     )  # fmt: skip
@@ -288,7 +289,7 @@ def optimistic(problem: Problem, form: Form, rewards: str | None = None, reward_
     made: dict[str, Any] = {"plan": "greedy"}
     if form.slack is not None:
         made = {"plan": "slack", "slack": form.slack, "candidate": form.candidate}
-    made |= {"support": form.support, "scale": form.scale}
+    made |= {"support": "on" if form.support else "off", "scale": form.scale}
     name = "ravi-kl"
     if rewards is not None:
         name, made = "ravi-kl/unknown-rewards", made | {"rewards": rewards, "reward_scale": reward_scale}

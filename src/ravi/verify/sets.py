@@ -110,7 +110,7 @@ def counts(s: Seen) -> tuple[Array, Array]:
 
 @claim("K2", "max_C <q, V> is the minimum of its dual", "docs/kl.md")
 def duality(s: Seen) -> tuple[Array, Array]:
-    mdp, support = s.scene.mdp, bool(s.scene.settings["support"])
+    mdp, support = s.scene.mdp, s.scene.settings["support"] == "on"
     found = largest(mdp.successors, Counts(s.moves.sum(-1), s.moves), s.rho, support, s.V)
     return worst(np.abs(found - by_dual(mdp, s.moves, s.rho, support, s.V))), nil(s)
 
@@ -263,7 +263,7 @@ def _worst_redundancy(n: Array, B: int) -> Array:
 
 def _fixed_point(scene: Scene, r: Array, D: Counts, rho: Array, V: Array, policy: Array | None = None) -> Array:
     """V = max_a {r + gamma max_C <q, V>}, or of the actions of a policy, by value iteration from V   (n, X)."""
-    mdp, support = scene.mdp, bool(scene.settings["support"])
+    mdp, support = scene.mdp, scene.settings["support"] == "on"
     while True:
         Q = r + mdp.discount * largest(mdp.successors, D, rho, support, V)
         new = Q.max(-1) if policy is None else (policy * Q).sum(-1)
@@ -289,7 +289,7 @@ def seen(scene: Scene, state: Any, moves: Array, time: Array) -> Seen:
     own = _fixed_point(scene, r, D, rho, V, policy)
     star = scene.pi_star.argmax(-1)
     V_star = np.broadcast_to(scene.solution.V, V.shape)
-    most = largest(mdp.successors, D, rho, bool(given["support"]), V_star)[:, np.arange(X), star]
+    most = largest(mdp.successors, D, rho, given["support"] == "on", V_star)[:, np.arange(X), star]
     PV_star = (scene.P @ scene.solution.V)[np.arange(X), star]
     valid = (most >= PV_star - scene.atol).all(-1)
     valid &= (r[:, np.arange(X), star] >= mdp.rewards[np.arange(X), star] - scene.atol).all(-1)

@@ -69,7 +69,7 @@ def envelope(scene: Scene, books: Books, V: Array) -> Array:
 
 def _symbols(scene: Scene) -> int:
     """Successors that the sets of a pair may have."""
-    return scene.mdp.branching if scene.settings["support"] else scene.mdp.states
+    return scene.mdp.branching if scene.settings["support"] == "on" else scene.mdp.states
 
 
 def _of_sets(scene: Scene, books: Books, V: Array) -> tuple[Array, Array]:
@@ -80,7 +80,7 @@ def _of_sets(scene: Scene, books: Books, V: Array) -> tuple[Array, Array]:
     likely = xlogy(moves, moves / np.maximum(n, 1)[..., None]).sum(-1)
     mixed = (gammaln(moves + 0.5) - gammaln(0.5)).sum(-1) - gammaln(n + m / 2) + gammaln(m / 2)
     rho = _scale(scene) * (log(mdp.states * mdp.actions / delta_of(scene)) + likely - mixed)
-    support = bool(scene.settings["support"])
+    support = scene.settings["support"] == "on"
     return -by_dual(mdp, moves, rho, support, -V), by_dual(mdp, moves, rho, support, V)
 
 
