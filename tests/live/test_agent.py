@@ -62,10 +62,16 @@ def needs_features(learner):
     return False
 
 
+def is_told(learner):
+    """Whether a tabular learner is told the successors of every pair."""
+    made = ids.learner(learner, blank(3, 2, 0.5, (0.0, 1.0), "nothing"), 10)
+    return made.settings.get("support") == "on"
+
+
 UNTOLD = [
     one
     for one in TABULAR
-    if not (needs_features(one) or one.split(",")[0].endswith("/unknown-rewards") or "support=on" in one)
+    if not (needs_features(one) or one.split(",")[0].endswith("/unknown-rewards") or is_told(one))
 ]
 
 

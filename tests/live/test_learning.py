@@ -7,7 +7,7 @@ from itertools import count
 import gymnasium as gym
 import numpy as np
 import pytest
-from tests.live.test_agent import everything, needs_features
+from tests.live.test_agent import everything, is_told, needs_features
 from tests.test_contract import LEARNERS
 
 import ravi
@@ -64,6 +64,10 @@ def test_every_learner_drives_a_live_environment(learner, termination):
         with pytest.raises(InputError, match="simulates rewards"):
             learn(Corridor(), learner, 100, **MOST, **given)
         return
+    if not needs_features(learner) and is_told(learner):
+        with pytest.raises(InputError, match="give a problem that has them all, or support=off"):
+            learn(Corridor(), learner, 100, **MOST, **given)
+        learner = f"{learner},support=off"
     if needs_features(learner):
         lake = gym.make("FrozenLake-v1", max_episode_steps=-1)
         table = ravi.gymnasium.mdp(lake, 0.9, termination=termination)
