@@ -238,12 +238,13 @@ def same_bits() -> Iterator[Check]:
 
 def this_machine() -> Iterator[Check]:
     from ravi.experiments.manifest import blas, cores, cpu, memory, quota
+    from ravi.memory import free as available
 
     usable, present, share = cores(), os.cpu_count() or 1, quota()
     limit = f", a control group allows {share:g}" if share is not None else ""
     yield Check("cores", OK, f"{usable} of {present} to be used{limit} ({cpu() or 'unknown processor'})")
 
-    total, free = memory(), _available()
+    total, free = memory(), available()
     seen = ", ".join(f"{size / 2**30:.1f} GiB {what}" for size, what in ((total, "in all"), (free, "free")) if size)
     if free is not None and free < LITTLE_MEMORY:
         yield Check("memory", WARNING, seen, "use fewer workers")
@@ -255,15 +256,6 @@ def this_machine() -> Iterator[Check]:
     told += [f"{pool.get('internal_api')} x{pool.get('num_threads')}" for pool in held.get("loaded", ())]
     threads = ", ".join(told) or "threads as the library chooses"
     yield Check("BLAS", OK, f"{held['library']} {held['version']}; {threads}")
-
-
-def _available() -> int | None:
-    """How many bytes can be had."""
-    try:
-        found = re.search(r"^MemAvailable:\s+(\d+) kB", Path("/proc/meminfo").read_text(), flags=re.MULTILINE)
-    except OSError:
-        return None
-    return None if found is None else int(found[1]) * 1024
 
 
 def graphics() -> Iterator[Check]:

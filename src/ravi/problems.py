@@ -52,6 +52,11 @@ def _peak(X: int, A: int, B: int, D: int, successor: int = ORDERED) -> int:
     return X * A * (PAIR + B * (successor + FEATURE * D))
 
 
+def size(problem: Problem) -> int:
+    """Bytes of all its arrays."""
+    return sum(value.nbytes for value in vars(problem).values() if isinstance(value, np.ndarray))
+
+
 def problem(self: Problem) -> dict[str, Any]:
     """The fields of a problem, checked, in the types that the library computes with."""
     discount = probability(self.discount, "discount")

@@ -11,12 +11,30 @@ import sys
 from typing import Annotated
 
 import typer
+from typer.core import TyperGroup
 
 from ravi import __version__
 from ravi.checks import InputError
 from ravi.cli import about, many, one, own, told
 
+
+class Commands(TyperGroup):
+    """The commands; what is given to them as nothing, such as --steps "", is told and not taken for the default."""
+
+    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
+        before = ""
+        for word in args:
+            option, equals, value = word.partition("=")
+            if word.startswith("--") and equals and not value.strip():
+                raise InputError(f"{option} is empty; leave it out")
+            if not word.strip():
+                raise InputError(f"{before if before.startswith('--') else 'an argument'} is empty; leave it out")
+            before = word
+        return super().parse_args(ctx, args)
+
+
 app = typer.Typer(
+    cls=Commands,
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -47,6 +65,9 @@ def main() -> None:
         app(prog_name="ravi")
     except InputError as error:
         print(f"ravi: {error}", file=sys.stderr)
+        sys.exit(2)
+    except MemoryError as error:
+        print(f"ravi: there is not enough memory: {error or 'something smaller would do'}", file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:
         print("ravi: stopped", file=sys.stderr)

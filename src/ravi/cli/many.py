@@ -108,7 +108,8 @@ def run(
     if learner is not None:
         _none_of(many, "a suite, and this is one run")
         single.run_one(
-            what, learner, steps=steps or "1e5", seeds=seeds or "16", points=500 if points is None else points,
+            what, learner, steps="1e5" if steps is None else steps, seeds="16" if seeds is None else seeds,
+            points=500 if points is None else points,
             trajectory=trajectory, pad=pad, save=save, figure=figure, as_json=as_json,
         )  # fmt: skip
         return
@@ -192,7 +193,8 @@ def results(
         _print_results(found, as_json)
         return
     answer = found.sql(sql)
-    names, columns = answer.column_names, [column.to_pylist() for column in answer.columns]
+    names = answer.column_names
+    columns = [_values(name, column) for name, column in zip(names, answer.columns, strict=True)]
     if as_json:
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
@@ -256,6 +258,14 @@ def _print_results(made: Results, as_json: bool, **more: Any) -> None:
     told |= {"unfinished": made.unfinished()}
     told |= {"troubles": [str(one) for one in made.troubles], "conflicts": [str(one) for one in made.conflicts]}
     print(_json(told | {"results": rows}))
+
+
+def _values(name: str, column: Any) -> list[Any]:
+    try:
+        return list(column.to_pylist())
+    except (OverflowError, ValueError) as error:
+        advice = f'CAST("{name}" AS VARCHAR) is a text'
+        raise InputError(f"--sql: {name} holds a date or a time that Python has not ({error}): {advice}") from None
 
 
 def _cell(value: Any) -> str:

@@ -162,7 +162,7 @@ def verify(
     if mdp is None and not ours:
         more = "" if variants else ", or --variants"
         raise InputError(f"{', '.join(chosen)} is about none of these runs: name an MDP and a learner{more}")
-    cases = ours if mdp is None else [(mdp, learner, checks.steps(steps or "2e4"))]
+    cases = ours if mdp is None else [(mdp, learner, checks.steps("2e4" if steps is None else steps))]
     reports = []
     for world, agent, length in cases:
         with progress_bar(f"verifying {agent} on {world}") as progress:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from ravi import checks, ids
+from ravi import checks, ids, memory
 from ravi.checks import InputError
 from ravi.core import MDP
 from ravi.experiments.mistakes import Mistakes, said
@@ -16,6 +16,7 @@ from ravi.experiments.reading import Places, is_id
 from ravi.experiments.specification import DECIDED, OWN, Section, Suite, importable
 from ravi.experiments.toml_lines import Path as Place
 from ravi.mdps import MDPS
+from ravi.problems import size
 
 
 class Builder:
@@ -24,6 +25,7 @@ class Builder:
     def __init__(self, told: Mistakes, base: Path) -> None:
         self.told, self.base = told, base
         self._worlds: dict[str, MDP | str] = {}  # or what is wrong
+        self._size = 0  # bytes of the worlds
         self._learners: dict[tuple[str, str, int], str] = {}
 
     def check(self, suite: Suite, places: Sequence[Places]) -> None:
@@ -63,9 +65,11 @@ class Builder:
                     near = checks.did_you_mean(re.split("[/,]", text)[0], MDPS) or f" Known: {', '.join(MDPS)}."
                     raise InputError(f"there is no MDP {text!r}, and no such file in {self.base}.{near}")
                 _from_here(text, folder)
-                self._worlds[text] = ids.mdp(text)
+                made = self._worlds[text] = ids.mdp(text)
+                self._size += size(made)
             except Exception as error:  # a builder of one's own may raise anything
                 self._worlds[text] = said(error)
+            memory.needed(self._size, f"{len(self._worlds):,} MDPs of the suite", "their number or their sizes")
         return self._worlds[text]
 
     def _wrong(

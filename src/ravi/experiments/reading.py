@@ -7,14 +7,15 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from itertools import product
+from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
-from ravi import checks
+from ravi import checks, memory
 from ravi.checks import InputError
 from ravi.experiments.mistakes import Mistakes
 from ravi.experiments.settings import CURVES
-from ravi.experiments.specification import COLUMNS, FIRST_TUNING_SEED, OWN, SAMPLERS, Section, Suite, Tuning
+from ravi.experiments.specification import COLUMNS, FIRST_TUNING_SEED, MOST, OWN, SAMPLERS, Section, Suite, Tuning
 from ravi.experiments.toml_lines import Path as Place
 
 T = TypeVar("T")
@@ -23,6 +24,7 @@ Options: TypeAlias = tuple[tuple[str, str, bool], ...]  # key, value, and whethe
 SHARED = ("steps", "seeds", "points", "record", "columns")  # keys of a section that the top may give for all
 SUITE = ("name", "title", "folder", "tuning", "sections", *SHARED)
 SECTION = ("name", "remark", "mdps", "learners", "options", *SHARED)
+RUN = 200  # bytes that a driver, or who reads the results, has for every run
 
 
 class Places(NamedTuple):
@@ -49,11 +51,20 @@ class Reader:
             with self.told.at(("seeds",)):
                 seeds = tuple(checks.seeds(wanted, "seeds"))
         given = self._list((), data, "sections")
-        sections = [self._section(("sections", i), one, defaults, seeds, tuning) for i, one in enumerate(given)]
-        for i, one in enumerate(sections):
-            if one is not None and one.name in [other.name for other in sections[:i] if other is not None]:
-                self.told.add(("sections", i, "name"), f"there are two sections {one.name!r}")
-        found = tuple(one for one in sections if one is not None)
+        sections: list[Section] = []
+        names: set[str] = set()
+        entries = runs = 0
+        for i, one in enumerate(given):
+            section = self._section(("sections", i), one, defaults, seeds, tuning)
+            if section is None:
+                continue
+            if section.name in names:
+                self.told.add(("sections", i, "name"), f"there are two sections {section.name!r}")
+            sections.append(section)
+            names.add(section.name)
+            entries, runs = entries + section.entries, runs + _runs(section, tuning)
+            self._plannable(("sections", i), entries, runs)
+        found = tuple(sections)
         own = any(OWN.match(one) for section in found for one in (*section.mdps, *section.learners.values()))
         folder = self._text((), data, "folder", str(self.base) if self.told.file else "")
         return Suite(
@@ -78,6 +89,8 @@ class Reader:
             self.told.add(path, "name missing")
         mdps: dict[str, Place] = {}
         for i, one in enumerate(self._list(path, data, "mdps")):
+            if not self._few((*path, "mdps", i), len(mdps)):
+                break
             for text in self._mdp((*path, "mdps", i), one):
                 if text in mdps:
                     self.told.add((*path, "mdps", i), f"{text} stands in the list twice")
@@ -86,6 +99,8 @@ class Reader:
         learners: dict[str, str] = {}
         labels: dict[str, Place] = {}
         for i, one in enumerate(self._list(path, data, "learners")):
+            if not self._few((*path, "learners", i), len(learners)):
+                break
             for label, text in self._learner((*path, "learners", i), one, options):
                 if label in learners:
                     self.told.add((*path, "learners", i), f"there are two learners with the label {label!r}")
@@ -158,8 +173,10 @@ class Reader:
     def _learner(self, path: Place, data: Any, more: list[Options]) -> list[tuple[str, str]]:
         """The labels and ids of an entry."""
         text, label, grid = self._entry(path, data, ("id", "label", "options"))
-        found = []
-        for options in [own + others for own in grid for others in more] if text else []:
+        found: list[tuple[str, str]] = []
+        if not text or not self._few(path, len(grid) * len(more)):
+            return found
+        for options in (own + others for own in grid for others in more):
             varied = [f"{key}={value}" for key, value, several in options if several]
             made = _with(text, options)
             found.append((", ".join([label, *varied]) if label else made, made))
@@ -181,20 +198,20 @@ class Reader:
         """Every combination of options; of one that is wrong there is none."""
         if not self._table(path, data):
             return []
-        choices: list[list[tuple[str, str, bool]]] = []
+        choices: list[dict[tuple[str, str, bool], None]] = []
         for key, value in data.items():
-            values = list(value) if _is_list(value) else [value]
-            if not values:
-                self.told.add((*path, key), "the list is empty")
-            choice: list[tuple[str, str, bool]] = []
+            values = self._values((*path, key), value) if _is_list(value) else [value]
+            choice: dict[tuple[str, str, bool], None] = {}
             for i, one in enumerate(values):
                 where = (*path, key, i) if _is_list(value) else (*path, key)
                 with self.told.at(where):
                     made = (key, _written(one), len(values) > 1)
                     if made in choice:
                         raise InputError(f"{one!r} stands in the list twice")
-                    choice.append(made)
+                    choice[made] = None
             choices.append(choice)
+        if not self._few(path, prod(map(len, choices))):
+            return []
         return [tuple(chosen) for chosen in product(*choices)]
 
     # What many of these share.
@@ -227,23 +244,51 @@ class Reader:
         if not _is_list(value):
             self.told.add((*path, key), f"{value!r} is not a list")
             return []
+        return self._values((*path, key), value)
+
+    def _values(self, path: Place, value: Sequence[Any]) -> Sequence[Any]:
+        """What a list holds, if that is something, and not too much."""
         if not value:
-            self.told.add((*path, key), "the list is empty")
-        return list(value)
+            self.told.add(path, "the list is empty")
+        return list(value) if self._few(path, len(value)) else []
+
+    def _plannable(self, path: Place, entries: int, runs: int) -> None:
+        """Where there are more entries, or runs, than can be planned, that is told at once: nothing of it is built."""
+        with self.told.at(path):
+            if entries > MOST:
+                counted = f"up to here there would be {entries} entries, MDPs x learners x T x columns"
+                raise InputError(f"{counted}, and {MOST} are the most")
+            what = f"to keep account of {runs} runs up to here, tuning among them,"
+            memory.needed(RUN * runs, what, "seeds or entries")
+            return
+        self.told.tell()
+
+    def _few(self, path: Place, count: int) -> bool:
+        if count > MOST:
+            self.told.add(path, f"there would be {checks.shown(count)} of these, and {MOST} are the most")
+        return count <= MOST
 
     def _each(self, path: Place, value: Any, read: Callable[[Any], T], empty: bool = False) -> tuple[T, ...]:
         if not _is_list(value):
             raise InputError(f"{value!r} is not a list")
         if not value and not empty:
             raise InputError("the list is empty")
-        found: list[T] = []
+        if not self._few(path, len(value)):
+            return ()
+        found: dict[T, None] = {}
         for i, one in enumerate(value):
             with self.told.at((*path, i)):
                 made = read(one)
                 if made in found:
                     raise InputError(f"{one!r} stands in the list twice")
-                found.append(made)
+                found[made] = None
         return tuple(found)
+
+
+def _runs(section: Section, tuning: Tuning) -> int:
+    """How many a section asks for; those of tuning as if every learner were tuned for it alone."""
+    tuned = section.entries // len(section.columns) if "tuned" in section.columns else 0
+    return section.entries * len(section.seeds) + tuned * tuning.budget * len(tuning.seeds)
 
 
 def is_id(text: str) -> bool:

@@ -44,6 +44,7 @@ FLUSH, FLUSH_MOST = 2.0, 60.0  # seconds between two parts: a hundredth of the t
 BUFFER = 32 * 2**20  # bytes of rows that wait for their part, at most
 LOOK = 1.0  # seconds between two looks at what other drivers have stored
 TELL = 0.1  # seconds between two tellings of progress
+MOST_SHARDS = 10**6
 TRIES = 3  # how often a task may lose its worker, or meet a fault of the machine
 
 
@@ -295,10 +296,10 @@ def shard_of(text: str | None) -> Shard:
     """`3/8`: the third of eight parts of the work."""
     if text is None:
         return Shard()
-    found = re.fullmatch(r"\s*(\d+)\s*/\s*(\d+)\s*", text)
+    found = re.fullmatch(r"\s*(\d+)\s*/\s*(\d+)\s*", text) if isinstance(text, str) else None
     if found is None:
-        raise InputError(f"shard is {text!r}, not like 1/4: the first of four parts of the work")
-    number, parts = int(found[1]), int(found[2])
+        raise InputError(f"shard is {checks.shown(text)}, not like 1/4: the first of four parts of the work")
+    number, parts = (checks.whole(part, "a number of shard", 0, MOST_SHARDS) for part in found.groups())
     if not 1 <= number <= parts:
         raise InputError(f"shard is {text}: the first number must be from 1 to {parts}")
     return Shard(number, parts)

@@ -41,6 +41,7 @@ from ravi.experiments.toml_lines import lines
 COLUMNS = ("theory", "tuned", "given")  # published constants; multipliers tuned on other seeds; as the id says
 DECIDED = ("scale", "step_scale", "eta", "beta", "m")  # options that the columns theory and tuned decide themselves
 SAMPLERS = ("lattice", "optuna")
+MOST = 10**5  # entries of a suite; values in a list; combinations of a grid
 FIRST_TUNING_SEED = 10**6  # tuning seeds are counted from here, unless they are listed
 OWN = re.compile(r"([A-Za-z_][\w.]*):[A-Za-z_]\w*(?=[,/]|$)")  # package.module:function, a builder of one's own
 
@@ -69,6 +70,11 @@ class Section:
     points: int = 200
     record: tuple[str, ...] = ()
     remark: str = ""  # what the section is for
+
+    @property
+    def entries(self) -> int:
+        """How many lines it has in a comparison."""
+        return len(self.mdps) * len(self.learners) * len(self.steps) * len(self.columns)
 
 
 @dataclass(frozen=True)
