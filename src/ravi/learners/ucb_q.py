@@ -103,8 +103,8 @@ def constants(problem: Problem, delta: float, scale: float, accuracy: float) -> 
     H, gamma = problem.horizon, problem.discount
     eps = checks.probability(accuracy, "accuracy") * H
     R = ceil(H * log(3 * H / eps))
-    shares = 3 * 2 ** (floor(log2(R)) + 2) * log(H) * H / eps  # H / xi
-    M = max(ceil(2 * log2(max(shares, 1.0))), 10)
+    shares = log2(H / eps) + log2(3 * max(log(H), 2.0**-52)) + floor(log2(R)) + 2  # log2(H / xi)
+    M = max(ceil(2 * shares), 10)
     eps1 = eps / max(24 * R * M * log(H), 1.0)
     H_q = checks.derived(lambda: log(H / eps1) / log(1 / gamma), "H_q", accuracy=accuracy)
     return Constants(eps1, R, M, H_q, scale * C2 * H * sqrt(H_q), problem.states * problem.actions / delta)
