@@ -73,7 +73,7 @@ def smallest(page: str) -> str:
     if where[True].keys() & where[False].keys():
         raise SystemExit("who has the smallest regret changes with T: say so in `smallest`")
     yes, no = ("; ".join(f"`{mdp}`" for mdp in where[which]) for which in (True, False))
-    said = f"Of the learners with a bound, RAVI-UCB+ has the smallest mean regret on {yes}. It does not on {no}."
+    said = f"Of the learners here with a bound, RAVI-UCB+ has the smallest mean regret on {yes}. It does not on {no}."
     head = "| MDP | T | smallest of those with a bound | its regret | RAVI-UCB+ |\n|---|---|---|---|---|"
     return "\n".join([said, "", head, *rows])
 
