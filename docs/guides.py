@@ -25,7 +25,7 @@ DOCS = Path(__file__).parent
 GUIDES = ("ten_minutes", "gymnasium", "simulators", "table", "add_a_learner", "guarantee")
 FENCE = re.compile(r"^```(\S*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FILE = re.compile(r"# (\w+\.(?:py|toml))\n")
-PROGRAMS = {"ravi": ["-m", "ravi.cli"], "python": []}
+PROGRAMS = {"ravi": str(Path(sys.executable).with_name("ravi")), "python": sys.executable}  # as they are installed
 TIMES = re.compile(r"\d[\d,.]* (?:s|ms|us|(?:plays|steps) per second|steps/s)\b|\bin \d[\d.]*s\b")
 SMALL = re.compile(r"\b\d(?:\.\d+)?e-(?:0[7-9]|[1-9]\d)\b")
 
@@ -104,9 +104,9 @@ def typed(block: Block, folder: Path) -> Iterator[Said]:
         if head:
             command = head[0][2:]
             program, *words = shlex.split(command.replace("\\\n", " "), comments=True)
-            environment = os.environ | {"PYTHONPATH": str(folder), "COLUMNS": "120", "NO_COLOR": "1"}
+            environment = os.environ | {"COLUMNS": "120", "NO_COLOR": "1"}
             done = subprocess.run(
-                [sys.executable, *PROGRAMS[program], *words], cwd=folder, env=environment, text=True,
+                [PROGRAMS[program], *words], cwd=folder, env=environment, text=True,
                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
             )  # fmt: skip
             status = re.search(r"# exit status (\d+)$", command)

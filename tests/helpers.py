@@ -8,7 +8,9 @@ import numpy as np
 
 from ravi.contract import bits, spy
 
-__all__ = ["assert_same_bits", "bits", "dense", "script", "spy"]
+__all__ = ["COMMAND", "assert_same_bits", "bits", "dense", "script", "spy"]
+
+COMMAND = str(Path(sys.executable).with_name("ravi"))  # as it is installed: it does not look in the current folder
 
 
 def dense(mdp):

@@ -125,7 +125,9 @@ def test_a_paper_of_two_learners_is_cited_once():
 
 
 def test_a_learner_of_ones_own_may_say_its_paper(tmp_path, monkeypatch):
-    code = "from ravi.learners.fixed import uniform\n\ndef mine(problem, steps):\n    return uniform(problem, steps)\n"
+    code = (
+        "import ravi\n\ndef mine(problem, steps) -> ravi.Learner:\n    return ravi.learner('uniform', problem, steps)\n"
+    )
     (tmp_path / "cited_one.py").write_text('"""X.\n\nPaper: A. B. Cee & D. Dee, a talk at 100% speed.\n"""\n' + code)
     (tmp_path / "cited_two.py").write_text(code)
     monkeypatch.syspath_prepend(tmp_path)

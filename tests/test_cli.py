@@ -9,15 +9,18 @@ import time
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
+from ravi.cli import app
 from ravi.engine import run
 from ravi.mdps import riverswim
 from ravi.runs import Run
+from tests.helpers import COMMAND
 
 
 def ravi(*words, check=True, cwd=None):
     done = subprocess.run(
-        [sys.executable, "-m", "ravi.cli", *words], capture_output=True, text=True, cwd=cwd, stdin=subprocess.DEVNULL
+        [COMMAND, *map(str, words)], capture_output=True, text=True, cwd=cwd, stdin=subprocess.DEVNULL
     )
     if check:
         assert done.returncode == 0, done.stderr
@@ -108,10 +111,11 @@ def test_help_is_there_and_light():
 
 LEARNER = "ravi-ucb,scale=0.01"
 MARKS = """
+from ravi import Learner
 from ravi.learners.ravi_ucb import tabular
 
 
-def marks(problem, steps):
+def marks(problem, steps) -> Learner:
     base = tabular(problem, steps, scale=0.01)
 
     def plan(state):
@@ -127,7 +131,7 @@ def test_ctrl_c_keeps_what_was_computed(tmp_path):
     (tmp_path / "mine.py").write_text(MARKS)
     words = ["run", "riverswim/6", "mine:marks", "--seeds", "2", "--json", "--save", "it.run", "--steps"]
     started = subprocess.Popen(
-        [sys.executable, "-m", "ravi.cli", *words, "2e9"],
+        [COMMAND, *words, "2e9"],
         cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     try:
@@ -175,3 +179,69 @@ def test_a_figure_of_one_run(tmp_path):
     figure = tmp_path / "regret.svg"
     ravi("run", "riverswim/4", "uniform", "--steps", "100", "--seeds", "2", "--figure", str(figure))
     assert "<svg" in figure.read_text()
+
+
+OWN = """
+\"\"\"Paper: A. B. Cee, "Rivers", ICML 2020.\"\"\"
+import gymnasium
+import ravi
+from ravi.learners.ravi_ucb import tabular
+
+
+def river(n: int = 4) -> ravi.MDP:
+    return ravi.mdp(f"riverswim/{n},discount=0.8")
+
+
+def mine(problem, steps, scale: float = 0.01) -> ravi.Learner:
+    return tabular(problem, steps, scale=scale)
+
+
+gymnasium.register("Mine-v0", lambda: ravi.gymnasium.make(river()))
+"""
+
+
+SHORT = ("--steps", "50", "--seeds", "1")
+LEARN = ("learn", "mycode:Mine-v0", "--learner", "mycode:mine", "--discount", "0.8", "--steps", "50")
+
+
+def test_code_in_the_current_folder_runs_when_it_is_named(tmp_path):
+    """By the installed command, which Python does not let look there."""
+    (tmp_path / "mycode.py").write_text(OWN)
+    said = ravi("run", "mycode:river,5", "mycode:mine,scale=0.1", *SHORT, cwd=tmp_path).stdout
+    assert "ravi-ucb on riverswim/5 (gamma 0.8): 50 steps" in said
+    assert "mycode:mine in Mine-v0" in ravi(*LEARN, cwd=tmp_path).stdout
+
+
+def test_every_command_that_takes_an_id_finds_it_there(tmp_path, monkeypatch):
+    registry = pytest.importorskip("gymnasium").registry
+    (tmp_path / "mycode.py").write_text(OWN)
+    monkeypatch.chdir(tmp_path)
+    for words, answer in [
+        (("solve", "mycode:river"), "riverswim/4"),
+        (("solve", "gymnasium/mycode:Mine-v0,discount=0.8"), "optimum rho*"),
+        (("verify", "mycode:river,3", "mycode:mine", "--only", "A1", *SHORT), "verdict"),
+        ((*LEARN, "--checkpoint", "it.agent"), "mycode:mine in Mine-v0"),
+        ((*LEARN, "--checkpoint", "it.agent", "--save", "it.policy"), "made             before"),
+        (("evaluate", "it.policy", "mycode:Mine-v0", "--cycles", "5"), "value, sampled"),
+        (("play", "it.policy", "mycode:Mine-v0"), "cycle 1"),
+        (("cite", "mycode:mine"), "Rivers"),
+    ]:
+        monkeypatch.setattr(sys, "path", [place for place in sys.path if place != str(tmp_path)])
+        sys.modules.pop("mycode", None)
+        registry.pop("Mine-v0", None)
+        done = CliRunner().invoke(app, words)
+        assert answer in done.output, (words, done.output, done.exception)
+    del sys.modules["mycode"]
+
+
+def test_a_file_in_the_current_folder_hides_no_module_and_is_not_mixed_up_with_it(tmp_path):
+    (tmp_path / "typer.py").write_text("raise RuntimeError")
+    (tmp_path / "json.py").write_text(OWN)
+    said = ravi("solve", "json:river", check=False, cwd=tmp_path)
+    assert said.returncode == 2
+    assert f"not {tmp_path / 'json.py'}; give it another name" in said.stderr
+
+
+def test_the_command_is_a_module_too():
+    done = subprocess.run([sys.executable, "-m", "ravi", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout == ravi("--version").stdout

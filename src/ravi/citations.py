@@ -12,7 +12,6 @@ import re
 import sys
 import unicodedata
 from collections.abc import Iterable
-from importlib import import_module
 
 from ravi import __version__
 from ravi.checks import InputError
@@ -38,16 +37,16 @@ def cite(names: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] = ()) 
     given = [names] if isinstance(names, (str, os.PathLike)) else list(names)
     if not given:
         return "\n".join([_entry("inproceedings", "moulin2023optimistic", PAPER), software()])
-    learners: dict[str, None] = {}
+    learners: dict[str, bool] = {}  # id -> whether it was typed
     entries: dict[str, list[str]] = {}  # entry -> what it is cited for
     for name in given:
         if os.path.isdir(name):
             entries[software()] = []
-            learners |= dict.fromkeys(_learners_in(name))
+            learners = dict.fromkeys(_learners_in(name), False) | learners
         else:
-            learners[os.fspath(name)] = None
-    for learner in learners:
-        head, text = _paper(learner)
+            learners[os.fspath(name)] = True
+    for learner, typed in learners.items():
+        head, text = _paper(learner, typed)
         for entry, why in _entries(head, text):
             cited = entries.setdefault(entry, [])
             cited += [why] if why and why not in cited else []
@@ -69,11 +68,18 @@ def _learners_in(folder: str | os.PathLike[str]) -> list[str]:
     return sorted(found)
 
 
-def _paper(learner: str) -> tuple[str, str]:
-    """The name of a learner, and what its docstring, or that of its file, says after `Paper:`."""
-    from ravi import ids
+def _paper(learner: str, typed: bool) -> tuple[str, str]:
+    """The name of a learner, and what its docstring, or that of its file, says after `Paper:`.
+
+    A module that a folder names is not imported for that.
+    """
+    from ravi import foreign, ids
+    from ravi.core import Learner
     from ravi.report.learners import labelled
 
+    own = foreign.name_in(learner)
+    if own is not None and not typed:
+        return own, f"none is known, since its module is not imported for a folder; ravi cite {own} does that."
     try:
         head = ids.canonical(learner).split(",")[0]
     except InputError as error:
@@ -81,8 +87,7 @@ def _paper(learner: str) -> tuple[str, str]:
     if head in ids.LEARNERS:
         builder = ids.builder_of(ids.LEARNERS[head])
     else:
-        module, function = head.split(":")
-        builder = getattr(import_module(module), function)
+        builder = foreign.function(head, head, Learner)
     facts = labelled(inspect.getdoc(sys.modules[builder.__module__]) or "") | labelled(inspect.getdoc(builder) or "")
     return head, facts.get("Paper", "none is named in its docstring.")
 

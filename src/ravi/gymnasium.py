@@ -30,6 +30,7 @@ from ravi.mdps.names import named
 from ravi.mdps.tables import scatter
 
 TERMINATIONS = ("absorb", "restart")
+ENTRY = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.-]*")  # where something is in a module
 # Wrappers of Gymnasium that leave the problem as it is.
 HARMLESS = {
     "OrderEnforcing", "PassiveEnvChecker", "RecordEpisodeStatistics", "RecordVideo", "RenderCollection",
@@ -131,6 +132,20 @@ def options_of(text: str) -> dict[str, Any]:
             raise InputError(f"{key} is given twice")
         options[key] = _value(value)
     return options
+
+
+def code_in(env: str, options: Mapping[str, Any] | None = None) -> str | None:
+    """What Gymnasium would import to make this: `module:Env-v0` as the id or among the options; None for nothing."""
+    return env if ":" in env else next((text for text in _texts(options or {}) if ENTRY.fullmatch(text)), None)
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Every text in what JSON holds."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, (Mapping, list, tuple)):
+        for one in value.values() if isinstance(value, Mapping) else value:
+            yield from _texts(one)
 
 
 def _value(text: str) -> Any:

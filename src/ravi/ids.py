@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ravi import checks
+from ravi import checks, foreign
 from ravi.checks import InputError
 from ravi.core import MDP, Learner, Problem
 
@@ -127,15 +127,16 @@ def mdp(text: str | os.PathLike[str]) -> MDP:
     from ravi.mdps import MDPS
 
     text = os.fspath(text)
-    if _name_of(text, MDPS) is None and _foreign(text) is None:
+    if _name_of(text, MDPS) is None and foreign.name_in(text) is None:
         if is_file(text):
             return MDP.load(text)
         if changing(text) is not None:
             raise InputError(f"{text} is no MDP: its rewards change. `ravi.run_changing` and `ravi verify` take it")
         raise InputError(_unknown("MDP", text, MDPS) + " An MDP may also be a file.")
     name, given = _split(text, MDPS)
-    builder = MDPS[name] if name in MDPS else _imported(text, name)
+    builder = MDPS[name] if name in MDPS else foreign.function(text, name, MDP)
     args, kwargs = _arguments(text, given, builder, skip=0)
+    _takes(text, builder, *args, **kwargs)
     made = builder(*args, **kwargs)
     if not isinstance(made, MDP):
         raise InputError(f"{text}: {name} gave {type(made).__name__}, not an MDP")
@@ -156,7 +157,7 @@ def changing(text: str) -> Changing | None:
 def learner(text: str, mdp: MDP | Problem, steps: int) -> Learner:
     """The learner of an id, for this MDP (of which it is told the problem only) or problem, and this T."""
     name, given, known = _learner(text)
-    builder = builder_of(known) if known is not None else _imported(text, name)
+    builder = builder_of(known) if known is not None else foreign.function(text, name, Learner)
     args, kwargs = _arguments(text, given, builder, skip=2)
     if known is not None and known.oracle:
         if not isinstance(mdp, MDP):
@@ -164,6 +165,7 @@ def learner(text: str, mdp: MDP | Problem, steps: int) -> Learner:
         told: Problem = mdp
     else:
         told = mdp.problem if isinstance(mdp, MDP) else mdp
+    _takes(text, builder, told, steps, *args, **kwargs)
     made = builder(told, steps, *args, **kwargs)
     if not isinstance(made, Learner):
         raise InputError(f"{text}: {name} gave {type(made).__name__}, not a Learner")
@@ -193,9 +195,40 @@ def source_of(text: str) -> str:
     name, _, known = _learner(text)
     if known is not None:
         return ""
-    _imported(text, name)
+    foreign.function(text, name, Learner)
     file = getattr(sys.modules[name.split(":")[0]], "__file__", None)
     return hashlib.sha256(Path(file).read_bytes()).hexdigest() if file is not None else ""
+
+
+def code_in(text: str) -> str | None:
+    """What an id would run that is not this library's: `module:function`, or `module:Env-v0` of Gymnasium, or None."""
+    from ravi.mdps import MDPS
+
+    if _name_of(text, MDPS) != "gymnasium":
+        return foreign.name_in(text)
+    from ravi import gymnasium
+
+    builder = MDPS["gymnasium"]
+    args, kwargs = _arguments(text, _split(text, MDPS)[1], builder, skip=0)
+    given = inspect.signature(builder).bind(*args, **kwargs)
+    given.apply_defaults()
+    return gymnasium.code_in(given.arguments["env"], gymnasium.options_of(given.arguments["options"]))
+
+
+def trusted(text: str, where: str, allow_code: bool = False) -> str:
+    """An id that a file said: it may run no code but this library's, unless the user allows it."""
+    code = None if allow_code else code_in(text)
+    if code is not None:
+        raise refused(code, text, where)
+    return text
+
+
+def refused(code: str, text: str, where: str) -> InputError:
+    """A file names code."""
+    return InputError(
+        f"{where} names {text!r}: {code} is code that does not come with ravi, and is not run. If you trust it as you "
+        "would a program, say so: --allow-code, or allow_code=True in Python (docs/security.md)"
+    )
 
 
 def is_file(text: str) -> bool:
@@ -207,7 +240,7 @@ def names_an_mdp(text: str) -> bool:
     """Whether a text is the id or the file of an MDP, and not the id of an environment."""
     from ravi.mdps import MDPS
 
-    return _name_of(text, MDPS) is not None or _foreign(text) is not None or is_file(text)
+    return _name_of(text, MDPS) is not None or foreign.name_in(text) is not None or is_file(text)
 
 
 def builder_of(known: Known) -> Callable[..., Learner]:
@@ -225,7 +258,7 @@ def options_of(builder: Callable[..., Any], skip: int = 0) -> dict[str, Any]:
 
 def _learner(text: str) -> tuple[str, list[str], Known | None]:
     """The name, the arguments after it, and the entry of the table; None for a learner of one's own."""
-    if _name_of(text, LEARNERS) is None and _foreign(text) is None:
+    if _name_of(text, LEARNERS) is None and foreign.name_in(text) is None:
         raise InputError(_unknown("learner", text, LEARNERS) + " One of your own is package.module:function.")
     name, given = _split(text, LEARNERS)
     return name, given, LEARNERS.get(name)
@@ -234,29 +267,10 @@ def _learner(text: str) -> tuple[str, list[str], Known | None]:
 def _given(text: str) -> tuple[str, dict[str, Any], dict[str, Any]]:
     """The name of a learner, its options with their defaults, and those that the id gives."""
     name, given, known = _learner(text)
-    builder = builder_of(known) if known is not None else _imported(text, name)
+    builder = builder_of(known) if known is not None else foreign.function(text, name, Learner)
     args, kwargs = _arguments(text, given, builder, skip=2)
     options = options_of(builder, skip=2)
     return name, options, dict(zip(options, args, strict=False)) | kwargs
-
-
-def _foreign(text: str) -> str | None:
-    """`package.module:function` at the head of an id: a builder that is not this library's own."""
-    found = re.match(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*(?=[,/]|$)", text)
-    return None if found is None else found[0]
-
-
-def _imported(text: str, name: str) -> Callable[..., Any]:
-    import importlib
-
-    module, function = name.split(":")
-    try:
-        builder = getattr(importlib.import_module(module), function)
-    except (ImportError, AttributeError) as error:
-        raise InputError(f"{text}: {error}") from None
-    if not callable(builder):
-        raise InputError(f"{text}: {name} is {type(builder).__name__}, not a function")
-    return builder
 
 
 def _name_of(text: str, table: Mapping[str, Any]) -> str | None:
@@ -267,7 +281,7 @@ def _name_of(text: str, table: Mapping[str, Any]) -> str | None:
 
 def _split(text: str, table: Mapping[str, Any]) -> tuple[str, list[str]]:
     """The name, and the arguments after it."""
-    name = _name_of(text, table) or _foreign(text)
+    name = _name_of(text, table) or foreign.name_in(text)
     assert name is not None
     return name, text[len(name) + 1 :].split(",") if text != name else []
 
@@ -308,6 +322,14 @@ def _arguments(text: str, given: list[str], builder: Callable[..., Any], skip: i
     if missing:
         raise InputError(f"{text}: {', '.join(missing)} missing; it takes {_listed(parameters)}")
     return args, kwargs
+
+
+def _takes(text: str, builder: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+    """A builder of one's own takes what it is given: problem and steps where it builds a learner, and its options."""
+    try:
+        inspect.signature(builder).bind(*args, **kwargs)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{text}: its function cannot be called as a builder is: {error}") from None
 
 
 def _kind(hint: Any) -> type | None:

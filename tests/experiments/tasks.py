@@ -18,6 +18,7 @@ import subprocess
 import sys
 import time
 
+from ravi import Learner
 from ravi.checks import InputError
 from ravi.learners.ravi_ucb import tabular
 
@@ -38,7 +39,7 @@ def _mark(place):
         file.write(f"{os.getpid()}\\n")
 
 
-def slow(problem, steps, seconds: float, place: str = os.devnull):
+def slow(problem, steps, seconds: float, place: str = os.devnull) -> Learner:
     def before(state):
         _mark(place)
         time.sleep(seconds)
@@ -46,7 +47,7 @@ def slow(problem, steps, seconds: float, place: str = os.devnull):
     return _planning(problem, steps, before)
 
 
-def hangs_once(problem, steps, place: str):
+def hangs_once(problem, steps, place: str) -> Learner:
     """In the first process that comes to it; in another it goes on."""
     def before(state):
         _mark(place)
@@ -57,7 +58,7 @@ def hangs_once(problem, steps, place: str):
     return _planning(problem, steps, before)
 
 
-def stuck(problem, steps, place: str):
+def stuck(problem, steps, place: str) -> Learner:
     """It holds Python's lock, as compiled code does, and has a child."""
     def before(state):
         child = subprocess.Popen(["sleep", "60"])
@@ -68,19 +69,19 @@ def stuck(problem, steps, place: str):
     return _planning(problem, steps, before)
 
 
-def leaves(problem, steps, status: int):
+def leaves(problem, steps, status: int) -> Learner:
     return _planning(problem, steps, lambda state: os._exit(status))
 
 
-def exits(problem, steps):
+def exits(problem, steps) -> Learner:
     return _planning(problem, steps, lambda state: sys.exit("no more of this"))
 
 
-def crashes(problem, steps):
+def crashes(problem, steps) -> Learner:
     return _planning(problem, steps, lambda state: ctypes.string_at(0))
 
 
-def prints(problem, steps):
+def prints(problem, steps) -> Learner:
     def before(state):
         print("x" * 1000)
         print("y" * 1000, file=sys.stderr)
@@ -89,7 +90,7 @@ def prints(problem, steps):
     return _planning(problem, steps, before)
 
 
-def refuses(problem, steps, seed: int):
+def refuses(problem, steps, seed: int) -> Learner:
     """One seed of a batch fails."""
     base = tabular(problem, steps, scale=0.003)
 
@@ -101,7 +102,7 @@ def refuses(problem, steps, seed: int):
     return base._replace(name="refuses", init=init)
 
 
-def complains(problem, steps, plays: int):
+def complains(problem, steps, plays: int) -> Learner:
     """It fails in the midst of its run, with an error of this library."""
     def before(state):
         if state.data.visits.sum() > plays + problem.states * problem.actions * len(state.policy):
@@ -110,7 +111,7 @@ def complains(problem, steps, plays: int):
     return _planning(problem, steps, before)
 
 
-def starves(problem, steps, plays: int, kind: str):
+def starves(problem, steps, plays: int, kind: str) -> Learner:
     """The machine gives out in the midst of its run."""
     errors = {"memory": MemoryError("no more"), "disk": OSError(28, "No space"), "files": OSError(24, "x")}
 
@@ -121,7 +122,7 @@ def starves(problem, steps, plays: int, kind: str):
     return _planning(problem, steps, before)
 
 
-def threads(problem, steps):
+def threads(problem, steps) -> Learner:
     """It fails, and says with how many threads it would have computed."""
     import numba
 

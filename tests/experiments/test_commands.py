@@ -5,7 +5,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import time
 
 import pyarrow as pa
@@ -20,6 +19,7 @@ from ravi.experiments.reproduce import reproduce
 from ravi.experiments.runner import run_suite
 from ravi.experiments.store import Store
 from tests.experiments.small import SMALL, bits
+from tests.helpers import COMMAND
 
 TOML = """
 steps = 1000
@@ -38,7 +38,7 @@ learners = ["ucrl2", "psrl"]
 
 def ravi_run(*words, cwd, **more):
     return subprocess.run(
-        [sys.executable, "-m", "ravi.cli", *map(str, words)], capture_output=True, text=True, cwd=cwd,
+        [COMMAND, *map(str, words)], capture_output=True, text=True, cwd=cwd,
         stdin=subprocess.DEVNULL, **more,
     )  # fmt: skip
 
@@ -146,7 +146,7 @@ def test_a_forecast_is_by_the_step_and_divides_into_shards(monkeypatch):
 
 def test_ctrl_c_says_that_the_same_command_goes_on(place):
     (place / "long.toml").write_text(TOML.replace("steps = 1000", "steps = 2e6"))
-    words = [sys.executable, "-m", "ravi.cli", "run", "long.toml", "--out", "long", "--workers", "1"]
+    words = [COMMAND, "run", "long.toml", "--out", "long", "--workers", "1"]
     process = subprocess.Popen(words, cwd=place, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 300
     while not (place / "long" / "manifests").is_dir() or not os.listdir(place / "long" / "manifests"):

@@ -272,9 +272,10 @@ def test_a_tuning_with_lost_trials_is_not_final_says_so_and_is_gone_on_with(tune
 
 def test_a_failing_learner_is_a_row_and_can_be_tried_again(tmp_path, monkeypatch):
     (tmp_path / "mylearners.py").write_text(
+        "from ravi import Learner\n"
         "from ravi.learners.fixed import uniform\n"
         "import os\n"
-        "def picky(problem, steps):\n"
+        "def picky(problem, steps) -> Learner:\n"
         "    learner = uniform(problem, steps)\n"
         "    def init(keys):\n"
         "        if (keys == 2).any() and not os.path.exists(os.environ['MENDED']):\n"
@@ -302,8 +303,9 @@ def test_a_failing_learner_is_a_row_and_can_be_tried_again(tmp_path, monkeypatch
 def test_a_regret_that_is_no_number_is_a_failure_and_never_chosen(tmp_path, monkeypatch):
     (tmp_path / "odd.py").write_text(
         "import numpy as np\n"
+        "from ravi import Learner\n"
         "from ravi.learners.fixed import uniform\n"
-        "def nan_at_one(problem, steps, scale: float = 1.0):\n"
+        "def nan_at_one(problem, steps, scale: float = 1.0) -> Learner:\n"
         "    learner = uniform(problem, steps)\n"
         "    def init(keys):\n"
         "        state = learner.init(keys)\n"
@@ -326,16 +328,17 @@ def test_a_regret_that_is_no_number_is_a_failure_and_never_chosen(tmp_path, monk
 
 def test_an_error_that_cannot_be_told_is_told_as_far_as_can_be(tmp_path, monkeypatch):
     (tmp_path / "rude.py").write_text(
+        "from ravi import Learner\n"
         "class Mute(Exception):\n"
         "    def __str__(self):\n"
         "        raise ValueError('no')\n"
-        "def mute(problem, steps):\n"
+        "def mute(problem, steps) -> Learner:\n"
         "    raise Mute\n"
-        "def odd(problem, steps):\n"
+        "def odd(problem, steps) -> Learner:\n"
         "    raise ValueError('x\\ud800y')\n"
-        "def long(problem, steps):\n"
+        "def long(problem, steps) -> Learner:\n"
         "    raise ValueError('z' * 10**6)\n"
-        "def okay(problem, steps):\n"
+        "def okay(problem, steps) -> Learner:\n"
         "    raise AssertionError\n"
     )
     monkeypatch.syspath_prepend(tmp_path)

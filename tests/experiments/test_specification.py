@@ -17,9 +17,9 @@ from ravi.experiments.specification import (
     Suite,
     Tuning,
     differences,
-    importable,
     specify,
 )
+from ravi.foreign import importable
 
 SECTION = {"name": "s", "mdps": ["riverswim/4"], "learners": ["ravi-ucb", "uniform"], "steps": 1e3, "seeds": 4}
 
@@ -491,27 +491,28 @@ mdps = [{mdps}]
 learners = [{learners}]
 """
 MODULE = """
+from ravi import MDP, Learner
 from ravi.learners.ucrl2 import ucrl2
 from ravi.mdps import riverswim
 
 
-def river(n: int = 3):
+def river(n: int = 3) -> MDP:
     return riverswim(n)
 
 
-def mine(problem, steps: int, scale: float = 1.0):
+def mine(problem, steps: int, scale: float = 1.0) -> Learner:
     return ucrl2(problem, steps, scale=scale)
 
 
-def broken(problem, steps: int):
+def broken(problem, steps: int) -> Learner:
     raise RuntimeError("not\\ntoday")
 
 
-def number(problem, steps: int):
+def number(problem, steps: int) -> Learner:
     return 3
 
 
-def short(problem, steps: int):
+def short(problem, steps: int) -> Learner:
     assert steps <= 20, "too long"
     return mine(problem, steps)
 """
@@ -586,7 +587,7 @@ def test_a_suite_without_modules_of_its_own_does_not_depend_on_its_folder(tmp_pa
 def test_a_worker_can_import_what_the_suite_names(beside):
     folder, name = beside
     made = specify(put(folder, BESIDE.format(mdps='"trap"', learners=f'"{name}:mine"')))
-    code = "import sys; from ravi import ids; from ravi.experiments.specification import importable; "
+    code = "import sys; from ravi import ids; from ravi.foreign import importable; "
     code += "importable(sys.argv[1]); print(ids.canonical(sys.argv[2]))"
     words = [sys.executable, "-c", code, made.folder, made.sections[0].learners[f"{name}:mine"]]
     assert subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip() == f"{name}:mine"

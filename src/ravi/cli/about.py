@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ravi.cli.shown import JSON
+from ravi.cli.shown import JSON, typed
 
 
 def list_(as_json: JSON = False) -> None:
@@ -62,4 +62,5 @@ def cite(
     """Print BibTeX: of the paper and this library, or of the papers of these learners."""
     from ravi.citations import cite
 
+    typed(*(names or []))
     print(cite(names or []))

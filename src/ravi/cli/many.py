@@ -13,7 +13,7 @@ import typer
 
 from ravi.checks import InputError
 from ravi.cli import one as single
-from ravi.cli.shown import JSON, progress_bar
+from ravi.cli.shown import ALLOW_CODE, JSON, progress_bar
 
 if TYPE_CHECKING:
     from ravi.experiments.results import Results
@@ -71,6 +71,12 @@ def run(
     slice: Annotated[
         float | None, typer.Option(help="Seconds between checkpoints of a long run: 30.", rich_help_panel=MANY)
     ] = None,
+    allow_code: Annotated[
+        bool,
+        typer.Option(
+            "--allow-code", help="Import and run the modules that a folder of results names.", rich_help_panel=MANY
+        ),
+    ] = False,
     steps: Annotated[str | None, typer.Option(help="T: 1e5 unless given.", rich_help_panel=ONE)] = None,
     points: Annotated[int | None, typer.Option(help="Points of the curves: 500.", rich_help_panel=ONE)] = None,
     trajectory: Annotated[
@@ -105,6 +111,7 @@ def run(
         "--shard": shard,
     }
     many |= {"--retry": retry, "--adopt": adopt, "--mix-versions": mix_versions, "--slice": slice}
+    many |= {"--allow-code": allow_code}
     if learner is not None:
         _none_of(many, "a suite, and this is one run")
         single.run_one(
@@ -122,7 +129,7 @@ def run(
         with progress_bar(f"trying {what}") as progress:
             told = forecast(
                 what, out, seeds=seeds, workers=workers, shard=shard, adopt=adopt, retry=retry,
-                mix_versions=mix_versions, progress=progress,
+                mix_versions=mix_versions, allow_code=allow_code, progress=progress,
             )  # fmt: skip
         print(_json(told.json()) if as_json else told.text())
         return
@@ -139,7 +146,7 @@ def run(
 
         made = run_suite(
             what, out, seeds=seeds, workers=workers, cluster=cluster, shard=shard, retry=retry, adopt=adopt,
-            mix_versions=mix_versions, slice=30.0 if slice is None else slice, progress=tell,
+            mix_versions=mix_versions, slice=30.0 if slice is None else slice, allow_code=allow_code, progress=tell,
             command=["ravi", *sys.argv[1:]],
         )  # fmt: skip
     stopped = bool(last) and last[0].stopping
@@ -209,13 +216,14 @@ def reproduce(
     runs: Annotated[int | None, typer.Option(help="So many of its runs only, chosen by their ids.")] = None,
     workers: WORKERS = None,
     cluster: CLUSTER = None,
+    allow_code: ALLOW_CODE = False,
     as_json: JSON = False,
 ) -> None:
     """Run again what a folder holds, and compare the bits. Exit status 0 when all are equal."""
     from ravi.experiments.reproduce import reproduce
 
     with _suite_bar(f"reproducing {folder}") as show:
-        report = reproduce(folder, runs=runs, workers=workers, cluster=cluster, progress=show)
+        report = reproduce(folder, runs=runs, workers=workers, cluster=cluster, allow_code=allow_code, progress=show)
     print(_json(report.json()) if as_json else report.text())
     raise typer.Exit(report.status)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ravi.checks import InputError
-from ravi.cli.shown import JSON, progress_bar, stopped_early
+from ravi.cli.shown import JSON, progress_bar, stopped_early, typed
 
 if TYPE_CHECKING:
     from ravi.runs import Run
@@ -35,6 +35,7 @@ def run_one(
     from ravi.runs import Run
 
     T, chosen = checks.steps(steps), checks.seeds(seeds, "--seeds")
+    typed(mdp, learner)
     world = ids.mdp(mdp)
     agent = ids.learner(learner, world, T)
     if save is not None:
@@ -91,6 +92,7 @@ def solve(
     from ravi import ids
     from ravi.planning.solver import solve
 
+    typed(mdp)
     world = ids.mdp(mdp)
     if save is not None:
         world.save(save)
@@ -147,6 +149,7 @@ def verify(
     from ravi.verify import DEFAULT, EVERY, form_of, verify, wanted
     from ravi.verify.ladder import ladder_figure
 
+    typed(mdp, learner)
     chosen = [name.strip() for name in only.split(",") if name.strip()]
     if variants and mdp is not None:
         raise InputError(f"--variants has MDPs of its own: leave out {mdp}, or --variants")

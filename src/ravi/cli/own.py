@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ravi.checks import InputError
-from ravi.cli.shown import JSON, progress_bar, stopped_early
+from ravi.cli.shown import ALLOW_CODE, JSON, progress_bar, stopped_early, typed
 
 if TYPE_CHECKING:
     from ravi.live.learning import Learned
@@ -81,6 +81,7 @@ def learn(
     checks.probability(discount, "--discount")
     checks.one_of(termination, TERMINATIONS, "--termination")
     checks.one_of(rewards, MODES, "--rewards")
+    typed(env, learner)
     ids.given_options(learner)
     if save is not None:
         files.may_be(save)  # told before the work, not after
@@ -88,7 +89,7 @@ def learn(
         raise InputError(
             f"{env} is an MDP, not an environment: ravi run {env} {learner} learns on it, with exact regret"
         )
-    before = 0 if checkpoint is None or not checkpoint.exists() else Agent.load(checkpoint).plays
+    before = 0 if checkpoint is None or not checkpoint.exists() else Agent.load(checkpoint, learner).plays
     with _closing(made(env, given)) as world:
         grid = _grid(world, bins, low, high, outside, discover)
         limits, whence = _reward_range(world, env, discount, termination, rewards, reward_range)
@@ -133,12 +134,14 @@ def evaluate(
     termination: TERMINATION = None,
     option: OPTION = None,
     seed: SEED = 0,
+    allow_code: ALLOW_CODE = False,
     as_json: JSON = False,
 ) -> None:
     """What is a policy worth, in the units of its rewards? Computed where there is a table, and sampled."""
     from ravi import checks, ids
     from ravi.policies import evaluate
 
+    typed(env)
     kept, n = _loaded(policy), checks.whole(cycles, "--cycles")
     facts: dict[str, Any] = {"cycles": n, "confidence": confidence, "termination": termination, "seed": seed}
     if env is not None and ids.names_an_mdp(env):
@@ -146,7 +149,10 @@ def evaluate(
             raise InputError("--option is for an environment; an MDP's options are in its id")
         found = evaluate(kept, env, **facts)
     else:
-        with _closing(_environment(kept, env, option)) as world, progress_bar(f"playing {policy}") as progress:
+        with (
+            _closing(_environment(kept, env, option, allow_code)) as world,
+            progress_bar(f"playing {policy}") as progress,
+        ):
             found = evaluate(kept, world, progress=progress, **facts)
     print(json.dumps({"file": str(policy), **found.json()}) if as_json else f"{found!r}")
 
@@ -161,17 +167,19 @@ def play(
     termination: TERMINATION = None,
     option: OPTION = None,
     seed: SEED = 0,
+    allow_code: ALLOW_CODE = False,
     as_json: JSON = False,
 ) -> None:
     """Play a policy: every play on a line, every cycle's sum."""
     from ravi import checks
     from ravi.policies import play
 
+    typed(env)
     kept, n = _loaded(policy), checks.whole(cycles, "--cycles")
     if render is not None and as_json:
         raise InputError("--render and --json do not go together")
     frames: list[str] = []
-    with _closing(_environment(kept, env, option, render)) as world, _rendered(render):
+    with _closing(_environment(kept, env, option, allow_code, render)) as world, _rendered(render):
         shown = _framed(world, frames) if render == "ansi" else world
         plays = play(kept, shown, n, seed=seed, termination=termination)
         if as_json:
@@ -206,19 +214,19 @@ def _loaded(path: Path) -> Policy:
     return Policy.load(path)
 
 
-def _environment(policy: Policy, name: str | None, option: list[str] | None, render: str | None = None) -> Any:
+def _environment(
+    policy: Policy, name: str | None, option: list[str] | None, allow_code: bool, render: str | None = None
+) -> Any:
     """The environment to play in: that of an id, or the one where the policy was learned; options given here win."""
-    from ravi.policies.playing import learned_options, made, made_again
+    from ravi.policies.playing import learned_in, learned_options, made
 
     learned, given = policy.environment, _options(option)
-    if name is None and given:
-        learned = learned | {"options": (learned.get("options") or {}) | given}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what is not offered is told below
         if name is not None:
-            world = made(name, learned_options(learned, name) | given, render)
+            world = made(name, learned_options(learned, name, allow_code) | given, render)
         else:
-            world = made_again(learned, render)
+            world = made(*learned_in(learned, allow_code, given), render)
     offered = [each for each in world.metadata.get("render_modes", []) if each in ("human", "ansi")]
     if render is not None and render not in offered:
         world.close()

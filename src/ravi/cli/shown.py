@@ -1,7 +1,8 @@
-"""What do commands share? The option `--json`, a bar on the terminal, and what is said after Ctrl-C."""
+"""What do commands share? Options, ids that are typed, a bar on the terminal, and what is said after Ctrl-C."""
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +15,27 @@ if TYPE_CHECKING:
     from ravi.engine import Progress
 
 JSON = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+ALLOW_CODE = Annotated[
+    bool, typer.Option("--allow-code", help="Import and run the modules that the file names, as a program is run.")
+]
+
+
+def typed(*names: str | None) -> None:
+    """Let modules that are named in ids on the command line be found in the current folder.
+
+    An installed command, unlike `python -m`, does not look there. This is the one place that lets it, and it is safe
+    to: the user has typed the module's name, which is to run it. Ids that a file says do not come here, an id without
+    a module changes nothing, and the folder is last on the path, so that no file in it hides another module.
+    """
+    from ravi import foreign, gymnasium, ids
+
+    here = os.getcwd()
+    for name in names:
+        if name is not None and ":" in name:
+            module = (ids.code_in(name) or gymnasium.code_in(name) or "").partition(":")[0]
+            if all(part.isidentifier() for part in module.split(".")):
+                foreign.importable(here)
+                foreign.beside(name, module, here)
 
 
 def stopped_early(kept: Path | None) -> typer.Exit:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from ravi import checks, ids, memory
+from ravi import checks, foreign, ids, memory
 from ravi.checks import InputError
 from ravi.core import MDP
 from ravi.experiments.mistakes import Mistakes, said
 from ravi.experiments.reading import Places, is_id
-from ravi.experiments.specification import DECIDED, OWN, Section, Suite, importable
+from ravi.experiments.specification import DECIDED, Section, Suite
 from ravi.experiments.toml_lines import Path as Place
 from ravi.mdps import MDPS
 from ravi.problems import size
@@ -29,7 +28,7 @@ class Builder:
         self._learners: dict[tuple[str, str, int], str] = {}
 
     def check(self, suite: Suite, places: Sequence[Places]) -> None:
-        importable(suite.folder)
+        foreign.importable(suite.folder)
         for section, place in zip(suite.sections, places, strict=True):
             worlds = self._mdps(section, place, suite.folder)
             same: dict[str, str] = {}  # canonical id -> label
@@ -111,13 +110,6 @@ class Builder:
 
 def _from_here(text: str, folder: str) -> None:
     """A module of one's own is the one beside the suite, not another of the same name."""
-    own = OWN.match(text)
-    if own is None or not folder:
-        return
-    inside = Path(folder, *own[1].split("."))
-    beside = [path for path in (inside.with_suffix(".py"), inside / "__init__.py") if path.is_file()]
-    if not beside:
-        return
-    found = importlib.import_module(own[1]).__file__
-    if found is None or not beside[0].samefile(found):
-        raise InputError(f"{text}: the module {own[1]} is {found}, not {beside[0]}; give it another name")
+    name = foreign.name_in(text)
+    if name is not None and folder:
+        foreign.beside(text, name.split(":")[0], folder)

@@ -87,10 +87,11 @@ def forecast(
     adopt: bool = False,
     retry: bool = False,
     mix_versions: bool = False,
+    allow_code: bool = False,
     progress: Progress | None = None,
 ) -> Forecast:
     """Say what `run_suite` would do. Nothing is written."""
-    wanted = chosen(suite, seeds)
+    wanted = chosen(suite, seeds, allow_code)
     mdps: dict[str, MDP] = {}
     store = None if folder is None else Store(Path(folder))
     if store is None:

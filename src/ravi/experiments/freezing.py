@@ -18,16 +18,43 @@ from ravi.experiments import plan
 from ravi.experiments.manifest import differing
 from ravi.experiments.specification import Suite, differences, specify
 from ravi.experiments.store import Store
+from ravi.foreign import importable
 from ravi.runs import versions
 
 
-def chosen(suite: str | os.PathLike[str] | Mapping[str, Any], seeds: Any = None) -> Suite:
-    """The suite that is meant: shipped, in a file, Python data, or frozen in a folder."""
+def chosen(suite: str | os.PathLike[str] | Mapping[str, Any], seeds: Any = None, allow_code: bool = False) -> Suite:
+    """The suite that is meant: shipped, in a file, Python data, or frozen in a folder. allow_code: see `vetted`."""
     if is_results(suite):
-        held = Store(Path(str(suite))).specification()
+        store = Store(Path(str(suite)))
+        held = store.specification()
         assert held is not None
-        return specify(held["suite"], seeds=seeds, build=False)  # its MDPs' files may be gone: the folder has them
+        frozen = specify(held["suite"], seeds=seeds, build=False)  # its MDPs' files may be gone: the folder has them
+        vetted(frozen, store, allow_code)
+        return frozen
     return specify(suite, seeds=seeds)
+
+
+def vetted(suite: Suite, store: Store, allow_code: bool) -> None:
+    """The suite that a folder holds runs no code but this library's, unless the user allows it: a folder is data.
+
+    Every id that the folder says is looked at, those of its tuning too. An MDP that is kept as a file is read from it,
+    whatever its name. Modules of one's own are found in the folder that the suite names, where code is allowed.
+    """
+    if allow_code:
+        importable(suite.folder)
+        return
+    facts = plan.facts_from(store.specification() or {})
+    kept = {name for name, digest in facts.mdps.items() if store.mdp(digest) is not None}
+    said = [(text, "specification.json") for entry in suite.entries for text in (entry.mdp, entry.learner)]
+    said += [(text, "specification.json") for text in (*facts.mdps, *facts.learners)]
+    said += [(fact["id"], "specification.json") for fact in facts.learners.values()]
+    for subject, record in store.tuning().items():
+        tried = record.get("configurations")
+        rows = [row for row in [record, *(tried if isinstance(tried, list) else [])] if isinstance(row, dict)]
+        said += [(str(row.get(key)), f"tuning/{subject}.json") for row in rows for key in ("mdp", "learner")]
+    for text, file in said:
+        if text not in kept:
+            ids.trusted(text, str(store.folder / file))
 
 
 def is_results(suite: Any) -> bool:
@@ -67,12 +94,13 @@ def compared(
 def freeze(
     suite: Suite, store: Store, adopt: bool = False, mix_versions: bool = False, own: Path | None = None
 ) -> tuple[plan.Facts, dict[str, bytes]]:
-    """Make the folder this suite's; what its ids stand for, and the content of MDPs that are files. See `compared`."""
+    """Make the folder this suite's; what its ids stand for, and the content of MDPs that no id of
+    this library builds: those are kept. See `compared`."""
     facts, mdps = compared(suite, store, adopt, mix_versions, own)
     store.create()
     contents = {}
     for name, digest in facts.mdps.items():
-        if ids.is_file(name) or store.mdp(digest) is not None:
+        if ids.is_file(name) or ids.code_in(name) is not None or store.mdp(digest) is not None:
             store.keep_mdp(mdps[name])
             if MDP.load(store.folder / "mdps" / f"{digest}.mdp").digest != digest:
                 raise InputError(f"{store.folder / 'mdps' / digest}.mdp is another MDP than its name says")

@@ -8,11 +8,11 @@ from dataclasses import replace
 from hashlib import sha256
 from typing import Any, NamedTuple
 
-from ravi import ids
+from ravi import headers, ids
 from ravi.checks import InputError
 from ravi.core import MDP
 from ravi.experiments.settings import Setting
-from ravi.experiments.specification import Entry, Suite, Tuning, importable
+from ravi.experiments.specification import Entry, Suite, Tuning
 
 MULTIPLIERS = ("scale", "step_scale")  # of the bonus, of the step size: all that is ever tuned
 
@@ -37,7 +37,6 @@ class Subject(NamedTuple):
 
 def facts_of(suite: Suite, mdps: dict[str, MDP]) -> Facts:
     """Look up every id of a suite; `mdps` collects the MDPs themselves."""
-    importable(suite.folder)
     for entry in suite.entries:
         if entry.mdp not in mdps:
             mdps[entry.mdp] = ids.mdp(entry.mdp)
@@ -81,6 +80,9 @@ def settings(suite: Suite, facts: Facts, records: Mapping[str, Mapping[str, Any]
     """The setting by which every entry is scored, in their order; None where tuning has not chosen yet."""
     found: list[Setting | None] = []
     for entry in suite.entries:
+        for name, told in ((entry.mdp, facts.mdps), (entry.learner, facts.learners)):
+            if name not in told:
+                raise InputError(f"specification.json is damaged: it does not say what {name} stood for")
         subject, setting = subject_of(entry, facts, suite.tuning), setting_of(entry, facts)
         if subject is None:
             found.append(setting)
@@ -123,9 +125,15 @@ def chosen_in(record: Mapping[str, Any] | None) -> str | None:
 def facts_from(held: Mapping[str, Any]) -> Facts:
     """From a frozen specification."""
     try:
-        return Facts(dict(held["mdps"]), dict(held["learners"]))
-    except (KeyError, TypeError, ValueError):
-        raise InputError("specification.json is damaged: it does not say what its ids stood for") from None
+        found = Facts(**headers.checked(held, {"mdps": dict[str, str], "learners": dict[str, dict[str, Any]]}))
+        for name, fact in found.learners.items():
+            headers.checked(fact, {"id": str, "source": str, "multipliers": list[str]}, within=f"learners.{name}")
+        odd = [digest for digest in found.mdps.values() if not digest.isalnum()]
+        if odd:
+            raise InputError(f"{odd[0]!r} is no digest of an MDP")
+    except InputError as error:
+        raise InputError(f"specification.json is damaged: it does not say what its ids stood for ({error})") from None
+    return found
 
 
 def changed(was: Facts, now: Facts) -> list[str]:

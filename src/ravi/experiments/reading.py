@@ -15,8 +15,9 @@ from ravi import checks, memory
 from ravi.checks import InputError
 from ravi.experiments.mistakes import Mistakes
 from ravi.experiments.settings import CURVES
-from ravi.experiments.specification import COLUMNS, FIRST_TUNING_SEED, MOST, OWN, SAMPLERS, Section, Suite, Tuning
+from ravi.experiments.specification import COLUMNS, FIRST_TUNING_SEED, MOST, SAMPLERS, Section, Suite, Tuning
 from ravi.experiments.toml_lines import Path as Place
+from ravi.foreign import name_in
 
 T = TypeVar("T")
 Options: TypeAlias = tuple[tuple[str, str, bool], ...]  # key, value, and whether there are several values
@@ -65,7 +66,7 @@ class Reader:
             entries, runs = entries + section.entries, runs + _runs(section, tuning)
             self._plannable(("sections", i), entries, runs)
         found = tuple(sections)
-        own = any(OWN.match(one) for section in found for one in (*section.mdps, *section.learners.values()))
+        own = any(name_in(one) for section in found for one in (*section.mdps, *section.learners.values()))
         folder = self._text((), data, "folder", str(self.base) if self.told.file else "")
         return Suite(
             name=self._text((), data, "name", name),
@@ -295,7 +296,7 @@ def is_id(text: str) -> bool:
     """Whether an MDP is named by an id; else by a file."""
     from ravi.mdps import MDPS
 
-    return OWN.match(text) is not None or re.split("[/,]", text)[0] in {name.split("/")[0] for name in MDPS}
+    return name_in(text) is not None or re.split("[/,]", text)[0] in {name.split("/")[0] for name in MDPS}
 
 
 def _is_list(value: Any) -> bool:

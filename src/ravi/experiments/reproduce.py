@@ -15,13 +15,15 @@ import numpy as np
 
 from ravi import checks, ids
 from ravi.checks import InputError
+from ravi.core import MDP
 from ravi.experiments import plan
+from ravi.experiments.freezing import vetted
 from ravi.experiments.manifest import differing
 from ravi.experiments.results import Results, results
 from ravi.experiments.rows import digests as hashes
 from ravi.experiments.runner import Status, run_suite
 from ravi.experiments.settings import Setting, run_id
-from ravi.experiments.specification import Section, Suite, importable
+from ravi.experiments.specification import Section, Suite
 from ravi.experiments.store import Store
 from ravi.experiments.tuning import best
 from ravi.runs import versions
@@ -63,17 +65,20 @@ def reproduce(
     runs: int | None = None,
     workers: int | None = None,
     cluster: str | None = None,
+    allow_code: bool = False,
     progress: Callable[[Status], None] | None = None,
 ) -> Reproduction:
     """Make the runs of a folder again (or so many of them, chosen by their ids), elsewhere, and compare.
 
     What is compared are the numbers that are stored: a row must have the hash that it names, and the run must come out
-    with that hash. Tuning must choose again what its record says.
+    with that hash. Tuning must choose again what its record says. allow_code: the folder may name modules, which are
+    then run (docs/security.md).
     """
     held = results(folder)
     wanted = _chosen(held, runs)
     if not wanted:
         raise InputError(f"{folder} holds no run that succeeded: there is nothing to reproduce")
+    vetted(held.suite, Store(Path(held.folder)), allow_code)
     now = {"versions": versions()}
     other = list(dict.fromkeys(line for made in held.manifests.values() for line in differing(made, now)))
     known, changed = _settings(held)
@@ -99,7 +104,7 @@ def reproduce(
 
     if sections:
         with tempfile.TemporaryDirectory(prefix="ravi-reproduce-") as place:
-            suite = Suite("reproduction", tuple(sections), folder=held.suite.folder)
+            suite = Suite("reproduction", tuple(sections))
             again = run_suite(suite, place, workers=workers, cluster=cluster, progress=tell)
             table = again.table(["run", "digest"])
             found = dict(zip(table["run"].to_pylist(), table["digest"].to_pylist(), strict=True))
@@ -161,12 +166,13 @@ def _settings(held: Results) -> tuple[dict[str, Setting], list[str]]:
     """Every setting of the folder's suite and its tuning, with its MDP where it can be found; what has changed."""
     store, suite = Store(Path(held.folder)), held.suite
     frozen = plan.facts_from(store.specification() or {})
-    importable(suite.folder)
     changed: dict[str, str] = {}  # MDP or learner -> why it cannot be made as it was
-    places = {name: str(store.mdp(digest) or name) for name, digest in frozen.mdps.items()}
+    places = {}
     for name, digest in frozen.mdps.items():
+        kept = store.mdp(digest)
+        places[name] = name if kept is None else str(kept.absolute())
         try:
-            if ids.mdp(places[name]).digest != digest:
+            if (ids.mdp(name) if kept is None else MDP.load(kept)).digest != digest:
                 changed[digest] = f"{name} is another MDP now"
         except InputError as error:
             changed[digest] = f"{name}: {error}"

@@ -81,6 +81,7 @@ def run_suite(
     retry: bool = False,
     mix_versions: bool = False,
     slice: float = 30.0,
+    allow_code: bool = False,
     progress: Callable[[Status], None] | None = None,
     command: Sequence[str] | None = None,
 ) -> Results:
@@ -91,13 +92,14 @@ def run_suite(
     one per core. cluster: the address of a Ray cluster instead, or "local". shard: "i/n", the i-th of n parts of the
     work. adopt: a folder that holds another suite takes this one in its place, and keeps what it has. retry: run again
     what failed. mix_versions: go on with other versions than the folder was made with. slice: seconds after which a
-    long run leaves a checkpoint. Ctrl-C ends it in good order, and the same call goes on.
+    long run leaves a checkpoint. allow_code: a folder of results may name modules, whose code is then run; a suite's
+    file, or Python data, may in any case (docs/security.md). Ctrl-C ends it in good order, and the same call goes on.
     """
     from ravi.experiments.results import results
 
     store, part = Store(Path(out)), shard_of(shard)
     slice = checks.positive(slice, "slice")
-    wanted = suite if isinstance(suite, Suite) else chosen(suite, seeds)
+    wanted = suite if isinstance(suite, Suite) else chosen(suite, seeds, allow_code)
     facts, contents = freeze(wanted, store, adopt, mix_versions, own=Path(str(suite)) if is_results(suite) else None)
     with (
         store.launch(manifest(command or sys.argv, wanted.plain())) as launch,

@@ -26,7 +26,6 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
@@ -43,7 +42,6 @@ DECIDED = ("scale", "step_scale", "eta", "beta", "m")  # options that the column
 SAMPLERS = ("lattice", "optuna")
 MOST = 10**5  # entries of a suite; values in a list; combinations of a grid
 FIRST_TUNING_SEED = 10**6  # tuning seeds are counted from here, unless they are listed
-OWN = re.compile(r"([A-Za-z_][\w.]*):[A-Za-z_]\w*(?=[,/]|$)")  # package.module:function, a builder of one's own
 
 
 @dataclass(frozen=True)
@@ -83,7 +81,7 @@ class Suite:
     sections: tuple[Section, ...]
     title: str = ""
     tuning: Tuning = field(default_factory=Tuning)
-    folder: str = ""  # where modules of one's own are, if an id names one: see `importable`
+    folder: str = ""  # where modules of one's own are, if an id names one: see `ravi.foreign`
 
     @property
     def entries(self) -> list[Entry]:
@@ -154,15 +152,6 @@ def specify(source: str | os.PathLike[str] | Mapping[str, Any], *, seeds: Any = 
 def shipped() -> dict[str, Suite]:
     """The suites that come with the library, by name; nothing is built."""
     return {name: specify(name, build=False) for name in suites.SUITES}
-
-
-def importable(folder: str) -> None:
-    """Let modules of one's own be imported from the folder of their suite: what every worker does first.
-
-    It comes last on the path, so that it hides nothing, and stays there.
-    """
-    if folder and folder not in sys.path:
-        sys.path.append(folder)
 
 
 def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:

@@ -5,7 +5,7 @@
       manifests/LAUNCH.json    what made it: one for every launch (versions, git, machine, command, specification)
       parts/LAUNCH-N-HASH.parquet     rows of runs (`ravi.experiments.rows.SCHEMA`); HASH is of the file's bytes
       tuning/SUBJECT.json      what was tried for one learner on one MDP, and what was chosen
-      mdps/DIGEST.mdp          MDPs that were given as files
+      mdps/DIGEST.mdp          MDPs that were given as files, or made by modules
       checkpoints/SETTING-SEEDS-LAUNCH.run   runs that are under way, and whose
 
 A part is written under a temporary name, flushed to disk and renamed; nothing is ever written in place. So any number

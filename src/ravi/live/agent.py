@@ -548,21 +548,35 @@ class Agent:
         return found
 
     @staticmethod
-    def load(path: str | PathLike[str], learner: Builder | Learner | None = None) -> Agent:
-        """Go on from a file; a learner that had no id must be given again. `extra` is what was kept with it."""
+    def load(
+        path: str | PathLike[str], learner: str | Builder | Learner | None = None, *, allow_code: bool = False
+    ) -> Agent:
+        """Go on from a file; a learner that had no id must be given again. `extra` is what was kept with it.
+
+        A file that names a module, `module:function`, needs its id given again, or allow_code (docs/security.md).
+        """
         header, arrays = files.read(path, "agent")
         try:
-            return _loaded(header, arrays, learner)
+            return _loaded(header, arrays, learner, allow_code)
         except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError, InputError) as error:
             why = f"it has no {error}" if isinstance(error, KeyError) else error
             raise InputError(f"cannot go on from {path}: {why}") from None
 
 
-def _loaded(header: dict[str, Any], arrays: dict[str, Array], learner: Builder | Learner | None) -> Agent:
+def _loaded(
+    header: dict[str, Any], arrays: dict[str, Array], learner: str | Builder | Learner | None, allow_code: bool
+) -> Agent:
+    from ravi import ids
+
     headers.checked({"after": 0, **header}, HEADER)  # `after` came later
     given = header["learner"] if learner is None else learner
     if given is None:
         raise InputError(f"{header['learner_name']} has no id: give the learner itself")
+    if isinstance(given, str):
+        if given != header["learner"]:
+            raise InputError(f"it was made with learner {header['learner'] or header['learner_name']}, not {given}")
+        if learner is None:
+            ids.trusted(given, "it", allow_code)
     facts = header["problem"] | {name[8:]: array for name, array in arrays.items() if name.startswith("problem.")}
     problem = (MDP if header["truth"] else Problem)(**facts)
     mode, scale, memory = header["rewards"]

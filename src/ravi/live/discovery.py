@@ -102,8 +102,9 @@ class Discovery:
         self.agent.save(path, {"discovery": labels})
 
     @staticmethod
-    def load(path: str | PathLike[str]) -> Discovery:
-        kept = Agent.load(path)
+    def load(path: str | PathLike[str], *, allow_code: bool = False) -> Discovery:
+        """Go on from a file; allow_code: as for `Agent.load`."""
+        kept = Agent.load(path, allow_code=allow_code)
         labels = kept.extra.get("discovery")
         if labels is None:
             raise InputError(f"{path} holds an agent whose states have numbers, not labels: Agent.load opens it")

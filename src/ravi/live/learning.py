@@ -347,7 +347,7 @@ def _table(stream: Environment, discount: float) -> MDP:
 
 def _resumed(path: Path, live: Agent, stream: Environment) -> Agent:
     """The agent of a checkpoint, if it is of this call."""
-    kept = Agent.load(path, None if isinstance(live.given, str) else live.given)
+    kept = Agent.load(path, live.given)
     pairs = [
         ("learner", kept.given if isinstance(kept.given, str) else kept.learner.name,
          live.given if isinstance(live.given, str) else live.learner.name),

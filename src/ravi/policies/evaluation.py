@@ -106,12 +106,15 @@ def evaluate(
     seed: int = 0,
     confidence: float = 0.95,
     termination: str | None = None,
+    allow_code: bool = False,
     progress: Progress | None = None,
 ) -> Evaluation:
     """What is `policy` worth on `env`: an MDP or its id, a Gymnasium environment or its id, or an `Environment`?
 
     None is the environment that it was learned in. On an MDP the answer is computed. An environment is sampled, and
-    computed too where it has a transition table. `termination` is the policy's own unless given.
+    computed too where it has a transition table. `termination` is the policy's own unless given. allow_code: the policy
+    may name a module, `module:Env-v0`, for the environment that it was learned in, whose code is then run
+    (docs/security.md).
 
     Sampling is a pure function of the seed where the environment is one of its own; the numbers are others than those
     of a learner with the same seed, so that a policy is not judged by the luck it was learned from. The interval is
@@ -132,7 +135,7 @@ def evaluate(
     if isinstance(env, MDP):
         computed = _computed(policy, env, policy.environment.get("termination") == "absorb")
         return Evaluation(policy=policy.origin, on=env.name, discount=env.discount, **computed)
-    stream, ours = stream_of(policy, env, termination=termination, seed=seed)
+    stream, ours = stream_of(policy, env, termination=termination, seed=seed, allow_code=allow_code)
     try:
         computed = _from_table(policy, stream)
         sampled = _sampled(policy, stream, n, seed, level, progress)

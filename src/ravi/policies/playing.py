@@ -35,13 +35,19 @@ class Play(NamedTuple):
 
 
 def play(
-    policy: Policy, env: Any = None, cycles: int = 1, *, seed: int = 0, termination: str | None = None
+    policy: Policy,
+    env: Any = None,
+    cycles: int = 1,
+    *,
+    seed: int = 0,
+    termination: str | None = None,
+    allow_code: bool = False,
 ) -> Iterator[Play]:
     """Play `policy` on `env`, given as for `evaluate`, play by play.
 
     A cycle ends at a reset, in the absorbing state, where nothing more is earned, or where it is truncated.
     """
-    stream, ours = stream_of(policy, env, termination=termination, seed=seed)
+    stream, ours = stream_of(policy, env, termination=termination, seed=seed, allow_code=allow_code)
     try:
         yield from plays(policy, stream, checks.whole(cycles, "cycles"), seed)
     finally:
@@ -72,12 +78,13 @@ def plays(policy: Policy, stream: Environment, cycles: int, seed: int) -> Iterat
 
 
 def stream_of(
-    policy: Policy, env: Any = None, *, termination: str | None = None, seed: int = 0
+    policy: Policy, env: Any = None, *, termination: str | None = None, seed: int = 0, allow_code: bool = False
 ) -> tuple[Environment, bool]:
     """The stream that a policy is played on, numbered as the policy is, and whether it was made here.
 
     `env` is an `Environment`, one of Gymnasium, its id, or None for the one that the policy was learned in. What an id
-    makes has no time limit, and the options that the policy was learned with, if it is the same id.
+    makes has no time limit, and the options that the policy was learned with, if it is the same id. allow_code: the
+    policy may name a module, `module:Env-v0`, whose code is then run (docs/security.md).
     """
     from ravi.live.environment import Environment
 
@@ -89,7 +96,8 @@ def stream_of(
         stream = env
     else:
         if ours:
-            env = made_again(learned) if env is None else made(env, learned_options(learned, env))
+            options = {} if env is None else learned_options(learned, env, allow_code)
+            env = made(*learned_in(learned, allow_code)) if env is None else made(env, options)
         numbering = learned.get("observations", {})
         facts: dict[str, Any] = {
             "termination": termination or learned.get("termination", "absorb"),
@@ -117,18 +125,33 @@ def made(name: str, options: Mapping[str, Any] | None = None, render: str | None
         raise InputError(f"{error}{near}") from None
 
 
-def made_again(learned: Mapping[str, Any], render: str | None = None) -> Any:
-    """The environment that a policy was learned in, from `Policy.environment`."""
+def learned_in(
+    learned: Mapping[str, Any], allow_code: bool = False, given: Mapping[str, Any] | None = None
+) -> tuple[str, dict[str, Any]]:
+    """The id and options of the environment that a policy was learned in (`Policy.environment`); those given win."""
     if not learned:
         raise InputError("the policy does not say where it was learned: name an environment or an MDP")
-    if learned.get("options") is None:
+    if learned.get("id") is None or (learned.get("options") is None and not given):
         raise InputError(f"the policy does not say with which options {learned.get('name')} was made: give one")
-    return made(str(learned["id"]), learned["options"], render)
+    options = learned.get("options") or {}
+    _trusted(learned["id"], options, allow_code)
+    return learned["id"], {**options, **(given or {})}
 
 
-def learned_options(learned: Mapping[str, Any], name: str) -> dict[str, Any]:
+def learned_options(learned: Mapping[str, Any], name: str, allow_code: bool = False) -> dict[str, Any]:
     """The options that a policy was learned with, if it was in the environment of this id."""
-    return dict(learned.get("options") or {}) if name in (learned.get("id"), learned.get("name")) else {}
+    options = dict(learned.get("options") or {}) if name in (learned.get("id"), learned.get("name")) else {}
+    _trusted("", options, allow_code)
+    return options
+
+
+def _trusted(name: str, options: Mapping[str, Any], allow_code: bool) -> None:
+    """A policy may be what a file says: it names no module, unless the user allows it."""
+    from ravi import gymnasium, ids
+
+    code = gymnasium.code_in(name, options)
+    if code is not None and not allow_code:
+        raise ids.refused(code, name or code, "the policy")
 
 
 def _grid(plain: Mapping[str, Any]) -> Any:

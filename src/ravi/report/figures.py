@@ -232,12 +232,15 @@ def _of_run(run: Run) -> Iterator[tuple[str, Callable[[], Drawn]]]:
 
 
 def mdp_of(run: Run) -> MDP | None:
-    """The MDP that a run was made on, where its name builds it; None where it does not, or builds another."""
+    """The MDP that a run was made on, where its name builds it; None where it does not, or builds another.
+
+    A name is what a file says: one that would run other code than this library's builds nothing.
+    """
     from ravi import ids
 
     for text in (f"{run.mdp}{',' if '/' in run.mdp else '/'}discount={run.discount!r}", run.mdp):
         try:
-            mdp = ids.mdp(text)
+            mdp = ids.mdp(ids.trusted(text, "the run"))
         except (InputError, OSError):
             continue
         if mdp.digest == run.mdp_digest:
