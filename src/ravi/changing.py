@@ -141,12 +141,14 @@ def resume_changing(
 def _world(world: Changing | str) -> Changing:
     made = ids.changing(world) if isinstance(world, str) else world
     if not isinstance(made, Changing):
-        raise checks.InputError(f"there is no world {world!r} whose rewards change. Known: {', '.join(WORLDS)}.")
+        raise checks.InputError(
+            f"there is no world {checks.shown(world)} whose rewards change. Known: {', '.join(WORLDS)}."
+        )
     return made
 
 
 def _base(learner: Learner | str, world: Changing, steps: int) -> Learner:
-    return ids.learner(learner, world.mdp, steps) if isinstance(learner, str) else learner
+    return learner if isinstance(learner, Learner) else ids.learner(learner, world.mdp, steps)
 
 
 def _scored(made: Run, base: Learner, world: Changing) -> ChangingRun:

@@ -5,16 +5,20 @@ from __future__ import annotations
 import difflib
 import math
 import operator
+import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
+from pathlib import Path
 from reprlib import Repr
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 if TYPE_CHECKING:
     from ravi.core import Problem
+
+T = TypeVar("T")
 
 SUM_TOLERANCE = 1e-9  # a row of float64 probabilities that was normalised once is within about 1e-16 * B
 LEAST, MOST = 1e-307, 1e308  # of a positive number: beyond, float64 loses digits, and then the number
@@ -141,6 +145,27 @@ def flag(value: Any, name: str) -> bool:
     if not isinstance(value, (bool, np.bool_)):
         raise InputError(f"{name} is {shown(value)}, neither True nor False")
     return bool(value)
+
+
+def instance(value: Any, kind: type[T] | tuple[type[T], ...], name: str, wanted: str) -> T:
+    """A value of this type; `wanted` says in words what is taken."""
+    if not isinstance(value, kind):
+        raise InputError(f"{name} is {shown(value)}, not {wanted}")
+    return value
+
+
+def path(value: Any, name: str) -> Path:
+    """A place on disk, as a text or as a path of Python's."""
+    if not isinstance(value, (str, os.PathLike)) or not isinstance(os.fspath(value), str):
+        raise InputError(f"{name} is {shown(value)}, not a path")
+    return Path(value)
+
+
+def function(value: Any, name: str) -> Any:
+    """A function, or None for none."""
+    if value is not None and not callable(value):
+        raise InputError(f"{name} is {shown(value)}, not a function")
+    return value
 
 
 def probability(value: Any, name: str) -> float:

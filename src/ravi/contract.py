@@ -75,7 +75,7 @@ def a_resumed_run_equals_an_uninterrupted_one(learner: Given, mdp: MDP | str, st
     _claim((stopped.plays >= first).all(), f"paused before play {first}")
     last = max(next(k for k, t in enumerate([*starts[1:], steps + 1]) if t > first) for starts in whole.T_k)  # from 0
     _claim(stopped.complete == all(len(starts) <= last + 1 for starts in whole.T_k), "not paused between epochs")
-    world = ids.mdp(mdp) if isinstance(mdp, str) else mdp
+    world = ids.mdp(mdp)
     with TemporaryDirectory() as folder:
         stopped.save(File(folder) / "stopped.run")
         halves = (stopped, Run.load(File(folder) / "stopped.run"))
@@ -102,7 +102,7 @@ def policies_are_policies_and_values_stay_in_range(learner: Given, mdp: MDP | st
 
 
 def exactly_T_plays_that_follow_one_another(learner: Given, mdp: MDP | str, steps: int = STEPS) -> None:
-    world = ids.mdp(mdp) if isinstance(mdp, str) else mdp
+    world = ids.mdp(mdp)
     made = _run(learner, world, steps, 3, record=["stream"])
     _claim((made.plays == steps).all(), f"{made.plays} plays, not {steps}")
     x, a, y, reset = (made.results[f"stream_{name}"] for name in ("state", "action", "successor", "reset"))
@@ -122,7 +122,7 @@ def resets_are_common_to_all_learners(learner: Given, mdp: MDP | str, steps: int
 
 
 def no_learner_sees_the_transitions(learner: Given, mdp: MDP | str, steps: int = STEPS) -> None:
-    world = ids.mdp(mdp) if isinstance(mdp, str) else mdp
+    world = ids.mdp(mdp)
     hidden = [name for name in ("transitions", "parameter") if hasattr(world.problem, name)]
     _claim(not hidden, f"the problem has {hidden}")
     if _oracle(learner):
@@ -133,7 +133,7 @@ def no_learner_sees_the_transitions(learner: Given, mdp: MDP | str, steps: int =
 
 
 def regret_is_that_of_the_policies_played(learner: Given, mdp: MDP | str, steps: int = STEPS) -> None:
-    world = ids.mdp(mdp) if isinstance(mdp, str) else mdp
+    world = ids.mdp(mdp)
     seen: list[tuple[Any, Path]] = []
     made = _run(learner, world, steps, [7], measures=[spy(seen)])
     lengths = np.diff([*made.T_k[0], steps + 1])
@@ -149,7 +149,7 @@ def regret_is_that_of_the_policies_played(learner: Given, mdp: MDP | str, steps:
 
 def fed_the_stream_of_a_run_it_comes_to_the_same_state(learner: Given, mdp: MDP | str, steps: int = STEPS) -> None:
     """Live, as in a simulation."""
-    world = ids.mdp(mdp) if isinstance(mdp, str) else mdp
+    world = ids.mdp(mdp)
     made = _run(learner, world, steps, [3], record=["stream"])
     stream = (made.results[f"stream_{name}"][0].tolist() for name in ("state", "action", "successor", "reset"))
     live = agent(learner, world if _oracle(learner) else world.problem, steps, seed=3)
@@ -198,7 +198,7 @@ def bits(made: Run, row: int = 0) -> dict[str, Array]:
 
 
 def _run(learner: Given, mdp: MDP | str, steps: int, seeds: Any, **options: Any) -> Run:
-    world = ids.mdp(mdp) if isinstance(mdp, str) else mdp
+    world = ids.mdp(mdp)
     return run(_built(learner, world, steps), world, steps, seeds, **options)
 
 

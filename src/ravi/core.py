@@ -260,3 +260,13 @@ class Measure(NamedTuple):
     init: Callable[[Array], Any]  # keys (n,) -> M
     record: Callable[[Any, Any, Path, bool], Any]  # M, State before ADD, path, whether an epoch opens -> M
     results: Callable[[Any], dict[str, Array]]  # M -> named arrays, seeds first
+
+
+def an_mdp(value: Any, name: str = "mdp") -> MDP:
+    """An MDP itself, where no id is taken."""
+    return checks.instance(value, MDP, name, "an MDP: ravi.mdp('riverswim/6') makes one")
+
+
+def a_problem(value: Any, name: str = "problem") -> Problem:
+    """A problem, or an MDP, which is one."""
+    return checks.instance(value, Problem, name, "a problem: the `.problem` of an MDP is one")

@@ -92,7 +92,7 @@ def run(
     solution = solve(mdp, tol=TOLERANCE) if options["measured"] else None
     if wanted and not options["measured"]:
         raise checks.InputError(f"record names {wanted[0]!r}, but measured=False records nothing")
-    chosen = [*_measures(mdp, T, solution, options, learner.stages), *measures]
+    chosen = [*_measures(mdp, T, solution, options, learner.stages), *_own(measures)]
     batch = _begin(learner, mdp, keys, chosen)
     return _go_on(learner, mdp, T, solution, options, chosen, batch, 0.0, pause, stop, progress)
 
@@ -108,12 +108,13 @@ def resume(
     progress: Progress | None = None,
 ) -> Run:
     """Take up a stopped run; `learner`, `mdp` and `measures` must be those that it was made with."""
+    checks.instance(stopped, Run, "stopped", "a run: that of ravi.Stopped, or of ravi.Run.load")
     mdp, learner = resolved(mdp, learner, stopped.steps)
     _same(stopped, learner, mdp)
     T, keys = stopped.steps, np.asarray(stopped.seeds, np.uint64)
     _room(learner, mdp, T, stopped.options, len(keys))
     solution = solve(mdp, tol=TOLERANCE) if stopped.options["measured"] else None
-    chosen = [*_measures(mdp, T, solution, stopped.options, learner.stages), *measures]
+    chosen = [*_measures(mdp, T, solution, stopped.options, learner.stages), *_own(measures)]
     if not isinstance(stopped.batch, dict) and len(chosen) != len(stopped.batch.records):
         raise checks.InputError("the stopped run was made with other measures than these")
     if isinstance(stopped.batch, dict):  # from a file
@@ -171,6 +172,8 @@ def _go_on(
 ) -> Run:
     began = time.perf_counter()
     pause = None if pause is None else checks.whole(pause, "pause", 0)
+    checks.function(stop, "stop")
+    checks.function(progress, "progress")
     world, total = world_of(mdp), len(batch.walkers.key) * T
     parts: list[Batch] = []
     with interrupts() if stop is None else nullcontext(stop) as stopped:
@@ -307,10 +310,21 @@ def _pad(
 
 
 def resolved(mdp: MDP | str, learner: Learner | str, T: int) -> tuple[MDP, Learner]:
+    """The MDP and the learner, each itself or by its id."""
     from ravi import ids
 
-    mdp = ids.mdp(mdp) if isinstance(mdp, str) else mdp
-    return mdp, ids.learner(learner, mdp, T) if isinstance(learner, str) else learner
+    mdp = ids.mdp(mdp)
+    return mdp, learner if isinstance(learner, Learner) else ids.learner(learner, mdp, T)
+
+
+def _own(measures: Sequence[Measure]) -> list[Measure]:
+    """Measures of the caller's."""
+    if isinstance(measures, Measure) or not isinstance(measures, Iterable):
+        raise checks.InputError(f"measures is {checks.shown(measures)}, not a list of ravi.Measure")
+    found = list(measures)
+    for i, measure in enumerate(found):
+        checks.instance(measure, Measure, checks.at("measures", [i]), "a ravi.Measure")
+    return found
 
 
 def _wanted(record: Sequence[str]) -> list[str]:

@@ -34,7 +34,7 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 
 from ravi import headers, tree
-from ravi.checks import InputError
+from ravi.checks import InputError, shown
 from ravi.core import MDP
 from ravi.jsons import SEAL, parsed, reading, seal_of
 from ravi.measures.log import Log
@@ -163,6 +163,8 @@ def read(place: Place, kind: str) -> tuple[dict[str, Any], dict[str, np.ndarray]
 
 
 def _where(place: Place) -> str:
+    if not isinstance(place, (str, os.PathLike)) and not hasattr(place, "read"):
+        raise InputError(f"the file is {shown(place)}, not a path or an open file")
     return os.fspath(place) if isinstance(place, (str, os.PathLike)) else "the content"
 
 

@@ -25,7 +25,7 @@ import numpy as np
 
 from ravi import checks, memory
 from ravi.checks import InputError
-from ravi.core import MDP
+from ravi.core import MDP, an_mdp
 from ravi.mdps.names import named
 from ravi.mdps.tables import scatter
 
@@ -82,7 +82,7 @@ def make(mdp: MDP) -> Any:
     Rewards are r(x, a) in the MDP's units. Its table `P`, `initial_state_distrib` and `reward_range` are those of the
     MDP, so that `ravi.gymnasium.mdp(make(m), m.discount)` is m again (without features).
     """
-    return _environment()(mdp)
+    return _environment()(an_mdp(mdp))
 
 
 def opened(env: Any, options: Mapping[str, Any] | None = None) -> Any:
@@ -99,7 +99,7 @@ def opened(env: Any, options: Mapping[str, Any] | None = None) -> Any:
         raise InputError(f"{env!r} is many environments at once; give a single one")
     missing = [need for need in ("reset", "step", "observation_space", "action_space") if not hasattr(env, need)]
     if missing:
-        raise InputError(f"{env!r} is no Gymnasium environment: it has no {', '.join(missing)}")
+        raise InputError(f"{checks.shown(env)} is no Gymnasium environment: it has no {', '.join(missing)}")
     return env
 
 

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from ravi import checks, foreign
 from ravi.checks import InputError
-from ravi.core import MDP, Learner, Problem
+from ravi.core import MDP, Learner, Problem, a_problem
 
 if typing.TYPE_CHECKING:
     from ravi.mdps.changing import Changing
@@ -122,11 +122,23 @@ LEARNERS = {
 }
 
 
-def mdp(text: str | os.PathLike[str]) -> MDP:
-    """The MDP of an id, or of a file that `MDP.save` wrote."""
+def mdp(source: str | os.PathLike[str] | MDP | Any, *, discount: float | None = None) -> MDP:
+    """The MDP of an id, of a file that `MDP.save` wrote, or, with a discount, of a Gymnasium environment with a table.
+
+    An MDP is itself. `ravi.gymnasium.mdp` has more options for environments.
+    """
     from ravi.mdps import MDPS
 
-    text = os.fspath(text)
+    if hasattr(source, "observation_space"):
+        return _table_of(source, discount)
+    if discount is not None:
+        raise InputError("discount goes with an environment; an id says its own: riverswim/6,discount=0.9")
+    if isinstance(source, MDP):
+        return source
+    if not isinstance(source, (str, os.PathLike)):
+        taken = "an id such as 'riverswim/6', the path of a file, an MDP, or (with discount=0.99) an environment"
+        raise InputError(f"mdp is {checks.shown(source)}, not {taken}")
+    text = os.fspath(source)
     if _name_of(text, MDPS) is None and foreign.name_in(text) is None:
         if is_file(text):
             return MDP.load(text)
@@ -143,6 +155,17 @@ def mdp(text: str | os.PathLike[str]) -> MDP:
     return made
 
 
+def _table_of(env: Any, discount: float | None) -> MDP:
+    from ravi import gymnasium
+
+    if discount is None:
+        raise InputError(
+            f"{gymnasium.name_of(env)} is an environment, which has no discount: its table is read by "
+            "ravi.mdp(env, discount=0.99), and one without a table is learned from by ravi.learn"
+        )
+    return gymnasium.mdp(env, discount)
+
+
 def changing(text: str) -> Changing | None:
     """The world of an id in which rewards change, `tides/6,block=50`; None for any other id."""
     from ravi.mdps.changing import WORLDS
@@ -156,6 +179,7 @@ def changing(text: str) -> Changing | None:
 
 def learner(text: str, mdp: MDP | Problem, steps: int) -> Learner:
     """The learner of an id, for this MDP (of which it is told the problem only) or problem, and this T."""
+    a_problem(mdp, "mdp")
     name, given, known = _learner(text)
     builder = builder_of(known) if known is not None else foreign.function(text, name, Learner)
     args, kwargs = _arguments(text, given, builder, skip=2)
@@ -258,6 +282,7 @@ def options_of(builder: Callable[..., Any], skip: int = 0) -> dict[str, Any]:
 
 def _learner(text: str) -> tuple[str, list[str], Known | None]:
     """The name, the arguments after it, and the entry of the table; None for a learner of one's own."""
+    checks.instance(text, str, "learner", "an id such as 'ravi-ucb,scale=0.03', or a ravi.Learner")
     if _name_of(text, LEARNERS) is None and foreign.name_in(text) is None:
         raise InputError(_unknown("learner", text, LEARNERS) + " One of your own is package.module:function.")
     name, given = _split(text, LEARNERS)

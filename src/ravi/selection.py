@@ -15,7 +15,7 @@ for actions. The bound does not mind, and differences are less noisy.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -24,7 +24,7 @@ import numpy as np
 from ravi import checks
 from ravi.checks import InputError, StreamError
 from ravi.compiled import compiled
-from ravi.core import MDP, Array, Measure, Path, Problem
+from ravi.core import MDP, Array, Measure, Path, Problem, a_problem
 from ravi.random import CYCLE, block, uniform
 from ravi.runs import Run
 from ravi.theory import selection as theory
@@ -45,7 +45,9 @@ def candidates(problem: Problem, steps: int, delta: float = 0.05, *, stages: int
     stages: S of a learner whose policy is by age.
     """
     J = theory.candidates(checks.probability(delta, "delta"))
-    T, shape = checks.steps(steps), ((stages,) if stages else ()) + (problem.states, problem.actions)
+    a_problem(problem)
+    S = checks.whole(stages, "stages", 0)
+    T, shape = checks.steps(steps), ((S,) if S else ()) + (problem.states, problem.actions)
 
     def init(keys: Array) -> Candidates:
         index = [[1 + int(T * uniform(key, 0, FIRST + j)) for j in range(J)] for key in keys]
@@ -127,6 +129,7 @@ def select(
 def _candidates_of(policies: Any, which: int, delta: float) -> tuple[list[Any], Array | None, float, dict[str, Any]]:
     """The candidates, their times, what may fail of their rollouts, and what a run says of itself."""
     if not isinstance(policies, Run):
+        checks.instance(policies, Iterable, "policies", "a run, or a list of policies")
         tables = list(policies)
         if not tables:
             raise InputError("policies is empty; there must be at least one")

@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from ravi import checks
 from ravi.checks import InputError, did_you_mean
 from ravi.experiments.manifest import cores, differing
 from ravi.experiments.rows import CURVES, SCHEMA
@@ -112,7 +113,7 @@ class Counts(NamedTuple):
 
 def results(folder: str | os.PathLike[str]) -> Results:
     """Open a folder of results, which others may be writing to."""
-    return Results(Path(folder))
+    return Results(checks.path(folder, "folder"))
 
 
 class Results:

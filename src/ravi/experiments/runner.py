@@ -97,7 +97,7 @@ def run_suite(
     """
     from ravi.experiments.results import results
 
-    store, part = Store(Path(out)), shard_of(shard)
+    store, part = Store(checks.path(out, "out")), shard_of(shard)
     slice = checks.positive(slice, "slice")
     wanted = suite if isinstance(suite, Suite) else chosen(suite, seeds, allow_code)
     facts, contents = freeze(wanted, store, adopt, mix_versions, own=Path(str(suite)) if is_results(suite) else None)

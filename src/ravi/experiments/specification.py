@@ -200,7 +200,7 @@ def _text(source: str | os.PathLike[str]) -> tuple[str, str, Path, str]:
     """The TOML of a suite, how its file is called in messages, its folder, and the name that it has by default."""
     if isinstance(source, str) and source in suites.SUITES:
         return suites.text(source), f"{source}.toml", Path.cwd(), source
-    path = Path(source)
+    path = checks.path(source, "suite")
     if not path.is_file():
         near = checks.did_you_mean(os.fspath(source), suites.SUITES) or f" Known: {', '.join(suites.SUITES)}."
         raise InputError(f"there is no suite {os.fspath(source)!r}.{near} A suite may also be a TOML file.")

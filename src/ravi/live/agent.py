@@ -28,9 +28,9 @@ import numpy as np
 from ravi import checks, files, headers, tree
 from ravi.checks import InputError, StreamError
 from ravi.compiled import compiled
-from ravi.core import MDP, Array, Learner, Path, Problem, Until, Walkers
+from ravi.core import MDP, Array, Learner, Path, Problem, Until, Walkers, a_problem
 from ravi.live.estimates import Estimate, of_cycles, optimistic_value, seen
-from ravi.live.rewards import Range, Rewards
+from ravi.live.rewards import MODES, Range, Rewards
 from ravi.live.table import Table, blank, grown, laid
 from ravi.played import refuse
 from ravi.random import ACTION, OUTPUT, RESET, block, uniform
@@ -76,6 +76,8 @@ def agent(
     if steps is None:
         raise InputError("steps is missing: the plays that the learner is to make")
     T = checks.steps(steps)
+    usual = "unknown" if problem is None else "known"
+    mode = usual if rewards is None else checks.one_of(rewards, MODES, "rewards")
     if problem is None:
         missing = [
             key for key, value in (("states", states), ("actions", actions), ("discount", discount)) if value is None
@@ -87,6 +89,7 @@ def agent(
         assert discount is not None
         told = blank(states, actions, discount, (0.0, 1.0) if reward_range is None else reward_range, name)
     else:
+        a_problem(problem)
         given = [
             key
             for key, value in (("states", states), ("actions", actions), ("discount", discount))
@@ -94,10 +97,9 @@ def agent(
         ]
         if given:
             raise InputError(f"{given[0]} is given twice: {problem.name} has it")
-        if reward_range is not None and tuple(reward_range) != tuple(problem.units):
+        if reward_range is not None and checks.units(reward_range, "reward_range") != tuple(problem.units):
             raise InputError(f"reward_range is {reward_range}, but {problem.name} has units {problem.units}")
         told = problem
-    mode = rewards if rewards is not None else "unknown" if problem is None else "known"
     if problem is None and mode == "known":
         raise InputError("rewards='known' needs a problem that has them")
     return Agent(
@@ -320,8 +322,11 @@ class Agent:
             self.learner = ids.learner(self.given, self.problem, self.steps)
         elif isinstance(self.given, Learner):
             self.learner = self.given
+        elif callable(self.given):
+            made = self.given(self.problem, self.steps)
+            self.learner = checks.instance(made, Learner, "what the builder makes", "a ravi.Learner")
         else:
-            self.learner = self.given(self.problem, self.steps)
+            raise InputError(f"learner is {checks.shown(self.given)}, not an id, a ravi.Learner or a function of them")
         if "rewards" in self.learner.settings and self.rewards.mode != "known":
             raise InputError(
                 f"{self.learner.name} simulates rewards that are unknown, and here they are: the learner without that, "

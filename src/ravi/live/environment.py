@@ -52,7 +52,7 @@ class Environment:
         self.termination = checks.one_of(termination, TERMINATIONS, "termination")
         self.seed = checks.whole(seed, "seed", 0)
         self.name = name_of(self.env)
-        if discover and grid is not None:
+        if checks.flag(discover, "discover") and grid is not None:
             raise InputError("discover and grid are both given: observations are discovered, or cut into cells")
         self.discovered = discover  # whether observations get numbers as they are met
         self.observation_space: Space = Labels() if discover else space_of(self.env.observation_space, grid)

@@ -27,13 +27,14 @@ import numpy as np
 
 from ravi import checks, files
 from ravi.checks import InputError, StreamError
-from ravi.core import MDP, Array, Problem
+from ravi.core import MDP, Array, Problem, a_problem
 from ravi.engine import interrupts
 from ravi.files import Unwritable
 from ravi.live.agent import Agent, agent
 from ravi.live.discovery import FIRST
 from ravi.live.environment import Environment
 from ravi.live.estimates import Estimate
+from ravi.live.rewards import MODES
 from ravi.live.spaces import Grid
 from ravi.live.table import FEW
 from ravi.problems import room
@@ -166,6 +167,7 @@ def learn(
     play; from the environment's table, if it has one. checkpoint: a file that is written now and then, at the end, and
     when anything happens; where it exists, the same call goes on from it.
     """
+    checks.function(progress, "progress")
     stream = Environment(env, termination=termination, grid=grid, seed=seed, discover=discover)
     given: dict[str, Any] = {"rewards": rewards, "reward_scale": reward_scale, "memory": memory, "seed": seed}
     try:
@@ -188,7 +190,7 @@ def _begun(
     given: dict[str, Any],
 ) -> tuple[Agent, Path | None]:
     """The agent, new or of its checkpoint."""
-    path = None if checkpoint is None else Path(checkpoint)
+    path = None if checkpoint is None else checks.path(checkpoint, "checkpoint")
     if path is not None:
         files.may_be(path)
     told = _problem(stream, problem, discount, given["rewards"], reward_range)
@@ -303,17 +305,18 @@ def _problem(
     if problem is None:
         if discount is None:
             raise InputError("discount is missing: the gamma of the problem, for instance 0.99")
-        if rewards != "known":
+        if rewards is None or checks.one_of(rewards, MODES, "rewards") != "known":
             return None
         if stream.discovered:
             raise InputError("rewards='known' are those of a table, and discovered states have numbers of their own")
         told = _table(stream, discount).problem
-        if reward_range is not None and tuple(reward_range) != told.units:
+        if reward_range is not None and checks.units(reward_range, "reward_range") != told.units:
             raise InputError(f"reward_range is {reward_range}, but the table of {stream.name} has {told.units}")
         return told
-    if discount is not None and not isclose(discount, problem.discount):
+    a_problem(problem)
+    if discount is not None and not isclose(checks.probability(discount, "discount"), problem.discount):
         raise InputError(f"discount is {discount:g}, but {problem.name} has {problem.discount:g}")
-    if reward_range is not None and tuple(reward_range) != problem.units:
+    if reward_range is not None and checks.units(reward_range, "reward_range") != problem.units:
         raise InputError(f"reward_range is {reward_range}, but {problem.name} has {problem.units}")
     if stream.discovered:
         raise InputError(f"{problem.name} numbers its states, and discovered states have numbers of their own")

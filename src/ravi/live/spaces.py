@@ -161,7 +161,7 @@ class Grid:
         ends = checks.finite(low, "low"), checks.finite(high, "high")
         counts = np.asarray(bins)
         if counts.dtype.kind not in "iu":
-            raise InputError(f"bins is {bins!r}, not whole numbers")
+            raise InputError(f"bins is {checks.shown(bins)}, not whole numbers")
         try:
             known = np.broadcast_shapes(ends[0].shape, ends[1].shape, counts.shape) if shape is None else tuple(shape)
             lows, highs, numbers = (np.broadcast_to(array, known).ravel() for array in (*ends, counts))

@@ -8,7 +8,7 @@ import numpy as np
 
 from ravi import checks
 from ravi.compiled import compiled
-from ravi.core import MDP, Array
+from ravi.core import MDP, Array, an_mdp
 from ravi.planning.certificates import (
     EPS,
     centre,
@@ -45,7 +45,7 @@ def evaluate(mdp: MDP, policy: Array, tol: float = 1e-10) -> Evaluation:
     T_pi, certifies the answer by the formula of `solve`, with 2^-52 A and the largest |row sum - 1| of the policy more
     in front of (1 + max |W|). A policy has the same answer, bit for bit, alone and in a batch.
     """
-    batch = checks.policy(policy, mdp)
+    batch = checks.policy(policy, an_mdp(mdp))
     tol = checks.positive(tol, "tol")
     single = batch.ndim == 2
     batch = distributions(batch[None] if single else batch)

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ravi import checks
-from ravi.core import MDP, Array
+from ravi.core import MDP, Array, an_mdp
 from ravi.planning.bellman import expect
 from ravi.planning.mirror import mirror_step
 
@@ -75,6 +75,8 @@ def md_mpi_iterates(
     `initial_value` is V_0, a number or (X,). `initial_policy` is pi_0, uniform unless given, (X, A) or a batch
     (n, X, A); it needs every action, because mirror descent gives no mass to an action that has none.
     """
+    an_mdp(mdp)
+    checks.flag(regularised_evaluation, "regularised_evaluation")
     eta, m = checks.positive(eta, "eta"), checks.whole(sweeps, "sweeps")
     V0 = checks.finite(initial_value, "initial_value")
     if V0.shape not in ((), (mdp.states,)):

@@ -20,7 +20,7 @@ import numpy as np
 
 from ravi import checks
 from ravi.compiled import compiled
-from ravi.core import MDP, Array
+from ravi.core import MDP, Array, an_mdp
 from ravi.planning.certificates import EPS, distributions, miss, sweep_limit, tables
 from ravi.planning.chains import (
     ELIMINATED,
@@ -53,7 +53,7 @@ def occupancy(mdp: MDP, policy: Array, tol: float = 1e-10) -> Occupancy:
     To within `tol` in L1, or as closely as float64 can tell: `error` says. A policy has the same answer, bit for bit,
     alone and in a batch.
     """
-    batch = checks.policy(policy, mdp)
+    batch = checks.policy(policy, an_mdp(mdp))
     tol = checks.positive(tol, "tol")
     single = batch.ndim == 2
     batch = distributions(batch[None] if single else batch)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ravi import checks
-from ravi.core import MDP, Array
+from ravi.core import MDP, Array, an_mdp
 from ravi.planning.certificates import EPS, half_width, mean, tables
 
 METHODS = ("modified_policy_iteration", "policy_iteration", "value_iteration", "linear_program")
@@ -62,10 +62,9 @@ def solve(mdp: MDP, method: str = "modified_policy_iteration", tol: float = 1e-1
     error above `tol` is reported, not hidden: it means that rounding is most of it (or that a linear program stopped
     there).
     """
+    an_mdp(mdp)
     tol = checks.positive(tol, "tol")
-    if method not in METHODS:
-        known = ", ".join(METHODS)
-        raise checks.InputError(f"method {method!r} is not one of {known}.{checks.did_you_mean(str(method), METHODS)}")
+    checks.one_of(method, METHODS, "method")
     solver = getattr(import_module(f"ravi.planning.{method}"), method)
     arrays = tables(mdp)
     sweep: Sweep = solver(arrays, tol)

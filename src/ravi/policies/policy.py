@@ -99,9 +99,9 @@ def _checked(self: Policy) -> dict[str, Any]:
         raise InputError(f"table has shape {table.shape}; it must be (X, A) or, by age, (S, X, A), all at least 1")
     checks.sums_to_one(table, "table")
     if not isinstance(self.learner, str):
-        raise InputError(f"learner is {self.learner!r}, not a text")
+        raise InputError(f"learner is {checks.shown(self.learner)}, not a text")
     if not isinstance(self.environment, Mapping):
-        raise InputError(f"environment is {self.environment!r}, not what Environment.plain() gives")
+        raise InputError(f"environment is {checks.shown(self.environment)}, not what Environment.plain() gives")
     headers.checked(self.environment, ENVIRONMENT, within="environment", partial=True)
     return {
         "table": checks.sealed(table),
@@ -119,7 +119,7 @@ def _labels(labels: Any, size: int, name: str) -> list[Any] | None:
     if labels is None:
         return None
     if not isinstance(labels, (list, tuple)) or len(labels) != size:
-        raise InputError(f"{name} is {labels!r:.60}, not a list of {size} labels")
+        raise InputError(f"{name} is {checks.shown(labels)}, not a list of {size} labels")
     seen: dict[str, int] = {}
     for place, label in enumerate(labels):
         text = json.dumps(_plain(label, checks.at(name, [place])), sort_keys=True)
