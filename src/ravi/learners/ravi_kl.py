@@ -95,10 +95,9 @@ def tabular(
     inner: int | None = None,
     fresh: str | None = None,
     eta: float | None = None,
-    step_scale: float | None = None,
 ) -> Learner:
     """RAVI-KL on counts. `slack` and `candidate` are of plan=slack; `delta`, `inner` (M, by default H rounded up),
-    `fresh` (on, or off as in Algorithm 1), `eta` and `step_scale` of plan=mirror.
+    `fresh` (on, or off as in Algorithm 1) and `eta` of plan=mirror.
 
     Setting: discounted with resets, tabular.
     Guarantee: expected regret O~(H sqrt(B X A T)), and O~(sqrt(H B X A T)) up to terms without sqrt(T), for greedy and
@@ -109,11 +108,11 @@ def tabular(
     Cost: O(1) per step; per plan a few logarithms for each of the X A B entries, fewer where counts did not move; at
     most T / H + X A log2(2 T / X A) plans.
     """
-    form = _form(plan, support, scale, slack, candidate, delta, inner, fresh, eta, step_scale)
+    form = _form(plan, support, scale, slack, candidate, delta, inner, fresh, eta)
     if plan != "mirror":
         checks.steps(steps)
         return optimistic(problem, form)
-    return mirror(problem, steps, form, delta=delta, inner=inner, fresh=fresh, eta=eta, step_scale=step_scale)
+    return mirror(problem, steps, form, delta=delta, inner=inner, fresh=fresh, eta=eta)
 
 
 def unknown_rewards(
@@ -131,7 +130,6 @@ def unknown_rewards(
     inner: int | None = None,
     fresh: str | None = None,
     eta: float | None = None,
-    step_scale: float | None = None,
 ) -> Learner:
     """RAVI-KL on counts that is not told its rewards: what a play earns is 1 with probability r(x, a) and else 0
     (rewards=bernoulli), or r(x, a) (rewards=deterministic). `reward_scale` multiplies the radius of rewards, or their
@@ -143,13 +141,13 @@ def unknown_rewards(
     mirror steps) x at resets and doublings (or at resets).
     Cost: that of RAVI-KL.
     """
-    form = _form(plan, support, scale, slack, candidate, delta, inner, fresh, eta, step_scale)
+    form = _form(plan, support, scale, slack, candidate, delta, inner, fresh, eta)
     kind = checks.one_of(rewards, KINDS, "rewards")
     reward_scale = checks.nonnegative(reward_scale, "reward_scale")
     if plan != "mirror":
         checks.steps(steps)
         return optimistic(problem, form, kind, reward_scale)
-    base = mirror(problem, steps, form, delta=delta, inner=inner, fresh=fresh, eta=eta, step_scale=step_scale)
+    base = mirror(problem, steps, form, delta=delta, inner=inner, fresh=fresh, eta=eta)
     return unknown(base, problem, steps, rewards=kind, reward_scale=reward_scale)
 
 
@@ -165,7 +163,7 @@ class Form(NamedTuple):
 def _form(plan: str, support: str, scale: float, slack: float | None, candidate: str | None, *of_mirror: Any) -> Form:
     checks.one_of(plan, PLANS, "plan")
     told = is_told(support)
-    mirrors = dict(zip(("delta", "inner", "fresh", "eta", "step_scale"), of_mirror, strict=True))
+    mirrors = dict(zip(("delta", "inner", "fresh", "eta"), of_mirror, strict=True))
     for of, options in (("mirror", mirrors), ("slack", {"slack": slack, "candidate": candidate})):
         for name, value in options.items():
             if value is not None and plan != of:
@@ -186,17 +184,16 @@ def mirror(
     inner: int | None,
     fresh: str | None,
     eta: float | None,
-    step_scale: float | None,
 ) -> Learner:
     """Algorithm 1 with sets: the estimate (L + U) / 2 and the bonus gamma (U - L) / 2."""
     T = checks.steps(steps)
-    delta, times = checks.delta(delta, T), 1.0 if step_scale is None else step_scale
+    delta = checks.delta(delta, T)
     H, X, A, gamma = problem.horizon, problem.states, problem.actions, problem.discount
     symbols = problem.branching if form.support else X
     M = constants.inner_steps(H) if inner is None else checks.whole(inner, "inner")
     anew = checks.one_of(fresh or "on", ("on", "off"), "fresh") == "on"
     S = of_tables.clipped_bonus_sum(H, X, A, T, gamma * theory.beta_mirror(H, X, A, symbols, T, delta))
-    step = checks.step_size(eta, times, constants.eta_balanced(H, A, T, S, M))
+    step = checks.step_size(eta, 1.0, constants.eta_balanced(H, A, T, S, M))
     level = log(X * A / delta)
 
     def radius(D: Counts) -> Array:
@@ -223,7 +220,7 @@ def mirror(
         fresh=anew,
         name="ravi-kl",
         settings={
-            "plan": "mirror", "support": "on" if form.support else "off", "scale": form.scale, "step_scale": times,
+            "plan": "mirror", "support": "on" if form.support else "off", "scale": form.scale,
             "delta": delta, "parts": [*(["fresh"] if anew else []), "gamma", "balance", "sets"],
         },
         backups=of_sets(problem, radius, form.support, step) if anew else None,
