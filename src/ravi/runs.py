@@ -37,7 +37,8 @@ def versions() -> dict[str, str]:
 # What no bit of a run depends on: an edit there does not make results those of another version.
 APART = {"cli", "continuous", "experiments", "large", "live", "policies", "report", "statistics", "suites", "verify"}
 FILES_APART = {
-    "__init__.py", "changing.py", "citations.py", "contract.py", "demo.py", "doctor.py", "gymnasium.py", "selection.py",
+    "__init__.py", "changing.py", "citations.py", "contract.py", "demo.py", "doctor.py", "gymnasium.py",
+    "printable.py", "selection.py",
 }  # fmt: skip
 
 

@@ -16,6 +16,7 @@ from typer.core import TyperGroup
 from ravi import __version__
 from ravi.checks import InputError
 from ravi.cli import about, many, one, own, told
+from ravi.cli.shown import say
 
 
 class Commands(TyperGroup):
@@ -64,13 +65,13 @@ def main() -> None:
     try:
         app(prog_name="ravi")
     except InputError as error:
-        print(f"ravi: {error}", file=sys.stderr)
+        say(f"ravi: {error}", error=True)
         sys.exit(2)
     except MemoryError as error:
-        print(f"ravi: there is not enough memory: {error or 'something smaller would do'}", file=sys.stderr)
+        say(f"ravi: there is not enough memory: {error or 'something smaller would do'}", error=True)
         sys.exit(2)
     except KeyboardInterrupt:
-        print("ravi: stopped", file=sys.stderr)
+        say("ravi: stopped", error=True)
         sys.exit(130)
     except BrokenPipeError:
         sys.stderr.close()
@@ -79,7 +80,7 @@ def main() -> None:
 
 def _version(wanted: bool) -> None:
     if wanted:
-        print(f"ravi {__version__}")
+        say(f"ravi {__version__}")
         raise typer.Exit
 
 

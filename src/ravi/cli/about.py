@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ravi.cli.shown import JSON, typed
+from ravi.cli.shown import JSON, say, typed
 
 
 def list_(as_json: JSON = False) -> None:
@@ -30,14 +30,14 @@ def list_(as_json: JSON = False) -> None:
         for name, known in ids.LEARNERS.items()
     }
     if as_json:
-        print(json.dumps({"mdps": mdps, "learners": learners}))
+        say(json.dumps({"mdps": mdps, "learners": learners}))
         return
     tables: dict[str, dict[str, dict[str, Any]]] = {"MDPs": mdps, "Learners": learners}
     for title, table in tables.items():
-        print(title)
+        say(title)
         for name, entry in table.items():
             options = ", ".join(k if v is None else f"{k}={v}" for k, v in entry["options"].items())
-            print(f"  {name:18} {entry['summary']}\n  {'':18} {options or 'no options'}")
+            say(f"  {name:18} {entry['summary']}\n  {'':18} {options or 'no options'}")
 
 
 def _first_line(builder: Any) -> str:
@@ -52,7 +52,7 @@ def doctor(
     from ravi.doctor import doctor
 
     report = doctor(folder)
-    print(json.dumps(report.json()) if as_json else report.text())
+    say(json.dumps(report.json()) if as_json else report.text())
     raise typer.Exit(report.status)
 
 
@@ -63,4 +63,4 @@ def cite(
     from ravi.citations import cite
 
     typed(*(names or []))
-    print(cite(names or []))
+    say(cite(names or []))

@@ -13,7 +13,8 @@ import typer
 
 from ravi.checks import InputError
 from ravi.cli import one as single
-from ravi.cli.shown import ALLOW_CODE, JSON, progress_bar
+from ravi.cli.shown import ALLOW_CODE, JSON, progress_bar, say
+from ravi.printable import printable
 
 if TYPE_CHECKING:
     from ravi.experiments.results import Results
@@ -35,7 +36,7 @@ def demo(
     from ravi import checks, demo
 
     with _suite_bar("demo") as show:
-        print(demo.demo(out, checks.steps(steps), checks.whole(seeds, "seeds"), show))
+        say(demo.demo(out, checks.steps(steps), checks.whole(seeds, "seeds"), show))
 
 
 def run(
@@ -131,7 +132,7 @@ def run(
                 what, out, seeds=seeds, workers=workers, shard=shard, adopt=adopt, retry=retry,
                 mix_versions=mix_versions, allow_code=allow_code, progress=progress,
             )  # fmt: skip
-        print(_json(told.json()) if as_json else told.text())
+        say(_json(told.json()) if as_json else told.text())
         return
     if out is None:
         raise InputError("a suite needs --out FOLDER for its results (one run of a learner is ravi run MDP LEARNER)")
@@ -152,15 +153,13 @@ def run(
     stopped = bool(last) and last[0].stopping
     _print_results(made, as_json, stopped=stopped)
     if stopped:
-        print("ravi: stopped; the same command goes on", file=sys.stderr)
+        say("ravi: stopped; the same command goes on", error=True)
         raise typer.Exit(130)
     failed = len(made.runs) - made.runs["failure"].null_count
     if failed:
-        print(
-            f"ravi: {failed} runs failed; ravi results {out} --sql 'select * from failures' says how", file=sys.stderr
-        )
+        say(f"ravi: {failed} runs failed; ravi results {out} --sql 'select * from failures' says how", error=True)
     for line in made.unfinished():
-        print(f"ravi: {line}; the same command tries them again", file=sys.stderr)
+        say(f"ravi: {line}; the same command tries them again", error=True)
     raise typer.Exit(1 if failed else 0)
 
 
@@ -176,13 +175,13 @@ def suites(as_json: JSON = False) -> None:
             name: {"title": suite.title, "sections": [section.name for section in suite.sections], "runs": runs[name]}
             for name, suite in found.items()
         }
-        print(json.dumps(told))
+        say(json.dumps(told))
         return
     for name, suite in found.items():
         tuned = any("tuned" in section.columns for section in suite.sections)
         counted = f"{runs[name]:,} runs{', and their tuning' if tuned else ''}"
-        print(f"{name:10} {suite.title}\n{'':10} {len(suite.sections)} sections, {counted}")
-    print("\nravi run NAME --dry-run tells what one would run; ravi run NAME --out FOLDER runs it.")
+        say(f"{name:10} {suite.title}\n{'':10} {len(suite.sections)} sections, {counted}")
+    say("\nravi run NAME --dry-run tells what one would run; ravi run NAME --out FOLDER runs it.")
 
 
 def results(
@@ -206,9 +205,9 @@ def results(
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
             raise InputError(f"--sql: two columns are called {twice}; name them apart (AS)")
-        print(_json({"rows": [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]}))
+        say(_json({"rows": [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]}))
         return
-    _print_table(names, [list(map(_cell, row)) for row in zip(*columns, strict=True)])
+    _print_table(list(map(printable, names)), [list(map(_cell, row)) for row in zip(*columns, strict=True)])
 
 
 def reproduce(
@@ -224,7 +223,7 @@ def reproduce(
 
     with _suite_bar(f"reproducing {folder}") as show:
         report = reproduce(folder, runs=runs, workers=workers, cluster=cluster, allow_code=allow_code, progress=show)
-    print(_json(report.json()) if as_json else report.text())
+    say(_json(report.json()) if as_json else report.text())
     raise typer.Exit(report.status)
 
 
@@ -254,8 +253,8 @@ def _json(told: Any) -> str:
 def _print_results(made: Results, as_json: bool, **more: Any) -> None:
     if not as_json:
         with suppress(InputError):  # its specification cannot be read: the rest says so
-            print(f"{made.summary()}\n")
-        print(repr(made))
+            say(f"{made.summary()}\n")
+        say(repr(made))
         return
     rows = made.sql(
         'SELECT section, mdp, steps, label, "column", configured, count(regret) AS seeds, count(failure) AS failed, '
@@ -265,7 +264,7 @@ def _print_results(made: Results, as_json: bool, **more: Any) -> None:
     told = {"folder": str(made.folder), "suite": made.suite.name} | made.counts._asdict() | more
     told |= {"unfinished": made.unfinished()}
     told |= {"troubles": [str(one) for one in made.troubles], "conflicts": [str(one) for one in made.conflicts]}
-    print(_json(told | {"results": rows}))
+    say(_json(told | {"results": rows}))
 
 
 def _values(name: str, column: Any) -> list[Any]:
@@ -277,13 +276,13 @@ def _values(name: str, column: Any) -> list[Any]:
 
 
 def _cell(value: Any) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else "" if value is None else str(value)
+    return f"{value:.6g}" if isinstance(value, float) else "" if value is None else printable(str(value))
 
 
 def _print_table(names: list[str], rows: list[list[str]]) -> None:
     widths = [max(map(len, column)) for column in zip(names, *rows, strict=True)]
     for row in [names, *rows]:
-        print("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())
+        say("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())
 
 
 @contextmanager
@@ -295,9 +294,10 @@ def _suite_bar(label: str) -> Iterator[Callable[[Status], None]]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[told]}"))
+    words = TextColumn("{task.description}", markup=False)
+    columns = (words, BarColumn(), TextColumn("{task.fields[told]}", markup=False))
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(label, total=None, told="starting")
+        task = bar.add_task(printable(label), total=None, told="starting")
 
         def show(status: Status) -> None:
             told = f"{status.done:,} of {status.total:,} runs, {status.running:,} running, {status.failed:,} failed, "

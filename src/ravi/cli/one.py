@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ravi.checks import InputError
-from ravi.cli.shown import JSON, progress_bar, stopped_early, typed
+from ravi.cli.shown import JSON, progress_bar, say, stopped_early, typed
 
 if TYPE_CHECKING:
     from ravi.runs import Run
@@ -68,7 +68,7 @@ def run_one(
             made, interrupted = stop.run, True
     if save is not None:
         made.save(save)
-    print(json.dumps(_summary(made, world)) if as_json else f"{made!r}{_against_uniform(made, world)}")
+    say(json.dumps(_summary(made, world)) if as_json else f"{made!r}{_against_uniform(made, world)}")
     if figure is not None:
         from ravi.report.figures import regret_figure
 
@@ -110,24 +110,24 @@ def solve(
             "method": solution.method, "seconds": seconds, "value": solution.V.tolist(), "policy": actions.tolist(),
             "units": world.units, "return_in_units": world.horizon * world.in_units(solution.optimum),
         }  # fmt: skip
-        print(json.dumps(found))
+        say(json.dumps(found))
         return
-    print(f"{world!r}")
-    print(f"  optimum rho*    {solution.optimum:.12g}  (error at most {solution.optimum_error:.1e})")
-    print(f"  uniform policy  {uniform:.12g}")
+    say(f"{world!r}")
+    say(f"  optimum rho*    {solution.optimum:.12g}  (error at most {solution.optimum_error:.1e})")
+    say(f"  uniform policy  {uniform:.12g}")
     own = world.units != (0.0, 1.0)
     if own:
         low, high = world.units
         start = world.horizon * world.in_units(solution.optimum)
-        print(f"  in its units    <nu_0, V*> = {start:.12g}  (rewards from {low:g} to {high:g})")
-    print(f"  value           V* to within {solution.error:.1e}; the policy loses at most {solution.policy_error:.1e}")
-    print(f"  found by        {solution.method}, {solution.sweeps} sweeps, {seconds:.3f} s")
+        say(f"  in its units    <nu_0, V*> = {start:.12g}  (rewards from {low:g} to {high:g})")
+    say(f"  value           V* to within {solution.error:.1e}; the policy loses at most {solution.policy_error:.1e}")
+    say(f"  found by        {solution.method}, {solution.sweeps} sweeps, {seconds:.3f} s")
     if world.states <= 20:
-        print(f"  state  action  V*{'        in its units' if own else ''}")
+        say(f"  state  action  V*{'        in its units' if own else ''}")
         for x in range(world.states):
             V = solution.V[x]
             more = f"  {world.horizon * world.in_units((1 - world.discount) * V):.6f}" if own else ""
-            print(f"  {x:5d}  {actions[x]:6d}  {V:.6f}{more}")
+            say(f"  {x:5d}  {actions[x]:6d}  {V:.6f}{more}")
 
 
 def verify(
@@ -173,9 +173,9 @@ def verify(
             reports.append(verify(agent, world, length, keys, only=chosen, progress=progress))
         last = reports[-1]
         if variants:
-            print(f"{agent} on {world}: {last.summary()}", flush=True)
+            say(f"{agent} on {world}: {last.summary()}")
         if not variants or last.failed():
-            print(last.text(failed=failed or variants) + "\n")
+            say(last.text(failed=failed or variants) + "\n")
     if json_file is not None:
         found = [report.json() for report in reports]
         files.put_text(json_file, json.dumps(found[0] if mdp is not None else found, indent=1))

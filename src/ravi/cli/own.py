@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ravi.checks import InputError
-from ravi.cli.shown import ALLOW_CODE, JSON, progress_bar, stopped_early, typed
+from ravi.cli.shown import ALLOW_CODE, JSON, progress_bar, say, stopped_early, typed
 
 if TYPE_CHECKING:
     from ravi.live.learning import Learned
@@ -119,7 +119,7 @@ def learn(
         "policy": which,
         "saved": None if save is None else str(save),
     }
-    print(json.dumps(told) if as_json else "\n".join(_lines(told)))
+    say(json.dumps(told) if as_json else "\n".join(_lines(told)))
     if halted:
         raise stopped_early(checkpoint)
 
@@ -154,7 +154,7 @@ def evaluate(
             progress_bar(f"playing {policy}") as progress,
         ):
             found = evaluate(kept, world, progress=progress, **facts)
-    print(json.dumps({"file": str(policy), **found.json()}) if as_json else f"{found!r}")
+    say(json.dumps({"file": str(policy), **found.json()}) if as_json else f"{found!r}")
 
 
 def play(
@@ -183,7 +183,7 @@ def play(
         shown = _framed(world, frames) if render == "ansi" else world
         plays = play(kept, shown, n, seed=seed, termination=termination)
         if as_json:
-            print(json.dumps({"file": str(policy), "plays": [each._asdict() for each in plays]}))
+            say(json.dumps({"file": str(policy), "plays": [each._asdict() for each in plays]}))
             return
         _tell(plays, frames)
 
@@ -193,19 +193,19 @@ def _tell(plays: Iterator[Play], frames: list[str]) -> None:
     total = 0.0
     for each in plays:
         if each.age == 0:
-            print(f"cycle {each.cycle + 1}")
+            say(f"cycle {each.cycle + 1}")
             total = 0.0
             for frame in frames[:1]:
-                print(frame)
+                print(frame)  # as the environment draws it
             del frames[:1]
         total += each.reward
-        print(f"  play {each.age + 1}: state {each.state}, action {each.action}, reward {each.reward:g}, "
+        say(f"  play {each.age + 1}: state {each.state}, action {each.action}, reward {each.reward:g}, "
               f"then {each.successor}")  # fmt: skip
         for frame in frames:
-            print(frame)
+            print(frame)  # as the environment draws it
         frames.clear()
         if each.end:
-            print(f"  {each.end} after {each.age + 1} plays, which earned {total:g}")
+            say(f"  {each.end} after {each.age + 1} plays, which earned {total:g}")
 
 
 def _loaded(path: Path) -> Policy:

@@ -1,4 +1,4 @@
-"""What do commands share? Options, ids that are typed, a bar on the terminal, and what is said after Ctrl-C."""
+"""What do commands share? Options, ids that are typed, how they print, a bar, and what is said after Ctrl-C."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from ravi.printable import printable
 
 if TYPE_CHECKING:
     from ravi.engine import Progress
@@ -38,10 +40,15 @@ def typed(*names: str | None) -> None:
                 foreign.beside(name, module, here)
 
 
+def say(text: object, error: bool = False) -> None:
+    """Print what may hold text of others: the terminal shows all of it, and obeys nothing."""
+    print(printable(str(text), keep="\n\t"), file=sys.stderr if error else sys.stdout, flush=True)
+
+
 def stopped_early(kept: Path | None) -> typer.Exit:
     """Say that Ctrl-C came before the end, and from which file the same command goes on; how to leave."""
     where = f"; the same command goes on from {kept}" if kept is not None else ""
-    print(f"ravi: stopped before the end{where}", file=sys.stderr)
+    say(f"ravi: stopped before the end{where}", error=True)
     return typer.Exit(130)
 
 
@@ -54,7 +61,8 @@ def progress_bar(label: str) -> Iterator[Progress | None]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    words = TextColumn("{task.description}", markup=False)
+    columns = (words, BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(label, total=None)  # no total yet: functions are loaded or compiled
+        task = bar.add_task(printable(label), total=None)  # no total yet: functions are loaded or compiled
         yield lambda done, total: bar.update(task, completed=done, total=total)

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from ravi.checks import InputError
+from ravi.cli.shown import say
 
 FOLDER = Annotated[Path, typer.Argument(help="A folder of results; others may be writing into it.")]
 
@@ -22,7 +23,7 @@ def report(
     """Write one page of HTML that needs nothing else: words, curves, comparisons, tuning, failures, manifest."""
     from ravi.report.page import report
 
-    print(report(folder, out, verify=verify))
+    say(report(folder, out, verify=verify))
 
 
 def figures(
@@ -37,7 +38,7 @@ def figures(
     if out is None and into.is_symlink():
         raise InputError(f"{into} is a link to {into.readlink()}: name the folder that is meant (--out)")
     for path in each_written(folder, into, [name.strip() for name in formats.split(",")]):
-        print(path, flush=True)
+        say(path)
 
 
 def table(
@@ -60,7 +61,7 @@ def table(
     made = table(results(folder), section=section, column=column, steps=T, statistic=statistic, level=level)
     text = getattr(made, form)().rstrip("\n") + "\n"
     if out is None:
-        print(text, end="")
+        say(text.rstrip("\n"))
         return
     files.put_text(out, text)
 

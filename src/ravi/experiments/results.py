@@ -26,6 +26,7 @@ from ravi.experiments.manifest import cores, differing
 from ravi.experiments.rows import CURVES, SCHEMA
 from ravi.experiments.store import Store, Trouble, opened
 from ravi.measures.curve import grid
+from ravi.printable import printable
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
@@ -160,9 +161,10 @@ class Results:
         return list(whole), list(whole.values())
 
     def _warn(self) -> None:
+        where = printable(str(self.folder))
         if self.troubles:
-            named = _listed([str(trouble) for trouble in self.troubles])
-            warnings.warn(f"{self.folder}: left out what is damaged or foreign: {named}", DamagedWarning, stacklevel=4)
+            named = _listed([printable(str(trouble)) for trouble in self.troubles])
+            warnings.warn(f"{where}: left out what is damaged or foreign: {named}", DamagedWarning, stacklevel=4)
         if self.conflicts:
             launches = list(dict.fromkeys(launch for conflict in self.conflicts for launch in conflict.launches))
             made = [self.manifests[launch] for launch in launches if launch in self.manifests]
@@ -171,7 +173,7 @@ class Results:
                 f"; their launches differ in {'; '.join(lines)}" if lines else "; their launches name the same versions"
             )
             warnings.warn(
-                f"{self.folder}: {len(self.conflicts)} runs were made twice, with different bits: "
+                f"{where}: {len(self.conflicts)} runs were made twice, with different bits: "
                 f"{_listed([str(conflict) for conflict in self.conflicts])}{why}",
                 ConflictWarning,
                 stacklevel=4,
@@ -247,7 +249,7 @@ class Results:
         from ravi.experiments.tuning import lacking
 
         return [
-            f"{record.get('learner')} on {record.get('mdp')}, T = {record.get('steps')}: {lacking(record)}"
+            printable(f"{record.get('learner')} on {record.get('mdp')}, T = {record.get('steps')}: {lacking(record)}")
             for record in self.tuning.values()
             if record.get("missing")
         ]
@@ -387,14 +389,14 @@ class Results:
             "avg(regret) AS mean FROM results GROUP BY ALL"
         ).to_pylist()  # fmt: skip
         found = {tuple(row[key] for key in KEYS): row for row in rows}
-        lines = [("section", "MDP", "T", "learner", "column", "seeds", "failed", "mean regret")]
+        lines: list[tuple[str, ...]] = [("section", "MDP", "T", "learner", "column", "seeds", "failed", "mean regret")]
         for entry, _ in self._planned:
             which = tuple(getattr(entry, key) for key in KEYS)
             row = found.get(which, {"seeds": 0, "failed": 0, "mean": None})
             mean = self.untuned.get(which, "-") if row["mean"] is None else f"{row['mean']:,.2f}"
             seeds = f"{row['seeds']} of {len(entry.seeds)}"
             names = (entry.section, entry.mdp, f"{entry.steps:,}", entry.label, entry.column)
-            lines.append((*names, seeds, str(row["failed"]), mean))
+            lines.append((*map(printable, names), seeds, str(row["failed"]), mean))
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         left = (True, True, False, True, True, False, False, False)
         return "\n".join(
@@ -412,14 +414,17 @@ class Results:
         except InputError as error:
             head, runs = f"({error})", f"{self.runs.num_rows:,} runs, {failed:,} failed"
         else:
-            head = f"of {name}"
+            head = f"of {printable(name)}"
             runs = f"{counts.done:,} of {counts.planned:,} done, {counts.failed:,} failed"
             runs += f"; {counts.others:,} more, for tuning or of other suites" if counts.others else ""
-        lines = [f"Results {head} in {self.folder}", f"  runs       {runs}; {len(self.manifests)} launches"]
+        lines = [
+            f"Results {head} in {printable(str(self.folder))}",
+            f"  runs       {runs}; {len(self.manifests)} launches",
+        ]
         if unfinished := self.unfinished():
             lines.append(f"  TUNING     {_listed(unfinished)}; the command that made it tries them again")
         if self.troubles:
-            lines.append(f"  troubles   {_listed([str(trouble) for trouble in self.troubles])}")
+            lines.append(f"  troubles   {_listed([printable(str(trouble)) for trouble in self.troubles])}")
         if self.conflicts:
             lines.append(f"  CONFLICTS  {_listed([str(conflict) for conflict in self.conflicts])}")
         return "\n".join(lines)

@@ -19,9 +19,11 @@ from typing import Any, NamedTuple
 
 from ravi import files
 from ravi.checks import InputError
+from ravi.printable import printable
 
 SIGNIFICANT = 6  # digits of an estimate, at most
 PLAIN = 4  # digits of an estimate without an interval
+FORMULAS = ("=", "+", "-", "@", "\t", "\r")  # how what a spreadsheet computes begins
 BEST, TIE = "\x01", "\x02"  # in a note: how the best and its ties are marked
 ESCAPES = {
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
@@ -86,6 +88,7 @@ class Table:
             lines = [[*panel.head], *([_plain(cell) for cell in row] for row in panel.rows)]
             if panel.groups:
                 lines[0] = _merged(panel)
+            lines = [list(map(printable, line)) for line in lines]
             widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
             block = [
                 "  ".join(
@@ -94,9 +97,9 @@ class Table:
                 ).rstrip()
                 for line in lines
             ]
-            parts.append("\n".join([panel.title, *block] if panel.title else block))
+            parts.append("\n".join([printable(panel.title), *block] if panel.title else block))
         note = self.note.replace(BEST, "*").replace(TIE, "\N{DAGGER}")
-        return "\n\n".join([*parts, textwrap.fill(note, 110, break_on_hyphens=False)])
+        return "\n\n".join([*parts, textwrap.fill(printable(note), 110, break_on_hyphens=False)])
 
     def markdown(self) -> str:
         parts = [_in_markdown(self.caption)]
@@ -124,12 +127,15 @@ class Table:
         return "\n".join([r"% needs \usepackage{booktabs}", *lines]) + "\n"
 
     def csv(self) -> str:
-        """One row for every cell, numbers in full precision; empty where there is none."""
+        """One row for every cell, numbers in full precision; empty where there is none.
+
+        A text that a spreadsheet would take for a formula begins with a quote, which makes it a text there.
+        """
         sink = io.StringIO()
         names = list(dict.fromkeys(name for record in self.records for name in record))
         writer = csv.DictWriter(sink, names, lineterminator="\n")
         writer.writeheader()
-        writer.writerows(self.records)
+        writer.writerows({name: _in_csv(value) for name, value in record.items()} for record in self.records)
         return sink.getvalue()
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -195,7 +201,20 @@ def _escape(one: str) -> str:
 
 
 def _in_markdown(text: str) -> str:
-    return re.sub(r"([\\`*_\[\]<>|])", r"\\\1", text).replace("\n", " ")
+    return re.sub(r"([\\`*_\[\]<>|])", r"\\\1", printable(text.replace("\n", " "), keep=BEST + TIE))
+
+
+def _in_csv(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    return f"'{printable(value)}" if value.startswith(FORMULAS) and not _is_number(value) else printable(value)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return math.isfinite(float(text)) and text == text.strip()
+    except ValueError:
+        return False
 
 
 def _tabular(panel: Panel) -> list[str]:

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ravi.checks import InputError, positive
+from ravi.printable import printable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -369,7 +370,7 @@ def text(view: View, width: int = WIDTH) -> str:
 
 def headline(view: View) -> str:
     if view.waiting:
-        return f"waiting for {view.folder}: {view.waiting}"
+        return printable(f"waiting for {view.folder}: {view.waiting}")
     done, failed, planned = view.totals
     parts = [f"{done:,} of {planned:,} runs done, {failed:,} failed"]
     if view.tuning[1]:
@@ -388,31 +389,29 @@ def headline(view: View) -> str:
 def frame(view: View, height: int | None = None) -> RenderableType:
     """All that is shown; with a height, the learners that fit: first those that are under way, then those to come."""
     from rich.console import Group
-    from rich.text import Text
 
     if view.suite is None or view.waiting:
-        return Text(headline(view))
-    parts: list[RenderableType] = [Text(f"{view.suite.name} in {view.folder}", style="bold"), Text(headline(view))]
-    parts += [Text(""), _learners(view, height)]
+        return _words(headline(view))
+    parts: list[RenderableType] = [_words(f"{view.suite.name} in {view.folder}", style="bold"), _words(headline(view))]
+    parts += [_words(""), _learners(view, height)]
     launches = _launches(view)
-    parts += [Text(""), *(Text(line) for line in launches)]
+    parts += [_words(""), *(_words(line) for line in launches)]
     if view.checkpoints:
-        parts += [Text(f"checkpoints: {len(view.checkpoints)} under way ({_named(view)})")]
+        parts += [_words(f"checkpoints: {len(view.checkpoints)} under way ({_named(view)})")]
     if view.failures:
         total = view.totals[1]
-        parts.append(Text(f"failures (the last {len(view.failures)}; {total:,} among those asked for)", style="red"))
-        parts += [Text(f"  {one.learner} on {one.mdp}, seed {one.seed}: {one.error}") for one in view.failures]
+        parts.append(_words(f"failures (the last {len(view.failures)}; {total:,} among those asked for)", style="red"))
+        parts += [_words(f"  {one.learner} on {one.mdp}, seed {one.seed}: {one.error}") for one in view.failures]
     if view.troubles:
-        parts.append(Text(f"troubles ({len(view.troubles)} files are left out)", style="red"))
-        parts += [Text(f"  {trouble}") for trouble in view.troubles[:TROUBLES]]
+        parts.append(_words(f"troubles ({len(view.troubles)} files are left out)", style="red"))
+        parts += [_words(f"  {trouble}") for trouble in view.troubles[:TROUBLES]]
     if view.finished:
-        parts.append(Text("all is done" if not view.totals[1] else "all is done, but for what failed", style="bold"))
+        parts.append(_words("all is done" if not view.totals[1] else "all is done, but for what failed", style="bold"))
     return Group(*parts)
 
 
 def _learners(view: View, height: int | None) -> RenderableType:
     from rich.table import Table
-    from rich.text import Text
 
     from ravi.report.rendering import estimate_and_interval
 
@@ -432,10 +431,10 @@ def _learners(view: View, height: int | None) -> RenderableType:
         done = f"{line.done} of {line.planned}"
         names = (entry.section, entry.mdp, f"{entry.steps:,}", entry.label, entry.column)
         style = "dim" if not line.left else ""
-        table.add_row(*map(Text, (*names, done, str(line.failed), mean, ends)), style=style)
+        table.add_row(*map(_words, (*names, done, str(line.failed), mean, ends)), style=style)
     if len(shown) < len(view.lines):
         whole = sum(1 for line in view.lines if not line.left) - sum(1 for line in shown if not line.left)
-        table.add_row(Text(f"... and {len(view.lines) - len(shown)} more, {whole} of them done"))
+        table.add_row(_words(f"... and {len(view.lines) - len(shown)} more, {whole} of them done"))
     return table
 
 
@@ -465,6 +464,13 @@ def _launches(view: View) -> list[str]:
             f"since {manifest.get('started', '?')}: {command}"
         )
     return found
+
+
+def _words(text: str, style: str = "") -> RenderableType:
+    """Text of others among ours: nothing in it is taken for markup, or obeyed by a terminal."""
+    from rich.text import Text
+
+    return Text(printable(text), style=style)
 
 
 def _state(path: Path) -> tuple[str, int, int]:
