@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from math import ceil, inf, isnan, log
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -89,7 +90,7 @@ def run(
         "measured": checks.flag(measured, "measured"),
     }
     _room(learner, mdp, T, options, len(keys))
-    solution = solve(mdp, tol=TOLERANCE) if options["measured"] else None
+    solution = _solved(mdp) if options["measured"] else None
     if wanted and not options["measured"]:
         raise checks.InputError(f"record names {wanted[0]!r}, but measured=False records nothing")
     chosen = [*_measures(mdp, T, solution, options, learner.stages), *_own(measures)]
@@ -113,7 +114,7 @@ def resume(
     _same(stopped, learner, mdp)
     T, keys = stopped.steps, np.asarray(stopped.seeds, np.uint64)
     _room(learner, mdp, T, stopped.options, len(keys))
-    solution = solve(mdp, tol=TOLERANCE) if stopped.options["measured"] else None
+    solution = _solved(mdp) if stopped.options["measured"] else None
     chosen = [*_measures(mdp, T, solution, stopped.options, learner.stages), *_own(measures)]
     if not isinstance(stopped.batch, dict) and len(chosen) != len(stopped.batch.records):
         raise checks.InputError("the stopped run was made with other measures than these")
@@ -122,6 +123,16 @@ def resume(
     else:
         batch = stopped.batch  # `_go_on` works on copies, group by group
     return _go_on(learner, mdp, T, solution, stopped.options, chosen, batch, stopped.seconds, pause, stop, progress)
+
+
+_solutions: WeakKeyDictionary[MDP, Solution] = WeakKeyDictionary()
+
+
+def _solved(mdp: MDP) -> Solution:
+    """The optimum that a run is scored against, found once for an MDP that is used again: as by those who resume."""
+    if mdp not in _solutions:
+        _solutions[mdp] = solve(mdp, tol=TOLERANCE)
+    return _solutions[mdp]
 
 
 def _begin(learner: Learner, mdp: MDP, keys: Array, measures: Sequence[Measure]) -> Batch:
@@ -282,10 +293,23 @@ def _plays(batch: Batch, T: int) -> int:
 
 def _groups(batch: Batch, mdp: MDP) -> list[Array]:
     """Seeds that are run side by side: as many as share the cache, since each is the same alone and in a batch."""
-    n = len(batch.walkers.key)
-    size = tree.size(batch) / n
-    size += 2 * 8 * mdp.states * mdp.actions * mdp.dimension  # phi_V and R^T phi_V, which a plan makes
+    n, size = len(batch.walkers.key), _size(batch, mdp)
     return np.array_split(np.arange(n), ceil(n * size / max(CACHE, size)))
+
+
+def _size(batch: Batch, mdp: MDP) -> float:
+    """Bytes that a seed works on."""
+    working = 2 * 8 * mdp.states * mdp.actions * mdp.dimension  # phi_V and R^T phi_V, which a plan makes
+    return tree.size(batch) / len(batch.walkers.key) + working
+
+
+def side_by_side(learner: Learner, mdp: MDP, steps: int, seed: int, record: Sequence[str], points: int) -> int:
+    """How many seeds of such a run go side by side: a wider batch is no faster, and takes more memory."""
+    options: Options = {
+        "record": _wanted(record), "points": points, "pad": False, "keep_epochs": False, "measured": True,
+    }  # fmt: skip
+    measures = _measures(mdp, steps, _solved(mdp), options, learner.stages)
+    return max(1, int(CACHE / _size(_begin(learner, mdp, np.array([seed], np.uint64), measures), mdp)))
 
 
 def _pad(

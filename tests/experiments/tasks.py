@@ -20,6 +20,7 @@ import time
 
 from ravi import Learner
 from ravi.checks import InputError
+from ravi.learners.psrl import psrl
 from ravi.learners.ravi_ucb import tabular
 
 
@@ -100,6 +101,18 @@ def refuses(problem, steps, seed: int) -> Learner:
         return base.init(keys)
 
     return base._replace(name="refuses", init=init)
+
+
+def spoils(problem, steps, seed: int, plays: int) -> Learner:
+    """One seed fails in the midst of its run."""
+    base = psrl(problem, steps)
+
+    def plan(state):
+        if ((state.key == seed) & (state.data.visits.sum((1, 2)) > plays)).any():
+            raise ArithmeticError(f"not seed {seed}")
+        return base.plan(state)
+
+    return base._replace(name="spoils", plan=plan)
 
 
 def complains(problem, steps, plays: int) -> Learner:

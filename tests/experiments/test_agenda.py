@@ -145,6 +145,58 @@ def test_runs_that_were_stored_before_their_job_was_known_count():
     assert again.done == first.done == len(done)
 
 
+@pytest.mark.parametrize(
+    ("workers", "learners", "widths"),
+    [
+        (1, 1, [64]),
+        (2, 1, [32, 32]),
+        (5, 1, [13, 13, 13, 13, 12]),
+        (2, 2, [64, 64]),  # one for each worker
+        (2, 3, [64, 64, 64]),
+        (3, 2, [32, 32, 32, 32]),
+        (100, 1, [1] * 64),
+    ],
+)
+def test_batches_are_as_wide_as_leaves_work_for_every_worker(workers, learners, widths):
+    names = ("ravi-ucb", "psrl", "ucrl2")[:learners]
+    agenda, found = agenda_of(suite_of(section(seeds=range(64), learners=names))), []
+    while (taken := agenda.take(workers)) is not None:
+        found.append(len(taken[1]))
+    assert found == widths
+    assert agenda.idle
+
+
+def test_what_was_not_begun_is_taken_again_first():
+    agenda = agenda_of(suite_of(section(seeds=range(8))))
+    first, seeds = agenda.take(1)
+    agenda.take(1)
+    assert agenda.idle
+    agenda.put_back(first, seeds[5:])
+    assert not agenda.idle
+    assert agenda.take(1) == (first, [5, 6, 7])
+    assert agenda.take(1) is None
+
+
+def test_a_driver_among_others_takes_less_at_a_time():
+    agenda = agenda_of(suite_of(section(seeds=range(64), learners=("psrl",))))
+    agenda.begin_elsewhere(0, others=3)
+    assert agenda.take(1)[1] == list(range(48, 64))
+
+
+@pytest.mark.parametrize(("parts", "width"), [(1, 200), (2, 64), (3, 32), (7, 16), (100, 16)])
+def test_shards_take_seeds_together_as_far_as_there_are_enough(parts, width):
+    """They are cheaper side by side."""
+    suite = suite_of(section(seeds=range(200)))
+    widest = max(
+        len(job.seeds)
+        if parts == 1
+        else int(np.diff(np.flatnonzero(np.diff(job.seeds, prepend=-9, append=999) > 1)).max())
+        for i in range(parts)
+        for job in agenda_of(suite, Shard(i + 1, parts)).jobs.values()
+    )
+    assert widest == width
+
+
 def test_another_driver_begins_elsewhere_and_still_does_everything():
     forth, back = agenda_of(suite_of(section())), agenda_of(suite_of(section()))
     back.begin_elsewhere(0)

@@ -79,6 +79,27 @@ def test_ray_gives_the_bits_that_the_driver_would(pool):
 
 
 @pytest.mark.slow
+def test_a_ray_of_ones_own_listens_to_this_machine_only(pool):
+    """Whoever reaches it could run code on it."""
+    import ray
+
+    drive(pool, [task()])  # a worker, too
+    sys.path.append(os.path.join(os.path.dirname(ray.__file__), "thirdparty_files"))
+    import psutil  # Ray brings it along
+
+    me = psutil.Process()
+    heard = [
+        connection.laddr.ip
+        for process in (me, *me.children(recursive=True))
+        for connection in process.net_connections(kind="inet")
+        if connection.status == psutil.CONN_LISTEN
+    ]
+    assert len(heard) > 3
+    assert {ip.removeprefix("::ffff:") for ip in heard} == {"127.0.0.1"}
+    assert "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER" not in os.environ
+
+
+@pytest.mark.slow
 def test_ray_takes_two_tasks_for_every_cpu(pool):
     assert pool.workers == 2
     assert pool.free() == 4

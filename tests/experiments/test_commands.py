@@ -136,7 +136,7 @@ def test_a_forecast_is_by_the_step_and_divides_into_shards(monkeypatch):
     """With pilots of 10 us a step: all runs that are planned, times T, times that."""
     from ravi.experiments import forecast as module
 
-    monkeypatch.setattr(module, "_pilots", lambda pairs, mdps, progress: dict.fromkeys(pairs, 1e-5))
+    monkeypatch.setattr(module, "_pilots", lambda pairs, mdps, parts, progress: dict.fromkeys(pairs, 1e-5))
     whole = forecast(SMALL)
     assert whole.seconds == pytest.approx(whole.runs * 2000 * 1e-5)
     assert forecast(SMALL | {"steps": 40_000}).seconds == pytest.approx(20 * whole.seconds)

@@ -1,4 +1,4 @@
-"""A job hands out every run once, takes back what was lost, and learns how large a batch may be."""
+"""A job hands out every run once, takes back what was not begun, and knows where every run stands."""
 
 import numpy as np
 from hypothesis import given
@@ -30,26 +30,27 @@ def test_every_seed_is_handed_out_once():
     assert (job.left, job.under_way) == (0, 100)
 
 
-def test_batches_grow_to_a_second_and_not_beyond():
-    job, sizes = job_of(range(10_000), steps=1_000_000), []
-    while batch := job.batch():
-        sizes.append(len(batch))
-        job.timed(len(batch), 0.01 * len(batch))  # a hundred seeds a second
-    assert sizes[:3] == [1, 4, 16]
-    assert set(sizes[5:-1]) == {100}
-    slow = job_of(range(50))
-    first = slow.batch()
-    slow.timed(len(first), 20.0 * len(first))
-    assert len(slow.batch()) == 1
-    quick = job_of(range(5000), steps=10)
-    quick.timed(1000, 1e-6)
-    assert len(quick.batch()) == MOST
+def test_a_batch_is_as_wide_as_it_may_be():
+    job = job_of(range(2 * MOST))
+    assert job.batch(3) == [0, 1, 2]
+    assert len(job.batch(10 * MOST)) == MOST
+    assert len(job.batch()) == MOST - 3
+    assert job_of(range(5)).batch(64) == [0, 1, 2, 3, 4]
+
+
+def test_what_was_handed_out_and_not_begun_goes_out_again():
+    job = job_of(range(6))
+    job.batch()
+    settle(job, [0])
+    job.put_back([0, 2, 3])
+    assert (job.left, job.under_way) == (2, 3)
+    assert job.batch() == [2, 3]
 
 
 def test_a_driver_that_goes_the_other_way_begins_with_the_last_seeds():
-    job = job_of(range(100), steps=250_000)
+    job = job_of(range(100))
     job.backwards = True
-    assert job.batch() == [96, 97, 98, 99]
+    assert job.batch(4) == [96, 97, 98, 99]
 
 
 def test_a_success_outranks_a_failure_in_any_order():
@@ -86,15 +87,17 @@ def test_seeds_of_others_are_let_pass():
     assert not job_of([]).batch()
 
 
-def test_a_batch_is_taken_up_whole_or_not_at_all():
+def test_of_a_batch_that_is_taken_up_go_out_those_that_are_to_be_run():
     job = job_of(range(5))
     assert job.give([1, 2]) == [1, 2]
-    assert job.give([2, 3]) == []
-    assert job.give([3, 9]) == []
-    assert job.state.tolist() == [LEFT, GIVEN, GIVEN, LEFT, LEFT]
+    assert job.give([2, 3, 9]) == [3]
+    settle(job, [0])
+    assert job.give([0, 1]) == []
+    assert job.state.tolist() == [STORED, GIVEN, GIVEN, GIVEN, LEFT]
+    assert job.unsettled([0, 2, 4]) == [2, 4]
 
 
-@given(st.lists(st.tuples(st.sampled_from(["add", "batch", "settle", "fail"]), st.integers(0, 12))))
+@given(st.lists(st.tuples(st.sampled_from(["add", "batch", "back", "settle", "fail"]), st.integers(0, 12))))
 def test_the_counts_are_those_of_the_states(moves):
     job = Job(SETTING)
     for what, k in moves:
@@ -104,7 +107,9 @@ def test_the_counts_are_those_of_the_states(moves):
             after = dict(zip(job.seeds.tolist(), job.state.tolist(), strict=True))
             assert after == dict.fromkeys(range(k, k + 3), LEFT) | before
         elif what == "batch":
-            job.batch()
+            assert len(job.batch(k + 1)) <= k + 1
+        elif what == "back":
+            job.put_back([seed for seed in range(k) if seed in job.seeds])
         else:
             settle(job, [k], failed=what == "fail")
         assert job.left == (job.state == LEFT).sum()

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import textwrap
@@ -75,7 +76,7 @@ def test_a_task_in_tiny_slices_ends_with_the_same_bits(pool):
 
 def test_outcomes_and_tasks_larger_than_any_buffer_pass_each_other(pool):
     """Checkpoints of several MB in both directions at once, and more of them than workers."""
-    big = task(mdp="garnet/400,4,20,discount=0.9", seeds=range(20), steps=10**6, slice=0.0)
+    big = task(mdp="garnet/4000,4,20,discount=0.9", seeds=(0,), steps=10**6, slice=0.0)
     first = drive(pool, [big] * 6)
     assert all(len(outcome.checkpoint) > 2**21 for outcome in first)
     again = drive(pool, [big._replace(checkpoint=outcome.checkpoint) for outcome in first])
@@ -147,6 +148,12 @@ def test_the_last_words_of_a_worker_are_those_of_its_last_task():
 def test_a_segfault_says_where_it_was(pool):
     (lost,) = drive(pool, [task("misbehaving:crashes")])
     assert "misbehaving.py" in lost.why
+
+
+def test_workers_are_spoken_to_over_sockets_that_have_no_address(pool):
+    """Nobody else can reach them."""
+    assert {worker.line.family for worker in pool._team} == {socket.AF_UNIX}
+    assert {worker.line.getsockname() for worker in pool._team} == {""}
 
 
 # Who dies.

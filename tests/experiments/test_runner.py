@@ -5,13 +5,15 @@ import json
 import os
 import signal
 import threading
+from itertools import pairwise
 
 import pytest
 
 import ravi
-from ravi import ids
+from ravi import engine, ids
 from ravi.checks import InputError
-from ravi.experiments import plan, reproduce
+from ravi.experiments import plan, reproduce, runner
+from ravi.experiments import work as working
 from ravi.experiments.agenda import Agenda, Shard
 from ravi.experiments.freezing import freeze
 from ravi.experiments.pools import Lost
@@ -20,7 +22,8 @@ from ravi.experiments.runner import Driver, run_suite, shard_of
 from ravi.experiments.settings import Setting
 from ravi.experiments.specification import specify
 from ravi.experiments.store import Store
-from ravi.experiments.work import Task, work
+from ravi.experiments.work import Task, undone, work
+from ravi.jsons import sealed
 from ravi.report import watch as watching
 from ravi.report.page import report
 from ravi.report.tables import table, tuning_table
@@ -150,6 +153,99 @@ def test_slices_and_checkpoints_leave_no_trace(undisturbed, tmp_path):
     assert not os.listdir(tmp_path / "sliced" / "checkpoints")
 
 
+LONG = TINY | {
+    "steps": 200, "seeds": 8, "sections": [{"name": "a", "mdps": ["riverswim/4"], "learners": ["psrl"]}],
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def long(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runner") / "long"
+    drive(LONG, folder, Here())
+    return folder
+
+
+class Several(Here):
+    """A pool of several workers, which does one task after the other."""
+
+    def __init__(self, workers):
+        super().__init__()
+        self.workers, self.seen = workers, []
+
+    def free(self):
+        return 2 * self.workers - len(self.tasks)
+
+    def collect(self, seconds):
+        self.seen.append([len(task.seeds) for _, task in self.tasks])
+        return super().collect(seconds)
+
+
+def test_a_long_batch_is_divided_among_workers_that_have_nothing_to_do(long, tmp_path):
+    """One has ended its half, the other's goes on: from the checkpoint that both have."""
+
+    class Uneven(Several):
+        def collect(self, seconds):
+            self.tasks = [(number, one._replace(slice=1e9) if one.seeds[0] == 0 else one) for number, one in self.tasks]
+            return super().collect(seconds)
+
+    pool = Uneven(2)
+    drive(LONG, tmp_path / "out", pool, slice=1e-9)
+    assert bits(tmp_path / "out") == bits(long)
+    assert pool.seen[:2] == [[4, 4], [4]]
+    assert [2, 2] in pool.seen
+    assert not os.listdir(tmp_path / "out" / "checkpoints")
+
+
+def test_of_two_checkpoints_that_hold_a_seed_the_further_counts(long, tmp_path):
+    folder = tmp_path / "out"
+    wanted = specify(LONG)
+    store, other = Store(folder), Store(folder)
+    facts, _ = freeze(wanted, store)
+    (setting,) = plan.settings(wanted, facts, {})
+
+    def held(seeds, asked):
+        left = iter(range(asked))
+        return work(Task(setting, seeds, "here"), lambda: next(left, None) is None).checkpoint
+
+    with store.launch({"versions": versions()}):
+        store.keep_checkpoint(setting.digest, tuple(range(8)), held(tuple(range(8)), 5))
+        store.keep_checkpoint(setting.digest, (2, 3), held((2, 3), 9))
+    with other.launch({"versions": versions()}) as launch:
+        driver = Driver(other, launch, Here(), Agenda(wanted, facts, {}, Shard(), print))
+        assert [one.seeds for one in driver.undone] == [[2, 3], [0, 1, 4, 5, 6, 7]]
+        driver.drive(lambda: False)
+    assert bits(folder) == bits(long)
+    assert not os.listdir(folder / "checkpoints")
+
+
+def test_what_a_worker_did_not_begin_goes_out_again(long, tmp_path, monkeypatch):
+    monkeypatch.setattr(engine, "CACHE", 5000)
+    monkeypatch.setattr(working, "SECOND", 0.0)
+    pool = Here()
+    drive(LONG, tmp_path / "out", pool)
+    assert [task.seeds for task in pool.made] == [(0, 1, 2, 3, 4, 5, 6, 7), (7,)]
+    assert bits(tmp_path / "out") == bits(long)
+
+
+def test_the_time_that_is_left_is_told_before_a_long_batch_ends(tmp_path, monkeypatch):
+    class Steady(Here):
+        def collect(self, seconds):
+            return [(number, back._replace(seconds=0.001 * back.plays)) for number, back in super().collect(seconds)]
+
+    monkeypatch.setattr(runner, "TELL", 0.0)
+    seen, store = [], Store(tmp_path / "out")
+    wanted = specify(LONG)
+    facts, contents = freeze(wanted, store)
+    with store.launch({"versions": versions()}) as launch:
+        agenda = Agenda(wanted, facts, contents, Shard(), store.keep_tuning)
+        driver = Driver(store, launch, Steady(), agenda, slice=1e-9)
+        driver.drive(lambda: False, lambda status: seen.append((status.left, status.done)))
+    told = [left for left, done in seen if not done and left is not None]
+    assert len(told) > 2
+    assert all(0 <= later < earlier < 0.001 * 8 * 200 for earlier, later in pairwise(told))
+    assert seen[-1] == (0.0, 8)
+
+
 def test_a_checkpoint_that_was_left_is_taken_up(undisturbed, tmp_path):
     folder, pool = tmp_path / "left", Here()
 
@@ -222,7 +318,7 @@ class Starved(Here):
         task = self.made[number]
         if self.fails(task) and self.failed.count(task.setting) < self.times:
             self.failed.append(task.setting)
-            outcome = outcome._replace(rows=None, checkpoint=task.checkpoint, fault="MemoryError: no more\nTraceback")
+            outcome = undone(task)._replace(fault="MemoryError: no more\nTraceback")
         return [(number, outcome)]
 
 
@@ -320,7 +416,8 @@ def test_a_regret_that_is_no_number_is_a_failure_and_never_chosen(tmp_path, monk
     }  # fmt: skip
     held = run_suite(suite, tmp_path / "out", workers=1)
     failures = held.sql("select distinct error from failures").to_pylist()
-    assert failures == [{"error": "FloatingPointError: the regret is nan"}]
+    why = "InputError: uniform planned what is no policy: seed "
+    assert all(failure["error"].startswith(why) and "sums to nan" in failure["error"] for failure in failures)
     (record,) = held.tuning.values()
     assert (record["chosen"], [one["failed"] for one in record["configurations"]]) == (1, [2, 0])
     assert len(held.regret(column="tuned")[1]) == 2
@@ -421,10 +518,9 @@ def test_an_edited_suite_needs_another_folder_or_to_be_taken_on(undisturbed, tmp
 def test_other_versions_are_refused_unless_mixed_knowingly(tmp_path):
     folder = tmp_path / "old"
     run_suite(SMALL, folder, workers=1, shard="1/4")
-    (path,) = (folder / "manifests").iterdir()
-    made = json.loads(path.read_text())
+    ((launch, made),) = Store(folder).manifests().items()
     made["versions"]["numpy"] = "1.0.0"
-    path.write_text(json.dumps(made))
+    (folder / "manifests" / f"{launch}.json").write_text(json.dumps(sealed(made)))
     with pytest.raises(InputError, match=r"numpy.*1\.0\.0"):
         run_suite(SMALL, folder, workers=1)
     run_suite(SMALL, folder, workers=1, mix_versions=True)

@@ -21,11 +21,18 @@ def mine(tmp_path, monkeypatch):
 
 
 def finished(one, times=1000):
-    for _ in range(times):
-        outcome = work(one)
-        if outcome.rows is not None:
-            return outcome.rows
-        one = one._replace(checkpoint=outcome.checkpoint)
+    """The rows of a task that goes on, batch by batch, until all of its seeds are done; with how many calls it took."""
+    tasks, rows = [one], []
+    for calls in range(1, times):
+        task = tasks.pop(0)
+        outcome = work(task)
+        rows += [] if outcome.rows is None else bits(outcome.rows)
+        begun = {seed for batch in outcome.left for seed in batch.seeds} | {row["seed"] for row in rows}
+        tasks += [task._replace(seeds=batch.seeds, checkpoint=batch.checkpoint) for batch in outcome.left]
+        rest = tuple(seed for seed in task.seeds if seed not in begun)
+        tasks += [task._replace(seeds=rest, checkpoint=None)] if rest else []
+        if not tasks:
+            return sorted(rows, key=lambda row: one.seeds.index(row["seed"])), calls
     raise AssertionError("it does not end")
 
 
@@ -50,7 +57,7 @@ def test_a_task_in_slices_of_no_time_gets_on_by_an_epoch_each_and_ends_with_the_
     outcome = work(one)
     assert outcome.rows is None
     assert Run.load(io.BytesIO(outcome.checkpoint)).plays.min() > 0
-    assert bits(finished(one)) == bits(work(task(steps=300)).rows)
+    assert finished(one)[0] == bits(work(task(steps=300)).rows)
 
 
 def test_a_stopped_task_goes_on_with_the_same_bits():
@@ -101,12 +108,61 @@ def test_one_bad_seed_does_not_spoil_the_others_of_its_batch(mine):
 def test_a_batch_with_a_bad_seed_that_is_stopped_comes_back_unfinished(mine):
     one = task("misbehaving:refuses,seed=3", seeds=(1, 3), checkpoint=b"no run")
     outcome = work(one, asked(20))
-    assert (outcome.rows, outcome.checkpoint) == (None, b"no run")
+    assert outcome.rows is None
+    assert [batch.seeds for batch in outcome.left] == [(1,), (3,)]  # they go on apart: it is known that one is bad
+    assert Run.load(io.BytesIO(outcome.checkpoint)).seeds == [1]
+    assert outcome.left[1].checkpoint == b"no run"
+
+
+def test_a_bad_seed_is_found_by_halving_though_every_slice_is_short(mine):
+    """It fails in the midst of a batch that goes on in slices: none of the others is lost, or begun for ever."""
+    learner = "misbehaving:spoils,seed=3,plays=200"
+    one = task(learner, seeds=(0, 1, 2, 3, 4), steps=300, slice=0.0)
+    rows, calls = finished(one)
+    assert [row["failure"] for row in rows] == [None, None, None, LEARNERS_OWN, None]
+    assert rows[3]["error"] == "ArithmeticError: not seed 3"
+    good = bits(work(task(learner, seeds=(0, 1, 2, 4), steps=300)).rows)
+    assert [row["digest"] for row in rows if row["seed"] != 3] == [row["digest"] for row in good]
+
+
+def test_as_many_seeds_as_share_the_cache_go_side_by_side_and_what_was_not_begun_comes_back(monkeypatch):
+    monkeypatch.setattr(engine, "CACHE", 4000)
+    widths = []
+
+    def run(learner, mdp, steps, seeds, **more):
+        widths.append(len(seeds)) if steps > 1 else None
+        return true(learner, mdp, steps, seeds, **more)
+
+    one, true = task(seeds=range(10)), engine.run
+    whole = bits(work(one).rows)
+    with monkeypatch.context() as patch:
+        patch.setattr(engine, "run", run)
+        assert bits(work(one).rows) == whole
+        width = widths[0]
+        assert 1 < width < 10
+        assert widths == [width] * (10 // width) + ([10 % width] if 10 % width else [])
+        patch.setattr(working, "SECOND", 0.0)
+        first = work(one)
+    assert bits(first.rows) == whole[:width]
+    assert first.left == ()
+    assert finished(one)[0] == whole
+
+
+def test_a_checkpoint_can_be_gone_on_with_by_some_of_its_seeds():
+    one = task(seeds=(5, 6, 7))
+    held = work(one, asked(20))
+    assert held.left[0].seeds == (5, 6, 7)
+    whole = bits(work(one).rows)
+    for seeds in ((6,), (7, 5)):
+        part = work(one._replace(seeds=seeds, checkpoint=held.checkpoint))
+        assert part.plays < 2_000 * len(seeds)
+        assert bits(part.rows) == [row for seed in seeds for row in whole if row["seed"] == seed]
+    assert held.plays + work(one._replace(checkpoint=held.checkpoint)).plays == 3 * 2_000
 
 
 def test_a_learner_that_refuses_to_go_on_fails_instead_of_beginning_anew_for_ever(mine):
     """Its error is of the kind that a useless checkpoint gives."""
-    rows = bits(finished(task("misbehaving:complains,plays=200", seeds=(0,), slice=0.0), times=500))
+    rows, _ = finished(task("misbehaving:complains,plays=200", seeds=(0,), slice=0.0), times=500)
     assert rows[0]["error"] == "InputError: enough"
 
 

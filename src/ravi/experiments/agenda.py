@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
+from math import ceil
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,7 +23,8 @@ from ravi.experiments.settings import Setting
 from ravi.experiments.specification import Entry, Suite
 from ravi.experiments.tuning import Trials
 
-BLOCK = 16  # seeds that a shard takes together
+BLOCKS = (64, 32, 16)  # seeds that a shard takes together: the first of these that gives every shard some
+ENOUGH = 4  # blocks for every shard
 COLUMNS = ("setting", "seed", "failure", "regret")  # what an agenda must know of a stored run
 
 Keep = Callable[[str, dict[str, Any]], None]  # subject, tuning record -> kept
@@ -47,11 +49,13 @@ class Agenda:
         self.jobs: dict[str, Job] = {}  # by the setting's id
         self.done = self.failed = 0  # of the jobs' runs: in the store; failed ones among them
         self._ready: deque[Job] = deque()  # jobs with runs to hand out
+        self._open: set[str] = set()  # settings of which not all runs are settled
         self._waiting: dict[str, list[Entry]] = {}  # subject -> the entries that wait for it
         self._trials: list[Trials] = []  # of subjects that have not chosen yet
         self._shared: dict[str, Array] = {}  # setting -> seeds that some shard runs whatever tuning chooses
         self._early: dict[str, list[pa.Table]] = {}  # stored runs of settings that have no job yet
         self._backwards = False
+        self._drivers = 1  # that are known to work on this
         self._plan()
 
     def _plan(self) -> None:
@@ -69,13 +73,16 @@ class Agenda:
                     self._trials.append(Trials(subject, self.suite.tuning))
                 self._waiting[subject.digest] = []
             self._waiting[subject.digest].append(entry)
+        sizes = [len(self._shared[digest]) for digest in settings]
+        counts = {block: sum(-(-size // block) for size in sizes) for block in BLOCKS}
+        block = next((block for block in BLOCKS if counts[block] >= ENOUGH * self.shard.parts), BLOCKS[-1])
         number = 0
         for digest, setting in settings.items():
             seeds = self._shared[digest]
-            blocks = np.arange(len(seeds)) // BLOCK + number
+            blocks = np.arange(len(seeds)) // block + number
             if self.shard.mine(blocks).any():
                 self._want(setting, seeds[self.shard.mine(blocks)])
-            number += -(-len(seeds) // BLOCK)
+            number += -(-len(seeds) // block)
 
     def settle(self, table: pa.Table) -> None:
         """These runs are in the store (COLUMNS)."""
@@ -95,6 +102,8 @@ class Agenda:
         done, failed = job.settle(rows["seed"].to_numpy(), failure.is_valid().to_numpy(), regrets, lost)
         self.done += done
         self.failed += failed
+        if not job.left and not job.under_way:
+            self._open.discard(job.setting.digest)
 
     def advance(self) -> None:
         """Go on with the subjects all of whose trials are settled: try more, or choose."""
@@ -135,21 +144,34 @@ class Agenda:
         if job.left and not job.queued:
             self._ready.append(job)
             job.queued = True
+            self._open.add(setting.digest)
         return job
 
-    def take(self) -> tuple[Job, list[int]] | None:
-        """The next batch: of the first job that is not waiting for its first time, else of the first."""
+    def take(self, workers: int = 1) -> tuple[Job, list[int]] | None:
+        """The next batch: as many seeds of the first job as leave work for all workers (side by side is cheap)."""
         while self._ready and not self._ready[0].left:
             self._ready.popleft().queued = False
         if not self._ready:
             return None
-        ready = (job for job in self._ready if job.left and not (job.seconds is None and job.under_way))
-        job = next(ready, self._ready[0])
-        return job, job.batch()
+        job = self._ready[0]
+        parts = ceil(workers / len(self._open)) * self._drivers
+        return job, job.batch(ceil((job.left + job.under_way) / parts))
 
-    def begin_elsewhere(self, place: int) -> None:
-        """Go the other way, from some other place: another driver is at work, and is to be met late."""
-        self._backwards = True
+    def put_back(self, job: Job, seeds: Iterable[int]) -> None:
+        """These were taken, and not begun."""
+        job.put_back(seeds)
+        if job.left and not job.queued:
+            self._ready.appendleft(job)
+            job.queued = True
+
+    @property
+    def idle(self) -> bool:
+        """Whether there is nothing to take."""
+        return not any(job.left for job in self._ready)
+
+    def begin_elsewhere(self, place: int, others: int = 1) -> None:
+        """Go the other way, from some other place: other drivers are at work, and are to be met late."""
+        self._backwards, self._drivers = True, 1 + others
         for job in self.jobs.values():
             job.backwards = True
         self._ready.reverse()
@@ -162,15 +184,14 @@ class Agenda:
 
     @property
     def seconds_left(self) -> float:
-        """Of computing, for all runs that are not settled: by the times seen, per step where a job has none."""
-        timed = [job for job in self.jobs.values() if job.seconds is not None]
-        steps = sum(job.setting.steps for job in timed)
-        each = sum(job.seconds or 0.0 for job in timed) / steps if steps else GUESS
+        """Of computing, for all runs that are not settled: by the times seen, and their mean where a job has none."""
+        paces = [job.pace for job in self.jobs.values() if job.pace is not None]
+        mean = sum(paces) / len(paces) if paces else GUESS
         known = sum(
-            (job.left + job.under_way) * (each * job.setting.steps if job.seconds is None else job.seconds)
+            (job.left + job.under_way) * job.setting.steps * (mean if job.pace is None else job.pace)
             for job in self.jobs.values()
         )
-        return known + sum(each * trials.subject.base.steps * runs for trials, runs in self._to_come())
+        return known + sum(mean * trials.subject.base.steps * runs for trials, runs in self._to_come())
 
     def _to_come(self) -> list[tuple[Trials, int]]:
         """The subjects that have not chosen, and how many runs they will ask for."""

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import importlib
 import os
-import platform
 import signal
 import socket
 import sys
@@ -27,13 +26,14 @@ from typing import TYPE_CHECKING, Any, Self
 from ravi import checks
 from ravi.checks import InputError
 from ravi.experiments.pools import AHEAD, ONE_THREAD, Lost, search_path
-from ravi.experiments.work import Outcome, Task, work
+from ravi.experiments.work import Outcome, Task, undone, work
 from ravi.runs import versions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 OWN = "local"  # the address of a Ray that this process starts for itself
+LOOPBACK = "127.0.0.1"  # which nobody else can reach
 RETRIES = 3
 PATIENCE = 10.0  # seconds that the head of a cluster has to answer
 FRESH = 1.0  # seconds for which the number of CPUs is taken to be what it was
@@ -42,7 +42,8 @@ FRESH = 1.0  # seconds for which the number of CPUs is taken to be what it was
 class Cluster:
     """A pool (`ravi.experiments.pools.Pool`) of the CPUs of a Ray cluster.
 
-    address: "local" starts a Ray on this machine with so many CPUs (all, for None), which ends with the pool; "auto" or
+    address: "local" starts a Ray on this machine with so many CPUs (all, for None), which ends with the pool and
+    listens to this machine only: whoever reaches a Ray can run code on it; "auto" or
     "host:port" joins one that is there, and leaves it there. A connection that this process has already is used as it
     is. workers: at most so many tasks at a time; None for as many as there are CPUs.
     """
@@ -50,9 +51,7 @@ class Cluster:
     def __init__(self, address: str, workers: int | None = None) -> None:
         self._most = None if workers is None else checks.whole(workers, "workers", 1)
         self._ray = _ray()
-        self._flying: dict[
-            Any, tuple[int, bytes | None]
-        ] = {}  # call -> number, and the checkpoint that it goes on from
+        self._flying: dict[Any, tuple[int, Task]] = {}  # call -> number, and what is to be done
         self._counted: tuple[float, int] | None = None  # when, and how many CPUs
         self._interrupted = False
         self._joined = not self._ray.is_initialized()
@@ -78,7 +77,7 @@ class Cluster:
         if self._interrupted:
             raise InputError("no tasks are taken after an interrupt")
         with _plainly("the Ray cluster takes no task"):
-            self._flying[self._call.remote(task, self._path)] = number, task.checkpoint
+            self._flying[self._call.remote(task, self._path)] = number, task
 
     def collect(self, seconds: float) -> list[tuple[int, Outcome | Lost]]:
         if not self._flying:
@@ -114,13 +113,13 @@ class Cluster:
 
     def _fetched(self, call: Any) -> tuple[int, Outcome | Lost]:
         """What has come of a call; Ray may forget it then."""
-        number, checkpoint = self._flying.pop(call)
+        number, task = self._flying.pop(call)
         errors = self._ray.exceptions
         try:
             outcome: Outcome = self._ray.get(call)
             return number, outcome
         except errors.TaskCancelledError:
-            return number, Outcome(None, checkpoint, 0.0, versions(), platform.node())
+            return number, undone(task)
         except errors.RayTaskError as error:  # not a learner's: `work` makes rows of those
             why = f"a task cannot be done on the Ray cluster: {_line(error.cause)}"
             raise InputError(f"{why}; is ravi {versions()['ravi']} installed on every machine of it?") from None
@@ -154,8 +153,11 @@ def _join(ray: Any, address: str, workers: int | None) -> None:
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"  # nothing is reported to anyone
     try:
         if address == OWN:
-            with _plainly("cannot start Ray on this machine"):
+            with _plainly("cannot start Ray on this machine"), _alone():
                 ray.init(address=OWN, num_cpus=workers, include_dashboard=False, **quiet)
+                if ray.util.get_node_ip_address() != LOOPBACK:
+                    ray.shutdown()
+                    raise InputError(f"Ray {ray.__version__} cannot be kept to this machine: give no --cluster")
         else:
             if address != "auto":
                 _answers(address)
@@ -168,6 +170,24 @@ def _join(ray: Any, address: str, workers: int | None) -> None:
             os.environ["RAY_USAGE_STATS_ENABLED"] = before
         if callable(handler) and threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, handler)  # Ray has put its own in the place of the caller's
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """Let a Ray that is started listen on the loopback only, as it does by itself where it supports no clusters.
+
+    Its processes learn it from the environment, and this one, which may have imported it, from its constants.
+    """
+    constants: Any = importlib.import_module("ray._private.ray_constants")
+    name = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
+    held, before, constants.ENABLE_RAY_CLUSTER = constants.ENABLE_RAY_CLUSTER, os.environ.get(name), False
+    os.environ[name] = "0"
+    try:
+        yield
+    finally:
+        constants.ENABLE_RAY_CLUSTER = held
+        del os.environ[name]
+        os.environ |= {} if before is None else {name: before}
 
 
 def _answers(address: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping
+from math import ceil
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,9 +21,10 @@ from ravi.experiments.runner import settled, shard_of
 from ravi.experiments.settings import Setting
 from ravi.experiments.specification import Entry
 from ravi.experiments.store import Store
+from ravi.experiments.work import until
 
-PILOT_STEPS, PILOT_SEEDS = 2000, 4
-PILOT_SECONDS = 30.0  # for all pilots; the rest is reckoned by the mean of those made
+PILOT_STEPS, PILOT_SEEDS = 2000, 64  # at most
+PILOT_SECONDS, PILOT_MOST = 30.0, 2.0  # for all pilots, and for one; the rest is reckoned by the mean of those made
 
 Pair = tuple[str, str]  # the MDP's digest and the learner's name, whatever its options
 
@@ -102,14 +104,15 @@ def forecast(
     for table in settled(store, retry) if store is not None else ():
         agenda.settle(table)
     agenda.advance()
+    n = cores() if workers is None else checks.whole(workers, "workers")
     pairs: dict[Pair, tuple[Entry, int]] = {}  # an entry of each, and its largest T
     for entry in wanted.entries:
         pair = _pair(plan.setting_of(entry, facts))
         pairs[pair] = (entry, max(entry.steps, pairs.get(pair, (entry, 0))[1]))
-    speeds = _pilots(pairs, mdps, progress)
+    speeds = _pilots(pairs, mdps, ceil(n / max(1, len(pairs))), progress)
     mean = sum(speeds.values()) / len(speeds) if speeds else GUESS
     for job in agenda.jobs.values():
-        job.seconds = job.setting.steps * speeds.get(_pair(job.setting), mean)
+        job.pace = speeds.get(_pair(job.setting), mean)
     lines = []
     for entry in wanted.entries:
         setting, tuned = plan.setting_of(entry, facts), plan.subject_of(entry, facts, wanted.tuning) is not None
@@ -117,7 +120,6 @@ def forecast(
         seconds = (len(entry.seeds) + tuning) * entry.steps * speeds.get(_pair(setting), mean)
         runs = len(entry.seeds)
         lines.append(Line(entry.section, entry.mdp, entry.label, entry.column, entry.steps, runs, tuning, seconds))
-    n = cores() if workers is None else checks.whole(workers, "workers")
     left = agenda.seconds_left
     return Forecast(wanted.name, lines, agenda.total, agenda.done, left, n, len(speeds), len(pairs))
 
@@ -126,21 +128,27 @@ def _pair(setting: Setting) -> Pair:
     return setting.mdp_digest, setting.learner.split(",")[0]
 
 
-def _pilots(pairs: dict[Pair, tuple[Entry, int]], mdps: dict[str, MDP], progress: Progress | None) -> dict[Pair, float]:
-    """Seconds a step and seed of every learner on every MDP, as far as the time for pilots goes."""
+def _pilots(
+    pairs: dict[Pair, tuple[Entry, int]], mdps: dict[str, MDP], parts: int, progress: Progress | None
+) -> dict[Pair, float]:
+    """Seconds a step and seed of every learner on every MDP, as far as the time for pilots goes.
+
+    As many seeds go side by side as in a run, whose seeds are dealt out in so many parts.
+    """
     began, speeds = time.monotonic(), {}
     for number, (pair, (entry, T)) in enumerate(pairs.items()):
         if time.monotonic() - began > PILOT_SECONDS:
             break
         if progress is not None:
             progress(number, len(pairs))
-        steps = min(T, PILOT_STEPS)
+        steps, seeds = min(T, PILOT_STEPS), min(ceil(len(entry.seeds) / parts), PILOT_SEEDS)
         mdp = mdps[entry.mdp]
         try:
             learner = ids.learner(entry.learner, mdp, T)
             engine.run(learner, mdp, 1, 1, keep_epochs=False)  # compiles
-            made = engine.run(learner, mdp, steps, PILOT_SEEDS, points=1, keep_epochs=False)
+            stop = until(time.perf_counter() + PILOT_MOST)
+            made = engine.run(learner, mdp, steps, seeds, points=1, keep_epochs=False, stop=stop)
         except Exception:  # it will fail in its run too, and be a row there
             continue
-        speeds[pair] = made.seconds / PILOT_SEEDS / steps
+        speeds[pair] = made.seconds / int(made.plays.sum())
     return speeds

@@ -1,4 +1,4 @@
-"""What is left of a setting? A job is a setting and its seeds, handed out in batches that take about a second."""
+"""What is left of a setting? A job is a setting and its seeds, handed out in batches."""
 
 from __future__ import annotations
 
@@ -9,10 +9,8 @@ import numpy as np
 from ravi.core import Array
 from ravi.experiments.settings import Setting
 
-SECOND = 1.0  # what a batch should take
-MOST = 1024  # seeds in a batch
+MOST = 1024  # seeds that go out together
 GUESS = 1e-6  # seconds a step, of a learner that has not been timed
-GROWTH = 4  # of one batch over the one before: the more seeds side by side, the cheaper each
 LEFT, GIVEN, LOST, FAILED, STORED = range(
     5
 )  # where a run stands: the last three are in the store, each above those before
@@ -27,12 +25,11 @@ class Job:
         self.seeds = np.empty(0, np.int64)  # ascending
         self.state = np.empty(0, np.uint8)
         self.regrets = np.empty(0)  # of stored runs; inf where they failed, nan where they were lost
-        self.seconds: float | None = None  # of one seed, as last seen
+        self.pace: float | None = None  # seconds a play, as last seen
         self.left = 0  # runs that are to be handed out
         self.under_way = 0  # runs that are handed out
         self.queued = False  # whether an agenda has it among those to take from
         self.backwards = False  # whether the last seeds go first
-        self._largest = max(1, min(16, round(SECOND / (GUESS * setting.steps)))) / GROWTH
 
     def add(self, seeds: Iterable[int]) -> None:
         """More seeds, where they are not there already."""
@@ -43,19 +40,25 @@ class Job:
         self.regrets = np.insert(self.regrets, places, np.nan)
         self.left += len(new)
 
-    def batch(self) -> list[int]:
-        """The next seeds to run: as many as take about a second, and no more than four times as many as before."""
-        size = self._largest * GROWTH
-        if self.seconds is not None:
-            size = min(size, SECOND / max(self.seconds, 1e-9))
-        most, left = int(min(max(size, 1), MOST)), np.flatnonzero(self.state == LEFT)
+    def batch(self, most: int = MOST) -> list[int]:
+        """The next seeds to run: as many as are left, but no more than this."""
+        left = np.flatnonzero(self.state == LEFT)
+        most = min(most, MOST)
         return self._give(left[-most:] if self.backwards else left[:most])
 
     def give(self, seeds: Iterable[int]) -> list[int]:
-        """Hand out exactly these, if all of them are to be run; else none."""
+        """Hand out those of these that are to be run."""
         places = self.places(seeds)
-        whole = (places >= 0).all() and (self.state[places] == LEFT).all()
-        return self._give(places) if whole else []
+        places = places[places >= 0]
+        return self._give(places[self.state[places] == LEFT])
+
+    def put_back(self, seeds: Iterable[int]) -> None:
+        """These were handed out, and not begun."""
+        places = self.places(seeds)
+        places = places[self.state[places] == GIVEN]
+        self.state[places] = LEFT
+        self.left += len(places)
+        self.under_way -= len(places)
 
     def _give(self, places: Array) -> list[int]:
         self.state[places] = GIVEN
@@ -63,9 +66,9 @@ class Job:
         self.under_way += len(places)
         return [int(seed) for seed in self.seeds[places]]
 
-    def timed(self, seeds: int, seconds: float) -> None:
-        """A batch of so many seeds took so long."""
-        self.seconds, self._largest = seconds / seeds, max(self._largest, seeds)
+    def timed(self, plays: int, seconds: float) -> None:
+        """So many plays, of all seeds together, took so long."""
+        self.pace = seconds / plays
 
     def settle(self, seeds: Array, failed: Array, regrets: Array, lost: Array | None = None) -> tuple[int, int]:
         """These runs are in the store: how many more are now done, and how many more of those have failed.
@@ -92,6 +95,11 @@ class Job:
 
     def settled(self, seeds: Iterable[int]) -> bool:
         return bool((self.state[self.places(seeds)] >= LOST).all())
+
+    def unsettled(self, seeds: Iterable[int]) -> list[int]:
+        """Those of these that are not in the store."""
+        places = self.places(seeds)
+        return [int(seed) for seed in self.seeds[places[self.state[places] < LOST]]]
 
     def known(self, seeds: Iterable[int]) -> int:
         """How many of these have ended, well or not: those that are lost have not."""

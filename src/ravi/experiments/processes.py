@@ -11,7 +11,6 @@ not, as long as that does not go on for minutes. When the driver dies, workers d
 from __future__ import annotations
 
 import os
-import platform
 import selectors
 import signal
 import socket
@@ -27,9 +26,8 @@ from ravi import checks
 from ravi.checks import InputError
 from ravi.experiments import worker as program
 from ravi.experiments.pools import AHEAD, ONE_THREAD, Lost, search_path
-from ravi.experiments.work import Outcome, Task
+from ravi.experiments.work import Outcome, Task, undone
 from ravi.experiments.worker import BEGUN, CHUNK, DONE, MARK, READY, Messages, framed
-from ravi.runs import versions
 
 STARTS = 3  # workers that fail to start, one after another, before that is an error
 KILLS = 40  # workers that are killed as they start, one after another, before that is
@@ -128,8 +126,7 @@ class Processes:
         for worker in self._team:
             for number in [number for number in worker.tasks if number != worker.begun]:
                 self._send(worker, (number, None))
-                undone = Outcome(None, worker.tasks.pop(number).checkpoint, 0.0, versions(), platform.node())
-                self._back.append((number, undone))
+                self._back.append((number, undone(worker.tasks.pop(number))))
             if worker.begun is not None:
                 worker.process.send_signal(signal.SIGINT)
 

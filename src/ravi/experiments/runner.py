@@ -15,6 +15,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -32,7 +33,7 @@ from ravi.experiments.pools import Lost, Pool
 from ravi.experiments.rows import LOST, failed_rows, unpacked
 from ravi.experiments.specification import Suite
 from ravi.experiments.store import Checkpoint, Store
-from ravi.experiments.work import Outcome, Task
+from ravi.experiments.work import SECOND, Outcome, Task
 from ravi.files import Unwritable
 from ravi.runs import versions
 
@@ -45,6 +46,7 @@ BUFFER = 32 * 2**20  # bytes of rows that wait for their part, at most
 LOOK = 1.0  # seconds between two looks at what other drivers have stored
 TELL = 0.1  # seconds between two tellings of progress
 MOST_SHARDS = 10**6
+FEW, RATE = 4, 1e7  # a slice is a quarter of the time spent before, but a second, or what so many bytes a second ask
 TRIES = 3  # how often a task may lose its worker, or meet a fault of the machine
 
 
@@ -67,6 +69,14 @@ class Work(NamedTuple):
     seeds: list[int]
     checkpoint: bytes | None = None
     losses: int = 0  # workers that died of it, and faults of machines
+    spent: float = 0.0  # seconds of computing, so far
+    plays: float = 0.0  # that were made in them
+
+    def divided(self, size: int) -> tuple[Work, Work]:
+        """The first so many seeds of it, and the others: both go on from the one checkpoint."""
+        share = size / len(self.seeds)
+        first = self._replace(seeds=self.seeds[:size], plays=share * self.plays)
+        return first, self._replace(seeds=self.seeds[size:], plays=(1 - share) * self.plays)
 
 
 def run_suite(
@@ -128,9 +138,10 @@ class Driver:
         self.mix_versions, self.slice, self.versions = mix_versions, slice, versions()
         self.given: dict[int, Work] = {}  # what the pool has
         self.undone: deque[Work] = deque()  # what came back and must go out again
-        self.buffer: list[tuple[Work, pa.Table]] = []  # what waits for its part
+        self.buffer: list[tuple[Job, pa.Table]] = []  # what waits for its part
         self.waiting = 0  # its bytes
         self.checkpoints: list[Checkpoint] = []  # runs under way, of jobs that are not on the agenda yet
+        self.kept: dict[str, set[tuple[int, ...]]] = {}  # setting -> the seeds of its checkpoints in the store
         self.numbers = 0
         self.began = self.flushed = self.looked = time.monotonic()
         self._open(retry)
@@ -142,23 +153,24 @@ class Driver:
         self.agenda.advance()
         alive = self.store.others(self.launch)
         if alive:  # other drivers are at work here: begin elsewhere, and leave them what they have under way
-            self.agenda.begin_elsewhere(int(self.launch, 16))
+            self.agenda.begin_elsewhere(int(self.launch, 16), len(alive))
         self.checkpoints = [left for left in self.store.checkpoints() if left.launch not in alive]
         self._take_up()
         self.before = self.agenda.done
 
     def _take_up(self) -> None:
-        """Go on with runs that left a checkpoint, as far as they are on the agenda; drop those that are stored."""
+        """Go on with runs that left a checkpoint, as far as they are on the agenda."""
         later = []
         for checkpoint in self.checkpoints:
             job = self.agenda.jobs.get(checkpoint.setting)
             if job is None or (job.places(checkpoint.seeds) < 0).any():
                 later.append(checkpoint)
-            elif job.settled(checkpoint.seeds):
-                self.store.drop_checkpoint(checkpoint.setting, checkpoint.seeds)
-            elif seeds := job.give(checkpoint.seeds):
-                self.undone.append(Work(job, seeds, checkpoint.content))
+                continue
+            self.kept.setdefault(checkpoint.setting, set()).add(checkpoint.seeds)
+            if seeds := job.give(checkpoint.seeds):  # those that are neither stored nor under way
+                self.undone.append(Work(job, seeds, checkpoint.content, plays=len(seeds) * checkpoint.plays))
         self.checkpoints = later
+        self._drop()
 
     def drive(self, interrupted: Callable[[], bool], progress: Callable[[Status], None] | None = None) -> None:
         """Until nothing is left to do, or Ctrl-C."""
@@ -194,41 +206,58 @@ class Driver:
     def _hand_out(self) -> bool:
         """Give the pool as much as it takes; whether it would take more than there is."""
         while self.pool.free() > 0:
-            if self.undone:
-                work = self.undone.popleft()
-                if work.job.settled(work.seeds):  # by another driver, meanwhile
-                    continue
-            elif (taken := self.agenda.take()) is not None:
-                work = Work(*taken)
-            else:
+            work = self._next()
+            if work is None:
                 return True
-            task = Task(work.job.setting, tuple(work.seeds), self.launch, work.job.mdp, work.checkpoint, self.slice)
+            seconds = min(self.slice, max(SECOND, work.spent / FEW, len(work.checkpoint or b"") / RATE))
+            task = Task(work.job.setting, tuple(work.seeds), self.launch, work.job.mdp, work.checkpoint, seconds)
             self.pool.submit(self.numbers, task)
             self.given[self.numbers] = work
             self.numbers += 1
         return False
 
+    def _next(self) -> Work | None:
+        """What is to go out: what came back first; at the end it is divided among workers that have nothing to do."""
+        while self.undone:
+            work = self.undone.popleft()
+            seeds = work.job.unsettled(work.seeds)
+            if not seeds:  # another driver was faster
+                continue
+            work = work._replace(seeds=seeds)
+            idle = self.pool.workers - len(self.given) - len(self.undone) - 1
+            if idle > 0 and len(seeds) > 1 and self.agenda.idle:
+                work, rest = work.divided(ceil(len(seeds) / (1 + idle)))
+                self.undone.appendleft(rest)
+            return work
+        taken = self.agenda.take(self.pool.workers)
+        return None if taken is None else Work(*taken)
+
     def _take_back(self, work: Work, back: Outcome | Lost, stopping: bool) -> None:
-        job, seeds = work.job, work.seeds
+        job = work.job
         if isinstance(back, Lost):
             self._lost(work, back)
             return
         if back.versions != self.versions and not self.mix_versions:
             lines = "; ".join(differing({"versions": self.versions}, {"versions": back.versions}))
             raise InputError(f"the worker on {back.host} has other versions than the driver: {lines}")
-        if back.fault is not None:
-            self._lost(work, Lost(True, back.fault, "the machine failed it"))
-            return
+        if back.plays:
+            job.timed(back.plays, back.seconds)
+        begun = {seed for batch in back.left for seed in batch.seeds}
         if back.rows is not None:
-            if work.checkpoint is None:
-                job.timed(len(seeds), back.seconds)
-            self._await(work, unpacked(back.rows))
-            return
-        if back.checkpoint is not None and back.checkpoint is not work.checkpoint:
-            job.timed(len(seeds), max(back.seconds, (job.seconds or 0.0) * len(seeds)))
-            self.store.keep_checkpoint(job.setting.digest, seeds, back.checkpoint)
-        if not stopping:
-            self.undone.append(work._replace(checkpoint=back.checkpoint))
+            rows = unpacked(back.rows)
+            begun |= {*rows["seed"].to_pylist()}
+            self._await(job, rows)
+        self.agenda.put_back(job, [seed for seed in work.seeds if seed not in begun])
+        plays = work.plays + back.plays if len(back.left) == 1 and back.rows is None else 0.0
+        for batch in back.left:
+            rest = Work(job, list(batch.seeds), batch.checkpoint, work.losses, work.spent + back.seconds, plays)
+            if batch.checkpoint is not None and batch.checkpoint != work.checkpoint:
+                self.store.keep_checkpoint(job.setting.digest, batch.seeds, batch.checkpoint)
+                self.kept.setdefault(job.setting.digest, set()).add(batch.seeds)
+            if back.fault is not None and batch is back.left[0]:
+                self._lost(rest, Lost(True, back.fault, "the machine failed it"))
+            elif not stopping:
+                self.undone.append(rest)
 
     def _lost(self, work: Work, lost: Lost) -> None:
         """What had not been begun goes out again; what had been too, but not for ever."""
@@ -236,18 +265,18 @@ class Driver:
         if losses < TRIES:
             self.undone.append(work._replace(losses=losses))
         elif len(work.seeds) > 1:  # which of them is it?
-            if work.checkpoint is not None:
-                self.store.drop_checkpoint(work.job.setting.digest, work.seeds)
-            self.undone.extend(Work(work.job, [seed], None, TRIES - 1) for seed in work.seeds)
+            self.undone.extend(work._replace(losses=TRIES - 1).divided(len(work.seeds) // 2))
+        elif work.checkpoint is not None:  # or is it that?
+            self.undone.append(work._replace(losses=TRIES - 1, checkpoint=None, plays=0.0))
         else:
             why, _, last = lost.why.partition("\n")
             error = f"{lost.what} {losses} times; at last {why}"
             rows = failed_rows(work.job.setting, work.seeds, self.launch, LOST, error, last)
-            self._await(work, pa.Table.from_batches([rows]))
+            self._await(work.job, pa.Table.from_batches([rows]))
 
-    def _await(self, work: Work, rows: pa.Table) -> None:
+    def _await(self, job: Job, rows: pa.Table) -> None:
         """Rows that are to be in the next part."""
-        self.buffer.append((work, rows))
+        self.buffer.append((job, rows))
         self.waiting += rows.nbytes
 
     def _keep(self, at_once: bool) -> bool:
@@ -257,10 +286,8 @@ class Driver:
         if not self.buffer or not (at_once or due or self.waiting > BUFFER):
             return False
         self.store.write([table for _, table in self.buffer])
-        for work, table in self.buffer:
+        for _, table in self.buffer:
             self.agenda.settle(table)
-            if work.checkpoint is not None:
-                self.store.drop_checkpoint(work.job.setting.digest, work.seeds)
         self.buffer.clear()
         self.waiting, self.flushed = 0, now
         self._go_on()
@@ -275,6 +302,13 @@ class Driver:
                 self.agenda.settle(table)
             self._go_on()
 
+    def _drop(self) -> None:
+        """Remove the checkpoints all of whose runs are stored."""
+        for setting, kept in self.kept.items():
+            for seeds in [seeds for seeds in kept if self.agenda.jobs[setting].settled(seeds)]:
+                self.store.drop_checkpoint(setting, seeds)
+                kept.remove(seeds)
+
     def _go_on(self) -> None:
         self.agenda.advance()
         self._take_up()
@@ -282,7 +316,11 @@ class Driver:
     def _status(self, stopping: bool) -> Status:
         agenda, spent = self.agenda, time.monotonic() - self.began
         running = sum(len(work.seeds) for work in self.given.values())
-        left = agenda.seconds_left / max(1, self.pool.workers) if agenda.done > self.before else None
+        made = [(work.job, work.plays) for work in (*self.given.values(), *self.undone)]
+        made += [(job, float(table.num_rows * job.setting.steps)) for job, table in self.buffer]
+        over = sum(plays * job.pace for job, plays in made if job.pace is not None)
+        timed = any(job.pace is not None for job in agenda.jobs.values())
+        left = max(0.0, agenda.seconds_left - over) / max(1, self.pool.workers) if timed else None
         rate = (agenda.done - self.before) / max(spent, 1e-9)
         return Status(agenda.done, agenda.failed, running, agenda.total, rate, left, stopping)
 

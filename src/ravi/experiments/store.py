@@ -70,6 +70,7 @@ class Checkpoint(NamedTuple):
     seeds: tuple[int, ...]
     content: bytes
     launch: str  # that left it
+    plays: float  # that each seed had made, on average
 
 
 class Store:
@@ -203,15 +204,19 @@ class Store:
             path.unlink(missing_ok=True)
 
     def checkpoints(self) -> list[Checkpoint]:
-        """The runs that are under way; a checkpoint that cannot be read is a trouble, and its work begins anew."""
+        """The runs that are under way, the furthest first: where two hold a seed, the first of them counts.
+
+        A checkpoint that cannot be read is a trouble, and its work begins anew.
+        """
         found = []
         for path in sorted((self.folder / "checkpoints").glob("*.run")):
             named = CHECKPOINT.fullmatch(path.name)
             try:
                 with reading(path) as file:
-                    seeds = tuple(int(seed) for seed in files.read(file, "run")[0]["seeds"])
+                    header, arrays = files.read(file, "run")
                     file.seek(0)
                     content = file.read()
+                seeds, plays = tuple(map(int, header["seeds"])), float(arrays["batch.walkers.time"].mean())
             except (KeyError, TypeError, ValueError) as error:
                 if path.exists():  # else its runs were finished meanwhile
                     self.troubles.append(Trouble(f"checkpoints/{path.name}", str(error)))
@@ -219,8 +224,8 @@ class Store:
             if named is None or _stem(named[1], seeds) != f"{named[1]}-{named[2]}":
                 self.troubles.append(Trouble(f"checkpoints/{path.name}", "it is not named as a checkpoint is"))
                 continue
-            found.append(Checkpoint(path.name, named[1], seeds, content, named[3]))
-        return found
+            found.append(Checkpoint(path.name, named[1], seeds, content, named[3], plays))
+        return sorted(found, key=lambda checkpoint: -checkpoint.plays)
 
     def _put_json(self, name: str, content: dict[str, Any]) -> Path:
         path = self.folder / name

@@ -1,9 +1,13 @@
-"""What does a worker do? A task: some seeds of one setting, run to their end or to the end of its slice of time.
+"""What does a worker do? A task: some seeds of one setting, in batches that run side by side, for a slice of time.
 
-A task that is not done when its time is up comes back as a checkpoint, from which another worker goes on: so a long run
-survives whatever kills its worker, and Ctrl-C loses nothing. A learner that fails gives rows that say how.
+As many seeds run side by side as share a core's cache (`engine.side_by_side`): a wider batch is no faster, and takes
+more memory. A task goes on with further batches for about a second; what it has not begun by then goes back. A batch
+that is not done when the slice of time is up comes back as a checkpoint, from which any worker goes on, with all of its
+seeds or some of them: so a long run survives whatever kills its worker, Ctrl-C loses nothing, and a batch can be
+divided among workers that have nothing to do. A learner that fails gives rows that say how; a batch that fails is
+halved until it is known whose fault it is.
 
-A fault of the machine is not the learner's: where there is no memory, no room on a disk or no more files, the task
+A fault of the machine is not the learner's: where there is no memory, no room on a disk or no more files, the batch
 comes back with what went wrong, and is tried again like one whose worker died. A learner's own code may raise an
 OSError too, and nothing tells the two apart: it is tried again as often, and is then lost, not failed.
 """
@@ -13,14 +17,16 @@ from __future__ import annotations
 import io
 import platform
 import time
+from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from ravi import engine, ids
+from ravi import engine, ids, tree
 from ravi.checks import InputError
 from ravi.compiled import CacheWarning
 from ravi.core import MDP, Learner
@@ -30,6 +36,9 @@ from ravi.files import load_mdp
 from ravi.runs import Run, versions
 
 MACHINE = (MemoryError, OSError, CacheWarning)  # errors that may pass, or not come elsewhere
+SECOND = 1.0  # seconds after which a task begins no further batch
+
+Stop = Callable[[], bool]
 
 
 class Task(NamedTuple):
@@ -37,93 +46,172 @@ class Task(NamedTuple):
     seeds: tuple[int, ...]
     launch: str  # which launch wants it
     mdp: bytes | None = None  # the content of the MDP's file, where it has no id
-    checkpoint: bytes | None = None  # where to go on from
+    checkpoint: bytes | None = None  # where to go on from: a run of these seeds, maybe among others
     slice: float = 30.0  # seconds after which a run comes back as a checkpoint
 
 
+class Batch(NamedTuple):
+    """Seeds that have been begun, and go on together."""
+
+    seeds: tuple[int, ...]
+    checkpoint: bytes | None  # where from; None: from the beginning
+
+
 class Outcome(NamedTuple):
-    rows: bytes | None  # an Arrow stream, a row for every seed; None while the task is not done
-    checkpoint: bytes | None  # what to go on from when it is not; None: from the beginning
+    rows: bytes | None  # an Arrow stream, a row for every seed that is done; None where none is
+    left: tuple[Batch, ...]  # what is to go on as it is; seeds of the task that are nowhere were not begun
     seconds: float  # of computing, in this slice
+    plays: int  # that were made in them
     versions: dict[str, str]  # of what computed it
     host: str
-    fault: str | None = None  # of the machine, in the way of the task: one line, below it a traceback
+    fault: str | None = None  # of the machine, in the way of the first that is left: one line, below it a traceback
+
+    @property
+    def checkpoint(self) -> bytes | None:
+        """Of what is under way."""
+        return self.left[0].checkpoint if self.left else None
 
 
-def work(task: Task, stop: Callable[[], bool] = lambda: False) -> Outcome:
+def undone(task: Task) -> Outcome:
+    """What comes back of a task that was not begun."""
+    return Outcome(None, (Batch(task.seeds, task.checkpoint),), 0.0, 0, versions(), platform.node())
+
+
+def work(task: Task, stop: Stop = lambda: False) -> Outcome:
     """Do a task, until its slice is over or `stop` says so (it is asked before every epoch)."""
-    began, fault = time.perf_counter(), None
+    if stop():
+        return undone(task)
     try:
-        rows, checkpoint = (None, task.checkpoint) if stop() else _done(task, stop)
+        return _Doing(task, stop).outcome()
     except MACHINE as error:
-        rows, checkpoint, fault = None, task.checkpoint, "\n".join(said(error))
-    return Outcome(rows, checkpoint, time.perf_counter() - began, versions(), platform.node(), fault)
+        return undone(task)._replace(fault="\n".join(said(error)))
 
 
-def _done(task: Task, stop: Callable[[], bool]) -> tuple[bytes | None, bytes | None]:
-    setting = task.setting
-    changed = _changed(task)
-    if changed is not None:  # not the learner's fault: the next launch runs it again
-        return packed(failed_rows(setting, task.seeds, task.launch, LOST, changed)), None
-    try:
-        mdp = _mdp(setting.mdp, setting.mdp_digest, task.mdp)
-        learner = ids.learner(setting.learner, mdp, setting.steps)
+class _Doing:
+    """A task, as far as it is."""
+
+    def __init__(self, task: Task, stop: Stop) -> None:
+        self.task, self.stop = task, stop
+        self.rows: list[pa.RecordBatch] = []
+        self.begun: deque[Batch] = deque()
+        self.seconds, self.plays = 0.0, 0
+        self.fault: str | None = None
+
+    def outcome(self) -> Outcome:
+        self._do()
+        rows = packed(pa.Table.from_batches(self.rows).combine_chunks().to_batches()[0]) if self.rows else None
+        return Outcome(rows, tuple(self.begun), self.seconds, self.plays, versions(), platform.node(), self.fault)
+
+    def _do(self) -> None:
+        task, setting = self.task, self.task.setting
+        changed = _changed(task)
+        if changed is not None:  # not the learner's fault: the next launch runs it again
+            self.rows.append(failed_rows(setting, task.seeds, task.launch, LOST, changed))
+            return
         record = tuple(name for name in setting.record if name in engine.OPTIONAL)
-        _warm(learner, mdp, record)
-        made = _run(task, learner, mdp, record, _until(task.slice, stop))
-        if made.complete and not np.isfinite(made.regret).all():
-            raise FloatingPointError(f"the regret is {made.regret[~np.isfinite(made.regret)][0]}")
+        try:
+            mdp = _mdp(setting.mdp, setting.mdp_digest, task.mdp)
+            learner = ids.learner(setting.learner, mdp, setting.steps)
+        except MACHINE:
+            raise
+        except Exception as error:  # whatever the seed
+            self._failed(task.seeds, error)
+            return
+        fresh: deque[tuple[int, ...]] = deque()
+        if task.checkpoint is not None:
+            self.begun.append(Batch(task.seeds, task.checkpoint))
+        else:
+            width = _width(learner, mdp, setting, record, task.seeds[0])
+            fresh.extend(task.seeds[k : k + width] for k in range(0, len(task.seeds), width))
+        began = time.perf_counter()
+        while self.begun or fresh:
+            batch = self.begun.popleft() if self.begun else Batch(fresh.popleft(), None)
+            try:
+                _warm(learner, mdp, record)
+                self._run(batch, learner, mdp, record, until(time.perf_counter() + task.slice, self.stop))
+            except MACHINE as error:
+                self.begun.appendleft(batch)
+                self.fault = "\n".join(said(error))
+                return
+            except Exception as error:
+                self._broken(batch, error)
+            if self.stop() or time.perf_counter() - began >= min(SECOND, task.slice):
+                return
+
+    def _run(self, batch: Batch, learner: Learner, mdp: MDP, record: tuple[str, ...], over: Stop) -> None:
+        """Run a batch, to its end or to a checkpoint."""
+        task, setting = self.task, self.task.setting
+        held = _held(batch, setting, learner, mdp)
+        if held is not None:
+            made = engine.resume(held, learner, mdp, stop=over)
+        else:
+            made = engine.run(
+                learner, mdp, setting.steps, batch.seeds, record=record, points=setting.points, keep_epochs=False,
+                stop=over,
+            )  # fmt: skip
+        self.seconds += made.seconds - (0.0 if held is None else held.seconds)
+        self.plays += int(made.plays.sum()) - (0 if held is None else int(held.plays.sum()))
         if not made.complete:
             content = io.BytesIO()
             made.save(content)
-            return None, content.getvalue()
-        return packed(rows_of(made, setting, mdp, task.launch)), None
+            self.begun.appendleft(Batch(batch.seeds, content.getvalue()))
+        elif not np.isfinite(made.regret).all():
+            raise FloatingPointError(f"the regret is {made.regret[~np.isfinite(made.regret)][0]}")
+        else:
+            self.rows.append(rows_of(made, setting, mdp, task.launch))
+
+    def _broken(self, batch: Batch, error: Exception) -> None:
+        """A batch failed: if it was one seed, that is its row; else, which of them is it?"""
+        if len(batch.seeds) == 1:
+            self._failed(batch.seeds, error)
+        else:
+            middle = len(batch.seeds) // 2
+            halves = (batch.seeds[:middle], batch.seeds[middle:])
+            self.begun.extendleft(Batch(half, batch.checkpoint) for half in reversed(halves))
+
+    def _failed(self, seeds: tuple[int, ...], error: Exception) -> None:
+        short, trace = said(error)
+        self.rows.append(failed_rows(self.task.setting, seeds, self.task.launch, LEARNER, short, trace))
+
+
+def _width(learner: Learner, mdp: MDP, setting: Setting, record: tuple[str, ...], seed: int) -> int:
+    """How many seeds go side by side; one, where the first of them cannot even begin."""
+    try:
+        return engine.side_by_side(learner, mdp, setting.steps, seed, record, setting.points)
     except MACHINE:
         raise
-    except Exception as error:
-        if len(task.seeds) == 1:
-            short, trace = said(error)
-            return packed(failed_rows(setting, task.seeds, task.launch, LEARNER, short, trace)), None
-    alone = [task._replace(seeds=(seed,), checkpoint=None, slice=float("inf")) for seed in task.seeds]
-    rows = [_done(one, stop)[0] for one in alone]  # which of them is it?
-    if None in rows:  # stopped meanwhile
-        return None, task.checkpoint
-    return packed(_joined([row for row in rows if row is not None])), None
+    except Exception:
+        return 1
 
 
-def _run(task: Task, learner: Learner, mdp: MDP, record: tuple[str, ...], until: Callable[[], bool]) -> Run:
-    held = _held(task, learner, mdp)
-    if held is not None:
-        return engine.resume(held, learner, mdp, stop=until)
-    return engine.run(
-        learner, mdp, task.setting.steps, task.seeds, record=record, points=task.setting.points, keep_epochs=False,
-        stop=until,
-    )  # fmt: skip
-
-
-def _held(task: Task, learner: Learner, mdp: MDP) -> Run | None:
-    """The run of the task's checkpoint; none where that is damaged, or of other versions: then it begins anew."""
-    if task.checkpoint is None:
+def _held(batch: Batch, setting: Setting, learner: Learner, mdp: MDP) -> Run | None:
+    """The run of a batch's checkpoint; none where that is damaged, or of other versions: then it begins anew."""
+    if batch.checkpoint is None:
         return None
     try:
-        held = Run.load(io.BytesIO(task.checkpoint))
-        if held.versions != versions() or held.seeds != list(task.seeds) or held.steps != task.setting.steps:
+        held = Run.load(io.BytesIO(batch.checkpoint))
+        if held.versions != versions() or held.steps != setting.steps or not {*batch.seeds} <= {*held.seeds}:
             return None
-        return engine.resume(held, learner, mdp, stop=lambda: True)  # no epoch yet: what a learner raises is its own
+        held = engine.resume(held, learner, mdp, stop=lambda: True)  # no epoch yet: what a learner raises is its own
+    except MACHINE:
+        raise
     except InputError:
         return None
+    places = np.array([held.seeds.index(seed) for seed in batch.seeds])
+    share = len(places) / len(held.seeds)
+    return replace(held, seeds=list(batch.seeds), batch=tree.take(held.batch, places), seconds=share * held.seconds)
 
 
-def _until(seconds: float, stop: Callable[[], bool]) -> Callable[[], bool]:
-    """Stop when asked to, or when the slice is over; but every slice gets on by an epoch."""
-    deadline, first = time.perf_counter() + seconds, True
+def until(deadline: float, stop: Stop = lambda: False) -> Stop:
+    """Stop when asked to, or at a time of `perf_counter`; but get on by an epoch first."""
+    first = True
 
-    def until() -> bool:
+    def over() -> bool:
         nonlocal first
-        over, first = not first and time.perf_counter() >= deadline, False
-        return over or stop()
+        late, first = not first and time.perf_counter() >= deadline, False
+        return late or stop()
 
-    return until
+    return over
 
 
 def _changed(task: Task) -> str | None:
@@ -155,9 +243,3 @@ def _warm(learner: Learner, mdp: MDP, record: tuple[str, ...]) -> None:
     if key not in _warmed:
         engine.run(learner, mdp, 1, 1, record=record, keep_epochs=False, stop=lambda: False)
         _warmed.add(key)
-
-
-def _joined(rows: list[bytes]) -> pa.RecordBatch:
-    from ravi.experiments.rows import unpacked
-
-    return pa.concat_tables([unpacked(row) for row in rows]).combine_chunks().to_batches()[0]
