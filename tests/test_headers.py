@@ -14,7 +14,7 @@ from ravi.checks import InputError
 from ravi.large import Large, run_large
 from ravi.live.agent import Agent
 from ravi.mdps import riverswim, riverswim_mixture
-from ravi.policies import Policy
+from ravi.policies import Policy, evaluate
 from ravi.runs import Options, Run
 
 NUMBERS = (True, -1, 1.5, float("nan"), float("inf"), 10**400)
@@ -127,6 +127,24 @@ def test_a_header_says_what_can_be_or_which_key_is_wrong(file, monkeypatch):
     assert len(refused) > 5 * len(header)
     assert all(str(path) in told for _, told in refused)
     assert kind != "run" or all(any(key in told for key in place) for place, told in refused)
+
+
+SPACES = (
+    {}, {"kind": "parts"}, {"kind": "labels"}, {"kind": "grid"}, {"kind": "grid", "low": 1}, {"kind": 3},
+    {"kind": "parts", "keys": ["a"], "spaces": []}, {"kind": "parts", "keys": None, "spaces": [{"kind": "grid"}]},
+    {"kind": "parts", "keys": None, "spaces": [3]}, {"kind": "labels", "labels": [0.5]},
+    {"kind": "labels", "labels": 3},
+    {"kind": "parts", "keys": [[]], "spaces": [{"kind": "discrete", "n": 16, "start": 0}]},
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["observations", "actions"])
+@pytest.mark.parametrize("space", SPACES, ids=str)
+def test_a_policy_whose_file_says_what_is_no_space_is_not_played(name, space):
+    pytest.importorskip("gymnasium")
+    where = {"name": "it", "id": "FrozenLake-v1", "options": {}, "termination": "absorb", name: space}
+    with pytest.raises(InputError):
+        evaluate(Policy(table=np.full((17, 4), 0.25), discount=0.9, environment=where), cycles=1)
 
 
 def test_every_field_of_a_run_is_declared():

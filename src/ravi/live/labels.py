@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
+from ravi import headers
 from ravi.checks import StreamError
 
 
@@ -44,7 +45,8 @@ class Labels:
     @staticmethod
     def of(plain: dict[str, Any]) -> Labels:
         """The labels of `plain`."""
-        return Labels([named(label) for label in plain["labels"]])
+        held = headers.checked(plain, {"labels": list[Any]})
+        return Labels([named(label) for label in held["labels"]])
 
     def __repr__(self) -> str:
         return f"{len(self.labels)} labels"

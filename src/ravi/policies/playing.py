@@ -162,8 +162,13 @@ def _grid(plain: Mapping[str, Any]) -> Any:
         return space_from(plain)
     if plain.get("kind") != "parts":
         return None
-    keys = plain["keys"] or range(len(plain["spaces"]))
-    grids = {key: _grid(part) for key, part in zip(keys, plain["spaces"], strict=True)}
+    try:
+        keys = plain["keys"] or range(len(plain["spaces"]))
+        grids = {key: _grid(part) for key, part in zip(keys, plain["spaces"], strict=True)}
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise InputError(
+            f"the policy says of its observations what is no space: {checks.shown(plain)} ({error})"
+        ) from None
     return {key: grid for key, grid in grids.items() if grid is not None} or None
 
 

@@ -19,6 +19,7 @@ ENVIRONMENT: dict[str, Any] = {
     "name": str, "id": str | None, "options": dict[str, Any] | None, "termination": str,
     "observations": dict[str, Any], "actions": dict[str, Any], "seed": int,
 }  # what is read of it  # fmt: skip
+SPACE: dict[str, Any] = {"kind": str, "labels": list[Any], "keys": list[Any] | None, "spaces": list[dict[str, Any]]}
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -103,6 +104,8 @@ def _checked(self: Policy) -> dict[str, Any]:
     if not isinstance(self.environment, Mapping):
         raise InputError(f"environment is {checks.shown(self.environment)}, not what Environment.plain() gives")
     headers.checked(self.environment, ENVIRONMENT, within="environment", partial=True)
+    for name in ("observations", "actions"):
+        headers.checked(self.environment.get(name, {}), SPACE, within=f"environment.{name}", partial=True)
     return {
         "table": checks.sealed(table),
         "discount": checks.probability(self.discount, "discount"),
