@@ -263,7 +263,7 @@ def test_bad_input_is_named():
         InputError, match="modified_policy_iteration, policy_iteration, value_iteration, linear_program"
     ):
         solve(mdp, "simplex")
-    with pytest.raises(InputError, match="method None"):
+    with pytest.raises(InputError, match="method is None, not one of"):
         solve(mdp, None)
 
 
