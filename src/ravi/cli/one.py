@@ -107,6 +107,7 @@ def solve(
             "mdp": world.name, "discount": world.discount, "states": world.states, "actions": world.actions,
             "optimum": solution.optimum, "optimum_error": solution.optimum_error, "uniform": uniform,
             "value_error": solution.error, "policy_error": solution.policy_error, "sweeps": solution.sweeps,
+            "tolerance": solution.tol, "rounding": solution.rounding,
             "method": solution.method, "seconds": seconds, "value": solution.V.tolist(), "policy": actions.tolist(),
             "units": world.units, "return_in_units": world.horizon * world.in_units(solution.optimum),
         }  # fmt: skip
@@ -121,6 +122,8 @@ def solve(
         start = world.horizon * world.in_units(solution.optimum)
         say(f"  in its units    <nu_0, V*> = {start:.12g}  (rewards from {low:g} to {high:g})")
     say(f"  value           V* to within {solution.error:.1e}; the policy loses at most {solution.policy_error:.1e}")
+    if solution.missed:
+        say(f"  {'':14}  {solution.missed}")
     say(f"  found by        {solution.method}, {solution.sweeps} sweeps, {seconds:.3f} s")
     if world.states <= 20:
         say(f"  state  action  V*{'        in its units' if own else ''}")

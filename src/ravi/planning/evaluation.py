@@ -9,8 +9,10 @@ import numpy as np
 from ravi import checks
 from ravi.compiled import compiled
 from ravi.core import MDP, Array, an_mdp
+from ravi.planning.bands import LONG, band_of, banded_values
 from ravi.planning.certificates import (
     EPS,
+    Tables,
     centre,
     distributions,
     half_width,
@@ -41,15 +43,17 @@ class Evaluation:
 def evaluate(mdp: MDP, policy: Array, tol: float = 1e-10) -> Evaluation:
     """Evaluate one policy (X, A), or a batch (n, X, A), until ||V - V^pi|| <= tol or as closely as float64 can tell.
 
-    Few states are eliminated exactly; many are swept, with a Krylov method where sweeps are slow. One more sweep, of
-    T_pi, certifies the answer by the formula of `solve`, with 2^-52 A and the largest |row sum - 1| of the policy more
-    in front of (1 + max |W|). A policy has the same answer, bit for bit, alone and in a batch.
+    Few states are eliminated exactly, and so are many within a narrow band; others are swept, with a Krylov method
+    where sweeps are slow. One more sweep, of T_pi, certifies the answer by the formula of `solve`, with 2^-52 A and the
+    largest |row sum - 1| of the policy more in front of (1 + max |W|). A policy has the same answer, bit for bit, alone
+    and in a batch.
     """
     batch = checks.policy(policy, an_mdp(mdp))
     tol = checks.positive(tol, "tol")
     single = batch.ndim == 2
     batch = distributions(batch[None] if single else batch)
-    V, Q, returns, error = _evaluate(tables(mdp), batch, mdp.initial, tol)
+    arrays = tables(mdp)
+    V, Q, returns, error = _evaluate(arrays, batch, mdp.initial, tol, started(arrays, batch))
     return Evaluation(V[0], Q[0], returns[0], error[0]) if single else Evaluation(V, Q, returns, error)
 
 
@@ -59,8 +63,21 @@ def return_of(mdp: MDP, policy: Array, tol: float = 1e-10) -> float | Array:
     return returns if np.ndim(returns) else float(returns)
 
 
+def started(tables: Tables, batch: Array) -> Array:
+    """Where to start from: 0, or V^pi up to rounding and a constant if the chain is long and narrow   (n, X)."""
+    start = np.zeros(batch.shape[:2])
+    if batch.shape[1] >= LONG:
+        for policy, W in zip(batch, start, strict=True):
+            chain = policy_chain(tables, policy)
+            band = band_of(chain, 1 / (1 - tables.discount))
+            if band.low >= 0:
+                W[:] = banded_values(chain, tables.discount, band, chain.source)
+                centre(W)
+    return start
+
+
 @compiled
-def _evaluate(tables, batch, initial, tol):  # type: ignore[no-untyped-def]
+def _evaluate(tables, batch, initial, tol, start):  # type: ignore[no-untyped-def]
     gamma = tables.discount
     n, X, A = batch.shape
     V, Q = np.empty((n, X)), np.empty((n, X, A))
@@ -68,7 +85,7 @@ def _evaluate(tables, batch, initial, tol):  # type: ignore[no-untyped-def]
     for i in range(n):
         policy = batch[i]
         grain = tables.grain + EPS * A + miss(policy)
-        W, size = np.zeros(X), 0.0
+        W, size = start[i], 0.0
         for _ in range(3):  # the goal depends on max |W|, which is known afterwards
             W, _ = relative_values(tables, policy, W, span_goal(tol, size, gamma, grain) / 2)
             low, high, size = policy_sweep(tables, policy, W, Q[i], V[i])

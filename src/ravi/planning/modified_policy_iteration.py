@@ -3,7 +3,8 @@
 A sweep of the greedy policy costs one A-th of a sweep of all actions, so the policy is swept until the span of the
 change is a twentieth of what the last full sweep left. Up to constants, which change no policy and no span, this is
 Puterman's modified policy iteration from V = T 0, which needs no more full sweeps than value iteration (Puterman 2005,
-Section 6.5). Where sweeps of a policy are slow, a Krylov method solves for its values (`chains.approach`).
+Section 6.5). Where sweeps of a policy are slow, a Krylov method solves for its values (`chains.approach`). Where many
+states lead to near ones only, policies are improved within their band first (`ravi.planning.banded`).
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from ravi.compiled import compiled
+from ravi.planning.banded import start_of
 from ravi.planning.certificates import Tables, centre, span_goal, sweep_limit
 from ravi.planning.chains import Chain, approach
 from ravi.planning.solver import Sweep
@@ -21,24 +23,22 @@ MOST = 1000  # sweeps of one policy
 
 
 def modified_policy_iteration(tables: Tables, tol: float) -> Sweep:
-    return Sweep(*_modified_policy_iteration(tables, tol))
+    return Sweep(*_modified_policy_iteration(tables, tol, *start_of(tables)))
 
 
 @compiled
-def _modified_policy_iteration(tables, tol):  # type: ignore[no-untyped-def]
+def _modified_policy_iteration(tables, tol, W, n):  # type: ignore[no-untyped-def]
+    """From W, centred, which took n passes."""
     gamma, grain = tables.discount, tables.grain
     X, A, B = tables.transitions.shape
-    W, TW = np.zeros(X), np.empty(X)
+    TW = np.empty(X)
     Q = np.empty((X, A))
     greedy = np.empty(X, np.int64)
     followed = np.full(X, -1)
     start = np.arange(0, X * B + 1, B).astype(np.uint32)
     chain = Chain(start, np.empty(X * B, np.uint32), np.empty(X * B), np.empty(X))
-    for x in range(X):
-        W[x] = np.max(tables.rewards[x])  # T 0
-    centre(W)
     limit = sweep_limit(gamma, grain)
-    steps, n = 0, 0
+    steps = 0
     while True:
         low, high, size = bellman_sweep(tables, W, Q, TW, greedy)
         steps, n = steps + 1, n + 1

@@ -12,6 +12,7 @@ from ravi import checks
 from ravi.core import MDP, Array, an_mdp
 from ravi.planning.certificates import EPS, half_width, mean, tables
 
+REST = 1.5  # of `rounding`: what methods stop at where it is most of the error
 METHODS = ("modified_policy_iteration", "policy_iteration", "value_iteration", "linear_program")
 
 
@@ -40,12 +41,23 @@ class Solution:
     policy_error: float  # >= rho* - rho(policy)
     sweeps: int  # passes over the states, for all actions or for one policy
     method: str
+    tol: float  # that was asked for, of `error`
+    rounding: float  # the part of `error` that rounding makes, whatever the method: no tolerance below it can be met
+
+    @property
+    def missed(self) -> str:
+        """Why `error` is above the tolerance; nothing where it is not."""
+        if self.error <= self.tol:
+            return ""
+        if self.rounding * REST > self.tol:
+            return f"tolerance {self.tol:.1g} cannot be met: rounding alone allows {self.rounding:.1e}"
+        return f"tolerance {self.tol:.1g} is not met; rounding would allow it"
 
     def __repr__(self) -> str:
         return (
             f"<Solution by {self.method} in {self.sweeps} sweeps: "
             f"optimum {self.optimum:.12g} ± {self.optimum_error:.1g}, V and Q ± {self.error:.1g}, "
-            f"policy within {self.policy_error:.1g} of optimal>"
+            f"policy within {self.policy_error:.1g} of optimal{'; ' * bool(self.missed)}{self.missed}>"
         )
 
 
@@ -59,8 +71,8 @@ def solve(mdp: MDP, method: str = "modified_policy_iteration", tol: float = 1e-1
         rho   = (2^-52 (B + 12) + the largest |row sum - 1|) (1 + max |W|),
 
     where rho bounds the rounding of the sweep (see `ravi.planning.certificates`) and W is V* less its mid-range. An
-    error above `tol` is reported, not hidden: it means that rounding is most of it (or that a linear program stopped
-    there).
+    error above `tol` is reported, not hidden: `missed` says that `rounding`, H rho, allows no better (or that a linear
+    program stopped there). Methods stop where H rho is two thirds of the error.
     """
     an_mdp(mdp)
     tol = checks.positive(tol, "tol")
@@ -83,6 +95,8 @@ def solve(mdp: MDP, method: str = "modified_policy_iteration", tol: float = 1e-1
         policy_error=2 * (1 - gamma) * error,
         sweeps=sweep.sweeps,
         method=method,
+        tol=tol,
+        rounding=half_width(0.0, 0.0, sweep.size, gamma, arrays.grain),
     )
 
 

@@ -1,0 +1,205 @@
+"""Chains and MDPs within a band: against exact fractions, whatever the numbering; long ones take few passes."""
+
+import json
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ravi.cli.one import solve as typed
+from ravi.core import MDP
+from ravi.mdps import garnet, riverswim, terrain
+from ravi.planning import evaluate, solve
+from ravi.planning.banded import improve, iterate, start_of, values, whole
+from ravi.planning.bands import LONG, band_of, banded_values, measured
+from ravi.planning.certificates import tables
+from ravi.planning.chains import policy_chain
+from tests.planning.exact import cycle, distance, exact_optimum, exact_values, random_mdp, random_policies
+
+
+def numbered(chain, seed):
+    """A band of a numbering at random."""
+    state = np.random.default_rng(seed).permutation(len(chain.source)).astype(np.uint32)
+    return measured(chain, state, np.argsort(state).astype(np.uint32), 1e9, 10**9)
+
+
+def renumbered(mdp, seed):
+    """The same MDP with other numbers for its states; and which state has which number."""
+    X, A, B = mdp.transitions.shape
+    new = np.random.default_rng(seed).permutation(X)
+    old = np.argsort(new)
+    successors = new[mdp.successors[old]]
+    order = np.argsort(successors, axis=-1)
+    return MDP(
+        rewards=mdp.rewards[old], successors=np.take_along_axis(successors, order, -1),
+        transitions=np.take_along_axis(mdp.transitions[old], order, -1), initial=mdp.initial[old],
+        discount=mdp.discount,
+    ), new  # fmt: skip
+
+
+def corridor(X, A, reach, discount, seed=0):
+    """Every action leads up to `reach` states back or forth, at random."""
+    rng, B = np.random.default_rng(seed), 2 * reach + 1
+    first = np.clip(np.arange(X) - reach, 0, X - B)
+    successors = np.broadcast_to((first[:, None] + np.arange(B))[:, None], (X, A, B))
+    P, r = rng.dirichlet(np.ones(B), (X, A)), rng.uniform(size=(X, A))
+    return MDP(rewards=r, successors=successors, transitions=P, initial=0, discount=discount)
+
+
+small = {
+    "X": st.integers(1, 6),
+    "A": st.integers(1, 3),
+    "gamma": st.sampled_from([0.01, 0.5, 0.9, 0.999]),
+    "seed": st.integers(0, 10**6),
+    "tied": st.booleans(),
+}
+
+
+@settings(deadline=None, derandomize=True, max_examples=60)
+@given(**small)
+def test_values_within_a_band_are_exact_in_every_numbering(X, A, gamma, seed, tied):
+    mdp = random_mdp(seed, X, A, min(3, X), gamma, tied=tied)
+    policy = random_policies(seed, mdp)
+    V = exact_values(mdp, policy)
+    chain = policy_chain(tables(mdp), policy)
+    for band in (measured(chain, *[np.arange(X, dtype=np.uint32)] * 2, 1e9, 10**9), numbered(chain, seed)):
+        found, first = banded_values(chain, gamma, band, chain.source), int(band.state[0])
+        assert distance(found, [v - V[first] for v in V]) <= 1e-13 * Fraction(mdp.horizon)
+    greedy = np.eye(A)[mdp.rewards.argmax(-1)]
+    V, band = exact_values(mdp, greedy), numbered(whole(tables(mdp)), seed)
+    assert distance(values(tables(mdp), band, mdp.rewards.argmax(-1)), V) <= 1e-13 * Fraction(mdp.horizon)
+
+
+@settings(deadline=None, derandomize=True, max_examples=80)
+@given(**small)
+def test_policy_iteration_within_a_band_ends_at_the_optimum_in_every_numbering(X, A, gamma, seed, tied):
+    mdp = random_mdp(seed, X, A, min(3, X), gamma, tied=tied)
+    V, _, _ = exact_optimum(mdp)
+    band, W = numbered(whole(tables(mdp)), seed), np.zeros(X)
+    iterate(tables(mdp), band, W)
+    middle = [v - V[0] for v in V]
+    assert distance(W - W[0], middle) <= 1e-12 * Fraction(mdp.horizon)
+
+
+@settings(deadline=None, derandomize=True, max_examples=40)
+@given(X=st.integers(1, 6), A=st.integers(2, 4), seed=st.integers(0, 10**6))
+def test_a_pass_loses_no_value_in_any_state_and_ends_where_nothing_can_be_improved(X, A, seed):
+    mdp = random_mdp(seed, X, A, min(3, X), 0.9)
+    arrays, band = tables(mdp), numbered(whole(tables(mdp)), seed)
+    action, W = np.zeros(X, np.int64), np.zeros(X)
+    before = values(arrays, band, action)
+    for _ in range(50):
+        changed = improve(arrays, band, action, W)
+        after = values(arrays, band, action)
+        assert (after >= before - 1e-12).all()
+        if changed == 0:
+            break
+        before = after
+    assert changed == 0
+    assert distance(before, exact_optimum(mdp)[0]) <= 1e-11
+
+
+def test_what_one_state_gains_the_next_one_sees():
+    """A front that Howard's policy iteration moves by one state a pass goes all the way in one."""
+    X = 50
+    P, r = np.zeros((X, 2, X)), np.zeros((X, 2))
+    P[np.arange(X), 0, np.arange(X)] = 1  # stay, for a little
+    P[np.arange(X), 1, np.maximum(np.arange(X) - 1, 0)] = 1  # or go to state 0, where all is
+    r[:, 0], r[0, 0] = 0.01, 1.0
+    mdp = MDP.from_dense(P, r, 0.99, 0)
+    chain, action, W = whole(tables(mdp)), np.zeros(X, np.int64), np.zeros(X)
+    band = measured(chain, *[np.arange(X, dtype=np.uint32)] * 2, 1e9, 10**9)
+    assert improve(tables(mdp), band, action, W) == X - 1
+    assert (action == [0] + [1] * (X - 1)).all()
+    assert improve(tables(mdp), band, action, W) == 0
+
+
+def test_bands_are_found_where_there_are_some():
+    for mdp in (riverswim(LONG, 0.99), corridor(LONG, 2, 2, 0.99)):
+        chain = whole(tables(mdp))
+        plain = band_of(chain, 64.0)
+        assert 0 < plain.low <= 4
+        assert (plain.state == np.arange(LONG)).all()
+        other, _ = renumbered(mdp, 1)
+        found = band_of(whole(tables(other)), 64.0)
+        assert 0 < found.low + found.up <= 2 * (plain.low + plain.up)
+        assert sorted(found.state) == list(range(LONG))
+        assert (found.state[found.place] == np.arange(LONG)).all()
+    ring = band_of(whole(tables(cycle(LONG, 0.99))), 64.0)
+    assert ring.low + ring.up <= 4
+    islands = MDP(
+        rewards=np.zeros((LONG, 1)), successors=((np.arange(LONG) + LONG // 2) % LONG)[:, None, None],
+        transitions=np.ones((LONG, 1, 1)), initial=0, discount=0.9,
+    )  # fmt: skip
+    pairs = band_of(whole(tables(islands)), 64.0)
+    assert (pairs.low, pairs.up) == (1, 1)
+
+
+@pytest.mark.parametrize("mdp", [garnet(LONG, 3, 4, 0, 0.99), terrain(80, 2, 0.99)], ids=["garnet", "grid"])
+def test_no_band_is_found_where_steps_spread(mdp):
+    assert band_of(whole(tables(mdp)), 64.0).low < 0
+    W, passes = start_of(tables(mdp))
+    assert passes == 0
+    start = mdp.rewards.max(-1)
+    np.testing.assert_array_equal(W, start - (start.min() + start.max()) / 2)
+
+
+def test_a_step_that_goes_far_one_way_is_no_narrow_band():
+    """low = 0, but the room would be X^2."""
+    X = LONG
+    successors = np.stack([np.arange(X), np.full(X, X - 1)], -1)[:, None]
+    successors[-1] = [[X - 2, X - 1]]
+    P = np.tile([0.5, 0.5], (X, 1, 1))
+    mdp = MDP(rewards=np.zeros((X, 1)), successors=successors, transitions=P, initial=0, discount=0.99)
+    assert band_of(whole(tables(mdp)), 64.0).low < 0
+
+
+@pytest.mark.parametrize("make", [lambda: riverswim(6000, 0.99), lambda: corridor(6000, 3, 2, 0.99)])
+def test_long_mdps_are_solved_within_their_band_as_by_sweeps(make):
+    mdp = make()
+    one, other = solve(mdp), solve(mdp, "value_iteration")
+    assert one.sweeps < 100 < other.sweeps
+    assert max(one.error, other.error) <= 1e-9
+    assert np.abs(one.V - other.V).max() <= one.error + other.error
+    assert one.optimum == pytest.approx(other.optimum, abs=one.optimum_error + other.optimum_error)
+    shuffled, new = renumbered(mdp, 3)
+    again = solve(shuffled)
+    assert again.sweeps < 100
+    assert np.abs(again.V[new] - one.V).max() <= one.error + again.error
+
+
+def test_a_river_of_twenty_thousand_states_takes_a_handful_of_passes():
+    """At gamma = .9999 sweeps took 10^5 and more; rounding is most of the error, and the answer says so."""
+    solution = solve(riverswim(20_000, 0.9999))
+    assert solution.sweeps < 20
+    assert solution.rounding <= solution.error <= 1.5 * solution.rounding
+    assert solution.tol == 1e-10 < solution.rounding
+    said = f"tolerance 1e-10 cannot be met: rounding alone allows {solution.rounding:.1e}"
+    assert solution.missed == said
+    assert repr(solution).endswith(f"{said}>")
+
+
+def test_a_tolerance_that_is_met_is_not_talked_about(capsys):
+    solution = solve(riverswim(6, 0.9))
+    assert solution.missed == ""
+    assert solution.rounding < solution.error <= solution.tol
+    assert "tolerance" not in repr(solution)
+    typed("riverswim/6,discount=0.9")
+    assert "tolerance" not in capsys.readouterr().out
+    typed("riverswim/6,discount=0.999", tol=1e-14)
+    assert "tolerance 1e-14 cannot be met: rounding alone allows " in capsys.readouterr().out
+    typed("riverswim/6,discount=0.999", tol=1e-14, as_json=True)
+    found = json.loads(capsys.readouterr().out)
+    assert found["tolerance"] == 1e-14 < found["rounding"] <= found["value_error"]
+
+
+def test_a_long_cycle_is_evaluated_within_its_band():
+    """V at the reward is 1 / (1 - gamma^X), and gamma^d of that d steps before it."""
+    X, gamma = 6000, 0.9999
+    mdp = cycle(X, gamma)
+    found = evaluate(mdp, np.ones((X, 1)))
+    exact = gamma ** ((X // 2 - np.arange(X)) % X) / (1 - gamma**X)
+    assert np.abs(found.V - exact).max() <= found.error + 1e-11
+    assert found.error < 1e-8
