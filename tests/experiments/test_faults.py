@@ -16,9 +16,11 @@ import pytest
 import ravi
 from ravi import files
 from ravi.checks import InputError
-from ravi.experiments import runner
+from ravi.experiments import freezing, runner
+from ravi.experiments.manifest import manifest
 from ravi.experiments.results import DamagedWarning
 from ravi.experiments.runner import run_suite
+from ravi.experiments.store import Store
 from tests.experiments.small import SMALL, bits
 
 # A driver as a program of its own, which tells how many runs it holds for done. Its third argument is run first.
@@ -327,12 +329,63 @@ def test_a_damaged_tuning_record_is_made_again(undisturbed, tmp_path):
     assert bits(folder) == undisturbed
 
 
-def test_a_damaged_specification_is_an_error_that_names_it(tmp_path):
+TINY = {
+    "name": "tiny", "steps": 50, "seeds": 4, "points": 5,
+    "sections": [{"name": "a", "mdps": ["riverswim/4"], "learners": ["uniform"]}],
+}  # fmt: skip
+
+
+def launched(suite, folder, **more):
+    """What a launch does before its runs."""
+    store, wanted = Store(folder), freezing.chosen(suite)
+    freezing.freeze(wanted, store, **more)
+    with store.launch(manifest(["ravi"], wanted.plain())):
+        pass
+
+
+@pytest.mark.parametrize("content", ['{"format": 1', "", "[]", '{"format": 1}'])
+def test_a_damaged_specification_is_named_and_made_again_by_the_suite_that_it_was_of(tmp_path, content):
     folder = tmp_path / "out"
-    run_suite(SMALL, folder, workers=1, shard="1/4")
-    (folder / "specification.json").write_text('{"format": 1')
-    with pytest.raises(InputError, match=r"specification\.json is damaged"):
-        run_suite(SMALL, folder, workers=1)
+    launched(TINY, folder)
+    whole = (folder / "specification.json").read_text()
+    (folder / "specification.json").write_text(content)
+    with pytest.raises(InputError, match=rf"specification\.json is damaged(.*)ravi run SUITE --out {folder}"):
+        launched(folder, folder)
+    with pytest.raises(InputError, match=r"was of this suite: if it was this one, delete .*specification\.json"):
+        launched(TINY | {"seeds": 5}, folder)
+    assert (folder / "specification.json").read_text() == content
+    launched(TINY, folder)
+    assert (folder / "specification.json").read_text() == whole
+
+
+def test_a_specification_of_a_later_version_is_left_alone(tmp_path):
+    folder = tmp_path / "out"
+    launched(TINY, folder)
+    (folder / "specification.json").write_text('{"format": 99}')
+    with pytest.raises(InputError, match="has format 99; this ravi reads 1"):
+        launched(TINY, folder)
+    assert (folder / "specification.json").read_text() == '{"format": 99}'
+
+
+@pytest.mark.parametrize("harm", ["cut", "emptied", "another"])
+def test_a_damaged_mdp_is_made_again_from_its_file(tmp_path, harm):
+    folder, source = tmp_path / "out", tmp_path / "mine.mdp"
+    ravi.mdp("riverswim/5").save(source)
+    suite = TINY | {"sections": [{"name": "a", "mdps": [str(source)], "learners": ["uniform"]}]}
+    launched(suite, folder)
+    (kept,) = (folder / "mdps").iterdir()
+    whole = kept.read_bytes()
+    for wanted, own in ((suite, None), (folder, folder)):
+        if harm == "another":
+            ravi.mdp("riverswim/3").save(kept)
+        else:
+            kept.write_bytes(whole[:100] if harm == "cut" else b"")
+        launched(wanted, folder, own=own)
+        assert kept.read_bytes() == whole
+    kept.write_bytes(b"")
+    source.unlink()
+    with pytest.raises(InputError, match=rf"mdps/{kept.name}(.*)put back {source}, from which it is made again"):
+        launched(folder, folder, own=folder)
 
 
 def test_a_clock_that_jumps_changes_nothing(undisturbed, tmp_path):

@@ -17,7 +17,7 @@ from ravi.core import MDP
 from ravi.experiments import plan
 from ravi.experiments.manifest import differing
 from ravi.experiments.specification import Suite, differences, specify
-from ravi.experiments.store import Store
+from ravi.experiments.store import Damaged, Store
 from ravi.foreign import importable
 from ravi.runs import versions
 
@@ -70,13 +70,16 @@ def compared(
     own: the folder of results that the suite was taken from. It means the MDPs that are kept there, whatever became of
     their files.
     """
-    held = store.specification() if store.folder.is_dir() else None
+    held = _frozen(store, suite)
     mdps: dict[str, MDP] = {}
     if own is not None:
         named = Store(own)
         for name, digest in plan.facts_from(named.specification() or {}).mdps.items():
             if (kept := named.mdp(digest)) is not None:
                 mdps[name] = MDP.load(kept)
+            elif ids.is_file(name) and not Path(name).exists():
+                why = named.troubles[-1] if named.troubles else f"mdps/{digest}.mdp: absent"
+                raise Damaged(f"{own}: {why}; put back {name}, from which it is made again")
     facts = plan.facts_of(suite, mdps)
     if held is not None:
         lines = differences(held["suite"], suite.plain()) + plan.changed(plan.facts_from(held), facts)
@@ -101,13 +104,21 @@ def freeze(
     contents = {}
     for name, digest in facts.mdps.items():
         if ids.is_file(name) or ids.code_in(name) is not None or store.mdp(digest) is not None:
-            store.keep_mdp(mdps[name])
-            if MDP.load(store.folder / "mdps" / f"{digest}.mdp").digest != digest:
-                raise InputError(f"{store.folder / 'mdps' / digest}.mdp is another MDP than its name says")
-            contents[name] = (store.folder / "mdps" / f"{digest}.mdp").read_bytes()
-    if adopt or store.specification() is None:
+            contents[name] = store.keep_mdp(mdps[name]).read_bytes()
+    if adopt or _frozen(store, suite) is None:
         store.freeze({"suite": suite.plain(), **facts.plain()})
     return facts, contents
+
+
+def _frozen(store: Store, suite: Suite) -> dict[str, Any] | None:
+    """What the folder was made for; None where it is new, or where that is damaged and a launch was of this suite."""
+    try:
+        return store.specification()
+    except Damaged as error:
+        if suite.plain() not in [made.get("suite") for made in store.manifests().values()]:
+            delete = f"if it was this one, delete {store.folder / 'specification.json'} and run it again"
+            raise Damaged(f"{error}. No launch that is on record there was of this suite: {delete}") from None
+        return None
 
 
 def _same_versions(store: Store) -> None:

@@ -64,6 +64,10 @@ class Trouble(NamedTuple):
         return f"{self.name}: {self.why}"
 
 
+class Damaged(InputError):
+    """A file of the folder is not what was written there."""
+
+
 class Checkpoint(NamedTuple):
     name: str
     setting: str  # the id of the setting
@@ -108,11 +112,14 @@ class Store:
         path = self.folder / "specification.json"
         if not path.exists():
             return None
-        held = _json(path)
+        try:
+            held = _json(path)
+        except InputError as error:
+            raise Damaged(f"{error}. {_mended(self.folder)}") from None
         if held.get("format") != FOLDER_FORMAT:
             raise InputError(f"{path} has format {held.get('format')!r}; this ravi reads {FOLDER_FORMAT}")
         if not isinstance(held.get("suite"), dict):
-            raise InputError(f"{path} is damaged: it holds no suite")
+            raise Damaged(f"{path} is damaged: it holds no suite. {_mended(self.folder)}")
         return held
 
     def freeze(self, specification: dict[str, Any]) -> None:
@@ -185,15 +192,25 @@ class Store:
         """What was tried and chosen, by subject."""
         return self._read_json("tuning")
 
-    def keep_mdp(self, mdp: MDP) -> None:
+    def keep_mdp(self, mdp: MDP) -> Path:
+        """Have an MDP kept: one that is there and damaged is made again."""
         path = self.folder / "mdps" / f"{mdp.digest}.mdp"
-        if not path.exists():
+        if self.mdp(mdp.digest) is None:
             mdp.save(path)
+        return path
 
     def mdp(self, digest: str) -> Path | None:
-        """The file of an MDP that was given as one."""
+        """The file of an MDP that was given as one; None where there is none, or (a trouble) it is damaged."""
         path = self.folder / "mdps" / f"{digest}.mdp"
-        return path if path.exists() else None
+        if not path.exists():
+            return None
+        try:
+            why = "" if MDP.load(path).digest == digest else f"{path} is another MDP than its name says"
+        except InputError as error:
+            why = str(error)
+        if why:
+            self.troubles.append(Trouble(f"mdps/{path.name}", why))
+        return None if why else path
 
     def keep_checkpoint(self, setting: str, seeds: Sequence[int], content: bytes) -> None:
         path = self.folder / "checkpoints" / f"{_stem(setting, seeds)}-{self._launch}.run"
@@ -292,6 +309,10 @@ def opened(path: Path) -> pq.ParquetFile | str:
     if version != FORMAT:
         return f"foreign: its rows have format {version or 'none'!r}; this ravi reads {FORMAT}"
     return part if part.schema_arrow.equals(SCHEMA) else "foreign: its columns are not those of this format"
+
+
+def _mended(folder: Path) -> str:
+    return f"ravi run SUITE --out {folder}, with the suite that it was made from, makes it again and keeps all runs"
 
 
 def _json(path: Path, *, must: bool = False) -> dict[str, Any]:
