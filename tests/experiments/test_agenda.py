@@ -166,6 +166,16 @@ def test_batches_are_as_wide_as_leaves_work_for_every_worker(workers, learners, 
     assert agenda.idle
 
 
+def test_a_job_whose_runs_are_settled_may_be_asked_for_more():
+    agenda = agenda_of(suite_of(section(seeds=range(4), learners=("psrl",))))
+    job, seeds = agenda.take(2)
+    agenda.take(2)
+    agenda.settle(stored(job.setting.digest, list(range(4)), [1.0] * 4))
+    agenda._want(job.setting, range(10))  # as tuning does when it chooses what is there already
+    assert [len(agenda.take(2)[1]) for _ in range(2)] == [3, 3]
+    assert agenda.take(2) is None
+
+
 def test_what_was_not_begun_is_taken_again_first():
     agenda = agenda_of(suite_of(section(seeds=range(8))))
     first, seeds = agenda.take(1)

@@ -141,10 +141,11 @@ class Agenda:
         job.add(seeds)
         for rows in self._early.pop(setting.digest, []):
             self._settle(job, rows)
+        if job.left:
+            self._open.add(setting.digest)
         if job.left and not job.queued:
             self._ready.append(job)
             job.queued = True
-            self._open.add(setting.digest)
         return job
 
     def take(self, workers: int = 1) -> tuple[Job, list[int]] | None:
