@@ -14,6 +14,14 @@ from ravi import checks
 from ravi.checks import InputError
 from ravi.core import MDP
 
+
+class Unwilling:
+    def __float__(self):
+        raise RuntimeError
+
+    __array__ = __repr__ = __float__
+
+
 NO_NUMBERS = {
     "a flag": True,
     "NumPy's flag": np.True_,
@@ -30,6 +38,7 @@ NO_NUMBERS = {
     "nothing": None,
     "an empty text": "",
     "an object": object(),
+    "an object that will not be one": Unwilling(),
 }
 
 
@@ -78,6 +87,8 @@ NO_ARRAYS = {
     "complex numbers": (np.zeros((2, 2), complex), "r holds complex numbers"),
     "a sparse matrix": (sp.eye_array(2), r"r is a sparse matrix, not an array of numbers: r\.toarray\(\) is one"),
     "a dictionary": ({0: [0, 1]}, "r is not an array of numbers: r is {0: "),
+    "an object": (Unwilling(), "r is not an array of numbers"),
+    "a range without end": (range(10**17), "r would need 800 PB"),
     "numbers beyond float64": (np.full((2, 2), np.longdouble("1e4000")), r"r\[0, 0\] is inf"),
 }
 
@@ -115,6 +126,12 @@ def test_successors_are_whole_numbers(successors):
         MDP(rewards=[[0]], successors=successors, transitions=[[[1]]], initial=0, discount=0.9)
 
 
+@pytest.mark.parametrize("initial", [np.timedelta64(0), 10**5000, -1, True], ids=["time", "large", "-1", "flag"])
+def test_a_first_state_is_a_number_of_a_state(initial):
+    with pytest.raises(InputError, match=r"^initial (is state|is not an array|has shape)"):
+        MDP(rewards=[[0]], successors=[[[0]]], transitions=[[[1]]], initial=initial, discount=0.9)
+
+
 RUNS = {
     "steps that are a flag": ({"steps": True}, r"steps \(T\) is True, not a number"),
     "a seed twice": ({"seeds": [0, 0]}, "seeds names seed 0 twice"),
@@ -131,6 +148,7 @@ RUNS = {
     "keep_epochs that is a number": ({"keep_epochs": 0}, "keep_epochs is 0, neither True nor False"),
     "measured that is nothing": ({"measured": None}, "measured is None, neither True nor False"),
     "a record that is a number": ({"record": 1}, "record is 1, not names among"),
+    "records without end": ({"record": count()}, "record names 0, not one of trajectory, stream, each once"),
 }
 
 

@@ -23,7 +23,6 @@ T = TypeVar("T")
 SUM_TOLERANCE = 1e-9  # a row of float64 probabilities that was normalised once is within about 1e-16 * B
 LEAST, MOST = 1e-307, 1e308  # of a positive number: beyond, float64 loses digits, and then the number
 MOST_SEEDS, LAST_SEED = 10**6, 2**63 - 1  # how many there are in one run, and which is the last
-LARGE = 2**20  # entries of an array above which memory is asked for first
 LEAST_DELTA = 1e-100  # of a failure probability: X A T / delta and the like are finite
 # What Python or NumPy would make a number of, and is none: the mistake would go unseen.
 NO_NUMBER = (bool, np.bool_, bytes, bytearray, complex, np.complexfloating, np.datetime64, np.timedelta64)
@@ -69,7 +68,7 @@ def number(value: Any, name: str) -> float:
     value = _alone(value, name)
     try:
         result = None if isinstance(value, NO_NUMBER) else float(value)
-    except (TypeError, ValueError, OverflowError):
+    except Exception:  # whatever an object says that is asked to be a number
         result = None
     if result is None:
         raise InputError(f"{name} is {shown(value)}, not a number")
@@ -233,9 +232,11 @@ def array(value: Any, name: str) -> np.ndarray:
     """An array of real numbers, of the type that it has; what only looks like one is refused by name."""
     if hasattr(value, "tocoo"):
         raise InputError(f"{name} is a sparse matrix, not an array of numbers: {name}.toarray() is one")
+    if isinstance(value, range):
+        room(8 * len(value), name)
     try:
         found = np.asarray(value)
-    except (TypeError, ValueError, OverflowError, RuntimeError):
+    except Exception:  # whatever an object says that is asked to be an array
         raise InputError(f"{name} is not an array of numbers") from None
     if _masked(value):
         raise InputError(f"{name} is a masked array, and what its mask hides is no number: {name}.filled(...) says it")
@@ -272,17 +273,21 @@ def _by_entry(objects: np.ndarray, name: str) -> np.ndarray:
 def finite(value: Any, name: str) -> np.ndarray:
     """A float64 array without nan or inf."""
     found = array(value, name)
-    if found.size > LARGE:  # of a view that repeats its numbers, much may be made
-        from ravi import memory
-
-        each = 1 if found.dtype == np.float64 else 9
-        memory.needed(each * found.size, f"{name} of shape {found.shape}", "its size")
+    each = 1 if found.dtype == np.float64 else 9
+    room(each * found.size, f"{name} of shape {found.shape}")  # of a view that repeats its numbers, much may be made
     with np.errstate(over="ignore"):  # a number that float64 has not is inf
         found = found.astype(np.float64, copy=False)
     if not np.isfinite(found).all():
         index = first(~np.isfinite(found))
         raise InputError(f"{at(name, index)} is {found[index]}, not a finite number")
     return found
+
+
+def room(size: int, what: str) -> None:
+    """An error where an array of so many bytes is too large."""
+    from ravi import memory  # which has errors from here
+
+    memory.needed(size, what, "its size")
 
 
 def shaped(array: np.ndarray, shape: tuple[int, ...], name: str, meaning: str) -> np.ndarray:
@@ -322,9 +327,9 @@ def sealed(array: np.ndarray) -> np.ndarray:
 
 def distribution(initial: Any, states: int, name: str = "initial") -> np.ndarray:
     """nu_0 from a vector, or from the one state that it is concentrated on."""
-    if isinstance(initial, (int, np.integer)) and not isinstance(initial, bool):
+    if isinstance(initial, (int, np.integer)) and not isinstance(initial, NO_NUMBER):
         if not 0 <= initial < states:
-            raise InputError(f"{name} is state {initial}, but states are 0 to {states - 1}")
+            raise InputError(f"{name} is state {shown(initial)}, but states are 0 to {states - 1}")
         return np.eye(1, states, int(initial))[0]
     array = finite(initial, name)
     return sums_to_one(shaped(array, (states,), name, "(X,)"), name)

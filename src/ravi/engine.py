@@ -354,10 +354,11 @@ def _own(measures: Sequence[Measure]) -> list[Measure]:
 def _wanted(record: Sequence[str]) -> list[str]:
     if not isinstance(record, Iterable):
         raise checks.InputError(f"record is {checks.shown(record)}, not names among {', '.join(OPTIONAL)}")
-    names = [record] if isinstance(record, str) else list(record)
-    for name in names:
-        if name not in OPTIONAL:
-            raise checks.InputError(f"record names {checks.shown(name)}, not one of {', '.join(OPTIONAL)}")
+    names: list[str] = []
+    for name in [record] if isinstance(record, str) else record:
+        if not isinstance(name, str) or name not in OPTIONAL or name in names:
+            raise checks.InputError(f"record names {checks.shown(name)}, not one of {', '.join(OPTIONAL)}, each once")
+        names.append(name)
     return names
 
 

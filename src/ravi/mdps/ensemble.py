@@ -108,8 +108,8 @@ def ensemble(
     }
     if weights is None:
         return Problem(**told)
-    if isinstance(weights, (int, np.integer)) and not 0 <= weights < d:
-        raise InputError(f"weights is {weights}, but simulators are 0 to {d - 1}")
+    if isinstance(weights, (int, np.integer)) and not isinstance(weights, checks.NO_NUMBER) and not 0 <= weights < d:
+        raise InputError(f"weights is {checks.shown(weights)}, but simulators are 0 to {d - 1}")
     theta = checks.distribution(weights, d, "weights")
     return MDP(**told, transitions=told["features"] @ theta, parameter=theta)
 

@@ -8,7 +8,7 @@ X * A * B.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -51,7 +51,7 @@ def from_sparse(P: Any, r: Any, discount: float, initial: Any, *, renormalise: b
     Entries that a matrix holds twice are added up, as SciPy reads them.
     """
     one = hasattr(P, "tocoo")
-    if not one and (isinstance(P, np.ndarray) or not isinstance(P, Sequence) or not P):
+    if not one and (isinstance(P, np.ndarray) or not isinstance(P, (list, tuple)) or not P):
         raise InputError(f"P is {type(P).__name__}, not a sparse matrix or a sequence of them; from_dense takes arrays")
     matrices = [P] if one else list(P)
     names = ["P"] if one else [f"P[{a}]" for a in range(len(matrices))]
