@@ -1,18 +1,19 @@
 """Memory is reckoned before it is taken: an error says how much is needed, how much is free, and what to lower."""
 
 import tracemalloc
+from itertools import count, repeat
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 import ravi
-from ravi import memory
+from ravi import checks, memory
 from ravi.checks import InputError
 from ravi.core import MDP
 from ravi.live.spaces import _told_apart
 from ravi.mdps import MDPS
-from ravi.mdps.changing import tides
+from ravi.mdps.changing import changing, tides
 from ravi.mdps.sampled import sampled
 from ravi.memory import TooLarge
 
@@ -91,13 +92,33 @@ def test_the_reckoning_is_about_what_is_taken(text, monkeypatch):
 
 def test_copies_of_what_is_given_are_reckoned(room, monkeypatch):
     many = np.broadcast_to(0.5, (10**6, 10**6))
-    with pytest.raises(TooLarge, match=r"rewards of shape \(1000000, 1000000\) would need 1 TB"):
+    with pytest.raises(TooLarge, match=r"rewards of shape \(1000000, 1000000\) would need 40 TB"):
         MDP(rewards=many, successors=[[[0]]], transitions=[[[1]]], initial=0, discount=0.9)
     monkeypatch.setattr(memory, "free", lambda: 17 * 10**6)
     one, all_ = np.zeros((100, 1)), np.broadcast_to(np.arange(100, dtype=np.int32), (100, 1, 100))
     psi = np.broadcast_to(0.0, (100, 1, 100, 100))
     with pytest.raises(TooLarge, match=r"a copy of the tables of mdp would need 20.2 MB"):
         MDP(rewards=one, successors=all_, transitions=None, initial=0, discount=0.9, features=psi)
+
+
+def test_many_policies_are_reckoned(room):
+    policies = np.broadcast_to(0.5, (10**9, 4, 2))
+    with pytest.raises(TooLarge, match=r"policy of shape \(1000000000, 4, 2\) would need 256 GB"):
+        ravi.evaluate(ravi.mdp("riverswim/4"), policies)
+
+
+def test_a_view_is_read_once_however_often_it_repeats():
+    once = checks.finite(np.broadcast_to(np.float32(0.5), (10**6, 10**6)), "r")
+    assert (once.shape, once[3, 5], once.strides) == ((10**6, 10**6), 0.5, (0, 0))
+    rows = np.broadcast_to(np.array([0.0, np.nan]), (10**6, 2))
+    with pytest.raises(InputError, match=r"r\[0, 1\] is nan"):
+        checks.finite(rows, "r")
+
+
+def test_simulators_have_an_end():
+    for simulators in (count(), range(10**9)):
+        with pytest.raises(InputError, match="simulators are more than 1000000"):
+            ravi.ensemble(simulators)
 
 
 def test_a_dense_table_is_reckoned(room):
@@ -121,8 +142,20 @@ def test_functions_are_not_called_for_ever(room):
         sampled(lambda x, a, u: 0, 10**10, 2, 5)
     with pytest.raises(TooLarge, match="2 states, 2 actions and 10,000,000,000 draws would need 1 TB"):
         sampled(lambda x, a, u: 0, 2, 2, 10**10)
+    with pytest.raises(InputError, match="simulator is 5, not a function"):
+        sampled(5, 2, 2, 5)
     with pytest.raises(TooLarge, match="lower block or steps"):
         tides(block=2**31).expected(2**31 - 2)
+
+
+def test_tables_of_changing_rewards_are_reckoned(room):
+    mdp = ravi.mdp("riverswim/4")
+    with pytest.raises(TooLarge, match=r"tables of shape \(1000000000, 4, 2\) would need 192 GB"):
+        changing(mdp, np.broadcast_to(0.5, (10**9, 4, 2)))
+    with pytest.raises(InputError, match="mdp is 5, not an MDP"):
+        changing(5, np.zeros((1, 4, 2)))
+    with pytest.raises(InputError, match="left is 'much', not a number"):
+        tides(left="much")
 
 
 def test_pair_features_are_held_against_a_dense_kernel(room):
@@ -232,6 +265,27 @@ def test_cells_of_whole_numbers_are_told_apart_if_the_centre_of_each_is_in_it(se
         apart = all(min(int((x - low) / (high - low) * n), n - 1) == k for k, x in enumerate(middle))
         wanted = n <= high - low + 1 and apart
         assert _told_apart(low, high, n, np.dtype(np.int32)) == wanted
+
+
+WRONG_GRIDS = [
+    ({"low": np.broadcast_to(0.0, (10**6, 10**6))}, "a grid over 1000000000000 coordinates would need 200 TB"),
+    ({"bins": [[1], [1, 2]]}, "bins is not an array of numbers"),
+    ({"bins": range(10**9)}, r"bins is range\(0, 1000000000\), not an array"),
+    ({"bins": [True]}, r"bins is \[True\], not whole numbers"),
+    ({"shape": 1}, "shape is 1, not a list of whole numbers"),
+    ({"shape": "1"}, "shape is '1', not a list of whole numbers"),
+    ({"shape": [1.5]}, r"shape\[0\] is 1.5, not a whole number"),
+    ({"shape": repeat(1)}, "shape has more axes than an array can have, 64"),
+    ({"dtype": 5}, "dtype is 5, not a type of real numbers"),
+    ({"dtype": "complex64"}, "dtype is 'complex64', not a type of real numbers"),
+    ({"dtype": "no such"}, "dtype is 'no such', not a type of real numbers"),
+]
+
+
+@pytest.mark.parametrize(("given", "message"), WRONG_GRIDS, ids=[message for _, message in WRONG_GRIDS])
+def test_a_grid_refuses(given, message, room):
+    with pytest.raises(InputError, match=message):
+        ravi.Grid(**{"low": [0.0], "high": [1.0], "bins": [3]} | given)
 
 
 # What is free.

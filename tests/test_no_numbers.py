@@ -88,7 +88,7 @@ NO_ARRAYS = {
     "a sparse matrix": (sp.eye_array(2), r"r is a sparse matrix, not an array of numbers: r\.toarray\(\) is one"),
     "a dictionary": ({0: [0, 1]}, "r is not an array of numbers: r is {0: "),
     "an object": (Unwilling(), "r is not an array of numbers"),
-    "a range without end": (range(10**17), "r would need 800 PB"),
+    "a range without end": (range(10**9), r"r is range\(0, 1000000000\), not an array"),
     "numbers beyond float64": (np.full((2, 2), np.longdouble("1e4000")), r"r\[0, 0\] is inf"),
 }
 
@@ -138,8 +138,12 @@ RUNS = {
     "a seed that is a flag": ({"seeds": [True]}, r"seeds\[0\] is True, not a number"),
     "a seed that is not whole": ({"seeds": [0, 1.5]}, r"seeds\[1\] is 1.5, not a whole number"),
     "seeds that are a flag": ({"seeds": True}, "seeds is True, not a number"),
-    "seeds that are bytes": ({"seeds": b"ab"}, "seeds is b'ab', neither a number of seeds"),
-    "seeds that are a table": ({"seeds": {0: 1}}, "seeds is {0: 1}, neither a number of seeds"),
+    "seeds that are bytes": ({"seeds": b"ab"}, "seeds is b'ab', not a number of seeds, a text such"),
+    "seeds that are a table": ({"seeds": {0: 1}}, "seeds is {0: 1}, not a number of seeds, a text such"),
+    "seeds that are a sparse matrix": ({"seeds": sp.eye_array(2)}, r"seeds is .*, not a number of seeds"),
+    "a record without axes": ({"record": np.array(1)}, r"record is .*, not a list of names"),
+    "measures without axes": ({"measures": np.array(1)}, r"measures is .*, not a list of ravi.Measure"),
+    "measures without end": ({"measures": count()}, r"measures\[0\] is 0, not a ravi.Measure"),
     "seeds of two axes": ({"seeds": [[0, 1]]}, r"seeds\[0\] is \[0, 1\], not a number"),
     "seeds without end": ({"seeds": count()}, "seeds names more than 1,000,000 seeds"),
     "too many seeds": ({"seeds": 10**7}, "seeds is 10000000; it must be at most 1000000"),
@@ -147,7 +151,7 @@ RUNS = {
     "pad that is a text": ({"pad": "no"}, "pad is 'no', neither True nor False"),
     "keep_epochs that is a number": ({"keep_epochs": 0}, "keep_epochs is 0, neither True nor False"),
     "measured that is nothing": ({"measured": None}, "measured is None, neither True nor False"),
-    "a record that is a number": ({"record": 1}, "record is 1, not names among"),
+    "a record that is a number": ({"record": 1}, "record is 1, not a list of names among"),
     "records without end": ({"record": count()}, "record names 0, not one of trajectory, stream, each once"),
 }
 

@@ -7,7 +7,7 @@ import math
 import operator
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from reprlib import Repr
@@ -23,6 +23,8 @@ T = TypeVar("T")
 SUM_TOLERANCE = 1e-9  # a row of float64 probabilities that was normalised once is within about 1e-16 * B
 LEAST, MOST = 1e-307, 1e308  # of a positive number: beyond, float64 loses digits, and then the number
 MOST_SEEDS, LAST_SEED = 10**6, 2**63 - 1  # how many there are in one run, and which is the last
+LONGEST = 10**6  # of a range that stands for an array
+LONGEST_NAME = 255  # of a file
 LEAST_DELTA = 1e-100  # of a failure probability: X A T / delta and the like are finite
 # What Python or NumPy would make a number of, and is none: the mistake would go unseen.
 NO_NUMBER = (bool, np.bool_, bytes, bytearray, complex, np.complexfloating, np.datetime64, np.timedelta64)
@@ -153,11 +155,20 @@ def instance(value: Any, kind: type[T] | tuple[type[T], ...], name: str, wanted:
     return value
 
 
+def several(value: Any, name: str, wanted: str) -> Iterator[Any]:
+    """The values of a list, or of anything else that gives one after the other; `wanted` says of what it is to be."""
+    one = isinstance(value, (str, bytes, bytearray, Mapping)) or hasattr(value, "tocoo")
+    if one or not isinstance(value, Iterable) or getattr(value, "shape", None) == ():
+        raise InputError(f"{name} is {shown(value)}, not {wanted}")
+    return iter(value)
+
+
 def path(value: Any, name: str) -> Path:
     """A place on disk, as a text or as a path of Python's."""
-    if not isinstance(value, (str, os.PathLike)) or not isinstance(os.fspath(value), str):
+    text = os.fspath(value) if isinstance(value, (str, os.PathLike)) else b""
+    if not isinstance(text, str) or "\0" in text or any(len(part) > LONGEST_NAME for part in Path(text).parts):
         raise InputError(f"{name} is {shown(value)}, not a path")
-    return Path(value)
+    return Path(text)
 
 
 def function(value: Any, name: str) -> Any:
@@ -211,10 +222,8 @@ def seeds(value: Any, name: str = "seeds") -> list[int]:
             chosen += range(first, last + 1)
             if len(chosen) > MOST_SEEDS:
                 break
-    elif isinstance(value, (bytes, bytearray, Mapping)):
-        raise InputError(f"{name} is {shown(value)}, neither a number of seeds, nor a text such as 5-8, nor a list")
     elif isinstance(value, Iterable) and not isinstance(value, str) and getattr(value, "shape", None) != ():
-        some = islice(value, MOST_SEEDS + 1)
+        some = islice(several(value, name, "a number of seeds, a text such as 5-8 or a list"), MOST_SEEDS + 1)
         chosen = [whole(seed, at(name, [i]), 0, LAST_SEED) for i, seed in enumerate(some)]
     else:
         chosen = list(range(whole(value, name, 1, MOST_SEEDS)))
@@ -232,8 +241,8 @@ def array(value: Any, name: str) -> np.ndarray:
     """An array of real numbers, of the type that it has; what only looks like one is refused by name."""
     if hasattr(value, "tocoo"):
         raise InputError(f"{name} is a sparse matrix, not an array of numbers: {name}.toarray() is one")
-    if isinstance(value, range):
-        room(8 * len(value), name)
+    if isinstance(value, range) and len(value) > LONGEST:
+        raise InputError(f"{name} is {value}, not an array of numbers")
     try:
         found = np.asarray(value)
     except Exception:  # whatever an object says that is asked to be an array
@@ -272,22 +281,14 @@ def _by_entry(objects: np.ndarray, name: str) -> np.ndarray:
 
 def finite(value: Any, name: str) -> np.ndarray:
     """A float64 array without nan or inf."""
-    found = array(value, name)
-    each = 1 if found.dtype == np.float64 else 9
-    room(each * found.size, f"{name} of shape {found.shape}")  # of a view that repeats its numbers, much may be made
+    given = array(value, name)
+    once = given[tuple(slice(0, 1 if step == 0 else None) for step in given.strides)]  # a view repeats at no cost
     with np.errstate(over="ignore"):  # a number that float64 has not is inf
-        found = found.astype(np.float64, copy=False)
-    if not np.isfinite(found).all():
-        index = first(~np.isfinite(found))
-        raise InputError(f"{at(name, index)} is {found[index]}, not a finite number")
-    return found
-
-
-def room(size: int, what: str) -> None:
-    """An error where an array of so many bytes is too large."""
-    from ravi import memory  # which has errors from here
-
-    memory.needed(size, what, "its size")
+        once = once.astype(np.float64, copy=False)
+    wrong = ~np.isfinite(once)
+    if wrong.any():
+        raise InputError(f"{at(name, first(wrong))} is {once[first(wrong)]}, not a finite number")
+    return once if once.shape == given.shape else np.broadcast_to(once, given.shape)
 
 
 def shaped(array: np.ndarray, shape: tuple[int, ...], name: str, meaning: str) -> np.ndarray:
@@ -337,10 +338,13 @@ def distribution(initial: Any, states: int, name: str = "initial") -> np.ndarray
 
 def policy(value: Any, problem: Problem, name: str = "policy", *, interior: bool = False) -> np.ndarray:
     """A policy (X, A) or a batch (n, X, A) whose rows sum to one; `interior`: without zeros."""
+    from ravi import memory  # which has its errors from here
+
     array = finite(value, name)
     shape = (problem.states, problem.actions)
     if array.ndim not in (2, 3) or array.shape[-2:] != shape:
         raise InputError(f"{name} has shape {array.shape}, not (X, A) = {shape} or a batch (n, X, A)")
+    memory.needed(32 * array.size, f"{name} of shape {array.shape}", "their number")
     sums_to_one(array, name)
     if interior and (array == 0).any():
         raise InputError(f"{at(name, first(array == 0))} is 0; every action needs a positive probability")

@@ -343,19 +343,15 @@ def resolved(mdp: MDP | str, learner: Learner | str, T: int) -> tuple[MDP, Learn
 
 def _own(measures: Sequence[Measure]) -> list[Measure]:
     """Measures of the caller's."""
-    if isinstance(measures, Measure) or not isinstance(measures, Iterable):
-        raise checks.InputError(f"measures is {checks.shown(measures)}, not a list of ravi.Measure")
-    found = list(measures)
-    for i, measure in enumerate(found):
-        checks.instance(measure, Measure, checks.at("measures", [i]), "a ravi.Measure")
-    return found
+    given = checks.several(None if isinstance(measures, Measure) else measures, "measures", "a list of ravi.Measure")
+    wanted = "a ravi.Measure"
+    return [checks.instance(one, Measure, checks.at("measures", [i]), wanted) for i, one in enumerate(given)]
 
 
 def _wanted(record: Sequence[str]) -> list[str]:
-    if not isinstance(record, Iterable):
-        raise checks.InputError(f"record is {checks.shown(record)}, not names among {', '.join(OPTIONAL)}")
     names: list[str] = []
-    for name in [record] if isinstance(record, str) else record:
+    given = [record] if isinstance(record, str) else record
+    for name in checks.several(given, "record", f"a list of names among {', '.join(OPTIONAL)}"):
         if not isinstance(name, str) or name not in OPTIONAL or name in names:
             raise checks.InputError(f"record names {checks.shown(name)}, not one of {', '.join(OPTIONAL)}, each once")
         names.append(name)

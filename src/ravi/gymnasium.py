@@ -92,7 +92,7 @@ def opened(env: Any, options: Mapping[str, Any] | None = None) -> Any:
         try:
             return gymnasium.make(env, **(options or {}))
         except Exception as error:  # the environment's own code, with options of the user's
-            raise InputError(f"Gymnasium makes no environment of {env!r}: {_said(error)}") from None
+            raise InputError(f"Gymnasium makes no environment of {checks.shown(env)}: {_said(error):.500}") from None
     if options:
         raise InputError(f"options go with an environment's id, not with {env!r}, which is made already")
     if isinstance(env, gymnasium.vector.VectorEnv):

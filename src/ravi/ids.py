@@ -381,4 +381,4 @@ def _listed(parameters: Mapping[str, inspect.Parameter]) -> str:
 
 def _unknown(what: str, text: str, table: Mapping[str, Any]) -> str:
     head = text.split(",")[0].split("/")[0]
-    return f"there is no {what} {text!r}.{checks.did_you_mean(head, table)} Known: {', '.join(table)}."
+    return f"there is no {what} {checks.shown(text)}.{checks.did_you_mean(head, table)} Known: {', '.join(table)}."

@@ -43,6 +43,8 @@ def room(name: str, lower: str, X: int, A: int, B: int, D: int = 0, *, scattered
 
     scattered: its entries come in any order, and are sorted.
     """
+    if not isinstance(name, str):
+        raise InputError(f"name is {shown(name)}, not a text")
     if X > MOST_STATES:
         raise InputError(f"{name} would have {shown(X)} states, and {MOST_STATES} are the most: lower {lower}")
     memory.needed(_peak(X, A, B, D, SCATTERED if scattered else ORDERED), f"the tables of {name}", lower)
@@ -63,8 +65,9 @@ def problem(self: Problem) -> dict[str, Any]:
     rewards = finite(self.rewards, "rewards")
     if rewards.ndim != 2 or 0 in rewards.shape:
         raise InputError(f"rewards has shape {rewards.shape}; it must be (X, A) with X and A at least 1")
-    between(rewards, 0, 1, "rewards")
     X, A = rewards.shape
+    memory.needed(PAIR * X * A, f"rewards of shape {rewards.shape}", "states or actions")
+    between(rewards, 0, 1, "rewards")
     initial = distribution(self.initial, X)
 
     successors = array(self.successors, "successors")

@@ -68,6 +68,13 @@ def test_an_mdp_that_is_too_large_is_one_line(monkeypatch, capsys):
     )
 
 
+@pytest.mark.parametrize(
+    "words", [("run", "x" * 5000), ("results", "y" * 5000), ("run", "riverswim/4", "uniform", "--save", "z" * 5000)]
+)
+def test_a_path_that_is_too_long_is_one_line(words, monkeypatch, capsys):
+    assert len(refused(monkeypatch, capsys, *words)) < 300
+
+
 @pytest.mark.parametrize("shard", ["1/99999999999999999999999", "1/" + "9" * 5000, "1000001/1000001"])
 def test_a_shard_is_of_so_many(shard):
     with pytest.raises(InputError, match=r"a number of shard is .*(at most 1000000|not a finite number)"):

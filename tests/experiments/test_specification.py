@@ -255,7 +255,7 @@ MISTAKES = [
     (suite_of(seeds="7-5"), "sections[0].seeds: seeds is 5; it must be at least 7"),
     (suite_of(seeds=[]), "sections[0].seeds: seeds is empty"),
     (suite_of(seeds=[-1]), "sections[0].seeds: seeds[0] is -1; it must be at least 0"),
-    (suite_of(seeds={"a": 1}), "sections[0].seeds: seeds is {'a': 1}, neither a number of seeds, nor a text"),
+    (suite_of(seeds={"a": 1}), "sections[0].seeds: seeds is {'a': 1}, not a number of seeds, a text"),
     (suite_of(seeds=[True]), "sections[0].seeds: seeds[0] is True, not a number"),
     (suite_of(points=0), "sections[0].points: points is 0; it must be at least 1"),
     (

@@ -7,13 +7,14 @@ what they share.
 
 from __future__ import annotations
 
+import errno
 import sys
 from typing import Annotated
 
 import typer
 from typer.core import TyperGroup
 
-from ravi import __version__
+from ravi import __version__, checks
 from ravi.checks import InputError
 from ravi.cli import about, many, one, own, told
 from ravi.cli.shown import say
@@ -67,15 +68,20 @@ def main() -> None:
     except InputError as error:
         say(f"ravi: {error}", error=True)
         sys.exit(2)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(1)
+    except OSError as error:
+        if error.errno != errno.ENAMETOOLONG:
+            raise
+        say(f"ravi: {checks.shown(error.filename)} is no path: it is too long", error=True)
+        sys.exit(2)
     except MemoryError as error:
-        say(f"ravi: there is not enough memory: {error or 'something smaller would do'}", error=True)
+        say(f"ravi: there is not enough memory: {error}", error=True)
         sys.exit(2)
     except KeyboardInterrupt:
         say("ravi: stopped", error=True)
         sys.exit(130)
-    except BrokenPipeError:
-        sys.stderr.close()
-        sys.exit(1)
 
 
 def _version(wanted: bool) -> None:

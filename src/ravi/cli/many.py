@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -122,7 +123,7 @@ def run(
         )  # fmt: skip
         return
     _none_of(one, "one run of a learner on an MDP, and this is a suite")
-    if out is None and (Path(what) / "specification.json").is_file():
+    if out is None and os.path.isfile(Path(what) / "specification.json"):
         out = Path(what)  # a folder goes on by itself
     if dry_run:
         from ravi.experiments.forecast import forecast

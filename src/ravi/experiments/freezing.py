@@ -59,7 +59,7 @@ def vetted(suite: Suite, store: Store, allow_code: bool) -> None:
 
 def is_results(suite: Any) -> bool:
     """Whether a suite is meant by the folder of its results."""
-    return isinstance(suite, (str, os.PathLike)) and (Path(suite) / "specification.json").is_file()
+    return isinstance(suite, (str, os.PathLike)) and os.path.isfile(Path(suite) / "specification.json")
 
 
 def compared(

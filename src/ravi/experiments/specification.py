@@ -141,7 +141,7 @@ def specify(source: str | os.PathLike[str] | Mapping[str, Any], *, seeds: Any = 
         told = Mistakes(file, lines(text))
     read = Reader(told, base)
     suite = read.suite(data, name, seeds)
-    if build:
+    if checks.flag(build, "build"):
         from ravi.experiments.building import Builder
 
         Builder(told, base).check(suite, read.places)

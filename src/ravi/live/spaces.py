@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from itertools import islice
 from operator import index
 from typing import Any, Protocol
 
@@ -159,21 +160,25 @@ class Grid:
         self, low: Any, high: Any, bins: Any, outside: str = "error", *, shape: Any = None, dtype: str = "float64"
     ) -> None:
         ends = checks.finite(low, "low"), checks.finite(high, "high")
-        counts = np.asarray(bins)
+        counts = checks.array(bins, "bins")
         if counts.dtype.kind not in "iu":
             raise InputError(f"bins is {checks.shown(bins)}, not whole numbers")
+        asked = None if shape is None else _shape(shape)
         try:
-            known = np.broadcast_shapes(ends[0].shape, ends[1].shape, counts.shape) if shape is None else tuple(shape)
+            known = np.broadcast_shapes(ends[0].shape, ends[1].shape, counts.shape) if asked is None else asked
+            memory.needed(200 * math.prod(known), f"a grid over {math.prod(known)} coordinates", "their number")
             lows, highs, numbers = (np.broadcast_to(array, known).ravel() for array in (*ends, counts))
-        except ValueError:
+        except ValueError as error:
+            if isinstance(error, InputError):
+                raise
             shapes = f"{ends[0].shape}, {ends[1].shape} and {counts.shape}"
             raise InputError(
                 f"low, high and bins have shapes {shapes}, which do not go together"
-                + (f" in a box of shape {tuple(shape)}" if shape is not None else "")
+                + (f" in a box of shape {asked}" if asked is not None else "")
             ) from None
         self.low, self.high = lows.tolist(), highs.tolist()
         self.bins = [checks.whole(n, checks.at("bins", [i])) for i, n in enumerate(numbers.tolist())]
-        self.shape, self.dtype = known, np.dtype(dtype)
+        self.shape, self.dtype = known, _real(dtype)
         self.outside = checks.one_of(outside, OUTSIDE, "outside")
         self.size = math.prod(self.bins)
         for i, (a, b, n) in enumerate(zip(self.low, self.high, self.bins, strict=True)):
@@ -283,6 +288,26 @@ def space_from(plain: Mapping[str, Any]) -> Space:
         return make(**given)
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"{plain!r} describes no space ({error})") from None
+
+
+def _shape(value: Any) -> tuple[int, ...]:
+    """The shape of an array, which has 64 axes at most."""
+    axes = islice(checks.several(value, "shape", "a list of whole numbers"), 65)
+    found = tuple(checks.whole(n, checks.at("shape", [i]), 0) for i, n in enumerate(axes))
+    if len(found) > 64:
+        raise InputError("shape has more axes than an array can have, 64")
+    return found
+
+
+def _real(value: Any) -> np.dtype[Any]:
+    """A type of real numbers."""
+    try:
+        found = np.dtype(value) if isinstance(value, (str, type, np.dtype)) else None
+    except (TypeError, ValueError):
+        found = None
+    if found is None or found.kind not in "biuf":
+        raise InputError(f"dtype is {checks.shown(value)}, not a type of real numbers such as 'float32'")
+    return found
 
 
 def _digits(number: int, sizes: list[int]) -> list[int]:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ravi import checks, memory
-from ravi.core import MDP, Array
+from ravi.core import MDP, Array, an_mdp
 from ravi.mdps.riverswim import LEFT, RIGHT, riverswim
 
 CLOCKS = ("plays", "epochs")
@@ -64,9 +64,10 @@ class Changing:
 def changing(mdp: MDP, tables: Any, *, block: int = 1, clock: str = "plays") -> Changing:
     """The kernel of `mdp` with the rewards of `tables` (J, X, A), each for `block` plays or epochs, over and over."""
     array = checks.finite(tables, "tables")
-    X, A = mdp.states, mdp.actions
+    X, A = an_mdp(mdp).states, mdp.actions
     if array.ndim != 3 or array.shape[1:] != (X, A) or not len(array):
         raise checks.InputError(f"tables has shape {array.shape}, not (J, X, A) with X, A = {X}, {A}")
+    memory.needed(24 * array.size, f"tables of shape {array.shape}", "their number")
     checks.between(array, 0, 1, "tables")
     made = replace(mdp, rewards=array.mean(0))
     return Changing(
@@ -81,7 +82,7 @@ def tides(n: int = 6, discount: float = 0.9, *, left: float = 0.1, block: int = 
     """RiverSwim whose reward is at the left end, `left` for left at 0, and at the right end, 1, in turns."""
     river = riverswim(n, discount)
     tables = np.zeros((2, river.states, river.actions))
-    tables[0, 0, LEFT] = left
+    tables[0, 0, LEFT] = checks.number(left, "left")
     tables[1, -1, RIGHT] = 1.0
     return changing(river, tables, block=block, clock=clock)
 

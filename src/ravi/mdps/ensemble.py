@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
 from typing import Any, overload
 
 import numpy as np
@@ -23,6 +24,7 @@ from ravi.mdps.simulators import Kernel, of_function, of_numbers
 from ravi.mdps.tables import support
 from ravi.problems import room
 
+MOST = 10**6  # simulators
 BROUGHT = ("rewards", "discount", "initial", "units")  # by simulators that are MDPs
 
 
@@ -139,9 +141,12 @@ def _together(simulators: Any) -> dict[str, Any]:
     """The simulators by the names that errors give them."""
     if isinstance(simulators, (Problem, Mapping, str)) or callable(simulators) or not isinstance(simulators, Iterable):
         raise InputError(f"simulators is one {type(simulators).__name__}; a mixture is of a list of simulators")
-    given = {f"simulators[{i}]": simulator for i, simulator in enumerate(simulators)}
+    every = checks.several(simulators, "simulators", "a list of simulators")
+    given = {f"simulators[{i}]": simulator for i, simulator in enumerate(islice(every, MOST + 1))}
     if not given:
         raise InputError("simulators is empty; a mixture needs at least one")
+    if len(given) > MOST:
+        raise InputError(f"simulators are more than {MOST}, and so many are the most")
     return given
 
 

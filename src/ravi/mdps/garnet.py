@@ -29,9 +29,7 @@ def garnet(
 ) -> MDP:
     """Garnet(X, A, b); `start` is "uniform" over the states or the "first" state."""
     X, A, b = sizes(states, actions, branching)
-    if start not in STARTS:
-        hint = checks.did_you_mean(str(start), STARTS)
-        raise checks.InputError(f"start is {start!r}, not one of {', '.join(STARTS)}.{hint}")
+    checks.one_of(start, STARTS, "start")
     seed = checks.whole(seed, "seed", 0)
     draw = uniforms(seed)
     name = named("garnet", X, A, b, seed=(seed, 0), start=(start, "uniform"))

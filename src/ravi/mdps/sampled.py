@@ -39,6 +39,8 @@ def sampled(
     """The table of (x, a, u) -> y by `draws` draws for every pair. Give every simulator a seed of its own."""
     X, A, m = checks.whole(states, "states"), checks.whole(actions, "actions"), checks.whole(draws, "draws")
     delta = checks.probability(delta, "delta")
+    if not callable(simulator):
+        raise checks.InputError(f"simulator is {checks.shown(simulator)}, not a function (x, a, u) -> y")
     size = 200 * X * A * min(m, X) + 100 * m  # lists of Python's own numbers
     memory.needed(size, f"a table of {X:,} states, {A:,} actions and {m:,} draws", "states, actions or draws")
     numbers = uniforms(seed)

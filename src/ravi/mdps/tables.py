@@ -35,11 +35,13 @@ def from_dense(P: Any, r: Any, discount: float, initial: Any, *, renormalise: bo
         turned = P.ndim == 3 and P.shape[1] == P.shape[2]
         hint = "; np.moveaxis(P, 0, 1) makes it of one that is (A, X, X)" if turned else ""
         raise InputError(f"P has shape {P.shape}, not (X, A, X){hint}")
+    what, less = f"P of shape {P.shape}", "its size, or take MDP.from_sparse"
+    memory.needed(P.size, what, less)
     if (P < 0).any():
         index = first(P < 0)
         raise InputError(f"{at('P', index)} is {P[index]:g}, a negative probability")
     X, A, _ = P.shape
-    memory.needed(24 * int(np.count_nonzero(P)), f"P of shape {P.shape}", "its size, or take MDP.from_sparse")
+    memory.needed(24 * int(np.count_nonzero(P)), what, less)
     rows = P.reshape(X * A, X)
     pair, successor = np.nonzero(rows)
     return _from_entries(pair, successor, rows[pair, successor], X, A, r, discount, initial, renormalise, name)
