@@ -32,7 +32,19 @@ from ravi.verify.chance import bernstein, chernoff, student
 from ravi.verify.claim import Claim
 from ravi.verify.evidence import Evidence
 from ravi.verify.report import judged
-from tests.verify.mutations import MIXTURE, MUTATIONS, NAMES, RING, ROUGH, TABULAR, biased, by_hand, scaled, table
+from tests.verify.mutations import (
+    MIXTURE,
+    MUTATIONS,
+    NAMES,
+    RING,
+    ROUGH,
+    TABULAR,
+    backed_up,
+    biased,
+    by_hand,
+    scaled,
+    table,
+)
 
 PAGE = Path(__file__).parents[2] / "docs" / "verify.md"
 NEW = {"S8", "S9a", "S9b", "S9c", "S10", "T0a", "T0b", "T0c", "M0a", "M0b"}
@@ -84,6 +96,13 @@ def test_every_mistake_is_caught(mutation):
     assert found.status == 1
     assert not found.holds
     assert ", ".join(row.id for row in found.failed()) in found.summary()
+
+
+def test_values_that_are_no_numbers_are_refused_before_they_are_played(monkeypatch):
+    """The policy that they make is none, and the run says so: no claim has to."""
+    backed_up(monkeypatch, lambda r, CB, gamma, PV, H: np.where(CB > 0, np.nan, r))
+    with pytest.raises(InputError, match=r"ravi-ucb planned what is no policy: seed 0, state 0: .* sums to nan"):
+        verify(TABULAR.build(), TABULAR.mdp, TABULAR.steps, TABULAR.seeds)
 
 
 def test_mistakes_are_each_named_once_and_every_named_claim_exists():
