@@ -45,6 +45,9 @@ TOO_LARGE = {
     "terrain/5,1e9": "would need 12 TB; 20 GB are free: lower width or types",
     "queue/1e9": "would need 1.58 TB; 20 GB are free: lower size or speeds",
     "queue/10,1e6": "would need 1.32 PB; 20 GB are free: lower size or speeds",
+    "two-ends/1e9": "TB; 20 GB are free: lower n",
+    "winds/4e4": "TB; 20 GB are free: lower width",
+    "fork/1e6": "TB; 20 GB are free: lower simulators",
     "ring/1e9": "would need 880 GB; 20 GB are free: lower gadgets or actions",
     "linear/1e5,3,5": "the tables of linear/100000,3,5 would need 2.7 TB; 20 GB are free: lower states or actions",
     "linear/20,3,1e9": "would need 3.2 TB; 20 GB are free: lower states, actions or dimension",
@@ -77,7 +80,8 @@ def test_states_are_32_bit(text, monkeypatch):
     "text",
     ["riverswim/3e4", "riverswim/mixture/2e4", "garnet/2e4,4,4", "garnet/100,10,100", "bandit/300", "deep-sea/150",
      "hypercube/13", "ensemble/20,200,3,4", "ensemble/200,20,2,3", "terrain/60", "terrain/40,20", "queue/1e4",
-     "queue/100,30", "ring/1e4", "linear/150,4,5", "linear/30,4,2000", "linear/aggregated/100,4,80"],
+     "queue/100,30", "two-ends/2e4", "winds/60", "fork/100", "ring/1e4",
+     "linear/150,4,5", "linear/30,4,2000", "linear/aggregated/100,4,80"],
 )  # fmt: skip
 def test_the_reckoning_is_about_what_is_taken(text, monkeypatch):
     """Of tables of megabytes: between half and three times the peak."""

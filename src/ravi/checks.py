@@ -186,6 +186,14 @@ def probability(value: Any, name: str) -> float:
     return _in_reach(result, name, LEAST)
 
 
+def chance(value: Any, name: str) -> float:
+    """A number from 0 to 1."""
+    result = number(value, name)
+    if not 0 <= result <= 1:
+        raise InputError(f"{name} is {result:g}, outside [0, 1]")
+    return result
+
+
 def delta(value: Any, T: int) -> float:
     """The failure probability of a guarantee: 1/T unless given."""
     return 1 / T if value is None else _in_reach(probability(value, "delta"), "delta", LEAST_DELTA)

@@ -1,12 +1,19 @@
 """Do features and parameter make the kernel, and are the declared bounds bounds?"""
 
+import doctest
+import importlib
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+import ravi
 from ravi.core import MDP
 from ravi.mdps import (
     bandit,
     ensemble,
+    fork,
     garnet,
     garnets,
     hypercube,
@@ -14,8 +21,10 @@ from ravi.mdps import (
     riverswim_mixture,
     terrain,
     two_cycle,
+    two_ends,
+    winds,
 )
-from tests.mdps.oracle import dense, dense_features, largest_phi, optimum, rho, uniform
+from tests.mdps.oracle import dense, dense_features, largest_phi, optimum, rho, uniform, value
 
 MIXTURES = {
     "riverswim": lambda: riverswim_mixture(5),
@@ -26,6 +35,11 @@ MIXTURES = {
     "garnets, dense": lambda: garnets(2, 7, 2, 7),
     "terrain": lambda: terrain(3, 2),
     "terrain, one type": lambda: terrain(2, 1),
+    "garnets, border": lambda: garnets(4, 6, 2, 2, border=2),
+    "two-ends": lambda: two_ends(4),
+    "winds": lambda: winds(3),
+    "winds, even": lambda: winds(2),
+    "fork": lambda: fork(3),
     "queue": lambda: queue(6, 3),
     "queue, one place": lambda: queue(1, 2),
 }
@@ -137,3 +151,91 @@ def test_the_queue_is_a_birth_and_death_chain():
 def test_the_default_queue_serves_slowly_while_it_is_short():
     policy = optimum(queue()).policy
     np.testing.assert_array_equal(policy[:8], (0, 0, 0, 0, 1, 1, 1, 1))
+
+
+def test_a_border_takes_weight_from_the_last_simulators_and_changes_nothing_else():
+    whole, cut = garnets(5, 6, 2, 2, seed=3), garnets(5, 6, 2, 2, seed=3, border=2)
+    np.testing.assert_array_equal(dense_features(whole), dense_features(cut))
+    np.testing.assert_array_equal(whole.rewards, cut.rewards)
+    np.testing.assert_array_equal(cut.parameter[3:], 0)
+    np.testing.assert_allclose(cut.parameter[:3], whole.parameter[:3] / whole.parameter[:3].sum(), rtol=1e-14)
+
+
+DISAGREE = {"fork": fork, "two-ends": two_ends, "winds": winds}
+
+
+@pytest.mark.parametrize("name", DISAGREE)
+def test_the_features_of_mixtures_that_disagree_are_kernels_and_theta_is_inside_the_simplex(name):
+    mdp = DISAGREE[name]()
+    psi = dense_features(mdp)
+    assert (psi >= 0).all()
+    np.testing.assert_allclose(psi.sum(2), 1, atol=1e-14)
+    assert (mdp.parameter > 0).all()
+    assert mdp.parameter.sum() == pytest.approx(1, rel=1e-14)
+    assert (mdp.parameter_bound, mdp.feature_bound) == (1, np.sqrt(mdp.dimension))
+
+
+@pytest.mark.parametrize("name", DISAGREE)
+def test_simulators_disagree_on_what_is_best(name):
+    """Some simulator's own best policy is worse in the mixture, by a tenth of what the best one earns."""
+    mdp = DISAGREE[name]()
+    alone = [
+        optimum(MDP(rewards=mdp.rewards, successors=mdp.successors, transitions=mdp.features[..., i],
+                    initial=mdp.initial, discount=mdp.discount)).policy
+        for i in range(mdp.dimension)
+    ]  # fmt: skip
+    assert min(rho(mdp, policy) for policy in alone) < 0.9 * optimum(mdp).rho
+
+
+@pytest.mark.parametrize("name", DISAGREE)
+def test_the_examples_of_mixtures_that_disagree_are_what_they_say(name):
+    found = doctest.testmod(importlib.import_module(f"ravi.mdps.{name.replace('-', '_')}"))
+    assert (found.attempted > 0, found.failed) == (True, 0)
+
+
+@pytest.mark.parametrize(("d", "weight", "high", "low"), [(4, 0.32, 0.9, 0.1), (2, 0.9, 0.7, 0.2), (5, 0.5, 1.0, 0.0)])
+def test_a_fork_has_its_values(d, weight, high, low):
+    mdp = fork(d, 0.9, weight, high, low)
+    theta, half = np.array([weight, *[(1 - weight) / (d - 1)] * (d - 1)]), 0.45
+    p = low + (high - low) * theta
+    np.testing.assert_allclose(dense(mdp)[0, :, 1], p, atol=1e-15)
+    for a in range(d):
+        V = value(mdp, np.full(3, a))
+        assert V[0] == pytest.approx(0.9 * p[a] / (1 - half - 0.9 * half), rel=1e-12)
+        assert V[1] - V[2] == pytest.approx(1 / (1 - half), rel=1e-12)  # a stay in state 1
+    assert optimum(mdp).policy[0] == 0
+
+
+def test_two_ends_lead_where_their_simulators_say():
+    mdp = two_ends(5, left=0.6)
+    psi = dense_features(mdp)
+    np.testing.assert_allclose(psi[2, 1, [3, 2, 1]], 0.85 * np.eye(3) + 0.05, atol=1e-15)
+    np.testing.assert_allclose(psi[0, 1, 0], (0.1, 0.95, 0.95), atol=1e-15)  # a step over the end stays there
+    np.testing.assert_allclose(dense(mdp)[2, 0, [1, 2]], (0.9, 0.1), atol=1e-15)
+    np.testing.assert_array_equal(mdp.rewards, [[0.6] * 2, *[[0] * 2] * 3, [1] * 2])
+    best = optimum(two_ends())
+    np.testing.assert_array_equal(best.policy, (0, 0, 0, 0, 0, 0, 0, 1, 1))
+    assert best.V[0] == pytest.approx(0.55 * 20, rel=1e-12)  # action 0 stays at the left end
+
+
+def test_winds_blow_along_the_column_first_and_then_along_the_row():
+    psi = dense_features(winds(3))
+    for k, cell in enumerate((1, 1, 7, 7)):  # from the centre, 4: up for the upper corners, down for the lower
+        assert psi[4, 1, cell, k] == pytest.approx(0.6)
+        assert psi[4, 1, 5, k] == pytest.approx(0.4)
+    assert psi[1, 2, 0, 0] == pytest.approx(0.6)  # at the upper edge, along the row
+    assert psi[0, 0, 0, 0] == pytest.approx(1)  # in its corner, against the border
+    np.testing.assert_allclose(winds(3).rewards[[0, 2, 8, 6], 0], (1, 0.9, 0.8, 0.7))
+    assert winds(3).rewards.sum() == pytest.approx(4 * 3.4)
+    assert optimum(winds()).policy[12] == 1
+
+
+def test_the_table_of_mixtures_says_their_dimensions():
+    page = (Path(__file__).parents[2] / "docs" / "simulators.md").read_text()
+    rows = re.findall(r"^\| `(\S+)` \| (\d+) \|", page, re.MULTILINE)
+    assert len(rows) == 9
+    for i, (id, d) in enumerate(rows):
+        mdp = ravi.mdp(id)
+        assert mdp.dimension == int(d)
+        kernels = (mdp.features >= 0).all() and np.allclose(mdp.features.sum(2), 1)
+        assert kernels == (i < 6)

@@ -83,7 +83,7 @@ def test_what_has_no_ellipsoid_is_told():
 # Maps.
 
 
-@pytest.mark.parametrize("id", ["deep-sea/5", "terrain/4", "riverswim/5", "riverswim/mixture/5", "queue/6"])
+@pytest.mark.parametrize("id", ["deep-sea/5", "terrain/4", "winds/3", "riverswim/5", "riverswim/mixture/5", "queue/6"])
 def test_actions_lead_where_the_layout_says(id):
     mdp = ravi.mdp(id)
     where = grids.layout(mdp.name, mdp.states, mdp.actions)

@@ -8,6 +8,7 @@ from ravi.core import MDP
 from ravi.mdps.bandit import bandit, bandit_of
 from ravi.mdps.deep_sea import deep_sea
 from ravi.mdps.ensemble import ensemble, garnets
+from ravi.mdps.fork import fork
 from ravi.mdps.garnet import garnet
 from ravi.mdps.gymnasium import gymnasium
 from ravi.mdps.hypercube import hypercube
@@ -20,6 +21,8 @@ from ravi.mdps.tables import from_dense, from_features, from_sparse
 from ravi.mdps.terrain import terrain
 from ravi.mdps.trap import trap
 from ravi.mdps.two_cycle import two_cycle
+from ravi.mdps.two_ends import two_ends
+from ravi.mdps.winds import winds
 
 # An id is a name from here and the builder's arguments: `garnet/100,4,4,seed=3`.
 MDPS: dict[str, Callable[..., MDP]] = {
@@ -35,6 +38,9 @@ MDPS: dict[str, Callable[..., MDP]] = {
     "terrain": terrain,
     "queue": queue,
     "two-cycle": two_cycle,
+    "two-ends": two_ends,
+    "winds": winds,
+    "fork": fork,
     "ring": ring,
     "linear": linear,
     "linear/aggregated": aggregated,
@@ -49,6 +55,7 @@ __all__ = [
     "bandit_of",
     "deep_sea",
     "ensemble",
+    "fork",
     "from_dense",
     "from_features",
     "from_sparse",
@@ -67,4 +74,6 @@ __all__ = [
     "terrain",
     "trap",
     "two_cycle",
+    "two_ends",
+    "winds",
 ]

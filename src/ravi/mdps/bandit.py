@@ -28,7 +28,7 @@ CHOICE, GOOD, BAD = 0, 1, 2
 def bandit(arms: int = 5, best: float = 0.9, other: float = 0.5, discount: float = 0.95) -> MDP:
     """Arms that succeed with probability `other`, but for the last: `best`. (Ties towards 0 find nothing for free.)"""
     A = checks.whole(arms, "arms", 1)
-    best, other = _chance(best, "best"), _chance(other, "other")
+    best, other = checks.chance(best, "best"), checks.chance(other, "other")
     name = named("bandit", A, best=(best, 0.9), other=(other, 0.5))
     room(name, "arms", 3, A, 2, A + 1)
     return bandit_of([other] * (A - 1) + [best], discount, name=name)
@@ -57,10 +57,3 @@ def bandit_of(probabilities: Any, discount: float = 0.95, *, name: str = "bandit
     r = np.zeros((3, A))
     r[GOOD] = 1
     return from_features(psi, [*p, 1.0], successors, r, discount, CHOICE, name=name)
-
-
-def _chance(value: Any, name: str) -> float:
-    result = checks.number(value, name)
-    if not 0 <= result <= 1:
-        raise checks.InputError(f"{name} is {result:g}, outside [0, 1]")
-    return result

@@ -116,18 +116,23 @@ def ensemble(
     return MDP(**told, transitions=told["features"] @ theta, parameter=theta)
 
 
-def garnets(simulators: int, states: int, actions: int, branching: int, seed: int = 0, discount: float = 0.95) -> MDP:
+def garnets(
+    simulators: int, states: int, actions: int, branching: int, seed: int = 0, discount: float = 0.95, border: int = 0
+) -> MDP:
     """The mixture of d Garnet(X, A, b) kernels with theta from Dirichlet(1, ..., 1); one reward table, uniform start.
 
+    The last `border` simulators have weight 0: theta is on the border of the simplex, and the rest as before.
     theta is d exponentials, -log of uniforms, normalised: the last digit of a logarithm may differ between machines.
     """
     d = checks.whole(simulators, "simulators", 1)
     X, A, b = sizes(states, actions, branching)
     seed = checks.whole(seed, "seed", 0)
-    draw, name = uniforms(seed), named("ensemble", d, X, A, b, seed=(seed, 0))
+    border = checks.whole(border, "border", 0, d - 1)
+    draw, name = uniforms(seed), named("ensemble", d, X, A, b, seed=(seed, 0), border=(border, 0))
     met = max(b, X * -math.expm1(d * math.log1p(-b / X)) if b < X else X)  # successors of a pair, on average
     room(name, "simulators, states, actions or branching", X, A, math.ceil(met), d)
     exponentials = -np.log1p(-draw(d))  # of 1 - u, which is never 0
+    exponentials[d - border :] = 0
     r = garnet_rewards(draw, X, A)
     mdps = []
     for _ in range(d):

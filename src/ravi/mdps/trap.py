@@ -22,9 +22,7 @@ STAY, JUMP = 0, 1
 
 def trap(discount: float = 0.95, leave: float = 0.0) -> MDP:
     """The trap; `leave` is q, the probability to get out of it at a step."""
-    q = checks.number(leave, "leave")
-    if not 0 <= q <= 1:
-        raise checks.InputError(f"leave is {q:g}, outside [0, 1]")
+    q = checks.chance(leave, "leave")
     entries = [(0, STAY, 0, 1.0), (0, JUMP, 1, 1.0), (1, [STAY, JUMP], 1, 1 - q)]
     if q > 0:
         entries.append((1, [STAY, JUMP], 0, q))

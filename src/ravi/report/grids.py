@@ -43,7 +43,7 @@ def layout(name: str, states: int, actions: int) -> Layout:
     side = isqrt(states)
     if family == "deep-sea" and side * side == states and actions == 2:
         return Layout(side, side, ("left", "right"), ((-1.0, -1.0), (1.0, -1.0)), "column j", "row i")
-    if family == "terrain" and side * side == states and actions == 4:
+    if family in ("terrain", "winds") and side * side == states and actions == 4:
         moves = ((0.0, 1.0), RIGHT, (0.0, -1.0), LEFT)
         return Layout(side, side, ("up", "right", "down", "left"), moves, "column j", "row i")
     if family in ("riverswim", "riverswim/mixture") and actions == 2:

@@ -1,0 +1,46 @@
+"""What is the fork? One choice, for which every simulator recommends another action.
+
+X = 3, A = d, from state 0. In simulator i, action i leads from 0 to state 1 with probability `high` and every other one
+with `low`, else to state 2. In 1 and 2 all actions do the same: stay with 1/2, else go back to 0. State 1 pays 1. So
+action a leads to 1 with p_a = low + (high - low) theta_a, the best action is that of the largest weight, and what p is
+worth at 0 is, with c = 1 - gamma / 2,
+
+    V(0) = gamma p / (c - gamma^2 / 2).
+
+theta = (weight, (1 - weight) / (d - 1), ...): .32 against .227 at the defaults, p = .356 against .281. A move from 0 by
+action a tells of theta_a only: a bandit whose arms are .075 apart, and no mixture helps.
+
+>>> from ravi.mdps import fork
+>>> fork().transitions[0, :, 0].round(3).tolist()  # to state 1, by action
+[0.356, 0.281, 0.281, 0.281]
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ravi import checks
+from ravi.core import MDP
+from ravi.mdps.names import named
+from ravi.mdps.tables import from_features, scatter
+from ravi.problems import room
+
+
+def fork(simulators: int = 4, discount: float = 0.9, weight: float = 0.32, high: float = 0.9, low: float = 0.1) -> MDP:
+    """The fork with d simulators and actions; `weight` is that of the first simulator, the others share the rest."""
+    d = checks.whole(simulators, "simulators", 2)
+    weight, high, low = checks.chance(weight, "weight"), checks.chance(high, "high"), checks.chance(low, "low")
+    name = named("fork", d, weight=(weight, 0.32), high=(high, 0.9), low=(low, 0.1))
+    room(name, "simulators", 3, d, 2, d)
+    p = np.where(np.eye(d, dtype=bool), high, low)  # to state 1, by action and simulator
+    half, a = np.full(d, 0.5), np.arange(d)
+    entries = [(0, a, 1, p), (0, a, 2, 1 - p), *((x, a, y, half) for x in (1, 2) for y in (0, x))]
+    successors, psi = scatter(entries, states=3, actions=d, dimension=d)
+    r = np.zeros((3, d))
+    r[1] = 1
+    theta = [weight, *[(1 - weight) / (d - 1)] * (d - 1)]
+    return from_features(
+        psi, theta, successors, r, discount, 0, parameter_bound=1.0, feature_bound=math.sqrt(d), name=name
+    )
