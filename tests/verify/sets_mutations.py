@@ -111,7 +111,7 @@ def no_maximum(patch, setting):
 
 @mistake("every candidate is played", "K4", setting=DRAWN)
 def every_candidate(patch, setting):
-    patch.setattr(ravi_kl, "accepted", lambda problem, s, sets, tol, best, eps, other: other)
+    patch.setattr(ravi_kl, "accepted", lambda problem, s, sets, tol, best, eps, other: other.choice)
     return setting.build()
 
 

@@ -257,12 +257,13 @@ def optimistic(problem: Problem, form: Form, rewards: str | None = None, reward_
 
     draw = sampled(problem, form.support, usual_prior(problem, form.support), goal_of(problem))
 
-    def other(s: State, sets: Sets, tol: Array, t: Array) -> Array:
-        """The candidate's actions   (n, X)."""
-        if form.candidate == "half":
-            return best_policy(problem, sets._replace(rho=sets.rho / 2), tol, s.candidate).choice
+    def other(s: State, sets: Sets, tol: Array, t: Array) -> Plan:
+        """The candidate, and what it returns under some kernel of the sets, at least."""
+        if form.candidate == "half":  # half the sets are in the sets; its policy returns gamma tol less than U, or more
+            half = best_policy(problem, sets._replace(rho=sets.rho / 2), tol, s.candidate)
+            return half._replace(returns=half.returns - 1.5 * problem.discount * tol)
         draw(sets.rewards, s.data, s.candidate.key, t, s.candidate.u, s.candidate.policy)
-        return s.candidate.policy.argmax(-1)
+        return Plan(s.candidate.policy.argmax(-1), np.zeros(len(t)))
 
     def planned(s: State) -> State:
         t = 1 + s.data.visits.sum((1, 2), dtype=np.int64)
@@ -293,14 +294,17 @@ def optimistic(problem: Problem, form: Form, rewards: str | None = None, reward_
     return Learner(name, init, planned, add, reset_or_doubling(), made)
 
 
-def accepted(problem: Problem, s: State, sets: Sets, tol: Array, best: Plan, eps: Array, other: Array) -> Array:
-    """`other`, the candidate's actions, where its own optimistic return is at least U - eps, else `best`   (n, X)."""
-    differ = (other != best.choice).any(1)
-    if not differ.any():
-        return best.choice
-    own = best_policy(problem, sets, tol, s.best._replace(u=s.own), fixed=other, active=differ)
-    taken = differ & (own.returns >= best.returns - eps)
-    return np.where(taken[:, None], other, best.choice)
+def accepted(problem: Problem, s: State, sets: Sets, tol: Array, best: Plan, eps: Array, other: Plan) -> Array:
+    """The actions of `other` where its own optimistic return is at least U - eps, else those of `best`   (n, X).
+
+    That return is computed only where neither the choices nor what `other` returns at least settle it.
+    """
+    taken = other.returns >= best.returns - eps + problem.discount * tol / 2
+    open = ~taken & (other.choice != best.choice).any(1)
+    if open.any():
+        own = best_policy(problem, sets, tol, s.best._replace(u=s.own), fixed=other.choice, active=open)
+        taken |= open & (own.returns >= best.returns - eps)
+    return np.where(taken[:, None], other.choice, best.choice)
 
 
 def _renew(s: State, stage: Array) -> None:

@@ -23,8 +23,7 @@ import numpy as np
 from ravi.compiled import compiled
 from ravi.core import Array
 from ravi.estimators.counts import Counts
-from ravi.optimism.sets import CERTAIN
-from ravi.optimism.sets import _shortfall as shortfall
+from ravi.optimism.sets import CERTAIN, shortfall
 
 LOG_PI = math.log(math.pi)
 HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)

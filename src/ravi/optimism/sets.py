@@ -346,7 +346,7 @@ def _kl(rewards, gamma, size, to, p, radius, start, V, active, Q):  # type: igno
                 K = size[i, x, a]
                 mean = top
                 if K > 0:
-                    below, start[i, x, a] = _shortfall(
+                    below, start[i, x, a] = shortfall(
                         K, to[i, x, a], p[i, x, a], radius[i, x, a], v, top, start[i, x, a], y
                     )
                     mean -= below
@@ -354,7 +354,7 @@ def _kl(rewards, gamma, size, to, p, radius, start, V, active, Q):  # type: igno
 
 
 @compiled
-def _shortfall(K, to, p, d, v, top, z, y):  # type: ignore[no-untyped-def]
+def shortfall(K, to, p, d, v, top, z, y):  # type: ignore[no-untyped-def]
     """max V - max {<p, V> : KL(p_hat || p) <= d}, and z = ln t, to start from next time.
 
     With V = top - s y, s the span and y in [0, 1], and nu = top + s t: s max_t {t exp(L - d) - t}, where

@@ -29,7 +29,7 @@ from ravi import checks
 from ravi.compiled import compiled
 from ravi.core import Array, Problem
 from ravi.estimators.counts import Counts
-from ravi.optimism.sets import ABSENT, CERTAIN, Backup, _arrange, _product, _rank, _seen, _shortfall, _unranked
+from ravi.optimism.sets import ABSENT, CERTAIN, Backup, _arrange, _product, _rank, _seen, _unranked, shortfall
 
 
 def is_told(support: str) -> bool:
@@ -193,7 +193,7 @@ def _kl(rewards, successors, gamma, size, to, p, radius, start, V, active, Q):  
                 K, top = size[i, x, a], best(successors[x, a], v)
                 mean = top
                 if K > 0:
-                    below, start[i, x, a] = _shortfall(
+                    below, start[i, x, a] = shortfall(
                         K, to[i, x, a], p[i, x, a], radius[i, x, a], v, top, start[i, x, a], y
                     )
                     mean -= below

@@ -20,7 +20,7 @@ import numpy as np
 from ravi.compiled import compiled
 from ravi.core import Array, Bonus, Data, Estimator, Problem
 from ravi.optimism.relative_entropy import seen, top_of
-from ravi.optimism.sets import _shortfall as shortfall
+from ravi.optimism.sets import shortfall
 from ravi.planning.bellman import backup
 from ravi.planning.mirror import mirror_step, step_in_place
 

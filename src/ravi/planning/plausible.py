@@ -28,7 +28,7 @@ from ravi.compiled import compiled
 from ravi.core import Array, Problem
 from ravi.estimators.counts import Counts
 from ravi.optimism.relative_entropy import seen, top_of
-from ravi.optimism.sets import _shortfall as shortfall
+from ravi.optimism.sets import shortfall
 
 SHRINK = 0.1  # of the span, by sweeps of kept kernels between two backups
 ROOM = 1e-12  # of H: rounding of a bound
