@@ -34,6 +34,9 @@ docs: $(READY)
 	$(BIN)/python docs/figures/continuous.py
 	$(BIN)/python docs/figures/beyond.py
 	$(BIN)/python docs/figures/plus.py demo/plus
+	$(BIN)/python docs/figures/lead.py demo/lead
+	$(BIN)/python docs/figures/growth.py
+	$(BIN)/python docs/figures/levels.py
 	$(BIN)/python docs/guides.py
 	$(BIN)/python docs/make_tour.py
 
@@ -41,6 +44,7 @@ bench: $(READY)
 	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/solve.py
 	$(BIN)/python benchmarks/inner.py
+	$(BIN)/python benchmarks/kl.py
 	$(BIN)/python benchmarks/learners.py
 	$(BIN)/python benchmarks/experiments.py
 	$(BIN)/python benchmarks/live.py
