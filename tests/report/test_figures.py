@@ -6,6 +6,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from itertools import combinations
+from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
@@ -338,6 +339,15 @@ def test_a_run_gives_its_figures_also_from_a_file(learner, tmp_path):
     assert [path.name for path in first] == [path.name for path in again]
     assert [path.read_bytes() for path in first] == [path.read_bytes() for path in again]
     assert any(path.name.startswith("theta") for path in first) == (learner == "ravi-ucb/mixture")
+
+
+def test_the_figures_of_a_file_are_drawn_beside_it(tmp_path, monkeypatch, capsys):
+    ravi.run("psrl", "one-state", 5, 1).save(tmp_path / "it.run")
+    monkeypatch.chdir(tmp_path)
+    told.figures(Path("it.run"), None, "svg")
+    printed = capsys.readouterr().out.splitlines()
+    assert printed
+    assert sorted(printed) == sorted(map(str, Path("it-figures").iterdir()))
 
 
 def test_a_run_of_one_step_or_without_measures_gives_what_it_has(tmp_path):

@@ -27,14 +27,17 @@ def report(
 
 
 def figures(
-    folder: FOLDER,
-    out: Annotated[Path | None, typer.Option(help="Where to; by default FOLDER/figures.")] = None,
+    folder: Annotated[Path, typer.Argument(help="A folder of results; or a file of one run.")],
+    out: Annotated[
+        Path | None, typer.Option(help="Where to; by default FOLDER/figures, or NAME-figures beside NAME.run.")
+    ] = None,
     formats: Annotated[str, typer.Option(help="pdf, svg, png: one or several, with commas.")] = "pdf,png",
 ) -> None:
-    """Draw the figures of a folder of results, sized for a two-column paper."""
+    """Draw the figures of a folder of results or of a run, sized for a two-column paper."""
     from ravi.report.figures import each_written
 
-    into = folder / "figures" if out is None else out
+    beside = folder.with_name(f"{folder.stem}-figures") if folder.is_file() else folder / "figures"
+    into = beside if out is None else out
     if out is None and into.is_symlink():
         raise InputError(f"{into} is a link to {into.readlink()}: name the folder that is meant (--out)")
     for path in each_written(folder, into, [name.strip() for name in formats.split(",")]):
