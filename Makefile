@@ -47,6 +47,7 @@ bench: $(READY)
 	$(BIN)/python benchmarks/kl.py
 	$(BIN)/python benchmarks/learners.py
 	$(BIN)/python benchmarks/experiments.py
+	$(BIN)/python benchmarks/report.py
 	$(BIN)/python benchmarks/live.py
 	$(BIN)/python benchmarks/large.py
 

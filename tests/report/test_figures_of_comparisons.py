@@ -7,8 +7,9 @@ import pytest
 
 from ravi.checks import InputError
 from ravi.report import matrix, scatter, style
-from ravi.statistics.comparisons import compare, improvement, profiles
+from ravi.statistics.comparisons import compare, profiles
 from ravi.statistics.scores import from_table
+from ravi.statistics.winning import improvement
 
 matplotlib = pytest.importorskip("matplotlib")
 

@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import re
 import time
 from html.parser import HTMLParser
@@ -12,10 +13,15 @@ import pytest
 
 import ravi
 from ravi.checks import InputError
+from ravi.experiments import recorded
+from ravi.experiments.results import Results
 from ravi.experiments.store import Store
-from ravi.report.page import report
+from ravi.report.page import report, shapes
 from ravi.report.page.build import HERE
-from ravi.report.page.charts import COLOURS, DASHES, embedded, rounded, thinned
+from ravi.report.page.charts import COLOURS, DASHES, SEEDS, embedded, rounded
+from ravi.report.page.content import FAILURES
+from ravi.report.page.data import parts
+from ravi.report.page.shapes import LISTED, POINTS, spread
 from ravi.report.page.words import range_of, written
 from ravi.statistics.intervals import interval
 from ravi.statistics.rates import rates
@@ -107,9 +113,14 @@ def page(text):
 
 
 def test_a_long_curve_is_drawn_at_a_hundred_times_and_its_last():
-    times = np.arange(1, 1001)
-    assert thinned(times).tolist() == list(range(10, 1001, 10))
-    assert thinned(times[:7]).tolist() == [1, 2, 3, 4, 5, 6, 7]
+    assert spread(1000, POINTS).tolist() == list(range(9, 1000, 10))
+    assert spread(7, POINTS).tolist() == [0, 1, 2, 3, 4, 5, 6]
+
+
+def test_a_table_of_curves_has_ten_times():
+    assert shapes._listed(200).tolist() == list(range(19, 200, 20))
+    assert shapes._listed(25).tolist() == [1, 4, 7, 9, 11, 14, 17, 19, 21, 24]
+    assert shapes._listed(3).tolist() == [0, 1, 2]
 
 
 def test_the_page_is_where_it_should_be_and_the_same_twice(folder, text, tmp_path):
@@ -215,12 +226,74 @@ def test_figures_draw_the_runs(folder, page):
     for line in panel["lines"]:
         which = {"label": data["labels"][line["label"]], "mdp": "trap", "column": line["column"]}
         times, seeds, curves = found.curves(**which)
-        assert panel["times"] == thinned(times).tolist()
+        assert panel["times"] == times.tolist()  # 30 points: all are drawn
         assert line["seeds"] == len(seeds)
-        assert line["mean"] == pytest.approx(thinned(curves.mean(0)).tolist(), rel=1e-4)
+        assert line["mean"] == pytest.approx(curves.mean(0).tolist(), rel=1e-4)
         assert line["finals"] == pytest.approx(found.regret(**which)[1].tolist(), rel=1e-4)
         assert all(low <= mean <= high for low, mean, high in zip(line["low"], line["mean"], line["high"], strict=True))
     assert len({tuple(style) for style in data["styles"]}) == len(data["labels"])
+
+
+def test_the_page_reads_every_part_once_and_asks_no_database(folder, text, tmp_path, monkeypatch):
+    """What a page costs is opening the folder, and reading its curves once; it is written as it is made."""
+    read, original = [], recorded._read
+    monkeypatch.setattr(
+        recorded,
+        "_read",
+        lambda names, lines, column: (
+            read.append({int(k) for line in lines.values() for k in line[:, 0]}) or original(names, lines, column)
+        ),
+    )
+    monkeypatch.setattr(Results, "sql", None)
+    assert report(folder, tmp_path / "page.html").read_text(encoding="utf-8") == text
+    assert read == [set(range(len(os.listdir(folder / "parts"))))]
+
+
+def test_what_is_kept_of_curves_is_bounded(folder, monkeypatch):
+    """Many lines are drawn at fewer times each, the last among them; what is listed and what is said stays."""
+    whole = {line.rows.tobytes(): line for line in lines_of(folder)}
+    monkeypatch.setattr(shapes, "TOGETHER", 7 * len(whole))
+    monkeypatch.setattr(shapes, "LEAST_POINTS", 2)
+    for line in lines_of(folder):
+        one, other = line.shape, whole[line.rows.tobytes()].shape
+        assert len(one.drawn) == 7
+        assert len(one.times) <= 7 + LISTED
+        assert one.times[one.drawn[-1]] == one.times[one.listed[-1]] == line.times[-1]
+        assert (one.mean, one.growth) == (other.mean, other.growth)
+        np.testing.assert_array_equal(one.times[one.listed], other.times[other.listed])
+        for edge, same in zip(one.band, other.band, strict=True):
+            np.testing.assert_allclose(edge[one.listed], same[other.listed], rtol=1e-12)
+            assert edge[-1] == same[-1]
+    monkeypatch.setattr(shapes, "LEAST_POINTS", 12)
+    assert {len(line.shape.drawn) for line in lines_of(folder)} == {12}
+
+
+def lines_of(folder):
+    (part,) = parts(ravi.results(folder))
+    return [line for panel in part.panels for line in panel.lines]
+
+
+def test_of_many_seeds_some_are_drawn(tmp_path):
+    seeds = 1000
+    held = ravi.results(made(tmp_path, one(seeds=seeds)))
+    data = json.loads(Read(report(tmp_path).read_text(encoding="utf-8")).scripts[0])
+    (line,) = data["panels"]["section-1-mdp-1"]["lines"]
+    _, regret = held.regret()
+    assert line["seeds"] == seeds
+    assert len(line["finals"]) == SEEDS
+    assert line["finals"] == sorted(line["finals"])
+    assert (line["finals"][0], line["finals"][-1]) == pytest.approx((regret.min(), regret.max()), rel=1e-4)
+    assert np.median(line["finals"]) == pytest.approx(np.median(regret), rel=1e-2)
+
+
+def test_failures_of_many_kinds_are_counted_not_all_listed(tmp_path):
+    """A traceback each would make a page of gigabytes."""
+    fails = {"fails": lambda entry, seed: f"Error number {seed}" if seed < 150 else None}
+    read = Read(report(made(tmp_path, one(seeds=152), **fails)).read_text(encoding="utf-8"))
+    _, *rows = read.table("Runs", "Error")
+    assert len(rows) == FAILURES == 100
+    assert "And 50 runs that failed in 50 other ways" in read.words()
+    assert "150 runs failed." in read.words()
 
 
 def test_headings_come_in_order_and_links_lead_somewhere(page):

@@ -324,7 +324,8 @@ def test_an_exponent_that_an_end_touches_is_included(tmp_path, low, high, tally)
     assert tuple(part.value for part in line if isinstance(part, Number))[1:] == tally
     study, panel = alone(tmp_path, FOUR[:1])
     ((key, told),) = study.told[panel.anchor].items()
-    (line,) = words.growth(study._replace(told={panel.anchor: {key: told._replace(growth=rate)}}), "given")
+    grown = told._replace(shape=told.shape._replace(growth=rate))
+    (line,) = words.growth(study._replace(told={panel.anchor: {key: grown}}), "given")
     _, _, below, above = (part.value for part in line if isinstance(part, Number))
     assert (below, above) == tally[:2]
 
@@ -333,7 +334,8 @@ def test_an_exponent_of_1_is_not_below_1(tmp_path):
     study, panel = alone(tmp_path, FOUR[:1])
     ((key, told),) = study.told[panel.anchor].items()
     rate = Rate(1.0, 0.9, 1 - 1e-12, LEVEL, 5)
-    (line,) = words.growth(study._replace(told={panel.anchor: {key: told._replace(growth=rate)}}), "given")
+    grown = told._replace(shape=told.shape._replace(growth=rate))
+    (line,) = words.growth(study._replace(told={panel.anchor: {key: grown}}), "given")
     assert next(part.value for part in line if isinstance(part, Number)) == 0
 
 

@@ -10,8 +10,8 @@ import pytest
 from scipy import stats
 
 from ravi.checks import InputError
-from ravi.statistics import Interval, band, interval, stratified
-from ravi.statistics.intervals import farthest, picked
+from ravi.statistics import Interval, band, growth, interval, intervals, stratified
+from ravi.statistics.intervals import counted, drawn, farthest, picked, product
 
 N = 2000
 ERROR = 4 * np.sqrt(0.95 * 0.05 / N)
@@ -292,3 +292,66 @@ def test_bad_arguments_are_told():
         interval(["a"])
     with pytest.raises(InputError, match="no groups"):
         stratified([])
+
+
+@pytest.mark.parametrize("n", [1, 3, 7, 100])
+def test_weights_are_those_of_the_seeds_picked_whatever_is_held_at_a_time(n, monkeypatch):
+    """To the bit: 1 / n is added as often as a seed was picked. Once from a cache, once block by block."""
+    R, key = 60, 5
+    counts = np.stack([np.bincount(row, minlength=n) for row in picked(n, R, key)])
+    weights = np.zeros((R, n))
+    np.add.at(weights, (np.arange(R)[:, None], picked(n, R, key)), 1 / n)
+    for rows in (7, 60, 100):
+        np.testing.assert_array_equal(np.concatenate(list(counted(n, R, key, rows))), counts)
+    for block, kept, side in ((intervals.BLOCK, intervals.KEPT, 64), (11, intervals.KEPT, 3), (11, 0, 3)):
+        monkeypatch.setattr(intervals, "BLOCK", block)
+        monkeypatch.setattr(intervals, "KEPT", kept)
+        monkeypatch.setattr(intervals, "SIDE", side)
+        found = list(drawn(n, R, key, 2))
+        assert len(found) > 1 or side == 64
+        assert np.concatenate(found).tobytes() == weights.tobytes()
+
+
+def test_products_are_made_of_blocks_that_stay_on_one_core():
+    """OpenBLAS calls other cores beyond 2^18 multiplications."""
+    most = []
+
+    class Seen(np.ndarray):
+        def __matmul__(self, other):
+            most.append(len(self) * self.shape[1] * other.shape[1])
+            return np.asarray(self) @ np.asarray(other)
+
+    rng = np.random.Generator(np.random.PCG64(0))
+    for n, K, m in ((1, 1, 1), (64, 64, 64), (65, 64, 64), (300, 7, 1), (70, 130, 200), (3, 1000, 101)):
+        a, b = rng.normal(size=(n, K)), rng.normal(size=(K, m))
+        np.testing.assert_allclose(product(a.view(Seen), b), a @ b, rtol=1e-11, atol=1e-13)
+    assert max(most) == 2**18
+
+
+def test_how_much_is_held_at_a_time_does_not_change_an_interval(monkeypatch):
+    rng = np.random.Generator(np.random.PCG64(3))
+    x = np.exp(rng.normal(size=(14, 9)))
+    curves = np.cumsum(x, axis=1)
+
+    def found():
+        each = [interval(x[:, 0], name, level=0.99) for name in ("mean", "median", "iqm")]
+        return [*each, stratified([x[:, 0], x[:8, 1]]), growth(np.arange(1, 10), curves)], band(x, resamples=300)
+
+    (whole, edges), memory = found(), []
+    monkeypatch.setattr(intervals, "BLOCK", 500)
+    monkeypatch.setattr(intervals, "KEPT", 0)
+    monkeypatch.setattr(intervals, "_kept", lambda *_: memory.append(1))
+    some, others = found()
+    for one, other in zip(whole, some, strict=True):
+        assert one == pytest.approx(other, rel=1e-12)
+    for one, other in zip(edges, others, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12)
+    assert not memory
+
+
+def test_the_weights_that_are_kept_are_bounded():
+    """Six blocks at most, of 16 MB each: a report of long lines stays small."""
+    assert intervals._kept.cache_info().maxsize * intervals.KEPT * 8 <= 2**27
+    for key in range(9):
+        next(drawn(50, 20, key, 1))
+    assert intervals._kept.cache_info().currsize <= 6

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from pathlib import Path
@@ -18,12 +18,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from ravi import checks
 from ravi.checks import InputError, did_you_mean
+from ravi.experiments import queries
+from ravi.experiments.distinct import ORDER, SCALARS, distinct
 from ravi.experiments.manifest import cores, differing
-from ravi.experiments.rows import CURVES, SCHEMA
+from ravi.experiments.recorded import curves_of
+from ravi.experiments.rows import SCHEMA
 from ravi.experiments.store import Store, Trouble, opened
 from ravi.measures.curve import grid
 from ravi.printable import printable
@@ -34,55 +36,9 @@ if TYPE_CHECKING:
     from ravi.experiments.settings import Setting
     from ravi.experiments.specification import Entry, Suite
 
-SCALARS = [name for name in SCHEMA.names if name not in CURVES]
 NAMES = {"regret": "regret_curve", "reward": "reward_curve", "trajectory": "trajectory_curve"}  # of `Results.curves`
-ORDER = ("mdp", "learner", "steps", "setting", "seed")  # of the rows of `Results.runs`
 KEYS = ("section", "mdp", "steps", "label", "column")  # which entry
 LISTED = 12  # names, and choices, in a message
-
-ENTRIES = pa.schema(
-    [
-        ("section", pa.string()),
-        ("column", pa.string()),
-        ("label", pa.string()),
-        ("mdp", pa.string()),
-        ("learner", pa.string()),  # as the suite says
-        ("steps", pa.int64()),
-        ("setting", pa.string()),  # by which it is scored; null while tuning has not chosen
-        ("seeds", pa.list_(pa.int64())),
-    ]
-)
-TUNING = pa.schema(
-    [
-        ("subject", pa.string()),
-        ("mdp", pa.string()),
-        ("mdp_digest", pa.string()),
-        ("learner", pa.string()),  # as it was before tuning
-        ("steps", pa.int64()),
-        ("sampler", pa.string()),
-        ("budget", pa.int64()),
-        ("configuration", pa.int64()),  # 0, 1, ... as they were tried
-        ("scale", pa.float64()),
-        ("step_scale", pa.float64()),
-        ("configured", pa.string()),  # the learner's canonical id with them
-        ("setting", pa.string()),
-        ("regret", pa.float64()),  # the mean over the tuning seeds
-        ("standard_error", pa.float64()),
-        ("failed", pa.int64()),
-        ("chosen", pa.bool_()),
-    ]
-)
-
-# What `sql` offers, in the order of being made.
-VIEWS = {
-    "runs": "SELECT setting || '-' || seed AS run, * FROM rows_of_parts",
-    "failures": "SELECT * FROM runs WHERE failure IS NOT NULL",
-    "entries": "SELECT * FROM rows_of_entries",
-    "results": 'SELECT e.section, e."column", e.label, e.mdp, e.learner, r.learner AS configured, '
-    "r.* EXCLUDE (mdp, learner) FROM (SELECT *, unnest(seeds) AS seed FROM entries) e "
-    "JOIN runs r ON r.setting = e.setting AND r.seed = e.seed",
-    "tuning": "SELECT * FROM rows_of_tuning",
-}
 
 
 class DamagedWarning(UserWarning):
@@ -91,18 +47,6 @@ class DamagedWarning(UserWarning):
 
 class ConflictWarning(UserWarning):
     """A run is there twice, with different bits."""
-
-
-class Conflict(NamedTuple):
-    """A run that was made more than once, with different results: the promise of bits is broken."""
-
-    run: str
-    digests: tuple[str, ...]
-    parts: tuple[str, ...]
-    launches: tuple[str, ...]
-
-    def __str__(self) -> str:
-        return f"{self.run} has {len(self.digests)} different results ({', '.join(self.parts)})"
 
 
 class Counts(NamedTuple):
@@ -134,8 +78,10 @@ class Results:
         self.tuning: dict[str, dict[str, Any]] = {name: record for name, record in records.items() if _sound(record)}
         foreign = [name for name in records if name not in self.tuning]
         self.troubles += [Trouble(f"tuning/{name}.json", "foreign: it is no record of tuning") for name in foreign]
-        self.runs, self._place, self.conflicts = _distinct(self.parts, tables)
+        self.runs, self._place, self.conflicts = distinct(self.parts, tables)
         self._whole = [table.num_rows for table in tables]
+        del tables
+        pa.default_memory_pool().release_unused()
         launches = pc.unique(self.runs["launch"]).to_pylist()
         known = {*self.manifests, *(Path(trouble.name).stem for trouble in self.troubles)}
         for launch in sorted(name for name in launches if name is not None and name not in known):
@@ -210,7 +156,7 @@ class Results:
             }
             for entry, setting in self._planned
         ]  # fmt: skip
-        return pa.Table.from_pylist(rows, schema=ENTRIES)
+        return pa.Table.from_pylist(rows, schema=queries.ENTRIES)
 
     @cached_property
     def _planned(self) -> list[tuple[Entry, Setting | None]]:
@@ -268,58 +214,12 @@ class Results:
 
     def sql(self, query: str) -> pa.Table:
         """The answer to a query over the views `runs`, `failures`, `entries`, `results` and `tuning` (DuckDB's SQL)."""
-        import duckdb
-
-        apart = ("autoinstall_known_extensions", "autoload_known_extensions", "enable_external_access")
-        config: dict[str, Any] = dict.fromkeys(apart, "false")
-        views, missing = dict(VIEWS), ""
-        with duckdb.connect(":memory:", config=config) as connection:
-            connection.register("rows_of_parts", self._dataset)
-            connection.register("rows_of_tuning", self._tried)
-            try:
-                connection.register("rows_of_entries", self.entries)
-            except InputError as error:
-                del views["entries"], views["results"]
-                missing = f" (entries and results are not there: {error})"
-            for name, meaning in views.items():
-                connection.execute(f"CREATE VIEW {name} AS {meaning}")
-            try:
-                answer = connection.sql(query)
-                if answer is None:
-                    raise InputError(f"the query asks for nothing. Views: {', '.join(views)}{missing}")
-                return answer.to_arrow_table()
-            except duckdb.Error as error:
-                hint = ' Write "column" in quotes.' if '"column"' in str(error) else ""
-                raise InputError(f"{error}{hint}\nViews: {', '.join(views)}{missing}") from None
+        return queries.answer(query, self._dataset, queries.tried(self.tuning), lambda: self.entries)
 
     @cached_property
     def _dataset(self) -> ds.Dataset:
-        """Every distinct run, with its curves, read from the parts only as far as a query needs."""
-        import pyarrow.dataset as ds
-
-        parts, rows = self._place.T
-        files, tables = [], [SCHEMA.empty_table()]
-        for part, name in enumerate(self.parts):
-            kept = np.sort(rows[parts == part])
-            if len(kept) == self._whole[part]:
-                files.append(str(self.folder / "parts" / name))
-            elif len(kept):  # it holds rows that others replace
-                tables.append(pq.ParquetFile(self.folder / "parts" / name).read().take(kept))
-        inside = ds.dataset(pa.concat_tables(tables))
-        return ds.dataset([ds.dataset(files, schema=SCHEMA, format="parquet"), inside]) if files else inside
-
-    @cached_property
-    def _tried(self) -> pa.Table:
-        """One row for every configuration that tuning has tried."""
-        rows = []
-        for subject, record in self.tuning.items():
-            told = {name: record.get(name) for name in TUNING.names} | {"subject": subject}
-            for number, tried in enumerate(record.get("configurations", ())):
-                measured = {name: tried.get(name) for name in ("scale", "step_scale", "setting", "regret")}
-                measured |= {name: tried.get(name) for name in ("standard_error", "failed")}
-                measured |= {"configuration": number, "configured": tried.get("learner")}
-                rows.append(told | measured | {"chosen": number == record.get("chosen")})
-        return pa.Table.from_pylist(rows, schema=TUNING)
+        paths = [self.folder / "parts" / part for part in self.parts]
+        return queries.distinct_runs(paths, self._place, self._whole)
 
     # Arrays.
 
@@ -338,25 +238,31 @@ class Results:
         entry = self._entry(which)
         chosen = self._rows(entry)
         times = grid(self._planned[entry][0].steps, self._planned[entry][0].points)
-        values = np.empty((len(chosen), len(times)))
-        parts, rows = self._place[chosen].T
-        for part in np.unique(parts):
-            path = self.folder / "parts" / self.parts[part]
-            lists = pq.ParquetFile(path).read([NAMES[name]])[NAMES[name]].combine_chunks().take(rows[parts == part])
-            if lists.null_count:
-                raise InputError(f"{name} was not recorded for {self._said(entry)}")
-            values[parts == part] = lists.flatten().to_numpy().reshape(-1, len(times))
-        return times, self.runs["seed"].to_numpy()[chosen], values
+        try:
+            found = dict(self.curves_of([chosen], name))
+        except InputError:
+            raise InputError(f"{name} was not recorded for {self._said(entry)}") from None
+        return times, self.runs["seed"].to_numpy()[chosen], found.get(0, np.empty((0, len(times))))
+
+    def curves_of(self, lines: Sequence[np.ndarray], name: str = "regret") -> Iterator[tuple[int, np.ndarray]]:
+        """The curves (n, P) of some lines, each given as its rows of `runs`: which line it is, and its curves.
+
+        They come in the order in which they are stored, and few are held at a time.
+        """
+        paths = [self.folder / "parts" / part for part in self.parts]
+        points = self.runs["points"].to_numpy()
+        most = [int(points[rows].max(initial=0)) for rows in lines]
+        return curves_of(paths, [self._place[rows] for rows in lines], most, NAMES[name])
 
     def _entry(self, which: dict[str, Any]) -> int:
         """The place of the one entry that is meant."""
-        keys = [name for name in ENTRIES.names if name not in ("setting", "seeds")]
         for key in which:
-            if key not in keys:
-                raise InputError(f"an entry has no {key!r}.{did_you_mean(key, keys)} Known: {', '.join(keys)}.")
+            if key not in self._named:
+                meant = did_you_mean(key, self._named)
+                raise InputError(f"an entry has no {key!r}.{meant} Known: {', '.join(self._named)}.")
         left = list(range(self.entries.num_rows))
         for key, value in which.items():
-            held = self.entries[key].to_pylist()
+            held = self._named[key]
             left = [place for place in left if value is None or held[place] == value]
             if not left:
                 choices = list(dict.fromkeys(str(one) for one in held))
@@ -367,14 +273,30 @@ class Results:
             raise InputError(f"{len(left)} entries have {_given(which) or 'nothing said of them'}: {_listed(choices)}")
         return left[0]
 
+    @cached_property
+    def _named(self) -> dict[str, list[Any]]:
+        """By what an entry can be asked for."""
+        return {
+            name: self.entries[name].to_pylist() for name in queries.ENTRIES.names if name not in ("setting", "seeds")
+        }
+
     def _rows(self, entry: int) -> np.ndarray:
         """Which rows of `runs` an entry has that succeeded, by seed."""
         asked, setting = self._planned[entry]
         if setting is None:
             raise InputError(f"{self._said(entry)} is not tuned yet")
-        mine = (self.runs["setting"].to_numpy() == setting.digest) & self.runs["failure"].is_null().to_numpy()
-        found = np.flatnonzero(mine & np.isin(self.runs["seed"].to_numpy(), asked.seeds))
-        return found[np.argsort(self.runs["seed"].to_numpy()[found])]
+        rows = self.by_setting.get(setting.digest, np.zeros(0, int))
+        succeeded = self.runs["failure"].is_null().to_numpy()[rows]
+        return rows[succeeded & np.isin(self.runs["seed"].to_numpy()[rows], asked.seeds)]
+
+    @cached_property
+    def by_setting(self) -> dict[str, np.ndarray]:
+        """Which rows of `runs` every setting has, failures too, by seed."""
+        names = self.runs["setting"].combine_chunks().dictionary_encode()
+        codes = names.indices.to_numpy()
+        order = np.lexsort((self.runs["seed"].to_numpy(), codes))
+        groups = np.split(order, np.flatnonzero(np.diff(codes[order])) + 1) if len(order) else []
+        return {names.dictionary[int(codes[rows[0]])].as_py(): rows for rows in groups}
 
     def _said(self, entry: int) -> str:
         section, column, label, mdp, learner, steps, *_ = self._planned[entry][0]
@@ -428,36 +350,6 @@ class Results:
         if self.conflicts:
             lines.append(f"  CONFLICTS  {_listed([str(conflict) for conflict in self.conflicts])}")
         return "\n".join(lines)
-
-
-def _distinct(parts: list[str], tables: list[pa.Table]) -> tuple[pa.Table, np.ndarray, list[Conflict]]:
-    """One row for every run; where it is, as (part, row); and the runs of which there are different results."""
-    rows = pa.concat_tables([SCHEMA.empty_table().select(SCALARS), *tables]).combine_chunks()
-    sizes = [table.num_rows for table in tables]
-    place = np.stack(
-        [np.repeat(np.arange(len(sizes)), sizes), np.concatenate([np.arange(size) for size in [0, *sizes]])], axis=1
-    )
-    run = pc.binary_join_element_wise(rows["setting"], pc.cast(rows["seed"], pa.string()), "-")
-    rows = rows.add_column(0, "run", run)
-    fails = rows["failure"].is_valid().to_numpy()
-    names = np.asarray(pc.rank(run, tiebreaker="dense")) if len(run) else np.zeros(0, int)
-    order = np.lexsort((place[:, 1], place[:, 0], fails, names))
-    first = np.ones(len(order), bool)
-    first[1:] = names[order][1:] != names[order][:-1]
-
-    digest, leader = rows["digest"].to_numpy(), order[np.maximum.accumulate(np.where(first, np.arange(len(order)), 0))]
-    broken = ~fails[order] & (digest[order] != digest[leader])
-    conflicts = []
-    for name in np.unique(names[order][broken]):
-        made = [i for i in order[names[order] == name] if not fails[i]]
-        where = dict.fromkeys(f"parts/{parts[place[i, 0]]}" for i in made)
-        launches = dict.fromkeys(str(rows["launch"][i].as_py()) for i in made)
-        bits = dict.fromkeys(str(digest[i]) for i in made)
-        conflicts.append(Conflict(run[int(made[0])].as_py(), tuple(bits), tuple(where), tuple(launches)))
-
-    kept = order[first]
-    kept = kept[pc.sort_indices(rows.take(kept), [(name, "ascending") for name in ORDER]).to_numpy()]
-    return rows.take(kept), place[kept], conflicts
 
 
 def _sound(record: dict[str, Any]) -> bool:

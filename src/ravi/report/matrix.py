@@ -23,7 +23,7 @@ def improvements(scores: Scores, *, learners: Sequence[str] | None = None, title
 
     A star where 1/2 is outside its interval.
     """
-    from ravi.statistics.comparisons import improvement
+    from ravi.statistics.winning import improvement
 
     names = _names(scores, learners)
     found = _pairs(names, lambda first, second: improvement(scores, first, second, **how))

@@ -1,10 +1,11 @@
 """What do the numbers say? Intervals, comparisons, rates of growth, numbers of seeds; the unit is the seed."""
 
-from ravi.statistics.comparisons import Best, Comparison, Profiles, best, compare, improvement, normalised, profiles
+from ravi.statistics.comparisons import Best, Comparison, Profiles, best, compare, normalised, profiles
 from ravi.statistics.intervals import Interval, band, interval, stratified
 from ravi.statistics.rates import THEORY, Exponent, Measured, Rate, growth, rates, scaling
 from ravi.statistics.scores import Scores, from_table, scores
 from ravi.statistics.seeds import Needed, Verdict, enough, seeds_needed
+from ravi.statistics.winning import improvement, improvements
 
 __all__ = [
     "THEORY",
@@ -25,6 +26,7 @@ __all__ = [
     "from_table",
     "growth",
     "improvement",
+    "improvements",
     "interval",
     "normalised",
     "profiles",

@@ -1,19 +1,18 @@
-"""Which learner is better, and is that sure? Paired differences, probabilities of improvement, profiles, the best."""
+"""Which learner is better, and is that sure? Paired differences, profiles, the best."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ravi.checks import InputError
-from ravi.statistics.intervals import Interval, check_level, drawn, estimated, finite, interval
+from ravi.statistics.intervals import Interval, band, check_level, estimated, finite, interval
 from ravi.statistics.scores import Scores
+from ravi.statistics.winning import wilson
 
 POINTS = 101  # thresholds of a profile, unless given
-NOTHING = 1e-20  # a variance below this is rounding
 REFERENCE = "uniform"  # the learner by whose regret others are divided, where it is there
 
 
@@ -75,60 +74,6 @@ def differences(scores: Scores, first: str, second: str, mdp: str) -> np.ndarray
     return np.where(np.abs(found) <= off, 0.0, found)
 
 
-def improvement(
-    scores: Scores,
-    first: str,
-    second: str,
-    *,
-    mdps: Sequence[str] | None = None,
-    level: float = 0.95,
-    resamples: int = 2000,
-    key: int = 0,
-) -> Interval:
-    """P(a run of first is better than one of second), ties counted half, averaged over the MDPs that both have.
-
-    The variance is that of resampled seeds: the same ones for both learners where they have the same. The interval is
-    Wilson's, for as many independent trials as would have that variance, and stays within [0, 1]. Where one learner
-    always wins, resamples say nothing: the interval is that of Clopper and Pearson for disjoint pairs, all won.
-    """
-    check_level(level, resamples)
-    for name in (first, second):
-        scores.known(name, *(mdps or ()))
-    common = [mdp for mdp in mdps or scores.mdps if mdp in scores.values[first] and mdp in scores.values[second]]
-    if not common:
-        raise InputError(f"{first} and {second} have no MDP in common")
-    G, p, every, fewest = len(common), 0.0, np.zeros(resamples), np.inf
-    for place, mdp in enumerate(common):
-        (here, x), (there, y) = scores.of(first, mdp), scores.of(second, mdp)
-        less = (y - x[:, None]) * (-1 if scores.larger_is_better else 1)  # (n, m)
-        off = scores.error(first, mdp)[:, None] + scores.error(second, mdp)
-        wins = np.where(np.abs(less) <= off, 0.5, less > 0)
-        u = drawn(len(x), resamples, key + 2 * place)
-        v = u if np.array_equal(here, there) else drawn(len(y), resamples, key + 2 * place + 1)
-        p += float(wins.mean())
-        every += ((u @ wins) * v).sum(axis=1)
-        fewest = min(fewest, len(x), len(y))
-    p /= G
-    low, high = _wilson(np.array([p]), float((every / G).var()), G * int(fewest), level)
-    return Interval(p, float(low[0]), float(high[0]), level)
-
-
-def _wilson(p: np.ndarray, variance: Any, fewest: int, level: float) -> tuple[np.ndarray, np.ndarray]:
-    """Wilson's interval for shares p of so many trials that they would have this variance; `fewest` at 0 and 1."""
-    from scipy.special import ndtri
-
-    z2 = ndtri((1 + level) / 2) ** 2
-    inside = (p > 0) & (p < 1) & (np.asarray(variance) > NOTHING)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        n = np.where(inside, p * (1 - p) / variance, fewest)
-    centre = (p + z2 / (2 * n)) / (1 + z2 / n)
-    half = np.sqrt(z2 * (p * (1 - p) / n + z2 / (4 * n**2))) / (1 + z2 / n)
-    edge = ((1 - level) / 2) ** (1 / fewest)
-    low = np.where(p >= 1, edge, np.where(p <= 0, 0.0, centre - half))
-    high = np.where(p <= 0, 1 - edge, np.where(p >= 1, 1.0, centre + half))
-    return np.clip(low, 0, 1), np.clip(high, 0, 1)
-
-
 def normalised(scores: Scores, by: str | None = None) -> tuple[Scores, str]:
     """Scores that can be compared across MDPs, and how they were made so, in words.
 
@@ -187,7 +132,7 @@ def profiles(
         share[name] = np.mean([(x[:, None] <= taus).mean(axis=0) for x in groups], axis=0)
         trials = len(groups) ** 2 / sum(1 / len(x) for x in groups)
         p = share[name]
-        low[name], high[name] = _wilson(p, p * (1 - p) / trials, len(groups) * min(map(len, groups)), level)
+        low[name], high[name] = wilson(p, p * (1 - p) / trials, len(groups) * min(map(len, groups)), level)
     return Profiles(taus, share, low, high, level, words)
 
 
@@ -237,8 +182,12 @@ def _behind(
     worse = set(left)
     while worse:
         corrected = 1 - (1 - level) / len(left)
-        for name in left:
-            behind[name] = interval(apart[name], statistic, level=corrected, resamples=resamples, key=key)
+        for size in {len(apart[name]) for name in left}:  # those of as many seeds are resampled together
+            names = [name for name in left if len(apart[name]) == size]
+            columns = np.stack([apart[name] for name in names], axis=1)
+            found = band(columns, statistic, level=corrected, resamples=resamples, key=key)
+            for name, middle, low, high in zip(names, *(edge.tolist() for edge in found), strict=True):
+                behind[name] = Interval(middle, low, high, corrected)
         worse = {name for name in left if behind[name].low > 0}
         left = [name for name in left if name not in worse]
         worse = worse if left else set()

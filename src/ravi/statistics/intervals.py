@@ -11,8 +11,9 @@ Percentile intervals, the common choice, are too short: see docs/statistics.md.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import lru_cache
+import itertools
+from collections.abc import Iterator, Sequence
+from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,7 +24,10 @@ STATISTICS = ("mean", "median", "iqm")
 LEAST_FOR_MEAN, LEAST_FOR_IQM = 5, 12  # seeds for bootstrap-t: with fewer, resamples may have next to no variance
 CUT = 4  # an interquartile mean leaves out a quarter of the values, rounded down, at each end
 NOTHING = 1e-12  # a variance, relative to that of the seeds, that is rounding
-BLOCK = 2**22  # numbers that are sorted at a time
+SIDE = 64  # of blocks that are multiplied at a time
+BLOCK = 2**18  # numbers that are made at a time: weights of resamples, or what is sorted
+SHORT = 1000  # values that are sorted faster than parted
+KEPT = 2**21  # weights that are kept, since they are wanted again
 
 
 class Interval(NamedTuple):
@@ -77,16 +81,13 @@ def _ends(
     estimate = _point(x, statistic)
     if min(map(len, x)) == 1:
         return estimate, np.full_like(estimate, -np.inf), np.full_like(estimate, np.inf)
-    if statistic == "mean":
-        low, high = _mean(x, level, resamples, key)
-    else:
-        few = max(1, BLOCK // (resamples * len(together)))  # points at a time
-        method = _median if statistic == "median" else _iqm
-        parts = [
-            method([group[:, p : p + few] for group in x], level, resamples, key)
-            for p in range(0, together.shape[1], few)
-        ]
-        low, high = (np.concatenate(ends) for ends in zip(*parts, strict=True))
+    method = {"mean": _mean, "median": _median, "iqm": _iqm}[statistic]
+    wide = 1 if statistic == "mean" else len(together)  # numbers of a resample of one point
+    few = max(1, BLOCK // (enough_resamples(resamples, level) * wide))  # points at a time
+    parts = [
+        method([group[:, p : p + few] for group in x], level, resamples, key) for p in range(0, together.shape[1], few)
+    ]
+    low, high = (np.concatenate(ends) for ends in zip(*parts, strict=True))
     same = np.all([(group == group[0]).all(axis=0) for group in x], axis=0)  # nothing varies within any group
     return estimate, np.where(same, estimate, low), np.where(same, estimate, high)
 
@@ -112,15 +113,17 @@ def _mean(x: list[np.ndarray], level: float, resamples: int, key: int) -> tuple[
     error = np.sqrt(variance)
     if LEAST_FOR_MEAN > N - G + 1:
         return student(mean, error, level, N - G)
-    unit = np.where(error > 0, error, 1.0)
-    moved, spread = np.zeros(1), np.zeros(1)  # (R, P): mean* - mean and its squared error, in units of the error
+    unit, R = np.where(error > 0, error, 1.0), enough_resamples(resamples, level)
+    moved, spread = np.zeros((2, R, len(mean)))  # mean* - mean and its squared error, in units of the error
     for place, group in enumerate(x):
-        n = len(group)
+        n, begin = len(group), 0
         z = (group - group.mean(axis=0)) / unit
-        u = drawn(n, enough_resamples(resamples, level), key + place)
-        moves = u @ z
-        moved = moved + moves / G
-        spread = spread + np.maximum(u @ z**2 - moves**2, 0) / (n - 1) / G**2
+        squares = z**2
+        for u in drawn(n, R, key + place, len(mean)):
+            rows = slice(begin, begin := begin + len(u))
+            moves = product(u, z)
+            moved[rows] += moves / G
+            spread[rows] += np.maximum(product(u, squares) - moves**2, 0) / ((n - 1) * G**2)
     return studentised(mean, error, moved, spread, level, N - G)
 
 
@@ -133,15 +136,35 @@ def studentised(
     is beyond `farthest`.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
-        ratios = np.where(spread > NOTHING, moved / np.sqrt(spread), np.sign(moved) * np.inf)
-    ratios = np.where((spread <= NOTHING) & (np.abs(moved) <= np.sqrt(NOTHING)), 0.0, ratios)
-    unknown = np.isnan(ratios)
-    below = np.quantile(np.where(unknown, -np.inf, ratios), (1 - level) / 2, axis=0, method="inverted_cdf")
-    above = np.quantile(np.where(unknown, np.inf, ratios), (1 + level) / 2, axis=0, method="inverted_cdf")
+        ratios = moved / np.sqrt(spread)
+    if not (spread > NOTHING).all():
+        with np.errstate(invalid="ignore"):
+            ratios = np.where(spread > NOTHING, ratios, np.sign(moved) * np.inf)
+        ratios = np.where((spread <= NOTHING) & (np.abs(moved) <= np.sqrt(NOTHING)), 0.0, ratios)
+    below, above = _quantiles(ratios, (1 - level) / 2, (1 + level) / 2)
     most = farthest(level, freedom)
     return estimate - np.minimum(above, most) * error, estimate - np.maximum(below, -most) * error
 
 
+def _quantiles(x: np.ndarray, low: float, high: float) -> tuple[np.ndarray, np.ndarray]:
+    """Two quantiles of every column (R, P), values that occur; what is not a number is far below, or far above."""
+    R = len(x)
+    a, b = (max(0, int(np.ceil(R * share - 1))) for share in (low, high))
+    columns = np.ascontiguousarray(x.T)
+    unknown = np.isnan(columns)
+    if not unknown.any():
+        if R <= SHORT:
+            columns.sort(axis=1)
+        else:
+            columns.partition((a, b), axis=1)
+        return columns[:, a], columns[:, b]
+    below, above = (np.where(unknown, far, columns) for far in (-np.inf, np.inf))
+    below.partition(a, axis=1)
+    above.partition(b, axis=1)
+    return below[:, a], above[:, b]
+
+
+@cache
 def farthest(level: float, freedom: int) -> float:
     """How many standard errors an end of bootstrap-t is away at most: about three times as many as Student's.
 
@@ -269,7 +292,7 @@ def _weights(x: list[np.ndarray]) -> np.ndarray:
 # Resampling.
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=2)
 def picked(n: int, resamples: int, key: int) -> np.ndarray:
     """Which of n seeds each resample holds: (resamples, n)."""
     indices = np.random.Generator(np.random.PCG64(key)).integers(0, n, (resamples, n))
@@ -277,13 +300,55 @@ def picked(n: int, resamples: int, key: int) -> np.ndarray:
     return indices
 
 
-@lru_cache(maxsize=64)
-def drawn(n: int, resamples: int, key: int) -> np.ndarray:
-    """The same as weights (resamples, n): how often each seed was drawn, over n."""
-    counts = np.zeros((resamples, n))
-    np.add.at(counts, (np.arange(resamples)[:, None], picked(n, resamples, key)), 1 / n)
-    counts.flags.writeable = False
-    return counts
+def counted(n: int, resamples: int, key: int, rows: int) -> Iterator[np.ndarray]:
+    """How often each of n seeds is in each of the resamples of `picked`: (rows, n) at a time, the last may be fewer."""
+    source = np.random.Generator(np.random.PCG64(key))
+    for begin in range(0, resamples, rows):
+        size = min(rows, resamples - begin)
+        places = source.integers(0, n, (size, n))
+        places += n * np.arange(size)[:, None]
+        yield np.bincount(places.ravel(), minlength=size * n).reshape(size, n)
+
+
+def drawn(n: int, resamples: int, key: int, points: int) -> Iterator[np.ndarray]:
+    """The same as weights: how often each seed was drawn, over n; (rows, n) at a time.
+
+    points: how many numbers will be made of a row. So few rows that these stay in a core's cache.
+    """
+    rows = max(SIDE, SIDE**3 // (n * points))
+    blocks = _weighed(n, resamples, key) if n * resamples > KEPT else [_kept(n, resamples, key)]
+    for weights in blocks:
+        for begin in range(0, len(weights), rows):
+            yield weights[begin : begin + rows]
+
+
+@lru_cache(maxsize=6)
+def _kept(n: int, resamples: int, key: int) -> np.ndarray:
+    weights, begin = np.empty((resamples, n)), 0
+    for some in _weighed(n, resamples, key):
+        weights[begin : begin + len(some)] = some
+        begin += len(some)
+    weights.flags.writeable = False
+    return weights
+
+
+def _weighed(n: int, resamples: int, key: int) -> Iterator[np.ndarray]:
+    for counts in counted(n, resamples, key, max(1, BLOCK // n)):
+        yield np.cumsum([0.0] + [1 / n] * int(counts.max()))[counts]
+
+
+def product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """a @ b, in blocks so small that BLAS does each on one core.
+
+    For what resampling multiplies, other cores cost more than they help: ten times, where they have other work.
+    """
+    (n, K), m = a.shape, b.shape[1]
+    if n * K * m <= SIDE**3:
+        return a @ b
+    made = np.zeros((n, m))
+    for i, j, k in itertools.product(*(range(0, size, SIDE) for size in (n, m, K))):
+        made[i : i + SIDE, j : j + SIDE] += a[i : i + SIDE, k : k + SIDE] @ b[k : k + SIDE, j : j + SIDE]
+    return made
 
 
 def enough_resamples(resamples: int, level: float) -> int:

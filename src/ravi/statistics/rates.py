@@ -8,19 +8,19 @@ The interval is bootstrap-t over seeds: it tells the noise of the seeds, not whe
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ravi.checks import InputError
-from ravi.statistics.intervals import check_level, drawn, enough_resamples, finite, student, studentised
+from ravi.statistics.intervals import check_level, drawn, enough_resamples, finite, product, student, studentised
 
 if TYPE_CHECKING:
     from ravi.experiments.results import Results
 
 LEAST_SEEDS = 8  # for bootstrap-t; with fewer, Student's t
 QUANTITIES = ("T", "H", "d", "X", "A")
-Scored = tuple[float, float]  # the regret of a run, and its certified error
 
 
 class Rate(NamedTuple):
@@ -29,6 +29,13 @@ class Rate(NamedTuple):
     high: float
     level: float
     points: int  # of the fit: times, or sizes
+
+
+class Scored(NamedTuple):
+    """The runs of a line on an MDP."""
+
+    seeds: np.ndarray  # (n,), ascending
+    values: np.ndarray  # (n, 2): the regret of a run, and its certified error
 
 
 class Exponent(NamedTuple):
@@ -174,12 +181,14 @@ def _slope(s: np.ndarray, x: list[np.ndarray], level: float, resamples: int, key
     moved: Any = -slope
     spread: Any = 0.0
     for place, (block, cb, _) in enumerate(parts):
-        u = drawn(len(block), enough_resamples(resamples, level), key + place)
-        m = u @ block  # (R, P_b)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            moved = moved + np.log(m) @ cb
-            z = (cb / m) @ block.T  # (R, n)
-            spread = spread + ((u * z**2).sum(axis=1) - (u * z).sum(axis=1) ** 2) / (len(block) - 1)
+        moves, spreads = [], []
+        for u in drawn(len(block), enough_resamples(resamples, level), key + place, len(cb)):
+            m = product(u, block)  # (R, P_b)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                z = product(cb / m, block.T)  # (R, n)
+                moves.append(np.log(m, out=m) @ cb)
+                spreads.append((np.einsum("rn,rn->r", u * z, z) - cb.sum() ** 2) / (len(block) - 1))
+        moved, spread = moved + np.concatenate(moves), spread + np.concatenate(spreads)
     low, high = studentised(
         np.array([slope]), np.array([error]), moved[:, None] / error, spread[:, None] / variance, level, freedom
     )
@@ -194,34 +203,33 @@ def rates(results: Results, *, level: float = 0.95, resamples: int = 2000, key: 
     line whose mean regret is not above its certified error at every size has no rate: it would be that of rounding.
     """
     check_level(level, resamples)
-    facts: dict[str, dict[str, float]] = {}
-    found: dict[str, dict[int, Scored]] = {}
-    columns = ["setting", "seed", "steps", "discount", "dimension", "states", "actions", "failure"]
-    for run in results.runs.select([*columns, "regret", "regret_error"]).to_pylist():
-        if run["failure"] is None:
-            sizes = (run["steps"], 1 / (1 - run["discount"]), run["dimension"], run["states"], run["actions"])
-            facts[run["setting"]] = dict(zip(QUANTITIES, (round(float(size), 9) for size in sizes), strict=True))
-            found.setdefault(run["setting"], {})[run["seed"]] = (run["regret"], run["regret_error"] or 0.0)
-
-    lines: dict[tuple[str, ...], list[tuple[dict[str, float], dict[int, Scored]]]] = {}
+    runs = results.runs
+    seeds, regret, error = (runs[name].to_numpy() for name in ("seed", "regret", "regret_error"))
+    succeeded = runs["failure"].is_null().to_numpy()
+    lines: dict[tuple[str, ...], list[tuple[dict[str, float], Scored]]] = {}
     for entry in results.entries.to_pylist():
-        regret = found.get(entry["setting"], {})
-        held = {seed: regret[seed] for seed in entry["seeds"] if seed in regret}
-        if held:
+        rows = results.by_setting.get(entry["setting"], np.zeros(0, int))
+        rows = rows[succeeded[rows] & np.isin(seeds[rows], entry["seeds"])]
+        if len(rows):
             line = (entry["section"], entry["column"], entry["label"], entry["learner"], _family(entry["mdp"]))
-            lines.setdefault(line, []).append((facts[entry["setting"]], held))
-    rows = []
-    for where, runs in lines.items():
-        for varied in _varied(runs):
-            rows.append(_measured(where, varied, level, resamples, key))
-    return rows
+            scored = np.stack([regret[rows], np.nan_to_num(error[rows], nan=0.0)], axis=1)
+            lines.setdefault(line, []).append((_sizes(runs, int(rows[0])), Scored(seeds[rows], scored)))
+    return [
+        _measured(where, varied, level, resamples, key) for where, held in lines.items() for varied in _varied(held)
+    ]
+
+
+def _sizes(runs: Any, row: int) -> dict[str, float]:
+    """T, H, d, X and A of a run."""
+    T, gamma, d, X, A = (runs[name][row].as_py() for name in ("steps", "discount", "dimension", "states", "actions"))
+    return {name: round(float(size), 9) for name, size in zip(QUANTITIES, (T, 1 / (1 - gamma), d, X, A), strict=True)}
 
 
 class _Varied(NamedTuple):
     quantity: str
     along: tuple[str, ...]
     fixed: dict[str, float]
-    by_size: dict[float, list[dict[int, Scored]]]  # size -> for each MDP: by seed
+    by_size: dict[float, list[Scored]]  # size -> for each MDP: by seed
 
 
 def _family(mdp: str) -> str:
@@ -229,13 +237,13 @@ def _family(mdp: str) -> str:
     return "/".join(word for word in mdp.split(",")[0].split("/") if not word.replace(".", "", 1).isdigit())
 
 
-def _varied(runs: list[tuple[dict[str, float], dict[int, Scored]]]) -> list[_Varied]:
+def _varied(runs: list[tuple[dict[str, float], Scored]]) -> list[_Varied]:
     """What goes through several sizes while the rest stands still; or, where that is nowhere, what changes with it."""
     varies = [name for name in QUANTITIES if len({sizes[name] for sizes, _ in runs}) > 1]
     rows = []
     for name in varies:
         others = [other for other in QUANTITIES if other != name]
-        still: dict[tuple[float, ...], dict[float, list[dict[int, Scored]]]] = {}
+        still: dict[tuple[float, ...], dict[float, list[Scored]]] = {}
         for sizes, held in runs:
             still.setdefault(tuple(sizes[other] for other in others), {}).setdefault(sizes[name], []).append(held)
         alone = {rest: by_size for rest, by_size in still.items() if len(by_size) > 1}
@@ -256,22 +264,22 @@ def _measured(line: tuple[str, ...], varied: _Varied, level: float, resamples: i
     quantity, along, fixed, by_size = varied
     section, column, label, learner, family = line
     sizes = sorted(by_size)
-    values: list[dict[int, float]] = []
+    seeds: list[np.ndarray] = []  # that all MDPs of a size have
+    values: list[np.ndarray] = []  # of the regret, the mean over those MDPs
     why = ""
     for size in sizes:
-        common = sorted(set.intersection(*(set(held) for held in by_size[size])))
-        scored = {seed: np.mean([held[seed] for held in by_size[size]], axis=0) for seed in common}
-        values.append({seed: float(regret) for seed, (regret, _) in scored.items()})
-        mean, error = np.mean(list(scored.values()), axis=0) if scored else (0.0, 0.0)
-        if not scored:
+        common = reduce(np.intersect1d, (held.seeds for held in by_size[size]))
+        scored = np.mean([held.values[np.isin(held.seeds, common)] for held in by_size[size]], axis=0)
+        seeds.append(common)
+        values.append(scored[:, 0])
+        if not len(common):
             why = why or f"no common seed at {quantity} = {size:,.6g}"
-        elif mean <= error:
+        elif np.less_equal(*scored.mean(axis=0)):
             why = why or f"no regret beyond its certified error at {quantity} = {size:,.6g}"
-    paired = all(set(each) == set(values[0]) for each in values)
+    paired = all(np.array_equal(each, seeds[0]) for each in seeds)
     rate = None
     if not why:
-        x = [list(each.values()) for each in values]
-        rate = scaling(sizes, x, paired=paired, level=level, resamples=resamples, key=key)
+        rate = scaling(sizes, values, paired=paired, level=level, resamples=resamples, key=key)
     theory = proved(learner).get(quantity)
     return Measured(
         section, column, label, learner, family, quantity, along, fixed, tuple(sizes), min(map(len, values)), paired,

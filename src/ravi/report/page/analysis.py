@@ -7,20 +7,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from ravi.checks import InputError
 from ravi.core import Array
 from ravi.report.page.data import Line, Panel, Part
-from ravi.statistics.comparisons import Comparison, Profiles, best, compare, improvement, normalised, profiles
-from ravi.statistics.intervals import Interval, band, interval
-from ravi.statistics.rates import Rate, growth
-from ravi.statistics.scores import Scores, from_table
+from ravi.report.page.shapes import LEVEL, Shape
+from ravi.statistics.comparisons import Comparison, Profiles, best, compare, normalised, profiles
+from ravi.statistics.intervals import Interval, finite
+from ravi.statistics.scores import Scores
+from ravi.statistics.winning import improvements
 
-LEVEL = 0.95
-DRAWN = 400  # resamples for a band
 THRESHOLDS = 120  # of profiles
 Key = tuple[str, str]  # label, column
 Subject = tuple[str, str, int]  # MDP, learner, T: what has been tuned
@@ -30,15 +29,18 @@ class Told(NamedTuple):
     """What is said of a line that has runs."""
 
     line: Line
-    mean: Interval  # of the regret at T
-    band: tuple[Array, Array, Array]  # mean, low, high of the curve; (P,) each
-    growth: Rate | None  # None where the regret is not positive, or the curve too short
+    shape: Shape  # of its curves
     seconds: float  # the mean of a run
     behind: Comparison | None  # how much more regret than the best of its column; None for the best itself
     rank: str  # "best", "tie" (the difference to the best may be 0), "behind", or "" where it is not ranked
     place: int  # by mean regret among the rivals of its column, from 1; means that agree to their errors share it;
     # 0 for those out of competition
     front: bool  # no rival of its column has less regret in less time
+
+    @property
+    def mean(self) -> Interval:
+        """Of the regret at T."""
+        return self.shape.mean
 
 
 class Cost(NamedTuple):
@@ -97,35 +99,36 @@ def studied(part: Part, tuned: Collection[Subject] = ()) -> Studied:
 
 def scores_of(lines: Sequence[tuple[str, str, Line]]) -> Scores:
     """Scores of lines, each under a name and a task."""
-    columns: dict[str, list[Any]] = {"learner": [], "mdp": [], "seed": [], "regret": [], "error": []}
+    values: dict[str, dict[str, Array]] = {}
+    seeds: dict[str, dict[str, Array]] = {}
+    errors: dict[str, dict[str, Array]] = {}
     for name, task, line in lines:
-        n = len(line.seeds)
-        columns["learner"] += [name] * n
-        columns["mdp"] += [task] * n
-        columns["seed"] += line.seeds.tolist()
-        columns["regret"] += line.regret.tolist()
-        columns["error"] += line.error.tolist()
-    return from_table(columns, error="error")
+        held = (
+            (values, finite(line.regret, f"{name} on {task}: regret", 1)),
+            (seeds, line.seeds),
+            (errors, line.error),
+        )
+        for each, column in held:
+            each.setdefault(name, {})[task] = column
+    return Scores(values, seeds, tuple(values), tuple(dict.fromkeys(task for _, task, _ in lines)), errors=errors)
 
 
 def _panel(part: Part, panel: Panel) -> dict[Key, Told]:
     made: dict[Key, Told] = {}
-    seen: dict[tuple[str, int], tuple[Interval, tuple[Array, Array, Array], Rate | None]] = {}
     for column in part.columns:
         rivals = panel.of(column, rivals=True)
+        fast = [(float(line.regret.mean()), float(line.error.mean()), float(line.seconds.mean())) for line in rivals]
         standing = _ranked(panel.task, rivals)
         places = _places(rivals, next((label for label, (rank, _) in standing.items() if rank == "best"), ""))
         for line in panel.of(column):
-            same = (line.setting, len(line.seeds))  # where there is nothing to tune, both columns are the same runs
-            if same not in seen:
-                seen[same] = (interval(line.regret, "mean", level=LEVEL), _band(line), _growth(line))
-            seconds = float(line.seconds.mean())
+            assert line.shape is not None  # it has runs
+            regret, error, seconds = (float(each.mean()) for each in (line.regret, line.error, line.seconds))
             rank, behind = standing.get(line.label, ("", None))
             made[line.label, column] = Told(
-                line, *seen[same], seconds, behind, rank,
+                line, line.shape, seconds, behind, rank,
                 place=places.get(line.label, 0),
                 front=not line.oracle
-                and not any(_more(line, other) and other.seconds.mean() < seconds for other in rivals),
+                and not any(regret - less > error + off and faster < seconds for less, off, faster in fast),
             )  # fmt: skip
     return made
 
@@ -148,13 +151,6 @@ def _places(rivals: Sequence[Line], winner: str) -> dict[str, int]:
     return made
 
 
-def _band(line: Line) -> tuple[Array, Array, Array]:
-    """For drawing: fewer resamples than for what is written, but the same at T."""
-    mean, low, high = band(line.curves, "mean", level=LEVEL, resamples=DRAWN)
-    last = interval(line.regret, "mean", level=LEVEL)
-    return tuple(np.append(curve[:-1], end) for curve, end in zip((mean, low, high), last, strict=False))  # type: ignore[return-value]
-
-
 def _ranked(task: str, rivals: Sequence[Line]) -> dict[str, tuple[str, Comparison | None]]:
     """Each rival's rank, and how far it is behind the best; those without a seed in common with it have none.
 
@@ -172,16 +168,6 @@ def _ranked(task: str, rivals: Sequence[Line]) -> dict[str, tuple[str, Compariso
     return made
 
 
-def _growth(line: Line) -> Rate | None:
-    """None where there is no regret to speak of, or too few times."""
-    if len(line.times) < 8 or line.regret.mean() <= line.error.mean():
-        return None
-    try:
-        return growth(line.times, line.curves, level=LEVEL)
-    except InputError:  # the regret is not positive all along
-        return None
-
-
 def _standing(part: Part, column: str) -> Standing:
     panels = [panel for panel in part.panels if panel.of(column, rivals=True)]
     held = [{line.label for line in panel.of(column, rivals=True)} for panel in panels]
@@ -194,11 +180,9 @@ def _standing(part: Part, column: str) -> Standing:
         [(line.label, panel.task, line) for panel in panels for line in panel.of(column) if line.label in everywhere]
     )
     matrix = {}
-    for i, first in enumerate(everywhere):
-        for second in everywhere[i + 1 :]:
-            found = improvement(scores, first, second, level=LEVEL)
-            matrix[first, second] = found
-            matrix[second, first] = Interval(1 - found.estimate, 1 - found.high, 1 - found.low, found.level)
+    for (first, second), found in improvements(scores, everywhere, level=LEVEL).items():
+        matrix[first, second] = found
+        matrix[second, first] = Interval(1 - found.estimate, 1 - found.high, 1 - found.low, found.level)
     try:
         profile = profiles(scores, _thresholds(scores), level=LEVEL)
     except InputError:  # no regret to divide by

@@ -9,6 +9,7 @@ import base64
 import hashlib
 import os
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,16 +48,20 @@ def report(
     path = found.folder / NAME if out is None else Path(out)
     if not path.name or path.is_dir():
         raise InputError(f"cannot write the page {path}: it is a folder; name a file")
-    files.put_text(path, page(found, _claims(found.folder, verify)), "the page")
+    files.may_be(path, "the page")
+    pieces = page(found, _claims(found.folder, verify))
+    files.put(
+        path, lambda file: file.writelines(piece.encode(errors="backslashreplace") for piece in pieces), "the page"
+    )
     return path
 
 
-def page(found: Results, claims: list[dict[str, Any]] | None = None) -> str:
-    """The page as text."""
+def page(found: Results, claims: list[dict[str, Any]] | None = None) -> Iterator[str]:
+    """The page as text, piece by piece: it is never held as a whole."""
     import jinja2
     from plotly.offline import get_plotlyjs
 
-    from ravi.report.page import words
+    from ravi.report.page import cells, words
     from ravi.report.page.charts import chart_data, embedded
     from ravi.report.page.content import content
 
@@ -67,9 +72,15 @@ def page(found: Results, claims: list[dict[str, Any]] | None = None) -> str:
         lstrip_blocks=True,
     )  # fmt: skip
     environment.filters |= {"number": words.written, "range": words.range_of, "percent": words.percent}
-    environment.globals |= {"Name": words.Name, "Number": words.Number, "isinstance": isinstance, "str": str}
+    environment.globals |= {
+        "Name": words.Name,
+        "Number": words.Number,
+        "isinstance": isinstance,
+        "str": str,
+        "cells": cells,
+    }
     studies: list[Studied] = told["studies"]
-    return environment.get_template("template.html.jinja").render(
+    return environment.get_template("template.html.jinja").generate(
         **told,
         style=(HERE / "page.css").read_text(encoding="utf-8"),
         data=embedded(chart_data(studies)),

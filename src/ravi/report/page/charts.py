@@ -14,7 +14,7 @@ from ravi.report.page.analysis import Standing, Studied, Told
 DIGITS = 5  # significant ones, in figures only
 COLOURS, DASHES = 7, 6  # as many as page.js has
 SHOWN = 8  # learners that are ticked at first
-POINTS = 100  # of a curve that is drawn, at most: evenly spread, the last among them
+SEEDS = 200  # points of a line at T, at most
 
 
 def chart_data(studies: Sequence[Studied]) -> dict[str, Any]:
@@ -58,30 +58,34 @@ def ticked(told: Sequence[Told]) -> set[str]:
 def embedded(data: Any) -> str:
     """JSON that cannot end the element it stands in, whatever its strings are."""
     text = json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-    for sign in "<>&\u2028\u2029":
-        text = text.replace(sign, f"\\u{ord(sign):04x}")
-    return text
+    return text.translate({ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"})
 
 
 def _panel(told: dict[tuple[str, str], Told], labels: dict[str, int]) -> dict[str, Any]:
     shown = ticked(list(told.values()))
     first = next(iter(told.values()))  # a section has one grid
     return {
-        "times": thinned(first.line.times).tolist(),
+        "times": first.shape.times[first.shape.drawn].tolist(),
         "lines": [_line(one, labels, one.line.label in shown) for one in told.values()],
     }
 
 
 def _line(told: Told, labels: dict[str, int], shown: bool) -> dict[str, Any]:
-    mean, low, high = map(thinned, told.band)
+    mean, low, high = (edge[told.shape.drawn] for edge in told.shape.band)
     made = {
         "label": labels[told.line.label], "column": told.line.column, "seeds": len(told.line.seeds), "shown": shown,
-        "mean": rounded(mean), "finals": rounded(told.line.regret),
+        "mean": rounded(mean), "finals": rounded(_some(told.line.regret)),
         "seconds": rounded(np.array([told.seconds]))[0], "front": told.front, "oracle": told.line.oracle,
     }  # fmt: skip
     if np.isfinite(low).all() and np.isfinite(high).all():
         made |= {"low": rounded(low), "high": rounded(high)}
     return made
+
+
+def _some(values: Array) -> Array:
+    """All of few values; of many, some evenly through their order, the least and the largest among them."""
+    n = len(values)
+    return values if n <= SEEDS else np.sort(values)[np.linspace(0, n - 1, SEEDS).round().astype(int)]
 
 
 def _profiles(standing: Standing, labels: dict[str, int]) -> dict[str, Any]:
@@ -95,12 +99,6 @@ def _profiles(standing: Standing, labels: dict[str, int]) -> dict[str, Any]:
         for name in standing.rivals
     ]  # fmt: skip
     return {"thresholds": rounded(np.asarray(held.thresholds)), "by": held.normalised, "lines": lines}
-
-
-def thinned(values: Array) -> Array:
-    """As many of the points of a curve as are drawn."""
-    P = len(values)
-    return values[np.unique(np.ceil(np.linspace(0, P, min(POINTS, P) + 1)[1:]).astype(int)) - 1]
 
 
 def rounded(values: Array) -> list[float]:

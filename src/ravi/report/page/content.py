@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ravi.experiments.tuning import at_edge, lacking
 from ravi.report.page import words
-from ravi.report.page.analysis import LEVEL, Studied, studied
+from ravi.report.page.analysis import Studied, studied
 from ravi.report.page.charts import ticked
 from ravi.report.page.data import Panel, parts
+from ravi.report.page.shapes import LEVEL
 
 if TYPE_CHECKING:
     from ravi.experiments.results import Results
 
-ROWS = 10  # times in the tables that stand for curves
+FAILURES = 100  # kinds that are listed
 WIDE = 30  # from the least mean to the largest
 WIDTH, HEIGHT = 132, 56  # of a small figure of tuning
 
@@ -44,7 +45,7 @@ def content(found: Results, claims: list[dict[str, Any]] | None) -> dict[str, An
     studies = [studied(part, subjects) for part in held]  # type: ignore[arg-type]  # from JSON
     untuned = sum(not line.setting for part in held for panel in part.panels for line in panel.lines)
     measured = _rates(found) if counts.done else []
-    tuning = _tuning(found)
+    tuning, failures = _tuning(found), _failures(found)
     return {
         "title": suite.title or suite.name,
         "suite": suite,
@@ -66,12 +67,12 @@ def content(found: Results, claims: list[dict[str, Any]] | None) -> dict[str, An
         "verdicts": [_verdicts(one) for one in claims or ()],
         "tuning": tuning,
         "edges": words.edges(len(tuning), sum(bool(one.edge) for one in tuning)),
-        "failures": _failures(found),
+        "failures": failures[:FAILURES],
+        "more_failures": failures[FAILURES:],
         "launches": sorted(found.manifests.items(), key=lambda item: (str(item[1].get("started", "")), item[0])),
         "level": LEVEL,
         "few": words.FEW,
         "constants": words.CONSTANTS,
-        "isfinite": math.isfinite,
         "small": (WIDTH, HEIGHT),
     }
 
@@ -94,10 +95,11 @@ def rows_of(study: Studied, panel: Panel) -> tuple[list[int], list[tuple[Any, li
     told = list(study.told[panel.anchor].values())
     if not told:
         return [], []
-    n = len(told[0].line.times)
-    places = sorted({round((i + 1) * n / min(ROWS, n)) - 1 for i in range(min(ROWS, n))})
-    times = [int(told[0].line.times[place]) for place in places]
-    return times, [(one, [tuple(float(edge[place]) for edge in one.band) for place in places]) for one in told]  # type: ignore[misc]
+    first = told[0].shape  # a section has one grid
+    rows = [
+        (one, list(zip(*(edge[one.shape.listed].tolist() for edge in one.shape.band), strict=True))) for one in told
+    ]
+    return first.times[first.listed].astype(int).tolist(), rows
 
 
 def wide(study: Studied, panel: Panel) -> bool:
@@ -123,7 +125,8 @@ def _verdicts(one: dict[str, Any]) -> dict[str, int]:
 def _failures(found: Results) -> list[dict[str, Any]]:
     """Runs that failed, by MDP, learner and error, the most frequent first; those of tuning too."""
     asked = set(found.entries["setting"].to_pylist())
-    rows = found.sql("SELECT mdp, learner, steps, setting, seed, failure, error, traceback FROM failures").to_pylist()
+    told = ["mdp", "learner", "steps", "setting", "seed", "failure", "error", "traceback"]
+    rows = found.runs.select(told).filter(found.runs["failure"].is_valid()).to_pylist()
     made: dict[tuple[Any, ...], dict[str, Any]] = {}
     for row in sorted(rows, key=lambda row: (row["mdp"], row["learner"], row["steps"], row["seed"])):
         key = tuple(row[name] for name in ("mdp", "learner", "steps", "failure", "error"))

@@ -1,22 +1,26 @@
-"""Which runs does the page stand on? A folder of results as sections, panels (an MDP and a T) and lines of runs."""
+"""Which runs does the page stand on? A folder of results as sections, panels (an MDP and a T) and lines of runs.
+
+All but the curves is in memory since the folder was opened; of the curves, `shapes` keeps what is shown.
+"""
 
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ravi.core import Array
 from ravi.ids import LEARNERS
+from ravi.measures.curve import grid
+from ravi.report.page.shapes import Shape, shapes
 
 if TYPE_CHECKING:
     from ravi.experiments.results import Results
 
 FACTS = ("discount", "states", "actions", "dimension", "optimum")  # of an MDP, as its runs tell them
-
-
-KEPT = ("seed", "regret", "regret_error", "seconds", "failed")  # of every run, besides its curve
+KEPT = ("seed", "regret", "regret_error", "seconds")  # of every run, besides its curve
 
 
 class Line(NamedTuple):
@@ -33,8 +37,9 @@ class Line(NamedTuple):
     regret: Array  # (n,), at T
     error: Array  # (n,), a certified bound on its error
     seconds: Array  # (n,), of computing
-    times: Array  # (P,)
-    curves: Array  # (n, P)
+    rows: Array  # (n,), of the table of runs
+    times: Array  # (P,), of the curves
+    shape: Shape | None = None  # of the curves; None where there is no run
 
     @property
     def multipliers(self) -> str:
@@ -44,7 +49,7 @@ class Line(NamedTuple):
     @property
     def oracle(self) -> bool:
         """Whether it is told the kernel, and so is no rival of those that must learn it."""
-        return any(known.oracle and _named(self.learner, name) for name, known in LEARNERS.items())
+        return _oracle(self.learner)
 
     @property
     def ours(self) -> bool:
@@ -101,69 +106,57 @@ def parts(found: Results) -> tuple[Part, ...]:
     entries: dict[tuple[str, str, int], list[dict[str, Any]]] = {}
     for entry in found.entries.to_pylist():
         entries.setdefault((entry["section"], entry["mdp"], entry["steps"]), []).append(entry)
+    lines = {place: [_line(entry, held) for entry in some] for place, some in entries.items()}
+    shape = shapes(found, [line for some in lines.values() for line in some])
     made = []
     for i, section in enumerate(found.suite.sections, 1):
         panels: list[Panel] = []
         for mdp in section.mdps:
             for T in section.steps:
-                lines = tuple(_line(entry, held) for entry in entries[section.name, mdp, T])
+                here = tuple(
+                    line._replace(shape=shape.get(line.rows.tobytes())) for line in lines[section.name, mdp, T]
+                )
                 task = mdp if len(section.steps) == 1 else f"{mdp}, T = {T:,}"
-                ran = [held[line.setting] for line in lines if len(line.seeds)]
+                ran = [held[line.setting] for line in here if len(line.seeds)]
                 facts = {name: float(ran[0][name]) for name in FACTS} if ran else {}
-                panels.append(Panel(f"section-{i}-mdp-{len(panels) + 1}", task, mdp, T, lines, facts))
+                panels.append(Panel(f"section-{i}-mdp-{len(panels) + 1}", task, mdp, T, here, facts))
         made.append(Part(f"section-{i}", section.name, section.remark, section.columns, tuple(panels)))
     return tuple(made)
 
 
 def _line(entry: dict[str, Any], held: dict[str, dict[str, Any]]) -> Line:
-    from ravi.measures.curve import grid
-
     setting = entry["setting"] or ""
     names = (entry["label"], entry["column"], entry["learner"])
     if setting not in held:
-        none = np.zeros(0)
-        return Line(
-            *names, "", setting, len(entry["seeds"]), 0, none.astype(int), none, none, none, none, none[:, None]
-        )
+        none, whole = np.zeros(0), np.zeros(0, int)
+        return Line(*names, "", setting, len(entry["seeds"]), 0, whole, none, none, none, whole, none)
     runs = held[setting]
     asked = np.isin(runs["seed"], entry["seeds"])
     mine = asked & ~runs["failed"]
-    curves = runs["curves"][mine]
-    seeds, regret, error, seconds = (runs[name][mine] for name in ("seed", "regret", "regret_error", "seconds"))
+    seeds, regret, error, seconds, rows = (runs[name][mine] for name in (*KEPT, "rows"))
     return Line(
         *names, runs["learner"], setting, len(entry["seeds"]), int((asked & runs["failed"]).sum()),
-        seeds, regret, error, seconds, grid(entry["steps"], runs["points"]), curves,
+        seeds, regret, error, seconds, rows, grid(entry["steps"], runs["points"]),
     )  # fmt: skip
 
 
 def _runs(found: Results) -> dict[str, dict[str, Any]]:
     """The runs of every setting that an entry is scored by, ordered by seed, as arrays."""
-    rows = found.sql(
-        "SELECT setting, seed, learner, points, regret, regret_error, seconds, failure IS NOT NULL AS failed, "
-        f"regret_curve, {', '.join(FACTS)} FROM runs WHERE setting IN (SELECT setting FROM entries) "
-        "ORDER BY setting, seed"
-    ).combine_chunks()
-    if not rows.num_rows:
-        return {}
-    names = rows["setting"].to_numpy(zero_copy_only=False)
-    starts = np.flatnonzero(np.concatenate([[True], names[1:] != names[:-1]]))
+    runs = found.runs
+    column = {name: runs[name].to_numpy() for name in KEPT} | {"failed": runs["failure"].is_valid().to_numpy()}
     held = {}
-    for start, end in zip(starts, [*starts[1:], len(names)], strict=True):
-        some = rows.slice(start, end - start)
-        column = {name: some[name].to_numpy(zero_copy_only=False) for name in KEPT}
-        failed = column["failed"].astype(bool)
-        lists = some["regret_curve"].combine_chunks()
-        values, lengths = lists.flatten().to_numpy(zero_copy_only=False), np.diff(lists.offsets.to_numpy())
-        P = int(lengths.max(initial=0))
-        curves = np.full((len(failed), P), np.nan)
-        curves[lengths == P] = values.reshape(-1, P) if P else 0.0
-        told = int(np.argmin(failed))  # a run that succeeded, where there is one
-        facts = {name: some[name][told].as_py() or 0.0 for name in FACTS}
-        held[str(names[start])] = {
-            **column, **facts, "failed": failed, "curves": curves, "points": some["points"][told].as_py(),
-            "learner": some["learner"][told].as_py(),
-        }  # fmt: skip
+    for setting in set(found.entries["setting"].to_pylist()) & found.by_setting.keys():
+        rows = found.by_setting[setting]
+        told = int(rows[np.argmin(column["failed"][rows])])  # a run that succeeded, where there is one
+        facts = {name: runs[name][told].as_py() or 0.0 for name in FACTS}
+        said = {name: runs[name][told].as_py() for name in ("points", "learner")}
+        held[setting] = {name: values[rows] for name, values in column.items()} | facts | said | {"rows": rows}
     return held
+
+
+@cache
+def _oracle(id: str) -> bool:
+    return any(known.oracle and _named(id, name) for name, known in LEARNERS.items())
 
 
 def _named(id: str, name: str) -> bool:

@@ -91,7 +91,9 @@
         hovertemplate: "<b>%{fullData.name}</b><br>regret %{x:,.5~g}<extra></extra>",
       }));
       const y = { ...axis("", false), tickvals: names.map((_, k) => k), ticktext: names.map((name) => (name.length > 26 ? name.slice(0, 25) + "…" : name)), autorange: "reversed", rangemode: "normal" };
-      return [traces, layout(axis("regret at T, a point per seed", chosen.x, lines.map((line) => line.finals)), y)];
+      const few = lines.every((line) => line.finals.length === line.seeds);
+      const title = few ? "regret at T, a point per seed" : "regret at T, some seeds evenly through their order";
+      return [traces, layout(axis(title, chosen.x, lines.map((line) => line.finals)), y)];
     },
     pareto(lines, chosen) {
       const traces = lines.map((line) => {

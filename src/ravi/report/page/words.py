@@ -399,10 +399,10 @@ def growth(study: Studied, column: str) -> list[Sentence]:
     """How the exponents of the late regret lie to 1/2 and to 1; uniform, whose exponent is 1, is left out."""
     part = study.part
     found = [
-        told.growth
+        told.shape.growth
         for panel in part.panels
         for told in study.of(panel, column)
-        if told.growth is not None and told.place and not told.line.uniform and len(told.line.seeds) > 1
+        if told.shape.growth is not None and told.place and not told.line.uniform and len(told.line.seeds) > 1
     ]
     if not found:
         return []
