@@ -28,7 +28,7 @@ OPTIONS = {
         "support=off,scale=0.3,slack=0.1,candidate=posterior",
         "plan=mirror,fresh=off,inner=1",
     ],
-    "ravi-kl/mixture": ["plan=greedy"],
+    "ravi-kl/mixture": ["plan=greedy", "candidate=posterior,slack=0.05"],
     "ravi-kl/unknown-rewards": [
         "plan=greedy,support=off",
         "plan=mirror,inner=2",

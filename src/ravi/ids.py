@@ -82,6 +82,9 @@ LEARNERS = {
     "mbie-eb": Known("ravi.learners.mbie_eb", "mbie_eb", "MBIE-EB: a bonus beta / sqrt(n)"),
     "ucbvi-gamma": Known("ravi.learners.ucbvi_gamma", "ucbvi_gamma", "UCBVI-gamma: Bernstein bonuses at every step"),
     "psrl": Known("ravi.learners.psrl", "psrl", "PSRL: the optimal policy of a posterior sample"),
+    "psrl/mixture": Known(
+        "ravi.learners.psrl_mixture", "linear_mixture", "PSRL on theta: posterior sampling for linear mixtures"
+    ),
     "delayed-q": Known("ravi.learners.delayed_q", "delayed_q", "Delayed Q-learning: updates of m plays at a time"),
     "ucb-q": Known("ravi.learners.ucb_q", "ucb_q", "Q-learning with UCB (Dong, Wang, Chen, Wang)"),
     "liu-su": Known("ravi.learners.liu_su", "liu_su", "double Q-learning with UCB (Liu and Su; a reconstruction)"),

@@ -204,6 +204,7 @@ def test_a_fork_has_its_values(d, weight, high, low):
         assert V[0] == pytest.approx(0.9 * p[a] / (1 - half - 0.9 * half), rel=1e-12)
         assert V[1] - V[2] == pytest.approx(1 / (1 - half), rel=1e-12)  # a stay in state 1
     assert optimum(mdp).policy[0] == 0
+    assert optimum(fork(d, 0.9, weight, high, low, best=1)).policy[0] == 1
 
 
 def test_two_ends_lead_where_their_simulators_say():

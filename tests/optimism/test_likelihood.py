@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import minimize
 
 import ravi
-from ravi.optimism.likelihood import Likelihood, likeliest, likelihood, shape, simulators
+from ravi.optimism.likelihood import Likelihood, likeliest, likelihood, rows_of, shape, simulators
 from ravi.theory import kl as theory
 
 
@@ -32,7 +32,7 @@ MDPS = ("ensemble/4,5,2,3,discount=0.9", "ensemble/3,4,3,2,seed=2,discount=0.9")
 def test_the_likeliest_is_the_minimum(id, plays):
     mdp = ravi.mdp(id)
     psi, d = simulators(mdp.problem), mdp.dimension
-    at = likelihood(psi, seen(mdp, plays, 1), np.full(d, 1 / d), 1.0, 1.0)
+    at = likelihood(rows_of(psi), seen(mdp, plays, 1), np.full(d, 1 / d), 1.0, 1.0)
     theta, gap = likeliest(at.counts, at.rows, np.full(d, 1 / d))
     assert gap <= 1e-3
     assert theta.sum() == pytest.approx(1.0)
@@ -52,7 +52,7 @@ def test_the_ellipsoid_holds_the_set(id, part):
     psi, d = simulators(mdp.problem), mdp.dimension
     inside = 0
     for plays in (2, 10, 100):
-        at = likelihood(psi, seen(mdp, plays, plays), np.full(d, 1 / d), 2.0, 1.0)
+        at = likelihood(rows_of(psi), seen(mdp, plays, plays), np.full(d, 1 / d), 2.0, 1.0)
         Lam, least = shape(at, part), F(at, at.theta)
         others = rng.dirichlet(np.ones(d), 3000)
         others = at.theta + rng.random((3000, 1)) ** 2 * (others - at.theta)
@@ -84,6 +84,19 @@ def test_the_truth_is_likely_at_all_times():
     room = 5 * math.sqrt(delta * (1 - delta) / runs)
     assert failed.mean() <= delta + room
     assert plain.mean() > delta + room
+
+
+def test_moves_of_the_same_features_are_one():
+    """F is that of all moves but those at which no kernel differs, and the rows are far fewer."""
+    mdp = ravi.mdp("winds/5")
+    psi = simulators(mdp.problem)
+    rows, moves = rows_of(psi), seen(mdp, 9, 5)
+    assert len(rows.psi) == len(np.unique(rows.psi, axis=0)) < 20
+    at = likelihood(rows, moves, np.full(4, 1 / 4), 1.0, 1.0)
+    flat, N = psi.reshape(-1, 4), moves.ravel()
+    told = (np.ptp(flat, axis=1) > 0) & (N > 0)
+    for theta in np.random.default_rng(4).dirichlet(np.ones(4), 5):
+        assert F(at, theta) == pytest.approx(-(N[told] * np.log(flat[told] @ theta)).sum())
 
 
 def test_kernels_at_the_vertices():
@@ -120,9 +133,8 @@ def test_regrets_of_mixtures():
 def test_the_bound_is_its_formula():
     H, d, X, A, T, c = 10.0, 3, 4, 2, 10_000, 0.3
     rho = math.log(2 / min(1, d * math.sqrt(H / T))) + theory.worst_redundancy(T, d)
-    square = 8 + 32 * (1.5 * rho + 2 * (d - 1) * math.log(T) + math.log(T * (T + 1)) + 2)
-    beta = 0.9 * H / 2 * math.sqrt(11 * square)
-    S = ravi.theory.mixture.clipped_bonus_sum(H, d, T, beta, bound=math.sqrt(d) / H, regularization=1.0)
-    D = X * A * (1 + math.log2(T / (X * A)))
+    square = 8 + 32 * (1.5 * (rho + 1e-4) + 2 * (d - 1) * math.log(T) + math.log(T * (T + 1)) + 2)
+    S = 2 * 0.9 * H * math.sqrt(11 * square) * math.sqrt(d * T * math.log(1 + T))
+    D = X * A * (1 + math.log2(T / (X * A))) + d * math.log2(1 + T)
     rest = X * A + 2 * math.sqrt(2) * (1 + c) * d * math.sqrt(H * T) + 0.2 * math.sqrt(2 * T) + 2 * H * (2 * D + 1)
     assert theory.mixture(H, d, X, A, T, slack=c).total == pytest.approx(S + rest)

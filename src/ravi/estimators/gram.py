@@ -22,7 +22,7 @@ import numpy as np
 from ravi.checks import InputError
 from ravi.compiled import compiled
 from ravi.core import Array, Path, Until, Walkers
-from ravi.walk import NO_AGES, World, play
+from ravi.walk import NO_AGES, NO_VISITS, World, play
 
 DOUBLED = math.log(2.0) + 1e-10  # more than doubled, whatever the rounding: one-hot features double exactly, often
 
@@ -88,18 +88,21 @@ def gram_walk(
     staged = state.policy.ndim == 4
     policy, ages = (state.policy, state.age) if staged else (state.policy[:, None], NO_AGES)
     V = np.zeros((0, 0)) if values is None else values
-    return _gram_walk(*D, phi, V, *world, policy, *walkers, *path, over, until.reset, until.deadline, ages, steps)
+    visits = NO_VISITS if until.visits is None else until.visits
+    return _gram_walk(
+        *D, phi, V, *world, policy, *walkers, *path, over, until.reset, until.deadline, visits, ages, steps
+    )
 
 
 @compiled
 def _gram_walk(  # type: ignore[no-untyped-def]
     covariance, inverse, log_det, opened, response, moves, phi, V,
     successors, cumulative, initial, restart, policy, state, time, key,
-    xs, actions, ys, slots, resets, lengths, firsts, after, over, stop_at_reset, deadline, ages, steps,
+    xs, actions, ys, slots, resets, lengths, firsts, after, over, stop_at_reset, deadline, visits, ages, steps,
 ):  # fmt: skip
     n, room = xs.shape
     d, last = covariance.shape[1], policy.shape[1] - 1
-    staged, targets, kept = ages.shape[0] > 0, V.shape[0] > 0, moves.shape[1] > 0
+    staged, targets, kept, counted = ages.shape[0] > 0, V.shape[0] > 0, moves.shape[1] > 0, visits.shape[0] > 0
     g = np.empty(d)
     unfinished, ended = 0, 0
     for i in range(n):
@@ -127,6 +130,10 @@ def _gram_walk(  # type: ignore[no-untyped-def]
                     moves[i, j, y] += feature[j]
             if not log_det[i] <= opened[i] + DOUBLED:
                 over[i] = 1
+            if counted:
+                visits[i, x, a] -= 1
+                if visits[i, x, a] <= 0:
+                    over[i] = 1
             if staged:
                 age = 0 if reset else age + 1
                 stage = min(age, last)

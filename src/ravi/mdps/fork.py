@@ -7,8 +7,9 @@ worth at 0 is, with c = 1 - gamma / 2,
 
     V(0) = gamma p / (c - gamma^2 / 2).
 
-theta = (weight, (1 - weight) / (d - 1), ...): .32 against .227 at the defaults, p = .356 against .281. A move from 0 by
-action a tells of theta_a only: a bandit whose arms are .075 apart, and no mixture helps.
+theta is `weight` for the simulator `best` and (1 - weight) / (d - 1) for each other one: .32 and .227 at the defaults,
+p = .356 against .281. A move from 0 by action a tells of theta_a only: a bandit whose arms are .075 apart, where no
+mixture helps. Ties go to the first action in greedy learners: where the best one is not to be a gift, it is another.
 
 >>> from ravi.mdps import fork
 >>> fork().transitions[0, :, 0].round(3).tolist()  # to state 1, by action
@@ -28,11 +29,19 @@ from ravi.mdps.tables import from_features, scatter
 from ravi.problems import room
 
 
-def fork(simulators: int = 4, discount: float = 0.9, weight: float = 0.32, high: float = 0.9, low: float = 0.1) -> MDP:
-    """The fork with d simulators and actions; `weight` is that of the first simulator, the others share the rest."""
+def fork(
+    simulators: int = 4,
+    discount: float = 0.9,
+    weight: float = 0.32,
+    high: float = 0.9,
+    low: float = 0.1,
+    best: int = 0,
+) -> MDP:
+    """The fork with d simulators and actions; `weight` is that of the simulator `best`, the others share the rest."""
     d = checks.whole(simulators, "simulators", 2)
+    best = checks.whole(best, "best", 0, d - 1)
     weight, high, low = checks.chance(weight, "weight"), checks.chance(high, "high"), checks.chance(low, "low")
-    name = named("fork", d, weight=(weight, 0.32), high=(high, 0.9), low=(low, 0.1))
+    name = named("fork", d, weight=(weight, 0.32), high=(high, 0.9), low=(low, 0.1), best=(best, 0))
     room(name, "simulators", 3, d, 2, d)
     p = np.where(np.eye(d, dtype=bool), high, low)  # to state 1, by action and simulator
     half, a = np.full(d, 0.5), np.arange(d)
@@ -40,7 +49,8 @@ def fork(simulators: int = 4, discount: float = 0.9, weight: float = 0.32, high:
     successors, psi = scatter(entries, states=3, actions=d, dimension=d)
     r = np.zeros((3, d))
     r[1] = 1
-    theta = [weight, *[(1 - weight) / (d - 1)] * (d - 1)]
+    theta = np.full(d, (1 - weight) / (d - 1))
+    theta[best] = weight
     return from_features(
         psi, theta, successors, r, discount, 0, parameter_bound=1.0, feature_bound=math.sqrt(d), name=name
     )

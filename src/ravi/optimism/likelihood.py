@@ -12,7 +12,8 @@ psi_c> / p_c, p_c = <theta_hat, psi_c>, and h(r) = r - ln(1 + r) >= r^2 / (2 max
     F(theta) - F(theta_hat) >= sum_c N_c h(r_c) - gap,   gap = max_i sum_c N_c psi_ci / p_c - m >= 0,
 
 so that ||theta - theta_hat||^2_Lambda <= 2 (rho + gap) on Theta, for Lambda = sum_c N_c psi_c psi_c^T / (p_c m_c) and
-any m_c >= max_Theta <theta, psi_c>: first max_i psi_ci, then, twice, the maximum over the ellipsoid that was found.
+any m_c >= max_Theta <theta, psi_c>: first max_i psi_ci, then, three times, the maximum over the ellipsoid that was
+found, p_c + ||psi_c|| in the inverse of its Lambda, along the simplex.
 """
 
 from __future__ import annotations
@@ -24,22 +25,28 @@ import numpy as np
 from ravi import checks
 from ravi.core import Array, Problem
 from ravi.optimism.ellipsoids import kernel_offence, unit_mass
-from ravi.optimism.simplex import Ball, ball, maximum, quadratic
-from ravi.theory.kl import worst_redundancy
+from ravi.optimism.simplex import quadratic
+from ravi.theory.kl import GAP, worst_redundancy
 
 RIDGE = 1e-2  # Lambda may be singular: ||theta - theta_hat||^2 <= 2 on the simplex pays for this times the identity
-REFINED = 2  # times that m_c is made anew
+REFINED = 3  # times that m_c is made anew
 SAME = 1e-12  # entries of psi_c that differ by no more are equal
 ROUNDS = 60  # of Newton's method, at most
-ENOUGH = 1e-4  # of `gap`: far below any radius
 MOST_VERTICES = 64  # of a polytope of kernels
+
+
+class Rows(NamedTuple):
+    """The psi_c of all moves, each once, where kernels differ: F does not tell apart moves of the same psi_c."""
+
+    psi: Array  # (k, d)
+    of: Array  # the row of every move; k for those at which kernels do not differ   (X A B,)
 
 
 class Likelihood(NamedTuple):
     """Of one seed."""
 
-    rows: Array  # psi_c of the moves that were seen, where kernels differ   (moves, d)
-    counts: Array  # N_c                                                     (moves,)
+    rows: Array  # psi_c of the moves that were seen, each once              (rows, d)
+    counts: Array  # N_c                                                     (rows,)
     theta: Array  # theta_hat                                                (d,)
     gap: float
     rho: float
@@ -84,14 +91,23 @@ def simulators(problem: Problem) -> Array:
     return np.maximum(psi @ theta.T, 0.0)
 
 
-def likelihood(psi: Array, moves: Array, theta: Array, log_inverse_level: float, scale: float) -> Likelihood:
+def rows_of(psi: Array) -> Rows:
+    """Of kernels psi (X, A, B, d)."""
+    flat = psi.reshape(-1, psi.shape[-1])
+    telling = np.ptp(flat, axis=1) > SAME
+    distinct, which = np.unique(flat[telling], axis=0, return_inverse=True)
+    of = np.full(len(flat), len(distinct))
+    of[telling] = which.reshape(-1)
+    return Rows(distinct, of)
+
+
+def likelihood(rows: Rows, moves: Array, theta: Array, log_inverse_level: float, scale: float) -> Likelihood:
     """From counts of moves (X, A, B) and a theta to start from."""
-    d = psi.shape[-1]
-    flat, N = psi.reshape(-1, d), moves.reshape(-1).astype(float)
-    use = (N > 0) & (np.ptp(flat, axis=1) > SAME)
-    rows, counts = flat[use], N[use]
-    theta, gap = likeliest(counts, rows, theta)
-    return Likelihood(rows, counts, theta, gap, scale * (log_inverse_level + worst_redundancy(counts.sum(), d)))
+    k, d = rows.psi.shape
+    N = np.bincount(rows.of, moves.reshape(-1), k + 1)[:k]
+    psi, counts = rows.psi[N > 0], N[N > 0]
+    theta, gap = likeliest(counts, psi, theta)
+    return Likelihood(psi, counts, theta, gap, scale * (log_inverse_level + worst_redundancy(counts.sum(), d)))
 
 
 def likeliest(N: Array, rows: Array, theta: Array) -> tuple[Array, float]:
@@ -107,7 +123,7 @@ def likeliest(N: Array, rows: Array, theta: Array) -> tuple[Array, float]:
     F = -(N * np.log(mass)).sum()
     for _ in range(ROUNDS):
         slope = rows.T @ (N / mass)  # less the gradient
-        if slope.max() - n <= ENOUGH:
+        if slope.max() - n <= GAP:
             break
         curve = (rows * (N / mass**2)[:, None]).T @ rows + 1e-9 * n * np.eye(d)
         aim = theta.copy()
@@ -135,9 +151,10 @@ def shape(at: Likelihood, part: float) -> Array:
     size = 2 * (part * at.rho + at.gap + RIDGE)
     for k in range(REFINED + 1):
         Lam = ((at.rows * (at.counts / (p * most))[:, None]).T @ at.rows + RIDGE * np.eye(d)) / size
-        if k < REFINED and len(at.rows):
-            one = ball(Lam[None], at.theta[None], np.ones(1))
-            many = Ball(*(np.repeat(part, len(at.rows), 0) for part in one))
-            value, _, error = maximum(many, at.rows)
-            most = np.minimum(most, np.maximum(value + error, p))
+        if k < REFINED:
+            inverse = np.linalg.inv(Lam)
+            one = inverse.sum(0)
+            inverse -= np.outer(one, one) / one.sum()  # weights sum to 1: only moves along the simplex count
+            width = np.sqrt(np.maximum(((at.rows @ inverse) * at.rows).sum(1), 0.0))
+            most = np.minimum(most, p + width * (1 + 1e-9))
     return Lam

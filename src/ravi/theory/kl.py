@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ravi.theory import generic, inputs, tabular
-from ravi.theory import mixture as of_mixtures
 from ravi.theory.parts import Bound
 
 
@@ -175,6 +174,7 @@ def _added(
 # ---- linear mixtures
 
 GUARD = 0.1  # weight of the second ellipsoid
+GAP = 1e-4  # F(theta_hat) is at most that far from the minimum
 
 
 def mixture_level(horizon: float, dimension: int, time: float) -> float:
@@ -183,11 +183,16 @@ def mixture_level(horizon: float, dimension: int, time: float) -> float:
 
 
 def mixture_radius(dimension: int, time: float, rho: float) -> float:
-    """beta^2 with ||theta - theta_hat||^2_G <= beta^2 on the set of likelihoods; `rho` is its radius, with the level in
-    it (the second event has the same)."""
+    """beta^2 with ||theta - theta_hat||^2_G <= beta^2 on the set of likelihoods; `rho` is its radius and the gap of
+    theta_hat, with the level in it (the second event has the same)."""
     n = max(time, 1.0)
     hellinger = rho / 2 + 2 * (dimension - 1) * log(n) + log(n * (n + 1)) + rho + 2
     return 8 + 32 * hellinger
+
+
+def mixture_doublings(dimension: int, states: int, actions: int, steps: int) -> float:
+    """Phases that end without a reset: by a pair's plays, or by det G, which is at most (1 + T)^d; or T."""
+    return min(float(steps), doublings(states, actions, steps) + dimension * log2(1 + steps))
 
 
 def mixture(
@@ -196,18 +201,22 @@ def mixture(
 ) -> Optimism:  # fmt: skip
     """Theorem 4, expected regret O~(d H sqrt(T)).
 
-    E sum min(2 CB, H), CB = gamma (H/2) sqrt((1 + e) / e) beta ||phi||_{G^-1}     deviations, e = 1/10
-    + 1 + 2 sqrt 2 (1 + c) d sqrt(H T) + 2 sqrt 2 tolerance sqrt(T) + X A           invalid plans, slack, tolerance
-    + 2 H (2 doublings + 1)                                                         phases
+    2 gamma H beta sqrt((1 + e) / e) sqrt(d T ln(1 + T))                             deviations, e = 1/10
+    + X A + 2 sqrt 2 (1 + c) d sqrt(H T) + 2 sqrt 2 tolerance sqrt(T)               invalid plans, slack, tolerance
+    + 2 H (2 D + 1), D = doublings + d log2(1 + T)                                  phases
     """
     H, d, T = inputs.horizon(horizon), inputs.whole(dimension, "dimension"), inputs.whole(steps, "steps")
     rho = log(2 / mixture_level(H, d, T)) + worst_redundancy(T, d)
-    beta = (1 - 1 / H) * H / 2 * sqrt((1 + GUARD) / GUARD * mixture_radius(d, T, rho))
-    S = of_mixtures.clipped_bonus_sum(H, d, T, beta, bound=sqrt(d) / H, regularization=1.0)
+    beta = sqrt((1 + GUARD) / GUARD * mixture_radius(d, T, rho + GAP))
     root = 2 * sqrt(2) * d * sqrt(H * T)
     parts = {
-        "deviations": S, "first": 0.0, "invalid": states * actions + root, "slack": slack * root,
-        "tolerance": 2 * sqrt(2) * tolerance * sqrt(T), "phases": 2 * H * (2 * doublings(states, actions, T) + 1),
-        "failure": 0.0, "rewards": 0.0,
-    }  # fmt: skip
+        "deviations": 2 * (H - 1) * beta * sqrt(d * T * log(1 + T)),
+        "first": 0.0,
+        "invalid": states * actions + root,
+        "slack": slack * root,
+        "tolerance": 2 * sqrt(2) * tolerance * sqrt(T),
+        "phases": 2 * H * (2 * mixture_doublings(d, states, actions, T) + 1),
+        "failure": 0.0,
+        "rewards": 0.0,
+    }
     return Optimism(sum(parts.values()), **parts)
