@@ -1,9 +1,8 @@
 """PSRL on theta: posterior sampling for linear mixtures, the optimal policy of weights drawn from their posterior.
 
-Paper: I. Osband, D. Russo, B. Van Roy, "(More) efficient reinforcement learning via posterior sampling", NeurIPS 2013,
-for the principle.
+Paper: I. Osband, D. Russo, B. Van Roy, "(More) efficient reinforcement learning via posterior sampling", NeurIPS 2013.
 Setting: Bayesian, linear mixture of dimension d.
-Trust: DERIVED: posterior sampling on the weights; no paper was followed to the letter. The draws are tested against
+Trust: DERIVED: the paper's principle, on the weights; no paper was followed to the letter. The draws are tested against
 their exact distribution.
 
 psi_1, ..., psi_d are kernels and the truth is <theta, psi>, theta on the simplex: the features of the MDP where they
