@@ -10,6 +10,7 @@ from os import PathLike
 from typing import Any, NamedTuple, TypeAlias
 
 from ravi import checks, problems
+from ravi.ranges import Fixed, Place, Walked
 
 Array: TypeAlias = Any  # an array of any namespace of the array API (NumPy, CuPy, ...); comments carry shapes
 Data: TypeAlias = Any  # D, what an estimator keeps: a NamedTuple of arrays, seeds first
@@ -183,9 +184,9 @@ def told(problem: Problem, kind: type[Problem], **arrays: Array) -> Problem:
 class Walkers(NamedTuple):
     """Where each seed stands. Written in place by `walk`."""
 
-    state: Array  # x, the state to act in                   (n,)
-    time: Array  # plays made so far; the next one is t = time + 1   (n,)
-    key: Array  # of the seed's random numbers               (n,)
+    state: Place  # x, the state to act in                   (n,)
+    time: Walked  # plays made so far; the next one is t = time + 1   (n,)
+    key: Fixed  # of the seed's random numbers               (n,)
 
 
 class Path(NamedTuple):

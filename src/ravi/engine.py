@@ -23,12 +23,13 @@ from ravi.core import MDP, Array, Learner, Measure, Until
 from ravi.measures.output import output
 from ravi.measures.regret import regret
 from ravi.measures.rewards import rewards
-from ravi.measures.stream import stream
+from ravi.measures.stream import padding, stream
 from ravi.measures.trajectory import trajectory
 from ravi.planning.solver import Solution, solve
 from ravi.played import refuse
+from ravi.ranges import Facts, check
 from ravi.runs import Options, Run, versions
-from ravi.walk import World, room, start, walk, world_of
+from ravi.walk import World, misplaced, room, start, walk, world_of
 
 Progress = Callable[[int, int], None]  # steps done, steps in all
 CACHE = 2**20  # bytes of state that are worked on together: about a core's second-level cache
@@ -119,7 +120,7 @@ def resume(
     if not isinstance(stopped.batch, dict) and len(chosen) != len(stopped.batch.records):
         raise checks.InputError("the stopped run was made with other measures than these")
     if isinstance(stopped.batch, dict):  # from a file
-        batch = tree.fill(_begin(learner, mdp, keys, chosen), stopped.batch)
+        batch = _taken_up(stopped, learner, mdp, keys, chosen)
     else:
         batch = stopped.batch  # `_go_on` works on copies, group by group
     return _go_on(learner, mdp, T, solution, stopped.options, chosen, batch, stopped.seconds, pause, stop, progress)
@@ -133,6 +134,26 @@ def _solved(mdp: MDP) -> Solution:
     if mdp not in _solutions:
         _solutions[mdp] = solve(mdp, tol=TOLERANCE)
     return _solutions[mdp]
+
+
+def _taken_up(stopped: Run, learner: Learner, mdp: MDP, keys: Array, measures: Sequence[Measure]) -> Batch:
+    """Where the run of a file stands, held against all that is declared of its arrays: compiled loops believe them."""
+    held: dict[str, Array] = stopped.batch
+    if not np.array_equal(held.get("walkers.key", ()), keys):  # asked first: there is one of each array per seed
+        raise checks.InputError("batch.walkers.key are not the seeds of the run")
+    begun = _begin(learner, mdp, keys, measures)
+    batch: Batch = tree.fill(begun, held)
+    T, walkers, world = stopped.steps, batch.walkers, world_of(mdp)
+    most = T + (padding(mdp.horizon) if stopped.options["pad"] else 0)
+    facts = Facts(mdp.states, mdp.actions, mdp.horizon, T, np.minimum(walkers.time, T), walkers.time, most)
+    check(batch, begun, facts, "batch")
+    astray = misplaced(world.initial, world.restart, *walkers)
+    if astray >= 0:
+        raise checks.InputError(
+            f"batch.walkers.state[{astray}] is {walkers.state[astray]}, but the reset after play "
+            f"{walkers.time[astray]} led elsewhere"
+        )
+    return batch
 
 
 def _begin(learner: Learner, mdp: MDP, keys: Array, measures: Sequence[Measure]) -> Batch:

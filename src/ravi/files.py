@@ -216,7 +216,7 @@ def save_run(run: Run, path: Place) -> None:
 
 def load_run(path: Place) -> Run:
     """Read a run; `batch` holds its arrays by name, which `resume` puts into their places."""
-    from ravi.runs import Run, told_by
+    from ravi.runs import Run, shaped, told_by
 
     header, arrays = read(path, "run")
     parts: dict[str, dict[str, np.ndarray]] = {"batch": {}, "results": {}}
@@ -224,7 +224,7 @@ def load_run(path: Place) -> Run:
         part, _, rest = name.partition(".")
         parts.setdefault(part, {})[rest] = array
     try:
-        return Run(**told_by(header), batch=parts["batch"], results=parts["results"])
+        return shaped(Run(**told_by(header), batch=parts["batch"], results=parts["results"]))
     except InputError as error:
         raise InputError(f"{_where(path)} is damaged: {error}") from None
 
@@ -322,6 +322,8 @@ def _array(archive: zipfile.ZipFile, name: str) -> np.ndarray:
     if prod(shape) * dtype.itemsize != len(content) - start.tell():
         raise ValueError(f"its shape {shape} does not have as many bytes as it")
     array = np.ndarray(shape, dtype, content, start.tell(), order="F" if by_columns else "C")
+    if dtype == np.bool_ and (array.view(np.uint8) > 1).any():
+        raise ValueError("it holds truth values that are neither")
     return array.copy()
 
 

@@ -19,8 +19,8 @@ from ravi.checks import InputError
 from ravi.compiled import compiled
 from ravi.core import Array
 from ravi.planning.certificates import EPS, miss
+from ravi.ranges import PLAYABLE
 
-PLAYABLE = 1e-5  # |row sum - 1| of what is a policy; rows normalised in float32 are within 6e-8 A
 TYPES = "fdbBhHiIlLqQ?"  # float32, float64 and whole numbers, as NumPy codes them
 
 

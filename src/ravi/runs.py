@@ -54,6 +54,18 @@ def source() -> str:
     return hashed.hexdigest()[:16]
 
 
+# The axes of the arrays that a run shows.
+STANDS = {"walkers.time": ["seeds"], "state.policy": ["seeds", "..."]}
+RESULTS = {
+    "regret": ["seeds", "times"], "regret_total": ["seeds"], "regret_error": ["seeds"], "gap": ["seeds"],
+    "T_k": ["epochs", "seeds"], "gap_k": ["epochs", "seeds"], "reward": ["seeds", "times"], "reward_total": ["seeds"],
+    "output_policy": ["seeds", "..."],
+}  # fmt: skip
+ALONG = {
+    "trajectory_regret": ["seeds", "times"], "trajectory_regret_total": ["seeds"], "trajectory_regret_error": ["seeds"],
+}  # fmt: skip
+
+
 class Options(TypedDict):
     """How `run` was called."""
 
@@ -217,6 +229,26 @@ class Run:
         settings = ", ".join(f"{k}={v:.4g}" if isinstance(v, float) else f"{k}={v}" for k, v in self.settings.items())
         lines.append(f"  made in          {self.seconds:.2f} s, {self.steps_per_second:,.0f} steps per second")
         return "\n".join(lines + ([f"  settings         {settings}"] if settings else []))
+
+
+def shaped(run: Run) -> Run:
+    """A run from a file, if every array that it shows has an entry for each seed, time or epoch."""
+    shown = {f"batch.{name}": (run.batch.get(name), axes) for name, axes in STANDS.items()}
+    if "state.policy" not in run.batch:  # a learner of one's own may keep it elsewhere
+        del shown["batch.state.policy"]
+    wanted = (RESULTS if run.options["measured"] else {}) | (ALONG if "trajectory" in run.options["record"] else {})
+    shown |= {f"results.{name}": (run.results.get(name), axes) for name, axes in wanted.items()}
+    sizes = {"seeds": len(run.seeds), "times": min(run.options["points"], run.steps)}
+    for name, (array, axes) in shown.items():
+        if array is None:
+            raise checks.InputError(f"it has no array {name}")
+        known = [axis for axis in axes if axis != "..."]
+        sized = all(sizes.setdefault(axis, size) == size for axis, size in zip(known, array.shape, strict=False))
+        long = array.ndim == len(known) or (array.ndim > len(known) and known != axes)
+        if not (sized and long) or array.dtype.kind not in "iuf":
+            said = " x ".join(f"{sizes[axis]} {axis}" if axis in sizes else axis for axis in axes)
+            raise checks.InputError(f"its array {name} is {array.dtype} {array.shape}, not numbers of {said}")
+    return run
 
 
 def told_by(header: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,16 +29,29 @@ def join(trees: Sequence[Any]) -> Any:
     return Log.join(trees) if isinstance(trees[0], Log) else np.concatenate(trees)
 
 
-def fill(template: Any, arrays: dict[str, Array], name: str = "") -> Any:
-    """The structure of `template` with the arrays that `leaves` named."""
+def fill(template: Any, arrays: Mapping[str, Array]) -> Any:
+    """The structure of `template` with the arrays that `leaves` named, each of its shape and dtype, and no others."""
+    strange = arrays.keys() - {name for name, _ in leaves(template)}
+    if strange:
+        raise InputError(
+            f"there is no place for {min(strange)}: the stored state is of another learner or of other measures"
+        )
+    return _filled(template, arrays, "")
+
+
+def _filled(template: Any, arrays: Mapping[str, Array], name: str) -> Any:
     if isinstance(template, tuple):
         return _rebuilt(
-            template, [fill(part, arrays, f"{name}.{label}" if name else label) for label, part in _parts(template)]
+            template, [_filled(part, arrays, f"{name}.{label}" if name else label) for label, part in _parts(template)]
         )
     if name not in arrays:
         raise InputError(f"there is no array {name}: the stored state is of another learner or another version")
     array = arrays[name]
     if isinstance(template, Log):
+        if array.ndim != 2 or array.shape[1] != template.n or array.dtype != template.dtype:
+            raise InputError(
+                f"{name} is {array.dtype} {array.shape}, not rows of {template.n} {template.dtype.__name__}"
+            )
         return Log.of(array)
     if array.shape != template.shape or array.dtype != template.dtype:
         raise InputError(

@@ -228,7 +228,7 @@ def test_a_list_of_moves_that_is_a_circle_is_refused():
     part = run_large(RUNS[1][0], 500, 5, learner=RUNS[1][1], pause=300)
     after = part.batch.memory.after.copy()
     after[0] = 0
-    with pytest.raises(ravi.InputError, match="damaged: states and moves cannot be found"):
+    with pytest.raises(ravi.InputError, match="damaged: memory: it is not so that moves ascend"):
         stored(replace(part, batch=part.batch._replace(memory=part.batch.memory._replace(after=after))))
 
 

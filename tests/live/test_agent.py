@@ -13,6 +13,7 @@ from ravi.checks import InputError, StreamError
 from ravi.core import MDP, Problem
 from ravi.engine import run
 from ravi.live.agent import Agent, agent
+from ravi.live.keeping import carried
 from ravi.live.table import blank
 from ravi.planning.evaluation import return_of
 from ravi.planning.solver import solve
@@ -91,7 +92,7 @@ def everything(live):
     """All that an agent carries, as bits."""
     live._add()
     header = (live.time, live._pending, live.cycle, live.length, live.cycles, live.cuts, live.plans, live._restarted)
-    arrays = live._arrays() | {"rewards": live.table.rewards, "initial": live.table.initial}
+    arrays = dict(tree.leaves(carried(live))) | {"rewards": live.table.rewards, "initial": live.table.initial}
     return header, {name: array.tobytes() for name, array in arrays.items()}
 
 

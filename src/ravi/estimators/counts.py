@@ -21,11 +21,28 @@ from array_api_compat import array_namespace
 from ravi.compiled import compiled
 from ravi.core import Array, Estimator, Path, Problem
 from ravi.planning.bellman import expect_array
+from ravi.ranges import Range, Whole
 
 
 class Counts(NamedTuple):
-    visits: Array  # N(x, a), or n(x, a)   (n, X, A)
-    moves: Array  # N'(x, a, x') on the successors   (n, X, A, B)
+    visits: Whole  # N(x, a), or n(x, a)   (n, X, A)
+    moves: Whole  # N'(x, a, x') on the successors   (n, X, A, B)
+
+
+def _plays(D: Counts) -> Array:
+    """How many are counted, of each seed; -1 where visits are not sums of moves, all from zero or all from one."""
+    begun = D.visits - D.moves.sum(-1)
+    sums = ((begun == begun.flat[0]) & ((begun == 0) | (begun == 1))).all((1, 2))
+    return np.where(sums, D.moves.sum((1, 2, 3), dtype=np.int64), -1)
+
+
+# What learners declare of their data, where they are counts:
+EVERY_PLAY = Range(
+    lambda D, f, _: not isinstance(D, Counts) or _plays(D) == f.time, "the counts of all plays that were made"
+)
+FIRST_PLAYS = Range(
+    lambda D, f, _: (_plays(D) >= 0) & (_plays(D) <= f.time), "the counts of some of the plays that were made"
+)
 
 
 def tallies(problem: Problem, n: int) -> Counts:

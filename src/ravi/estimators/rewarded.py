@@ -8,22 +8,30 @@ REWARD of step t. Rewards are read where a pair is played, and nowhere else.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from ravi.compiled import compiled
 from ravi.core import Array, Data, Embedding, Estimator, Path
+from ravi.estimators.counts import EVERY_PLAY
 from ravi.random import REWARD, uniform
+from ravi.ranges import Count, Facts, Fixed, Positive
 
 KINDS = ("bernoulli", "deterministic")
 
 
 class Rewarded(NamedTuple):
-    inner: Data  # of the estimator; () where there is none
-    plays: Array  # n(x, a)            (n, X, A)
-    total: Array  # sum of rewards     (n, X, A)
-    key: Array  # of the seed's random numbers; the learner's `init` writes it   (n,)
+    inner: Annotated[Data, EVERY_PLAY]  # of the estimator; () where there is none
+    plays: Count  # n(x, a)            (n, X, A)
+    total: Positive  # sum of rewards     (n, X, A)
+    key: Fixed  # of the seed's random numbers; the learner's `init` writes it   (n,)
+
+    def agrees(self, facts: Facts) -> dict[str, Array]:
+        return {
+            "plays are as many as were made": self.plays.sum((1, 2)) == facts.time,
+            "rewards are at most one a play": self.total <= self.plays,
+        }
 
 
 def rewarded(estimator: Estimator, rewards: Array, kind: str) -> Estimator:

@@ -51,6 +51,7 @@ from ravi.compiled import compiled
 from ravi.core import Array, Data, Estimator, Path, Problem
 from ravi.estimators.ridge import Regression, ridge
 from ravi.mdps.draws import uniforms
+from ravi.ranges import Covariance, Facts, Number, Positive
 
 
 class Draws(NamedTuple):
@@ -72,10 +73,13 @@ class Embedded(NamedTuple):
 
 
 class Sampled(NamedTuple):
-    covariance: Array  # Lambda       (n, d, d)
-    response: Array  # b              (n, d)
-    root: Array  # R, upper triangular, Lambda^{-1} = R R^T   (n, d, d)
-    bias: Array  # sum of eps_i^2 over the plays              (n,)
+    covariance: Covariance  # Lambda   (n, d, d)
+    response: Number  # b              (n, d)
+    root: Number  # R, upper triangular, Lambda^{-1} = R R^T   (n, d, d)
+    bias: Positive  # sum of eps_i^2 over the plays              (n,)
+
+    def agrees(self, facts: Facts) -> dict[str, Array]:
+        return _regression(self).agrees(facts)
 
 
 def draw(

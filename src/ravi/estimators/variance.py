@@ -21,20 +21,24 @@ from ravi.checks import InputError
 from ravi.compiled import compiled
 from ravi.core import Array, Bonus, Estimator, Path, Problem
 from ravi.estimators.gram import add_feature, indefinite
-from ravi.estimators.ridge import Regression, invert_root, ridge
+from ravi.estimators.ridge import Regression, invert_root, ridge, rooted
 from ravi.estimators.standard import Standard
 from ravi.estimators.weighted import Constants, deviation, radii
+from ravi.ranges import Covariance, Facts, Inverse, Number, Plays
 
 
 class Variances(NamedTuple):
-    covariance: Array  # Sigma_hat        (n, d, d)
-    response: Array  # b_hat              (n, d)
-    root: Array  # of Sigma_hat^{-1}      (n, d, d)
-    inverse: Array  # Sigma_hat^{-1}, for sigma   (n, d, d)
-    second_covariance: Array  # Sigma_tilde       (n, d, d)
-    second_inverse: Array  # its inverse          (n, d, d)
-    second_response: Array  # b_tilde             (n, d)
-    plays: Array  # t - 1                         (n,)
+    covariance: Covariance  # Sigma_hat    (n, d, d)
+    response: Number  # b_hat              (n, d)
+    root: Number  # of Sigma_hat^{-1}      (n, d, d)
+    inverse: Inverse  # Sigma_hat^{-1}, for sigma  (n, d, d)
+    second_covariance: Covariance  # Sigma_tilde   (n, d, d)
+    second_inverse: Inverse  # its inverse         (n, d, d)
+    second_response: Number  # b_tilde             (n, d)
+    plays: Plays  # t - 1                          (n,)
+
+    def agrees(self, facts: Facts) -> dict[str, Array]:
+        return {"root is that of covariance": rooted(self.covariance, self.root)}
 
 
 def variance_weighted(problem: Problem, constants: Constants, *, clip: bool = True) -> Estimator:

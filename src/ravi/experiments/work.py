@@ -141,7 +141,7 @@ class _Doing:
     def _run(self, batch: Batch, learner: Learner, mdp: MDP, record: tuple[str, ...], over: Stop) -> None:
         """Run a batch, to its end or to a checkpoint."""
         task, setting = self.task, self.task.setting
-        held = _held(batch, setting, learner, mdp)
+        held = _held(batch, setting, learner, mdp, record)
         if held is not None:
             made = engine.resume(held, learner, mdp, stop=over)
         else:
@@ -184,13 +184,17 @@ def _width(learner: Learner, mdp: MDP, setting: Setting, record: tuple[str, ...]
         return 1
 
 
-def _held(batch: Batch, setting: Setting, learner: Learner, mdp: MDP) -> Run | None:
+def _held(batch: Batch, setting: Setting, learner: Learner, mdp: MDP, record: tuple[str, ...]) -> Run | None:
     """The run of a batch's checkpoint; none where that is damaged, or of other versions: then it begins anew."""
     if batch.checkpoint is None:
         return None
+    points = setting.points
+    options = {"record": list(record), "points": points, "pad": False, "keep_epochs": False, "measured": True}
     try:
         held = Run.load(io.BytesIO(batch.checkpoint))
-        if held.versions != versions() or held.steps != setting.steps or not {*batch.seeds} <= {*held.seeds}:
+        if (held.versions, held.steps, held.options) != (versions(), setting.steps, options):
+            return None
+        if not {*batch.seeds} <= {*held.seeds}:
             return None
         held = engine.resume(held, learner, mdp, stop=lambda: True)  # no epoch yet: what a learner raises is its own
     except MACHINE:

@@ -15,6 +15,7 @@ import numpy as np
 
 from ravi.compiled import compiled
 from ravi.core import Array
+from ravi.ranges import Count, Facts, LogPolicy, Next, Number, Place, Policy, Probability, Value, Whole
 
 NONE = -1
 SLOTS, ROWS, MOVES, SHADOWS = 0, 1, 2, 3  # what is counted in `used`
@@ -24,30 +25,52 @@ _HALF = np.uint64(32)
 
 
 class Memory(NamedTuple):
-    used: Array  # slots, rows, moves and shadows in use   (4,)
-    place: Array  # hash table: slot + 1, or 0           (2^p,)
-    ids: Array  # the state of a slot                    (S,)
-    rewards: Array  # r                                  (S, A)
-    visits: Array  # N, from one                         (S, A)
+    used: Whole  # slots, rows, moves and shadows in use   (4,)
+    place: Whole  # hash table: slot + 1, or 0           (2^p,)
+    ids: Place  # the state of a slot                    (S,)
+    rewards: Probability  # r                            (S, A)
+    visits: Next  # N, from one                          (S, A)
     first: Array  # the first move of a pair             (S, A)
-    V: Array  # of the last backup                       (S,)
+    V: Value  # of the last backup                       (S,)
     row: Array  # its row, or NONE: settled              (S,)
     owner: Array  # the slot of a row                    (R,)
-    base: Array  # r + CB                                (R, A)
-    Q: Array  #                                          (R, A)
-    log_policy: Array  # log pi of the last step         (R, A)
-    last: Array  # pi of the last step                   (R, A)
-    policy: Array  # pi that is played                   (R, A)
+    base: Number  # r + CB                               (R, A)
+    Q: Value  #                                          (R, A)
+    log_policy: LogPolicy  # log pi of the last step     (R, A)
+    last: Policy  # pi of the last step                  (R, A)
+    policy: Policy  # pi that is played                  (R, A)
     to: Array  # the slot of the successor of a move     (L,)
-    moves: Array  # N'                                   (L,)
+    moves: Count  # N'                                   (L,)
     after: Array  # the next move of the pair            (L,)
-    shadow_place: Array  # hash table: shadow + 1, or 0  (2^q,)
-    shadow_Q: Array  # q of unvisited states             (G, A)
-    shadow_log_policy: Array  #                          (G, A)
-    shadow_last: Array  #                                (G, A)
-    shadow_policy: Array  #                              (G, A)
-    shadow_V: Array  #                                   (G,)
-    shadow_steps: Array  # mirror steps made             (G,)
+    shadow_place: Whole  # hash table: shadow + 1, or 0  (2^q,)
+    shadow_Q: Value  # q of unvisited states             (G, A)
+    shadow_log_policy: LogPolicy  #                      (G, A)
+    shadow_last: Policy  #                               (G, A)
+    shadow_policy: Policy  #                             (G, A)
+    shadow_V: Value  #                                   (G,)
+    shadow_steps: Whole  # mirror steps made             (G,)
+
+    def agrees(self, facts: Facts) -> dict[str, Array | bool]:
+        """Of arrays that are cut to what is in use."""
+        S, R, L = len(self.ids), len(self.owner), len(self.to)
+        there = {
+            "row leads to rows": (self.row, NONE, R), "first leads to moves": (self.first, NONE, L),
+            "owner leads to slots": (self.owner, 0, S), "to leads to slots": (self.to, 0, S),
+            "after leads to moves": (self.after, NONE, L),
+        }  # fmt: skip
+        found = {words: (places >= low) & (places < high) for words, (places, low, high) in there.items()}
+        if not all(right.all() for right in found.values()):
+            return found
+        more = np.flatnonzero(self.after != NONE)
+        ascends = self.ids[self.to[self.after[more]]] > self.ids[self.to[more]]  # so that no list of moves is a circle
+        if not ascends.all():
+            return {"moves ascend by successor": False}
+        return {
+            "every row is that of its owner": self.row[self.owner] == np.arange(R),
+            "rows are those of slots": (self.row != NONE).sum() == R,
+            "visits are those of moves": listed(self.first, self.after, self.moves) == self.visits - 1,
+            "moves are as many as the plays made": self.moves.sum() == facts.time,
+        }
 
     @property
     def nbytes(self) -> int:
@@ -113,6 +136,19 @@ def short(memory):  # type: ignore[no-untyped-def]
         or used[MOVES] + SPARE[MOVES] > memory.to.shape[0]
         or used[SHADOWS] + SPARE[SHADOWS] > memory.shadow_V.shape[0]
     )
+
+
+@compiled
+def listed(first, after, moves):  # type: ignore[no-untyped-def]
+    """How many moves are in the list of every pair."""
+    found = np.zeros(first.shape, np.int64)
+    for s in range(first.shape[0]):
+        for a in range(first.shape[1]):
+            e = first[s, a]
+            while e != NONE:
+                found[s, a] += moves[e]
+                e = after[e]
+    return found
 
 
 @compiled

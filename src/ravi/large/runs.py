@@ -7,31 +7,24 @@ rewards, and a hash of successors and starts at a few draws.
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import inf
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ravi import checks, files, headers, ids, tree
+from ravi import checks, files, ids, tree
 from ravi.compiled import compiled
 from ravi.core import MDP, Array
-from ravi.large.memory import KINDS, NONE, ROWS, SLOTS, TABLES, Memory, empty, mixed, rehash
+from ravi.large.memory import NONE, ROWS, SLOTS, Memory, empty, mixed
 from ravi.large.playing import Clock, Rule, bonus, clock, cut, mirror_rows, tilted
 from ravi.large.rules import rule_of
 from ravi.large.worlds import World, of_mdp, reward_of, start_of, successor_of
-from ravi.measures.curve import grid
+from ravi.measures.curve import grid, passed
 from ravi.random import OUTPUT, uniform
+from ravi.ranges import Facts, Next, NumberOrNan, Place, Policy, Whole
 
 KIND = "large"  # of the file
-HEADER: dict[str, Any] = {
-    "world": dict[str, Any], "digest": str, "learner": str, "settings": dict[str, Any], "steps": int, "seed": int,
-    "options": dict[str, Any], "seconds": float, "versions": dict[str, str], "answers": str,
-}  # fmt: skip
-WORLD: dict[str, Any] = {"name": str, "states": int, "actions": int, "discount": float}
-FIXED = ("memory.used", "output.epoch", "output.mirror_steps")  # arrays whose length is the same in all runs
 UNVISITED = ("iterated", "closed")  # how states that are met late are filled in
 STARTS, MOVES_EACH = 1000, 8  # draws at which functions are compared: of starts, and of successors of each pair
 GOLDEN = (5**0.5 - 1) / 2  # its multiples, modulo 1, fill [0, 1) evenly
@@ -40,11 +33,18 @@ GOLDEN = (5**0.5 - 1) / 2  # its multiples, modulo 1, fill [0, 1) evenly
 class Kept(NamedTuple):
     """The policy of an epoch, as arrays; epoch 0 where there is none yet."""
 
-    epoch: Array  # k                                                 (1,)
-    mirror_steps: Array  # that an unvisited state has made           (1,)
-    met: Array  # states that were met, ascending                     (S,)
+    epoch: Next  # k                                                  (1,)
+    mirror_steps: Whole  # that an unvisited state has made           (1,)
+    met: Place  # states that were met, ascending                     (S,)
     row: Array  # the row of each, or -1: pi_0                        (S,)
-    policy: Array  # pi_k                                             (R, A)
+    policy: Policy  # pi_k                                            (R, A)
+
+    def agrees(self, facts: Facts) -> dict[str, Array | bool]:
+        return {
+            "every state that was met has a row, or none": len(self.met) == len(self.row),
+            "states ascend": self.met[1:] > self.met[:-1],
+            "row leads to rows": (self.row >= NONE) & (self.row < len(self.policy)),
+        }
 
 
 class Batch(NamedTuple):
@@ -52,8 +52,18 @@ class Batch(NamedTuple):
 
     clock: Clock
     memory: Memory
-    curve: Array  # what was earned by the times of the curve, nan where it has not come to   (P,)
+    curve: NumberOrNan  # what was earned by the times of the curve, nan where it has not come to   (P,)
     output: Kept
+
+    def agrees(self, facts: Facts) -> dict[str, Array | bool]:
+        times, now = grid(facts.steps, len(self.curve)), self.clock
+        return {
+            "the point is the first time that is still to come": now.point == passed(times, now.time),
+            "the curve goes to the point": np.isnan(self.curve) == (times > now.time),
+            "the output policy is of an epoch that was played": self.output.epoch <= now.epoch,
+            "it has made as many mirror steps, at most": self.output.mirror_steps <= now.steps[0],
+            "no shadow is ahead": self.memory.shadow_steps <= now.steps[0],
+        }
 
 
 def begun(world: World, times: Array) -> Batch:
@@ -214,7 +224,9 @@ class Large:
     @staticmethod
     def load(path: files.Place, world: World | MDP | str | None = None) -> Large:
         """Read a run. Without its world, policies of states that were never met cannot be had, all else can."""
-        return _load(path, world)
+        from ravi.large.loading import load
+
+        return load(path, world)
 
     def __repr__(self) -> str:
         state = "" if self.complete else f", stopped after {self.plays:,}"
@@ -257,7 +269,7 @@ def in_world(run: Large, world: World | MDP | str) -> Large:
         if was != now:
             raise checks.InputError(f"the stopped run was made with {what} {was}, not {now}")
     memory, S = run.batch.memory, run.met
-    if S and not given.digest:  # functions have no digest: they must give the rewards that were met
+    if S:
         wrong = np.argwhere(_rewards(given.source, memory.ids[:S], given.actions) != memory.rewards[:S])
         if len(wrong):
             s, a = (int(part) for part in wrong[0])
@@ -280,86 +292,6 @@ def _answers(run: Large, world: World) -> str:
     if world.source is None:
         return run.answers
     return f"{int(_probed(world.source, run.batch.memory.ids[: run.met], world.actions)):016x}"
-
-
-def _load(path: files.Place, world: World | MDP | str | None) -> Large:
-    header, arrays = files.read(path, KIND)
-    where = os.fspath(path) if isinstance(path, (str, os.PathLike)) else "the file"
-    wanted = [name for name in HEADER if name not in ("world", "digest")]
-    try:
-        headers.checked(header, HEADER)
-        headers.checked(header["world"], WORLD, within="world")
-        checks.probability(header["world"]["discount"], "discount")
-        stored = World(**header["world"], source=None, stored_digest=header["digest"])
-        T, points = checks.steps(header["steps"]), checks.whole(header["options"]["points"], "points")
-        checks.whole(header["seed"], "seed", 0, 2**63 - 1)
-        checks.one_of(header["options"]["unvisited"], UNVISITED, "unvisited")
-        checks.nonnegative(header["seconds"], "seconds")
-        batch = _filled(begun(stored, grid(T, points)), arrays, where)
-        _sound(batch, stored.states, T, where)
-        run = Large(world=stored, batch=batch, **{name: header[name] for name in wanted})
-        now = settings_of(run.rule)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        if isinstance(error, checks.InputError):
-            raise checks.InputError(f"{where} is damaged: {str(error).removeprefix(f'{where} is damaged: ')}") from None
-        raise checks.InputError(f"{where} is damaged: its header is not that of a run ({error})") from None
-    if now != run.settings:
-        raise checks.InputError(f"{where}: the stopped run was made with settings {run.settings}, not {now}")
-    return run if world is None else in_world(run, world)
-
-
-def _filled(template: Batch, arrays: dict[str, Array], where: str) -> Batch:
-    """The arrays of a file in their places; compiled code trusts their lengths, so that these are looked at here."""
-    for name, like in tree.leaves(template):
-        array = arrays.get(name)
-        if array is None:
-            raise checks.InputError(f"{where} is damaged: it has no array {name}")
-        free = name.startswith(("memory.", "output.")) and name not in FIXED  # these grow
-        right = like.shape[1:] if free else like.shape
-        if array.dtype != like.dtype or (array.shape[1:] if free else array.shape) != right or array.ndim != like.ndim:
-            raise checks.InputError(f"{where} is damaged: {name} is {array.dtype} {array.shape}")
-    order = iter([arrays[name].copy() for name, _ in tree.leaves(template)])
-    batch: Batch = tree.mapped(lambda _: next(order), template)
-    memory = batch.memory
-    for kind, names in KINDS.items():
-        rooms = {len(getattr(memory, name)) for name in names}
-        table = len(getattr(memory, TABLES[kind][0])) if kind in TABLES else inf
-        if len(rooms) > 1 or not 0 <= memory.used[kind] <= min(rooms) < table:
-            raise checks.InputError(f"{where} is damaged: the rooms of {names[0]} do not agree")
-    return batch
-
-
-def _sound(batch: Batch, X: int, T: int, where: str) -> None:
-    """Places that compiled code goes to are there, and what it looks up is found."""
-    now, m, (S, R, L, G) = batch.clock, batch.memory, (int(n) for n in batch.memory.used)
-    inside = {
-        "ids": (m.ids[:S], 0, X - 1), "row": (m.row[:S], NONE, R - 1), "first": (m.first[:S], NONE, L - 1),
-        "visits": (m.visits[:S], 1, inf), "owner": (m.owner[:R], 0, S - 1), "to": (m.to[:L], 0, S - 1),
-        "after": (m.after[:L], NONE, L - 1), "output.row": (batch.output.row, NONE, len(batch.output.policy) - 1),
-        "clock.time": (now.time, 0, T), "clock.point": (now.point, 0, len(batch.curve)),
-        "clock.steps": (now.steps, 0, inf), "clock.state": (now.state, 0, X - 1),
-        "output.met": (batch.output.met, 0, X - 1),
-    }  # fmt: skip
-    for name, (array, low, high) in inside.items():
-        if ((array < low) | (array > high)).any():
-            raise checks.InputError(f"{where} is damaged: {name} leads to places that are not there")
-    if len(batch.output.met) != len(batch.output.row):
-        raise checks.InputError(
-            f"{where} is damaged: the output policy has {len(batch.output.row)} rows for its states"
-        )
-    more = np.flatnonzero(m.after[:L] != NONE)
-    ascends = m.ids[m.to[m.after[:L][more]]] > m.ids[m.to[more]]  # so that no list of moves is a circle
-    if not ascends.all() or not (_found(m.place, m.ids, S) and _found(m.shadow_place, m.shadow_Q, G)):
-        raise checks.InputError(f"{where} is damaged: states and moves cannot be found in it")
-
-
-def _found(place: Array, keys: Array, used: int) -> bool:
-    """Whether the hash table is the one of these keys."""
-    if len(place) & (len(place) - 1):
-        return False
-    table = np.zeros_like(place)
-    rehash(table, keys, used)
-    return np.array_equal(table, place)
 
 
 def _unvisited(world: World, rule: Rule, states: Array, steps: int) -> Array:

@@ -23,29 +23,34 @@ before.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from ravi import checks
 from ravi.core import Array, Data, Learner, Path
+from ravi.estimators.counts import EVERY_PLAY
 from ravi.learners.ravi_ucb import recorded
 from ravi.mdps.changing import Changing
 from ravi.planning.bellman import backup, extend
 from ravi.planning.mirror import mirror_step
+from ravi.ranges import Facts, LogPolicy, Next, Number, Plays, Policy, Positive, Value, logarithms
 from ravi.schedules import at_reset
 
 
 class State(NamedTuple):
-    data: Data  # D
-    V: Array  # V_k                    (n, X)
-    Q: Array  # Q_k                    (n, X, A)
-    log_policy: Array  # log pi_k      (n, X, A)
-    policy: Array  # pi_k              (n, X, A)
-    CB: Array  # CB_k                  (n, X, A)
-    PV: Array  # P_hat_k V_k           (n, X, A)
-    epoch: Array  # k                  (n,)
-    time: Array  # plays made          (n,)
+    data: Annotated[Data, EVERY_PLAY]  # D
+    V: Value  # V_k                    (n, X)
+    Q: Value  # Q_k                    (n, X, A)
+    log_policy: LogPolicy  # log pi_k  (n, X, A)
+    policy: Policy  # pi_k             (n, X, A)
+    CB: Positive  # CB_k               (n, X, A)
+    PV: Number  # P_hat_k V_k          (n, X, A)
+    epoch: Next  # k                   (n,)
+    time: Plays  # plays made          (n,)
+
+    def agrees(self, facts: Facts) -> dict[str, Array]:
+        return {"log_policy is that of policy": logarithms(self.log_policy, self.policy)}
 
 
 def changing(base: Learner, world: Changing) -> Learner:

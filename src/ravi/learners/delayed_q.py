@@ -39,6 +39,7 @@ from ravi import checks
 from ravi.compiled import compiled
 from ravi.core import Array, Learner, Path, Problem, Until, Walkers
 from ravi.learners.tables import NONE, best, first_action, highest, renew
+from ravi.ranges import Count, Flag, Past, PlaceOrNone, Policy, Positive, Value
 from ravi.schedules import whenever
 from ravi.walk import World, play
 
@@ -46,14 +47,14 @@ MOST = 2**62  # of m, which is counted in 64 bits
 
 
 class State(NamedTuple):
-    Q: Array  # (n, X, A)
-    U: Array  # sum of the targets of this attempt   (n, X, A)
-    plays: Array  # l, how many they are   (n, X, A)
-    attempt: Array  # b, the step of the last attempted update   (n, X, A)
-    learn: Array  # LEARN   (n, X, A)
-    change: Array  # t*, the step of the last update   (n,)
-    policy: Array  # (n, X, A)
-    stale: Array  # (n,)
+    Q: Value  # (n, X, A)
+    U: Positive  # sum of the targets of this attempt   (n, X, A)
+    plays: Count  # l, how many they are   (n, X, A)
+    attempt: Past  # b, the step of the last attempted update   (n, X, A)
+    learn: Flag  # LEARN   (n, X, A)
+    change: Past  # t*, the step of the last update   (n,)
+    policy: Policy  # (n, X, A)
+    stale: PlaceOrNone  # (n,)
 
 
 def delayed_q(

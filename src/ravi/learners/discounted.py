@@ -41,16 +41,17 @@ raised to that (6e-6 at H = 10^4, 0.06 at H = 10^6); the one in force is among t
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from ravi import checks
 from ravi.compiled import compiled
 from ravi.core import Array, Learner, Path, Problem, Until, Walkers
-from ravi.estimators.counts import Counts, tallies
+from ravi.estimators.counts import FIRST_PLAYS, Counts, tallies
 from ravi.optimism.supported import best as best_of
 from ravi.optimism.supported import recorded
+from ravi.ranges import Action, Facts, Policy, Value
 from ravi.schedules import whenever
 from ravi.walk import World, play
 
@@ -60,12 +61,16 @@ UNLIMITED = 2**31 - 1  # plays of a pair that no run reaches
 
 
 class State(NamedTuple):
-    data: Counts  # of the first `most` plays of every pair
-    Q: Array  # (n, X, A)
-    V: Array  # max_a Q                                         (n, X)
-    best: Array  # the first of the best actions                (n, X)
-    known: Array  # the V that Q is the backup of               (n, X)
-    policy: Array  # (n, X, A)
+    data: Annotated[Counts, FIRST_PLAYS]  # of the first `most` plays of every pair
+    Q: Value  # (n, X, A)
+    V: Value  # max_a Q                                         (n, X)
+    best: Action  # the first of the best actions               (n, X)
+    known: Value  # the V that Q is the backup of               (n, X)
+    policy: Policy  # (n, X, A)
+
+    def agrees(self, facts: Facts) -> dict[str, Array]:
+        best = (self.Q.max(-1) == self.V) & (self.best == self.Q.argmax(-1))
+        return {"V is the largest Q, and best the first action that has it": best}
 
 
 def optimistic(

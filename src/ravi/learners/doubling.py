@@ -26,17 +26,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from ravi import checks, tree
 from ravi.core import Array, Data, Learner, Problem
-from ravi.estimators.counts import counts
+from ravi.estimators.counts import EVERY_PLAY, counts
 from ravi.estimators.ridge import ridge
 from ravi.learners import ravi_ucb_plus
 from ravi.learners.ravi_ucb import theorem_step
 from ravi.optimism.bonuses import multiple_of_width
+from ravi.ranges import Facts, Fixed, LogPolicy, NextPlay, Policy, Range, Value, logarithms
 from ravi.schedules import at_reset
 from ravi.theory import constants
 from ravi.theory import doubling as theory
@@ -46,19 +47,25 @@ LONGEST = 2**31 - 2  # plays of any run, since counts are 32-bit: a union bound 
 OF_A_PHASE = ("eta", "beta", "delta")  # settings that are not the same in all
 
 
+BEGUN = Range(lambda i, f, _: (i >= 0) & (i <= np.log2(1.0 + f.time)), "a phase that has begun")
+
+
 class State(NamedTuple):
     """That of RAVI-UCB+, and the phase."""
 
-    data: Data  # D
-    V: Array  # V_m, of the policy that is played   (n, X)
-    policy: Array  # pi_m                           (n, X, A)
-    V_last: Array  # V_j of the last backup         (n, X)
-    Q: Array  # Q of the next, where it is not fresh   (n, X, A)
-    log_policy: Array  # log pi_j                   (n, X, A)
-    last_policy: Array  # pi_j                      (n, X, A)
-    key: Array  #                                   (n,)
-    time: Array  # t of the next play               (n,)
-    phase: Array  # i                               (n,)
+    data: Annotated[Data, EVERY_PLAY]  # D
+    V: Value  # V_m, of the policy that is played   (n, X)
+    policy: Policy  # pi_m                          (n, X, A)
+    V_last: Value  # V_j of the last backup         (n, X)
+    Q: Value  # Q of the next, where it is not fresh   (n, X, A)
+    log_policy: LogPolicy  # log pi_j               (n, X, A)
+    last_policy: Policy  # pi_j                     (n, X, A)
+    key: Fixed  #                                   (n,)
+    time: NextPlay  # t of the next play            (n,)
+    phase: Annotated[Array, BEGUN]  # i             (n,)
+
+    def agrees(self, facts: Facts) -> dict[str, Array]:
+        return {"log_policy is that of last_policy": logarithms(self.log_policy, self.last_policy)}
 
 
 @dataclass(frozen=True)

@@ -26,17 +26,18 @@ action with one without reward where it cuts (`ravi.planning.optimistic.truncate
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from ravi import checks
 from ravi.core import Array, Learner, Path, Problem
-from ravi.estimators.counts import Counts, tallies, tally
+from ravi.estimators.counts import EVERY_PLAY, Counts, tallies, tally
 from ravi.estimators.reset_counts import all_states, reset_tallies, tally_resets
 from ravi.optimism.sets import Backup
 from ravi.optimism.supported import recorded
 from ravi.planning.optimistic import MOST, greedy, iterate, truncated, values
+from ravi.ranges import SLACK, Facts, Number, Policy, Whole
 from ravi.schedules import doubling
 
 Plausible = Callable[[Array, Array, float, Counts, Array], Backup]  # r, successors, gamma, D, t_k -> Backup
@@ -45,11 +46,14 @@ MIXING = 0.9  # of L u with u, against periods, where no resets are known to bre
 
 
 class State(NamedTuple):
-    data: Counts
-    u: Array  # relative values, min 0              (n, X)
-    gain: Array  # of the best plausible kernel     (n,)
-    policy: Array  #                                (n, X, A)
-    unfinished: Array  # plans that did not come to their accuracy   (n,)
+    data: Annotated[Counts, EVERY_PLAY]
+    u: Number  # relative values, min 0             (n, X)
+    gain: Number  # of the best plausible kernel    (n,)
+    policy: Policy  #                               (n, X, A)
+    unfinished: Whole  # plans that did not come to their accuracy   (n,)
+
+    def agrees(self, facts: Facts) -> dict[str, Array]:
+        return {"the least of u is 0": np.abs(self.u.min(-1)) <= SLACK}
 
 
 def extended(

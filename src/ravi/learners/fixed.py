@@ -15,11 +15,12 @@ import numpy as np
 
 from ravi import checks
 from ravi.core import MDP, Array, Learner, Path, Problem
+from ravi.ranges import Policy
 from ravi.schedules import never
 
 
 class State(NamedTuple):
-    policy: Array  # (n, X, A)
+    policy: Policy  # (n, X, A)
 
 
 def fixed(problem: Problem, policy: Array, name: str = "fixed") -> Learner:

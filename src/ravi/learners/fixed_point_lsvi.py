@@ -53,6 +53,7 @@ from ravi.compiled import compiled
 from ravi.core import Array, Learner, Path, Problem, Until, Walkers
 from ravi.estimators.gram import Gram, gram, gram_walk, reopen, row
 from ravi.estimators.linear import features_of, measures, width
+from ravi.ranges import Number, Policy, Value, Whole
 from ravi.schedules import whenever
 from ravi.walk import World
 
@@ -62,13 +63,13 @@ SAME = 1e-10  # of H: a round that is an earlier one
 
 class State(NamedTuple):
     data: Gram
-    w: Array  #                                                        (n, d)
-    V: Array  # H - J                                                  (n, X)
-    policy: Array  #                                                   (n, X, A)
-    phases: Array  # begun so far                                      (n,)
-    rounds: Array  # of the last plan                                  (n,)
-    unsettled: Array  # plans that found no fixed point                (n,)
-    cycles: Array  # those of them that came back to an earlier round   (n,)
+    w: Number  #                                                       (n, d)
+    V: Value  # H - J                                                  (n, X)
+    policy: Policy  #                                                  (n, X, A)
+    phases: Whole  # begun so far                                      (n,)
+    rounds: Whole  # of the last plan                                  (n,)
+    unsettled: Whole  # plans that found no fixed point                (n,)
+    cycles: Whole  # those of them that came back to an earlier round   (n,)
 
 
 def fixed_point_lsvi(

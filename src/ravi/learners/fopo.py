@@ -46,6 +46,7 @@ from ravi.estimators.gram import Gram, gram, gram_walk, reopen, row
 from ravi.estimators.linear import features_of, measures, predict
 from ravi.planning.largest_gain import COMPARED, TIE, largest_gain
 from ravi.planning.solver import deterministic
+from ravi.ranges import Number, NumberOrNan, Policy, Whole
 from ravi.schedules import whenever
 from ravi.walk import World
 
@@ -54,13 +55,13 @@ MOST_STATES, MOST_DIMENSIONS = 100, 200
 
 class State(NamedTuple):
     data: Gram
-    w: Array  #                                                           (n, d)
-    b: Array  #                                                           (n, d)
-    J: Array  # the gain of the last plan; nan where none was found       (n,)
-    policy: Array  #                                                      (n, X, A)
-    phases: Array  # begun so far                                         (n,)
-    heuristic: Array  # plans whose J is not certified to be the maximum   (n,)
-    failed: Array  # plans that found nothing feasible                    (n,)
+    w: Number  #                                                           (n, d)
+    b: Number  #                                                           (n, d)
+    J: NumberOrNan  # the gain of the last plan; nan where none was found  (n,)
+    policy: Policy  #                                                      (n, X, A)
+    phases: Whole  # begun so far                                          (n,)
+    heuristic: Whole  # plans whose J is not certified to be the maximum   (n,)
+    failed: Whole  # plans that found nothing feasible                     (n,)
 
 
 def fopo(

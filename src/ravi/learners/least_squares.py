@@ -24,16 +24,17 @@ from ravi.core import Array, Learner, Path, Problem, Schedule, Until, Walk
 from ravi.estimators.gram import Gram, gram, gram_walk, renew
 from ravi.estimators.linear import add as add_path
 from ravi.estimators.linear import features_of
+from ravi.ranges import Age, Fixed, NextPlay, Number, Policy
 from ravi.schedules import at_reset, whenever
 
 
 class State(NamedTuple):
     data: Gram
-    values: Array  # V_h of the stages                        (n, S, X)
-    policy: Array  # greedy, by age or stationary             (n, ages, X, A) or (n, X, A)
-    age: Array  # plays since the last reset                  (n,)
-    time: Array  # t of the next play                         (n,)
-    key: Array  #                                             (n,)
+    values: Number  # V_h of the stages                       (n, S, X)
+    policy: Policy  # greedy, by age or stationary            (n, ages, X, A) or (n, X, A)
+    age: Age  # plays since the last reset                    (n,)
+    time: NextPlay  # t of the next play                      (n,)
+    key: Fixed  #                                             (n,)
 
 
 Pass = Callable[[State], None]  # makes the values and the policy of a state whose data are renewed, in place

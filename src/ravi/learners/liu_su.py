@@ -40,6 +40,7 @@ from ravi.core import Array, Learner, Path, Problem, Until, Walkers
 from ravi.learners.tables import NONE, best, first_action, renew
 from ravi.learners.ucb_q import C2, bonus, constants, rate
 from ravi.random import uniform
+from ravi.ranges import Count, Facts, Number, PlaceOrNone, Policy, Value
 from ravi.schedules import whenever
 from ravi.walk import World, play
 
@@ -47,12 +48,15 @@ COIN = 4  # its number in a step
 
 
 class State(NamedTuple):
-    raw: Array  # Q_0 and Q_1, not truncated   (n, 2, X, A)
-    Q_hat: Array  # the least of each so far   (n, 2, X, A)
-    Q: Array  # the lower of these two, in [0, H]   (n, X, A)
-    visits: Array  # (n, 2, X, A)
-    policy: Array  # (n, X, A)
-    stale: Array  # (n,)
+    raw: Number  # Q_0 and Q_1, not truncated   (n, 2, X, A)
+    Q_hat: Value  # the least of each so far   (n, 2, X, A)
+    Q: Value  # the lower of these two, in [0, H]   (n, X, A)
+    visits: Count  # (n, 2, X, A)
+    policy: Policy  # (n, X, A)
+    stale: PlaceOrNone  # (n,)
+
+    def agrees(self, facts: Facts) -> dict[str, Array]:
+        return {"visits are as many as the plays made": self.visits.sum((1, 2, 3), dtype=np.int64) == facts.time}
 
 
 def liu_su(

@@ -47,17 +47,21 @@ from ravi.core import Array, Learner, Path, Problem
 from ravi.estimators.gram import indefinite
 from ravi.estimators.linear import features_of
 from ravi.learners.politex import weigh
+from ravi.ranges import Count, Covariance, Facts, Number, Policy, Positive
 from ravi.schedules import at_reset
 
 
 class State(NamedTuple):
-    total: Array  # sum_j w_j                                             (n, d)
-    covariance: Array  # lambda I + sum phi phi^T of this phase           (n, d, d)
-    response: Array  # sum phi G of this phase                            (n, d)
-    pending: Array  # sum phi of this epoch: their G lack all its rewards (n, d)
-    earned: Array  # rewards of this epoch so far                         (n,)
-    epochs: Array  # that have ended in this phase                        (n,)
-    policy: Array  #                                                      (n, X, A)
+    total: Number  # sum_j w_j                                              (n, d)
+    covariance: Covariance  # lambda I + sum phi phi^T of this phase        (n, d, d)
+    response: Number  # sum phi G of this phase                             (n, d)
+    pending: Number  # sum phi of this epoch: their G lack all its rewards  (n, d)
+    earned: Positive  # rewards of this epoch so far                        (n,)
+    epochs: Count  # that have ended in this phase                          (n,)
+    policy: Policy  #                                                       (n, X, A)
+
+    def agrees(self, facts: Facts) -> dict[str, Array]:
+        return {"rewards are at most one a play": self.earned <= facts.time}
 
 
 def mdp_exp2(

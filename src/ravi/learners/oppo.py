@@ -49,21 +49,25 @@ from ravi.estimators.staged import checked, estimate, learn, radius
 from ravi.planning.backward import lists, policy_pass
 from ravi.planning.mirror import mirror_step
 from ravi.planning.stages import effective_horizon
+from ravi.ranges import Age, Facts, LogPolicy, Number, Plays, Policy, Positive, Value, logarithms
 from ravi.schedules import at_reset
 from ravi.theory.constants import expected_epochs
 
 
 class State(NamedTuple):
     data: Gram  # Lambda and b
-    plays: Array  #                                  (n,)
-    theta: Array  # theta_hat                        (n, d)
-    beta: Array  # and its radius                    (n,)
-    V: Array  # V_0, ..., V_S                        (n, S + 1, X)
-    Q: Array  # Q_0, ..., Q_{S-1}                    (n, S, X, A)
-    log_policy: Array  # log pi_h                    (n, S, X, A)
-    policy: Array  # pi_h, by age                    (n, S, X, A)
-    age: Array  # plays since the reset              (n,)
-    began: Array  # age at the start of the path     (n,)
+    plays: Plays  #                                  (n,)
+    theta: Number  # theta_hat                       (n, d)
+    beta: Positive  # and its radius                 (n,)
+    V: Value  # V_0, ..., V_S                        (n, S + 1, X)
+    Q: Value  # Q_0, ..., Q_{S-1}                    (n, S, X, A)
+    log_policy: LogPolicy  # log pi_h                (n, S, X, A)
+    policy: Policy  # pi_h, by age                   (n, S, X, A)
+    age: Age  # plays since the reset                (n,)
+    began: Age  # age at the start of the path       (n,)
+
+    def agrees(self, facts: Facts) -> dict[str, Array]:
+        return {"log_policy is that of policy": logarithms(self.log_policy, self.policy)}
 
 
 def oppo(

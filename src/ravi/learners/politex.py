@@ -39,17 +39,27 @@ import numpy as np
 from ravi import checks
 from ravi.compiled import compiled
 from ravi.core import Array, Learner, Path, Problem
+from ravi.ranges import SLACK, Count, Facts, Number, Policy, Positive, per_seed
 from ravi.schedules import at_reset
 
 
 class State(NamedTuple):
-    total: Array  # sum_j q_hat_j   (n, X, A)
-    returns: Array  # sum of returns to go over the visits of this phase   (n, X, A)
-    visits: Array  # how many, in epochs that have ended   (n, X, A)
-    pending: Array  # and in the epoch that has not: their returns lack the sum of its rewards   (n, X, A)
-    earned: Array  # rewards of this epoch so far   (n,)
-    epochs: Array  # that have ended in this phase   (n,)
-    policy: Array  # (n, X, A)
+    total: Positive  # sum_j q_hat_j   (n, X, A)
+    returns: Number  # sum of returns to go over the visits of this phase   (n, X, A)
+    visits: Count  # how many, in epochs that have ended   (n, X, A)
+    pending: Count  # and in the epoch that has not: their returns lack the sum of its rewards   (n, X, A)
+    earned: Positive  # rewards of this epoch so far   (n,)
+    epochs: Count  # that have ended in this phase   (n,)
+    policy: Policy  # (n, X, A)
+
+    def agrees(self, facts: Facts) -> dict[str, Array]:
+        visits, time = self.visits + self.pending, per_seed(facts.time, self.visits)
+        return {
+            "visits are of plays that were made": visits.sum((1, 2)) <= facts.time,
+            "rewards are at most one a play": self.earned <= facts.time,
+            "returns are of visits": np.abs(self.returns) <= visits * time,
+            "total is of values": self.total <= (1 + SLACK) * facts.horizon * time,
+        }
 
 
 def politex(

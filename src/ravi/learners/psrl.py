@@ -36,17 +36,18 @@ row are 0 (`ravi.estimators.dirichlet`).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeAlias
+from typing import Annotated, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from ravi import checks
 from ravi.compiled import compiled
 from ravi.core import Array, Learner, Path, Problem, Until
-from ravi.estimators.counts import Counts, tallies, tally
+from ravi.estimators.counts import EVERY_PLAY, Counts, tallies, tally
 from ravi.estimators.dirichlet import draw_row
 from ravi.optimism.sets import _product
 from ravi.optimism.supported import is_told, outcomes, recorded
+from ravi.ranges import Fixed, Next, Policy, Value
 from ravi.schedules import at_reset
 
 TOLERANCE = 1e-6  # of the value of pi_k, under P_k
@@ -54,12 +55,12 @@ SHRINK = 0.1  # of the span, by sweeps of a policy between sweeps of all actions
 
 
 class State(NamedTuple):
-    data: Counts
-    key: Array  # of the draws                           (n,)
-    began: Array  # t_k                                  (n,)
-    lasted: Array  # t_k - t_{k-1}                       (n,)
-    u: Array  # V of the last sample, less its least     (n, X)
-    policy: Array  # (n, X, A)
+    data: Annotated[Counts, EVERY_PLAY]
+    key: Fixed  # of the draws                           (n,)
+    began: Next  # t_k                                   (n,)
+    lasted: Next  # t_k - t_{k-1}                        (n,)
+    u: Value  # V of the last sample, less its least     (n, X)
+    policy: Policy  # (n, X, A)
 
 
 def psrl(

@@ -28,37 +28,35 @@ until the policy is within 1e-6 of optimal for theta_k in every state (`ravi.lea
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from ravi import checks
 from ravi.compiled import compiled
 from ravi.core import Array, Learner, Path, Problem
-from ravi.estimators.counts import Counts, tallies, tally
+from ravi.estimators.counts import EVERY_PLAY, Counts, tallies, tally
 from ravi.estimators.weights import draw_weights
 from ravi.learners.psrl import goal_of, optimal
 from ravi.optimism.likelihood import Likelihood, likelihood, rows_of, simulators
+from ravi.ranges import Fixed, Policy, Value
 from ravi.schedules import at_reset
 
 
 class Drawn(NamedTuple):
     """Of a posterior draw."""
 
-    key: Array  # (n,)
-    theta: Array  # theta_k                    (n, d)
-    u: Array  # its V, less its least          (n, X)
-    policy: Array  # its optimal policy        (n, X, A)
+    key: Fixed  # (n,)
+    theta: Policy  # theta_k                   (n, d)
+    u: Value  # its V, less its least          (n, X)
+    policy: Policy  # its optimal policy       (n, X, A)
 
 
 class State(NamedTuple):
-    data: Counts
-    likeliest: Array  # theta_hat              (n, d)
+    data: Annotated[Counts, EVERY_PLAY]
+    likeliest: Policy  # theta_hat             (n, d)
     drawn: Drawn
-
-    @property
-    def policy(self) -> Array:
-        return self.drawn.policy
+    policy: Policy  # that of the draw         (n, X, A)
 
 
 def linear_mixture(problem: Problem, steps: int) -> Learner:
@@ -71,13 +69,15 @@ def linear_mixture(problem: Problem, steps: int) -> Learner:
     none, draw = sampled(problem, psi)
 
     def init(keys: Array) -> State:
-        return State(tallies(problem, len(keys)), np.full((len(keys), d), 1 / d), none(keys))
+        first = none(keys)
+        return State(tallies(problem, len(keys)), np.full((len(keys), d), 1 / d), first, first.policy.copy())
 
     def plan(s: State) -> State:
         for i in range(len(s.likeliest)):
             at = likelihood(rows, s.data.moves[i], s.likeliest[i], 0.0, 1.0)
             s.likeliest[i] = at.theta
             draw(s.drawn, i, at, 1 + int(s.data.visits[i].sum()))
+        s.policy[:] = s.drawn.policy
         return s
 
     def add(s: State, path: Path) -> State:

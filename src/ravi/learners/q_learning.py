@@ -31,18 +31,22 @@ from ravi import checks
 from ravi.compiled import compiled
 from ravi.core import Array, Learner, Path, Problem, Until, Walkers
 from ravi.learners.tables import NONE, best, highest
+from ravi.ranges import Action, Count, Facts, Next, Number, PlaceOrNone, Policy, Value
 from ravi.schedules import whenever
 from ravi.walk import World, play
 
 
 class State(NamedTuple):
-    Q: Array  # (n, X, A)
-    visits: Array  # (n, X, A)
-    greedy: Array  # the greedy action of the policy   (n, X)
-    epsilon: Array  # of the policy   (n,)
-    since: Array  # the first step after the last reset   (n,)
-    policy: Array  # (n, X, A)
-    stale: Array  # (n,)
+    Q: Value  # (n, X, A)
+    visits: Count  # (n, X, A)
+    greedy: Action  # the greedy action of the policy   (n, X)
+    epsilon: Number  # of the policy   (n,)
+    since: Next  # the first step after the last reset   (n,)
+    policy: Policy  # (n, X, A)
+    stale: PlaceOrNone  # (n,)
+
+    def agrees(self, facts: Facts) -> dict[str, Array]:
+        return {"visits are as many as the plays made": self.visits.sum((1, 2), dtype=np.int64) == facts.time}
 
 
 def q_learning(

@@ -36,13 +36,13 @@ Deviations: of mirror from Algorithm 1, those of RAVI-UCB+ with `fresh` and `inn
 from __future__ import annotations
 
 from math import log
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from ravi import checks
 from ravi.core import Array, Learner, Path, Problem
-from ravi.estimators.counts import Counts, counts, tallies, tally
+from ravi.estimators.counts import EVERY_PLAY, Counts, counts, tallies, tally
 from ravi.estimators.rewarded import KINDS, Rewarded, earn
 from ravi.learners import ravi_ucb_plus
 from ravi.learners.psrl import goal_of, sampled, usual_prior
@@ -53,6 +53,7 @@ from ravi.optimism.supported import is_told
 from ravi.planning.inner import of_sets
 from ravi.planning.plausible import Plan, Sets, Warm, cold
 from ravi.planning.plausible import plan as best_policy
+from ravi.ranges import Fixed, Policy, Range, Value
 from ravi.schedules import reset_or_doubling
 from ravi.theory import constants
 from ravi.theory import kl as theory
@@ -62,24 +63,25 @@ PLANS = ("mirror", "greedy", "slack")
 CANDIDATES = ("half", "posterior")
 SLACK = 0.3  # c of eps_t = c sqrt(H X A / t)
 TOLERANCE = 0.1  # plans end at a span of this / sqrt(t)
+STAGE = Range(lambda k, f, _: (k >= -1) & (k <= theory.stage(1 + f.time)), "a stage that has begun, or -1 for none")
 
 
 class Drawn(NamedTuple):
     """Of a posterior draw."""
 
-    key: Array  # (n,)
-    u: Array  # V of the last draw, less its least   (n, X)
-    policy: Array  # its optimal policy              (n, X, A)
+    key: Fixed  # (n,)
+    u: Value  # V of the last draw, less its least   (n, X)
+    policy: Policy  # its optimal policy              (n, X, A)
 
 
 class State(NamedTuple):
-    data: Counts
+    data: Annotated[Counts, EVERY_PLAY]
     earned: Any  # Rewarded, of rewards that are not known; else ()
     best: Warm  # of the most optimistic policy
     candidate: Any  # what the candidate is made of: Warm, or Drawn; () where there is none
-    own: Array  # V of the candidate's own best kernels, less its least   (n, X)
-    stage: Array  # the least k with t <= 2^k, of the last plan            (n,)
-    policy: Array  #                                                       (n, X, A)
+    own: Value  # V of the candidate's own best kernels, less its least   (n, X)
+    stage: Annotated[Array, STAGE]  # the least k with t <= 2^k, of the last plan   (n,)
+    policy: Policy  #                                                       (n, X, A)
 
 
 def tabular(

@@ -26,13 +26,13 @@ multiplies rho.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from ravi import checks
 from ravi.core import Array, Learner, Path, Problem, Until, Walkers
-from ravi.estimators.counts import Counts, tallies, tally
+from ravi.estimators.counts import EVERY_PLAY, Counts, tallies, tally
 from ravi.estimators.gram import Gram, gram, gram_walk, renew
 from ravi.estimators.ridge import nonzeros
 from ravi.learners.psrl_mixture import sampled
@@ -41,23 +41,25 @@ from ravi.optimism.likelihood import Likelihood, likelihood, rows_of, shape, sim
 from ravi.optimism.simplex import Ball, ball
 from ravi.planning.ellipsoid import embedding_of, on_simplex
 from ravi.planning.optimistic import greedy
+from ravi.ranges import VALUE, Number, Policy, Range, Value
 from ravi.schedules import reset_or_doubling
 from ravi.theory import kl as theory
 from ravi.walk import World
 
 PLANS = ("greedy", "slack")
+HALF = Range(lambda a, f, begun: isinstance(a, tuple) or VALUE.right(a, f, begun), VALUE.words)
 
 
 class State(NamedTuple):
-    data: Counts
+    data: Annotated[Counts, EVERY_PLAY]
     gram: Gram  # G
-    theta: Array  # theta_hat                                         (n, d)
-    V: Array  # of the most optimistic policy                         (n, X)
-    candidate: Any  # V at half the radius (n, X), or Drawn; () where there is none
-    V_own: Array  # of the candidate, at the radius itself            (n, X)
-    V_played: Array  # of the policy that is played, with its best theta   (n, X)
-    phi: Array  # phi_U of it                                         (n, X, A, d)
-    policy: Array  # (n, X, A)
+    theta: Policy  # theta_hat                                        (n, d)
+    V: Value  # of the most optimistic policy                         (n, X)
+    candidate: Annotated[Any, HALF]  # V at half the radius (n, X), or Drawn; () where there is none
+    V_own: Value  # of the candidate, at the radius itself            (n, X)
+    V_played: Value  # of the policy that is played, with its best theta   (n, X)
+    phi: Number  # phi_U of it                                        (n, X, A, d)
+    policy: Policy  # (n, X, A)
 
 
 def linear_mixture(

@@ -30,29 +30,33 @@ never be tried.
 from __future__ import annotations
 
 from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from array_api_compat import array_namespace
 
 from ravi import checks
 from ravi.core import MDP, Array, Bonus, Data, Estimator, Learner, Parts, Path, Problem
-from ravi.estimators.counts import counts
+from ravi.estimators.counts import EVERY_PLAY, counts
 from ravi.estimators.known import known
 from ravi.estimators.ridge import ridge
 from ravi.optimism.bonuses import multiple_of_width
 from ravi.planning.bellman import backup, extend
 from ravi.planning.mirror import mirror_step
+from ravi.ranges import Facts, LogPolicy, Policy, Value, logarithms
 from ravi.schedules import at_reset
 from ravi.theory import constants
 
 
 class State(NamedTuple):
-    data: Data  # D
-    V: Array  # V_k                    (n, X)
-    Q: Array  # Q_{k+1}                (n, X, A)
-    log_policy: Array  # log pi_k      (n, X, A)
-    policy: Array  # pi_k              (n, X, A)
+    data: Annotated[Data, EVERY_PLAY]  # D
+    V: Value  # V_k                    (n, X)
+    Q: Value  # Q_{k+1}                (n, X, A)
+    log_policy: LogPolicy  # log pi_k  (n, X, A)
+    policy: Policy  # pi_k             (n, X, A)
+
+    def agrees(self, facts: Facts) -> dict[str, Array]:
+        return {"log_policy is that of policy": logarithms(self.log_policy, self.policy)}
 
 
 def generic(

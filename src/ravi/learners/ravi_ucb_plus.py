@@ -41,13 +41,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import log, sqrt
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from ravi import checks
 from ravi.core import Array, Bonus, Data, Estimator, Learner, Parts, Path, Problem
-from ravi.estimators.counts import counts
+from ravi.estimators.counts import EVERY_PLAY, counts
 from ravi.estimators.ridge import ridge
 from ravi.estimators.standard import standard
 from ravi.estimators.variance import of_variances, variance_weighted
@@ -57,6 +57,7 @@ from ravi.optimism.bonuses import discounted, log_term, multiple_of_width, of_de
 from ravi.planning.bellman import extend
 from ravi.planning.inner import Backups, Iterates, OfCounts, Played, of_counts, of_parts
 from ravi.random import PICK, uniform
+from ravi.ranges import Facts, Fixed, LogPolicy, NextPlay, Policy, Value, logarithms
 from ravi.schedules import at_reset
 from ravi.theory import constants, mixture
 from ravi.theory import tabular as of_tables
@@ -66,15 +67,18 @@ WEIGHTS = ("span", "variance")
 
 
 class State(NamedTuple):
-    data: Data  # D
-    V: Array  # V_m, of the policy that is played   (n, X)
-    policy: Array  # pi_m                           (n, X, A)
-    V_last: Array  # V_j of the last backup         (n, X)
-    Q: Array  # Q of the next, where it is not fresh   (n, X, A)
-    log_policy: Array  # log pi_j                   (n, X, A)
-    last_policy: Array  # pi_j                      (n, X, A)
-    key: Array  #                                   (n,)
-    time: Array  # t of the next play               (n,)
+    data: Annotated[Data, EVERY_PLAY]  # D
+    V: Value  # V_m, of the policy that is played   (n, X)
+    policy: Policy  # pi_m                          (n, X, A)
+    V_last: Value  # V_j of the last backup         (n, X)
+    Q: Value  # Q of the next, where it is not fresh   (n, X, A)
+    log_policy: LogPolicy  # log pi_j               (n, X, A)
+    last_policy: Policy  # pi_j                     (n, X, A)
+    key: Fixed  #                                   (n,)
+    time: NextPlay  # t of the next play            (n,)
+
+    def agrees(self, facts: Facts) -> dict[str, Array]:
+        return {"log_policy is that of last_policy": logarithms(self.log_policy, self.last_policy)}
 
 
 def generic(

@@ -68,20 +68,24 @@ from ravi.core import Array, Learner, Path, Problem, Until, Walkers
 from ravi.estimators.gram import Gram, gram, gram_walk, reopen, row
 from ravi.estimators.linear import features_of, measures, width
 from ravi.planning.mirror import mirror_step
+from ravi.ranges import Facts, LogPolicy, Number, Policy, Positive, Probability, Whole, logarithms
 from ravi.schedules import at_reset
 from ravi.walk import World
 
 
 class State(NamedTuple):
     data: Gram  # all that was seen; what a phase works with is frozen:
-    m_hat: Array  # Lambda^{-1} M        (n, d, X)
-    CB: Array  # bonus                   (n, X, A)
-    ascent: Array  # p+                  (n, X, A)
-    V_up: Array  # V_k, in [0, (1 + 2 omega) H]       (n, X)
-    Q_up: Array  # Q_{k+1}               (n, X, A)
-    log_policy: Array  # log pi_k        (n, X, A)
-    policy: Array  # pi_k                (n, X, A)
-    phases: Array  # begun so far        (n,)
+    m_hat: Number  # Lambda^{-1} M       (n, d, X)
+    CB: Positive  # bonus                (n, X, A)
+    ascent: Probability  # p+            (n, X, A)
+    V_up: Positive  # V_k, in [0, (1 + 2 omega) H]       (n, X)
+    Q_up: Number  # Q_{k+1}              (n, X, A)
+    log_policy: LogPolicy  # log pi_k    (n, X, A)
+    policy: Policy  # pi_k               (n, X, A)
+    phases: Whole  # begun so far        (n,)
+
+    def agrees(self, facts: Facts) -> dict[str, Array]:
+        return {"log_policy is that of policy": logarithms(self.log_policy, self.policy)}
 
 
 def rmax_ravi_ucb(

@@ -48,17 +48,18 @@ from ravi.optimism.ellipsoids import SIMPLEX, chosen
 from ravi.optimism.simplex import ball
 from ravi.planning.ellipsoid import centre
 from ravi.planning.optimistic import greedy
+from ravi.ranges import Flag, Number, Policy, Value
 from ravi.schedules import whenever
 from ravi.walk import World, play
 
 
 class State(NamedTuple):
     data: Gram
-    theta: Array  # on the simplex            (n, d)
-    unknown: Array  # whether u > alpha       (n, X, A)
-    V: Array  # (n, X)
-    Q: Array  # (n, X, A)
-    policy: Array  # (n, X, A)
+    theta: Number  # on the simplex            (n, d)
+    unknown: Flag  # whether u > alpha       (n, X, A)
+    V: Value  # (n, X)
+    Q: Value  # (n, X, A)
+    policy: Policy  # (n, X, A)
 
 
 def threshold(

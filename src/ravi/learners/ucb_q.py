@@ -42,6 +42,7 @@ from ravi import checks
 from ravi.compiled import compiled
 from ravi.core import Array, Learner, Path, Problem, Until, Walkers
 from ravi.learners.tables import NONE, best, first_action, highest, renew
+from ravi.ranges import Count, Facts, Number, PlaceOrNone, Policy, Value
 from ravi.schedules import whenever
 from ravi.walk import World, play
 
@@ -49,11 +50,14 @@ C2 = 4 * sqrt(2)
 
 
 class State(NamedTuple):
-    raw: Array  # the paper's Q, not truncated   (n, X, A)
-    Q_hat: Array  # the least of it so far, in [0, H]   (n, X, A)
-    visits: Array  # (n, X, A)
-    policy: Array  # (n, X, A)
-    stale: Array  # (n,)
+    raw: Number  # the paper's Q, not truncated   (n, X, A)
+    Q_hat: Value  # the least of it so far, in [0, H]   (n, X, A)
+    visits: Count  # (n, X, A)
+    policy: Policy  # (n, X, A)
+    stale: PlaceOrNone  # (n,)
+
+    def agrees(self, facts: Facts) -> dict[str, Array]:
+        return {"visits are as many as the plays made": self.visits.sum((1, 2), dtype=np.int64) == facts.time}
 
 
 class Constants(NamedTuple):

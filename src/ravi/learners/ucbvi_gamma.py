@@ -35,35 +35,40 @@ Deviations: none known; rewards are known in the paper too.
 from __future__ import annotations
 
 from math import log
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from ravi import checks
 from ravi.compiled import compiled
 from ravi.core import Array, Learner, Path, Problem, Until, Walkers
-from ravi.estimators.counts import Counts, tallies
+from ravi.estimators.counts import EVERY_PLAY, Counts, tallies
 from ravi.learners.discounted import keep, one_hot
 from ravi.optimism.supported import best as best_of
 from ravi.optimism.supported import is_told, recorded
 from ravi.planning.predecessors import predecessors
+from ravi.ranges import Action, Count, Facts, Place, Policy, Positive, Value, between
 from ravi.schedules import whenever
 from ravi.walk import World, play
 
 ALL = -1  # as the number of changed states: every pair is to be backed up
 SPARSE = 3  # with fewer than one changed state in so many, pairs are found from them
+STATES = between(ALL, lambda f: f.states, "a number of states, or -1")
 
 
 class State(NamedTuple):
-    data: Counts
-    Q: Array  # Q_t                                           (n, X, A)
-    V: Array  # V_t                                           (n, X)
-    best: Array  # the first of the best actions              (n, X)
-    plays: Array  # n(x)                                      (n, X)
-    spread: Array  # min{100 B_t, H^2}, or 0 without the third term   (n, X)
-    changed: Array  # the states whose V the last sweep changed: the first `many` entries   (n, X)
-    many: Array  # how many; ALL before the first sweep       (n,)
-    policy: Array  # (n, X, A)
+    data: Annotated[Counts, EVERY_PLAY]
+    Q: Value  # Q_t                                                         (n, X, A)
+    V: Value  # V_t                                                         (n, X)
+    best: Action  # the first of the best actions                           (n, X)
+    plays: Count  # n(x)                                                    (n, X)
+    spread: Positive  # min{100 B_t, H^2}, or 0 without the third term   (n, X)
+    changed: Place  # the states whose V the last sweep changed: the first `many` entries   (n, X)
+    many: Annotated[Array, STATES]  # how many; ALL before the first sweep  (n,)
+    policy: Policy  # (n, X, A)
+
+    def agrees(self, facts: Facts) -> dict[str, Array]:
+        return {"n(x) are sums of visits": self.plays == self.data.visits.sum(-1)}
 
 
 def ucbvi_gamma(

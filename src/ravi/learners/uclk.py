@@ -53,19 +53,20 @@ from ravi.estimators.gram import Gram, gram, gram_walk, renew
 from ravi.optimism.ellipsoids import SIMPLEX, chosen
 from ravi.planning.ellipsoid import embedding, planner, rounds
 from ravi.planning.optimistic import greedy
+from ravi.ranges import Number, Plays, Policy, Value, Whole
 from ravi.schedules import whenever
 from ravi.walk import World
 
 
 class State(NamedTuple):
     data: Gram
-    plays: Array  # made so far                         (n,)
-    V: Array  # V_k                                     (n, X)
-    Q: Array  # Q_k                                     (n, X, A)
-    phi: Array  # phi_{V_k}                             (n, X, A, d)
-    policy: Array  # (n, X, A)
-    unfinished: Array  # plans that did not converge    (n,)
-    empty: Array  # plans whose ellipsoid missed the set   (n,)
+    plays: Plays  # made so far                         (n,)
+    V: Value  # V_k                                     (n, X)
+    Q: Value  # Q_k                                     (n, X, A)
+    phi: Number  # phi_{V_k}                            (n, X, A, d)
+    policy: Policy  # (n, X, A)
+    unfinished: Whole  # plans that did not converge    (n,)
+    empty: Whole  # plans whose ellipsoid missed the set   (n,)
 
 
 def uclk(

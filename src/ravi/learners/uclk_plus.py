@@ -42,6 +42,7 @@ from ravi.estimators.weighted import Constants, radii, weighted_walk
 from ravi.optimism.ellipsoids import SIMPLEX, chosen
 from ravi.planning.ellipsoid import embedding, planner, rounds
 from ravi.planning.optimistic import greedy
+from ravi.ranges import Number, Plays, Policy, Value, Whole
 from ravi.schedules import whenever
 from ravi.walk import World
 
@@ -49,15 +50,15 @@ from ravi.walk import World
 class State(NamedTuple):
     first: Gram  # Sigma_hat, b_hat
     second: Gram  # Sigma_tilde, b_tilde
-    plays: Array  # made so far                         (n,)
-    V: Array  # V_k                                     (n, X)
-    Q: Array  # Q_k                                     (n, X, A)
-    W: Array  # the targets: V_k, or V_k - min V_k      (n, X)
-    phi: Array  # phi_W                                 (n, X, A, d)
-    phi_second: Array  # phi_{W^2}                      (n, X, A, d)
-    policy: Array  # (n, X, A)
-    unfinished: Array  # plans that did not converge    (n,)
-    empty: Array  # plans whose ellipsoid missed the set   (n,)
+    plays: Plays  # made so far                         (n,)
+    V: Value  # V_k                                     (n, X)
+    Q: Value  # Q_k                                     (n, X, A)
+    W: Value  # the targets: V_k, or V_k - min V_k      (n, X)
+    phi: Number  # phi_W                                (n, X, A, d)
+    phi_second: Number  # phi_{W^2}                     (n, X, A, d)
+    policy: Policy  # (n, X, A)
+    unfinished: Whole  # plans that did not converge    (n,)
+    empty: Whole  # plans whose ellipsoid missed the set   (n,)
 
 
 def uclk_plus(

@@ -50,18 +50,19 @@ from ravi.estimators.gram import Gram, gram
 from ravi.estimators.staged import checked, estimate, learn, radius
 from ravi.planning.backward import greedy_pass, lists
 from ravi.planning.stages import effective_horizon
+from ravi.ranges import Age, Number, Plays, Policy, Positive, Value
 from ravi.schedules import at_reset
 
 
 class State(NamedTuple):
     data: Gram  # Lambda and b; `opened` is ln det Lambda at the last plan
-    plays: Array  #                                  (n,)
-    theta: Array  # theta_hat of the last plan       (n, d)
-    beta: Array  # and its radius                    (n,)
-    V: Array  # V_0, ..., V_S                        (n, S + 1, X)
-    policy: Array  # by age                          (n, S, X, A)
-    age: Array  # plays since the reset              (n,)
-    began: Array  # age at the start of the path     (n,)
+    plays: Plays  #                                  (n,)
+    theta: Number  # theta_hat of the last plan      (n, d)
+    beta: Positive  # and its radius                 (n,)
+    V: Value  # V_0, ..., V_S                        (n, S + 1, X)
+    policy: Policy  # by age                         (n, S, X, A)
+    age: Age  # plays since the reset                (n,)
+    began: Age  # age at the start of the path       (n,)
 
 
 def ucrl_vtr(

@@ -19,35 +19,28 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import copy, deepcopy
-from dataclasses import fields
 from os import PathLike
 from typing import Any
 
 import numpy as np
 
-from ravi import checks, files, headers, tree
+from ravi import checks
 from ravi.checks import InputError, StreamError
 from ravi.compiled import compiled
 from ravi.core import MDP, Array, Learner, Path, Problem, Until, Walkers, a_problem
+from ravi.live import keeping
 from ravi.live.estimates import Estimate, of_cycles, optimistic_value, seen
+from ravi.live.keeping import BUFFER, Play
 from ravi.live.rewards import MODES, Range, Rewards
 from ravi.live.table import Table, blank, grown, laid
 from ravi.played import refuse
 from ravi.random import ACTION, OUTPUT, RESET, block, uniform
 from ravi.walk import World, room
 
-BUFFER = 1024  # plays that wait to be added, at most
 AHEAD = 256  # plays whose random numbers are drawn at once
 NOT_OVER = np.zeros(1, np.bool_)
 
 Builder = Callable[[Problem, int], Learner]
-Play = tuple[int, int, int, float, bool, bool]  # x, a, y, reward in [0, 1], whether a reset follows, and not its own
-HEADER: dict[str, Any] = {
-    "learner": str | None, "learner_name": str, "problem": dict[str, Any], "truth": bool,
-    "rewards": tuple[str, float, float | None], "steps": int, "seed": int, "start_known": bool, "time": int,
-    "pending": Play | None, "restarted": bool, "whole": bool, "cycle": float, "length": int, "cuts": int, "after": int,
-    "plans": int, "until_reset": bool, "extra": dict[str, Any],
-}  # of the file  # fmt: skip
 
 
 def agent(
@@ -509,48 +502,7 @@ class Agent:
     def save(self, path: str | PathLike[str], extra: dict[str, Any] | None = None) -> None:
         """Write one file from which `Agent.load` goes on, bit for bit. A play under way, without its answer, is not in
         it: act gives it again. extra: more to keep, as JSON."""
-        told = self.table.told
-        facts = {field.name: getattr(told, field.name) for field in fields(told)}
-        facts |= {"rewards": self.table.rewards, "successors": self.table.successors, "initial": self.table.initial}
-        arrays = {f"problem.{name}": value for name, value in facts.items() if isinstance(value, np.ndarray)}
-        header = {
-            "learner": self.given if isinstance(self.given, str) else None,
-            "learner_name": self.learner.name,
-            "problem": {name: value for name, value in facts.items() if not isinstance(value, np.ndarray)},
-            "truth": isinstance(told, MDP),
-            "rewards": [self.rewards.mode, self.rewards.scale, self.rewards.memory],
-            "steps": self.steps,
-            "seed": self.seed,
-            "start_known": self.start_known,
-            "time": self.time,
-            "pending": None if self._pending is None else list(self._pending),
-            "restarted": self._restarted,
-            "whole": self.whole,
-            "cycle": self.cycle,
-            "length": self.length,
-            "cuts": self.cuts,
-            "after": self._after,
-            "plans": self.plans,
-            "until_reset": self._until.reset,
-            "extra": extra or {},
-        }
-        files.write(path, "agent", header, arrays | self._arrays())
-
-    def _arrays(self) -> dict[str, Array]:
-        """All that moves, by name."""
-        found = {f"state.{name}": leaf for name, leaf in tree.leaves(self.state)}
-        found |= {f"walkers.{name}": leaf for name, leaf in tree.leaves(self._walkers)}
-        found |= {f"rewards.{name}": array for name, array in self.rewards.arrays().items()}
-        found |= {"moves": self.table.moves, "starts": self.starts, "over": self._over, "cycles": np.array(self.cycles)}
-        found["deadline"] = self._until.deadline
-        if self._until.visits is not None:
-            found["visits"] = self._until.visits
-        if self.output is not None:
-            found["output"] = self.output
-        if self._buffer:
-            found["buffer"] = np.array([play[:5] for play in self._buffer], np.int64)
-            found["buffer_rewards"] = np.array([play[5] for play in self._buffer])
-        return found
+        keeping.save(self, path, extra or {})
 
     @staticmethod
     def load(
@@ -560,77 +512,7 @@ class Agent:
 
         A file that names a module, `module:function`, needs its id given again, or allow_code (docs/security.md).
         """
-        header, arrays = files.read(path, "agent")
-        try:
-            return _loaded(header, arrays, learner, allow_code)
-        except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError, InputError) as error:
-            why = f"it has no {error}" if isinstance(error, KeyError) else error
-            raise InputError(f"cannot go on from {path}: {why}") from None
-
-
-def _loaded(
-    header: dict[str, Any], arrays: dict[str, Array], learner: str | Builder | Learner | None, allow_code: bool
-) -> Agent:
-    from ravi import ids
-
-    headers.checked({"after": 0, **header}, HEADER)  # `after` came later
-    given = header["learner"] if learner is None else learner
-    if given is None:
-        raise InputError(f"{header['learner_name']} has no id: give the learner itself")
-    if isinstance(given, str):
-        if given != header["learner"]:
-            raise InputError(f"it was made with learner {header['learner'] or header['learner_name']}, not {given}")
-        if learner is None:
-            ids.trusted(given, "it", allow_code)
-    facts = header["problem"] | {name[8:]: array for name, array in arrays.items() if name.startswith("problem.")}
-    problem = (MDP if header["truth"] else Problem)(**facts)
-    mode, scale, memory = header["rewards"]
-    seed = checks.whole(header["seed"], "seed", 0, 2**63 - 1)
-    agent = Agent(given, problem, checks.steps(header["steps"]), mode, scale, memory, seed, header["start_known"])
-    if agent.learner.name != header["learner_name"]:
-        raise InputError(f"it is of {header['learner_name']}, not of {agent.learner.name}")
-    _check_shapes(arrays, agent)
-    _check_places(header, agent)
-    agent.time, agent.plans, agent.cuts = header["time"], header["plans"], header["cuts"]
-    agent._pending = None if header["pending"] is None else tuple(header["pending"])
-    agent._restarted, agent.whole = header["restarted"], header["whole"]
-    agent.cycle, agent.length, agent.cycles = header["cycle"], header["length"], arrays["cycles"].tolist()
-    agent._over, agent.starts = arrays["over"], arrays["starts"]
-    agent.table.moves[:] = arrays["moves"]
-    agent.rewards.fill({name[8:]: array for name, array in arrays.items() if name.startswith("rewards.")})
-    agent.table.rewards[:] = problem.rewards  # the learner's own, also where a bonus is in it
-    for name in ("state", "_walkers"):
-        part = name.lstrip("_")
-        held = {key[len(part) + 1 :]: array for key, array in arrays.items() if key.startswith(f"{part}.")}
-        setattr(agent, name, tree.fill(getattr(agent, name), held))
-    agent._until = Until(header["until_reset"], arrays["deadline"], arrays.get("visits"))
-    agent._deadline, agent.output = int(arrays["deadline"][0]), arrays.get("output")
-    agent.extra, agent._after = header["extra"], header.get("after", 0)
-    if "buffer" in arrays:
-        waiting = zip(arrays["buffer"].tolist(), arrays["buffer_rewards"].tolist(), strict=True)
-        agent._buffer = [(x, a, y, slot, bool(reset), reward) for (x, a, y, slot, reset), reward in waiting]
-    return agent
-
-
-def _check_places(header: dict[str, Any], agent: Agent) -> None:
-    """Numbers of the header lead to plays, states and actions that there are."""
-    X, A, _ = agent.table.sizes
-    places = {"time": (header["time"], agent.steps), "after": (header.get("after", 0), X - 1)}
-    if header["pending"] is not None:
-        x, a, y, reward, *_ = header["pending"]
-        places |= {"pending state": (x, X - 1), "pending action": (a, A - 1), "pending successor": (y, X - 1)}
-        places |= {"pending reward": (reward, 1)}
-    for name, (value, most) in places.items():
-        if not 0 <= value <= most:
-            raise InputError(f"its {name} is {value}, not from 0 to {most}")
-
-
-def _check_shapes(arrays: dict[str, Array], agent: Agent) -> None:
-    """What compiled code will trust, as the agent has it."""
-    wanted = {name: (array.shape, array.dtype) for name, array in agent._arrays().items() if name != "cycles"}
-    for name, (shape, dtype) in wanted.items():
-        if name in arrays and (arrays[name].shape != shape or arrays[name].dtype != dtype):
-            raise InputError(f"{name} is {arrays[name].dtype} {arrays[name].shape}, not {dtype} {shape}")
+        return keeping.load(path, learner, allow_code)
 
 
 def draw(row: list[float], u: float) -> int:

@@ -8,12 +8,27 @@ import numpy as np
 
 from ravi.compiled import compiled
 from ravi.core import Array
+from ravi.ranges import Facts, Number, NumberOrNan, Whole
 
 
 class Curve(NamedTuple):
-    total: Array  # the sum so far               (n,)
-    cursor: Array  # the next grid time to fill  (n,)
-    values: Array  # the sum at each grid time; nan where a stopped run has not come to   (n, P)
+    total: Number  # the sum so far               (n,)
+    cursor: Whole  # the next grid time to fill  (n,)
+    values: NumberOrNan  # the sum at each grid time; nan where a stopped run has not come to   (n, P)
+
+    def agrees(self, facts: Facts) -> dict[str, Array]:
+        return {"the cursor is at a time, or behind the last": self.cursor <= self.values.shape[1]}
+
+
+class OnGrid(Curve):
+    """A curve at the times of `grid`."""
+
+    def agrees(self, facts: Facts) -> dict[str, Array]:
+        times = grid(facts.steps, self.values.shape[1])
+        return {
+            "the cursor is at the first time that is still to come": self.cursor == passed(times, facts.time),
+            "there are values up to the cursor": np.isnan(self.values) == (times > facts.time[:, None]),
+        }
 
 
 def grid(steps: int, points: int) -> Array:
@@ -21,7 +36,13 @@ def grid(steps: int, points: int) -> Array:
     return np.unique(np.ceil(np.linspace(0, steps, min(points, steps) + 1)[1:]).astype(np.int64))
 
 
+def passed(times: Array, time: Array) -> Array:
+    """How many of the times (P,) have come, at `time` (n,)."""
+    return np.searchsorted(times, time, side="right")
+
+
 def curve(n: int, times: Array) -> Curve:
+    """Nothing yet, at any times."""
     return Curve(np.zeros(n), np.zeros(n, np.int64), np.full((n, len(times)), np.nan))
 
 
@@ -35,6 +56,6 @@ def add_steps(times, total, cursor, values, table, first, length, state, action)
             if t > end:  # padding
                 break
             total[i] += table[state[i, l], action[i, l]]
-            if times[cursor[i]] == t:
+            if cursor[i] < times.shape[0] and times[cursor[i]] == t:
                 values[i, cursor[i]] = total[i]
                 cursor[i] += 1

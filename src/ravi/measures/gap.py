@@ -43,6 +43,7 @@ from ravi.planning.certificates import EPS, Tables
 from ravi.planning.chains import eliminated_values, policy_chain
 from ravi.planning.evaluation import relative_values
 from ravi.played import as_drawn
+from ravi.ranges import Number, PolicyOrNan, Positive
 
 PATIENCE = 300  # sweeps, then V is solved for; a policy that moves by little needs one to ten
 SMALL = 16  # states up to which a chain is solved by elimination
@@ -51,13 +52,13 @@ SMALL = 16  # states up to which a chain is solved by elimination
 class Tracked(NamedTuple):
     """What is kept of a policy to evaluate the next one."""
 
-    value: Array  # V                        (n, X)
-    dual: Array  # d                         (n, X)
-    value_step: Array  # V minus the V before   (n, X)
-    dual_step: Array  # d minus the d before    (n, X)
-    policy: Array  # the policy that they belong to   (n, X, A)
-    returns: Array  # its rho                (n,)
-    error: Array  # certified bound on the error of rho   (n,)
+    value: Number  # V                       (n, X)
+    dual: Number  # d                        (n, X)
+    value_step: Number  # V minus the V before   (n, X)
+    dual_step: Number  # d minus the d before    (n, X)
+    policy: PolicyOrNan  # the policy that they belong to   (n, X, A)
+    returns: Number  # its rho               (n,)
+    error: Positive  # certified bound on the error of rho   (n,)
 
 
 def track(mdp: MDP, n: int) -> Tracked:

@@ -13,29 +13,38 @@ import numpy as np
 from ravi.compiled import compiled
 from ravi.core import Array, Measure, Path
 from ravi.mdps.changing import Changing
-from ravi.measures.curve import grid
+from ravi.measures.curve import grid, passed
 from ravi.planning.bellman import expect
 from ravi.planning.occupancies import occupancy
 from ravi.played import played
+from ravi.ranges import Count, Facts, Flag, Next, Number, NumberOrNan, Positive, Whole
 
 ROUNDING = 1e-12  # of gamma (P - P_hat) V against CB, in parts of H
 
 
 class Hindsight(NamedTuple):
-    rho: Array  # <mu^{pi_k}, r_j>                         (n, J)
-    loose: Array  # certified bound on the error of rho    (n,)
-    charge: Array  # <mu^{pi_k}, CB_k> and <mu^{pi_k}, min{2 CB_k, H}>   (n, 2)
-    earned: Array  # sum_t <mu^{pi_t}, r_t>                (n,)
-    error: Array  # of it                                  (n,)
-    plays: Array  # under each table                       (n, J)
-    cursor: Array  # the next grid time to fill            (n,)
-    earned_at: Array  # at grid times                      (n, P)
-    plays_at: Array  # likewise                            (n, P, J)
+    rho: Number  # <mu^{pi_k}, r_j>                         (n, J)
+    loose: Positive  # certified bound on the error of rho  (n,)
+    charge: Positive  # <mu^{pi_k}, CB_k> and <mu^{pi_k}, min{2 CB_k, H}>   (n, 2)
+    earned: Positive  # sum_t <mu^{pi_t}, r_t>              (n,)
+    error: Positive  # of it                                (n,)
+    plays: Count  # under each table                        (n, J)
+    cursor: Whole  # the next grid time to fill             (n,)
+    earned_at: NumberOrNan  # at grid times                 (n, P)
+    plays_at: Count  # likewise                             (n, P, J)
     last: Array  # the table of the last play, or of the epoch; -1 before the first   (n,)
-    by_epoch: Array  # sum_k <mu^{pi_k}, r_k>              (n,)
-    epochs: Array  # with r_k = r_j                        (n, J)
-    bonuses: Array  # sums of `charge`                     (n, 2)
-    valid: Array  # whether every bonus was                (n,)
+    by_epoch: Positive  # sum_k <mu^{pi_k}, r_k>            (n,)
+    epochs: Next  # with r_k = r_j                          (n, J)
+    bonuses: Positive  # sums of `charge`                   (n, 2)
+    valid: Flag  # whether every bonus was                  (n,)
+
+    def agrees(self, facts: Facts) -> dict[str, Array]:
+        times, J = grid(facts.steps, self.earned_at.shape[1]), self.rho.shape[1]
+        return {
+            "every play was under one table": self.plays.sum(-1) == facts.time,
+            "the last table is one of them": (self.last >= -1) & (self.last < J),
+            "the cursor is at the first time that is still to come": self.cursor == passed(times, facts.time),
+        }
 
 
 def hindsight(world: Changing, steps: int, points: int) -> Measure:

@@ -13,11 +13,16 @@ import numpy as np
 from ravi.compiled import compiled
 from ravi.core import Array, Measure, Path, Problem
 from ravi.random import OUTPUT, uniform
+from ravi.ranges import Facts, Fixed, PolicyOrNan
 
 
 class Output(NamedTuple):
-    index: Array  # I            (n,)
-    policy: Array  # pi_I        (n, X, A), or (n, S, X, A)
+    index: Fixed  # I            (n,)
+    policy: PolicyOrNan  # pi_I        (n, X, A), or (n, S, X, A)
+
+    def agrees(self, facts: Facts) -> dict[str, Array]:
+        absent = np.isnan(self.policy).reshape(len(self.index), -1)
+        return {"there is a policy once play I is made": (self.index > facts.time) == absent.T}
 
 
 def output(problem: Problem, steps: int, stages: int = 0) -> Measure:

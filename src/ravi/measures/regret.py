@@ -15,12 +15,13 @@ import numpy as np
 
 from ravi.compiled import compiled
 from ravi.core import MDP, Array, Measure, Path
-from ravi.measures.curve import Curve, curve, grid
+from ravi.measures.curve import Curve, OnGrid, curve, grid
 from ravi.measures.gap import Tracked, follow, track
 from ravi.measures.log import Log
 from ravi.planning.certificates import EPS, tables
 from ravi.planning.solver import Solution
 from ravi.planning.stages import staged_values
+from ravi.ranges import LARGEST, SLACK, Facts, Number, Past, PolicyOrNan, Positive
 
 TOLERANCE = 1e-10  # of rho(pi), per policy
 
@@ -28,12 +29,29 @@ TOLERANCE = 1e-10  # of rho(pi), per policy
 class Regret(NamedTuple):
     tracked: Tracked | Staged
     regret: Curve
-    error: Array  # certified bound on the error of the regret so far   (n,)
-    opened: Array  # the play before the epoch    (n,)
-    base: Array  # the regret then                (n,)
-    base_error: Array  # and its error            (n,)
+    error: Positive  # certified bound on the error of the regret so far   (n,)
+    opened: Past  # the play before the epoch     (n,)
+    base: Number  # the regret then               (n,)
+    base_error: Positive  # and its error         (n,)
     starts: Log  # T_k, 0 where a seed has ended
     gaps: Log  # gap_k
+
+    def agrees(self, facts: Facts) -> dict[str, Array | bool]:
+        starts, gaps = self.starts.table, self.gaps.table  # (K, n)
+        if not len(starts):
+            return {"T_k and gap_k are of the same epochs": len(gaps) == 0}
+        if starts.shape != gaps.shape:
+            return {"T_k and gap_k are of the same epochs": False}
+        there, ends = starts > 0, np.vstack([starts[1:], np.zeros_like(starts[:1])])
+        ends = np.where(ends > 0, ends, facts.time + 1)  # of the last epoch of a seed
+        paid = np.where(there, gaps * (ends - starts), 0.0)
+        return {
+            "T_k ascend from 1 to plays that were made": (starts >= 0) & (~there | (ends > starts))
+            & (starts[0] == (facts.time > 0)) & (there[:-1] | ~there[1:]).all(0),
+            "gap_k are numbers": np.abs(gaps) <= LARGEST,
+            "the regret is the sum of gap_k over the plays made": np.abs(paid.sum(0) - self.regret.total)
+            <= SLACK * (1 + np.abs(paid).sum(0)),
+        }  # fmt: skip
 
 
 def regret(
@@ -46,7 +64,7 @@ def regret(
         n = len(keys)
         opened, base, error, base_error = np.zeros(n, np.int64), np.zeros(n), np.zeros(n), np.zeros(n)
         logs = Log(n, np.int64), Log(n, np.float64)
-        return Regret(begin(n), curve(n, times), error, opened, base, base_error, *logs)
+        return Regret(begin(n), OnGrid(*curve(n, times)), error, opened, base, base_error, *logs)
 
     def record(m: Regret, state: Any, path: Path, opening: bool) -> Regret:
         returns = m.tracked.returns
@@ -88,9 +106,9 @@ def _stationary(mdp: MDP, tol: float) -> Scoring:
 class Staged(NamedTuple):
     """What is kept of a policy by age (`ravi.planning.stages`)."""
 
-    policy: Array  # (n, S, X, A)
-    returns: Array  # its rho                (n,)
-    error: Array  # certified bound on the error of rho   (n,)
+    policy: PolicyOrNan  # (n, S, X, A)
+    returns: Number  # its rho                (n,)
+    error: Positive  # certified bound on the error of rho   (n,)
 
 
 def _staged(mdp: MDP, stages: int, tol: float) -> Scoring:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ravi.core import MDP, Array, Measure, Path
-from ravi.measures.curve import Curve, add_steps, curve, grid
+from ravi.measures.curve import Curve, OnGrid, add_steps, curve, grid
 
 
 def rewards(mdp: MDP, steps: int, points: int) -> Measure:
@@ -18,4 +18,4 @@ def rewards(mdp: MDP, steps: int, points: int) -> Measure:
     def results(m: Curve) -> dict[str, Array]:
         return {"reward": m.values, "reward_total": m.total}
 
-    return Measure("rewards", lambda keys: curve(len(keys), times), record, results)
+    return Measure("rewards", lambda keys: OnGrid(*curve(len(keys), times)), record, results)

@@ -8,17 +8,28 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ravi.core import Array, Measure, Path, Problem
+from ravi.ranges import ActionOrNone, Facts, Flag, PlaceOrNone
 
 
 class Stream(NamedTuple):
-    state: Array  # x_t, -1 where nothing was played    (n, T + room for padding)
-    action: Array  # a_t
-    successor: Array  # y_t
-    reset: Array  # whether a reset followed
+    state: PlaceOrNone  # x_t, -1 where nothing was played    (n, T + room for padding)
+    action: ActionOrNone  # a_t
+    successor: PlaceOrNone  # y_t
+    reset: Flag  # whether a reset followed
+
+    def agrees(self, facts: Facts) -> dict[str, Array]:
+        made = np.arange(self.state.shape[1]) < facts.walked[:, None]
+        parts = (self.state, self.action, self.successor)
+        return {"there are as many plays as the walker has made": [(part >= 0) == made for part in parts]}
+
+
+def padding(horizon: float) -> int:
+    """Plays that there is room for beyond T: T+ - T exceeds 50 H with probability below e^-50."""
+    return ceil(50 * horizon) + 1
 
 
 def stream(problem: Problem, steps: int, *, pad: bool = False) -> Measure:
-    beyond = ceil(50 * problem.horizon) + 1 if pad else 0  # T+ - T exceeds 50 H with probability below e^-50
+    beyond = padding(problem.horizon) if pad else 0
 
     def init(keys: Array) -> Stream:
         shape = (len(keys), steps + beyond)

@@ -14,23 +14,24 @@ import numpy as np
 
 from ravi.compiled import compiled
 from ravi.core import MDP, Array, Measure, Path
-from ravi.measures.curve import Curve, curve, grid
+from ravi.measures.curve import Curve, OnGrid, curve, grid
 from ravi.planning.certificates import EPS
 from ravi.planning.evaluation import evaluate
 from ravi.planning.solver import Solution
 from ravi.planning.stages import staged_values
 from ravi.played import played
+from ravi.ranges import Age, Number, Past, PolicyOrNan, Positive
 
 
 class Trajectory(NamedTuple):
-    policy: Array  # the policy that `loss` belongs to    (n, X, A), or (n, S, X, A)
-    loss: Array  # V* - V^pi, by age                      (n, S or 1, X)
-    age: Array  # plays since the last reset              (n,)
-    loss_error: Array  # certified bound on its error     (n,)
+    policy: PolicyOrNan  # the policy that `loss` belongs to  (n, X, A), or (n, S, X, A)
+    loss: Number  # V* - V^pi, by age                         (n, S or 1, X)
+    age: Age  # plays since the last reset                    (n,)
+    loss_error: Positive  # certified bound on its error      (n,)
     regret: Curve
-    error: Array  # certified bound on the error of the sum so far   (n,)
-    opened: Array  # the play before the epoch    (n,)
-    base_error: Array  # `error` then             (n,)
+    error: Positive  # certified bound on the error of the sum so far   (n,)
+    opened: Past  # the play before the epoch    (n,)
+    base_error: Positive  # `error` then             (n,)
 
 
 def trajectory(mdp: MDP, steps: int, points: int, solution: Solution, stages: int = 0) -> Measure:
@@ -41,7 +42,9 @@ def trajectory(mdp: MDP, steps: int, points: int, solution: Solution, stages: in
         n = len(keys)
         policy, age = np.full((n, *shape), np.nan), np.zeros(n, np.int64)
         loss, loss_error, error = np.zeros((n, max(stages, 1), mdp.states)), np.zeros(n), np.zeros(n)
-        return Trajectory(policy, loss, age, loss_error, curve(n, times), error, np.zeros(n, np.int64), np.zeros(n))
+        return Trajectory(
+            policy, loss, age, loss_error, OnGrid(*curve(n, times)), error, np.zeros(n, np.int64), np.zeros(n)
+        )
 
     def values(policy: Array) -> tuple[Array, float]:
         if stages:

@@ -20,7 +20,7 @@ is below the best of its state is not looked at. The bounds hold from plan to pl
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -29,20 +29,25 @@ from ravi.core import Array, Problem
 from ravi.estimators.counts import Counts
 from ravi.optimism.relative_entropy import seen, top_of
 from ravi.optimism.sets import shortfall
+from ravi.ranges import SLACK, Action, CountOrNone, Range, Value
 
 SHRINK = 0.1  # of the span, by sweeps of kept kernels between two backups
 ROOM = 1e-12  # of H: rounding of a bound
 MOST = 100_000  # backups of one plan
 
 
+LOGARITHM = Range(lambda z, f, _: (z >= -500) & (z <= 100) | np.isnan(z), "ln t from -500 to 100, or nan for none")
+WORTH = Range(lambda a, f, _: a >= -SLACK * f.horizon, "a bound on what is not negative")
+
+
 class Warm(NamedTuple):
     """What a plan leaves for the next one. Nothing of it changes what a plan is, to its tolerance; in place."""
 
-    u: Array  # V of the last plan, less its least                              (n, X)
-    dual: Array  # ln t of the pair's last maximum; nan at first                (n, X, A)
-    bound: Array  # at least what the pair is worth at u                        (n, X, A)
-    visits: Array  # plays of the pair when its bound was made; -1 for none     (n, X, A)
-    choice: Array  # the action of the last plan                                (n, X)
+    u: Value  # V of the last plan, less its least                                      (n, X)
+    dual: Annotated[Array, LOGARITHM]  # ln t of the pair's last maximum; nan at first  (n, X, A)
+    bound: Annotated[Array, WORTH]  # at least what the pair is worth at u              (n, X, A)
+    visits: CountOrNone  # plays of the pair when its bound was made; -1 for none       (n, X, A)
+    choice: Action  # the action of the last plan                                       (n, X)
 
 
 class Sets(NamedTuple):

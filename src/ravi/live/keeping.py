@@ -1,0 +1,231 @@
+"""How is an agent kept? In one file: what it was told, the learner's state, and where its stream stands.
+
+An agent goes on from its file bit for bit. What is read goes into compiled loops, which believe it: so every array is
+of the shape and dtype of an agent that begins, within the range that its field declares (`ravi.ranges`), and as many
+plays are in each as were made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from os import PathLike
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ravi import checks, files, headers, tree
+from ravi.checks import InputError
+from ravi.core import MDP, Array, Learner, Problem, Until, Walkers
+from ravi.ranges import Age, Count, Facts, Flag, Past, Policy, Positive, Probability, Whole, check
+
+if TYPE_CHECKING:
+    from ravi.live.agent import Agent, Builder
+
+BUFFER = 1024  # plays that wait to be added, at most
+EARNED = {"weight": np.float64, "total": np.float64, "last": np.int64}  # what `Rewards.arrays` names
+OPTIONAL = ("rewards.", "visits", "output", "buffer")  # arrays that are in a file only if they hold something
+Play = tuple[int, int, int, float, bool, bool]  # x, a, y, reward in [0, 1], whether a reset follows, and not its own
+HEADER: dict[str, Any] = {
+    "learner": str | None, "learner_name": str, "problem": dict[str, Any], "truth": bool,
+    "rewards": tuple[str, float, float | None], "steps": int, "seed": int, "start_known": bool, "time": int,
+    "pending": Play | None, "restarted": bool, "whole": bool, "cycle": float, "length": int, "cuts": int, "after": int,
+    "plans": int, "until_reset": bool, "extra": dict[str, Any],
+}  # of the file  # fmt: skip
+
+
+class Earned(NamedTuple):
+    """What is known of rewards (`ravi.live.rewards`); empty where they are known."""
+
+    weight: Positive  # (X, A)
+    total: Positive  # (X, A)
+    last: Past  # (X, A)
+
+    def agrees(self, facts: Facts) -> dict[str, Array]:
+        return {"rewards are at most one a play": self.total <= self.weight * (1 + 1e-9)}
+
+
+class Carried(NamedTuple):
+    """All that an agent carries from one play to the next, but for single numbers. What is not there is empty."""
+
+    state: Any
+    walkers: Walkers
+    rewards: Earned
+    moves: Count  # how often each successor was met    (X, A, B)
+    starts: Whole  # how often a stretch began where    (X,)
+    over: Flag  # whether the epoch is                  (1,)
+    deadline: Age  # of the epoch                       (1,)
+    visits: Whole  # that are left to it                (1, X, A), or empty
+    output: Policy  # pi_I, of the table as it was then   (X, A), (S, X, A), or empty
+    cycles: Array  # what each earned                   (C,)
+    buffer: Array  # x, a, y, its slot and whether a reset followed, of plays to add   (m, 5)
+    buffer_rewards: Probability  # and what they earned, in [0, 1]   (m,)
+
+    def agrees(self, facts: Facts) -> dict[str, Array | bool]:
+        return {"moves are as many as the plays that were added": self.moves.sum() == facts.time}
+
+
+def carried(agent: Agent) -> Carried:
+    (X, A, _), until, plays = agent.table.sizes, agent._until, agent._buffer
+    kept = agent.rewards.arrays()
+    return Carried(
+        state=agent.state,
+        walkers=agent._walkers,
+        rewards=Earned(*(kept.get(name, np.zeros((0, 0), kind)) for name, kind in EARNED.items())),
+        moves=agent.table.moves,
+        starts=agent.starts,
+        over=agent._over,
+        deadline=until.deadline,
+        visits=np.zeros((0, X, A), np.int32) if until.visits is None else until.visits,
+        output=np.zeros((0, A)) if agent.output is None else agent.output,
+        cycles=np.array(agent.cycles, np.float64),
+        buffer=np.array([play[:5] for play in plays], np.int64).reshape(-1, 5),
+        buffer_rewards=np.array([play[5] for play in plays], np.float64),
+    )
+
+
+def save(agent: Agent, path: str | PathLike[str], extra: Mapping[str, Any]) -> None:
+    """Write the file of an agent."""
+    told = agent.table.told
+    facts = {field.name: getattr(told, field.name) for field in fields(told)}
+    facts |= {"rewards": agent.table.rewards, "successors": agent.table.successors, "initial": agent.table.initial}
+    arrays = {f"problem.{name}": value for name, value in facts.items() if isinstance(value, np.ndarray)}
+    arrays |= {name: leaf for name, leaf in tree.leaves(carried(agent)) if leaf.size or not name.startswith(OPTIONAL)}
+    header = {
+        "learner": agent.given if isinstance(agent.given, str) else None,
+        "learner_name": agent.learner.name,
+        "problem": {name: value for name, value in facts.items() if not isinstance(value, np.ndarray)},
+        "truth": isinstance(told, MDP),
+        "rewards": [agent.rewards.mode, agent.rewards.scale, agent.rewards.memory],
+        "steps": agent.steps,
+        "seed": agent.seed,
+        "start_known": agent.start_known,
+        "time": agent.time,
+        "pending": None if agent._pending is None else list(agent._pending),
+        "restarted": agent._restarted,
+        "whole": agent.whole,
+        "cycle": agent.cycle,
+        "length": agent.length,
+        "cuts": agent.cuts,
+        "after": agent._after,
+        "plans": agent.plans,
+        "until_reset": agent._until.reset,
+        "extra": extra,
+    }
+    files.write(path, "agent", header, arrays)
+
+
+def load(path: str | PathLike[str], learner: str | Builder | Learner | None, allow_code: bool) -> Agent:
+    """The agent of a file."""
+    header, arrays = files.read(path, "agent")
+    try:
+        headers.checked({"after": 0, **header}, HEADER)  # `after` came later
+        agent = _begun(header, arrays, learner, allow_code)
+        held = _taken_up(agent, {name: array for name, array in arrays.items() if not name.startswith("problem.")})
+        _check_numbers(header, agent, held)
+        _go_on(agent, {"after": 0, **header}, held)
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError, InputError) as error:
+        why = f"it has no {error}" if isinstance(error, KeyError) else error
+        raise InputError(f"cannot go on from {path}: {why}") from None
+    return agent
+
+
+def _begun(
+    header: dict[str, Any], arrays: dict[str, Array], learner: str | Builder | Learner | None, allow_code: bool
+) -> Agent:
+    """The agent as it began, on the table as it is now."""
+    from ravi import ids
+    from ravi.live.agent import Agent
+
+    given = header["learner"] if learner is None else learner
+    if given is None:
+        raise InputError(f"{header['learner_name']} has no id: give the learner itself")
+    if isinstance(given, str):
+        if given != header["learner"]:
+            raise InputError(f"it was made with learner {header['learner'] or header['learner_name']}, not {given}")
+        if learner is None:
+            ids.trusted(given, "it", allow_code)
+    facts = header["problem"] | {name[8:]: array for name, array in arrays.items() if name.startswith("problem.")}
+    problem = (MDP if header["truth"] else Problem)(**facts)
+    mode, scale, memory = header["rewards"]
+    seed = checks.whole(header["seed"], "seed", 0, 2**63 - 1)
+    agent = Agent(given, problem, checks.steps(header["steps"]), mode, scale, memory, seed, header["start_known"])
+    if agent.learner.name != header["learner_name"]:
+        raise InputError(f"it is of {header['learner_name']}, not of {agent.learner.name}")
+    agent.table.rewards[:] = problem.rewards  # the learner's own, also where a bonus is in it
+    return agent
+
+
+def _taken_up(agent: Agent, arrays: dict[str, Array]) -> Carried:
+    """The arrays of a file in their places, held against what is declared of them."""
+    begun, (X, A, _) = carried(agent), agent.table.sizes
+    waiting = len(arrays.get("buffer", ()))
+    if waiting > (0 if agent.learner.walk is not None else BUFFER):
+        raise InputError(f"buffer has {waiting} plays, more than can wait")
+    most, kept = agent.state.policy.shape[1:], arrays["output"].shape if "output" in arrays else ()
+    shapes: dict[str, Any] = {
+        "visits": (1, X, A), "output": tuple(map(min, most, kept)) if len(kept) == len(most) else most,
+        "cycles": (arrays["cycles"].size,), "buffer": (waiting, 5), "buffer_rewards": (waiting,),
+    }  # fmt: skip
+    there: dict[str, Any] = {
+        name: np.empty(shape, getattr(begun, name).dtype) for name, shape in shapes.items() if name in arrays
+    }
+    if "visits" in arrays and arrays["visits"].dtype == np.int64:
+        there["visits"] = there["visits"].astype(np.int64)
+    like = begun._replace(**there)
+    held: Carried = tree.fill(like, {name: leaf for name, leaf in tree.leaves(begun) if not leaf.size} | arrays)
+    time = held.walkers.time
+    check(held, like, Facts(X, A, agent.table.told.horizon, agent.steps, time, time, agent.steps))
+    return held
+
+
+def _check_numbers(header: dict[str, Any], agent: Agent, held: Carried) -> None:
+    """Numbers of the header, and of plays that wait, are of plays, states and actions that there are."""
+    X, A, _ = agent.table.sizes
+    ranges = {"time": (header["time"], agent.steps), "after": (header.get("after", 0), X - 1)}
+    ranges |= {"length": (header["length"], header["time"])}
+    ranges |= {name: (header[name], 2**62) for name in ("plans", "cuts")}
+    pending = () if header["pending"] is None else header["pending"]
+    if pending:
+        x, a, y, reward, *_ = pending
+        ranges |= {"pending state": (x, X - 1), "pending action": (a, A - 1), "pending successor": (y, X - 1)}
+        ranges |= {"pending reward": (reward, 1)}
+    for i, (x, a, y, _, reset) in enumerate(held.buffer.tolist()):
+        ranges |= {f"buffer[{i}, 0]": (x, X - 1), f"buffer[{i}, 1]": (a, A - 1), f"buffer[{i}, 2]": (y, X - 1)}
+        ranges |= {f"buffer[{i}, 4]": (reset, 1)}
+    for name, (value, most) in ranges.items():
+        if not 0 <= value <= most:
+            raise InputError(f"its {name} is {value}, not from 0 to {most}")
+    for i, (x, a, y, slot, _) in enumerate(held.buffer.tolist()):
+        if agent.table.slot(x, a, y) != slot:
+            raise InputError(f"its buffer[{i}, 3] is {slot}, which is not the place of {y} after state {x}, action {a}")
+    if pending and agent.table.closed and agent.table.slot(*pending[:3]) < 0:
+        raise InputError(f"its pending successor is {pending[2]}, which {agent.table.told.name} rules out")
+    if header["time"] != held.walkers.time[0] + len(held.buffer):
+        raise InputError(
+            f"its time is {header['time']}, but {held.walkers.time[0]} plays were added and {len(held.buffer)} wait"
+        )
+    begun, ended = int(held.starts.sum()), len(held.cycles)
+    if begun > header["time"] + header["cuts"] + 2 or ended > begun:
+        raise InputError(f"its starts are {begun} and its cycles {ended}, in {header['time']} plays")
+    low, high = (end * agent.steps for end in agent.table.told.units)
+    if ended and not (min(low, 0.0) <= held.cycles.min() and held.cycles.max() <= max(high, 0.0)):
+        raise InputError("its cycles earned more, or less, than there is to earn")
+    if (len(held.output) > 0) != (header["time"] >= agent.index):
+        raise InputError(f"its output policy is that of play {agent.index}, and its time is {header['time']}")
+
+
+def _go_on(agent: Agent, header: dict[str, Any], held: Carried) -> None:
+    """Bring an agent that begins to where a file says that it stands."""
+    agent.time, agent.plans, agent.cuts = header["time"], header["plans"], header["cuts"]
+    agent._pending = None if header["pending"] is None else tuple(header["pending"])
+    agent._restarted, agent.whole = header["restarted"], header["whole"]
+    agent.cycle, agent.length, agent.cycles = header["cycle"], header["length"], held.cycles.tolist()
+    agent.extra, agent._after = header["extra"], header["after"]
+    agent.state, agent._walkers, agent._over, agent.starts = held.state, held.walkers, held.over, held.starts
+    agent.table.moves[:] = held.moves
+    agent.rewards.fill(held.rewards._asdict())
+    agent._until = Until(header["until_reset"], held.deadline, held.visits if held.visits.size else None)
+    agent._deadline, agent.output = int(held.deadline[0]), held.output if held.output.size else None
+    waiting = zip(held.buffer.tolist(), held.buffer_rewards.tolist(), strict=True)
+    agent._buffer = [(x, a, y, slot, bool(reset), reward) for (x, a, y, slot, reset), reward in waiting]

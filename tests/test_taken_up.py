@@ -1,0 +1,338 @@
+"""Whatever stands in the arrays of a file: it is refused by name, or what comes of it is the same. Nothing crashes."""
+
+import io
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Annotated, NamedTuple
+
+import numpy as np
+import pytest
+
+import ravi
+from ravi import files, ids, ranges
+from ravi.checks import InputError
+from ravi.core import Array, Learner
+from ravi.engine import _measures
+from ravi.experiments.work import work
+from ravi.mdps import riverswim
+from ravi.measures.hindsight import hindsight
+from ravi.planning.solver import solve
+from ravi.ranges import Action, Facts, Place
+from ravi.schedules import at_reset
+from tests.experiments.tasks import bits, task
+from tests.mutants import REFUSED, run_file, world_of
+from tests.test_contract import LEARNERS
+
+ROOT = Path(__file__).parent.parent
+MUTATED = (  # counts and draws, a regression, a table that learns at every step, a policy by age
+    ("run", "psrl", "ravi-ucb/mixture", "ravi-ucb+/unknown-rewards,scale=0.1,inner=3", "ucb-q", "ucrl-vtr"),
+    ("agent", "ravi-ucb", "ucb-q"),
+    ("large", "ravi-ucb+,inner=3,centre=off,span=off,clip=off"),
+)
+
+
+@pytest.mark.parametrize("chosen", MUTATED, ids=lambda chosen: chosen[0])
+def test_no_change_of_a_file_ends_the_process_or_gives_another_answer(chosen):
+    """In a process of its own, which says what it tries: `python -m tests.mutants KIND LEARNER ...` tries more."""
+    kind, *learners = chosen
+    said = subprocess.run(
+        [sys.executable, "-m", "tests.mutants", kind, "few", *learners], capture_output=True, text=True, cwd=ROOT
+    )
+    lines = said.stdout.splitlines()
+    assert said.returncode == 0, lines[-1]
+    wrong = [line for line in lines if not re.search(r" \.\.\. (refused|same) ", line)]
+    assert not wrong
+    assert len(lines) > 40 * len(learners)
+    assert sum(" ... refused " in line for line in lines) > 0.8 * len(lines)
+
+
+def leaves(tree, name=""):
+    """Every array with its dotted name, and whether its field declares a range."""
+    declared = ranges._declared(type(tree))
+    for label, part, _ in ranges._parts(tree, tree):
+        where = f"{name}.{label}" if name else label
+        if isinstance(part, tuple):
+            yield from leaves(part, where)
+        else:
+            yield where, label in declared
+
+
+def test_every_array_of_every_learner_and_measure_declares_what_it_may_hold():
+    keys = np.arange(2, dtype=np.uint64)
+    options = {"record": ["trajectory", "stream"], "points": 5, "pad": False, "keep_epochs": True, "measured": True}
+    bare = []
+    for name in LEARNERS:
+        state = ids.learner(name, ids.mdp(world_of(name)), 100).init(keys)
+        bare += [f"{name}: {leaf}" for leaf, said in leaves(state) if not said]
+        assert "policy" in state._fields  # what `Run.last_policy` shows, also of a file
+    assert not bare
+    mdp = riverswim(4)
+    for stages in (0, 3):
+        records = tuple(each.init(keys) for each in _measures(mdp, 100, solve(mdp), options, stages))
+        bare += [leaf for leaf, said in leaves(records) if not said]
+    assert set(bare) == {"0.starts", "0.gaps"}  # logs, which `Regret.agrees` looks at
+    changing = hindsight(ids.changing("tides/4"), 100, 5).init(keys)
+    assert [leaf for leaf, said in leaves(changing) if not said] == ["last"]  # likewise
+
+
+FACTS = Facts(4, 2, 10.0, 100, np.array([7, 9]), np.array([7, 9]), 100)
+RIGHT_AND_WRONG = {
+    "Number": ([0.0, -1e99], [np.nan, np.inf, -np.inf, 1e101]),
+    "NumberOrNan": ([0.0, np.nan], [np.inf, -1e101]),
+    "NumberOrNone": ([0.0, -np.inf], [np.nan, 1e101]),
+    "Positive": ([0.0, 1e99], [-1e-9, np.nan, np.inf]),
+    "Probability": ([0.0, 1.0], [-0.1, 1.1, np.nan]),
+    "Value": ([0.0, 10.0], [-0.1, 10.1, np.nan, 1e300]),
+    "LogPolicy": ([0.0, -900.0], [0.1, np.nan, -np.inf]),
+    "Action": ([0, 1], [-1, 2]),
+    "ActionOrNone": ([-1, 1], [-2, 2]),
+    "Place": ([0, 3], [-1, 4]),
+    "PlaceOrNone": ([-1, 3], [-2, 4]),
+    "Flag": ([0, 1], [-1, 2]),
+    "Walked": ([0, 100], [-1, 101]),
+    "Whole": ([0, 2**62], [-1, -(2**63)]),
+    "Count": ([7, 0], [-1, 8]),
+    "CountOrNone": ([7, -1], [-2, 8]),
+    "Past": ([0, 9], [-1, 8]),
+    "Next": ([8, 10], [-1, 9]),
+    "Age": ([0, 100], [-1, 101]),
+    "Plays": ([7, 9], [8, 6]),
+    "NextPlay": ([8, 10], [7, 9]),
+}
+
+
+@pytest.mark.parametrize("name", RIGHT_AND_WRONG)
+def test_a_range_holds_what_it_says_and_names_what_it_does_not(name):
+    right, wrong = RIGHT_AND_WRONG[name]
+    (rule,) = getattr(ranges, name).__metadata__
+    ranges.hold(rule, np.array(right), FACTS, "field")
+    for value in wrong:
+        array = np.array([value, right[1]])
+        with pytest.raises(InputError, match=r"^field\[0\] is .*, not "):
+            ranges.hold(rule, array, FACTS, "field")
+
+
+def test_a_policy_is_rows_that_sum_to_one_or_nan_while_there_is_none():
+    (rule,), (or_nan,) = ranges.Policy.__metadata__, ranges.PolicyOrNan.__metadata__
+    good, none = np.full((2, 3, 2), 0.5), np.full((2, 3, 2), np.nan)
+    for array in (good, good.astype(np.float32), np.eye(2)[None]):
+        ranges.hold(rule, array, FACTS, "policy")
+    ranges.hold(or_nan, none, FACTS, "policy")
+    for value in (np.nan, -0.5, 0.6, np.inf, 1e308):
+        for one in (rule, or_nan):
+            bad = good.copy()
+            bad[1, 2, 0] = value
+            with pytest.raises(InputError, match=r"policy\[1, 2\] is \[.*\], not a row of probabilities"):
+                ranges.hold(one, bad, FACTS, "policy")
+    with pytest.raises(InputError):
+        ranges.hold(rule, none, FACTS, "policy")
+
+
+def test_a_covariance_is_definite_and_only_grows_and_its_inverse_shrinks():
+    (rule,), begun = ranges.Covariance.__metadata__, np.eye(2)[None]
+    for right in (begun, [[[5.0, 2.0], [2.0, 2.0]]]):
+        ranges.hold(rule, np.array(right), FACTS, "covariance", begun)
+    for wrong in ([[0.5, 0], [0, 1]], [[5, 2], [1, 2]], [[2, 9], [9, 2]], [[-1, 0], [0, 1]], [[np.nan, 0], [0, 1]],
+                  [[np.inf, 0], [0, 1]], [[1, 0], [0, 1e101]]):  # fmt: skip
+        with pytest.raises(InputError, match=r"^covariance\[0, [01]\] is .*, not a row of lambda I"):
+            ranges.hold(rule, np.array([wrong], float), FACTS, "covariance", begun)
+    (rule,) = ranges.Inverse.__metadata__
+    ranges.hold(rule, np.array([[[0.5, 0.1], [0.1, 1.0]]]), FACTS, "inverse", begun)
+    for wrong in ([[1.1, 0], [0, 1]], [[0.5, 0.9], [0.9, 0.5]], [[-1, 0], [0, 1]], [[np.nan, 0], [0, 1]]):
+        with pytest.raises(InputError, match=r"^inverse\[0, [01]\] is .*, not a row of the inverse"):
+            ranges.hold(rule, np.array([wrong], float), FACTS, "inverse", begun)
+
+
+def test_every_kind_of_range_is_tried_here():
+    kinds = {name for name, kind in vars(ranges).items() if hasattr(kind, "__metadata__")}
+    assert kinds == {*RIGHT_AND_WRONG, "Policy", "PolicyOrNan", "Covariance", "Inverse", "Fixed"}
+
+
+@pytest.fixture(scope="module")
+def stopped():
+    return run_file("ravi-ucb", record=["trajectory", "stream"])
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "told"),
+    [
+        ("walkers.state", lambda a: a + 10**6, r"walkers\.state\[0\] is 10000\d\d, not one of 5 states, from 0"),
+        ("walkers.state", lambda a: (a + 1) % 5, r"walkers\.state\[0\] is \d, but the reset after play \d+ led "),
+        ("walkers.time", lambda a: a * 0 - 5, r"walkers\.time\[0\] is -5, not a number of plays that can be made"),
+        ("walkers.time", lambda a: a * 0 + 10**8, r"walkers\.time\[0\] is 100000000, not a number of plays that can"),
+        ("walkers.time", lambda a: a + 1, "not the counts of all plays|led elsewhere"),
+        ("walkers.key", lambda a: a + np.uint64(1), r"walkers\.key are not the seeds of the run"),
+        ("records.1.cursor", lambda a: a + 10**6, "the cursor is at the first time that is still to come"),
+        ("records.1.cursor", lambda a: a + 1, "the cursor is at the first time that is still to come"),
+        ("records.2.index", lambda a: a + 1, r"index\[0\] is \d+, not what a run of its seed begins with"),
+        ("records.0.starts", lambda a: np.roll(a, 1, 0), "T_k ascend from 1"),
+        ("records.0.gaps", lambda a: a + 0.1, "the regret is the sum of gap_k over the plays made"),
+        ("records.0.gaps", lambda a: a * np.nan, "gap_k are numbers"),
+        ("records.4.state", lambda a: np.where(a < 0, 0, a), "as many plays as the walker has made"),
+        ("state.data.moves", lambda a: a + 1, "not the counts of all plays"),
+        ("state.log_policy", lambda a: a - 1, "log_policy is that of policy"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_named(stopped, name, change, told):
+    name = f"batch.{name}"
+    array = stopped.arrays[name]
+    what, why = stopped.outcome(stopped.arrays | {name: change(array).astype(array.dtype)})
+    assert what == REFUSED
+    assert re.search(told, why)
+
+
+@pytest.mark.parametrize(
+    ("learner", "name", "value", "told"),
+    [
+        ("ravi-kl", "best.choice", 2, "not one of 2 actions"),
+        ("ravi-kl", "candidate.visits", 500, "not a count of plays, or -1"),
+        ("ravi-kl", "best.dual", 1e99, "not ln t from -500 to 100"),  # a loop without end
+        ("ravi-kl", "best.bound", -1.0, "not a bound on what is not negative"),
+        ("ravi-kl", "stage", 9, "not a stage that has begun"),
+        ("ravi-kl,candidate=posterior", "candidate.u", 11.0, "not a value from 0 to 10"),
+        ("ravi-kl/mixture", "theta", 0.9, "not a row of probabilities"),
+        ("ravi-kl/mixture", "gram.covariance", 1e6, "covariance is positive definite"),
+        ("ravi-kl/mixture", "candidate", 11.0, "not a value from 0 to 10"),
+        ("psrl/mixture", "drawn.theta", 0.9, "not a row of probabilities"),
+        ("ravi-ucb/mixture", "data.root", 0.0, "root is that of covariance"),
+        ("ravi-ucb/mixture", "data.response", -1e6, "response is a sum of values over the plays made"),
+        ("ravi-ucb/unknown-rewards", "data.inner.moves", 1, "not the counts of all plays"),
+        ("ucrl-vtr", "data.log_det", 1e6, "log_det is of covariance, or before"),
+        ("ucrl-vtr", "data.log_det", -1e6, "not ln det of lambda I and more"),
+        ("ucrl-vtr", "data.opened", np.inf, "opened is of log_det, or before"),
+        ("ucrl-vtr", "data.response", 1e6, "response and moves are sums over the plays made"),
+        ("lsvi-ucb", "data.moves", -1e6, "response and moves are sums over the plays made"),
+        ("lsvi-ucb", "data.covariance", 1e6, "covariance is positive definite"),
+        ("oppo", "data.inverse", 1e6, "not a row of the inverse"),
+        ("ucrl2", "u", 1.0, "the least of u is 0"),
+        ("politex", "returns", 1e6, "returns are of visits"),
+    ],
+)
+def test_what_only_one_learner_keeps_is_looked_at(learner, name, value, told):
+    file, name = run_file(learner), f"batch.state.{name}"
+    what, why = file.outcome(file.arrays | {name: np.full_like(file.arrays[name], value)})
+    assert what == REFUSED
+    assert re.search(told, why), why
+
+
+@pytest.mark.parametrize("seeds", [[3], [3, 5, 7], [5, 3]])
+def test_a_run_has_an_entry_of_every_array_for_each_of_its_seeds(stopped, seeds):
+    what, why = stopped.outcome(stopped.arrays, stopped.header | {"seeds": seeds})
+    assert what == REFUSED
+    assert "not the seeds of the run" in why if len(seeds) == 2 else f"not numbers of {len(seeds)} seeds" in why
+
+
+def test_truth_values_that_are_neither_are_refused(stopped):
+    name = "batch.records.4.reset"
+    content = io.BytesIO()
+    files.write(content, "run", stopped.header, stopped.arrays)
+    raw, flags = bytearray(content.getvalue()), stopped.arrays[name].tobytes()
+    place = raw.index(flags)
+    raw[place : place + 8] = b"\2" * 8
+    with pytest.raises(InputError, match=r"is damaged"):  # the archive's checksum
+        ravi.Run.load(io.BytesIO(raw))
+    odd = np.frombuffer(bytes(raw[place : place + len(flags)]), np.bool_).reshape(stopped.arrays[name].shape)
+    what, why = stopped.outcome(stopped.arrays | {name: odd})
+    assert what == REFUSED
+    assert "truth values that are neither" in why
+
+
+def test_the_measures_of_a_file_are_those_that_it_was_made_with(stopped):
+    more = {"batch.records.5.total": np.zeros(2)}
+    what, why = stopped.outcome(stopped.arrays | more)
+    assert what == REFUSED
+    assert "there is no place for records.5.total" in why
+
+
+@pytest.mark.parametrize("options", [{"pad": True}, {"keep_epochs": False}, {"measured": False}, {"points": 7}])
+@pytest.mark.parametrize("pause", [0, 150, 299, 300])
+def test_what_a_run_has_written_is_never_refused(options, pause, tmp_path):
+    """Before the first play, in the middle, with some seeds at their end, and padded beyond it."""
+    for learner in ("ravi-ucb", "q-learning"):
+        ravi.run(learner, "riverswim/5,discount=0.8", 300, 5, pause=pause, **options).save(tmp_path / "run")
+        again = ravi.resume(ravi.Run.load(tmp_path / "run"), learner, "riverswim/5,discount=0.8")
+        assert again.complete
+
+
+def test_a_search_that_has_failed_is_no_reason_to_refuse_the_run():
+    learner, mdp = "o-reps,step_scale=1000", ids.mdp("linear/6,3,4,discount=0.98")
+    stopped, content = ravi.run(learner, mdp, 3000, 2, pause=1700), io.BytesIO()
+    assert np.isnan(stopped.batch.state.dual[0]).all()  # and the next begins where it stands
+    stopped.save(content)
+    content.seek(0)
+    again, whole = ravi.resume(ravi.Run.load(content), learner, mdp), ravi.run(learner, mdp, 3000, 2)
+    assert again.regret.tobytes() == whole.regret.tobytes()
+
+
+class Bare(NamedTuple):
+    policy: Array  # (n, X, A)
+    best: Array  # (n, X)
+
+
+class Said(NamedTuple):
+    policy: Array  # (n, X, A)
+    best: Action  # (n, X)
+    at: Annotated[Array, "no range"]
+
+    def agrees(self, facts):
+        return {"best is played": np.take_along_axis(self.policy, self.best[..., None], -1) == 1}
+
+
+def own(kind):
+    """A learner of one's own, which always plays the last action."""
+
+    def init(keys):
+        n = len(keys)
+        policy = np.zeros((n, 4, 2))
+        policy[..., 1] = 1
+        parts = [policy, np.ones((n, 4), np.int64), np.zeros(n)]
+        return kind(*parts[: len(kind._fields)])
+
+    return Learner("own", init, lambda s: s, lambda s, path: s, at_reset(), {})
+
+
+@pytest.mark.parametrize("kind", [Bare, Said])
+def test_a_learner_of_ones_own_goes_on_from_a_file_and_is_held_against_what_it_declares(kind, tmp_path):
+    mdp, learner = ids.mdp("riverswim/4"), own(kind)
+    ravi.run(learner, mdp, 200, 2, pause=100).save(tmp_path / "run")
+    assert ravi.resume(ravi.Run.load(tmp_path / "run"), learner, mdp).complete
+    run = ravi.Run.load(tmp_path / "run")
+    run.batch["state.best"][0, 0] = 7
+    if kind is Bare:  # nothing is said of it
+        assert ravi.resume(run, learner, mdp).complete
+    else:
+        with pytest.raises(InputError, match=r"state\.best\[0, 0\] is 7, not one of 2 actions, from 0"):
+            ravi.resume(run, learner, mdp)
+        run.batch["state.best"][0, 0] = 0
+        with pytest.raises(InputError, match=r"batch\.state: it is not so that best is played"):
+            ravi.resume(run, learner, mdp)
+    run.batch["walkers.state"][0] = 99  # what is ours is looked at in any case
+    with pytest.raises(InputError, match=r"walkers\.state\[0\] is 99"):
+        ravi.resume(run, learner, mdp)
+
+
+def test_a_field_whose_type_cannot_be_read_declares_nothing():
+    class Odd(NamedTuple):
+        place: Place
+        other: "Nowhere"  # noqa: F821
+
+    ranges.check(Odd(np.array([-5]), np.zeros(1)), Odd(np.zeros(1), np.zeros(1)), FACTS)
+
+
+def test_a_checkpoint_that_says_what_cannot_be_begins_anew():
+    whole, one = task(steps=300), task(steps=300, slice=0.0)
+    content = work(one).checkpoint
+    header, arrays = files.read(io.BytesIO(content), "run")
+    header = {key: value for key, value in header.items() if key not in files.RESERVED}
+    for changes, more in (
+        ({"batch.walkers.state": arrays["batch.walkers.state"] + 1000}, {}),
+        ({"batch.walkers.time": arrays["batch.walkers.time"] * 0 + 10**8}, {}),
+        ({"batch.records.1.cursor": arrays["batch.records.1.cursor"] - 5}, {}),
+        ({}, {"options": header["options"] | {"points": 7}}),
+        ({}, {"options": header["options"] | {"pad": True}}),
+    ):
+        forged = io.BytesIO()
+        files.write(forged, "run", header | more, arrays | changes)
+        assert bits(work(whole._replace(checkpoint=forged.getvalue())).rows) == bits(work(whole).rows)
