@@ -48,6 +48,31 @@ def test_an_edited_function_in_another_file_is_not_run_stale(tmp_path):
     assert hits == "1"
 
 
+def test_a_frame_is_kept_with_the_function_that_is_bound_to_it(tmp_path):
+    """Two frames of one loop do not meet; an edit of the loop or of the function is followed; else both are kept."""
+    package = tmp_path / "site" / "ravi"
+    package.mkdir(parents=True)
+    shutil.copy(SOURCE / "compiled.py", package)
+    (package / "__init__.py").touch()
+    frame = "def frame(x):\n    return {} * inner(x)\n"
+    callee = (
+        "from ravi.compiled import bound, compiled\nfrom ravi.loop import frame\n\n"
+        "@compiled\ndef inner(x):\n    return x + {}\n\nouter = bound(frame, inner=inner)\n"
+    )
+    environment = {"PYTHONPATH": str(tmp_path / "site"), "RAVI_CACHE_DIR": str(tmp_path / "cache")}
+    code = """
+    from ravi import one, two
+    print(one.outer(10), two.outer(10), *[sum(each.outer.stats.cache_hits.values()) for each in (one, two)])
+    """
+    answers = []
+    for factor, number in ((2, 1), (2, 1), (3, 1), (3, 5)):
+        (package / "loop.py").write_text(frame.format(factor))
+        (package / "one.py").write_text(callee.format(number))
+        (package / "two.py").write_text(callee.format(100))
+        answers.append(python(code, **environment))
+    assert answers == ["22 220 0 0", "22 220 1 1", "33 330 0 0", "45 330 0 1"]
+
+
 def test_the_fingerprint_sees_the_file_and_all_that_it_imports(tmp_path):
     (tmp_path / "sub").mkdir()
     texts = {

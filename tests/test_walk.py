@@ -7,7 +7,8 @@ from ravi.core import MDP
 from ravi.engine import run
 from ravi.learners.fixed import fixed
 from ravi.mdps import garnet, riverswim
-from ravi.walk import _cumulative, find, play, world_of
+from ravi.random import block
+from ravi.walk import _cumulative, draw, find, world_of
 
 
 def z_scores(counts, probabilities):
@@ -52,13 +53,17 @@ def test_where_a_reset_leads_depends_on_nothing_that_was_drawn_before_it():
     assert z_scores(np.bincount(at.ravel().astype(int)), np.array([0.5, 0.5])).max() < 5
 
 
-def test_a_play_of_a_walk_of_its_own_is_that_of_the_walk():
-    """`play`, step by step: its joint law at resets, and the stream of a run bit for bit."""
+def test_the_walk_is_what_it_says_step_by_step():
+    """Written out: its joint law at resets, and the stream of a run bit for bit."""
     policy, world, key = np.full((3, 2), 0.5), world_of(SPREAD), np.uint64(7)
     stream = run(fixed(SPREAD.problem, policy), SPREAD, 20_000, [7], record=["stream"]).results
     x, rows = int(stream["stream_state"][0, 0]), []
     for t in range(1, 20_001):
-        a, y, _, reset, after = play(*world, policy, key, t, x)
+        u_reset, u_action, u_successor, u_initial = block(key, t, 0)
+        a = draw(policy[x], u_action)
+        y = world.successors[x, a, find(world.cumulative[x, a], u_successor)]
+        reset = u_reset < world.restart
+        after = find(world.initial, u_initial) if reset else y
         rows.append((x, a, y, reset, after))
         x = after
     columns = np.array(rows).T

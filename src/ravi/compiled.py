@@ -28,6 +28,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 import numba
@@ -63,7 +64,7 @@ def fingerprint(source: Path, package: Path = PACKAGE) -> str:
         more.extend(new)
     digest = hashlib.sha256(repr((numba.__version__, sys.version, platform.machine(), np.__version__)).encode())
     for file in sorted(needed):
-        digest.update(file.relative_to(package).as_posix().encode() + b"\0" + file.read_bytes())
+        digest.update(Path(os.path.relpath(file, package)).as_posix().encode() + b"\0" + file.read_bytes())
     return digest.hexdigest()[:16]
 
 
@@ -242,3 +243,19 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     if folder is not None and made is not function:  # which it is where Numba is told to compile nothing
         made._cache = _Kept(function, folder)
     return made
+
+
+@cache
+def bound(frame: Callable[..., Any], **names: Callable[..., Any]) -> Callable[..., Any]:
+    """`frame`, a plain function, compiled with these functions in place of its globals of the same names.
+
+    Functions that are passed or closed over are compiled anew in every process; one that is bound by name is kept, as
+    if the frame stood where the (first) function does, whose file must import that of the frame.
+    """
+    [first, *_] = names.values()
+    at = getattr(first, "py_func", first).__code__
+    name = f"{frame.__name__}_with_{at.co_name}"
+    code = frame.__code__.replace(
+        co_name=name, co_qualname=name, co_filename=at.co_filename, co_firstlineno=at.co_firstlineno
+    )
+    return compiled(FunctionType(code, {**frame.__globals__, **names}, name))

@@ -239,8 +239,8 @@ class Parts(NamedTuple):
 class Learner(NamedTuple):
     """A learner is a tuple of functions: nothing to inherit, nothing hidden.
 
-    Its policy is constant within an epoch. A learner that learns at every step brings its own `walk`, which learns as
-    it goes, and ends the epoch at the step after which the policy is another one.
+    Its policy is constant within an epoch. A learner that learns at every step brings a `walk` that learns as it goes
+    (`ravi.walk.walking`), and ends the epoch at the step after which the policy is another one.
     """
 
     name: str

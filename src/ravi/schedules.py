@@ -4,7 +4,7 @@ at_reset       at the next reset
 never          at none: for policies that do not change
 doubling       when the plays of a pair in this epoch reach the plays before it (UCRL2)
 reset_or_doubling  whichever comes first (RAVI-KL)
-whenever       when the policy changes: for learners with a walk of their own
+whenever       when the policy changes: for learners that learn at every step
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def never() -> Schedule:
 
 
 def whenever() -> Schedule:
-    """At no reset; the learner's own walk ends the epoch, when the policy changes."""
+    """At no reset; the learner's own `learn` ends the epoch, when the policy changes."""
     return never()
 
 

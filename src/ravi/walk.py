@@ -1,17 +1,20 @@
 """What happens at a step? Play a_t, observe y_t, reset with probability 1 - gamma: one compiled loop for all learners.
 
+The loop is `_walk`. A learner that learns at every step gives it a function `learn` of its own (`walking`).
+
 Step t uses the four numbers of block t: whether a reset follows, the action, the successor, and the state after a
 reset. Reset flags are thus the same for every learner under the same key: comparisons are paired.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ravi.compiled import compiled
-from ravi.core import MDP, Array, Path, Until, Walkers
+from ravi.compiled import bound, compiled
+from ravi.core import MDP, Array, Path, Until, Walk, Walkers
 from ravi.random import INITIAL, block, uniform
 
 SHORT = 8  # successors up to this many are searched one by one
@@ -58,24 +61,6 @@ NO_VISITS = np.zeros((0, 0, 0), np.int32)
 NO_AGES = np.zeros(0, np.int32)
 
 
-def walk(
-    world: World, state: Any, walkers: Walkers, path: Path, over: Array, until: Until, steps: int
-) -> tuple[int, int]:
-    """Walk every seed that is not `over` until it is, or until its path is full; all in place. `until` has a deadline.
-
-    A policy (n, X, A) is stationary. One of (n, S, X, A) has a stage for every age, the plays since the last reset; the
-    last serves for all later ages. Its state holds `age` (n,), which is written here.
-
-    How many are not over then, and how many came to their last step T.
-    """
-    visits = NO_VISITS if until.visits is None else until.visits
-    if state.policy.ndim == 4:
-        policy, ages = state.policy, state.age
-    else:
-        policy, ages = state.policy[:, None], NO_AGES
-    return _walk(*world, policy, *walkers, *path, over, until.reset, until.deadline, visits, ages, steps)
-
-
 @compiled
 def find(cumulative, u):  # type: ignore[no-untyped-def]
     """The first j with u < cumulative[j]."""
@@ -107,20 +92,6 @@ def draw(probabilities, u):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def play(successors, cumulative, initial, restart, policy, key, t, x):  # type: ignore[no-untyped-def]
-    """Step t from x under policy (X, A): a_t, y_t and its slot, whether a reset follows, and x_{t+1}.
-
-    For walks of their own; `_walk` has the same lines in its loop, where a call would cost a fifth of its time.
-    """
-    u_reset, u_action, u_successor, u_initial = block(key, t, 0)
-    a = draw(policy[x], u_action)
-    slot = find(cumulative[x, a], u_successor)
-    y = successors[x, a, slot]
-    reset = u_reset < restart
-    return a, y, slot, reset, np.int32(find(initial, u_initial)) if reset else y
-
-
-@compiled
 def misplaced(initial, restart, state, time, key):  # type: ignore[no-untyped-def]
     """The first seed that is not where the start, or the reset after its last play, led; -1 where there is none."""
     for i in range(state.shape[0]):
@@ -130,10 +101,9 @@ def misplaced(initial, restart, state, time, key):  # type: ignore[no-untyped-de
     return -1
 
 
-@compiled
 def _walk(  # type: ignore[no-untyped-def]
     successors, cumulative, initial, restart, policy, state, time, key,
-    xs, actions, ys, slots, resets, lengths, firsts, after, over, stop_at_reset, deadline, visits, ages, steps,
+    xs, actions, ys, slots, resets, lengths, firsts, after, over, stop_at_reset, deadline, visits, ages, steps, own,
 ):  # fmt: skip
     n, room = xs.shape
     A = policy.shape[3]
@@ -170,6 +140,8 @@ def _walk(  # type: ignore[no-untyped-def]
                 visits[i, x, a] -= 1
                 if visits[i, x, a] <= 0:
                     over[i] = 1
+            if learn(own, i, t, x, a, y, slot, reset):
+                over[i] = 1
             x = np.int32(find(initial, u_initial)) if reset else y
             if (reset and stop_at_reset) or t >= deadline[i]:
                 over[i] = 1
@@ -180,3 +152,44 @@ def _walk(  # type: ignore[no-untyped-def]
         unfinished += over[i] == 0
         ended += length > 0 and t >= steps
     return unfinished, ended
+
+
+@compiled
+def learn(own, i, t, x, a, y, slot, reset):  # type: ignore[no-untyped-def]
+    """What a learner that learns from paths does at a step: nothing."""
+    return False
+
+
+def walking(learn: Callable[..., Any], own: Callable[[Any, Walkers], tuple[Any, ...]]) -> Walk:
+    """The walk of a learner that learns at every step.
+
+    Parameters
+    ----------
+    learn : a compiled function (own, i, t, x, a, y, slot, reset) -> bool: what seed i learns from step t, in place, and
+        whether the epoch ends with it, which it must where the policy is another one.
+    own : (state, walkers) -> the arrays and numbers that `learn` is given as `own`.
+
+    Returns
+    -------
+    Walk : walks every seed that is not `over` until it is, or until its path is full; all in place. How many are not
+        over then, and how many came to their last step T. `until` has a deadline.
+
+        A policy (n, X, A) is stationary. One of (n, S, X, A) has a stage for every age, the plays since the last reset;
+        the last serves for all later ages. Its state holds `age` (n,), which is written here.
+    """
+    loop = bound(_walk, learn=learn)
+
+    def walk(
+        world: World, state: Any, walkers: Walkers, path: Path, over: Array, until: Until, steps: int
+    ) -> tuple[int, int]:
+        visits = NO_VISITS if until.visits is None else until.visits
+        policy, ages = (state.policy, state.age) if state.policy.ndim == 4 else (state.policy[:, None], NO_AGES)
+        return loop(
+            *world, policy, *walkers, *path, over, until.reset, until.deadline, visits, ages, steps,
+            own(state, walkers),
+        )  # fmt: skip
+
+    return walk
+
+
+walk = walking(learn, lambda state, walkers: ())  # of all others

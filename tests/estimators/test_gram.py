@@ -35,10 +35,7 @@ def seeing(moves):
     def plan(s):
         return s._replace(data=renew(s.data))
 
-    def walk(world, s, *rest):
-        values = None if moves else np.tile(V, (len(s.policy), 1))
-        return gram_walk(s.data, PHI, values, world, s, *rest)
-
+    walk = gram_walk(lambda s: (s.data, PHI, None if moves else np.tile(V, (len(s.policy), 1))))
     return Learner("seeing", init, plan, lambda s, path: s, whenever(), {}, walk=walk)
 
 

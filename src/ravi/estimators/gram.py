@@ -15,15 +15,16 @@ that ends the epoch, and `renew` refuses it.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from ravi.checks import InputError
 from ravi.compiled import compiled
-from ravi.core import Array, Path, Until, Walkers
+from ravi.core import Array, Walk, Walkers
 from ravi.ranges import NEAR, Covariance, Facts, Inverse, Number, NumberOrNone, Range
-from ravi.walk import NO_AGES, NO_VISITS, World, play
+from ravi.walk import walking
 
 DOUBLED = math.log(2.0) + 1e-10  # more than doubled, whatever the rounding: one-hot features double exactly, often
 GROWN = Range(lambda a, f, begun: a >= begun - NEAR * np.abs(begun), "ln det of lambda I and more")
@@ -89,81 +90,30 @@ def row(D: Gram, i: int) -> Gram:
     return Gram(*(leaf[i : i + 1] for leaf in D))
 
 
-def gram_walk(
-    D: Gram,
-    phi: Array,
-    values: Array | None,
-    world: World,
-    state: Any,
-    walkers: Walkers,
-    path: Path,
-    over: Array,
-    until: Until,
-    steps: int,
-) -> tuple[int, int]:
-    """`ravi.walk.walk` that adds as it goes. phi: (n or 1, X, A, d). values: V (n, X), where D has a response."""
-    staged = state.policy.ndim == 4
-    policy, ages = (state.policy, state.age) if staged else (state.policy[:, None], NO_AGES)
-    V = np.zeros((0, 0)) if values is None else values
-    visits = NO_VISITS if until.visits is None else until.visits
-    return _gram_walk(
-        *D, phi, V, *world, policy, *walkers, *path, over, until.reset, until.deadline, visits, ages, steps
-    )
+def gram_walk(of: Callable[[Any], tuple[Gram, Array, Array | None]]) -> Walk:
+    """A walk that adds as it goes. Of a state: D; phi (n or 1, X, A, d); and V (n, X), where D has a response."""
+
+    def own(s: Any, walkers: Walkers) -> tuple[Any, ...]:
+        D, phi, V = of(s)
+        return *D, phi, np.zeros((0, 0)) if V is None else V, np.empty(phi.shape[-1])
+
+    return walking(_learn, own)
 
 
 @compiled
-def _gram_walk(  # type: ignore[no-untyped-def]
-    covariance, inverse, log_det, opened, response, moves, phi, V,
-    successors, cumulative, initial, restart, policy, state, time, key,
-    xs, actions, ys, slots, resets, lengths, firsts, after, over, stop_at_reset, deadline, visits, ages, steps,
-):  # fmt: skip
-    n, room = xs.shape
-    d, last = covariance.shape[1], policy.shape[1] - 1
-    staged, targets, kept, counted = ages.shape[0] > 0, V.shape[0] > 0, moves.shape[1] > 0, visits.shape[0] > 0
-    g = np.empty(d)
-    unfinished, ended = 0, 0
-    for i in range(n):
-        firsts[i] = time[i] + 1
-        length, age, stage = 0, 0, 0
-        if staged:
-            age = ages[i]
-            stage = min(age, last)
-        x, t = state[i], time[i]
-        own = i if phi.shape[0] > 1 else 0
-        while over[i] == 0 and length < room:
-            t += 1
-            a, y, slot, reset, then = play(successors, cumulative, initial, restart, policy[i, stage], key[i], t, x)
-            xs[i, length], actions[i, length], ys[i, length], slots[i, length] = x, a, y, slot
-            resets[i, length] = reset
-            length += 1
-            feature = phi[own, x, a]
-            log_det[i] += growth(add_feature(covariance[i], inverse[i], feature, g))
-            if targets:
-                target = V[i, y]
-                for j in range(d):
-                    response[i, j] += feature[j] * target
-            if kept:
-                for j in range(d):
-                    moves[i, j, y] += feature[j]
-            if not log_det[i] <= opened[i] + DOUBLED:
-                over[i] = 1
-            if counted:
-                visits[i, x, a] -= 1
-                if visits[i, x, a] <= 0:
-                    over[i] = 1
-            if staged:
-                age = 0 if reset else age + 1
-                stage = min(age, last)
-            x = then
-            if (reset and stop_at_reset) or t >= deadline[i]:
-                over[i] = 1
-        state[i], time[i], after[i] = x, t, x
-        lengths[i] = length
-        if staged:
-            ages[i] = age
-        unfinished += over[i] == 0
-        ended += length > 0 and t >= steps
-    return unfinished, ended
+def _learn(own, i, t, x, a, y, slot, reset):  # type: ignore[no-untyped-def]
+    """Add phi(x, a); whether the determinant has doubled."""
+    covariance, inverse, log_det, opened, response, moves, phi, V, scratch = own
+    feature = phi[i if phi.shape[0] > 1 else 0, x, a]
+    log_det[i] += growth(add_feature(covariance[i], inverse[i], feature, scratch))
+    if V.shape[0] > 0:
+        target = V[i, y]
+        for j in range(feature.shape[0]):
+            response[i, j] += feature[j] * target
+    if moves.shape[1] > 0:
+        for j in range(feature.shape[0]):
+            moves[i, j, y] += feature[j]
+    return not log_det[i] <= opened[i] + DOUBLED
 
 
 @compiled

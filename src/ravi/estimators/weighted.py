@@ -23,14 +23,15 @@ The walk ends an epoch where det Sigma_hat has doubled.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ravi.compiled import compiled
-from ravi.core import Array, Path, Until, Walkers
+from ravi.core import Array, Walk, Walkers
 from ravi.estimators.gram import DOUBLED, Gram, add_feature, growth
-from ravi.walk import World, play
+from ravi.walk import walking
 
 
 class Constants(NamedTuple):
@@ -50,27 +51,28 @@ def radii(t: Array, c: Constants) -> Array:
     return np.array([_radii(int(each), *c)[0] for each in t])
 
 
-def weighted_walk(
-    first: Gram,
-    second: Gram,
-    f: Array,
-    g: Array,
-    W: Array,
-    constants: Constants,
-    weighing: bool,
-    world: World,
-    policy: Array,
-    walkers: Walkers,
-    path: Path,
-    over: Array,
-    until: Until,
-    steps: int,
-) -> tuple[int, int]:
-    """`ravi.walk.walk` that adds as it goes. f, g: (n, X, A, d). W: (n, X). Without weighing, sigma is 1."""
-    return _weighted_walk(
-        *first[:5], second.covariance, second.inverse, second.response, f, g, W, *constants, weighing,
-        *world, policy, *walkers, *path, over, until.reset, until.deadline, steps,
-    )  # fmt: skip
+class Weighted(NamedTuple):
+    """What a step of both regressions is made of."""
+
+    first: Gram
+    second: Gram
+    f: Array  # phi_W     (n, X, A, d)
+    g: Array  # phi_{W^2} (n, X, A, d)
+    W: Array  # (n, X)
+    constants: Constants
+    weighing: bool  # else sigma is 1
+
+
+def weighted_walk(of: Callable[[Any], Weighted]) -> Walk:
+    """The walk of a learner whose state has these regressions, which adds as it goes."""
+
+    def own(s: Any, walkers: Walkers) -> tuple[Any, ...]:
+        w = of(s)
+        second = w.second.covariance, w.second.inverse, w.second.response
+        scratch = np.empty(w.constants.d), np.empty(w.constants.d)
+        return *w.first[:5], *second, w.f, w.g, w.W, *w.constants, w.weighing, *scratch
+
+    return walking(_learn, own)
 
 
 @compiled
@@ -113,48 +115,24 @@ def _predict(inverse, response, phi):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _weighted_walk(  # type: ignore[no-untyped-def]
-    covariance, inverse, log_det, opened, response, second_covariance, second_inverse, second_response,
-    first, second, W, R, d, lam, B, B_phi, delta, scale, weighing,
-    successors, cumulative, initial, restart, policy, state, time, key,
-    xs, actions, ys, slots, resets, lengths, firsts, after, over, stop_at_reset, deadline, steps,
-):  # fmt: skip
-    n, room = xs.shape
-    scratch, f = np.empty(d), np.empty(d)
-    unfinished, ended = 0, 0
-    for i in range(n):
-        firsts[i] = time[i] + 1
-        length = 0
-        x, t = state[i], time[i]
-        while over[i] == 0 and length < room:
-            t += 1
-            a, y, slot, reset, then = play(successors, cumulative, initial, restart, policy[i], key[i], t, x)
-            xs[i, length], actions[i, length], ys[i, length], slots[i, length] = x, a, y, slot
-            resets[i, length] = reset
-            length += 1
-            sigma, target = 1.0, W[i, y]
-            if weighing:
-                g = second[i, x, a]
-                sigma = deviation(
-                    inverse[i], response[i], first[i, x, a], second_inverse[i], second_response[i], g, t,
-                    R, d, lam, B, B_phi, delta, scale,
-                )  # fmt: skip
-                added = growth(add_feature(second_covariance[i], second_inverse[i], g, scratch))
-                log_det[i] += 0.0 * added  # nothing, or nan
-                for j in range(d):
-                    second_response[i, j] += g[j] * (target * target)
-            for j in range(d):
-                f[j] = first[i, x, a, j] / sigma
-            log_det[i] += growth(add_feature(covariance[i], inverse[i], f, scratch))
-            for j in range(d):
-                response[i, j] += f[j] * (target / sigma)
-            if not log_det[i] <= opened[i] + DOUBLED:
-                over[i] = 1
-            x = then
-            if (reset and stop_at_reset) or t >= deadline[i]:
-                over[i] = 1
-        state[i], time[i], after[i] = x, t, x
-        lengths[i] = length
-        unfinished += over[i] == 0
-        ended += length > 0 and t >= steps
-    return unfinished, ended
+def _learn(own, i, t, x, a, y, slot, reset):  # type: ignore[no-untyped-def]
+    """Add the sample, weighted; whether det Sigma_hat has doubled."""
+    (covariance, inverse, log_det, opened, response, second_covariance, second_inverse, second_response, first, second,
+     W, R, d, lam, B, B_phi, delta, scale, weighing, scratch, f) = own  # fmt: skip
+    sigma, target = 1.0, W[i, y]
+    if weighing:
+        g = second[i, x, a]
+        sigma = deviation(
+            inverse[i], response[i], first[i, x, a], second_inverse[i], second_response[i], g, t,
+            R, d, lam, B, B_phi, delta, scale,
+        )  # fmt: skip
+        added = growth(add_feature(second_covariance[i], second_inverse[i], g, scratch))
+        log_det[i] += 0.0 * added  # nothing, or nan
+        for j in range(d):
+            second_response[i, j] += g[j] * (target * target)
+    for j in range(d):
+        f[j] = first[i, x, a, j] / sigma
+    log_det[i] += growth(add_feature(covariance[i], inverse[i], f, scratch))
+    for j in range(d):
+        response[i, j] += f[j] * (target / sigma)
+    return not log_det[i] <= opened[i] + DOUBLED

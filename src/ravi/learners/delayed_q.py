@@ -37,11 +37,11 @@ import numpy as np
 
 from ravi import checks
 from ravi.compiled import compiled
-from ravi.core import Array, Learner, Path, Problem, Until, Walkers
+from ravi.core import Array, Learner, Path, Problem, Walkers
 from ravi.learners.tables import NONE, best, first_action, highest, renew
 from ravi.ranges import Count, Flag, Past, PlaceOrNone, Policy, Positive, Value
 from ravi.schedules import whenever
-from ravi.walk import World, play
+from ravi.walk import walking
 
 MOST = 2**62  # of m, which is counted in 64 bits
 
@@ -96,16 +96,11 @@ def delayed_q(
     def add(s: State, path: Path) -> State:
         return s
 
-    def walk(
-        world: World, s: State, walkers: Walkers, path: Path, over: Array, until: Until, steps: int
-    ) -> tuple[int, int]:
-        return _walk(
-            *world, s.policy, *walkers, *path, over, until.deadline, steps,
-            s.Q, s.U, s.plays, s.attempt, s.learn, s.change, s.stale, r, gamma, m, eps1,
-        )  # fmt: skip
+    def own(s: State, walkers: Walkers) -> tuple[Any, ...]:
+        return s.Q, s.U, s.plays, s.attempt, s.learn, s.change, s.stale, r, gamma, m, eps1
 
     settings: dict[str, Any] = {"m": m, "eps1": eps1, "accuracy": accuracy, "scale": scale, "delta": delta}
-    return Learner("delayed-q", init, plan, add, whenever(), settings, walk=walk)
+    return Learner("delayed-q", init, plan, add, whenever(), settings, walk=walking(_learn, own))
 
 
 def samples(H: float, X: int, A: int, eps1: float, delta: float) -> float:
@@ -114,44 +109,21 @@ def samples(H: float, X: int, A: int, eps1: float, delta: float) -> float:
 
 
 @compiled
-def _walk(  # type: ignore[no-untyped-def]
-    successors, cumulative, initial, restart, policy, state, time, key,
-    xs, actions, ys, slots, resets, lengths, firsts, after, over, deadline, steps,
-    Q, U, plays, attempt, learn, change, stale, r, gamma, m, eps1,
-):  # fmt: skip
-    n, room = xs.shape
-    unfinished, ended = 0, 0
-    for i in range(n):
-        firsts[i] = time[i] + 1
-        length = 0
-        x, t = state[i], time[i]
-        while over[i] == 0 and length < room:
-            t += 1
-            a, y, slot, reset, then = play(successors, cumulative, initial, restart, policy[i], key[i], t, x)
-            xs[i, length], actions[i, length], ys[i, length], slots[i, length] = x, a, y, slot
-            resets[i, length] = reset
-            length += 1
-            if learn[i, x, a]:
-                U[i, x, a] += r[x, a] + gamma * highest(Q[i, y])
-                plays[i, x, a] += 1
-                if plays[i, x, a] == m:
-                    if Q[i, x, a] - U[i, x, a] / m >= 2 * eps1:
-                        Q[i, x, a] = U[i, x, a] / m + eps1
-                        change[i] = t
-                        if best(Q[i, x]) != a:
-                            stale[i] = x
-                            over[i] = 1
-                    elif attempt[i, x, a] >= change[i]:
-                        learn[i, x, a] = False
-                    attempt[i, x, a] = t
-                    U[i, x, a], plays[i, x, a] = 0.0, 0
-            elif attempt[i, x, a] < change[i]:
-                learn[i, x, a] = True
-            if t >= deadline[i]:
-                over[i] = 1
-            x = then
-        state[i], time[i], after[i] = x, t, x
-        lengths[i] = length
-        unfinished += over[i] == 0
-        ended += length > 0 and t >= steps
-    return unfinished, ended
+def _learn(own, i, t, x, a, y, slot, reset):  # type: ignore[no-untyped-def]
+    Q, U, plays, attempt, learn, change, stale, r, gamma, m, eps1 = own
+    if learn[i, x, a]:
+        U[i, x, a] += r[x, a] + gamma * highest(Q[i, y])
+        plays[i, x, a] += 1
+        if plays[i, x, a] == m:
+            if Q[i, x, a] - U[i, x, a] / m >= 2 * eps1:
+                Q[i, x, a] = U[i, x, a] / m + eps1
+                change[i] = t
+                if best(Q[i, x]) != a:
+                    stale[i] = x
+            elif attempt[i, x, a] >= change[i]:
+                learn[i, x, a] = False
+            attempt[i, x, a] = t
+            U[i, x, a], plays[i, x, a] = 0.0, 0
+    elif attempt[i, x, a] < change[i]:
+        learn[i, x, a] = True
+    return stale[i] != NONE

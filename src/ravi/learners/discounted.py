@@ -47,13 +47,13 @@ import numpy as np
 
 from ravi import checks
 from ravi.compiled import compiled
-from ravi.core import Array, Learner, Path, Problem, Until, Walkers
+from ravi.core import Array, Learner, Path, Problem, Walkers
 from ravi.estimators.counts import FIRST_PLAYS, Counts, tallies
 from ravi.optimism.supported import best as best_of
 from ravi.optimism.supported import recorded
 from ravi.ranges import Action, Facts, Policy, Value
 from ravi.schedules import whenever
-from ravi.walk import World, play
+from ravi.walk import walking
 
 TOLERANCE = 1e-4  # of V, after every play
 GRAIN = 2.0**-44  # of H: theta is not below it, so that rounding keeps no plan going
@@ -101,14 +101,16 @@ def optimistic(
         one_hot(s.best, s.policy)
         return s
 
-    def walk(
-        world: World, s: State, walkers: Walkers, path: Path, over: Array, until: Until, steps: int
-    ) -> tuple[int, int]:
-        limits = over, until.deadline, steps, min(most, UNLIMITED)
-        return _walk(*world, *walkers, *path, *limits, r, *constants, *s.data, *s[1:])
+    rows, every = problem.successors.reshape(X * A, -1), np.arange(X * A, dtype=np.int32)  # a pair is x A + a
+
+    def own(s: State, walkers: Walkers) -> tuple[Any, ...]:
+        n, pairs = len(s.policy), X * A
+        visits, moves, Q = s.data.visits.reshape(n, pairs), s.data.moves.reshape(n, pairs, -1), s.Q.reshape(n, pairs)
+        scratch = np.empty(1, np.int32), np.empty(X, np.int32), every, np.empty(X), np.empty(X)
+        return r.reshape(pairs), rows, min(most, UNLIMITED), *constants, visits, moves, Q, *s[2:], *scratch
 
     made = settings | {"tolerance": gamma * H * theta} | recorded(told)
-    return Learner(name, init, plan, keep, whenever(), made, walk=walk)
+    return Learner(name, init, plan, keep, whenever(), made, walk=walking(_learn, own))
 
 
 def keep(s: Any, path: Path) -> Any:
@@ -131,49 +133,22 @@ def one_hot(best, policy):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _walk(  # type: ignore[no-untyped-def]
-    successors, cumulative, initial, restart, state, time, key,
-    xs, actions, ys, slots, resets, lengths, firsts, after, over, deadline, steps, most,
-    rewards, gamma, H, beta, radius, least, told, theta, visits, moves, Q, V, best, known, policy,
-):  # fmt: skip
-    """The walk of `ravi.walk`, with a plan after every play; the epoch ends when the policy is another one."""
-    n, room = xs.shape
-    X = policy.shape[1]
-    A, B = policy.shape[2], successors.shape[2]
-    r, rows = rewards.reshape(X * A), successors.reshape(X * A, B)  # a pair is x A + a
-    visits, moves, Q = visits.reshape(n, X * A), moves.reshape(n, X * A, B), Q.reshape(n, X * A)
-    one, chosen, every = np.empty(1, np.int32), np.empty(X, np.int32), np.arange(X * A).astype(np.int32)
-    change, old = np.empty(X), np.empty(X)
-    unfinished, ended = 0, 0
-    for i in range(n):
-        firsts[i] = time[i] + 1
-        length, differing = 0, 0
-        x, t = state[i], time[i]
-        while over[i] == 0 and length < room:
-            t += 1
-            a, y, slot, reset, then = play(successors, cumulative, initial, restart, policy[i], key[i], t, x)
-            xs[i, length], actions[i, length], ys[i, length], slots[i, length] = x, a, y, slot
-            resets[i, length] = reset
-            length += 1
-            one[0] = x * A + a
-            if visits[i, one[0]] < most:
-                visits[i, one[0]] += 1
-                moves[i, one[0], slot] += 1
-                if visits[i, one[0]] >= least:
-                    differing += _settle(
-                        r, rows, gamma, H, beta, radius, least, told, theta, visits[i], moves[i], Q[i], V[i], best[i],
-                        known[i], policy[i], one, chosen, every, change, old,
-                    )  # fmt: skip
-                    if differing > 0:
-                        over[i] = 1
-            x = then
-            if t >= deadline[i]:
-                over[i] = 1
-        state[i], time[i], after[i] = x, t, x
-        lengths[i] = length
-        unfinished += over[i] == 0
-        ended += length > 0 and t >= steps
-    return unfinished, ended
+def _learn(own, i, t, x, a, y, slot, reset):  # type: ignore[no-untyped-def]
+    """A plan after every play; whether the policy is another one."""
+    (rewards, rows, most, gamma, H, beta, radius, least, told, theta, visits, moves, Q, V, best, known, policy,
+     one, chosen, every, change, old) = own  # fmt: skip
+    one[0] = x * policy.shape[2] + a
+    if visits[i, one[0]] >= most:
+        return False
+    visits[i, one[0]] += 1
+    moves[i, one[0], slot] += 1
+    if visits[i, one[0]] < least:
+        return False
+    differing = _settle(
+        rewards, rows, gamma, H, beta, radius, least, told, theta, visits[i], moves[i], Q[i], V[i], best[i], known[i],
+        policy[i], one, chosen, every, change, old,
+    )  # fmt: skip
+    return differing > 0
 
 
 @compiled

@@ -50,12 +50,11 @@ import numpy as np
 
 from ravi import checks
 from ravi.compiled import compiled
-from ravi.core import Array, Learner, Path, Problem, Until, Walkers
+from ravi.core import Array, Learner, Problem
 from ravi.estimators.gram import Gram, gram, gram_walk, reopen, row
 from ravi.estimators.linear import features_of, measures, width
 from ravi.ranges import Number, Policy, Value, Whole
 from ravi.schedules import whenever
-from ravi.walk import World
 
 SETTLED, CYCLE, CAPPED = 0, 1, 2  # how a plan ends
 SAME = 1e-10  # of H: a round that is an earlier one
@@ -115,11 +114,6 @@ def fixed_point_lsvi(
             s.cycles[i] += end == CYCLE
         return s
 
-    def walk(
-        world: World, s: State, walkers: Walkers, path: Path, over: Array, until: Until, steps: int
-    ) -> tuple[int, int]:
-        return gram_walk(s.data, phi, None, world, s, walkers, path, over, until, steps)
-
     settings = {
         "alpha": alpha,
         "scale": scale,
@@ -128,7 +122,15 @@ def fixed_point_lsvi(
         "rounds": U,
         "tolerance": tol,
     }
-    return Learner("fixed-point-lsvi", init, plan, lambda s, path: s, whenever(), settings, walk=walk)
+    return Learner(
+        "fixed-point-lsvi",
+        init,
+        plan,
+        lambda s, path: s,
+        whenever(),
+        settings,
+        walk=gram_walk(lambda s: (s.data, phi, None)),
+    )
 
 
 @compiled

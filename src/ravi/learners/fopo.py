@@ -41,14 +41,13 @@ from typing import NamedTuple
 import numpy as np
 
 from ravi import checks
-from ravi.core import Array, Learner, Path, Problem, Until, Walkers
+from ravi.core import Array, Learner, Problem
 from ravi.estimators.gram import Gram, gram, gram_walk, reopen, row
 from ravi.estimators.linear import features_of, measures, predict
 from ravi.planning.largest_gain import COMPARED, TIE, largest_gain
 from ravi.planning.solver import deterministic
 from ravi.ranges import Number, NumberOrNan, Policy, Whole
 from ravi.schedules import whenever
-from ravi.walk import World
 
 MOST_STATES, MOST_DIMENSIONS = 100, 200
 
@@ -112,11 +111,6 @@ def fopo(
             s.failed[i] += not found
         return s
 
-    def walk(
-        world: World, s: State, walkers: Walkers, path: Path, over: Array, until: Until, steps: int
-    ) -> tuple[int, int]:
-        return gram_walk(s.data, phi, None, world, s, walkers, path, over, until, steps)
-
     settings = {
         "beta": beta,
         "span": sp,
@@ -126,7 +120,9 @@ def fopo(
         "regularization": lam,
         "search": "exact" if phi_is_grouping(phi[0]) and A**X <= COMPARED else "heuristic",
     }
-    return Learner("fopo", init, plan, lambda s, path: s, whenever(), settings, walk=walk)
+    return Learner(
+        "fopo", init, plan, lambda s, path: s, whenever(), settings, walk=gram_walk(lambda s: (s.data, phi, None))
+    )
 
 
 def phi_is_grouping(phi: Array) -> bool:

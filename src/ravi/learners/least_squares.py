@@ -67,15 +67,12 @@ def least_squares(
         make(s)
         return s
 
-    def walk(world: Any, s: State, *rest: Any) -> tuple[int, int]:
-        return gram_walk(s.data, phi, None, world, s, *rest)
-
     def add(s: State, path: Path) -> State:
         if replan != "determinant":
             add_path(s.data, phi, path)
         return s._replace(time=s.time + path.length)
 
-    own: Walk | None = walk if replan == "determinant" else None
+    own: Walk | None = gram_walk(lambda s: (s.data, phi, None)) if replan == "determinant" else None
     until = {"reset": at_reset(), "determinant": whenever(), "block": _at_block(stages)}[replan]
     made = settings | {"regularization": regularization, "dimension": d, "stages": stages, "replan": replan}
     return Learner(name, init, plan, add, until, made, walk=own, stages=ages)

@@ -29,11 +29,11 @@ import numpy as np
 
 from ravi import checks
 from ravi.compiled import compiled
-from ravi.core import Array, Learner, Path, Problem, Until, Walkers
+from ravi.core import Array, Learner, Path, Problem
 from ravi.learners.tables import NONE, best, highest
 from ravi.ranges import Action, Count, Facts, Next, Number, PlaceOrNone, Policy, Value
 from ravi.schedules import whenever
-from ravi.walk import World, play
+from ravi.walk import walking
 
 
 class State(NamedTuple):
@@ -75,13 +75,7 @@ def q_learning(
     def add(s: State, path: Path) -> State:
         return s
 
-    def walk(
-        world: World, s: State, walkers: Walkers, path: Path, over: Array, until: Until, steps: int
-    ) -> tuple[int, int]:
-        return _walk(
-            *world, s.policy, *walkers, *path, over, until.deadline, steps,
-            s.Q, s.visits, s.greedy, s.since, s.stale, r, gamma, omega,
-        )  # fmt: skip
+    walk = walking(_learn, lambda s, walkers: (s.Q, s.visits, s.greedy, s.since, s.stale, r, gamma, omega))
 
     settings: dict[str, Any] = {"scale": scale, "power": omega, "initial": initial}
     return Learner("q-learning", init, plan, add, whenever(), settings, walk=walk)
@@ -105,37 +99,13 @@ def _mix(Q, visits, greedy, epsilon, since, policy, stale, c):  # type: ignore[n
 
 
 @compiled
-def _walk(  # type: ignore[no-untyped-def]
-    successors, cumulative, initial, restart, policy, state, time, key,
-    xs, actions, ys, slots, resets, lengths, firsts, after, over, deadline, steps,
-    Q, visits, greedy, since, stale, r, gamma, omega,
-):  # fmt: skip
-    n, room = xs.shape
-    unfinished, ended = 0, 0
-    for i in range(n):
-        firsts[i] = time[i] + 1
-        length = 0
-        x, t = state[i], time[i]
-        while over[i] == 0 and length < room:
-            t += 1
-            a, y, slot, reset, then = play(successors, cumulative, initial, restart, policy[i], key[i], t, x)
-            xs[i, length], actions[i, length], ys[i, length], slots[i, length] = x, a, y, slot
-            resets[i, length] = reset
-            length += 1
-            alpha = (visits[i, x, a] + 1.0) ** -omega
-            visits[i, x, a] += 1
-            Q[i, x, a] = (1.0 - alpha) * Q[i, x, a] + alpha * (r[x, a] + gamma * highest(Q[i, y]))
-            if best(Q[i, x]) != greedy[i, x]:
-                stale[i] = x
-                over[i] = 1
-            if reset:
-                since[i] = t + 1
-                over[i] = 1
-            if t >= deadline[i]:
-                over[i] = 1
-            x = then
-        state[i], time[i], after[i] = x, t, x
-        lengths[i] = length
-        unfinished += over[i] == 0
-        ended += length > 0 and t >= steps
-    return unfinished, ended
+def _learn(own, i, t, x, a, y, slot, reset):  # type: ignore[no-untyped-def]
+    Q, visits, greedy, since, stale, r, gamma, omega = own
+    alpha = (visits[i, x, a] + 1.0) ** -omega
+    visits[i, x, a] += 1
+    Q[i, x, a] = (1.0 - alpha) * Q[i, x, a] + alpha * (r[x, a] + gamma * highest(Q[i, y]))
+    if best(Q[i, x]) != greedy[i, x]:
+        stale[i] = x
+    if reset:
+        since[i] = t + 1
+    return reset or stale[i] != NONE

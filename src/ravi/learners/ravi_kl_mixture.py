@@ -31,7 +31,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 
 from ravi import checks
-from ravi.core import Array, Learner, Path, Problem, Until, Walkers
+from ravi.core import Array, Learner, Path, Problem
 from ravi.estimators.counts import EVERY_PLAY, Counts, tallies, tally
 from ravi.estimators.gram import Gram, gram, gram_walk, renew
 from ravi.estimators.ridge import nonzeros
@@ -44,7 +44,6 @@ from ravi.planning.optimistic import greedy
 from ravi.ranges import VALUE, Number, Policy, Range, Value
 from ravi.schedules import reset_or_doubling
 from ravi.theory import kl as theory
-from ravi.walk import World
 
 PLANS = ("greedy", "slack")
 HALF = Range(lambda a, f, begun: isinstance(a, tuple) or VALUE.right(a, f, begun), VALUE.words)
@@ -151,10 +150,7 @@ def linear_mixture(
         tally(s.data, path)
         return s
 
-    def walk(
-        world: World, s: State, walkers: Walkers, path: Path, over: Array, until: Until, steps: int
-    ) -> tuple[int, int]:
-        return gram_walk(s.gram, s.phi, None, world, s, walkers, path, over, until, steps)
+    walk = gram_walk(lambda s: (s.gram, s.phi, None))
 
     made: dict[str, Any] = {"plan": plan, "scale": scale} | ({"slack": c, "candidate": kind} if kind else {})
     return Learner("ravi-kl/mixture", init, planned, add, reset_or_doubling(), made | {"kernels": d}, walk=walk)

@@ -64,13 +64,12 @@ import numpy as np
 
 from ravi import checks
 from ravi.compiled import compiled
-from ravi.core import Array, Learner, Path, Problem, Until, Walkers
+from ravi.core import Array, Learner, Problem
 from ravi.estimators.gram import Gram, gram, gram_walk, reopen, row
 from ravi.estimators.linear import features_of, measures, width
 from ravi.planning.mirror import mirror_step
 from ravi.ranges import Facts, LogPolicy, Number, Policy, Positive, Probability, Whole, logarithms
 from ravi.schedules import at_reset
-from ravi.walk import World
 
 
 class State(NamedTuple):
@@ -143,11 +142,6 @@ def rmax_ravi_ucb(
         _backup(r, s.CB, s.ascent, gamma, H, phi, s.m_hat, V, s.Q_up)  # Q_{k+1}
         return s._replace(V_up=V, log_policy=log_policy, policy=policy)
 
-    def walk(
-        world: World, s: State, walkers: Walkers, path: Path, over: Array, until: Until, steps: int
-    ) -> tuple[int, int]:
-        return gram_walk(s.data, phi, None, world, s, walkers, path, over, until, steps)
-
     settings = {
         "beta": beta,
         "eta": eta,
@@ -159,7 +153,15 @@ def rmax_ravi_ucb(
         "regularization": lam,
         "phases": E,
     }
-    return Learner("rmax-ravi-ucb", init, plan, lambda s, path: s, at_reset(), settings, walk=walk)
+    return Learner(
+        "rmax-ravi-ucb",
+        init,
+        plan,
+        lambda s, path: s,
+        at_reset(),
+        settings,
+        walk=gram_walk(lambda s: (s.data, phi, None)),
+    )
 
 
 @compiled

@@ -1,6 +1,6 @@
 """What do learners share that keep a table of Q? Greedy rows, and which row of the policy is stale.
 
-They learn at every step, within a walk of their own. They act greedily in a table, ties to the first action. A play of
+They learn at every step, within the walk. They act greedily in a table, ties to the first action. A play of
 (x, a) changes the table at (x, a) only, so the policy can change in row x only. Where it does, the walk notes x in
 `stale` and ends the epoch, and `plan` sets that row anew: O(A), whatever X is.
 """

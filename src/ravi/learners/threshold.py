@@ -42,7 +42,7 @@ import numpy as np
 
 from ravi import checks
 from ravi.compiled import compiled
-from ravi.core import Array, Learner, Path, Problem, Until, Walkers
+from ravi.core import Array, Learner, Problem
 from ravi.estimators.gram import DOUBLED, Gram, add_feature, gram, growth, renew
 from ravi.optimism.ellipsoids import SIMPLEX, chosen
 from ravi.optimism.simplex import ball
@@ -50,7 +50,7 @@ from ravi.planning.ellipsoid import centre
 from ravi.planning.optimistic import greedy
 from ravi.ranges import Flag, Number, Policy, Value
 from ravi.schedules import whenever
-from ravi.walk import World, play
+from ravi.walk import walking
 
 
 class State(NamedTuple):
@@ -99,12 +99,7 @@ def threshold(
         _iterate(r, successors, psi, gamma, theta, unknown, s.V, s.Q, tol)
         return State(D, theta, unknown, s.V, s.Q, greedy(s.Q))
 
-    def walk(
-        world: World, s: State, walkers: Walkers, path: Path, over: Array, until: Until, steps: int
-    ) -> tuple[int, int]:
-        return _next_state_walk(
-            *s.data[:5], psi, *world, s.policy, *walkers, *path, over, until.reset, until.deadline, steps
-        )
+    walk = walking(_learn, lambda s, walkers: (*s.data[:5], psi, np.empty(d)))
 
     settings = {"scale": scale, "delta": delta, "regularization": lam, "alpha": alpha}
     return Learner("threshold", init, plan, lambda s, path: s, whenever(), settings, walk=walk)
@@ -164,37 +159,11 @@ def _iterate(r, successors, psi, gamma, theta, unknown, V, Q, tol):  # type: ign
 
 
 @compiled
-def _next_state_walk(  # type: ignore[no-untyped-def]
-    covariance, inverse, log_det, opened, response, psi,
-    successors, cumulative, initial, restart, policy, state, time, key,
-    xs, actions, ys, slots, resets, lengths, firsts, after, over, stop_at_reset, deadline, steps,
-):  # fmt: skip
-    """`ravi.walk.walk` that adds as it goes, and ends the epoch where the determinant has doubled."""
-    n, room = xs.shape
-    B, d = psi.shape[2], psi.shape[3]
-    scratch = np.empty(d)
-    unfinished, ended = 0, 0
-    for i in range(n):
-        firsts[i] = time[i] + 1
-        length = 0
-        x, t = state[i], time[i]
-        while over[i] == 0 and length < room:
-            t += 1
-            a, y, slot, reset, then = play(successors, cumulative, initial, restart, policy[i], key[i], t, x)
-            xs[i, length], actions[i, length], ys[i, length], slots[i, length] = x, a, y, slot
-            resets[i, length] = reset
-            length += 1
-            for b in range(B):
-                log_det[i] += growth(add_feature(covariance[i], inverse[i], psi[x, a, b], scratch))
-            for j in range(d):
-                response[i, j] += psi[x, a, slot, j]
-            if not log_det[i] <= opened[i] + DOUBLED:
-                over[i] = 1
-            x = then
-            if (reset and stop_at_reset) or t >= deadline[i]:
-                over[i] = 1
-        state[i], time[i], after[i] = x, t, x
-        lengths[i] = length
-        unfinished += over[i] == 0
-        ended += length > 0 and t >= steps
-    return unfinished, ended
+def _learn(own, i, t, x, a, y, slot, reset):  # type: ignore[no-untyped-def]
+    """Add the next state; whether the determinant has doubled."""
+    covariance, inverse, log_det, opened, response, psi, scratch = own
+    for b in range(psi.shape[2]):
+        log_det[i] += growth(add_feature(covariance[i], inverse[i], psi[x, a, b], scratch))
+    for j in range(psi.shape[3]):
+        response[i, j] += psi[x, a, slot, j]
+    return not log_det[i] <= opened[i] + DOUBLED

@@ -40,11 +40,11 @@ import numpy as np
 
 from ravi import checks
 from ravi.compiled import compiled
-from ravi.core import Array, Learner, Path, Problem, Until, Walkers
+from ravi.core import Array, Learner, Path, Problem
 from ravi.learners.tables import NONE, best, first_action, highest, renew
 from ravi.ranges import Count, Facts, Number, PlaceOrNone, Policy, Value
 from ravi.schedules import whenever
-from ravi.walk import World, play
+from ravi.walk import walking
 
 C2 = 4 * sqrt(2)
 
@@ -91,13 +91,7 @@ def ucb_q(
     def add(s: State, path: Path) -> State:
         return s
 
-    def walk(
-        world: World, s: State, walkers: Walkers, path: Path, over: Array, until: Until, steps: int
-    ) -> tuple[int, int]:
-        return _walk(
-            *world, s.policy, *walkers, *path, over, until.deadline, steps,
-            s.raw, s.Q_hat, s.visits, s.stale, r, gamma, c.H_q, c.width, c.pairs,
-        )  # fmt: skip
+    walk = walking(_learn, lambda s, walkers: (s.raw, s.Q_hat, s.visits, s.stale, r, gamma, c.H_q, c.width, c.pairs))
 
     settings: dict[str, Any] = {"scale": scale, "delta": delta, "accuracy": accuracy, "c2": C2 * scale} | c._asdict()
     return Learner("ucb-q", init, plan, add, whenever(), settings, walk=walk)
@@ -127,37 +121,15 @@ def bonus(k, width, pairs):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _walk(  # type: ignore[no-untyped-def]
-    successors, cumulative, initial, restart, policy, state, time, key,
-    xs, actions, ys, slots, resets, lengths, firsts, after, over, deadline, steps,
-    raw, Q_hat, visits, stale, r, gamma, H_q, width, pairs,
-):  # fmt: skip
-    n, room = xs.shape
-    unfinished, ended = 0, 0
-    for i in range(n):
-        firsts[i] = time[i] + 1
-        length = 0
-        x, t = state[i], time[i]
-        while over[i] == 0 and length < room:
-            t += 1
-            a, y, slot, reset, then = play(successors, cumulative, initial, restart, policy[i], key[i], t, x)
-            xs[i, length], actions[i, length], ys[i, length], slots[i, length] = x, a, y, slot
-            resets[i, length] = reset
-            length += 1
-            visits[i, x, a] += 1
-            k = visits[i, x, a]
-            alpha = rate(k, H_q)
-            target = r[x, a] + bonus(k, width, pairs) + gamma * highest(Q_hat[i, y])
-            raw[i, x, a] = (1.0 - alpha) * raw[i, x, a] + alpha * target
-            Q_hat[i, x, a] = min(Q_hat[i, x, a], raw[i, x, a])
-            if best(Q_hat[i, x]) != a:
-                stale[i] = x
-                over[i] = 1
-            if t >= deadline[i]:
-                over[i] = 1
-            x = then
-        state[i], time[i], after[i] = x, t, x
-        lengths[i] = length
-        unfinished += over[i] == 0
-        ended += length > 0 and t >= steps
-    return unfinished, ended
+def _learn(own, i, t, x, a, y, slot, reset):  # type: ignore[no-untyped-def]
+    raw, Q_hat, visits, stale, r, gamma, H_q, width, pairs = own
+    visits[i, x, a] += 1
+    k = visits[i, x, a]
+    alpha = rate(k, H_q)
+    target = r[x, a] + bonus(k, width, pairs) + gamma * highest(Q_hat[i, y])
+    raw[i, x, a] = (1.0 - alpha) * raw[i, x, a] + alpha * target
+    Q_hat[i, x, a] = min(Q_hat[i, x, a], raw[i, x, a])
+    if best(Q_hat[i, x]) == a:
+        return False
+    stale[i] = x
+    return True

@@ -35,13 +35,13 @@ Deviations: none known; rewards are known in the paper too.
 from __future__ import annotations
 
 from math import log
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from ravi import checks
 from ravi.compiled import compiled
-from ravi.core import Array, Learner, Path, Problem, Until, Walkers
+from ravi.core import Array, Learner, Problem, Walkers
 from ravi.estimators.counts import EVERY_PLAY, Counts, tallies
 from ravi.learners.discounted import keep, one_hot
 from ravi.optimism.supported import best as best_of
@@ -49,7 +49,7 @@ from ravi.optimism.supported import is_told, recorded
 from ravi.planning.predecessors import predecessors
 from ravi.ranges import Action, Count, Facts, Place, Policy, Positive, Value, between
 from ravi.schedules import whenever
-from ravi.walk import World, play
+from ravi.walk import walking
 
 ALL = -1  # as the number of changed states: every pair is to be backed up
 SPARSE = 3  # with fewer than one changed state in so many, pairs are found from them
@@ -92,7 +92,7 @@ def ucbvi_gamma(
     U = log(40 * X * A * float(T) ** 3 * max(log(T), 1.0) ** 2 * H**2 / delta)
     beta = X**2 * A**2 * U**5 if beta is None else checks.nonnegative(beta, "beta")
     far = 100 * beta * H**5 if third_term == "on" else 0.0  # 100 B_t(x') n(x')
-    before = predecessors(problem.successors)
+    before, rows = predecessors(problem.successors), problem.successors.reshape(X * A, -1)
 
     def init(keys: Array) -> State:
         n = len(keys)
@@ -105,63 +105,35 @@ def ucbvi_gamma(
         one_hot(s.best, s.policy)
         return s
 
-    def walk(
-        world: World, s: State, walkers: Walkers, path: Path, over: Array, until: Until, steps: int
-    ) -> tuple[int, int]:
+    def own(s: State, walkers: Walkers) -> tuple[Any, ...]:
+        n, pairs = len(s.policy), X * A  # a pair is x A + a
+        visits, moves, Q = s.data.visits.reshape(n, pairs), s.data.moves.reshape(n, pairs, -1), s.Q.reshape(n, pairs)
+        scratch = np.zeros(pairs, np.int64), np.zeros(X, np.int64), np.empty(pairs, np.int32), np.zeros(1, np.int64)
         constants = gamma, H, U, scale, far, told
-        return _walk(*world, *walkers, *path, over, until.deadline, steps, r, *before, *constants, *s.data, *s[1:])
+        return r.reshape(pairs), rows, *before, *constants, visits, moves, Q, *s[2:], *scratch
 
     made = {"scale": scale, "delta": delta, "third_term": third_term, "U": U, "beta": beta} | recorded(told)
-    return Learner("ucbvi-gamma", init, plan, keep, whenever(), made, walk=walk)
+    return Learner("ucbvi-gamma", init, plan, keep, whenever(), made, walk=walking(_learn, own))
 
 
 @compiled
-def _walk(  # type: ignore[no-untyped-def]
-    successors, cumulative, initial, restart, state, time, key,
-    xs, actions, ys, slots, resets, lengths, firsts, after, over, deadline, steps,
-    rewards, start, pairs, places, gamma, H, U, scale, far, told,
-    visits, moves, Q, V, best, plays, spread, changed, many, policy,
-):  # fmt: skip
-    """The walk of `ravi.walk`, with a sweep after every play; the epoch ends when the policy is another one."""
-    n, room = xs.shape
-    X, A = policy.shape[1:]
-    B = successors.shape[2]
-    rewards, rows = rewards.reshape(X * A), successors.reshape(X * A, B)  # a pair is x A + a
-    visits, moves, Q = visits.reshape(n, X * A), moves.reshape(n, X * A, B), Q.reshape(n, X * A)
-    listed, touched, todo, stamp = np.zeros(X * A, np.int64), np.zeros(X, np.int64), np.empty(X * A, np.int32), 0
-    unfinished, ended = 0, 0
-    for i in range(n):
-        firsts[i] = time[i] + 1
-        length = 0
-        x, t = state[i], time[i]
-        while over[i] == 0 and length < room:
-            t += 1
-            a, y, slot, reset, then = play(successors, cumulative, initial, restart, policy[i], key[i], t, x)
-            xs[i, length], actions[i, length], ys[i, length], slots[i, length] = x, a, y, slot
-            resets[i, length] = reset
-            length += 1
-            p = x * A + a
-            visits[i, p] += 1
-            moves[i, p, slot] += 1
-            plays[i, x] += 1
-            now = min(far / plays[i, x], H * H)
-            if now != spread[i, x]:
-                spread[i, x] = now
-                many[i] = ALL
-            stamp += 1
-            if _sweep(
-                rewards, rows, start, pairs, places, gamma, H, U, scale, far, told, visits[i], moves[i], Q[i], V[i],
-                best[i], spread[i], changed[i], many[i : i + 1], policy[i], p, listed, touched, todo, stamp,
-            ):  # fmt: skip
-                over[i] = 1
-            x = then
-            if t >= deadline[i]:
-                over[i] = 1
-        state[i], time[i], after[i] = x, t, x
-        lengths[i] = length
-        unfinished += over[i] == 0
-        ended += length > 0 and t >= steps
-    return unfinished, ended
+def _learn(own, i, t, x, a, y, slot, reset):  # type: ignore[no-untyped-def]
+    """A sweep after every play; whether the policy is another one."""
+    (rewards, rows, start, pairs, places, gamma, H, U, scale, far, told, visits, moves, Q, V, best, plays, spread,
+     changed, many, policy, listed, touched, todo, stamp) = own  # fmt: skip
+    p = x * policy.shape[2] + a
+    visits[i, p] += 1
+    moves[i, p, slot] += 1
+    plays[i, x] += 1
+    now = min(far / plays[i, x], H * H)
+    if now != spread[i, x]:
+        spread[i, x] = now
+        many[i] = ALL
+    stamp[0] += 1
+    return _sweep(
+        rewards, rows, start, pairs, places, gamma, H, U, scale, far, told, visits[i], moves[i], Q[i], V[i],
+        best[i], spread[i], changed[i], many[i : i + 1], policy[i], p, listed, touched, todo, stamp[0],
+    )  # fmt: skip
 
 
 @compiled

@@ -48,14 +48,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ravi import checks
-from ravi.core import Array, Learner, Path, Problem, Until, Walkers
+from ravi.core import Array, Learner, Path, Problem
 from ravi.estimators.gram import Gram, gram, gram_walk, renew
 from ravi.optimism.ellipsoids import SIMPLEX, chosen
 from ravi.planning.ellipsoid import embedding, planner, rounds
 from ravi.planning.optimistic import greedy
 from ravi.ranges import Number, Plays, Policy, Value, Whole
 from ravi.schedules import whenever
-from ravi.walk import World
 
 
 class State(NamedTuple):
@@ -104,15 +103,10 @@ def uclk(
     def add(s: State, path: Path) -> State:
         return s._replace(plays=s.plays + path.length)
 
-    def walk(
-        world: World, s: State, walkers: Walkers, path: Path, over: Array, until: Until, steps: int
-    ) -> tuple[int, int]:
-        return gram_walk(s.data, s.phi, s.V, world, s, walkers, path, over, until, steps)
-
     settings: dict[str, Any] = {"scale": scale, "delta": delta, "regularization": lam, "inner": inner}
     if inner != SIMPLEX:
         settings["rounds"] = rounds(H, T)
-    return Learner("uclk", init, plan, add, whenever(), settings, walk=walk)
+    return Learner("uclk", init, plan, add, whenever(), settings, walk=gram_walk(lambda s: (s.data, s.phi, s.V)))
 
 
 def radius(problem: Problem, t: Array, delta: float, lam: float) -> Array:

@@ -36,15 +36,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ravi import checks
-from ravi.core import Array, Learner, Path, Problem, Until, Walkers
+from ravi.core import Array, Learner, Path, Problem
 from ravi.estimators.gram import Gram, gram, renew
-from ravi.estimators.weighted import Constants, radii, weighted_walk
+from ravi.estimators.weighted import Constants, Weighted, radii, weighted_walk
 from ravi.optimism.ellipsoids import SIMPLEX, chosen
 from ravi.planning.ellipsoid import embedding, planner, rounds
 from ravi.planning.optimistic import greedy
 from ravi.ranges import Number, Plays, Policy, Value, Whole
 from ravi.schedules import whenever
-from ravi.walk import World
 
 
 class State(NamedTuple):
@@ -127,11 +126,8 @@ def variance_weighted(
     def add(s: State, path: Path) -> State:
         return s._replace(plays=s.plays + path.length)
 
-    def walk(
-        world: World, s: State, walkers: Walkers, path: Path, over: Array, until: Until, steps: int
-    ) -> tuple[int, int]:
-        given = (s.first, s.second, s.phi, s.phi_second, s.W, constants, weighting == "variance")
-        return weighted_walk(*given, world, s.policy, walkers, path, over, until, steps)
+    def weighted(s: State) -> Weighted:
+        return Weighted(s.first, s.second, s.phi, s.phi_second, s.W, constants, weighting == "variance")
 
     settings: dict[str, Any] = {
         "scale": scale,
@@ -143,4 +139,4 @@ def variance_weighted(
     }
     if inner != SIMPLEX:
         settings["rounds"] = rounds(H, T)
-    return Learner(name, init, plan, add, whenever(), settings, walk=walk)
+    return Learner(name, init, plan, add, whenever(), settings, walk=weighted_walk(weighted))
