@@ -73,10 +73,7 @@ def test_bonuses_that_are_too_small_fail_v3_and_v4_only(learner, mdp):
 def test_every_learner_of_the_family_is_among_the_variants_that_the_command_runs():
     run_by_it = {learner.split(",")[0] for _, learner, _ in EVERY}
     family = {name for name in ids.LEARNERS if name.startswith(("ravi-ucb", "ravi-kl"))}
-    apart = {
-        "ravi-ucb/known",
-        "ravi-kl/mixture",
-    }  # estimates nothing; has its lemmas in tests/optimism/test_likelihood.py
+    apart = {"ravi-ucb/known"}  # estimates nothing
     assert run_by_it == family - apart
     assert any(mdp.startswith("tides") for mdp, _, _ in EVERY)  # rewards that change
 

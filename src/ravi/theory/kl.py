@@ -202,7 +202,7 @@ def mixture(
     """Theorem 4, expected regret O~(d H sqrt(T)).
 
     2 gamma H beta sqrt((1 + e) / e) sqrt(d T ln(1 + T))                             deviations, e = 1/10
-    + X A + 2 sqrt 2 (1 + c) d sqrt(H T) + 2 sqrt 2 tolerance sqrt(T)               invalid plans, slack, tolerance
+    + X A + 2 sqrt 2 (1 + c) d sqrt(H T) + 2 sqrt 2 tolerance H sqrt(T)             invalid plans, slack, tolerance
     + 2 H (2 D + 1), D = doublings + d log2(1 + T)                                  phases
     """
     H, d, T = inputs.horizon(horizon), inputs.whole(dimension, "dimension"), inputs.whole(steps, "steps")
@@ -214,7 +214,7 @@ def mixture(
         "first": 0.0,
         "invalid": states * actions + root,
         "slack": slack * root,
-        "tolerance": 2 * sqrt(2) * tolerance * sqrt(T),
+        "tolerance": 2 * sqrt(2) * tolerance * H * sqrt(T),
         "phases": 2 * H * (2 * mixture_doublings(d, states, actions, T) + 1),
         "failure": 0.0,
         "rewards": 0.0,

@@ -35,6 +35,7 @@ from ravi.verify import (
     discussion,
     doubling,
     kinds,
+    mixtures,
     original,
     preliminaries,
     regression,
@@ -75,6 +76,7 @@ EVERY = (
     ("garnet/3,2,3,discount=0.75", "ravi-kl,plan=greedy", 300),
     ("garnet/3,2,3,discount=0.75", "ravi-kl", 300),
     ("garnet/3,2,3,discount=0.75", "ravi-kl/unknown-rewards", 300),
+    ("ensemble/2,4,2,2,discount=0.75", "ravi-kl/mixture", 150),
 )
 MOST_STATES = 400  # an audit solves dense systems at every epoch
 
@@ -98,6 +100,7 @@ KINDS: tuple[Claim, ...] = kinds.CLAIMS  # of estimators of other kinds, besides
 
 
 SETS: tuple[Claim, ...] = tuple(sets.registry.claims)  # of optimistic plans, RAVI-KL's
+MIXTURES: tuple[Claim, ...] = mixtures.CLAIMS  # of those for linear mixtures
 
 
 class Form(NamedTuple):
@@ -138,10 +141,13 @@ def form_of(learner: Learner | str, mdp: MDP | Changing | str, steps: int) -> Fo
         _small(mdp)
         phases = doubling.stage_of(learner, mdp, steps, solve(mdp, tol=1e-12))
         return Form(learner.name, _about(DOUBLING, phases.whole), partial(doubling.report, learner, phases))
-    if learner.settings.get("plan") in ("greedy", "slack") and "support" in learner.settings:
+    if learner.settings.get("plan") in ("greedy", "slack"):
         _small(mdp)
         scene = sets.scene_of(learner, mdp, steps, solve(mdp, tol=1e-12))
-        return Form(learner.name, list(SETS), partial(sets.report, learner, scene))
+        if "kernels" not in learner.settings:
+            return Form(learner.name, list(SETS), partial(sets.report, learner, scene))
+        held = partial(sets.report, learner, scene, kind=mixtures.kind_of(mdp), bound=mixtures.regret_bound)
+        return Form(learner.name, list(MIXTURES), held)
     if learner.parts is None:
         raise checks.InputError(f"{learner.name} is not of RAVI-UCB's form: the paper's claims are not about it")
     _small(mdp)
@@ -166,7 +172,7 @@ def _about(claims: Sequence[Claim], scene: Scene) -> list[Claim]:
 
 def wanted(claim: Claim, only: Sequence[str]) -> bool:
     known = {
-        c.id: c for c in (*CLAIMS, *VARIANTS, *UNKNOWN, *CHANGING, *KINDS, *SETS, *doubling.registry.claims)
+        c.id: c for c in (*CLAIMS, *VARIANTS, *UNKNOWN, *CHANGING, *KINDS, *SETS, *MIXTURES, *doubling.registry.claims)
     }.values()
     unknown = [name for name in only if not any(_names(c, name) for c in known)]
     if unknown:
@@ -187,6 +193,7 @@ __all__ = [
     "DOUBLING",
     "EVERY",
     "KINDS",
+    "MIXTURES",
     "SETS",
     "UNKNOWN",
     "VARIANTS",

@@ -6,7 +6,7 @@ and holds what was played against them. Phases are the epochs of the run.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from math import log, sqrt
 from typing import Any, NamedTuple
 
@@ -57,7 +57,8 @@ class Seen(NamedTuple):
     variance: Array  # of V_k under P there                             (n, X)
     plays: Array  # n there                                             (n, X)
     eps: Array  # slack                                                 (n,)
-    tol: Array  # of the plan                                           (n,)
+    tol: Array  # gamma tol_t: what the plan's tolerance costs          (n,)
+    more: Any = ()  # of other sets: what their claims need besides
 
 
 class Sums(NamedTuple):
@@ -93,6 +94,16 @@ class Books(NamedTuple):
     reset: Array  # whether its last play so far was followed by one   (n,)
     sums: Sums
     worst: Worst
+    more: Any = ()  # see Seen
+
+
+class Kind(NamedTuple):
+    """Of sets: how an observer sees a plan (scene, state, books, its first plays), what it begins with (of n seeds),
+    and what it adds up along the plays (books, path), in place."""
+
+    look: Callable[[Scene, Any, Books, Path], Seen]
+    start: Callable[[int], Any]
+    follow: Callable[[Books, Path], None]
 
 
 # ---- every plan
@@ -123,7 +134,7 @@ def optimism(s: Seen) -> tuple[Array, Array]:
 
 @claim("K4", "the played policy's own optimistic return >= U - eps_t - gamma tol_t", "Theorem 1")
 def nearly_the_most_optimistic(s: Seen) -> tuple[Array, Array]:
-    return s.U - s.U_own, s.eps + s.scene.mdp.discount * s.tol
+    return s.U - s.U_own, s.eps + s.tol
 
 
 @claim("K5", "gap(pi_k) <= 1{invalid} + eps_t + gamma tol_t + (1 - gamma) <nu_0, V_k - V^{pi_k}>", "Theorem 1")
@@ -134,7 +145,7 @@ def certificate(s: Seen) -> tuple[Array, Array]:
 def charge(s: Seen) -> Array:
     """What Theorem 1 charges a play under this plan with."""
     lead = s.U_own - (s.scene.solution.optimum - s.gap)
-    return ~s.valid + s.eps + s.scene.mdp.discount * s.tol + lead
+    return ~s.valid + s.eps + s.tol + lead
 
 
 @claim("K6", "n KL(p_hat || P) <= ln(X A T) + C_B(n), for all pairs", "Lemma 2", kind="P")
@@ -233,15 +244,15 @@ def variances(e: Evidence, b: Books) -> tuple[Array, Array]:
 
 @claim("K13", "R_T <= the bound of Theorem 1", "Theorem 1", kind="E", phase="run")
 def theorem_1(e: Evidence, b: Books) -> tuple[Array, Array]:
-    return e.run.regret, np.array(bound(e.scene, theory.optimism))
+    return e.run.regret, np.array(regret_bound(e.scene, theory.optimism))
 
 
 @claim("K14", "R_T <= the bound of Theorem 2", "Theorem 2", kind="E", phase="run")
 def theorem_2(e: Evidence, b: Books) -> tuple[Array, Array]:
-    return e.run.regret, np.array(bound(e.scene, theory.variance))
+    return e.run.regret, np.array(regret_bound(e.scene, theory.variance))
 
 
-def bound(scene: Scene, form: Any = theory.regret) -> float:
+def regret_bound(scene: Scene, form: Any = theory.regret) -> float:
     """Infinite where the radii are not the theorem's."""
     mdp, given = scene.mdp, scene.settings
     if given["scale"] != 1 or given.get("reward_scale", 1) != 1:
@@ -272,8 +283,8 @@ def _fixed_point(scene: Scene, r: Array, D: Counts, rho: Array, V: Array, policy
         V = new
 
 
-def seen(scene: Scene, state: Any, moves: Array, time: Array) -> Seen:
-    mdp, given, T = scene.mdp, scene.settings, scene.steps
+def seen(scene: Scene, state: Any, m: Books, path: Path) -> Seen:
+    mdp, given, T, moves, time = scene.mdp, scene.settings, scene.steps, m.moves, path.time.astype(float)
     X, A, H, gamma = mdp.states, mdp.actions, mdp.horizon, mdp.discount
     n = moves.sum(-1)
     D = Counts(n.astype(np.int32), moves.astype(np.int32))
@@ -296,20 +307,31 @@ def seen(scene: Scene, state: Any, moves: Array, time: Array) -> Seen:
     P_hat = moves / np.maximum(n, 1)[..., None]
     pairs = X * A * (2 if unknown else 1)
     close = n * rel_entr(P_hat, mdp.transitions).sum(-1) <= log(pairs * T) + _worst_redundancy(n, mdp.branching)
-    P_pi = np.einsum("nxa,xay->nxy", policy, scene.P)
-    value = np.linalg.solve(np.eye(X) - gamma * P_pi, (policy * mdp.rewards).sum(-1)[..., None])[..., 0]
-    mean = (P_pi @ own[..., None])[..., 0]
-    variance = np.maximum((P_pi @ (own**2)[..., None])[..., 0] - mean**2, 0.0)
-    g = own - (policy * mdp.rewards).sum(-1) - gamma * mean
-    return Seen(
-        scene, state.data, moves, time, rho, r, earned, policy, V, own, (1 - gamma) * V @ mdp.initial,
-        (1 - gamma) * own @ mdp.initial, scene.solution.optimum - (1 - gamma) * value @ mdp.initial, valid,
-        close.all((1, 2)), g, variance, (policy * n).sum(-1), given.get("slack", 0.0) * np.sqrt(H * X * A / time),
-        TOLERANCE / np.sqrt(time),
+    return at_truth(
+        scene, policy, own, data=state.data, moves=moves, time=time, rho=rho, rewards=r, earned=earned, V=V,
+        valid=valid, near=close.all((1, 2)), plays=(policy * n).sum(-1),
+        eps=given.get("slack", 0.0) * np.sqrt(H * X * A / time), tol=gamma * TOLERANCE / np.sqrt(time),
     )  # fmt: skip
 
 
-def observer(scene: Scene, claims: Sequence[Claim]) -> Measure:
+def at_truth(scene: Scene, policy: Array, own: Array, *, V: Array, **rest: Any) -> Seen:
+    """What is seen of a plan, with what the truth makes of its policy and V_k."""
+    mdp, gamma = scene.mdp, scene.mdp.discount
+    P_pi = np.einsum("nxa,xay->nxy", policy, scene.P)
+    r_pi = (policy * mdp.rewards).sum(-1)
+    value = np.linalg.solve(np.eye(mdp.states) - gamma * P_pi, r_pi[..., None])[..., 0]
+    mean = (P_pi @ own[..., None])[..., 0]
+    return Seen(
+        scene, policy=policy, V=V, own=own, U=(1 - gamma) * V @ mdp.initial, U_own=(1 - gamma) * own @ mdp.initial,
+        gap=scene.solution.optimum - (1 - gamma) * value @ mdp.initial, g=own - r_pi - gamma * mean,
+        variance=np.maximum((P_pi @ (own**2)[..., None])[..., 0] - mean**2, 0.0), **rest,
+    )  # fmt: skip
+
+
+PLAIN = Kind(seen, lambda n: (), lambda m, path: None)
+
+
+def observer(scene: Scene, claims: Sequence[Claim], kind: Kind = PLAIN) -> Measure:
     mdp = scene.mdp
     X, A, B = mdp.states, mdp.actions, mdp.branching
 
@@ -321,21 +343,21 @@ def observer(scene: Scene, claims: Sequence[Claim]) -> Measure:
         return Books(
             np.zeros((n, X, A, B)), np.zeros(n), zero, zero, no, ~no, np.zeros(n), np.zeros(n), np.zeros((n, X)),
             np.zeros((n, X)), np.zeros((n, X)), ~no, ~no, Sums(*zeros),
-            Worst(np.full((n, C), np.inf), np.zeros((n, C)), np.zeros((n, C)), np.zeros((n, C))),
+            Worst(np.full((n, C), np.inf), np.zeros((n, C)), np.zeros((n, C)), np.zeros((n, C))), kind.start(n),
         )  # fmt: skip
 
     def record(m: Books, state: Any, path: Path, opening: bool) -> Books:
         active = path.length > 0
         if opening:
-            m = merged(active, _opened(scene, claims, m, state, path), m)
+            m = merged(active, _opened(scene, claims, m, kind.look(scene, state, m, path)), m)
+        kind.follow(m, path)
         _followed(m, path)
         return m
 
     return Measure("sets", init, record, lambda m: {})
 
 
-def _opened(scene: Scene, claims: Sequence[Claim], m: Books, state: Any, path: Path) -> Books:
-    s = seen(scene, state, m.moves, path.time.astype(float))
+def _opened(scene: Scene, claims: Sequence[Claim], m: Books, s: Seen) -> Books:
     worst = Worst(*(array.copy() for array in m.worst))
     for j, one in enumerate(claims):
         measured, limit = (np.asarray(part, float) + np.zeros(len(s.U)) for part in one.measure(s))
@@ -353,7 +375,7 @@ def _opened(scene: Scene, claims: Sequence[Claim], m: Books, state: Any, path: P
     return m._replace(
         time=s.time, phase=phase, invalid_at=invalid_at, invalid=~s.valid, near=m.near & s.near, lead=lead,
         charge=charge(s), g=s.g, variance=s.variance, plays=s.plays, began=m.reset, reset=np.zeros(len(lead), bool),
-        sums=sums, worst=worst,
+        sums=sums, worst=worst, more=s.more,
     )  # fmt: skip
 
 
@@ -391,12 +413,18 @@ def scene_of(learner: Learner, mdp: MDP, steps: int, solution: Solution) -> Scen
 
 
 def report(
-    learner: Learner, scene: Scene, chosen: Sequence[Claim], seeds: int | Iterable[int], progress: Progress | None
+    learner: Learner,
+    scene: Scene,
+    chosen: Sequence[Claim],
+    seeds: int | Iterable[int],
+    progress: Progress | None,
+    kind: Kind = PLAIN,
+    bound: Callable[[Scene], float] | None = None,
 ) -> Report:
     """Run, and hold the chosen claims against it."""
     along = [claim for claim in chosen if claim.phase != "run"]
     with np.errstate(all="ignore"):
-        made = run(learner, scene.mdp, scene.steps, seeds, measures=[observer(scene, along)], progress=progress)
+        made = run(learner, scene.mdp, scene.steps, seeds, measures=[observer(scene, along, kind)], progress=progress)
         books: Books = made.batch.records[-1]
         last = books.sums._replace(irregular=books.sums.irregular + 1)  # the phase in which T falls
         books = books._replace(sums=last)
@@ -408,11 +436,11 @@ def report(
                 rows.append(judged(claim, scene, evidence, *claim.measure(evidence, books)))
             else:
                 rows.append(worst_case(claim, scene, evidence, books.worst, along.index(claim)))
-        return Report(rows, ladder(evidence, books), made, books.invalid_at)
+        return Report(rows, ladder(evidence, books, (bound or regret_bound)(scene)), made, books.invalid_at)
 
 
-def ladder(e: Evidence, b: Books) -> Ladder:
+def ladder(e: Evidence, b: Books, bound: float) -> Ladder:
     regret, certified = float(e.run.regret.mean()), float(b.sums.certified.mean())
     labels = ("measured regret", "what K5 charges its plays with", "explicit bound")
     T, rho = e.run.steps, e.scene.solution.optimum
-    return Ladder(regret, np.nan, certified, np.nan, bound(e.scene), float(T * rho), labels)
+    return Ladder(regret, np.nan, certified, np.nan, bound, float(T * rho), labels)

@@ -1,0 +1,261 @@
+"""What does RAVI-KL for linear mixtures claim? Lemma 5 and Theorem 4 of docs/kl.md, on every plan.
+
+The observer of `ravi.verify.sets`, with other sets: it keeps its own counts and its own G, makes radii and levels by
+their formulas, the likelihood by its definition, and the fixed points by plain value iteration over E, the set that the
+learner should have had. The weights of the truth are those of the MDP, or its weights at the vertices.
+"""
+
+from __future__ import annotations
+
+from math import log, sqrt
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.optimize import nnls
+
+from ravi.core import MDP, Array, Path
+from ravi.learners.ravi_kl import TOLERANCE
+from ravi.measures.books import Scene
+from ravi.optimism.likelihood import Likelihood, Rows, rows_of, shape, simulators
+from ravi.optimism.simplex import Ball, ball, maximum
+from ravi.theory import kl as theory
+from ravi.verify import sets
+from ravi.verify.claim import Claim, Registry
+from ravi.verify.evidence import Evidence
+from ravi.verify.sets import Books, Kind, Seen, at_truth, nil
+
+SHARED = ("K1", "K3", "K4", "K5", "K9a", "K11")  # claims of `sets` that are about any optimistic plan
+CLOSE = 1e-9  # of H: value iteration ends at moves of this size
+DOUBLED = log(2) + 1e-9  # of a determinant that has at most doubled
+SEGMENTS = 40  # halvings on the way to the end of a set
+
+registry = Registry()
+claim = registry.claim
+
+
+class Model(NamedTuple):
+    """The kernels, and the truth among them."""
+
+    psi: Array  # (X, A, B, d)
+    rows: Rows
+    theta: Array  # theta*   (d,)
+
+
+class Mixed(NamedTuple):
+    """What claims about mixtures need of a plan, and along the plays; seeds first."""
+
+    G: Array  # of the observer                                            (n, d, d)
+    apart: Array  # how far the learner's G is from it after the first plays, in parts of its largest entry   (n,)
+    phi: Array  # phi_U of the learner's V, at all pairs                   (n, X, A, d)
+    gap: Array  # of theta_hat                                             (n,)
+    likely: Array  # the largest form of Lambda at the ends of the set of likelihoods, in parts of its bound   (n,)
+    V: Array  # of the learner, for the fixed point                        (n, X)
+    wide: Array  # 2 CB at the played actions, and what tolerance adds     (n, X)
+    opened: Array  # ln det G when the phase began                         (n,)
+    grown: Array  # the most that ln det G had grown by before a play      (n,)
+    potential: Array  # sum min{1, ||phi||^2 in the inverse of G}          (n,)
+
+
+# ---- every plan
+
+
+@claim("KM1", "G = I + sum phi_U phi_U^T over the plays", "docs/kl.md")
+def gram(s: Seen) -> tuple[Array, Array]:
+    return s.more.apart, nil(s)
+
+
+@claim("KM2", "F(theta_hat) is within 1e-4 of the minimum", "docs/kl.md")
+def likeliest(s: Seen) -> tuple[Array, Array]:
+    return s.more.gap, nil(s) + theory.GAP
+
+
+@claim("KM3", "||theta - theta_hat||^2_Lambda <= 2 (rho + gap) for all likely theta", "Lemma 5")
+def around(s: Seen) -> tuple[Array, Array]:
+    return s.more.likely, nil(s) + 1
+
+
+@claim("KM4", "the plan's V is above the fixed point over E, by at most H tol_t", "Lemma 4")
+def fixed_point(s: Seen) -> tuple[Array, Array]:
+    off = s.more.V - s.V
+    return np.maximum(off.max(-1) - s.scene.H * s.tol, (-off).max(-1)), nil(s) + CLOSE * s.scene.H**2
+
+
+@claim(
+    "KM5", "gamma (q_k - P) V_k <= gamma H (sqrt((1 + e) / e) beta ||phi_U||_{G^-1} + tol_t), where valid", "Theorem 4"
+)
+def deviations(s: Seen) -> tuple[Array, Array]:
+    return np.where(s.valid, (s.g - s.more.wide).max(-1), -np.inf), nil(s)
+
+
+# ---- the whole run
+
+
+@claim("KM6a", "det G is at most twice that of the phase's beginning, before its last play", "Theorem 4", phase="run")
+def doubled(e: Evidence, b: Books) -> tuple[Array, Array]:
+    return b.more.grown, np.full(e.n, DOUBLED)
+
+
+@claim("KM6b", "at most X A (1 + log2(T / X A)) + d log2(1 + T) phases end without a reset", "Theorem 4", phase="run")
+def phases(e: Evidence, b: Books) -> tuple[Array, Array]:
+    mdp, d = e.scene.mdp, b.more.G.shape[-1]
+    return b.sums.doublings, np.full(e.n, theory.mixture_doublings(d, mdp.states, mdp.actions, e.run.steps))
+
+
+@claim("KM6c", "sum min{1, ||phi_U||^2_{G^-1}} <= 2 d ln(1 + T)", "Theorem 4", phase="run")
+def potential(e: Evidence, b: Books) -> tuple[Array, Array]:
+    return b.more.potential, np.full(e.n, 2 * b.more.G.shape[-1] * log(1 + e.run.steps))
+
+
+@claim("KM7", "E plays while theta* is not in E <= sum of the levels", "Lemma 5", kind="E", phase="run")
+def invalid(e: Evidence, b: Books) -> tuple[Array, Array]:
+    """As K10: at each t the plan in force was made at (t - X A + 1) / 2 or later."""
+    mdp, d = e.scene.mdp, b.more.G.shape[-1]
+    made = np.maximum((np.arange(1, e.run.steps + 1) - mdp.states * mdp.actions + 1) / 2, 1)
+    return b.sums.invalid, np.array(sum(theory.mixture_level(e.scene.H, d, s) for s in made))
+
+
+@claim("KM8", "R_T <= the bound of Theorem 4", "Theorem 4", kind="E", phase="run")
+def theorem_4(e: Evidence, b: Books) -> tuple[Array, Array]:
+    return e.run.regret, np.array(regret_bound(e.scene))
+
+
+CLAIMS: tuple[Claim, ...] = (*(one for one in sets.registry.claims if one.id in SHARED), *registry.claims)
+
+
+def regret_bound(scene: Scene) -> float:
+    """Infinite where the radii are not the theorem's."""
+    given, mdp = scene.settings, scene.mdp
+    if given["scale"] != 1:
+        return np.inf
+    slack = given.get("slack", 0.0)
+    return theory.mixture(scene.H, given["kernels"], mdp.states, mdp.actions, scene.steps, slack=slack).total
+
+
+# ---- the observer
+
+
+def kind_of(mdp: MDP) -> Kind:
+    """How plans of RAVI-KL for mixtures on this MDP are seen."""
+    model = model_of(mdp)
+    X, A, _, d = model.psi.shape
+
+    def start(n: int) -> Mixed:
+        none, eye = np.zeros(n), np.tile(np.eye(d), (n, 1, 1))
+        phi, values = np.zeros((n, X, A, d)), np.zeros((n, X))
+        return Mixed(eye, none, phi, none, none, values, values, none, none.copy(), none.copy())
+
+    return Kind(lambda scene, state, m, path: look(model, scene, state, m, path), start, follow)
+
+
+def model_of(mdp: MDP) -> Model:
+    psi = simulators(mdp.problem)
+    flat: Any = psi.reshape(-1, psi.shape[-1])
+    theta: Any = mdp.parameter if psi is mdp.features else nnls(flat, mdp.transitions.ravel())[0]
+    return Model(psi, rows_of(psi), theta / theta.sum())
+
+
+def look(model: Model, scene: Scene, state: Any, m: Books, path: Path) -> Seen:
+    mdp, given, d = scene.mdp, scene.settings, model.psi.shape[-1]
+    X, H, gamma, n = mdp.states, scene.H, mdp.discount, len(path.time)
+    V, own, likely, gap = np.empty((n, X)), np.empty((n, X)), np.empty(n), np.empty(n)
+    valid, wide, policy = np.empty(n, bool), np.empty((n, X)), state.policy
+    phi = np.einsum("xajd,nxaj->nxad", model.psi, centred(state.V_played)[:, mdp.successors])
+    time, apart = path.time.astype(float), np.empty(n)
+    tol = TOLERANCE / np.sqrt(time)
+    for i in range(n):
+        at = likelihood(
+            model.rows, m.moves[i], state.theta[i], log(2 / theory.mixture_level(H, d, time[i])), given["scale"]
+        )
+        gap[i], square = at.gap, theory.mixture_radius(d, time[i], at.rho + at.gap)
+        Lam, G = shape(at, 1.0), m.more.G[i]
+        likely[i] = _ends(at, Lam, model.theta)
+        E = ball((Lam + theory.GUARD * G / square)[None], at.theta[None], np.array([sqrt(1 + theory.GUARD)]))
+        off = model.theta - at.theta
+        valid[i] = off @ (Lam + theory.GUARD * G / square) @ off <= 1 + theory.GUARD + 1e-12
+        V[i] = _fixed_point(model, scene, E, np.full(X, H))
+        own[i] = _fixed_point(model, scene, E, V[i], policy[i])
+        norm = np.sqrt(np.einsum("xad,de,xae->xa", phi[i], np.linalg.inv(G), phi[i]))
+        reach = sqrt((1 + theory.GUARD) / theory.GUARD * square)
+        played = phi[i, path.state[i], path.action[i]][: path.length[i]]
+        G = G + played.T @ played  # the learner adds as it walks
+        apart[i] = np.abs(state.gram.covariance[i] - G).max() / G.max()
+        wide[i] = (policy[i] * gamma * H * (reach * norm + tol[i])).sum(-1)
+    opened, was = np.linalg.slogdet(m.more.G)[1], m.more
+    more = Mixed(
+        was.G, apart, phi, gap, likely, state.V.copy(), wide, opened, was.grown.copy(),
+        was.potential.copy(),
+    )  # fmt: skip
+    counts = m.moves.sum(-1)
+    return at_truth(
+        scene, policy, own, data=state.data, moves=m.moves, time=time, rho=(), rewards=mdp.rewards, earned=counts,
+        V=V, valid=valid, near=np.ones(n, bool), plays=(policy * counts).sum(-1),
+        eps=given.get("slack", 0.0) * d * np.sqrt(H / time), tol=tol, more=more,
+    )  # fmt: skip
+
+
+def follow(m: Books, path: Path) -> None:
+    """G, its determinant and the potential along the plays, in place."""
+    s = m.more
+    for i in np.flatnonzero(path.length):
+        G, inverse = s.G[i], np.linalg.inv(s.G[i])
+        grown = np.linalg.slogdet(G)[1] - s.opened[i]
+        for l in range(path.length[i]):
+            s.grown[i] = max(s.grown[i], grown)
+            row = s.phi[i, path.state[i, l], path.action[i, l]]
+            q = row @ inverse @ row
+            s.potential[i] += min(1.0, q)
+            G += np.outer(row, row)
+            inverse -= np.outer(inverse @ row, row @ inverse) / (1 + q)
+            grown += log(1 + q)
+
+
+def centred(V: Array) -> Array:
+    """U: V less its middle, in parts of half its span; 0 where it has none."""
+    low, high = V.min(-1, keepdims=True), V.max(-1, keepdims=True)
+    half = (high - low) / 2
+    return np.where(half > 1e-12, (V - (low + high) / 2) / np.maximum(half, 1e-12), 0.0)
+
+
+def likelihood(rows: Rows, moves: Array, theta: Array, log_inverse_level: float, scale: float) -> Likelihood:
+    """Of the learner's theta_hat, by the definitions; its gap is what it is."""
+    k, d = rows.psi.shape
+    N = np.bincount(rows.of, moves.reshape(-1), k + 1)[:k]
+    psi, N = rows.psi[N > 0], N[N > 0]
+    gap = max((psi.T @ (N / (psi @ theta))).max() - N.sum(), 0.0) if len(N) else 0.0
+    return Likelihood(psi, N, theta, gap, scale * (log_inverse_level + theory.worst_redundancy(N.sum(), d)))
+
+
+def _ends(at: Likelihood, Lam: Array, star: Array) -> float:
+    """The largest ||theta - theta_hat||^2_Lambda at the ends of {F <= F(theta_hat) + rho}, on the ways from theta_hat
+    to the vertices and to theta*."""
+
+    def F(theta: Array) -> float:
+        with np.errstate(divide="ignore"):
+            return float(-(at.counts * np.log(at.rows @ theta)).sum())
+
+    least, found = F(at.theta), 0.0
+    for aim in (*np.eye(len(star)), star):
+        low, high = 0.0, 1.0
+        if F(aim) <= least + at.rho:
+            low = 1.0
+        for _ in range(0 if low else SEGMENTS):
+            middle = (low + high) / 2
+            inside = F(at.theta + middle * (aim - at.theta)) <= least + at.rho
+            low, high = (middle, high) if inside else (low, middle)
+        off = low * (aim - at.theta)
+        found = max(found, float(off @ Lam @ off))
+    return found
+
+
+def _fixed_point(model: Model, scene: Scene, E: Ball, V: Array, policy: Array | None = None) -> Array:
+    """V = max_a {r + gamma max_E <theta, phi_V>}, or of the actions of a policy, by value iteration from V   (X,)."""
+    mdp, (X, A, _, d) = scene.mdp, model.psi.shape
+    many = Ball(*(np.repeat(part, X * A, 0) for part in E))
+    for _ in range(int(50 * mdp.horizon) + 50):  # moves shrink by gamma in each
+        phi = np.einsum("xajd,xaj->xad", model.psi, V[mdp.successors]).reshape(X * A, d)
+        Q = mdp.rewards + mdp.discount * maximum(many, phi)[0].reshape(X, A)
+        new = Q.max(-1) if policy is None else (policy * Q).sum(-1)
+        moved, V = np.abs(new - V).max(), new
+        if moved <= CLOSE * mdp.horizon:
+            break
+    return V
