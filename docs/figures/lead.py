@@ -32,6 +32,15 @@ uniform policy). Optimism tries each such pair until its bound is low, PSRL only
 posterior draw as its candidate and a small slack (`candidate=posterior,slack=0.1`), RAVI-KL plays what PSRL plays where
 its bound allows it, and has the same proof: then it is tied with PSRL on both Garnets, and 6.0 behind on FrozenLake.
 Without supports DeepSea is the same kind of problem (next section).""",
+    "mixtures": """`psrl/mixture` draws theta from its posterior under a uniform prior: what it guarantees is an average
+over that prior, which is the law of theta in the ensembles without a border. On `fork` and `two-ends` it is ahead, and
+the radius is why. A move from the fork tells of one weight only, so that every other action has to be refuted on its
+own, at a radius that holds for all theta and all times at once, ln(2 / delta_t) + C_d(m), 12 to 17 here; a draw takes
+its chance. With less of the radius, and no guarantee, RAVI-KL has (8 seeds) 156, 104, 73, 58 on `fork/4,best=3` and 64,
+38, 20, 3 on `two-ends/9` at `scale=` 1, 0.5, 0.25, 0.1. A draw as its candidate is tied or better everywhere, but waits
+for the same radius where it is behind. With published constants the sets of UCLK and UCLK+ exclude nothing in so few
+plays: they play one policy throughout (on the fork the first action: hence a fork on which another is best), and
+RAVI-UCB is uniform throughout.""",
 }  # what to know about a section
 HEAD = """# RAVI-KL against the rest
 
