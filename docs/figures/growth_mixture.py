@@ -99,6 +99,8 @@ def figure(found: dict[str, Made]) -> Drawn:
                     numbers[f"{kind} {name} {label}"] = means
                     line(place, grid, means, label, styles[label])
                 place.set(xscale="log", yscale="log", xlabel=f"{name}, {kind}")
+                place.set_xticks(grid, [f"{value:,}" for value in grid])
+                place.set_xticks([], minor=True)
         axes[0][0].set_ylabel("regret")
         legend_below(drawn, axes[0][0])
     return Drawn(drawn, numbers)

@@ -40,7 +40,10 @@ its chance. With less of the radius, and no guarantee, RAVI-KL has (8 seeds) 156
 38, 20, 3 on `two-ends/9` at `scale=` 1, 0.5, 0.25, 0.1. A draw as its candidate is tied or better everywhere, but waits
 for the same radius where it is behind. With published constants the sets of UCLK and UCLK+ exclude nothing in so few
 plays: they play one policy throughout (on the fork the first action: hence a fork on which another is best), and
-RAVI-UCB is uniform throughout.""",
+RAVI-UCB is nearly uniform.""",
+    "mixtures-30": """Few seeds, since a plan with 30 kernels takes some 20 ms. C_d(m) is large for so many kernels,
+and on the border, where half of them have weight 0, RAVI-KL pays for it; not so with a draw as its candidate. Inside,
+the one policy that UCLK plays is all but the best.""",
 }  # what to know about a section
 HEAD = """# RAVI-KL against the rest
 
