@@ -30,9 +30,9 @@ def sets_of(mdp, D, *, support=True, level=0.1):
     return Sets(mdp.rewards[None], D, of_one_value(D.visits, np.full(len(D.visits), math.log(1 / level))), support)
 
 
-def swept(mdp, sets, fixed=None):
-    """V of the fixed point by plain value iteration, and Q there."""
-    V = np.zeros((len(sets.rho), mdp.states))
+def swept(mdp, sets, fixed=None, V=None):
+    """V of the fixed point by plain value iteration from V, and Q there."""
+    V = np.zeros((len(sets.rho), mdp.states)) if V is None else V
     while True:
         _, high = ends(mdp.successors, sets.data, sets.rho, sets.support, V)
         Q = sets.rewards + mdp.discount * high
@@ -81,7 +81,7 @@ def test_a_warm_plan_is_a_cold_plan(id):
     """Data come in, few at a time: bounds of pairs whose counts did not move are kept, and nothing else."""
     mdp = ravi.mdp(id)
     rng = np.random.default_rng(4)
-    D, warm = played(mdp, 5, 6, seeds=2), cold(mdp.problem, 2)
+    D, warm, V = played(mdp, 5, 6, seeds=2), cold(mdp.problem, 2), None
     for _ in range(40):
         x, a = rng.integers(mdp.states), rng.integers(mdp.actions)
         D.moves[:, x, a] += rng.multinomial(rng.integers(1, 40), mdp.transitions[x, a])
@@ -90,7 +90,7 @@ def test_a_warm_plan_is_a_cold_plan(id):
         one = plan(mdp.problem, sets, np.full(2, TOL), warm)
         other = plan(mdp.problem, sets, np.full(2, TOL), cold(mdp.problem, 2))
         np.testing.assert_allclose(one.returns, other.returns, atol=TOL)
-        _, Q = swept(mdp, sets)
+        V, Q = swept(mdp, sets, V=V)
         chosen = np.take_along_axis(Q, one.choice[..., None], 2)[..., 0]
         np.testing.assert_allclose(chosen, Q.max(-1), atol=1e-7)
 

@@ -33,6 +33,7 @@ from ravi.ranges import SLACK, Action, CountOrNone, Range, Value
 
 SHRINK = 0.1  # of the span, by sweeps of kept kernels between two backups
 ROOM = 1e-12  # of H: rounding of a bound
+NEAR = 1e-7  # of H: a span that is below it is closed by backups alone, for a kernel is known to the root of rounding
 MOST = 100_000  # backups of one plan
 
 
@@ -159,7 +160,7 @@ def _plan(  # type: ignore[no-untyped-def]
             rise = -np.inf
             for x in range(X):
                 Lu[x] -= base
-            if not done:
+            if not done and high - low > NEAR / (1 - gamma):
                 _sweep(earned, gamma, choice[i], count, target, q, Lu, max(SHRINK * (high - low), 0.5 * tol[i]))
             for x in range(X):
                 rise = max(rise, Lu[x] - v[x])
