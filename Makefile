@@ -36,6 +36,7 @@ docs: $(READY)
 	$(BIN)/python docs/figures/plus.py demo/plus
 	$(BIN)/python docs/figures/lead.py demo/lead
 	$(BIN)/python docs/figures/growth.py
+	$(BIN)/python docs/figures/growth_mixture.py
 	$(BIN)/python docs/figures/levels.py
 	$(BIN)/python docs/guides.py
 	$(BIN)/python docs/make_tour.py

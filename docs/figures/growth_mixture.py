@@ -22,7 +22,7 @@ from ravi.statistics import scaling
 from ravi.theory import kl
 
 HERE = Path(__file__).parent
-PAGE, FIGURE = HERE.parent / "kl.md", HERE.parent / "growth_mixture"
+PAGE, FIGURE = HERE.parent / "kl.md", HERE / "kl-growth-mixture"
 BEGIN, END = "<!-- growth of mixtures -->\n", "<!-- end of growth -->"
 SEEDS, GAMMA = 12, 0.95
 LEARNERS = {
