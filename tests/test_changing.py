@@ -16,9 +16,9 @@ from ravi.learners import ravi_ucb
 from ravi.learners.changing import changing as on
 from ravi.mdps import garnet, riverswim, riverswim_mixture
 from ravi.mdps.changing import changing, tides
-from ravi.planning.mirror import mirror_step_array
 from ravi.theory.constants import kappa
 from tests.helpers import dense, spy
+from tests.literal.mirror import mirror_step
 
 MOVING = "ravi-ucb,scale=0.003,step_scale=30"
 
@@ -70,7 +70,7 @@ def test_Q_takes_the_table_of_the_epoch_that_has_ended(clock):
         starts = [*made.T_k[row].tolist(), T + 1]
         for k in range(len(starts) - 1):
             state = seen[k][0]
-            V, _, policy = mirror_step_array(np.log(policy), policy, Q, eta)
+            V, _, policy = mirror_step(np.log(policy), policy, Q, eta)
             np.testing.assert_allclose(state.V[row], V[0], rtol=0, atol=1e-9)
             np.testing.assert_allclose(state.policy[row], policy[0], rtol=0, atol=1e-9)
             N, moves = state.data.visits[row], np.zeros((4, 2, 4))

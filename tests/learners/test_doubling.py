@@ -10,10 +10,10 @@ from ravi.engine import run
 from ravi.learners import ravi_ucb
 from ravi.learners.doubling import tabular as doubling
 from ravi.mdps import garnet, riverswim
-from ravi.planning.mirror import mirror_step_array
 from ravi.theory import doubling as theory
 from ravi.theory import tabular
 from tests.helpers import dense, spy
+from tests.literal.mirror import mirror_step
 
 
 def test_in_its_first_phase_it_is_ravi_ucb_bit_for_bit():
@@ -59,7 +59,7 @@ def test_every_phase_is_algorithm_2_with_its_own_constants_on_all_data():
                 phases.append(now)
             l, S = 2**phase * first, (2 ** (phase + 1) - 1) * first
             eta, beta = step_scale * sqrt(2 * log(A) / (H**2 * l)), scale * 8 * H * sqrt(X * log(X * A * S * l))
-            V, _, policy = mirror_step_array(np.log(policy), policy, Q, eta)
+            V, _, policy = mirror_step(np.log(policy), policy, Q, eta)
             N = np.ones((X, A))
             np.add.at(N, (x[:t], a[:t]), 1)
             P[:] = 0

@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from ravi.planning.bellman import expect_array
+from ravi.planning.bellman import expect_with
 from ravi.planning.certificates import tables
 from ravi.planning.chains import (
     apply,
@@ -40,7 +40,7 @@ def test_sweeps_are_their_array_form(mdp):
     X, A = mdp.rewards.shape
     W = np.random.default_rng(0).normal(size=X)
     policy = random_policies(0, mdp)
-    array_form = mdp.rewards + 0.95 * expect_array(mdp.successors, mdp.transitions, W)
+    array_form = mdp.rewards + 0.95 * expect_with(mdp.successors, mdp.transitions, W)
     Q, TW, greedy = np.empty((X, A)), np.empty(X), np.empty(X, np.int64)
 
     low, high, size = bellman_sweep(tables(mdp), W, Q, TW, greedy)

@@ -16,11 +16,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from array_api_compat import array_namespace
 
 from ravi.compiled import compiled
 from ravi.core import Array, Estimator, Path, Problem
-from ravi.planning.bellman import expect_array
 from ravi.ranges import Range, Whole
 
 
@@ -47,9 +45,8 @@ FIRST_PLAYS = Range(
 
 def tallies(problem: Problem, n: int) -> Counts:
     """Plays from zero: n(x, a) = 0 and N'(x, a, x') = 0, for n seeds."""
-    xp = array_namespace(problem.successors)
     shape = problem.successors.shape
-    return Counts(xp.zeros((n, *shape[:2]), dtype=xp.int32), xp.zeros((n, *shape), dtype=xp.int32))
+    return Counts(np.zeros((n, *shape[:2]), np.int32), np.zeros((n, *shape), np.int32))
 
 
 def tally(D: Counts, path: Path) -> Counts:
@@ -69,30 +66,15 @@ def counts(problem: Problem) -> Estimator:
         return V
 
     def expect(D: Counts, V: Array) -> Array:
-        if isinstance(V, np.ndarray):
-            return _expect(successors, D.visits, D.moves, V)
-        return counts_expect_array(successors, D, V)
+        return _expect(successors, D.visits, D.moves, V)
 
     def width(D: Counts, V: Array) -> Array:
-        if isinstance(V, np.ndarray):
-            return _width(D.visits)
-        return counts_width_array(D)
+        return _width(D.visits)
 
     def add(D: Counts, V: Array, path: Path) -> Counts:
         return tally(D, path)
 
     return Estimator(init, embed, expect, width, add)
-
-
-def counts_expect_array(successors: Array, D: Counts, V: Array) -> Array:
-    """N'V / N in any array namespace."""
-    xp = array_namespace(V)
-    return expect_array(successors, xp.astype(D.moves, V.dtype), V) / xp.astype(D.visits, V.dtype)
-
-
-def counts_width_array(D: Counts) -> Array:
-    xp = array_namespace(D.visits)
-    return 1.0 / xp.sqrt(xp.astype(D.visits, xp.float64))
 
 
 @compiled

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from array_api_compat import array_namespace
+import numpy as np
 
 from ravi.core import MDP, Array, Estimator, Path
 from ravi.planning.bellman import expect
@@ -19,7 +19,7 @@ def known(mdp: MDP) -> Estimator:
         return V
 
     def width(D: Nothing, V: Array) -> Array:
-        return array_namespace(V).zeros((V.shape[0], mdp.states, mdp.actions))
+        return np.zeros((V.shape[0], mdp.states, mdp.actions))
 
     def add(D: Nothing, V: Array, path: Path) -> Nothing:
         return D

@@ -18,12 +18,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from array_api_compat import array_namespace
 
 from ravi.checks import InputError
 from ravi.compiled import compiled
 from ravi.core import Array, Estimator, Path, Problem
-from ravi.planning.bellman import gather
 from ravi.ranges import NEAR, Covariance, Facts, Number
 
 
@@ -44,17 +42,14 @@ def ridge(problem: Problem, regularization: float = 1.0) -> Estimator:
     if problem.features is None:
         raise InputError(f"{problem.name} has no features: ridge regression needs a linear mixture MDP")
     successors, psi, d = problem.successors, problem.features, problem.dimension
-    entries = nonzeros(successors, psi) if isinstance(psi, np.ndarray) else ()
+    entries = nonzeros(successors, psi)
 
     def init(n: int) -> Regression:
-        xp = array_namespace(psi)
-        eye = xp.broadcast_to(xp.eye(d), (n, d, d))
-        return Regression(regularization * eye, xp.zeros((n, d)), eye / regularization**0.5)
+        eye = np.broadcast_to(np.eye(d), (n, d, d))
+        return Regression(regularization * eye, np.zeros((n, d)), eye / regularization**0.5)
 
     def embed(V: Array) -> Array:
-        if isinstance(V, np.ndarray):
-            return _embed(*entries, V).reshape(-1, *psi.shape[:2], d)
-        return embed_array(successors, psi, V)
+        return _embed(*entries, V).reshape(-1, *psi.shape[:2], d)
 
     def add(D: Regression, V: Array, path: Path) -> Regression:
         pairs = path.state * np.int64(problem.actions) + path.action
@@ -70,31 +65,21 @@ def ridge(problem: Problem, regularization: float = 1.0) -> Estimator:
 
 def parameter(D: Regression) -> Array:
     """theta_hat = Lambda^{-1} b   (n, d)."""
-    xp = array_namespace(D.response)
-    half = xp.matmul(xp.matrix_transpose(D.root), D.response[..., None])
-    return xp.matmul(D.root, half)[..., 0]
-
-
-def embed_array(successors: Array, psi: Array, V: Array) -> Array:
-    """phi_V   (n, X, A, d), in any array namespace."""
-    xp = array_namespace(V)
-    return xp.matmul(gather(V, successors)[..., None, :], psi)[..., 0, :]
+    half = np.matmul(np.matrix_transpose(D.root), D.response[..., None])
+    return np.matmul(D.root, half)[..., 0]
 
 
 def _expect(D: Regression, phi: Array) -> Array:
-    """<phi, theta_hat>, in any array namespace; a matrix product per seed, so that no seed depends on its batch."""
-    xp = array_namespace(phi)
+    """<phi, theta_hat>; a matrix product per seed, so that no seed depends on its batch."""
     n, X, A, d = phi.shape
-    PV = xp.matmul(xp.reshape(phi, (n, X * A, d)), parameter(D)[..., None])
-    return xp.reshape(PV, (n, X, A))
+    return np.matmul(phi.reshape(n, X * A, d), parameter(D)[..., None]).reshape(n, X, A)
 
 
 def _width(D: Regression, phi: Array) -> Array:
     """||R^T phi||, likewise."""
-    xp = array_namespace(phi)
     n, X, A, d = phi.shape
-    half = xp.matmul(xp.reshape(phi, (n, X * A, d)), D.root)
-    return xp.reshape(xp.sqrt(xp.vecdot(half, half)), (n, X, A))
+    half = np.matmul(phi.reshape(n, X * A, d), D.root)
+    return np.sqrt(np.vecdot(half, half)).reshape(n, X, A)
 
 
 def nonzeros(successors: Array, psi: Array) -> tuple[Array, Array, Array]:

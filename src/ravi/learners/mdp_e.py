@@ -36,7 +36,7 @@ from ravi.core import Array, Estimator, Learner, Problem
 from ravi.estimators.counts import Counts, counts, tallies
 from ravi.learners.md_mpi import frequencies, generic
 from ravi.optimism.bonuses import multiple_of_width
-from ravi.planning.bellman import expect_array
+from ravi.planning.bellman import expect_with
 from ravi.theory import constants
 
 
@@ -64,7 +64,7 @@ def played(problem: Problem) -> Estimator:
     """P_hat = N' / n, a kernel where a pair was played; the width is 1 where it was not, and 0 where it was."""
 
     def expect(D: Counts, V: Array) -> Array:
-        return expect_array(problem.successors, frequencies(D), V)
+        return expect_with(problem.successors, frequencies(D), V)
 
     def width(D: Counts, V: Array) -> Array:
         return np.where(D.visits == 0, 1.0, 0.0)

@@ -33,7 +33,6 @@ from hashlib import sha256
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
-from array_api_compat import array_namespace
 
 from ravi import checks
 from ravi.core import MDP, Array, Bonus, Data, Estimator, Learner, Parts, Path, Problem
@@ -78,11 +77,10 @@ def generic(
     pi0 = policy_to_begin(initial_policy, problem)
 
     def init(keys: Array) -> State:
-        n, xp = len(keys), array_namespace(r)
-        V = xp.asarray(V0) + xp.zeros((n, X))
-        policy = xp.asarray(pi0) + xp.zeros((n, X, A))
-        Q1 = extend(V, A) + xp.zeros((n, X, A))  # Q_1 = E V_0
-        return State(estimator.init(n), V, Q1, xp.log(policy), policy)
+        n = len(keys)
+        V, policy = V0 + np.zeros((n, X)), pi0 + np.zeros((n, X, A))
+        Q1 = extend(V, A) + np.zeros((n, X, A))  # Q_1 = E V_0
+        return State(estimator.init(n), V, Q1, np.log(policy), policy)
 
     def plan(s: State) -> State:
         V, log_policy, policy = mirror_step(s.log_policy, s.policy, s.Q, eta, in_place=True)  # V_k, pi_k

@@ -1,19 +1,15 @@
 """What do the operators of Section 2 do? P, P^T, E, E^T and the truncation Pi_H, for one function or a batch.
 
-    (P f)(x, a)   = sum_x' P(x' | x, a) f(x')               `expect`
-    (P^T mu)(x')  = sum_x,a P(x' | x, a) mu(x, a)           `flow`
-    (E f)(x, a)   = f(x)                                    `extend`
-    (E^T mu)(x)   = sum_a mu(x, a)                          `marginal`
-    (Pi_M f)(.)   = max(min(f(.), M), 0)                    `truncate`
-
-NumPy arrays go through one compiled loop each; arrays of another namespace through the array form, which is also the
-oracle that the loops are tested against.
+(P f)(x, a)   = sum_x' P(x' | x, a) f(x')               `expect`
+(P^T mu)(x')  = sum_x,a P(x' | x, a) mu(x, a)           `flow`
+(E f)(x, a)   = f(x)                                    `extend`
+(E^T mu)(x)   = sum_a mu(x, a)                          `marginal`
+(Pi_M f)(.)   = max(min(f(.), M), 0)                    `truncate`
 """
 
 from __future__ import annotations
 
 import numpy as np
-from array_api_compat import array_namespace
 
 from ravi.compiled import compiled
 from ravi.core import MDP, Array
@@ -21,23 +17,13 @@ from ravi.core import MDP, Array
 
 def expect(mdp: MDP, V: Array) -> Array:
     """P V, of shape (..., X, A) for V of shape (..., X)."""
-    if not isinstance(V, np.ndarray):
-        return expect_array(mdp.successors, mdp.transitions, V)
     batch = np.ascontiguousarray(V, dtype=np.float64).reshape(-1, mdp.states)
     return _expect(mdp.successors, mdp.transitions, batch).reshape(*V.shape[:-1], mdp.states, mdp.actions)
 
 
-def expect_array(successors: Array, weights: Array, V: Array) -> Array:
-    """sum_j weights[..., x, a, j] V[..., successors[x, a, j]], in any array namespace."""
-    xp = array_namespace(V)
-    return xp.sum(weights * gather(V, successors), axis=-1)
-
-
-def gather(V: Array, successors: Array) -> Array:
-    """V(x') on the successors: (..., X, A, B)."""
-    xp = array_namespace(V)
-    flat = xp.take(V, xp.reshape(successors, (-1,)), axis=V.ndim - 1)
-    return xp.reshape(flat, (*V.shape[:-1], *successors.shape))
+def expect_with(successors: Array, weights: Array, V: Array) -> Array:
+    """sum_j weights[..., x, a, j] V[..., successors[x, a, j]]: P V of kernels (n, X, A, B) on the successors."""
+    return (weights * V[..., successors]).sum(-1)
 
 
 @compiled
@@ -80,27 +66,23 @@ def _flow(successors, transitions, mu):  # type: ignore[no-untyped-def]
 
 def extend(f: Array, actions: int) -> Array:
     """E f, of shape (..., X, A)."""
-    xp = array_namespace(f)
-    return xp.broadcast_to(f[..., None], (*f.shape, actions))
+    return np.broadcast_to(f[..., None], (*f.shape, actions))
 
 
 def marginal(mu: Array) -> Array:
     """E^T mu, of shape (..., X)."""
-    return array_namespace(mu).sum(mu, axis=-1)
+    return mu.sum(-1)
 
 
 def truncate(f: Array, M: float) -> Array:
     """Pi_M f."""
-    xp = array_namespace(f)
-    return xp.clip(f, 0.0, M)
+    return np.clip(f, 0.0, M)
 
 
 def backup(r: Array, CB: Array, gamma: float, PV: Array, H: float) -> Array:
-    """Q_{k+1} = Pi_H[r + CB_k + gamma P_hat_k V_k]. NumPy arrays: into the memory of PV."""
-    if isinstance(PV, np.ndarray) and isinstance(CB, np.ndarray):
-        _backup(r, CB, gamma, PV, H)
-        return PV
-    return truncate(r + CB + gamma * PV, H)
+    """Q_{k+1} = Pi_H[r + CB_k + gamma P_hat_k V_k], into the memory of PV."""
+    _backup(r, CB, gamma, PV, H)
+    return PV
 
 
 @compiled

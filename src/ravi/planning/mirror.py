@@ -20,7 +20,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from array_api_compat import array_namespace
 
 from ravi.compiled import compiled
 from ravi.core import Array
@@ -31,30 +30,11 @@ def mirror_step(
 ) -> tuple[Array, Array, Array]:
     """V_k (n, X), log pi_k and pi_k (n, X, A) from log pi_{k-1}, pi_{k-1} and Q_k (n, X, A).
 
-    in_place: NumPy policies may be overwritten (fresh memory for each epoch would cost more than the step itself).
+    in_place: the policies may be overwritten (fresh memory for each epoch would cost more than the step itself).
     """
-    if not isinstance(Q, np.ndarray):
-        return mirror_step_array(log_policy, policy, Q, eta)
     if not in_place:
         log_policy, policy = log_policy.copy(), policy.copy()
     return step_in_place(log_policy, policy, Q, eta), log_policy, policy
-
-
-def mirror_step_array(log_policy: Array, policy: Array, Q: Array, eta: float) -> tuple[Array, Array, Array]:
-    """The same in any array namespace."""
-    xp = array_namespace(Q)
-    m = xp.max(Q, axis=-1, keepdims=True)
-    z = eta * (Q - m)  # <= 0
-    s = xp.sum(policy * xp.expm1(z), axis=-1, keepdims=True)
-    tilted = log_policy + z
-    top = xp.max(tilted, axis=-1, keepdims=True)
-    far = top + xp.log(xp.sum(xp.exp(tilted - top), axis=-1, keepdims=True))
-    log_mean = xp.where(s > -0.5, xp.log1p(xp.where(s > -0.5, s, xp.zeros_like(s))), far)
-    fresh = tilted - log_mean  # log pi + eta (Q - V)
-    weight = xp.exp(fresh)
-    total = xp.sum(weight, axis=-1, keepdims=True)
-    V = m + log_mean / eta
-    return V[..., 0], fresh - xp.log(total), weight / total
 
 
 @compiled

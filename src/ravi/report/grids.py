@@ -78,9 +78,9 @@ def _bonus(run: Run, held: Mapping[str, Any], mdp: MDP | None, seed: int) -> np.
     if run.learner == "ravi-ucb":
         return np.asarray(run.settings["beta"] / np.sqrt(held["data.visits"][seed].astype(float)))
     if run.learner == "ravi-ucb/mixture" and mdp is not None and mdp.features is not None:
-        from ravi.estimators.ridge import embed_array
+        from ravi.planning.ellipsoid import embedding_of
 
-        phi = embed_array(mdp.successors, mdp.features, held["V"][seed][None])[0]  # (X, A, d)
+        phi = embedding_of(mdp.successors, mdp.features)(held["V"][seed][None])[0]  # (X, A, d)
         return np.asarray(run.settings["beta"] * np.linalg.norm(phi @ held["data.root"][seed], axis=-1))
     return None
 
