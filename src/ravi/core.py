@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 from ravi import checks, problems
 from ravi.ranges import Fixed, Place, Walked
 
-Array: TypeAlias = Any  # an array of any namespace of the array API (NumPy, CuPy, ...); comments carry shapes
+Array: TypeAlias = Any  # a NumPy array; comments carry shapes
 Data: TypeAlias = Any  # D, what an estimator keeps: a NamedTuple of arrays, seeds first
 Embedding: TypeAlias = Any  # what an estimator makes of V: V itself, or phi_V
 
