@@ -26,6 +26,7 @@ from ravi.checks import InputError
 OK, WARNING, BROKEN, ABSENT = "ok", "warning", "broken", "absent"
 PYTHON = "3.11"
 NEEDS = {
+    "numpy": "2.0", "scipy": "1.13", "numba": "0.60", "typer": "0.12", "rich": "13.7",
     "pyarrow": "17", "duckdb": "1.1",
 }  # fmt: skip
 EXTRAS = {
