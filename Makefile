@@ -10,7 +10,7 @@ demo: $(READY)
 	$(BIN)/ravi demo
 
 test: $(READY) check browser
-	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 # The page is tested in Chromium: installed where that can be done (Debian, as root), else its tests are skipped.
 browser:
