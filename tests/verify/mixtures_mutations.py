@@ -13,7 +13,7 @@ from ravi.theory import kl as theory
 from ravi.verify import mixtures as claims
 from ravi.walk import walk
 from tests.verify.mistakes import Mistakes
-from tests.verify.sets_mutations import Setting, around
+from tests.verify.sets_mutations import Setting, another_action, around
 
 GREEDY = Setting("two-ends/4,discount=0.8", "ravi-kl/mixture,plan=greedy", 120, 2)
 SLACK = Setting("two-ends/3,discount=0.8", "ravi-kl/mixture,slack=0.02", 100, 2)
@@ -92,14 +92,7 @@ def early(patch, setting):
 
 @mistake("the least optimistic action is played", "K4", "K5")
 def least(patch, setting):
-    learner = setting.build()
-
-    def plan(state):
-        state = learner.plan(state)
-        state.policy[:] = np.roll(state.policy, 1, axis=-1)
-        return state
-
-    return around(learner, plan)
+    return another_action(setting.build())
 
 
 @mistake("every candidate is played", "K4", setting=DRAWN)

@@ -41,6 +41,17 @@ def around(learner, plan=None, add=None):
     return learner._replace(plan=plan or learner.plan, add=add or learner.add)
 
 
+def another_action(learner):
+    """The learner that plays, in every state, the action after the one that it planned."""
+
+    def plan(state):
+        state = learner.plan(state)
+        state.policy[:] = np.roll(state.policy, 1, axis=-1)
+        return state
+
+    return around(learner, plan)
+
+
 @mistake("the radius is halved", "K4")
 def half_the_radius(patch, setting):
     was = ravi_kl.of_one_value
@@ -77,14 +88,7 @@ def other_discount(patch, setting):
 
 @mistake("the least optimistic action is played", "K4", "K5")
 def least(patch, setting):
-    learner = setting.build()
-
-    def plan(state):
-        state = learner.plan(state)
-        state.policy[:] = np.roll(state.policy, 1, axis=-1)
-        return state
-
-    return around(learner, plan)
+    return another_action(setting.build())
 
 
 @mistake("supports are not used", "K4")

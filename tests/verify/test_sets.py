@@ -1,4 +1,4 @@
-"""`verify` on RAVI-KL: sound learners obey every claim, every mistake violates the claims that it should."""
+"""`verify` on RAVI-KL, tabular and for mixtures: sound learners obey every claim, every mistake violates its own."""
 
 from functools import cache
 from pathlib import Path
@@ -10,11 +10,14 @@ import ravi
 from ravi import ids
 from ravi.optimism.relative_entropy import ends
 from ravi.theory import kl as theory
-from ravi.verify import SETS, verify
+from ravi.verify import MIXTURES, SETS, verify
 from ravi.verify.stated import by_dual
-from tests.verify.sets_mutations import MUTATIONS, NAMES, mistake
+from tests.verify import mixtures_mutations, sets_mutations
 
 PAGE = Path(__file__).parents[2] / "docs" / "verify.md"
+CLAIMS = dict.fromkeys(sets_mutations.NAMES, SETS) | dict.fromkeys(mixtures_mutations.NAMES, MIXTURES)
+NAMES = sets_mutations.NAMES | mixtures_mutations.NAMES
+MUTATIONS = [*sets_mutations.MUTATIONS, *mixtures_mutations.MUTATIONS]
 
 
 @cache
@@ -26,10 +29,10 @@ def report(setting):
 def test_a_sound_learner_violates_nothing(setting):
     found = report(setting)
     assert found.holds, found.summary()
-    assert [row.id for row in found.rows] == [claim.id for claim in SETS]
+    assert [row.id for row in found.rows] == [claim.id for claim in CLAIMS[setting]]
 
 
-@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda m: m.name)
+@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda m: f"{m.name}, {NAMES[m.setting]}")
 def test_a_mistake_is_found(mutation, monkeypatch):
     assert report(mutation.setting).holds
     with np.errstate(all="ignore"):
@@ -97,4 +100,4 @@ def test_the_variance_form_wins_where_the_horizon_is_long():
 
 
 def test_every_mistake_is_documented():
-    mistake.documented(PAGE.read_text())
+    sets_mutations.mistake.documented(PAGE.read_text())
