@@ -13,10 +13,9 @@ from ravi.core import MDP, Until
 from ravi.engine import resume, run
 from ravi.learners.fixed import State, fixed
 from ravi.mdps import deep_sea, garnet, riverswim, riverswim_mixture
-from ravi.measures.gap import follow, track
+from ravi.measures.gap import chased, follow, track
 from ravi.measures.log import BLOCK, Log
 from ravi.measures.trajectory import trajectory
-from ravi.planning.certificates import tables
 from ravi.planning.evaluation import return_of
 from ravi.planning.mirror import mirror_step
 from ravi.planning.solver import solve
@@ -55,7 +54,7 @@ def test_the_error_of_a_return_holds_against_exact_fractions(X, discount, tol):
     for seed in range(3):
         mdp, p = garnet(X, 2, 2, seed, discount), rng.integers(1, 8, X) / 8
         pi, tracked = np.stack([p, 1 - p], -1), track(garnet(X, 2, 2, seed, discount), 1)
-        follow(tables(mdp), mdp.initial, tracked, pi[None], np.ones(1, np.int64), tol)
+        follow(chased(mdp, tol), tracked, pi[None], np.ones(1, np.int64))
         assert abs(float(Fraction(float(tracked.returns[0])) - exact_return(mdp, pi))) <= tracked.error[0]
 
 
@@ -70,7 +69,7 @@ def test_the_bound_on_a_return_is_attained_where_value_and_occupancy_are_off_in_
     tracked.value[:] = 5  # V^pi, but for
     tracked.value[0, [1, 2]] = 3, 7
     tracked.dual[0, [1, 2]] = 3, 7  # M^{-T} nu_0 has 5 and 5
-    follow(tables(mdp), mdp.initial, tracked, np.ones((1, X, 1)), np.ones(1, np.int64), 10.0)
+    follow(chased(mdp, 10.0), tracked, np.ones((1, X, 1)), np.ones(1, np.int64))
     ratio = abs(tracked.returns[0] - 0.5) / tracked.error[0]
     assert 0.99 < ratio <= 1
 
@@ -106,13 +105,13 @@ def test_values_do_not_run_away_where_the_occupancy_is_exact():
     """On a deterministic chain d is exact, so that V was never corrected, and was extrapolated beyond all bounds."""
     mdp = deep_sea(6)
     generator = np.random.default_rng(3)
-    arrays, tracked = tables(mdp), track(mdp, 1)
+    against, tracked = chased(mdp, 1e-10), track(mdp, 1)
     policy = np.zeros((1, mdp.states, mdp.actions))
     policy[..., 0] = 1
     for _ in range(400):
         x = generator.integers(mdp.states)
         policy[0, x] = policy[0, x, ::-1]
-        follow(arrays, mdp.initial, tracked, policy, np.ones(1), 1e-10)
+        follow(against, tracked, policy, np.ones(1, np.int64))
         assert tracked.error[0] < 1e-9
         assert abs(tracked.returns[0] - return_of(mdp, policy[0])) <= tracked.error[0] + 1e-12
         assert (tracked.value >= 0).all()
@@ -128,7 +127,7 @@ def test_a_policy_with_a_nan_is_not_certified():
     pi = np.full((1, 20, 2), 0.5)
     pi[0, 3, 1] = np.nan
     tracked = track(mdp, 1)
-    follow(tables(mdp), mdp.initial, tracked, pi, np.ones(1, np.int64), 1e-10)
+    follow(chased(mdp, 1e-10), tracked, pi, np.ones(1, np.int64))
     assert np.isnan(tracked.returns[0])
     assert tracked.error[0] == np.inf
 

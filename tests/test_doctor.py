@@ -96,7 +96,7 @@ def test_a_wrong_kernel_is_found(monkeypatch):
     from ravi.measures import curve
 
     def wrong(*arguments):
-        arguments[1][:] = 1.0
+        arguments[3][:] = 1.0  # the totals
 
     wrong.py_func = curve.add_steps.py_func
     monkeypatch.setattr(curve, "add_steps", wrong)

@@ -16,9 +16,8 @@ from ravi.engine import run
 from ravi.live.agent import agent
 from ravi.mdps import garnet, riverswim
 from ravi.mdps.changing import changing
-from ravi.measures.gap import follow, track
+from ravi.measures.gap import chased, follow, track
 from ravi.measures.hindsight import hindsight
-from ravi.planning.certificates import tables
 from ravi.planning.solver import solve
 from ravi.played import played
 from ravi.policies import Policy, evaluate
@@ -142,7 +141,7 @@ def test_a_chain_that_mixes_slowly_is_solved_for_the_policy_played():
     rows = np.full((1, n, 2), 0.5, np.float32)
     rows[..., 0] += np.float32(3e-7)
     tracked = track(mdp, 1)
-    follow(tables(mdp), mdp.initial, tracked, rows, np.ones(1, np.int64), 1e-12)
+    follow(chased(mdp, 1e-12), tracked, rows, np.ones(1, np.int64))
     assert abs(tracked.returns[0] - dense_return(mdp, literally(rows[0]))) <= tracked.error[0] + 1e-13 * mdp.horizon
     assert tracked.error[0] < 1e-9
 

@@ -245,17 +245,22 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     return made
 
 
+def instance(frame: Callable[..., Any], **names: Callable[..., Any]) -> Any:
+    """`frame`, a plain function, with these functions in place of its globals of the same names; not compiled."""
+    codes = [getattr(function, "py_func", function).__code__ for function in names.values()]
+    name = "_".join([frame.__name__, "with", *(code.co_name for code in codes)])
+    at = codes[0]
+    code = frame.__code__.replace(
+        co_name=name, co_qualname=name, co_filename=at.co_filename, co_firstlineno=at.co_firstlineno
+    )
+    return FunctionType(code, {**frame.__globals__, **names}, name)
+
+
 @cache
 def bound(frame: Callable[..., Any], **names: Callable[..., Any]) -> Callable[..., Any]:
-    """`frame`, a plain function, compiled with these functions in place of its globals of the same names.
+    """`instance`, compiled.
 
     Functions that are passed or closed over are compiled anew in every process; one that is bound by name is kept, as
     if the frame stood where the (first) function does, whose file must import that of the frame.
     """
-    [first, *_] = names.values()
-    at = getattr(first, "py_func", first).__code__
-    name = f"{frame.__name__}_with_{at.co_name}"
-    code = frame.__code__.replace(
-        co_name=name, co_qualname=name, co_filename=at.co_filename, co_firstlineno=at.co_firstlineno
-    )
-    return compiled(FunctionType(code, {**frame.__globals__, **names}, name))
+    return compiled(instance(frame, **names))

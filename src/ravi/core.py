@@ -236,6 +236,24 @@ class Parts(NamedTuple):
     backups: Callable[[Any], Iterator[Any]] | None = None  # of several backups an epoch: State -> State after each
 
 
+class Seedwise(NamedTuple):
+    """A learner's epoch as compiled functions of one seed, on either target (`ravi.teams`, `ravi.whole`)."""
+
+    plan: Callable[..., Any]  # own, i, t -> the play that ends the epoch at the latest; t is its first: a team's
+    learn: Callable[..., Any]  # own, i, t, x, a, y, slot, reset -> whether the epoch ends: what `add` does, at a step
+    own: Callable[[Any, int], tuple[Any, ...]]  # State, number of teams -> what both are given, scratch by team
+    reset: bool = True  # whether a reset ends an epoch
+
+
+class Recorder(NamedTuple):
+    """What a measure records, as a compiled function of one seed, on either target."""
+
+    record: Callable[..., Any]  # own, i, row, opening, policy, firsts, lengths, xs, actions, ys, resets; a team's
+    own: Callable[[Any, int, int], tuple[Any, ...]]  # M, number of teams, rows -> what it is given
+    rows: Callable[[tuple[Any, ...]], tuple[Array, ...]] = lambda own: ()  # own -> of epochs since the last look
+    log: Callable[[Any, tuple[Array, ...]], None] | None = None  # M, those of some epochs: appends them
+
+
 class Learner(NamedTuple):
     """A learner is a tuple of functions: nothing to inherit, nothing hidden.
 
@@ -252,6 +270,7 @@ class Learner(NamedTuple):
     parts: Parts | None = None
     walk: Walk | None = None  # instead of `ravi.walk.walk`
     stages: int = 0  # S where the policy is (n, S, X, A), a stage for every age; see `ravi.walk.walk`
+    seedwise: Seedwise | None = None  # of those that run on a GPU
 
 
 class Measure(NamedTuple):
@@ -261,6 +280,7 @@ class Measure(NamedTuple):
     init: Callable[[Array], Any]  # keys (n,) -> M
     record: Callable[[Any, Any, Path, bool], Any]  # M, State before ADD, path, whether an epoch opens -> M
     results: Callable[[Any], dict[str, Array]]  # M -> named arrays, seeds first
+    recorder: Recorder | None = None
 
 
 def an_mdp(value: Any, name: str = "mdp") -> MDP:

@@ -18,7 +18,8 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from ravi import checks, memory, tree
+from ravi import checks, memory, tree, whole
+from ravi import device as devices
 from ravi.core import MDP, Array, Learner, Measure, Until
 from ravi.measures.output import output
 from ravi.measures.regret import regret
@@ -70,6 +71,7 @@ def run(
     stop: Callable[[], bool] | None = None,
     progress: Progress | None = None,
     measured: bool = True,
+    device: str = "cpu",
 ) -> Run:
     """Run `learner` on `mdp` (themselves or their ids) for exactly `steps` plays under each seed; score it exactly.
 
@@ -78,8 +80,9 @@ def run(
     until its reset, without learning (the T+ of Section 3). keep_epochs: keep T_k and gap_k of every epoch. pause: stop
     after the epoch in which every seed has made this many plays; `resume` goes on. stop: asked before every epoch; when
     it says yes the run ends there, as at a pause, and Ctrl-C is the caller's. measured=False: play and learn only.
+    device: "cpu", or "gpu" (docs/gpu.md), where pauses and stops come after some epochs more.
     """
-    T = checks.steps(steps)
+    T, on = checks.steps(steps), checks.one_of(device, devices.DEVICES, "device")
     mdp, learner = resolved(mdp, learner, T)
     keys = np.array(checks.seeds(seeds), np.uint64)
     wanted = _wanted(record)
@@ -95,8 +98,9 @@ def run(
     if wanted and not options["measured"]:
         raise checks.InputError(f"record names {wanted[0]!r}, but measured=False records nothing")
     chosen = [*_measures(mdp, T, solution, options, learner.stages), *_own(measures)]
+    _can_run(on, learner, chosen)
     batch = _begin(learner, mdp, keys, chosen)
-    return _go_on(learner, mdp, T, solution, options, chosen, batch, 0.0, pause, stop, progress)
+    return _go_on(learner, mdp, T, solution, options, chosen, batch, 0.0, pause, stop, progress, on)
 
 
 def resume(
@@ -108,8 +112,11 @@ def resume(
     pause: int | None = None,
     stop: Callable[[], bool] | None = None,
     progress: Progress | None = None,
+    device: str = "cpu",
 ) -> Run:
-    """Take up a stopped run; `learner`, `mdp` and `measures` must be those that it was made with."""
+    """Take up a stopped run; `learner`, `mdp` and `measures` must be those that it was made with. It may go on on
+    another device."""
+    on = checks.one_of(device, devices.DEVICES, "device")
     checks.instance(stopped, Run, "stopped", "a run: that of ravi.Stopped, or of ravi.Run.load")
     mdp, learner = resolved(mdp, learner, stopped.steps)
     _same(stopped, learner, mdp)
@@ -123,7 +130,8 @@ def resume(
         batch = _taken_up(stopped, learner, mdp, keys, chosen)
     else:
         batch = stopped.batch  # `_go_on` works on copies, group by group
-    return _go_on(learner, mdp, T, solution, stopped.options, chosen, batch, stopped.seconds, pause, stop, progress)
+    _can_run(on, learner, chosen)
+    return _go_on(learner, mdp, T, solution, stopped.options, chosen, batch, stopped.seconds, pause, stop, progress, on)
 
 
 _solutions: WeakKeyDictionary[MDP, Solution] = WeakKeyDictionary()
@@ -201,6 +209,7 @@ def _go_on(
     pause: int | None,
     stop: Callable[[], bool] | None,
     progress: Progress | None,
+    device: str,
 ) -> Run:
     began = time.perf_counter()
     pause = None if pause is None else checks.whole(pause, "pause", 0)
@@ -209,11 +218,12 @@ def _go_on(
     world, total = world_of(mdp), len(batch.walkers.key) * T
     parts: list[Batch] = []
     with interrupts() if stop is None else nullcontext(stop) as stopped:
-        for rows in _groups(batch, mdp):
+        for rows in _groups(batch, mdp) if device == "cpu" else [np.arange(len(batch.walkers.key))]:
             before = sum(_plays(part, T) for part in parts)
             tell = None if progress is None else (lambda done, before=before: progress(before + done, total))
             part = tree.take(batch, rows)
-            part = _epochs(learner, world, T, mdp.horizon, options["pad"], measures, part, pause, tell, stopped)
+            epochs = _epochs if device == "cpu" else _epochs_there
+            part = epochs(learner, world, T, mdp.horizon, options["pad"], measures, part, pause, tell, stopped)
             parts.append(part)
     batch = tree.join(parts)
     results: dict[str, Array] = {}
@@ -301,6 +311,42 @@ def _epochs(
     if tell is not None:
         tell(_plays(batch, T))
     return batch
+
+
+def _epochs_there(
+    learner: Learner,
+    world: World,
+    T: int,
+    H: float,
+    pad: bool,
+    measures: Sequence[Measure],
+    batch: Batch,
+    pause: int | None,
+    tell: Callable[[int], None] | None,
+    stopped: Callable[[], bool],
+) -> Batch:
+    """`_epochs` on a GPU."""
+
+    def looked() -> bool:
+        if tell is not None:
+            tell(_plays(batch, T))
+        return stopped() or (pause is not None and int(batch.walkers.time.min()) >= pause)
+
+    assert learner.seedwise is not None
+    length = min(T, _stretch(len(batch.walkers.time), H, learner.seedwise.reset))
+    devices.advance(learner, world, T, pad, measures, batch, length, looked)
+    if tell is not None:
+        tell(_plays(batch, T))
+    return batch
+
+
+def _can_run(device: str, learner: Learner, measures: Sequence[Measure]) -> None:
+    """An error, before anything starts, where a run cannot be on a device."""
+    if device == "gpu":
+        why = whole.refused(learner, measures)
+        if why is not None:
+            raise checks.InputError(f"device=gpu: {why}; docs/gpu.md lists what does")
+        devices.target()
 
 
 def _stretch(n: int, H: float, resets: bool) -> int:

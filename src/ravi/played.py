@@ -34,21 +34,27 @@ def played(policy: Array) -> Array:
 @compiled
 def as_drawn(rows):  # type: ignore[no-untyped-def]
     """`played`, of rows (N, A) that are not negative."""
-    A = rows.shape[1]
-    drawn = rows.copy()
+    drawn = np.empty_like(rows)
     for i in range(rows.shape[0]):
-        total, last = 0.0, 0
-        for b in range(A):
-            total += rows[i, b]
-            if rows[i, b] > 0.0:
-                last = b
-        if abs(total - 1.0) > EPS * A:
-            mass = 0.0
-            for b in range(last + 1):
-                below = min(mass, 1.0)
-                mass += rows[i, b]
-                drawn[i, b] = (min(mass, 1.0) if b < last else 1.0) - below
+        row_as_drawn(rows[i], drawn[i])
     return drawn
+
+
+@compiled
+def row_as_drawn(row, drawn):  # type: ignore[no-untyped-def]
+    A = row.shape[0]
+    total, last = 0.0, 0
+    for b in range(A):
+        total += row[b]
+        drawn[b] = row[b]
+        if row[b] > 0.0:
+            last = b
+    if abs(total - 1.0) > EPS * A:
+        mass = 0.0
+        for b in range(last + 1):
+            below = min(mass, 1.0)
+            mass += row[b]
+            drawn[b] = (min(mass, 1.0) if b < last else 1.0) - below
 
 
 def refuse(name: str, policy: Array, keys: Array, over: Array) -> None:

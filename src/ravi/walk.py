@@ -102,14 +102,14 @@ def misplaced(initial, restart, state, time, key):  # type: ignore[no-untyped-de
 
 
 def _walk(  # type: ignore[no-untyped-def]
-    successors, cumulative, initial, restart, policy, state, time, key,
+    low, high, successors, cumulative, initial, restart, policy, state, time, key,
     xs, actions, ys, slots, resets, lengths, firsts, after, over, stop_at_reset, deadline, visits, ages, steps, own,
 ):  # fmt: skip
-    n, room = xs.shape
-    A = policy.shape[3]
+    """Seeds low, ..., high - 1; one thread's, since steps follow one another."""
+    room, A = xs.shape[1], policy.shape[3]
     counted, staged, last = visits.shape[0] > 0, ages.shape[0] > 0, policy.shape[1] - 1
     unfinished, ended = 0, 0
-    for i in range(n):
+    for i in range(low, high):
         firsts[i] = time[i] + 1
         length, age, stage = 0, 0, 0
         if staged:
@@ -160,6 +160,11 @@ def learn(own, i, t, x, a, y, slot, reset):  # type: ignore[no-untyped-def]
     return False
 
 
+def steps_with(learn: Callable[..., Any]) -> Callable[..., Any]:
+    """The loop over steps with this `learn` (see `walking`), compiled."""
+    return bound(_walk, learn=learn)
+
+
 def walking(learn: Callable[..., Any], own: Callable[[Any, Walkers], tuple[Any, ...]]) -> Walk:
     """The walk of a learner that learns at every step.
 
@@ -177,7 +182,7 @@ def walking(learn: Callable[..., Any], own: Callable[[Any, Walkers], tuple[Any, 
         A policy (n, X, A) is stationary. One of (n, S, X, A) has a stage for every age, the plays since the last reset;
         the last serves for all later ages. Its state holds `age` (n,), which is written here.
     """
-    loop = bound(_walk, learn=learn)
+    loop = steps_with(learn)
 
     def walk(
         world: World, state: Any, walkers: Walkers, path: Path, over: Array, until: Until, steps: int
@@ -185,7 +190,7 @@ def walking(learn: Callable[..., Any], own: Callable[[Any, Walkers], tuple[Any, 
         visits = NO_VISITS if until.visits is None else until.visits
         policy, ages = (state.policy, state.age) if state.policy.ndim == 4 else (state.policy[:, None], NO_AGES)
         return loop(
-            *world, policy, *walkers, *path, over, until.reset, until.deadline, visits, ages, steps,
+            0, len(over), *world, policy, *walkers, *path, over, until.reset, until.deadline, visits, ages, steps,
             own(state, walkers),
         )  # fmt: skip
 

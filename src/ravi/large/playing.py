@@ -104,8 +104,9 @@ def tilted(q, eta, steps, log_policy, policy):  # type: ignore[no-untyped-def]
 @compiled
 def mirror_rows(log_policy, policy, Q, eta):  # type: ignore[no-untyped-def]
     """`mirror_step` on rows (R, A), in place; V (R,)."""
-    shape = (1, *Q.shape)
-    return step_in_place(log_policy.reshape(shape), policy.reshape(shape), Q.reshape(shape), eta)[0]
+    shape, V = (1, *Q.shape), np.empty((1, Q.shape[0]))
+    step_in_place(0, 1, log_policy.reshape(shape), policy.reshape(shape), Q.reshape(shape), np.full(1, eta), V)
+    return V[0]
 
 
 @compiled

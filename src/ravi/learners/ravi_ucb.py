@@ -41,6 +41,7 @@ from ravi.estimators.known import known
 from ravi.estimators.ridge import ridge
 from ravi.optimism.bonuses import multiple_of_width
 from ravi.planning.bellman import backup, extend
+from ravi.planning.inner import Iterates, OfCounts, OfSeeds, Played, on_counts
 from ravi.planning.mirror import mirror_step
 from ravi.ranges import Facts, LogPolicy, Policy, Value, logarithms
 from ravi.schedules import at_reset
@@ -124,17 +125,24 @@ def tabular(
     if beta is None:
         beta = constants.beta_tabular(H, X, A, T, delta)  # Lemma 5.1
     beta = checks.nonnegative(checks.nonnegative(beta, "beta") * checks.nonnegative(scale, "scale"), "scale * beta")
-    estimator = counts(problem)
-    return generic(
+    estimator, step = counts(problem), theorem_step(eta, step_scale, problem, T)
+    made = generic(
         problem,
         estimator,
         multiple_of_width(beta, estimator),
-        theorem_step(eta, step_scale, problem, T),
+        step,
         initial_value=initial_value,
         initial_policy=initial_policy,
         name="ravi-ucb",
         settings={"beta": beta, "scale": scale, "step_scale": step_scale, "delta": delta},
     )
+    numbers = OfCounts(1.0, np.array([beta]), 0.0, False, False, 1.0)  # CB = beta / sqrt(N)
+    return made._replace(seedwise=on_counts(problem, numbers, np.array([step]), False, 1, "last", laid))
+
+
+def laid(s: State) -> OfSeeds:
+    """What a plan of each seed works on, where it is made of counts."""
+    return OfSeeds(s.data, Iterates(s.V, s.Q, s.log_policy, s.policy), Played(s.V, s.policy))
 
 
 def linear_mixture(

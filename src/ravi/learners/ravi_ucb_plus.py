@@ -55,7 +55,7 @@ from ravi.estimators.weighted import Constants, radii
 from ravi.learners.ravi_ucb import policy_to_begin, recorded, value_to_begin
 from ravi.optimism.bonuses import discounted, log_term, multiple_of_width, of_determinant, of_span, within_span
 from ravi.planning.bellman import extend
-from ravi.planning.inner import Backups, Iterates, OfCounts, Played, of_counts, of_parts
+from ravi.planning.inner import Backups, Iterates, OfCounts, OfSeeds, Played, of_counts, of_parts, on_counts
 from ravi.random import PICK, uniform
 from ravi.ranges import Facts, Fixed, LogPolicy, NextPlay, Policy, Value, logarithms
 from ravi.schedules import at_reset
@@ -190,11 +190,13 @@ def tabular(
     step = _eta(eta, step_scale, problem, T, M, S if on["balance"] else 0.0)
     if on["centre"]:
         bonus = of_span(X, A, T, delta, scale=scale, span=None if on["span"] else H)
-        numbers = OfCounts(log_term(X, A, T, delta), scale, 0.0 if on["span"] else H, True, on["clip"], times)
+        numbers = OfCounts(
+            log_term(X, A, T, delta), np.array([scale]), 0.0 if on["span"] else H, True, on["clip"], times
+        )
     else:
         bonus = multiple_of_width(scale * beta, estimator)
-        numbers = OfCounts(beta, scale, 0.0, False, on["clip"], times)
-    return generic(
+        numbers = OfCounts(beta, np.array([scale]), 0.0, False, on["clip"], times)
+    made = generic(
         problem,
         estimator,
         _finished(bonus, problem, on),
@@ -204,8 +206,14 @@ def tabular(
         pick=pick,
         name="ravi-ucb+",
         settings={"scale": scale, "step_scale": step_scale, "delta": delta, "parts": _named_parts(on)},
-        backups=of_counts(problem, numbers, step, on["fresh"]),
+        backups=of_counts(problem, numbers, np.array([step]), on["fresh"]),
     )
+    return made._replace(seedwise=on_counts(problem, numbers, np.array([step]), on["fresh"], M, pick, laid))
+
+
+def laid(s: State) -> OfSeeds:
+    """What a plan of each seed works on."""
+    return OfSeeds(s.data, Iterates(s.V_last, s.Q, s.log_policy, s.last_policy), Played(s.V, s.policy), s.key, s.time)
 
 
 def linear_mixture(

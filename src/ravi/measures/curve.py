@@ -47,15 +47,17 @@ def curve(n: int, times: Array) -> Curve:
 
 
 @compiled
-def add_steps(times, total, cursor, values, table, first, length, state, action):  # type: ignore[no-untyped-def]
-    """Step t adds table[x_t, a_t]."""
+def add_steps(low, high, times, total, cursor, values, table, first, length, state, action):  # type: ignore[no-untyped-def]
+    """Step t of seeds low, ..., high - 1 adds table[x_t, a_t]."""
     end = times[-1]
-    for i in range(total.shape[0]):
+    for i in range(low, high):
+        so_far, at = total[i], cursor[i]
         for l in range(length[i]):
             t = first[i] + l
             if t > end:  # padding
                 break
-            total[i] += table[state[i, l], action[i, l]]
-            if cursor[i] < times.shape[0] and times[cursor[i]] == t:
-                values[i, cursor[i]] = total[i]
-                cursor[i] += 1
+            so_far += table[state[i, l], action[i, l]]
+            if at < times.shape[0] and times[at] == t:
+                values[i, at] = so_far
+                at += 1
+        total[i], cursor[i] = so_far, at

@@ -33,17 +33,21 @@ many = eps max(2 A - 12, 0) is enough. A row that misses by more is scored as th
 
 from __future__ import annotations
 
+from math import fsum
 from typing import NamedTuple
 
 import numpy as np
 
+from ravi.compiled import bound as bound_to
 from ravi.compiled import compiled
 from ravi.core import MDP, Array
-from ravi.planning.certificates import EPS, Tables
-from ravi.planning.chains import eliminated_values, policy_chain
+from ravi.planning.certificates import EPS, Tables, tables
+from ravi.planning.chains import values_of_small
 from ravi.planning.evaluation import relative_values
-from ravi.played import as_drawn
+from ravi.planning.predecessors import predecessors
+from ravi.played import row_as_drawn
 from ravi.ranges import Number, PolicyOrNan, Positive
+from ravi.teams import Room, alone, each, first, made, sync, team, team_max, team_min, team_sum
 
 PATIENCE = 300  # sweeps, then V is solved for; a policy that moves by little needs one to ten
 SMALL = 16  # states up to which a chain is solved by elimination
@@ -74,124 +78,243 @@ def track(mdp: MDP, n: int) -> Tracked:
     )
 
 
-def follow(tables: Tables, initial: Array, tracked: Tracked, policy: Array, wanted: Array, tol: float) -> None:
+class Scratch(NamedTuple):
+    """What teams write while they follow; `team()` first."""
+
+    value: Array  # rho_V                     (teams, X)
+    dual: Array  # rho_d                      (teams, X)
+    old: Array  # V and d of the policy before   (teams, 2, X)
+    drawn: Array  # the policy that is played    (teams, X, A)
+    share: Array  # gamma d pi of every pair  (teams, X A)
+    small: Array  # for elimination           (teams, X, X), where X is small
+
+
+def rooms(X: int, A: int, teams: int) -> tuple[Room, ...]:
+    few = X if X <= SMALL else 1
+    return tuple(Room((teams, *shape)) for shape in ((X,), (X,), (2, X), (X, A), (X * A,), (few, few)))
+
+
+def scratch(X: int, A: int, teams: int) -> Scratch:
+    return Scratch(*made(rooms(X, A, teams)))
+
+
+class Entries(NamedTuple):
+    """P by where it leads: entries start[y] to start[y + 1] are those of state y, in the order of pairs."""
+
+    start: Array  # (X + 1,)
+    pair: Array  # x A + a                    (X A B,)
+    weight: Array  # P(y | x, a)              (X A B,)
+
+
+def entries(tables: Tables) -> Entries:
+    """Those of positive probability."""
+    X, A, B = tables.transitions.shape
+    before = predecessors(tables.successors)
+    weight = tables.transitions.reshape(X * A, B)[before.pair, before.slot]
+    there = weight > 0
+    start = np.concatenate([[0], np.cumsum(there)])[before.start]
+    return Entries(start.astype(np.uint32), before.pair[there].view(np.uint32), weight[there])
+
+
+class Chased(NamedTuple):
+    """What policies are scored against."""
+
+    tables: Tables
+    into: Entries
+    initial: Array  # nu_0, its sum one up to rounding   (X,)
+    tol: float  # of rho
+    patience: int  # sweeps, then V is solved for
+
+
+def chased(mdp: MDP, tol: float, patience: int = PATIENCE) -> Chased:
+    made = tables(mdp)
+    return Chased(made, entries(made), mdp.initial / fsum(mdp.initial), tol, patience)
+
+
+def follow(chased: Chased, tracked: Tracked, policy: Array, wanted: Array, room: Scratch | None = None) -> None:
     """Bring `returns` and `error` to the policy that is played by the rows `policy` (n, X, A), for the seeds with
-    wanted > 0; in place."""
-    _follow(tables, initial, policy, wanted, tol, *tracked)
+    wanted > 0; in place. room: of one team."""
+    room = scratch(policy.shape[1], policy.shape[2], 1) if room is None else room
+    FOLLOW(0, len(wanted), *chased, policy, wanted, *tracked, *room)
 
 
 @compiled
+def solved(tables, pi, V, rho_V, tol):  # type: ignore[no-untyped-def]
+    """V <- V^pi up to a constant, as planners find it; whether it did."""
+    V[:] = relative_values(tables, pi, V.copy(), 2 * tol)[0]
+    return True
+
+
+@compiled
+def given_up(tables, pi, V, rho_V, tol):  # type: ignore[no-untyped-def]
+    """Where nothing can be allocated: V stays as sweeps left it, and is certified as it is."""
+    return False
+
+
 def _follow(  # type: ignore[no-untyped-def]
-    tables, nu0, policy, wanted, tol, value, dual, value_step, dual_step, before, returns, error
-):
-    n, X, A = policy.shape
+    low_seed, high_seed, tables, into, nu0, tol, patience, policy, wanted,
+    value, dual, value_step, dual_step, before, returns, error, values, duals, olds, drawn, shares, small,
+):  # fmt: skip
+    """Of seeds low_seed, ..., high_seed - 1; a team's."""
+    _, X, A = policy.shape
     gamma = tables.discount
     H = 1 / (1 - gamma)
     many = EPS * max(2 * A - 12, 0) * (1 + H)
     rounding = 2 * tables.grain * (1 + H) + (X + 8) * EPS + many
     coarse = EPS * ((X * A + tables.transitions.shape[2] + 12) * (1 + H) + X + 8) + many  # times m
-    rho_V, rho_d, old = np.empty(X), np.empty(X), np.empty((2, X))
-    for i in range(n):
+    k = team()
+    rho_V, rho_d, old, share = values[k], duals[k], olds[k], shares[k]
+    for i in range(low_seed, high_seed):
         if wanted[i] <= 0:
             continue
-        same, exact, least = True, True, 0.0
-        for x in range(X):
-            mass = 0.0
+        moved, loose, bad = 0, 0, 0
+        for x in each(X):
+            mass, least = 0.0, 0.0
             for a in range(A):
                 p = policy[i, x, a]
                 mass += p
                 least = min(least, p)
                 if before[i, x, a] != p:
-                    same = False
+                    moved = 1
                     before[i, x, a] = p
             if not abs(mass - 1.0) <= EPS * A:
-                exact = False
-                least = least if mass >= 0.0 else -1.0  # a nan
-        if least < 0.0:  # nothing is certified of that
-            returns[i], error[i] = np.nan, np.inf
-            continue
-        if same:
-            continue
-        V, d, pi = value[i], dual[i], before[i]
-        if not exact:
-            pi = as_drawn(pi)
-        if X <= SMALL:
-            V[:] = eliminated_values(policy_chain(tables, pi), gamma)
-            returns[i], error[i] = _by_value(tables, nu0, pi, V, d, rho_V, rho_d)
-            error[i] += rounding
-            continue
-        total = 0.0
-        for x in range(X):
-            old[0, x], old[1, x] = V[x], d[x]
-            V[x] = min(max(V[x] + value_step[i, x], 0.0), H)
-            d[x] = max(d[x] + dual_step[i, x], 0.0)
-            total += d[x]
-        if total > H:
-            for x in range(X):
-                d[x] *= H / total
-        bound, last = np.inf, np.inf
-        for _ in range(PATIENCE):
-            low, high, size = _residuals(tables, nu0, pi, V, d, rho_V, rho_d)
-            bound = size * (high - low) / 2
-            if bound <= tol or bound >= last:  # accurate enough, or at the rounding floor
-                break
-            if bound < rounding:
-                last = bound  # one more sweep is welcome, as long as it helps
-            for x in range(X):
-                V[x] += rho_V[x]
-                d[x] += rho_d[x]
-        else:  # the chain mixes too slowly for sweeps: solve for V as planners do
-            V[:] = relative_values(tables, pi, V.copy(), 2 * tol)[0]
-            value_step[i], dual_step[i] = 0.0, 0.0
-            returns[i], error[i] = _by_value(tables, nu0, pi, V, d, rho_V, rho_d)
-            error[i] += rounding
-            continue
-        J, mass, middle = 0.0, 0.0, (low + high) / 2
-        for x in range(X):
-            J += nu0[x] * V[x] + d[x] * rho_V[x]
-            mass += rho_d[x]
-        returns[i] = (1 - gamma) * J + middle * mass
-        error[i] = bound + rounding + coarse * max(abs(low), abs(high))
-        for x in range(X):
-            V[x] += rho_V[x]
-            d[x] += rho_d[x]
-            value_step[i, x] = V[x] - old[0, x]
-            dual_step[i, x] = d[x] - old[1, x]
+                loose = 1
+                if not mass >= 0.0:  # a nan
+                    bad = 1
+            if least < 0.0:
+                bad = 1
+        moved, loose, bad = team_max(moved), team_max(loose), team_max(bad)
+        sync()
+        if bad > 0:  # nothing is certified of that
+            if first():
+                returns[i], error[i] = np.nan, np.inf
+        elif moved > 0:
+            V, d, pi = value[i], dual[i], before[i]
+            if loose > 0:
+                pi = drawn[k]
+                for x in each(X):
+                    row_as_drawn(before[i, x], pi[x])
+                sync()
+            swept = X > SMALL
+            if swept:
+                total = 0.0
+                for x in each(X):
+                    old[0, x], old[1, x] = V[x], d[x]
+                    V[x] = min(max(V[x] + value_step[i, x], 0.0), H)
+                    d[x] = max(d[x] + dual_step[i, x], 0.0)
+                    total += d[x]
+                total = team_sum(total)
+                if total > H:
+                    for x in each(X):
+                        d[x] *= H / total
+                sync()
+                bound, last, low, high, size, sweeps, done = np.inf, np.inf, 0.0, 0.0, 0.0, 0, False
+                while not done and sweeps < patience:
+                    low, high, size = residuals(tables, into, nu0, pi, V, d, rho_V, rho_d, share)
+                    bound = size * (high - low) / 2
+                    done = bound <= tol or bound >= last  # accurate enough, or at the rounding floor
+                    sweeps += 1
+                    if not done:
+                        if bound < rounding:
+                            last = bound  # one more sweep is welcome, as long as it helps
+                        if sweeps < patience:
+                            for x in each(X):
+                                V[x] += rho_V[x]
+                                d[x] += rho_d[x]
+                            sync()
+                swept = done or not solved(tables, pi, V, rho_V, tol)  # else the chain mixes too slowly for sweeps
+                if not swept:
+                    for x in each(X):
+                        value_step[i, x], dual_step[i, x] = 0.0, 0.0
+            else:
+                values_of_small(tables, pi, small[k], rho_V, rho_d, V)
+            J, mass = 0.0, 0.0
+            if swept:
+                for x in each(X):
+                    J += nu0[x] * V[x] + d[x] * rho_V[x]
+                    mass += rho_d[x]
+                J, mass = team_sum(J), team_sum(mass)
+                if first():
+                    returns[i] = (1 - gamma) * J + (low + high) / 2 * mass
+                    error[i] = bound + rounding + coarse * max(abs(low), abs(high))
+                for x in each(X):
+                    V[x] += rho_V[x]
+                    d[x] += rho_d[x]
+                    value_step[i, x] = V[x] - old[0, x]
+                    dual_step[i, x] = d[x] - old[1, x]
+            else:  # from V alone: the formula with d = 0
+                low, high = value_residual(tables, pi, V, d, rho_V, share)
+                for x in each(X):
+                    J += nu0[x] * V[x]
+                J = team_sum(J)
+                if first():
+                    returns[i] = (1 - gamma) * J + (low + high) / 2
+                    error[i] = (high - low) / 2 + rounding
+            sync()
 
 
 @compiled
-def _by_value(tables, nu0, pi, V, d, rho_V, rho_d):  # type: ignore[no-untyped-def]
-    """rho(pi) and the bound on its error from V alone: the formula with d = 0."""
-    low, high, _ = _residuals(tables, nu0, pi, V, d, rho_V, rho_d)
-    J = 0.0
-    for x in range(V.shape[0]):
-        J += nu0[x] * V[x]
-    return (1 - tables.discount) * J + (low + high) / 2, (high - low) / 2
-
-
-@compiled
-def _residuals(tables, nu0, pi, V, d, rho_V, rho_d):  # type: ignore[no-untyped-def]
-    """rho_V and rho_d in one pass over P; min rho_V, max rho_V, ||rho_d||_1."""
+def residuals(tables, into, nu0, pi, V, d, rho_V, rho_d, share):  # type: ignore[no-untyped-def]
+    """rho_V and rho_d; min rho_V, max rho_V, ||rho_d||_1. What a pair adds to rho_d is scattered to its successors by
+    one thread, and gathered from the pairs before a state by several: in the same order, with the same bits."""
     r, successors, transitions, gamma = tables.rewards, tables.successors, tables.transitions, tables.discount
     X, A, B = transitions.shape
-    for x in range(X):
-        rho_d[x] = nu0[x] - d[x]
+    low, high, size = np.inf, -np.inf, 0.0
+    if alone():
+        for x in range(X):
+            rho_d[x] = nu0[x] - d[x]
+        for x in range(X):
+            total, mass = -V[x], gamma * d[x]
+            for a in range(A):
+                p = pi[x, a]
+                if p > 0.0:
+                    mean, part = 0.0, p * mass
+                    to, row = successors[x, a], transitions[x, a]
+                    for j in range(B):
+                        y, q = to[j], row[j]
+                        mean += q * V[y]
+                        rho_d[y] += q * part
+                    total += p * (r[x, a] + gamma * mean)
+            rho_V[x] = total
+            low, high = min(low, total), max(high, total)
+        for x in range(X):
+            size += abs(rho_d[x])
+    else:
+        low, high = value_residual(tables, pi, V, d, rho_V, share)
+        sync()
+        start, pair, weight = into
+        for y in each(X):
+            total = nu0[y] - d[y]
+            for e in range(start[y], start[y + 1]):
+                total += weight[e] * share[pair[e]]
+            rho_d[y] = total
+            size += abs(total)
+        size = team_sum(size)
+        sync()
+    return low, high, size
+
+
+@compiled
+def value_residual(tables, pi, V, d, rho_V, share):  # type: ignore[no-untyped-def]
+    """rho_V; its least and its greatest. And gamma d pi of every pair, for its successors."""
+    r, successors, transitions, gamma = tables.rewards, tables.successors, tables.transitions, tables.discount
+    X, A, B = transitions.shape
     low, high = np.inf, -np.inf
-    for x in range(X):
+    for x in each(X):
         total, mass = -V[x], gamma * d[x]
         for a in range(A):
             p = pi[x, a]
+            share[x * A + a] = p * mass
             if p > 0.0:
-                mean, share = 0.0, p * mass
+                mean = 0.0
                 to, row = successors[x, a], transitions[x, a]
                 for j in range(B):
-                    y, q = to[j], row[j]
-                    mean += q * V[y]
-                    rho_d[y] += q * share
+                    mean += row[j] * V[to[j]]
                 total += p * (r[x, a] + gamma * mean)
         rho_V[x] = total
         low, high = min(low, total), max(high, total)
-    size = 0.0
-    for x in range(X):
-        size += abs(rho_d[x])
-    return low, high, size
+    return team_min(low), team_max(high)
+
+
+FOLLOW = bound_to(_follow, solved=solved)
+FOLLOW_SWEEPING = bound_to(_follow, solved=given_up)  # allocates nothing

@@ -11,9 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ravi.compiled import compiled
-from ravi.core import Array, Measure, Path, Problem
+from ravi.core import Array, Measure, Path, Problem, Recorder
 from ravi.random import OUTPUT, uniform
 from ravi.ranges import Facts, Fixed, PolicyOrNan
+from ravi.teams import each
 
 
 class Output(NamedTuple):
@@ -39,7 +40,18 @@ def output(problem: Problem, steps: int, stages: int = 0) -> Measure:
     def results(m: Output) -> dict[str, Array]:
         return {"output_index": m.index, "output_policy": m.policy}
 
-    return Measure("output", init, record, results)
+    recorder = Recorder(seed_record, lambda m, teams, rows: tuple(m))
+    return Measure("output", init, record, results, None if stages else recorder)
+
+
+@compiled
+def seed_record(own, i, row, opening, policy, firsts, lengths, xs, actions, ys, resets):  # type: ignore[no-untyped-def]
+    """`record`, of one seed; a team's."""
+    index, kept = own
+    if firsts[i] <= index[i] < firsts[i] + lengths[i]:
+        for x in each(policy.shape[1]):
+            for a in range(policy.shape[2]):
+                kept[i, x, a] = policy[i, x, a]
 
 
 @compiled

@@ -8,20 +8,20 @@ is part of the result. No Monte Carlo. A policy by age is scored stage by stage.
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import fsum
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from ravi.compiled import compiled
-from ravi.core import MDP, Array, Measure, Path
+from ravi.core import MDP, Array, Measure, Path, Recorder
 from ravi.measures.curve import Curve, OnGrid, curve, grid
-from ravi.measures.gap import Tracked, follow, track
+from ravi.measures.gap import FOLLOW_SWEEPING, Tracked, chased, follow, rooms, scratch, track
 from ravi.measures.log import Log
-from ravi.planning.certificates import EPS, tables
+from ravi.planning.certificates import EPS, sweep_limit
 from ravi.planning.solver import Solution
 from ravi.planning.stages import staged_values
 from ravi.ranges import LARGEST, SLACK, Facts, Number, Past, PolicyOrNan, Positive
+from ravi.teams import first
 
 TOLERANCE = 1e-10  # of rho(pi), per policy
 
@@ -71,9 +71,9 @@ def regret(
         if opening:
             bring(m.tracked, state.policy, path.length)
             if keep_epochs:
-                _note(optimum, returns, path.time, path.length, m.starts.row(), m.gaps.row())
-        _charge(
-            times, *m.regret, path.time, path.length, optimum, returns, optimum_error, m.tracked.error,
+                note(0, len(m.error), optimum, returns, path.time, path.length, m.starts.row(), m.gaps.row())
+        charge(
+            0, len(m.error), times, *m.regret, path.time, path.length, optimum, returns, optimum_error, m.tracked.error,
             m.error, m.opened, m.base, m.base_error, opening,
         )  # fmt: skip
         return m
@@ -88,17 +88,29 @@ def regret(
             "gap_k": m.gaps.table,
         }
 
-    return Measure("regret", init, record, results)
+    def own(m: Regret, teams: int, rows: int) -> tuple[Any, ...]:
+        n, against = len(m.error), chased(mdp, tol, sweep_limit(mdp.discount, EPS))
+        rows = rows if keep_epochs else 0
+        charged = (times, *m.regret, optimum, optimum_error, m.error, m.opened, m.base, m.base_error)
+        starts, gaps = np.zeros((max(rows, 1), n), np.int64), np.zeros((max(rows, 1), n))
+        return tuple(against), tuple(m.tracked), rooms(mdp.states, mdp.actions, teams), charged, rows, starts, gaps
+
+    def log(m: Regret, rows: tuple[Array, ...]) -> None:
+        for T_k, gap_k in zip(*rows, strict=True):
+            m.starts.row()[:], m.gaps.row()[:] = T_k, gap_k
+
+    recorder = Recorder(seed_record, own, lambda own: own[-2:] if keep_epochs else (), log)
+    return Measure("regret", init, record, results, None if stages else recorder)
 
 
 Scoring: TypeAlias = tuple[Callable[[int], Any], Callable[[Any, Array, Array], None]]  # n -> Tracked; to a policy
 
 
 def _stationary(mdp: MDP, tol: float) -> Scoring:
-    arrays, initial = tables(mdp), mdp.initial / fsum(mdp.initial)
+    against, room = chased(mdp, tol), scratch(mdp.states, mdp.actions, 1)
 
     def bring(tracked: Tracked, policy: Array, wanted: Array) -> None:
-        follow(arrays, initial, tracked, policy, wanted, tol)
+        follow(against, tracked, policy, wanted, room)
 
     return lambda n: track(mdp, n), bring
 
@@ -125,16 +137,37 @@ def _staged(mdp: MDP, stages: int, tol: float) -> Scoring:
 
 
 @compiled
-def _note(optimum, returns, first, length, starts, gaps):  # type: ignore[no-untyped-def]
-    """The row of this epoch in the logs: T_k (0 where a seed has ended) and gap_k."""
-    for i in range(first.shape[0]):
+def seed_record(own, i, row, opening, policy, firsts, lengths, xs, actions, ys, resets):  # type: ignore[no-untyped-def]
+    """`record`, of one seed; a team's."""
+    against, tracked, room, charged, rows, starts, gaps = own
+    tables, into, nu0, tol, patience = against
+    value, dual, value_step, dual_step, before, returns, returns_error = tracked
+    if opening:
+        FOLLOW_SWEEPING(
+            i, i + 1, tables, into, nu0, tol, patience, policy, lengths, value, dual, value_step, dual_step, before,
+            returns, returns_error, room[0], room[1], room[2], room[3], room[4], room[5],
+        )  # fmt: skip
+    if first():
+        times, total, cursor, values, optimum, optimum_error, error, opened, base, base_error = charged
+        if opening and rows > 0:
+            note(i, i + 1, optimum, returns, firsts, lengths, starts[row], gaps[row])
+        charge(
+            i, i + 1, times, total, cursor, values, firsts, lengths, optimum, returns, optimum_error, returns_error,
+            error, opened, base, base_error, opening,
+        )  # fmt: skip
+
+
+@compiled
+def note(low, high, optimum, returns, first, length, starts, gaps):  # type: ignore[no-untyped-def]
+    """The row of this epoch in the logs: T_k (0 where a seed has ended) and gap_k, of seeds low, ..., high - 1."""
+    for i in range(low, high):
         starts[i] = first[i] if length[i] > 0 else 0
         gaps[i] = optimum - returns[i] if length[i] > 0 else 0.0
 
 
 @compiled
-def _charge(  # type: ignore[no-untyped-def]
-    times, total, cursor, values, first, length, optimum, returns, optimum_error, returns_error,
+def charge(  # type: ignore[no-untyped-def]
+    low, high, times, total, cursor, values, first, length, optimum, returns, optimum_error, returns_error,
     error, opened, base, base_error, opening,
 ):  # fmt: skip
     """Every step of a path costs the gap of its policy; steps beyond T (padding) cost nothing.
@@ -142,7 +175,7 @@ def _charge(  # type: ignore[no-untyped-def]
     An epoch is charged as a whole, so that rounding does not depend on the stretches that it comes in.
     """
     T = times[-1]
-    for i in range(total.shape[0]):
+    for i in range(low, high):
         if opening:
             opened[i], base[i], base_error[i] = first[i] - 1, total[i], error[i]
         t, last = first[i] - 1, min(first[i] - 1 + length[i], T)  # the path covers t + 1, ..., last

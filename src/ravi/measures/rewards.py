@@ -4,18 +4,29 @@ from __future__ import annotations
 
 from typing import Any
 
-from ravi.core import MDP, Array, Measure, Path
+from ravi.compiled import compiled
+from ravi.core import MDP, Array, Measure, Path, Recorder
 from ravi.measures.curve import Curve, OnGrid, add_steps, curve, grid
+from ravi.teams import first
 
 
 def rewards(mdp: MDP, steps: int, points: int) -> Measure:
     times = grid(steps, points)
 
     def record(m: Curve, state: Any, path: Path, opening: bool) -> Curve:
-        add_steps(times, *m, mdp.rewards, path.time, path.length, path.state, path.action)
+        add_steps(0, len(m.total), times, *m, mdp.rewards, path.time, path.length, path.state, path.action)
         return m
 
     def results(m: Curve) -> dict[str, Array]:
         return {"reward": m.values, "reward_total": m.total}
 
-    return Measure("rewards", lambda keys: OnGrid(*curve(len(keys), times)), record, results)
+    recorder = Recorder(seed_record, lambda m, teams, rows: (times, *m, mdp.rewards))
+    return Measure("rewards", lambda keys: OnGrid(*curve(len(keys), times)), record, results, recorder)
+
+
+@compiled
+def seed_record(own, i, row, opening, policy, firsts, lengths, xs, actions, ys, resets):  # type: ignore[no-untyped-def]
+    """`record`, of one seed."""
+    if first():
+        times, total, cursor, values, table = own
+        add_steps(i, i + 1, times, total, cursor, values, table, firsts, lengths, xs, actions)

@@ -7,8 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ravi.core import Array, Measure, Path, Problem
+from ravi.compiled import compiled
+from ravi.core import Array, Measure, Path, Problem, Recorder
 from ravi.ranges import ActionOrNone, Facts, Flag, PlaceOrNone
+from ravi.teams import each
 
 
 class Stream(NamedTuple):
@@ -37,15 +39,29 @@ def stream(problem: Problem, steps: int, *, pad: bool = False) -> Measure:
         return Stream(state, action, successor, np.zeros(shape, np.bool_))
 
     def record(m: Stream, state: Any, path: Path, opening: bool) -> Stream:
-        for i, (first, length) in enumerate(zip(path.time - 1, path.length, strict=True)):
-            rows = slice(first, first + length)
-            m.state[i, rows] = path.state[i, :length]
-            m.action[i, rows] = path.action[i, :length]
-            m.successor[i, rows] = path.successor[i, :length]
-            m.reset[i, rows] = path.reset[i, :length]
+        _write(0, len(m.state), *m, path.time, path.length, path.state, path.action, path.successor, path.reset)
         return m
 
     def results(m: Stream) -> dict[str, Array]:
         return {f"stream_{name}": array for name, array in m._asdict().items()}
 
-    return Measure("stream", init, record, results)
+    return Measure("stream", init, record, results, Recorder(seed_record, lambda m, teams, rows: tuple(m)))
+
+
+@compiled
+def seed_record(own, i, row, opening, policy, firsts, lengths, xs, actions, ys, resets):  # type: ignore[no-untyped-def]
+    """`record`, of one seed; a team's."""
+    state, action, successor, reset = own
+    _write(i, i + 1, state, action, successor, reset, firsts, lengths, xs, actions, ys, resets)
+
+
+@compiled
+def _write(  # type: ignore[no-untyped-def]
+    low, high, state, action, successor, reset, firsts, lengths, xs, actions, ys, resets
+):
+    """The plays of seeds low, ..., high - 1, where they belong."""
+    for i in range(low, high):
+        begin = firsts[i] - 1
+        for l in each(lengths[i]):
+            state[i, begin + l], action[i, begin + l], successor[i, begin + l] = xs[i, l], actions[i, l], ys[i, l]
+            reset[i, begin + l] = resets[i, l]

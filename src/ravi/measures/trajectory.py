@@ -62,7 +62,7 @@ def trajectory(mdp: MDP, steps: int, points: int, solution: Solution, stages: in
                     V, error = values(state.policy[i])
                     m.loss[i] = solution.V - V
                     m.loss_error[i] = solution.error + error
-        _along(times, *m.regret, m.loss, m.age, path.time, path.length, path.state, path.reset)
+        along(0, len(path.length), times, *m.regret, m.loss, m.age, path.time, path.length, path.state, path.reset)
         last = np.minimum(path.time - 1 + path.length, steps)
         m.error[:] = m.base_error + np.maximum(last - m.opened, 0) * m.loss_error
         return m
@@ -79,10 +79,10 @@ def trajectory(mdp: MDP, steps: int, points: int, solution: Solution, stages: in
 
 
 @compiled
-def _along(times, total, cursor, values, loss, age, first, length, state, reset):  # type: ignore[no-untyped-def]
-    """Step t adds the loss of x_t at its age."""
+def along(low, high, times, total, cursor, values, loss, age, first, length, state, reset):  # type: ignore[no-untyped-def]
+    """Step t of seeds low, ..., high - 1 adds the loss of x_t at its age."""
     end, last = times[-1], loss.shape[1] - 1
-    for i in range(total.shape[0]):
+    for i in range(low, high):
         for l in range(length[i]):
             t = first[i] + l
             if t > end:  # padding

@@ -17,6 +17,7 @@ from ravi.compiled import compiled
 from ravi.core import Array
 from ravi.planning.certificates import centre
 from ravi.planning.sweeps import chain_sweep
+from ravi.teams import each, first, sync
 
 ELIMINATED = (
     150  # states; at 150, elimination is three times faster than sweeps on a grid, three times slower where chains mix
@@ -53,7 +54,7 @@ def policy_chain(tables, policy):  # type: ignore[no-untyped-def]
     place = np.zeros(X, np.int64)  # where y stands in the row, if it does
     end = 0
     for x in range(X):
-        first = end
+        begin = end
         for a in range(A):
             if policy[x, a] > 0.0:
                 source[x] += policy[x, a] * r[x, a]
@@ -61,7 +62,7 @@ def policy_chain(tables, policy):  # type: ignore[no-untyped-def]
                     if P[x, a, j] > 0.0:
                         y = successors[x, a, j]
                         k = place[y]
-                        if not (first <= k < end and state[k] == y):
+                        if not (begin <= k < end and state[k] == y):
                             k = end
                             place[y] = k
                             state[k] = y
@@ -103,32 +104,51 @@ def eliminate(chain, gamma):  # type: ignore[no-untyped-def]
     """
     X = chain.source.shape[0]
     G = np.zeros((X, X))
-    leak = np.full(X, 1.0 - gamma)
+    leak = np.empty(X)
     leave = np.empty(X)
     for x in range(X):
         for j in range(chain.start[x], chain.start[x + 1]):
             G[x, chain.state[j]] = gamma * chain.weight[j]
+    take_out(G, gamma, leak, leave)
+    return G, leak, leave
+
+
+@compiled
+def take_out(G, gamma, leak, leave):  # type: ignore[no-untyped-def]
+    """`eliminate` the states of gamma K = G, in place; a team's."""
+    X = G.shape[0]
+    for x in each(X):
+        leak[x] = 1.0 - gamma
+    sync()
     for k in range(X - 1, -1, -1):
         total = leak[k]
         for j in range(k):
             total += G[k, j]
-        leave[k] = total
-        for i in range(k):
+        if first():
+            leave[k] = total
+        for i in each(k):
             if G[i, k] != 0.0:
                 factor = G[i, k] / total
                 G[i, k] = factor
                 leak[i] += factor * leak[k]
                 for j in range(k):
                     G[i, j] += factor * G[k, j]
-    return G, leak, leave
+        sync()
 
 
 @compiled
 def eliminated_values(chain, gamma):  # type: ignore[no-untyped-def]
     """V - V(0): relative values are computed as such, so that they keep their digits where V is large."""
     G, leak, leave = eliminate(chain, gamma)
-    X = chain.source.shape[0]
     W = chain.source.copy()
+    put_back(G, leak, leave, W)
+    return W
+
+
+@compiled
+def put_back(G, leak, leave, W):  # type: ignore[no-untyped-def]
+    """W <- V - V(0), from the sources W and states taken out; one thread's."""
+    X = W.shape[0]
     for k in range(X - 1, 0, -1):
         for i in range(k):
             W[i] += G[i, k] * W[k]
@@ -139,7 +159,31 @@ def eliminated_values(chain, gamma):  # type: ignore[no-untyped-def]
         for j in range(1, k):
             total += G[k, j] * W[j]
         W[k] = total / leave[k]
-    return W
+
+
+@compiled
+def values_of_small(tables, policy, G, leak, leave, W):  # type: ignore[no-untyped-def]
+    """W <- V^pi - V^pi(0), a team's; G (X, X), leak and leave (X,) are scratch."""
+    r, successors, P, gamma = tables.rewards, tables.successors, tables.transitions, tables.discount
+    X, A, B = P.shape
+    for x in each(X):
+        for y in range(X):
+            G[x, y] = 0.0
+        source = 0.0
+        for a in range(A):
+            if policy[x, a] > 0.0:
+                source += policy[x, a] * r[x, a]
+                for j in range(B):
+                    if P[x, a, j] > 0.0:
+                        G[x, successors[x, a, j]] += policy[x, a] * P[x, a, j]
+        for y in range(X):
+            G[x, y] *= gamma
+        W[x] = source
+    sync()
+    take_out(G, gamma, leak, leave)
+    if first():
+        put_back(G, leak, leave, W)
+    sync()
 
 
 @compiled

@@ -12,17 +12,20 @@ of V where it scales with that. The parts of `of_parts`, called one after anothe
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from ravi.compiled import compiled
-from ravi.core import Array, Bonus, Data, Estimator, Problem
+from ravi.core import Array, Bonus, Data, Estimator, Problem, Seedwise
 from ravi.optimism.relative_entropy import seen, top_of
 from ravi.optimism.sets import shortfall
 from ravi.planning.bellman import backup
 from ravi.planning.mirror import mirror_step, step_in_place
+from ravi.random import PICK, REWARD, uniform
+from ravi.teams import NEVER, Room, each, first, sync, team, team_max, team_min
 
 
 class Iterates(NamedTuple):
@@ -74,104 +77,235 @@ class OfCounts(NamedTuple):
     """The bonus and the estimate of counts, as numbers: what `ravi.learners.ravi_ucb_plus.tabular` is made of."""
 
     radius: float  # L of `ravi.optimism.bonuses.of_span`; where not centred, beta of a bonus beta / sqrt(N)
-    scale: float  # of the bonus
+    scale: Array  # of the bonus: of each seed (n,), or of all (1,)
     span: float  # in place of sp(V); 0 for sp(V) itself
     centre: bool
     clip: bool
     discount: float  # what the bonus is multiplied by: gamma, or 1
 
 
-def of_counts(problem: Problem, constants: OfCounts, eta: float, fresh: bool) -> Backups:
-    """With counts from one: all M in one compiled loop, seed by seed."""
-    r, gamma, H, successors = problem.rewards, problem.discount, problem.horizon, problem.successors
+def of_counts(problem: Problem, constants: OfCounts, eta: Array, fresh: bool) -> Backups:
+    """With counts from one: all M in one compiled loop, seed by seed. eta: of each seed (n,), or of all (1,)."""
+    X, A, B = problem.successors.shape
+    fixed = of_pairs(problem)
 
     def backups(D: Any, at: Iterates, count: int, chosen: Array, played: Played) -> Iterates:
         V, Q = at.V.copy(), at.Q.copy()
-        _of_counts(
-            successors, r, gamma, H, eta, fresh, *constants, D.visits, D.moves, V, Q, at.log_policy, at.policy, count,
-            chosen, played.V, played.policy,
+        iterates = (V, Q, Q.reshape(-1, X * A), at.log_policy, at.policy, *played)
+        backups_on_counts(
+            0, len(V), fixed, eta, fresh, constants, D.visits.reshape(-1, X * A), D.moves.reshape(-1, X * A, B),
+            iterates, count, chosen, NO_REWARDS, np.empty((1, X * A)), np.empty((1, X)),
         )  # fmt: skip
         return at._replace(V=V, Q=Q)
 
     return backups
 
 
+def of_pairs(problem: Problem) -> tuple[Array, Array, float, float]:
+    """What backups of one seed read of a problem, by pairs p = x A + a: successors (X A, B), r (X A,), gamma, H."""
+    X, A, B = problem.successors.shape
+    return problem.successors.reshape(X * A, B), problem.rewards.reshape(X * A), problem.discount, problem.horizon
+
+
+NO_REWARDS = np.zeros((1, 0))
+
+
 @compiled
 def _factors(visits, radius, scale, centre, out):  # type: ignore[no-untyped-def]
     """CB of each pair of a seed, in parts of half the span where it is centred."""
-    X, A = visits.shape
-    for x in range(X):
-        for a in range(A):
-            if centre:
-                n = visits[x, a] - 1.0
-                out[x, a] = min(1 + n / (n + 1), scale * (np.sqrt(2 * radius * n) + 1) / (n + 1))
-            else:
-                out[x, a] = (1.0 / np.sqrt(np.float64(visits[x, a]))) * (scale * radius)
+    for p in each(visits.shape[0]):
+        if centre:
+            n = visits[p] - 1.0
+            out[p] = min(1 + n / (n + 1), scale * (math.sqrt(2 * radius * n) + 1) / (n + 1))
+        else:
+            out[p] = (1.0 / math.sqrt(np.float64(visits[p]))) * (scale * radius)
 
 
 @compiled
 def _backed_up(  # type: ignore[no-untyped-def]
-    successors, r, gamma, H, span, centre, clip, discount, factors, visits, moves, V, U, Q
+    fixed, span, centre, clip, discount, learned, factors, visits, moves, V, U, Q
 ):
-    """Q of one seed, from its V."""
-    X, A = r.shape
-    B = successors.shape[2]
+    """Q of one seed, from its V; `learned` are rewards that are not told (X A,), or of none (0,)."""
+    successors, r, gamma, H = fixed
+    P, B = successors.shape
     low, high = V[0], V[0]
-    for x in range(1, X):
+    for x in each(V.shape[0]):
         low, high = min(low, V[x]), max(high, V[x])
+    low, high = team_min(low), team_max(high)
     middle = (high + low) / 2 if centre else 0.0
-    for x in range(X):
+    for x in each(V.shape[0]):
         U[x] = V[x] - middle
+    sync()
     half = (high - low if span == 0.0 else span) / 2 if centre else 1.0
-    for x in range(X):
-        for a in range(A):
-            PV = 0.0
-            if visits[x, a] > 1:
-                row, to = moves[x, a], successors[x, a]
-                for j in range(B):
-                    PV += row[j] * U[np.uint32(to[j])]
-                PV /= visits[x, a]
-            PV = middle + PV
-            CB = half * factors[x, a]
-            if clip:
-                PV, CB = min(max(PV, low), high), min(CB, high - low)
-            CB = discount * CB
-            Q[x, a] = max(min(r[x, a] + CB + gamma * PV, H), 0.0)
+    untold = learned.shape[0] > 0
+    for p in each(P):
+        PV = 0.0
+        if visits[p] > 1:
+            row, to = moves[p], successors[p]
+            for j in range(B):
+                PV += row[j] * U[np.uint32(to[j])]
+            PV /= visits[p]
+        PV = middle + PV
+        CB = half * factors[p]
+        if clip:
+            PV, CB = min(max(PV, low), high), min(CB, high - low)
+        CB = discount * CB
+        if untold:
+            CB = learned[p] + CB
+        Q[p] = max(min(r[p] + CB + gamma * PV, H), 0.0)
+    sync()
 
 
 @compiled
-def _of_counts(  # type: ignore[no-untyped-def]
-    successors, r, gamma, H, eta, fresh, radius, scale, span, centre, clip, discount, visits, moves, V, Q, log_policy,
-    policy, count, chosen, played_V, played_policy,
-):  # fmt: skip
-    n, X, A = Q.shape
-    factors, U = np.empty((X, A)), np.empty(X)
-    for i in range(n):
-        _factors(visits[i], radius, scale, centre, factors)
-        one = slice(i, i + 1)
+def backups_on_counts(  # type: ignore[no-untyped-def]
+    low, high, fixed, eta, fresh, constants, visits, moves, iterates, count, chosen, learned, factors, U
+):
+    """M backups of seeds low, ..., high - 1 on their counts (n, X A) and (n, X A, B); `factors` (teams, X A) and `U`
+    (teams, X) are scratch, and so is what `learned` (teams, X A) holds of rewards that are not told. A team's."""
+    radius, scale, span, centre, clip, discount = constants
+    V, Q, by_pair, log_policy, policy, played_V, played_policy = iterates
+    k = team()
+    for i in range(low, high):
+        _factors(visits[i], radius, scale[i if scale.shape[0] > 1 else 0], centre, factors[k])
         for j in range(count):
             if fresh:
                 _backed_up(
-                    successors, r, gamma, H, span, centre, clip, discount, factors, visits[i], moves[i], V[i], U, Q[i]
-                )
-            V[i] = step_in_place(log_policy[one], policy[one], Q[one], eta)[0]
+                    fixed, span, centre, clip, discount, learned[k], factors[k], visits[i], moves[i], V[i], U[k],
+                    by_pair[i],
+                )  # fmt: skip
+            step_in_place(i, i + 1, log_policy, policy, Q, eta, V)
+            sync()
             if not fresh:
                 _backed_up(
-                    successors, r, gamma, H, span, centre, clip, discount, factors, visits[i], moves[i], V[i], U, Q[i]
-                )
+                    fixed, span, centre, clip, discount, learned[k], factors[k], visits[i], moves[i], V[i], U[k],
+                    by_pair[i],
+                )  # fmt: skip
             if chosen[i] == j:
-                played_V[i] = V[i]
-                played_policy[i] = policy[i]
+                for x in each(V.shape[1]):
+                    played_V[i, x] = V[i, x]
+                    for a in range(policy.shape[2]):
+                        played_policy[i, x, a] = policy[i, x, a]
+        sync()
+
+
+class Rewards(NamedTuple):
+    """Of rewards that are not told (`ravi.estimators.rewarded`); of a problem that tells them, of length 0 and 1."""
+
+    plays: Array  # (n, X A)
+    total: Array  # (n, X A)
+    table: Array  # what is earned, (X A,)
+    spread: float
+    random: bool
+    key: Array  # (n,)
+
+
+class OnCounts(NamedTuple):
+    """What `seed_plan` and `seed_learn` are given."""
+
+    fixed: Any  # of_pairs
+    eta: Array  # (n,) or (1,)
+    fresh: bool
+    constants: Any  # OfCounts
+    visits: Array  # (n, X A)
+    moves: Array  # (n, X A, B)
+    iterates: Any
+    inner: int  # M
+    picks: bool  # one of the M policies is drawn; else it is the last
+    key: Array  # (n,)
+    time: Array  # of the next play   (n,)
+    earned: Any  # Rewards
+    chosen: Any  # scratch by seed
+    learned: Any  # scratch by team, as are
+    factors: Any
+    U: Any
+
+
+class OfSeeds(NamedTuple):
+    """What a plan works on, of every seed."""
+
+    data: Any  # Counts, or Rewarded ones
+    at: Iterates
+    played: Played
+    key: Array | None = None  # where one of the M policies is drawn
+    time: Array | None = None  # of the next play, where the state keeps it
+
+
+def on_counts(
+    problem: Problem, constants: OfCounts, eta: Array, fresh: bool, inner: int, pick: str,
+    of: Callable[[Any], OfSeeds], paid: tuple[Array, float, bool] | None = None,
+) -> Seedwise:  # fmt: skip
+    """The epoch of one seed, with counts from one. of: State -> what is planned on. paid: of rewards that are not told,
+    and are 0 in `problem`: the table (X A,), the spread of their bonus, whether they are coins."""
+    X, A, B = problem.successors.shape
+
+    def own(state: Any, teams: int) -> OnCounts:
+        D, at, played, key, time = of(state)
+        n, flat = len(at.V), (-1, X * A)
+        none, zero = np.zeros((1, 0), np.int64), np.zeros(1, np.uint64)
+        earned, learned = Rewards(none, np.zeros((1, 0)), np.zeros(0), 0.0, False, zero), 0
+        if paid is not None:
+            learned = X * A
+            earned = Rewards(D.plays.reshape(flat), D.total.reshape(flat), *paid, D.key)
+            D = D.inner
+        return OnCounts(
+            of_pairs(problem), eta, fresh, constants, D.visits.reshape(flat), D.moves.reshape(-1, X * A, B),
+            (at.V, at.Q, at.Q.reshape(flat), at.log_policy, at.policy, *played), inner, pick == "uniform",
+            zero if key is None else key, np.zeros(n, np.int64) if time is None else time, earned, Room((n,), np.int64),
+            Room((teams, learned)), Room((teams, X * A)), Room((teams, X)),
+        )  # fmt: skip
+
+    return Seedwise(seed_plan, seed_learn, own)
+
+
+@compiled
+def seed_plan(own, i, t):  # type: ignore[no-untyped-def]
+    """An epoch of RAVI-UCB on counts, or of RAVI-UCB+, of one seed; a team's."""
+    if first():
+        own.chosen[i] = own.inner - 1
+        if own.picks and own.inner > 1:
+            own.chosen[i] = int(own.inner * uniform(own.key[i], t, PICK))
+    plays, total, _, spread, _, _ = own.earned
+    learned = own.learned[team()]
+    for p in each(learned.shape[0]):
+        n = plays[i, p]
+        hi = 1.0
+        if n > 0:
+            hi = min(total[i, p] / n + min(spread / math.sqrt(n), 1.0), 1.0)
+        learned[p] = hi
+    sync()
+    backups_on_counts(
+        i, i + 1, own.fixed, own.eta, own.fresh, own.constants, own.visits, own.moves, own.iterates, own.inner,
+        own.chosen, own.learned, own.factors, own.U,
+    )  # fmt: skip
+    return NEVER
+
+
+@compiled
+def seed_learn(own, i, t, x, a, y, slot, reset):  # type: ignore[no-untyped-def]
+    """Count the play; one thread's."""
+    p = x * own.iterates[1].shape[2] + a
+    own.visits[i, p] += 1
+    own.moves[i, p, slot] += 1
+    own.time[i] = t + 1
+    plays, total, table, _, random, key = own.earned
+    if table.shape[0] > 0:
+        reward = table[p]
+        if random:
+            reward = 1.0 if uniform(key[i], t, REWARD) < reward else 0.0
+        plays[i, p] += 1
+        total[i, p] += reward
+    return False
 
 
 def of_sets(problem: Problem, radius: Callable[[Data], Array], support: bool, eta: float) -> Backups:
     """With counts from one and the sets of `ravi.optimism.relative_entropy`, of radii `radius` (n, X, A); fresh."""
     r, gamma, H, successors = problem.rewards, problem.discount, problem.horizon, problem.successors
+    step = np.atleast_1d(np.float64(eta))
 
     def backups(D: Any, at: Iterates, count: int, chosen: Array, played: Played) -> Iterates:
         V, Q = at.V.copy(), at.Q.copy()
         _of_sets(
-            successors, r, gamma, H, eta, support, D.visits, D.moves, radius(D), V, Q, at.log_policy, at.policy, count,
+            successors, r, gamma, H, step, support, D.visits, D.moves, radius(D), V, Q, at.log_policy, at.policy, count,
             chosen, played.V, played.policy,
         )  # fmt: skip
         return at._replace(V=V, Q=Q)
@@ -188,7 +322,7 @@ def _of_sets(  # type: ignore[no-untyped-def]
     size, to, p = np.empty((X, A), np.int32), np.empty((X, A, B), np.int32), np.empty((X, A, B))
     dual, y = np.empty((X, A)), np.empty(B)
     for i in range(n):
-        one, v = slice(i, i + 1), V[i]
+        v = V[i]
         for x in range(X):
             for a in range(A):
                 plays = visits[i, x, a] - 1
@@ -204,7 +338,7 @@ def _of_sets(  # type: ignore[no-untyped-def]
                         below, dual[x, a] = shortfall(K, to[x, a], p[x, a], d, v, U, dual[x, a], y)
                         U -= below
                     Q[i, x, a] = max(min(r[x, a] + gamma * U, H), 0.0)
-            v[:] = step_in_place(log_policy[one], policy[one], Q[one], eta)[0]
+            step_in_place(i, i + 1, log_policy, policy, Q, eta, V)
             if chosen[i] == j:
                 played_V[i] = v
                 played_policy[i] = policy[i]

@@ -23,18 +23,22 @@ import numpy as np
 
 from ravi.compiled import compiled
 from ravi.core import Array
+from ravi.teams import each
 
 
 def mirror_step(
-    log_policy: Array, policy: Array, Q: Array, eta: float, *, in_place: bool = False
+    log_policy: Array, policy: Array, Q: Array, eta: float | Array, *, in_place: bool = False
 ) -> tuple[Array, Array, Array]:
     """V_k (n, X), log pi_k and pi_k (n, X, A) from log pi_{k-1}, pi_{k-1} and Q_k (n, X, A).
+    eta: one number, or one of each seed (n,).
 
     in_place: the policies may be overwritten (fresh memory for each epoch would cost more than the step itself).
     """
     if not in_place:
         log_policy, policy = log_policy.copy(), policy.copy()
-    return step_in_place(log_policy, policy, Q, eta), log_policy, policy
+    V = np.empty(Q.shape[:-1])
+    step_in_place(0, len(Q), log_policy, policy, Q, eta if isinstance(eta, np.ndarray) else np.array([eta], float), V)
+    return V, log_policy, policy
 
 
 @compiled
@@ -46,43 +50,42 @@ def _expm1(z):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def step_in_place(log_policy, policy, Q, eta):  # type: ignore[no-untyped-def]
-    """V_k; log pi and pi go from k - 1 to k in place."""
-    n, X, A = Q.shape
-    V = np.empty((n, X))
-    z = np.empty(A)
-    for i in range(n):
-        for x in range(X):
+def step_in_place(low, high, log_policy, policy, Q, eta, V):  # type: ignore[no-untyped-def]
+    """V_k (n, X) of seeds low, ..., high - 1; log pi and pi go from k - 1 to k in place. eta: of each seed (n,), or of
+    all (1,). A team's."""
+    _, X, A = Q.shape
+    for i in range(low, high):
+        step = eta[i if eta.shape[0] > 1 else 0]
+        for x in each(X):
             m, least = Q[i, x, 0], Q[i, x, 0]
             for a in range(1, A):
                 m, least = max(m, Q[i, x, a]), min(least, Q[i, x, a])
             if least == m:  # a constant row: V = m and pi' = pi, exactly
                 V[i, x] = m
                 continue
-            log_pi, pi = log_policy[i, x], policy[i, x]
+            log_pi, pi, q = log_policy[i, x], policy[i, x], Q[i, x]
             s = 0.0
             for a in range(A):
-                z[a] = eta * (Q[i, x, a] - m)
-                if z[a] != 0.0:
-                    s += pi[a] * _expm1(z[a])
+                z = step * (q[a] - m)
+                if z != 0.0:
+                    s += pi[a] * _expm1(z)
             if s > -0.5:
                 log_mean = math.log1p(s)
             else:
                 top = -np.inf
                 for a in range(A):
-                    top = max(top, log_pi[a] + z[a])
+                    top = max(top, log_pi[a] + step * (q[a] - m))
                 weight = 0.0
                 for a in range(A):
-                    weight += math.exp(log_pi[a] + z[a] - top)
+                    weight += math.exp(log_pi[a] + step * (q[a] - m) - top)
                 log_mean = top + math.log(weight)
-            V[i, x] = m + log_mean / eta
+            V[i, x] = m + log_mean / step
             total = 0.0
             for a in range(A):
-                log_pi[a] += z[a] - log_mean
+                log_pi[a] += step * (q[a] - m) - log_mean
                 pi[a] = math.exp(log_pi[a])
                 total += pi[a]
             drift, share = math.log(total), 1.0 / total
             for a in range(A):
                 log_pi[a] -= drift
                 pi[a] *= share
-    return V

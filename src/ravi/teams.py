@@ -1,0 +1,149 @@
+"""Who does a loop? A team: one thread on a CPU, up to 32 on a GPU. One source, two targets.
+
+What happens to a seed is written once, as a compiled function of that seed which says what may be done side by side:
+
+    word            on a CPU       on a GPU
+    seeds(n)        range(n)       the seeds of this team: its number, += the number of teams
+    each(m)         range(m)       this thread's share of a loop of m: its lane, += the size of the team
+    sync()          nothing        the threads of the team wait for each other, and see what the others wrote
+    first()         True           whether this is the first thread of the team
+    alone()         True           whether it is the only one
+    team()          0              the number of the team, for scratch
+    team_sum(v)     v              the sum of the v of all threads, to each of them; likewise team_max, team_min
+
+Numba compiles a body with the words' meaning on a CPU wherever it is called from there, and with that on a GPU in a
+kernel (`ravi.device`, which defines it). A body that serves both allocates nothing, returns no array, raises nothing. A
+thread may read what another wrote only after sync(), and all threads of a team reach every sync() and every sum: so
+`if` and `break` around these depend on what is the same for all.
+
+Where nothing is compiled (NUMBA_DISABLE_JIT), the words ask `at`: there tests play teams of several threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba.extending import overload
+
+NEVER = np.iinfo(np.int64).max  # a play that never comes
+
+
+class Room(NamedTuple):
+    """An array for scratch, to be made where a loop runs; nothing is in it."""
+
+    shape: tuple[int, ...]  # of teams first
+    dtype: Any = np.float64
+
+
+def made(tree: Any) -> Any:
+    """Every `Room` of nested tuples as an array of this machine."""
+    return mapped(lambda leaf: np.empty(leaf.shape, leaf.dtype) if isinstance(leaf, Room) else leaf, tree)
+
+
+def mapped(change: Callable[[Any], Any], tree: Any) -> Any:
+    """Nested tuples with every leaf changed, a `Room` being one."""
+    if isinstance(tree, Room) or not isinstance(tree, tuple):
+        return change(tree)
+    parts = [mapped(change, part) for part in tree]
+    return type(tree)(*parts) if hasattr(tree, "_fields") else tuple(parts)
+
+
+class Place:
+    """Where a thread stands; what is asked where nothing is compiled."""
+
+    lane, size, number, teams = 0, 1, 0, 1
+
+    def wait(self) -> None:
+        """For the other threads of the team."""
+
+    def agree(self, value: Any, how: Callable[[list[Any]], Any]) -> Any:
+        """`how` of the values of all threads."""
+        return value
+
+
+at: Callable[[], Place] = Place  # tests put their own here
+
+
+def seeds(n: int) -> range:
+    """The seeds of this team."""
+    place = at()
+    return range(place.number, n, place.teams)
+
+
+def each(m: int) -> range:
+    """This thread's share of a loop."""
+    place = at()
+    return range(place.lane, m, place.size)
+
+
+def sync() -> None:
+    """Wait for the other threads of the team."""
+    at().wait()
+
+
+def first() -> bool:
+    """Whether this is the first thread of its team."""
+    return at().lane == 0
+
+
+def alone() -> bool:
+    """Whether the team is one thread: then a sum may be scattered to where its terms belong."""
+    return at().size == 1
+
+
+def team() -> int:
+    """The number of the team."""
+    return at().number
+
+
+def team_sum(value: Any) -> Any:
+    """The sum over the threads of the team."""
+    return at().agree(value, sum)
+
+
+def team_max(value: Any) -> Any:
+    """The greatest over the threads of the team."""
+    return at().agree(value, max)
+
+
+def team_min(value: Any) -> Any:
+    """The least over the threads of the team."""
+    return at().agree(value, min)
+
+
+# On a CPU:
+
+
+@overload(seeds)
+def _seeds(n):  # type: ignore[no-untyped-def]
+    return lambda n: range(n)
+
+
+@overload(each)
+def _each(m):  # type: ignore[no-untyped-def]
+    return lambda m: range(m)
+
+
+@overload(sync)
+def _sync():  # type: ignore[no-untyped-def]
+    return lambda: None
+
+
+@overload(first)
+@overload(alone)
+def _first():  # type: ignore[no-untyped-def]
+    return lambda: True
+
+
+@overload(team)
+def _team():  # type: ignore[no-untyped-def]
+    return lambda: 0
+
+
+@overload(team_sum)
+@overload(team_max)
+@overload(team_min)
+def _alone(value):  # type: ignore[no-untyped-def]
+    return lambda value: value

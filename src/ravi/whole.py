@@ -1,0 +1,127 @@
+"""How does a seed go through its epochs by itself? Plan, play, record, again: one compiled function, on either target.
+
+`engine` takes all seeds through epoch k together, by functions of all seeds. Here a seed waits for no other: a team
+(`ravi.teams`) takes it through many epochs, by the same compiled loops, over one seed each. That is what a GPU needs,
+where a call from Python costs more than an epoch does; on a CPU it gives the bits of the engine, which is a test.
+
+A learner takes part by its `Seedwise`, a measure by its `Recorder` (`ravi.core`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ravi.compiled import compiled, instance
+from ravi.core import Learner, Measure
+from ravi.teams import NEVER, first, seeds, sync
+from ravi.walk import NO_AGES, NO_VISITS, World, room, steps_with
+from ravi.walk import learn as nothing
+
+NAMES = ("one", "two", "three", "four", "five")  # of the measures in `_advance`
+
+
+@compiled
+def no_record(own, i, e, opening, policy, firsts, lengths, xs, actions, ys, resets):  # type: ignore[no-untyped-def]
+    """What is recorded by a measure that is not there."""
+
+
+plan, walk, stroll = nothing, nothing, nothing  # `framed` puts those of a run here
+one = two = three = four = five = no_record
+
+
+def _advance(  # type: ignore[no-untyped-def]
+    epochs, T, padded, reset_ends, world, policy, by_stage, walkers, path, over, deadline, visits, ages, own, kept
+):
+    """Up to `epochs` epochs more of every seed that has not made its T plays."""
+    successors, cumulative, initial, restart = world
+    state, time, key = walkers
+    xs, actions, ys, slots, resets, lengths, firsts, after = path
+    for i in seeds(state.shape[0]):
+        for e in range(epochs):
+            sync()
+            if time[i] >= T:
+                break
+            end = plan(own, i, time[i] + 1)
+            sync()
+            opening, beyond = True, False
+            if first():
+                over[i], deadline[i] = 0, min(T, end)
+            sync()
+            while over[i] == 0:
+                sync()  # all have read `over`
+                if first() and not beyond:
+                    walk(
+                        i, i + 1, successors, cumulative, initial, restart, by_stage, state, time, key, xs, actions, ys,
+                        slots, resets, lengths, firsts, after, over, reset_ends, deadline, visits, ages, T, own,
+                    )  # fmt: skip
+                if first() and beyond:  # from T on to the reset, without learning
+                    stroll(
+                        i, i + 1, successors, cumulative, initial, restart, by_stage, state, time, key, xs, actions, ys,
+                        slots, resets, lengths, firsts, after, over, True, deadline, visits, ages, T, own,
+                    )  # fmt: skip
+                sync()
+                one(kept[0], i, e, opening, policy, firsts, lengths, xs, actions, ys, resets)
+                two(kept[1], i, e, opening, policy, firsts, lengths, xs, actions, ys, resets)
+                three(kept[2], i, e, opening, policy, firsts, lengths, xs, actions, ys, resets)
+                four(kept[3], i, e, opening, policy, firsts, lengths, xs, actions, ys, resets)
+                five(kept[4], i, e, opening, policy, firsts, lengths, xs, actions, ys, resets)
+                opening = False
+                if padded and over[i] == 1 and time[i] >= T and not resets[i, lengths[i] - 1]:
+                    beyond = True
+                    sync()
+                    if first():
+                        over[i], deadline[i] = 0, NEVER
+                sync()
+
+
+def refused(learner: Learner, measures: Sequence[Measure]) -> str | None:
+    """Why such a run cannot go this way; None where it can."""
+    if learner.seedwise is None:
+        return f"{learner.name} does not run there"
+    strange = [measure.name for measure in measures if measure.recorder is None]
+    return f"the measure {strange[0]} does not run there" if strange else None
+
+
+def functions(learner: Learner, measures: Sequence[Measure]) -> tuple[Any, ...]:
+    """What makes `_advance` that of this learner and these measures."""
+    assert learner.seedwise is not None
+    records = [measure.recorder.record for measure in measures if measure.recorder is not None]
+    return learner.seedwise.plan, learner.seedwise.learn, *records
+
+
+def framed(plan: Any, learn: Any, *records: Any) -> Any:
+    """`_advance` with these functions: a plain one, to be compiled for its target."""
+    named = dict(zip(NAMES, [*records, *[no_record] * (len(NAMES) - len(records))], strict=True))
+    return instance(_advance, plan=plan, walk=steps_with(learn), stroll=steps_with(nothing), **named)
+
+
+def arguments(
+    learner: Learner,
+    world: World,
+    T: int,
+    pad: bool,
+    measures: Sequence[Measure],
+    batch: Any,
+    *,
+    teams: int,
+    epochs: int,
+    length: int,
+) -> tuple[Any, ...]:
+    """What `_advance` takes after the number of epochs, which is at most `epochs`, with paths of `length` plays: nested
+    tuples of numbers, of arrays and views of the batch's arrays, and of `ravi.teams.Room`."""
+    seedwise = learner.seedwise
+    assert seedwise is not None
+    n, state = len(batch.walkers.time), batch.state
+    kept = [
+        measure.recorder.own(m, teams, epochs)
+        for measure, m in zip(measures, batch.records, strict=True)
+        if measure.recorder is not None
+    ]
+    return (
+        T, pad, seedwise.reset, tuple(world), state.policy, state.policy[:, None], tuple(batch.walkers),
+        tuple(room(n, length)), np.ones(n, np.uint8), np.zeros(n, np.int64), NO_VISITS, NO_AGES,
+        seedwise.own(state, teams), (*kept, *[()] * (len(NAMES) - len(kept))),
+    )  # fmt: skip
