@@ -241,8 +241,9 @@ class Seedwise(NamedTuple):
 
     plan: Callable[..., Any]  # own, i, t -> the play that ends the epoch at the latest; t is its first: a team's
     learn: Callable[..., Any]  # own, i, t, x, a, y, slot, reset -> whether the epoch ends: what `add` does, at a step
-    own: Callable[[Any, int], tuple[Any, ...]]  # State, number of teams -> what both are given, scratch by team
+    own: Callable[..., tuple[Any, ...]]  # State, number of teams -> what both are given, scratch by team
     reset: bool = True  # whether a reset ends an epoch
+    keyed: bool = False  # whether `own` is given the keys of the seeds (n,) too, which the State does not keep
 
 
 class Recorder(NamedTuple):

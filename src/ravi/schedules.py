@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ravi.compiled import compiled
 from ravi.core import Array, Schedule, Until
 
 STRETCH = 2**20  # plays after which a run can be stopped
@@ -35,6 +36,12 @@ def never() -> Schedule:
         return Until(reset=False, deadline=time + STRETCH)
 
     return schedule
+
+
+@compiled
+def seed_never(own, i, t):  # type: ignore[no-untyped-def]
+    """The deadline of `never`, of a seed whose next play is t: a plan of nothing (`ravi.core.Seedwise`)."""
+    return t - 1 + STRETCH
 
 
 def whenever() -> Schedule:

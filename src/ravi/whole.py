@@ -115,6 +115,7 @@ def arguments(
     seedwise = learner.seedwise
     assert seedwise is not None
     n, state = len(batch.walkers.time), batch.state
+    keys = (batch.walkers.key,) if seedwise.keyed else ()
     kept = [
         measure.recorder.own(m, teams, epochs)
         for measure, m in zip(measures, batch.records, strict=True)
@@ -123,5 +124,5 @@ def arguments(
     return (
         T, pad, seedwise.reset, tuple(world), state.policy, state.policy[:, None], tuple(batch.walkers),
         tuple(room(n, length)), np.ones(n, np.uint8), np.zeros(n, np.int64), NO_VISITS, NO_AGES,
-        seedwise.own(state, teams), (*kept, *[()] * (len(NAMES) - len(kept))),
+        seedwise.own(state, teams, *keys), (*kept, *[()] * (len(NAMES) - len(kept))),
     )  # fmt: skip

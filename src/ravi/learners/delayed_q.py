@@ -37,8 +37,8 @@ import numpy as np
 
 from ravi import checks
 from ravi.compiled import compiled
-from ravi.core import Array, Learner, Path, Problem, Walkers
-from ravi.learners.tables import NONE, best, first_action, highest, renew
+from ravi.core import Array, Learner, Path, Problem, Seedwise
+from ravi.learners.tables import NONE, best, first_action, highest, renew, seed_renew
 from ravi.ranges import Count, Flag, Past, PlaceOrNone, Policy, Positive, Value
 from ravi.schedules import whenever
 from ravi.walk import walking
@@ -90,17 +90,18 @@ def delayed_q(
         return State(Q, zeros, none, none.copy(), yes, np.zeros(n, np.int64), policy, np.full(n, NONE, np.int32))
 
     def plan(s: State) -> State:
-        renew(s.policy, s.Q, s.stale)
+        renew(0, len(s.policy), s.policy, s.Q, s.stale)
         return s
 
     def add(s: State, path: Path) -> State:
         return s
 
-    def own(s: State, walkers: Walkers) -> tuple[Any, ...]:
-        return s.Q, s.U, s.plays, s.attempt, s.learn, s.change, s.stale, r, gamma, m, eps1
+    def own(s: State, teams: int) -> tuple[Any, ...]:
+        return (s.policy, s.Q, s.stale), s.U, s.plays, s.attempt, s.learn, s.change, r, gamma, m, eps1
 
     settings: dict[str, Any] = {"m": m, "eps1": eps1, "accuracy": accuracy, "scale": scale, "delta": delta}
-    return Learner("delayed-q", init, plan, add, whenever(), settings, walk=walking(_learn, own))
+    walk, seedwise = walking(_learn, lambda s, walkers: own(s, 1)), Seedwise(seed_renew, _learn, own, reset=False)
+    return Learner("delayed-q", init, plan, add, whenever(), settings, walk=walk, seedwise=seedwise)
 
 
 def samples(H: float, X: int, A: int, eps1: float, delta: float) -> float:
@@ -110,7 +111,7 @@ def samples(H: float, X: int, A: int, eps1: float, delta: float) -> float:
 
 @compiled
 def _learn(own, i, t, x, a, y, slot, reset):  # type: ignore[no-untyped-def]
-    Q, U, plays, attempt, learn, change, stale, r, gamma, m, eps1 = own
+    (_, Q, stale), U, plays, attempt, learn, change, r, gamma, m, eps1 = own
     if learn[i, x, a]:
         U[i, x, a] += r[x, a] + gamma * highest(Q[i, y])
         plays[i, x, a] += 1

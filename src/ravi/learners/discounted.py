@@ -52,7 +52,8 @@ from ravi.estimators.counts import FIRST_PLAYS, Counts, tallies
 from ravi.optimism.supported import best as best_of
 from ravi.optimism.supported import recorded
 from ravi.ranges import Action, Facts, Policy, Value
-from ravi.schedules import whenever
+from ravi.schedules import seed_never, whenever
+from ravi.teams import each
 from ravi.walk import walking
 
 TOLERANCE = 1e-4  # of V, after every play
@@ -98,7 +99,7 @@ def optimistic(
         return State(tallies(problem, n), Q, V, best, known, np.full((n, X, A), 1 / A))
 
     def plan(s: State) -> State:
-        one_hot(s.best, s.policy)
+        one_hot(0, len(s.best), s.best, s.policy)
         return s
 
     rows, every = problem.successors.reshape(X * A, -1), np.arange(X * A, dtype=np.int32)  # a pair is x A + a
@@ -124,12 +125,22 @@ def samples(m: Any, theory: float) -> int:
 
 
 @compiled
-def one_hot(best, policy):  # type: ignore[no-untyped-def]
-    """The policies that play `best`, in place."""
-    policy[:] = 0.0
-    for i in range(best.shape[0]):
-        for x in range(best.shape[1]):
+def one_hot(low, high, best, policy):  # type: ignore[no-untyped-def]
+    """The policies of seeds low, ..., high - 1 that play `best`, in place; a team's."""
+    for i in range(low, high):
+        for x in each(best.shape[1]):
+            for a in range(policy.shape[2]):
+                policy[i, x, a] = 0.0
             policy[i, x, best[i, x]] = 1.0
+
+
+@compiled
+def seed_one_hot(own, i, t):  # type: ignore[no-untyped-def]
+    """`one_hot` of one seed, until the policy changes; `own` begins with what `one_hot` takes
+    (`ravi.core.Seedwise`)."""
+    best, policy = own[0]
+    one_hot(i, i + 1, best, policy)
+    return seed_never(own, i, t)
 
 
 @compiled

@@ -14,9 +14,10 @@ from typing import NamedTuple
 import numpy as np
 
 from ravi import checks
-from ravi.core import MDP, Array, Learner, Path, Problem
+from ravi.core import MDP, Array, Learner, Path, Problem, Seedwise
 from ravi.ranges import Policy
-from ravi.schedules import never
+from ravi.schedules import never, seed_never
+from ravi.walk import learn
 
 
 class State(NamedTuple):
@@ -34,7 +35,8 @@ def fixed(problem: Problem, policy: Array, name: str = "fixed") -> Learner:
     def add(state: State, path: Path) -> State:
         return state
 
-    return Learner(name, init, lambda state: state, add, never(), {})
+    seedwise = Seedwise(seed_never, learn, lambda state, teams: (), reset=False)  # nothing is planned or learned
+    return Learner(name, init, lambda state: state, add, never(), {}, seedwise=seedwise)
 
 
 def uniform(problem: Problem, steps: int) -> Learner:

@@ -36,8 +36,8 @@ import numpy as np
 
 from ravi import checks
 from ravi.compiled import compiled
-from ravi.core import Array, Learner, Path, Problem, Walkers
-from ravi.learners.tables import NONE, best, first_action, renew
+from ravi.core import Array, Learner, Path, Problem, Seedwise
+from ravi.learners.tables import NONE, best, first_action, renew, seed_renew
 from ravi.learners.ucb_q import C2, bonus, constants, rate
 from ravi.random import uniform
 from ravi.ranges import Count, Facts, Number, PlaceOrNone, Policy, Value
@@ -75,22 +75,24 @@ def liu_su(
         return State(raw, Q_hat, Q, np.zeros((n, 2, X, A), np.int32), first_action(n, X, A), np.full(n, NONE, np.int32))
 
     def plan(s: State) -> State:
-        renew(s.policy, s.Q, s.stale)
+        renew(0, len(s.policy), s.policy, s.Q, s.stale)
         return s
 
     def add(s: State, path: Path) -> State:
         return s
 
-    def own(s: State, walkers: Walkers) -> tuple[Any, ...]:
-        return walkers.key, s.raw, s.Q_hat, s.Q, s.visits, s.stale, r, gamma, c.H_q, c.width, c.pairs
+    def own(s: State, teams: int, key: Array) -> tuple[Any, ...]:
+        return (s.policy, s.Q, s.stale), key, s.raw, s.Q_hat, s.visits, r, gamma, c.H_q, c.width, c.pairs
 
     settings: dict[str, Any] = {"scale": scale, "delta": delta, "accuracy": accuracy, "c2": C2 * scale} | c._asdict()
-    return Learner("liu-su", init, plan, add, whenever(), settings, walk=walking(_learn, own))
+    walk = walking(_learn, lambda s, walkers: own(s, 1, walkers.key))
+    seedwise = Seedwise(seed_renew, _learn, own, reset=False, keyed=True)
+    return Learner("liu-su", init, plan, add, whenever(), settings, walk=walk, seedwise=seedwise)
 
 
 @compiled
 def _learn(own, i, t, x, a, y, slot, reset):  # type: ignore[no-untyped-def]
-    key, raw, Q_hat, Q, visits, stale, r, gamma, H_q, width, pairs = own
+    (_, Q, stale), key, raw, Q_hat, visits, r, gamma, H_q, width, pairs = own
     j = 1 if uniform(key[i], t, COIN) < 0.5 else 0
     visits[i, j, x, a] += 1
     k = visits[i, j, x, a]

@@ -29,10 +29,11 @@ import numpy as np
 
 from ravi import checks
 from ravi.compiled import compiled
-from ravi.core import Array, Learner, Path, Problem
+from ravi.core import Array, Learner, Path, Problem, Seedwise
 from ravi.learners.tables import NONE, best, highest
 from ravi.ranges import Action, Count, Facts, Next, Number, PlaceOrNone, Policy, Value
-from ravi.schedules import whenever
+from ravi.schedules import seed_never, whenever
+from ravi.teams import each, first, sync
 from ravi.walk import walking
 
 
@@ -69,38 +70,53 @@ def q_learning(
         return State(np.full((n, X, A), start), np.zeros((n, X, A), np.int32), greedy, epsilon, since, policy, stale)
 
     def plan(s: State) -> State:
-        _mix(*s, scale)
+        _mix(0, len(s.Q), *s, scale)
         return s
 
     def add(s: State, path: Path) -> State:
         return s
 
-    walk = walking(_learn, lambda s, walkers: (s.Q, s.visits, s.greedy, s.since, s.stale, r, gamma, omega))
+    def own(s: State, teams: int) -> tuple[Any, ...]:
+        return *s, scale, r, gamma, omega
 
     settings: dict[str, Any] = {"scale": scale, "power": omega, "initial": initial}
-    return Learner("q-learning", init, plan, add, whenever(), settings, walk=walk)
+    walk, seedwise = walking(_learn, lambda s, walkers: own(s, 1)), Seedwise(_plan, _learn, own, reset=False)
+    return Learner("q-learning", init, plan, add, whenever(), settings, walk=walk, seedwise=seedwise)
 
 
 @compiled
-def _mix(Q, visits, greedy, epsilon, since, policy, stale, c):  # type: ignore[no-untyped-def]
-    """(1 - eps) greedy + eps uniform: all rows where eps is new, else the stale one; in place."""
-    n, X, A = Q.shape
-    for i in range(n):
-        x = stale[i]
-        if x >= 0:
-            greedy[i, x] = best(Q[i, x])
-            stale[i] = NONE
+def _mix(low, high, Q, visits, greedy, epsilon, since, policy, stale, c):  # type: ignore[no-untyped-def]
+    """(1 - eps) greedy + eps uniform, of seeds low, ..., high - 1: all rows where eps is new, else the stale one; in
+    place. A team's."""
+    _, X, A = Q.shape
+    for i in range(low, high):
+        x, last = stale[i], epsilon[i]
         eps = min(1.0, c / since[i] ** (1.0 / 3.0))
-        low, high = (0, X) if eps != epsilon[i] else (x, x + 1) if x >= 0 else (0, 0)
-        for z in range(low, high):
-            policy[i, z] = eps / A
-            policy[i, z, greedy[i, z]] += 1.0 - eps
-        epsilon[i] = eps
+        sync()  # all have read what is written now
+        if first():
+            if x >= 0:
+                greedy[i, x] = best(Q[i, x])
+                stale[i] = NONE
+            epsilon[i] = eps
+        sync()
+        begin, rows = (0, X) if eps != last else (x, 1) if x >= 0 else (0, 0)
+        for z in each(rows):
+            row = policy[i, begin + z]
+            for a in range(A):
+                row[a] = eps / A
+            row[greedy[i, begin + z]] += 1.0 - eps
+
+
+@compiled
+def _plan(own, i, t):  # type: ignore[no-untyped-def]
+    Q, visits, greedy, epsilon, since, policy, stale, c, _, _, _ = own
+    _mix(i, i + 1, Q, visits, greedy, epsilon, since, policy, stale, c)
+    return seed_never(own, i, t)
 
 
 @compiled
 def _learn(own, i, t, x, a, y, slot, reset):  # type: ignore[no-untyped-def]
-    Q, visits, greedy, since, stale, r, gamma, omega = own
+    Q, visits, greedy, _, since, _, stale, _, r, gamma, omega = own
     alpha = (visits[i, x, a] + 1.0) ** -omega
     visits[i, x, a] += 1
     Q[i, x, a] = (1.0 - alpha) * Q[i, x, a] + alpha * (r[x, a] + gamma * highest(Q[i, y]))

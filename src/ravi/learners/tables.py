@@ -11,6 +11,8 @@ import numpy as np
 
 from ravi.compiled import compiled
 from ravi.core import Array
+from ravi.schedules import seed_never
+from ravi.teams import first
 
 NONE = -1  # no row is stale
 
@@ -42,11 +44,20 @@ def highest(row):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def renew(policy, table, stale):  # type: ignore[no-untyped-def]
-    """Make the stale row of each seed's policy greedy in the table, in place."""
-    for i in range(policy.shape[0]):
-        x = stale[i]
-        if x >= 0:
-            policy[i, x] = 0.0
+def renew(low, high, policy, table, stale):  # type: ignore[no-untyped-def]
+    """Make the stale row of the policy of each seed low, ..., high - 1 greedy in the table, in place; a team's."""
+    for i in range(low, high):
+        if first() and stale[i] >= 0:
+            x = stale[i]
+            for a in range(policy.shape[2]):
+                policy[i, x, a] = 0.0
             policy[i, x, best(table[i, x])] = 1.0
             stale[i] = NONE
+
+
+@compiled
+def seed_renew(own, i, t):  # type: ignore[no-untyped-def]
+    """`renew` of one seed, until the policy changes; `own` begins with what `renew` takes (`ravi.core.Seedwise`)."""
+    policy, table, stale = own[0]
+    renew(i, i + 1, policy, table, stale)
+    return seed_never(own, i, t)

@@ -40,8 +40,8 @@ import numpy as np
 
 from ravi import checks
 from ravi.compiled import compiled
-from ravi.core import Array, Learner, Path, Problem
-from ravi.learners.tables import NONE, best, first_action, highest, renew
+from ravi.core import Array, Learner, Path, Problem, Seedwise
+from ravi.learners.tables import NONE, best, first_action, highest, renew, seed_renew
 from ravi.ranges import Count, Facts, Number, PlaceOrNone, Policy, Value
 from ravi.schedules import whenever
 from ravi.walk import walking
@@ -85,16 +85,18 @@ def ucb_q(
         return State(raw, Q_hat, np.zeros((n, X, A), np.int32), first_action(n, X, A), np.full(n, NONE, np.int32))
 
     def plan(s: State) -> State:
-        renew(s.policy, s.Q_hat, s.stale)
+        renew(0, len(s.policy), s.policy, s.Q_hat, s.stale)
         return s
 
     def add(s: State, path: Path) -> State:
         return s
 
-    walk = walking(_learn, lambda s, walkers: (s.raw, s.Q_hat, s.visits, s.stale, r, gamma, c.H_q, c.width, c.pairs))
+    def own(s: State, teams: int) -> tuple[Any, ...]:
+        return (s.policy, s.Q_hat, s.stale), s.raw, s.visits, r, gamma, c.H_q, c.width, c.pairs
 
     settings: dict[str, Any] = {"scale": scale, "delta": delta, "accuracy": accuracy, "c2": C2 * scale} | c._asdict()
-    return Learner("ucb-q", init, plan, add, whenever(), settings, walk=walk)
+    walk, seedwise = walking(_learn, lambda s, walkers: own(s, 1)), Seedwise(seed_renew, _learn, own, reset=False)
+    return Learner("ucb-q", init, plan, add, whenever(), settings, walk=walk, seedwise=seedwise)
 
 
 def constants(problem: Problem, delta: float, scale: float, accuracy: float) -> Constants:
@@ -117,12 +119,12 @@ def rate(k, H_q):  # type: ignore[no-untyped-def]
 @compiled
 def bonus(k, width, pairs):  # type: ignore[no-untyped-def]
     """b_k."""
-    return width * np.sqrt(np.log(pairs * (k + 1.0) * (k + 2.0)) / k)
+    return width * sqrt(log(pairs * (k + 1.0) * (k + 2.0)) / k)
 
 
 @compiled
 def _learn(own, i, t, x, a, y, slot, reset):  # type: ignore[no-untyped-def]
-    raw, Q_hat, visits, stale, r, gamma, H_q, width, pairs = own
+    (_, Q_hat, stale), raw, visits, r, gamma, H_q, width, pairs = own
     visits[i, x, a] += 1
     k = visits[i, x, a]
     alpha = rate(k, H_q)

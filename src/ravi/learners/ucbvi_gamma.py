@@ -34,21 +34,22 @@ Deviations: none known; rewards are known in the paper too.
 
 from __future__ import annotations
 
-from math import log
+from math import log, sqrt
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from ravi import checks
 from ravi.compiled import compiled
-from ravi.core import Array, Learner, Problem, Walkers
+from ravi.core import Array, Learner, Problem, Seedwise
 from ravi.estimators.counts import EVERY_PLAY, Counts, tallies
-from ravi.learners.discounted import keep, one_hot
+from ravi.learners.discounted import keep, one_hot, seed_one_hot
 from ravi.optimism.supported import best as best_of
 from ravi.optimism.supported import is_told, recorded
 from ravi.planning.predecessors import predecessors
 from ravi.ranges import Action, Count, Facts, Place, Policy, Positive, Value, between
 from ravi.schedules import whenever
+from ravi.teams import team
 from ravi.walk import walking
 
 ALL = -1  # as the number of changed states: every pair is to be backed up
@@ -102,25 +103,28 @@ def ucbvi_gamma(
         return State(tallies(problem, n), Q, V, first, none, spread, none.copy(), np.full(n, ALL, np.int64), policy)
 
     def plan(s: State) -> State:
-        one_hot(s.best, s.policy)
+        one_hot(0, len(s.best), s.best, s.policy)
         return s
 
-    def own(s: State, walkers: Walkers) -> tuple[Any, ...]:
+    def own(s: State, teams: int) -> tuple[Any, ...]:
         n, pairs = len(s.policy), X * A  # a pair is x A + a
         visits, moves, Q = s.data.visits.reshape(n, pairs), s.data.moves.reshape(n, pairs, -1), s.Q.reshape(n, pairs)
-        scratch = np.zeros(pairs, np.int64), np.zeros(X, np.int64), np.empty(pairs, np.int32), np.zeros(1, np.int64)
+        stamps = [np.zeros((teams, size), np.int64) for size in (pairs, X, 1)]
         constants = gamma, H, U, scale, far, told
-        return r.reshape(pairs), rows, *before, *constants, visits, moves, Q, *s[2:], *scratch
+        todo, seeds = np.empty((teams, pairs), np.int32), (visits, moves, Q, s.V, s.plays, s.spread, s.changed, s.many)
+        return (s.best, s.policy), r.reshape(pairs), rows, *before, *constants, *seeds, *stamps, todo
 
     made = {"scale": scale, "delta": delta, "third_term": third_term, "U": U, "beta": beta} | recorded(told)
-    return Learner("ucbvi-gamma", init, plan, keep, whenever(), made, walk=walking(_learn, own))
+    walk, seedwise = walking(_learn, lambda s, walkers: own(s, 1)), Seedwise(seed_one_hot, _learn, own, reset=False)
+    return Learner("ucbvi-gamma", init, plan, keep, whenever(), made, walk=walk, seedwise=seedwise)
 
 
 @compiled
 def _learn(own, i, t, x, a, y, slot, reset):  # type: ignore[no-untyped-def]
     """A sweep after every play; whether the policy is another one."""
-    (rewards, rows, start, pairs, places, gamma, H, U, scale, far, told, visits, moves, Q, V, best, plays, spread,
-     changed, many, policy, listed, touched, todo, stamp) = own  # fmt: skip
+    ((best, policy), rewards, rows, start, pairs, places, gamma, H, U, scale, far, told, visits, moves, Q, V, plays,
+     spread, changed, many, listed, touched, stamp, todo) = own  # fmt: skip
+    k = team()
     p = x * policy.shape[2] + a
     visits[i, p] += 1
     moves[i, p, slot] += 1
@@ -129,25 +133,25 @@ def _learn(own, i, t, x, a, y, slot, reset):  # type: ignore[no-untyped-def]
     if now != spread[i, x]:
         spread[i, x] = now
         many[i] = ALL
-    stamp[0] += 1
+    stamp[k, 0] += 1
     return _sweep(
         rewards, rows, start, pairs, places, gamma, H, U, scale, far, told, visits[i], moves[i], Q[i], V[i],
-        best[i], spread[i], changed[i], many[i : i + 1], policy[i], p, listed, touched, todo, stamp[0],
+        best[i], spread[i], changed[i], many[i : i + 1], policy[i], p, listed, touched, todo, k, stamp[k, 0],
     )  # fmt: skip
 
 
 @compiled
 def _sweep(  # type: ignore[no-untyped-def]
     rewards, successors, start, pairs, places, gamma, H, U, scale, far, told, visits, moves, Q, V,
-    best, spread, changed, many, policy, played, listed, touched, todo, stamp,
+    best, spread, changed, many, policy, played, listed, touched, todo, k, stamp,
 ):  # fmt: skip
     """Q_{t+1} and V_{t+1} after a play of the pair `played`; whether the greedy policy is no longer `policy`."""
     A, B = policy.shape[1], moves.shape[1]
-    size = _stale(start, pairs, places, told, moves, changed, many, played, listed, todo, stamp)
+    size = _stale(start, pairs, places, told, moves, changed, many, played, listed, todo, k, stamp)
     height, third = 8.0 * U * H, far > 0.0
     count = 0
     for q in range(size):
-        p = np.uint32(todo[q])
+        p = np.uint32(todo[k, q])
         row, to, share = moves[p], successors[p], 1.0 / max(visits[p], 1)
         value = min(Q[p], rewards[p] + gamma * best_of(to, V)) if told else Q[p]
         if visits[p] > 0 or not told:
@@ -159,18 +163,18 @@ def _sweep(  # type: ignore[no-untyped-def]
                 squares = 0.0
                 for j in range(B):
                     squares += row[j] * (V[np.uint32(to[j])] - mean) ** 2
-                bonus += np.sqrt(8.0 * U * squares) * share  # sqrt(8 U Var / n)
+                bonus += sqrt(8.0 * U * squares) * share  # sqrt(8 U Var / n)
                 if third:
                     wide = 0.0
                     for j in range(B):
                         wide += row[j] * spread[np.uint32(to[j])]
-                    bonus += np.sqrt(8.0 * wide) * share
+                    bonus += sqrt(8.0 * wide) * share
                 value = min(value, rewards[p] + gamma * (mean + scale * bonus))
         if value < Q[p]:
             Q[p] = value
             y = p // A
-            if touched[y] != stamp:
-                touched[y] = stamp
+            if touched[k, y] != stamp:
+                touched[k, y] = stamp
                 changed[count] = y
                 count += 1
     differs, kept = False, 0
@@ -192,19 +196,19 @@ def _sweep(  # type: ignore[no-untyped-def]
 
 @compiled
 def _stale(  # type: ignore[no-untyped-def]
-    start, pairs, places, told, moves, changed, many, played, listed, todo, stamp
+    start, pairs, places, told, moves, changed, many, played, listed, todo, k, stamp
 ):
     """List in `todo` the pairs whose backup can have changed: how many."""
     if many[0] == ALL or many[0] * SPARSE >= changed.shape[0]:
-        for p in range(todo.shape[0]):
-            todo[p] = p
-        return todo.shape[0]
-    todo[0], listed[played], size = played, stamp, 1
+        for p in range(todo.shape[1]):
+            todo[k, p] = p
+        return todo.shape[1]
+    todo[k, 0], listed[k, played], size = played, stamp, 1
     for c in range(many[0]):
-        for k in range(start[changed[c]], start[changed[c] + 1]):
-            p = pairs[k]
-            if listed[p] != stamp and (told or moves[p, places[k]] > 0):
-                listed[p] = stamp
-                todo[size] = p
+        for j in range(start[changed[c]], start[changed[c] + 1]):
+            p = pairs[j]
+            if listed[k, p] != stamp and (told or moves[p, places[j]] > 0):
+                listed[k, p] = stamp
+                todo[k, size] = p
                 size += 1
     return size
