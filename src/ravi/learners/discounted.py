@@ -41,19 +41,21 @@ raised to that (6e-6 at H = 10^4, 0.06 at H = 10^6); the one in force is among t
 
 from __future__ import annotations
 
+from math import sqrt
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from ravi import checks
 from ravi.compiled import compiled
-from ravi.core import Array, Learner, Path, Problem, Walkers
+from ravi.core import Array, Learner, Path, Problem, Seedwise
 from ravi.estimators.counts import FIRST_PLAYS, Counts, tallies
+from ravi.learners.tables import highest
 from ravi.optimism.supported import best as best_of
 from ravi.optimism.supported import recorded
 from ravi.ranges import Action, Facts, Policy, Value
 from ravi.schedules import seed_never, whenever
-from ravi.teams import each
+from ravi.teams import each, team
 from ravi.walk import walking
 
 TOLERANCE = 1e-4  # of V, after every play
@@ -104,14 +106,16 @@ def optimistic(
 
     rows, every = problem.successors.reshape(X * A, -1), np.arange(X * A, dtype=np.int32)  # a pair is x A + a
 
-    def own(s: State, walkers: Walkers) -> tuple[Any, ...]:
+    def own(s: State, teams: int) -> tuple[Any, ...]:
         n, pairs = len(s.policy), X * A
         visits, moves, Q = s.data.visits.reshape(n, pairs), s.data.moves.reshape(n, pairs, -1), s.Q.reshape(n, pairs)
-        scratch = np.empty(1, np.int32), np.empty(X, np.int32), every, np.empty(X), np.empty(X)
-        return r.reshape(pairs), rows, min(most, UNLIMITED), *constants, visits, moves, Q, *s[2:], *scratch
+        told_of, seeds = (r.reshape(pairs), rows, every, min(most, UNLIMITED)), (visits, moves, Q, s.V, s.known)
+        scratch = np.empty((teams, X), np.int32), np.empty((teams, X)), np.empty((teams, X))
+        return (s.best, s.policy), *told_of, *constants, *seeds, *scratch
 
     made = settings | {"tolerance": gamma * H * theta} | recorded(told)
-    return Learner(name, init, plan, keep, whenever(), made, walk=walking(_learn, own))
+    walk, seedwise = walking(_learn, lambda s, walkers: own(s, 1)), Seedwise(seed_one_hot, _learn, own, reset=False)
+    return Learner(name, init, plan, keep, whenever(), made, walk=walk, seedwise=seedwise)
 
 
 def keep(s: Any, path: Path) -> Any:
@@ -146,18 +150,18 @@ def seed_one_hot(own, i, t):  # type: ignore[no-untyped-def]
 @compiled
 def _learn(own, i, t, x, a, y, slot, reset):  # type: ignore[no-untyped-def]
     """A plan after every play; whether the policy is another one."""
-    (rewards, rows, most, gamma, H, beta, radius, least, told, theta, visits, moves, Q, V, best, known, policy,
-     one, chosen, every, change, old) = own  # fmt: skip
-    one[0] = x * policy.shape[2] + a
-    if visits[i, one[0]] >= most:
+    ((best, policy), rewards, rows, every, most, gamma, H, beta, radius, least, told, theta, visits, moves, Q, V, known,
+     chosen, change, old) = own  # fmt: skip
+    p, k = x * policy.shape[2] + a, team()
+    if visits[i, p] >= most:
         return False
-    visits[i, one[0]] += 1
-    moves[i, one[0], slot] += 1
-    if visits[i, one[0]] < least:
+    visits[i, p] += 1
+    moves[i, p, slot] += 1
+    if visits[i, p] < least:
         return False
     differing = _settle(
         rewards, rows, gamma, H, beta, radius, least, told, theta, visits[i], moves[i], Q[i], V[i], best[i], known[i],
-        policy[i], one, chosen, every, change, old,
+        policy[i], p, chosen[k], every, change[k], old[k],
     )  # fmt: skip
     return differing > 0
 
@@ -179,12 +183,11 @@ def _unplayed(rewards, successors, gamma, H, beta, radius, least, told, theta): 
 @compiled
 def _settle(  # type: ignore[no-untyped-def]
     rewards, successors, gamma, H, beta, radius, least, told, theta, visits, moves, Q, V, best, known, policy,
-    one, chosen, every, change, old,
+    p, chosen, every, change, old,
 ):  # fmt: skip
-    """Plan after the row of the pair `one` has changed; in how many more states `policy` is now left."""
-    x = one[0] // policy.shape[1]
-    backups(rewards, successors, gamma, H, beta, radius, least, visits, moves, known, one, change, told)
-    Q[one[0]] = change[0]
+    """Plan after the row of the pair p has changed; in how many more states `policy` is now left."""
+    x, one = p // policy.shape[1], slice(p, p + 1)
+    backups(rewards, successors, gamma, H, beta, radius, least, visits, moves, known, every[one], Q[one], told)
     differing = _refresh(Q, V, best, policy, x)
     return differing + _converge(
         rewards, successors, gamma, H, beta, radius, least, told, theta, visits, moves, Q, V, best, known, policy,
@@ -257,7 +260,7 @@ def backups(  # type: ignore[no-untyped-def]
     best of all, or of those that are stored if it is `told` them."""
     B = moves.shape[1]
     wide = beta > 0.0 or radius > 0.0
-    top = V.max() if radius > 0.0 else 0.0
+    top = highest(V) if radius > 0.0 else 0.0
     for q in range(pairs.shape[0]):
         p = np.uint32(pairs[q])
         plays, row, to = visits[p], moves[p], successors[p]
@@ -273,7 +276,7 @@ def backups(  # type: ignore[no-untyped-def]
             total += row[j] * V[np.uint32(to[j])]
         mean, bonus = total / plays, 0.0
         if wide:
-            root = np.sqrt(np.float64(plays))
+            root = sqrt(plays)
             bonus = beta / root
             if radius > 0.0:
                 mean = _moved(row, to, V, plays, radius / root, mean, top)
