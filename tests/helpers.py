@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 
 from ravi.contract import bits, spy
+from ravi.estimators.dirichlet import draw_gammas, normalise
 
-__all__ = ["COMMAND", "assert_same_bits", "bits", "dense", "script", "spy"]
+__all__ = ["COMMAND", "assert_same_bits", "bits", "dense", "draw_row", "script", "spy"]
 
 COMMAND = str(Path(sys.executable).with_name("ravi"))  # as it is installed: it does not look in the current folder
 
@@ -18,6 +19,13 @@ def dense(mdp):
     P = np.zeros((mdp.states, mdp.actions, mdp.states))
     np.put_along_axis(P, mdp.successors.astype(np.int64), mdp.transitions, axis=2)
     return P
+
+
+def draw_row(prior, counts, to, key, t, part, row):
+    """row ~ Dirichlet(prior + counts), the counts being of the entries `to`; the first block that was not used."""
+    part = draw_gammas(prior, counts, to, key, t, part, row)
+    normalise(prior, row)
+    return part
 
 
 def assert_same_bits(one, other):

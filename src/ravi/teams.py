@@ -121,7 +121,7 @@ def _seeds(n):  # type: ignore[no-untyped-def]
     return lambda n: range(n)
 
 
-@overload(each)
+@overload(each, inline="always")
 def _each(m):  # type: ignore[no-untyped-def]
     return lambda m: range(m)
 

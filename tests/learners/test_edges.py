@@ -8,9 +8,8 @@ import pytest
 from ravi import checks, ids
 from ravi.checks import InputError
 from ravi.engine import run
-from ravi.estimators.dirichlet import draw_row
 from ravi.mdps import garnet, riverswim
-from tests.helpers import assert_same_bits, bits, spy
+from tests.helpers import assert_same_bits, bits, draw_row, spy
 from tests.test_contract import OPTIONS
 
 NAMES = (

@@ -7,10 +7,10 @@ from scipy import stats
 from ravi import ids
 from ravi.checks import InputError
 from ravi.engine import run
-from ravi.estimators.dirichlet import draw_row, gamma_above_one, gamma_up_to_one
+from ravi.estimators.dirichlet import gamma_above_one, gamma_up_to_one
 from ravi.mdps import garnet, riverswim
 from ravi.random import block
-from tests.helpers import spy
+from tests.helpers import draw_row, spy
 
 KEY = np.uint64(7)
 

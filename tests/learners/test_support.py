@@ -12,7 +12,6 @@ from ravi.checks import InputError, StreamError
 from ravi.core import MDP, Until
 from ravi.engine import run
 from ravi.estimators.counts import Counts
-from ravi.estimators.dirichlet import draw_row
 from ravi.learners import kl_ucrl, ucrl2, ucrl2b
 from ravi.learners.discounted import backups
 from ravi.learners.ucbvi_gamma import ALL
@@ -20,7 +19,7 @@ from ravi.mdps import garnet, one_state_of, riverswim
 from ravi.planning.solver import solve
 from ravi.statistics import THEORY
 from ravi.statistics.rates import proved
-from tests.helpers import assert_same_bits, bits, dense, spy
+from tests.helpers import assert_same_bits, bits, dense, draw_row, spy
 from tests.learners.test_model_based import TIGHT, lists, step_by_step, without_ties
 from tests.literal import extended as literal
 from tests.literal import model_based as by_hand

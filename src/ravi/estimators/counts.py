@@ -111,3 +111,15 @@ def _add(visits, moves, state, action, slot, length):  # type: ignore[no-untyped
             x, a = state[i, l], action[i, l]
             visits[i, x, a] += 1
             moves[i, x, a, slot[i, l]] += 1
+
+
+@compiled
+def tally_play(visits, moves, left, i, x, a, slot):  # type: ignore[no-untyped-def]
+    """Count one play of seed i; whether it was the last of those that are `left` of its pair (n, X, A), or of none
+    (n, 0, 0)."""
+    visits[i, x, a] += 1
+    moves[i, x, a, slot] += 1
+    if left.shape[1] == 0:
+        return False
+    left[i, x, a] -= 1
+    return left[i, x, a] <= 0

@@ -33,42 +33,42 @@ SMALL = math.exp(-20.0)  # ... in a row whose greatest entry is above this
 def gamma_above_one(shape, key, t, part):  # type: ignore[no-untyped-def]
     """A gamma variate of shape > 1, and the first block that was not used."""
     d = shape - 1.0 / 3.0
-    c = 1.0 / np.sqrt(9.0 * d)
+    c = 1.0 / math.sqrt(9.0 * d)
     while True:
         u, w, accept, _ = block(key, t, part)
         part += 1
-        z = np.sqrt(-2.0 * np.log(1.0 - u)) * np.cos(2.0 * np.pi * w)
+        z = math.sqrt(-2.0 * math.log(1.0 - u)) * math.cos(2.0 * math.pi * w)
         v = 1.0 + c * z
         if v > 0.0:
             v = v * v * v
-            if accept < 1.0 - 0.0331 * z**4 or np.log(accept) < 0.5 * z * z + d * (1.0 - v + np.log(v)):
+            if accept < 1.0 - 0.0331 * z**4 or math.log(accept) < 0.5 * z * z + d * (1.0 - v + math.log(v)):
                 return d * v, part
 
 
 @compiled
 def gamma_up_to_one(shape, u, w):  # type: ignore[no-untyped-def]
     """The candidate of GS from u, and whether w accepts it. A candidate p^(1 / shape) below e^-TINY comes as -p."""
-    p = (1.0 + shape / np.e) * u
+    p = (1.0 + shape / math.e) * u
     if p <= 1.0:
-        if p < np.exp(-TINY * shape):
+        if p < math.exp(-TINY * shape):
             return -p, True
-        g = np.exp(np.log(p) / shape)
-        return g, w < 1.0 - g or w < np.exp(-g)
-    g = -np.log((1.0 + shape / np.e - p) / shape)
+        g = math.exp(math.log(p) / shape)
+        return g, w < 1.0 - g or w < math.exp(-g)
+    g = -math.log((1.0 + shape / math.e - p) / shape)
     return g, w < g ** (shape - 1.0)
 
 
 @compiled
-def draw_row(prior, counts, to, key, t, part, row):  # type: ignore[no-untyped-def]
-    """row ~ Dirichlet(prior + counts), the counts being of the entries `to`; the first block that was not used."""
+def draw_gammas(prior, counts, to, key, t, part, row):  # type: ignore[no-untyped-def]
+    """row ~ Gamma(prior + counts), the counts being of the entries `to`; the first block that was not used. What is too
+    small to be told from 0 comes as in `gamma_up_to_one`. One thread's, since blocks follow one another."""
     X = row.shape[0]
     for x in range(X):
         row[x] = 0.0
     for j in range(to.shape[0]):
         row[to[j]] = counts[j]
-    unseen = np.exp(-TINY * prior) / (1.0 + prior / np.e)  # u below which a state without plays gets nothing
+    unseen = math.exp(-TINY * prior) / (1.0 + prior / math.e)  # u below which a state without plays gets nothing
     spare, left = (0.0, 0.0, 0.0, 0.0), 0
-    top = 0.0
     for x in range(X):
         shape = prior + row[x]
         if shape > 1.0:
@@ -79,7 +79,7 @@ def draw_row(prior, counts, to, key, t, part, row):  # type: ignore[no-untyped-d
                     spare, left, part = block(key, t, part), 4, part + 1
                 u, left = spare[4 - left], left - 1
                 if u < unseen:
-                    row[x] = -(1.0 + prior / np.e) * u
+                    row[x] = -(1.0 + prior / math.e) * u
                     break
                 if left < 1:
                     spare, left, part = block(key, t, part), 4, part + 1
@@ -88,6 +88,15 @@ def draw_row(prior, counts, to, key, t, part, row):  # type: ignore[no-untyped-d
                 if accepted:
                     row[x] = g
                     break
+    return part
+
+
+@compiled
+def normalise(prior, row):  # type: ignore[no-untyped-def]
+    """What `draw_gammas` left, as a row of Dirichlet(prior + counts)."""
+    X = row.shape[0]
+    top = 0.0
+    for x in range(X):
         top = max(top, row[x])
     if top < SMALL:
         _by_logarithms(prior, row)
@@ -97,7 +106,6 @@ def draw_row(prior, counts, to, key, t, part, row):  # type: ignore[no-untyped-d
         total += row[x]
     for x in range(X):
         row[x] /= total
-    return part
 
 
 @compiled
@@ -105,7 +113,7 @@ def _by_logarithms(shape, row):  # type: ignore[no-untyped-def]
     """A row of small variates of one shape in units of its greatest; -p stands for p^(1 / shape)."""
     top = -np.inf
     for x in range(row.shape[0]):
-        row[x] = np.log(row[x]) if row[x] > 0.0 else np.log(-row[x]) / shape
+        row[x] = math.log(row[x]) if row[x] > 0.0 else math.log(-row[x]) / shape
         top = max(top, row[x])
     for x in range(row.shape[0]):
-        row[x] = np.exp(row[x] - top)
+        row[x] = math.exp(row[x] - top)

@@ -36,19 +36,21 @@ row are 0 (`ravi.estimators.dirichlet`).
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Annotated, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from ravi import checks
 from ravi.compiled import compiled
-from ravi.core import Array, Learner, Path, Problem, Until
-from ravi.estimators.counts import EVERY_PLAY, Counts, tallies, tally
-from ravi.estimators.dirichlet import draw_row
+from ravi.core import Array, Learner, Path, Problem, Seedwise, Until
+from ravi.estimators.counts import EVERY_PLAY, Counts, tallies, tally, tally_play
+from ravi.estimators.dirichlet import draw_gammas, normalise
 from ravi.optimism.sets import _product
 from ravi.optimism.supported import is_told, outcomes, recorded
 from ravi.ranges import Fixed, Next, Policy, Value
 from ravi.schedules import at_reset
+from ravi.teams import NEVER, Room, each, first, made, sync, team, team_max, team_min
 
 TOLERANCE = 1e-6  # of the value of pi_k, under P_k
 SHRINK = 0.1  # of the span, by sweeps of a policy between sweeps of all actions
@@ -104,8 +106,14 @@ def psrl(
     def doubling(s: State, time: Array) -> Until:
         return Until(reset=False, deadline=time + s.lasted + 1, visits=s.data.visits + 1)
 
-    made: dict[str, Any] = {"prior": alpha, "schedule": schedule, "tolerance": gamma * H * goal} | recorded(told)
-    return Learner("psrl", init, plan, add, at_reset() if schedule == "reset" else doubling, made)
+    def own(s: State, teams: int) -> Own:
+        left = (len(s.key), X, A) if schedule == "doubling" else (len(s.key), 0, 0)
+        of = posterior(problem, told, alpha, goal, teams)
+        return Own(of, problem.rewards[None], *s.data, s.key, s.began, s.lasted, s.u, s.policy, Room(left, np.int32))
+
+    kept: dict[str, Any] = {"prior": alpha, "schedule": schedule, "tolerance": gamma * H * goal} | recorded(told)
+    until, seedwise = at_reset() if schedule == "reset" else doubling, Seedwise(seed_plan, seed_learn, own)
+    return Learner("psrl", init, plan, add, until, kept, seedwise=seedwise._replace(reset=schedule == "reset"))
 
 
 def goal_of(problem: Problem, tolerance: float = TOLERANCE) -> float:
@@ -125,42 +133,70 @@ Draw: TypeAlias = Callable[[Array, Counts, Array, Array, Array, Array], None]
 def sampled(problem: Problem, told: bool, prior: float, goal: float) -> Draw:
     """Of every seed, a kernel from the posterior, on the stored successors where they are told, and the policy that is
     optimal for it, to span(T u - u) <= goal."""
-    m = outcomes(problem, told)  # entries of a row of P_k, which are of these states; where the stored successors are
-    states = problem.successors if told else None
-    places = np.tile(np.arange(m, dtype=np.int32), (*problem.rewards.shape, 1)) if told else problem.successors
+    of = cache(lambda: made(posterior(problem, told, prior, goal, 1)))  # its scratch serves one call at a time
 
     def draw(rewards: Array, D: Counts, key: Array, t: Array, u: Array, policy: Array) -> None:
-        _plan(rewards, states, places, problem.discount, prior, goal, D.moves, key, t, u, policy)
+        draw_and_plan(0, len(u), of(), rewards, D.moves, key, t, u, policy)
 
     return draw
 
 
+class Posterior(NamedTuple):
+    """What a draw is made of, and scratch by team."""
+
+    states: Array  # see `mean`
+    places: Array  # of the stored successors, in a row of P   (X, A, B)
+    gamma: float
+    prior: float
+    goal: float
+    P: Any  # (teams, X, A, entries of a row)
+    new: Any  # (teams, X)
+    greedy: Any  # (teams, X)
+
+
+def posterior(problem: Problem, told: bool, prior: float, goal: float, teams: int) -> Posterior:
+    X, A, B = problem.successors.shape
+    states, places = np.zeros(0, np.int32), problem.successors
+    if told:
+        states, places = places, np.tile(np.arange(B, dtype=np.int32), (X, A, 1))
+    P = Room((teams, X, A, outcomes(problem, told)))
+    return Posterior(states, places, problem.discount, prior, goal, P, Room((teams, X)), Room((teams, X), np.int64))
+
+
 @compiled
-def _plan(  # type: ignore[no-untyped-def]
-    rewards, states, places, gamma, prior, goal, moves, key, t, u, policy
-):
-    """For each seed, P_k and the policy that is optimal for it. states: see `mean`."""
-    n, X, A = policy.shape
-    entries = X if states is None else states.shape[2]
-    P, new, greedy = np.empty((X, A, entries)), np.empty(X), np.empty(X, np.int64)
-    for i in range(n):
-        part = 1
-        for x in range(X):
+def draw_and_plan(low, high, of, rewards, moves, key, t, u, policy):  # type: ignore[no-untyped-def]
+    """P_k of seeds low, ..., high - 1, and the policy that is optimal for it; a team's."""
+    states, places, gamma, prior, goal, kernels, new, greedy = of
+    _, X, A = policy.shape
+    k = team()
+    P = kernels[k]
+    for i in range(low, high):
+        if first():
+            part = 1
+            for x in range(X):
+                for a in range(A):
+                    part = draw_gammas(prior, moves[i, x, a], places[x, a], key[i], t[i], part, P[x, a])
+        sync()
+        for x in each(X):
             for a in range(A):
-                part = draw_row(prior, moves[i, x, a], places[x, a], key[i], t[i], part, P[x, a])
-        optimal(rewards[i if rewards.shape[0] > 1 else 0], P, states, gamma, goal, u[i], new, greedy)
-        policy[i] = 0.0
-        for x in range(X):
-            policy[i, x, greedy[x]] = 1.0
+                normalise(prior, P[x, a])
+        sync()
+        optimal(rewards[i if rewards.shape[0] > 1 else 0], P, states, gamma, goal, u[i], new[k], greedy[k])
+        for x in each(X):
+            for a in range(A):
+                policy[i, x, a] = 0.0
+            policy[i, x, greedy[k, x]] = 1.0
+        sync()
 
 
 @compiled
 def optimal(rewards, P, states, gamma, goal, u, new, greedy):  # type: ignore[no-untyped-def]
-    """Modified policy iteration from u, in place, until span(T u - u) <= goal; `greedy` is that of the last T."""
+    """Modified policy iteration from u, in place, until span(T u - u) <= goal; `greedy` is that of the last T. A
+    team's."""
     X, A = rewards.shape
     while True:
         low, high = np.inf, -np.inf
-        for x in range(X):
+        for x in each(X):
             best, b = -np.inf, 0
             for a in range(A):
                 value = rewards[x, a] + gamma * mean(P, states, x, a, u)
@@ -168,28 +204,37 @@ def optimal(rewards, P, states, gamma, goal, u, new, greedy):  # type: ignore[no
                     best, b = value, a
             new[x], greedy[x] = best, b
             low, high = min(low, best - u[x]), max(high, best - u[x])
-        base = new.min()
-        for x in range(X):
-            u[x] = new[x] - base
-        span = high - low
+        span = team_max(high) - team_min(low)
+        _centre(new, u)
         if span <= goal:
             return
         enough = max(SHRINK * span, goal / 2)
         while span > enough:  # sweeps of the greedy policy
             low, high = np.inf, -np.inf
-            for x in range(X):
+            for x in each(X):
                 new[x] = rewards[x, greedy[x]] + gamma * mean(P, states, x, greedy[x], u)
                 low, high = min(low, new[x] - u[x]), max(high, new[x] - u[x])
-            base = new.min()
-            for x in range(X):
-                u[x] = new[x] - base
-            span = high - low
+            span = team_max(high) - team_min(low)
+            _centre(new, u)
+
+
+@compiled
+def _centre(new, u):  # type: ignore[no-untyped-def]
+    """u <- new, less its least."""
+    least = np.inf
+    for x in each(new.shape[0]):
+        least = min(least, new[x])
+    least = team_min(least)
+    sync()  # all have read u
+    for x in each(new.shape[0]):
+        u[x] = new[x] - least
+    sync()
 
 
 @compiled
 def mean(P, states, x, a, v):  # type: ignore[no-untyped-def]
-    """<P(. | x, a), v>, whose entries are of `states` (X, A, B), or of all states if that is None."""
-    if states is None:
+    """<P(. | x, a), v>, whose entries are of `states` (X, A, B), or of all states if that is empty (0,)."""
+    if states.ndim == 1:
         return dot(P[x, a], v)
     return _product(P.shape[2], states[x, a], P[x, a], v)
 
@@ -208,3 +253,39 @@ def dot(p, v):  # type: ignore[no-untyped-def]
     for j in range(whole, size):
         a += p[j] * v[j]
     return (a + b) + (c + d)
+
+
+class Own(NamedTuple):
+    """What `seed_plan` and `seed_learn` are given."""
+
+    of: Any  # Posterior
+    rewards: Array  # (1, X, A)
+    visits: Array
+    moves: Array
+    key: Array
+    began: Array
+    lasted: Array
+    u: Array
+    policy: Array
+    left: Any  # scratch: plays of a pair until the epoch ends   (n, X, A), or of none (n, 0, 0)
+
+
+@compiled
+def seed_plan(own, i, t):  # type: ignore[no-untyped-def]
+    """An epoch of one seed; a team's."""
+    visits, left, lasted = own.visits[i], own.left[i], t - own.began[i]
+    sync()  # all have read when the last one began
+    if first():
+        own.began[i], own.lasted[i] = t, lasted
+    for x in each(left.shape[0]):
+        for a in range(left.shape[1]):
+            left[x, a] = visits[x, a] + 1
+    sync()
+    draw_and_plan(i, i + 1, own.of, own.rewards, own.moves, own.key, own.began, own.u, own.policy)
+    return NEVER if left.shape[0] == 0 else t + lasted
+
+
+@compiled
+def seed_learn(own, i, t, x, a, y, slot, reset):  # type: ignore[no-untyped-def]
+    """Count the play; one thread's."""
+    return tally_play(own.visits, own.moves, own.left, i, x, a, slot)
