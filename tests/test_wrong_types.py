@@ -38,6 +38,14 @@ CALLS = {
     ravi.resume: {
         "stopped": RUN, "learner": "uniform", "mdp": MDP, "measures": (), "pause": None, "stop": None, "progress": None,
     },
+    ravi.run_settings: {
+        "learners": ["uniform"], "mdp": MDP, "steps": 10, "seeds": 1, "record": (), "measures": (), "points": 5,
+        "pad": False, "keep_epochs": True, "pause": None, "stop": None, "progress": None, "measured": True,
+    },
+    ravi.resume_settings: {
+        "stopped": [RUN], "learners": ["uniform"], "mdp": MDP, "measures": (), "pause": None, "stop": None,
+        "progress": None,
+    },
     ravi.run_changing: {"learner": "ravi-ucb", "world": "tides/3", "steps": 5, "seeds": 1, "points": 2, "pause": None},
     ravi.resume_changing: {"stopped": RUN, "learner": "ravi-ucb", "world": "tides/3", "pause": None},
     ravi.candidates: {"problem": MDP.problem, "steps": 10, "delta": 0.05, "stages": 0},

@@ -35,7 +35,9 @@ _HOMES = {
     "Estimator": "ravi.core",
     "Measure": "ravi.core",
     "run": "ravi.engine",
+    "run_settings": "ravi.engine",
     "resume": "ravi.engine",
+    "resume_settings": "ravi.engine",
     "Run": "ravi.runs",
     "Stopped": "ravi.engine",
     "resume_changing": "ravi.changing",
@@ -90,9 +92,11 @@ __all__ = [
     "results",
     "resume",
     "resume_changing",
+    "resume_settings",
     "return_of",
     "run",
     "run_changing",
+    "run_settings",
     "run_suite",
     "select",
     "solve",
@@ -103,7 +107,7 @@ if TYPE_CHECKING:
     from ravi.changing import resume_changing, run_changing
     from ravi.checks import InputError, StreamError
     from ravi.core import MDP, Estimator, Learner, Measure, Problem
-    from ravi.engine import Stopped, resume, run
+    from ravi.engine import Stopped, resume, resume_settings, run, run_settings
     from ravi.experiments.results import results
     from ravi.experiments.runner import run_suite
     from ravi.ids import learner, mdp

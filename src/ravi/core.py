@@ -255,6 +255,15 @@ class Recorder(NamedTuple):
     log: Callable[[Any, tuple[Array, ...]], None] | None = None  # M, those of some epochs: appends them
 
 
+class Rows(NamedTuple):
+    """A learner as one of several that differ in numbers only, which go as rows of one batch (`ravi.together`)."""
+
+    made: Learner  # itself, as it was built: one that was changed since goes alone
+    numbers: tuple[float, ...]  # what differs from row to row: of bonus and step size
+    same: tuple[Any, ...]  # what else it is made of, and `settings` do not say: problem and T
+    of: Callable[..., Learner]  # the same numbers, each one of every row (n,) -> the learner of those rows
+
+
 class Learner(NamedTuple):
     """A learner is a tuple of functions: nothing to inherit, nothing hidden.
 
@@ -272,6 +281,7 @@ class Learner(NamedTuple):
     walk: Walk | None = None  # instead of `ravi.walk.walk`
     stages: int = 0  # S where the policy is (n, S, X, A), a stage for every age; see `ravi.walk.walk`
     seedwise: Seedwise | None = None  # of those that run on a GPU
+    rows: Rows | None = None  # of those whose settings go in one batch
 
 
 class Measure(NamedTuple):

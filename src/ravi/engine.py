@@ -18,7 +18,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from ravi import checks, memory, tree, whole
+from ravi import checks, ids, memory, tree, whole
 from ravi import device as devices
 from ravi.core import MDP, Array, Learner, Measure, Until
 from ravi.measures.output import output
@@ -30,6 +30,7 @@ from ravi.planning.solver import Solution, solve
 from ravi.played import refuse
 from ravi.ranges import Facts, check
 from ravi.runs import Options, Run, versions
+from ravi.together import alike, learner_of
 from ravi.walk import World, misplaced, room, start, walk, world_of
 
 Progress = Callable[[int, int], None]  # steps done, steps in all
@@ -48,12 +49,23 @@ class Batch(NamedTuple):
     records: tuple[Any, ...]
 
 
-class Stopped(KeyboardInterrupt):
-    """Ctrl-C during a run: `run` holds what was computed, and can be resumed."""
+class Part(NamedTuple):
+    """Settings that go as one batch, the seeds of each after those of the one before."""
 
-    def __init__(self, run: Run) -> None:
+    learners: list[Learner]
+    T: int
+    n: int  # seeds of each
+    options: Options
+    begin: Callable[[Sequence[Measure]], Batch]  # the measures -> where it goes on
+    spent: list[float]  # seconds of each, before
+
+
+class Stopped(KeyboardInterrupt):
+    """Ctrl-C during a run: `run` holds what was computed, and can be resumed; of several settings, `runs`."""
+
+    def __init__(self, *runs: Run) -> None:
         super().__init__("stopped; the run so far is in .run")
-        self.run = run
+        self.run, self.runs = runs[0], list(runs)
 
 
 def run(
@@ -82,8 +94,35 @@ def run(
     it says yes the run ends there, as at a pause, and Ctrl-C is the caller's. measured=False: play and learn only.
     device: "cpu", or "gpu" (docs/gpu.md), where pauses and stops come after some epochs more.
     """
+    return run_settings(
+        [learner], mdp, steps, seeds, record=record, measures=measures, points=points, pad=pad, keep_epochs=keep_epochs,
+        pause=pause, stop=stop, progress=progress, measured=measured, device=device,
+    )[0]  # fmt: skip
+
+
+def run_settings(
+    learners: Sequence[Learner | str],
+    mdp: MDP | str,
+    steps: int,
+    seeds: int | Iterable[int] = 1,
+    *,
+    record: Sequence[str] = (),
+    measures: Sequence[Measure] = (),
+    points: int = 500,
+    pad: bool = False,
+    keep_epochs: bool = True,
+    pause: int | None = None,
+    stop: Callable[[], bool] | None = None,
+    progress: Progress | None = None,
+    measured: bool = True,
+    device: str = "cpu",
+) -> list[Run]:
+    """`run` of each of these learners: with the same bits, as one batch where they are one learner that differs in
+    `scale`, `step_scale`, `eta` and `beta` only and can (`ravi.together`), else one after the other."""
     T, on = checks.steps(steps), checks.one_of(device, devices.DEVICES, "device")
-    mdp, learner = resolved(mdp, learner, T)
+    mdp, several = ids.mdp(mdp), []
+    for learner in _one_or_more(learners, "learners", "a list of learners, each itself or its id"):
+        several.append(resolved(mdp, learner, T)[1])
     keys = np.array(checks.seeds(seeds), np.uint64)
     wanted = _wanted(record)
     options: Options = {
@@ -93,14 +132,16 @@ def run(
         "keep_epochs": checks.flag(keep_epochs, "keep_epochs"),
         "measured": checks.flag(measured, "measured"),
     }
-    _room(learner, mdp, T, options, len(keys))
-    solution = _solved(mdp) if options["measured"] else None
     if wanted and not options["measured"]:
         raise checks.InputError(f"record names {wanted[0]!r}, but measured=False records nothing")
-    chosen = [*_measures(mdp, T, solution, options, learner.stages), *_own(measures)]
-    _can_run(on, learner, chosen)
-    batch = _begin(learner, mdp, keys, chosen)
-    return _go_on(learner, mdp, T, solution, options, chosen, batch, 0.0, pause, stop, progress, on)
+
+    def part(group: list[Learner]) -> Part:
+        every = np.tile(keys, len(group))
+        begin = lambda chosen: _begin(learner_of(group, len(keys)), mdp, every, chosen)  # noqa: E731
+        return Part(group, T, len(keys), options, begin, [0.0] * len(group))
+
+    parts = [part(group) for group in ([several] if alike(several) else [[one] for one in several])]
+    return _all(parts, mdp, _own(measures), pause, stop, progress, on)
 
 
 def resume(
@@ -116,22 +157,55 @@ def resume(
 ) -> Run:
     """Take up a stopped run; `learner`, `mdp` and `measures` must be those that it was made with. It may go on on
     another device."""
+    return resume_settings(
+        [stopped], [learner], mdp, measures=measures, pause=pause, stop=stop, progress=progress, device=device
+    )[0]
+
+
+def resume_settings(
+    stopped: Sequence[Run],
+    learners: Sequence[Learner | str],
+    mdp: MDP | str,
+    *,
+    measures: Sequence[Measure] = (),
+    pause: int | None = None,
+    stop: Callable[[], bool] | None = None,
+    progress: Progress | None = None,
+    device: str = "cpu",
+) -> list[Run]:
+    """`resume` of each of these runs: as one batch where their learners can be one and all else is the same."""
     on = checks.one_of(device, devices.DEVICES, "device")
-    checks.instance(stopped, Run, "stopped", "a run: that of ravi.Stopped, or of ravi.Run.load")
-    mdp, learner = resolved(mdp, learner, stopped.steps)
-    _same(stopped, learner, mdp)
-    T, keys = stopped.steps, np.asarray(stopped.seeds, np.uint64)
-    _room(learner, mdp, T, stopped.options, len(keys))
-    solution = _solved(mdp) if stopped.options["measured"] else None
-    chosen = [*_measures(mdp, T, solution, stopped.options, learner.stages), *_own(measures)]
-    if not isinstance(stopped.batch, dict) and len(chosen) != len(stopped.batch.records):
-        raise checks.InputError("the stopped run was made with other measures than these")
+    runs = _one_or_more(stopped, "stopped", "a list of runs")
+    given = _one_or_more(learners, "learners", "a list of learners, one of each run")
+    mdp, several = ids.mdp(mdp), list[Learner]()
+    if len(given) != len(runs):
+        raise checks.InputError(f"learners are {len(given)}, and there are {len(runs)} stopped runs")
+    for one, learner in zip(runs, given, strict=True):
+        checks.instance(one, Run, "stopped", "a run: that of ravi.Stopped, or of ravi.Run.load")
+        made = resolved(mdp, learner, one.steps)[1]
+        _same(one, made, mdp)
+        several.append(made)
+
+    def part(places: Sequence[int]) -> Part:
+        group, first = [several[place] for place in places], runs[places[0]]
+        begin = lambda chosen: tree.join([_stands(runs[i], several[i], mdp, chosen) for i in places])  # noqa: E731
+        spent = [runs[place].seconds for place in places]
+        return Part(group, first.steps, len(first.seeds), first.options, begin, spent)
+
+    same = all((one.steps, one.seeds, one.options) == (runs[0].steps, runs[0].seeds, runs[0].options) for one in runs)
+    every = range(len(runs))
+    parts = [part(every)] if same and alike(several) else [part([place]) for place in every]
+    return _all(parts, mdp, _own(measures), pause, stop, progress, on)
+
+
+def _stands(stopped: Run, learner: Learner, mdp: MDP, chosen: Sequence[Measure]) -> Batch:
+    """Where a stopped run goes on. `_go_on` works on copies, group by group."""
     if isinstance(stopped.batch, dict):  # from a file
-        batch = _taken_up(stopped, learner, mdp, keys, chosen)
-    else:
-        batch = stopped.batch  # `_go_on` works on copies, group by group
-    _can_run(on, learner, chosen)
-    return _go_on(learner, mdp, T, solution, stopped.options, chosen, batch, stopped.seconds, pause, stop, progress, on)
+        return _taken_up(stopped, learner, mdp, np.asarray(stopped.seeds, np.uint64), chosen)
+    batch: Batch = stopped.batch
+    if len(chosen) != len(batch.records):
+        raise checks.InputError("the stopped run was made with other measures than these")
+    return batch
 
 
 _solutions: WeakKeyDictionary[MDP, Solution] = WeakKeyDictionary()
@@ -197,58 +271,93 @@ def _asked(learner: Learner, mdp: MDP, n: int) -> tuple[str, str]:
     return (f"{what} under {n:,} seeds", f"seeds, {others}") if n > 1 else (what, others)
 
 
-def _go_on(
-    learner: Learner,
+def _all(
+    parts: Sequence[Part],
     mdp: MDP,
-    T: int,
-    solution: Solution | None,
-    options: Options,
-    measures: Sequence[Measure],
-    batch: Batch,
-    spent: float,
+    own: Sequence[Measure],
     pause: int | None,
     stop: Callable[[], bool] | None,
     progress: Progress | None,
     device: str,
-) -> Run:
-    began = time.perf_counter()
+) -> list[Run]:
+    """The runs of all parts, one part after the other; what cannot be is told before any of them starts."""
     pause = None if pause is None else checks.whole(pause, "pause", 0)
     checks.function(stop, "stop")
     checks.function(progress, "progress")
-    world, total = world_of(mdp), len(batch.walkers.key) * T
-    parts: list[Batch] = []
+    ready = []
+    for part in parts:
+        learner = part.learners[0]
+        _room(learner, mdp, part.T, part.options, len(part.learners) * part.n)
+        solution = _solved(mdp) if part.options["measured"] else None
+        chosen = [*_measures(mdp, part.T, solution, part.options, learner.stages), *own]
+        _can_run(device, learner, chosen)
+        ready.append((part, solution, chosen))
+    total, made = sum(len(part.learners) * part.n * part.T for part in parts), list[Run]()
     with interrupts() if stop is None else nullcontext(stop) as stopped:
-        for rows in _groups(batch, mdp) if device == "cpu" else [np.arange(len(batch.walkers.key))]:
-            before = sum(_plays(part, T) for part in parts)
+        for part, solution, chosen in ready:
+            before = sum(int(one.plays.sum()) for one in made)
             tell = None if progress is None else (lambda done, before=before: progress(before + done, total))
-            part = tree.take(batch, rows)
-            epochs = _epochs if device == "cpu" else _epochs_there
-            part = epochs(learner, world, T, mdp.horizon, options["pad"], measures, part, pause, tell, stopped)
-            parts.append(part)
-    batch = tree.join(parts)
+            made += _go_on(part, mdp, solution, chosen, pause, stopped, tell, device)
+    if stop is None and stopped():
+        raise Stopped(*made)
+    return made
+
+
+def _go_on(
+    part: Part,
+    mdp: MDP,
+    solution: Solution | None,
+    measures: Sequence[Measure],
+    pause: int | None,
+    stopped: Callable[[], bool],
+    progress: Callable[[int], None] | None,
+    device: str,
+) -> list[Run]:
+    batch = part.begin(measures)
+    began = time.perf_counter()
+    T, pad, world, rows = part.T, part.options["pad"], world_of(mdp), np.arange(len(batch.walkers.key))
+    done: list[Batch] = []
+    for some in _groups(batch, mdp) if device == "cpu" else [rows]:
+        before = sum(_plays(one, T) for one in done)
+        tell = None if progress is None else (lambda plays, before=before: progress(before + plays))
+        epochs, learner = _epochs if device == "cpu" else _epochs_there, learner_of(part.learners, part.n, some)
+        done.append(epochs(learner, world, T, mdp.horizon, pad, measures, tree.take(batch, some), pause, tell, stopped))
+    each = tree.apart(tree.join(done), part.n)
+    seconds = (time.perf_counter() - began) / len(each)
+    made = zip(part.learners, each, part.spent, strict=True)
+    return [_made(part, mdp, solution, measures, *one, seconds) for one in made]
+
+
+def _made(
+    part: Part,
+    mdp: MDP,
+    solution: Solution | None,
+    measures: Sequence[Measure],
+    learner: Learner,
+    batch: Batch,
+    spent: float,
+    seconds: float,
+) -> Run:
     results: dict[str, Array] = {}
     for measure, m in zip(measures, batch.records, strict=True):
         results |= measure.results(m)
-    done = Run(
+    return Run(
         mdp=mdp.name,
         mdp_digest=mdp.digest,
         learner=learner.name,
         settings=_plain(learner),
         discount=mdp.discount,
-        steps=T,
+        steps=part.T,
         seeds=[int(key) for key in batch.walkers.key],
         optimum=None if solution is None else solution.optimum,
         optimum_error=None if solution is None else solution.optimum_error,
-        options=options,
-        seconds=spent + time.perf_counter() - began,
+        options=part.options,
+        seconds=spent + seconds,
         versions=versions(),
         batch=batch,
         results=results,
         units=mdp.units,
     )
-    if stop is None and stopped():
-        raise Stopped(done)
-    return done
 
 
 def _epochs(
@@ -402,10 +511,15 @@ def _pad(
 
 def resolved(mdp: MDP | str, learner: Learner | str, T: int) -> tuple[MDP, Learner]:
     """The MDP and the learner, each itself or by its id."""
-    from ravi import ids
-
     mdp = ids.mdp(mdp)
     return mdp, learner if isinstance(learner, Learner) else ids.learner(learner, mdp, T)
+
+
+def _one_or_more(given: Any, name: str, wanted: str) -> list[Any]:
+    held = list(checks.several(given, name, wanted))
+    if not held:
+        raise checks.InputError(f"{name} is empty, not {wanted}")
+    return held
 
 
 def _own(measures: Sequence[Measure]) -> list[Measure]:

@@ -29,6 +29,21 @@ def join(trees: Sequence[Any]) -> Any:
     return Log.join(trees) if isinstance(trees[0], Log) else np.concatenate(trees)
 
 
+def apart(tree: Any, n: int) -> list[Any]:
+    """Trees of n seeds each, whose logs end with the last epoch that any of those seeds had."""
+    size = len(next(leaf for _, leaf in leaves(tree) if isinstance(leaf, np.ndarray)))
+    return [tree] if size == n else [_ended(take(tree, np.arange(i, i + n))) for i in range(0, size, n)]
+
+
+def _ended(tree: Any) -> Any:
+    """Logs that stand side by side are of the same epochs; in one that a seed did not have, all are 0 there."""
+    if not isinstance(tree, tuple):
+        return tree
+    used = [np.flatnonzero(part.table.any(1)) for part in tree if isinstance(part, Log)]
+    rows = max((row[-1] + 1 for row in used if len(row)), default=0)
+    return _rebuilt(tree, [Log.of(part.table[:rows]) if isinstance(part, Log) else _ended(part) for part in tree])
+
+
 def fill(template: Any, arrays: Mapping[str, Array]) -> Any:
     """The structure of `template` with the arrays that `leaves` named, each of its shape and dtype, and no others."""
     strange = arrays.keys() - {name for name, _ in leaves(template)}

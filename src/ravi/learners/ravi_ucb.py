@@ -46,6 +46,7 @@ from ravi.planning.mirror import mirror_step
 from ravi.ranges import Facts, LogPolicy, Policy, Value, logarithms
 from ravi.schedules import at_reset
 from ravi.theory import constants
+from ravi.together import of_rows, positive
 
 
 class State(NamedTuple):
@@ -63,17 +64,18 @@ def generic(
     problem: Problem,
     estimator: Estimator,
     bonus: Bonus,
-    eta: float,
+    eta: float | Array,
     *,
     initial_value: float | Array = 0.0,
     initial_policy: Array | None = None,
     name: str = "ravi-ucb/generic",
     settings: dict[str, Any] | None = None,
 ) -> Learner:
-    """Algorithm 1 with TRANSITION-ESTIMATE and ADD from `estimator`, and BONUS from `bonus`."""
+    """Algorithm 1 with TRANSITION-ESTIMATE and ADD from `estimator`, and BONUS from `bonus`. An array eta is one number
+    of every row (`ravi.together`)."""
     r, gamma, H = problem.rewards, problem.discount, problem.horizon
     X, A = problem.states, problem.actions
-    eta = checks.positive(eta, "eta")
+    eta = positive(eta, "eta")
     V0 = value_to_begin(initial_value, problem)
     pi0 = policy_to_begin(initial_policy, problem)
 
@@ -125,19 +127,23 @@ def tabular(
     if beta is None:
         beta = constants.beta_tabular(H, X, A, T, delta)  # Lemma 5.1
     beta = checks.nonnegative(checks.nonnegative(beta, "beta") * checks.nonnegative(scale, "scale"), "scale * beta")
-    estimator, step = counts(problem), theorem_step(eta, step_scale, problem, T)
-    made = generic(
-        problem,
-        estimator,
-        multiple_of_width(beta, estimator),
-        step,
-        initial_value=initial_value,
-        initial_policy=initial_policy,
-        name="ravi-ucb",
-        settings={"beta": beta, "scale": scale, "step_scale": step_scale, "delta": delta},
-    )
-    numbers = OfCounts(1.0, np.array([beta]), 0.0, False, False, 1.0)  # CB = beta / sqrt(N)
-    return made._replace(seedwise=on_counts(problem, numbers, np.array([step]), False, 1, "last", laid))
+    estimator = counts(problem)
+
+    def build(step: float | Array, beta: float | Array) -> Learner:
+        made = generic(
+            problem,
+            estimator,
+            multiple_of_width(beta, estimator),
+            step,
+            initial_value=initial_value,
+            initial_policy=initial_policy,
+            name="ravi-ucb",
+            settings={"beta": beta, "scale": scale, "step_scale": step_scale, "delta": delta},
+        )
+        numbers = OfCounts(1.0, np.atleast_1d(beta), 0.0, False, False, 1.0)  # CB = beta / sqrt(N)
+        return made._replace(seedwise=on_counts(problem, numbers, np.atleast_1d(step), False, 1, "last", laid))
+
+    return of_rows(build, (theorem_step(eta, step_scale, problem, T), beta), problem, T)
 
 
 def laid(s: State) -> OfSeeds:
@@ -178,23 +184,27 @@ def linear_mixture(
             H, d, T, delta, parameter_bound=B, feature_bound=B, regularization=lam
         )
     beta = checks.nonnegative(checks.nonnegative(beta, "beta") * checks.nonnegative(scale, "scale"), "scale * beta")
-    return generic(
-        problem,
-        estimator,
-        multiple_of_width(beta, estimator),
-        theorem_step(eta, step_scale, problem, T),
-        initial_value=initial_value,
-        initial_policy=initial_policy,
-        name="ravi-ucb/mixture",
-        settings={
-            "beta": beta,
-            "scale": scale,
-            "step_scale": step_scale,
-            "delta": delta,
-            "regularization": lam,
-            "bound": B,
-        },
-    )
+
+    def build(step: float | Array, beta: float | Array) -> Learner:
+        return generic(
+            problem,
+            estimator,
+            multiple_of_width(beta, estimator),
+            step,
+            initial_value=initial_value,
+            initial_policy=initial_policy,
+            name="ravi-ucb/mixture",
+            settings={
+                "beta": beta,
+                "scale": scale,
+                "step_scale": step_scale,
+                "delta": delta,
+                "regularization": lam,
+                "bound": B,
+            },
+        )
+
+    return of_rows(build, (theorem_step(eta, step_scale, problem, T), beta), problem, T)
 
 
 def plus(problem: Problem, steps: int, **options: Any) -> Learner:
@@ -226,16 +236,20 @@ def known_kernel(
     """
     T = checks.steps(steps)
     estimator = known(mdp)
-    return generic(
-        mdp.problem,
-        estimator,
-        multiple_of_width(0.0, estimator),
-        theorem_step(eta, step_scale, mdp.problem, T),
-        initial_value=initial_value,
-        initial_policy=initial_policy,
-        name="ravi-ucb/known",
-        settings={"step_scale": step_scale},
-    )
+
+    def build(step: float | Array) -> Learner:
+        return generic(
+            mdp.problem,
+            estimator,
+            multiple_of_width(0.0, estimator),
+            step,
+            initial_value=initial_value,
+            initial_policy=initial_policy,
+            name="ravi-ucb/known",
+            settings={"step_scale": step_scale},
+        )
+
+    return of_rows(build, (theorem_step(eta, step_scale, mdp.problem, T),), mdp, T)
 
 
 def theorem_step(eta: float | None, step_scale: float, problem: Problem, T: int) -> float:

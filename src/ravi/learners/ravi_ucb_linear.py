@@ -28,11 +28,12 @@ pessimistic.
 from __future__ import annotations
 
 from ravi import checks
-from ravi.core import Learner, Problem
+from ravi.core import Array, Learner, Problem
 from ravi.estimators.linear import features_of, linear
 from ravi.learners.lsvi_ucb import bonus_factor
 from ravi.learners.ravi_ucb import generic, theorem_step
 from ravi.optimism.bonuses import multiple_of_width
+from ravi.together import of_rows
 
 
 def ravi_ucb_linear(
@@ -52,11 +53,15 @@ def ravi_ucb_linear(
     beta = scale * bonus_factor(problem.horizon, features_of(problem).shape[-1], T, delta)
     estimator = linear(problem, lam)
     settings = {"beta": beta, "scale": scale, "step_scale": step_scale, "delta": delta, "regularization": lam}
-    return generic(
-        problem,
-        estimator,
-        multiple_of_width(beta, estimator),
-        theorem_step(eta, step_scale, problem, T),
-        name="ravi-ucb/linear",
-        settings=settings | {"estimator": "linear"},
-    )
+
+    def build(step: float | Array, beta: float | Array) -> Learner:
+        return generic(
+            problem,
+            estimator,
+            multiple_of_width(beta, estimator),
+            step,
+            name="ravi-ucb/linear",
+            settings=settings | {"estimator": "linear"},
+        )
+
+    return of_rows(build, (theorem_step(eta, step_scale, problem, T), beta), problem, T)

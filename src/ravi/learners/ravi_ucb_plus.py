@@ -61,6 +61,7 @@ from ravi.ranges import Facts, Fixed, LogPolicy, NextPlay, Policy, Value, logari
 from ravi.schedules import at_reset
 from ravi.theory import constants, mixture
 from ravi.theory import tabular as of_tables
+from ravi.together import of_rows, positive
 
 PICKS = ("uniform", "last")
 WEIGHTS = ("span", "variance")
@@ -85,7 +86,7 @@ def generic(
     problem: Problem,
     estimator: Estimator,
     bonus: Bonus,
-    eta: float,
+    eta: float | Array,
     *,
     inner: int = 1,
     fresh: bool = True,
@@ -97,9 +98,9 @@ def generic(
     backups: Backups | None = None,
 ) -> Learner:
     """Algorithm 1 with `inner` backups an epoch. pick: which of their policies is played; "last" has no guarantee.
-    `backups` does what `estimator` and `bonus` say, faster."""
+    `backups` does what `estimator` and `bonus` say, faster. eta: an array is one number of every row."""
     X, A = problem.states, problem.actions
-    eta, M = checks.positive(eta, "eta"), checks.whole(inner, "inner")
+    eta, M = positive(eta, "eta"), checks.whole(inner, "inner")
     checks.one_of(pick, PICKS, "pick")
     V0, pi0 = value_to_begin(initial_value, problem), policy_to_begin(initial_policy, problem)
     backed_up = of_parts(problem, estimator, bonus, eta, fresh) if backups is None else backups
@@ -188,27 +189,31 @@ def tabular(
     beta = constants.beta_tabular_l1(H, X, A, T, delta)  # CB is at most beta / sqrt(N), times gamma
     S = of_tables.clipped_bonus_sum(H, X, A, T, times * beta)
     step = _eta(eta, step_scale, problem, T, M, S if on["balance"] else 0.0)
-    if on["centre"]:
-        bonus = of_span(X, A, T, delta, scale=scale, span=None if on["span"] else H)
-        numbers = OfCounts(
-            log_term(X, A, T, delta), np.array([scale]), 0.0 if on["span"] else H, True, on["clip"], times
+
+    def build(step: float | Array, scale: float | Array) -> Learner:
+        eta, by_row = np.atleast_1d(step), np.atleast_1d(scale)
+        if on["centre"]:
+            bonus = of_span(X, A, T, delta, scale=scale, span=None if on["span"] else H)
+            radius, span = log_term(X, A, T, delta), 0.0 if on["span"] else H
+        else:
+            bonus = multiple_of_width(scale * beta, estimator)
+            radius, span = beta, 0.0
+        numbers = OfCounts(radius, by_row, span, on["centre"], on["clip"], times)
+        made = generic(
+            problem,
+            estimator,
+            _finished(bonus, problem, on),
+            step,
+            inner=M,
+            fresh=on["fresh"],
+            pick=pick,
+            name="ravi-ucb+",
+            settings={"scale": scale, "step_scale": step_scale, "delta": delta, "parts": _named_parts(on)},
+            backups=of_counts(problem, numbers, eta, on["fresh"]),
         )
-    else:
-        bonus = multiple_of_width(scale * beta, estimator)
-        numbers = OfCounts(beta, np.array([scale]), 0.0, False, on["clip"], times)
-    made = generic(
-        problem,
-        estimator,
-        _finished(bonus, problem, on),
-        step,
-        inner=M,
-        fresh=on["fresh"],
-        pick=pick,
-        name="ravi-ucb+",
-        settings={"scale": scale, "step_scale": step_scale, "delta": delta, "parts": _named_parts(on)},
-        backups=of_counts(problem, numbers, np.array([step]), on["fresh"]),
-    )
-    return made._replace(seedwise=on_counts(problem, numbers, np.array([step]), on["fresh"], M, pick, laid))
+        return made._replace(seedwise=on_counts(problem, numbers, eta, on["fresh"], M, pick, laid))
+
+    return of_rows(build, (step, scale), problem, T)
 
 
 def laid(s: State) -> OfSeeds:
@@ -274,23 +279,29 @@ def linear_mixture(
     unit = H / 2 if on["span"] else 1.0  # sigma at most
     times = problem.discount if on["gamma"] else 1.0
     S = mixture.clipped_bonus_sum(H, d, T, times * unit * beta, bound=size / H, regularization=lam)
-    if on["radius"]:
-        bonus = of_determinant(estimator, d, delta, noise=noise, regularization=lam, bound=B, scale=scale)
-    else:
-        bonus = multiple_of_width(scale * beta, estimator)
-    return generic(
-        problem,
-        estimator,
-        _finished(bonus, problem, on),
-        _eta(eta, step_scale, problem, T, M, S if on["balance"] else 0.0),
-        inner=M,
-        fresh=on["fresh"],
-        pick=pick,
-        name="ravi-ucb+/mixture",
-        settings={
-            "scale": scale, "step_scale": step_scale, "delta": delta, "regularization": lam, "parts": _named_parts(on),
-        },
-    )  # fmt: skip
+
+    def build(step: float | Array, scale: float | Array) -> Learner:
+        if on["radius"]:
+            bonus = of_determinant(estimator, d, delta, noise=noise, regularization=lam, bound=B, scale=scale)
+        else:
+            bonus = multiple_of_width(scale * beta, estimator)
+        return generic(
+            problem,
+            estimator,
+            _finished(bonus, problem, on),
+            step,
+            inner=M,
+            fresh=on["fresh"],
+            pick=pick,
+            name="ravi-ucb+/mixture",
+            settings={
+                "scale": scale, "step_scale": step_scale, "delta": delta, "regularization": lam,
+                "parts": _named_parts(on),
+            },
+        )  # fmt: skip
+
+    step = _eta(eta, step_scale, problem, T, M, S if on["balance"] else 0.0)
+    return of_rows(build, (step, scale), problem, T)
 
 
 def _variance_weighted(

@@ -24,11 +24,14 @@ class Log:
         """A new row, to be written into."""
         place = self.rows % BLOCK
         if place == 0:
-            taken = (len(self.blocks) + 1) * BLOCK * self.n * np.dtype(self.dtype).itemsize  # and so much to read it
-            memory.needed(taken, f"a log of {self.rows:,} epochs of {self.n:,} seeds", "seeds, or keep no epochs")
-            self.blocks.append(np.empty((BLOCK, self.n), self.dtype))
+            self._grow()
         self.rows += 1
         return self.blocks[-1][place]
+
+    def _grow(self) -> None:
+        taken = (len(self.blocks) + 1) * BLOCK * self.n * np.dtype(self.dtype).itemsize  # and so much to read it
+        memory.needed(taken, f"a log of {self.rows:,} epochs of {self.n:,} seeds", "seeds, or keep no epochs")
+        self.blocks.append(np.empty((BLOCK, self.n), self.dtype))
 
     @property
     def table(self) -> Array:
@@ -41,8 +44,11 @@ class Log:
     def of(cls, table: Array) -> Log:
         """A log that begins with the rows of a table."""
         log = cls(table.shape[1], table.dtype.type)
-        for row in table:
-            log.row()[:] = row
+        for first in range(0, len(table), BLOCK):
+            some = table[first : first + BLOCK]
+            log._grow()
+            log.blocks[-1][: len(some)] = some
+            log.rows += len(some)
         return log
 
     @classmethod

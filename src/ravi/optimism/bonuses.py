@@ -24,14 +24,16 @@ import numpy as np
 
 from ravi.core import Array, Bonus, Data, Embedding, Estimator
 from ravi.estimators.standard import Standard
+from ravi.together import by_pair
 
 
-def multiple_of_width(beta: float, estimator: Estimator) -> Bonus:
-    """CB = beta * width: both bonuses of the paper."""
+def multiple_of_width(beta: float | Array, estimator: Estimator) -> Bonus:
+    """CB = beta * width: both bonuses of the paper. beta: one number, or one of every row (n,), as are scales below."""
+    factor = by_pair(beta)
 
     def bonus(D: Data, phi: Embedding) -> Array:
         CB = estimator.width(D, phi)
-        CB *= beta  # in the memory of the width
+        CB *= factor  # in the memory of the width
         return CB
 
     return bonus
@@ -43,28 +45,29 @@ def log_term(states: int, actions: int, steps: int, delta: float) -> float:
 
 
 def of_span(
-    states: int, actions: int, steps: int, delta: float, *, scale: float = 1.0, span: float | None = None
+    states: int, actions: int, steps: int, delta: float, *, scale: float | Array = 1.0, span: float | None = None
 ) -> Bonus:
     """The bonus of counts from one, for V less its middle. span: in place of sp(V), where it is not to be used."""
-    L = log_term(states, actions, steps, delta)
+    L, factor = log_term(states, actions, steps, delta), by_pair(scale)
 
     def bonus(D: Data, phi: Standard) -> Array:
         n = D.visits - 1.0
         spread = phi.high - phi.low if span is None else span
-        return (spread / 2) * np.minimum(1 + n / (n + 1), scale * (np.sqrt(2 * L * n) + 1) / (n + 1))
+        return (spread / 2) * np.minimum(1 + n / (n + 1), factor * (np.sqrt(2 * L * n) + 1) / (n + 1))
 
     return bonus
 
 
 def of_determinant(
     estimator: Estimator, dimension: int, delta: float, *, noise: float, regularization: float, bound: float,
-    scale: float = 1.0,
+    scale: float | Array = 1.0,
 ) -> Bonus:  # fmt: skip
     """The self-normalised radius of the data at hand, times the width. `noise` is s, `bound` is B."""
+    factor = by_pair(scale)
 
     def bonus(D: Data, phi: Embedding) -> Array:
         beta = log_det_radius(D.root, dimension, delta, noise=noise, regularization=regularization, bound=bound)
-        return scale * beta[:, None, None] * estimator.width(D, phi)
+        return factor * beta[:, None, None] * estimator.width(D, phi)
 
     return bonus
 

@@ -48,8 +48,8 @@ class Played(NamedTuple):
 Backups: TypeAlias = Callable[[Data, Iterates, int, Array, Played], Iterates]
 
 
-def of_parts(problem: Problem, estimator: Estimator, bonus: Bonus, eta: float, fresh: bool) -> Backups:
-    """With any estimator and any bonus."""
+def of_parts(problem: Problem, estimator: Estimator, bonus: Bonus, eta: float | Array, fresh: bool) -> Backups:
+    """With any estimator and any bonus. eta: one number, or one of each seed (n,)."""
     r, gamma, H = problem.rewards, problem.discount, problem.horizon
 
     def backed_up(D: Data, V: Array) -> Array:

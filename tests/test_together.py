@@ -1,0 +1,120 @@
+"""Settings of a learner in one batch: each comes out as by itself, to the bit and to the byte of its file."""
+
+import io
+from contextlib import nullcontext
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import ravi
+from ravi import engine, ids, teams, together, tree
+from ravi.checks import InputError
+from ravi.engine import resume_settings, run, run_settings
+
+T = 600
+TABLE, MIXTURE = ravi.mdp("riverswim/5,discount=0.9"), ravi.mdp("riverswim/mixture/5,discount=0.9")
+OPTIONS = ("scale=0.003", "scale=0.1,step_scale=30", "eta=0.4,scale=0.02", "scale=0,step_scale=7")
+WITH_ROWS = {
+    "ravi-ucb": TABLE, "ravi-ucb,beta=0.2": TABLE, "ravi-ucb+": TABLE, "ravi-ucb+,centre=off,span=off,inner=2": TABLE,
+    "ravi-ucb/mixture": MIXTURE, "ravi-ucb+/mixture": MIXTURE, "ravi-ucb+/mixture,radius=off,inner=2": MIXTURE,
+    "ravi-ucb/linear": ravi.mdp("linear/5,2,3,discount=0.9"),
+}  # fmt: skip
+
+
+def settings(name, world, steps=T):
+    return [ids.learner(f"{name},{options}", world, steps) for options in OPTIONS]
+
+
+def content(made):
+    file = io.BytesIO()
+    replace(made, seconds=0.0).save(file)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("name", WITH_ROWS)
+def test_every_setting_of_a_batch_is_the_run_alone(name, monkeypatch):
+    world, options = WITH_ROWS[name], {"record": ("stream",), "points": 7, "pad": True}
+    learners = settings(name, world)
+    assert together.alike(learners)
+    alone = [run(learner, world, T, [4, 9, 2], **options) for learner in learners]
+    assert len({made.regret.tobytes() for made in alone}) == len(alone)
+    monkeypatch.setattr(engine, "CACHE", 5 * 2**10)  # groups that begin and end within settings
+    for one, made in zip(alone, run_settings(learners, world, T, [4, 9, 2], **options), strict=True):
+        assert content(one) == content(made)
+
+
+def test_a_stopped_batch_goes_on_as_one_or_as_single_runs():
+    learners = settings("ravi-ucb+", TABLE)
+    alone = [run(learner, TABLE, T, 3, keep_epochs=False) for learner in learners]
+    stopped = run_settings(learners, TABLE, T, 3, keep_epochs=False, pause=T // 3)
+    assert not any(made.complete for made in stopped)
+    files = [ravi.Run.load(io.BytesIO(content(made))) for made in stopped]
+    for held in (stopped, files):
+        for one, made in zip(alone, resume_settings(held, learners, TABLE), strict=True):
+            assert content(one) == content(made)
+    assert content(ravi.resume(files[1], learners[1], TABLE)) == content(alone[1])
+
+
+def test_ctrl_c_gives_the_runs_of_all_settings(monkeypatch):
+    monkeypatch.setattr(engine, "interrupts", lambda: nullcontext(lambda: True))
+    for name in ("ravi-ucb", "q-learning"):
+        with pytest.raises(ravi.Stopped) as stopped:
+            run_settings([name, name], TABLE, T, 2)
+        assert [made.learner for made in stopped.value.runs] == [name, name]
+        assert stopped.value.run is stopped.value.runs[0]
+
+
+def test_what_cannot_be_one_batch_goes_one_after_the_other():
+    """Other learners, another T, another constant than those that may differ, and one that was changed since."""
+    plain, other = ids.learner("ravi-ucb", TABLE, T), ids.learner("ravi-ucb,scale=0.1", TABLE, T)
+    changed = other._replace(add=lambda state, path: state)
+    apart = {
+        "learner": ids.learner("ravi-ucb+", TABLE, T),
+        "T": ids.learner("ravi-ucb,delta=0.1", TABLE, 2 * T),
+        "delta": ids.learner("ravi-ucb,delta=0.1", TABLE, T),
+        "problem": ids.learner("ravi-ucb", ravi.mdp("riverswim/5,discount=0.9"), T),
+        "change": changed,
+        "form": ids.learner("q-learning", TABLE, T),
+    }
+    assert together.alike([plain, other])
+    assert not together.alike([apart["delta"], apart["T"]])
+    for one in apart.values():
+        assert not together.alike([plain, one])
+    told = []
+    made = run_settings([other, changed, apart["form"]], TABLE, T, 2, progress=lambda *at: told.append(at))
+    for one, learner in zip(made, [other, changed, apart["form"]], strict=True):
+        assert content(one) == content(run(learner, TABLE, T, 2))
+    assert told[-1] == (6 * T, 6 * T)
+    assert told == sorted(told)
+
+
+def test_seeds_by_themselves_plan_with_the_numbers_of_their_rows():
+    """What a GPU is given (`Seedwise`) of a batch of settings is what the CPU plans with."""
+    for name in ("ravi-ucb", "ravi-ucb+"):
+        learner = together.learner_of(settings(name, TABLE), 2)
+        keys = np.tile(np.arange(2, dtype=np.uint64), len(OPTIONS))
+        here, there = learner.init(keys), learner.init(keys)
+        for state in (here, there):
+            state.data.visits[:] += 3
+            state.data.moves[..., 1] += 3
+        for _ in range(3):
+            own = teams.made(learner.seedwise.own(there, 1))
+            for i in range(len(keys)):
+                learner.seedwise.plan(own, i, 1)
+            here = learner.plan(here)
+        assert len({row.tobytes() for row in here.policy}) > 2
+        for (leaf, one), (_, other) in zip(tree.leaves(here), tree.leaves(there), strict=True):
+            np.testing.assert_array_equal(one, other, err_msg=leaf)
+
+
+def test_a_list_of_settings_is_checked():
+    with pytest.raises(InputError, match="learners is empty"):
+        run_settings([], TABLE, T)
+    with pytest.raises(InputError, match="learners is 'ravi-ucb', not a list"):
+        run_settings("ravi-ucb", TABLE, T)
+    made = run_settings(["ravi-ucb", "ravi-ucb+"], TABLE, T, 1, pause=10)
+    with pytest.raises(InputError, match="learners are 1, and there are 2 stopped runs"):
+        resume_settings(made, ["ravi-ucb"], TABLE)
+    with pytest.raises(InputError, match="made with learner ravi-ucb"):
+        resume_settings(made, ["ravi-ucb+", "ravi-ucb"], TABLE)
