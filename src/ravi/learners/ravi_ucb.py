@@ -35,18 +35,21 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 
 from ravi import checks
-from ravi.core import MDP, Array, Bonus, Data, Estimator, Learner, Parts, Path, Problem
+from ravi.compiled import compiled
+from ravi.core import MDP, Array, Bonus, Data, Estimator, Learner, Parts, Path, Problem, Seedwise
 from ravi.estimators.counts import EVERY_PLAY, counts
 from ravi.estimators.known import known
 from ravi.estimators.ridge import ridge
 from ravi.optimism.bonuses import multiple_of_width
-from ravi.planning.bellman import backup, extend
+from ravi.planning.bellman import backup, backup_in_place, expect_in_place, extend
 from ravi.planning.inner import Iterates, OfCounts, OfSeeds, Played, on_counts
-from ravi.planning.mirror import mirror_step
+from ravi.planning.mirror import mirror_step, step_in_place
 from ravi.ranges import Facts, LogPolicy, Policy, Value, logarithms
 from ravi.schedules import at_reset
+from ravi.teams import NEVER, sync
 from ravi.theory import constants
 from ravi.together import of_rows, positive
+from ravi.walk import learn
 
 
 class State(NamedTuple):
@@ -236,9 +239,10 @@ def known_kernel(
     """
     T = checks.steps(steps)
     estimator = known(mdp)
+    fixed = mdp.successors, mdp.transitions, mdp.rewards, np.zeros((1, *mdp.rewards.shape)), mdp.discount, mdp.horizon
 
     def build(step: float | Array) -> Learner:
-        return generic(
+        made = generic(
             mdp.problem,
             estimator,
             multiple_of_width(0.0, estimator),
@@ -249,7 +253,23 @@ def known_kernel(
             settings={"step_scale": step_scale},
         )
 
+        def own(s: State, teams: int) -> tuple[Any, ...]:
+            return *fixed, np.atleast_1d(step), s.V, s.Q, s.log_policy, s.policy
+
+        return made._replace(seedwise=Seedwise(_plan_knowing, learn, own))
+
     return of_rows(build, (theorem_step(eta, step_scale, mdp.problem, T),), mdp, T)
+
+
+@compiled
+def _plan_knowing(own, i, t):  # type: ignore[no-untyped-def]
+    """An epoch of one seed under the kernel itself; a team's."""
+    successors, transitions, r, CB, gamma, H, eta, V, Q, log_policy, policy = own
+    step_in_place(i, i + 1, log_policy, policy, Q, eta, V)  # V_k, pi_k
+    sync()
+    expect_in_place(i, i + 1, successors, transitions, V, Q)
+    backup_in_place(i, i + 1, r, CB, gamma, Q, H)  # Q_{k+1}
+    return NEVER
 
 
 def theorem_step(eta: float | None, step_scale: float, problem: Problem, T: int) -> float:

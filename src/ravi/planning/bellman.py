@@ -13,12 +13,15 @@ import numpy as np
 
 from ravi.compiled import compiled
 from ravi.core import MDP, Array
+from ravi.teams import each
 
 
 def expect(mdp: MDP, V: Array) -> Array:
     """P V, of shape (..., X, A) for V of shape (..., X)."""
     batch = np.ascontiguousarray(V, dtype=np.float64).reshape(-1, mdp.states)
-    return _expect(mdp.successors, mdp.transitions, batch).reshape(*V.shape[:-1], mdp.states, mdp.actions)
+    PV = np.empty((len(batch), mdp.states, mdp.actions))
+    expect_in_place(0, len(batch), mdp.successors, mdp.transitions, batch, PV)
+    return PV.reshape(*V.shape[:-1], mdp.states, mdp.actions)
 
 
 def expect_with(successors: Array, weights: Array, V: Array) -> Array:
@@ -27,20 +30,18 @@ def expect_with(successors: Array, weights: Array, V: Array) -> Array:
 
 
 @compiled
-def _expect(successors, transitions, V):  # type: ignore[no-untyped-def]
+def expect_in_place(low, high, successors, transitions, V, PV):  # type: ignore[no-untyped-def]
+    """P V (n, X, A) of rows low, ..., high - 1 of V (n, X); a team's."""
     X, A, B = transitions.shape
-    n = V.shape[0]
-    PV = np.empty((n, X, A))
-    for i in range(n):
+    for i in range(low, high):
         v = V[i]
-        for x in range(X):
+        for x in each(X):
             for a in range(A):
                 row, to = transitions[x, a], successors[x, a]
                 total = 0.0
                 for j in range(B):
                     total += row[j] * v[np.uint32(to[j])]  # unsigned: no test for negative indices
                 PV[i, x, a] = total
-    return PV
 
 
 def flow(mdp: MDP, mu: Array) -> Array:
@@ -81,14 +82,16 @@ def truncate(f: Array, M: float) -> Array:
 
 def backup(r: Array, CB: Array, gamma: float, PV: Array, H: float) -> Array:
     """Q_{k+1} = Pi_H[r + CB_k + gamma P_hat_k V_k], into the memory of PV."""
-    _backup(r, CB, gamma, PV, H)
+    backup_in_place(0, len(PV), r, CB, gamma, PV, H)
     return PV
 
 
 @compiled
-def _backup(r, CB, gamma, PV, H):  # type: ignore[no-untyped-def]
-    n, X, A = PV.shape
-    for i in range(n):
-        for x in range(X):
+def backup_in_place(low, high, r, CB, gamma, PV, H):  # type: ignore[no-untyped-def]
+    """`backup` of rows low, ..., high - 1. CB: of each of them (n, X, A), or of all (1, X, A). A team's."""
+    _, X, A = PV.shape
+    for i in range(low, high):
+        more = CB[i if CB.shape[0] > 1 else 0]
+        for x in each(X):
             for a in range(A):
-                PV[i, x, a] = max(min(r[x, a] + CB[i, x, a] + gamma * PV[i, x, a], H), 0.0)
+                PV[i, x, a] = max(min(r[x, a] + more[x, a] + gamma * PV[i, x, a], H), 0.0)
