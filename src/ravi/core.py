@@ -244,6 +244,7 @@ class Seedwise(NamedTuple):
     own: Callable[..., tuple[Any, ...]]  # State, number of teams -> what both are given, scratch by team
     reset: bool = True  # whether a reset ends an epoch
     keyed: bool = False  # whether `own` is given the keys of the seeds (n,) too, which the State does not keep
+    together: bool = False  # all seeds plan and learn at once, by the learner's own `plan` and `add`, on arrays there
 
 
 class Recorder(NamedTuple):

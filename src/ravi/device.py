@@ -11,21 +11,23 @@ asks for a GPU.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ravi import checks, teams, tree, whole
-from ravi.core import Array, Learner, Measure
+from ravi.compiled import instance
+from ravi.core import Array, Learner, Measure, Path
 from ravi.walk import World
 
 DEVICES = ("cpu", "gpu")
 BLOCK = 128  # threads of a block
 WIDE = 32  # threads of a team, at most: a warp
 LOOK = 0.25  # seconds between two looks, about
-MOST = 4096  # epochs of a kernel
+FEW, MOST = 8, 4096  # epochs between two looks: at first, and at most
 
 
 class Target(NamedTuple):
@@ -101,6 +103,8 @@ def cuda_words() -> Any:
             def reduce(value):  # type: ignore[no-untyped-def]
                 step = cuda.blockDim.x >> 1
                 mask = ((1 << cuda.blockDim.x) - 1) << ((cuda.threadIdx.y * cuda.blockDim.x) % 32)
+                if step > 0:
+                    cuda.syncwarp(mask)
                 while step > 0:
                     value = join(value, cuda.shfl_xor_sync(mask, value, step))
                     step >>= 1
@@ -163,6 +167,104 @@ def width(states: int, seeds: int) -> int:
     return threads
 
 
+class Flight:
+    """A run on the GPU: its arrays there, and the kernel that takes them on."""
+
+    def __init__(
+        self, learner: Learner, world: World, T: int, pad: bool, measures: Sequence[Measure], batch: Any, length: int
+    ) -> None:
+        self.cupy, self.cuda = target()
+        self.learner, self.T, self.measures, self.batch = learner, T, measures, batch
+        n = len(batch.walkers.time)
+        threads = width(batch.state.policy.shape[-2], n)
+        self.shape = -(-n * threads // BLOCK), (threads, BLOCK // threads)
+        teams_there = self.shape[0] * self.shape[1][1]
+        self.memory = Memory(self.cupy, self.cuda)
+        self.here = whole.arguments(
+            learner, world, T, pad, measures, batch, teams=teams_there, epochs=MOST, length=length
+        )
+        self.there = teams.mapped(self.memory.there, self.here)
+        self.kernel = kernel(*whole.functions(learner, measures))
+        self.row = self.memory.of(self.here.row)
+
+    def go(self, epochs: int) -> None:
+        """So many epochs more."""
+        stream = self.cuda.external_stream(self.cupy.cuda.get_current_stream().ptr)
+        self.kernel[self.shape[0], self.shape[1], stream](epochs, *self.there)
+
+    def look(self, epochs: int) -> None:
+        """Bring home how far the seeds are, and the rows of the epochs since the last look."""
+        self.memory.back(self.batch.walkers.time)
+        for measure, m, own in zip(self.measures, self.batch.records, self.here.kept, strict=False):
+            _log(self.memory, measure, m, own, epochs)
+
+    def land(self) -> None:
+        """Bring home everything."""
+        for _, leaf in tree.leaves(self.batch):
+            if isinstance(leaf, np.ndarray):
+                self.memory.back(leaf)
+
+
+class Together(Flight):
+    """A run in which all seeds plan and learn at once, by functions of arrays. An epoch is recorded as a graph, and
+    made again and again: so what it calls costs no more than its work."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        there = self.memory.of
+        self.state = tree.mapped(there, self.batch.state)
+        self.aside = tree.mapped(lambda leaf: leaf.copy(), self.state)  # of seeds that have ended, as they ended
+        self.path = Path(*(there(array) for array in self.here.path))
+        self.time = there(self.batch.walkers.time)
+        self.finished = self.time >= self.T
+        self.stream = self.cupy.cuda.Stream(non_blocking=True)
+        self.graph: Any = None
+
+    def go(self, epochs: int) -> None:
+        with self.stream, here_is(self.memory):
+            for _ in range(epochs):
+                if self.graph is None:
+                    self._epoch()
+                else:
+                    self.graph.launch(self.stream)
+        self.stream.synchronize()
+
+    def record(self) -> None:
+        """An epoch as a graph; after one that was made without, so that all is compiled and there is memory."""
+        with self.stream, here_is(self.memory):
+            self.stream.begin_capture()
+            try:
+                self._epoch()
+            finally:
+                graph = self.stream.end_capture()
+        self.graph = graph
+
+    def _epoch(self) -> None:
+        self._settle(self.learner.plan(self.state))
+        super().go(1)
+        self._settle(self.learner.add(self.state, self.path))
+        now = (self.time >= self.T) & ~self.finished
+        for (_, kept), (_, leaf) in zip(tree.leaves(self.aside), tree.leaves(self.state), strict=True):
+            self.cupy.copyto(kept, leaf, where=now.reshape(-1, *[1] * (leaf.ndim - 1)))
+        self.finished |= now
+        self.row += 1
+
+    def _settle(self, state: Any) -> None:
+        """A state that a learner gave, into the arrays that the kernel and the graph know."""
+        for (_, mine), (_, leaf) in zip(tree.leaves(self.state), tree.leaves(state), strict=True):
+            if not self.cupy.may_share_memory(mine, leaf):
+                self.cupy.copyto(mine, leaf)
+
+    def look(self, epochs: int) -> None:
+        super().look(epochs)
+        self.row[...] = 0
+
+    def land(self) -> None:
+        for (_, kept), (_, leaf) in zip(tree.leaves(self.aside), tree.leaves(self.state), strict=True):
+            self.cupy.copyto(leaf, kept, where=self.finished.reshape(-1, *[1] * (leaf.ndim - 1)))
+        super().land()
+
+
 def advance(
     learner: Learner,
     world: World,
@@ -175,29 +277,60 @@ def advance(
 ) -> None:
     """Take the seeds of a batch through their epochs, in place, until all have made T plays, or `looked`, which is
     asked in between kernels, says to stop."""
-    cupy, cuda = target()
-    n = len(batch.walkers.time)
-    threads = width(batch.state.policy.shape[-2], n)
-    blocks, shape = -(-n * threads // BLOCK), (threads, BLOCK // threads)
-    arguments = whole.arguments(
-        learner, world, T, pad, measures, batch, teams=blocks * shape[1], epochs=MOST, length=length
-    )
-    memory = Memory(cupy, cuda)
-    there = teams.mapped(memory.there, arguments)
-    launched = kernel(*whole.functions(learner, measures))
-    stream = cuda.external_stream(cupy.cuda.get_current_stream().ptr)
-    count = 8
+    assert learner.seedwise is not None
+    made = Together if learner.seedwise.together else Flight
+    flight = made(learner, world, T, pad, measures, batch, length)
+    epochs = FEW
     while int(batch.walkers.time.min()) < T and not looked():
         began = time.perf_counter()
-        launched[blocks, shape, stream](count, *there)
-        memory.back(batch.walkers.time)
-        for measure, m, own in zip(measures, batch.records, arguments[-1], strict=False):
-            _log(memory, measure, m, own, count)
+        flight.go(epochs)
+        flight.look(epochs)
         spent = time.perf_counter() - began
-        count = int(min(max(count * min(LOOK / max(spent, 1e-3), 4.0), 1), MOST))
-    for _, leaf in tree.leaves(batch):
-        if isinstance(leaf, np.ndarray):
-            memory.back(leaf)
+        epochs = int(min(max(epochs * min(LOOK / max(spent, 1e-3), 4.0), 1), MOST))
+        if isinstance(flight, Together) and flight.graph is None:
+            flight.record()
+    flight.land()
+
+
+_current: list[Memory] = []  # where constants of loops over arrays of the GPU are kept, while one runs
+
+
+@contextmanager
+def here_is(memory: Memory) -> Iterator[None]:
+    _current.append(memory)
+    try:
+        yield
+    finally:
+        _current.pop()
+
+
+def _over(n, arguments):  # type: ignore[no-untyped-def]
+    for i in teams.seeds(n):
+        loop(i, i + 1, *arguments)
+
+
+def loop(low: int, high: int, *arguments: Any) -> None:
+    """Of `_over`; `over_seeds_there` puts its own here."""
+
+
+@cache
+def _loop_kernel(looped: Any) -> Any:
+    return cuda_words().jit(instance(_over, loop=looped))
+
+
+def over_seeds_there(looped: Callable[..., Any], n: int, arguments: tuple[Any, ...], threads: int = WIDE) -> None:
+    """`ravi.teams.over_seeds` on the GPU, by teams of so many threads."""
+    cupy, cuda = target()
+    memory = _current[-1]
+    shape = -(-n * threads // BLOCK), (threads, BLOCK // threads)
+
+    def there(leaf: Any) -> Any:
+        if isinstance(leaf, teams.Room):
+            return memory.there(leaf._replace(shape=(shape[0] * shape[1][1], *leaf.shape[1:])))
+        return cuda.as_cuda_array(leaf) if isinstance(leaf, cupy.ndarray) else memory.there(leaf)
+
+    stream = cuda.external_stream(cupy.cuda.get_current_stream().ptr)
+    _loop_kernel(looped)[shape[0], shape[1], stream](n, teams.mapped(there, arguments))
 
 
 def _log(memory: Memory, measure: Measure, m: Any, own: Any, count: int) -> None:

@@ -442,7 +442,10 @@ def _epochs_there(
         return stopped() or (pause is not None and int(batch.walkers.time.min()) >= pause)
 
     assert learner.seedwise is not None
-    length = min(T, _stretch(len(batch.walkers.time), H, learner.seedwise.reset))
+    length = _stretch(len(batch.walkers.time), H, learner.seedwise.reset)
+    if learner.seedwise.together:
+        length = padding(H)  # an epoch comes as a whole: one is longer with probability below e^-50
+    length = min(T, length)
     devices.advance(learner, world, T, pad, measures, batch, length, looked)
     if tell is not None:
         tell(_plays(batch, T))

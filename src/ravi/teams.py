@@ -9,7 +9,7 @@ What happens to a seed is written once, as a compiled function of that seed whic
     first()         True           whether this is the first thread of the team
     alone()         True           whether it is the only one
     team()          0              the number of the team, for scratch
-    team_sum(v)     v              the sum of the v of all threads, to each of them; likewise team_max, team_min
+    team_sum(v)     v              the sum of the v of all threads, to each of them, and sync(); team_max, team_min
 
 Numba compiles a body with the words' meaning on a CPU wherever it is called from there, and with that on a GPU in a
 kernel (`ravi.device`, which defines it). A body that serves both allocates nothing, returns no array, raises nothing. A
@@ -48,6 +48,24 @@ def mapped(change: Callable[[Any], Any], tree: Any) -> Any:
         return change(tree)
     parts = [mapped(change, part) for part in tree]
     return type(tree)(*parts) if hasattr(tree, "_fields") else tuple(parts)
+
+
+def over_seeds(loop: Callable[..., Any], where: Any, *arguments: Any) -> None:
+    """`loop(low, high, ...)` over all seeds of `where`, an array of seeds first: here, or on the GPU where that is.
+
+    This is the one place that chooses. A `Room` is made for as many teams as there are, whatever its first length.
+    """
+    if isinstance(where, np.ndarray):
+        loop(0, len(where), *(np.empty((1, *a.shape[1:]), a.dtype) if isinstance(a, Room) else a for a in arguments))
+    else:
+        from ravi.device import over_seeds_there
+
+        over_seeds_there(loop, len(where), arguments)
+
+
+def like(array: Any, shape: tuple[int, ...]) -> Any:
+    """A new array of numbers where `array` is; nothing is in it."""
+    return np.empty(shape) if isinstance(array, np.ndarray) else np.empty_like(array, np.float64, shape=shape)
 
 
 class Place:

@@ -10,12 +10,12 @@ A learner takes part by its `Seedwise`, a measure by its `Recorder` (`ravi.core`
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ravi.compiled import compiled, instance
-from ravi.core import Learner, Measure
+from ravi.core import Array, Learner, Measure, Seedwise
 from ravi.teams import NEVER, first, seeds, sync
 from ravi.walk import NO_AGES, NO_VISITS, World, room, steps_with
 from ravi.walk import learn as nothing
@@ -24,18 +24,25 @@ NAMES = ("one", "two", "three", "four", "five")  # of the measures in `_advance`
 
 
 @compiled
-def no_record(own, i, e, opening, policy, firsts, lengths, xs, actions, ys, resets):  # type: ignore[no-untyped-def]
+def no_record(own, i, row, opening, policy, firsts, lengths, xs, actions, ys, resets):  # type: ignore[no-untyped-def]
     """What is recorded by a measure that is not there."""
 
 
+@compiled
+def no_plan(own, i, t):  # type: ignore[no-untyped-def]
+    """What a seed plans by itself where all plan together."""
+    return NEVER
+
+
+TOGETHER = Seedwise(no_plan, nothing, lambda state, teams: (), together=True)
 plan, walk, stroll = nothing, nothing, nothing  # `framed` puts those of a run here
 one = two = three = four = five = no_record
 
 
 def _advance(  # type: ignore[no-untyped-def]
-    epochs, T, padded, reset_ends, world, policy, by_stage, walkers, path, over, deadline, visits, ages, own, kept
+    epochs, row, T, padded, reset_ends, world, policy, by_stage, walkers, path, over, deadline, visits, ages, own, kept
 ):
-    """Up to `epochs` epochs more of every seed that has not made its T plays."""
+    """Up to `epochs` epochs more of every seed that has not made its T plays; rows are those from row[0] on."""
     successors, cumulative, initial, restart = world
     state, time, key = walkers
     xs, actions, ys, slots, resets, lengths, firsts, after = path
@@ -63,11 +70,11 @@ def _advance(  # type: ignore[no-untyped-def]
                         slots, resets, lengths, firsts, after, over, True, deadline, visits, ages, T, own,
                     )  # fmt: skip
                 sync()
-                one(kept[0], i, e, opening, policy, firsts, lengths, xs, actions, ys, resets)
-                two(kept[1], i, e, opening, policy, firsts, lengths, xs, actions, ys, resets)
-                three(kept[2], i, e, opening, policy, firsts, lengths, xs, actions, ys, resets)
-                four(kept[3], i, e, opening, policy, firsts, lengths, xs, actions, ys, resets)
-                five(kept[4], i, e, opening, policy, firsts, lengths, xs, actions, ys, resets)
+                one(kept[0], i, row[0] + e, opening, policy, firsts, lengths, xs, actions, ys, resets)
+                two(kept[1], i, row[0] + e, opening, policy, firsts, lengths, xs, actions, ys, resets)
+                three(kept[2], i, row[0] + e, opening, policy, firsts, lengths, xs, actions, ys, resets)
+                four(kept[3], i, row[0] + e, opening, policy, firsts, lengths, xs, actions, ys, resets)
+                five(kept[4], i, row[0] + e, opening, policy, firsts, lengths, xs, actions, ys, resets)
                 opening = False
                 if padded and over[i] == 1 and time[i] >= T and not resets[i, lengths[i] - 1]:
                     beyond = True
@@ -98,6 +105,26 @@ def framed(plan: Any, learn: Any, *records: Any) -> Any:
     return instance(_advance, plan=plan, walk=steps_with(learn), stroll=steps_with(nothing), **named)
 
 
+class Arguments(NamedTuple):
+    """What `_advance` takes after the number of epochs."""
+
+    row: Array
+    T: int
+    padded: bool
+    reset_ends: bool
+    world: Any
+    policy: Array
+    by_stage: Array
+    walkers: Any
+    path: Any
+    over: Array
+    deadline: Array
+    visits: Array
+    ages: Array
+    own: Any
+    kept: Any
+
+
 def arguments(
     learner: Learner,
     world: World,
@@ -109,7 +136,7 @@ def arguments(
     teams: int,
     epochs: int,
     length: int,
-) -> tuple[Any, ...]:
+) -> Arguments:
     """What `_advance` takes after the number of epochs, which is at most `epochs`, with paths of `length` plays: nested
     tuples of numbers, of arrays and views of the batch's arrays, and of `ravi.teams.Room`."""
     seedwise = learner.seedwise
@@ -121,8 +148,8 @@ def arguments(
         for measure, m in zip(measures, batch.records, strict=True)
         if measure.recorder is not None
     ]
-    return (
-        T, pad, seedwise.reset, tuple(world), state.policy, state.policy[:, None], tuple(batch.walkers),
-        tuple(room(n, length)), np.ones(n, np.uint8), np.zeros(n, np.int64), NO_VISITS, NO_AGES,
+    return Arguments(
+        np.zeros(1, np.int64), T, pad, seedwise.reset, tuple(world), state.policy, state.policy[:, None],
+        tuple(batch.walkers), tuple(room(n, length)), np.ones(n, np.uint8), np.zeros(n, np.int64), NO_VISITS, NO_AGES,
         seedwise.own(state, teams, *keys), (*kept, *[()] * (len(NAMES) - len(kept))),
     )  # fmt: skip

@@ -43,7 +43,7 @@ def test_sweeps_are_their_array_form(mdp):
     array_form = mdp.rewards + 0.95 * expect_with(mdp.successors, mdp.transitions, W)
     Q, TW, greedy = np.empty((X, A)), np.empty(X), np.empty(X, np.int64)
 
-    low, high, size = bellman_sweep(tables(mdp), W, Q, TW, greedy)
+    low, high, size = bellman_sweep(0, len(W), tables(mdp), W, Q, TW, greedy)
     np.testing.assert_allclose(Q, array_form, rtol=1e-13, atol=1e-13)
     assert (Q.max(-1) == TW).all()
     assert (greedy == Q.argmax(-1)).all()
@@ -56,7 +56,7 @@ def test_sweeps_are_their_array_form(mdp):
 
     chain = policy_chain(tables(mdp), policy)
     swept = np.empty(X)
-    chain_sweep(chain, 0.95, 0.25, W, swept)
+    chain_sweep(0, len(W), chain, 0.95, 0.25, W, swept)
     np.testing.assert_allclose(swept, TW - 0.25, rtol=1e-12, atol=1e-13)
 
 
@@ -98,7 +98,7 @@ def test_approach_reaches_its_goal_or_its_limit(gamma):
     chain = policy_chain(tables(mdp), np.ones((300, 1)))
     W, sweeps = approach(chain, gamma, np.zeros(300), 1e-10, 10**6)
     TW = np.empty(300)
-    low, high = chain_sweep(chain, gamma, 0.0, W, TW)
+    low, high = chain_sweep(0, len(W), chain, gamma, 0.0, W, TW)
     assert high - low <= 2e-10
     assert sweeps < 1000
     _, sweeps = approach(chain, gamma, np.zeros(300), 1e-10, 7)
@@ -115,7 +115,7 @@ def test_a_chain_that_follows_a_policy_is_its_chain(mdp):
     followed = np.full(X, -1)
     for _ in range(3):
         greedy = rng.integers(A, size=X)
-        follow(arrays, greedy, followed, chain)
+        follow(0, len(greedy), arrays, greedy, followed, chain)
         np.testing.assert_allclose(matrix_of(chain), dense(mdp)[np.arange(X), greedy], rtol=1e-15)
         assert (chain.source == mdp.rewards[np.arange(X), greedy]).all()
 

@@ -83,6 +83,7 @@ def solve(
         str, typer.Option(help="modified_policy_iteration, policy_iteration, value_iteration or linear_program.")
     ] = "modified_policy_iteration",
     tol: Annotated[float, typer.Option(help="The accuracy of V* that is asked for.")] = 1e-10,
+    device: Annotated[str, typer.Option(help="cpu or gpu.")] = "cpu",
     save: Annotated[Path | None, typer.Option(help="Keep the MDP itself in this file.")] = None,
     as_json: JSON = False,
 ) -> None:
@@ -98,7 +99,7 @@ def solve(
         world.save(save)
     began = time.perf_counter()
     with progress_bar(f"solving {world.name}"):
-        solution = solve(world, method=method, tol=tol)
+        solution = solve(world, method=method, tol=tol, device=device)
     seconds = time.perf_counter() - began
     uniform = _uniform(world)
     actions = solution.policy.argmax(-1)

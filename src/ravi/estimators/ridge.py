@@ -15,6 +15,7 @@ psi lives on the successors, and is read by its non-zero entries only.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -23,6 +24,7 @@ from ravi.checks import InputError
 from ravi.compiled import compiled
 from ravi.core import Array, Estimator, Path, Problem
 from ravi.ranges import NEAR, Covariance, Facts, Number
+from ravi.teams import Room, each, first, like, over_seeds, sync, team
 
 
 class Regression(NamedTuple):
@@ -49,11 +51,17 @@ def ridge(problem: Problem, regularization: float = 1.0) -> Estimator:
         return Regression(regularization * eye, np.zeros((n, d)), eye / regularization**0.5)
 
     def embed(V: Array) -> Array:
-        return _embed(*entries, V).reshape(-1, *psi.shape[:2], d)
+        phi = like(V, (len(V), len(entries[0]) - 1))
+        over_seeds(_embed, V, *entries, V, Room((1, problem.states, 8)), phi)
+        return phi.reshape(-1, *psi.shape[:2], d)
 
     def add(D: Regression, V: Array, path: Path) -> Regression:
-        pairs = path.state * np.int64(problem.actions) + path.action
-        if not _add(*entries, V, *D, pairs, path.successor, path.length):
+        sound = like(V, (len(V),))
+        over_seeds(
+            _add, V, *entries, V, *D, path.state, path.action, path.successor, path.length, problem.actions,
+            Room((1, d)), Room((1, d, d)), sound,
+        )  # fmt: skip
+        if isinstance(sound, np.ndarray) and not sound.all():  # on a GPU R is nan, and so is the policy
             raise InputError(
                 f"{problem.name}: Lambda is no longer positive definite to working precision; "
                 "its features are too large or too nearly dependent: scale them, or raise the regularization"
@@ -65,7 +73,7 @@ def ridge(problem: Problem, regularization: float = 1.0) -> Estimator:
 
 def parameter(D: Regression) -> Array:
     """theta_hat = Lambda^{-1} b   (n, d)."""
-    half = np.matmul(np.matrix_transpose(D.root), D.response[..., None])
+    half = np.matmul(D.root.swapaxes(-1, -2), D.response[..., None])
     return np.matmul(D.root, half)[..., 0]
 
 
@@ -92,14 +100,14 @@ def nonzeros(successors: Array, psi: Array) -> tuple[Array, Array, Array]:
 
 
 @compiled
-def _embed(start, successor, value, V):  # type: ignore[no-untyped-def]
-    """Eight seeds at a time, side by side in memory; every sum has the order, and so the bits, of one seed alone."""
-    n, X = V.shape
+def _embed(low, high, start, successor, value, V, eight, phi):  # type: ignore[no-untyped-def]
+    """phi of seeds low, ..., high - 1. Eight at a time, side by side in `eight`; every sum has the order, and so the
+    bits, of one seed alone. A team's, where it is one."""
+    X = V.shape[1]
     rows = start.shape[0] - 1
-    phi = np.empty((n, rows))
-    whole = n - n % 8
-    W = np.empty((X, 8))
-    for b in range(0, whole, 8):
+    whole = high - (high - low) % 8
+    W = eight[team()]
+    for b in range(low, whole, 8):
         for x in range(X):
             for i in range(8):
                 W[x, i] = V[b + i, x]
@@ -111,43 +119,48 @@ def _embed(start, successor, value, V):  # type: ignore[no-untyped-def]
                 t4, t5, t6, t7 = t4 + f * w[4], t5 + f * w[5], t6 + f * w[6], t7 + f * w[7]
             phi[b, row], phi[b + 1, row], phi[b + 2, row], phi[b + 3, row] = t0, t1, t2, t3
             phi[b + 4, row], phi[b + 5, row], phi[b + 6, row], phi[b + 7, row] = t4, t5, t6, t7
-    for i in range(whole, n):
+    for i in range(whole, high):
         v = V[i]
-        for row in range(rows):
+        for row in each(rows):
             total = 0.0
             for e in range(start[row], start[row + 1]):
                 total += value[e] * v[np.uint32(successor[e])]
             phi[i, row] = total
-    return phi
 
 
 @compiled
 def _add(  # type: ignore[no-untyped-def]
-    start, successor, value, V, covariance, response, root, pairs, targets, length
-):
-    """In place; whether every Lambda is still positive definite."""
+    low, high, start, successor, value, V, covariance, response, root, states, actions, targets, length, A, phis, rooms,
+    sound,
+):  # fmt: skip
+    """In place, of seeds low, ..., high - 1; whether each Lambda is still positive definite. A team's."""
     d = response.shape[1]
-    phi = np.empty(d)
-    sound = True
-    for i in range(length.shape[0]):
+    phi, U = phis[team()], rooms[team()]
+    for i in range(low, high):
+        if first():
+            sound[i] = 1.0
         if length[i] == 0:
             continue
         v, Lam, b = V[i], covariance[i], response[i]
         for l in range(length[i]):
-            for c in range(d):
-                row = pairs[i, l] * d + c
+            pair = np.int64(states[i, l]) * A + actions[i, l]
+            for c in each(d):
+                row = pair * d + c
                 phi[c] = 0.0
                 for e in range(start[row], start[row + 1]):
                     phi[c] += value[e] * v[successor[e]]
+            sync()
             target = v[targets[i, l]]
-            for j in range(d):
+            for j in each(d):
                 f = phi[j]
                 if f != 0.0:
                     b[j] += f * target
                     for c in range(d):
                         Lam[j, c] += f * phi[c]
-        sound = invert_root(Lam, root[i]) and sound
-    return sound
+            sync()
+        definite = root_of(Lam, U, root[i])
+        if first() and not definite:
+            sound[i] = 0.0
 
 
 def rooted(covariance: Array, root: Array) -> Array:
@@ -159,22 +172,37 @@ def rooted(covariance: Array, root: Array) -> Array:
 
 @compiled
 def invert_root(Lam, R):  # type: ignore[no-untyped-def]
-    """R <- U^{-1}, where Lambda = U^T U; inner loops run along rows. Whether Lambda is positive definite."""
+    """R <- U^{-1}, where Lambda = U^T U. Whether Lambda is positive definite."""
+    return root_of(Lam, np.empty_like(Lam), R)
+
+
+@compiled
+def root_of(Lam, U, R):  # type: ignore[no-untyped-def]
+    """`invert_root` with U (d, d) as scratch; inner loops run along rows. A team's."""
     d = Lam.shape[0]
-    U = Lam.copy()
+    for j in each(d):
+        for c in range(d):
+            U[j, c] = Lam[j, c]
+            R[j, c] = np.nan
+    sync()
     for k in range(d):
         if not U[k, k] > 0.0:
             return False
-        pivot = np.sqrt(U[k, k])
-        for c in range(k, d):
-            U[k, c] /= pivot
-        for j in range(k + 1, d):
+        pivot = math.sqrt(U[k, k])
+        sync()  # all have the pivot
+        for c in each(d):
+            if c >= k:
+                U[k, c] /= pivot
+        sync()
+        for j in each(d):
             f = U[k, j]
-            if f != 0.0:
+            if j > k and f != 0.0:
                 for c in range(j, d):
                     U[j, c] -= f * U[k, c]
-    R[:] = 0.0
-    for j in range(d):
+        sync()
+    for j in each(d):
+        for c in range(d):
+            R[j, c] = 0.0
         R[j, j] = 1.0
         for k in range(j, d):
             R[j, k] /= U[k, k]

@@ -38,8 +38,8 @@ def standard(estimator: Estimator, *, centre: bool = True, span: bool = True, cl
 
     def parts(V: Array) -> tuple[Array, Array, Array, Array]:
         low, high = V.min(-1), V.max(-1)
-        middle = (high + low) / 2 if centre else np.zeros(low.shape)
-        sigma = np.maximum((high - low) / 2, LEAST) if span else np.ones(low.shape)
+        middle = (high + low) / 2 if centre else np.zeros_like(low)
+        sigma = np.maximum((high - low) / 2, LEAST) if span else np.ones_like(low)
         return low, high, middle, sigma
 
     def embed(V: Array) -> Standard:

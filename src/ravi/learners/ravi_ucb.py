@@ -50,6 +50,7 @@ from ravi.teams import NEVER, sync
 from ravi.theory import constants
 from ravi.together import of_rows, positive
 from ravi.walk import learn
+from ravi.whole import TOGETHER
 
 
 class State(NamedTuple):
@@ -189,7 +190,7 @@ def linear_mixture(
     beta = checks.nonnegative(checks.nonnegative(beta, "beta") * checks.nonnegative(scale, "scale"), "scale * beta")
 
     def build(step: float | Array, beta: float | Array) -> Learner:
-        return generic(
+        made = generic(
             problem,
             estimator,
             multiple_of_width(beta, estimator),
@@ -206,6 +207,7 @@ def linear_mixture(
                 "bound": B,
             },
         )
+        return made._replace(seedwise=TOGETHER)
 
     return of_rows(build, (theorem_step(eta, step_scale, problem, T), beta), problem, T)
 

@@ -46,6 +46,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 
 from ravi import checks
+from ravi.compiled import compiled
 from ravi.core import Array, Bonus, Data, Estimator, Learner, Parts, Path, Problem
 from ravi.estimators.counts import EVERY_PLAY, counts
 from ravi.estimators.ridge import ridge
@@ -59,9 +60,11 @@ from ravi.planning.inner import Backups, Iterates, OfCounts, OfSeeds, Played, of
 from ravi.random import PICK, uniform
 from ravi.ranges import Facts, Fixed, LogPolicy, NextPlay, Policy, Value, logarithms
 from ravi.schedules import at_reset
+from ravi.teams import first, over_seeds
 from ravi.theory import constants, mixture
 from ravi.theory import tabular as of_tables
 from ravi.together import of_rows, positive
+from ravi.whole import TOGETHER
 
 PICKS = ("uniform", "last")
 WEIGHTS = ("span", "variance")
@@ -118,8 +121,10 @@ def generic(
     def picked(s: State) -> Array:
         """m - 1 of every seed, for this epoch."""
         if M == 1 or pick == "last":
-            return np.full(len(s.key), M - 1)
-        return np.array([int(M * uniform(key, t, PICK)) for key, t in zip(s.key, s.time, strict=True)])
+            return 0 * s.time + M - 1
+        chosen = 0 * s.time
+        over_seeds(_pick, s.key, s.key, s.time, M, chosen)
+        return chosen
 
     def go_on(s: State, count: int, chosen: Array) -> State:
         """`count` backups more; seeds whose policy is not among them keep the one that they play."""
@@ -216,6 +221,14 @@ def tabular(
     return of_rows(build, (step, scale), problem, T)
 
 
+@compiled
+def _pick(low, high, key, time, M, chosen):  # type: ignore[no-untyped-def]
+    """m - 1 of seeds low, ..., high - 1: uniform, number PICK of the next play."""
+    for i in range(low, high):
+        if first():
+            chosen[i] = int(M * uniform(key[i], time[i], PICK))
+
+
 def laid(s: State) -> OfSeeds:
     """What a plan of each seed works on."""
     return OfSeeds(s.data, Iterates(s.V_last, s.Q, s.log_policy, s.last_policy), Played(s.V, s.policy), s.key, s.time)
@@ -285,7 +298,7 @@ def linear_mixture(
             bonus = of_determinant(estimator, d, delta, noise=noise, regularization=lam, bound=B, scale=scale)
         else:
             bonus = multiple_of_width(scale * beta, estimator)
-        return generic(
+        made = generic(
             problem,
             estimator,
             _finished(bonus, problem, on),
@@ -299,6 +312,7 @@ def linear_mixture(
                 "parts": _named_parts(on),
             },
         )  # fmt: skip
+        return made._replace(seedwise=TOGETHER)
 
     step = _eta(eta, step_scale, problem, T, M, S if on["balance"] else 0.0)
     return of_rows(build, (step, scale), problem, T)

@@ -184,7 +184,6 @@ def _follow(  # type: ignore[no-untyped-def]
             if least < 0.0:
                 bad = 1
         moved, loose, bad = team_max(moved), team_max(loose), team_max(bad)
-        sync()
         if bad > 0:  # nothing is certified of that
             if first():
                 returns[i], error[i] = np.nan, np.inf
@@ -281,7 +280,6 @@ def residuals(tables, into, nu0, pi, V, d, rho_V, rho_d, share):  # type: ignore
             size += abs(rho_d[x])
     else:
         low, high = value_residual(tables, pi, V, d, rho_V, share)
-        sync()
         start, pair, weight = into
         for y in each(X):
             total = nu0[y] - d[y]
@@ -290,7 +288,6 @@ def residuals(tables, into, nu0, pi, V, d, rho_V, rho_d, share):  # type: ignore
             rho_d[y] = total
             size += abs(total)
         size = team_sum(size)
-        sync()
     return low, high, size
 
 

@@ -13,14 +13,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ravi.compiled import compiled
-from ravi.core import MDP, Array, Measure, Path
+from ravi.core import MDP, Array, Measure, Path, Recorder
 from ravi.measures.curve import Curve, OnGrid, curve, grid
-from ravi.planning.certificates import EPS
+from ravi.planning.certificates import EPS, half_width, span_goal, sweep_limit, tables
 from ravi.planning.evaluation import evaluate
 from ravi.planning.solver import Solution
 from ravi.planning.stages import staged_values
-from ravi.played import played
+from ravi.played import played, row_as_drawn
 from ravi.ranges import Age, Number, Past, PolicyOrNan, Positive
+from ravi.teams import Room, each, first, sync, team, team_max, team_min
+
+TOLERANCE = 1e-10  # of V^pi, as `evaluate` has it
 
 
 class Trajectory(NamedTuple):
@@ -75,7 +78,79 @@ def trajectory(mdp: MDP, steps: int, points: int, solution: Solution, stages: in
             "trajectory_regret_error": m.error + rounding,
         }
 
-    return Measure("trajectory", init, record, results)
+    def own(m: Trajectory, teams: int, rows: int) -> tuple[Any, ...]:
+        X, A = mdp.states, mdp.actions
+        scratch = Room((teams, X)), Room((teams, X)), Room((teams, X, A))
+        against = solution.V, solution.error, tables(mdp), TOLERANCE, sweep_limit(mdp.discount, EPS)
+        return (times, *m.regret), tuple(m[:4]), tuple(m[5:]), against, scratch
+
+    return Measure("trajectory", init, record, results, None if stages else Recorder(seed_record, own))
+
+
+@compiled
+def seed_record(own, i, row, opening, policy, firsts, lengths, xs, actions, ys, resets):  # type: ignore[no-untyped-def]
+    """`record`, of one seed; a team's."""
+    curve, scored, sums, against, scratch = own
+    times, total, cursor, values = curve
+    before, loss, age, loss_error = scored
+    error, opened, base_error = sums
+    if opening:
+        lose(i, policy, before, loss, loss_error, against, scratch)
+    if first():
+        if opening:
+            opened[i], base_error[i] = firsts[i] - 1, error[i]
+        along(i, i + 1, times, total, cursor, values, loss, age, firsts, lengths, xs, resets)
+        last = min(firsts[i] - 1 + lengths[i], times[-1])
+        error[i] = base_error[i] + max(last - opened[i], 0) * loss_error[i]
+
+
+@compiled
+def lose(i, policy, before, loss, loss_error, against, scratch):  # type: ignore[no-untyped-def]
+    """V* - V^pi of the policy of a seed, where it is another one than before; V^pi by sweeps, certified; a team's."""
+    optimum, optimum_error, tables, tol, limit = against
+    r, successors, P, gamma = tables.rewards, tables.successors, tables.transitions, tables.discount
+    X, A, B = P.shape
+    W, TW, pi = scratch[0][team()], scratch[1][team()], scratch[2][team()]
+    moved, off = 0, 0.0
+    for x in each(X):
+        for a in range(A):
+            if before[i, x, a] != policy[i, x, a]:
+                moved = 1
+                before[i, x, a] = policy[i, x, a]
+        row_as_drawn(before[i, x], pi[x])
+        mass = 0.0
+        for a in range(A):
+            mass += pi[x, a]
+        off = max(off, abs(mass - 1.0))
+        W[x] = (optimum[x] - loss[i, 0, x]) - (optimum[0] - loss[i, 0, 0])  # V of the policy before, up to a constant
+    moved, off = team_max(moved), team_max(off)
+    if moved > 0:
+        grain = tables.grain + EPS * A + off
+        low, high, size, sweeps, done = 0.0, 0.0, 0.0, 0, False
+        while not done:
+            low, high, size = np.inf, -np.inf, 0.0
+            for x in each(X):
+                value = 0.0
+                for a in range(A):
+                    mean = 0.0
+                    for j in range(B):
+                        mean += P[x, a, j] * W[successors[x, a, j]]
+                    value += pi[x, a] * (r[x, a] + gamma * mean)
+                TW[x] = value
+                low, high, size = min(low, value - W[x]), max(high, value - W[x]), max(size, abs(W[x]))
+            low, high, size = team_min(low), team_max(high), team_max(size)
+            sweeps += 1
+            done = high - low <= span_goal(tol, size, gamma, grain) or sweeps >= limit
+            if not done:
+                for x in each(X):
+                    W[x] = TW[x] - (low + high) / 2
+                sync()
+        shift = gamma / (1.0 - gamma) * (low + high) / 2  # to the middle of the bounds
+        for x in each(X):
+            loss[i, 0, x] = optimum[x] - (TW[x] + shift)
+        if first():
+            loss_error[i] = optimum_error + half_width(low, high, size, gamma, grain)
+    sync()
 
 
 @compiled

@@ -13,7 +13,7 @@ import numpy as np
 
 from ravi.compiled import compiled
 from ravi.core import MDP, Array
-from ravi.teams import each
+from ravi.teams import each, over_seeds
 
 
 def expect(mdp: MDP, V: Array) -> Array:
@@ -82,7 +82,7 @@ def truncate(f: Array, M: float) -> Array:
 
 def backup(r: Array, CB: Array, gamma: float, PV: Array, H: float) -> Array:
     """Q_{k+1} = Pi_H[r + CB_k + gamma P_hat_k V_k], into the memory of PV."""
-    backup_in_place(0, len(PV), r, CB, gamma, PV, H)
+    over_seeds(backup_in_place, PV, r, CB, gamma, PV, H)
     return PV
 
 

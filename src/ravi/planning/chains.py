@@ -179,7 +179,6 @@ def values_of_small(tables, policy, G, leak, leave, W):  # type: ignore[no-untyp
         for y in range(X):
             G[x, y] *= gamma
         W[x] = source
-    sync()
     take_out(G, gamma, leak, leave)
     if first():
         put_back(G, leak, leave, W)
@@ -217,7 +216,7 @@ def approach(chain, gamma, W, goal, limit):  # type: ignore[no-untyped-def]
     trials = KRYLOV_TRIALS
     sweeps = 0
     while sweeps < limit:
-        low, high = chain_sweep(chain, gamma, gain, W, TW)
+        low, high = chain_sweep(0, W.shape[0], chain, gamma, gain, W, TW)
         sweeps += 1
         gain += (low + high) / 2
         if high - low <= goal:
@@ -235,14 +234,14 @@ def approach(chain, gamma, W, goal, limit):  # type: ignore[no-untyped-def]
                 for x in range(W.shape[0]):
                     correction[x] += W[x]
                 centre(correction)
-                low, high = chain_sweep(chain, gamma, gain, correction, TW)
+                low, high = chain_sweep(0, W.shape[0], chain, gamma, gain, correction, TW)
                 sweeps += 1
                 if high - low < before and dot(correction, correction) < np.inf:
                     W = correction
                     before = high - low
                     gain += (low + high) / 2
                 else:
-                    chain_sweep(chain, gamma, gain, W, TW)
+                    chain_sweep(0, W.shape[0], chain, gamma, gain, W, TW)
         W, TW = TW, W
     return W, sweeps
 

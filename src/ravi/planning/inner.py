@@ -66,8 +66,9 @@ def of_parts(problem: Problem, estimator: Estimator, bonus: Bonus, eta: float | 
             if not fresh:
                 Q = backed_up(D, V)
             now = chosen == j
-            if now.any():
-                played.V[now], played.policy[now] = V[now], policy[now]
+            if not isinstance(now, np.ndarray) or now.any():  # a GPU is not asked
+                np.copyto(played.V, V, where=now[:, None])
+                np.copyto(played.policy, policy, where=now[:, None, None])
         return Iterates(V, Q, log_policy, policy)
 
     return backups
@@ -185,7 +186,6 @@ def backups_on_counts(  # type: ignore[no-untyped-def]
                     played_V[i, x] = V[i, x]
                     for a in range(policy.shape[2]):
                         played_policy[i, x, a] = policy[i, x, a]
-        sync()
 
 
 class Rewards(NamedTuple):
@@ -272,7 +272,6 @@ def seed_plan(own, i, t):  # type: ignore[no-untyped-def]
         if n > 0:
             hi = min(total[i, p] / n + min(spread / math.sqrt(n), 1.0), 1.0)
         learned[p] = hi
-    sync()
     backups_on_counts(
         i, i + 1, own.fixed, own.eta, own.fresh, own.constants, own.visits, own.moves, own.iterates, own.inner,
         own.chosen, own.learned, own.factors, own.U,

@@ -27,7 +27,7 @@ def linear_program(arrays: Tables, tol: float) -> Sweep:
     W = optimal_values(arrays)
     centre(W)
     Q, TW, greedy = np.empty((X, A)), np.empty(X), np.empty(X, np.int64)
-    low, high, size = bellman_sweep(arrays, W, Q, TW, greedy)
+    low, high, size = bellman_sweep(0, len(W), arrays, W, Q, TW, greedy)
     return Sweep(Q, TW, greedy, low, high, size, 1)
 
 

@@ -23,7 +23,7 @@ import numpy as np
 
 from ravi.compiled import compiled
 from ravi.core import Array
-from ravi.teams import each
+from ravi.teams import each, like, over_seeds
 
 
 def mirror_step(
@@ -36,8 +36,9 @@ def mirror_step(
     """
     if not in_place:
         log_policy, policy = log_policy.copy(), policy.copy()
-    V = np.empty(Q.shape[:-1])
-    step_in_place(0, len(Q), log_policy, policy, Q, eta if isinstance(eta, np.ndarray) else np.array([eta], float), V)
+    V = like(Q, Q.shape[:-1])
+    steps = eta if isinstance(eta, np.ndarray) else np.array([eta], float)
+    over_seeds(step_in_place, Q, log_policy, policy, Q, steps, V)
     return V, log_policy, policy
 
 

@@ -40,12 +40,12 @@ def _modified_policy_iteration(tables, tol, W, n):  # type: ignore[no-untyped-de
     limit = sweep_limit(gamma, grain)
     steps = 0
     while True:
-        low, high, size = bellman_sweep(tables, W, Q, TW, greedy)
+        low, high, size = bellman_sweep(0, W.shape[0], tables, W, Q, TW, greedy)
         steps, n = steps + 1, n + 1
         goal = span_goal(tol, size, gamma, grain)
         if high - low <= goal or steps >= limit:
             return Q, TW, greedy, low, high, size, n
-        follow(tables, greedy, followed, chain)
+        follow(0, X, tables, greedy, followed, chain)
         W, TW = TW, W
         centre(W)
         W, sweeps = approach(chain, gamma, W, max(SHRINK * (high - low), goal / 2), MOST)
@@ -54,10 +54,11 @@ def _modified_policy_iteration(tables, tol, W, n):  # type: ignore[no-untyped-de
 
 
 @compiled
-def follow(tables, greedy, followed, chain):  # type: ignore[no-untyped-def]
-    """Make `chain` that of the greedy policy: only the rows of states whose action has changed are written."""
+def follow(begin, end, tables, greedy, followed, chain):  # type: ignore[no-untyped-def]
+    """Make `chain` that of the greedy policy: only the rows of states whose action has changed are written, of states
+    begin, ..., end - 1."""
     B = tables.transitions.shape[2]
-    for x in range(greedy.shape[0]):
+    for x in range(begin, end):
         a = greedy[x]
         if a != followed[x]:
             followed[x] = a

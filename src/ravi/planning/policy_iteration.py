@@ -26,7 +26,7 @@ def policy_iteration(tables: Tables, tol: float) -> Sweep:
         seen.add(actions.tobytes())
         goal = span_goal(tol, size, gamma, grain)
         W, sweeps = relative_values(tables, deterministic(actions, A), W, goal / 2)
-        low, high, size = bellman_sweep(tables, W, Q, TW, greedy)
+        low, high, size = bellman_sweep(0, W.shape[0], tables, W, Q, TW, greedy)
         n += sweeps + 1
         better = Q[states, actions] + grain * (1 + size) < TW
         actions = np.where(better, greedy, actions)

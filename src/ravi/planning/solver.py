@@ -61,7 +61,7 @@ class Solution:
         )
 
 
-def solve(mdp: MDP, method: str = "modified_policy_iteration", tol: float = 1e-10) -> Solution:
+def solve(mdp: MDP, method: str = "modified_policy_iteration", tol: float = 1e-10, *, device: str = "cpu") -> Solution:
     """Solve `mdp` until ||V - V*|| <= tol, or as closely as float64 can tell.
 
     `method` is one of modified_policy_iteration, policy_iteration, value_iteration and linear_program. Whatever the
@@ -72,14 +72,21 @@ def solve(mdp: MDP, method: str = "modified_policy_iteration", tol: float = 1e-1
 
     where rho bounds the rounding of the sweep (see `ravi.planning.certificates`) and W is V* less its mid-range. An
     error above `tol` is reported, not hidden: `missed` says that `rounding`, H rho, allows no better (or that a linear
-    program stopped there). Methods stop where H rho is two thirds of the error.
+    program stopped there). Methods stop where H rho is two thirds of the error. device: "cpu", or "gpu" for the two
+    iterations on values (docs/gpu.md).
     """
     an_mdp(mdp)
     tol = checks.positive(tol, "tol")
     checks.one_of(method, METHODS, "method")
-    solver = getattr(import_module(f"ravi.planning.{method}"), method)
+    checks.one_of(device, ("cpu", "gpu"), "device")
     arrays = tables(mdp)
-    sweep: Sweep = solver(arrays, tol)
+    sweep: Sweep
+    if device == "gpu":
+        from ravi.planning.on_gpu import sweep_there
+
+        sweep = sweep_there(arrays, tol, method)
+    else:
+        sweep = getattr(import_module(f"ravi.planning.{method}"), method)(arrays, tol)
 
     gamma, H = mdp.discount, mdp.horizon
     shift = gamma * H * (sweep.low + sweep.high) / 2  # to the middle of MacQueen's bounds

@@ -8,15 +8,15 @@ from ravi.compiled import compiled
 
 
 @compiled
-def bellman_sweep(tables, W, Q, TW, greedy):  # type: ignore[no-untyped-def]
-    """Q = r + gamma P W, T W = max_a Q and the first action that attains it.
+def bellman_sweep(begin, end, tables, W, Q, TW, greedy):  # type: ignore[no-untyped-def]
+    """Q = r + gamma P W, T W = max_a Q and the first action that attains it, of states begin, ..., end - 1.
 
-    Gives min and max of T W - W, and max |W|.
+    Gives min and max of T W - W, and max |W|, of these.
     """
     r, successors, P, gamma = tables.rewards, tables.successors, tables.transitions, tables.discount
     X, A, B = P.shape
     low, high, size = np.inf, -np.inf, 0.0
-    for x in range(X):
+    for x in range(begin, end):
         best = -np.inf
         action = 0
         for a in range(A):
@@ -58,11 +58,11 @@ def policy_sweep(tables, policy, W, Q, TW):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def chain_sweep(chain, gamma, gain, W, TW):  # type: ignore[no-untyped-def]
-    """T W = source - gain + gamma K W. Gives min and max of T W - W."""
+def chain_sweep(begin, end, chain, gamma, gain, W, TW):  # type: ignore[no-untyped-def]
+    """T W = source - gain + gamma K W, of states begin, ..., end - 1. Gives min and max of T W - W, of these."""
     start, state, weight, source = chain.start, chain.state, chain.weight, chain.source
     low, high = np.inf, -np.inf
-    for x in range(W.shape[0]):
+    for x in range(begin, end):
         total = 0.0
         for j in range(start[x], start[x + 1]):
             total += weight[j] * W[state[j]]

@@ -27,7 +27,7 @@ def _value_iteration(tables, tol):  # type: ignore[no-untyped-def]
     limit = sweep_limit(tables.discount, tables.grain)
     n = 0
     while True:
-        low, high, size = bellman_sweep(tables, W, Q, TW, greedy)
+        low, high, size = bellman_sweep(0, W.shape[0], tables, W, Q, TW, greedy)
         n += 1
         if high - low <= span_goal(tol, size, tables.discount, tables.grain) or n >= limit:
             return Q, TW, greedy, low, high, size, n

@@ -1,0 +1,154 @@
+"""Teams of several threads, played in plain Python: what a GPU makes of the words of `ravi.teams`, thread by thread.
+
+Between two meetings (`sync`, or a sum) the threads of a team run one after another, in an order that changes from one
+meeting to the next. A thread that reads what another has yet to write then reads something old; a meeting that not all
+threads reach is an error. Run as a program, where nothing is compiled:
+
+    NUMBA_DISABLE_JIT=1 python -m tests.teams_played ID ...
+
+prints a line of JSON for every id: what differs from the run of one thread.
+"""
+
+import inspect
+import json
+import random
+import sys
+import textwrap
+import threading
+
+import numpy as np
+
+from ravi import ids, teams, tree, whole
+from ravi.engine import _begin, _measures, _solved
+from ravi.walk import world_of
+
+
+class Diverged(Exception):
+    """Threads of a team are not at the same meeting."""
+
+
+class Team:
+    """`size` threads that run `work`, one at a time."""
+
+    def __init__(self, size, seed):
+        self.size, self.random = size, random.Random(seed)
+        self.turns = [threading.Semaphore(0) for _ in range(size)]
+        self.order, self.next = self._shuffled(), 0
+        self.meeting, self.values, self.ended, self.error = None, {}, 0, None
+
+    def _shuffled(self):
+        return self.random.sample(range(self.size), self.size)
+
+    def run(self, work):
+        mine = threading.local()
+        teams.at = lambda: mine.place
+        threads = [threading.Thread(target=self._lane, args=(lane, work, mine)) for lane in range(self.size)]
+        for thread in threads:
+            thread.start()
+        self.turns[self.order[0]].release()
+        for thread in threads:
+            thread.join()
+        teams.at = teams.Place
+        if self.error is not None:
+            raise self.error
+
+    def _lane(self, lane, work, mine):
+        mine.place = Lane(self, lane)
+        self.turns[lane].acquire()
+        try:
+            if self.error is None:
+                work()
+                self.arrive("the end")
+        except BaseException as error:
+            self.error = self.error or error
+            for turn in self.turns:
+                turn.release()
+
+    def arrive(self, where, lane=None, value=None):
+        """The thread is at a meeting: the next one runs, and after the last all go on."""
+        if self.meeting is None:
+            self.meeting, self.values = where, {}
+        if self.meeting != where:
+            raise Diverged(f"one thread is at {where}, another at {self.meeting}")
+        self.values[lane] = value
+        self.next += 1
+        if self.next == self.size:
+            self.meeting, self.next, self.order = None, 0, self._shuffled()
+            self.agreed = [self.values[lane] for lane in sorted(self.values)] if lane is not None else []
+        self.turns[self.order[self.next]].release()
+
+
+class Lane(teams.Place):
+    teams = 1
+
+    def __init__(self, team, lane):
+        self.team, self.lane, self.size = team, lane, team.size
+
+    def wait(self):
+        self.agree(None, len, "sync")
+
+    def agree(self, value, how, where=None):
+        self.team.arrive(where or how.__name__, self.lane, value)
+        self.team.turns[self.lane].acquire()
+        if self.team.error is not None:
+            raise Diverged("another thread failed")
+        return how(self.team.agreed)
+
+
+def play(text, mdp, T, size, record=(), seed=0):
+    """A run of one seed by a team: what its arrays hold at the end."""
+    mdp = ids.mdp(mdp)
+    learner = ids.learner(text, mdp, T)
+    options = {"record": list(record), "points": 5, "pad": True, "keep_epochs": True, "measured": True}
+    measures = _measures(mdp, T, _solved(mdp), options, 0)
+    batch = _begin(learner, mdp, np.array([3], np.uint64), measures)
+    arguments = whole.arguments(learner, world_of(mdp), T, True, measures, batch, teams=1, epochs=T, length=16)
+    frame = whole.framed(*whole.functions(learner, measures))
+    there = teams.made(arguments)
+    if size == 1:
+        frame(T, *there)
+    else:
+        Team(size, seed).run(lambda: frame(T, *there))
+    held = {name: leaf for name, leaf in tree.leaves(batch) if isinstance(leaf, np.ndarray)}
+    rows = measures[0].recorder.rows(arguments[-1][0])
+    return held | {"T_k": rows[0], "gap_k": rows[1]}
+
+
+def different(text, mdp, T, size, **options):
+    """The arrays that differ from those of one thread, by more than rounding."""
+    one, several = play(text, mdp, T, 1, **options), play(text, mdp, T, size, **options)
+    whole_numbers = {name for name, array in one.items() if array.dtype.kind in "iub"}
+    return [
+        name
+        for name in one
+        if not (
+            np.array_equal(one[name], several[name])
+            if name in whole_numbers
+            else np.allclose(one[name], several[name], rtol=1e-7, atol=1e-7, equal_nan=True)
+        )
+    ]
+
+
+def without_sync(function, which):
+    """Take the `which`-th sync() out of a plain function, wherever it is used."""
+    lines, start = inspect.getsourcelines(function)
+    syncs = [k for k, line in enumerate(lines) if line.strip().startswith("sync()")]
+    place = syncs[which]
+    lines[place] = lines[place].replace("sync()", "pass")
+    body = textwrap.dedent("".join(lines))
+    body = body[body.index("def ") :]
+    made = {}
+    exec(body, function.__globals__, made)
+    function.__code__ = made[function.__name__].__code__
+
+
+if __name__ == "__main__":
+    np.seterr(over="ignore")
+    for text in sys.argv[1:]:
+        found = {}
+        for mdp, T in (("riverswim/4,discount=0.7", 30), ("garnet/18,2,2,discount=0.7", 20)):
+            try:
+                found[mdp] = different(text, mdp, T, 3, record=["stream", "trajectory"])
+            except Exception as error:
+                found[mdp] = [f"{type(error).__name__}: {error}"]
+        print(json.dumps([text, found]), flush=True)
