@@ -56,7 +56,7 @@ from ravi.estimators.weighted import Constants, radii
 from ravi.learners.ravi_ucb import policy_to_begin, recorded, value_to_begin
 from ravi.optimism.bonuses import discounted, log_term, multiple_of_width, of_determinant, of_span, within_span
 from ravi.planning.bellman import extend
-from ravi.planning.inner import Backups, Iterates, OfCounts, OfSeeds, Played, of_counts, of_parts, on_counts
+from ravi.planning.inner import Backups, Counted, Iterates, OfCounts, OfSeeds, Played, of_counts, of_parts, on_counts
 from ravi.random import PICK, uniform
 from ravi.ranges import Facts, Fixed, LogPolicy, NextPlay, Policy, Value, logarithms
 from ravi.schedules import at_reset
@@ -216,7 +216,7 @@ def tabular(
             settings={"scale": scale, "step_scale": step_scale, "delta": delta, "parts": _named_parts(on)},
             backups=of_counts(problem, numbers, eta, on["fresh"]),
         )
-        return made._replace(seedwise=on_counts(problem, numbers, eta, on["fresh"], M, pick, laid))
+        return made._replace(seedwise=on_counts(Counted(problem, numbers, eta, on["fresh"], M, pick, laid)))
 
     return of_rows(build, (step, scale), problem, T)
 

@@ -29,6 +29,7 @@ is the mean r(x_t, a_t). On a live stream, `ravi.agent` learns rewards for any l
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,7 @@ from ravi.core import Array, Bonus, Embedding, Estimator, Learner, Problem, told
 from ravi.estimators.rewarded import KINDS, Rewarded, rewarded
 from ravi.learners import ravi_ucb, ravi_ucb_plus
 from ravi.optimism.rewards import middle_rewards, optimistic_rewards, reward_spread
+from ravi.planning.inner import Counted, on_counts
 
 
 def tabular(
@@ -112,8 +114,9 @@ def unknown(
     own = {"rewards": kind, "reward_scale": reward_scale}
     estimator, bonus = rewarded(base.parts.estimator, problem.rewards, kind), with_rewards(base.parts.bonus, spread)
     several = {"inner": 1, "fresh": False, "pick": "uniform"}  # Algorithm 1, unless the base says more
+    silent = without_rewards(problem)
     made = ravi_ucb_plus.generic(
-        without_rewards(problem),
+        silent,
         estimator,
         bonus,
         base.parts.eta,
@@ -132,7 +135,11 @@ def unknown(
     parts = made.parts._replace(
         estimator=_estimate_to_observers(estimator, problem, spread), bonus=_bonus_to_observers(bonus, spread)
     )
-    return made._replace(init=init, parts=parts, settings=made.settings | base.settings | own)
+    seedwise = None
+    if base.seedwise is not None and isinstance(base.seedwise.own, Counted):
+        paid = problem.rewards.reshape(-1), spread, kind == "bernoulli"
+        seedwise = on_counts(replace(base.seedwise.own, problem=silent, of=ravi_ucb_plus.laid, paid=paid))
+    return made._replace(init=init, parts=parts, settings=made.settings | base.settings | own, seedwise=seedwise)
 
 
 def with_rewards(bonus: Bonus, spread: float) -> Bonus:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -230,31 +231,42 @@ class OfSeeds(NamedTuple):
     time: Array | None = None  # of the next play, where the state keeps it
 
 
-def on_counts(
-    problem: Problem, constants: OfCounts, eta: Array, fresh: bool, inner: int, pick: str,
-    of: Callable[[Any], OfSeeds], paid: tuple[Array, float, bool] | None = None,
-) -> Seedwise:  # fmt: skip
-    """The epoch of one seed, with counts from one. of: State -> what is planned on. paid: of rewards that are not told,
-    and are 0 in `problem`: the table (X A,), the spread of their bonus, whether they are coins."""
-    X, A, B = problem.successors.shape
+@dataclass(frozen=True, eq=False)
+class Counted:
+    """What an epoch with counts from one is made of; `own` of its Seedwise."""
 
-    def own(state: Any, teams: int) -> OnCounts:
-        D, at, played, key, time = of(state)
+    problem: Problem
+    constants: OfCounts
+    eta: Array  # (n,) or (1,)
+    fresh: bool
+    inner: int
+    pick: str
+    of: Callable[[Any], OfSeeds]  # State -> what is planned on
+    # Of rewards that are not told, and are 0 in `problem`: the table (X A,), the spread of their bonus, whether coins
+    paid: tuple[Array, float, bool] | None = None
+
+    def __call__(self, state: Any, teams: int) -> OnCounts:
+        X, A, B = self.problem.successors.shape
+        D, at, played, key, time = self.of(state)
         n, flat = len(at.V), (-1, X * A)
         none, zero = np.zeros((1, 0), np.int64), np.zeros(1, np.uint64)
         earned, learned = Rewards(none, np.zeros((1, 0)), np.zeros(0), 0.0, False, zero), 0
-        if paid is not None:
+        if self.paid is not None:
             learned = X * A
-            earned = Rewards(D.plays.reshape(flat), D.total.reshape(flat), *paid, D.key)
+            earned = Rewards(D.plays.reshape(flat), D.total.reshape(flat), *self.paid, D.key)
             D = D.inner
         return OnCounts(
-            of_pairs(problem), eta, fresh, constants, D.visits.reshape(flat), D.moves.reshape(-1, X * A, B),
-            (at.V, at.Q, at.Q.reshape(flat), at.log_policy, at.policy, *played), inner, pick == "uniform",
-            zero if key is None else key, np.zeros(n, np.int64) if time is None else time, earned, Room((n,), np.int64),
-            Room((teams, learned)), Room((teams, X * A)), Room((teams, X)),
+            of_pairs(self.problem), self.eta, self.fresh, self.constants, D.visits.reshape(flat),
+            D.moves.reshape(-1, X * A, B), (at.V, at.Q, at.Q.reshape(flat), at.log_policy, at.policy, *played),
+            self.inner, self.pick == "uniform", zero if key is None else key,
+            np.zeros(n, np.int64) if time is None else time, earned, Room((n,), np.int64), Room((teams, learned)),
+            Room((teams, X * A)), Room((teams, X)),
         )  # fmt: skip
 
-    return Seedwise(seed_plan, seed_learn, own)
+
+def on_counts(made: Counted) -> Seedwise:
+    """The epoch of one seed, with counts from one."""
+    return Seedwise(seed_plan, seed_learn, made)
 
 
 @compiled
