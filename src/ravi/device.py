@@ -140,16 +140,15 @@ class Memory:
             return array if filled == leaf.shape else array[tuple(slice(size) for size in leaf.shape)]
         if not isinstance(leaf, np.ndarray):
             return leaf
-        array = np.ascontiguousarray(leaf)
+        return self.cuda.as_cuda_array(self.of(np.ascontiguousarray(leaf)))
+
+    def of(self, array: Array) -> Any:
+        """What is there of an array of this machine; its like, where nothing was."""
         place = (array.__array_interface__["data"][0], array.nbytes)
         if place not in self.held:
             self.held[place] = self.cupy.asarray(array).ravel()
             self.alive.append(array)
-        return self.cuda.as_cuda_array(self.held[place].view(array.dtype).reshape(array.shape))
-
-    def of(self, array: Array) -> Any:
-        """What is there of an array of this machine."""
-        return self.held[array.__array_interface__["data"][0], array.nbytes].view(array.dtype).reshape(array.shape)
+        return self.held[place].view(array.dtype).reshape(array.shape)
 
     def back(self, array: Array) -> None:
         """Write what is there into an array of this machine."""

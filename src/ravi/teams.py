@@ -131,7 +131,7 @@ def team_min(value: Any) -> Any:
     return at().agree(value, min)
 
 
-# On a CPU:
+# On a CPU. (With inline="always" Numba would put these into kernels, too, once a CPU has compiled a body.)
 
 
 @overload(seeds)
@@ -139,7 +139,7 @@ def _seeds(n):  # type: ignore[no-untyped-def]
     return lambda n: range(n)
 
 
-@overload(each, inline="always")
+@overload(each)
 def _each(m):  # type: ignore[no-untyped-def]
     return lambda m: range(m)
 

@@ -1,0 +1,52 @@
+"""A GPU that is this machine: what `ravi.device` does with CuPy and numba-cuda, by NumPy and Numba. Kernels are compiled
+for a CPU, where a team is one thread; arrays there are copies."""
+
+from types import SimpleNamespace
+
+import numba
+import numpy as np
+
+from ravi import device
+
+
+class Kernel:
+    """A kernel; `launches` counts its launches."""
+
+    def __init__(self, function):
+        self.compiled = numba.njit(error_model="numpy")(function)
+
+    def __getitem__(self, shape):
+        return lambda *arguments: self.compiled(*arguments) and None
+
+
+class Stream:
+    ptr = 0
+
+    def __init__(self, non_blocking=True):
+        pass
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        return None
+
+    def synchronize(self):
+        pass
+
+
+def pretend(patch):
+    """Let `device="gpu"` be this machine."""
+    cuda = SimpleNamespace(as_cuda_array=lambda a: a, external_stream=lambda ptr: ptr, jit=Kernel)
+    arrays = {name: getattr(np, name) for name in ("empty", "zeros", "full", "arange", "copyto", "may_share_memory")}
+    runtime = SimpleNamespace(memGetInfo=lambda: (2**30, 2**30))
+    cupy = SimpleNamespace(
+        **arrays,
+        ndarray=np.ndarray,
+        asarray=lambda a: np.array(a),
+        asnumpy=lambda a: np.array(a),
+        cuda=SimpleNamespace(get_current_stream=Stream, Stream=Stream, runtime=runtime),
+    )
+    patch.setattr(device, "target", lambda: device.Target(cupy, cuda))
+    patch.setattr(device, "cuda_words", lambda: cuda)
+    patch.setattr(device.Together, "record", lambda self: None)  # no graphs
