@@ -25,20 +25,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
-from typing import Annotated, NamedTuple
+from functools import cache, cached_property
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from ravi import checks, tree
-from ravi.core import Array, Data, Learner, Problem
+from ravi.compiled import compiled
+from ravi.core import Array, Data, Learner, Problem, Seedwise
 from ravi.estimators.counts import EVERY_PLAY, counts
 from ravi.estimators.ridge import ridge
 from ravi.learners import ravi_ucb_plus
 from ravi.learners.ravi_ucb import theorem_step
 from ravi.optimism.bonuses import multiple_of_width
+from ravi.planning.inner import Counted, made_of, of_widths, on_counts, seed_learn, seed_plan
 from ravi.ranges import Facts, Fixed, LogPolicy, NextPlay, Policy, Range, Value, logarithms
 from ravi.schedules import at_reset
+from ravi.teams import Room, each, sync
+from ravi.teams import first as first_thread
 from ravi.theory import constants
 from ravi.theory import doubling as theory
 
@@ -75,6 +79,11 @@ class Phases:
     first: int  # l
     learner: Callable[[int], Learner]  # of phase i
 
+    @cached_property
+    def fresh(self) -> tuple[Array, ...]:
+        """What a phase begins from: `iterates` of one seed."""
+        return iterates(self.learner(0).init(np.zeros(1, np.uint64)))
+
     def __call__(self, s: State) -> State:
         begin(self, s)
         there = np.unique(s.phase)
@@ -88,27 +97,91 @@ class Phases:
         return s
 
 
+def iterates(s: Any) -> tuple[Array, ...]:
+    """What begins anew with a phase."""
+    return s.V_last, s.Q, s.log_policy, s.last_policy
+
+
 def begin(phases: Phases, s: State) -> None:
     """Seeds whose phase is over go on in the one that time is in, from V_0 and pi_0; in place."""
-    l = phases.first
-    over = np.flatnonzero(s.time > np.left_shift(l, s.phase + 1) - l)  # S_{i+1} plays were made
-    if len(over):
-        s.phase[over] = [theory.phases(int(t), l) - 1 for t in s.time[over]]
-        fresh = phases.learner(0).init(s.key[:1])
-        for name in ("V_last", "Q", "log_policy", "last_policy"):
-            getattr(s, name)[over] = getattr(fresh, name)
+    _begin(0, len(s.phase), phases.first, s.time, s.phase, phases.fresh, iterates(s))
+
+
+@compiled
+def _begin(low, high, l, time, phase, fresh, at):  # type: ignore[no-untyped-def]
+    """`begin` of seeds low, ..., high - 1; a team's."""
+    V_0, Q_1, log_pi_0, pi_0 = fresh
+    V, Q, log_policy, policy = at
+    for i in range(low, high):
+        k, t = phase[i], time[i]
+        sync()  # all have read the phase
+        if t > (l << (k + 1)) - l:  # S_{k+1} plays were made
+            k, lengths = 0, (t - 1) // l + 1
+            while lengths > 1:  # `theory.phases` less one
+                k, lengths = k + 1, lengths >> 1
+            if first_thread():
+                phase[i] = k
+            for x in each(Q.shape[1]):
+                V[i, x] = V_0[0, x]
+                for a in range(Q.shape[2]):
+                    Q[i, x, a], log_policy[i, x, a], policy[i, x, a] = Q_1[0, x, a], log_pi_0[0, x, a], pi_0[0, x, a]
+        sync()
+
+
+class InPhases(NamedTuple):
+    """What `_plan` and `_learn` are given."""
+
+    counted: Any  # of `ravi.planning.inner`; eta, radius and scale of each seed are those of its phase   (n,)
+    phase: Array  # (n,)
+    first: int  # l
+    fresh: Any
+    constants: Any  # eta, radius and scale by phase   (phases,)
+
+
+@compiled
+def _plan(own, i, t):  # type: ignore[no-untyped-def]
+    """An epoch of one seed, with the constants of its phase; a team's."""
+    counted = own.counted
+    V, Q, _, log_policy, policy, _, _ = counted.iterates
+    _begin(i, i + 1, own.first, counted.time, own.phase, own.fresh, (V, Q, log_policy, policy))
+    if first_thread():
+        k = own.phase[i]
+        eta, radius, scale = own.constants
+        counted.eta[i], counted.constants.radius[i], counted.constants.scale[i] = eta[k], radius[k], scale[k]
+    sync()
+    return seed_plan(counted, i, t)
+
+
+@compiled
+def _learn(own, i, t, x, a, y, slot, reset):  # type: ignore[no-untyped-def]
+    return seed_learn(own.counted, i, t, x, a, y, slot, reset)
+
+
+def _in_phases(phases: Phases) -> Seedwise:
+    """The epoch of one seed, where every phase is made of counts."""
+
+    def own(s: State, teams: int) -> InPhases:
+        forms = [made_of(phases.learner(i)) for i in range(theory.phases(LONGEST, phases.first))]
+        numbers = [(form.eta[0], form.constants.radius[0], form.constants.scale[0]) for form in forms if form]
+        assert forms[0] is not None
+        counted, room = forms[0](s, teams), Room((len(s.phase),))
+        counted = counted._replace(eta=room, constants=counted.constants._replace(radius=room, scale=room))
+        return InPhases(counted, s.phase, phases.first, phases.fresh, tuple(np.array(numbers).T.copy()))
+
+    return Seedwise(_plan, _learn, own)
 
 
 def doubling(name: str, first: int, build: Callable[[int], Learner]) -> Learner:
     """The learner whose phase i is build(i); all are of `ravi_ucb_plus.generic`, on data of one layout."""
-    learner = cache(build)
-    base = learner(0)
+    phases = Phases(first, cache(build))
+    base = phases.learner(0)
 
     def init(keys: Array) -> State:
         return State(*(*base.init(keys), np.zeros(len(keys), np.int64)))
 
     settings = {"first": first} | {name: value for name, value in base.settings.items() if name not in OF_A_PHASE}
-    return Learner(name, init, Phases(first, learner), base.add, at_reset(), settings)
+    seedwise = None if made_of(base) is None else _in_phases(phases)
+    return Learner(name, init, phases, base.add, at_reset(), settings, seedwise=seedwise)
 
 
 def tabular(problem: Problem, steps: int, *, first: int = 1, scale: float = 1.0, step_scale: float = 1.0) -> Learner:
@@ -129,15 +202,19 @@ def tabular(problem: Problem, steps: int, *, first: int = 1, scale: float = 1.0,
         delta = 1 / theory.length(i, l)
         beta = constants.beta_tabular(H, X, A, theory.end(i, l), delta)  # Lemma 5.1
         beta = checks.nonnegative(beta * scale, "scale * beta")
-        return ravi_ucb_plus.generic(
+        step = theorem_step(None, step_scale, problem, theory.length(i, l))
+        made = ravi_ucb_plus.generic(
             problem,
             estimator,
             multiple_of_width(beta, estimator),
-            theorem_step(None, step_scale, problem, theory.length(i, l)),
+            step,
             inner=1,
             fresh=False,
             settings={"beta": beta, "scale": scale, "step_scale": step_scale, "delta": delta},
         )
+        numbers = of_widths(np.array([beta]))
+        laid = ravi_ucb_plus.laid
+        return made._replace(seedwise=on_counts(Counted(problem, numbers, np.array([step]), False, 1, "last", laid)))
 
     return doubling("ravi-ucb/doubling", l, build)
 

@@ -42,7 +42,7 @@ from ravi.estimators.known import known
 from ravi.estimators.ridge import ridge
 from ravi.optimism.bonuses import multiple_of_width
 from ravi.planning.bellman import backup, backup_in_place, expect_in_place, extend
-from ravi.planning.inner import Counted, Iterates, OfCounts, OfSeeds, Played, on_counts
+from ravi.planning.inner import Counted, Iterates, OfSeeds, Played, of_widths, on_counts
 from ravi.planning.mirror import mirror_step, step_in_place
 from ravi.ranges import Facts, LogPolicy, Policy, Value, logarithms
 from ravi.schedules import at_reset
@@ -144,7 +144,7 @@ def tabular(
             name="ravi-ucb",
             settings={"beta": beta, "scale": scale, "step_scale": step_scale, "delta": delta},
         )
-        numbers = OfCounts(1.0, np.atleast_1d(beta), 0.0, False, False, 1.0)  # CB = beta / sqrt(N)
+        numbers = of_widths(np.atleast_1d(beta))
         return made._replace(seedwise=on_counts(Counted(problem, numbers, np.atleast_1d(step), False, 1, "last", laid)))
 
     return of_rows(build, (theorem_step(eta, step_scale, problem, T), beta), problem, T)

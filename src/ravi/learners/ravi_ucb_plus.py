@@ -203,7 +203,7 @@ def tabular(
         else:
             bonus = multiple_of_width(scale * beta, estimator)
             radius, span = beta, 0.0
-        numbers = OfCounts(radius, by_row, span, on["centre"], on["clip"], times)
+        numbers = OfCounts(np.array([radius]), by_row, span, on["centre"], on["clip"], times)
         made = generic(
             problem,
             estimator,

@@ -39,7 +39,7 @@ from ravi.core import Array, Bonus, Embedding, Estimator, Learner, Problem, told
 from ravi.estimators.rewarded import KINDS, Rewarded, rewarded
 from ravi.learners import ravi_ucb, ravi_ucb_plus
 from ravi.optimism.rewards import middle_rewards, optimistic_rewards, reward_spread
-from ravi.planning.inner import Counted, on_counts
+from ravi.planning.inner import made_of, on_counts
 
 
 def tabular(
@@ -135,10 +135,10 @@ def unknown(
     parts = made.parts._replace(
         estimator=_estimate_to_observers(estimator, problem, spread), bonus=_bonus_to_observers(bonus, spread)
     )
-    seedwise = None
-    if base.seedwise is not None and isinstance(base.seedwise.own, Counted):
+    counted, seedwise = made_of(base), None
+    if counted is not None:
         paid = problem.rewards.reshape(-1), spread, kind == "bernoulli"
-        seedwise = on_counts(replace(base.seedwise.own, problem=silent, of=ravi_ucb_plus.laid, paid=paid))
+        seedwise = on_counts(replace(counted, problem=silent, of=ravi_ucb_plus.laid, paid=paid))
     return made._replace(init=init, parts=parts, settings=made.settings | base.settings | own, seedwise=seedwise)
 
 

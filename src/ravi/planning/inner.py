@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from ravi.compiled import compiled
-from ravi.core import Array, Bonus, Data, Estimator, Problem, Seedwise
+from ravi.core import Array, Bonus, Data, Estimator, Learner, Problem, Seedwise
 from ravi.optimism.relative_entropy import seen, top_of
 from ravi.optimism.sets import shortfall
 from ravi.planning.bellman import backup
@@ -78,12 +78,17 @@ def of_parts(problem: Problem, estimator: Estimator, bonus: Bonus, eta: float | 
 class OfCounts(NamedTuple):
     """The bonus and the estimate of counts, as numbers: what `ravi.learners.ravi_ucb_plus.tabular` is made of."""
 
-    radius: float  # L of `ravi.optimism.bonuses.of_span`; where not centred, beta of a bonus beta / sqrt(N)
-    scale: Array  # of the bonus: of each seed (n,), or of all (1,)
+    radius: Array  # L of `ravi.optimism.bonuses.of_span`; where not centred, beta of a bonus beta / sqrt(N)
+    scale: Array  # of the bonus; both of each seed (n,), or of all (1,)
     span: float  # in place of sp(V); 0 for sp(V) itself
     centre: bool
     clip: bool
     discount: float  # what the bonus is multiplied by: gamma, or 1
+
+
+def of_widths(beta: Array) -> OfCounts:
+    """CB = beta / sqrt(N) (Algorithm 2). beta: of each seed (n,), or of all (1,)."""
+    return OfCounts(np.ones(1), beta, 0.0, False, False, 1.0)
 
 
 def of_counts(problem: Problem, constants: OfCounts, eta: Array, fresh: bool) -> Backups:
@@ -168,7 +173,8 @@ def backups_on_counts(  # type: ignore[no-untyped-def]
     V, Q, by_pair, log_policy, policy, played_V, played_policy = iterates
     k = team()
     for i in range(low, high):
-        _factors(visits[i], radius, scale[i if scale.shape[0] > 1 else 0], centre, factors[k])
+        far, times = radius[i if radius.shape[0] > 1 else 0], scale[i if scale.shape[0] > 1 else 0]
+        _factors(visits[i], far, times, centre, factors[k])
         for j in range(count):
             if fresh:
                 _backed_up(
@@ -267,6 +273,12 @@ class Counted:
 def on_counts(made: Counted) -> Seedwise:
     """The epoch of one seed, with counts from one."""
     return Seedwise(seed_plan, seed_learn, made)
+
+
+def made_of(learner: Learner) -> Counted | None:
+    """What a learner's epoch is made of, where it is one of `on_counts`."""
+    own = None if learner.seedwise is None else learner.seedwise.own
+    return own if isinstance(own, Counted) else None
 
 
 @compiled
