@@ -68,6 +68,11 @@ def like(array: Any, shape: tuple[int, ...]) -> Any:
     return np.empty(shape) if isinstance(array, np.ndarray) else np.empty_like(array, np.float64, shape=shape)
 
 
+def squared(array: Any) -> Any:
+    """Sums of squares along the last axis, where `array` is. (CuPy has no vecdot.)"""
+    return np.vecdot(array, array) if isinstance(array, np.ndarray) else (array * array).sum(-1)
+
+
 class Place:
     """Where a thread stands; what is asked where nothing is compiled."""
 

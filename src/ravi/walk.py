@@ -16,6 +16,7 @@ import numpy as np
 from ravi.compiled import bound, compiled
 from ravi.core import MDP, Array, Path, Until, Walk, Walkers
 from ravi.random import INITIAL, block, uniform
+from ravi.teams import alone, each, first, sync, team
 
 SHORT = 8  # successors up to this many are searched one by one
 
@@ -59,6 +60,7 @@ def room(n: int, length: int) -> Path:
 
 NO_VISITS = np.zeros((0, 0, 0), np.int32)
 NO_AGES = np.zeros(0, np.int32)
+NONE_AHEAD = np.zeros((1, 1, 4))
 
 
 @compiled
@@ -102,55 +104,74 @@ def misplaced(initial, restart, state, time, key):  # type: ignore[no-untyped-de
 
 
 def _walk(  # type: ignore[no-untyped-def]
-    low, high, successors, cumulative, initial, restart, policy, state, time, key,
-    xs, actions, ys, slots, resets, lengths, firsts, after, over, stop_at_reset, deadline, visits, ages, steps, own,
+    low, high, successors, cumulative, initial, restart, policy, state, time, key, xs, actions, ys, slots, resets,
+    lengths, firsts, after, over, stop_at_reset, deadline, visits, ages, steps, ahead, own,
 ):  # fmt: skip
-    """Seeds low, ..., high - 1; one thread's, since steps follow one another."""
-    room, A = xs.shape[1], policy.shape[3]
+    """Seeds low, ..., high - 1. Steps follow one another, and are one thread's; of several, all draw its numbers ahead,
+    into `ahead` (teams, as many, 4)."""
+    room, A, k = xs.shape[1], policy.shape[3], team()
     counted, staged, last = visits.shape[0] > 0, ages.shape[0] > 0, policy.shape[1] - 1
     unfinished, ended = 0, 0
     for i in range(low, high):
-        firsts[i] = time[i] + 1
-        length, age, stage = 0, 0, 0
-        if staged:
-            age = ages[i]
-            stage = min(age, last)
-        x, t = state[i], time[i]
-        while over[i] == 0 and length < room:
-            t += 1
-            u_reset, u_action, u_successor, u_initial = block(key[i], t, 0)
-            a, mass = 0, 0.0
-            for b in range(A):
-                p = policy[i, stage, x, b]
-                if p > 0.0:  # what rounding leaves goes to the last action of positive probability
-                    a = b
-                    mass += p
-                    if u_action < mass:
-                        break
-            slot = find(cumulative[x, a], u_successor)
-            y = successors[x, a, slot]
-            reset = u_reset < restart
-            xs[i, length], actions[i, length], ys[i, length], slots[i, length] = x, a, y, slot
-            resets[i, length] = reset
-            length += 1
-            if staged:
-                age = 0 if reset else age + 1
-                stage = min(age, last)
-            if counted:
-                visits[i, x, a] -= 1
-                if visits[i, x, a] <= 0:
+        if first():
+            firsts[i], lengths[i], after[i] = time[i] + 1, 0, state[i]
+        sync()
+        going = over[i] == 0
+        while going:
+            if not alone():
+                for b in each(ahead.shape[1]):
+                    ahead[k, b, 0], ahead[k, b, 1], ahead[k, b, 2], ahead[k, b, 3] = block(key[i], time[i] + 1 + b, 0)
+                sync()
+            if first():
+                length, age, stage, done, drawn = lengths[i], 0, 0, False, 0
+                until = room if alone() else min(room, length + ahead.shape[1])
+                if staged:
+                    age = ages[i]
+                    stage = min(age, last)
+                x, t, most = state[i], time[i], deadline[i]
+                while not done and length < until:
+                    t += 1
+                    if alone():
+                        u_reset, u_action, u_successor, u_initial = block(key[i], t, 0)
+                    else:
+                        u_reset, u_action = ahead[k, drawn, 0], ahead[k, drawn, 1]
+                        u_successor, u_initial = ahead[k, drawn, 2], ahead[k, drawn, 3]
+                        drawn += 1
+                    a, mass = 0, 0.0
+                    for b in range(A):
+                        p = policy[i, stage, x, b]
+                        if p > 0.0:  # what rounding leaves goes to the last action of positive probability
+                            a = b
+                            mass += p
+                            if u_action < mass:
+                                break
+                    slot = find(cumulative[x, a], u_successor)
+                    y = successors[x, a, slot]
+                    reset = u_reset < restart
+                    xs[i, length], actions[i, length], ys[i, length], slots[i, length] = x, a, y, slot
+                    resets[i, length] = reset
+                    length += 1
+                    if staged:
+                        age = 0 if reset else age + 1
+                        stage = min(age, last)
+                    if counted:
+                        visits[i, x, a] -= 1
+                        if visits[i, x, a] <= 0:
+                            done = True
+                    if learn(own, i, t, x, a, y, slot, reset):
+                        done = True
+                    x = np.int32(find(initial, u_initial)) if reset else y
+                    if (reset and stop_at_reset) or t >= most:
+                        done = True
+                state[i], time[i], after[i], lengths[i] = x, t, x, length
+                if done:
                     over[i] = 1
-            if learn(own, i, t, x, a, y, slot, reset):
-                over[i] = 1
-            x = np.int32(find(initial, u_initial)) if reset else y
-            if (reset and stop_at_reset) or t >= deadline[i]:
-                over[i] = 1
-        state[i], time[i], after[i] = x, t, x
-        lengths[i] = length
-        if staged:
-            ages[i] = age
+                if staged:
+                    ages[i] = age
+            sync()
+            going = over[i] == 0 and lengths[i] < room
         unfinished += over[i] == 0
-        ended += length > 0 and t >= steps
+        ended += lengths[i] > 0 and time[i] >= steps
     return unfinished, ended
 
 
@@ -191,7 +212,7 @@ def walking(learn: Callable[..., Any], own: Callable[[Any, Walkers], tuple[Any, 
         policy, ages = (state.policy, state.age) if state.policy.ndim == 4 else (state.policy[:, None], NO_AGES)
         return loop(
             0, len(over), *world, policy, *walkers, *path, over, until.reset, until.deadline, visits, ages, steps,
-            own(state, walkers),
+            NONE_AHEAD, own(state, walkers),
         )  # fmt: skip
 
     return walk

@@ -16,10 +16,11 @@ import numpy as np
 
 from ravi.compiled import compiled, instance
 from ravi.core import Array, Learner, Measure, Seedwise
-from ravi.teams import NEVER, first, seeds, sync
+from ravi.teams import NEVER, Room, first, seeds, sync
 from ravi.walk import NO_AGES, NO_VISITS, World, room, steps_with
 from ravi.walk import learn as nothing
 
+AHEAD = 32  # steps whose numbers are drawn together, where a team is several threads
 NAMES = ("one", "two", "three", "four", "five")  # of the measures in `_advance`
 
 
@@ -40,7 +41,23 @@ one = two = three = four = five = no_record
 
 
 def _advance(  # type: ignore[no-untyped-def]
-    epochs, row, T, padded, reset_ends, world, policy, by_stage, walkers, path, over, deadline, visits, ages, own, kept
+    epochs,
+    row,
+    T,
+    padded,
+    reset_ends,
+    world,
+    policy,
+    by_stage,
+    walkers,
+    path,
+    over,
+    deadline,
+    visits,
+    ages,
+    ahead,
+    own,
+    kept,
 ):
     """Up to `epochs` epochs more of every seed that has not made its T plays; rows are those from row[0] on."""
     successors, cumulative, initial, restart = world
@@ -59,15 +76,15 @@ def _advance(  # type: ignore[no-untyped-def]
             sync()
             while over[i] == 0:
                 sync()  # all have read `over`
-                if first() and not beyond:
+                if not beyond:
                     walk(
                         i, i + 1, successors, cumulative, initial, restart, by_stage, state, time, key, xs, actions, ys,
-                        slots, resets, lengths, firsts, after, over, reset_ends, deadline, visits, ages, T, own,
+                        slots, resets, lengths, firsts, after, over, reset_ends, deadline, visits, ages, T, ahead, own,
                     )  # fmt: skip
-                if first() and beyond:  # from T on to the reset, without learning
+                if beyond:  # from T on to the reset, without learning
                     stroll(
                         i, i + 1, successors, cumulative, initial, restart, by_stage, state, time, key, xs, actions, ys,
-                        slots, resets, lengths, firsts, after, over, True, deadline, visits, ages, T, own,
+                        slots, resets, lengths, firsts, after, over, True, deadline, visits, ages, T, ahead, own,
                     )  # fmt: skip
                 sync()
                 one(kept[0], i, row[0] + e, opening, policy, firsts, lengths, xs, actions, ys, resets)
@@ -121,6 +138,7 @@ class Arguments(NamedTuple):
     deadline: Array
     visits: Array
     ages: Array
+    ahead: Any
     own: Any
     kept: Any
 
@@ -151,5 +169,5 @@ def arguments(
     return Arguments(
         np.zeros(1, np.int64), T, pad, seedwise.reset, tuple(world), state.policy, state.policy[:, None],
         tuple(batch.walkers), tuple(room(n, length)), np.ones(n, np.uint8), np.zeros(n, np.int64), NO_VISITS, NO_AGES,
-        seedwise.own(state, teams, *keys), (*kept, *[()] * (len(NAMES) - len(kept))),
+        Room((teams, AHEAD, 4)), seedwise.own(state, teams, *keys), (*kept, *[()] * (len(NAMES) - len(kept))),
     )  # fmt: skip

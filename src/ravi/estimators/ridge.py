@@ -24,7 +24,7 @@ from ravi.checks import InputError
 from ravi.compiled import compiled
 from ravi.core import Array, Estimator, Path, Problem
 from ravi.ranges import NEAR, Covariance, Facts, Number
-from ravi.teams import Room, each, first, like, over_seeds, sync, team
+from ravi.teams import Room, each, first, like, over_seeds, squared, sync, team
 
 
 class Regression(NamedTuple):
@@ -87,7 +87,7 @@ def _width(D: Regression, phi: Array) -> Array:
     """||R^T phi||, likewise."""
     n, X, A, d = phi.shape
     half = np.matmul(phi.reshape(n, X * A, d), D.root)
-    return np.sqrt(np.vecdot(half, half)).reshape(n, X, A)
+    return np.sqrt(squared(half)).reshape(n, X, A)
 
 
 def nonzeros(successors: Array, psi: Array) -> tuple[Array, Array, Array]:
