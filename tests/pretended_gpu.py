@@ -1,5 +1,5 @@
-"""A GPU that is this machine: what `ravi.device` does with CuPy and numba-cuda, by NumPy and Numba. Kernels are compiled
-for a CPU, where a team is one thread; arrays there are copies."""
+"""A GPU that is this machine: what `ravi.device` does with CuPy and numba-cuda, by NumPy and Numba. Kernels are
+compiled for a CPU, where a team is one thread; arrays there are copies."""
 
 from types import SimpleNamespace
 
@@ -37,7 +37,9 @@ class Stream:
 
 def pretend(patch):
     """Let `device="gpu"` be this machine."""
-    cuda = SimpleNamespace(as_cuda_array=lambda a: a, external_stream=lambda ptr: ptr, jit=Kernel)
+    cuda = SimpleNamespace(
+        as_cuda_array=lambda a: a, external_stream=lambda ptr: ptr, jit=lambda function, **options: Kernel(function)
+    )
     arrays = {name: getattr(np, name) for name in ("empty", "zeros", "full", "arange", "copyto", "may_share_memory")}
     runtime = SimpleNamespace(memGetInfo=lambda: (2**30, 2**30))
     cupy = SimpleNamespace(

@@ -26,6 +26,7 @@ from ravi.walk import World
 DEVICES = ("cpu", "gpu")
 BLOCK = 128  # threads of a block
 WIDE = 32  # threads of a team, at most: a warp
+REGISTERS = 128  # of a thread, at most: the fewer, the more teams are at work
 LOOK = 0.25  # seconds between two looks, about
 FEW, MOST = 8, 4096  # epochs between two looks: at first, and at most
 
@@ -121,7 +122,7 @@ def cuda_words() -> Any:
 @cache
 def kernel(*functions: Any) -> Any:
     """`whole.frame` of these functions as a kernel."""
-    return cuda_words().jit(whole.framed(*functions))
+    return cuda_words().jit(whole.framed(*functions), max_registers=REGISTERS)
 
 
 class Memory:
