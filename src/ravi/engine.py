@@ -288,6 +288,7 @@ def _all(
     for part in parts:
         learner = part.learners[0]
         _room(learner, mdp, part.T, part.options, len(part.learners) * part.n)
+        _can_run(device, learner, own)
         solution = _solved(mdp) if part.options["measured"] else None
         chosen = [*_measures(mdp, part.T, solution, part.options, learner.stages), *own]
         _can_run(device, learner, chosen)
@@ -482,12 +483,23 @@ def _size(batch: Batch, mdp: MDP) -> float:
     return tree.size(batch) / len(batch.walkers.key) + working
 
 
+def check_device(device: str, learner: Learner, mdp: MDP, steps: int, record: Sequence[str]) -> None:
+    """An error where such a run cannot be on a device."""
+    _can_run(device, learner, [])
+    _can_run(device, learner, _as_in_suites(learner, mdp, steps, record, 1))
+
+
+def _as_in_suites(learner: Learner, mdp: MDP, steps: int, record: Sequence[str], points: int) -> list[Measure]:
+    options: Options = {
+        "record": _wanted([name for name in record if name in OPTIONAL]), "points": points, "pad": False,
+        "keep_epochs": False, "measured": True,
+    }  # fmt: skip
+    return _measures(mdp, steps, _solved(mdp), options, learner.stages)
+
+
 def side_by_side(learner: Learner, mdp: MDP, steps: int, seed: int, record: Sequence[str], points: int) -> int:
     """How many seeds of such a run go side by side: a wider batch is no faster, and takes more memory."""
-    options: Options = {
-        "record": _wanted(record), "points": points, "pad": False, "keep_epochs": False, "measured": True,
-    }  # fmt: skip
-    measures = _measures(mdp, steps, _solved(mdp), options, learner.stages)
+    measures = _as_in_suites(learner, mdp, steps, record, points)
     return max(1, int(CACHE / _size(_begin(learner, mdp, np.array([seed], np.uint64), measures), mdp)))
 
 

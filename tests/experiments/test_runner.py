@@ -315,11 +315,12 @@ class Starved(Here):
 
     def collect(self, seconds):
         ((number, outcome),) = super().collect(seconds)
-        task = self.made[number]
-        if self.fails(task) and self.failed.count(task.setting) < self.times:
-            self.failed.append(task.setting)
-            outcome = undone(task)._replace(fault="MemoryError: no more\nTraceback")
-        return [(number, outcome)]
+        tasks, outcomes = [self.made[number], *self.made[number].others], [outcome, *outcome.others]
+        for i, task in enumerate(tasks):
+            if self.fails(task) and self.failed.count(task.setting) < self.times:
+                self.failed.append(task.setting)
+                outcomes[i] = undone(task)._replace(fault="MemoryError: no more\nTraceback")
+        return [(number, outcomes[0]._replace(others=tuple(outcomes[1:])))]
 
 
 @pytest.fixture(scope="module")

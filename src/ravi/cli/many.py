@@ -50,6 +50,7 @@ def run(
     seeds: Annotated[
         str | None, typer.Option(help="How many seeds, from 0 on; or which: 5-8 or 1,7,9. One run: 16.")
     ] = None,
+    device: Annotated[str | None, typer.Option(help="cpu or gpu, in place of what a suite says; else the cpu.")] = None,
     as_json: JSON = False,
     out: Annotated[Path | None, typer.Option(help="The folder of the results.", rich_help_panel=MANY)] = None,
     dry_run: Annotated[
@@ -120,11 +121,14 @@ def run(
             what, learner, steps="1e5" if steps is None else steps, seeds="16" if seeds is None else seeds,
             points=500 if points is None else points,
             trajectory=trajectory, pad=pad, save=save, figure=figure, as_json=as_json,
+            device="cpu" if device is None else device,
         )  # fmt: skip
         return
     _none_of(one, "one run of a learner on an MDP, and this is a suite")
     if out is None and os.path.isfile(Path(what) / "specification.json"):
         out = Path(what)  # a folder goes on by itself
+    if dry_run and device == "gpu":
+        raise InputError("--dry-run tries runs on the CPU, and does not know a GPU's times: leave out --device")
     if dry_run:
         from ravi.experiments.forecast import forecast
 
@@ -149,7 +153,7 @@ def run(
         made = run_suite(
             what, out, seeds=seeds, workers=workers, cluster=cluster, shard=shard, retry=retry, adopt=adopt,
             mix_versions=mix_versions, slice=30.0 if slice is None else slice, allow_code=allow_code, progress=tell,
-            command=["ravi", *sys.argv[1:]],
+            device=device, command=["ravi", *sys.argv[1:]],
         )  # fmt: skip
     stopped = bool(last) and last[0].stopping
     _print_results(made, as_json, stopped=stopped)

@@ -29,6 +29,7 @@ def run_one(
     save: Path | None,
     figure: Path | None,
     as_json: bool,
+    device: str = "cpu",
 ) -> None:
     """Run a learner on an MDP and print its exact regret. Ctrl-C stops, prints and saves what there is."""
     from ravi import checks, engine, files, ids
@@ -54,14 +55,14 @@ def run_one(
     if stopped is not None and [stopped.options[key] for key in ("record", "points", "pad")] != [wanted, points, pad]:
         raise InputError(f"{save} holds a run with other --trajectory, --points or --pad than these")
     with progress_bar(f"{agent.name} on {world.name}") as progress:
-        engine.run(agent, world, 1, 1, record=wanted)  # compiles, so that the speed is that of the run
+        engine.run(agent, world, 1, 1, record=wanted, device=device)  # compiles, so that the speed is that of the run
         try:
             if stopped is not None:
-                made = engine.resume(stopped, agent, world, progress=progress)
+                made = engine.resume(stopped, agent, world, progress=progress, device=device)
             else:
                 made = engine.run(
                     agent, world, T, chosen, record=wanted, points=points, pad=pad, keep_epochs=save is not None,
-                    progress=progress,
+                    progress=progress, device=device,
                 )  # fmt: skip
             interrupted = False
         except engine.Stopped as stop:

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from ravi.core import Array
 from ravi.experiments import plan
-from ravi.experiments.jobs import GUESS, Job
+from ravi.experiments.jobs import FEW, GUESS, MOST, Job
 from ravi.experiments.rows import LOST
 from ravi.experiments.settings import Setting
 from ravi.experiments.specification import Entry, Suite
@@ -50,6 +50,7 @@ class Agenda:
         self.done = self.failed = 0  # of the jobs' runs: in the store; failed ones among them
         self._ready: deque[Job] = deque()  # jobs with runs to hand out
         self._open: set[str] = set()  # settings of which not all runs are settled
+        self._alike: dict[Any, list[Job]] = {}  # by what settings have in common that may go as one batch
         self._waiting: dict[str, list[Entry]] = {}  # subject -> the entries that wait for it
         self._trials: list[Trials] = []  # of subjects that have not chosen yet
         self._shared: dict[str, Array] = {}  # setting -> seeds that some shard runs whatever tuning chooses
@@ -138,6 +139,7 @@ class Agenda:
         if job is None:
             job = self.jobs[setting.digest] = Job(setting, self.contents.get(setting.mdp))
             job.backwards = self._backwards
+            self._alike.setdefault(setting.kind, []).append(job)
         job.add(seeds)
         for rows in self._early.pop(setting.digest, []):
             self._settle(job, rows)
@@ -148,15 +150,30 @@ class Agenda:
             job.queued = True
         return job
 
-    def take(self, workers: int = 1) -> tuple[Job, list[int]] | None:
-        """The next batch: as many seeds of the first job as leave work for all workers (side by side is cheap)."""
+    def take(self, workers: int = 1, rows: int = MOST) -> tuple[Job, list[int]] | None:
+        """The next batch: as many seeds of the first job as leave work for all workers (side by side is cheap), but no
+        more than `rows`."""
         while self._ready and not self._ready[0].left:
             self._ready.popleft().queued = False
         if not self._ready:
             return None
         job = self._ready[0]
         parts = ceil(workers / len(self._open)) * self._drivers
-        return job, job.batch(ceil((job.left + job.under_way) / parts))
+        return job, job.batch(ceil((job.left + job.under_way) / parts), rows)
+
+    def along(self, job: Job, seeds: list[int], workers: int = 1, rows: int = MOST) -> list[Job]:
+        """The jobs whose same seeds go out with a batch of few, since their settings differ in multipliers only: as
+        many as leave work for all workers, and `rows` allow. They are taken by this."""
+        alike = [one for one in self._alike[job.setting.kind] if one.left or one.under_way]
+        others = [one for one in alike if one is not job and one.left and one.offers(seeds)]
+        if not others or len(seeds) > rows // FEW:
+            return []
+        kinds = len({self.jobs[digest].setting.kind for digest in self._open})
+        parts = ceil(workers / kinds) * self._drivers
+        taken = others[: min(ceil(len(alike) / parts), rows // len(seeds)) - 1]
+        for one in taken:
+            one.give(seeds)
+        return taken
 
     def put_back(self, job: Job, seeds: Iterable[int]) -> None:
         """These were taken, and not begun."""

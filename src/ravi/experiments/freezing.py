@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ravi import ids
+from ravi import device, engine, ids
 from ravi.checks import InputError
 from ravi.core import MDP
 from ravi.experiments import plan
@@ -108,6 +108,19 @@ def freeze(
     if adopt or _frozen(store, suite) is None:
         store.freeze({"suite": suite.plain(), **facts.plain()})
     return facts, contents
+
+
+def runs_there(
+    suite: Suite, store: Store, adopt: bool, mix_versions: bool, own: Path | None, workers: int | None,
+    cluster: str | None,
+) -> None:  # fmt: skip
+    """An error where not all of a suite can run on the GPU of this machine; nothing is written. See `compared`."""
+    if cluster is not None or workers not in (None, 1):
+        raise InputError("device=gpu is the GPU of this machine, and one worker's: leave out cluster and workers")
+    device.target()
+    mdps = compared(suite, store, adopt, mix_versions, own)[1]
+    for mdp, learner, steps, record in dict.fromkeys((e.mdp, e.learner, e.steps, e.record) for e in suite.entries):
+        engine.check_device("gpu", ids.learner(learner, mdps[mdp], steps), mdps[mdp], steps, record)
 
 
 def _frozen(store: Store, suite: Suite) -> dict[str, Any] | None:

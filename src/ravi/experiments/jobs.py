@@ -10,6 +10,8 @@ from ravi.core import Array
 from ravi.experiments.settings import Setting
 
 MOST = 1024  # seeds that go out together
+MOST_THERE = 2**16  # on a GPU
+FEW = 16  # a batch of so many times fewer seeds takes in other settings of its learner
 GUESS = 1e-6  # seconds a step, of a learner that has not been timed
 LEFT, GIVEN, LOST, FAILED, STORED = range(
     5
@@ -40,10 +42,10 @@ class Job:
         self.regrets = np.insert(self.regrets, places, np.nan)
         self.left += len(new)
 
-    def batch(self, most: int = MOST) -> list[int]:
-        """The next seeds to run: as many as are left, but no more than this."""
+    def batch(self, most: int = MOST, rows: int = MOST) -> list[int]:
+        """The next seeds to run: as many as are left, but no more than these."""
         left = np.flatnonzero(self.state == LEFT)
-        most = min(most, MOST)
+        most = min(most, rows)
         return self._give(left[-most:] if self.backwards else left[:most])
 
     def give(self, seeds: Iterable[int]) -> list[int]:
@@ -51,6 +53,11 @@ class Job:
         places = self.places(seeds)
         places = places[places >= 0]
         return self._give(places[self.state[places] == LEFT])
+
+    def offers(self, seeds: Iterable[int]) -> bool:
+        """Whether all of these are to be run."""
+        places = self.places(seeds)
+        return bool((places >= 0).all() and (self.state[places] == LEFT).all())
 
     def put_back(self, seeds: Iterable[int]) -> None:
         """These were handed out, and not begun."""

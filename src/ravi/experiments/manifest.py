@@ -20,8 +20,9 @@ PACKAGES = ("pyarrow", "duckdb", "ray", "optuna", "llvmlite", "threadpoolctl")  
 PATIENCE = 10  # seconds that git, or a driver, is given to answer
 
 
-def manifest(command: Sequence[str] | None, suite: dict[str, Any]) -> dict[str, Any]:
-    """All that a launch was made by, as JSON. `command` is how it was called: that of this process, unless given."""
+def manifest(command: Sequence[str] | None, suite: dict[str, Any], device: str = "cpu") -> dict[str, Any]:
+    """All that a launch was made by, as JSON. `command` is how it was called: that of this process, unless given.
+    device: where its runs were made."""
     from ravi.runs import versions
 
     return {
@@ -32,6 +33,7 @@ def manifest(command: Sequence[str] | None, suite: dict[str, Any]) -> dict[str, 
         "blas": blas(),
         "command": [str(word) for word in (sys.argv if command is None else command)],
         "folder": os.getcwd(),
+        "device": device,
         "started": datetime.now(UTC).isoformat(timespec="seconds"),  # for people: nothing is decided by it
         "suite": suite,
     }

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from ravi import checks, memory
 from ravi.checks import InputError
+from ravi.device import DEVICES
 from ravi.experiments.mistakes import Mistakes
 from ravi.experiments.settings import CURVES
 from ravi.experiments.specification import COLUMNS, FIRST_TUNING_SEED, MOST, SAMPLERS, Section, Suite, Tuning
@@ -23,7 +24,7 @@ T = TypeVar("T")
 Options: TypeAlias = tuple[tuple[str, str, bool], ...]  # key, value, and whether there are several values
 
 SHARED = ("steps", "seeds", "points", "record", "columns")  # keys of a section that the top may give for all
-SUITE = ("name", "title", "folder", "tuning", "sections", *SHARED)
+SUITE = ("name", "title", "folder", "device", "tuning", "sections", *SHARED)
 SECTION = ("name", "remark", "mdps", "learners", "options", *SHARED)
 RUN = 200  # bytes that a driver, or who reads the results, has for every run
 
@@ -65,7 +66,9 @@ class Reader:
             names.add(section.name)
             entries, runs = entries + section.entries, runs + _runs(section, tuning)
             self._plannable(("sections", i), entries, runs)
-        found = tuple(sections)
+        found, device = tuple(sections), "cpu"
+        with self.told.at(("device",)):
+            device = checks.one_of(data.get("device", "cpu"), DEVICES, "device")
         own = any(name_in(one) for section in found for one in (*section.mdps, *section.learners.values()))
         folder = self._text((), data, "folder", str(self.base) if self.told.file else "")
         return Suite(
@@ -74,6 +77,7 @@ class Reader:
             title=self._text((), data, "title", "", empty=True),
             tuning=tuning,
             folder=os.path.abspath(self.base / folder) if own and folder else "",
+            device=device,
         )
 
     def _section(

@@ -104,7 +104,7 @@ def reproduce(
 
     if sections:
         with tempfile.TemporaryDirectory(prefix="ravi-reproduce-") as place:
-            suite = Suite("reproduction", tuple(sections))
+            suite = Suite("reproduction", tuple(sections), device=held.suite.device)
             again = run_suite(suite, place, workers=workers, cluster=cluster, progress=tell)
             table = again.table(["run", "digest"])
             found = dict(zip(table["run"].to_pylist(), table["digest"].to_pylist(), strict=True))

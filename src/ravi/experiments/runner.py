@@ -24,10 +24,12 @@ import pyarrow.compute as pc
 
 from ravi import checks
 from ravi.checks import InputError
+from ravi.device import DEVICES
 from ravi.engine import interrupts
+from ravi.experiments import jobs
 from ravi.experiments.agenda import COLUMNS, Agenda, Shard
-from ravi.experiments.freezing import chosen, freeze, is_results
-from ravi.experiments.jobs import Job
+from ravi.experiments.freezing import chosen, freeze, is_results, runs_there
+from ravi.experiments.jobs import MOST, MOST_THERE, Job
 from ravi.experiments.manifest import cores, differing, manifest
 from ravi.experiments.pools import Lost, Pool
 from ravi.experiments.rows import LOST, failed_rows, unpacked
@@ -92,6 +94,7 @@ def run_suite(
     mix_versions: bool = False,
     slice: float = 30.0,
     allow_code: bool = False,
+    device: str | None = None,
     progress: Callable[[Status], None] | None = None,
     command: Sequence[str] | None = None,
 ) -> Results:
@@ -103,21 +106,27 @@ def run_suite(
     work. adopt: a folder that holds another suite takes this one in its place, and keeps what it has. retry: run again
     what failed. mix_versions: go on with other versions than the folder was made with. slice: seconds after which a
     long run leaves a checkpoint. allow_code: a folder of results may name modules, whose code is then run; a suite's
-    file, or Python data, may in any case (docs/security.md). Ctrl-C ends it in good order, and the same call goes on.
+    file, or Python data, may in any case (docs/security.md). device: "cpu" or "gpu", in place of what the suite says; a
+    GPU is one worker's. Ctrl-C ends it in good order, and the same call goes on.
     """
     from ravi.experiments.results import results
 
     store, part = Store(checks.path(out, "out")), shard_of(shard)
     slice = checks.positive(slice, "slice")
     wanted = suite if isinstance(suite, Suite) else chosen(suite, seeds, allow_code)
-    facts, contents = freeze(wanted, store, adopt, mix_versions, own=Path(str(suite)) if is_results(suite) else None)
+    own = Path(str(suite)) if is_results(suite) else None
+    on = checks.one_of(wanted.device if device is None else device, DEVICES, "device")
+    if on == "gpu":
+        runs_there(wanted, store, adopt, mix_versions, own, workers, cluster)
+        workers = 1
+    facts, contents = freeze(wanted, store, adopt, mix_versions, own)
     with (
-        store.launch(manifest(command or sys.argv, wanted.plain())) as launch,
+        store.launch(manifest(command or sys.argv, wanted.plain(), on)) as launch,
         pool_of(workers, cluster) as pool,
         interrupts(signal.SIGTERM, signal.SIGHUP) as interrupted,
     ):
         agenda = Agenda(wanted, facts, contents, part, store.keep_tuning)
-        Driver(store, launch, pool, agenda, retry, mix_versions, slice).drive(interrupted, progress)
+        Driver(store, launch, pool, agenda, retry, mix_versions, slice, on).drive(interrupted, progress)
     return results(out)
 
 
@@ -133,10 +142,12 @@ class Driver:
         retry: bool = False,
         mix_versions: bool = False,
         slice: float = 30.0,
+        device: str = "cpu",
     ) -> None:
         self.store, self.launch, self.pool, self.agenda = store, launch, pool, agenda
         self.mix_versions, self.slice, self.versions = mix_versions, slice, versions()
-        self.given: dict[int, Work] = {}  # what the pool has
+        self.device, self.rows = device, MOST if device == "cpu" else MOST_THERE
+        self.given: dict[int, list[Work]] = {}  # what the pool has: those of several settings go as one batch
         self.undone: deque[Work] = deque()  # what came back and must go out again
         self.buffer: list[tuple[Job, pa.Table]] = []  # what waits for its part
         self.waiting = 0  # its bytes
@@ -206,18 +217,24 @@ class Driver:
     def _hand_out(self) -> bool:
         """Give the pool as much as it takes; whether it would take more than there is."""
         while self.pool.free() > 0:
-            work = self._next()
-            if work is None:
+            works = self._next()
+            if not works:
                 return True
-            seconds = min(self.slice, max(SECOND, work.spent / FEW, len(work.checkpoint or b"") / RATE))
-            task = Task(work.job.setting, tuple(work.seeds), self.launch, work.job.mdp, work.checkpoint, seconds)
-            self.pool.submit(self.numbers, task)
-            self.given[self.numbers] = work
+            first, *others = [self._task(work) for work in works]
+            seconds = min(self.slice, sum(task.slice for task in (first, *others)))
+            self.pool.submit(self.numbers, first._replace(slice=seconds, others=tuple(others)))
+            self.given[self.numbers] = works
             self.numbers += 1
         return False
 
-    def _next(self) -> Work | None:
-        """What is to go out: what came back first; at the end it is divided among workers that have nothing to do."""
+    def _task(self, work: Work) -> Task:
+        job, seconds = work.job, max(SECOND, work.spent / FEW, len(work.checkpoint or b"") / RATE)
+        seconds = min(self.slice, seconds)
+        return Task(job.setting, tuple(work.seeds), self.launch, job.mdp, work.checkpoint, seconds, self.device)
+
+    def _next(self) -> list[Work]:
+        """What is to go out: what came back first; at the end it is divided among workers that have nothing to do.
+        Where there are few seeds, those of settings that may be one batch with it go along."""
         while self.undone:
             work = self.undone.popleft()
             seeds = work.job.unsettled(work.seeds)
@@ -228,15 +245,40 @@ class Driver:
             if idle > 0 and len(seeds) > 1 and self.agenda.idle:
                 work, rest = work.divided(ceil(len(seeds) / (1 + idle)))
                 self.undone.appendleft(rest)
-            return work
-        taken = self.agenda.take(self.pool.workers)
-        return None if taken is None else Work(*taken)
+            return [work, *self._along(work)]
+        workers = self.pool.workers
+        taken = self.agenda.take(workers, self.rows)
+        if taken is None:
+            return []
+        job, seeds = taken
+        return [Work(one, list(seeds)) for one in (job, *self.agenda.along(job, seeds, workers, self.rows))]
 
-    def _take_back(self, work: Work, back: Outcome | Lost, stopping: bool) -> None:
-        job = work.job
+    def _along(self, work: Work) -> list[Work]:
+        """What else came back and may be one batch with this; what a worker was lost with goes alone."""
+
+        def fits(other: Work) -> bool:
+            begun = (other.checkpoint is None) == (work.checkpoint is None)
+            same = begun and not other.losses and other.job.setting.kind == work.job.setting.kind
+            return same and other.seeds == work.seeds == other.job.unsettled(other.seeds)
+
+        if work.losses or len(work.seeds) > self.rows // jobs.FEW:
+            return []
+        others = [other for other in self.undone if fits(other)]
+        most = min(ceil((1 + len(others)) / self.pool.workers), self.rows // len(work.seeds)) - 1
+        for other in others[:most]:
+            self.undone.remove(other)
+        return others[:most]
+
+    def _take_back(self, works: list[Work], back: Outcome | Lost, stopping: bool) -> None:
         if isinstance(back, Lost):
-            self._lost(work, back)
+            for work in works:
+                self._lost(work, back)
             return
+        for work, outcome in zip(works, (back, *back.others), strict=True):
+            self._came(work, outcome, stopping)
+
+    def _came(self, work: Work, back: Outcome, stopping: bool) -> None:
+        job = work.job
         if back.versions != self.versions and not self.mix_versions:
             lines = "; ".join(differing({"versions": self.versions}, {"versions": back.versions}))
             raise InputError(f"the worker on {back.host} has other versions than the driver: {lines}")
@@ -315,8 +357,9 @@ class Driver:
 
     def _status(self, stopping: bool) -> Status:
         agenda, spent = self.agenda, time.monotonic() - self.began
-        running = sum(len(work.seeds) for work in self.given.values())
-        made = [(work.job, work.plays) for work in (*self.given.values(), *self.undone)]
+        given = [work for works in self.given.values() for work in works]
+        running = sum(len(work.seeds) for work in given)
+        made = [(work.job, work.plays) for work in (*given, *self.undone)]
         made += [(job, float(table.num_rows * job.setting.steps)) for job, table in self.buffer]
         over = sum(plays * job.pace for job, plays in made if job.pace is not None)
         timed = any(job.pace is not None for job in agenda.jobs.values())

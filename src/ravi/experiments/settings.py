@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
 
+from ravi.together import VARIED
+
 CURVES = ("reward", "trajectory")  # what `record` may name, besides the regret, which is always kept
 
 
@@ -30,6 +32,13 @@ class Setting:
             "steps": self.steps, "points": self.points, "record": sorted(self.record),
         }  # fmt: skip
         return sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:20]
+
+    @cached_property
+    def kind(self) -> tuple[object, ...]:
+        """What settings share that differ in multipliers of one learner only: such may go as one batch."""
+        name, *options = self.learner.split(",")
+        fixed = [option for option in options if option.partition("=")[0] not in VARIED]
+        return self.mdp_digest, name, *fixed, self.source, self.steps, self.points, self.record
 
 
 def run_id(setting: str, seed: int) -> str:

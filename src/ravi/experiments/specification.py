@@ -6,6 +6,7 @@
     seeds = 16                        # steps, seeds (16 is 0 to 15; "5-8", "1,7,9" or a list are these),
     points = 200                      # points, record and columns
     columns = ["theory", "tuned"]
+    device = "gpu"                    # where runs are made: the cpu, unless this is given
 
     [tuning]                          # see `Tuning`
     budget = 20
@@ -82,6 +83,7 @@ class Suite:
     title: str = ""
     tuning: Tuning = field(default_factory=Tuning)
     folder: str = ""  # where modules of one's own are, if an id names one: see `ravi.foreign`
+    device: str = "cpu"  # where runs are made
 
     @property
     def entries(self) -> list[Entry]:
@@ -102,6 +104,7 @@ class Suite:
             learners = [{"id": learner, "label": label} for label, learner in section.learners.items()]
             sections.append(_listed(asdict(section)) | {"learners": learners})
         plain = {"name": self.name, "title": self.title, "tuning": _listed(asdict(self.tuning)), "sections": sections}
+        plain |= {"device": self.device} if self.device != "cpu" else {}
         return plain | ({"folder": self.folder} if self.folder else {})
 
 
