@@ -8,9 +8,9 @@ import pytest
 import ravi
 from ravi import checks, ids
 from ravi.core import Measure
-from ravi.learners import ravi_kl
 from ravi.optimism.relative_entropy import ends
 from ravi.planning.inner import Iterates, Played, of_parts
+from ravi.planning.plausible import Sets
 from tests.planning.test_plausible import swept
 
 
@@ -45,7 +45,7 @@ def test_every_plan_is_what_the_definition_says(options):
         assert 1 + state.data.visits.sum() == t
         level = min(1.0, math.sqrt(H * X * A / 2 ** math.ceil(math.log2(t))))
         rho = np.array([[[math.log(X / level) + kappa(n) for n in row] for row in state.data.visits[0]]])
-        sets = ravi_kl.Sets(mdp.rewards[None], state.data, rho, "support=off" not in options)
+        sets = Sets(mdp.rewards[None], *state.data, rho, "support=off" not in options)
         tol = 0.1 / math.sqrt(t)
         V, _ = swept(mdp, sets)
         best = (1 - mdp.discount) * float(V[0] @ mdp.initial)

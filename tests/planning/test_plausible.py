@@ -1,16 +1,35 @@
 """Policy iteration on sets: it finds the fixed point, whatever it starts from, and what a policy would return."""
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 
 import ravi
-from ravi.estimators.counts import tallies
+from ravi.estimators.counts import Counts, tallies
 from ravi.optimism.relative_entropy import ends, of_one_value
-from ravi.planning.plausible import Sets, cold, plan
+from ravi.planning import plausible
+from ravi.planning.plausible import Sets, cold, scratch
+from ravi.teams import made
 
 TOL = 1e-9
+
+
+class Plan(NamedTuple):
+    choice: np.ndarray  # (n, X)
+    returns: np.ndarray  # (n,)
+
+
+def plan(problem, sets, tol, warm, *, fixed=None, active=None):
+    """The best policy of all seeds, or what `fixed` returns; `warm` is written to."""
+    n = len(tol)
+    choice, returns = warm.choice if fixed is None else fixed.copy(), np.zeros(n)
+    plausible.plan(
+        0, n, problem.successors, problem.initial, problem.discount, sets, 1.0, tol, warm[:4], choice,
+        fixed is not None, np.ones(n, bool) if active is None else active, returns, made(scratch(problem, 1)),
+    )  # fmt: skip
+    return Plan(choice.copy(), returns)
 
 
 def played(mdp, seed, plays, seeds=3):
@@ -27,14 +46,15 @@ def played(mdp, seed, plays, seeds=3):
 
 
 def sets_of(mdp, D, *, support=True, level=0.1):
-    return Sets(mdp.rewards[None], D, of_one_value(D.visits, np.full(len(D.visits), math.log(1 / level))), support)
+    rho = of_one_value(D.visits, np.full(len(D.visits), math.log(1 / level)))
+    return Sets(mdp.rewards[None], *D, rho, support)
 
 
 def swept(mdp, sets, fixed=None, V=None):
     """V of the fixed point by plain value iteration from V, and Q there."""
     V = np.zeros((len(sets.rho), mdp.states)) if V is None else V
     while True:
-        _, high = ends(mdp.successors, sets.data, sets.rho, sets.support, V)
+        _, high = ends(mdp.successors, Counts(sets.visits, sets.moves), sets.rho, sets.support, V)
         Q = sets.rewards + mdp.discount * high
         new = Q.max(-1) if fixed is None else np.take_along_axis(Q, fixed[..., None], 2)[..., 0]
         if np.abs(new - V).max() < 1e-11:

@@ -1,7 +1,6 @@
 """Which mistakes could RAVI-KL make? Each as a small change of greedy or slack, with the claims that must catch it.
 
-The learner is broken where it finds its parts (the names in `ravi.learners.ravi_kl` and `ravi.planning.plausible`), or
-around its plan.
+The learner is broken in the numbers that its plans are made of, or around its plan.
 """
 
 from typing import NamedTuple
@@ -41,6 +40,13 @@ def around(learner, plan=None, add=None):
     return learner._replace(plan=plan or learner.plan, add=add or learner.add)
 
 
+def with_numbers(patch, setting, **wrong):
+    """The learner that plans with other numbers than it says."""
+    was = ravi_kl.numbers_of
+    patch.setattr(ravi_kl, "numbers_of", lambda *given: was(*given)._replace(**wrong))
+    return setting.build()
+
+
 def another_action(learner):
     """The learner that plays, in every state, the action after the one that it planned."""
 
@@ -54,30 +60,17 @@ def another_action(learner):
 
 @mistake("the radius is halved", "K4")
 def half_the_radius(patch, setting):
-    was = ravi_kl.of_one_value
-    patch.setattr(ravi_kl, "of_one_value", lambda *given: was(*given) / 2)
-    return setting.build()
+    return with_numbers(patch, setting, scale=0.5)
 
 
 @mistake("the level is 1 at all times", "K4")
 def no_level(patch, setting):
-    learner = setting.build()
-
-    def plan(state):
-        with patch.context() as inner:
-            inner.setattr(ravi_kl.theory, "levels", lambda H, X, A, stage: np.ones(len(stage)))
-            return learner.plan(state)
-
-    return around(learner, plan)
+    return with_numbers(patch, setting, size=np.inf)
 
 
 @mistake("plans end ten times too early", "K4")
 def early(patch, setting):
-    was = ravi_kl.best_policy
-    patch.setattr(
-        ravi_kl, "best_policy", lambda p, s, tol, warm, **more: was(p, s, np.maximum(100 * tol, 3.0), warm, **more)
-    )
-    return setting.build()
+    return with_numbers(patch, setting, tolerance=3 * setting.steps**0.5)
 
 
 @mistake("gamma is a tenth too small in the plan", "K4")
@@ -93,11 +86,7 @@ def least(patch, setting):
 
 @mistake("supports are not used", "K4")
 def no_supports(patch, setting):
-    was = ravi_kl.best_policy
-    patch.setattr(
-        ravi_kl, "best_policy", lambda p, s, *more, **given: was(p, s._replace(support=False), *more, **given)
-    )
-    return setting.build()
+    return with_numbers(patch, setting, support=False)
 
 
 @mistake("the maximum over a set is the mean of p_hat, to the observer", "K2")
@@ -115,8 +104,7 @@ def no_maximum(patch, setting):
 
 @mistake("every candidate is played", "K4", setting=DRAWN)
 def every_candidate(patch, setting):
-    patch.setattr(ravi_kl, "accepted", lambda problem, s, sets, tol, best, eps, other: other.choice)
-    return setting.build()
+    return with_numbers(patch, setting, slack=100.0)
 
 
 @mistake("successors are counted in the wrong place", "K1")
@@ -147,9 +135,7 @@ def every_play(patch, setting):
 
 @mistake("rewards have no radius", "K4", setting=EARNED)
 def no_reward_radius(patch, setting):
-    was = ravi_kl.highest_rewards
-    patch.setattr(ravi_kl, "highest_rewards", lambda n, total, level, scale: was(n, total, level, 0.0 * scale))
-    return setting.build()
+    return with_numbers(patch, setting, reward_scale=0.0)
 
 
 @mistake("rewards are counted twice", "K1", setting=EARNED)

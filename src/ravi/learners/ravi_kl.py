@@ -35,26 +35,37 @@ Deviations: of mirror from Algorithm 1, those of RAVI-UCB+ with `fresh` and `inn
 
 from __future__ import annotations
 
+from functools import cache
 from math import log
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from ravi import checks
-from ravi.core import Array, Learner, Path, Problem
+from ravi.core import Array, Learner, Path, Problem, Seedwise
 from ravi.estimators.counts import EVERY_PLAY, Counts, counts, tallies, tally
 from ravi.estimators.rewarded import KINDS, Rewarded, earn
 from ravi.learners import ravi_ucb_plus
-from ravi.learners.psrl import goal_of, sampled, usual_prior
+from ravi.learners.nearly_optimistic import (
+    CHOICES,
+    NOTHING,
+    Earned,
+    Numbers,
+    Own,
+    Scratch,
+    scratch,
+    seed_learn,
+    seed_plan,
+)  # fmt: skip
 from ravi.learners.unknown_rewards import unknown
 from ravi.optimism.bonuses import multiple_of_width
-from ravi.optimism.relative_entropy import ends, highest_rewards, of_all_values, of_one_value
+from ravi.optimism.relative_entropy import ends, of_all_values
 from ravi.optimism.supported import is_told
 from ravi.planning.inner import of_sets
-from ravi.planning.plausible import Plan, Sets, Warm, cold
-from ravi.planning.plausible import plan as best_policy
+from ravi.planning.plausible import Warm, cold
 from ravi.ranges import Fixed, Policy, Range, Value
 from ravi.schedules import reset_or_doubling
+from ravi.teams import made
 from ravi.theory import constants
 from ravi.theory import kl as theory
 from ravi.theory import tabular as of_tables
@@ -232,8 +243,8 @@ def mirror(
 def optimistic(problem: Problem, form: Form, rewards: str | None = None, reward_scale: float = 1.0) -> Learner:
     """The most optimistic policy, or with slack a candidate that is nearly as optimistic. rewards: how they are drawn,
     where they are not known."""
-    X, A, H = problem.states, problem.actions, problem.horizon
-    pairs = X if rewards is None else 2 * X  # whose bounds must hold
+    X, A = problem.states, problem.actions
+    numbers, planned = numbers_of(problem, form, rewards is not None, reward_scale), CHOICES[form.candidate]
 
     def init(keys: Array) -> State:
         n = len(keys)
@@ -249,35 +260,21 @@ def optimistic(problem: Problem, form: Form, rewards: str | None = None, reward_
             other = Drawn(keys, np.zeros((n, X)), policy.copy())
         return State(tallies(problem, n), earned, cold(problem, n), other, np.zeros((n, X)), stage, policy)
 
-    def plausible(s: State, stage: Array) -> Sets:
-        log_inverse = np.log(pairs / theory.levels(H, X, A, stage))
-        rho = form.scale * of_one_value(s.data.visits, log_inverse)
-        r = problem.rewards[None]
-        if s.earned:
-            r = highest_rewards(s.earned.plays, s.earned.total, log_inverse, reward_scale)
-        return Sets(r, s.data, rho, form.support)
+    def room(n: int, teams: int) -> Scratch:
+        return scratch(problem, form.support, form.candidate == "posterior", rewards is not None, n, teams)
 
-    draw = sampled(problem, form.support, usual_prior(problem, form.support), goal_of(problem))
+    def laid(s: State, room: Scratch) -> Own:
+        earned = NOTHING
+        if rewards is not None:
+            _, plays, total, key = s.earned
+            earned = Earned(plays, total, key, problem.rewards, rewards == "bernoulli")
+        return Own(problem.successors, problem.initial, numbers, *s.data, earned, *s[2:], room)
 
-    def other(s: State, sets: Sets, tol: Array, t: Array) -> Plan:
-        """The candidate, and what it returns under some kernel of the sets, at least."""
-        if form.candidate == "half":  # half the sets are in the sets; its policy returns gamma tol less than U, or more
-            half = best_policy(problem, sets._replace(rho=sets.rho / 2), tol, s.candidate)
-            return half._replace(returns=half.returns - 1.5 * problem.discount * tol)
-        draw(sets.rewards, s.data, s.candidate.key, t, s.candidate.u, s.candidate.policy)
-        return Plan(s.candidate.policy.argmax(-1), np.zeros(len(t)))
+    rooms = cache(lambda n: made(room(n, 1)))  # whose scratch serves one call at a time
 
-    def planned(s: State) -> State:
-        t = 1 + s.data.visits.sum((1, 2), dtype=np.int64)
-        stage = theory.stage(t)
-        _renew(s, stage)
-        sets, tol = plausible(s, stage), TOLERANCE / np.sqrt(t)
-        best = best_policy(problem, sets, tol, s.best)
-        choice = best.choice
-        if form.slack is not None:
-            choice = accepted(problem, s, sets, tol, best, form.slack * np.sqrt(H * X * A / t), other(s, sets, tol, t))
-        s.policy[:] = 0.0
-        np.put_along_axis(s.policy, choice[..., None], 1.0, axis=2)
+    def plan(s: State) -> State:
+        n = len(s.stage)
+        planned(0, n, laid(s, rooms(n)))
         return s
 
     def add(s: State, path: Path) -> State:
@@ -286,34 +283,21 @@ def optimistic(problem: Problem, form: Form, rewards: str | None = None, reward_
             earn(s.earned, problem.rewards, rewards, path)
         return s
 
-    made: dict[str, Any] = {"plan": "greedy"}
+    kept: dict[str, Any] = {"plan": "greedy"}
     if form.slack is not None:
-        made = {"plan": "slack", "slack": form.slack, "candidate": form.candidate}
-    made |= {"support": "on" if form.support else "off", "scale": form.scale}
+        kept = {"plan": "slack", "slack": form.slack, "candidate": form.candidate}
+    kept |= {"support": "on" if form.support else "off", "scale": form.scale}
     name = "ravi-kl"
     if rewards is not None:
-        name, made = "ravi-kl/unknown-rewards", made | {"rewards": rewards, "reward_scale": reward_scale}
-    return Learner(name, init, planned, add, reset_or_doubling(), made)
+        name, kept = "ravi-kl/unknown-rewards", kept | {"rewards": rewards, "reward_scale": reward_scale}
+    seedwise = Seedwise(seed_plan(form.candidate), seed_learn, lambda s, teams: laid(s, room(len(s.stage), teams)))
+    return Learner(name, init, plan, add, reset_or_doubling(), kept, seedwise=seedwise)
 
 
-def accepted(problem: Problem, s: State, sets: Sets, tol: Array, best: Plan, eps: Array, other: Plan) -> Array:
-    """The actions of `other` where its own optimistic return is at least U - eps, else those of `best`   (n, X).
-
-    That return is computed only where neither the choices nor what `other` returns at least settle it.
-    """
-    taken = other.returns >= best.returns - eps + problem.discount * tol / 2
-    open = ~taken & (other.choice != best.choice).any(1)
-    if open.any():
-        own = best_policy(problem, sets, tol, s.best._replace(u=s.own), fixed=other.choice, active=open)
-        taken |= open & (own.returns >= best.returns - eps)
-    return np.where(taken[:, None], other.choice, best.choice)
-
-
-def _renew(s: State, stage: Array) -> None:
-    """Where the level of the sets is another one, no bound on what a pair is worth holds on."""
-    new = stage != s.stage
-    if new.any():
-        s.best.visits[new] = -1
-        if isinstance(s.candidate, Warm):
-            s.candidate.visits[new] = -1
-        s.stage[:] = stage
+def numbers_of(problem: Problem, form: Form, unknown: bool, reward_scale: float) -> Numbers:
+    """Of the plans of `ravi.learners.nearly_optimistic`."""
+    X, A, H = problem.states, problem.actions, problem.horizon
+    return Numbers(
+        problem.discount, 2 * X if unknown else X, H * X * A, form.scale, reward_scale, TOLERANCE, form.slack or 0.0,
+        form.support,
+    )  # fmt: skip

@@ -24,15 +24,20 @@ from ravi.compiled import compiled
 from ravi.core import Array
 from ravi.estimators.counts import Counts
 from ravi.optimism.sets import CERTAIN, shortfall
+from ravi.teams import each
 
 LOG_PI = math.log(math.pi)
 HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
+ENDS, COIN = np.array([0, 1], np.int32), np.array([0.0, 1.0])  # of a coin: its outcomes, and what they earn
 SERIES = 24  # counts from which Gamma functions are taken by Stirling's series, here accurate to 1e-13
 
 
 def of_one_value(visits: Array, log_inverse_level: Array) -> Array:
     """rho = ln(1 / level) + kappa(n), for level = delta / X   (n, X, A). log_inverse_level: (n,)."""
-    return _of_one_value(visits, log_inverse_level)
+    rho = np.empty(visits.shape)
+    for i, level in enumerate(log_inverse_level):
+        radii_of_one_value(visits[i], level, 1.0, rho[i])
+    return rho
 
 
 def of_all_values(D: Counts, log_inverse_level: float, symbols: int) -> Array:
@@ -46,7 +51,10 @@ def highest_rewards(plays: Array, total: Array, log_inverse_level: Array, scale:
     For rewards in [0, 1] of mean r_hat = total / n: at least their expectation for all n at once, with probability
     1 - level (docs/kl.md, Lemma 1).   (n, X, A)
     """
-    return _highest_rewards(plays, total, log_inverse_level, scale)
+    most, room = np.empty(plays.shape), np.empty((2, plays.shape[1], 2))
+    for i, level in enumerate(log_inverse_level):
+        most_of_coins(plays[i], total[i], level, scale, room, most[i])
+    return most
 
 
 def largest(successors: Array, D: Counts, rho: Array, support: bool, V: Array) -> Array:
@@ -91,14 +99,12 @@ def redundancy(moves, n, symbols):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _of_one_value(visits, log_inverse_level):  # type: ignore[no-untyped-def]
-    rho = np.empty(visits.shape)
-    n, X, A = visits.shape
-    for i in range(n):
-        for x in range(X):
-            for a in range(A):
-                rho[i, x, a] = log_inverse_level[i] + kappa(visits[i, x, a])
-    return rho
+def radii_of_one_value(visits, log_inverse_level, scale, rho):  # type: ignore[no-untyped-def]
+    """`scale` times rho of one seed (X, A); a team's."""
+    X, A = visits.shape
+    for x in each(X):
+        for a in range(A):
+            rho[x, a] = scale * (log_inverse_level + kappa(visits[x, a]))
 
 
 @compiled
@@ -152,20 +158,19 @@ def _most(successors, visits, moves, rho, support, V):  # type: ignore[no-untype
 
 
 @compiled
-def _highest_rewards(plays, total, log_inverse_level, scale):  # type: ignore[no-untyped-def]
-    n, X, A = plays.shape
-    most, ends, coin = np.ones((n, X, A)), np.array([0, 1], np.int32), np.array([0.0, 1.0])
-    p, y = np.empty(2), np.empty(2)
-    for i in range(n):
-        for x in range(X):
-            for a in range(A):
-                m = plays[i, x, a]
-                if m == 0:
-                    continue
-                p[1] = min(total[i, x, a] / m, 1.0)
-                p[0] = 1.0 - p[1]
-                d = scale * (log_inverse_level[i] + kappa(m)) / m
-                if d < CERTAIN and p[0] > 0.0:
-                    K = 2 if p[1] > 0.0 else 1
-                    most[i, x, a] -= shortfall(K, ends, p, d, coin, 1.0, np.nan, y)[0]
-    return most
+def most_of_coins(plays, total, log_inverse_level, scale, room, most):  # type: ignore[no-untyped-def]
+    """`highest_rewards` of one seed (X, A); `room` (2, X, 2) is scratch. A team's."""
+    X, A = plays.shape
+    for x in each(X):
+        p, y = room[0, x], room[1, x]
+        for a in range(A):
+            m = plays[x, a]
+            most[x, a] = 1.0
+            if m == 0:
+                continue
+            p[1] = min(total[x, a] / m, 1.0)
+            p[0] = 1.0 - p[1]
+            d = scale * (log_inverse_level + kappa(m)) / m
+            if d < CERTAIN and p[0] > 0.0:
+                K = 2 if p[1] > 0.0 else 1
+                most[x, a] -= shortfall(K, ENDS, p, d, COIN, 1.0, np.nan, y)[0]

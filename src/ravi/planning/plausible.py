@@ -15,21 +15,23 @@ Between two backups of all pairs the actions and kernels just chosen are kept fo
 action was worth at an earlier u bounds what it is worth now, Q(u') <= Q(u) + gamma max(u' - u): an action whose bound
 is below the best of its state is not looked at. The bounds hold from plan to plan for pairs whose set is as it was.
 `dual` is where Newton's method for the pair ended last.
+
+States are a team's (`ravi.teams`): within a backup, and within a sweep, none reads what another writes.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from ravi.compiled import compiled
 from ravi.core import Array, Problem
-from ravi.estimators.counts import Counts
 from ravi.optimism.relative_entropy import seen, top_of
 from ravi.optimism.sets import shortfall
 from ravi.ranges import SLACK, Action, CountOrNone, Range, Value
+from ravi.teams import Room, each, sync, team, team_max, team_min, team_sum
 
 SHRINK = 0.1  # of the span, by sweeps of kept kernels between two backups
 ROOM = 1e-12  # of H: rounding of a bound
@@ -52,17 +54,36 @@ class Warm(NamedTuple):
 
 
 class Sets(NamedTuple):
-    """What is plausible: rewards, and kernels near the frequencies of the data."""
+    """What is plausible: rewards, and kernels near the frequencies of plays."""
 
     rewards: Array  # at most                                     (n or 1, X, A)
-    data: Counts  # plays from zero
+    visits: Array  # from zero                                    (n, X, A)
+    moves: Array  #                                               (n, X, A, B)
     rho: Array  # of n KL(p_hat || q) <= rho                      (n, X, A)
     support: bool  # whether q is on the stored successors only
 
 
-class Plan(NamedTuple):
-    choice: Array  # the action of every state      (n, X)
-    returns: Array  # U, to within gamma tol / 2     (n,)
+class Scratch(NamedTuple):
+    """Of a plan, by team."""
+
+    size: Any  # of the successors of a pair that were seen       (teams, X, A)
+    to: Any  # which                                              (teams, X, A, B)
+    p: Any  # and their frequencies                               (teams, X, A, B)
+    radius: Any  # rho / n                                        (teams, X, A)
+    targets: Any  # states of the best kernel, how many           (teams, X)
+    target: Any  # which                                          (teams, X, B + 1)
+    q: Any  # and their masses; before, the y of `shortfall`      (teams, X, B + 1)
+    Lu: Any  #                                                    (teams, X)
+    new: Any  # of a sweep                                        (teams, X)
+
+
+def scratch(problem: Problem, teams: int) -> Scratch:
+    X, A, B = problem.successors.shape
+    pairs, states, more = (teams, X, A), (teams, X), (teams, X, B + 1)
+    return Scratch(
+        Room(pairs, np.int32), Room((*pairs, B), np.int32), Room((*pairs, B)), Room(pairs), Room(states, np.int32),
+        Room(more, np.int32), Room(more), Room(states), Room(states),
+    )  # fmt: skip
 
 
 def cold(problem: Problem, n: int) -> Warm:
@@ -73,117 +94,114 @@ def cold(problem: Problem, n: int) -> Warm:
     )  # fmt: skip
 
 
-def plan(
-    problem: Problem,
-    sets: Sets,
-    tol: Array,
-    warm: Warm,
-    *,
-    fixed: Array | None = None,
-    active: Array | None = None,
-) -> Plan:
-    """The policy that is best under the best kernel, to tol (n,); or what `fixed` (n, X), the actions of a policy,
-    returns. Of `active` (n,) seeds, or of all. `warm` is written to; its bounds must be of sets that differ from these
-    only where the plays of a pair do."""
-    n = len(tol)
-    returns, is_fixed = np.zeros(n), fixed is not None
-    choice = warm.choice.copy() if fixed is None else fixed.copy()
-    active = np.ones(n, np.bool_) if active is None else active
-    _plan(
-        sets.rewards, problem.successors, problem.initial, problem.discount, sets.support, *sets.data, sets.rho, tol,
-        *warm[:4], choice, is_fixed, active, returns,
-    )  # fmt: skip
-    if not is_fixed:
-        warm.choice[:] = choice
-    return Plan(choice, returns)
-
-
 @compiled
-def _plan(  # type: ignore[no-untyped-def]
-    r, successors, nu0, gamma, support, visits, moves, rho, tol, u, dual, bound, planned, choice, fixed, active,
-    returns,
-):  # fmt: skip
-    n, X, A, B = moves.shape
-    size, to, p = np.zeros((X, A), np.int32), np.empty((X, A, B), np.int32), np.empty((X, A, B))
-    count, target, q = np.zeros(X, np.int32), np.empty((X, B + 1), np.int32), np.empty((X, B + 1))
-    Lu, y = np.empty(X), np.empty(B)
-    room = ROOM / (1 - gamma)
-    for i in range(n):
+def plan(  # type: ignore[no-untyped-def]
+    low, high, successors, nu0, gamma, sets, share, tol, warm, choice, fixed, active, returns, scratch
+):
+    """The policy that is best under the best kernel of the sets, at `share` of their radii, to tol (n,), into `choice`
+    (n, X), and U into `returns` (n,); or what `choice`, the actions of a policy, returns, where it is `fixed`. Of seeds
+    low, ..., high - 1 that are `active` (n,). u, dual, bound and visits of `warm` are written to; its bounds must be of
+    sets that differ from these only where the plays of a pair do. A team's."""
+    r, visits, moves, rho, support = sets
+    u, dual, bound, planned = warm
+    sizes, tos, ps, radii, counts, targets, qs, Lus, news = scratch
+    _, X, A, B = moves.shape
+    k, room = team(), ROOM / (1 - gamma)
+    size, to, p, radius, count, target, q, Lu = (
+        sizes[k], tos[k], ps[k], radii[k], counts[k], targets[k], qs[k], Lus[k],
+    )  # fmt: skip
+    for i in range(low, high):
         if not active[i]:
             continue
-        v, z, most, earned = u[i], dual[i], bound[i], r[i if r.shape[0] > 1 else 0]
-        for x in range(X):
+        v, z, most, earned, chosen = u[i], dual[i], bound[i], r[i if r.shape[0] > 1 else 0], choice[i]
+        for x in each(X):
             for a in range(A):
-                if fixed and a != choice[i, x]:
+                if fixed and a != chosen[x]:
                     continue
-                size[x, a] = seen(successors[x, a], moves[i, x, a], visits[i, x, a], rho[i, x, a], to[x, a], p[x, a])
-                if not fixed and planned[i, x, a] != visits[i, x, a]:
+                n, rho_n = visits[i, x, a], share * rho[i, x, a]
+                size[x, a] = seen(successors[x, a], moves[i, x, a], n, rho_n, to[x, a], p[x, a])
+                radius[x, a] = rho_n / max(n, 1)
+                if not fixed and planned[i, x, a] != n:
                     most[x, a] = np.inf
-                    planned[i, x, a] = visits[i, x, a]
+                    planned[i, x, a] = n
         for backups in range(MOST):
-            highest = v.max()
-            low, high, base, mean = np.inf, -np.inf, np.inf, 0.0
-            for x in range(X):
-                first = choice[i, x]
-                best, b = -np.inf, first
-                for k in range(-1, 0 if fixed else A):
-                    a = first if k < 0 else k
-                    if k == first or (k >= 0 and most[x, a] + room < best):
+            top, peak = 0.0, 0
+            if not support:
+                top, peak = _highest(v)
+            least, greatest, base, mean = np.inf, -np.inf, np.inf, 0.0
+            for x in each(X):
+                was = chosen[x]
+                best, b = -np.inf, was
+                for j in range(-1, 0 if fixed else A):
+                    a = was if j < 0 else j
+                    if j == was or (j >= 0 and most[x, a] + room < best):
                         continue
-                    value = highest
+                    value = top
                     if support:
                         value = top_of(successors[x, a], v)
                     K = size[x, a]
                     if K > 0:
-                        below, z[x, a] = shortfall(
-                            K, to[x, a], p[x, a], rho[i, x, a] / visits[i, x, a], v, value, z[x, a], y
-                        )
+                        below, z[x, a] = shortfall(K, to[x, a], p[x, a], radius[x, a], v, value, z[x, a], q[x])
                         value -= below
                     value = earned[x, a] + gamma * value
                     if not fixed:
                         most[x, a] = value
                     if value > best or (value == best and a < b):
                         best, b = value, a
-                Lu[x], choice[i, x] = best, b
-                low, high, base = min(low, best - v[x]), max(high, best - v[x]), min(base, best)
+                Lu[x], chosen[x] = best, b
+                least, greatest, base = min(least, best - v[x]), max(greatest, best - v[x]), min(base, best)
                 mean += nu0[x] * best
-            done = high - low <= tol[i] or backups + 1 == MOST
+            least, greatest, base, mean = team_min(least), team_max(greatest), team_min(base), team_sum(mean)
+            done = greatest - least <= tol[i] or backups + 1 == MOST
             if done:
-                returns[i] = (1 - gamma) * mean + gamma * (low + high) / 2
-            else:
-                for x in range(X):
-                    a = choice[i, x]
-                    d = rho[i, x, a] / max(visits[i, x, a], 1)
-                    count[x] = _kernel(
-                        size[x, a], to[x, a], p[x, a], d, v, successors[x, a], support, z[x, a], target[x], q[x]
-                    )
-            rise = -np.inf
-            for x in range(X):
+                returns[i] = (1 - gamma) * mean + gamma * (least + greatest) / 2
+            for x in each(X):
                 Lu[x] -= base
-            if not done and high - low > NEAR / (1 - gamma):
-                _sweep(earned, gamma, choice[i], count, target, q, Lu, max(SHRINK * (high - low), 0.5 * tol[i]))
-            for x in range(X):
+                if not done:
+                    a = chosen[x]
+                    count[x] = _kernel(
+                        size[x, a], to[x, a], p[x, a], radius[x, a], v, successors[x, a], support, peak, z[x, a],
+                        target[x], q[x],
+                    )  # fmt: skip
+            sync()
+            if not done and greatest - least > NEAR / (1 - gamma):
+                goal = max(SHRINK * (greatest - least), 0.5 * tol[i])
+                _sweep(earned, gamma, chosen, count, target, q, Lu, news[k], goal)
+            rise = -np.inf
+            for x in each(X):
                 rise = max(rise, Lu[x] - v[x])
                 v[x] = Lu[x]
+            rise = team_max(rise)
             if not fixed:
-                for x in range(X):
+                for x in each(X):
                     for a in range(A):
                         most[x, a] += gamma * rise
+            sync()
             if done:
                 break
 
 
 @compiled
-def _kernel(K, to, p, d, v, successors, support, z, target, q):  # type: ignore[no-untyped-def]
-    """The q of the set that is best for v, given ln t of its maximum: its states and their masses; how many."""
-    B = successors.shape[0]
+def _highest(v):  # type: ignore[no-untyped-def]
+    """max v, and the first state that has it."""
+    top, peak = -np.inf, 0
+    for x in each(v.shape[0]):
+        if v[x] > top:
+            top, peak = v[x], x
+    most = team_max(top)
+    return most, team_min(peak if top == most else v.shape[0])
+
+
+@compiled
+def _kernel(K, to, p, d, v, successors, support, peak, z, target, q):  # type: ignore[no-untyped-def]
+    """The q of the set that is best for v, given ln t of its maximum: its states and their masses; how many. `peak` is
+    the state of max v."""
+    best = np.int32(peak)
     if support:
         best = successors[0]
-        for j in range(1, B):
+        for j in range(1, successors.shape[0]):
             if v[successors[j]] > v[best]:
                 best = successors[j]
-    else:
-        best = np.int32(v.argmax())
     if K == 0:
         target[0], q[0] = best, 1.0
         return 1
@@ -224,19 +242,21 @@ def _kernel(K, to, p, d, v, successors, support, z, target, q):  # type: ignore[
 
 
 @compiled
-def _sweep(r, gamma, choice, count, target, q, v, goal):  # type: ignore[no-untyped-def]
+def _sweep(r, gamma, choice, count, target, q, v, new, goal):  # type: ignore[no-untyped-def]
     """v <- sweeps with these actions and kernels, less its least, until the span of a move is at most `goal`."""
     X = v.shape[0]
-    new = np.empty(X)
     while True:
         low, high, base = np.inf, -np.inf, np.inf
-        for x in range(X):
+        for x in each(X):
             total = 0.0
             for j in range(count[x]):
                 total += q[x, j] * v[np.uint32(target[x, j])]
             new[x] = r[x, choice[x]] + gamma * total
             low, high, base = min(low, new[x] - v[x]), max(high, new[x] - v[x]), min(base, new[x])
-        for x in range(X):
+        low, high, base = team_min(low), team_max(high), team_min(base)
+        sync()  # all have read v
+        for x in each(X):
             v[x] = new[x] - base
+        sync()
         if high - low <= goal:
             return
