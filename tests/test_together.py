@@ -3,14 +3,18 @@
 import io
 from contextlib import nullcontext
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import ravi
-from ravi import engine, ids, teams, together, tree
+from ravi import device, engine, ids, teams, together, tree
 from ravi.checks import InputError
 from ravi.engine import resume_settings, run, run_settings
+from ravi.estimators.counts import counts
+from ravi.optimism.bonuses import multiple_of_width
+from tests.pretended_gpu import pretend
 
 T = 600
 TABLE, MIXTURE = ravi.mdp("riverswim/5,discount=0.9"), ravi.mdp("riverswim/mixture/5,discount=0.9")
@@ -118,3 +122,39 @@ def test_a_list_of_settings_is_checked():
         resume_settings(made, ["ravi-ucb"], TABLE)
     with pytest.raises(InputError, match="made with learner ravi-ucb"):
         resume_settings(made, ["ravi-ucb+", "ravi-ucb"], TABLE)
+
+
+@pytest.mark.parametrize("name", ["ravi-ucb", "ravi-ucb+", "ravi-ucb/mixture", "ravi-ucb+/mixture"])
+def test_a_batch_of_settings_goes_to_a_gpu_as_one(name, monkeypatch):
+    """Here the GPU is this machine, and so the bits are those of the CPU."""
+    pretend(monkeypatch)
+    world, true, batches = WITH_ROWS[name], device.advance, []
+    monkeypatch.setattr(device, "advance", lambda *given: (batches.append(len(given[5].walkers.key)), true(*given)))
+    learners = settings(name, world)
+    made = run_settings(learners, world, T, 2, device="gpu")
+    assert batches == [2 * len(learners)]
+    for one, learner in zip(made, learners, strict=True):
+        np.testing.assert_array_equal(one.regret, run(learner, world, T, 2).regret)
+        assert [len(starts) for starts in one.T_k] == [len(starts) for starts in run(learner, world, T, 2).T_k]
+
+
+class There(np.lib.mixins.NDArrayOperatorsMixin):
+    """An array of a GPU, which takes no array of this machine beside it."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __array_ufunc__(self, ufunc, method, *inputs, out=(), **more):
+        if any(isinstance(one, np.ndarray) and one.ndim for one in inputs):
+            return NotImplemented
+        return There(getattr(ufunc, method)(*(one.array if isinstance(one, There) else one for one in inputs)))
+
+
+def test_multipliers_of_rows_are_where_the_widths_are(monkeypatch):
+    monkeypatch.setattr(device, "_current", [SimpleNamespace(of=There)])
+    beta, width = np.array([2.0, 3.0]), np.arange(4.0).reshape(2, 1, 2)
+    for number in (beta, 2.0):
+        here = multiple_of_width(number, counts(TABLE.problem)._replace(width=lambda D, phi: width.copy()))
+        there = multiple_of_width(number, counts(TABLE.problem)._replace(width=lambda D, phi: There(width)))
+        np.testing.assert_array_equal(here(None, None), there(None, None).array)
+    np.testing.assert_array_equal(here(None, None), 2 * width)

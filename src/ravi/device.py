@@ -304,6 +304,11 @@ def here_is(memory: Memory) -> Iterator[None]:
         _current.pop()
 
 
+def constant_there(array: Array) -> Any:
+    """`ravi.teams.beside` on the GPU: kept there from its first use on."""
+    return _current[-1].of(array)
+
+
 def _over(n, arguments):  # type: ignore[no-untyped-def]
     for i in teams.seeds(n):
         loop(i, i + 1, *arguments)

@@ -68,6 +68,15 @@ def like(array: Any, shape: tuple[int, ...]) -> Any:
     return np.empty(shape) if isinstance(array, np.ndarray) else np.empty_like(array, np.float64, shape=shape)
 
 
+def beside(constant: Any, array: Any) -> Any:
+    """A number as it is; an array of this machine that never changes, where `array` is."""
+    if not isinstance(constant, np.ndarray) or isinstance(array, np.ndarray):
+        return constant
+    from ravi.device import constant_there
+
+    return constant_there(constant)
+
+
 def squared(array: Any) -> Any:
     """Sums of squares along the last axis, where `array` is. (CuPy has no vecdot.)"""
     return np.vecdot(array, array) if isinstance(array, np.ndarray) else (array * array).sum(-1)

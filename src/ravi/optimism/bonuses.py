@@ -24,6 +24,7 @@ import numpy as np
 
 from ravi.core import Array, Bonus, Data, Embedding, Estimator
 from ravi.estimators.standard import Standard
+from ravi.teams import beside
 from ravi.together import by_pair
 
 
@@ -33,7 +34,7 @@ def multiple_of_width(beta: float | Array, estimator: Estimator) -> Bonus:
 
     def bonus(D: Data, phi: Embedding) -> Array:
         CB = estimator.width(D, phi)
-        CB *= factor  # in the memory of the width
+        CB *= beside(factor, CB)  # in the memory of the width
         return CB
 
     return bonus
@@ -67,7 +68,7 @@ def of_determinant(
 
     def bonus(D: Data, phi: Embedding) -> Array:
         beta = log_det_radius(D.root, dimension, delta, noise=noise, regularization=regularization, bound=bound)
-        return factor * beta[:, None, None] * estimator.width(D, phi)
+        return beside(factor, beta) * beta[:, None, None] * estimator.width(D, phi)
 
     return bonus
 
