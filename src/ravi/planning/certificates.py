@@ -47,22 +47,28 @@ class Tables(NamedTuple):
 
 
 def tables(mdp: MDP) -> Tables:
-    P = distributions(mdp.transitions)
-    grain = EPS * (mdp.branching + 12) + miss(P)
+    P, off = _divided(mdp.transitions)
+    grain = EPS * (mdp.branching + 12) + off
     return Tables(mdp.rewards, mdp.successors.view(np.uint32), P, mdp.discount, grain)
 
 
 def distributions(weights: np.ndarray) -> np.ndarray:
     """The same rows; those that miss the sum one by more than rounding divided by their sum. Read-only."""
+    return _divided(weights)[0]
+
+
+def _divided(weights: np.ndarray) -> tuple[np.ndarray, float]:
+    """`distributions`, and the largest |row sum - 1| that is left."""
     slack = EPS * weights.shape[-1]
     rows = np.ascontiguousarray(weights).view()
     rows.flags.writeable = False  # one type, one compilation
-    if miss(rows) <= slack:
-        return rows
+    off = miss(rows)
+    if off <= slack:
+        return rows, off
     total = rows.sum(-1, keepdims=True)
     rows = rows / np.where(np.abs(total - 1) > slack, total, 1.0)  # a row does not depend on the others
     rows.flags.writeable = False
-    return rows
+    return rows, miss(rows)
 
 
 @compiled

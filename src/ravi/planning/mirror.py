@@ -18,6 +18,7 @@ never come back; its drift (1e-16 an epoch) is taken out by normalising every st
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
 
@@ -37,9 +38,15 @@ def mirror_step(
     if not in_place:
         log_policy, policy = log_policy.copy(), policy.copy()
     V = like(Q, Q.shape[:-1])
-    steps = eta if isinstance(eta, np.ndarray) else np.array([eta], float)
+    steps = eta if isinstance(eta, np.ndarray) else _of_all(float(eta))
     over_seeds(step_in_place, Q, log_policy, policy, Q, steps, V)
     return V, log_policy, policy
+
+
+@lru_cache(1024)
+def _of_all(eta: float) -> Array:
+    """The step size of all seeds (1,); the same array for the same number, which a GPU then has already."""
+    return np.array([eta])
 
 
 @compiled

@@ -32,12 +32,12 @@ def sweep_there(tables: Tables, tol: float, method: str) -> Sweep:
     there = teams.mapped(memory.there, tables)
     W, TW, Q = cupy.zeros(X), cupy.empty(X), cupy.empty((X, A))
     greedy, followed = cupy.empty(X, np.int64), cupy.full(X, -1, np.int64)
-    rows = Chain(
-        cupy.arange(0, X * B + 1, B, dtype=np.uint32), cupy.empty(X * B, np.uint32), cupy.empty(X * B), cupy.empty(X)
-    )
+    start, weights = cupy.arange(0, X * B + 1, B, dtype=np.uint32), cupy.empty(X * B)
+    rows = Chain(*map(cuda.as_cuda_array, (start, cupy.empty(X * B, np.uint32), weights, cupy.empty(X))))
+    seen = {id(array): cuda.as_cuda_array(array) for array in (W, TW, Q, greedy, followed)}  # which takes time
 
     def each_state(loop: Any, *arguments: Any) -> None:
-        device.over_seeds_there(loop, X, arguments, threads=1)
+        device.over_seeds_there(loop, X, tuple(seen.get(id(one), one) for one in arguments), threads=1)
 
     n, steps = 0, 0
     with device.here_is(memory):
