@@ -40,6 +40,7 @@ from ravi.estimators.rewarded import KINDS, Rewarded, rewarded
 from ravi.learners import ravi_ucb, ravi_ucb_plus
 from ravi.optimism.rewards import middle_rewards, optimistic_rewards, reward_spread
 from ravi.planning.inner import made_of, on_counts
+from ravi.together import alike, of_rows
 
 
 def tabular(
@@ -111,6 +112,18 @@ def unknown(
     kind = checks.one_of(rewards, KINDS, "rewards")
     reward_scale = checks.nonnegative(reward_scale, "reward_scale")
     spread = reward_scale * reward_spread(X, A, T, base.settings["delta"])
+
+    def build(*numbers: float | Array) -> Learner:
+        assert base.rows is not None
+        return _unknown(base.rows.of(*numbers), problem, kind, reward_scale, spread)
+
+    if base.rows is None or not alike([base]):  # one that was changed since it was built
+        return _unknown(base, problem, kind, reward_scale, spread)
+    return of_rows(build, base.rows.numbers, problem, T)
+
+
+def _unknown(base: Learner, problem: Problem, kind: str, reward_scale: float, spread: float) -> Learner:
+    assert base.parts is not None
     own = {"rewards": kind, "reward_scale": reward_scale}
     estimator, bonus = rewarded(base.parts.estimator, problem.rewards, kind), with_rewards(base.parts.bonus, spread)
     several = {"inner": 1, "fresh": False, "pick": "uniform"}  # Algorithm 1, unless the base says more
