@@ -15,9 +15,10 @@ from ravi.engine import run
 from ravi.estimators.counts import Counts
 from ravi.estimators.reset_counts import all_states
 from ravi.learners import kl_ucrl, ucb_q, uclk, ucrl2
-from ravi.optimism.sets import bernstein, kl, l1, least
-from ravi.planning.optimistic import greedy, iterate, truncated
+from ravi.optimism.sets import bernstein, kl, l1
+from ravi.planning.optimistic import greedy, iterate
 from tests.helpers import spy
+from tests.plans import least, truncated
 
 MOVES = np.array(
     [

@@ -9,6 +9,7 @@ from scipy.optimize import linprog, minimize
 
 from ravi.estimators.counts import Counts
 from ravi.optimism import sets
+from tests.plans import least as least_of
 
 GAMMA = 0.9
 
@@ -242,12 +243,36 @@ def test_a_narrow_kl_ball_is_resolved_to_twelve_digits(seen):
         assert Q[0, 0, 0] == pytest.approx(float(low), abs=2e-12)
 
 
+@pytest.mark.parametrize("X", [1, 2, 5, 60, 400])
+def test_states_are_sorted_by_falling_values_ties_as_they_were_or_by_state(X):
+    rng = np.random.default_rng(X)
+    order = np.arange(X, dtype=np.int32)
+    for v in (rng.integers(0, 1 + X // 3, X).astype(float), rng.random(X), np.zeros(X)):  # 400: more than 32 X steps
+        want = np.argsort(-v[order], kind="stable")
+        want = np.argsort(-v, kind="stable") if X == 400 and np.ptp(v) > 0 else order[want]
+        sets._sort(v, order)
+        np.testing.assert_array_equal(order, want)
+
+
+@pytest.mark.parametrize("K", [0, 1, 2, 9, 12, 130])
+def test_successors_come_into_the_order_of_the_states_with_their_chances(K):
+    rng = np.random.default_rng(K)
+    order, scratch = rng.permutation(200).astype(np.int32), np.full((1, 200), sets.ABSENT)
+    rank, to, p = np.argsort(order).astype(np.int32), rng.permutation(200)[: K + 1].astype(np.int32), rng.random(K + 1)
+    chance, last = dict(zip(to.tolist(), p.tolist(), strict=True)), to[K]
+    sets.arrange(order, rank, K, to, p, scratch)
+    assert (np.diff(rank[to[:K]]) > 0).all()
+    assert chance == dict(zip(to.tolist(), p.tolist(), strict=True))
+    assert to[K] == last  # what lies beyond is left
+    assert (scratch == sets.ABSENT).all()
+
+
 def made(name, r, successors, gamma, D, rng):
     """A backup of each kind with random radii."""
     radius = rng.uniform(0, 1.5, D.visits.shape)
     return {
         "plain": lambda: sets.plain(r, successors, gamma, D),
-        "smoothed": lambda: sets.smoothed(r, successors, gamma, D, 2),
+        "smoothed": lambda: sets.smoothed(r, successors, gamma, D, reference=2),
         "l1": lambda: sets.l1(r, successors, gamma, D, radius),
         "bernstein": lambda: sets.bernstein(r, successors, gamma, D, radius, radius / 9),
         "kl": lambda: sets.kl(r, successors, gamma, D, radius),
@@ -307,7 +332,7 @@ def test_seeds_that_are_not_active_are_not_written(kind):
     successors, D, V, rng = rows(6)
     backup = made(kind, rng.random((3, *D.visits.shape[1:])), successors, GAMMA, D, rng)
     Q = np.full(D.visits.shape, 99.0)
-    for either in (backup, sets.least(backup)):
+    for either in (backup, least_of(backup)):
         either(V, np.array([True, False, True]), Q)
         assert (Q[1] == 99).all()
         assert (Q[[0, 2]] != 99).all()
@@ -322,7 +347,7 @@ def test_a_batch_does_not_change_a_seed(kind):
         part = Counts(D.visits[rows], D.moves[rows])
         kinds = {
             "plain": lambda: sets.plain(r[rows], successors, GAMMA, part),
-            "smoothed": lambda: sets.smoothed(r[rows], successors, GAMMA, part, 2),
+            "smoothed": lambda: sets.smoothed(r[rows], successors, GAMMA, part, reference=2),
             "l1": lambda: sets.l1(r[rows], successors, GAMMA, part, radius[rows]),
             "bernstein": lambda: sets.bernstein(r[rows], successors, GAMMA, part, radius[rows], radius[rows] / 9),
             "kl": lambda: sets.kl(r[rows], successors, GAMMA, part, radius[rows]),
@@ -354,7 +379,7 @@ def test_the_least_is_the_most_of_the_negative(kind):
     state = rng.bit_generator.state
     most = made(kind, zero, successors, GAMMA, D, rng)
     rng.bit_generator.state = state
-    least = sets.least(made(kind, zero, successors, GAMMA, D, rng))
+    least = least_of(made(kind, zero, successors, GAMMA, D, rng))
     np.testing.assert_allclose(backed(least, V), -backed(most, -V), rtol=0, atol=1e-11)
     assert (backed(least, V) <= backed(most, V) + 1e-11 * (1 + V.max())).all()
     if kind == "l1":  # what is lost below is what is won above, when both ends are seen

@@ -6,7 +6,10 @@ from scipy.optimize import linprog
 
 from ravi.estimators.counts import Counts
 from ravi.optimism import sets, supported
+from ravi.planning.optimistic import given
+from ravi.teams import made as made_room
 from tests.optimism.test_sets import GAMMA, SHAPES, backed, dual, pairs, rows
+from tests.plans import least as least_of
 
 KINDS = ["l1", "bernstein", "kl"]
 WIDE = [*SHAPES, {"X": 12, "B": 1}]  # among them rows that are put in order by a walk over all states
@@ -83,7 +86,7 @@ def test_backups_are_monotone_move_constants_along_and_lie_between_the_counts_an
     assert (r + GAMMA * stored.min(-1) - tiny <= Q).all()
     played = D.visits > 0
     assert (Q - backed(sets.plain(r, successors, GAMMA, D), V) >= -tiny)[played].all()
-    least = backed(sets.least(backup), V)
+    least = backed(least_of(backup), V)
     assert (least + r >= GAMMA * stored.min(-1) - tiny).all()
     np.testing.assert_allclose((least + r)[~played], GAMMA * stored.min(-1)[~played], rtol=0, atol=1e-10)
 
@@ -114,8 +117,10 @@ def test_neither_batches_nor_sweeps_before_leave_a_trace_and_nothing_else_is_wri
 def test_a_bonus_is_cut_by_the_best_stored_successor():
     successors, D, V, rng = rows(9)
     r = rng.random((1, *D.visits.shape[1:]))
-    bonus = sets.smoothed(r + 5 * rng.random(D.visits.shape), successors, GAMMA, D, 2)
-    Q = backed(supported.capped(bonus, r, successors, GAMMA), V)
+    bonus = sets.smoothed(r + 5 * rng.random(D.visits.shape), successors, GAMMA, D, reference=2)
+    Q, own = backed(bonus, V), made_room(given(r, successors, GAMMA, D, 1))
+    for i in range(len(V)):
+        supported.capped(own, i, V[i], Q[i].reshape(-1))  # a view
     want = np.minimum(backed(bonus, V), r + GAMMA * V[:, successors].max(-1))
     np.testing.assert_array_equal(Q, want)
     assert 0 < (backed(bonus, V) > Q).mean() < 1

@@ -8,8 +8,9 @@ import pytest
 from ravi.estimators.counts import Counts
 from ravi.optimism import sets
 from ravi.planning import optimistic
-from ravi.planning.optimistic import greedy, iterate, truncated, values
+from ravi.planning.optimistic import greedy, iterate
 from tests.literal.extended import inner_box, inner_kl, inner_l1
+from tests.plans import least, truncated, values
 
 KINDS = ["l1", "bernstein", "kl"]
 X, A, B = 6, 3, 3
@@ -160,7 +161,7 @@ def test_a_plan_that_does_not_end_is_cut(monkeypatch):
 def test_the_truncated_policy_attains_the_truncated_value(kind):
     gamma, zero = 0.9, np.zeros((1, X, A))
     r, successors, D, radius = draws(6)
-    idle = sets.least(made(kind, zero, successors, gamma, D, radius))
+    idle = least(made(kind, zero, successors, gamma, D, radius))
     cuts = 0
     for c in (0.05, 0.3, 0.8, 1.5):
         plan = iterate(made(kind, r, successors, gamma, D, radius), np.zeros((4, X)), A, np.full(4, 0.02), span=c)

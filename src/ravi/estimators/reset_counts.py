@@ -14,7 +14,9 @@ from ravi.estimators.counts import Counts
 
 def all_states(X: int, A: int) -> Array:
     """Every state as a successor of every pair: (X, A, X)."""
-    return np.ascontiguousarray(np.broadcast_to(np.arange(X, dtype=np.int32), (X, A, X)))
+    states = np.ascontiguousarray(np.broadcast_to(np.arange(X, dtype=np.int32), (X, A, X)))
+    states.setflags(write=False)  # as those of a problem: compiled functions are the same for both
+    return states
 
 
 def reset_tallies(problem: Problem, n: int) -> Counts:

@@ -42,15 +42,13 @@ from __future__ import annotations
 
 from math import e, log
 
-import numpy as np
-
 from ravi import checks
-from ravi.core import Array, Learner, Problem
-from ravi.estimators.counts import Counts
-from ravi.learners.extended import extended
+from ravi.compiled import compiled
+from ravi.core import Learner, Problem
+from ravi.learners.extended import Plausible, extended
 from ravi.optimism import sets, supported
-from ravi.optimism.sets import Backup
 from ravi.optimism.supported import is_told, outcomes
+from ravi.teams import each
 
 
 def kl_ucrl(
@@ -69,10 +67,7 @@ def kl_ucrl(
     told = is_told(support)
     m, ball = outcomes(problem, told), supported.kl if told else sets.kl
     C = checks.nonnegative(scale, "scale") * constant(problem.states, problem.actions, T, delta, m)
-
-    def plausible(r: Array, successors: Array, gamma: float, D: Counts, t: Array) -> Backup:
-        return ball(r, successors, gamma, D, C / np.maximum(D.visits, 1))
-
+    plausible = Plausible(kl_radii, (C,), ball)
     settings = {"scale": scale, "delta": delta, "constant": C}
     return extended(problem, plausible, name="kl-ucrl", mode=mode, planning=planning, told=told, settings=settings)
 
@@ -83,3 +78,10 @@ def constant(X: int, A: int, T: int, delta: float, m: int | None = None) -> floa
     lnT = log(max(T, 3))
     B = log(2 * e * (X * m) * A * lnT / delta)
     return m * (B + log(B + 1 / lnT) * (1 + 1 / (B + 1 / lnT)))
+
+
+@compiled
+def kl_radii(constants, visits, t, radius, constant):  # type: ignore[no-untyped-def]
+    """C_P / n, of one seed."""
+    for p in each(visits.shape[0]):
+        radius[p] = constants[0] / max(visits[p], 1)

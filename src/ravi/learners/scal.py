@@ -38,15 +38,12 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
-from ravi import checks
-from ravi.core import Array, Learner, Problem
-from ravi.estimators.counts import Counts
+from ravi import checks, compiled
+from ravi.core import Learner, Problem
 from ravi.learners.extended import extended
 from ravi.learners.ucrl2b import box
-from ravi.optimism.sets import Backup, least
-from ravi.optimism.supported import is_told, outcomes
+from ravi.optimism.supported import is_told
+from ravi.planning import optimistic
 
 
 def scal(
@@ -66,15 +63,14 @@ def scal(
     scale = checks.nonnegative(scale, "scale")
     c = bound(problem, span)
     told = is_told(support)
-    plausible = box(scale, delta, outcomes(problem, told), told)
-
-    def idle(r: Array, successors: Array, gamma: float, D: Counts, t: Array) -> Backup:
-        return least(plausible(np.zeros(r.shape), successors, gamma, D, t))
-
+    plausible = box(problem, scale, delta, told)
+    radii, sets = plausible.radii, plausible.sets
+    idle = compiled.bound(optimistic._least, radii=radii, prepare=sets.prepare, most=sets.most)
     settings = {"scale": scale, "delta": delta, "span": c}
     return extended(
-        problem, plausible, name="scal", mode=mode, planning=planning, told=told, settings=settings, span=c, idle=idle
-    )
+        problem, plausible._replace(idle=idle), name="scal", mode=mode, planning=planning, told=told,
+        settings=settings, span=c,
+    )  # fmt: skip
 
 
 def bound(problem: Problem, span: float | None) -> float:

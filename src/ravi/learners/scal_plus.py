@@ -36,15 +36,14 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from ravi import checks
+from ravi.compiled import compiled
 from ravi.core import Array, Learner, Problem
-from ravi.estimators.counts import Counts
-from ravi.learners.extended import extended
+from ravi.learners.extended import Plausible, extended, radii_of, reference
 from ravi.learners.scal import bound
-from ravi.optimism.sets import Backup, smoothed
+from ravi.optimism.sets import most_smoothed, smoothed
 from ravi.optimism.supported import capped, is_told
+from ravi.teams import each
 
 
 def scal_plus(
@@ -67,25 +66,48 @@ def scal_plus(
         raise checks.InputError("span is inf; the bonus of scal+ is a multiple of it, so it must be finite")
     checks.derived(lambda: 4 * scale * c * problem.horizon, "the bonus", scale=scale, span=c)
 
-    def reference() -> int:
-        return int(np.argmax(problem.initial))  # x_bar
-
-    def plausible(r: Array, successors: Array, gamma: float, D: Counts, t: Array) -> Backup:
-        b = scale * c * np.minimum(width(D.visits, t, delta), 2)
-        promised = smoothed(r + b, successors, gamma, D, reference())
-        return capped(promised, r, successors, gamma) if told else promised
-
-    def idle(r: Array, successors: Array, gamma: float, D: Counts, t: Array) -> Backup:
-        return smoothed(np.zeros(r.shape), successors, gamma, D, reference())
-
-    settings = {"scale": scale, "delta": delta, "span": c, "reference": reference()}
+    constants = (scale * c, delta, problem.states * problem.actions)
+    plausible = Plausible(bonus, constants, smoothed, promised_stored if told else promised, idle)
+    settings = {"scale": scale, "delta": delta, "span": c, "reference": reference(problem)}
     return extended(
-        problem, plausible, name="scal+", mode=mode, planning=planning, told=told, settings=settings, span=c, idle=idle
+        problem, plausible, name="scal+", mode=mode, planning=planning, told=told, settings=settings, span=c
     )
 
 
 def width(visits: Array, t: Array, delta: float) -> Array:
     """beta at time t (n,), of shape (n, X, A)."""
     _, X, A = visits.shape
-    log = np.log(2 * X * A * t / delta)[:, None, None]
-    return np.sqrt(7 * log / np.maximum(visits, 1)) + 1 / (visits + 1)
+    return radii_of(bonus, (1.0, delta, X * A), visits, t)[1]
+
+
+@compiled
+def bonus(constants, visits, t, b, beta):  # type: ignore[no-untyped-def]
+    """b(x, a) and beta, of one seed."""
+    c, delta, pairs = constants
+    log = math.log(2 * pairs * t / delta)
+    for p in each(visits.shape[0]):
+        beta[p] = math.sqrt(7 * log / max(visits[p], 1)) + 1 / (visits[p] + 1)
+        b[p] = c * min(beta[p], 2.0)
+
+
+@compiled
+def promised(own, i, k, v, Q):  # type: ignore[no-untyped-def]
+    """r + b + gamma P_bar V, from P_bar V in place."""
+    r, gamma, b = own.rewards[i if own.rewards.shape[0] > 1 else 0], own.discount, own.radius[k]
+    for p in each(Q.shape[0]):
+        Q[p] = r[p] + b[p] + gamma * Q[p]
+
+
+@compiled
+def promised_stored(own, i, k, v, Q):  # type: ignore[no-untyped-def]
+    """The same, and no more than the best stored successor."""
+    promised(own, i, k, v, Q)
+    capped(own, i, v, Q)
+
+
+@compiled
+def idle(own, i, k, v, Q):  # type: ignore[no-untyped-def]
+    """gamma P_bar V."""
+    most_smoothed(own, i, k, v, Q)
+    for p in each(Q.shape[0]):
+        Q[p] = own.discount * Q[p]

@@ -30,15 +30,17 @@ plan at a span below 1 / sqrt(t_k); here one that is equal will do.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from ravi import checks
+from ravi.compiled import compiled
 from ravi.core import Array, Learner, Problem
-from ravi.estimators.counts import Counts
-from ravi.learners.extended import extended
+from ravi.learners.extended import Plausible, extended, radii_of
 from ravi.optimism import sets, supported
-from ravi.optimism.sets import Backup
 from ravi.optimism.supported import is_told, outcomes
+from ravi.teams import each
 
 
 def ucrl2(
@@ -59,10 +61,7 @@ def ucrl2(
     m, ball = outcomes(problem, told), supported.l1 if told else sets.l1
     one = np.ones((1, problem.states, problem.actions))
     checks.derived(lambda: scale * float(radius(one, np.array([T]), delta, m).max()), "the radius", scale=scale)
-
-    def plausible(r: Array, successors: Array, gamma: float, D: Counts, t: Array) -> Backup:
-        return ball(r, successors, gamma, D, scale * radius(D.visits, t, delta, m))
-
+    plausible = Plausible(l1_radii, (scale, delta, m, problem.actions), ball)
     settings = {"scale": scale, "delta": delta}
     return extended(problem, plausible, name="ucrl2", mode=mode, planning=planning, told=told, settings=settings)
 
@@ -70,4 +69,13 @@ def ucrl2(
 def radius(visits: Array, t: Array, delta: float, m: int | None = None) -> Array:
     """d(x, a) at time t (n,), of shape (n, X, A), for rows of m outcomes, X unless given."""
     _, X, A = visits.shape
-    return np.sqrt(14 * (X if m is None else m) * np.log(2 * A * t / delta)[:, None, None] / np.maximum(visits, 1))
+    return radii_of(l1_radii, (1.0, delta, X if m is None else m, A), visits, t)[0]
+
+
+@compiled
+def l1_radii(constants, visits, t, radius, constant):  # type: ignore[no-untyped-def]
+    """`scale` times d(x, a), of one seed."""
+    scale, delta, m, A = constants
+    log = math.log(2 * A * t / delta)
+    for p in each(visits.shape[0]):
+        radius[p] = scale * math.sqrt(14 * m * log / max(visits[p], 1))

@@ -32,15 +32,17 @@ where scale makes the radii small; plans stop at UCRL2's accuracy, and phases en
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from ravi import checks
+from ravi.compiled import compiled
 from ravi.core import Array, Learner, Problem
-from ravi.estimators.counts import Counts
-from ravi.learners.extended import Plausible, extended
+from ravi.learners.extended import Plausible, extended, radii_of
 from ravi.optimism import sets, supported
-from ravi.optimism.sets import Backup
 from ravi.optimism.supported import is_told, outcomes
+from ravi.teams import each
 
 LARGEST = 1e5  # more than any radius: 6 ln(6 X A n / delta) at n = 1, delta >= 1e-100
 
@@ -60,26 +62,37 @@ def ucrl2b(
     delta = checks.delta(delta, T)
     scale = checks.nonnegative(scale, "scale")
     told = is_told(support)
-    kernels = box(scale, delta, outcomes(problem, told), told)
     settings = {"scale": scale, "delta": delta}
-    return extended(problem, kernels, name="ucrl2b", mode=mode, planning=planning, told=told, settings=settings)
+    return extended(
+        problem, box(problem, scale, delta, told), name="ucrl2b", mode=mode, planning=planning, told=told,
+        settings=settings,
+    )  # fmt: skip
 
 
-def box(scale: float, delta: float, m: int, told: bool) -> Plausible:
-    """The kernels within `scale` times the radii, for rows of m outcomes."""
+def box(problem: Problem, scale: float, delta: float, told: bool) -> Plausible:
+    """The kernels within `scale` times the radii."""
     checks.derived(lambda: scale * LARGEST, "the radius", scale=scale)
     within = supported.bernstein if told else sets.bernstein
-
-    def plausible(r: Array, successors: Array, gamma: float, D: Counts, t: Array) -> Backup:
-        factor, constant = radius(D.visits, delta, m)
-        return within(r, successors, gamma, D, scale * factor, scale * constant)
-
-    return plausible
+    return Plausible(
+        box_radii, (scale, *_numbers(problem.states, problem.actions, outcomes(problem, told), delta)), within
+    )
 
 
 def radius(visits: Array, delta: float, m: int | None = None) -> tuple[Array, Array]:
     """What multiplies sqrt(p_hat (1 - p_hat)), and what is added, (n, X, A), for rows of m outcomes, X unless given."""
-    _, X, A = visits.shape
-    n = np.maximum(visits, 1.0)
-    l = np.log(6 * np.sqrt(X * (X if m is None else m)) * A * n / delta)
-    return 2 * np.sqrt(l / n), 6 * l / n
+    n, X, A = visits.shape
+    return radii_of(box_radii, (1.0, *_numbers(X, A, X if m is None else m, delta)), visits, np.zeros(n, np.int64))
+
+
+def _numbers(X: int, A: int, m: int, delta: float) -> tuple[float, float]:
+    return 6 * math.sqrt(X * m) * A, delta
+
+
+@compiled
+def box_radii(constants, visits, t, radius, constant):  # type: ignore[no-untyped-def]
+    """`scale` times both, of one seed."""
+    scale, many, delta = constants
+    for p in each(visits.shape[0]):
+        n = max(visits[p], 1.0)
+        l = math.log(many * n / delta)
+        radius[p], constant[p] = scale * (2 * math.sqrt(l / n)), scale * (6 * l / n)

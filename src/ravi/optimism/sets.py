@@ -12,9 +12,9 @@ for sets C(x, a) of distributions over all X states:
 
 p_hat = N' / n is zero beyond the stored successors, and p need not be: a pair that was never played may lead anywhere.
 (For a learner that is told the successors, `ravi.optimism.supported` has the sets on them.)
-Each is a function of the data that gives a Backup: what does not depend on V is computed once, and a sweep is one
-compiled loop, that reads the counts and writes Q only. With V negated and the result too, it is the minimum over the
-set (`least`).
+Each is two compiled functions of one seed, a team's (`ravi.teams`): what does not depend on V is prepared once, and a
+sweep reads the counts and writes the maxima only (`ravi.planning.optimistic.Sets`). With V negated and the result too,
+it is the minimum over the set.
 
 In `l1` and `bernstein` the best p depends on V through the order of the states alone. A sweep that finds the order as
 it was keeps p: it costs a product p V. Otherwise p is made anew by one walk down the successors that were seen, from
@@ -35,16 +35,12 @@ ln(nu - max V), kept inside a bracket, from where the last sweep ended. An error
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import TypeAlias
 
 import numpy as np
 
 from ravi.compiled import compiled
-from ravi.core import Array
-from ravi.estimators.counts import Counts
-
-Backup: TypeAlias = Callable[[Array, Array, Array], None]  # V (n, X), active (n,), Q (n, X, A): writes Q where active
+from ravi.planning.optimistic import LANES, Sets
+from ravi.teams import each, first, sync, team_max
 
 CERTAIN = 40.0  # KL radii from which max <p, V> is max V: exp(-40) of the span is less than rounding
 FAR = 100.0  # spans from max V to nu, beyond which ln(1 + .) would lose digits
@@ -52,191 +48,130 @@ ABSENT = -1.0  # the probability of a state that is no successor
 NARROW = 1e-4  # sqrt(2 d / variance) below which the KL maximum is its series, to 1e-12 of the span
 
 
-def plain(rewards: Array, successors: Array, discount: float, D: Counts) -> Backup:
-    """Q = rewards + gamma p_hat V; where a pair was never played, rewards + gamma max V. rewards: (n or 1, X, A)."""
-
-    def backup(V: Array, active: Array, Q: Array) -> None:
-        _plain(rewards, successors, discount, D.visits, D.moves, V, active, Q)
-
-    return backup
-
-
-def smoothed(rewards: Array, successors: Array, discount: float, D: Counts, reference: int) -> Backup:
-    """Q = rewards + gamma (N' V + V(reference)) / (n + 1): one play more, that led to the reference state."""
-
-    def backup(V: Array, active: Array, Q: Array) -> None:
-        _smoothed(rewards, successors, discount, D.visits, D.moves, reference, V, active, Q)
-
-    return backup
-
-
-def l1(rewards: Array, successors: Array, discount: float, D: Counts, radius: Array) -> Backup:
-    """Q = rewards + gamma max {<p, V> : ||p - p_hat||_1 <= radius}. radius: (n, X, A)."""
-    size, to, p = _seen(successors, D.visits, D.moves, (D.visits == 0) | (radius >= 2))
-    ranks = _unranked(D.visits.shape[:2])
-    best = _no_choice(D.moves.shape)
-    half = radius / 2
-
-    def backup(V: Array, active: Array, Q: Array) -> None:
-        _l1(rewards, discount, size, to, p, half, *ranks, *best, V, active, Q)
-
-    return backup
-
-
-def bernstein(rewards: Array, successors: Array, discount: float, D: Counts, factor: Array, constant: Array) -> Backup:
-    """Q = rewards + gamma max {<p, V> : |p - p_hat| <= factor sqrt(p_hat (1 - p_hat)) + constant}; both (n, X, A)."""
-    size, to, p = _seen(successors, D.visits, D.moves, (D.visits == 0) | (constant >= 1))
-    ranks = _unranked(D.visits.shape[:2])
-    best = _no_choice(D.moves.shape)
-
-    def backup(V: Array, active: Array, Q: Array) -> None:
-        _bernstein(rewards, discount, size, to, p, factor, constant, *ranks, *best, V, active, Q)
-
-    return backup
-
-
-def kl(rewards: Array, successors: Array, discount: float, D: Counts, radius: Array) -> Backup:
-    """Q = rewards + gamma max {<p, V> : KL(p_hat || p) <= radius}. radius: (n, X, A)."""
-    size, to, p = _seen(successors, D.visits, D.moves, (D.visits == 0) | (radius >= CERTAIN))
-    start = np.full(D.visits.shape, np.nan)  # ln((nu - max V) / span) of the last sweep
-
-    def backup(V: Array, active: Array, Q: Array) -> None:
-        _kl(rewards, discount, size, to, p, radius, start, V, active, Q)
-
-    return backup
-
-
-def least(backup: Backup) -> Backup:
-    """The minimum over the same set: Q = -rewards + gamma min <p, V>."""
-
-    def pessimistic(V: Array, active: Array, Q: Array) -> None:
-        backup(-V, active, Q)
-        Q[active] = -Q[active]
-
-    return pessimistic
-
-
-def _unranked(shape: tuple[int, ...]) -> tuple[Array, Array, Array, Array]:
-    """Of each seed: the states by falling V, their places, sums of the best values, and whether they were ordered."""
-    n, X = shape
-    order = np.tile(np.arange(X, dtype=np.int32), (n, 1))
-    return order, order.copy(), np.zeros((n, X + 1)), np.zeros(n, np.bool_)
-
-
-def _no_choice(shape: tuple[int, ...]) -> tuple[Array, Array, Array]:
-    """Of each pair: w on the successors that were seen, k, and the rest. Where anything is plausible: 0, 0 and 1."""
-    return np.zeros(shape), np.zeros(shape[:3], np.int32), np.ones(shape[:3])
+@compiled
+def nothing(own, i, k):  # type: ignore[no-untyped-def]
+    """To prepare."""
 
 
 @compiled
-def _plain(rewards, successors, gamma, visits, moves, V, active, Q):  # type: ignore[no-untyped-def]
-    n, X, A, B = moves.shape
-    for i in range(n):
-        if not active[i]:
-            continue
-        v, r = V[i], rewards[i if rewards.shape[0] > 1 else 0]
-        top = v.max()
-        for x in range(X):
-            for a in range(A):
-                plays = visits[i, x, a]
-                if plays == 0:
-                    Q[i, x, a] = r[x, a] + gamma * top
-                    continue
-                row, to = moves[i, x, a], successors[x, a]
-                total = 0.0
-                for j in range(B):
-                    total += row[j] * v[np.uint32(to[j])]
-                Q[i, x, a] = r[x, a] + gamma * (total / plays)
+def most_plain(own, i, k, v, out):  # type: ignore[no-untyped-def]
+    top = highest(v)
+    successors, visits, moves = own.successors, own.visits[i], own.moves[i]
+    for q in each(out.shape[0]):
+        out[q] = top if visits[q] == 0 else total(moves[q], successors[q], v, 0.0) / visits[q]
 
 
 @compiled
-def _smoothed(rewards, successors, gamma, visits, moves, reference, V, active, Q):  # type: ignore[no-untyped-def]
-    n, X, A, B = moves.shape
-    for i in range(n):
-        if not active[i]:
-            continue
-        v, r = V[i], rewards[i if rewards.shape[0] > 1 else 0]
-        for x in range(X):
-            for a in range(A):
-                row, to = moves[i, x, a], successors[x, a]
-                total = v[reference]
-                for j in range(B):
-                    total += row[j] * v[np.uint32(to[j])]
-                Q[i, x, a] = r[x, a] + gamma * (total / (visits[i, x, a] + 1.0))
+def most_smoothed(own, i, k, v, out):  # type: ignore[no-untyped-def]
+    successors, visits, moves, start = own.successors, own.visits[i], own.moves[i], v[own.reference]
+    for q in each(out.shape[0]):
+        out[q] = total(moves[q], successors[q], v, start) / (visits[q] + 1.0)
 
 
 @compiled
-def _seen(successors, visits, moves, anything):  # type: ignore[no-untyped-def]
-    """How many successors were seen, which, and their p_hat; none where anything is plausible."""
-    n, X, A, B = moves.shape
-    size, to, p = np.zeros((n, X, A), np.int32), np.empty((n, X, A, B), np.int32), np.empty((n, X, A, B))
-    for i in range(n):
-        for x in range(X):
-            for a in range(A):
-                if anything[i, x, a]:
-                    continue
-                k, plays = 0, visits[i, x, a]
-                for j in range(B):
-                    if moves[i, x, a, j] > 0:
-                        to[i, x, a, k] = successors[x, a, j]
-                        p[i, x, a, k] = moves[i, x, a, j] / plays
-                        k += 1
-                size[i, x, a] = k
-    return size, to, p
+def total(row, to, v, start):  # type: ignore[no-untyped-def]
+    """start + sum_j row(j) v(to(j))."""
+    for j in range(row.shape[0]):
+        start += row[j] * v[np.uint32(to[j])]
+    return start
 
 
 @compiled
-def _l1(rewards, gamma, size, to, p, half, order, rank, sums, ranked, w, filled, rest, V, active, Q):  # type: ignore[no-untyped-def]  # fmt: skip
+def highest(v):  # type: ignore[no-untyped-def]
+    """max V; a team's."""
+    top = v[0]
+    for x in each(v.shape[0]):
+        top = max(top, v[x])
+    return team_max(top)
+
+
+@compiled
+def _seen(own, i, k, radius, all_from):  # type: ignore[no-untyped-def]
+    """Which successors were seen, and their p_hat: none without plays, or where the radius is so great that anything
+    is plausible; a team's."""
+    successors, visits, moves, size, to, p = (
+        own.successors,
+        own.visits[i],
+        own.moves[i],
+        own.size[k],
+        own.to[k],
+        own.p[k],
+    )
+    for q in each(size.shape[0]):
+        many = 0
+        if visits[q] > 0 and radius[q] < all_from:
+            for j in range(moves.shape[1]):
+                if moves[q, j] > 0:
+                    to[q, many], p[q, many] = successors[q, j], moves[q, j] / visits[q]
+                    many += 1
+        size[q] = many
+
+
+@compiled
+def _nothing_chosen(filled, rest):  # type: ignore[no-untyped-def]
+    """All of the mass to the best state, as it stays where anything is plausible."""
+    for q in each(rest.shape[0]):
+        filled[q], rest[q] = 0, 1.0
+
+
+@compiled
+def prepare_l1(own, i, k):  # type: ignore[no-untyped-def]
+    _seen(own, i, k, own.radius[k], 2.0)
+    _nothing_chosen(own.filled[k], own.rest[k])
+    unranked(own, k)
+
+
+@compiled
+def most_l1(own, i, k, v, out):  # type: ignore[no-untyped-def]
     """Half the radius moves from the worst successors to the best state of all (Jaksch et al. 2010, Figure 2)."""
-    n, X, A = size.shape
-    scratch = np.full(X, ABSENT)
-    for i in range(n):
-        if not active[i]:
-            continue
-        v, r = V[i], rewards[i if rewards.shape[0] > 1 else 0]
-        anew = _rank(v, order[i], rank[i], sums[i]) or not ranked[i]
-        ranked[i] = True
-        top = v[order[i, 0]]
-        for x in range(X):
-            for a in range(A):
-                K = size[i, x, a]
-                if anew and K > 0:
-                    _arrange(order[i], rank[i], K, to[i, x, a], p[i, x, a], scratch)
-                    mass = half[i, x, a]
-                    for j in range(K - 1, -1, -1):  # from the worst
-                        moved = min(mass, p[i, x, a, j])
-                        w[i, x, a, j] = p[i, x, a, j] - moved
-                        mass -= moved
-                    rest[i, x, a] = half[i, x, a] - mass
-                mean = _product(K, to[i, x, a], w[i, x, a], v) + rest[i, x, a] * top
-                Q[i, x, a] = r[x, a] + gamma * mean
+    anew, order, rank = reranked(own, k, v), own.order[k], own.rank[k]
+    scratch = own.scratch[k]
+    radius, size, to, p, w, rest = own.radius[k], own.size[k], own.to[k], own.p[k], own.w[k], own.rest[k]
+    top = v[order[0]]
+    for q in each(out.shape[0]):
+        K = size[q]
+        if anew and K > 0:
+            arrange(order, rank, K, to[q], p[q], scratch)
+            half = radius[q] / 2
+            mass = half
+            for j in range(K - 1, -1, -1):  # from the worst
+                moved = min(mass, p[q, j])
+                w[q, j] = p[q, j] - moved
+                mass -= moved
+            rest[q] = half - mass
+        out[q] = _product(K, to[q], w[q], v) + rest[q] * top
 
 
 @compiled
-def _bernstein(  # type: ignore[no-untyped-def]
-    rewards, gamma, size, to, p, factor, constant, order, rank, sums, ranked, w, filled, rest, V, active, Q
-):
+def prepare_box(own, i, k):  # type: ignore[no-untyped-def]
+    _seen(own, i, k, own.constant[k], 1.0)
+    _nothing_chosen(own.filled[k], own.rest[k])
+    unranked(own, k)
+
+
+@compiled
+def most_in_box(own, i, k, v, out):  # type: ignore[no-untyped-def]
     """The least of every state, and what is left of the mass to the best states, each up to its most."""
-    n, X, A = size.shape
-    scratch = np.full(X, ABSENT)
-    for i in range(n):
-        if not active[i]:
-            continue
-        v, r = V[i], rewards[i if rewards.shape[0] > 1 else 0]
-        anew = _rank(v, order[i], rank[i], sums[i]) or not ranked[i]
-        ranked[i] = True
-        for x in range(X):
-            for a in range(A):
-                K, d = size[i, x, a], constant[i, x, a]
-                if anew and K > 0:
-                    _arrange(order[i], rank[i], K, to[i, x, a], p[i, x, a], scratch)
-                    k, mass = _fill(K, to[i, x, a], p[i, x, a], factor[i, x, a], d, rank[i], w[i, x, a])
-                    filled[i, x, a], rest[i, x, a] = k, mass
-                k = filled[i, x, a]
-                mean = _product(K, to[i, x, a], w[i, x, a], v) + rest[i, x, a] * v[order[i, min(k, X - 1)]]
-                if k > 0:
-                    mean += d * sums[i, k]
-                Q[i, x, a] = r[x, a] + gamma * mean
+    anew, order, rank, sums = reranked(own, k, v), own.order[k], own.rank[k], own.sums[k]
+    scratch, factor, constant = own.scratch[k], own.radius[k], own.constant[k]
+    size, to, p, w, filled, rest = own.size[k], own.to[k], own.p[k], own.w[k], own.filled[k], own.rest[k]
+    X = v.shape[0]
+    if first():
+        best = 0.0
+        for j in range(X):
+            best += v[order[j]]
+            sums[j + 1] = best
+    sync()
+    for q in each(out.shape[0]):
+        K, d = size[q], constant[q]
+        if anew and K > 0:
+            arrange(order, rank, K, to[q], p[q], scratch)
+            filled[q], rest[q] = _fill(K, to[q], p[q], factor[q], d, rank, w[q])
+        many = filled[q]
+        mean = _product(K, to[q], w[q], v) + rest[q] * v[order[min(many, X - 1)]]
+        if many > 0:
+            mean += d * sums[many]
+        out[q] = mean
 
 
 @compiled
@@ -266,55 +201,105 @@ def _fill(K, to, p, factor, d, rank, w):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _rank(v, order, rank, sums):  # type: ignore[no-untyped-def]
-    """Sort the states by falling v, ties as they were; whether that changed their order."""
-    X = v.shape[0]
-    changed, steps = False, 0
-    for j in range(1, X):  # insertion: the order changes little between sweeps
-        state = order[j]
-        value = v[state]
-        k = j
-        while k > 0 and v[order[k - 1]] < value:
-            order[k] = order[k - 1]
-            k -= 1
-        if k < j:
-            order[k] = state
-            changed = True
-            steps += j - k
-            if steps > 32 * X:
-                order[:] = np.argsort(-v, kind="mergesort")
-                break
-    total = 0.0
-    for j in range(X):
-        rank[order[j]] = j
-        total += v[order[j]]
-        sums[j + 1] = total
-    return changed
+def unranked(own, k):  # type: ignore[no-untyped-def]
+    """The states in their own order, for no V."""
+    order, rank, scratch = own.order[k], own.rank[k], own.scratch[k]
+    for x in each(order.shape[0]):
+        order[x], rank[x] = x, x
+        for lane in range(scratch.shape[0]):
+            scratch[lane, x] = ABSENT
+    if first():
+        own.ranked[k] = False
+    sync()
 
 
 @compiled
-def _arrange(order, rank, K, to, p, scratch):  # type: ignore[no-untyped-def]
-    """Put the K successors, with their p, into the order of the states; `scratch` (X,) is ABSENT, and is left so."""
+def reranked(own, k, v):  # type: ignore[no-untyped-def]
+    """Sort the states by falling v, ties as they were; whether p is to be chosen anew."""
+    order, rank, anew, falls = own.order[k], own.rank[k], not own.ranked[k], 0
+    X = v.shape[0]
+    for j in each(X - 1):
+        if v[order[j]] < v[order[j + 1]]:
+            falls = 1
+    changed = team_max(falls) == 1
+    sync()
+    if first():
+        own.ranked[k] = True
+        if changed:
+            _sort(v, order)
+    sync()
+    if changed:
+        for j in each(X):
+            rank[order[j]] = j
+        sync()
+    return changed or anew
+
+
+@compiled
+def _sort(v, order):  # type: ignore[no-untyped-def]
+    """By falling v. By insertion, since the order changes little between sweeps, ties as they were; where it changes
+    much, by Shell's gaps, ties by state."""
+    X, steps = v.shape[0], 0
+    for j in range(1, X):
+        state, k = order[j], j
+        value = v[state]
+        while k > 0 and v[order[k - 1]] < value:
+            order[k] = order[k - 1]
+            k -= 1
+        order[k] = state
+        steps += j - k
+        if steps > 32 * X:
+            break
+    gap = 0
+    while steps > 32 * X and 3 * gap + 1 < X // 3:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for j in range(gap, X):
+            state, k = order[j], j
+            value = v[state]
+            while k >= gap:
+                other = order[k - gap]
+                if v[other] > value or (v[other] == value and other < state):
+                    break
+                order[k] = other
+                k -= gap
+            order[k] = state
+        gap //= 3
+
+
+@compiled
+def arrange(order, rank, K, to, p, scratch):  # type: ignore[no-untyped-def]
+    """Put the K successors, with their p, into the order of the states: by insertion, or where they are many by a walk
+    over all states. `scratch` (LANES, X), one row for each thread, is ABSENT, and is left so."""
     X = order.shape[0]
     if K * K > 4 * X:
+        chance = scratch[_lane()]
         for j in range(K):
-            scratch[to[j]] = p[j]
+            chance[to[j]] = p[j]
         k = 0
         for j in range(X):
             state = order[j]
-            if scratch[state] != ABSENT:
-                to[k], p[k] = state, scratch[state]
-                scratch[state] = ABSENT
+            if chance[state] != ABSENT:
+                to[k], p[k] = state, chance[state]
+                chance[state] = ABSENT
                 k += 1
         return
     for j in range(1, K):
-        state, chance = to[j], p[j]
+        state, share = to[j], p[j]
         place = rank[state]
         k = j
         while k > 0 and rank[to[k - 1]] > place:
             to[k], p[k] = to[k - 1], p[k - 1]
             k -= 1
-        to[k], p[k] = state, chance
+        to[k], p[k] = state, share
+
+
+@compiled
+def _lane():  # type: ignore[no-untyped-def]
+    """Which thread of its team this is: the first of its share of a loop."""
+    for lane in each(LANES):
+        return lane
+    return 0
 
 
 @compiled
@@ -333,24 +318,22 @@ def _product(K, to, w, v):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _kl(rewards, gamma, size, to, p, radius, start, V, active, Q):  # type: ignore[no-untyped-def]
-    n, X, A = size.shape
-    y = np.empty(to.shape[3])
-    for i in range(n):
-        if not active[i]:
-            continue
-        v, r = V[i], rewards[i if rewards.shape[0] > 1 else 0]
-        top = v.max()
-        for x in range(X):
-            for a in range(A):
-                K = size[i, x, a]
-                mean = top
-                if K > 0:
-                    below, start[i, x, a] = shortfall(
-                        K, to[i, x, a], p[i, x, a], radius[i, x, a], v, top, start[i, x, a], y
-                    )
-                    mean -= below
-                Q[i, x, a] = r[x, a] + gamma * mean
+def prepare_kl(own, i, k):  # type: ignore[no-untyped-def]
+    _seen(own, i, k, own.radius[k], CERTAIN)
+    start = own.rest[k]
+    for q in each(start.shape[0]):
+        start[q] = np.nan  # ln((nu - max V) / span) of the last sweep
+
+
+@compiled
+def most_kl(own, i, k, v, out):  # type: ignore[no-untyped-def]
+    radius, size, to, p, y, start = own.radius[k], own.size[k], own.to[k], own.p[k], own.w[k], own.rest[k]
+    top = highest(v)
+    for q in each(out.shape[0]):
+        below, K = 0.0, size[q]
+        if K > 0:
+            below, start[q] = shortfall(K, to[q], p[q], radius[q], v, top, start[q], y[q])
+        out[q] = top - below
 
 
 @compiled
@@ -427,3 +410,10 @@ def _tilted(K, p, y, t):  # type: ignore[no-untyped-def]
         for j in range(K):
             L += p[j] * math.log1p(y[j] * inverse)
     return L, Z, ZZ
+
+
+plain = Sets(nothing, most_plain)  # without radii
+smoothed = Sets(nothing, most_smoothed)  # likewise
+l1 = Sets(prepare_l1, most_l1)  # radius: d
+bernstein = Sets(prepare_box, most_in_box)  # radius: f, constant: d
+kl = Sets(prepare_kl, most_kl)  # radius: d

@@ -21,15 +21,17 @@ stays. Each learner says so in its own words, with what it is then guaranteed.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from ravi import checks
 from ravi.compiled import compiled
-from ravi.core import Array, Problem
-from ravi.estimators.counts import Counts
-from ravi.optimism.sets import ABSENT, CERTAIN, Backup, _arrange, _product, _rank, _seen, _unranked, shortfall
+from ravi.core import Problem
+from ravi.optimism.sets import _product, arrange, prepare_kl, reranked, shortfall, unranked
+from ravi.planning.optimistic import Sets
+from ravi.teams import each
 
 
 def is_told(support: str) -> bool:
@@ -47,62 +49,6 @@ def recorded(told: bool) -> dict[str, Any]:
     return {"support": "on"} if told else {}
 
 
-def l1(rewards: Array, successors: Array, discount: float, D: Counts, radius: Array) -> Backup:
-    """Q = rewards + gamma max {<p, V> : ||p - p_hat||_1 <= radius}. radius: (n, X, A)."""
-    to, p, w = _rows(successors, D)
-    ranks = _unranked(D.visits.shape[:2])
-    half = radius / 2
-
-    def backup(V: Array, active: Array, Q: Array) -> None:
-        anew = _arranged(*ranks, to, p, V, active)
-        _choose_l1(anew, p, half, w)
-        _promised(rewards, discount, to, w, V, active, Q)
-
-    return backup
-
-
-def bernstein(rewards: Array, successors: Array, discount: float, D: Counts, factor: Array, constant: Array) -> Backup:
-    """Q = rewards + gamma max {<p, V> : |p - p_hat| <= factor sqrt(p_hat (1 - p_hat)) + constant}; both (n, X, A)."""
-    to, p, w = _rows(successors, D)
-    ranks = _unranked(D.visits.shape[:2])
-    least = np.where(D.visits == 0, 1.0, constant)  # nothing is known where nothing was played
-
-    def backup(V: Array, active: Array, Q: Array) -> None:
-        anew = _arranged(*ranks, to, p, V, active)
-        _choose_in_box(anew, p, factor, least, w)
-        _promised(rewards, discount, to, w, V, active, Q)
-
-    return backup
-
-
-def kl(rewards: Array, successors: Array, discount: float, D: Counts, radius: Array) -> Backup:
-    """Q = rewards + gamma max {<p, V> : KL(p_hat || p) <= radius}. radius: (n, X, A)."""
-    size, to, p = _seen(successors, D.visits, D.moves, (D.visits == 0) | (radius >= CERTAIN))
-    start = np.full(D.visits.shape, np.nan)  # where Newton starts, as in `sets`
-
-    def backup(V: Array, active: Array, Q: Array) -> None:
-        _kl(rewards, successors, discount, size, to, p, radius, start, V, active, Q)
-
-    return backup
-
-
-def capped(backup: Backup, rewards: Array, successors: Array, discount: float) -> Backup:
-    """Q = min{Q of the backup, rewards + gamma max over S(x, a) of V}."""
-
-    def least(V: Array, active: Array, Q: Array) -> None:
-        backup(V, active, Q)
-        _cap(rewards, successors, discount, V, active, Q)
-
-    return least
-
-
-def _rows(successors: Array, D: Counts) -> tuple[Array, Array, Array]:
-    """Of each seed and pair, its successors, their p_hat (0 without plays), and room for the best p."""
-    to = np.tile(successors.astype(np.int32), (len(D.visits), 1, 1, 1))
-    p = D.moves / np.maximum(D.visits, 1)[..., None]
-    return to, p, np.empty(p.shape)
-
-
 @compiled
 def best(to, v):  # type: ignore[no-untyped-def]
     """max V over the states `to`."""
@@ -113,100 +59,78 @@ def best(to, v):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _arranged(order, rank, sums, ranked, to, p, V, active):  # type: ignore[no-untyped-def]
-    """Put the rows of the active seeds into the order of V; of which seeds it is another than it was."""
-    n, X, A, B = to.shape
-    scratch = np.full(X, ABSENT)
-    anew = np.zeros(n, np.bool_)
-    for i in range(n):
-        if not active[i]:
-            continue
-        if _rank(V[i], order[i], rank[i], sums[i]) or not ranked[i]:
-            ranked[i] = anew[i] = True
-            for x in range(X):
-                for a in range(A):
-                    _arrange(order[i], rank[i], B, to[i, x, a], p[i, x, a], scratch)
-    return anew
+def prepare_stored(own, i, k):  # type: ignore[no-untyped-def]
+    """The stored successors of each pair, and their p_hat, 0 without plays."""
+    successors, visits, moves, to, p = own.successors, own.visits[i], own.moves[i], own.to[k], own.p[k]
+    constant = own.constant[k]
+    for q in each(successors.shape[0]):
+        for j in range(moves.shape[1]):
+            to[q, j], p[q, j] = successors[q, j], moves[q, j] / max(visits[q], 1)
+        if visits[q] == 0:
+            constant[q] = 1.0  # nothing is known where nothing was played
+    unranked(own, k)
 
 
 @compiled
-def _choose_l1(anew, p, half, w):  # type: ignore[no-untyped-def]
-    n, X, A, B = p.shape
-    for i in range(n):
-        if not anew[i]:
-            continue
-        for x in range(X):
-            for a in range(A):
-                mass, rest = half[i, x, a], 1.0
-                for j in range(B - 1, 0, -1):  # from the worst
-                    moved = min(mass, p[i, x, a, j])
-                    w[i, x, a, j] = p[i, x, a, j] - moved
-                    mass -= moved
-                    rest -= w[i, x, a, j]
-                w[i, x, a, 0] = rest
+def most_stored_l1(own, i, k, v, out):  # type: ignore[no-untyped-def]
+    anew, order, rank = reranked(own, k, v), own.order[k], own.rank[k]
+    scratch = own.scratch[k]
+    radius, to, p, w = own.radius[k], own.to[k], own.p[k], own.w[k]
+    B = to.shape[1]
+    for q in each(out.shape[0]):
+        if anew:
+            arrange(order, rank, B, to[q], p[q], scratch)
+            mass, rest = radius[q] / 2, 1.0
+            for j in range(B - 1, 0, -1):  # from the worst
+                moved = min(mass, p[q, j])
+                w[q, j] = p[q, j] - moved
+                mass -= moved
+                rest -= w[q, j]
+            w[q, 0] = rest
+        out[q] = _product(B, to[q], w[q], v)
 
 
 @compiled
-def _choose_in_box(anew, p, factor, constant, w):  # type: ignore[no-untyped-def]
-    n, X, A, B = p.shape
-    room = np.empty(B)
-    for i in range(n):
-        if not anew[i]:
-            continue
-        for x in range(X):
-            for a in range(A):
-                mass = 1.0
-                for j in range(B):
-                    q = p[i, x, a, j]
-                    width = factor[i, x, a] * np.sqrt(q * (1.0 - q)) + constant[i, x, a]
-                    w[i, x, a, j] = max(0.0, q - width)
-                    room[j] = min(1.0, q + width) - w[i, x, a, j]
-                    mass -= w[i, x, a, j]
-                for j in range(B):  # from the best
-                    taken = min(mass, room[j])
-                    w[i, x, a, j] += taken
-                    mass -= taken
+def most_in_stored_box(own, i, k, v, out):  # type: ignore[no-untyped-def]
+    anew, order, rank = reranked(own, k, v), own.order[k], own.rank[k]
+    scratch = own.scratch[k]
+    factor, constant, to, p, w = own.radius[k], own.constant[k], own.to[k], own.p[k], own.w[k]
+    B = to.shape[1]
+    for q in each(out.shape[0]):
+        if anew:
+            arrange(order, rank, B, to[q], p[q], scratch)
+            mass = 1.0
+            for j in range(B):
+                w[q, j] = max(0.0, p[q, j] - (factor[q] * math.sqrt(p[q, j] * (1.0 - p[q, j])) + constant[q]))
+                mass -= w[q, j]
+            for j in range(B):  # from the best
+                most = min(1.0, p[q, j] + (factor[q] * math.sqrt(p[q, j] * (1.0 - p[q, j])) + constant[q]))
+                taken = min(mass, most - w[q, j])
+                w[q, j] += taken
+                mass -= taken
+        out[q] = _product(B, to[q], w[q], v)
 
 
 @compiled
-def _promised(rewards, gamma, to, w, V, active, Q):  # type: ignore[no-untyped-def]
-    n, X, A, B = to.shape
-    for i in range(n):
-        if not active[i]:
-            continue
-        v, r = V[i], rewards[i if rewards.shape[0] > 1 else 0]
-        for x in range(X):
-            for a in range(A):
-                Q[i, x, a] = r[x, a] + gamma * _product(B, to[i, x, a], w[i, x, a], v)
+def most_stored_kl(own, i, k, v, out):  # type: ignore[no-untyped-def]
+    radius, size, to, p, y, start = own.radius[k], own.size[k], own.to[k], own.p[k], own.w[k], own.rest[k]
+    successors = own.successors
+    for q in each(out.shape[0]):
+        top = best(successors[q], v)
+        below, K = 0.0, size[q]
+        if K > 0:
+            below, start[q] = shortfall(K, to[q], p[q], radius[q], v, top, start[q], y[q])
+        out[q] = top - below
 
 
 @compiled
-def _kl(rewards, successors, gamma, size, to, p, radius, start, V, active, Q):  # type: ignore[no-untyped-def]
-    n, X, A = size.shape
-    y = np.empty(to.shape[3])
-    for i in range(n):
-        if not active[i]:
-            continue
-        v, r = V[i], rewards[i if rewards.shape[0] > 1 else 0]
-        for x in range(X):
-            for a in range(A):
-                K, top = size[i, x, a], best(successors[x, a], v)
-                mean = top
-                if K > 0:
-                    below, start[i, x, a] = shortfall(
-                        K, to[i, x, a], p[i, x, a], radius[i, x, a], v, top, start[i, x, a], y
-                    )
-                    mean -= below
-                Q[i, x, a] = r[x, a] + gamma * mean
+def capped(own, i, v, Q):  # type: ignore[no-untyped-def]
+    """Q = min{Q, rewards + gamma max over S(x, a) of V}, in place."""
+    r, gamma, successors = own.rewards[i if own.rewards.shape[0] > 1 else 0], own.discount, own.successors
+    for q in each(Q.shape[0]):
+        Q[q] = min(Q[q], r[q] + gamma * best(successors[q], v))
 
 
-@compiled
-def _cap(rewards, successors, gamma, V, active, Q):  # type: ignore[no-untyped-def]
-    n, X, A = Q.shape
-    for i in range(n):
-        if not active[i]:
-            continue
-        v, r = V[i], rewards[i if rewards.shape[0] > 1 else 0]
-        for x in range(X):
-            for a in range(A):
-                Q[i, x, a] = min(Q[i, x, a], r[x, a] + gamma * best(successors[x, a], v))
+l1 = Sets(prepare_stored, most_stored_l1)
+bernstein = Sets(prepare_stored, most_in_stored_box)
+kl = Sets(prepare_kl, most_stored_kl)

@@ -13,24 +13,100 @@ reward" planning differ in when they stop. The span shrinks by gamma at every sw
 with L u, against periods, and delta / mixing bounds the gain itself.
 
 With a span bound c, L is followed by min(., min + c): the operator of ScOpt (SCAL). It too is monotone, moves constants
-along, and shrinks spans by gamma, so all of the above holds of it. Its policy (`truncated`) reaches min L u + c where
+along, and shrinks spans by gamma, so all of the above holds of it. Its policy (`act`) reaches min L u + c where
 L u is more, by mixing the greedy action with one that earns nothing: the optimistic MDP is enlarged by a duplicate of
 every action with reward 0, and may choose any plausible kernel for it. That there is a mixture needs no assumption:
 every u of the iteration has span(u) <= c, so a duplicate is worth at most gamma max u <= gamma min u + c <= min L u +
 c, because rewards are not negative.
+
+One loop, of one seed (`_iterate`), bound to the functions of each kind of sets: a team's (`ravi.teams`).
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ravi.compiled import compiled
+from ravi.compiled import bound, compiled
 from ravi.core import Array
-from ravi.optimism.sets import Backup
+from ravi.estimators.counts import Counts
+from ravi.teams import Room, each, made, sync, team_max, team_min
 
 MOST = 100_000  # sweeps of one plan: enough for rewards of span 1 where gamma <= 0.999; near gamma = 1 it may not be
+LANES = 32  # threads of a team, at most
+
+
+class Given(NamedTuple):
+    """What sets of kernels are made of, by pairs p = x A + a, and scratch: in parts, one for each plan under way."""
+
+    rewards: Array  # (n, X A), or of all seeds (1, X A)
+    successors: Array  # (X A, B)
+    discount: float
+    visits: Array  # (n, X A)
+    moves: Array  # (n, X A, B)
+    reference: int  # the state that `ravi.optimism.sets.smoothed` adds
+    radius: Any  # of the sets, or a bonus            (parts, X A)
+    constant: Any  # a second one                     (parts, X A)
+    size: Any  # successors that were seen            (parts, X A)
+    to: Any  # which                                  (parts, X A, B)
+    p: Any  # their p_hat                             (parts, X A, B)
+    w: Any  # of the best p                           (parts, X A, B)
+    filled: Any  # states up to their most            (parts, X A)
+    rest: Any  # what is left for the next            (parts, X A)
+    order: Any  # the states by falling V             (parts, X)
+    rank: Any  # their places in it                   (parts, X)
+    sums: Any  # of the best values                   (parts, X + 1)
+    ranked: Any  # whether p has been chosen          (parts,)
+    scratch: Any  # where rows are long               (parts, LANES or 0, X)
+
+
+def given(rewards: Array, successors: Array, discount: float, D: Counts, parts: int, *, reference: int = 0) -> Given:
+    """With room for `parts` plans. rewards: (n or 1, X, A)."""
+    X, A, B = successors.shape
+    by_pair, by_move, whole = (parts, X * A), (parts, X * A, B), np.int32
+    return Given(
+        rewards.reshape(-1, X * A), successors.reshape(X * A, B), discount, D.visits.reshape(-1, X * A),
+        D.moves.reshape(-1, X * A, B), reference, Room(by_pair), Room(by_pair), Room(by_pair, whole),
+        Room(by_move, whole), Room(by_move), Room(by_move), Room(by_pair, whole), Room(by_pair),
+        Room((parts, X), whole), Room((parts, X), whole), Room((parts, X + 1)), Room((parts,), np.bool_),
+        Room((parts, LANES if B * B > 4 * X else 0, X)),
+    )  # fmt: skip
+
+
+class Sets(NamedTuple):
+    """A kind of sets, as compiled functions of seed i that use part k of the scratch; a team's."""
+
+    prepare: Callable[..., Any]  # given, i, k: what does not depend on V, where the radii are there
+    most: Callable[..., Any]  # given, i, k, V (X,), out (X A,): max <p, V> of every pair
+
+    def __call__(
+        self, rewards: Array, successors: Array, discount: float, D: Counts, *radii: Array, reference: int = 0
+    ) -> Backup:
+        """The backups of all seeds, with these radii (n, X, A)."""
+        own = given(rewards, successors, discount, D, len(D.visits), reference=reference)
+        own = made(own)
+        for room, array in zip((own.radius, own.constant), radii, strict=False):
+            room[:] = array.reshape(room.shape)
+        for i in range(len(D.visits)):
+            self.prepare(own, i, i)
+        return Backup(self, own)
+
+
+class Backup(NamedTuple):
+    """Q = rewards + gamma max <p, V>, of every seed."""
+
+    sets: Sets
+    own: Given
+
+    def __call__(self, V: Array, active: Array, Q: Array) -> None:
+        """V (n, X), active (n,), Q (n, X, A): writes Q where active."""
+        for i in np.flatnonzero(active):
+            out = np.empty(self.own.visits.shape[1])
+            self.sets.most(self.own, i, i, V[i], out)
+            worth(self.own, i, i, V[i], out)
+            Q[i] = out.reshape(Q.shape[1:])
 
 
 class Plan(NamedTuple):
@@ -46,20 +122,12 @@ class Plan(NamedTuple):
 def iterate(backup: Backup, u: Array, actions: int, tol: Array, *, span: float = np.inf, mixing: float = 1.0) -> Plan:
     """Sweep every seed until its own span(L u - u) <= tol (n,), from `u` (n, X), which is not changed."""
     n, X = u.shape
-    u, before, Q = u.copy(), np.empty((n, X)), np.empty((n, X, actions))
-    low, high, least = np.zeros(n), np.zeros(n), np.zeros(n)
-    sweeps, active = np.zeros(n, np.int64), np.ones(n, np.bool_)
+    u, before, Q, Lu = u.copy(), np.empty((n, X)), np.empty((n, X * actions)), np.empty(X)
     goal = np.asarray(tol, np.float64) + np.zeros(n)
-    while True:
-        backup(u, active, Q)
-        if _settle(Q, goal, span, mixing, u, before, low, high, least, sweeps, active, MOST) == 0:
-            return Plan(u, before, Q, low, high, least, sweeps)
-
-
-def values(plan: Plan, discount: float) -> Array:
-    """V = L u + gamma H (low + high) / 2, for gamma < 1   (n, X)."""
-    shift = plan.least + discount / (1 - discount) * (plan.low + plan.high) / 2
-    return plan.u + shift[:, None]
+    loop = bound(_iterate, most=backup.sets.most)
+    ends = [loop(backup.own, i, i, u[i], before[i], Lu, Q[i], goal[i], span, mixing, MOST) for i in range(n)]
+    low, high, least, sweeps = (np.array(end) for end in zip(*ends, strict=True))
+    return Plan(u, before, Q.reshape(n, X, actions), low, high, least, sweeps)
 
 
 def greedy(Q: Array) -> Array:
@@ -69,51 +137,94 @@ def greedy(Q: Array) -> Array:
     return policy
 
 
-def truncated(plan: Plan, span: float, idle: Backup) -> Array:
-    """The policy of min(L u, min L u + span); `idle` is the backup of the duplicates without reward   (n, X, A)."""
-    policy, best = greedy(plan.Q), plan.Q.max(-1)
-    ceiling = best.min(-1, keepdims=True) + span
-    over = best > ceiling
-    if not over.any():
-        return policy
-    Q = np.empty(plan.Q.shape)
-    idle(plan.before, over.any(-1), Q)
-    i, x = np.nonzero(over)
-    first, a = plan.Q.argmax(-1)[i, x], Q[i, x].argmin(-1)
-    high, low = best[i, x], Q[i, x, a]
-    weight = np.clip((ceiling[i, 0] - low) / (high - low), 0.0, 1.0)
-    policy[i, x, first] = weight
-    policy[i, x, a] += 1 - weight
-    return policy
+@compiled
+def worth(own, i, k, v, Q):  # type: ignore[no-untyped-def]
+    """From max <p, V> of every pair to rewards + gamma max <p, V>, in place."""
+    r, gamma = own.rewards[i if own.rewards.shape[0] > 1 else 0], own.discount
+    for p in each(Q.shape[0]):
+        Q[p] = r[p] + gamma * Q[p]
+
+
+most = prepare = worth  # `ravi.compiled.bound` puts those of the sets here
+
+
+def _iterate(own, i, k, u, before, Lu, Q, tol, span, mixing, limit):  # type: ignore[no-untyped-def]
+    """u <- L u less its least, in place, until span(L u - u) <= tol; the ends of L u - u, what was taken from L u at
+    last, and how many sweeps that took. `before` is the last u, Q (X A,) its backup; `Lu` (X,) is scratch."""
+    X = u.shape[0]
+    A = Q.shape[0] // X
+    sweeps = 0
+    while True:
+        most(own, i, k, u, Q)
+        worth(own, i, k, u, Q)
+        sync()
+        bottom = np.inf
+        for x in each(X):
+            best = Q[x * A]
+            for a in range(1, A):
+                best = max(best, Q[x * A + a])
+            Lu[x] = best
+            bottom = min(bottom, best)
+        ceiling = team_min(bottom) + span
+        down, up, base = np.inf, -np.inf, np.inf
+        for x in each(X):
+            value = mixing * min(Lu[x], ceiling) + (1 - mixing) * u[x]
+            down, up, base = min(down, value - u[x]), max(up, value - u[x]), min(base, value)
+            Lu[x] = value
+        down, up, base = team_min(down), team_max(up), team_min(base)
+        for x in each(X):
+            before[x], u[x] = u[x], Lu[x] - base
+        sync()
+        sweeps += 1
+        if up - down <= tol or sweeps >= limit:
+            return down, up, base, sweeps
 
 
 @compiled
-def _settle(Q, goal, span, mixing, u, before, low, high, least, sweeps, active, most):  # type: ignore[no-untyped-def]
-    """u <- L u less its least, where the seed is active; how many still are."""
-    n, X, A = Q.shape
-    Lu = np.empty(X)
-    left = 0
-    for i in range(n):
-        if not active[i]:
-            continue
-        bottom = np.inf
-        for x in range(X):
-            best = Q[i, x, 0]
+def cut(Q, Lu, span):  # type: ignore[no-untyped-def]
+    """L u of Q (X A,), where it may rise to at most: min L u + span, and whether it does more anywhere."""
+    X = Lu.shape[0]
+    A = Q.shape[0] // X
+    bottom, top = np.inf, -np.inf
+    for x in each(X):
+        best = Q[x * A]
+        for a in range(1, A):
+            best = max(best, Q[x * A + a])
+        Lu[x] = best
+        bottom, top = min(bottom, best), max(top, best)
+    ceiling = team_min(bottom) + span
+    return ceiling, team_max(top) > ceiling
+
+
+@compiled
+def act(Q, Lu, ceiling, over, idle, policy):  # type: ignore[no-untyped-def]
+    """The policy (X, A) of min(L u, ceiling): the first of the best actions, and where it is `over` the ceiling, mixed
+    with the first that is worth least without reward, idle (X A,)."""
+    X, A = policy.shape
+    for x in each(X):
+        best = 0
+        for a in range(A):
+            policy[x, a] = 0.0
+            if Q[x * A + a] > Q[x * A + best]:
+                best = a
+        policy[x, best] = 1.0
+        if over and Lu[x] > ceiling:
+            low = 0
             for a in range(1, A):
-                best = max(best, Q[i, x, a])
-            Lu[x] = best
-            bottom = min(bottom, best)
-        down, up, base = np.inf, -np.inf, np.inf
-        for x in range(X):
-            value = mixing * min(Lu[x], bottom + span) + (1 - mixing) * u[i, x]
-            down, up, base = min(down, value - u[i, x]), max(up, value - u[i, x]), min(base, value)
-            Lu[x] = value
-        for x in range(X):
-            before[i, x], u[i, x] = u[i, x], Lu[x] - base
-        low[i], high[i], least[i] = down, up, base
-        sweeps[i] += 1
-        if up - down <= goal[i] or sweeps[i] >= most:
-            active[i] = False
-        else:
-            left += 1
-    return left
+                if idle[x * A + a] < idle[x * A + low]:
+                    low = a
+            least = idle[x * A + low]
+            weight = min(max((ceiling - least) / (Lu[x] - least), 0.0), 1.0)
+            policy[x, best] = weight
+            policy[x, low] += 1 - weight
+
+
+def _least(own, i, k, v, Q):  # type: ignore[no-untyped-def]
+    """What duplicates without reward are worth, gamma min <p, V>: the maximum with V negated, which it is in place."""
+    prepare(own, i, k)
+    for x in each(v.shape[0]):
+        v[x] = -v[x]
+    sync()
+    most(own, i, k, v, Q)
+    for p in each(Q.shape[0]):
+        Q[p] = -(own.discount * Q[p])
