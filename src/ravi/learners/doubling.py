@@ -38,7 +38,7 @@ from ravi.estimators.ridge import ridge
 from ravi.learners import ravi_ucb_plus
 from ravi.learners.ravi_ucb import theorem_step
 from ravi.optimism.bonuses import multiple_of_width
-from ravi.planning.inner import Counted, made_of, of_widths, on_counts, seed_learn, seed_plan
+from ravi.planning.inner import Counted, OfCounts, made_of, of_widths, on_counts, seed_learn, seed_plan
 from ravi.ranges import Facts, Fixed, LogPolicy, NextPlay, Policy, Range, Value, logarithms
 from ravi.schedules import at_reset
 from ravi.teams import Room, each, sync
@@ -180,7 +180,9 @@ def doubling(name: str, first: int, build: Callable[[int], Learner]) -> Learner:
         return State(*(*base.init(keys), np.zeros(len(keys), np.int64)))
 
     settings = {"first": first} | {name: value for name, value in base.settings.items() if name not in OF_A_PHASE}
-    seedwise = None if made_of(base) is None else _in_phases(phases)
+    epoch = made_of(base)
+    bonuses = epoch is not None and isinstance(epoch.constants, OfCounts)  # sets have no such form
+    seedwise = _in_phases(phases) if bonuses else None
     return Learner(name, init, phases, base.add, at_reset(), settings, seedwise=seedwise)
 
 

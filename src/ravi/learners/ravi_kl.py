@@ -61,7 +61,8 @@ from ravi.learners.unknown_rewards import unknown
 from ravi.optimism.bonuses import multiple_of_width
 from ravi.optimism.relative_entropy import ends, of_all_values
 from ravi.optimism.supported import is_told
-from ravi.planning.inner import of_sets
+from ravi.planning.inner import on_counts
+from ravi.planning.inner_sets import OfSets, Plausible, of_sets
 from ravi.planning.plausible import Warm, cold
 from ravi.ranges import Fixed, Policy, Range, Value
 from ravi.schedules import reset_or_doubling
@@ -224,7 +225,8 @@ def mirror(
         return (high - low) / 2
 
     estimator = counts(problem)._replace(expect=expect, width=width)
-    return ravi_ucb_plus.generic(
+    sets = OfSets(level, symbols, form.scale, form.support)
+    learner = ravi_ucb_plus.generic(
         problem,
         estimator,
         multiple_of_width(gamma, estimator),
@@ -236,8 +238,10 @@ def mirror(
             "plan": "mirror", "support": "on" if form.support else "off", "scale": form.scale,
             "delta": delta, "parts": [*(["fresh"] if anew else []), "gamma", "balance", "sets"],
         },
-        backups=of_sets(problem, radius, form.support, step) if anew else None,
+        backups=of_sets(problem, sets, step) if anew else None,
     )  # fmt: skip
+    epoch = Plausible(problem, sets, np.array([step]), anew, M, "uniform", ravi_ucb_plus.laid)
+    return learner._replace(seedwise=on_counts(epoch))
 
 
 def optimistic(problem: Problem, form: Form, rewards: str | None = None, reward_scale: float = 1.0) -> Learner:

@@ -21,8 +21,6 @@ import numpy as np
 
 from ravi.compiled import compiled
 from ravi.core import Array, Bonus, Data, Estimator, Learner, Problem, Seedwise
-from ravi.optimism.relative_entropy import seen, top_of
-from ravi.optimism.sets import shortfall
 from ravi.planning.bellman import backup
 from ravi.planning.mirror import mirror_step, step_in_place
 from ravi.random import PICK, REWARD, uniform
@@ -212,7 +210,7 @@ class OnCounts(NamedTuple):
     fixed: Any  # of_pairs
     eta: Array  # (n,) or (1,)
     fresh: bool
-    constants: Any  # OfCounts
+    constants: Any  # as of Counted
     visits: Array  # (n, X A)
     moves: Array  # (n, X A, B)
     iterates: Any
@@ -242,7 +240,7 @@ class Counted:
     """What an epoch with counts from one is made of; `own` of its Seedwise."""
 
     problem: Problem
-    constants: OfCounts
+    constants: Any  # OfCounts; of sets `ravi.planning.inner_sets.OfSets`
     eta: Array  # (n,) or (1,)
     fresh: bool
     inner: int
@@ -251,7 +249,11 @@ class Counted:
     # Of rewards that are not told, and are 0 in `problem`: the table (X A,), the spread of their bonus, whether coins
     paid: tuple[Array, float, bool] | None = None
 
-    def __call__(self, state: Any, teams: int) -> OnCounts:
+    def functions(self) -> tuple[Callable[..., Any], Callable[..., Any]]:
+        """`plan` and `learn`."""
+        return seed_plan, seed_learn
+
+    def __call__(self, state: Any, teams: int) -> Any:
         X, A, B = self.problem.successors.shape
         D, at, played, key, time = self.of(state)
         n, flat = len(at.V), (-1, X * A)
@@ -271,8 +273,8 @@ class Counted:
 
 
 def on_counts(made: Counted) -> Seedwise:
-    """The epoch of one seed, with counts from one."""
-    return Seedwise(seed_plan, seed_learn, made)
+    """The epoch of one seed."""
+    return Seedwise(*made.functions(), made)
 
 
 def made_of(learner: Learner) -> Counted | None:
@@ -282,8 +284,8 @@ def made_of(learner: Learner) -> Counted | None:
 
 
 @compiled
-def seed_plan(own, i, t):  # type: ignore[no-untyped-def]
-    """An epoch of RAVI-UCB on counts, or of RAVI-UCB+, of one seed; a team's."""
+def begun(own, i, t):  # type: ignore[no-untyped-def]
+    """Which of the M policies is played, and the most that pairs may earn, where that is not told; a team's."""
     if first():
         own.chosen[i] = own.inner - 1
         if own.picks and own.inner > 1:
@@ -296,6 +298,12 @@ def seed_plan(own, i, t):  # type: ignore[no-untyped-def]
         if n > 0:
             hi = min(total[i, p] / n + min(spread / math.sqrt(n), 1.0), 1.0)
         learned[p] = hi
+
+
+@compiled
+def seed_plan(own, i, t):  # type: ignore[no-untyped-def]
+    """An epoch of RAVI-UCB on counts, or of RAVI-UCB+, of one seed; a team's."""
+    begun(own, i, t)
     backups_on_counts(
         i, i + 1, own.fixed, own.eta, own.fresh, own.constants, own.visits, own.moves, own.iterates, own.inner,
         own.chosen, own.learned, own.factors, own.U,
@@ -318,50 +326,3 @@ def seed_learn(own, i, t, x, a, y, slot, reset):  # type: ignore[no-untyped-def]
         plays[i, p] += 1
         total[i, p] += reward
     return False
-
-
-def of_sets(problem: Problem, radius: Callable[[Data], Array], support: bool, eta: float) -> Backups:
-    """With counts from one and the sets of `ravi.optimism.relative_entropy`, of radii `radius` (n, X, A); fresh."""
-    r, gamma, H, successors = problem.rewards, problem.discount, problem.horizon, problem.successors
-    step = np.atleast_1d(np.float64(eta))
-
-    def backups(D: Any, at: Iterates, count: int, chosen: Array, played: Played) -> Iterates:
-        V, Q = at.V.copy(), at.Q.copy()
-        _of_sets(
-            successors, r, gamma, H, step, support, D.visits, D.moves, radius(D), V, Q, at.log_policy, at.policy, count,
-            chosen, played.V, played.policy,
-        )  # fmt: skip
-        return at._replace(V=V, Q=Q)
-
-    return backups
-
-
-@compiled
-def _of_sets(  # type: ignore[no-untyped-def]
-    successors, r, gamma, H, eta, support, visits, moves, rho, V, Q, log_policy, policy, count, chosen, played_V,
-    played_policy,
-):  # fmt: skip
-    n, X, A, B = moves.shape
-    size, to, p = np.empty((X, A), np.int32), np.empty((X, A, B), np.int32), np.empty((X, A, B))
-    dual, y = np.empty((X, A)), np.empty(B)
-    for i in range(n):
-        v = V[i]
-        for x in range(X):
-            for a in range(A):
-                plays = visits[i, x, a] - 1
-                size[x, a] = seen(successors[x, a], moves[i, x, a], plays, rho[i, x, a], to[x, a], p[x, a])
-                dual[x, a] = np.nan
-        for j in range(count):
-            highest = v.max()
-            for x in range(X):
-                for a in range(A):
-                    U, K = top_of(successors[x, a], v) if support else highest, size[x, a]
-                    if K > 0:
-                        d = rho[i, x, a] / (visits[i, x, a] - 1)
-                        below, dual[x, a] = shortfall(K, to[x, a], p[x, a], d, v, U, dual[x, a], y)
-                        U -= below
-                    Q[i, x, a] = max(min(r[x, a] + gamma * U, H), 0.0)
-            step_in_place(i, i + 1, log_policy, policy, Q, eta, V)
-            if chosen[i] == j:
-                played_V[i] = v
-                played_policy[i] = policy[i]
