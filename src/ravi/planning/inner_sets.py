@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -56,13 +57,13 @@ def of_sets(problem: Problem, sets: OfSets, eta: float) -> Backups:
     """With counts from one, known rewards, and a fresh Q."""
     X, A, B = problem.successors.shape
     fixed, step = of_pairs(problem), np.atleast_1d(np.float64(eta))
+    room = cache(lambda: made(scratch(problem, 1)))  # it serves one call at a time
 
     def backups(D: Any, at: Iterates, count: int, chosen: Array, played: Played) -> Iterates:
         V, Q = at.V.copy(), at.Q.copy()
         backups_on_sets(
             0, len(V), fixed, step, True, True, sets, D.visits.reshape(-1, X * A), D.moves.reshape(-1, X * A, B),
-            (V, Q, Q.reshape(-1, X * A), at.log_policy, at.policy, *played), count, chosen, NO_REWARDS,
-            made(scratch(problem, 1)),
+            (V, Q, Q.reshape(-1, X * A), at.log_policy, at.policy, *played), count, chosen, NO_REWARDS, room(),
         )  # fmt: skip
         return at._replace(V=V, Q=Q)
 
@@ -147,29 +148,33 @@ def _backed_up(fixed, above, support, learned, room, v, Q):  # type: ignore[no-u
     )  # fmt: skip
     top, less = -np.inf, -np.inf
     for x in each(v.shape[0]):
-        minus[x] = -v[x]
         top, less = max(top, v[x]), max(less, -v[x])
-    top, less = team_max(top), team_max(less)
+    top = team_max(top)
+    if above:
+        for j in each(size.shape[0]):
+            U, K = top_of(successors[j], v) if support else top, size[j]
+            if K > 0:
+                below, dual[j] = shortfall(K, to[j], p[j], radius[j], v, U, dual[j], y[j])
+                U -= below
+            Q[j] = max(min(r[j] + gamma * U, H), 0.0)
+        sync()
+        return
+    less = team_max(less)
+    for x in each(v.shape[0]):
+        minus[x] = -v[x]
     sync()
     for j in each(size.shape[0]):
-        start = dual[j] if above else np.nan
-        U, dual[j] = _largest(successors[j], support, size[j], to[j], p[j], radius[j], v, top, start, y[j])
-        if above:
-            Q[j] = max(min(r[j] + gamma * U, H), 0.0)
-        else:
-            L = -_largest(successors[j], support, size[j], to[j], p[j], radius[j], minus, less, np.nan, y[j])[0]
-            CB = (U - L) / 2 * gamma
-            if learned.shape[0] > 0:
-                CB = learned[j] + CB
-            Q[j] = max(min(r[j] + CB + gamma * ((L + U) / 2), H), 0.0)
+        U = _largest(successors[j], support, size[j], to[j], p[j], radius[j], v, top, y[j])
+        L = -_largest(successors[j], support, size[j], to[j], p[j], radius[j], minus, less, y[j])
+        CB = (U - L) / 2 * gamma
+        if learned.shape[0] > 0:
+            CB = learned[j] + CB
+        Q[j] = max(min(r[j] + CB + gamma * ((L + U) / 2), H), 0.0)
     sync()
 
 
 @compiled
-def _largest(successors, support, K, to, p, d, v, top, start, y):  # type: ignore[no-untyped-def]
-    """max_C <q, v> of a pair, and where Newton's method ended."""
+def _largest(successors, support, K, to, p, d, v, top, y):  # type: ignore[no-untyped-def]
+    """max_C <q, v> of a pair."""
     U = top_of(successors, v) if support else top
-    if K == 0:
-        return U, start
-    below, start = shortfall(K, to, p, d, v, U, start, y)
-    return U - below, start
+    return U - shortfall(K, to, p, d, v, U, np.nan, y)[0] if K > 0 else U
