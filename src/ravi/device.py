@@ -11,6 +11,7 @@ asks for a GPU.
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -219,6 +220,7 @@ class Together(Flight):
         self.finished = self.time >= self.T
         self.stream = self.cupy.cuda.Stream(non_blocking=True)
         self.graph: Any = None
+        self.tried = False
 
     def go(self, epochs: int) -> None:
         with self.stream, here_is(self.memory):
@@ -232,12 +234,13 @@ class Together(Flight):
     def record(self) -> None:
         """An epoch as a graph; after one that was made without, so that all is compiled and there is memory."""
         with self.stream, here_is(self.memory):
+            self.tried = True
             self.stream.begin_capture()
             try:
                 self._epoch()
-            finally:
-                graph = self.stream.end_capture()
-        self.graph = graph
+                self.graph = self.stream.end_capture()
+            except self.cupy.cuda.runtime.CUDARuntimeError as error:  # it goes on without
+                warnings.warn(f"an epoch of {self.learner.name} is not a graph: {error}", RuntimeWarning, stacklevel=2)
 
     def _epoch(self) -> None:
         self._settle(self.learner.plan(self.state))
@@ -287,7 +290,7 @@ def advance(
         flight.look(epochs)
         spent = time.perf_counter() - began
         epochs = int(min(max(epochs * min(LOOK / max(spent, 1e-3), 4.0), 1), MOST))
-        if isinstance(flight, Together) and flight.graph is None:
+        if isinstance(flight, Together) and not flight.tried:
             flight.record()
     flight.land()
 

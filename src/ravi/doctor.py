@@ -36,6 +36,7 @@ EXTRAS = {
     "seeds": {"adastop": "0.1"},
     "tuning": {"optuna": "4.0"},
     "gymnasium": {"gymnasium": "1.3"},
+    "gpu": {"cupy-cuda12x": "13.4", "numba-cuda": "0.30"},
 }
 LITTLE_DISK, LITTLE_MEMORY = 2**30, 2**30  # bytes below which it is said
 PATIENCE = 120  # seconds that another process is given
@@ -263,7 +264,7 @@ def graphics() -> Iterator[Check]:
 
     names, command = gpu(), shutil.which("nvidia-smi")
     if command is not None:
-        words = [command, "--query-gpu=name,memory.total", "--format=csv,noheader"]
+        words = [command, "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader"]
         try:
             done = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE)
         except (OSError, subprocess.SubprocessError):
@@ -272,11 +273,28 @@ def graphics() -> Iterator[Check]:
             yield Check("GPU", WARNING, "nvidia-smi does not answer", "is the driver loaded? ravi runs without a GPU")
             return
         names = done.stdout.strip().splitlines()
-    arrays = "CuPy is installed" if find_spec("cupy") is not None else "CuPy is not installed"
-    if names:
-        yield Check("GPU", OK, f"{'; '.join(names)}; {arrays}")
-    else:
+    missing = [name for module, name in (("cupy", "CuPy"), ("numba_cuda", "numba-cuda")) if find_spec(module) is None]
+    if not names:
         yield Check("GPU", ABSENT, "none; none is needed")
+    elif missing:
+        seen = f"{'; '.join(names)}; {' and '.join(missing)} not installed"
+        yield Check("GPU", ABSENT, seen, "pip install 'ravi[gpu]' for device=gpu")
+    else:
+        yield _usable("; ".join(names))
+
+
+def _usable(seen: str) -> Check:
+    """Whether a run could go to the GPU: what CuPy finds, in a process of its own, since it may fail in its own way."""
+    asked = "import cupy; free, total = cupy.cuda.runtime.memGetInfo(); print(cupy.__version__, free // 2**30)"
+    try:
+        done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, timeout=PATIENCE)
+    except (OSError, subprocess.SubprocessError):
+        return Check("GPU", WARNING, f"{seen}; CuPy does not answer", "is CuPy that of the installed CUDA?")
+    if done.returncode:
+        why = (done.stderr.strip().splitlines() or ["no reason"])[-1]
+        return Check("GPU", WARNING, f"{seen}; CuPy finds none: {why}", "is CuPy that of the installed CUDA?")
+    version, free = done.stdout.split()
+    return Check("GPU", OK, f"{seen}; CuPy {version}, {free} GiB free: device=gpu can be used")
 
 
 def disk(folder: Path) -> Iterator[Check]:

@@ -1,0 +1,205 @@
+"""What does a GPU give? Every learner that runs there against the CPU, then steps per second: one call, one machine.
+
+    python benchmarks/gpu.py FOLDER            on a machine with a GPU: writes FOLDER/gpu.jsonl, line by line
+    python benchmarks/gpu.py FOLDER --write    benchmarks/gpu.md, from such a file
+
+Each line is a process of its own, with a limit: one that hangs costs no more. Checks run side by side, timings alone.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import time
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+sys.path.insert(0, str(Path(__file__).parent.parent / "src"))
+warnings.simplefilter("ignore")
+
+TABULAR = "garnet/30,3,3,discount=0.9"
+MIXED = "ensemble/4,20,3,3,discount=0.9"
+CHECKED = [
+    ("ravi-ucb,scale=0.003,step_scale=30", TABULAR), ("ravi-ucb,scale=0.003,step_scale=30", "riverswim/6"),
+    ("ravi-ucb+,scale=0.1,inner=3", TABULAR), ("ravi-ucb/known,step_scale=30", TABULAR),
+    ("ravi-ucb/unknown-rewards,scale=0.003,step_scale=30", TABULAR),
+    ("ravi-ucb+/unknown-rewards,scale=0.1,inner=3", TABULAR),
+    ("ravi-ucb/doubling,scale=0.003,step_scale=30", TABULAR), ("ravi-ucb+/doubling,scale=0.1,inner=3", TABULAR),
+    ("ravi-kl", TABULAR), ("ravi-kl,plan=greedy,support=off", TABULAR), ("ravi-kl,candidate=posterior", TABULAR),
+    ("ravi-kl,plan=mirror,inner=3", TABULAR), ("ravi-kl/unknown-rewards", TABULAR),
+    ("psrl", TABULAR), ("psrl,support=on,schedule=doubling", TABULAR),
+    ("ucrl2,scale=0.1", TABULAR), ("ucrl2,scale=0.1,support=on", TABULAR), ("ucrl2b,scale=0.1", TABULAR),
+    ("kl-ucrl,scale=0.01", TABULAR), ("scal,scale=0.03,span=0.3", TABULAR), ("scal+,scale=0.02,span=0.5", TABULAR),
+    ("mbie,scale=0.1", TABULAR), ("mbie-eb,scale=0.03", TABULAR), ("r-max,m=3", TABULAR),
+    ("certainty-equivalent", TABULAR), ("ucbvi-gamma,scale=0.005", TABULAR), ("q-learning", TABULAR),
+    ("ucb-q,scale=0.0003", TABULAR), ("liu-su,scale=0.0003", TABULAR), ("delayed-q,m=1", TABULAR),
+    ("uniform", TABULAR), ("optimum", TABULAR),
+    ("ravi-ucb/mixture,scale=0.02,step_scale=30", MIXED), ("ravi-ucb+/mixture,scale=0.1,inner=3", MIXED),
+]  # fmt: skip
+GARNET = "garnet/100,4,4,discount=0.99"
+MOVING = "ravi-ucb,beta=0.5,eta=0.2"
+TIMED = [  # learner, MDP, seeds there, plays there, seeds on a core, plays on a core
+    (MOVING, "riverswim/6,discount=0.9", 65_536, 200_000, 64, 20_000),
+    (MOVING, GARNET, 4_096, 200_000, 64, 20_000),
+    (MOVING, GARNET, 256, 400_000, 64, 20_000),
+    ("psrl,support=on", GARNET, 4_096, 20_000, 16, 5_000),
+    ("ucrl2,scale=0.1", GARNET, 4_096, 20_000, 16, 5_000),
+    ("ravi-kl", GARNET, 4_096, 20_000, 16, 5_000),
+    ("ravi-ucb/mixture,beta=1,eta=0.05", "ensemble/10,100,4,4,discount=0.95", 1_024, 8_000, 32, 1_000),
+    ("ravi-ucb/mixture,beta=1,eta=0.05", "ensemble/72,100,4,4,discount=0.95", 1_024, 4_000, 32, 400),
+]
+
+
+def check(text, mdp, seeds=48, plays=2_000):
+    """The same epochs, and regret within both certificates; what was compiled takes the first run."""
+    import numpy as np
+
+    from ravi import run
+
+    here = run(text, mdp, plays, seeds)
+    began = time.perf_counter()
+    there = run(text, mdp, plays, seeds, device="gpu")
+    first = time.perf_counter() - began
+    began = time.perf_counter()
+    again = run(text, mdp, plays, seeds, device="gpu")
+    second = time.perf_counter() - began
+    a, b = here.results, there.results
+    same = a["T_k"].shape == b["T_k"].shape and bool((a["T_k"] == b["T_k"]).all())
+    off, allowed = np.abs(a["regret_total"] - b["regret_total"]), a["regret_error"] + b["regret_error"]
+    return {
+        "same epochs": same, "regret within both certificates": bool((off <= allowed).all()), "off": float(off.max()),
+        "allowed": float(allowed.max()), "bits again": bool((again.results["regret_total"] == b["regret_total"]).all()),
+        "first": first, "second": second,
+    }  # fmt: skip
+
+
+def timed(text, mdp, seeds, plays, few, short):
+    """Steps per second there and on a core, without and with exact regret."""
+    from ravi import ids, run
+    from ravi.device import target
+
+    world, found = ids.mdp(mdp), {}
+    cupy = target().cupy
+    for measured in (False, True):
+        given = {"measured": measured, "keep_epochs": False, "points": 10}
+        run(text, world, 100, few, **given)
+        began = time.process_time()
+        run(text, world, short, few, **given)
+        core = few * short / (time.process_time() - began)
+        began = time.perf_counter()
+        run(text, world, 200, seeds, device="gpu", **given)
+        first = time.perf_counter() - began
+        before = cupy.get_default_memory_pool().total_bytes()
+        began = time.perf_counter()
+        run(text, world, plays, seeds, device="gpu", **given)
+        rate = seeds * plays / (time.perf_counter() - began)
+        found["with regret" if measured else "plain"] = {
+            "there": rate, "core": core, "ratio": rate / core, "first": first, "bytes a seed": before / seeds,
+        }  # fmt: skip
+        print(json.dumps(found), file=sys.stderr, flush=True)
+    return found
+
+
+def products(d, seeds=1_024, pairs=400):
+    """The product of a regression, of all seeds, against the best that the same library does."""
+    from ravi.device import target
+
+    cupy = target().cupy
+
+    def rate(a, b, flops):
+        cupy.matmul(a, b)
+        start, end = cupy.cuda.Event(), cupy.cuda.Event()
+        best = 0.0
+        for _ in range(10):
+            start.record()
+            cupy.matmul(a, b)
+            end.record()
+            end.synchronize()
+            best = max(best, flops / cupy.cuda.get_elapsed_time(start, end) * 1e3)
+        return best
+
+    size = 8_192
+    big = cupy.random.standard_normal((size, size))
+    peak = rate(big, big, 2 * size**3)
+    phi, root = cupy.random.standard_normal((seeds, pairs, d)), cupy.random.standard_normal((seeds, d, d))
+    ours = rate(phi, root, 2 * seeds * pairs * d * d)
+    return {"peak": peak, "ours": ours, "share": ours / peak}
+
+
+def solved(states):
+    from ravi.mdps import garnet
+    from ravi.planning.solver import solve
+
+    mdp, found = garnet(states, 4, 5, 0, 0.99), {}
+    solve(garnet(100, 4, 5))
+    began = time.process_time()
+    one = solve(mdp)
+    found["core"] = time.process_time() - began
+    for method in ("modified_policy_iteration", "value_iteration"):
+        solve(mdp, device="gpu", method=method)
+        times = []
+        for _ in range(3):
+            began = time.perf_counter()
+            there = solve(mdp, device="gpu", method=method)
+            times.append(time.perf_counter() - began)
+        within = abs(one.V - there.V).max() <= one.error + there.error
+        found[method] = {"seconds": min(times), "ratio": found["core"] / min(times), "error": there.error,
+                         "core's error": one.error, "within both": bool(within), "sweeps": there.sweeps}  # fmt: skip
+    return found
+
+
+def grid(seeds=64, plays=100_000):
+    """12 x 12 settings of RAVI-UCB on RiverSwim(6), as one batch."""
+    from ravi import run_settings
+
+    sizes = [0.001 * 2**k for k in range(12)]
+    ids = [f"ravi-ucb,scale={a:g},step_scale={30 * 2**-k:g}" for a in sizes for k in range(12)]
+    run_settings(ids[:2], "riverswim/6", 200, 4, device="gpu", keep_epochs=False, points=1)
+    began = time.perf_counter()
+    found = run_settings(ids, "riverswim/6", plays, seeds, device="gpu", keep_epochs=False, points=1)
+    return {"seconds": time.perf_counter() - began, "best": min(float(r.results["regret_total"].mean()) for r in found)}
+
+
+JOBS = {"check": check, "timed": timed, "products": products, "solved": solved, "grid": grid}
+
+
+def main(folder):
+    lines = open(folder / "gpu.jsonl", "a")
+
+    def do(limit, job, *given):
+        began = time.perf_counter()
+        command = [sys.executable, __file__, "--job", json.dumps([job, *given])]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=limit)
+            answer = (
+                json.loads(done.stdout.splitlines()[-1]) if done.returncode == 0 else {"failed": done.stderr[-800:]}
+            )
+        except subprocess.TimeoutExpired as late:
+            answer = {"failed": f"no answer in {limit} s", "so far": (late.stderr or b"").decode()[-600:]}
+        line = [job, list(given), answer, round(time.perf_counter() - began, 1)]
+        lines.write(json.dumps(line) + "\n")
+        lines.flush()
+        print(json.dumps(line)[:400], flush=True)
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda given: do(110, "check", *given), CHECKED))
+    do(60, "timed", *TIMED[0])
+    do(60, "timed", *TIMED[1])
+    do(40, "timed", *TIMED[2])
+    do(45, "solved", 10**6)
+    for one in TIMED[3:]:
+        do(60, "timed", *one)
+    do(40, "grid")
+    do(30, "products", 10)
+    do(30, "products", 72)
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "--job":
+        name, *given = json.loads(sys.argv[2])
+        print(json.dumps(JOBS[name](*given)))
+    else:
+        main(Path(sys.argv[1]))

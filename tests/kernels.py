@@ -1,0 +1,54 @@
+"""Kernels without a GPU: compiled to PTX for sm_90, by what numba-cuda has for that.
+
+    python -m tests.kernels ID ...
+
+prints a line of JSON for every id: how long its PTX is, or why there is none.
+"""
+
+import json
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+from numba import typeof, types
+
+from ravi import device, ids, teams, whole
+from ravi.engine import _begin, _measures, _solved
+from ravi.walk import world_of
+
+HOPPER = (9, 0)
+
+
+def type_of(leaf):
+    """As an array of a GPU has it."""
+    if isinstance(leaf, (teams.Room, np.ndarray)):
+        return types.Array(typeof(np.empty(0, leaf.dtype)).dtype, len(leaf.shape), "C")
+    if isinstance(leaf, tuple):
+        parts = [type_of(part) for part in leaf]
+        return types.NamedTuple(parts, type(leaf)) if hasattr(leaf, "_fields") else types.Tuple(tuple(parts))
+    return typeof(leaf)
+
+
+def ptx(text, measured):
+    """The kernel of a learner; with all measures, or with none."""
+    from numba.cuda import dispatcher
+
+    cuda = device.cuda_words()
+    dispatcher.get_current_device = lambda: SimpleNamespace(compute_capability=HOPPER)
+    mdp = ids.mdp("riverswim/6")
+    learner = ids.learner(text, mdp, 100)
+    options = {"record": ["stream", "trajectory"], "points": 5, "pad": False, "keep_epochs": True, "measured": measured}
+    measures = _measures(mdp, 100, _solved(mdp) if measured else None, options, 0)
+    batch = _begin(learner, mdp, np.arange(2, dtype=np.uint64), measures)
+    arguments = whole.arguments(learner, world_of(mdp), 100, False, measures, batch, teams=2, epochs=8, length=64)
+    given = (types.int64, *(type_of(one) for one in arguments))
+    return cuda.compile_ptx(whole.framed(*whole.functions(learner, measures)), given, cc=HOPPER)[0]
+
+
+if __name__ == "__main__":
+    for place, text in enumerate(sys.argv[1:]):
+        try:
+            made = ptx(text, measured=place == 0)
+            print(json.dumps([text, len(made), "ntid.x" in made]), flush=True)
+        except Exception as error:
+            print(json.dumps([text, 0, f"{type(error).__name__}: {error}"[:500]]), flush=True)
