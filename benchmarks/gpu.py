@@ -40,17 +40,20 @@ CHECKED = [
     ("ravi-ucb/mixture,scale=0.02,step_scale=30", MIXED), ("ravi-ucb+/mixture,scale=0.1,inner=3", MIXED),
 ]  # fmt: skip
 GARNET = "garnet/100,4,4,discount=0.99"
-MOVING = "ravi-ucb,beta=0.5,eta=0.2"
-TIMED = [  # learner, MDP, seeds there, plays there, seeds on a core, plays on a core
-    (MOVING, "riverswim/6,discount=0.9", 65_536, 200_000, 64, 20_000),
-    (MOVING, GARNET, 4_096, 200_000, 64, 20_000),
-    (MOVING, GARNET, 256, 400_000, 64, 20_000),
-    ("psrl,support=on", GARNET, 4_096, 20_000, 16, 5_000),
-    ("ucrl2,scale=0.1", GARNET, 4_096, 20_000, 16, 5_000),
-    ("ravi-kl", GARNET, 4_096, 20_000, 16, 5_000),
-    ("ravi-ucb/mixture,beta=1,eta=0.05", "ensemble/10,100,4,4,discount=0.95", 1_024, 8_000, 32, 1_000),
-    ("ravi-ucb/mixture,beta=1,eta=0.05", "ensemble/72,100,4,4,discount=0.95", 1_024, 4_000, 32, 400),
-]
+TIMED = {  # learner -> MDP, seeds there, plays there, seeds on a core, plays on a core
+    "ravi-ucb,beta=0.5,eta=0.2": [
+        ("riverswim/6,discount=0.9", 65_536, 200_000, 64, 20_000),
+        (GARNET, 4_096, 200_000, 64, 20_000),
+        (GARNET, 256, 400_000, 64, 20_000),
+    ],
+    "ravi-ucb/mixture,beta=1,eta=0.05": [
+        ("ensemble/10,100,4,4,discount=0.95", 1_024, 8_000, 32, 1_000),
+        ("ensemble/72,100,4,4,discount=0.95", 1_024, 4_000, 32, 400),
+    ],
+    "psrl,support=on": [(GARNET, 4_096, 10_000, 16, 5_000)],
+    "ucrl2,scale=0.1": [(GARNET, 4_096, 10_000, 16, 5_000)],
+    "ravi-kl": [(GARNET, 4_096, 10_000, 16, 5_000)],
+}
 
 
 def check(text, mdp, seeds=48, plays=2_000):
@@ -76,30 +79,33 @@ def check(text, mdp, seeds=48, plays=2_000):
     }  # fmt: skip
 
 
-def timed(text, mdp, seeds, plays, few, short):
-    """Steps per second there and on a core, without and with exact regret."""
+def timed(text, plain=False):
+    """Steps per second there and on a core, with exact regret, and without it where `plain`."""
     from ravi import ids, run
     from ravi.device import target
 
-    world, found = ids.mdp(mdp), {}
-    cupy = target().cupy
-    for measured in (False, True):
-        given = {"measured": measured, "keep_epochs": False, "points": 10}
-        run(text, world, 100, few, **given)
-        began = time.process_time()
-        run(text, world, short, few, **given)
-        core = few * short / (time.process_time() - began)
-        began = time.perf_counter()
-        run(text, world, 200, seeds, device="gpu", **given)
-        first = time.perf_counter() - began
-        before = cupy.get_default_memory_pool().total_bytes()
-        began = time.perf_counter()
-        run(text, world, plays, seeds, device="gpu", **given)
-        rate = seeds * plays / (time.perf_counter() - began)
-        found["with regret" if measured else "plain"] = {
-            "there": rate, "core": core, "ratio": rate / core, "first": first, "bytes a seed": before / seeds,
-        }  # fmt: skip
-        print(json.dumps(found), file=sys.stderr, flush=True)
+    found, cupy = [], target().cupy
+    for mdp, seeds, plays, few, short in TIMED[text]:
+        world = ids.mdp(mdp)
+        for measured in (False, True) if plain else (True,):
+            given = {"measured": measured, "keep_epochs": False, "points": 10}
+            run(text, world, 100, few, **given)
+            began = time.process_time()
+            run(text, world, short, few, **given)
+            core = few * short / (time.process_time() - began)
+            began = time.perf_counter()
+            run(text, world, 200, seeds, device="gpu", **given)
+            first = time.perf_counter() - began
+            held = cupy.get_default_memory_pool().total_bytes()
+            began = time.perf_counter()
+            run(text, world, plays, seeds, device="gpu", **given)
+            seconds = time.perf_counter() - began
+            found.append({
+                "mdp": mdp, "seeds": seeds, "plays": plays, "regret": measured, "there": seeds * plays / seconds,
+                "core": core, "ratio": seeds * plays / seconds / core, "first": first, "bytes a seed": held / seeds,
+            })  # fmt: skip
+            print(json.dumps(found[-1]), file=sys.stderr, flush=True)
+            cupy.get_default_memory_pool().free_all_blocks()
     return found
 
 
@@ -167,34 +173,29 @@ JOBS = {"check": check, "timed": timed, "products": products, "solved": solved, 
 
 
 def main(folder):
-    lines = open(folder / "gpu.jsonl", "a")
-
     def do(limit, job, *given):
         began = time.perf_counter()
         command = [sys.executable, __file__, "--job", json.dumps([job, *given])]
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=limit)
-            answer = (
-                json.loads(done.stdout.splitlines()[-1]) if done.returncode == 0 else {"failed": done.stderr[-800:]}
-            )
+            failed = {"failed": done.stderr[-800:]}
+            answer = json.loads(done.stdout.splitlines()[-1]) if done.returncode == 0 else failed
         except subprocess.TimeoutExpired as late:
-            answer = {"failed": f"no answer in {limit} s", "so far": (late.stderr or b"").decode()[-600:]}
-        line = [job, list(given), answer, round(time.perf_counter() - began, 1)]
-        lines.write(json.dumps(line) + "\n")
-        lines.flush()
-        print(json.dumps(line)[:400], flush=True)
+            answer = {"failed": f"no answer in {limit} s", "so far": (late.stderr or b"").decode()[-1500:]}
+        line = json.dumps([job, list(given), answer, round(time.perf_counter() - began, 1)])
+        with open(folder / "gpu.jsonl", "a") as lines:
+            lines.write(line + "\n")
+        print(line[:600], flush=True)
 
-    with ThreadPoolExecutor(8) as pool:
+    with ThreadPoolExecutor(14) as pool:
         list(pool.map(lambda given: do(110, "check", *given), CHECKED))
-    do(60, "timed", *TIMED[0])
-    do(60, "timed", *TIMED[1])
-    do(40, "timed", *TIMED[2])
-    do(45, "solved", 10**6)
-    for one in TIMED[3:]:
-        do(60, "timed", *one)
+    do(100, "timed", "ravi-ucb,beta=0.5,eta=0.2", True)
+    for text in list(TIMED)[1:]:
+        do(60, "timed", text)
+    do(40, "solved", 10**6)
     do(40, "grid")
-    do(30, "products", 10)
-    do(30, "products", 72)
+    do(25, "products", 72)
+    do(25, "products", 10)
 
 
 if __name__ == "__main__":
