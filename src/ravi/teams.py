@@ -50,17 +50,18 @@ def mapped(change: Callable[[Any], Any], tree: Any) -> Any:
     return type(tree)(*parts) if hasattr(tree, "_fields") else tuple(parts)
 
 
-def over_seeds(loop: Callable[..., Any], where: Any, *arguments: Any) -> None:
-    """`loop(low, high, ...)` over all seeds of `where`, an array of seeds first: here, or on the GPU where that is.
-
-    This is the one place that chooses. A `Room` is made for as many teams as there are, whatever its first length.
+def over_seeds(loop: Callable[..., Any], where: Any, *arguments: Any, rooms: tuple[tuple[int, ...], ...] = ()) -> None:
+    """`loop(low, high, *arguments, *scratch)` over all seeds of `where`, an array of seeds first: here, or on the GPU
+    where that is. This is the one place that chooses. rooms: the shapes of scratch for a team; all get some.
     """
     if isinstance(where, np.ndarray):
-        loop(0, len(where), *(np.empty((1, *a.shape[1:]), a.dtype) if isinstance(a, Room) else a for a in arguments))
+        if rooms:
+            arguments += tuple(np.empty((1, *shape)) for shape in rooms)
+        loop(0, len(where), *arguments)
     else:
         from ravi.device import over_seeds_there
 
-        over_seeds_there(loop, len(where), arguments)
+        over_seeds_there(loop, len(where), arguments + tuple(Room((1, *shape)) for shape in rooms))
 
 
 def like(array: Any, shape: tuple[int, ...]) -> Any:

@@ -112,7 +112,8 @@ def _walk(  # type: ignore[no-untyped-def]
     room, A, k = xs.shape[1], policy.shape[3], team()
     counted, staged, last = visits.shape[0] > 0, ages.shape[0] > 0, policy.shape[1] - 1
     unfinished, ended = 0, 0
-    for i in range(low, high):
+    for seed in range(low, high):
+        i = np.uint32(seed)  # unsigned: no test for negative indices
         if first():
             firsts[i], lengths[i], after[i] = time[i] + 1, 0, state[i]
         sync()

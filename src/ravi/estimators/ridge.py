@@ -24,7 +24,7 @@ from ravi.checks import InputError
 from ravi.compiled import compiled
 from ravi.core import Array, Estimator, Path, Problem
 from ravi.ranges import NEAR, Covariance, Facts, Number
-from ravi.teams import Room, each, first, like, over_seeds, squared, sync, team
+from ravi.teams import each, first, like, over_seeds, squared, sync, team
 
 
 class Regression(NamedTuple):
@@ -52,14 +52,14 @@ def ridge(problem: Problem, regularization: float = 1.0) -> Estimator:
 
     def embed(V: Array) -> Array:
         phi = like(V, (len(V), len(entries[0]) - 1))
-        over_seeds(_embed, V, *entries, V, Room((1, problem.states, 8)), phi)
+        over_seeds(_embed, V, *entries, V, phi, rooms=((problem.states, 8),))
         return phi.reshape(-1, *psi.shape[:2], d)
 
     def add(D: Regression, V: Array, path: Path) -> Regression:
         sound = like(V, (len(V),))
         over_seeds(
             _add, V, *entries, V, *D, path.state, path.action, path.successor, path.length, problem.actions,
-            Room((1, d)), Room((1, d, d)), sound,
+            sound, rooms=((d,), (d, d)),
         )  # fmt: skip
         if isinstance(sound, np.ndarray) and not sound.all():  # on a GPU R is nan, and so is the policy
             raise InputError(
@@ -100,7 +100,7 @@ def nonzeros(successors: Array, psi: Array) -> tuple[Array, Array, Array]:
 
 
 @compiled
-def _embed(low, high, start, successor, value, V, eight, phi):  # type: ignore[no-untyped-def]
+def _embed(low, high, start, successor, value, V, phi, eight):  # type: ignore[no-untyped-def]
     """phi of seeds low, ..., high - 1. Eight at a time, side by side in `eight`; every sum has the order, and so the
     bits, of one seed alone. A team's, where it is one."""
     X = V.shape[1]
@@ -130,8 +130,8 @@ def _embed(low, high, start, successor, value, V, eight, phi):  # type: ignore[n
 
 @compiled
 def _add(  # type: ignore[no-untyped-def]
-    low, high, start, successor, value, V, covariance, response, root, states, actions, targets, length, A, phis, rooms,
-    sound,
+    low, high, start, successor, value, V, covariance, response, root, states, actions, targets, length, A, sound,
+    phis, rooms,
 ):  # fmt: skip
     """In place, of seeds low, ..., high - 1; whether each Lambda is still positive definite. A team's."""
     d = response.shape[1]
