@@ -11,7 +11,6 @@ asks for a GPU.
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -207,8 +206,8 @@ class Flight:
 
 
 class Together(Flight):
-    """A run in which all seeds plan and learn at once, by functions of arrays. An epoch is recorded as a graph, and
-    made again and again: so what it calls costs no more than its work."""
+    """A run in which all seeds plan and learn at once, by functions of arrays: epoch by epoch, each at the cost of its
+    calls."""
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
@@ -218,29 +217,11 @@ class Together(Flight):
         self.path = Path(*(there(array) for array in self.here.path))
         self.time = there(self.batch.walkers.time)
         self.finished = self.time >= self.T
-        self.stream = self.cupy.cuda.Stream(non_blocking=True)
-        self.graph: Any = None
-        self.tried = False
 
     def go(self, epochs: int) -> None:
-        with self.stream, here_is(self.memory):
+        with here_is(self.memory):
             for _ in range(epochs):
-                if self.graph is None:
-                    self._epoch()
-                else:
-                    self.graph.launch(self.stream)
-        self.stream.synchronize()
-
-    def record(self) -> None:
-        """An epoch as a graph; after one that was made without, so that all is compiled and there is memory."""
-        with self.stream, here_is(self.memory):
-            self.tried = True
-            self.stream.begin_capture()
-            try:
                 self._epoch()
-                self.graph = self.stream.end_capture()
-            except self.cupy.cuda.runtime.CUDARuntimeError as error:  # it goes on without
-                warnings.warn(f"an epoch of {self.learner.name} is not a graph: {error}", RuntimeWarning, stacklevel=2)
 
     def _epoch(self) -> None:
         self._settle(self.learner.plan(self.state))
@@ -290,8 +271,6 @@ def advance(
         flight.look(epochs)
         spent = time.perf_counter() - began
         epochs = int(min(max(epochs * min(LOOK / max(spent, 1e-3), 4.0), 1), MOST))
-        if isinstance(flight, Together) and not flight.tried:
-            flight.record()
     flight.land()
 
 
