@@ -1,7 +1,6 @@
 """What does a GPU give? Every learner that runs there against the CPU, then steps per second: one call, one machine.
 
-    python benchmarks/gpu.py FOLDER            on a machine with a GPU: writes FOLDER/gpu.jsonl, line by line
-    python benchmarks/gpu.py FOLDER --write    benchmarks/gpu.md, from such a file
+    python benchmarks/gpu.py FOLDER     on a machine with a GPU: writes FOLDER/gpu.jsonl, line by line, in six minutes
 
 Each line is a process of its own, with a limit: one that hangs costs no more. Checks run side by side, timings alone.
 """

@@ -448,6 +448,7 @@ def _epochs_there(
         length = padding(H)  # an epoch comes as a whole: one is longer with probability below e^-50
     length = min(T, length)
     devices.advance(learner, world, T, pad, measures, batch, length, looked)
+    refuse(learner.name, batch.state.policy, batch.walkers.key, np.zeros(len(batch.walkers.key), np.bool_))
     if tell is not None:
         tell(_plays(batch, T))
     return batch

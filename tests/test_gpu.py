@@ -1,0 +1,127 @@
+"""Runs on a GPU: on one where there is one (marker gpu), and on a pretended one, which is this machine, everywhere."""
+
+import numpy as np
+import pytest
+
+import ravi
+from ravi import device, ids
+from ravi.checks import InputError
+from ravi.mdps import garnet
+from ravi.planning.solver import solve
+from tests.pretended_gpu import pretend
+from tests.test_teams import IDS
+
+MIXTURES = ["ravi-ucb/mixture,scale=0.02,step_scale=30", "ravi-ucb+/mixture,scale=0.1,inner=3"]
+# Learners that choose between actions which are worth the same but for rounding: benchmarks/gpu.md.
+TIED = {
+    "ucrl2", "ucrl2b", "scal", "scal+", "mbie-eb", "certainty-equivalent", "ucbvi-gamma", "ravi-kl/unknown-rewards",
+}  # fmt: skip
+LEARNER = "ravi-ucb,scale=0.003,step_scale=30"
+
+
+@pytest.fixture
+def pretended(monkeypatch):
+    pretend(monkeypatch)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def forgotten():
+    """No kernel of a pretended GPU is left for one that is there."""
+    yield
+    device.kernel.cache_clear()
+    device._loop_kernel.cache_clear()
+
+
+def there_is_one():
+    try:
+        device.target()
+    except InputError:
+        return False
+    return True
+
+
+def world_of(text):
+    return "ensemble/4,20,3,3,discount=0.9" if "mixture" in text else "garnet/20,3,3,discount=0.9"
+
+
+def equal(one, other):
+    return all(np.array_equal(one.results[k], other.results[k], equal_nan=True) for k in one.results)
+
+
+@pytest.mark.parametrize("text", [LEARNER, "ravi-ucb+,scale=0.1,inner=3", *MIXTURES])
+def test_a_run_there_is_the_run_here(text, pretended):
+    given = {"record": ["stream"], "pad": True}
+    here, there = (ravi.run(text, world_of(text), 300, 3, device=on, **given) for on in ("cpu", "gpu"))
+    assert equal(here, there)
+
+
+@pytest.mark.parametrize("text", [LEARNER, MIXTURES[0]])
+def test_a_run_goes_on_on_another_device(text, pretended, tmp_path, monkeypatch):
+    monkeypatch.setattr(device, "FEW", 2)
+    monkeypatch.setattr(device, "MOST", 3)  # epochs between two looks
+    world = world_of(text)
+    whole = ravi.run(text, world, 300, 3)
+    for first, second in (("cpu", "gpu"), ("gpu", "cpu")):
+        part = ravi.run(text, world, 300, 3, pause=100, device=first)
+        assert part.batch.walkers.time.min() < 300
+        part.save(tmp_path / first)
+        assert equal(ravi.resume(ravi.Run.load(tmp_path / first), text, world, device=second), whole)
+
+
+def test_progress_is_told_and_a_stop_is_heard_in_between(pretended, monkeypatch):
+    monkeypatch.setattr(device, "FEW", 2)
+    monkeypatch.setattr(device, "MOST", 3)
+    told, answers = [], iter([False, False, True])
+    stop = lambda: next(answers)  # noqa: E731
+    run = ravi.run(LEARNER, world_of(LEARNER), 300, 2, device="gpu", stop=stop, progress=lambda *now: told.append(now))
+    assert 0 < run.batch.walkers.time.min() < 300
+    assert told[-1] == (int(run.batch.walkers.time.sum()), 600)
+
+
+def test_a_policy_that_is_none_is_refused(pretended):
+    learner = ids.learner(LEARNER, ids.mdp("riverswim/6"), 50)
+    broken = lambda keys: learner.init(keys)._replace(log_policy=np.full((len(keys), 6, 2), np.nan))  # noqa: E731
+    with pytest.raises(InputError, match="no policy"):
+        ravi.run(learner._replace(init=broken, rows=None), "riverswim/6", 50, 2, device="gpu")
+
+
+@pytest.mark.parametrize("method", ["modified_policy_iteration", "value_iteration"])
+def test_solving_there_is_certified(method, pretended):
+    mdp = garnet(60, 3, 4, 1, 0.95)
+    here, there = solve(mdp), solve(mdp, method, device="gpu")
+    assert there.error <= 1e-10
+    assert np.abs(here.V - there.V).max() <= here.error + there.error
+
+
+def test_other_methods_are_refused_by_name(pretended):
+    with pytest.raises(InputError, match="policy_iteration does not run there"):
+        solve(garnet(10, 2, 2), "policy_iteration", device="gpu")
+
+
+@pytest.mark.skipif(there_is_one(), reason="there is a GPU")
+def test_without_a_gpu_it_is_said():
+    for call in (
+        lambda: ravi.run(LEARNER, "riverswim/6", 10, device="gpu"),
+        lambda: solve(garnet(10, 2, 2), device="gpu"),
+    ):
+        with pytest.raises(InputError, match="device=gpu needs"):
+            call()
+    with pytest.raises(InputError, match="device"):
+        ravi.run(LEARNER, "riverswim/6", 10, device="tpu")
+    with pytest.raises(InputError, match="politex does not run there"):
+        ravi.run("politex", "riverswim/6", 10, device="gpu")
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not there_is_one(), reason="there is no GPU")
+@pytest.mark.parametrize("text", [*IDS, *MIXTURES])
+def test_the_same_epochs_and_regret_within_both_certificates(text):
+    here, there = (ravi.run(text, world_of(text), 2_000, 48, device=on).results for on in ("cpu", "gpu"))
+    if text.split(",")[0] in TIED:  # the runs may be others, but are certified, and the same again
+        assert there["regret_error"].max() < 1e-5
+        again = ravi.run(text, world_of(text), 2_000, 48, device="gpu").results
+        assert np.array_equal(again["regret_total"], there["regret_total"])
+        return
+    assert np.array_equal(here["T_k"], there["T_k"])
+    off = np.abs(here["regret_total"] - there["regret_total"])
+    assert (off <= here["regret_error"] + there["regret_error"]).all()

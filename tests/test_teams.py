@@ -1,0 +1,99 @@
+"""What a GPU would do, on a machine that has none: teams of several threads, and kernels as PTX."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ravi import ids, whole
+
+ROOT = Path(__file__).parent.parent
+IDS = [
+    "ravi-ucb,scale=0.01,step_scale=30", "ravi-ucb+,inner=2,scale=0.1", "ravi-ucb/known,step_scale=30",
+    "ravi-ucb/unknown-rewards,scale=0.003,step_scale=30", "ravi-ucb+/unknown-rewards,scale=0.1,inner=3",
+    "ravi-ucb/doubling,scale=0.003,step_scale=30", "ravi-ucb+/doubling,scale=0.1,inner=3",
+    "ravi-kl", "ravi-kl,plan=greedy,support=off", "ravi-kl,candidate=posterior", "ravi-kl,plan=mirror,inner=2",
+    "ravi-kl/unknown-rewards", "psrl", "psrl,support=on,schedule=doubling", "ucrl2,scale=0.1",
+    "ucrl2,scale=0.1,support=on", "ucrl2b,scale=0.1", "kl-ucrl,scale=0.01", "scal,scale=0.03,span=0.3",
+    "scal+,scale=0.02,span=0.5", "mbie,scale=0.1", "mbie-eb,scale=0.03", "r-max,m=3", "certainty-equivalent",
+    "ucbvi-gamma,scale=0.005", "q-learning", "ucb-q,scale=0.0003", "liu-su,scale=0.0003", "delayed-q,m=1", "uniform",
+    "optimum",
+]  # fmt: skip
+# Kernels, one of each form; the first with every measure.
+FORMS = [
+    "ravi-ucb+", "ravi-ucb/known", "ravi-ucb/doubling", "ravi-kl", "ravi-kl,plan=mirror", "psrl", "ucrl2", "ucrl2b",
+    "kl-ucrl", "certainty-equivalent", "ucbvi-gamma", "q-learning", "ucb-q", "liu-su", "delayed-q", "uniform",
+]  # fmt: skip
+# sync() that are needed: function -> which of its own.
+NEEDED = {
+    "ravi.planning.inner:_backed_up": [0, 1],
+    "ravi.planning.inner:backups_on_counts": [0],
+    "ravi.planning.chains:take_out": [0, 1],
+    "ravi.whole:_advance": [2, 6],
+}
+
+
+def lines_of(module, *arguments, **environment):
+    words = [sys.executable, "-W", "ignore", "-m", module, *arguments]
+    path = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
+    done = subprocess.run(
+        words, cwd=ROOT, env=os.environ | {"PYTHONPATH": path} | environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_every_learner_that_runs_on_a_gpu_is_here():
+    named = {text.split(",")[0] for text in IDS}
+    for name in ids.LEARNERS:
+        mdp = ids.mdp("ensemble/3,6,2,2" if "mixture" in name or name == "ravi-ucb/linear" else "riverswim/6")
+        try:
+            learner = ids.learner(name, mdp, 100)
+        except ValueError:
+            continue  # of another kind of problem
+        if learner.seedwise is not None and not learner.seedwise.together:
+            assert name in named
+
+
+def test_teams_of_three_threads_do_what_one_does():
+    for text, found in lines_of("tests.teams_played", *IDS, NUMBA_DISABLE_JIT="1"):
+        assert all(not arrays for arrays in found.values()), (text, found)
+
+
+def test_a_sync_that_is_missing_is_found():
+    for name, which, found in lines_of("tests.teams_played", "--without", json.dumps(NEEDED), NUMBA_DISABLE_JIT="1"):
+        assert found, f"{name} without its sync() number {which} does the same"
+
+
+def test_kernels_compile_to_ptx_for_hopper():
+    pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")
+    for text, length, by_threads in lines_of("tests.kernels", *FORMS):
+        assert length > 0, (text, by_threads)
+        assert by_threads is True, f"{text}: no loop of its kernel is shared among threads"
+
+
+def test_the_words_of_a_cpu_do_not_reach_a_kernel():
+    """They did where they were inlined, once a CPU had compiled a body."""
+    pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")
+    code = (
+        "from ravi import run; run('uniform', 'riverswim/6', 50, 1)\n"
+        "import numpy as np\n"
+        "from ravi.teams import each\n"
+        "from ravi import device\n"
+        "from numba import njit, types\n"
+        "def shared(a):\n    for x in each(a.shape[0]):\n        a[x] += 1.0\n"
+        "njit(shared)(np.zeros(3))\n"
+        "kind = types.Array(types.float64, 1, 'C')\n"
+        "print('ntid.x' in device.cuda_words().compile_ptx(shared, (kind,), cc=(9, 0))[0])"
+    )
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, cwd=ROOT)
+    assert done.stdout.strip() == "True", done.stderr[-1000:]
+
+
+def test_what_does_not_run_there_is_refused_by_name():
+    mdp = ids.mdp("riverswim/6")
+    assert whole.refused(ids.learner("politex", mdp, 100), []) == "politex does not run there"
+    assert whole.refused(ids.learner("psrl", mdp, 100), []) is None
