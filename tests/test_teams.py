@@ -81,9 +81,13 @@ def test_the_words_of_a_cpu_do_not_reach_a_kernel():
         "from ravi.teams import each\n"
         "from ravi import device\n"
         "from numba import njit, types\n"
+        "from types import SimpleNamespace\n"
         "def shared(a):\n    for x in each(a.shape[0]):\n        a[x] += 1.0\n"
         "njit(shared)(np.zeros(3))\n"
         "kind = types.Array(types.float64, 1, 'C')\n"
+        "cuda = device.cuda_words()\n"
+        "from numba.cuda import dispatcher\n"
+        "dispatcher.get_current_device = lambda: SimpleNamespace(compute_capability=(9, 0))\n"
         "print('ntid.x' in device.cuda_words().compile_ptx(shared, (kind,), cc=(9, 0))[0])"
     )
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, cwd=ROOT)

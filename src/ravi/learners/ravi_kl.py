@@ -278,6 +278,8 @@ def optimistic(problem: Problem, form: Form, rewards: str | None = None, reward_
 
     def plan(s: State) -> State:
         n = len(s.stage)
+        if rewards is None:
+            rooms(n).rewards[0] = problem.rewards  # which a table that is learned writes to
         planned(0, n, laid(s, rooms(n)))
         return s
 
