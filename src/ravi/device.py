@@ -234,7 +234,7 @@ class Together(Flight):
         self.row += 1
 
     def _settle(self, state: Any) -> None:
-        """A state that a learner gave, into the arrays that the kernel and the graph know."""
+        """A state that a learner gave, into the arrays that the kernel knows."""
         for (_, mine), (_, leaf) in zip(tree.leaves(self.state), tree.leaves(state), strict=True):
             if not self.cupy.may_share_memory(mine, leaf):
                 self.cupy.copyto(mine, leaf)

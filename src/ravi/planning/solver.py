@@ -10,6 +10,7 @@ import numpy as np
 
 from ravi import checks
 from ravi.core import MDP, Array, an_mdp
+from ravi.device import DEVICES
 from ravi.planning.certificates import EPS, half_width, mean, tables
 
 REST = 1.5  # of `rounding`: what methods stop at where it is most of the error
@@ -78,7 +79,7 @@ def solve(mdp: MDP, method: str = "modified_policy_iteration", tol: float = 1e-1
     an_mdp(mdp)
     tol = checks.positive(tol, "tol")
     checks.one_of(method, METHODS, "method")
-    checks.one_of(device, ("cpu", "gpu"), "device")
+    checks.one_of(device, DEVICES, "device")
     arrays = tables(mdp)
     sweep: Sweep
     if device == "gpu":
