@@ -30,7 +30,6 @@ from ravi.mdps import (
     riverswim_mixture,
     terrain,
 )
-from ravi.measures.audit import audit, finish, scene_of
 from ravi.optimism.bonuses import multiple_of_width
 from ravi.planning.bellman import backup
 from ravi.planning.entropy import conditional_relative_entropy, relative_entropy
@@ -41,6 +40,7 @@ from ravi.planning.occupancies import occupancy
 from ravi.planning.solver import solve
 from ravi.theory import constants, elliptical, generic, mixture, tabular
 from ravi.verify import CLAIMS, verify
+from ravi.verify.audit import audit, finish, scene_of
 
 GAMMAS = [0.3, 0.5, 0.9]
 

@@ -181,7 +181,7 @@ def test_policies_move_by_no_more_than_the_step_allows(seen):
 
 def test_margins_agree_with_verification(seen):
     """The paper's constants are valid here; a tiny bonus is not, from the epoch that the audit names."""
-    from ravi.measures.audit import audit, scene_of
+    from ravi.verify.audit import audit, scene_of
 
     mdp, learner = resolved("riverswim/4", AGENT, 1500)
     scene = scene_of(learner, mdp, 1500, ravi.solve(mdp))

@@ -2,7 +2,7 @@
 
 Of a run this takes the seeds' (x_t, a_t, y_t, reset) and (V_k, Q_{k+1}, pi_k); counts, regressions, bonuses,
 occupancies, sums and bounds are made here, by the formulas of the paper. Nothing of `ravi.verify`, `ravi.theory`,
-`ravi.measures.audit` or `ravi.planning` is used.
+`ravi.verify.audit` or `ravi.planning` is used.
 """
 
 from itertools import pairwise, product

@@ -12,12 +12,12 @@ from ravi.checks import InputError
 from ravi.engine import run
 from ravi.learners.changing import changing as on
 from ravi.mdps.changing import changing, tides
-from ravi.measures.revealed import revealed
 from ravi.theory import changing as theory
 from ravi.theory import generic, tabular
 from ravi.theory.constants import expected_epochs, kappa
 from ravi.verify import CHANGING, CLAIMS, verify
 from ravi.verify.changing import BEST, registry, stage
+from ravi.verify.revealed import revealed
 from ravi.verify.variants import SHARED
 from tests.helpers import dense
 from tests.verify.changing_mutations import EPOCHS, GARNET, KNOWN, MUTATIONS, NAMES, PLAYS, settings, table

@@ -18,11 +18,11 @@ from ravi.engine import run
 from ravi.estimators.known import known
 from ravi.learners import ravi_ucb
 from ravi.mdps import garnet, garnets
-from ravi.measures.audit import audit, finish, note, scene_of
-from ravi.measures.books import Check, Worst
 from ravi.optimism.bonuses import multiple_of_width
 from ravi.planning.solver import solve
 from ravi.verify import CLAIMS, verify
+from ravi.verify.audit import audit, finish, note, scene_of
+from ravi.verify.books import Check, Worst
 from ravi.verify.claim import Claim
 from ravi.verify.evidence import Evidence
 from ravi.verify.report import judged

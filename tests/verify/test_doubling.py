@@ -10,10 +10,10 @@ import pytest
 from ravi import ids
 from ravi.checks import InputError
 from ravi.engine import run
-from ravi.measures.books import Worst
 from ravi.planning.occupancies import occupancy
 from ravi.theory import doubling as theory
 from ravi.verify import DOUBLING, VARIANTS, doubling, verify
+from ravi.verify.books import Worst
 from ravi.verify.evidence import Evidence
 from tests.helpers import spy
 from tests.verify.doubling_mutations import MUTATIONS, NAMES, SHORT

@@ -23,11 +23,11 @@ from ravi.engine import run
 from ravi.estimators.known import known
 from ravi.learners import ravi_ucb
 from ravi.mdps import riverswim
-from ravi.measures.audit import audit, finish, scene_of
 from ravi.optimism.bonuses import multiple_of_width
 from ravi.planning.solver import solve
 from ravi.theory import search, tabular
 from ravi.verify import CLAIMS, report, verify
+from ravi.verify.audit import audit, finish, scene_of
 from ravi.verify.chance import bernstein, chernoff, student
 from ravi.verify.claim import Claim
 from ravi.verify.evidence import Evidence

@@ -13,10 +13,10 @@ from ravi.checks import InputError
 from ravi.engine import run
 from ravi.estimators.sampled import draw
 from ravi.learners import ravi_ucb
-from ravi.measures.audit import scene_of
 from ravi.planning.solver import solve
 from ravi.theory import constants, generic, linear, mixture, sampled
 from ravi.verify import CLAIMS, KINDS, VARIANTS, verify
+from ravi.verify.audit import scene_of
 from ravi.verify.kinds import KINDS as BY_NAME
 from ravi.verify.sampled import drawn
 from ravi.walk import room

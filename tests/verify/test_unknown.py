@@ -11,11 +11,11 @@ from ravi import ids
 from ravi.checks import InputError
 from ravi.engine import run
 from ravi.learners import ravi_ucb, ravi_ucb_plus, unknown_rewards
-from ravi.measures.audit import scene_of
 from ravi.planning.solver import solve
 from ravi.theory import constants, generic, tabular
 from ravi.theory import unknown_rewards as theory
 from ravi.verify import UNKNOWN, VARIANTS, unknown, verify
+from ravi.verify.audit import scene_of
 from ravi.verify.evidence import Evidence
 from ravi.verify.report import judged
 from tests.verify.unknown_mutations import MUTATIONS, NAMES, ONE, SHORT

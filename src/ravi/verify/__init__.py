@@ -25,8 +25,6 @@ from ravi.core import MDP, Learner
 from ravi.engine import Progress, resolved
 from ravi.learners.doubling import Phases
 from ravi.mdps.changing import Changing
-from ravi.measures.audit import scene_of
-from ravi.measures.books import Scene
 from ravi.planning.solver import solve
 from ravi.verify import (
     analysis,
@@ -44,6 +42,8 @@ from ravi.verify import (
     unknown,
     variants,
 )
+from ravi.verify.audit import scene_of
+from ravi.verify.books import Scene
 from ravi.verify.claim import Claim
 from ravi.verify.report import Report, Row
 from ravi.verify.stated import learned

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from ravi.core import Array
-from ravi.measures.audit import optimisation
-from ravi.measures.books import Seen
 from ravi.planning.entropy import relative_entropy
 from ravi.theory import Bound, constants, generic
+from ravi.verify.audit import optimisation
+from ravi.verify.books import Seen
 from ravi.verify.chance import Interval, bernstein
 from ravi.verify.claim import Registry
 from ravi.verify.evidence import Evidence

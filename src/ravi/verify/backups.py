@@ -11,10 +11,9 @@ import numpy as np
 
 from ravi.core import Learner
 from ravi.engine import Progress, run
-from ravi.measures import inner
-from ravi.measures.audit import audit, finish
-from ravi.measures.books import Check, Scene
-from ravi.verify import kinds, unknown, variants
+from ravi.verify import inner, kinds, unknown, variants
+from ravi.verify.audit import audit, finish
+from ravi.verify.books import Check, Scene
 from ravi.verify.claim import Claim
 from ravi.verify.evidence import Evidence
 from ravi.verify.report import Report, Row, judged, worst_case

@@ -20,14 +20,12 @@ from ravi.engine import Progress, run
 from ravi.learners.changing import changing
 from ravi.learners.ravi_ucb import recorded
 from ravi.mdps.changing import Changing
-from ravi.measures import audit
-from ravi.measures.books import Check, Scene
-from ravi.measures.revealed import Comparators, Revealed, Seen, Stage, Sums, comparators, finish, revealed, stage_of
 from ravi.planning.entropy import relative_entropy
 from ravi.planning.solver import solve
 from ravi.theory import Bound, constants
 from ravi.theory import changing as theory
-from ravi.verify import off, preliminaries, stated
+from ravi.verify import audit, off, preliminaries, stated
+from ravi.verify.books import Check, Scene
 from ravi.verify.chance import Interval, bernstein
 from ravi.verify.claim import Claim, Registry
 from ravi.verify.constants import delta_of
@@ -35,6 +33,7 @@ from ravi.verify.evidence import Evidence
 from ravi.verify.ladder import Ladder
 from ravi.verify.preliminaries import worst
 from ravi.verify.report import Report, Row, judged, worst_case
+from ravi.verify.revealed import Comparators, Revealed, Seen, Stage, Sums, comparators, finish, revealed, stage_of
 from ravi.verify.variants import SHARED
 
 MOST_TABLES = 16  # whose best policies are comparators

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ravi.measures.books import Scene
 from ravi.theory import constants, mixture, tabular
+from ravi.verify.books import Scene
 
 
 def delta_of(scene: Scene) -> float:

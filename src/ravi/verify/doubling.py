@@ -20,22 +20,21 @@ import numpy as np
 from ravi.core import MDP, Array, Learner
 from ravi.engine import Progress, run
 from ravi.learners.doubling import Phases
-from ravi.measures import inner
-from ravi.measures.audit import audit, finish, scene_of
-from ravi.measures.books import Check, Scene
-from ravi.measures.books import Seen as Audited
-from ravi.measures.inner import Seen, Totals
-from ravi.measures.phases import Phased, Stage, phases
-from ravi.measures.phases import finish as ended
 from ravi.planning.solver import Solution
 from ravi.theory import constants
 from ravi.theory import doubling as theory
 from ravi.theory.parts import Bound
-from ravi.verify import stated, variants
+from ravi.verify import inner, stated, variants
+from ravi.verify.audit import audit, finish, scene_of
+from ravi.verify.books import Check, Scene
+from ravi.verify.books import Seen as Audited
 from ravi.verify.claim import Claim, Registry
 from ravi.verify.constants import bound_of, lam, papers_beta
 from ravi.verify.evidence import Evidence
+from ravi.verify.inner import Seen, Totals
 from ravi.verify.ladder import Ladder
+from ravi.verify.phases import Phased, Stage, phases
+from ravi.verify.phases import finish as ended
 from ravi.verify.report import ALARM, Report, Row, judged, worst_case
 
 REPLACED = ("V8", "V9", "V9s")  # of `variants`: bounds for T known

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ravi.core import Array
-from ravi.measures.books import Audit, Scene
 from ravi.runs import Run
+from ravi.verify.books import Audit, Scene
 
 
 class Evidence(NamedTuple):

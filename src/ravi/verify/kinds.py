@@ -6,9 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from ravi.core import Measure
-from ravi.measures import regressions
-from ravi.measures.books import Check, Scene
-from ravi.verify import linear, sampled, weights
+from ravi.verify import linear, regressions, sampled, weights
+from ravi.verify.books import Check, Scene
 from ravi.verify.claim import Claim
 from ravi.verify.evidence import Evidence
 from ravi.verify.ladder import Ladder

@@ -12,14 +12,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ravi.core import MDP, Array, Path
-from ravi.measures.books import Scene
-from ravi.measures.regressions import Keeper, Seen
 from ravi.theory import constants
 from ravi.theory import linear as theory
+from ravi.verify.books import Scene
 from ravi.verify.claim import Registry
 from ravi.verify.constants import delta_of, lam
 from ravi.verify.evidence import Evidence
 from ravi.verify.preliminaries import worst
+from ravi.verify.regressions import Keeper, Seen
 from ravi.verify.sampled import in_norm, nil, off
 
 registry = Registry()

@@ -15,11 +15,11 @@ from scipy.optimize import nnls
 
 from ravi.core import MDP, Array, Path
 from ravi.learners.ravi_kl import TOLERANCE
-from ravi.measures.books import Scene
 from ravi.optimism.likelihood import Likelihood, Rows, rows_of, shape, simulators
 from ravi.optimism.simplex import Ball, ball, maximum
 from ravi.theory import kl as theory
 from ravi.verify import sets
+from ravi.verify.books import Scene
 from ravi.verify.claim import Claim, Registry
 from ravi.verify.evidence import Evidence
 from ravi.verify.sets import Books, Kind, Seen, at_truth, nil

@@ -8,9 +8,9 @@ import numpy as np
 
 from ravi.core import Learner
 from ravi.engine import Progress, run
-from ravi.measures.audit import audit, finish
-from ravi.measures.books import Check, Scene
 from ravi.verify import kinds
+from ravi.verify.audit import audit, finish
+from ravi.verify.books import Check, Scene
 from ravi.verify.claim import Claim
 from ravi.verify.evidence import Evidence
 from ravi.verify.ladder import ladder

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from ravi.core import Array
-from ravi.measures.books import Seen
 from ravi.planning.bellman import expect, extend, flow, marginal
 from ravi.planning.entropy import relative_entropy
 from ravi.planning.evaluation import evaluate
 from ravi.planning.reset_chain import reset_kernel
 from ravi.theory import constants
+from ravi.verify.books import Seen
 from ravi.verify.chance import Interval, bernstein, chernoff
 from ravi.verify.claim import Registry
 from ravi.verify.evidence import Evidence

@@ -6,10 +6,10 @@ import numpy as np
 
 from ravi.core import Array
 from ravi.estimators.ridge import parameter
-from ravi.measures.audit import proper
-from ravi.measures.books import Scene, Seen
 from ravi.theory import elliptical, mixture
 from ravi.verify import off
+from ravi.verify.audit import proper
+from ravi.verify.books import Scene, Seen
 from ravi.verify.chance import Interval, bernstein
 from ravi.verify.claim import Registry
 from ravi.verify.constants import beta_of, bound_of, delta_of, explicit, lam, papers_beta

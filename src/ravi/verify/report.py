@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ravi.core import Array
-from ravi.measures.books import Scene, Worst
 from ravi.runs import Run
+from ravi.verify.books import Scene, Worst
 from ravi.verify.chance import Interval, student
 from ravi.verify.claim import Claim
 from ravi.verify.evidence import Evidence

@@ -17,15 +17,15 @@ import numpy as np
 from ravi.core import MDP, Array, Path
 from ravi.estimators.sampled import deviation, draw
 from ravi.mdps.draws import uniforms
-from ravi.measures.books import Scene
-from ravi.measures.regressions import Keeper, Seen
 from ravi.theory import constants
 from ravi.theory import sampled as theory
+from ravi.verify.books import Scene
 from ravi.verify.claim import Registry
 from ravi.verify.constants import delta_of, lam
 from ravi.verify.evidence import Evidence
 from ravi.verify.preliminaries import worst
 from ravi.verify.regression import theta_of
+from ravi.verify.regressions import Keeper, Seen
 
 registry = Registry()
 claim = registry.claim

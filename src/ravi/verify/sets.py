@@ -17,11 +17,11 @@ from ravi.core import MDP, Array, Learner, Measure, Path
 from ravi.engine import Progress, run
 from ravi.estimators.counts import Counts
 from ravi.learners.ravi_kl import TOLERANCE
-from ravi.measures.audit import merged
-from ravi.measures.books import Scene, Worst
 from ravi.optimism.relative_entropy import highest_rewards, largest
 from ravi.planning.solver import Solution
 from ravi.theory import kl as theory
+from ravi.verify.audit import merged
+from ravi.verify.books import Scene, Worst
 from ravi.verify.claim import Claim, Registry
 from ravi.verify.evidence import Evidence
 from ravi.verify.ladder import Ladder

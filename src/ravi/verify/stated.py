@@ -8,11 +8,11 @@ import numpy as np
 from scipy.special import gammaln, xlogy
 
 from ravi.core import MDP, Array
-from ravi.measures.books import Scene
-from ravi.measures.inner import Books, standardised
 from ravi.theory import constants, generic, kl, mixture, tabular, unknown_rewards
 from ravi.theory.parts import Bound
+from ravi.verify.books import Scene
 from ravi.verify.constants import delta_of, lam
+from ravi.verify.inner import Books, standardised
 
 
 def has(scene: Scene, part: str) -> bool:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ravi.core import Array
-from ravi.measures.books import Seen
 from ravi.theory import constants, tabular
 from ravi.verify import off
+from ravi.verify.books import Seen
 from ravi.verify.claim import Registry
 from ravi.verify.constants import beta_of, delta_of, explicit, papers_beta
 from ravi.verify.evidence import Evidence

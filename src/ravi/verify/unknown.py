@@ -17,13 +17,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ravi.core import Array, Measure, Path
-from ravi.measures.books import Scene
-from ravi.measures.inner import Inner, Seen
 from ravi.random import REWARD, uniform
 from ravi.verify import stated
+from ravi.verify.books import Scene
 from ravi.verify.claim import Claim, Registry
 from ravi.verify.constants import delta_of
 from ravi.verify.evidence import Evidence
+from ravi.verify.inner import Inner, Seen
 from ravi.verify.preliminaries import worst
 from ravi.verify.variants import nil
 

@@ -1,7 +1,7 @@
 """What do the variants with several backups an epoch claim? The paper's lemmas for every one of them (RAVI-UCB+).
 
 Backup i leads from V_i to Q_{i+1}, with i = 0 at V_0 and pi_0; a mirror step to V_{i+1} and pi_{i+1}
-(`ravi.measures.inner`). The claims of the paper about walks, laws and occupancies are held against the policies that
+(`ravi.verify.inner`). The claims of the paper about walks, laws and occupancies are held against the policies that
 were played, as they are for RAVI-UCB; SHARED names them.
 """
 
@@ -10,15 +10,15 @@ from __future__ import annotations
 import numpy as np
 
 from ravi.core import Array
-from ravi.measures.books import Scene
-from ravi.measures.inner import Inner, Seen, Totals
 from ravi.planning.entropy import relative_entropy
 from ravi.planning.occupancies import occupancy
 from ravi.theory import constants
 from ravi.verify import off, stated
+from ravi.verify.books import Scene
 from ravi.verify.chance import Interval, bernstein
 from ravi.verify.claim import Registry
 from ravi.verify.evidence import Evidence
+from ravi.verify.inner import Inner, Seen, Totals
 from ravi.verify.ladder import Ladder
 from ravi.verify.preliminaries import drawn, worst
 

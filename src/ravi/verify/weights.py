@@ -26,15 +26,15 @@ from typing import NamedTuple
 import numpy as np
 
 from ravi.core import Array, Path
-from ravi.measures.books import Scene
-from ravi.measures.inner import Inner
-from ravi.measures.regressions import Keeper, Seen
 from ravi.theory import generic, mixture
+from ravi.verify.books import Scene
 from ravi.verify.claim import Registry
 from ravi.verify.constants import delta_of, lam
 from ravi.verify.evidence import Evidence
+from ravi.verify.inner import Inner
 from ravi.verify.preliminaries import worst
 from ravi.verify.regression import theta_of
+from ravi.verify.regressions import Keeper, Seen
 from ravi.verify.sampled import B_theta, in_norm, nil, off
 from ravi.verify.stated import has, times
 

@@ -1,7 +1,7 @@
 """What do claims about phases need to see? The backups of each as a sequence of its own, with its own constants.
 
 A learner that does not know T begins anew, from V_0 and pi_0, with every phase (`ravi.learners.doubling`). The observer
-of `ravi.measures.inner` is put to the seeds of each phase, with a scene of that phase's; its sums, and whether bonuses
+of `ravi.verify.inner` is put to the seeds of each phase, with a scene of that phase's; its sums, and whether bonuses
 were valid so far, begin anew with the phase, and the worst case of each claim is kept for each. Books on what was
 played go on: data are kept. Which phase an epoch is in is found from T_k alone.
 
@@ -19,10 +19,10 @@ import numpy as np
 
 from ravi import tree
 from ravi.core import Array, Data, Measure, Path
-from ravi.measures import inner
-from ravi.measures.books import Scene, Worst
-from ravi.measures.inner import Check, Inner, Totals
 from ravi.theory import doubling
+from ravi.verify import inner
+from ravi.verify.books import Scene, Worst
+from ravi.verify.inner import Check, Inner, Totals
 
 RESTARTED = ("made", "valid", "at", "backup", "Q", "log_policy", "totals", "worst")  # with every phase
 

@@ -16,12 +16,12 @@ import numpy as np
 
 from ravi import tree
 from ravi.core import Array, Measure, Path
-from ravi.measures.audit import merged, note, proper
-from ravi.measures.books import Scene, Worst
 from ravi.planning.bellman import expect
 from ravi.planning.entropy import relative_entropy
 from ravi.planning.occupancies import occupancy
 from ravi.random import PICK, uniform
+from ravi.verify.audit import merged, note, proper
+from ravi.verify.books import Scene, Worst
 
 
 class Iterate(NamedTuple):

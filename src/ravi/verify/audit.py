@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 
 from ravi.core import MDP, Array, Learner, Measure, Path
-from ravi.measures.books import Audit, Check, Epoch, Matrices, Scene, Seen, Sums, Tables, Walked, Worst
 from ravi.planning.bellman import expect
 from ravi.planning.entropy import relative_entropy
 from ravi.planning.mirror import mirror_step
 from ravi.planning.occupancies import occupancy
 from ravi.planning.solver import Solution
+from ravi.verify.books import Audit, Check, Epoch, Matrices, Scene, Seen, Sums, Tables, Walked, Worst
 
 
 def scene_of(learner: Learner, mdp: MDP, steps: int, solution: Solution) -> Scene:

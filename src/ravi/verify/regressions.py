@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ravi.core import Array, Measure, Path
-from ravi.measures.audit import note
-from ravi.measures.books import Check, Scene, Worst
 from ravi.planning.bellman import expect
+from ravi.verify.audit import note
+from ravi.verify.books import Check, Scene, Worst
 
 
 class Keeper(NamedTuple):

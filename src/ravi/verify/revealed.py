@@ -15,13 +15,13 @@ import numpy as np
 
 from ravi.core import Array, Measure, Path
 from ravi.mdps.changing import Changing
-from ravi.measures.audit import merged, note, optimisation, proper
-from ravi.measures.books import Check, Epoch, Scene, Worst
-from ravi.measures.inner import Books, standardised
 from ravi.planning.bellman import expect
 from ravi.planning.entropy import relative_entropy
 from ravi.planning.mirror import mirror_step
 from ravi.planning.occupancies import occupancy
+from ravi.verify.audit import merged, note, optimisation, proper
+from ravi.verify.books import Check, Epoch, Scene, Worst
+from ravi.verify.inner import Books, standardised
 
 
 class Comparators(NamedTuple):
