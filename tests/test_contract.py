@@ -1,112 +1,17 @@
 """What every learner must do, now and later. A learner joins by having an id; one's own calls `ravi.contract.check`."""
 
+from functools import lru_cache
+
 import pytest
 
-from ravi import contract, ids
-from ravi.contract import MDPS
+from ravi.contract import CLAIMS, MDPS, Case
+from tests.support.learners import LEARNERS
 
-OPTIONS = {
-    "ravi-ucb": ["scale=0.003,step_scale=30"],
-    "ravi-ucb/mixture": ["scale=0.02,step_scale=30"],
-    "ravi-ucb/mixture-sampled": ["scale=0.02,step_scale=30,samples=2", "scale=0.02,step_scale=30,samples=2,centre=on"],
-    "ravi-ucb+": ["scale=0.1,inner=3", "scale=0.1,inner=2,fresh=off,centre=off,span=off,clip=off,gamma=off"],
-    "ravi-ucb+/mixture": [
-        "scale=0.1,inner=3",
-        "scale=0.1,inner=2,fresh=off,span=off,radius=off",
-        "scale=0.01,inner=2,weights=variance",
-    ],
-    "ravi-ucb/linear": ["scale=0.01,step_scale=30"],
-    "ravi-ucb/unknown-rewards": ["scale=0.003,step_scale=30,reward_scale=0.3", "rewards=deterministic,scale=0.003"],
-    "ravi-ucb+/unknown-rewards": ["scale=0.1,inner=3,reward_scale=0.3"],
-    "ravi-ucb/doubling": ["scale=0.003,step_scale=30", "first=50,scale=0.003,step_scale=30"],
-    "ravi-ucb/mixture/doubling": ["scale=0.02,step_scale=30,first=20"],
-    "ravi-ucb+/doubling": ["scale=0.1,inner=3,first=20"],
-    "ravi-ucb+/mixture/doubling": ["scale=0.1,inner=3,first=20"],
-    "ravi-kl": [
-        "plan=greedy",
-        "plan=mirror,inner=3",
-        "support=off,scale=0.3,slack=0.1,candidate=posterior",
-        "plan=mirror,fresh=off,inner=1",
-    ],
-    "ravi-kl/mixture": ["plan=greedy", "candidate=posterior,slack=0.05"],
-    "ravi-kl/unknown-rewards": [
-        "plan=greedy,support=off",
-        "plan=mirror,inner=2",
-        "rewards=deterministic,reward_scale=0",
-    ],
-    "ucrl2": ["scale=0.1", "scale=0.1,mode=blind", "scale=0.1,planning=discounted", "scale=0.1,support=on"],
-    "ucrl2b": ["scale=0.1", "scale=0.1,support=on"],
-    "kl-ucrl": ["scale=0.01", "scale=0.01,planning=discounted", "scale=0.01,support=on"],
-    "scal": ["scale=0.03,span=0.3", "scale=0.03,span=0.3,mode=blind", "scale=0.03,span=0.3,support=on"],
-    "scal+": ["scale=0.02,span=0.5", "scale=0.02,span=0.5,support=on"],
-    "r-max": ["m=3", "m=0"],
-    "mbie": ["scale=0.1", "scale=0.1,support=on"],
-    "mbie-eb": ["scale=0.03", "scale=0.03,support=on"],
-    "ucbvi-gamma": ["scale=0.005", "scale=0.005,third_term=off", "scale=0.005,support=on"],
-    "psrl": ["schedule=doubling", "support=on"],
-    "delayed-q": ["m=1"],
-    "ucb-q": ["scale=0.0003"],
-    "liu-su": ["scale=0.0003"],
-    "q-learning": ["initial=optimistic"],
-    "politex": ["step_scale=30"],
-    "md-mpi": ["scale=0.003,step_scale=30,sweeps=3", "scale=0.003,step_scale=30,sweeps=0,evaluation=plain"],
-    "npg": ["scale=0.003,step_scale=3"],
-    "mdp-e": ["step_scale=10"],
-    "o-reps": ["step_scale=10"],
-    "ravi-ucb/known": ["step_scale=30"],
-    "uclk": ["scale=0.01", "scale=0.01,inner=null-space", "scale=0.01,inner=relaxed"],
-    "uclk+": ["scale=0.001"],
-    "uclk-c": ["scale=0.001,span=2"],
-    "threshold": ["scale=0.01"],
-    "ucrl-vtr": ["scale=0.06", "scale=0.06,replan=determinant"],
-    "oppo": ["scale=0.06,step_scale=30"],
-    "lsvi-ucb": ["scale=0.01", "scale=0.01,replan=determinant"],
-    "olsvi-fh": ["scale=0.00025"],
-    "gamma-lscvi-ucb": ["scale=0.01", "scale=0.01,variant=staged"],
-    "rlsvi": ["scale=0.1"],
-    "fixed-point-lsvi": ["scale=0.0003"],
-    "fopo": ["scale=0.0001"],
-    "mdp-exp2": ["phase=2,step_scale=3000"],
-    "rmax-ravi-ucb": ["scale=0.001,step_scale=300", "scale=0.001,step_scale=300,ascension=sigmoid"],
-}  # ones that move
-LEARNERS = [
-    f"{name}{',' + option if option else ''}" for name in ids.LEARNERS for option in ["", *OPTIONS.get(name, [])]
-]
-
-pytestmark = [pytest.mark.parametrize("mdp", MDPS), pytest.mark.parametrize("learner", LEARNERS)]
+case_of = lru_cache(maxsize=1)(Case)  # the claims about a case follow one another, and share its runs
 
 
-def test_the_same_key_gives_the_same_run(learner, mdp):
-    contract.the_same_key_gives_the_same_run(learner, mdp)
-
-
-def test_a_batch_does_not_change_a_seed(learner, mdp):
-    contract.a_batch_does_not_change_a_seed(learner, mdp)
-
-
-def test_different_keys_give_different_runs(learner, mdp):
-    contract.different_keys_give_different_runs(learner, mdp)
-
-
-def test_a_resumed_run_equals_an_uninterrupted_one(learner, mdp):
-    contract.a_resumed_run_equals_an_uninterrupted_one(learner, mdp)
-
-
-def test_policies_are_policies_and_values_stay_in_range(learner, mdp):
-    contract.policies_are_policies_and_values_stay_in_range(learner, mdp)
-
-
-def test_exactly_T_plays_that_follow_one_another(learner, mdp):
-    contract.exactly_T_plays_that_follow_one_another(learner, mdp)
-
-
-def test_resets_are_common_to_all_learners(learner, mdp):
-    contract.resets_are_common_to_all_learners(learner, mdp)
-
-
-def test_no_learner_sees_the_transitions(learner, mdp):
-    contract.no_learner_sees_the_transitions(learner, mdp)
-
-
-def test_regret_is_that_of_the_policies_played(learner, mdp):
-    contract.regret_is_that_of_the_policies_played(learner, mdp)
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.__name__)
+@pytest.mark.parametrize("mdp", MDPS)
+@pytest.mark.parametrize("learner", LEARNERS)
+def test_every_learner_keeps_every_claim(learner, mdp, claim):
+    claim(case_of(learner, mdp))

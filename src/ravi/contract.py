@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache, cached_property
+from itertools import combinations
 from pathlib import Path as File
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -31,67 +33,101 @@ MDPS = (
 STEPS = 400
 ROUNDING = 1e-12  # of a row of a policy, and of a value in parts of H
 
+SEEDS = (5, 3, 11, 4)
+STREAM = ("state", "action", "successor", "reset")
+
 Given = str | Builder
-Claim = Callable[[Given, MDP | str, int], None]
 
 
 class Breach(AssertionError):
     """A learner does not do what every learner must do."""
 
 
+class Case:
+    """A learner on an MDP, and the runs that claims share: each is made once, when a claim first asks for it."""
+
+    def __init__(self, learner: Given, mdp: MDP | str, steps: int = STEPS) -> None:
+        self.learner, self.world, self.steps = learner, ids.mdp(mdp), steps
+        self.name = mdp if isinstance(mdp, str) else mdp.name
+        self.seen: list[tuple[Any, Path]] = []  # (state, path) of every epoch of `batch`
+        self.alone = cache(lambda seed: self.run([seed], record=["stream"]))
+
+    @cached_property
+    def batch(self) -> Run:
+        return self.run(SEEDS, record=["stream"], measures=[spy(self.seen)])
+
+    @cached_property
+    def oracle(self) -> bool:
+        """Whether the learner is given the kernel, and says so."""
+        known = ids.LEARNERS.get(self.learner.split(",")[0]) if isinstance(self.learner, str) else None
+        return known is not None and known.oracle
+
+    def __str__(self) -> str:
+        called = self.learner if isinstance(self.learner, str) else getattr(self.learner, "__name__", "the learner")
+        return f"{called} on {self.name}"
+
+    def built(self, world: MDP | None = None) -> Learner:
+        """The learner, new: what one run leaves behind is not there in the next."""
+        world = world or self.world
+        if isinstance(self.learner, str):
+            return ids.learner(self.learner, world, self.steps)
+        return self.learner(world.problem, self.steps)
+
+    def run(self, seeds: Sequence[int], **options: Any) -> Run:
+        return run(self.built(), self.world, self.steps, seeds, **options)
+
+
+Claim = Callable[[Case], None]
+
+
 def check(learner: Given, mdps: Sequence[MDP | str] = MDPS, steps: int = STEPS) -> None:
     """Hold every claim against a learner, on every MDP; the first that does not hold is an error."""
     for mdp in mdps:
+        case = Case(learner, mdp, steps)
         for claim in CLAIMS:
             try:
-                claim(learner, mdp, steps)
+                claim(case)
             except Breach as breach:
-                said = claim.__name__.replace("_", " ")
-                name = mdp if isinstance(mdp, str) else mdp.name
-                raise Breach(f"{_called(learner)} on {name}: not so: {said} ({breach})") from None
+                raise Breach(f"{case}: not so: {claim.__name__.replace('_', ' ')} ({breach})") from None
 
 
-def the_same_key_gives_the_same_run(learner: Given, mdp: MDP | str, steps: int = STEPS) -> None:
-    _same_bits(bits(_run(learner, mdp, steps, [3])), bits(_run(learner, mdp, steps, [3])))
+def the_same_key_gives_the_same_run(case: Case) -> None:
+    _same_bits(bits(case.run([SEEDS[0]], record=["stream"])), bits(case.alone(SEEDS[0])))
 
 
-def different_keys_give_different_runs(learner: Given, mdp: MDP | str, steps: int = STEPS) -> None:
-    made = _run(learner, mdp, steps, 2, record=["stream"])
-    streams = [made.results[f"stream_{name}"] for name in ("state", "action", "successor", "reset")]
-    _claim(any((stream[0] != stream[1]).any() for stream in streams), "keys 0 and 1 give one stream")
+def different_keys_give_different_runs(case: Case) -> None:
+    for one, other in combinations(range(len(SEEDS)), 2):
+        differs = any((stream[one] != stream[other]).any() for stream in _streams(case.batch))
+        _claim(differs, f"keys {SEEDS[one]} and {SEEDS[other]} give one stream")
 
 
-def a_batch_does_not_change_a_seed(learner: Given, mdp: MDP | str, steps: int = STEPS) -> None:
-    batch = _run(learner, mdp, steps, [5, 3, 11, 4], record=["stream"])
-    for row, seed in enumerate(batch.seeds):
-        _same_bits(bits(_run(learner, mdp, steps, [seed], record=["stream"])), bits(batch, row))
+def a_batch_does_not_change_a_seed(case: Case) -> None:
+    for row, seed in enumerate(SEEDS):
+        _same_bits(bits(case.alone(seed)), bits(case.batch, row))
 
 
-def a_resumed_run_equals_an_uninterrupted_one(learner: Given, mdp: MDP | str, steps: int = STEPS) -> None:
-    first, second = steps // 4, steps * 5 // 8
-    options: dict[str, Any] = {"pad": True, "record": ["trajectory"]}
-    whole = _run(learner, mdp, steps, 3, **options)
-    stopped = _run(learner, mdp, steps, 3, pause=first, **options)
+def a_resumed_run_equals_an_uninterrupted_one(case: Case) -> None:
+    first, second, seeds = case.steps // 4, case.steps * 5 // 8, SEEDS[:3]
+    whole = case.run(seeds, pad=True, record=["trajectory"])
+    stopped = case.run(seeds, pad=True, record=["trajectory"], pause=first)
     _claim((stopped.plays >= first).all(), f"paused before play {first}")
-    last = max(next(k for k, t in enumerate([*starts[1:], steps + 1]) if t > first) for starts in whole.T_k)  # from 0
+    ends = ([*starts[1:], case.steps + 1] for starts in whole.T_k)
+    last = max(next(k for k, t in enumerate(end) if t > first) for end in ends)  # from 0
     _claim(stopped.complete == all(len(starts) <= last + 1 for starts in whole.T_k), "not paused between epochs")
-    world = ids.mdp(mdp)
     with TemporaryDirectory() as folder:
         stopped.save(File(folder) / "stopped.run")
         halves = (stopped, Run.load(File(folder) / "stopped.run"))
     for half in halves:
-        made = _built(learner, world, steps)
-        again = resume(resume(half, made, world, pause=second), made, world)
+        made = case.built()
+        again = resume(resume(half, made, case.world, pause=second), made, case.world)
         _claim(again.complete, "resumed, but not complete")
-        for row in range(3):
+        for row in range(len(seeds)):
             _same_bits(bits(whole, row), bits(again, row))
 
 
-def policies_are_policies_and_values_stay_in_range(learner: Given, mdp: MDP | str, steps: int = STEPS) -> None:
-    seen: list[tuple[Any, Path]] = []
-    made = _run(learner, mdp, steps, 3, measures=[spy(seen)])
-    H = 1 / (1 - made.discount)
-    for k, (state, _) in enumerate(seen):
+def policies_are_policies_and_values_stay_in_range(case: Case) -> None:
+    H = 1 / (1 - case.batch.discount)
+    for k, (state, _) in enumerate(case.seen):
         _claim((state.policy >= 0).all(), f"a negative probability in epoch {k + 1}")
         off = np.abs(state.policy.sum(-1) - 1).max()
         _claim(off <= ROUNDING, f"a row of the policy of epoch {k + 1} misses 1 by {off:.1e}")
@@ -101,12 +137,11 @@ def policies_are_policies_and_values_stay_in_range(learner: Given, mdp: MDP | st
             _claim(bool(within), f"{name} of epoch {k + 1} leaves [0, H]")
 
 
-def exactly_T_plays_that_follow_one_another(learner: Given, mdp: MDP | str, steps: int = STEPS) -> None:
-    world = ids.mdp(mdp)
-    made = _run(learner, world, steps, 3, record=["stream"])
-    _claim((made.plays == steps).all(), f"{made.plays} plays, not {steps}")
-    x, a, y, reset = (made.results[f"stream_{name}"] for name in ("state", "action", "successor", "reset"))
-    _claim(x.shape == (3, steps), f"a stream of shape {x.shape}")
+def exactly_T_plays_that_follow_one_another(case: Case) -> None:
+    world, steps = case.world, case.steps
+    _claim((case.batch.plays == steps).all(), f"{case.batch.plays} plays, not {steps}")
+    x, a, y, reset = _streams(case.batch)
+    _claim(x.shape == (len(SEEDS), steps), f"a stream of shape {x.shape}")
     _claim((x >= 0).all(), "plays that were not made")
     follows = x[:, 1:] == np.where(reset[:, :-1], x[:, 1:], y[:, :-1])
     _claim(follows.all(), "x_{t+1} is not y_t, though no reset followed")
@@ -115,51 +150,51 @@ def exactly_T_plays_that_follow_one_another(learner: Given, mdp: MDP | str, step
     _claim((world.transitions[x, a, slots] > 0).all(), "y_t is no successor of (x_t, a_t)")
 
 
-def resets_are_common_to_all_learners(learner: Given, mdp: MDP | str, steps: int = STEPS) -> None:
-    made = _run(learner, mdp, steps, 3, record=["stream"])
-    other = _run("uniform", mdp, steps, 3, record=["stream"])
-    _claim((made.results["stream_reset"] == other.results["stream_reset"]).all(), "the uniform policy has others")
+def resets_are_common_to_all_learners(case: Case) -> None:
+    other = run("uniform", case.world, case.steps, SEEDS, record=["stream"])
+    _claim((_streams(case.batch)[-1] == _streams(other)[-1]).all(), "the uniform policy has others")
 
 
-def no_learner_sees_the_transitions(learner: Given, mdp: MDP | str, steps: int = STEPS) -> None:
-    world = ids.mdp(mdp)
-    hidden = [name for name in ("transitions", "parameter") if hasattr(world.problem, name)]
+def no_learner_sees_the_transitions(case: Case) -> None:
+    hidden = [name for name in ("transitions", "parameter") if hasattr(case.world.problem, name)]
     _claim(not hidden, f"the problem has {hidden}")
-    if _oracle(learner):
+    if case.oracle:
         return
-    there, here = _built(learner, _another_truth(world), steps), _built(learner, world, steps)
-    _claim(there.settings == here.settings, "its settings depend on the kernel")
-    _same_bits(bits(run(there, world, steps, 1)), bits(run(here, world, steps, 1)))
+    there = case.built(_another_truth(case.world))
+    _claim(there.settings == case.built().settings, "its settings depend on the kernel")
+    made = run(there, case.world, case.steps, SEEDS[:1], record=["stream"])
+    _same_bits(bits(made), bits(case.alone(SEEDS[0])))
 
 
-def regret_is_that_of_the_policies_played(learner: Given, mdp: MDP | str, steps: int = STEPS) -> None:
-    world = ids.mdp(mdp)
-    seen: list[tuple[Any, Path]] = []
-    made = _run(learner, world, steps, [7], measures=[spy(seen)])
-    lengths = np.diff([*made.T_k[0], steps + 1])
-    _claim(len(seen) == len(lengths), f"{len(seen)} epochs were seen, {len(lengths)} are told")
+def regret_is_that_of_the_policies_played(case: Case) -> None:
+    """Of the seed that has most epochs, which are all that were seen."""
+    made, world = case.batch, case.world
+    row = int(np.argmax([len(starts) for starts in made.T_k]))
+    lengths = np.diff([*made.T_k[row], case.steps + 1])
+    _claim(len(case.seen) == len(lengths), f"{len(case.seen)} epochs were seen, {len(lengths)} are told")
     total = 0.0
-    for (state, _), length in zip(seen, lengths, strict=True):
-        total += length * (made.optimum - (1 - world.discount) * world.initial @ _value(world, played(state.policy[0])))
-    off = abs(made.regret[0] - total)
-    _claim(off <= made.regret_error[0] + 1e-9, f"off by {off:.1e}")
-    _claim(made.regret_error[0] < 1e-6, f"known to {made.regret_error[0]:.1e} only")
-    _claim(abs(made.regret_curve[0, -1] - made.regret[0]) <= 1e-9, "the curve ends elsewhere")
+    for (state, _), length in zip(case.seen, lengths, strict=True):
+        worth = (1 - world.discount) * world.initial @ _value(world, played(state.policy[row]))
+        total += length * (made.optimum - worth)
+    off = abs(made.regret[row] - total)
+    _claim(off <= made.regret_error[row] + 1e-9, f"off by {off:.1e}")
+    _claim(made.regret_error[row] < 1e-6, f"known to {made.regret_error[row]:.1e} only")
+    _claim(abs(made.regret_curve[row, -1] - made.regret[row]) <= 1e-9, "the curve ends elsewhere")
 
 
-def fed_the_stream_of_a_run_it_comes_to_the_same_state(learner: Given, mdp: MDP | str, steps: int = STEPS) -> None:
+def fed_the_stream_of_a_run_it_comes_to_the_same_state(case: Case) -> None:
     """Live, as in a simulation."""
-    world = ids.mdp(mdp)
-    made = _run(learner, world, steps, [3], record=["stream"])
-    stream = (made.results[f"stream_{name}"][0].tolist() for name in ("state", "action", "successor", "reset"))
-    live = agent(learner, world if _oracle(learner) else world.problem, steps, seed=3)
-    for t, (x, a, y, reset) in enumerate(zip(*stream, strict=True)):
+    seed, world = SEEDS[1], case.world
+    made = case.alone(seed)
+    live = agent(case.learner, world if case.oracle else world.problem, case.steps, seed=seed)
+    for t, (x, a, y, reset) in enumerate(zip(*(stream[0].tolist() for stream in _streams(made)), strict=True)):
         chosen = live.act(x)
         _claim(chosen == a, f"play {t + 1} is {chosen}, not {a}")
         told = live.observe(x, a, y, world.in_units(world.rewards[x, a]))
         _claim(told == reset, f"play {t + 1} has another reset")
     live.end(int(made.batch.walkers.state[0]))
     _same_bits(dict(tree.leaves(made.batch.state)), dict(tree.leaves(live.state)))
+    _claim((live.output == made.results["output_policy"][0]).all(), "its output policy is another")
 
 
 CLAIMS: tuple[Claim, ...] = (
@@ -197,23 +232,9 @@ def bits(made: Run, row: int = 0) -> dict[str, Array]:
     return arrays | {"T_k": made.T_k[row], "gap_k": made.gap_k[row]}
 
 
-def _run(learner: Given, mdp: MDP | str, steps: int, seeds: Any, **options: Any) -> Run:
-    world = ids.mdp(mdp)
-    return run(_built(learner, world, steps), world, steps, seeds, **options)
-
-
-def _built(learner: Given, world: MDP, steps: int) -> Learner:
-    return ids.learner(learner, world, steps) if isinstance(learner, str) else learner(world.problem, steps)
-
-
-def _oracle(learner: Given) -> bool:
-    """Whether it is given the kernel, and says so."""
-    known = ids.LEARNERS.get(learner.split(",")[0]) if isinstance(learner, str) else None
-    return known is not None and known.oracle
-
-
-def _called(learner: Given) -> str:
-    return learner if isinstance(learner, str) else getattr(learner, "__name__", "the learner")
+def _streams(made: Run) -> list[Array]:
+    """States, actions, successors and resets of a run, each (n, T)."""
+    return [made.results[f"stream_{name}"] for name in STREAM]
 
 
 def _another_truth(world: MDP) -> MDP:

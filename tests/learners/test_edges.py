@@ -10,7 +10,7 @@ from ravi.checks import InputError
 from ravi.engine import run
 from ravi.mdps import garnet, riverswim
 from tests.helpers import assert_same_bits, bits, draw_row, spy
-from tests.test_contract import OPTIONS
+from tests.support.learners import OPTIONS
 
 NAMES = (
     "ravi-ucb", "ravi-ucb/known", "ucrl2", "ucrl2b", "kl-ucrl", "scal", "scal+", "r-max", "mbie", "mbie-eb",

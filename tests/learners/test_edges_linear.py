@@ -10,7 +10,7 @@ from ravi.checks import InputError
 from ravi.core import MDP
 from ravi.engine import resume, run
 from tests.helpers import assert_same_bits, bits, spy
-from tests.test_contract import OPTIONS
+from tests.support.learners import OPTIONS
 
 MIXTURES = ("uclk", "uclk+", "uclk-c", "threshold", "ucrl-vtr", "oppo")
 PAIRS = ("lsvi-ucb", "olsvi-fh", "gamma-lscvi-ucb", "rlsvi", "fixed-point-lsvi", "fopo", "mdp-exp2", "rmax-ravi-ucb")

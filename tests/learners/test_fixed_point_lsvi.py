@@ -8,18 +8,19 @@ import pytest
 
 from ravi import ids
 from ravi.checks import InputError
+from ravi.contract import check
 from ravi.core import MDP
 from ravi.engine import run
 from ravi.estimators.linear import features_of
 from ravi.learners.fixed_point_lsvi import CAPPED, CYCLE, SETTLED, fixed_point, fixed_point_lsvi
 from tests.helpers import dense, spy
-from tests.learners.test_rmax_ravi_ucb import WORLDS, backups, contract, exact
+from tests.learners.test_rmax_ravi_ucb import WORLDS, backups, exact
 from tests.literal import linear_learners as literal
 
 
 @pytest.mark.parametrize("world", WORLDS.values(), ids=WORLDS.keys())
 def test_the_contract(world):
-    contract(lambda mdp: fixed_point_lsvi(mdp.problem, 300, scale=0.01), world)
+    check("fixed-point-lsvi,scale=0.01", [world], 300)
 
 
 @pytest.mark.parametrize("scale", [0.0, 0.02, 1.0])

@@ -8,6 +8,7 @@ import pytest
 
 from ravi import ids
 from ravi.checks import InputError
+from ravi.contract import check
 from ravi.core import MDP
 from ravi.engine import run
 from ravi.estimators.gram import gram, renew
@@ -17,7 +18,7 @@ from ravi.planning import largest_gain as module
 from ravi.planning.largest_gain import largest_gain
 from ravi.planning.solver import solve
 from tests.helpers import dense, spy
-from tests.learners.test_rmax_ravi_ucb import WORLDS, backups, contract, exact, small
+from tests.learners.test_rmax_ravi_ucb import WORLDS, backups, exact, small
 from tests.literal import linear_learners as literal
 
 TINY = ids.mdp("riverswim/3,discount=0.9")
@@ -74,7 +75,7 @@ def solution(world, D, b):
 
 @pytest.mark.parametrize("world", WORLDS.values(), ids=WORLDS.keys())
 def test_the_contract(world):
-    contract(lambda mdp: fopo(mdp.problem, 300, scale=0.0005), world)
+    check("fopo,scale=0.0005", [world], 300)
 
 
 def test_a_run_is_its_literal_transcription_phase_by_phase():

@@ -18,7 +18,7 @@ from tests.learners.test_ucrl_vtr import (
     MDPS,
     compared,
     dense_values,
-    keeps_the_contract,
+    goes_in_stretches,
     literal_arguments,
     one_hot,
 )
@@ -158,8 +158,8 @@ def test_nothing_grows_with_time():
 
 @pytest.mark.parametrize("mdp", CONTRACT)
 @pytest.mark.parametrize("options", [{}, {"scale": 0.03, "step_scale": 30.0}])
-def test_the_contract(mdp, options, monkeypatch):
-    keeps_the_contract(oppo, ids.mdp(mdp), options, monkeypatch)
+def test_stretches_of_an_epoch_do_not_change_a_run(mdp, options, monkeypatch):
+    goes_in_stretches(oppo, ids.mdp(mdp), options, monkeypatch)
 
 
 @pytest.mark.parametrize(

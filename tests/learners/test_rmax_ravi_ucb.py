@@ -8,13 +8,14 @@ import pytest
 
 from ravi import ids
 from ravi.checks import InputError
+from ravi.contract import check
 from ravi.core import MDP
-from ravi.engine import resume, run
+from ravi.engine import run
 from ravi.estimators.gram import Gram, gram, renew
 from ravi.estimators.linear import features_of
 from ravi.learners.rmax_ravi_ucb import rmax_ravi_ucb
 from ravi.planning.mirror import mirror_step
-from tests.helpers import assert_same_bits, bits, dense, spy
+from tests.helpers import dense, spy
 from tests.literal import linear_learners as literal
 
 
@@ -28,35 +29,6 @@ def small(seed=3, X=6, A=3, d=3, discount=0.8):
 WORLDS = {"linear": small(), "pairs": ids.mdp("riverswim/4,discount=0.9")}
 
 
-def contract(make, world, T=300):
-    """What `tests/test_contract.py` asks of a learner that has an id."""
-    batch = run(make(world), world, T, [5, 3, 11], record=["stream"])
-    for place, seed in enumerate(batch.seeds):
-        assert_same_bits(bits(run(make(world), world, T, [seed], record=["stream"])), bits(batch, place))
-    other = run("uniform", world, T, [5, 3, 11], record=["stream"])
-    assert (batch.results["stream_reset"] == other.results["stream_reset"]).all()
-    whole = run(make(world), world, T, 3)
-    half = run(make(world), world, T, 3, pause=100)
-    assert not half.complete
-    for place in range(3):
-        assert_same_bits(bits(whole, place), bits(resume(half, make(world), world), place))
-    seen = []
-    made = run(make(world), world, T, [7], measures=[spy(seen)])
-    P, total = dense(world), 0.0
-    for (state, _), length in zip(seen, np.diff([*made.T_k[0], T + 1]), strict=True):
-        pi = state.policy[0]
-        assert (pi >= 0).all()
-        np.testing.assert_allclose(pi.sum(-1), 1, rtol=0, atol=1e-12)
-        value = np.linalg.solve(
-            np.eye(world.states) - world.discount * np.einsum("xa,xay->xy", pi, P), (pi * world.rewards).sum(-1)
-        )
-        total += length * (made.optimum - (1 - world.discount) * world.initial @ value)
-        for name in ("Q", "V"):
-            values = getattr(state, name, np.zeros(1))
-            assert ((values >= 0) & (values <= world.horizon * (1 + 1e-12))).all()
-    assert abs(made.regret[0] - total) <= made.regret_error[0] + 1e-9
-
-
 def exact(world, per_pair, lam):
     """Data as if every pair had been played `per_pair` times, with successors as likely as they are."""
     phi = features_of(world.problem)[0]
@@ -68,7 +40,7 @@ def exact(world, per_pair, lam):
 
 @pytest.mark.parametrize("world", WORLDS.values(), ids=WORLDS.keys())
 def test_the_contract(world):
-    contract(lambda mdp: rmax_ravi_ucb(mdp.problem, 300, scale=0.003, step_scale=30.0), world)
+    check("rmax-ravi-ucb,scale=0.003,step_scale=30", [world], 300)
 
 
 @pytest.mark.parametrize("world", WORLDS.values(), ids=WORLDS.keys())

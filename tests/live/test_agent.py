@@ -6,10 +6,11 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 from tests.helpers import dense
-from tests.test_contract import LEARNERS, MDPS
+from tests.support.learners import LEARNERS
 
 from ravi import files, ids, tree
 from ravi.checks import InputError, StreamError
+from ravi.contract import MDPS
 from ravi.core import MDP, Problem
 from ravi.engine import run
 from ravi.live.agent import Agent, agent
@@ -31,22 +32,6 @@ def fed(learner, world, made, upto=T, live=None):
     if upto == T:
         live.end(int(made.batch.walkers.state[0]))
     return live
-
-
-def same(live, made):
-    wanted, found = dict(tree.leaves(made.batch.state)), dict(tree.leaves(live.state))
-    for name, leaf in wanted.items():
-        assert leaf.tobytes() == found[name].tobytes(), name
-
-
-@pytest.mark.parametrize("mdp", MDPS)
-@pytest.mark.parametrize("learner", LEARNERS)
-def test_fed_the_stream_of_a_simulated_run_a_learner_comes_to_the_same_state(learner, mdp):
-    world = ids.mdp(mdp)
-    made = run(learner, world, T, [3], record=["stream"])
-    live = fed(learner, world if ids.LEARNERS[learner.split(",")[0]].oracle else world.problem, made)
-    same(live, made)
-    assert (live.output == made.results["output_policy"][0]).all()
 
 
 TABULAR = [learner for learner in LEARNERS if learner.split(",")[0] not in ("optimum", "ravi-ucb/known")]

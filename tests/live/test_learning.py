@@ -8,7 +8,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from tests.live.test_agent import everything, is_told, needs_features
-from tests.test_contract import LEARNERS
+from tests.support.learners import LEARNERS
 
 import ravi
 from ravi import ids
