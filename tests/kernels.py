@@ -13,8 +13,8 @@ import numpy as np
 from numba import typeof, types
 
 from ravi import device, ids, teams, whole
-from ravi.engine import _begin, _measures, _solved
 from ravi.walk import world_of
+from ravi.worlds import Tabular
 
 HOPPER = (9, 0)
 
@@ -38,8 +38,8 @@ def ptx(text, measured):
     mdp = ids.mdp("riverswim/6")
     learner = ids.learner(text, mdp, 100)
     options = {"record": ["stream", "trajectory"], "points": 5, "pad": False, "keep_epochs": True, "measured": measured}
-    measures = _measures(mdp, 100, _solved(mdp) if measured else None, options, 0)
-    batch = _begin(learner, mdp, np.arange(2, dtype=np.uint64), measures)
+    measures = Tabular(mdp).scores(learner, 100, options).measures
+    batch = Tabular(mdp).begin(learner, np.arange(2, dtype=np.uint64), measures)
     arguments = whole.arguments(learner, world_of(mdp), 100, False, measures, batch, teams=2, epochs=8, length=64)
     given = (types.int64, *(type_of(one) for one in arguments))
     return cuda.compile_ptx(whole.framed(*whole.functions(learner, measures)), given, cc=HOPPER)[0]

@@ -20,8 +20,8 @@ import threading
 import numpy as np
 
 from ravi import ids, teams, tree, whole
-from ravi.engine import _begin, _measures, _solved
 from ravi.walk import world_of
+from ravi.worlds import Tabular
 
 
 class Diverged(Exception):
@@ -101,8 +101,8 @@ def play(text, mdp, T, size, record=(), seed=0):
     mdp = ids.mdp(mdp)
     learner = ids.learner(text, mdp, T)
     options = {"record": list(record), "points": 5, "pad": True, "keep_epochs": True, "measured": True}
-    measures = _measures(mdp, T, _solved(mdp), options, 0)
-    batch = _begin(learner, mdp, np.array([3], np.uint64), measures)
+    measures = Tabular(mdp).scores(learner, T, options).measures
+    batch = Tabular(mdp).begin(learner, np.array([3], np.uint64), measures)
     arguments = whole.arguments(learner, world_of(mdp), T, True, measures, batch, teams=1, epochs=T, length=16)
     frame = whole.framed(*whole.functions(learner, measures))
     there = teams.made(arguments)

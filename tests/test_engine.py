@@ -4,13 +4,14 @@ import numpy as np
 import pytest
 
 import ravi
-from ravi import engine, ids, tree
+from ravi import engine, epochs, ids, tree
 from ravi.checks import InputError
 from ravi.core import MDP, Until
 from ravi.engine import resume, run
 from ravi.mdps import riverswim
 from ravi.runs import Run
 from ravi.walk import room
+from ravi.worlds import Tabular
 from tests.helpers import assert_same_bits, bits
 
 WORLD = riverswim(5, 0.9)
@@ -91,7 +92,7 @@ def test_the_length_of_a_stretch_and_the_size_of_a_group_change_nothing(learner,
     monkeypatch.setattr(engine, "CACHE", 1)  # every seed on its own
     alone = run(learner, mdp, 300, 6, **options)
     monkeypatch.setattr(engine, "CACHE", 2**40)
-    monkeypatch.setattr(engine, "room", lambda n, length: room(n, 3))  # epochs in stretches of three steps
+    monkeypatch.setattr(epochs, "room", lambda n, length: room(n, 3))  # epochs in stretches of three steps
     short = run(learner, mdp, 300, 6, **options)
     for row in range(6):
         assert_same_bits(bits(plain, row), bits(alone, row))
@@ -99,11 +100,11 @@ def test_the_length_of_a_stretch_and_the_size_of_a_group_change_nothing(learner,
 
 
 def test_a_group_is_as_large_as_the_cache_allows():
-    batch = engine._begin(ravi.learner(LEARNER, WORLD, 10), WORLD, np.arange(64, dtype=np.uint64), [])
-    assert [len(rows) for rows in engine._groups(batch, WORLD)] == [64]
+    batch = Tabular(WORLD).begin(ravi.learner(LEARNER, WORLD, 10), np.arange(64, dtype=np.uint64), [])
+    assert [len(rows) for rows in engine._groups(batch, Tabular(WORLD))] == [64]
     big = riverswim(30_000)
-    batch = engine._begin(ravi.learner("ravi-ucb", big, 10), big, np.arange(4, dtype=np.uint64), [])
-    assert [len(rows) for rows in engine._groups(batch, big)] == [1, 1, 1, 1]
+    batch = Tabular(big).begin(ravi.learner("ravi-ucb", big, 10), np.arange(4, dtype=np.uint64), [])
+    assert [len(rows) for rows in engine._groups(batch, Tabular(big))] == [1, 1, 1, 1]
 
 
 def test_ctrl_c_in_a_run_carries_what_was_computed():

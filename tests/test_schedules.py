@@ -93,12 +93,12 @@ def test_counts_of_the_reset_chain_go_where_resets_led():
 
 
 def test_a_run_by_visits_does_not_depend_on_the_length_of_its_paths(monkeypatch):
-    from ravi import engine
+    from ravi import epochs
     from ravi.walk import room
 
     whole, short = [], []
     run(counting(doubling()), WORLD, T, 3, measures=[spy(whole)])
-    monkeypatch.setattr(engine, "room", lambda n, length: room(n, 3))
+    monkeypatch.setattr(epochs, "room", lambda n, length: room(n, 3))
     run(counting(doubling()), WORLD, T, 3, measures=[spy(short)])
     assert len(whole) == len(short)
     for (state, _), (other, _) in zip(whole, short, strict=True):

@@ -14,13 +14,12 @@ import ravi
 from ravi import files, ids, ranges
 from ravi.checks import InputError
 from ravi.core import Array, Learner
-from ravi.engine import _measures
 from ravi.experiments.work import work
 from ravi.mdps import riverswim
 from ravi.measures.hindsight import hindsight
-from ravi.planning.solver import solve
 from ravi.ranges import Action, Facts, Place
 from ravi.schedules import at_reset
+from ravi.worlds import Tabular
 from tests.experiments.tasks import bits, task
 from tests.mutants import REFUSED, run_file, world_of
 from tests.test_contract import LEARNERS
@@ -69,8 +68,10 @@ def test_every_array_of_every_learner_and_measure_declares_what_it_may_hold():
         assert "policy" in state._fields  # what `Run.last_policy` shows, also of a file
     assert not bare
     mdp = riverswim(4)
+    uniform = ids.learner("uniform", mdp, 100)
     for stages in (0, 3):
-        records = tuple(each.init(keys) for each in _measures(mdp, 100, solve(mdp), options, stages))
+        measures = Tabular(mdp).scores(uniform._replace(stages=stages), 100, options).measures
+        records = tuple(each.init(keys) for each in measures)
         bare += [leaf for leaf, said in leaves(records) if not said]
     assert set(bare) == {"0.starts", "0.gaps"}  # logs, which `Regret.agrees` looks at
     changing = hindsight(ids.changing("tides/4"), 100, 5).init(keys)

@@ -35,7 +35,7 @@ def versions() -> dict[str, str]:
 
 
 # What no bit of a run depends on: an edit there does not make results those of another version.
-APART = {"cli", "continuous", "experiments", "large", "live", "policies", "report", "statistics", "suites", "verify"}
+APART = {"cli", "continuous", "experiments", "live", "policies", "report", "statistics", "suites", "verify"}
 FILES_APART = {
     "__init__.py", "changing.py", "citations.py", "contract.py", "demo.py", "doctor.py", "gymnasium.py",
     "printable.py", "selection.py",
@@ -45,13 +45,17 @@ FILES_APART = {
 @cache
 def source() -> str:
     """A hash of every file that a bit may depend on: a changed learner does not go under an unchanged version."""
-    package = Path(ravi.__file__).parent
-    hashed = sha256()
-    for file in sorted(package.rglob("*.py")):
-        inside = file.relative_to(package)
-        if inside.parts[0] not in APART | FILES_APART:
-            hashed.update(inside.as_posix().encode() + b"\0" + file.read_bytes())
+    hashed, package = sha256(), Path(ravi.__file__).parent
+    for inside in counted():
+        hashed.update(inside.encode() + b"\0" + (package / inside).read_bytes())
     return hashed.hexdigest()[:16]
+
+
+def counted() -> list[str]:
+    """The files that `source` reads."""
+    package = Path(ravi.__file__).parent
+    inside = [file.relative_to(package) for file in sorted(package.rglob("*.py"))]
+    return [file.as_posix() for file in inside if file.parts[0] not in APART | FILES_APART]
 
 
 # The axes of the arrays that a run shows.

@@ -12,6 +12,7 @@ from ravi.large import of_mdp, procedural, run_large
 from ravi.large.memory import KINDS, MOVES, ROWS, SHADOWS, SLOTS, bucket_of, empty, grown
 from ravi.large.rules import rule_of
 from ravi.planning.mirror import mirror_step
+from ravi.runs import counted
 
 MDPS = (
     "riverswim/6,discount=0.9",
@@ -245,3 +246,16 @@ def test_the_number_of_inner_steps_is_that_of_a_table_unless_given(gamma):
     large, table = run_large(mdp, 600, seed=3, learner=learner), ravi.run(learner, mdp, 600, [3])
     assert large.settings["inner"] == table.settings["inner"] == round(1 / (1 - gamma) + 0.49)
     assert (large.last.table() == table.state.policy[0]).all()
+
+
+def test_the_versions_of_a_run_cover_the_code_that_made_it():
+    for module in (
+        "large/playing.py",
+        "large/rules.py",
+        "large/memory.py",
+        "large/worlds.py",
+        "epochs.py",
+        "worlds.py",
+    ):
+        assert module in counted()
+    assert run_large("riverswim/6", 10).versions == ravi.run("uniform", "riverswim/6", 1).versions

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 import ravi.verify
-from ravi import engine, ids
+from ravi import epochs, ids, worlds
 from ravi.core import Learner, Measure, Until
 from ravi.estimators.counts import counts
 from ravi.estimators.ridge import ridge
@@ -288,14 +288,14 @@ def shared_counts(patch, setting):
 def where_they_stand(patch):
     """Walkers' states after each walk: x_{t+1} of the last step."""
     seen = {}
-    sound = engine.walk
+    sound = epochs.walk
 
     def walk(world, state, walkers, *rest):
         done = sound(world, state, walkers, *rest)
         seen["state"] = walkers.state.copy()
         return done
 
-    patch.setattr(engine, "walk", walk)
+    patch.setattr(epochs, "walk", walk)
     return seen
 
 
@@ -482,13 +482,13 @@ def bonus_of_the_value_before(patch, setting):
 
 def walked(patch, change):
     """Every walk goes through `change(world, policy)` first."""
-    sound = engine.walk
+    sound = epochs.walk
 
     def walk(world, state, *rest):
         world, policy = change(world, state.policy)
         return sound(world, state._replace(policy=policy), *rest)
 
-    patch.setattr(engine, "walk", walk)
+    patch.setattr(epochs, "walk", walk)
 
 
 @mutation("resets have probability 2 (1 - gamma)", "S5", "S6a")
@@ -553,7 +553,7 @@ def by_hand(patch, *, patient=False, straying=False, blind=False, thrifty=False)
             ended += length > 0 and t >= steps
         return unfinished, ended
 
-    patch.setattr(engine, "walk", walk)
+    patch.setattr(epochs, "walk", walk)
 
 
 @mutation("an epoch never ends at its first step", "S6a")
@@ -596,36 +596,36 @@ def short_epochs(patch, setting):
 
 @mutation("T + 1 plays", "T0a")
 def one_play_more(patch, setting):
-    sound = engine.walk
+    sound = epochs.walk
 
     def walk(world, state, walkers, path, over, until, steps):
         later = until.deadline + (until.deadline == setting.steps)
         return sound(world, state, walkers, path, over, until._replace(deadline=later), steps)
 
-    patch.setattr(engine, "walk", walk)
+    patch.setattr(epochs, "walk", walk)
     return setting.build()
 
 
 @mutation("T - 1 plays", "T0a")
 def one_play_less(patch, setting):
-    sound = engine._epochs
-    patch.setattr(engine, "_epochs", lambda learner, world, T, *rest: sound(learner, world, T - 1, *rest))
+    sound = epochs.here
+    patch.setattr(epochs, "here", lambda leg, batch: sound(leg._replace(T=leg.T - 1), batch))
     return setting.build()
 
 
 def learning_to_the_end(patch, setting):
-    learner, sound = setting.build(), engine._pad
+    learner, sound = setting.build(), epochs._pad
 
-    def pad(world, T, measures, records, state, walkers, path, finished):
+    def pad(leg, batch, path, finished):
         def record(m, state, path, opening):
             learner.add(state, path)
             return m
 
         adding = Measure("adding", lambda keys: None, record, lambda m: {})
-        records = sound(world, T, [*measures, adding], (*records, None), state, walkers, path, finished)
-        return records[:-1]
+        more = leg._replace(measures=[*leg.measures, adding])
+        return sound(more, batch._replace(records=(*batch.records, None)), path, finished)[:-1]
 
-    patch.setattr(engine, "_pad", pad)
+    patch.setattr(epochs, "_pad", pad)
     return learner
 
 
@@ -644,12 +644,12 @@ def regression_of_padding(patch, setting):
 
 @mutation("the regret is measured against another optimum", "P8")
 def another_regret(patch, setting):
-    sound = engine.regret
+    sound = worlds.regret
 
     def regret(mdp, steps, points, solution, **options):
         return sound(mdp, steps, points, replace(solution, optimum=solution.optimum + 1e-4), **options)
 
-    patch.setattr(engine, "regret", regret)
+    patch.setattr(worlds, "regret", regret)
     return setting.build()
 
 

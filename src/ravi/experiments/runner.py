@@ -25,7 +25,6 @@ import pyarrow.compute as pc
 from ravi import checks
 from ravi.checks import InputError
 from ravi.device import DEVICES
-from ravi.engine import interrupts
 from ravi.experiments import jobs
 from ravi.experiments.agenda import COLUMNS, Agenda, Shard
 from ravi.experiments.freezing import chosen, freeze, is_results, runs_there
@@ -37,6 +36,7 @@ from ravi.experiments.specification import Suite
 from ravi.experiments.store import Checkpoint, Store
 from ravi.experiments.work import SECOND, Outcome, Task
 from ravi.files import Unwritable
+from ravi.interrupts import interrupts
 from ravi.runs import versions
 
 if TYPE_CHECKING:

@@ -18,6 +18,7 @@ import numpy as np
 
 from ravi import checks, engine, ids, tree
 from ravi.core import MDP
+from ravi.interrupts import interrupts
 from ravi.large.memory import grown
 from ravi.large.playing import AT_GOAL, BAD_REWARD, BAD_START, BAD_SUCCESSOR, NO_ROOM, Clock, advance
 from ravi.large.rules import rule_of
@@ -103,7 +104,7 @@ def _go_on(run: Large, pause: int | None, stop: Callable[[], bool] | None, progr
     index, times = run.output_index, run.times
     pause = T if pause is None else checks.whole(pause, "pause", 0)
     now, memory, curve, output = run.batch
-    with engine.interrupts() if stop is None else nullcontext(stop) as stopped:
+    with interrupts() if stop is None else nullcontext(stop) as stopped:
         while now.time[0] < T:
             if not now.inside[0] and (now.time[0] >= pause or stopped()):
                 break

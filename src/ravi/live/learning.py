@@ -28,8 +28,8 @@ import numpy as np
 from ravi import checks, files
 from ravi.checks import InputError, StreamError
 from ravi.core import MDP, Array, Problem, a_problem
-from ravi.engine import interrupts
 from ravi.files import Unwritable
+from ravi.interrupts import interrupts
 from ravi.live.agent import Agent, agent
 from ravi.live.discovery import FIRST
 from ravi.live.environment import Environment

@@ -53,7 +53,7 @@ def watch(
     """
     from rich.console import Console as RichConsole
 
-    from ravi.engine import interrupts
+    from ravi.interrupts import interrupts
 
     every = positive(every, "every")
     view = View(Path(folder))

@@ -1,0 +1,140 @@
+"""How do seeds go through their epochs? The two loops of Algorithm 1: epochs k (plan), and in them steps t (play, add).
+
+All seeds go through epoch k together, each at its own time; a seed that has made its T plays is set aside, so that what
+it ends with does not depend on its batch.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from math import ceil, log
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ravi import device as devices
+from ravi import tree
+from ravi.core import Array, Learner, Measure, Until
+from ravi.measures.stream import padding
+from ravi.played import refuse
+from ravi.walk import World, room, walk
+
+NO_DEADLINE = np.iinfo(np.int64).max
+
+
+class Batch(NamedTuple):
+    """All that a run carries from one epoch to the next, seeds first."""
+
+    walkers: Any
+    state: Any
+    records: tuple[Any, ...]
+
+    def plays(self, T: int) -> int:
+        """Of all seeds together."""
+        return int(np.minimum(self.walkers.time, T).sum())
+
+
+class Leg(NamedTuple):
+    """What takes seeds from where they stand to where they stop."""
+
+    learner: Learner
+    world: World
+    T: int
+    H: float
+    pad: bool  # play on to the reset after T, without learning
+    measures: Sequence[Measure]
+    pause: int | None  # stop when every seed has made so many plays
+    stopped: Callable[[], bool]  # or when this says so
+    tell: Callable[[int], None] | None  # plays made
+
+
+def here(leg: Leg, batch: Batch) -> Batch:
+    """Go on from `batch`, which is written to."""
+    learner, world, T, H, pad, measures, pause, stopped, tell = leg
+    walkers, state, records = batch
+    n = len(walkers.time)
+    stretch = learner.walk or walk
+    path = None
+    last = np.full(n, T, np.int64)
+    finished = walkers.time >= T
+    aside = tree.copy(batch) if finished.any() else None  # the seeds that have ended, as they ended
+    over = np.empty(n, np.uint8)
+    told = time.perf_counter()
+    done = int(finished.sum())
+    while done < n:  # for k = 1, 2, ...
+        if stopped() or (pause is not None and walkers.time.min() >= pause):
+            break
+        state = learner.plan(state)
+        refuse(learner.name, state.policy, walkers.key, finished)
+        until = learner.until(state, walkers.time)
+        deadline = last if until.deadline is None else np.minimum(last, until.deadline)
+        until = Until(until.reset, deadline, until.visits)
+        path = path or room(n, min(T, _stretch(n, H, until.reset)))
+        over[:] = finished
+        opening, left = True, n
+        while left:  # repeat
+            left, ended = stretch(world, state, walkers, path, over, until, T)  # play, observe
+            records = tuple(
+                measure.record(m, state, path, opening) for measure, m in zip(measures, records, strict=True)
+            )
+            state = learner.add(state, path)  # ADD
+            opening = False
+            if ended:
+                if pad:
+                    records = _pad(leg, Batch(walkers, state, records), path, finished)
+                now = (walkers.time >= T) & ~finished
+                finished |= now
+                done = int(finished.sum())
+                batch = Batch(walkers, state, records)
+                if aside is None:
+                    aside = tree.copy(batch)
+                else:
+                    tree.put(aside, batch, now)
+        if tell is not None and time.perf_counter() - told > 0.1:
+            tell(Batch(walkers, state, records).plays(T))
+            told = time.perf_counter()
+    batch = Batch(walkers, state, records)
+    if aside is not None:
+        tree.put(batch, aside, finished)
+    if tell is not None:
+        tell(batch.plays(T))
+    return batch
+
+
+def there(leg: Leg, batch: Batch) -> Batch:
+    """The same on a GPU."""
+    learner, T, tell = leg.learner, leg.T, leg.tell
+
+    def looked() -> bool:
+        if tell is not None:
+            tell(batch.plays(T))
+        return leg.stopped() or (leg.pause is not None and int(batch.walkers.time.min()) >= leg.pause)
+
+    assert learner.seedwise is not None
+    length = _stretch(len(batch.walkers.time), leg.H, learner.seedwise.reset)
+    if learner.seedwise.together:
+        length = padding(leg.H)  # an epoch comes as a whole: one is longer with probability below e^-50
+    devices.advance(learner, leg.world, T, leg.pad, leg.measures, batch, min(T, length), looked)
+    refuse(learner.name, batch.state.policy, batch.walkers.key, np.zeros(len(batch.walkers.key), np.bool_))
+    if tell is not None:
+        tell(batch.plays(T))
+    return batch
+
+
+def _stretch(n: int, H: float, resets: bool) -> int:
+    """Steps that a path has room for: most epochs that end at resets; a longer epoch comes in stretches."""
+    return min(max(64, ceil(H * (log(n) + 7))) if resets else 1000, max(64, 2**22 // n))
+
+
+def _pad(leg: Leg, batch: Batch, path: Any, finished: Array) -> tuple[Any, ...]:
+    """Play the epoch in which T fell until its reset, without learning: steps T + 1, ..., T+. The records."""
+    walkers, state, records = batch
+    rows = np.arange(len(walkers.time))
+    ended_by_reset = path.reset[rows, np.maximum(path.length - 1, 0)]
+    over = (finished | (walkers.time < leg.T) | ended_by_reset).astype(np.uint8)
+    until = Until(reset=True, deadline=np.full(len(over), NO_DEADLINE))
+    while not over.all():
+        walk(leg.world, state, walkers, path, over, until, leg.T)
+        records = tuple(measure.record(m, state, path, False) for measure, m in zip(leg.measures, records, strict=True))
+    return records

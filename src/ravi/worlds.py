@@ -1,0 +1,186 @@
+"""What is a world to a run? What a learner is there, where seeds begin, what they are scored by. MDPs are worlds.
+
+`ravi.engine` runs, stops, resumes and keeps runs of whatever answers to `World`; nothing of it is about tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from ravi import checks, ids, memory, tree
+from ravi.core import MDP, Array, Learner, Measure
+from ravi.epochs import Batch
+from ravi.measures.output import output
+from ravi.measures.regret import regret
+from ravi.measures.rewards import rewards
+from ravi.measures.stream import padding, stream
+from ravi.measures.trajectory import trajectory
+from ravi.planning.solver import Solution, solve
+from ravi.ranges import Facts, check
+from ravi.runs import Options, Run
+from ravi.walk import misplaced, start, world_of
+
+COPIES = 3  # of the seeds: as they begin, as each group of them ends, and together again
+TOLERANCE = 1e-12  # of V*, where rounding allows
+
+
+class Scores(NamedTuple):
+    """What runs are scored against, and by what."""
+
+    optimum: float | None  # rho*; None where it is not asked for
+    error: float | None  # of it, certified
+    measures: list[Measure]
+
+
+class World(Protocol):
+    """What `ravi.run` runs a learner in."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def digest(self) -> str:
+        """A hash of all that its answers depend on."""
+
+    @property
+    def discount(self) -> float: ...
+    @property
+    def units(self) -> tuple[float, float]: ...
+    @property
+    def answers(self) -> Any:
+        """What a walk is given of it."""
+
+    def learner(self, text: str, steps: int) -> Learner:
+        """The learner of an id, here."""
+
+    def scores(self, learner: Learner, steps: int, options: Options) -> Scores:
+        """What such runs are scored by."""
+
+    def room(self, learner: Learner, steps: int, options: Options, n: int) -> None:
+        """An error where n seeds are too large for what every run keeps."""
+
+    def begin(self, learner: Learner, keys: Array, measures: Sequence[Measure]) -> Batch:
+        """All seeds as they begin."""
+
+    def taken_up(self, stopped: Run, learner: Learner, measures: Sequence[Measure]) -> Batch:
+        """Where the run of a file stands, held against all that is declared of its arrays."""
+
+    def size(self, batch: Batch) -> float:
+        """Bytes that a seed works on."""
+
+
+class Tabular(NamedTuple):
+    """The world of an MDP."""
+
+    mdp: MDP
+
+    @property
+    def name(self) -> str:
+        return self.mdp.name
+
+    @property
+    def digest(self) -> str:
+        return self.mdp.digest
+
+    @property
+    def discount(self) -> float:
+        return self.mdp.discount
+
+    @property
+    def units(self) -> tuple[float, float]:
+        return self.mdp.units
+
+    @property
+    def answers(self) -> Any:
+        return world_of(self.mdp)
+
+    def learner(self, text: str, steps: int) -> Learner:
+        return ids.learner(text, self.mdp, steps)
+
+    def scores(self, learner: Learner, steps: int, options: Options) -> Scores:
+        """Regret, rewards, the output policy, and what `record` names; nothing in a run that is not measured."""
+        if not options["measured"]:
+            return Scores(None, None, [])
+        mdp, T, points, stages, solution = self.mdp, steps, options["points"], learner.stages, solved(self.mdp)
+        chosen = [
+            regret(mdp, T, points, solution, keep_epochs=options["keep_epochs"], stages=stages),
+            rewards(mdp, T, points),
+            output(mdp.problem, T, stages),
+        ]
+        if "trajectory" in options["record"]:
+            chosen.append(trajectory(mdp, T, points, solution, stages))
+        if "stream" in options["record"]:
+            chosen.append(stream(mdp.problem, T, pad=options["pad"]))
+        return Scores(solution.optimum, solution.optimum_error, chosen)
+
+    def room(self, learner: Learner, steps: int, options: Options, n: int) -> None:
+        """An error where so many seeds are too large for policies, curves and, if asked, streams."""
+        what, lower = self._asked(learner, n)
+        points = min(options["points"], steps)
+        policy = 8 * max(learner.stages, 1) * self.mdp.states * self.mdp.actions
+        stream = 13 * steps if "stream" in options["record"] else 0
+        memory.needed(n * (3 * policy + 16 * points + stream) + 40 * points, what, lower)
+
+    def begin(self, learner: Learner, keys: Array, measures: Sequence[Measure]) -> Batch:
+        """All seeds as they begin; one of them first, which says how much they need together."""
+        n, (what, lower) = len(keys), self._asked(learner, len(keys))
+        with memory.told(what, lower):
+            state, records = learner.init(keys[:1]), tuple(measure.init(keys[:1]) for measure in measures)
+            told, wanted = tuple(state.policy.shape[-2:]), (self.mdp.states, self.mdp.actions)
+            if told != wanted:
+                raise checks.InputError(
+                    f"{learner.name} was built for {told[0]} states and {told[1]} actions, "
+                    f"but {self.name} has {wanted[0]} and {wanted[1]}"
+                )
+            memory.needed(COPIES * n * tree.size((state, records)), what, lower)
+            if n > 1:
+                state, records = learner.init(keys), tuple(measure.init(keys) for measure in measures)
+        return Batch(start(self.answers, keys), state, records)
+
+    def taken_up(self, stopped: Run, learner: Learner, measures: Sequence[Measure]) -> Batch:
+        """The run of a file, held against all that is declared of its arrays: compiled loops believe them."""
+        held, keys = stopped.batch, np.asarray(stopped.seeds, np.uint64)
+        if not np.array_equal(held.get("walkers.key", ()), keys):  # asked first: there is one of each array per seed
+            raise checks.InputError("batch.walkers.key are not the seeds of the run")
+        begun = self.begin(learner, keys, measures)
+        batch: Batch = tree.fill(begun, held)
+        mdp, T, walkers, world = self.mdp, stopped.steps, batch.walkers, self.answers
+        most = T + (padding(mdp.horizon) if stopped.options["pad"] else 0)
+        facts = Facts(mdp.states, mdp.actions, mdp.horizon, T, np.minimum(walkers.time, T), walkers.time, most)
+        check(batch, begun, facts, "batch")
+        astray = misplaced(world.initial, world.restart, *walkers)
+        if astray >= 0:
+            raise checks.InputError(
+                f"batch.walkers.state[{astray}] is {walkers.state[astray]}, but the reset after play "
+                f"{walkers.time[astray]} led elsewhere"
+            )
+        return batch
+
+    def size(self, batch: Batch) -> float:
+        """Bytes that a seed works on."""
+        working = 2 * 8 * self.mdp.states * self.mdp.actions * self.mdp.dimension  # phi_V and R^T phi_V of a plan
+        return tree.size(batch) / len(batch.walkers.key) + working
+
+    def _asked(self, learner: Learner, n: int) -> tuple[str, str]:
+        """What needs memory, and which numbers would need less of it."""
+        others = "points, the length of a stream or the size of the MDP"
+        what = f"{learner.name} on {self.name}"
+        return (f"{what} under {n:,} seeds", f"seeds, {others}") if n > 1 else (what, others)
+
+
+_solutions: WeakKeyDictionary[MDP, Solution] = WeakKeyDictionary()
+
+
+def solved(mdp: MDP) -> Solution:
+    """The optimum that a run is scored against, found once for an MDP that is used again: as by those who resume."""
+    if mdp not in _solutions:
+        _solutions[mdp] = solve(mdp, tol=TOLERANCE)
+    return _solutions[mdp]
+
+
+def world_named(world: World | MDP | str) -> World:
+    """A world: itself, that of an MDP, or that of an id."""
+    return Tabular(ids.mdp(world))
