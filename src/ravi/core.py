@@ -225,8 +225,31 @@ Schedule: TypeAlias = Callable[[Any, Array], Until]  # state, time -> Until
 Walk: TypeAlias = Callable[..., tuple[int, int]]  # world, state, walkers, path, over, until, T -> see `ravi.walk.walk`
 
 
+class Stated(NamedTuple):
+    """The constants that statements about a learner of RAVI-UCB's form are made of; None where it has none."""
+
+    kind: str = "generic"  # of its data: "tabular", "mixture", or what names claims of its own (`ravi.verify.kinds`)
+    beta: float | Array | None = None  # of a bonus beta * width; `scale` is part of it
+    scale: float | Array = 1.0  # of the bonus
+    step_scale: float = 1.0  # of eta
+    delta: float | None = None
+    regularization: float | None = None  # lambda
+    bound: float | None = None  # B
+    on: tuple[str, ...] | None = None  # which parts of RAVI-UCB+
+    samples: int = 0  # of every pair, where phi is sampled
+    draws: int = 0  # the seed that they are drawn by
+
+    def record(self) -> dict[str, Any]:
+        """As `Learner.settings` keep them."""
+        numbers = self._asdict()
+        names = ("beta", "scale", "step_scale", "delta", "regularization", "bound")
+        kept = {name: numbers[name] for name in names if numbers[name] is not None}
+        kept |= {} if self.on is None else {"parts": list(self.on)}
+        return kept if self.kind in ("generic", "tabular", "mixture") else kept | {"estimator": self.kind}
+
+
 class Parts(NamedTuple):
-    """What a learner of RAVI-UCB's form is made of, for those who check what it does (`ravi verify`)."""
+    """What a learner of RAVI-UCB's form is made of, for those who check what it does (`ravi verify`) or build on it."""
 
     estimator: Estimator
     bonus: Bonus
@@ -234,6 +257,27 @@ class Parts(NamedTuple):
     initial_value: Array  # V_0    (X,)
     initial_policy: Array  # pi_0  (X, A)
     backups: Callable[[Any], Iterator[Any]] | None = None  # of several backups an epoch: State -> State after each
+    inner: int = 1  # M, backups an epoch
+    fresh: bool = False  # whether Q is made with the data at hand
+    pick: str = "uniform"  # which of the M policies is played: "uniform", "last"
+    stated: Stated = Stated()
+
+
+class Told(NamedTuple):
+    """What a learner is told besides the problem, and what of the problem it does not use."""
+
+    support: bool = False  # that the stored successors are all there are
+    rewards: str | None = None  # "bernoulli", "deterministic": how it draws those that it is not told; None: it knows r
+    reward_scale: float = 1.0  # of their radius
+    world: Any = None  # the `ravi.mdps.changing.Changing` whose tables are revealed to it
+
+
+class Sets(NamedTuple):
+    """What plans on sets of kernels are made of, for those who check them (`ravi verify`)."""
+
+    scale: float  # of rho
+    slack: float = 0.0  # c of eps_t; 0 for the most optimistic policy
+    kernels: int = 0  # d of a mixture; 0 for a table
 
 
 class Seedwise(NamedTuple):
@@ -261,7 +305,7 @@ class Rows(NamedTuple):
 
     made: Learner  # itself, as it was built: one that was changed since goes alone
     numbers: tuple[float, ...]  # what differs from row to row: of bonus and step size
-    same: tuple[Any, ...]  # what else it is made of, and `settings` do not say: problem and T
+    same: tuple[Any, ...]  # what else it is made of, and `parts` do not say: problem and T
     of: Callable[..., Learner]  # the same numbers, each one of every row (n,) -> the learner of those rows
 
 
@@ -277,11 +321,13 @@ class Learner(NamedTuple):
     plan: Callable[[Any], Any]  # State -> State, once per epoch; may write into the State that it is given
     add: Callable[[Any, Path], Any]  # State, path -> State, as experience arrives; likewise
     until: Schedule
-    settings: dict[str, Any]  # the constants that make it, for the record
+    settings: dict[str, Any]  # the constants that make it: a record for reports and files, which nothing else reads
     parts: Parts | None = None
     walk: Walk | None = None  # instead of `ravi.walk.walk`
     stages: int = 0  # S where the policy is (n, S, X, A), a stage for every age; see `ravi.walk.walk`
     seedwise: Seedwise | None = None  # of those that run on a GPU
+    told: Told = Told()
+    sets: Sets | None = None  # of those that plan on sets of kernels
     rows: Rows | None = None  # of those whose settings go in one batch
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from ravi import checks
 from ravi.core import Array, Learner, Rows
 
-VARIED = ("scale", "step_scale", "eta", "beta")  # settings that may be another in every row
+VARIED = ("scale", "step_scale", "eta", "beta")  # options that may be another in every row
 
 
 def of_rows(build: Callable[..., Learner], numbers: tuple[float, ...], *same: Any) -> Learner:
@@ -57,4 +57,8 @@ def _common(learner: Learner) -> tuple[Any, ...] | None:
     rows = learner.rows
     if rows is None or any(now is not built for now, built in zip(learner[:-1], rows.made[:-1], strict=True)):
         return None
-    return learner.name, rows.same, {name: value for name, value in learner.settings.items() if name not in VARIED}
+    of = learner.parts
+    assert of is not None
+    stated = of.stated._replace(beta=None, scale=1.0, step_scale=1.0)  # which may be another in every row, like eta
+    begins = of.initial_value.tobytes(), of.initial_policy.tobytes()
+    return learner.name, rows.same, learner.told, stated, (of.inner, of.fresh, of.pick), begins

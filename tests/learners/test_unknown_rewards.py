@@ -8,6 +8,7 @@ import pytest
 
 from ravi import contract
 from ravi.checks import InputError
+from ravi.core import Stated
 from ravi.engine import run
 from ravi.learners import md_mpi, ravi_ucb, ravi_ucb_plus, unknown_rewards
 from ravi.live.rewards import Rewards
@@ -230,8 +231,8 @@ def test_it_begins_where_its_base_does(several):
     begins = {"initial_value": V0, "initial_policy": pi0}
     base = ravi_ucb.tabular(problem, T, **begins)
     if several:
-        made = ravi_ucb_plus.generic(problem, base.parts.estimator, base.parts.bonus, 0.1, fresh=False, **begins)
-        base = made._replace(settings=made.settings | {"delta": 0.1})
+        given = {"fresh": False, "stated": Stated(delta=0.1)}
+        base = ravi_ucb_plus.generic(problem, base.parts.estimator, base.parts.bonus, 0.1, **given, **begins)
     learner = unknown_rewards.unknown(base, problem, T)
     state = learner.plan(learner.init(np.arange(2, dtype=np.uint64)))
     np.testing.assert_allclose(state.V, [V0, V0], rtol=1e-12, atol=1e-12)

@@ -55,11 +55,10 @@ class State(NamedTuple):
 
 def changing(base: Learner, world: Changing) -> Learner:
     """RAVI-UCB `base`, made for `world.mdp`, on the world itself."""
-    more = base.settings.keys() & {"rewards", "first"}  # unknown rewards, phases: backups of another form
-    if base.parts is None or base.settings.get("inner", 1) != 1 or base.settings.get("fresh", False) or more:
+    of = base.parts
+    if of is None or of.inner != 1 or of.fresh or base.told.rewards is not None:  # backups of another form
         raise checks.InputError(f"{base.name} has no form for changing rewards: ravi-ucb and ravi-ucb/mixture have")
-    estimator, bonus, eta = base.parts.estimator, base.parts.bonus, base.parts.eta
-    V0, pi0 = base.parts.initial_value, base.parts.initial_policy
+    estimator, bonus, eta, V0, pi0 = of.estimator, of.bonus, of.eta, of.initial_value, of.initial_policy
     gamma, H, X, A = world.mdp.discount, world.mdp.horizon, world.mdp.states, world.mdp.actions
 
     def init(keys: Array) -> State:
@@ -93,4 +92,5 @@ def changing(base: Learner, world: Changing) -> Learner:
         return s
 
     settings = base.settings | {"block": world.block, "clock": world.clock, "tables": recorded(world.tables)}
-    return Learner(f"{base.name}/changing", init, plan, add, at_reset(), settings, base.parts)
+    told = base.told._replace(world=world)
+    return Learner(f"{base.name}/changing", init, plan, add, at_reset(), settings, of, told=told)

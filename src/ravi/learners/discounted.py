@@ -48,7 +48,7 @@ import numpy as np
 
 from ravi import checks
 from ravi.compiled import compiled
-from ravi.core import Array, Learner, Path, Problem, Seedwise
+from ravi.core import Array, Learner, Path, Problem, Seedwise, Told
 from ravi.estimators.counts import FIRST_PLAYS, Counts, tallies
 from ravi.learners.tables import highest
 from ravi.optimism.supported import best as best_of
@@ -115,7 +115,7 @@ def optimistic(
 
     made = settings | {"tolerance": gamma * H * theta} | recorded(told)
     walk, seedwise = walking(_learn, lambda s, walkers: own(s, 1)), Seedwise(seed_one_hot, _learn, own, reset=False)
-    return Learner(name, init, plan, keep, whenever(), made, walk=walk, seedwise=seedwise)
+    return Learner(name, init, plan, keep, whenever(), made, walk=walk, seedwise=seedwise, told=Told(told))
 
 
 def keep(s: Any, path: Path) -> Any:

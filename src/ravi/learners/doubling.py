@@ -32,7 +32,7 @@ import numpy as np
 
 from ravi import checks, tree
 from ravi.compiled import compiled
-from ravi.core import Array, Data, Learner, Problem, Seedwise
+from ravi.core import Array, Data, Learner, Problem, Seedwise, Stated
 from ravi.estimators.counts import EVERY_PLAY, counts
 from ravi.estimators.ridge import ridge
 from ravi.learners import ravi_ucb_plus
@@ -212,7 +212,7 @@ def tabular(problem: Problem, steps: int, *, first: int = 1, scale: float = 1.0,
             step,
             inner=1,
             fresh=False,
-            settings={"beta": beta, "scale": scale, "step_scale": step_scale, "delta": delta},
+            stated=Stated("tabular", beta, scale, step_scale, delta),
         )
         numbers = of_widths(np.array([beta]))
         laid = ravi_ucb_plus.laid
@@ -259,11 +259,8 @@ def linear_mixture(
             theorem_step(None, step_scale, problem, theory.length(i, l)),
             inner=1,
             fresh=False,
-            settings={
-                "beta": beta, "scale": scale, "step_scale": step_scale, "delta": delta, "regularization": lam,
-                "bound": B,
-            },
-        )  # fmt: skip
+            stated=Stated("mixture", beta, scale, step_scale, delta, lam, B),
+        )
 
     return doubling("ravi-ucb/mixture/doubling", l, build)
 

@@ -33,7 +33,7 @@ import numpy as np
 
 from ravi import checks
 from ravi.compiled import bound, compiled
-from ravi.core import Array, Learner, Path, Problem, Seedwise
+from ravi.core import Array, Learner, Path, Problem, Seedwise, Told
 from ravi.estimators.counts import EVERY_PLAY, Counts, tallies, tally
 from ravi.estimators.reset_counts import all_states, reset_tallies, tally_resets
 from ravi.optimism.supported import recorded
@@ -161,7 +161,7 @@ def extended(
 
     record = settings | {"mode": mode, "planning": planning} | recorded(told)
     seedwise = None if blind else Seedwise(bound(_seed_plan, radii=radii, plan=plan_seeds), learn, own, reset=False)
-    return Learner(name, init, plan, add, doubling(), record, seedwise=seedwise)
+    return Learner(name, init, plan, add, doubling(), record, seedwise=seedwise, told=Told(told))
 
 
 radii = prepare = iterate = idle = plan = never  # `bound` puts those of a learner here

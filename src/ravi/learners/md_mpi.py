@@ -38,7 +38,7 @@ from typing import Any
 import numpy as np
 
 from ravi import checks
-from ravi.core import Array, Bonus, Data, Estimator, Learner, Problem
+from ravi.core import Array, Bonus, Data, Estimator, Learner, Problem, Stated
 from ravi.estimators.counts import Counts, counts
 from ravi.learners import ravi_ucb
 from ravi.learners.ravi_ucb import State
@@ -61,6 +61,7 @@ def generic(
     regularised: bool = True,
     kernel: Callable[[Data], Array] | None = None,
     name: str = "md-mpi/generic",
+    stated: Stated | None = None,
     settings: dict[str, Any] | None = None,
 ) -> Learner:
     """RAVI-UCB's loop with m = `sweeps` per policy; 0 for the fixed point.
@@ -101,7 +102,7 @@ def generic(
         PV = estimator.expect(D, phi)
         return backup(r, bonus(D, phi), gamma, PV, H)
 
-    base = ravi_ucb.generic(problem, estimator, bonus, eta, name=name, settings=settings)
+    base = ravi_ucb.generic(problem, estimator, bonus, eta, name=name, stated=stated, settings=settings)
     same = m == 1 and regularised
     return base._replace(plan=plan, parts=base.parts if same else None)
 
@@ -134,6 +135,7 @@ def md_mpi(
         regularised=evaluation == "regularised",
         kernel=frequencies,
         name="md-mpi",
+        stated=Stated("tabular", beta, scale, step_scale, checks.delta(delta, T)),
         settings=kept | {"step_scale": step_scale, "sweeps": m, "evaluation": evaluation},
     )
 

@@ -22,7 +22,7 @@ from __future__ import annotations
 import numpy as np
 
 from ravi import checks
-from ravi.core import Array, Data, Learner, Problem
+from ravi.core import Array, Data, Learner, Problem, Stated
 from ravi.estimators.sampled import Embedded, draw, sampled
 from ravi.learners.ravi_ucb import generic, theorem_step
 from ravi.theory import constants
@@ -70,23 +70,16 @@ def mixture_sampled(
         radius = beta + scale * B_theta * np.sqrt(D.bias)
         return estimator.width(D, phi) * radius[:, None, None] + scale * B_theta * phi.error
 
+    stated = Stated(  # of a kind of its own: Lambda and b are of phi~, not of phi
+        "sampled", beta, scale, step_scale, delta, lam, B, ("centre",) if middle else (), samples, draws
+    )
+    own = {"beta": beta, "samples": samples, "draws": draws, "centre": centre, "error": float(made.errors.max())}
     return generic(
         problem,
         estimator,
         bonus,
         theorem_step(eta, step_scale, problem, T),
         name="ravi-ucb/mixture-sampled",
-        settings={
-            "beta": beta,
-            "samples": samples,
-            "draws": draws,
-            "centre": centre,
-            "error": float(made.errors.max()),
-            "scale": scale,
-            "step_scale": step_scale,
-            "delta": delta,
-            "regularization": lam,
-            "bound": B,
-            "estimator": "sampled",  # Lambda and b are of phi~, not of phi
-        },
+        stated=stated,
+        settings=own | stated._replace(on=None).record(),
     )

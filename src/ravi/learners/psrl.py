@@ -43,7 +43,7 @@ import numpy as np
 
 from ravi import checks
 from ravi.compiled import compiled
-from ravi.core import Array, Learner, Path, Problem, Seedwise, Until
+from ravi.core import Array, Learner, Path, Problem, Seedwise, Told, Until
 from ravi.estimators.counts import EVERY_PLAY, Counts, tallies, tally, tally_play
 from ravi.estimators.dirichlet import draw_gammas, normalise
 from ravi.optimism.sets import _product
@@ -112,8 +112,9 @@ def psrl(
         return Own(of, problem.rewards[None], *s.data, s.key, s.began, s.lasted, s.u, s.policy, Room(left, np.int32))
 
     kept: dict[str, Any] = {"prior": alpha, "schedule": schedule, "tolerance": gamma * H * goal} | recorded(told)
-    until, seedwise = at_reset() if schedule == "reset" else doubling, Seedwise(seed_plan, seed_learn, own)
-    return Learner("psrl", init, plan, add, until, kept, seedwise=seedwise._replace(reset=schedule == "reset"))
+    reset = schedule == "reset"
+    until, seedwise = at_reset() if reset else doubling, Seedwise(seed_plan, seed_learn, own, reset=reset)
+    return Learner("psrl", init, plan, add, until, kept, seedwise=seedwise, told=Told(told))
 
 
 def goal_of(problem: Problem, tolerance: float = TOLERANCE) -> float:

@@ -42,7 +42,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 
 from ravi import checks
-from ravi.core import Array, Learner, Path, Problem, Seedwise
+from ravi.core import Array, Learner, Path, Problem, Seedwise, Sets, Stated, Told
 from ravi.estimators.counts import EVERY_PLAY, Counts, counts, tallies, tally
 from ravi.estimators.rewarded import KINDS, Rewarded, earn
 from ravi.learners import ravi_ucb_plus
@@ -226,6 +226,7 @@ def mirror(
 
     estimator = counts(problem)._replace(expect=expect, width=width)
     sets = OfSets(level, symbols, form.scale, form.support)
+    on = (*(["fresh"] if anew else []), "gamma", "balance", "sets")
     learner = ravi_ucb_plus.generic(
         problem,
         estimator,
@@ -234,14 +235,15 @@ def mirror(
         inner=M,
         fresh=anew,
         name="ravi-kl",
+        stated=Stated("tabular", None, form.scale, delta=delta, on=on),
         settings={
-            "plan": "mirror", "support": "on" if form.support else "off", "scale": form.scale,
-            "delta": delta, "parts": [*(["fresh"] if anew else []), "gamma", "balance", "sets"],
+            "plan": "mirror", "support": "on" if form.support else "off", "scale": form.scale, "delta": delta,
+            "parts": list(on),
         },
         backups=of_sets(problem, sets, step) if anew else None,
     )  # fmt: skip
     epoch = Plausible(problem, sets, np.array([step]), anew, M, "uniform", ravi_ucb_plus.laid)
-    return learner._replace(seedwise=on_counts(epoch))
+    return learner._replace(seedwise=on_counts(epoch), told=Told(form.support))
 
 
 def optimistic(problem: Problem, form: Form, rewards: str | None = None, reward_scale: float = 1.0) -> Learner:
@@ -297,7 +299,10 @@ def optimistic(problem: Problem, form: Form, rewards: str | None = None, reward_
     if rewards is not None:
         name, kept = "ravi-kl/unknown-rewards", kept | {"rewards": rewards, "reward_scale": reward_scale}
     seedwise = Seedwise(seed_plan(form.candidate), seed_learn, lambda s, teams: laid(s, room(len(s.stage), teams)))
-    return Learner(name, init, plan, add, reset_or_doubling(), kept, seedwise=seedwise)
+    return Learner(
+        name, init, plan, add, reset_or_doubling(), kept, seedwise=seedwise,
+        told=Told(form.support, rewards, reward_scale), sets=Sets(form.scale, form.slack or 0.0),
+    )  # fmt: skip
 
 
 def numbers_of(problem: Problem, form: Form, unknown: bool, reward_scale: float) -> Numbers:

@@ -31,7 +31,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 
 from ravi import checks
-from ravi.core import Array, Learner, Path, Problem
+from ravi.core import Array, Learner, Path, Problem, Sets
 from ravi.estimators.counts import EVERY_PLAY, Counts, tallies, tally
 from ravi.estimators.gram import Gram, gram, gram_walk, renew
 from ravi.estimators.ridge import nonzeros
@@ -153,7 +153,9 @@ def linear_mixture(
     walk = gram_walk(lambda s: (s.gram, s.phi, None))
 
     made: dict[str, Any] = {"plan": plan, "scale": scale} | ({"slack": c, "candidate": kind} if kind else {})
-    return Learner("ravi-kl/mixture", init, planned, add, reset_or_doubling(), made | {"kernels": d}, walk=walk)
+    made["kernels"] = d
+    sets = Sets(scale, c if kind else 0.0, d)
+    return Learner("ravi-kl/mixture", init, planned, add, reset_or_doubling(), made, walk=walk, sets=sets)
 
 
 def centred(V: Array) -> Array:

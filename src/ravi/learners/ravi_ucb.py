@@ -36,7 +36,7 @@ import numpy as np
 
 from ravi import checks
 from ravi.compiled import compiled
-from ravi.core import MDP, Array, Bonus, Data, Estimator, Learner, Parts, Path, Problem, Seedwise
+from ravi.core import MDP, Array, Bonus, Data, Estimator, Learner, Parts, Path, Problem, Seedwise, Stated
 from ravi.estimators.counts import EVERY_PLAY, counts
 from ravi.estimators.known import known
 from ravi.estimators.ridge import ridge
@@ -73,10 +73,11 @@ def generic(
     initial_value: float | Array = 0.0,
     initial_policy: Array | None = None,
     name: str = "ravi-ucb/generic",
+    stated: Stated | None = None,
     settings: dict[str, Any] | None = None,
 ) -> Learner:
     """Algorithm 1 with TRANSITION-ESTIMATE and ADD from `estimator`, and BONUS from `bonus`. An array eta is one number
-    of every row (`ravi.together`)."""
+    of every row (`ravi.together`). stated: the constants of both; `settings`: another record of them."""
     r, gamma, H = problem.rewards, problem.discount, problem.horizon
     X, A = problem.states, problem.actions
     eta = positive(eta, "eta")
@@ -101,9 +102,9 @@ def generic(
         estimator.add(s.data, s.V, path)  # ADD, in place
         return s
 
-    parts = Parts(estimator, bonus, eta, V0 + np.zeros(X), pi0)
-    begins = {"initial_value": recorded(V0), "initial_policy": "uniform" if initial_policy is None else recorded(pi0)}
-    return Learner(name, init, plan, add, at_reset(), {"eta": eta} | (settings or {}) | begins, parts)
+    parts = Parts(estimator, bonus, eta, V0 + np.zeros(X), pi0, stated=stated or Stated())
+    kept = {"eta": eta} | record(stated, settings) | begun(V0, pi0, initial_policy)
+    return Learner(name, init, plan, add, at_reset(), kept, parts)
 
 
 def tabular(
@@ -142,7 +143,7 @@ def tabular(
             initial_value=initial_value,
             initial_policy=initial_policy,
             name="ravi-ucb",
-            settings={"beta": beta, "scale": scale, "step_scale": step_scale, "delta": delta},
+            stated=Stated("tabular", beta, scale, step_scale, delta),
         )
         numbers = of_widths(np.atleast_1d(beta))
         return made._replace(seedwise=on_counts(Counted(problem, numbers, np.atleast_1d(step), False, 1, "last", laid)))
@@ -198,14 +199,7 @@ def linear_mixture(
             initial_value=initial_value,
             initial_policy=initial_policy,
             name="ravi-ucb/mixture",
-            settings={
-                "beta": beta,
-                "scale": scale,
-                "step_scale": step_scale,
-                "delta": delta,
-                "regularization": lam,
-                "bound": B,
-            },
+            stated=Stated("mixture", beta, scale, step_scale, delta, lam, B),
         )
         return made._replace(seedwise=TOGETHER)
 
@@ -277,6 +271,18 @@ def _plan_knowing(own, i, t):  # type: ignore[no-untyped-def]
 def theorem_step(eta: float | None, step_scale: float, problem: Problem, T: int) -> float:
     """eta of Theorem 4.1, unless it is given; times `step_scale`."""
     return checks.step_size(eta, step_scale, constants.eta(problem.horizon, problem.actions, T))
+
+
+def record(stated: Stated | None, settings: dict[str, Any] | None) -> dict[str, Any]:
+    """What a learner keeps of its constants: those that are stated, unless it says another record of them."""
+    if settings is not None:
+        return settings
+    return {} if stated is None else stated.record()
+
+
+def begun(V0: Array, pi0: Array, given: Array | None) -> dict[str, float | str]:
+    """V_0 and pi_0, for the record."""
+    return {"initial_value": recorded(V0), "initial_policy": "uniform" if given is None else recorded(pi0)}
 
 
 def recorded(array: Array) -> float | str:

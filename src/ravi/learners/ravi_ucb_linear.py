@@ -28,7 +28,7 @@ pessimistic.
 from __future__ import annotations
 
 from ravi import checks
-from ravi.core import Array, Learner, Problem
+from ravi.core import Array, Learner, Problem, Stated
 from ravi.estimators.linear import features_of, linear
 from ravi.learners.lsvi_ucb import bonus_factor
 from ravi.learners.ravi_ucb import generic, theorem_step
@@ -52,16 +52,10 @@ def ravi_ucb_linear(
     scale = checks.nonnegative(scale, "scale")
     beta = scale * bonus_factor(problem.horizon, features_of(problem).shape[-1], T, delta)
     estimator = linear(problem, lam)
-    settings = {"beta": beta, "scale": scale, "step_scale": step_scale, "delta": delta, "regularization": lam}
+    stated = Stated("linear", beta, scale, step_scale, delta, lam)
 
     def build(step: float | Array, beta: float | Array) -> Learner:
-        return generic(
-            problem,
-            estimator,
-            multiple_of_width(beta, estimator),
-            step,
-            name="ravi-ucb/linear",
-            settings=settings | {"estimator": "linear"},
-        )
+        bonus = multiple_of_width(beta, estimator)
+        return generic(problem, estimator, bonus, step, name="ravi-ucb/linear", stated=stated)
 
     return of_rows(build, (theorem_step(eta, step_scale, problem, T), beta), problem, T)

@@ -47,13 +47,13 @@ import numpy as np
 
 from ravi import checks
 from ravi.compiled import compiled
-from ravi.core import Array, Bonus, Data, Estimator, Learner, Parts, Path, Problem
+from ravi.core import Array, Bonus, Data, Estimator, Learner, Parts, Path, Problem, Stated
 from ravi.estimators.counts import EVERY_PLAY, counts
 from ravi.estimators.ridge import ridge
 from ravi.estimators.standard import standard
 from ravi.estimators.variance import of_variances, variance_weighted
 from ravi.estimators.weighted import Constants, radii
-from ravi.learners.ravi_ucb import policy_to_begin, recorded, value_to_begin
+from ravi.learners.ravi_ucb import begun, policy_to_begin, record, value_to_begin
 from ravi.optimism.bonuses import discounted, log_term, multiple_of_width, of_determinant, of_span, within_span
 from ravi.planning.bellman import extend
 from ravi.planning.inner import Backups, Counted, Iterates, OfCounts, OfSeeds, Played, of_counts, of_parts, on_counts
@@ -97,6 +97,7 @@ def generic(
     initial_value: float | Array = 0.0,
     initial_policy: Array | None = None,
     name: str = "ravi-ucb+/generic",
+    stated: Stated | None = None,
     settings: dict[str, Any] | None = None,
     backups: Backups | None = None,
 ) -> Learner:
@@ -151,9 +152,9 @@ def generic(
         s.time[:] += path.length
         return s
 
-    parts = Parts(estimator, bonus, eta, V0 + np.zeros(X), pi0, one_by_one)
-    begins = {"initial_value": recorded(V0), "initial_policy": "uniform" if initial_policy is None else recorded(pi0)}
-    kept = {"eta": eta, "inner": M, "fresh": fresh, "pick": pick} | (settings or {}) | begins
+    parts = Parts(estimator, bonus, eta, V0 + np.zeros(X), pi0, one_by_one, M, fresh, pick, stated or Stated())
+    kept = {"eta": eta, "inner": M, "fresh": fresh, "pick": pick} | record(stated, settings)
+    kept |= begun(V0, pi0, initial_policy)
     return Learner(name, init, plan, add, at_reset(), kept, parts)
 
 
@@ -213,7 +214,7 @@ def tabular(
             fresh=on["fresh"],
             pick=pick,
             name="ravi-ucb+",
-            settings={"scale": scale, "step_scale": step_scale, "delta": delta, "parts": _named_parts(on)},
+            stated=Stated("tabular", None, scale, step_scale, delta, on=_named_parts(on)),
             backups=of_counts(problem, numbers, eta, on["fresh"]),
         )
         return made._replace(seedwise=on_counts(Counted(problem, numbers, eta, on["fresh"], M, pick, laid)))
@@ -307,11 +308,8 @@ def linear_mixture(
             fresh=on["fresh"],
             pick=pick,
             name="ravi-ucb+/mixture",
-            settings={
-                "scale": scale, "step_scale": step_scale, "delta": delta, "regularization": lam,
-                "parts": _named_parts(on),
-            },
-        )  # fmt: skip
+            stated=Stated("mixture", None, scale, step_scale, delta, lam, on=_named_parts(on)),
+        )
         return made._replace(seedwise=TOGETHER)
 
     step = _eta(eta, step_scale, problem, T, M, S if on["balance"] else 0.0)
@@ -336,11 +334,8 @@ def _variance_weighted(
         fresh=on["fresh"],
         pick=pick,
         name="ravi-ucb+/mixture",
-        settings={
-            "scale": numbers.scale, "step_scale": step_scale, "delta": delta, "regularization": numbers.lam,
-            "parts": _named_parts(on), "estimator": "variance",
-        },
-    )  # fmt: skip
+        stated=Stated("variance", None, numbers.scale, step_scale, delta, numbers.lam, on=_named_parts(on)),
+    )
 
 
 def _switches(**given: str) -> dict[str, bool]:
@@ -357,8 +352,8 @@ def _centred(on: dict[str, bool]) -> None:
         raise checks.InputError("span=on needs centre=on: only V less its middle is within its span")
 
 
-def _named_parts(on: dict[str, bool]) -> list[str]:
-    return [name for name, is_on in on.items() if is_on]
+def _named_parts(on: dict[str, bool]) -> tuple[str, ...]:
+    return tuple(name for name, is_on in on.items() if is_on)
 
 
 def _finished(bonus: Bonus, problem: Problem, on: dict[str, bool]) -> Bonus:

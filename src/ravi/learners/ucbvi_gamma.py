@@ -41,7 +41,7 @@ import numpy as np
 
 from ravi import checks
 from ravi.compiled import compiled
-from ravi.core import Array, Learner, Problem, Seedwise
+from ravi.core import Array, Learner, Problem, Seedwise, Told
 from ravi.estimators.counts import EVERY_PLAY, Counts, tallies
 from ravi.learners.discounted import keep, one_hot, seed_one_hot
 from ravi.optimism.supported import best as best_of
@@ -116,7 +116,7 @@ def ucbvi_gamma(
 
     made = {"scale": scale, "delta": delta, "third_term": third_term, "U": U, "beta": beta} | recorded(told)
     walk, seedwise = walking(_learn, lambda s, walkers: own(s, 1)), Seedwise(seed_one_hot, _learn, own, reset=False)
-    return Learner("ucbvi-gamma", init, plan, keep, whenever(), made, walk=walk, seedwise=seedwise)
+    return Learner("ucbvi-gamma", init, plan, keep, whenever(), made, walk=walk, seedwise=seedwise, told=Told(told))
 
 
 @compiled

@@ -106,12 +106,12 @@ def unknown(
     base: Learner, problem: Problem, steps: int, *, rewards: str = "bernoulli", reward_scale: float = 1.0
 ) -> Learner:
     """A learner of `ravi_ucb` or `ravi_ucb_plus`, on counts or on a regression, that is not told its rewards."""
-    if base.parts is None or "delta" not in base.settings or "reward_scale" in base.settings:
+    if base.parts is None or base.parts.stated.delta is None or base.told.rewards is not None:
         raise checks.InputError(f"{base.name} has no form for unknown rewards: ravi-ucb and ravi-ucb+ have")
     T, X, A = checks.steps(steps), problem.states, problem.actions
     kind = checks.one_of(rewards, KINDS, "rewards")
     reward_scale = checks.nonnegative(reward_scale, "reward_scale")
-    spread = reward_scale * reward_spread(X, A, T, base.settings["delta"])
+    spread = reward_scale * reward_spread(X, A, T, base.parts.stated.delta)
 
     def build(*numbers: float | Array) -> Learner:
         assert base.rows is not None
@@ -123,19 +123,21 @@ def unknown(
 
 
 def _unknown(base: Learner, problem: Problem, kind: str, reward_scale: float, spread: float) -> Learner:
-    assert base.parts is not None
+    of = base.parts
+    assert of is not None
     own = {"rewards": kind, "reward_scale": reward_scale}
-    estimator, bonus = rewarded(base.parts.estimator, problem.rewards, kind), with_rewards(base.parts.bonus, spread)
-    several = {"inner": 1, "fresh": False, "pick": "uniform"}  # Algorithm 1, unless the base says more
+    estimator, bonus = rewarded(of.estimator, problem.rewards, kind), with_rewards(of.bonus, spread)
     silent = without_rewards(problem)
     made = ravi_ucb_plus.generic(
         silent,
         estimator,
         bonus,
-        base.parts.eta,
-        **{name: base.settings.get(name, usual) for name, usual in several.items()},
-        initial_value=base.parts.initial_value,
-        initial_policy=base.parts.initial_policy,
+        of.eta,
+        inner=of.inner,
+        fresh=of.fresh,
+        pick=of.pick,
+        initial_value=of.initial_value,
+        initial_policy=of.initial_policy,
         name=f"{base.name}/unknown-rewards",
     )
     assert made.parts is not None
@@ -146,13 +148,17 @@ def _unknown(base: Learner, problem: Problem, kind: str, reward_scale: float, sp
         return state
 
     parts = made.parts._replace(
-        estimator=_estimate_to_observers(estimator, problem, spread), bonus=_bonus_to_observers(bonus, spread)
-    )
+        estimator=_estimate_to_observers(estimator, problem, spread), bonus=_bonus_to_observers(bonus, spread),
+        stated=of.stated,
+    )  # fmt: skip
     counted, seedwise = made_of(base), None
     if counted is not None:
         paid = problem.rewards.reshape(-1), spread, kind == "bernoulli"
         seedwise = on_counts(replace(counted, problem=silent, of=ravi_ucb_plus.laid, paid=paid))
-    return made._replace(init=init, parts=parts, settings=made.settings | base.settings | own, seedwise=seedwise)
+    return made._replace(
+        init=init, parts=parts, settings=made.settings | base.settings | own, seedwise=seedwise,
+        told=base.told._replace(rewards=kind, reward_scale=reward_scale),
+    )  # fmt: skip
 
 
 def with_rewards(bonus: Bonus, spread: float) -> Bonus:

@@ -278,7 +278,7 @@ class Agent:
         larger table."""
         X, A, _ = self.table.sizes
         states, actions = checks.whole(states, "states", X), checks.whole(actions, "actions", A)
-        if self.learner.settings.get("support") == "on":
+        if self.learner.told.support:
             raise InputError(
                 f"{self.learner.name} is told the successors (support=on), and those of new states are not"
             )
@@ -320,12 +320,12 @@ class Agent:
             self.learner = checks.instance(made, Learner, "what the builder makes", "a ravi.Learner")
         else:
             raise InputError(f"learner is {checks.shown(self.given)}, not an id, a ravi.Learner or a function of them")
-        if "rewards" in self.learner.settings and self.rewards.mode != "known":
+        if self.learner.told.rewards is not None and self.rewards.mode != "known":
             raise InputError(
                 f"{self.learner.name} simulates rewards that are unknown, and here they are: the learner without that, "
                 f"with rewards={self.rewards.mode!r}, learns them"
             )
-        if self.learner.settings.get("support") == "on":
+        if self.learner.told.support:
             if not self.start_known:
                 raise InputError(
                     f"{self.learner.name} is told the successors of every pair (support=on), and here they are met on "
