@@ -128,7 +128,7 @@ def resume_changing(
     before, world = stopped.run if isinstance(stopped, ChangingRun) else stopped, _world(world)
     if not isinstance(before, Run):
         raise checks.InputError(f"a {type(before).__name__} is not a run of run_changing, which this takes up")
-    if "tables" not in before.settings:
+    if "plays_at" not in before.results:
         raise checks.InputError(f"the run is of {before.learner}, whose rewards do not change: ravi.resume takes it up")
     T = before.steps
     base, measure = _base(learner, world, T), hindsight(world, T, before.options["points"])

@@ -51,7 +51,7 @@ def needs_features(learner):
 def is_told(learner):
     """Whether a tabular learner is told the successors of every pair."""
     made = ids.learner(learner, blank(3, 2, 0.5, (0.0, 1.0), "nothing"), 10)
-    return made.settings.get("support") == "on"
+    return made.told.support
 
 
 UNTOLD = [

@@ -162,13 +162,13 @@ def mean_of_all(patch, setting):
 @mutation("tables are taken by epochs, and change by plays", "R1b")
 def wrong_clock(patch, setting):
     made = module.changing(setting.base(), replace(setting.world(), clock="epochs"))
-    return made._replace(settings=setting.build().settings)
+    return made._replace(told=setting.build().told)
 
 
 @mutation("tables are taken by plays, and change by epochs", "R1b", setting=EPOCHS)
 def other_clock(patch, setting):
     made = module.changing(setting.base(), replace(setting.world(), clock="plays"))
-    return made._replace(settings=setting.build().settings)
+    return made._replace(told=setting.build().told)
 
 
 # ---- which data

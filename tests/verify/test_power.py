@@ -19,6 +19,7 @@ from scipy.stats import binom
 
 from ravi import ids, tree
 from ravi.checks import InputError
+from ravi.core import Stated
 from ravi.engine import run
 from ravi.estimators.known import known
 from ravi.learners import ravi_ucb
@@ -321,7 +322,7 @@ def allowed(level, tables):
 def rows_of(kind, values, bounds, law=None, *, equality=False, delta=0.05):
     """Verdicts on tables of null data: one row of `values` each."""
     claim = Claim("X", "", "", kind, "run", "any", False, equality, lambda: None)
-    scene = SimpleNamespace(settings={"delta": delta}, steps=100, atol=0.0)
+    scene = SimpleNamespace(stated=Stated(delta=delta), steps=100, atol=0.0)
     return [judged(claim, scene, None, row, bounds, law) for row in values]
 
 

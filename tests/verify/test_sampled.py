@@ -10,6 +10,7 @@ import pytest
 
 from ravi import ids
 from ravi.checks import InputError
+from ravi.core import Stated
 from ravi.engine import run
 from ravi.estimators.sampled import draw
 from ravi.learners import ravi_ucb
@@ -50,7 +51,7 @@ def report(learner, mdp, steps=150, seeds=5, only=()):
 def test_sound_learners_violate_nothing(learner, mdp):
     found = report(learner, mdp)
     assert found.holds, found.summary()
-    name = ids.learner(learner, ids.mdp(mdp), 150).settings["estimator"]
+    name = ids.learner(learner, ids.mdp(mdp), 150).parts.stated.kind
     own = [row for row in found.rows if row.id in OWN]
     assert [row.id for row in own] == [claim.id for claim in BY_NAME[name].claims]
     scaled = "scale=" in learner or "eta=" in learner
@@ -241,7 +242,7 @@ def test_the_event_for_all_values_is_one_for_all_corners():
 def test_an_estimator_without_a_name_of_ours_has_no_claims_of_its_own():
     world = ids.mdp("riverswim/3,discount=0.7")
     base = ravi_ucb.known_kernel(world, 100)
-    made = ravi_ucb.generic(world.problem, base.parts.estimator, base.parts.bonus, 0.3, settings={"estimator": "mine"})
+    made = ravi_ucb.generic(world.problem, base.parts.estimator, base.parts.bonus, 0.3, stated=Stated("mine"))
     found = verify(made, world, 60, 3)
     assert found.holds
     assert not {row.id for row in found.rows} & set(OWN)

@@ -91,6 +91,10 @@ def changing(base: Learner, world: Changing) -> Learner:
         s.time[:] += path.length
         return s
 
-    settings = base.settings | {"block": world.block, "clock": world.clock, "tables": recorded(world.tables)}
-    told = base.told._replace(world=world)
+    settings, told = base.settings | marks(world), base.told._replace(world=world)
     return Learner(f"{base.name}/changing", init, plan, add, at_reset(), settings, of, told=told)
+
+
+def marks(world: Changing) -> dict[str, int | float | str]:
+    """What tells one from another whose kernel is the same, for the record."""
+    return {"block": world.block, "clock": world.clock, "tables": recorded(world.tables)}

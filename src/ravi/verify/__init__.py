@@ -141,10 +141,10 @@ def form_of(learner: Learner | str, mdp: MDP | Changing | str, steps: int) -> Fo
         _small(mdp)
         phases = doubling.stage_of(learner, mdp, steps, solve(mdp, tol=1e-12))
         return Form(learner.name, _about(DOUBLING, phases.whole), partial(doubling.report, learner, phases))
-    if learner.settings.get("plan") in ("greedy", "slack"):
+    if learner.sets is not None:
         _small(mdp)
         scene = sets.scene_of(learner, mdp, steps, solve(mdp, tol=1e-12))
-        if "kernels" not in learner.settings:
+        if not learner.sets.kernels:
             return Form(learner.name, list(SETS), partial(sets.report, learner, scene))
         held = partial(sets.report, learner, scene, kind=mixtures.kind_of(mdp), bound=mixtures.regret_bound)
         return Form(learner.name, list(MIXTURES), held)

@@ -11,6 +11,7 @@ from ravi.verify.audit import optimisation
 from ravi.verify.books import Seen
 from ravi.verify.chance import Interval, bernstein
 from ravi.verify.claim import Registry
+from ravi.verify.constants import delta_of
 from ravi.verify.evidence import Evidence
 from ravi.verify.preliminaries import nil, worst
 
@@ -265,7 +266,7 @@ def theorem_printed(e: Evidence) -> tuple[Array, Array]:
     phase="run",
 )
 def theorem_corrected(e: Evidence) -> tuple[Array, Array]:
-    delta = float(e.scene.settings.get("delta", 1 / e.run.steps))
+    delta = delta_of(e.scene)
     return theorem_4_1(e, generic.corrected(e.scene.H, e.scene.mdp.actions, e.run.steps, 0.0, delta=delta))
 
 

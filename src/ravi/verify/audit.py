@@ -21,6 +21,7 @@ from ravi.planning.mirror import mirror_step
 from ravi.planning.occupancies import occupancy
 from ravi.planning.solver import Solution
 from ravi.verify.books import Audit, Check, Epoch, Matrices, Scene, Seen, Sums, Tables, Walked, Worst
+from ravi.verify.constants import lam
 
 
 def scene_of(learner: Learner, mdp: MDP, steps: int, solution: Solution) -> Scene:
@@ -30,7 +31,7 @@ def scene_of(learner: Learner, mdp: MDP, steps: int, solution: Solution) -> Scen
     P = np.zeros((mdp.states, mdp.actions, mdp.states))
     np.put_along_axis(P, mdp.successors.astype(np.int64), mdp.transitions, axis=2)
     entropy = float(star.nu @ apart)
-    return Scene(mdp, learner.parts, learner.settings, steps, solution, star.mu, solution.policy, entropy, P)
+    return Scene(mdp, learner.parts, learner.told, steps, solution, star.mu, solution.policy, entropy, P)
 
 
 def audit(scene: Scene, checks: Sequence[Check]) -> Measure:
@@ -44,7 +45,7 @@ def audit(scene: Scene, checks: Sequence[Check]) -> Measure:
 
         Q, policy, mu, PV, PV_hat, CB, width = (zeros(X, A) for _ in range(7))
         first = Epoch(zeros(X), Q, policy, zeros(X), mu, PV, PV_hat, CB, width, zeros())
-        lam = scene.settings.get("regularization", 1.0) * np.tile(np.eye(d), (n, 1, 1))
+        eye = lam(scene) * np.tile(np.eye(d), (n, 1, 1))
         books = zeros(X, A), zeros(X, A), zeros(X, A, X), zeros(X, A), zeros(X), zeros(X, A), zeros(X, A)
         rest = (zeros() for _ in range(len(Walked._fields) - len(books) - 1))
         walked = Walked(*books, np.zeros(n, bool), *rest)
@@ -53,7 +54,7 @@ def audit(scene: Scene, checks: Sequence[Check]) -> Measure:
         return Audit(
             np.zeros(n, np.int64), np.zeros(n, np.int64), np.ones(n, bool), np.zeros(n, np.int64), first,
             Sums(*(zeros() for _ in Sums._fields)), walked,
-            Matrices(zeros(d), lam, zeros(d), lam.copy(), lam.copy(), zeros(), zeros()),
+            Matrices(zeros(d), eye, zeros(d), eye.copy(), eye.copy(), zeros(), zeros()),
             Tables(zeros(), zeros(X, A)), zeros(), zeros(X), zeros(), zeros(X), zeros(X, A), np.full(n, -1), worst,
         )  # fmt: skip
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ravi.core import MDP, Array, Parts, Path
+from ravi.core import MDP, Array, Parts, Path, Sets, Stated, Told
 from ravi.planning.solver import Solution
 
 
@@ -16,13 +16,16 @@ class Scene(NamedTuple):
 
     mdp: MDP
     parts: Parts
-    settings: dict[str, Any]
+    told: Told
     steps: int
     solution: Solution
     mu_star: Array  # mu*        (X, A)
     pi_star: Array  # pi*        (X, A)
     entropy: float  # H(pi* || pi_0)
     P: Array  # the kernel as one array   (X, A, X)
+    sets: Sets | None = None  # of plans on sets of kernels
+    phase: int = 0  # i, where T is not known
+    length: int = 0  # l_i, likewise
 
     @property
     def H(self) -> float:
@@ -35,11 +38,15 @@ class Scene(NamedTuple):
     @property
     def setting(self) -> str:
         """Which data the learner keeps: of a "mixture", "tabular", or of another ("generic") estimator."""
-        if "estimator" in self.settings:  # it says that it is another
-            return "generic"
-        if "regularization" in self.settings:
-            return "mixture"
-        return "tabular" if "beta" in self.settings or "parts" in self.settings else "generic"
+        return self.stated.kind if self.stated.kind in ("tabular", "mixture") else "generic"
+
+    @property
+    def stated(self) -> Stated:
+        return self.parts.stated
+
+    def stating(self, **constants: Any) -> Scene:
+        """With these constants in place of the learner's."""
+        return self._replace(parts=self.parts._replace(stated=self.stated._replace(**constants)))
 
     @property
     def dimension(self) -> int:

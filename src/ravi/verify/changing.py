@@ -17,8 +17,7 @@ from ravi import checks
 from ravi.changing import best_fixed
 from ravi.core import Array, Learner
 from ravi.engine import Progress, run
-from ravi.learners.changing import changing
-from ravi.learners.ravi_ucb import recorded
+from ravi.learners.changing import changing, marks
 from ravi.mdps.changing import Changing
 from ravi.planning.entropy import relative_entropy
 from ravi.planning.solver import solve
@@ -270,11 +269,10 @@ def regret(scene: Scene) -> Bound | None:
 
 def stage(learner: Learner, world: Changing, steps: int) -> tuple[Learner, Stage]:
     """The learner on this world (made for it already, or for its kernel), and what it is held against."""
-    made = learner if "clock" in learner.settings else changing(learner, world)
-    here = {"block": world.block, "clock": world.clock, "tables": recorded(world.tables)}
-    for name, value in here.items():
-        if made.settings[name] != value:
-            raise checks.InputError(f"{made.name} was made with {name} {made.settings[name]}, not {value}")
+    made = changing(learner, world) if learner.told.world is None else learner
+    for (name, was), now in zip(marks(made.told.world).items(), marks(world).values(), strict=True):
+        if was != now:
+            raise checks.InputError(f"{made.name} was made with {name} {was}, not {now}")
     scene = audit.scene_of(made, world.mdp, steps, solve(world.mdp, tol=1e-12))
     J = len(world.tables)
     turns = [world.expected(steps), np.ones(J), *np.eye(J)[:MOST_TABLES]]

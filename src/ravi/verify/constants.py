@@ -9,16 +9,18 @@ from ravi.verify.books import Scene
 
 
 def delta_of(scene: Scene) -> float:
-    return float(scene.settings.get("delta", 1 / scene.steps))
+    return 1 / scene.steps if scene.stated.delta is None else float(scene.stated.delta)
 
 
 def beta_of(scene: Scene) -> float:
-    return float(scene.settings["beta"])
+    assert scene.stated.beta is not None
+    return float(scene.stated.beta)
 
 
 def bound_of(scene: Scene) -> float:
     """B, as the learner takes it."""
-    return float(scene.settings["bound"])
+    assert scene.stated.bound is not None
+    return float(scene.stated.bound)
 
 
 def papers_beta(scene: Scene) -> float:
@@ -33,7 +35,8 @@ def papers_beta(scene: Scene) -> float:
 
 
 def lam(scene: Scene) -> float:
-    return float(scene.settings["regularization"])
+    """lambda; 1 where there is no regression."""
+    return 1.0 if scene.stated.regularization is None else float(scene.stated.regularization)
 
 
 def explicit(scene: Scene) -> float:
@@ -53,7 +56,7 @@ def explicit(scene: Scene) -> float:
             mdp.actions,
             T,
             bound=bound_of(scene),
-            regularization=scene.settings["regularization"],
+            regularization=lam(scene),
             delta=delta,
         ).total
     return tabular.corrected(H, mdp.states, mdp.actions, T, delta=delta).total

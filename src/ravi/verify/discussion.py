@@ -18,6 +18,7 @@ from ravi.planning.mirror import mirror_step
 from ravi.planning.mirror_descent import md_mpi_iterates
 from ravi.planning.occupancies import occupancy
 from ravi.verify.claim import Registry
+from ravi.verify.constants import delta_of
 from ravi.verify.evidence import Evidence
 
 registry = Registry()
@@ -115,7 +116,7 @@ def changing_rewards(e: Evidence) -> tuple[Array, Array]:
 )
 def self_normalised_sums(e: Evidence) -> tuple[Array, Array]:
     """Sequences in R^3 with signs as noise, one for each seed, at the delta of the run."""
-    delta = float(e.scene.settings.get("delta", 1 / e.run.steps))
+    delta = delta_of(e.scene)
     measured, bound = np.zeros(e.n), np.zeros(e.n)
     for i, seed in enumerate(e.run.seeds):
         rng = np.random.default_rng([seed, 3])

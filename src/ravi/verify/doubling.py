@@ -52,13 +52,13 @@ def stage_of(learner: Learner, mdp: MDP, steps: int, solution: Solution) -> Stag
     @cache
     def of(i: int) -> Scene:
         made, l = plan.learner(i), theory.length(i, plan.first)
-        settings = made.settings | {"delta": 1 / l, "phase": i, "length": l}
-        scene = scene_of(made, mdp, theory.end(i, plan.first), solution)._replace(settings=settings)
-        if "beta" in settings:
-            settings["beta"] = float(settings["scale"]) * papers_beta(scene)
-        return scene
+        scene = scene_of(made, mdp, theory.end(i, plan.first), solution)._replace(phase=i, length=l)
+        scene = scene.stating(delta=1 / l)
+        if scene.stated.beta is None:
+            return scene
+        return scene.stating(beta=float(scene.stated.scale) * papers_beta(scene))
 
-    whole = of(0)._replace(steps=steps, settings=of(0).settings | {"delta": 1 / steps})
+    whole = of(0)._replace(steps=steps).stating(delta=1 / steps)
     return Stage(whole, plan.first, of)
 
 
@@ -67,7 +67,7 @@ def stage_of(learner: Learner, mdp: MDP, steps: int, solution: Solution) -> Stag
 
 @claim("B1", "the phase of epoch k is the one that T_k is in", "doubling", phase="plan")
 def in_force(s: Seen) -> tuple[Array, Array]:
-    return np.abs(s.state.phase - s.scene.settings["phase"]).astype(float), variants.nil(s)
+    return np.abs(s.state.phase - s.scene.phase).astype(float), variants.nil(s)
 
 
 @claim("B2", "V and pi begin anew with a phase: its first plan is made from V_0, pi_0", "doubling", phase="plan")
@@ -78,16 +78,16 @@ def begun_anew(s: Seen) -> tuple[Array, Array]:
 
 @claim("B3", "eta_i is that of l_i plays", "doubling", phase="plan")
 def own_step(s: Seen) -> tuple[Array, Array]:
-    right = float(s.scene.settings["step_scale"]) * published_eta(s.scene)
+    right = s.scene.stated.step_scale * published_eta(s.scene)
     return variants.nil(s) + abs(s.scene.parts.eta / right - 1), variants.nil(s)
 
 
 def published_eta(scene: Scene) -> float:
     """Of l_i plays: that of Theorem 4.1, or the balanced one, with the beta of as many plays."""
-    H, A, l, M = scene.H, scene.mdp.actions, scene.settings["length"], int(scene.settings["inner"])
-    if "beta" in scene.settings:
+    H, A, l, M = scene.H, scene.mdp.actions, scene.length, scene.parts.inner
+    if scene.stated.beta is not None:
         return constants.eta(H, A, l)
-    alone = scene._replace(steps=l, settings=scene.settings | {"scale": 1.0})
+    alone = scene._replace(steps=l).stating(scale=1.0)
     return constants.eta_balanced(H, A, l, stated.bonus_sum(alone) if stated.has(scene, "balance") else 0.0, M)
 
 
@@ -101,14 +101,14 @@ def scenes(stage: Stage) -> list[Scene]:
 
 def bonuses(stage: Stage) -> list[float]:
     """S_i of every phase: the beta of S_{i+1} plays, in a sum over l_i."""
-    return [stated.bonus_sum(scene, scene.settings["length"]) for scene in scenes(stage)]
+    return [stated.bonus_sum(scene, scene.length) for scene in scenes(stage)]
 
 
 def sharp(stage: Stage) -> Bound | None:
     """With the eta of every phase; None where the constants are not the theorem's."""
     scene, all_phases = stage.of(0), scenes(stage)
-    M, fresh = int(scene.settings["inner"]), bool(scene.settings["fresh"])
-    if (scene.settings["pick"] != "uniform" and M > 1) or not all(stated.valid(each) for each in all_phases):
+    M, fresh = scene.parts.inner, scene.parts.fresh
+    if (scene.parts.pick != "uniform" and M > 1) or not all(stated.valid(each) for each in all_phases):
         return None
     alike = bool(scene.dimension) or stated.has(scene, "span") or stated.has(scene, "clip")  # CB = 0 at V_0 = 0
     return theory.sharp(
@@ -145,9 +145,9 @@ def published(stage: Stage) -> float:
     """The closed form of `theory.doubling`; infinite where scale or step_scale are not 1."""
     scene, mdp, made = stage.of(0), stage.whole.mdp, sharp(stage)
     H, A, T, l = scene.H, mdp.actions, stage.whole.steps, stage.first
-    if made is None or scene.settings["scale"] != 1 or scene.settings["step_scale"] != 1:
+    if made is None or scene.stated.scale != 1 or scene.stated.step_scale != 1:
         return np.inf
-    if "beta" not in scene.settings:
+    if scene.stated.beta is None:
         return doubled(stage, made) if stated.has(scene, "balance") else np.inf
     if scene.dimension:
         B = bound_of(scene)
@@ -159,7 +159,7 @@ def doubled(stage: Stage, made: Bound) -> float:
     """sum_i [S_i + max(S_i, s_i) + s_i + ...], s_i = H sqrt(kappa log A E K(l_i) / M) = H eta_sharp kappa E K(l_i)."""
     H, A, total = stage.whole.H, stage.whole.mdp.actions, made.bonus + made.boundary + made.failure
     for scene, S in zip(scenes(stage), bonuses(stage), strict=True):
-        K, M = constants.expected_epochs(H, scene.settings["length"]), int(scene.settings["inner"])
+        K, M = constants.expected_epochs(H, scene.length), scene.parts.inner
         slow = H * math.sqrt(constants.kappa(H) * math.log(A) * K / M)
         total += max(S, slow) + slow
     return total
@@ -246,7 +246,7 @@ def _sums(scene: Scene, s: Totals) -> tuple[Array, Array]:
 
 def _ladder(e: Evidence, found: Phased, stage: Stage) -> Ladder:
     """The same rungs, summed over phases; sums over backups are divided by M, since one of M is played."""
-    share, bound = e.scene.H / int(stage.of(0).settings["inner"]), sharp(stage)
+    share, bound = e.scene.H / stage.of(0).parts.inner, sharp(stage)
     gaps, certificate, lemma = (float(share * part.mean()) for part in found.ended)
     return Ladder(
         float(e.run.regret.mean()),

@@ -22,6 +22,7 @@ from ravi.planning.occupancies import occupancy
 from ravi.random import PICK, uniform
 from ravi.verify.audit import merged, note, proper
 from ravi.verify.books import Scene, Worst
+from ravi.verify.constants import lam
 
 
 class Iterate(NamedTuple):
@@ -116,7 +117,7 @@ class Check(NamedTuple):
 
 def inner(scene: Scene, checks: Sequence[Check]) -> Measure:
     X, A, d = scene.mdp.states, scene.mdp.actions, scene.dimension
-    parts, M = scene.parts, int(scene.settings["inner"])
+    parts, M = scene.parts, scene.parts.inner
 
     def init(keys: Array) -> Inner:
         n, C = len(keys), len(checks)
@@ -126,8 +127,7 @@ def inner(scene: Scene, checks: Sequence[Check]) -> Measure:
 
         V, policy = parts.initial_value + zeros(X), parts.initial_policy + zeros(X, A)
         start = _iterate(scene, V, policy)
-        lam = scene.settings.get("regularization", 1.0) * np.tile(np.eye(d), (n, 1, 1))
-        books = Books(zeros(X, A, X), lam, zeros(d))
+        books = Books(zeros(X, A, X), lam(scene) * np.tile(np.eye(d), (n, 1, 1)), zeros(d))
         drawn = Drawn(zeros(M), *(zeros() for _ in range(3)))
         worst = Worst(np.full((n, C), np.inf), zeros(C), zeros(C), zeros(C))
         whole = np.zeros(n, np.int64)
@@ -197,14 +197,14 @@ def open_epoch(
 
 def _chosen(scene: Scene, M: int, key: Array, time: Array) -> Array:
     """m - 1 of every seed."""
-    if scene.settings["pick"] == "last":
+    if scene.parts.pick == "last":
         return np.full(len(key), M - 1)
     return np.array([int(M * uniform(one, t, PICK)) for one, t in zip(key, time, strict=True)])
 
 
 def _step(scene: Scene, checks: Sequence[Check], m: Inner, s: Any, D: Any, active: Array, k: int) -> Inner:
     """One backup and one mirror step, in the learner's order."""
-    fresh, first = scene.settings["fresh"], int(m.made.max()) == 0
+    fresh, first = scene.parts.fresh, int(m.made.max()) == 0
     if fresh:
         m = _backed_up(scene, checks, m, m.at, s.Q, D, active, k)
     after = _iterate(scene, s.V_last, s.last_policy)
@@ -288,7 +288,7 @@ def follow(scene: Scene, m: Inner, path: Path) -> None:
 
 def standardised(scene: Scene, V: Array) -> tuple[Array, Array]:
     """c and sigma   (n,), by the parts that the learner says it has."""
-    on = scene.settings.get("parts", ())
+    on = scene.stated.on or ()
     low, high = V.min(-1), V.max(-1)
     middle = (low + high) / 2 if "centre" in on else np.zeros(len(V))
     return middle, np.maximum((high - low) / 2, 1e-6) if "span" in on and scene.dimension else np.ones(len(V))
@@ -310,6 +310,6 @@ def close(scene: Scene, checks: Sequence[Check], m: Inner, state: Any, active: A
     """The end of a sequence: a mirror step more, for a fresh Q after a backup with the data of `state`."""
     assert scene.parts.backups is not None
     following = next(iter(scene.parts.backups(state)))
-    if scene.settings["fresh"]:
+    if scene.parts.fresh:
         m = _backed_up(scene, checks, m, m.at, following.Q, state.data, active, k)
     return _mirrored(scene, checks, m, _iterate(scene, following.V_last, following.last_policy), active, k)

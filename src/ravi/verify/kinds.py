@@ -29,7 +29,7 @@ CLAIMS: tuple[Claim, ...] = tuple(claim for kind in KINDS.values() for claim in 
 
 
 def kind_of(scene: Scene) -> Kind | None:
-    return KINDS.get(scene.settings.get("estimator", ""))
+    return KINDS.get(scene.stated.kind)
 
 
 def claims_of(scene: Scene) -> Sequence[Claim]:

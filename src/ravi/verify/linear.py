@@ -16,7 +16,7 @@ from ravi.theory import constants
 from ravi.theory import linear as theory
 from ravi.verify.books import Scene
 from ravi.verify.claim import Registry
-from ravi.verify.constants import delta_of, lam
+from ravi.verify.constants import beta_of, delta_of, lam
 from ravi.verify.evidence import Evidence
 from ravi.verify.preliminaries import worst
 from ravi.verify.regressions import Keeper, Seen
@@ -95,7 +95,7 @@ def estimate(s: Seen) -> tuple[Array, Array]:
 def bonus(s: Seen) -> tuple[Array, Array]:
     d = truth(s.scene).phi.shape[-1]
     beta = d * s.scene.H * np.sqrt(np.log(2 * d * s.scene.steps / delta_of(s.scene)))
-    right = float(s.scene.settings["scale"]) * beta * widths(s)
+    right = float(s.scene.stated.scale) * beta * widths(s)
     return worst(np.abs(s.CB - right) / (1 + right)), nil(s)
 
 
@@ -142,7 +142,7 @@ def validity(s: Seen) -> tuple[Array, Array]:
 @claim("L5", "E sum_{t<=T+} CB_t <= beta N, N of Lemma 5.5 for max ||phi|| in place of B H", "Lemma 5.5", kind="E",
        phase="run", setting="linear")  # fmt: skip
 def bonus_sum(e: Evidence, *_: Any) -> tuple[Array, Array]:
-    found, beta = truth(e.scene), float(e.scene.settings["beta"])
+    found, beta = truth(e.scene), beta_of(e.scene)
     given = {"feature_bound": found.longest, "regularization": lam(e.scene)}
     bound = theory.bonus_sum(e.scene.H, found.phi.shape[-1], e.run.steps, beta, **given)
     return e.audit.walked.bonus, np.array(bound)
@@ -156,7 +156,7 @@ def theorem(e: Evidence, *_: Any) -> tuple[Array, Array]:
 
 def explicit(scene: Scene) -> float:
     """Infinite where nothing is proven: beta below beta_X, or another eta or pi_0."""
-    mdp, T, found, beta = scene.mdp, scene.steps, truth(scene), float(scene.settings["beta"])
+    mdp, T, found, beta = scene.mdp, scene.steps, truth(scene), beta_of(scene)
     given: dict[str, float] = {
         "feature_bound": found.longest, "regularization": lam(scene), "delta": delta_of(scene),
     }  # fmt: skip

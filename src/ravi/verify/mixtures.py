@@ -124,11 +124,11 @@ CLAIMS: tuple[Claim, ...] = (*(one for one in sets.registry.claims if one.id in 
 
 def regret_bound(scene: Scene) -> float:
     """Infinite where the radii are not the theorem's."""
-    given, mdp = scene.settings, scene.mdp
-    if given["scale"] != 1:
+    given, mdp = scene.sets, scene.mdp
+    assert given is not None
+    if given.scale != 1:
         return np.inf
-    slack = given.get("slack", 0.0)
-    return theory.mixture(scene.H, given["kernels"], mdp.states, mdp.actions, scene.steps, slack=slack).total
+    return theory.mixture(scene.H, given.kernels, mdp.states, mdp.actions, scene.steps, slack=given.slack).total
 
 
 # ---- the observer
@@ -155,7 +155,8 @@ def model_of(mdp: MDP) -> Model:
 
 
 def look(model: Model, scene: Scene, state: Any, m: Books, path: Path) -> Seen:
-    mdp, given, d = scene.mdp, scene.settings, model.psi.shape[-1]
+    mdp, given, d = scene.mdp, scene.sets, model.psi.shape[-1]
+    assert given is not None
     X, H, gamma, n = mdp.states, scene.H, mdp.discount, len(path.time)
     V, own, likely, gap = np.empty((n, X)), np.empty((n, X)), np.empty(n), np.empty(n)
     valid, wide, policy = np.empty(n, bool), np.empty((n, X)), state.policy
@@ -164,7 +165,7 @@ def look(model: Model, scene: Scene, state: Any, m: Books, path: Path) -> Seen:
     tol = TOLERANCE / np.sqrt(time)
     for i in range(n):
         at = likelihood(
-            model.rows, m.moves[i], state.theta[i], log(2 / theory.mixture_level(H, d, time[i])), given["scale"]
+            model.rows, m.moves[i], state.theta[i], log(2 / theory.mixture_level(H, d, time[i])), given.scale
         )
         gap[i], square = at.gap, theory.mixture_radius(d, time[i], at.rho + at.gap)
         Lam, G = shape(at, 1.0), m.more.G[i]
@@ -189,7 +190,7 @@ def look(model: Model, scene: Scene, state: Any, m: Books, path: Path) -> Seen:
     return at_truth(
         scene, policy, own, data=state.data, moves=m.moves, time=time, rho=(), rewards=mdp.rewards, earned=counts,
         V=V, valid=valid, near=np.ones(n, bool), plays=(policy * counts).sum(-1),
-        eps=given.get("slack", 0.0) * d * np.sqrt(H / time), tol=tol, more=more,
+        eps=given.slack * d * np.sqrt(H / time), tol=tol, more=more,
     )  # fmt: skip
 
 

@@ -28,7 +28,7 @@ RESTARTED = ("made", "valid", "at", "backup", "Q", "log_policy", "totals", "wors
 
 
 class Stage(NamedTuple):
-    """Every phase as a scene: steps are the S_{i+1} that its beta allows for, settings and parts its own."""
+    """Every phase as a scene: steps are the S_{i+1} that its beta allows for, its parts its own."""
 
     whole: Scene  # of the run; its constants are those of no phase
     first: int  # l
@@ -57,7 +57,7 @@ Sums = Callable[[Scene, Totals], tuple[Array, Array]]  # the certificate, and Le
 
 def phases(stage: Stage, checks: Sequence[Check], sums: Sums) -> Measure:
     zero, most = stage.of(0), doubling.phases(stage.whole.steps, stage.first)
-    M = int(zero.settings["inner"])
+    M = zero.parts.inner
     base = inner.inner(zero, checks)
 
     def init(keys: Array) -> Phased:

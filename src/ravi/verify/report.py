@@ -14,6 +14,7 @@ from ravi.runs import Run
 from ravi.verify.books import Scene, Worst
 from ravi.verify.chance import Interval, student
 from ravi.verify.claim import Claim
+from ravi.verify.constants import delta_of
 from ravi.verify.evidence import Evidence
 from ravi.verify.ladder import Ladder
 
@@ -69,7 +70,7 @@ def judged(
     if claim.kind == "P":
         from scipy.stats import binom
 
-        delta = min(float(scene.settings.get("delta", 1 / scene.steps)), 1.0)
+        delta = min(delta_of(scene), 1.0)
         tail = float(binom.sf(failed.sum() - 1, len(failed), delta)) if failed.any() else 1.0
         note = f"{int(failed.sum())} of {len(failed)} seeds fail" if failed.any() else note
         return _row(claim, *worst, "violated" if tail < ALARM else "holds", note, tolerance)

@@ -21,6 +21,7 @@ from ravi.planning.mirror import mirror_step
 from ravi.planning.occupancies import occupancy
 from ravi.verify.audit import merged, note, optimisation, proper
 from ravi.verify.books import Check, Epoch, Scene, Worst
+from ravi.verify.constants import lam
 from ravi.verify.inner import Books, standardised
 
 
@@ -124,14 +125,14 @@ def revealed(stage: Stage, checks: Sequence[Check]) -> Measure:
             return np.zeros((n, *shape))
 
         Q, policy, mu, PV, PV_hat, CB, width = (zeros(X, A) for _ in range(7))
-        lam = scene.settings.get("regularization", 1.0) * np.tile(np.eye(d), (n, 1, 1))
+        eye = lam(scene) * np.tile(np.eye(d), (n, 1, 1))
         whole = np.zeros(n, np.int64)
         return Revealed(
             whole, np.ones(n, bool), whole.copy(),
             Epoch(zeros(X), Q, policy, zeros(X), mu, PV, PV_hat, CB, width, zeros()),
             zeros(J), whole.copy(), zeros(), zeros(C), Sums(zeros(J), *(zeros() for _ in range(4))),
             Played(zeros(C), zeros(C), zeros(C), zeros(C), zeros(), zeros()),
-            Books(moves=zeros(X, A, X), covariance=lam, response=zeros(d)),
+            Books(moves=zeros(X, A, X), covariance=eye, response=zeros(d)),
             Worst(np.full((n, len(checks)), np.inf), *(zeros(len(checks)) for _ in range(3))),
         )  # fmt: skip
 

@@ -48,8 +48,7 @@ class Drawn(NamedTuple):
 
 
 def drawn(scene: Scene) -> Drawn:
-    s = scene.settings
-    return _drawn(scene.mdp, int(s["samples"]), int(s["draws"]), centred(scene))
+    return _drawn(scene.mdp, scene.stated.samples, scene.stated.draws, centred(scene))
 
 
 @lru_cache(maxsize=4)
@@ -76,7 +75,7 @@ def _drawn(mdp: MDP, m: int, seed: int, centre: bool) -> Drawn:
 
 
 def centred(scene: Scene) -> bool:
-    return bool(scene.settings["centre"] == "on")
+    return "centre" in (scene.stated.on or ())
 
 
 def split(scene: Scene, V: Array) -> tuple[Array, Array, Array]:
@@ -208,7 +207,7 @@ def bonus(s: Seen, scale: float) -> Array:
 @claim("N2d", "CB_k = (beta + B_theta sqrt(sum eps_t^2)) ||phi~_k|| + B_theta eps_k", "sampled features",
        setting="sampled")  # fmt: skip
 def bonuses(s: Seen) -> tuple[Array, Array]:
-    right = bonus(s, float(s.scene.settings["scale"]))
+    right = bonus(s, float(s.scene.stated.scale))
     return worst(np.abs(s.CB - right) / (1 + right)), nil(s)
 
 
@@ -248,7 +247,7 @@ def validity(s: Seen) -> tuple[Array, Array]:
        phase="run", setting="sampled")  # fmt: skip
 def deviations(e: Evidence, *_: Any) -> tuple[Array, Array]:
     """With probability 1 - delta over the draws: made once more by each seed, with the library's own `draw`."""
-    problem, m = e.scene.mdp.problem, int(e.scene.settings["samples"])
+    problem, m = e.scene.mdp.problem, e.scene.stated.samples
     limit = deviation(problem, m, delta_of(e.scene))
     found = [draw(problem, m, seed, centre=centred(e.scene)).errors for seed in e.run.seeds]
     return np.array([(errors - limit).max() for errors in found]), np.zeros(e.n)
@@ -269,7 +268,7 @@ def numbers(scene: Scene) -> dict[str, float]:
        phase="run", setting="sampled")  # fmt: skip
 def bonus_sum(e: Evidence, *_: Any) -> tuple[Array, Array]:
     scene = e.scene
-    if float(scene.settings["scale"]) > 1:
+    if scene.stated.scale > 1:
         return e.audit.walked.bonus, np.array(np.inf)
     return e.audit.walked.bonus, np.array(theory.bonus_sum(scene.H, scene.mdp.dimension, e.run.steps, **numbers(scene)))
 
@@ -285,6 +284,6 @@ def explicit(scene: Scene) -> float:
     mdp, T = scene.mdp, scene.steps
     theirs = constants.eta(scene.H, mdp.actions, T)
     uniform = np.ptp(scene.parts.initial_policy) < 1e-12
-    if scene.settings["scale"] != 1 or not np.isclose(scene.parts.eta, theirs, rtol=1e-9) or not uniform:
+    if scene.stated.scale != 1 or not np.isclose(scene.parts.eta, theirs, rtol=1e-9) or not uniform:
         return np.inf
     return theory.corrected(scene.H, mdp.dimension, mdp.actions, T, **numbers(scene)).total

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import gammaln, rel_entr
 
-from ravi.core import MDP, Array, Learner, Measure, Path
+from ravi.core import MDP, Array, Learner, Measure, Parts, Path
 from ravi.engine import Progress, run
 from ravi.estimators.counts import Counts
 from ravi.learners.ravi_kl import TOLERANCE
@@ -121,7 +121,7 @@ def counts(s: Seen) -> tuple[Array, Array]:
 
 @claim("K2", "max_C <q, V> is the minimum of its dual", "docs/kl.md")
 def duality(s: Seen) -> tuple[Array, Array]:
-    mdp, support = s.scene.mdp, s.scene.settings["support"] == "on"
+    mdp, support = s.scene.mdp, s.scene.told.support
     found = largest(mdp.successors, Counts(s.moves.sum(-1), s.moves), s.rho, support, s.V)
     return worst(np.abs(found - by_dual(mdp, s.moves, s.rho, support, s.V))), nil(s)
 
@@ -159,7 +159,7 @@ def _radii(s: Seen) -> tuple[Array, Array]:
     n = np.maximum(s.plays, 1)
     chosen = s.policy.argmax(-1)[..., None]
     rho = np.take_along_axis(s.rho, chosen, 2)[..., 0]
-    pairs = mdp.states * mdp.actions * (2 if "reward_scale" in s.scene.settings else 1)
+    pairs = mdp.states * mdp.actions * (2 if s.scene.told.rewards else 1)
     rho_G = log(pairs * T) + _worst_redundancy(n, mdp.branching)
     return rho / n, rho_G / n
 
@@ -254,12 +254,13 @@ def theorem_2(e: Evidence, b: Books) -> tuple[Array, Array]:
 
 def regret_bound(scene: Scene, form: Any = theory.regret) -> float:
     """Infinite where the radii are not the theorem's."""
-    mdp, given = scene.mdp, scene.settings
-    if given["scale"] != 1 or given.get("reward_scale", 1) != 1:
+    mdp, given = scene.mdp, scene.sets
+    assert given is not None
+    if given.scale != 1 or scene.told.reward_scale != 1:
         return np.inf
     made = form(
-        scene.H, mdp.states, mdp.actions, mdp.branching, scene.steps, slack=given.get("slack", 0.0),
-        tolerance=TOLERANCE, unknown_rewards="reward_scale" in given,
+        scene.H, mdp.states, mdp.actions, mdp.branching, scene.steps, slack=given.slack,
+        tolerance=TOLERANCE, unknown_rewards=scene.told.rewards is not None,
     )  # fmt: skip
     return float(made)
 
@@ -274,7 +275,7 @@ def _worst_redundancy(n: Array, B: int) -> Array:
 
 def _fixed_point(scene: Scene, r: Array, D: Counts, rho: Array, V: Array, policy: Array | None = None) -> Array:
     """V = max_a {r + gamma max_C <q, V>}, or of the actions of a policy, by value iteration from V   (n, X)."""
-    mdp, support = scene.mdp, scene.settings["support"] == "on"
+    mdp, support = scene.mdp, scene.told.support
     while True:
         Q = r + mdp.discount * largest(mdp.successors, D, rho, support, V)
         new = Q.max(-1) if policy is None else (policy * Q).sum(-1)
@@ -284,23 +285,24 @@ def _fixed_point(scene: Scene, r: Array, D: Counts, rho: Array, V: Array, policy
 
 
 def seen(scene: Scene, state: Any, m: Books, path: Path) -> Seen:
-    mdp, given, T, moves, time = scene.mdp, scene.settings, scene.steps, m.moves, path.time.astype(float)
+    mdp, given, T, moves, time = scene.mdp, scene.sets, scene.steps, m.moves, path.time.astype(float)
+    assert given is not None
     X, A, H, gamma = mdp.states, mdp.actions, mdp.horizon, mdp.discount
     n = moves.sum(-1)
     D = Counts(n.astype(np.int32), moves.astype(np.int32))
-    unknown = "reward_scale" in given
+    unknown = scene.told.rewards is not None
     level = np.log((2 * X if unknown else X) / theory.levels(H, X, A, theory.stage(np.maximum(time, 1))))
-    rho = given["scale"] * (level[:, None, None] + _worst_redundancy(n, 2))
+    rho = given.scale * (level[:, None, None] + _worst_redundancy(n, 2))
     r, earned = np.broadcast_to(mdp.rewards, n.shape), n
     if unknown:
-        r = highest_rewards(state.earned.plays, state.earned.total, level, given["reward_scale"])
+        r = highest_rewards(state.earned.plays, state.earned.total, level, scene.told.reward_scale)
         earned = state.earned.plays
     policy = state.policy
     V = _fixed_point(scene, r, D, rho, np.full((len(time), X), H))
     own = _fixed_point(scene, r, D, rho, V, policy)
     star = scene.pi_star.argmax(-1)
     V_star = np.broadcast_to(scene.solution.V, V.shape)
-    most = largest(mdp.successors, D, rho, given["support"] == "on", V_star)[:, np.arange(X), star]
+    most = largest(mdp.successors, D, rho, scene.told.support, V_star)[:, np.arange(X), star]
     PV_star = (scene.P @ scene.solution.V)[np.arange(X), star]
     valid = (most >= PV_star - scene.atol).all(-1)
     valid &= (r[:, np.arange(X), star] >= mdp.rewards[np.arange(X), star] - scene.atol).all(-1)
@@ -310,7 +312,7 @@ def seen(scene: Scene, state: Any, m: Books, path: Path) -> Seen:
     return at_truth(
         scene, policy, own, data=state.data, moves=moves, time=time, rho=rho, rewards=r, earned=earned, V=V,
         valid=valid, near=close.all((1, 2)), plays=(policy * n).sum(-1),
-        eps=given.get("slack", 0.0) * np.sqrt(H * X * A / time), tol=gamma * TOLERANCE / np.sqrt(time),
+        eps=given.slack * np.sqrt(H * X * A / time), tol=gamma * TOLERANCE / np.sqrt(time),
     )  # fmt: skip
 
 
@@ -409,7 +411,8 @@ def scene_of(learner: Learner, mdp: MDP, steps: int, solution: Solution) -> Scen
     P = np.zeros((mdp.states, mdp.actions, mdp.states))
     np.put_along_axis(P, mdp.successors.astype(np.int64), mdp.transitions, axis=2)
     nothing: Any = None  # of RAVI-UCB's form there are no parts
-    return Scene(mdp, nothing, learner.settings, steps, solution, nothing, solution.policy, 0.0, P)
+    none = Parts(nothing, nothing, nothing, nothing, nothing)
+    return Scene(mdp, none, learner.told, steps, solution, nothing, solution.policy, 0.0, P, learner.sets)
 
 
 def report(

@@ -11,17 +11,17 @@ from ravi.core import MDP, Array
 from ravi.theory import constants, generic, kl, mixture, tabular, unknown_rewards
 from ravi.theory.parts import Bound
 from ravi.verify.books import Scene
-from ravi.verify.constants import delta_of, lam
+from ravi.verify.constants import beta_of, delta_of, lam
 from ravi.verify.inner import Books, standardised
 
 
 def has(scene: Scene, part: str) -> bool:
-    return part in scene.settings.get("parts", ())
+    return part in (scene.stated.on or ())
 
 
 def learned(scene: Scene) -> bool:
     """Whether rewards are not known."""
-    return "reward_scale" in scene.settings
+    return scene.told.rewards is not None
 
 
 def estimate(scene: Scene, books: Books, V: Array) -> Array:
@@ -69,7 +69,7 @@ def envelope(scene: Scene, books: Books, V: Array) -> Array:
 
 def _symbols(scene: Scene) -> int:
     """Successors that the sets of a pair may have."""
-    return scene.mdp.branching if scene.settings["support"] == "on" else scene.mdp.states
+    return scene.mdp.branching if scene.told.support else scene.mdp.states
 
 
 def _of_sets(scene: Scene, books: Books, V: Array) -> tuple[Array, Array]:
@@ -80,7 +80,7 @@ def _of_sets(scene: Scene, books: Books, V: Array) -> tuple[Array, Array]:
     likely = xlogy(moves, moves / np.maximum(n, 1)[..., None]).sum(-1)
     mixed = (gammaln(moves + 0.5) - gammaln(0.5)).sum(-1) - gammaln(n + m / 2) + gammaln(m / 2)
     rho = _scale(scene) * (log(mdp.states * mdp.actions / delta_of(scene)) + likely - mixed)
-    support = scene.settings["support"] == "on"
+    support = scene.told.support
     return -by_dual(mdp, moves, rho, support, -V), by_dual(mdp, moves, rho, support, V)
 
 
@@ -144,12 +144,12 @@ def _size(scene: Scene) -> float:
 
 
 def _scale(scene: Scene) -> float:
-    return 1.0 if "beta" in scene.settings else float(scene.settings["scale"])
+    return 1.0 if scene.stated.beta is not None else float(scene.stated.scale)
 
 
 def _closed(scene: Scene) -> float:
     """beta, before the run: the learner's, which its scale is part of, or that of the statement."""
-    return float(scene.settings["beta"]) if "beta" in scene.settings else _proven(scene)
+    return _proven(scene) if scene.stated.beta is None else beta_of(scene)
 
 
 def _proven(scene: Scene) -> float:
@@ -179,30 +179,30 @@ def reward_spread(scene: Scene) -> float:
     """b sqrt(n)."""
     mdp = scene.mdp
     s = unknown_rewards.spread(mdp.states, mdp.actions, scene.steps, delta_of(scene))
-    return float(scene.settings["reward_scale"]) * s
+    return scene.told.reward_scale * s
 
 
 def reward_sum(scene: Scene) -> float:
     """E[sum_{t <= T+} b], at most. A smaller reward_scale than 1 is held against the bound of 1: that of 0 is met with
     equality by one pair that is played once, and Student's t needs room."""
-    mdp, scale = scene.mdp, float(scene.settings["reward_scale"])
+    mdp, scale = scene.mdp, scene.told.reward_scale
     s = max(scale, 1.0) * unknown_rewards.spread(mdp.states, mdp.actions, scene.steps, delta_of(scene))
     return unknown_rewards.bonus_sum(scene.H, mdp.states, mdp.actions, scene.steps, s)
 
 
 def valid(scene: Scene) -> bool:
     """Whether bonuses are at least those that are proven to be valid; of RAVI-UCB+, those themselves."""
-    if learned(scene) and float(scene.settings["reward_scale"]) < 1:
+    if learned(scene) and scene.told.reward_scale < 1:
         return False
-    if "beta" in scene.settings:
-        return float(scene.settings["beta"]) >= scene.mdp.discount * _proven(scene)
-    return bool(scene.settings["scale"] == 1)
+    if scene.stated.beta is not None:
+        return beta_of(scene) >= scene.mdp.discount * _proven(scene)
+    return bool(scene.stated.scale == 1)
 
 
 def regret(scene: Scene) -> Bound | None:
     """The bound with the eta of the run; None where the constants are not the theorem's."""
-    M, S = int(scene.settings["inner"]), bonus_sum(scene)
-    proper = scene.settings["pick"] == "uniform" or M == 1
+    M, S = scene.parts.inner, bonus_sum(scene)
+    proper = scene.parts.pick == "uniform" or M == 1
     if (
         not proper
         or scene.setting == "generic"
@@ -216,13 +216,13 @@ def regret(scene: Scene) -> Bound | None:
     )
     if learned(scene):  # the first Q_1 is the same for all pairs: rewards are 1 where nothing was seen
         return unknown_rewards.added(made, reward_sum(scene), made.failure)
-    more = scene.H / M if scene.settings["fresh"] else 0.0  # <mu^{pi_1}, E V_1> - <mu*, Q_1> <= 1: the first Q_1
+    more = scene.H / M if scene.parts.fresh else 0.0  # <mu^{pi_1}, E V_1> - <mu*, Q_1> <= 1: the first Q_1
     return made._replace(total=made.total + more, boundary=made.boundary + more)
 
 
 def doubled(scene: Scene) -> float:
     """2 S + H sqrt(kappa ln A E K / M) + ... where eta balances both; infinite elsewhere."""
-    found, H, M = regret(scene), scene.H, int(scene.settings["inner"])
+    found, H, M = regret(scene), scene.H, scene.parts.inner
     if found is None or not has(scene, "balance"):
         return np.inf
     mdp, S = scene.mdp, bonus_sum(scene)

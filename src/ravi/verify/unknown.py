@@ -64,7 +64,7 @@ def judging(one: Claim, scene: Scene) -> Scene:
     """With the probability that a claim may fail with, where that is another than delta."""
     if not stated.learned(scene) or one.id not in TWICE:
         return scene
-    return scene._replace(settings=scene.settings | {"delta": 2 * delta_of(scene)})
+    return scene.stating(delta=2 * delta_of(scene))
 
 
 # ---- what data say of rewards
@@ -121,7 +121,7 @@ def observers(scene: Scene) -> list[Measure]:
 
 
 def _earned(scene: Scene) -> Measure:
-    r, random = scene.mdp.rewards, scene.settings["rewards"] == "bernoulli"
+    r, random = scene.mdp.rewards, scene.told.rewards == "bernoulli"
 
     def init(keys: Array) -> Earned:
         n, shape = len(keys), (len(keys), *r.shape)

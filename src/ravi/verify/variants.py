@@ -205,7 +205,7 @@ def played(s: Seen) -> tuple[Array, Array]:
 @claim("V7c", "m is uniform: plays of each of the M less their mean", "RAVI-UCB+", kind="E", phase="run", equality=True)
 def uniformly(e: Evidence, found: Inner) -> tuple[Array, Array, Interval]:
     times = found.drawn.times
-    if e.scene.settings["pick"] != "uniform":
+    if e.scene.parts.pick != "uniform":
         return times, np.array(np.inf), bernstein(np.zeros(1), 1.0, e.n)
     K, M = times.sum(-1, keepdims=True), times.shape[1]
     return drawn(times - K / M, K / M * (1 - 1 / M) + 0 * times)
@@ -213,7 +213,7 @@ def uniformly(e: Evidence, found: Inner) -> tuple[Array, Array, Interval]:
 
 @claim("V7d", "E sum_k gap(pi_m) = E sum_k (1/M) sum_j gap(pi_j)", "Discussion", kind="E", phase="run", equality=True)
 def on_average(e: Evidence, found: Inner) -> tuple[Array, Array, Interval]:
-    bound = np.array(0.0 if e.scene.settings["pick"] == "uniform" else np.inf)
+    bound = np.array(0.0 if e.scene.parts.pick == "uniform" else np.inf)
     return found.drawn.lead, bound, bernstein(found.drawn.variance.sum(), 1 / 3, e.n)
 
 
@@ -246,7 +246,7 @@ def theorem_balanced(e: Evidence, found: Inner) -> tuple[Array, Array]:
 
 def ladder(e: Evidence, found: Inner) -> Ladder:
     """The same rungs; sums over backups are divided by M, since one of M is played."""
-    scene, s, share = e.scene, found.totals, e.scene.H / int(e.scene.settings["inner"])
+    scene, s, share = e.scene, found.totals, e.scene.H / e.scene.parts.inner
     bound = stated.regret(scene)
     return Ladder(
         float(e.run.regret.mean()),

@@ -71,7 +71,7 @@ def radii(scene: Scene, t: float, scale: float) -> Radii:
 
 
 def scale_of(scene: Scene) -> float:
-    return float(scene.settings["scale"])
+    return float(scene.stated.scale)
 
 
 def keeper(scene: Scene) -> Keeper:
@@ -225,12 +225,12 @@ def theorem(e: Evidence, found: Inner) -> tuple[Array, Array]:
 
 def explicit(scene: Scene) -> float:
     """Infinite where the constants are not the theorem's."""
-    M, parts = int(scene.settings["inner"]), scene.parts
+    M, parts = scene.parts.inner, scene.parts
     plain = np.ptp(parts.initial_policy) < 1e-12 and np.ptp(parts.initial_value) == 0
-    if scale_of(scene) != 1 or not plain or (scene.settings["pick"] != "uniform" and M > 1):
+    if scale_of(scene) != 1 or not plain or (parts.pick != "uniform" and M > 1):
         return np.inf
     made = generic.sharp(
         scene.H, scene.mdp.actions, scene.steps, clipped_bonus_sum(scene), delta=delta_of(scene), eta=parts.eta,
         inner_steps=M,
     )  # fmt: skip
-    return made.total + (scene.H / M if scene.settings["fresh"] else 0.0)
+    return made.total + (scene.H / M if parts.fresh else 0.0)
