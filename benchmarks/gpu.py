@@ -109,18 +109,19 @@ def timed(text, plain=False):
 
 
 def products(d, seeds=1_024, pairs=400):
-    """The product of a regression, of all seeds, against the best that the same library does."""
-    from ravi.device import target
+    """The product of a regression, of all seeds, against cuBLAS: on the same matrices, and at its best."""
+    from ravi import teams
+    from ravi.device import Memory, here_is, target
 
     cupy = target().cupy
 
-    def rate(a, b, flops):
-        cupy.matmul(a, b)
+    def rate(product, a, b, flops):
+        product(a, b)
         start, end = cupy.cuda.Event(), cupy.cuda.Event()
         best = 0.0
         for _ in range(10):
             start.record()
-            cupy.matmul(a, b)
+            product(a, b)
             end.record()
             end.synchronize()
             best = max(best, flops / cupy.cuda.get_elapsed_time(start, end) * 1e3)
@@ -128,10 +129,12 @@ def products(d, seeds=1_024, pairs=400):
 
     size = 8_192
     big = cupy.random.standard_normal((size, size))
-    peak = rate(big, big, 2 * size**3)
+    peak = rate(cupy.matmul, big, big, 2 * size**3)
     phi, root = cupy.random.standard_normal((seeds, pairs, d)), cupy.random.standard_normal((seeds, d, d))
-    ours = rate(phi, root, 2 * seeds * pairs * d * d)
-    return {"peak": peak, "ours": ours, "share": ours / peak}
+    cublas = rate(cupy.matmul, phi, root, 2 * seeds * pairs * d * d)
+    with here_is(Memory(*target())):
+        ours = rate(teams.product, phi, root, 2 * seeds * pairs * d * d)
+    return {"peak": peak, "cuBLAS": cublas, "ours": ours, "share": ours / peak}
 
 
 def solved(states):
@@ -156,15 +159,16 @@ def solved(states):
     return found
 
 
-def grid(seeds=64, plays=100_000):
-    """12 x 12 settings of RAVI-UCB on RiverSwim(6), as one batch."""
+def grid(device, half=None, seeds=64, plays=100_000):
+    """12 x 12 settings of RAVI-UCB on RiverSwim(6), as one batch; `half` of them, for one of two cores."""
     from ravi import run_settings
 
     sizes = [0.001 * 2**k for k in range(12)]
     ids = [f"ravi-ucb,scale={a:g},step_scale={30 * 2**-k:g}" for a in sizes for k in range(12)]
-    run_settings(ids[:2], "riverswim/6", 200, 4, device="gpu", keep_epochs=False, points=1)
+    ids = ids if half is None else ids[half::2]
+    run_settings(ids[:2], "riverswim/6", 200, 4, device=device, keep_epochs=False, points=1)
     began = time.perf_counter()
-    found = run_settings(ids, "riverswim/6", plays, seeds, device="gpu", keep_epochs=False, points=1)
+    found = run_settings(ids, "riverswim/6", plays, seeds, device=device, keep_epochs=False, points=1)
     return {"seconds": time.perf_counter() - began, "best": min(float(r.results["regret_total"].mean()) for r in found)}
 
 
@@ -188,13 +192,15 @@ def main(folder):
 
     with ThreadPoolExecutor(14) as pool:
         list(pool.map(lambda given: do(110, "check", *given), CHECKED))
-    do(100, "timed", "ravi-ucb,beta=0.5,eta=0.2", True)
+    do(90, "timed", "ravi-ucb,beta=0.5,eta=0.2", True)
     for text in list(TIMED)[1:]:
         do(60, "timed", text)
     do(40, "solved", 10**6)
-    do(40, "grid")
+    do(40, "grid", "gpu")
     do(25, "products", 72)
     do(25, "products", 10)
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(lambda half: do(110, "grid", "cpu", half), (0, 1)))
 
 
 if __name__ == "__main__":

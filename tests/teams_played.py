@@ -20,7 +20,8 @@ import threading
 import numpy as np
 
 from ravi import ids, teams, tree, whole
-from ravi.walk import world_of
+from ravi.estimators import ridge
+from ravi.walk import room, world_of
 from ravi.worlds import Tabular
 
 
@@ -31,8 +32,8 @@ class Diverged(Exception):
 class Team:
     """`size` threads that run `work`, one at a time."""
 
-    def __init__(self, size, seed):
-        self.size, self.random = size, random.Random(seed)
+    def __init__(self, size, seed, warp=32):
+        self.size, self.warp, self.random = size, warp, random.Random(seed)
         self.turns = [threading.Semaphore(0) for _ in range(size)]
         self.order, self.next = self._shuffled(), 0
         self.meeting, self.values, self.ended, self.error = None, {}, 0, None
@@ -83,7 +84,7 @@ class Lane(teams.Place):
     teams = 1
 
     def __init__(self, team, lane):
-        self.team, self.lane, self.size = team, lane, team.size
+        self.team, self.lane, self.size, self.warp = team, lane, team.size, team.warp
 
     def wait(self):
         self.agree(None, len, "sync")
@@ -130,6 +131,32 @@ def different(text, mdp, T, size, **options):
     ]
 
 
+def regress(size, seed=0):
+    """What a regression holds after some steps: added by one thread, or by warps of two."""
+    mdp, n, rng = ids.mdp("ensemble/5,7,2,2,discount=0.7"), 2, np.random.default_rng(4)
+    estimator, path = ridge.ridge(mdp.problem), room(n, 37)
+    for array, most in ((path.state, 7), (path.action, 2), (path.successor, 7)):
+        array[...] = rng.integers(0, most, array.shape)
+    path.length[...] = 37, 6
+    D, V = ridge.Regression(*map(np.array, estimator.init(n))), rng.random((n, 7))
+    if size == 1:
+        estimator.add(D, V, path)
+    else:
+        given = []
+        ridge.over_seeds = lambda loop, where, *arguments, rooms: given.extend(  # with scratch that all share
+            [loop, arguments, [np.empty((1, *shape)) for shape in rooms]]
+        )
+        estimator.add(D, V, path)
+        ridge.over_seeds = teams.over_seeds
+        loop, arguments, scratch = given
+        Team(size, seed, warp=2).run(lambda: loop(0, n, *arguments, *scratch))
+    return D
+
+
+def regressions_differ():
+    return any(not np.array_equal(a, b) for a, b in zip(regress(1), regress(6), strict=True))
+
+
 def without_sync(function, which):
     """Take the `which`-th sync() out of a plain function, wherever it is used."""
     lines, start = inspect.getsourcelines(function)
@@ -150,6 +177,8 @@ def caught(name, which):
     kept = plain.__code__
     without_sync(plain, which)
     try:
+        if plain.__module__ == ridge.__name__:
+            return regressions_differ()
         return any(different(text, mdp, T, 3) for text in MUTATED for mdp, T in PLAYED)
     except Exception:
         return True
@@ -167,6 +196,7 @@ if __name__ == "__main__":
             for which in places:
                 print(json.dumps([name, which, caught(name, which)]), flush=True)
         sys.exit()
+    print(json.dumps(["ridge", {"add": ["differs"] if regressions_differ() else []}]), flush=True)
     for text in sys.argv[1:]:
         found = {}
         for mdp, T in PLAYED:

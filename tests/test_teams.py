@@ -30,6 +30,8 @@ NEEDED = {
     "ravi.planning.inner:backups_on_counts": [0],
     "ravi.planning.chains:take_out": [0, 1],
     "ravi.whole:_advance": [2, 6],
+    "ravi.estimators.ridge:_add": [0, 1],
+    "ravi.estimators.ridge:root_of": [0, 1, 2, 3, 4, 5],
 }
 
 

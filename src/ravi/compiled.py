@@ -232,8 +232,9 @@ class _Kept(caching.FunctionCache):  # type: ignore[misc]
     def save_overload(self, sig: Any, data: Any) -> None:
         try:
             super().save_overload(sig, data)
-        except OSError as error:
-            _tell(f"compiled functions cannot be kept in {Path(self.cache_path).parent}: {error.strerror}")
+        except Exception as error:  # the disk is full, or what was compiled cannot be written down
+            why = error.strerror if isinstance(error, OSError) else f"{type(error).__name__}: {error}"
+            _tell(f"compiled functions cannot be kept in {Path(self.cache_path).parent}: {why}")
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:

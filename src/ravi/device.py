@@ -13,7 +13,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,7 +25,8 @@ from ravi.walk import World
 
 DEVICES = ("cpu", "gpu")
 BLOCK = 128  # threads of a block
-WIDE = 32  # threads of a team, at most: a warp
+WIDE = 32  # threads of a team that goes through epochs, at most: a warp
+WIDEST, FULL = 256, 2**18  # threads of a team of a loop over seeds, at most; of all teams, about
 REGISTERS = 128  # of a thread, at most: the fewer, the more teams are at work
 LOOK = 0.25  # seconds between two looks, about
 FEW, MOST = 8, 4096  # epochs between two looks: at first, and at most
@@ -78,10 +79,20 @@ def cuda_words() -> Any:
     def each(m):  # type: ignore[no-untyped-def]
         return lambda m: range(cuda.threadIdx.x, m, cuda.blockDim.x)
 
+    @overload(teams.strips)
+    def strips(m):  # type: ignore[no-untyped-def]
+        return lambda m: range(cuda.threadIdx.x // 32, m, max(cuda.blockDim.x // 32, 1))
+
+    @overload(teams.along)
+    def along(m):  # type: ignore[no-untyped-def]
+        return lambda m: range(cuda.threadIdx.x % 32, m, min(cuda.blockDim.x, 32))
+
     @overload(teams.sync)
     def sync():  # type: ignore[no-untyped-def]
         def wait():  # type: ignore[no-untyped-def]
-            if cuda.blockDim.x > 1:
+            if cuda.blockDim.x > 32:
+                cuda.syncthreads()
+            elif cuda.blockDim.x > 1:
                 cuda.syncwarp(((1 << cuda.blockDim.x) - 1) << ((cuda.threadIdx.y * cuda.blockDim.x) % 32))
 
         return wait
@@ -119,10 +130,25 @@ def cuda_words() -> Any:
     return cuda
 
 
+@contextmanager
+def rounded_apart() -> Iterator[None]:
+    """Kernels compiled meanwhile round a product and a sum apart, as a CPU does, where a GPU would round once: so ties
+    break as on a CPU. numba-cuda has no switch for what NVVM calls fma, and its linker would fuse again (hence `lto`).
+    """
+    from numba.cuda.cudadrv import nvvm
+
+    compile_ir = nvvm.compile_ir
+    nvvm.compile_ir = partial(compile_ir, fma=False)
+    try:
+        yield
+    finally:
+        nvvm.compile_ir = compile_ir
+
+
 @cache
 def kernel(*functions: Any) -> Any:
     """`whole.frame` of these functions as a kernel."""
-    return cuda_words().jit(whole.framed(*functions), max_registers=REGISTERS)
+    return cuda_words().jit(whole.framed(*functions), max_registers=REGISTERS, lto=False)
 
 
 class Memory:
@@ -137,11 +163,11 @@ class Memory:
         """A leaf of the arguments of a kernel, there."""
         if isinstance(leaf, teams.Room) or (isinstance(leaf, np.ndarray) and leaf.size == 0):
             filled = tuple(max(size, 1) for size in leaf.shape)
-            array = self.cuda.as_cuda_array(self.cupy.empty(filled, leaf.dtype))
+            array = self.cuda.as_cuda_array(self.cupy.empty(filled, leaf.dtype), sync=False)
             return array if filled == leaf.shape else array[tuple(slice(size) for size in leaf.shape)]
         if not isinstance(leaf, np.ndarray):
             return leaf
-        return self.cuda.as_cuda_array(self.of(np.ascontiguousarray(leaf)))
+        return self.cuda.as_cuda_array(self.of(np.ascontiguousarray(leaf)), sync=False)
 
     def of(self, array: Array) -> Any:
         """What is there of an array of this machine; its like, where nothing was."""
@@ -158,11 +184,10 @@ class Memory:
 
 
 def width(states: int, seeds: int) -> int:
-    """Threads of a team: one where there are few states and many seeds, a warp where there are many states."""
-    if states >= 24:
-        return WIDE
+    """Threads of a team, a power of two: one where there are few states and many seeds, a warp where there are many
+    states. Steps are one thread's, so that of many seeds several share a warp."""
     threads = 1
-    while threads < min(states, 8) and seeds * threads * 2 <= 2**16:
+    while threads < min(states, WIDE) and ((threads < 8 and states >= 24) or seeds * threads * 2 <= 2**16):
         threads *= 2
     return threads
 
@@ -190,7 +215,8 @@ class Flight:
     def go(self, epochs: int) -> None:
         """So many epochs more."""
         stream = self.cuda.external_stream(self.cupy.cuda.get_current_stream().ptr)
-        self.kernel[self.shape[0], self.shape[1], stream](epochs, *self.there)
+        with rounded_apart():
+            self.kernel[self.shape[0], self.shape[1], stream](epochs, *self.there)
 
     def look(self, epochs: int) -> None:
         """Bring home how far the seeds are, and the rows of the epochs since the last look."""
@@ -206,8 +232,8 @@ class Flight:
 
 
 class Together(Flight):
-    """A run in which all seeds plan and learn at once, by functions of arrays: epoch by epoch, each at the cost of its
-    calls."""
+    """A run in which all seeds plan and learn at once, by functions of arrays. The first epochs are made call by call;
+    then one is recorded as a graph of CUDA, and launched again and again: what it calls costs no more than its work."""
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
@@ -217,11 +243,29 @@ class Together(Flight):
         self.path = Path(*(there(array) for array in self.here.path))
         self.time = there(self.batch.walkers.time)
         self.finished = self.time >= self.T
+        self.stream = self.cupy.cuda.Stream()  # the default one cannot be recorded
+        self.graph: Any = None
 
     def go(self, epochs: int) -> None:
-        with here_is(self.memory):
+        with self.stream, here_is(self.memory):
             for _ in range(epochs):
-                self._epoch()
+                if self.graph is None:
+                    self._epoch()
+                else:
+                    self.graph.launch(self.stream)
+            if self.graph is None:  # all is compiled, and memory is there
+                self.graph = self._recorded()
+        self.stream.synchronize()
+
+    def _recorded(self) -> Any:
+        """An epoch as a graph, which is not made now. What it wrote in between stays the stream's own: nothing else
+        takes memory on it."""
+        self.stream.begin_capture()
+        try:
+            self._epoch()
+        finally:
+            graph = self.stream.end_capture()
+        return graph
 
     def _epoch(self) -> None:
         self._settle(self.learner.plan(self.state))
@@ -302,22 +346,25 @@ def loop(low: int, high: int, *arguments: Any) -> None:
 
 @cache
 def _loop_kernel(looped: Any) -> Any:
-    return cuda_words().jit(instance(_over, loop=looped))
+    return cuda_words().jit(instance(_over, loop=looped), max_registers=REGISTERS // 2, lto=False)
 
 
-def over_seeds_there(looped: Callable[..., Any], n: int, arguments: tuple[Any, ...], threads: int = WIDE) -> None:
-    """`ravi.teams.over_seeds` on the GPU, by teams of so many threads."""
+def over_seeds_there(looped: Callable[..., Any], n: int, arguments: tuple[Any, ...], threads: int = 0) -> None:
+    """`ravi.teams.over_seeds` on the GPU, by teams of so many threads; of 0, of as many as there is room for."""
     cupy, cuda = target()
     memory = _current[-1]
-    shape = -(-n * threads // BLOCK), (threads, BLOCK // threads)
+    threads = threads or min(max(1 << (FULL // n).bit_length() - 1, WIDE), WIDEST)
+    block = max(BLOCK, threads)
+    shape = -(-n * threads // block), (threads, block // threads)
 
     def there(leaf: Any) -> Any:
         if isinstance(leaf, teams.Room):
             return memory.there(leaf._replace(shape=(shape[0] * shape[1][1], *leaf.shape[1:])))
-        return cuda.as_cuda_array(leaf) if isinstance(leaf, cupy.ndarray) else memory.there(leaf)
+        return cuda.as_cuda_array(leaf, sync=False) if isinstance(leaf, cupy.ndarray) else memory.there(leaf)
 
     stream = cuda.external_stream(cupy.cuda.get_current_stream().ptr)
-    _loop_kernel(looped)[shape[0], shape[1], stream](n, teams.mapped(there, arguments))
+    with rounded_apart():
+        _loop_kernel(looped)[shape[0], shape[1], stream](n, teams.mapped(there, arguments))
 
 
 def _log(memory: Memory, measure: Measure, m: Any, own: Any, count: int) -> None:

@@ -1,15 +1,18 @@
-"""Who does a loop? A team: one thread on a CPU, up to 32 on a GPU. One source, two targets.
+"""Who does a loop? A team: one thread on a CPU, several on a GPU. One source, two targets.
 
 What happens to a seed is written once, as a compiled function of that seed which says what may be done side by side:
 
     word            on a CPU       on a GPU
     seeds(n)        range(n)       the seeds of this team: its number, += the number of teams
     each(m)         range(m)       this thread's share of a loop of m: its lane, += the size of the team
+    strips(m)       range(m)       of a team of several warps, the share of this one; where it is one, all
+    along(m)        range(m)       this thread's share within its warp
     sync()          nothing        the threads of the team wait for each other, and see what the others wrote
     first()         True           whether this is the first thread of the team
     alone()         True           whether it is the only one
     team()          0              the number of the team, for scratch
-    team_sum(v)     v              the sum of the v of all threads, to each of them, and sync(); team_max, team_min
+    team_sum(v)     v              the sum of the v of all threads, to each of them, and sync(); team_max, team_min.
+                                   Of a team of one warp at most
 
 Numba compiles a body with the words' meaning on a CPU wherever it is called from there, and with that on a GPU in a
 kernel (`ravi.device`, which defines it). A body that serves both allocates nothing, returns no array, raises nothing. A
@@ -26,6 +29,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numba.extending import overload
+
+from ravi.compiled import compiled
 
 NEVER = np.iinfo(np.int64).max  # a play that never comes
 
@@ -83,10 +88,25 @@ def squared(array: Any) -> Any:
     return np.vecdot(array, array) if isinstance(array, np.ndarray) else (array * array).sum(-1)
 
 
+def product(a: Any, b: Any) -> Any:
+    """a b of every seed, (n, p, j) times (n, j, c), where they are; no seed depends on its batch.
+
+    On a GPU by a loop: CuPy's own, cuBLAS, is not let into a graph of CUDA, which an epoch there is (`ravi.device`).
+    """
+    if isinstance(a, np.ndarray):
+        return np.matmul(a, b)
+    from ravi.device import over_seeds_there
+
+    n, rows, columns = *a.shape[:2], b.shape[2]
+    made = like(a, (n * rows, columns))
+    over_seeds_there(_rows_of_product, n * rows, (a, b, made), 1 << min(columns - 1, 31).bit_length())
+    return made.reshape(n, rows, columns)
+
+
 class Place:
     """Where a thread stands; what is asked where nothing is compiled."""
 
-    lane, size, number, teams = 0, 1, 0, 1
+    lane, size, number, teams, warp = 0, 1, 0, 1, 32
 
     def wait(self) -> None:
         """For the other threads of the team."""
@@ -109,6 +129,18 @@ def each(m: int) -> range:
     """This thread's share of a loop."""
     place = at()
     return range(place.lane, m, place.size)
+
+
+def strips(m: int) -> range:
+    """This warp's share of a loop."""
+    place = at()
+    return range(place.lane // place.warp, m, max(place.size // place.warp, 1))
+
+
+def along(m: int) -> range:
+    """This thread's share of a loop of its warp."""
+    place = at()
+    return range(place.lane % place.warp, m, min(place.size, place.warp))
 
 
 def sync() -> None:
@@ -155,6 +187,8 @@ def _seeds(n):  # type: ignore[no-untyped-def]
 
 
 @overload(each)
+@overload(strips)
+@overload(along)
 def _each(m):  # type: ignore[no-untyped-def]
     return lambda m: range(m)
 
@@ -180,3 +214,15 @@ def _team():  # type: ignore[no-untyped-def]
 @overload(team_min)
 def _alone(value):  # type: ignore[no-untyped-def]
     return lambda value: value
+
+
+@compiled
+def _rows_of_product(low, high, a, b, out):  # type: ignore[no-untyped-def]
+    """Rows low, ..., high - 1 of `product`, those of one seed after those of another; a team's."""
+    for row in range(low, high):
+        i, p = row // a.shape[1], row % a.shape[1]
+        for c in each(b.shape[2]):
+            total = 0.0
+            for j in range(b.shape[1]):
+                total += a[i, p, j] * b[i, j, c]
+            out[row, c] = total

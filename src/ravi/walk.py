@@ -46,8 +46,8 @@ def _cumulative(probabilities: Array) -> Array:
 
 def start(world: World, keys: Array) -> Walkers:
     """Every seed at its first state x_1 ~ nu_0, before any play."""
-    state = np.array([np.searchsorted(world.initial, uniform(key, 0, INITIAL), side="right") for key in keys])
-    return Walkers(state.astype(np.int32), np.zeros(len(keys), np.int64), np.asarray(keys, np.uint64))
+    keys = np.asarray(keys, np.uint64)
+    return Walkers(_first_states(world.initial, keys), np.zeros(len(keys), np.int64), keys)
 
 
 def room(n: int, length: int) -> Path:
@@ -67,9 +67,9 @@ NONE_AHEAD = np.zeros((1, 1, 4))
 def find(cumulative, u):  # type: ignore[no-untyped-def]
     """The first j with u < cumulative[j]."""
     low, high = 0, cumulative.shape[0] - 1
-    if high < SHORT:
-        while u >= cumulative[low]:
-            low += 1
+    if high < SHORT:  # without a branch, which would wait for what it reads
+        for j in range(high):
+            low += u >= cumulative[j]
         return low
     while low < high:
         middle = (low + high) // 2
@@ -85,12 +85,19 @@ def draw(probabilities, u):  # type: ignore[no-untyped-def]
     """An action of these probabilities. What rounding leaves goes to the last one of positive probability."""
     a, mass = 0, 0.0
     for b in range(probabilities.shape[0]):
-        if probabilities[b] > 0.0:
+        p = probabilities[b]
+        if p > 0.0 and u >= mass:
             a = b
-            mass += probabilities[b]
-            if u < mass:
-                break
+        mass += p
     return a
+
+
+@compiled
+def _first_states(initial, keys):  # type: ignore[no-untyped-def]
+    state = np.empty(keys.shape[0], np.int32)
+    for i in range(keys.shape[0]):
+        state[i] = find(initial, uniform(keys[i], 0, INITIAL))
+    return state
 
 
 @compiled
@@ -109,7 +116,7 @@ def _walk(  # type: ignore[no-untyped-def]
 ):  # fmt: skip
     """Seeds low, ..., high - 1. Steps follow one another, and are one thread's; of several, all draw its numbers ahead,
     into `ahead` (teams, as many, 4)."""
-    room, A, k = xs.shape[1], policy.shape[3], team()
+    room, k = xs.shape[1], team()
     counted, staged, last = visits.shape[0] > 0, ages.shape[0] > 0, policy.shape[1] - 1
     unfinished, ended = 0, 0
     for seed in range(low, high):
@@ -129,23 +136,16 @@ def _walk(  # type: ignore[no-untyped-def]
                 if staged:
                     age = ages[i]
                     stage = min(age, last)
-                x, t, most = state[i], time[i], deadline[i]
+                x, t, most, word = state[i], time[i], deadline[i], key[i]
                 while not done and length < until:
                     t += 1
                     if alone():
-                        u_reset, u_action, u_successor, u_initial = block(key[i], t, 0)
+                        u_reset, u_action, u_successor, u_initial = block(word, t, 0)
                     else:
                         u_reset, u_action = ahead[k, drawn, 0], ahead[k, drawn, 1]
                         u_successor, u_initial = ahead[k, drawn, 2], ahead[k, drawn, 3]
                         drawn += 1
-                    a, mass = 0, 0.0
-                    for b in range(A):
-                        p = policy[i, stage, x, b]
-                        if p > 0.0:  # what rounding leaves goes to the last action of positive probability
-                            a = b
-                            mass += p
-                            if u_action < mass:
-                                break
+                    a = draw(policy[i, stage, x], u_action)
                     slot = find(cumulative[x, a], u_successor)
                     y = successors[x, a, slot]
                     reset = u_reset < restart

@@ -24,7 +24,9 @@ from ravi.checks import InputError
 from ravi.compiled import compiled
 from ravi.core import Array, Estimator, Path, Problem
 from ravi.ranges import NEAR, Covariance, Facts, Number
-from ravi.teams import each, first, like, over_seeds, squared, sync, team
+from ravi.teams import along, each, first, like, over_seeds, product, squared, strips, sync, team
+
+CHUNK = 32  # steps whose features are found together
 
 
 class Regression(NamedTuple):
@@ -59,7 +61,7 @@ def ridge(problem: Problem, regularization: float = 1.0) -> Estimator:
         sound = like(V, (len(V),))
         over_seeds(
             _add, V, *entries, V, *D, path.state, path.action, path.successor, path.length, problem.actions,
-            sound, rooms=((d,), (d, d)),
+            sound, rooms=((CHUNK, d), (d, d), (d, d)),
         )  # fmt: skip
         if isinstance(sound, np.ndarray) and not sound.all():  # on a GPU R is nan, and so is the policy
             raise InputError(
@@ -73,20 +75,19 @@ def ridge(problem: Problem, regularization: float = 1.0) -> Estimator:
 
 def parameter(D: Regression) -> Array:
     """theta_hat = Lambda^{-1} b   (n, d)."""
-    half = np.matmul(D.root.swapaxes(-1, -2), D.response[..., None])
-    return np.matmul(D.root, half)[..., 0]
+    return product(D.root, product(D.root.swapaxes(-1, -2), D.response[..., None]))[..., 0]
 
 
 def _expect(D: Regression, phi: Array) -> Array:
     """<phi, theta_hat>; a matrix product per seed, so that no seed depends on its batch."""
     n, X, A, d = phi.shape
-    return np.matmul(phi.reshape(n, X * A, d), parameter(D)[..., None]).reshape(n, X, A)
+    return product(phi.reshape(n, X * A, d), parameter(D)[..., None]).reshape(n, X, A)
 
 
 def _width(D: Regression, phi: Array) -> Array:
     """||R^T phi||, likewise."""
     n, X, A, d = phi.shape
-    half = np.matmul(phi.reshape(n, X * A, d), D.root)
+    half = product(phi.reshape(n, X * A, d), D.root)
     return np.sqrt(squared(half)).reshape(n, X, A)
 
 
@@ -131,34 +132,46 @@ def _embed(low, high, start, successor, value, V, phi, eight):  # type: ignore[n
 @compiled
 def _add(  # type: ignore[no-untyped-def]
     low, high, start, successor, value, V, covariance, response, root, states, actions, targets, length, A, sound,
-    phis, rooms,
+    phis, roots, inverses,
 ):  # fmt: skip
     """In place, of seeds low, ..., high - 1; whether each Lambda is still positive definite. A team's."""
     d = response.shape[1]
-    phi, U = phis[team()], rooms[team()]
+    k = team()
+    phi, U, W = phis[k], roots[k], inverses[k]
     for i in range(low, high):
         if first():
             sound[i] = 1.0
         if length[i] == 0:
             continue
         v, Lam, b = V[i], covariance[i], response[i]
-        for l in range(length[i]):
-            pair = np.int64(states[i, l]) * A + actions[i, l]
-            for c in each(d):
-                row = pair * d + c
-                phi[c] = 0.0
-                for e in range(start[row], start[row + 1]):
-                    phi[c] += value[e] * v[successor[e]]
+        for begin in range(0, length[i], phi.shape[0]):
+            some = min(length[i] - begin, phi.shape[0])
+            for l in strips(some):
+                pair = np.int64(states[i, begin + l]) * A + actions[i, begin + l]
+                for c in along(d):
+                    row, total = pair * d + c, 0.0
+                    for e in range(start[row], start[row + 1]):
+                        total += value[e] * v[successor[e]]
+                    phi[l, c] = total
             sync()
-            target = v[targets[i, l]]
             for j in each(d):
-                f = phi[j]
-                if f != 0.0:
-                    b[j] += f * target
-                    for c in range(d):
-                        Lam[j, c] += f * phi[c]
+                for l in range(some):
+                    b[j] += phi[l, j] * v[targets[i, begin + l]]
+            fours = some - some % 4
+            for j in strips(d):
+                for l in range(0, fours, 4):
+                    f0, f1, f2, f3 = phi[l, j], phi[l + 1, j], phi[l + 2, j], phi[l + 3, j]
+                    if f0 != 0.0 or f1 != 0.0 or f2 != 0.0 or f3 != 0.0:
+                        for c in along(d):
+                            so_far = Lam[j, c] + f0 * phi[l, c] + f1 * phi[l + 1, c]
+                            Lam[j, c] = so_far + f2 * phi[l + 2, c] + f3 * phi[l + 3, c]
+                for l in range(fours, some):
+                    f = phi[l, j]
+                    if f != 0.0:
+                        for c in along(d):
+                            Lam[j, c] += f * phi[l, c]
             sync()
-        definite = root_of(Lam, U, root[i])
+        definite = root_of(Lam, U, W, root[i])
         if first() and not definite:
             sound[i] = 0.0
 
@@ -173,16 +186,17 @@ def rooted(covariance: Array, root: Array) -> Array:
 @compiled
 def invert_root(Lam, R):  # type: ignore[no-untyped-def]
     """R <- U^{-1}, where Lambda = U^T U. Whether Lambda is positive definite."""
-    return root_of(Lam, np.empty_like(Lam), R)
+    return root_of(Lam, np.empty_like(Lam), np.empty_like(Lam), R)
 
 
 @compiled
-def root_of(Lam, U, R):  # type: ignore[no-untyped-def]
-    """`invert_root` with U (d, d) as scratch; inner loops run along rows. A team's."""
+def root_of(Lam, U, W, R):  # type: ignore[no-untyped-def]
+    """`invert_root` with U and W = R^T (d, d) as scratch; inner loops run along rows. A team's."""
     d = Lam.shape[0]
-    for j in each(d):
-        for c in range(d):
+    for j in strips(d):
+        for c in along(d):
             U[j, c] = Lam[j, c]
+            W[j, c] = 1.0 if j == c else 0.0
             R[j, c] = np.nan
     sync()
     for k in range(d):
@@ -190,24 +204,28 @@ def root_of(Lam, U, R):  # type: ignore[no-untyped-def]
             return False
         pivot = math.sqrt(U[k, k])
         sync()  # all have the pivot
-        for c in each(d):
-            if c >= k:
-                U[k, c] /= pivot
+        for c in each(d - k):
+            U[k, k + c] /= pivot
         sync()
-        for j in each(d):
+        for below in strips(d - k - 1):
+            j = k + 1 + below
             f = U[k, j]
-            if j > k and f != 0.0:
-                for c in range(j, d):
-                    U[j, c] -= f * U[k, c]
-        sync()
-    for j in each(d):
-        for c in range(d):
-            R[j, c] = 0.0
-        R[j, j] = 1.0
-        for k in range(j, d):
-            R[j, k] /= U[k, k]
-            f = R[j, k]
             if f != 0.0:
-                for c in range(k + 1, d):
-                    R[j, c] -= f * U[k, c]
+                for c in along(d - j):
+                    U[j, j + c] -= f * U[k, j + c]
+        sync()
+    for k in range(d):
+        for j in each(k + 1):
+            W[k, j] /= U[k, k]
+        sync()
+        for below in strips(d - k - 1):
+            c = k + 1 + below
+            f = U[k, c]
+            if f != 0.0:
+                for j in along(k + 1):
+                    W[c, j] -= f * W[k, j]
+        sync()
+    for j in strips(d):
+        for c in along(d):
+            R[j, c] = W[c, j]
     return True

@@ -49,15 +49,16 @@ def curve(n: int, times: Array) -> Curve:
 @compiled
 def add_steps(low, high, times, total, cursor, values, table, first, length, state, action):  # type: ignore[no-untyped-def]
     """Step t of seeds low, ..., high - 1 adds table[x_t, a_t]."""
-    end = times[-1]
+    P, end = times.shape[0], times[-1]
     for i in range(low, high):
-        so_far, at = total[i], cursor[i]
-        for l in range(length[i]):
-            t = first[i] + l
-            if t > end:  # padding
-                break
-            so_far += table[state[i, l], action[i, l]]
-            if at < times.shape[0] and times[at] == t:
+        so_far, at, l = total[i], cursor[i], 0
+        last = min(length[i], max(end - first[i] + 1, 0))  # beyond T it is padding
+        while l < last:
+            stop = last if at == P else min(last, times[at] - first[i] + 1)
+            for step in range(l, stop):
+                so_far += table[state[i, step], action[i, step]]
+            l = stop
+            if at < P and times[at] == first[i] + l - 1:
                 values[i, at] = so_far
                 at += 1
         total[i], cursor[i] = so_far, at

@@ -29,7 +29,11 @@ def sweep_there(tables: Tables, tol: float, method: str) -> Sweep:
     memory = device.Memory(cupy, cuda)
     X, A, B = tables.transitions.shape
     gamma, limit = tables.discount, sweep_limit(tables.discount, tables.grain)
-    there = teams.mapped(memory.there, tables)
+
+    def by_state(leaf: Any) -> Any:  # states side by side, of which a thread has one
+        return cuda.as_cuda_array(cupy.asfortranarray(cupy.asarray(leaf))) if isinstance(leaf, np.ndarray) else leaf
+
+    there = teams.mapped(by_state, tables)
     W, TW, Q = cupy.zeros(X), cupy.empty(X), cupy.empty((X, A))
     greedy, followed = cupy.empty(X, np.int64), cupy.full(X, -1, np.int64)
     start, weights = cupy.arange(0, X * B + 1, B, dtype=np.uint32), cupy.empty(X * B)
