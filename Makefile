@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test check browser docs bench lock clean
+.PHONY: demo test check browser pages wheel hooks docs bench lock clean
 
 demo: $(READY)
 	$(BIN)/ravi demo
@@ -23,6 +23,24 @@ check: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo --no-cache
+
+# That docs, and pages that are generated from the code, say what the code says.
+pages: $(READY)
+	$(BIN)/python -m pytest -n 2 --dist loadfile tests/test_docs.py tests/test_guides.py tests/test_gallery.py tests/test_*_page.py
+
+# What is published: built, checked, installed with nothing but what it asks for, and run.
+wheel: $(READY)
+	rm -rf dist build
+	$(BIN)/hatchling build
+	$(BIN)/python .ci/wheel.py dist
+	$(PYTHON) -m venv build/venv
+	build/venv/bin/python -m pip install --quiet dist/*.whl
+	cd build && venv/bin/ravi run riverswim/6,discount=0.9 ravi-ucb --steps 1000 --seeds 2 && venv/bin/ravi doctor
+
+# The checks before every commit.
+hooks: $(READY)
+	$(BIN)/pre-commit install
 
 # The pages that are generated from the code.
 docs: $(READY)
@@ -65,4 +83,4 @@ lock:
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --extra figures --extra report --extra ray --extra seeds --extra tuning --extra gymnasium --group dev pyproject.toml -o requirements.lock
 
 clean:
-	rm -rf $(VENV) demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build demo dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,89 @@
+"""The project's habits hold: workflows call targets that exist, hooks are the checks, recipes fit on a screen."""
+
+import itertools
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parent.parent
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+MAKEFILE = (ROOT / "Makefile").read_text()
+TARGETS = set(re.findall(r"^(\w+):", MAKEFILE, re.M))
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+
+
+def read(file):
+    return yaml.safe_load(file.read_text())
+
+
+def commands(workflow):
+    """What its jobs run, a line each."""
+    steps = [step for job in read(workflow)["jobs"].values() for step in job["steps"]]
+    return [line for step in steps for line in step.get("run", "").splitlines()]
+
+
+@pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda file: file.stem)
+def test_a_workflow_calls_only_targets_that_exist(workflow):
+    found = read(workflow)
+    assert {"name", True, "permissions", "jobs"} <= set(found)  # YAML reads `on` as true
+    assert found["name"] == workflow.stem
+    assert commands(workflow)
+    for command in commands(workflow):
+        called = re.fullmatch(r"make (\w+)( PYTHON=python)?", command)
+        assert called, command
+        assert called[1] in TARGETS
+
+
+def test_workflows_test_what_is_promised_and_publish_what_was_run():
+    called = [command.split()[1] for workflow in WORKFLOWS for command in commands(workflow)]
+    assert sorted(called) == ["pages", "test", "wheel"]
+    (job,) = read(ROOT / ".github" / "workflows" / "tests.yml")["jobs"].values()
+    versions = re.findall(r"Python :: (3\.\d+)", "\n".join(PROJECT["project"]["classifiers"]))
+    assert job["strategy"]["matrix"] == {"os": ["ubuntu-latest", "macos-latest"], "python": versions}
+    assert PROJECT["project"]["requires-python"] == f">={versions[0]}"
+
+
+def test_every_target_is_phony_but_the_environment():
+    assert set(re.search(r"^\.PHONY: (.*)$", MAKEFILE, re.M)[1].split()) == TARGETS
+
+
+def test_the_hooks_are_the_checks():
+    """As `make check` runs them, by the same environment; ruff only over the files of the commit."""
+    (repository,) = read(ROOT / ".pre-commit-config.yaml")["repos"]
+    assert repository["repo"] == "local"
+    assert all(hook["language"] == "system" for hook in repository["hooks"])
+    hooks = [hook["entry"].removeprefix(".venv/bin/") for hook in repository["hooks"]]
+    recipe = re.search(r"^check: .*\n((?:\t.*\n)+)", MAKEFILE, re.M)[1]
+    assert hooks == [line.strip().removeprefix("$(BIN)/").removesuffix(" .") for line in recipe.splitlines()]
+
+
+@pytest.mark.parametrize("form", ["wrong", "paper", "learner"])
+def test_a_form_asks_for_something(form):
+    asked = read(ROOT / ".github" / "ISSUE_TEMPLATE" / f"{form}.yml")
+    assert {"name", "description", "body"} <= set(asked)
+    assert any(field.get("validations", {}).get("required") for field in asked["body"])
+    assert len({field["id"] for field in asked["body"]}) == len(asked["body"])
+
+
+def test_each_recipe_is_complete_and_fits_on_a_screen():
+    """One block each, which ends with what has to hold; `test_docs.py` runs it."""
+    sections = re.split(r"^## ", (ROOT / "CONTRIBUTING.md").read_text(), flags=re.M)[1:]
+    assert [section.splitlines()[0] for section in sections] == [
+        f"Add a{thing}" for thing in (" learner", "n MDP", " measure", " claim")
+    ]
+    for section in sections:
+        (block,) = re.findall(r"```python\n(.*?)```", section, flags=re.DOTALL)
+        assert re.match(r"assert |contract\.check\(", block.splitlines()[-1])
+        assert len(section.splitlines()) <= 50
+
+
+def test_the_boundaries_are_about_modules_that_exist():
+    contracts = PROJECT["tool"]["importlinter"]["contracts"]
+    named = [one.get(key, ()) for one in contracts for key in ("source_modules", "forbidden_modules", "layers")]
+    assert len(contracts) == 3
+    for name in itertools.chain(*named):
+        path = ROOT / "src" / name.replace(".", "/")
+        assert path.is_dir() or path.with_suffix(".py").is_file(), name
