@@ -97,7 +97,7 @@ def product(a: Any, b: Any) -> Any:
         return np.matmul(a, b)
     from ravi.device import over_seeds_there
 
-    n, rows, columns = *a.shape[:2], b.shape[2]
+    n, rows, columns = a.shape[0], a.shape[1], b.shape[2]
     made = like(a, (n * rows, columns))
     over_seeds_there(_rows_of_product, n * rows, (a, b, made), 1 << min(columns - 1, 31).bit_length())
     return made.reshape(n, rows, columns)
