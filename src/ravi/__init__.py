@@ -53,6 +53,7 @@ _HOMES = {
     "Discovery": "ravi.live.discovery",
     "Grid": "ravi.live.spaces",
     "Policy": "ravi.policies",
+    "load_policy": "ravi.policies",
     # experiments
     "run_suite": "ravi.experiments.runner",
     "results": "ravi.experiments.results",
@@ -86,6 +87,7 @@ __all__ = [
     "gymnasium",
     "learn",
     "learner",
+    "load_policy",
     "md_mpi",
     "mdp",
     "occupancy",
@@ -120,7 +122,7 @@ if TYPE_CHECKING:
     from ravi.planning.mirror_descent import md_mpi
     from ravi.planning.occupancies import occupancy
     from ravi.planning.solver import solve
-    from ravi.policies import Policy
+    from ravi.policies import Policy, load_policy
     from ravi.runs import Run
     from ravi.selection import candidates, select
 

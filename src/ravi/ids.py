@@ -128,11 +128,12 @@ LEARNERS = {
 def mdp(source: str | os.PathLike[str] | MDP | Any, *, discount: float | None = None) -> MDP:
     """The MDP of an id, of a file that `MDP.save` wrote, or, with a discount, of a Gymnasium environment with a table.
 
-    An MDP is itself. `ravi.gymnasium.mdp` has more options for environments.
+    An MDP is itself. An environment is one that was made, or its id: `ravi.mdp("FrozenLake-v1", discount=0.99)`.
+    `ravi.gymnasium.mdp` has more options for environments.
     """
     from ravi.mdps import MDPS
 
-    if hasattr(source, "observation_space"):
+    if hasattr(source, "observation_space") or (isinstance(source, str) and _names_an_environment(source)):
         return _table_of(source, discount)
     if discount is not None:
         raise InputError("discount goes with an environment; an id says its own: riverswim/6,discount=0.9")
@@ -162,11 +163,21 @@ def _table_of(env: Any, discount: float | None) -> MDP:
     from ravi import gymnasium
 
     if discount is None:
+        name, given = (env, repr(env)) if isinstance(env, str) else (gymnasium.name_of(env), "env")
         raise InputError(
-            f"{gymnasium.name_of(env)} is an environment, which has no discount: its table is read by "
-            "ravi.mdp(env, discount=0.99), and one without a table is learned from by ravi.learn"
+            f"{name} is an environment, which has no discount: its table is read by "
+            f"ravi.mdp({given}, discount=0.99), and one without a table is learned from by ravi.learn"
         )
-    return gymnasium.mdp(env, discount)
+    return gymnasium.by_id(env, discount, "absorb", "") if isinstance(env, str) else gymnasium.mdp(env, discount)
+
+
+def _names_an_environment(text: str) -> bool:
+    """Whether Gymnasium has an environment of this id, and nothing here that it would hide."""
+    if not re.fullmatch(r"[\w/.-]*-v\d+", text) or names_an_mdp(text):
+        return False
+    from ravi import gymnasium
+
+    return text in gymnasium.imported().registry
 
 
 def changing(text: str) -> Changing | None:

@@ -161,6 +161,12 @@ def play(
     policy: POLICY,
     env: Annotated[str | None, typer.Argument(help="An environment's id; where it was learned, unless given.")] = None,
     cycles: Annotated[str, typer.Option(help="How many cycles, from reset to reset.")] = "1",
+    episodes: Annotated[
+        str | None, typer.Option(help="How many episodes instead, which the environment itself ends.")
+    ] = None,
+    video: Annotated[
+        Path | None, typer.Option(help="A folder in which every episode becomes a video (needs MoviePy).")
+    ] = None,
     render: Annotated[
         str | None, typer.Option(help="How the environment shows itself: human (a window) or ansi.")
     ] = None,
@@ -170,7 +176,7 @@ def play(
     allow_code: ALLOW_CODE = False,
     as_json: JSON = False,
 ) -> None:
-    """Play a policy: every play on a line, every cycle's sum."""
+    """Play a policy: every play on a line, every cycle's sum; or whole episodes, shown or as videos."""
     from ravi import checks
     from ravi.policies import play
 
@@ -178,6 +184,18 @@ def play(
     kept, n = _loaded(policy), checks.whole(cycles, "--cycles")
     if render is not None and as_json:
         raise InputError("--render and --json do not go together")
+    if episodes is not None or video is not None:
+        if cycles != "1" or termination is not None:
+            raise InputError("--cycles and --termination are for cycles; an episode ends as the environment ends it")
+        number = checks.whole(episodes or "1", "--episodes")
+        given: dict[str, Any] = {"options": _options(option), "seed": seed, "allow_code": allow_code}
+        with _rendered(render or "rgb_array"):
+            played = kept.play(env, number, render=render, video=video, **given)
+        if as_json:
+            say(json.dumps({"file": str(policy), "episodes": [each._asdict() for each in played]}))
+        for number, each in enumerate(played if not as_json else [], 1):
+            say(f"episode {number}: {each}")
+        return
     frames: list[str] = []
     with _closing(_environment(kept, env, option, allow_code, render)) as world, _rendered(render):
         shown = _framed(world, frames) if render == "ansi" else world

@@ -1,7 +1,10 @@
-"""What did a learner leave behind, and what is it worth? A policy in a file, played and evaluated."""
+"""What did a learner leave behind, and what is it worth? A policy in a file, asked, played and evaluated."""
 
+from ravi.policies.episodes import Episode
 from ravi.policies.evaluation import Evaluation, evaluate
 from ravi.policies.playing import Play, play
 from ravi.policies.policy import Policy
 
-__all__ = ["Evaluation", "Play", "Policy", "evaluate", "play"]
+load_policy = Policy.load
+
+__all__ = ["Episode", "Evaluation", "Play", "Policy", "evaluate", "load_policy", "play"]

@@ -101,13 +101,13 @@ def stream_of(
         numbering = learned.get("observations", {})
         facts: dict[str, Any] = {
             "termination": termination or learned.get("termination", "absorb"),
-            "seed": _seed(seed),
+            "seed": seed_apart(seed),
         }
         if numbering.get("kind") == "labels":
             stream = Environment(env, discover=True, **facts)
             stream.restore(stream.plain() | {"observations": numbering})  # what was met has the numbers that it had
         else:
-            stream = Environment(env, grid=_grid(numbering), **facts)
+            stream = Environment(env, grid=grid_of(numbering), **facts)
     _numbered(policy, stream)
     return stream, ours
 
@@ -154,7 +154,7 @@ def _trusted(name: str, options: Mapping[str, Any], allow_code: bool) -> None:
         raise ids.refused(code, name or code, "the policy")
 
 
-def _grid(plain: Mapping[str, Any]) -> Any:
+def grid_of(plain: Mapping[str, Any]) -> Any:
     """The grids that a space was cut with: one, or by part; None where there is none."""
     from ravi.live.spaces import space_from
 
@@ -164,7 +164,7 @@ def _grid(plain: Mapping[str, Any]) -> Any:
         return None
     try:
         keys = plain["keys"] or range(len(plain["spaces"]))
-        grids = {key: _grid(part) for key, part in zip(keys, plain["spaces"], strict=True)}
+        grids = {key: grid_of(part) for key, part in zip(keys, plain["spaces"], strict=True)}
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InputError(
             f"the policy says of its observations what is no space: {checks.shown(plain)} ({error})"
@@ -214,7 +214,7 @@ def fits(policy: Policy, X: int, A: int, name: str) -> None:
         )
 
 
-def _seed(seed: int) -> int:
+def seed_apart(seed: int) -> int:
     """The seed of an environment that a policy is evaluated in: apart from that of one that it is learned in."""
     chosen = checks.whole(seed, "seed", 0, 2**63 - 1)
     return int.from_bytes(sha256(f"evaluate {chosen}".encode()).digest()[:8], "big") >> 2

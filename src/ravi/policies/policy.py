@@ -1,12 +1,15 @@
-"""What did a learner leave behind? A policy by itself, in one small file."""
+"""What did a learner leave behind? A policy by itself, in one small file, that answers to observations."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from os import fspath
+from functools import cached_property
+from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from ravi import checks, headers
 from ravi.checks import InputError
@@ -14,6 +17,8 @@ from ravi.core import Array
 
 if TYPE_CHECKING:
     from ravi.files import Place
+    from ravi.policies.episodes import Episode
+    from ravi.policies.observations import Observations
 
 ENVIRONMENT: dict[str, Any] = {
     "name": str, "id": str | None, "options": dict[str, Any] | None, "termination": str,
@@ -24,7 +29,11 @@ SPACE: dict[str, Any] = {"kind": str, "labels": list[Any], "keys": list[Any] | N
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Policy:
-    """A policy by itself: all that is needed to play it, and where it came from. docs/policies.md has the file."""
+    """A policy by itself: all that is needed to play it, and where it came from. docs/policies.md has the file.
+
+    policy = ravi.load_policy("lake.policy")
+    action = policy(observation)  # of the environment that it was learned in, and one of its actions
+    """
 
     table: Array  # pi(a | x), or by age, the plays since the reset; the last stage serves on   (X, A) or (S, X, A)
     discount: float  # gamma, which it was learned for
@@ -63,6 +72,97 @@ class Policy:
         from ravi.walk import draw
 
         return int(draw(self.probabilities(x, age), u))
+
+    @staticmethod
+    def of(env: Any, table: Any, discount: float, *, termination: str = "absorb", learner: str = "") -> Policy:
+        """The policy of a table for an environment (itself, or its id), such as `ravi.solve(mdp).policy`."""
+        from ravi.live.environment import Environment
+
+        stream = Environment(env, termination=termination)
+        try:
+            made = Policy(table=table, discount=discount, learner=learner, environment=stream.plain())
+            if made.table.shape[-2:] != (wanted := (stream.states, stream.actions)):
+                raise InputError(
+                    f"table has shape {made.table.shape}, but {stream.name} has {wanted} states and actions"
+                )
+        finally:
+            if isinstance(env, str):
+                stream.close()
+        return made
+
+    @cached_property
+    def observations(self) -> Observations:
+        """Which row an observation has, and which action is a column."""
+        from ravi.policies.observations import Observations
+
+        return Observations(self)
+
+    @cached_property
+    def _rng(self) -> np.random.Generator:
+        return np.random.default_rng(self.seed)
+
+    def chosen(self, row: int | None, age: int, deterministic: bool, rng: np.random.Generator) -> int:
+        """The number of an action: drawn, or the likeliest; uniform where there is no row."""
+        if row is None:
+            return int(rng.integers(self.table.shape[-1]))
+        return int(self.probabilities(row, age).argmax()) if deterministic else self.action(row, age, rng.random())
+
+    def __call__(self, observation: Any, *, deterministic: bool = False) -> Any:
+        """An action for an observation, each as the environment has it; `predict` without its state."""
+        return self.predict(observation, deterministic=deterministic)[0]
+
+    def predict(
+        self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = False
+    ) -> tuple[Any, Any]:
+        """The action for an observation and the state of the policy, as Stable-Baselines3's `predict` has them.
+
+        An observation is one of the environment that the policy was learned in, before any grid; several of a vector of
+        environments, with one more axis in front, give several actions. A policy by age has a state, the plays since
+        `episode_start`; any other has none. deterministic: the likeliest action. Else it is drawn, by numbers that
+        follow from the policy's seed; where an observation was never met, uniformly.
+        """
+        several = self.observations.several(observation)
+        each = [observation] if several is None else several
+        ages = np.zeros(len(each), int) if state is None else np.broadcast_to(np.array(state, int), len(each)).copy()
+        if episode_start is not None:
+            ages[np.broadcast_to(np.array(episode_start, bool), len(each))] = 0
+        rows = zip(map(self.observations.row, each), ages.tolist(), strict=True)
+        actions = [self.observations.action(self.chosen(row, age, deterministic, self._rng)) for row, age in rows]
+        after = None if self.stages == 1 else ages + 1
+        if several is None:
+            return actions[0], None if after is None else int(after[0])
+        return np.array(actions), after
+
+    def play(
+        self,
+        env: Any = None,
+        episodes: int = 1,
+        *,
+        render: str | None = None,
+        video: str | PathLike[str] | None = None,
+        seed: int = 0,
+        deterministic: bool = False,
+        limit: int = 10_000,
+        options: Mapping[str, Any] | None = None,
+        allow_code: bool = False,
+    ) -> list[Episode]:
+        """Play whole episodes of an environment (itself, its id, or None for that of the policy), and what they earned.
+
+        render: "ansi" prints what the environment shows, "human" opens its window. video: a folder, in which every
+        episode becomes a file (`RecordVideo`). Both are how an id is made; an environment shows itself as it was made.
+        limit: the steps after which an episode is cut that the environment does not end. options: those of an id.
+        allow_code: the policy may name a module, whose code is then run (docs/security.md).
+        """
+        from ravi.policies.episodes import episodes as played
+
+        return played(
+            self, env, episodes, render=render, video=video, seed=seed, deterministic=deterministic, limit=limit,
+            options=options, allow_code=allow_code,
+        )  # fmt: skip
+
+    def frame(self) -> Any:
+        """The table as a pandas DataFrame: a row for each observation, a column for each action, as they are called."""
+        return self.observations.frame(self.table)
 
     def save(self, path: Place) -> None:
         """Write one small file; `Policy.load` gives the same bits back."""
