@@ -1,0 +1,103 @@
+"""Ids: each stands for one thing, is written in one way, and says what it does not understand."""
+
+import numpy as np
+import pytest
+
+import ravi
+from ravi import ids
+from ravi.checks import InputError
+from ravi.core import MDP
+
+SMALL = "riverswim/mixture/5,discount=0.9"  # with features, for learners that need them
+
+
+@pytest.mark.parametrize("name", ids.LEARNERS)
+def test_every_learner_of_the_table_is_built_and_is_its_own_canonical_id(name):
+    made = ids.learner(name, ids.mdp(SMALL), 50)
+    assert isinstance(made, ravi.Learner)
+    assert ids.canonical(name) == name
+    assert ids.source_of(name) == ""
+    assert ids.code_in(name) is None
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("riverswim/6,discount=0.9", "riverswim,6,0.9"),
+        ("garnet/5,2,2,seed=3", "garnet/5,2,2,seed=3.0"),
+        ("riverswim/6,discount=0.9", "riverswim/n=6,discount=9e-1"),
+    ],
+)
+def test_two_spellings_of_an_mdp_are_the_same_arrays(one, other):
+    first, second = ids.mdp(one), ids.mdp(other)
+    for array in ("rewards", "successors", "transitions", "initial"):
+        np.testing.assert_array_equal(getattr(first, array), getattr(second, array))
+
+
+def test_the_longest_name_wins():
+    """`ravi-ucb/mixture` is no `ravi-ucb` with an argument."""
+    assert ids.learner("ravi-ucb/mixture,scale=0.1", ids.mdp(SMALL), 50).parts.stated.kind == "mixture"
+    assert ids.learner("ravi-ucb,scale=0.1", ids.mdp(SMALL), 50).parts.stated.kind == "tabular"
+
+
+def test_the_canonical_id_has_options_in_their_order_without_defaults():
+    assert ids.canonical("ravi-ucb,step_scale=30,scale=3e-2") == "ravi-ucb,scale=0.03,step_scale=30.0"
+    assert ids.canonical("ravi-ucb,scale=1") == "ravi-ucb"
+    assert ids.given_options("ravi-ucb,scale=1") == {"scale": 1.0}
+    assert ids.learner_options("ravi-ucb,scale=2")["scale"] == 2
+    assert ids.learner_options("ravi-ucb")["step_scale"] == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("ravi-ubc", r"there is no learner 'ravi-ubc'. Did you mean ravi-ucb"),
+        ("ravi-ucb,sclae=2", r"there is no option 'sclae'; it takes .* Did you mean .*scale"),
+        ("ravi-ucb,scale=2,scale=3", "scale is given twice"),
+        ("ravi-ucb,scale=big", "scale is 'big', not a number"),
+        ("uniform,3", "'3' is one value too many; it takes no options"),
+    ],
+)
+def test_an_id_of_a_learner_that_is_wrong_says_where(text, says):
+    with pytest.raises(InputError, match=says):
+        ids.learner(text, ids.mdp(SMALL), 50)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("rivreswim/6", r"there is no MDP 'rivreswim/6'. Did you mean riverswim"),
+        ("riverswim/6,discount=0.9,7", "'7' stands after key=value; give it a key too"),
+        ("riverswim/six", "'six', not a number"),
+        ("tides/6", "tides/6 is no MDP: its rewards change"),
+        (7, "mdp is 7, not an id such as"),
+    ],
+)
+def test_an_id_of_an_mdp_that_is_wrong_says_where(text, says):
+    with pytest.raises(InputError, match=says):
+        ids.mdp(text)
+
+
+def test_an_oracle_is_given_the_kernel_and_nobody_else():
+    world = ids.mdp(SMALL)
+    assert [name for name, known in ids.LEARNERS.items() if known.oracle] == ["ravi-ucb/known", "optimum"]
+    with pytest.raises(InputError, match="optimum is given the MDP itself"):
+        ids.learner("optimum", world.problem, 50)
+    assert not isinstance(world.problem, MDP)
+
+
+def test_an_mdp_is_itself_and_a_file_is_what_was_saved(tmp_path):
+    world = ids.mdp(SMALL)
+    assert ids.mdp(world) is world
+    world.save(tmp_path / "one.mdp")
+    np.testing.assert_array_equal(ids.mdp(tmp_path / "one.mdp").transitions, world.transitions)
+    assert ids.is_file(str(tmp_path / "one.mdp"))
+    assert not ids.is_file("riverswim/6")
+
+
+def test_code_in_an_id_of_a_file_is_refused_unless_it_is_allowed():
+    assert ids.trusted("ravi-ucb,scale=2", "results.json") == "ravi-ucb,scale=2"
+    assert ids.code_in("os:system,scale=2") == "os:system"
+    with pytest.raises(InputError, match=r"results.json names 'os:system': os:system is code"):
+        ids.trusted("os:system", "results.json")
+    assert ids.trusted("os:system", "results.json", allow_code=True) == "os:system"
