@@ -27,7 +27,7 @@ check: $(READY)
 
 # That docs, and pages that are generated from the code, say what the code says.
 pages: $(READY)
-	$(BIN)/python -m pytest -n 2 --dist loadfile tests/test_docs.py tests/test_guides.py tests/test_gallery.py tests/test_*_page.py
+	$(BIN)/python -m pytest -n 2 --dist loadfile tests/docs
 
 # What is published: built, checked, installed with nothing but what it asks for, and run.
 wheel: $(READY)

@@ -8,7 +8,7 @@ from ravi import device, ids
 from ravi.checks import InputError
 from ravi.mdps import garnet
 from ravi.planning.solver import solve
-from tests.pretended_gpu import pretend
+from tests.support.pretended_gpu import pretend
 from tests.test_teams import IDS
 
 MIXTURES = ["ravi-ucb/mixture,scale=0.02,step_scale=30", "ravi-ucb+/mixture,scale=0.1,inner=3"]

@@ -58,18 +58,20 @@ def test_every_learner_that_runs_on_a_gpu_is_here():
 
 
 def test_teams_of_three_threads_do_what_one_does():
-    for text, found in lines_of("tests.teams_played", *IDS, NUMBA_DISABLE_JIT="1"):
+    for text, found in lines_of("tests.support.teams_played", *IDS, NUMBA_DISABLE_JIT="1"):
         assert all(not arrays for arrays in found.values()), (text, found)
 
 
 def test_a_sync_that_is_missing_is_found():
-    for name, which, found in lines_of("tests.teams_played", "--without", json.dumps(NEEDED), NUMBA_DISABLE_JIT="1"):
+    for name, which, found in lines_of(
+        "tests.support.teams_played", "--without", json.dumps(NEEDED), NUMBA_DISABLE_JIT="1"
+    ):
         assert found, f"{name} without its sync() number {which} does the same"
 
 
 def test_kernels_compile_to_ptx_for_hopper():
     pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")
-    for text, length, by_threads in lines_of("tests.kernels", *FORMS):
+    for text, length, by_threads in lines_of("tests.support.kernels", *FORMS):
         assert length > 0, (text, by_threads)
         assert by_threads is True, f"{text}: no loop of its kernel is shared among threads"
 

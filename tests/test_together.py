@@ -14,7 +14,7 @@ from ravi.checks import InputError
 from ravi.engine import resume_settings, run, run_settings
 from ravi.estimators.counts import counts
 from ravi.optimism.bonuses import multiple_of_width
-from tests.pretended_gpu import pretend
+from tests.support.pretended_gpu import pretend
 
 T = 600
 TABLE, MIXTURE = ravi.mdp("riverswim/5,discount=0.9"), ravi.mdp("riverswim/mixture/5,discount=0.9")

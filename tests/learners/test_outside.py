@@ -18,7 +18,7 @@ from ravi.learners import kl_ucrl, ucb_q, uclk, ucrl2
 from ravi.optimism.sets import bernstein, kl, l1
 from ravi.planning.optimistic import greedy, iterate
 from tests.helpers import spy
-from tests.plans import least, truncated
+from tests.support.plans import least, truncated
 
 MOVES = np.array(
     [

@@ -5,8 +5,6 @@ from dataclasses import fields, replace
 
 import numpy as np
 import pytest
-from tests.helpers import dense
-from tests.support.learners import LEARNERS
 
 from ravi import files, ids, tree
 from ravi.checks import InputError, StreamError
@@ -18,6 +16,8 @@ from ravi.live.keeping import carried
 from ravi.live.table import blank
 from ravi.planning.evaluation import return_of
 from ravi.planning.solver import solve
+from tests.helpers import dense
+from tests.support.learners import LEARNERS
 
 T = 400
 

@@ -6,12 +6,12 @@ from enum import IntEnum
 
 import numpy as np
 import pytest
-from tests.live.test_agent import everything
 
 from ravi import discover, ids
 from ravi.checks import InputError, StreamError
 from ravi.live.discovery import Discovery
 from ravi.live.labels import Labels, named
+from tests.live.test_agent import everything
 
 
 class Maze:

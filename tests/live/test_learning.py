@@ -7,8 +7,6 @@ from itertools import count
 import gymnasium as gym
 import numpy as np
 import pytest
-from tests.live.test_agent import everything, is_told, needs_features
-from tests.support.learners import LEARNERS
 
 import ravi
 from ravi import ids
@@ -17,6 +15,8 @@ from ravi.live import learning
 from ravi.live.agent import Agent
 from ravi.live.learning import Broken, Halted, learn
 from ravi.policies import evaluate
+from tests.live.test_agent import everything, is_told, needs_features
+from tests.support.learners import LEARNERS
 
 SCALED = "ravi-ucb,scale=0.003,eta=1"
 

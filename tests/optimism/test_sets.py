@@ -9,7 +9,7 @@ from scipy.optimize import linprog, minimize
 
 from ravi.estimators.counts import Counts
 from ravi.optimism import sets
-from tests.plans import least as least_of
+from tests.support.plans import least as least_of
 
 GAMMA = 0.9
 

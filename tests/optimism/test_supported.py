@@ -9,7 +9,7 @@ from ravi.optimism import sets, supported
 from ravi.planning.optimistic import given
 from ravi.teams import made as made_room
 from tests.optimism.test_sets import GAMMA, SHAPES, backed, dual, pairs, rows
-from tests.plans import least as least_of
+from tests.support.plans import least as least_of
 
 KINDS = ["l1", "bernstein", "kl"]
 WIDE = [*SHAPES, {"X": 12, "B": 1}]  # among them rows that are put in order by a walk over all states

@@ -10,7 +10,7 @@ from ravi.optimism import sets
 from ravi.planning import optimistic
 from ravi.planning.optimistic import greedy, iterate
 from tests.literal.extended import inner_box, inner_kl, inner_l1
-from tests.plans import least, truncated, values
+from tests.support.plans import least, truncated, values
 
 KINDS = ["l1", "bernstein", "kl"]
 X, A, B = 6, 3, 3

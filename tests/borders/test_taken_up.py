@@ -21,10 +21,10 @@ from ravi.ranges import Action, Facts, Place
 from ravi.schedules import at_reset
 from ravi.worlds import Tabular
 from tests.experiments.tasks import bits, task
-from tests.mutants import REFUSED, run_file, world_of
+from tests.support.mutants import REFUSED, run_file, world_of
 from tests.test_contract import LEARNERS
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 MUTATED = (  # counts and draws, a regression, a table that learns at every step, a policy by age
     ("run", "psrl", "ravi-ucb/mixture", "ravi-ucb+/unknown-rewards,scale=0.1,inner=3", "ucb-q", "ucrl-vtr"),
     ("agent", "ravi-ucb", "ucb-q"),
@@ -34,10 +34,13 @@ MUTATED = (  # counts and draws, a regression, a table that learns at every step
 
 @pytest.mark.parametrize("chosen", MUTATED, ids=lambda chosen: chosen[0])
 def test_no_change_of_a_file_ends_the_process_or_gives_another_answer(chosen):
-    """In a process of its own, which says what it tries: `python -m tests.mutants KIND LEARNER ...` tries more."""
+    """In a process of its own, which says what it tries (`python -m tests.support.mutants KIND LEARNER ...`)."""
     kind, *learners = chosen
     said = subprocess.run(
-        [sys.executable, "-m", "tests.mutants", kind, "few", *learners], capture_output=True, text=True, cwd=ROOT
+        [sys.executable, "-m", "tests.support.mutants", kind, "few", *learners],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
     )
     lines = said.stdout.splitlines()
     assert said.returncode == 0, lines[-1]

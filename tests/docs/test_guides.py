@@ -9,7 +9,7 @@ import pytest
 
 from tests.helpers import script
 
-DOCS = Path(__file__).parent.parent / "docs"
+DOCS = Path(__file__).parents[2] / "docs"
 
 
 RUN = script("guides")

@@ -1,6 +1,6 @@
 """Kernels without a GPU: compiled to PTX for sm_90, by what numba-cuda has for that.
 
-    python -m tests.kernels ID ...
+    python -m tests.support.kernels ID ...
 
 prints a line of JSON for every id: how long its PTX is, or why there is none.
 """

@@ -12,7 +12,7 @@ from ravi.ids import LEARNERS
 from ravi.report.learners import cards
 from tests.experiments.stores import created, rows
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 
 
 def entries(text):

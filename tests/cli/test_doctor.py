@@ -14,7 +14,7 @@ from ravi.checks import InputError
 from ravi.doctor import ABSENT, BROKEN, EXTRAS, NEEDS, OK, PYTHON, WARNING, Check, Report, older
 from tests.experiments.stores import created, failed, made, rows, setting
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 
 
 def one(found, name):

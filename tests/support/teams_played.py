@@ -4,7 +4,7 @@ Between two meetings (`sync`, or a sum) the threads of a team run one after anot
 meeting to the next. A thread that reads what another has yet to write then reads something old; a meeting that not all
 threads reach is an error. Run as a program, where nothing is compiled:
 
-    NUMBA_DISABLE_JIT=1 python -m tests.teams_played ID ...
+    NUMBA_DISABLE_JIT=1 python -m tests.support.teams_played ID ...
 
 prints a line of JSON for every id: what differs from the run of one thread.
 """

@@ -9,7 +9,7 @@ import pytest
 import ravi
 from tests.helpers import script
 
-DOCS = Path(__file__).parent.parent / "docs"
+DOCS = Path(__file__).parents[2] / "docs"
 TEXT = (DOCS / "simulators.md").read_text()
 
 

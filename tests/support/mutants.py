@@ -3,7 +3,7 @@
 Run as a program it is told what to change, and prints a line before and after every attempt, so that one which ends
 the process is known by its name:
 
-    python -m tests.mutants KIND [few] LEARNER ...
+    python -m tests.support.mutants KIND [few] LEARNER ...
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ import ravi
 from ravi.experiments.specification import specify
 from tests.helpers import script
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docs" / "plus.md").read_text()
 README = " ".join((ROOT / "README.md").read_text().split())
 MAKE = script("figures/plus")

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from ravi.experiments.specification import specify
-from tests.test_guides import RUN
+from tests.docs.test_guides import RUN
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "benchmarks").glob("*.md")])
-GUIDES = {ROOT / "docs" / f"{name}.md" for name in RUN.GUIDES}  # run whole, by tests/test_guides.py
+GUIDES = {ROOT / "docs" / f"{name}.md" for name in RUN.GUIDES}  # run whole, by tests/docs/test_guides.py
 SINGLE = [page for page in PAGES if page not in GUIDES]  # whose snippets stand alone
 
 

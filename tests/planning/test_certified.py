@@ -22,7 +22,7 @@ from ravi.planning.solver import solve
 from ravi.schedules import at_reset
 from ravi.walk import _cumulative, find, room, start, walk, world_of
 from tests.helpers import assert_same_bits, bits, dense, spy
-from tests.test_mirror import exactly
+from tests.planning.test_mirror import exactly
 
 LEARNER, WORLD = "ravi-ucb,scale=0.003,step_scale=30", riverswim(5, 0.9)
 

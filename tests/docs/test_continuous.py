@@ -6,7 +6,7 @@ from pathlib import Path
 from ravi.continuous import reference
 from tests.helpers import script
 
-DOCS = Path(__file__).parent.parent.parent / "docs"
+DOCS = Path(__file__).parents[1].parent / "docs"
 TEXT = (DOCS / "continuous.md").read_text()
 
 
