@@ -1,21 +1,23 @@
 """Rewards that change: what is revealed when, the best fixed policy in hindsight, regret, and Lemma 4.3 with r_k."""
 
+import io
 import signal
-from dataclasses import fields, replace
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
 import pytest
 
 import ravi
-from ravi.changing import best_fixed, by_program, resume_changing, run_changing
+from ravi import files
 from ravi.checks import InputError
-from ravi.engine import run
+from ravi.engine import resume, run
 from ravi.ids import learner
 from ravi.learners import ravi_ucb
 from ravi.learners.changing import changing as on
 from ravi.mdps import garnet, riverswim, riverswim_mixture
 from ravi.mdps.changing import changing, tides
+from ravi.measures.hindsight import best_fixed, by_program
 from ravi.theory.constants import kappa
 from tests.helpers import dense, spy
 from tests.literal.mirror import mirror_step
@@ -52,7 +54,7 @@ def test_constant_rewards_are_an_ordinary_run_bit_for_bit(clock, name):
     for stream in ("state", "action", "successor"):
         assert ordinary[0].results[f"stream_{stream}"].tobytes() == varying[0].results[f"stream_{stream}"].tobytes()
     assert np.ptp(ordinary[0].last_policy, axis=-1).max() > 0.1
-    scored = run_changing(name, same, T, 3)
+    scored = run(name, same, T, 3)
     np.testing.assert_allclose(scored.regret, ordinary[0].regret, rtol=0, atol=1e-6)
 
 
@@ -105,7 +107,7 @@ def test_tables_to_come_are_not_seen(clock):
 def test_regret_is_that_of_the_policies_played_against_the_best_of_all(clock):
     w, T = world(clock=clock), 500
     seen = []
-    made = run_changing(MOVING, w, T, [3, 8], points=10)
+    made = run(MOVING, w, T, [3, 8], points=10)
     again = run(on(learner(MOVING, w.mdp, T), w), w.mdp, T, [3, 8], measures=[spy(seen)])
     fixed = [occupancy_of(w.mdp, np.eye(2)[list(choice)]) for choice in product(range(2), repeat=4)]
     for row in range(2):
@@ -120,11 +122,11 @@ def test_regret_is_that_of_the_policies_played_against_the_best_of_all(clock):
         regret = np.array([max((mu * sums[t - 1]).sum() for mu in fixed) for t in made.times])
         np.testing.assert_allclose(made.regret_curve[row], regret - earned.cumsum()[made.times - 1], rtol=0, atol=1e-8)
         assert abs(made.regret[row] - made.regret_curve[row, -1]) <= 1e-9
-        assert made.plays[row].sum() == T
-        best = (occupancy_of(w.mdp, made.comparator[row]) * sums[-1]).sum()
-        assert best == pytest.approx(T * made.optimum[row], abs=1e-8)
+        assert made.results["plays"][row].sum() == T
+        best = (occupancy_of(w.mdp, made.results["comparator"][row]) * sums[-1]).sum()
+        assert best == pytest.approx(T * made.results["optimum"][row], abs=1e-8)
     assert made.regret_error.max() < 1e-8
-    np.testing.assert_allclose(made.optimum, made.optimum_by_program, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(made.results["optimum"], made.results["optimum_by_program"], rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -141,16 +143,16 @@ def test_the_best_fixed_policy_is_the_best_of_all_by_both_solvers(seed):
 def test_lemma_4_3_holds_with_the_tables_that_were_revealed(clock):
     """In its sharp form, with valid bonuses."""
     w, T = world(clock=clock, block=40), 2000
-    made = run_changing("ravi-ucb,step_scale=10", w, T, 8)
-    assert made.lemma.valid.all()
-    assert (made.lemma.measured <= made.lemma.bound).all()
-    assert (made.lemma.bound <= made.lemma.printed).all()
+    made = run("ravi-ucb,step_scale=10", w, T, 8)
+    assert made.results["valid"].all()
+    assert (made.results["lemma_measured"] <= made.results["lemma_bound"]).all()
+    assert (made.results["lemma_bound"] <= made.results["lemma_printed"]).all()
 
 
 def test_lemma_4_3_counts_every_epoch_with_the_table_that_came_last():
     w, T = world(block=5), 300
     seen = []
-    made = run_changing(MOVING, w, T, [6])
+    made = run(MOVING, w, T, [6])
     again = run(on(learner(MOVING, w.mdp, T), w), w.mdp, T, [6], measures=[spy(seen)])
     starts = [*again.T_k[0].tolist(), T + 1]
     tables = [w.tables[(last - 2) // 5 % 3] for last in starts[1:]]
@@ -158,11 +160,11 @@ def test_lemma_4_3_counts_every_epoch_with_the_table_that_came_last():
     fixed = [occupancy_of(w.mdp, np.eye(2)[list(choice)]) for choice in product(range(2), repeat=4)]
     most = max((mu * sum(tables)).sum() for mu in fixed)
     measured = most - sum((mu * r).sum() for mu, r in zip(mus, tables, strict=True))
-    assert made.lemma.measured[0] == pytest.approx(measured, abs=1e-9)
+    assert made.results["lemma_measured"][0] == pytest.approx(measured, abs=1e-9)
     bonuses = sum((mu * state.CB[0]).sum() for mu, (state, _) in zip(mus, seen, strict=True))
     eta, H, K = again.settings["eta"], 5.0, len(tables)
     printed = 2 * bonuses + np.log(2) / eta + K * eta * H**3 / 2 + 2 * H
-    assert made.lemma.printed[0] == pytest.approx(printed, rel=1e-9)
+    assert made.results["lemma_printed"][0] == pytest.approx(printed, rel=1e-9)
 
 
 @pytest.mark.parametrize(("value", "ends"), [(2.0, 1), (np.array([0.0, 5.0, 0.0, 1.0]), 2)])
@@ -170,26 +172,26 @@ def test_lemma_4_3_has_another_horizon_where_it_begins_with_values_that_differ(v
     """<mu* - mu_{K+1}, E V_{K+1}> <= H, and <mu_1 - mu*, E V_0> <= H where V_0 is not constant. No bonuses here."""
     w, T = world(), 100
     base = ravi_ucb.tabular(w.mdp.problem, T, scale=0, eta=0.1, initial_value=value)
-    made = run_changing(base, w, T, 3)
-    K, H = made.run.state.epoch, w.mdp.horizon
+    made = run(base, w, T, 3)
+    K, H = made.state.epoch, w.mdp.horizon
     less = K * 0.1 * (H**3 / 2 - kappa(H)) + (2 - ends) * H
-    np.testing.assert_allclose(made.lemma.printed - made.lemma.bound, less, rtol=1e-9)
+    np.testing.assert_allclose(made.results["lemma_printed"] - made.results["lemma_bound"], less, rtol=1e-9)
 
 
 def test_regret_grows_more_slowly_than_time():
     """RiverSwim with its reward left and right in turns: 16 times the plays, four times the regret and not 16."""
-    few, many = (run_changing("ravi-ucb,scale=0.001,step_scale=30", tides(), T, 6).regret.mean() for T in (1000, 16000))
+    few, many = (run("ravi-ucb,scale=0.001,step_scale=30", tides(), T, 6).regret.mean() for T in (1000, 16000))
     assert 0 < few < 60
     assert many / few < 8
 
 
 def test_a_batch_does_not_change_a_seed():
     w = world()
-    batch = run_changing(MOVING, w, 400, [5, 3, 9])
+    batch = run(MOVING, w, 400, [5, 3, 9])
     for row, seed in enumerate((5, 3, 9)):
-        alone = run_changing(MOVING, w, 400, [seed])
+        alone = run(MOVING, w, 400, [seed])
         assert alone.regret_curve[0].tobytes() == batch.regret_curve[row].tobytes()
-        assert alone.lemma.bound[0] == batch.lemma.bound[row]
+        assert alone.results["lemma_bound"][0] == batch.results["lemma_bound"][row]
 
 
 # ---- stopping and going on
@@ -197,11 +199,7 @@ def test_a_batch_does_not_change_a_seed():
 
 def arrays(made):
     """All that a run gives, as bits."""
-    kept = {field.name: getattr(made, field.name) for field in fields(made)}
-    found = {name: value for name, value in kept.items() if isinstance(value, np.ndarray)}
-    found |= {f"lemma.{name}": value for name, value in made.lemma._asdict().items()}
-    found |= {f"results.{name}": value for name, value in made.run.results.items()}
-    return {name: value.tobytes() for name, value in (found | {"policy": made.run.last_policy}).items()}
+    return {name: value.tobytes() for name, value in (made.results | {"policy": made.last_policy}).items()}
 
 
 @pytest.mark.parametrize("clock", ["plays", "epochs"])
@@ -210,15 +208,15 @@ def test_a_run_that_was_stopped_goes_on_bit_for_bit(clock, name, tmp_path):
     """Anywhere, once or over and over, in memory or from a file."""
     mdp, T = riverswim_mixture(4, 0.8), 120
     w = changing(mdp, np.random.default_rng(1).random((3, 4, 2)), block=4, clock=clock)
-    whole = arrays(run_changing(name, w, T, [2, 5, 7], points=12))
+    whole = arrays(run(name, w, T, [2, 5, 7], points=12))
     for pause in (0, 1, 13, 60, 111, 119, 120, 500):
-        stopped = run_changing(name, w, T, [2, 5, 7], points=12, pause=pause)
+        stopped = run(name, w, T, [2, 5, 7], points=12, pause=pause)
         stopped.save(tmp_path / "half.run")
-        assert arrays(resume_changing(stopped, name, w)) == whole
-        assert arrays(resume_changing(ravi.Run.load(tmp_path / "half.run"), name, w)) == whole
-    steps = run_changing(name, w, T, [2, 5, 7], points=12, pause=5)
+        assert arrays(resume(stopped, name, w)) == whole
+        assert arrays(resume(ravi.Run.load(tmp_path / "half.run"), name, w)) == whole
+    steps = run(name, w, T, [2, 5, 7], points=12, pause=5)
     for pause in range(20, 140, 15):
-        steps = resume_changing(steps, name, w, pause=pause)
+        steps = resume(steps, name, w, pause=pause)
     assert arrays(steps) == whole
 
 
@@ -233,33 +231,33 @@ def test_ctrl_c_keeps_what_was_done():
         return base.parts.bonus(D, phi)
 
     with pytest.raises(ravi.Stopped) as stop:
-        run_changing(base._replace(parts=base.parts._replace(bonus=bonus)), w, T, [1, 2])
+        run(base._replace(parts=base.parts._replace(bonus=bonus)), w, T, [1, 2])
     assert 0 < stop.value.run.plays.max() < T
     assert len(calls) == 9
-    assert arrays(resume_changing(stop.value.run, MOVING, w)) == arrays(run_changing(MOVING, w, T, [1, 2]))
+    assert arrays(resume(stop.value.run, MOVING, w)) == arrays(run(MOVING, w, T, [1, 2]))
 
 
 def test_a_stopped_run_is_scored_up_to_there():
     w, T = world(), 400
-    whole, half = run_changing(MOVING, w, T, [3], points=8), run_changing(MOVING, w, T, [3], points=8, pause=200)
-    t = int(half.run.plays[0])
+    whole, half = run(MOVING, w, T, [3], points=8), run(MOVING, w, T, [3], points=8, pause=200)
+    t = int(half.plays[0])
     assert 200 <= t < T
     assert "stopped after" in repr(half)
     assert "stopped" not in repr(whole)
     reached = whole.times <= t
     np.testing.assert_array_equal(half.regret_curve[0][reached], whole.regret_curve[0][reached])
     assert np.isnan(half.regret_curve[0][~reached]).all()
-    assert half.plays.sum() == t
-    assert half.regret[0] == pytest.approx(best_fixed(w, half.plays[0]).rho * t - half.run.results["earned"][0])
-    nothing = run_changing(MOVING, w, T, [3], pause=0)
-    assert (nothing.regret[0], nothing.plays.sum(), nothing.lemma.measured[0]) == (0.0, 0, 0.0)
-    asked = run_changing(MOVING, w, T, [3], stop=lambda: True)
+    assert half.results["plays"].sum() == t
+    assert half.regret[0] == pytest.approx(best_fixed(w, half.results["plays"][0]).rho * t - half.results["earned"][0])
+    nothing = run(MOVING, w, T, [3], pause=0)
+    assert (nothing.regret[0], nothing.plays.sum(), nothing.results["lemma_measured"][0]) == (0.0, 0, 0.0)
+    asked = run(MOVING, w, T, [3], stop=lambda: True)
     assert arrays(asked) == arrays(nothing)
 
 
 def test_a_file_says_what_it_is_and_goes_on_in_its_own_world_only(tmp_path):
     w, T = world(), 200
-    run_changing(MOVING, w, T, [3], pause=50).save(tmp_path / "half.run")
+    run(MOVING, w, T, [3], pause=50).save(tmp_path / "half.run")
     read = ravi.Run.load(tmp_path / "half.run")
     assert read.learner == "ravi-ucb/changing"
     assert (read.settings["block"], read.settings["clock"]) == (7, "plays")
@@ -267,18 +265,45 @@ def test_a_file_says_what_it_is_and_goes_on_in_its_own_world_only(tmp_path):
     assert "block=7, clock=plays" in repr(read)
     for other in (replace(w, block=8), replace(w, clock="epochs"), replace(w, tables=w.tables[[1, 0, 2]])):
         with pytest.raises(InputError, match="the stopped run was made with settings"):
-            resume_changing(read, MOVING, other)
+            resume(read, MOVING, other)
     with pytest.raises(InputError, match="the stopped run was made with learner ravi-ucb/changing, not ravi-ucb"):
-        ravi.resume(read, MOVING, w.mdp)
-    with pytest.raises(InputError, match=r"rewards do not change: ravi\.resume takes it up"):
-        resume_changing(ravi.run(MOVING, w.mdp, T, [3], pause=50), MOVING, w)
+        resume(read, MOVING, w.mdp)
+    with pytest.raises(InputError, match="the stopped run was made with learner ravi-ucb, not ravi-ucb/changing"):
+        resume(run(MOVING, w.mdp, T, [3], pause=50), MOVING, w)
+
+
+def test_a_file_of_a_run_that_was_scored_apart_goes_on_and_is_scored():
+    """As files were written before such runs were scored by the engine: not measured, without a regret."""
+    w, T = world(), 200
+    half, place, older = run(MOVING, w, T, [3], points=10, pause=50), io.BytesIO(), io.BytesIO()
+    half.save(place)
+    place.seek(0)
+    header, held = files.read(place, "run")
+    header = {key: value for key, value in header.items() if key not in (*files.RESERVED, "world")}
+    kept = {name: array for name, array in held.items() if not name.startswith("results.") or name.endswith("plays_at")}
+    files.write(older, "run", header | {"options": header["options"] | {"measured": False}}, kept)
+    older.seek(0)
+    read = ravi.Run.load(older)
+    assert "ravi-ucb/changing on garnet" in repr(read)
+    assert arrays(resume(read, MOVING, w)) == arrays(run(MOVING, w, T, [3], points=10))
+
+
+def test_a_run_says_what_it_was_scored_against():
+    made = run(MOVING, "tides/4,block=5", 100, 2)
+    assert made.world == "changing"
+    assert made.optimum is None
+    assert "of the best fixed policy" in repr(made)
+    with pytest.raises(AttributeError, match=r"did not record 'gap' \(its world is changing\)"):
+        made.gap  # noqa: B018
+    with pytest.raises(InputError, match="record names 'trajectory', which is against one V"):
+        run(MOVING, "tides/4", 100, record=["trajectory"])
+    with pytest.raises(InputError, match="pad is true: where rewards change"):
+        run(MOVING, "tides/4", 100, pad=True)
 
 
 def test_an_id_names_a_world():
-    by_id = run_changing(MOVING, "tides/4,block=5", 100, 2)
-    assert arrays(by_id) == arrays(run_changing(MOVING, tides(4, block=5), 100, 2))
-    with pytest.raises(InputError, match=r"there is no world 'riverswim/4' whose rewards change\. Known: tides"):
-        run_changing(MOVING, "riverswim/4", 100, 2)
+    by_id = run(MOVING, "tides/4,block=5", 100, 2)
+    assert arrays(by_id) == arrays(run(MOVING, tides(4, block=5), 100, 2))
 
 
 def test_what_cannot_be_is_refused():
@@ -293,16 +318,9 @@ def test_what_cannot_be_is_refused():
         changing(river, np.zeros((1, 4, 2)), clock="days")
     for name in ("ravi-ucb+", "ucrl2"):
         with pytest.raises(InputError, match="no form for changing rewards"):
-            ravi.run_changing(name, tides(), 100)
-
-
-def test_what_is_of_another_kind_is_refused():
-    with pytest.raises(InputError, match="a NoneType is not a run of run_changing"):
-        resume_changing(None, MOVING, "tides/4")
-    with pytest.raises(InputError, match="there is no world 5 whose rewards change"):
-        run_changing(MOVING, 5, 10)
+            run(name, tides(), 100)
 
 
 def test_the_id_of_a_world_whose_rewards_change_is_not_taken_for_an_mdp():
-    with pytest.raises(InputError, match=r"tides/4 is no MDP: its rewards change\. `ravi\.run_changing`"):
+    with pytest.raises(InputError, match=r"tides/4 is no MDP: its rewards change\. `ravi\.run`"):
         ravi.mdp("tides/4")

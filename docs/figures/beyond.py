@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 
 import ravi
-from ravi.changing import ChangingRun
 from ravi.mdps.changing import Changing, tides
 from ravi.report.style import DOUBLE, GREY, Drawn, legend_below, line, looks, panels, styled
 from ravi.theory import doubling
@@ -73,7 +72,7 @@ def exponent(T: tuple[int, ...], regret: list[float]) -> float:
     return float(np.polyfit(np.log(T), np.log(regret), 1)[0])
 
 
-def changing(found: dict[str, list[ChangingRun]]) -> str:
+def changing(found: dict[str, list[ravi.Run]]) -> str:
     rows = [f"| rewards change | {' | '.join(f'T = {T:,}' for T in LENGTHS)} | exponent |"]
     rows.append("|---" * (len(LENGTHS) + 2) + "|")
     for label, runs in found.items():
@@ -88,9 +87,9 @@ def lemma() -> str:
     """Lemma 4.3 with r_k where bonuses are the theory's."""
     rows = ["| rewards change | valid | measured / sharp bound, at most | / printed bound |", "|---|---|---|---|"]
     for label, world in WORLDS.items():
-        found = ravi.run_changing("ravi-ucb,step_scale=10", world, 8000, SEEDS).lemma
-        sharp, printed = (found.measured / found.bound).max(), (found.measured / found.printed).max()
-        rows.append(f"| {label} | {found.valid.sum()} of {SEEDS} seeds | {sharp:.4f} | {printed:.4f} |")
+        found = ravi.run("ravi-ucb,step_scale=10", world, 8000, SEEDS, points=1).results
+        sharp, printed = ((found["lemma_measured"] / found[f"lemma_{form}"]).max() for form in ("bound", "printed"))
+        rows.append(f"| {label} | {found['valid'].sum()} of {SEEDS} seeds | {sharp:.4f} | {printed:.4f} |")
     return "\n".join(rows) + "\n"
 
 
@@ -129,7 +128,7 @@ def selected() -> str:
     return "\n".join(rows) + "\n"
 
 
-def drawn(turns: dict[str, list[ChangingRun]], told: dict[int, tuple[float, float]], whole: ravi.Run) -> Drawn:
+def drawn(turns: dict[str, list[ravi.Run]], told: dict[int, tuple[float, float]], whole: ravi.Run) -> Drawn:
     figure, axes = panels(1, 2, width=DOUBLE, height=2.6)
     styles = looks([*turns, "T not told", "T told"])
     data = {}
@@ -154,10 +153,7 @@ def drawn(turns: dict[str, list[ChangingRun]], told: dict[int, tuple[float, floa
 
 def main() -> None:
     marked("unknown", unknown_rewards())
-    turns = {
-        label: [ravi.run_changing(CHANGING, world, T, SEEDS, points=1) for T in LENGTHS]
-        for label, world in WORLDS.items()
-    }
+    turns = {label: [ravi.run(CHANGING, world, T, SEEDS, points=1) for T in LENGTHS] for label, world in WORLDS.items()}
     marked("changing", changing(turns))
     marked("lemma", lemma())
     whole = ravi.run(f"ravi-ucb/doubling,{TUNED}", RIVER, max(HORIZONS), SEEDS)

@@ -40,8 +40,6 @@ _HOMES = {
     "resume_settings": "ravi.engine",
     "Run": "ravi.runs",
     "Stopped": "ravi.engine",
-    "resume_changing": "ravi.changing",
-    "run_changing": "ravi.changing",
     "candidates": "ravi.selection",
     "select": "ravi.selection",
     # the world
@@ -93,11 +91,9 @@ __all__ = [
     "occupancy",
     "results",
     "resume",
-    "resume_changing",
     "resume_settings",
     "return_of",
     "run",
-    "run_changing",
     "run_settings",
     "run_suite",
     "select",
@@ -106,7 +102,6 @@ __all__ = [
 
 if TYPE_CHECKING:
     from ravi import gymnasium
-    from ravi.changing import resume_changing, run_changing
     from ravi.checks import InputError, StreamError
     from ravi.core import MDP, Estimator, Learner, Measure, Problem
     from ravi.engine import Stopped, resume, resume_settings, run, run_settings

@@ -21,7 +21,7 @@ from ravi.epochs import Batch, Leg
 from ravi.interrupts import interrupts
 from ravi.runs import Options, Run, versions
 from ravi.together import alike, learner_of
-from ravi.worlds import Scores, World, world_named
+from ravi.worlds import Named, Scores, World, world_named
 
 Progress = Callable[[int, int], None]  # steps done, steps in all
 CACHE = 2**20  # bytes of state that are worked on together: about a core's second-level cache
@@ -64,7 +64,7 @@ class Stopped(KeyboardInterrupt):
 
 def run(
     learner: Learner | str,
-    mdp: MDP | str,
+    mdp: Named,
     steps: int,
     seeds: int | Iterable[int] = 1,
     *,
@@ -81,12 +81,13 @@ def run(
 ) -> Run:
     """Run `learner` on `mdp` (themselves or their ids) for exactly `steps` plays under each seed; score it exactly.
 
-    seeds: how many (0, 1, ...) or which. record: "trajectory" (the regret of the earlier literature), "stream"
-    (every step). measures: more of your own. points: at how many times curves are kept. pad: play the last epoch on
-    until its reset, without learning (the T+ of Section 3). keep_epochs: keep T_k and gap_k of every epoch. pause: stop
-    after the epoch in which every seed has made this many plays; `resume` goes on. stop: asked before every epoch; when
-    it says yes the run ends there, as at a pause, and Ctrl-C is the caller's. measured=False: play and learn only.
-    device: "cpu", or "gpu" (docs/gpu.md), where pauses and stops come after some epochs more.
+    mdp: an MDP, or one whose rewards change (`tides/6,block=50`), where RAVI-UCB is held against the best fixed policy
+    in hindsight (docs/beyond.md). seeds: how many (0, 1, ...) or which. record: "trajectory" (the regret of the earlier
+    literature), "stream" (every step). measures: more of your own. points: at how many times curves are kept. pad: play
+    the last epoch on until its reset, without learning (the T+ of Section 3). keep_epochs: keep T_k and gap_k of every
+    epoch. pause: stop after the epoch in which every seed has made this many plays; `resume` goes on. stop: asked
+    before every epoch; when it says yes the run ends there, as at a pause, and Ctrl-C is the caller's. measured=False:
+    play and learn only. device: "cpu", or "gpu" (docs/gpu.md), where pauses and stops come after some epochs more.
     """
     return run_settings(
         [learner], mdp, steps, seeds, record=record, measures=measures, points=points, pad=pad, keep_epochs=keep_epochs,
@@ -96,7 +97,7 @@ def run(
 
 def run_settings(
     learners: Sequence[Learner | str],
-    mdp: MDP | str,
+    mdp: Named,
     steps: int,
     seeds: int | Iterable[int] = 1,
     *,
@@ -116,7 +117,7 @@ def run_settings(
     T, going = checks.steps(steps), Going.checked(pause, stop, progress, device)
     world = world_named(mdp)
     given = _one_or_more(learners, "learners", "a list of learners, each itself or its id")
-    several = [_learner(world, one, T) for one in given]
+    several = [world.learner(one, T) for one in given]
     keys = np.array(checks.seeds(seeds), np.uint64)
     wanted = _wanted(record)
     options: Options = {
@@ -141,7 +142,7 @@ def run_settings(
 def resume(
     stopped: Run,
     learner: Learner | str,
-    mdp: MDP | str,
+    mdp: Named,
     *,
     measures: Sequence[Measure] = (),
     pause: int | None = None,
@@ -159,7 +160,7 @@ def resume(
 def resume_settings(
     stopped: Sequence[Run],
     learners: Sequence[Learner | str],
-    mdp: MDP | str,
+    mdp: Named,
     *,
     measures: Sequence[Measure] = (),
     pause: int | None = None,
@@ -176,7 +177,7 @@ def resume_settings(
         raise checks.InputError(f"learners are {len(given)}, and there are {len(runs)} stopped runs")
     for one, learner in zip(runs, given, strict=True):
         checks.instance(one, Run, "stopped", "a run: that of ravi.Stopped, or of ravi.Run.load")
-        made = _learner(world, learner, one.steps)
+        made = world.learner(learner, one.steps)
         _same(one, made, world)
         several.append(made)
 
@@ -247,6 +248,7 @@ def _made(part: Part, world: World, scores: Scores, learner: Learner, batch: Bat
     for measure, m in zip(scores.measures, batch.records, strict=True):
         results |= measure.results(m)
     return Run(
+        world=world.kind,
         mdp=world.name,
         mdp_digest=world.digest,
         learner=learner.name,
@@ -304,10 +306,6 @@ def resolved(mdp: MDP | str, learner: Learner | str, T: int) -> tuple[MDP, Learn
     """The MDP and the learner, each itself or by its id."""
     mdp = ids.mdp(mdp)
     return mdp, learner if isinstance(learner, Learner) else ids.learner(learner, mdp, T)
-
-
-def _learner(world: World, learner: Learner | str, T: int) -> Learner:
-    return learner if isinstance(learner, Learner) else world.learner(learner, T)
 
 
 def _one_or_more(given: Any, name: str, wanted: str) -> list[Any]:

@@ -27,7 +27,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import fields
+from dataclasses import fields, replace
 from math import prod
 from typing import IO, TYPE_CHECKING, Any
 
@@ -224,7 +224,12 @@ def load_run(path: Place) -> Run:
         part, _, rest = name.partition(".")
         parts.setdefault(part, {})[rest] = array
     try:
-        return shaped(Run(**told_by(header), batch=parts["batch"], results=parts["results"]))
+        run = Run(**told_by(header), batch=parts["batch"], results=parts["results"])
+        if (
+            "world" not in header and "plays_at" in run.results
+        ):  # rewards changed, and it was scored apart from its file
+            run = replace(run, world="changing", options=run.options | {"measured": True}, results={})
+        return shaped(run)
     except InputError as error:
         raise InputError(f"{_where(path)} is damaged: {error}") from None
 

@@ -147,7 +147,7 @@ def mdp(source: str | os.PathLike[str] | MDP | Any, *, discount: float | None = 
         if is_file(text):
             return MDP.load(text)
         if changing(text) is not None:
-            raise InputError(f"{text} is no MDP: its rewards change. `ravi.run_changing` and `ravi verify` take it")
+            raise InputError(f"{text} is no MDP: its rewards change. `ravi.run` and `ravi verify` take it")
         raise InputError(_unknown("MDP", text, MDPS) + " An MDP may also be a file.")
     name, given = _split(text, MDPS)
     builder = MDPS[name] if name in MDPS else foreign.function(text, name, MDP)

@@ -37,7 +37,7 @@ def versions() -> dict[str, str]:
 # What no bit of a run depends on: an edit there does not make results those of another version.
 APART = {"cli", "continuous", "experiments", "live", "policies", "report", "statistics", "suites", "verify"}
 FILES_APART = {
-    "__init__.py", "changing.py", "citations.py", "contract.py", "demo.py", "doctor.py", "gymnasium.py",
+    "__init__.py", "citations.py", "contract.py", "demo.py", "doctor.py", "gymnasium.py",
     "printable.py", "selection.py",
 }  # fmt: skip
 
@@ -58,12 +58,15 @@ def counted() -> list[str]:
     return [file.as_posix() for file in inside if file.parts[0] not in APART | FILES_APART]
 
 
-# The axes of the arrays that a run shows.
+# The axes of the arrays that a run shows, by the kind of its world.
 STANDS = {"walkers.time": ["seeds"], "state.policy": ["seeds", "..."]}
+REGRET = {"regret": ["seeds", "times"], "regret_total": ["seeds"], "regret_error": ["seeds"]}
 RESULTS = {
-    "regret": ["seeds", "times"], "regret_total": ["seeds"], "regret_error": ["seeds"], "gap": ["seeds"],
-    "T_k": ["epochs", "seeds"], "gap_k": ["epochs", "seeds"], "reward": ["seeds", "times"], "reward_total": ["seeds"],
-    "output_policy": ["seeds", "..."],
+    "tabular": REGRET | {
+        "gap": ["seeds"], "T_k": ["epochs", "seeds"], "gap_k": ["epochs", "seeds"], "reward": ["seeds", "times"],
+        "reward_total": ["seeds"], "output_policy": ["seeds", "..."],
+    },
+    "changing": REGRET | {"optimum": ["seeds"], "optimum_by_program": ["seeds"], "comparator": ["seeds", "..."]},
 }  # fmt: skip
 ALONG = {
     "trajectory_regret": ["seeds", "times"], "trajectory_regret_total": ["seeds"], "trajectory_regret_error": ["seeds"],
@@ -89,7 +92,7 @@ class Run:
     discount: float
     steps: int  # T
     seeds: list[int]
-    optimum: float | None  # rho* = <mu*, r>; None in a run that is not measured
+    optimum: float | None  # rho* = <mu*, r>; None where there is no one optimum, or in a run that is not measured
     optimum_error: float | None  # certified
     options: Options
     seconds: float
@@ -97,6 +100,7 @@ class Run:
     batch: Any  # where each seed stands: what `resume` goes on from
     results: dict[str, Array]  # what the measures recorded, seeds first
     units: tuple[float, float] = (0.0, 1.0)  # of the MDP: what the rewards 0 and 1 stand for
+    world: str = "tabular"  # the kind of what it was made in: a key of `RESULTS`
 
     @property
     def plays(self) -> Array:
@@ -187,7 +191,8 @@ class Run:
 
     def _measured(self, name: str) -> Array:
         if name not in self.results:
-            raise AttributeError(f"this run did not record {name!r} (it was made with measured=False)")
+            why = f"its world is {self.world}" if self.options["measured"] else "it was made with measured=False"
+            raise AttributeError(f"this run did not record {name!r} ({why})")
         return self.results[name]
 
     def _kept(self, name: str) -> Array:
@@ -197,6 +202,12 @@ class Run:
 
     def _at(self, name: str) -> Array:
         return self.batch[name] if isinstance(self.batch, dict) else dict(tree.leaves(self.batch))[name]
+
+    def _optimum(self) -> str:
+        if self.optimum is not None:
+            return f"{self.optimum:.6f}  (error at most {self.optimum_error:.1e})"
+        best = self.results["optimum"]
+        return f"{best.mean():.6f}  (of the best fixed policy; seeds from {best.min():.6f} to {best.max():.6f})"
 
     def _in_units(self, regret: float, earned: float) -> str:
         low, high = self.units
@@ -211,18 +222,19 @@ class Run:
         state = "" if self.complete else f", stopped after {int(self.plays.min()):,} to {int(self.plays.max()):,} plays"
         seeds = f"{n} seed{'s' if n > 1 else ''}"
         lines = [f"{self.learner} on {self.mdp} (gamma {self.discount:.10g}): {self.steps:,} steps, {seeds}{state}"]
-        if self.options["measured"]:
+        if "regret_total" in self.results:
             T = max(float(self.plays.mean()), 1.0)
             mean, low, high = self.regret.mean(), self.regret.min(), self.regret.max()
-            earned = self.results["reward_total"].mean()
             lines += [
-                f"  optimum rho*     {self.optimum:.6f}  (error at most {self.optimum_error:.1e})",
+                f"  optimum rho*     {self._optimum()}",
                 f"  regret           {mean:,.2f}  (seeds from {low:,.2f} to {high:,.2f}; {mean / T:.6f} per step)",
                 f"  its error        at most {self.regret_error.max():.1e} (certified)",
-                f"  reward per step  {earned / T:.6f} realised; gap of the last policy {self.gap.mean():.6f}",
             ]
-            if self.units != (0.0, 1.0):
-                lines.append(self._in_units(mean, earned / T))
+            if "reward_total" in self.results:
+                earned = self.results["reward_total"].mean() / T
+                lines.append(f"  reward per step  {earned:.6f} realised; gap of the last policy {self.gap.mean():.6f}")
+                if self.units != (0.0, 1.0):
+                    lines.append(self._in_units(mean, earned))
         if "trajectory_regret_total" in self.results:
             along, error = self.results["trajectory_regret_total"], self.results["trajectory_regret_error"]
             lines.append(
@@ -240,7 +252,8 @@ def shaped(run: Run) -> Run:
     shown = {f"batch.{name}": (run.batch.get(name), axes) for name, axes in STANDS.items()}
     if "state.policy" not in run.batch:  # a learner of one's own may keep it elsewhere
         del shown["batch.state.policy"]
-    wanted = (RESULTS if run.options["measured"] else {}) | (ALONG if "trajectory" in run.options["record"] else {})
+    scored = run.options["measured"] and (run.results or run.world == "tabular")
+    wanted = (RESULTS[run.world] if scored else {}) | (ALONG if "trajectory" in run.options["record"] else {})
     shown |= {f"results.{name}": (run.results.get(name), axes) for name, axes in wanted.items()}
     sizes = {"seeds": len(run.seeds), "times": min(run.options["points"], run.steps)}
     for name, (array, axes) in shown.items():
@@ -258,7 +271,8 @@ def shaped(run: Run) -> Run:
 def told_by(header: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of a run that the header of its file holds; each is of its type, and what numbers say can be."""
     types = {name: kind for name, kind in get_type_hints(Run).items() if name not in ("batch", "results")}
-    held = headers.checked({"units": [0.0, 1.0], **header}, types | {"options": dict[str, Any]})  # units came later
+    later = {"units": [0.0, 1.0], "world": "tabular"}  # fields that came later
+    held = headers.checked({**later, **header}, types | {"options": dict[str, Any]})
     options = headers.checked(held["options"], get_type_hints(Options), within="options")
     checks.steps(held["steps"])
     checks.probability(held["discount"], "discount")
@@ -268,7 +282,8 @@ def told_by(header: Mapping[str, Any]) -> dict[str, Any]:
         checks.whole(seed, checks.at("seeds", [i]), 0, 2**63 - 1)
     if not held["seeds"]:
         raise checks.InputError("seeds is empty")
+    checks.one_of(held["world"], tuple(RESULTS), "world")
     for name in ("optimum", "optimum_error"):
-        if options["measured"] and held[name] is None:
+        if options["measured"] and held["world"] == "tabular" and held[name] is None:
             raise checks.InputError(f"it is measured, but its {name} is null")
     return held | {"units": checks.units(held["units"])}

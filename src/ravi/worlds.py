@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol, TypeAlias
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -14,6 +14,9 @@ import numpy as np
 from ravi import checks, ids, memory, tree
 from ravi.core import MDP, Array, Learner, Measure
 from ravi.epochs import Batch
+from ravi.learners.changing import changing
+from ravi.mdps.changing import Changing
+from ravi.measures.hindsight import hindsight
 from ravi.measures.output import output
 from ravi.measures.regret import regret
 from ravi.measures.rewards import rewards
@@ -40,6 +43,10 @@ class World(Protocol):
     """What `ravi.run` runs a learner in."""
 
     @property
+    def kind(self) -> str:
+        """What its runs show: a key of `ravi.runs.RESULTS`."""
+
+    @property
     def name(self) -> str: ...
     @property
     def digest(self) -> str:
@@ -53,8 +60,8 @@ class World(Protocol):
     def answers(self) -> Any:
         """What a walk is given of it."""
 
-    def learner(self, text: str, steps: int) -> Learner:
-        """The learner of an id, here."""
+    def learner(self, given: Learner | str, steps: int) -> Learner:
+        """A learner, itself or by its id, here."""
 
     def scores(self, learner: Learner, steps: int, options: Options) -> Scores:
         """What such runs are scored by."""
@@ -72,10 +79,28 @@ class World(Protocol):
         """Bytes that a seed works on."""
 
 
+def against_optimum(mdp: MDP, learner: Learner, steps: int, options: Options) -> Scores:
+    """Regret, rewards, the output policy, and what `record` names."""
+    T, points, stages, solution = steps, options["points"], learner.stages, solved(mdp)
+    chosen = [
+        regret(mdp, T, points, solution, keep_epochs=options["keep_epochs"], stages=stages),
+        rewards(mdp, T, points),
+        output(mdp.problem, T, stages),
+    ]
+    if "trajectory" in options["record"]:
+        chosen.append(trajectory(mdp, T, points, solution, stages))
+    if "stream" in options["record"]:
+        chosen.append(stream(mdp.problem, T, pad=options["pad"]))
+    return Scores(solution.optimum, solution.optimum_error, chosen)
+
+
 class Tabular(NamedTuple):
-    """The world of an MDP."""
+    """The world of an MDP, or of its kernel where rewards change (`turning`)."""
 
     mdp: MDP
+    kind: str = "tabular"
+    adapted: Callable[[Learner], Learner] = lambda learner: learner  # a learner of the MDP -> the same, here
+    scored: Callable[[MDP, Learner, int, Options], Scores] = against_optimum
 
     @property
     def name(self) -> str:
@@ -97,24 +122,12 @@ class Tabular(NamedTuple):
     def answers(self) -> Any:
         return world_of(self.mdp)
 
-    def learner(self, text: str, steps: int) -> Learner:
-        return ids.learner(text, self.mdp, steps)
+    def learner(self, given: Learner | str, steps: int) -> Learner:
+        return self.adapted(given if isinstance(given, Learner) else ids.learner(given, self.mdp, steps))
 
     def scores(self, learner: Learner, steps: int, options: Options) -> Scores:
-        """Regret, rewards, the output policy, and what `record` names; nothing in a run that is not measured."""
-        if not options["measured"]:
-            return Scores(None, None, [])
-        mdp, T, points, stages, solution = self.mdp, steps, options["points"], learner.stages, solved(self.mdp)
-        chosen = [
-            regret(mdp, T, points, solution, keep_epochs=options["keep_epochs"], stages=stages),
-            rewards(mdp, T, points),
-            output(mdp.problem, T, stages),
-        ]
-        if "trajectory" in options["record"]:
-            chosen.append(trajectory(mdp, T, points, solution, stages))
-        if "stream" in options["record"]:
-            chosen.append(stream(mdp.problem, T, pad=options["pad"]))
-        return Scores(solution.optimum, solution.optimum_error, chosen)
+        """Nothing in a run that is not measured."""
+        return self.scored(self.mdp, learner, steps, options) if options["measured"] else Scores(None, None, [])
 
     def room(self, learner: Learner, steps: int, options: Options, n: int) -> None:
         """An error where so many seeds are too large for policies, curves and, if asked, streams."""
@@ -181,6 +194,29 @@ def solved(mdp: MDP) -> Solution:
     return _solutions[mdp]
 
 
-def world_named(world: World | MDP | str) -> World:
-    """A world: itself, that of an MDP, or that of an id."""
-    return Tabular(ids.mdp(world))
+def turning(world: Changing) -> Tabular:
+    """The world of an MDP whose rewards change: the regret is against the best fixed policy in hindsight."""
+
+    def scored(mdp: MDP, learner: Learner, steps: int, options: Options) -> Scores:
+        if "trajectory" in options["record"]:
+            raise checks.InputError("record names 'trajectory', which is against one V*; here rewards change")
+        if options["pad"]:
+            raise checks.InputError("pad is true: where rewards change, nothing is played beyond T")
+        more = [stream(mdp.problem, steps, pad=False)] if "stream" in options["record"] else []
+        return Scores(None, None, [hindsight(world, steps, options["points"], learner.parts), *more])
+
+    def adapted(learner: Learner) -> Learner:
+        return learner if learner.told.world is world else changing(learner, world)
+
+    return Tabular(world.mdp, "changing", adapted, scored)
+
+
+Named: TypeAlias = World | MDP | Changing | str  # what `ravi.run` takes for a world
+
+
+def world_named(world: Named) -> World:
+    """A world: itself, that of an MDP, of one whose rewards change, or of the id of either."""
+    if isinstance(world, Tabular):
+        return world
+    made = (ids.changing(world) or world) if isinstance(world, str) else world
+    return turning(made) if isinstance(made, Changing) else Tabular(ids.mdp(made))

@@ -46,8 +46,6 @@ CALLS = {
         "stopped": [RUN], "learners": ["uniform"], "mdp": MDP, "measures": (), "pause": None, "stop": None,
         "progress": None,
     },
-    ravi.run_changing: {"learner": "ravi-ucb", "world": "tides/3", "steps": 5, "seeds": 1, "points": 2, "pause": None},
-    ravi.resume_changing: {"stopped": RUN, "learner": "ravi-ucb", "world": "tides/3", "pause": None},
     ravi.candidates: {"problem": MDP.problem, "steps": 10, "delta": 0.05, "stages": 0},
     ravi.select: {"policies": [HALF, HALF], "world": MDP, "epsilon": 0.5, "delta": 0.05, "which": 0, "seed": 0},
     ravi.learn: STREAM | {

@@ -25,7 +25,7 @@ def test_the_page_has_the_regret_of_learners_that_know_and_do_not_know_their_rew
 def test_the_page_has_the_regret_under_changing_rewards():
     short = MAKE.LENGTHS[:3]
     for label, world in MAKE.WORLDS.items():
-        means = [ravi.run_changing(MAKE.CHANGING, world, T, MAKE.SEEDS, points=1).regret.mean() for T in short]
+        means = [ravi.run(MAKE.CHANGING, world, T, MAKE.SEEDS, points=1).regret.mean() for T in short]
         assert f"| {label} | {' | '.join(f'{r:,.0f}' for r in means)} |" in TEXT
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,27 +13,31 @@ from ravi.cli.shown import JSON, say, typed
 
 
 def list_(as_json: JSON = False) -> None:
-    """List the ids of all MDPs and learners, with their options."""
+    """List the ids of all MDPs, other worlds and learners, with their options."""
     import inspect
 
     from ravi import ids
     from ravi.mdps import MDPS
+    from ravi.mdps.changing import WORLDS
 
     def shown(options: dict[str, Any]) -> dict[str, Any]:
         return {name: None if value is inspect.Parameter.empty else value for name, value in options.items()}
 
-    mdps = {
-        name: {"summary": _first_line(builder), "options": shown(ids.options_of(builder))}
-        for name, builder in MDPS.items()
-    }
+    def listed(builders: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+        return {
+            name: {"summary": _first_line(builder), "options": shown(ids.options_of(builder))}
+            for name, builder in builders.items()
+        }
+
+    mdps, worlds = listed(MDPS), listed(WORLDS)
     learners = {
         name: {"summary": known.summary, "options": shown(ids.options_of(ids.builder_of(known), skip=2))}
         for name, known in ids.LEARNERS.items()
     }
     if as_json:
-        say(json.dumps({"mdps": mdps, "learners": learners}))
+        say(json.dumps({"mdps": mdps, "worlds": worlds, "learners": learners}))
         return
-    tables: dict[str, dict[str, dict[str, Any]]] = {"MDPs": mdps, "Learners": learners}
+    tables = {"MDPs": mdps, "Other worlds": worlds, "Learners": learners}
     for title, table in tables.items():
         say(title)
         for name, entry in table.items():

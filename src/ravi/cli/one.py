@@ -32,13 +32,14 @@ def run_one(
     device: str = "cpu",
 ) -> None:
     """Run a learner on an MDP and print its exact regret. Ctrl-C stops, prints and saves what there is."""
-    from ravi import checks, engine, files, ids
+    from ravi import checks, engine, files
     from ravi.runs import Run
+    from ravi.worlds import world_named
 
     T, chosen = checks.steps(steps), checks.seeds(seeds, "--seeds")
     typed(mdp, learner)
-    world = ids.mdp(mdp)
-    agent = ids.learner(learner, world, T)
+    world = world_named(mdp)
+    agent = world.learner(learner, T)
     if save is not None:
         files.may_be(save)  # told before the work, not after
     if figure is not None:
@@ -200,7 +201,9 @@ def _uniform(world: Any) -> float:
 
 
 def _against_uniform(made: Run, world: Any) -> str:
-    would = float(made.plays.mean()) * ((made.optimum or 0.0) - _uniform(world))
+    if made.optimum is None:
+        return ""
+    would = float(made.plays.mean()) * (made.optimum - _uniform(world.mdp))
     share = f", of which this is {made.regret.mean() / would:.1%}" if would > 1e-6 else ""
     return f"\n  uniform policy   would have had regret {would:,.2f}{share}"
 
@@ -208,7 +211,13 @@ def _against_uniform(made: Run, world: Any) -> str:
 def _summary(made: Run, world: Any) -> dict[str, Any]:
     """What `--json` prints: numbers, no curves."""
     n = len(made.seeds)
-    more = {}
+    more: dict[str, Any] = {}
+    if made.world == "tabular":
+        more["uniform"] = _uniform(world.mdp)
+        more["reward"] = float(made.results["reward_total"].mean())
+        more["gap"] = float(made.gap.mean())
+    else:
+        more |= {f"{name}_by_seed": found.tolist() for name, found in made.results.items() if found.shape == (n,)}
     if "trajectory_regret" in made.results:
         more["trajectory_regret"] = float(made.results["trajectory_regret_total"].mean())
         more["trajectory_regret_error"] = float(made.results["trajectory_regret_error"].mean())
@@ -216,6 +225,7 @@ def _summary(made: Run, world: Any) -> dict[str, Any]:
         more["padding"] = made.padding.tolist()
     return {
         "mdp": made.mdp,
+        "world": made.world,
         "learner": made.learner,
         "discount": made.discount,
         "steps": made.steps,
@@ -223,13 +233,10 @@ def _summary(made: Run, world: Any) -> dict[str, Any]:
         "complete": made.complete,
         "optimum": made.optimum,
         "optimum_error": made.optimum_error,
-        "uniform": _uniform(world),
         "regret": float(made.regret.mean()),
         "regret_standard_error": float(made.regret.std(ddof=1) / n**0.5) if n > 1 else None,
         "regret_error": float(made.regret_error.mean()),
         "regret_by_seed": made.regret.tolist(),
-        "reward": float(made.results["reward_total"].mean()),
-        "gap": float(made.gap.mean()),
         "plays": made.plays.tolist(),
         "seconds": made.seconds,
         "steps_per_second": made.steps_per_second,

@@ -1,7 +1,20 @@
 """What is earned where rewards change, and what would one policy have earned? All computed, from occupancies.
 
-A play t under pi_k with table j in force adds <mu^{pi_k}, r_j> to what is earned. For Lemma 4.3, epoch k adds
-<mu^{pi_k}, r_k>, r_k the table that was revealed after it, and the bonuses under mu^{pi_k}.
+    R_t = max_pi sum_{i <= t} <mu^pi, r_i> - sum_{i <= t} <mu^{pi_i}, r_i>
+
+A play t under pi_k with table j in force adds <mu^{pi_k}, r_j> to the second sum. The first is the optimum under the
+mean of the tables that were in force, by value iteration with its certificate, and at T by linear program beside it.
+R_t may be negative: a learner that follows the changes does better than every fixed policy. Where tables change with
+epochs, how long each is in force depends on the seed's resets, and so does the best policy; the theorem bounds the
+expected regret against any one policy, which is no larger.
+
+For Lemma 4.3, sharp and as printed, epoch k adds <mu^{pi_k}, r_k>, r_k the table that was revealed after it, and the
+bonuses under mu^{pi_k}:
+
+    sum_k <mu* - mu^{pi_k}, r_k> <= sum_k <mu^{pi_k}, min{2 CB_k, H}> + H(pi* || pi_0) / eta + K eta kappa + H
+                                 <= 2 sum_k <mu^{pi_k}, CB_k> + H(pi* || pi_0) / eta + K eta H^3/2 + 2 H
+
+where bonuses were valid; a V_0 that is not constant adds H to the first.
 """
 
 from __future__ import annotations
@@ -11,15 +24,43 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ravi.compiled import compiled
-from ravi.core import Array, Measure, Path
+from ravi.core import Array, Measure, Parts, Path
 from ravi.mdps.changing import Changing
 from ravi.measures.curve import grid, passed
 from ravi.planning.bellman import expect
+from ravi.planning.entropy import conditional_relative_entropy
+from ravi.planning.linear_program import optimal_occupancy
 from ravi.planning.occupancies import occupancy
+from ravi.planning.solver import solve
 from ravi.played import played
 from ravi.ranges import Count, Facts, Flag, Next, Number, NumberOrNan, Positive, Whole
+from ravi.theory import constants
 
 ROUNDING = 1e-12  # of gamma (P - P_hat) V against CB, in parts of H
+TOLERANCE = 1e-12  # of V*, where rounding allows
+EPS = 2.0**-52
+AGREE = 1e-7  # between the certified optimum and that of the linear program
+
+
+class Best(NamedTuple):
+    """The best fixed policy for tables that were in force for so long."""
+
+    rho: float  # what it earns a play
+    error: float  # certified
+    policy: Array  # (X, A)
+
+
+def best_fixed(world: Changing, counts: Array) -> Best:
+    """The best fixed policy where table j is in force counts[j] times (all alike, where none is)."""
+    mdp = world.average(counts)
+    solution = solve(mdp, "value_iteration", TOLERANCE)
+    return Best(solution.optimum, solution.optimum_error + (len(counts) + 4) * EPS, solution.policy)
+
+
+def by_program(world: Changing, counts: Array) -> float:
+    """What it earns a play, by linear program: <mu*, r>."""
+    mdp = world.average(counts)
+    return float((optimal_occupancy(mdp) * mdp.rewards).sum())
 
 
 class Hindsight(NamedTuple):
@@ -47,7 +88,8 @@ class Hindsight(NamedTuple):
         }
 
 
-def hindsight(world: Changing, steps: int, points: int) -> Measure:
+def hindsight(world: Changing, steps: int, points: int, parts: Parts | None = None) -> Measure:
+    """The regret in hindsight; with the parts of the learner Lemma 4.3 too."""
     times, J, mdp = grid(steps, points), len(world.tables), world.mdp
     by_play = world.clock == "plays"
 
@@ -86,9 +128,52 @@ def hindsight(world: Changing, steps: int, points: int) -> Measure:
         m = m._replace(by_epoch=m.by_epoch.copy(), epochs=m.epochs.copy(), bonuses=m.bonuses.copy())
         _close(m, np.flatnonzero(m.last >= 0))
         kept = ("earned", "error", "plays", "earned_at", "plays_at", "by_epoch", "epochs", "bonuses", "valid")
-        return {name: getattr(m, name) for name in kept}
+        found = {name: getattr(m, name) for name in kept} | _scored(world, m)
+        return found if parts is None else found | _lemma(world, parts, m)
 
     return Measure("hindsight", init, record, results)
+
+
+def _scored(world: Changing, m: Hindsight) -> dict[str, Array]:
+    """Against the best fixed policy, at every time and at the last."""
+    known: dict[bytes, Best] = {}
+
+    def best(counts: Array) -> Best:
+        if counts.tobytes() not in known:
+            known[counts.tobytes()] = best_fixed(world, counts)
+        return known[counts.tobytes()]
+
+    most = np.array([[best(counts).rho * counts.sum() for counts in seed] for seed in m.plays_at])
+    ends, t = [best(counts) for counts in m.plays], m.plays.sum(-1)
+    rho = np.array([end.rho for end in ends])
+    return {
+        "regret": most - m.earned_at,
+        "regret_total": t * rho - m.earned,
+        "regret_error": m.error + t * (np.array([end.error for end in ends]) + t * EPS),  # and t roundings of the sum
+        "comparator": np.array([end.policy for end in ends]),
+        "optimum": rho,
+        "optimum_by_program": np.array([_agrees(world, row, end) for row, end in zip(m.plays, ends, strict=True)]),
+    }
+
+
+def _agrees(world: Changing, counts: Array, best: Best) -> float:
+    rho = by_program(world, counts)
+    if abs(rho - best.rho) > AGREE:
+        raise RuntimeError(f"the linear program finds {rho}, value iteration {best.rho}")
+    return rho
+
+
+def _lemma(world: Changing, of: Parts, m: Hindsight) -> dict[str, Array]:
+    """Both sides of Lemma 4.3 with r_k   (n,)."""
+    H, eta, K = world.mdp.horizon, of.eta, m.epochs.sum(-1)
+    ends = [best_fixed(world, counts) for counts in m.epochs]
+    entropy = np.array([conditional_relative_entropy(world.mdp, end.policy, of.initial_policy) for end in ends])
+    boundary = H if np.ptp(of.initial_value) == 0 else 2 * H  # <mu^{pi_1} - mu*, E V_0> is 0 for a constant
+    return {
+        "lemma_measured": K * np.array([end.rho for end in ends]) - m.by_epoch,
+        "lemma_bound": m.bonuses[:, 1] + entropy / eta + K * eta * constants.kappa(H) + boundary,
+        "lemma_printed": 2 * m.bonuses[:, 0] + entropy / eta + K * eta * H**3 / 2 + 2 * H,
+    }
 
 
 def _close(m: Hindsight, rows: Array) -> None:

@@ -11,7 +11,7 @@ probability gamma^i, and ends with it with probability (1 - gamma) gamma^i, so t
 
 Clock "epochs": r_t = r_k in all of the epoch, whose length has the mean H: the same identity. How many plays a table is
 in force for is then random. What is bounded is max_pi E[sum_{t <= T} <mu^pi - mu^{pi_t}, r_t>], one policy for all
-seeds, and not E[max_pi ...], each seed against the best policy for its own resets (which `ravi.run_changing` reports,
+seeds, and not E[max_pi ...], each seed against the best policy for its own resets (which `ravi.run` reports,
 and which is no smaller). By plays both are the same.
 
 Lemma 4.3 with r_k, in the epochs before tau, and Lemma 4.4 give

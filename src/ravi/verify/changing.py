@@ -14,11 +14,11 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from ravi import checks
-from ravi.changing import best_fixed
 from ravi.core import Array, Learner
 from ravi.engine import Progress, run
 from ravi.learners.changing import changing, marks
 from ravi.mdps.changing import Changing
+from ravi.measures.hindsight import best_fixed
 from ravi.planning.entropy import relative_entropy
 from ravi.planning.solver import solve
 from ravi.theory import Bound, constants
