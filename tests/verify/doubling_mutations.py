@@ -4,10 +4,12 @@ As in `mutations.py`; phases are broken where the learner finds them (the names 
 claims find constants and phases anew, and stay sound.
 """
 
+from types import SimpleNamespace
+
 import numpy as np
 
 from ravi import tree
-from ravi.learners import doubling, ravi_ucb_plus
+from ravi.learners import doubling, ravi_ucb, ravi_ucb_plus
 from ravi.learners.doubling import Phases
 from ravi.planning import inner
 from ravi.theory import constants
@@ -153,28 +155,23 @@ def own_determinant(patch, setting):
 
 @mutation("delta is 1 / (2 l_i)", "V2d", setting=REGRESSION)
 def smaller_delta(patch, setting):
-    sound = ravi_ucb_plus.linear_mixture
-
-    def build(problem, steps, *, delta, **more):
-        return sound(problem, steps, delta=None if delta is None else delta / 2, **more)
-
-    patch.setattr(ravi_ucb_plus, "linear_mixture", build)
+    sound = ravi_ucb_plus.linear_mixture.of
+    patch.setattr(ravi_ucb_plus.linear_mixture, "of", lambda p, T, o: sound(p, T, o._replace(delta=o.delta / 2)))
     return setting.build()
 
 
 @mutation("beta is that of phase 0 for ever", "V2d", setting=PAPERS)
 def first_beta(patch, setting):
     beta = constants.beta_mixture
-    patch.setattr(
-        doubling, "constants", Theory(beta_mixture=lambda H, d, T, delta, **bounds: beta(H, d, 1, 1, **bounds))
-    )
+    broken = {"beta_mixture": lambda H, d, T, delta, **bounds: beta(H, d, 1, 1, **bounds)}
+    patch.setattr(ravi_ucb, "constants", SimpleNamespace(**(vars(constants) | broken)))
     return setting.build()
 
 
 @mutation("eta is that of phase 0 for ever", "B3")
 def first_eta(patch, setting):
-    sound = doubling.theorem_step
-    patch.setattr(doubling, "theorem_step", lambda eta, scale, problem, T: sound(eta, scale, problem, 20))
+    sound = ravi_ucb.theorem_step
+    patch.setattr(ravi_ucb, "theorem_step", lambda o, problem, T: sound(o, problem, 20))
     return setting.build()
 
 

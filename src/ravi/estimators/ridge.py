@@ -16,6 +16,7 @@ psi lives on the successors, and is read by its non-zero entries only.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -45,8 +46,7 @@ class Regression(NamedTuple):
 def ridge(problem: Problem, regularization: float = 1.0) -> Estimator:
     if problem.features is None:
         raise InputError(f"{problem.name} has no features: ridge regression needs a linear mixture MDP")
-    successors, psi, d = problem.successors, problem.features, problem.dimension
-    entries = nonzeros(successors, psi)
+    psi, d, entries = problem.features, problem.dimension, _entries(problem)
 
     def init(n: int) -> Regression:
         eye = np.broadcast_to(np.eye(d), (n, d, d))
@@ -89,6 +89,13 @@ def _width(D: Regression, phi: Array) -> Array:
     n, X, A, d = phi.shape
     half = product(phi.reshape(n, X * A, d), D.root)
     return np.sqrt(squared(half)).reshape(n, X, A)
+
+
+@lru_cache(maxsize=1)
+def _entries(problem: Problem) -> tuple[Array, Array, Array]:
+    """Of a problem whose learners are built one after another, once."""
+    assert problem.features is not None
+    return nonzeros(problem.successors, problem.features)
 
 
 def nonzeros(successors: Array, psi: Array) -> tuple[Array, Array, Array]:

@@ -24,26 +24,23 @@ ln A, and it may be as large as it likes.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cache, cached_property
+from dataclasses import dataclass, replace
+from functools import cache, cached_property, partial
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from ravi import checks, tree
 from ravi.compiled import compiled
-from ravi.core import Array, Data, Learner, Problem, Seedwise, Stated
-from ravi.estimators.counts import EVERY_PLAY, counts
-from ravi.estimators.ridge import ridge
-from ravi.learners import ravi_ucb_plus
-from ravi.learners.ravi_ucb import theorem_step
-from ravi.optimism.bonuses import multiple_of_width
-from ravi.planning.inner import Counted, OfCounts, made_of, of_widths, on_counts, seed_learn, seed_plan
+from ravi.core import Array, Data, Learner, Problem, Seedwise
+from ravi.estimators.counts import EVERY_PLAY
+from ravi.learners import ravi_ucb, ravi_ucb_plus
+from ravi.learners.options import ALL, Builder, Options, takes
+from ravi.planning.inner import OfCounts, made_of, on_counts, seed_learn, seed_plan
 from ravi.ranges import Facts, Fixed, LogPolicy, NextPlay, Policy, Range, Value, logarithms
 from ravi.schedules import at_reset
 from ravi.teams import Room, each, sync
 from ravi.teams import first as first_thread
-from ravi.theory import constants
 from ravi.theory import doubling as theory
 
 MOST = 2**60  # plays of a first phase
@@ -186,7 +183,36 @@ def doubling(name: str, first: int, build: Callable[[int], Learner]) -> Learner:
     return Learner(name, init, phases, base.add, at_reset(), settings, seedwise=seedwise)
 
 
-def tabular(problem: Problem, steps: int, *, first: int = 1, scale: float = 1.0, step_scale: float = 1.0) -> Learner:
+def _alike(base: Learner, problem: Problem) -> Learner:
+    """A learner of `ravi_ucb` with the State of RAVI-UCB+; one that has it is itself."""
+    of, counted = base.parts, made_of(base)
+    assert of is not None
+    if of.backups is not None:
+        return base
+    made = ravi_ucb_plus.generic(
+        problem, of.estimator, of.bonus, of.eta, inner=of.inner, fresh=of.fresh, initial_value=of.initial_value,
+        initial_policy=of.initial_policy, stated=of.stated,
+    )  # fmt: skip
+    seedwise = None if counted is None else on_counts(replace(counted, of=ravi_ucb_plus.laid))
+    return made._replace(settings=made.settings | base.settings, seedwise=seedwise)
+
+
+def in_phases(
+    name: str, build: Builder, problem: Problem, first: int, o: Options, most: int, step: Callable[..., float]
+) -> Learner:
+    """A builder's learner in phases: eta, `step(o, problem, T)`, is that of l_i plays, the rest that of S_{i+1}."""
+    l = checks.whole(first, "first", 1, most)
+
+    def phase(i: int) -> Learner:
+        length, end, delta = min(theory.length(i, l), most), min(theory.end(i, l), most), 1 / theory.length(i, l)
+        eta = step(o._replace(step_scale=1.0, delta=delta), problem, length)
+        return _alike(build.of(problem, end, o._replace(eta=eta, delta=delta)), problem)
+
+    return doubling(name, l, phase)
+
+
+@takes("scale", "step_scale")
+def tabular(problem: Problem, T: int, first: int = 1, o: Options = ALL) -> Learner:
     """RAVI-UCB in phases; `first` is the length of the first, `scale` multiplies beta, `step_scale` eta. `steps` is not
     looked at: a run may be of any length.
 
@@ -196,41 +222,11 @@ def tabular(problem: Problem, steps: int, *, first: int = 1, scale: float = 1.0,
     Composition: counts from 1 x beta_i / sqrt(N) x one mirror step and one backup x at resets.
     Cost: O(A) per step; X A B per plan, B the successors stored per pair; T / H plans.
     """
-    checks.steps(steps)
-    l, scale = checks.whole(first, "first", 1, MOST), checks.nonnegative(scale, "scale")
-    H, X, A, estimator = problem.horizon, problem.states, problem.actions, counts(problem)
-
-    def build(i: int) -> Learner:
-        delta = 1 / theory.length(i, l)
-        beta = constants.beta_tabular(H, X, A, theory.end(i, l), delta)  # Lemma 5.1
-        beta = checks.nonnegative(beta * scale, "scale * beta")
-        step = theorem_step(None, step_scale, problem, theory.length(i, l))
-        made = ravi_ucb_plus.generic(
-            problem,
-            estimator,
-            multiple_of_width(beta, estimator),
-            step,
-            inner=1,
-            fresh=False,
-            stated=Stated("tabular", beta, scale, step_scale, delta),
-        )
-        numbers = of_widths(np.array([beta]))
-        laid = ravi_ucb_plus.laid
-        return made._replace(seedwise=on_counts(Counted(problem, numbers, np.array([step]), False, 1, "last", laid)))
-
-    return doubling("ravi-ucb/doubling", l, build)
+    return in_phases("ravi-ucb/doubling", ravi_ucb.tabular, problem, first, o, MOST, ravi_ucb.theorem_step)
 
 
-def linear_mixture(
-    problem: Problem,
-    steps: int,
-    *,
-    first: int = 1,
-    scale: float = 1.0,
-    step_scale: float = 1.0,
-    regularization: float = 1.0,
-    bound: float | None = None,
-) -> Learner:
+@takes("scale", "step_scale", "regularization", "bound")
+def linear_mixture(problem: Problem, T: int, first: int = 1, o: Options = ALL) -> Learner:
     """RAVI-UCB for linear mixtures in phases; `first` is the length of the first, the other options are those of
     `ravi-ucb/mixture`. `steps` is not looked at: a run may be of any length.
 
@@ -240,47 +236,12 @@ def linear_mixture(
     Composition: ridge regression on values x beta_i ||phi||_{Lambda^-1} x one mirror step and one backup x at resets.
     Cost: O(d^2) per step; X A (B d + d^2) per plan; T / H plans.
     """
-    checks.steps(steps)
-    l, scale = checks.whole(first, "first", 1, MOST), checks.nonnegative(scale, "scale")
-    lam = checks.positive(regularization, "regularization")
-    H, d, estimator = problem.horizon, problem.dimension, ridge(problem, lam)
-    B = problem.bound if bound is None else checks.positive(bound, "bound")
-
-    def build(i: int) -> Learner:
-        delta = 1 / theory.length(i, l)
-        beta = constants.beta_mixture(  # Lemma 5.4
-            H, d, theory.end(i, l), delta, parameter_bound=B, feature_bound=B, regularization=lam
-        )
-        beta = checks.nonnegative(beta * scale, "scale * beta")
-        return ravi_ucb_plus.generic(
-            problem,
-            estimator,
-            multiple_of_width(beta, estimator),
-            theorem_step(None, step_scale, problem, theory.length(i, l)),
-            inner=1,
-            fresh=False,
-            stated=Stated("mixture", beta, scale, step_scale, delta, lam, B),
-        )
-
-    return doubling("ravi-ucb/mixture/doubling", l, build)
+    build = ravi_ucb.linear_mixture
+    return in_phases("ravi-ucb/mixture/doubling", build, problem, first, o, MOST, ravi_ucb.theorem_step)
 
 
-def plus(
-    problem: Problem,
-    steps: int,
-    *,
-    first: int = 1,
-    inner: int | None = None,
-    fresh: str = "on",
-    centre: str = "on",
-    span: str = "on",
-    clip: str = "on",
-    gamma: str = "on",
-    balance: str = "on",
-    pick: str = "uniform",
-    scale: float = 1.0,
-    step_scale: float = 1.0,
-) -> Learner:
+@takes(*ravi_ucb_plus.tabular.names, without=("eta", "delta"))
+def plus(problem: Problem, T: int, first: int = 1, o: Options = ALL) -> Learner:
     """RAVI-UCB+ on counts in phases; `first` is the length of the first, the other options are those of `ravi-ucb+`.
     `steps` is not looked at: a run may be of any length.
 
@@ -290,35 +251,12 @@ def plus(
     Composition: counts from 1, centred x a bonus by the span of V x M mirror steps and backups x at resets.
     Cost: O(A) per step; M X A B per plan, B the successors stored per pair; T / H plans.
     """
-    checks.steps(steps)
-
-    def build(steps: int, delta: float | None, eta: float | None = None, step_scale: float = 1.0) -> Learner:
-        return ravi_ucb_plus.tabular(
-            problem, steps, inner=inner, fresh=fresh, centre=centre, span=span, clip=clip, gamma=gamma,
-            balance=balance, pick=pick, scale=scale, step_scale=step_scale, eta=eta, delta=delta,
-        )  # fmt: skip
-
-    return _plus("ravi-ucb+/doubling", first, step_scale, build)
+    build = ravi_ucb_plus.tabular
+    return in_phases("ravi-ucb+/doubling", build, problem, first, o, LONGEST, partial(_step, build))
 
 
-def plus_linear_mixture(
-    problem: Problem,
-    steps: int,
-    *,
-    first: int = 1,
-    inner: int | None = None,
-    fresh: str = "on",
-    centre: str = "on",
-    span: str = "on",
-    clip: str = "on",
-    gamma: str = "on",
-    radius: str = "on",
-    balance: str = "on",
-    pick: str = "uniform",
-    scale: float = 1.0,
-    step_scale: float = 1.0,
-    regularization: float = 1.0,
-) -> Learner:
+@takes(*ravi_ucb_plus.linear_mixture.names, without=("weights", "eta", "delta"))
+def plus_linear_mixture(problem: Problem, T: int, first: int = 1, o: Options = ALL) -> Learner:
     """RAVI-UCB+ on a regression in phases; `first` is the length of the first, the other options are those of
     `ravi-ucb+/mixture`. `steps` is not looked at: a run may be of any length.
 
@@ -329,26 +267,12 @@ def plus_linear_mixture(
     backups x at resets.
     Cost: O(d^2) per step; M X A (B d + d^2) per plan; T / H plans.
     """
-    checks.steps(steps)
-
-    def build(steps: int, delta: float | None, eta: float | None = None, step_scale: float = 1.0) -> Learner:
-        return ravi_ucb_plus.linear_mixture(
-            problem, steps, inner=inner, fresh=fresh, centre=centre, span=span, clip=clip, gamma=gamma, radius=radius,
-            balance=balance, pick=pick, scale=scale, step_scale=step_scale, eta=eta, delta=delta,
-            regularization=regularization,
-        )  # fmt: skip
-
-    return _plus("ravi-ucb+/mixture/doubling", first, step_scale, build)
+    build = ravi_ucb_plus.linear_mixture
+    return in_phases("ravi-ucb+/mixture/doubling", build, problem, first, o, LONGEST, partial(_step, build))
 
 
-def _plus(name: str, first: int, step_scale: float, build: Callable[..., Learner]) -> Learner:
-    """Phases of a learner that is built from T, delta and eta: eta is that of l_i plays, the rest of S_{i+1}."""
-    l = checks.whole(first, "first", 1, LONGEST)
-
-    def phase(i: int) -> Learner:
-        delta = None if i == 0 else 1 / theory.length(i, l)  # 1 / l, which may be 1, is the default of T = l
-        alone = build(min(theory.length(i, l), LONGEST), delta)
-        assert alone.parts is not None
-        return build(min(theory.end(i, l), LONGEST), delta, alone.parts.eta, step_scale)
-
-    return doubling(name, l, phase)
+def _step(build: Builder, o: Options, problem: Problem, T: int) -> float:
+    """eta of RAVI-UCB+, which is balanced against its bonuses."""
+    parts = build.of(problem, T, o).parts
+    assert parts is not None
+    return parts.eta

@@ -24,22 +24,14 @@ import numpy as np
 from ravi import checks
 from ravi.core import Array, Data, Learner, Problem, Stated
 from ravi.estimators.sampled import Embedded, draw, sampled
+from ravi.learners.options import ALL, Options, takes
 from ravi.learners.ravi_ucb import generic, theorem_step
 from ravi.theory import constants
 
 
+@takes("scale", "step_scale", "eta", "delta", "regularization")
 def mixture_sampled(
-    problem: Problem,
-    steps: int,
-    *,
-    samples: int = 32,
-    draws: int = 0,
-    centre: str = "off",
-    scale: float = 1.0,
-    step_scale: float = 1.0,
-    eta: float | None = None,
-    delta: float | None = None,
-    regularization: float = 1.0,
+    problem: Problem, T: int, samples: int = 32, draws: int = 0, centre: str = "off", o: Options = ALL
 ) -> Learner:
     """Algorithm 3 on m = `samples` successors per pair; `draws` is the seed that they are drawn by;
     with centre=on, eps is in parts of the span of V, else of its maximum.
@@ -52,9 +44,7 @@ def mixture_sampled(
     backup x at resets.
     Cost: O(d^2) per step; X A (min(m, B) d + d^2) per plan; T / H plans.
     """
-    T = checks.steps(steps)
-    delta, lam = checks.delta(delta, T), checks.positive(regularization, "regularization")
-    scale = checks.nonnegative(scale, "scale")
+    scale, delta, lam = o.scale, o.delta, o.regularization
     middle = checks.one_of(centre, ("on", "off"), "centre") == "on"
     made = draw(problem, samples, draws, centre=middle)
     estimator = sampled(made, lam)
@@ -71,14 +61,14 @@ def mixture_sampled(
         return estimator.width(D, phi) * radius[:, None, None] + scale * B_theta * phi.error
 
     stated = Stated(  # of a kind of its own: Lambda and b are of phi~, not of phi
-        "sampled", beta, scale, step_scale, delta, lam, B, ("centre",) if middle else (), samples, draws
+        "sampled", beta, scale, o.step_scale, delta, lam, B, ("centre",) if middle else (), samples, draws
     )
     own = {"beta": beta, "samples": samples, "draws": draws, "centre": centre, "error": float(made.errors.max())}
     return generic(
         problem,
         estimator,
         bonus,
-        theorem_step(eta, step_scale, problem, T),
+        theorem_step(o, problem, T),
         name="ravi-ucb/mixture-sampled",
         stated=stated,
         settings=own | stated._replace(on=None).record(),

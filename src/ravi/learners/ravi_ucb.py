@@ -40,6 +40,7 @@ from ravi.core import MDP, Array, Bonus, Data, Estimator, Learner, Parts, Path, 
 from ravi.estimators.counts import EVERY_PLAY, counts
 from ravi.estimators.known import known
 from ravi.estimators.ridge import ridge
+from ravi.learners.options import Options, takes
 from ravi.optimism.bonuses import multiple_of_width
 from ravi.planning.bellman import backup, backup_in_place, expect_in_place, extend
 from ravi.planning.inner import Counted, Iterates, OfSeeds, Played, of_widths, on_counts
@@ -107,18 +108,8 @@ def generic(
     return Learner(name, init, plan, add, at_reset(), kept, parts)
 
 
-def tabular(
-    problem: Problem,
-    steps: int,
-    *,
-    scale: float = 1.0,
-    step_scale: float = 1.0,
-    eta: float | None = None,
-    beta: float | None = None,
-    delta: float | None = None,
-    initial_value: float | Array = 0.0,
-    initial_policy: Array | None = None,
-) -> Learner:
+@takes("scale", "step_scale", "eta", "beta", "delta", "initial_value", "initial_policy")
+def tabular(problem: Problem, T: int, o: Options) -> Learner:
     """Algorithm 2. `scale` multiplies beta, `step_scale` eta; every other constant is the paper's unless given.
 
     Setting: discounted with resets, tabular.
@@ -126,29 +117,19 @@ def tabular(
     Composition: counts from 1 x beta / sqrt(N) x one mirror step and one backup x at resets.
     Cost: O(A) per step; X A B per plan, B the successors stored per pair; T / H plans.
     """
-    T = checks.steps(steps)
-    delta = checks.delta(delta, T)
-    H, X, A = problem.horizon, problem.states, problem.actions
-    if beta is None:
-        beta = constants.beta_tabular(H, X, A, T, delta)  # Lemma 5.1
-    beta = checks.nonnegative(checks.nonnegative(beta, "beta") * checks.nonnegative(scale, "scale"), "scale * beta")
-    estimator = counts(problem)
+    H, X, A, estimator = problem.horizon, problem.states, problem.actions, counts(problem)
 
     def build(step: float | Array, beta: float | Array) -> Learner:
         made = generic(
-            problem,
-            estimator,
-            multiple_of_width(beta, estimator),
-            step,
-            initial_value=initial_value,
-            initial_policy=initial_policy,
-            name="ravi-ucb",
-            stated=Stated("tabular", beta, scale, step_scale, delta),
-        )
+            problem, estimator, multiple_of_width(beta, estimator), step, initial_value=o.initial_value,
+            initial_policy=o.initial_policy, name="ravi-ucb",
+            stated=Stated("tabular", beta, o.scale, o.step_scale, o.delta),
+        )  # fmt: skip
         numbers = of_widths(np.atleast_1d(beta))
         return made._replace(seedwise=on_counts(Counted(problem, numbers, np.atleast_1d(step), False, 1, "last", laid)))
 
-    return of_rows(build, (theorem_step(eta, step_scale, problem, T), beta), problem, T)
+    beta = constants.beta_tabular(H, X, A, T, o.delta) if o.beta is None else o.beta  # Lemma 5.1
+    return of_rows(build, (theorem_step(o, problem, T), o.scaled(beta)), problem, T)
 
 
 def laid(s: State) -> OfSeeds:
@@ -156,20 +137,10 @@ def laid(s: State) -> OfSeeds:
     return OfSeeds(s.data, Iterates(s.V, s.Q, s.log_policy, s.policy), Played(s.V, s.policy))
 
 
-def linear_mixture(
-    problem: Problem,
-    steps: int,
-    *,
-    scale: float = 1.0,
-    step_scale: float = 1.0,
-    eta: float | None = None,
-    beta: float | None = None,
-    delta: float | None = None,
-    regularization: float = 1.0,
-    bound: float | None = None,
-    initial_value: float | Array = 0.0,
-    initial_policy: Array | None = None,
-) -> Learner:
+@takes(
+    "scale", "step_scale", "eta", "beta", "delta", "regularization", "bound", "initial_value", "initial_policy"
+)  # fmt: skip
+def linear_mixture(problem: Problem, T: int, o: Options) -> Learner:
     """Algorithm 3. `scale` multiplies beta, `step_scale` eta; `regularization` is lambda; `bound` is B, by default
     the larger of B_theta and B_phi; every other constant is the paper's unless given.
 
@@ -178,32 +149,21 @@ def linear_mixture(
     Composition: ridge regression on values x beta ||phi||_{Lambda^-1} x one mirror step and one backup x at resets.
     Cost: O(d^2) per step; X A (B d + d^2) per plan; T / H plans.
     """
-    T = checks.steps(steps)
-    delta = checks.delta(delta, T)
-    lam = checks.positive(regularization, "regularization")
-    H, d = problem.horizon, problem.dimension
-    estimator = ridge(problem, lam)
-    B = problem.bound if bound is None else checks.positive(bound, "bound")
-    if beta is None:
-        beta = constants.beta_mixture(  # Lemma 5.4
-            H, d, T, delta, parameter_bound=B, feature_bound=B, regularization=lam
-        )
-    beta = checks.nonnegative(checks.nonnegative(beta, "beta") * checks.nonnegative(scale, "scale"), "scale * beta")
+    H, d, lam = problem.horizon, problem.dimension, o.regularization
+    B, estimator = problem.bound if o.bound is None else o.bound, ridge(problem, lam)
 
     def build(step: float | Array, beta: float | Array) -> Learner:
         made = generic(
-            problem,
-            estimator,
-            multiple_of_width(beta, estimator),
-            step,
-            initial_value=initial_value,
-            initial_policy=initial_policy,
-            name="ravi-ucb/mixture",
-            stated=Stated("mixture", beta, scale, step_scale, delta, lam, B),
-        )
+            problem, estimator, multiple_of_width(beta, estimator), step, initial_value=o.initial_value,
+            initial_policy=o.initial_policy, name="ravi-ucb/mixture",
+            stated=Stated("mixture", beta, o.scale, o.step_scale, o.delta, lam, B),
+        )  # fmt: skip
         return made._replace(seedwise=TOGETHER)
 
-    return of_rows(build, (theorem_step(eta, step_scale, problem, T), beta), problem, T)
+    beta = o.beta
+    if beta is None:  # Lemma 5.4
+        beta = constants.beta_mixture(H, d, T, o.delta, parameter_bound=B, feature_bound=B, regularization=lam)
+    return of_rows(build, (theorem_step(o, problem, T), o.scaled(beta)), problem, T)
 
 
 def plus(problem: Problem, steps: int, **options: Any) -> Learner:
@@ -217,15 +177,8 @@ def plus(problem: Problem, steps: int, **options: Any) -> Learner:
     return build(problem, steps, **options)
 
 
-def known_kernel(
-    mdp: MDP,
-    steps: int,
-    *,
-    step_scale: float = 1.0,
-    eta: float | None = None,
-    initial_value: float | Array = 0.0,
-    initial_policy: Array | None = None,
-) -> Learner:
+@takes("step_scale", "eta", "initial_value", "initial_policy")
+def known_kernel(mdp: MDP, T: int, o: Options) -> Learner:
     """Algorithm 1 with P_hat = P and CB = 0: what the planning costs when there is nothing to learn (MD-MPI).
 
     Setting: discounted with resets; it is given the kernel.
@@ -233,28 +186,21 @@ def known_kernel(
     Composition: the kernel itself x no bonus x one mirror step and one backup x at resets.
     Cost: O(A) per step; X A B per plan; T / H plans.
     """
-    T = checks.steps(steps)
     estimator = known(mdp)
     fixed = mdp.successors, mdp.transitions, mdp.rewards, np.zeros((1, *mdp.rewards.shape)), mdp.discount, mdp.horizon
 
     def build(step: float | Array) -> Learner:
         made = generic(
-            mdp.problem,
-            estimator,
-            multiple_of_width(0.0, estimator),
-            step,
-            initial_value=initial_value,
-            initial_policy=initial_policy,
-            name="ravi-ucb/known",
-            settings={"step_scale": step_scale},
-        )
+            mdp.problem, estimator, multiple_of_width(0.0, estimator), step, initial_value=o.initial_value,
+            initial_policy=o.initial_policy, name="ravi-ucb/known", settings={"step_scale": o.step_scale},
+        )  # fmt: skip
 
         def own(s: State, teams: int) -> tuple[Any, ...]:
             return *fixed, np.atleast_1d(step), s.V, s.Q, s.log_policy, s.policy
 
         return made._replace(seedwise=Seedwise(_plan_knowing, learn, own))
 
-    return of_rows(build, (theorem_step(eta, step_scale, mdp.problem, T),), mdp, T)
+    return of_rows(build, (theorem_step(o, mdp.problem, T),), mdp, T)
 
 
 @compiled
@@ -268,9 +214,9 @@ def _plan_knowing(own, i, t):  # type: ignore[no-untyped-def]
     return NEVER
 
 
-def theorem_step(eta: float | None, step_scale: float, problem: Problem, T: int) -> float:
+def theorem_step(o: Options, problem: Problem, T: int) -> float:
     """eta of Theorem 4.1, unless it is given; times `step_scale`."""
-    return checks.step_size(eta, step_scale, constants.eta(problem.horizon, problem.actions, T))
+    return o.step(constants.eta(problem.horizon, problem.actions, T))
 
 
 def record(stated: Stated | None, settings: dict[str, Any] | None) -> dict[str, Any]:

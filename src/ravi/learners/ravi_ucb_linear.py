@@ -27,35 +27,24 @@ pessimistic.
 
 from __future__ import annotations
 
-from ravi import checks
 from ravi.core import Array, Learner, Problem, Stated
 from ravi.estimators.linear import features_of, linear
 from ravi.learners.lsvi_ucb import bonus_factor
+from ravi.learners.options import Options, takes
 from ravi.learners.ravi_ucb import generic, theorem_step
 from ravi.optimism.bonuses import multiple_of_width
 from ravi.together import of_rows
 
 
-def ravi_ucb_linear(
-    problem: Problem,
-    steps: int,
-    *,
-    scale: float = 1.0,
-    step_scale: float = 1.0,
-    eta: float | None = None,
-    delta: float | None = None,
-    regularization: float = 1.0,
-) -> Learner:
+@takes("scale", "step_scale", "eta", "delta", "regularization")
+def ravi_ucb_linear(problem: Problem, T: int, o: Options) -> Learner:
     """RAVI-UCB on features of pairs; `scale` multiplies beta, `step_scale` eta; `regularization` is lambda."""
-    T = checks.steps(steps)
-    delta, lam = checks.delta(delta, T), checks.positive(regularization, "regularization")
-    scale = checks.nonnegative(scale, "scale")
-    beta = scale * bonus_factor(problem.horizon, features_of(problem).shape[-1], T, delta)
-    estimator = linear(problem, lam)
-    stated = Stated("linear", beta, scale, step_scale, delta, lam)
+    beta = o.scale * bonus_factor(problem.horizon, features_of(problem).shape[-1], T, o.delta)
+    estimator = linear(problem, o.regularization)
+    stated = Stated("linear", beta, o.scale, o.step_scale, o.delta, o.regularization)
 
     def build(step: float | Array, beta: float | Array) -> Learner:
         bonus = multiple_of_width(beta, estimator)
         return generic(problem, estimator, bonus, step, name="ravi-ucb/linear", stated=stated)
 
-    return of_rows(build, (theorem_step(eta, step_scale, problem, T), beta), problem, T)
+    return of_rows(build, (theorem_step(o, problem, T), beta), problem, T)

@@ -53,6 +53,7 @@ from ravi.estimators.ridge import ridge
 from ravi.estimators.standard import standard
 from ravi.estimators.variance import of_variances, variance_weighted
 from ravi.estimators.weighted import Constants, radii
+from ravi.learners.options import PICKS, Options, takes
 from ravi.learners.ravi_ucb import begun, policy_to_begin, record, value_to_begin
 from ravi.optimism.bonuses import discounted, log_term, multiple_of_width, of_determinant, of_span, within_span
 from ravi.planning.bellman import extend
@@ -65,9 +66,6 @@ from ravi.theory import constants, mixture
 from ravi.theory import tabular as of_tables
 from ravi.together import of_rows, positive
 from ravi.whole import TOGETHER
-
-PICKS = ("uniform", "last")
-WEIGHTS = ("span", "variance")
 
 
 class State(NamedTuple):
@@ -158,23 +156,10 @@ def generic(
     return Learner(name, init, plan, add, at_reset(), kept, parts)
 
 
-def tabular(
-    problem: Problem,
-    steps: int,
-    *,
-    inner: int | None = None,
-    fresh: str = "on",
-    centre: str = "on",
-    span: str = "on",
-    clip: str = "on",
-    gamma: str = "on",
-    balance: str = "on",
-    pick: str = "uniform",
-    scale: float = 1.0,
-    step_scale: float = 1.0,
-    eta: float | None = None,
-    delta: float | None = None,
-) -> Learner:
+@takes(
+    "inner", "fresh", "centre", "span", "clip", "gamma", "balance", "pick", "scale", "step_scale", "eta", "delta"
+)  # fmt: skip
+def tabular(problem: Problem, T: int, o: Options) -> Learner:
     """RAVI-UCB+ on counts. `inner` is M, by default H rounded up; `scale` multiplies the bonus, `step_scale` eta; the
     other parts are on or off.
 
@@ -184,17 +169,12 @@ def tabular(
     Composition: counts from 1, centred x a bonus by the span of V x M mirror steps and backups x at resets.
     Cost: O(A) per step; M X A B per plan, B the successors stored per pair; T / H plans.
     """
-    T = checks.steps(steps)
-    delta = checks.delta(delta, T)
-    H, X, A = problem.horizon, problem.states, problem.actions
-    M = _inner(inner, H)
-    on = _switches(fresh=fresh, centre=centre, span=span, clip=clip, gamma=gamma, balance=balance)
-    _centred(on)
+    H, X, A, M = problem.horizon, problem.states, problem.actions, _inner(o, problem)
+    on = _parts(o, "fresh", "centre", "span", "clip", "gamma", "balance")
     estimator = standard(counts(problem), centre=on["centre"], span=False, clip=on["clip"])
-    scale, times = checks.nonnegative(scale, "scale"), problem.discount if on["gamma"] else 1.0
+    times, delta = problem.discount if on["gamma"] else 1.0, o.delta
     beta = constants.beta_tabular_l1(H, X, A, T, delta)  # CB is at most beta / sqrt(N), times gamma
     S = of_tables.clipped_bonus_sum(H, X, A, T, times * beta)
-    step = _eta(eta, step_scale, problem, T, M, S if on["balance"] else 0.0)
 
     def build(step: float | Array, scale: float | Array) -> Learner:
         eta, by_row = np.atleast_1d(step), np.atleast_1d(scale)
@@ -206,20 +186,13 @@ def tabular(
             radius, span = beta, 0.0
         numbers = OfCounts(np.array([radius]), by_row, span, on["centre"], on["clip"], times)
         made = generic(
-            problem,
-            estimator,
-            _finished(bonus, problem, on),
-            step,
-            inner=M,
-            fresh=on["fresh"],
-            pick=pick,
-            name="ravi-ucb+",
-            stated=Stated("tabular", None, scale, step_scale, delta, on=_named_parts(on)),
+            problem, estimator, _finished(bonus, problem, on), step, inner=M, fresh=on["fresh"], pick=o.pick,
+            name="ravi-ucb+", stated=Stated("tabular", None, scale, o.step_scale, delta, on=_named(on)),
             backups=of_counts(problem, numbers, eta, on["fresh"]),
-        )
-        return made._replace(seedwise=on_counts(Counted(problem, numbers, eta, on["fresh"], M, pick, laid)))
+        )  # fmt: skip
+        return made._replace(seedwise=on_counts(Counted(problem, numbers, eta, on["fresh"], M, o.pick, laid)))
 
-    return of_rows(build, (step, scale), problem, T)
+    return of_rows(build, (_eta(o, problem, T, M, S if on["balance"] else 0.0), o.scale), problem, T)
 
 
 @compiled
@@ -235,26 +208,11 @@ def laid(s: State) -> OfSeeds:
     return OfSeeds(s.data, Iterates(s.V_last, s.Q, s.log_policy, s.last_policy), Played(s.V, s.policy), s.key, s.time)
 
 
-def linear_mixture(
-    problem: Problem,
-    steps: int,
-    *,
-    inner: int | None = None,
-    fresh: str = "on",
-    centre: str = "on",
-    span: str = "on",
-    clip: str = "on",
-    gamma: str = "on",
-    radius: str = "on",
-    balance: str = "on",
-    weights: str = "span",
-    pick: str = "uniform",
-    scale: float = 1.0,
-    step_scale: float = 1.0,
-    eta: float | None = None,
-    delta: float | None = None,
-    regularization: float = 1.0,
-) -> Learner:
+@takes(
+    "inner", "fresh", "centre", "span", "clip", "gamma", "radius", "balance", "weights", "pick", "scale", "step_scale",
+    "eta", "delta", "regularization",
+)  # fmt: skip
+def linear_mixture(problem: Problem, T: int, o: Options) -> Learner:
     """RAVI-UCB+ on a regression. `inner` is M, by default H rounded up; `scale` multiplies the bonus, `step_scale` eta;
     `regularization` is lambda; the other parts are on or off. `weights` may be "variance", in place of centre, span and
     radius.
@@ -268,24 +226,14 @@ def linear_mixture(
     backups x at resets.
     Cost: O(d^2) per step; M X A (B d + d^2) per plan; T / H plans.
     """
-    T = checks.steps(steps)
-    delta, lam = checks.delta(delta, T), checks.positive(regularization, "regularization")
-    H, d = problem.horizon, problem.dimension
-    M = _inner(inner, H)
-    checks.one_of(weights, WEIGHTS, "weights")
-    on = _switches(fresh=fresh, centre=centre, span=span, clip=clip, gamma=gamma, radius=radius, balance=balance)
+    H, d, M, lam, delta = problem.horizon, problem.dimension, _inner(o, problem), o.regularization, o.delta
+    on = _parts(o, "fresh", "centre", "span", "clip", "gamma", "radius", "balance")
     base = ridge(problem, lam)
     assert problem.parameter_bound is not None
     assert problem.feature_bound is not None
-    _centred(on)
-    if weights == "variance":
-        numbers = Constants(
-            H, d, lam, problem.parameter_bound, problem.feature_bound, delta / 3, checks.nonnegative(scale, "scale")
-        )
-        on = {name: on[name] for name in ("fresh", "clip", "gamma", "balance")} | {"variance": True}
-        return _variance_weighted(problem, T, M, on, numbers, eta, step_scale, pick, delta)
+    if o.weights == "variance":
+        return _variance_weighted(problem, T, o, M)
     estimator = standard(base, centre=on["centre"], span=on["span"], clip=on["clip"])
-    scale = checks.nonnegative(scale, "scale")
     noise = 1.0 if on["span"] else H / 2
     B = problem.parameter_bound
     size = 2 * problem.feature_bound if on["span"] else problem.feature_bound * H  # ||phi|| at most
@@ -300,59 +248,44 @@ def linear_mixture(
         else:
             bonus = multiple_of_width(scale * beta, estimator)
         made = generic(
-            problem,
-            estimator,
-            _finished(bonus, problem, on),
-            step,
-            inner=M,
-            fresh=on["fresh"],
-            pick=pick,
-            name="ravi-ucb+/mixture",
-            stated=Stated("mixture", None, scale, step_scale, delta, lam, on=_named_parts(on)),
-        )
+            problem, estimator, _finished(bonus, problem, on), step, inner=M, fresh=on["fresh"], pick=o.pick,
+            name="ravi-ucb+/mixture", stated=Stated("mixture", None, scale, o.step_scale, delta, lam, on=_named(on)),
+        )  # fmt: skip
         return made._replace(seedwise=TOGETHER)
 
-    step = _eta(eta, step_scale, problem, T, M, S if on["balance"] else 0.0)
-    return of_rows(build, (step, scale), problem, T)
+    return of_rows(build, (_eta(o, problem, T, M, S if on["balance"] else 0.0), o.scale), problem, T)
 
 
-def _variance_weighted(
-    problem: Problem, T: int, M: int, on: dict[str, bool], numbers: Constants, eta: float | None, step_scale: float,
-    pick: str, delta: float,
-) -> Learner:  # fmt: skip
+def _variance_weighted(problem: Problem, T: int, o: Options, M: int) -> Learner:
     """sigma^2 is at most R^2 + 2 R^2, and at least R^2 / d. Three events must hold: hence delta / 3."""
-    H, d = problem.horizon, problem.dimension
+    H, d, lam, delta = problem.horizon, problem.dimension, o.regularization, o.delta
+    assert problem.parameter_bound is not None
+    assert problem.feature_bound is not None
+    numbers = Constants(H, d, lam, problem.parameter_bound, problem.feature_bound, delta / 3, o.scale)
+    on = o.on("fresh", "clip", "gamma", "balance") | {"variance": True}
     estimator = variance_weighted(problem, numbers, clip=on["clip"])
     beta = (problem.discount if on["gamma"] else 1.0) * sqrt(3) * H * float(radii(np.array([T]), numbers)[0])
-    S = mixture.clipped_bonus_sum(H, d, T, beta, bound=sqrt(d) * numbers.B_phi / H, regularization=numbers.lam)
+    S = mixture.clipped_bonus_sum(H, d, T, beta, bound=sqrt(d) * numbers.B_phi / H, regularization=lam)
     return generic(
-        problem,
-        estimator,
-        _finished(of_variances(estimator, numbers), problem, on),
-        _eta(eta, step_scale, problem, T, M, S if on["balance"] else 0.0),
-        inner=M,
-        fresh=on["fresh"],
-        pick=pick,
-        name="ravi-ucb+/mixture",
-        stated=Stated("variance", None, numbers.scale, step_scale, delta, numbers.lam, on=_named_parts(on)),
-    )
+        problem, estimator, _finished(of_variances(estimator, numbers), problem, on),
+        _eta(o, problem, T, M, S if on["balance"] else 0.0), inner=M, fresh=on["fresh"], pick=o.pick,
+        name="ravi-ucb+/mixture", stated=Stated("variance", None, o.scale, o.step_scale, delta, lam, on=_named(on)),
+    )  # fmt: skip
 
 
-def _switches(**given: str) -> dict[str, bool]:
-    return {name: checks.one_of(value, ("on", "off"), name) == "on" for name, value in given.items()}
-
-
-def _inner(inner: int | None, H: float) -> int:
-    """M."""
-    return constants.inner_steps(H) if inner is None else checks.whole(inner, "inner")
-
-
-def _centred(on: dict[str, bool]) -> None:
-    if on["span"] and not on["centre"]:
+def _parts(o: Options, *names: str) -> dict[str, bool]:
+    """Which of the parts of this learner are on."""
+    if (o.span, o.centre) == ("on", "off"):
         raise checks.InputError("span=on needs centre=on: only V less its middle is within its span")
+    return o.on(*names)
 
 
-def _named_parts(on: dict[str, bool]) -> tuple[str, ...]:
+def _inner(o: Options, problem: Problem) -> int:
+    """M."""
+    return constants.inner_steps(problem.horizon) if o.inner is None else o.inner
+
+
+def _named(on: dict[str, bool]) -> tuple[str, ...]:
     return tuple(name for name, is_on in on.items() if is_on)
 
 
@@ -363,5 +296,5 @@ def _finished(bonus: Bonus, problem: Problem, on: dict[str, bool]) -> Bonus:
     return discounted(bonus, problem.discount) if on["gamma"] else bonus
 
 
-def _eta(eta: float | None, step_scale: float, problem: Problem, T: int, M: int, S: float) -> float:
-    return checks.step_size(eta, step_scale, constants.eta_balanced(problem.horizon, problem.actions, T, S, M))
+def _eta(o: Options, problem: Problem, T: int, M: int, S: float) -> float:
+    return o.step(constants.eta_balanced(problem.horizon, problem.actions, T, S, M))

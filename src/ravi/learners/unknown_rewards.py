@@ -38,22 +38,15 @@ from ravi import checks
 from ravi.core import Array, Bonus, Embedding, Estimator, Learner, Problem, told
 from ravi.estimators.rewarded import KINDS, Rewarded, rewarded
 from ravi.learners import ravi_ucb, ravi_ucb_plus
+from ravi.learners.options import ALL, Options, takes
 from ravi.optimism.rewards import middle_rewards, optimistic_rewards, reward_spread
 from ravi.planning.inner import made_of, on_counts
 from ravi.together import alike, of_rows
 
 
+@takes("scale", "step_scale", "eta", "beta", "delta")
 def tabular(
-    problem: Problem,
-    steps: int,
-    *,
-    rewards: str = "bernoulli",
-    reward_scale: float = 1.0,
-    scale: float = 1.0,
-    step_scale: float = 1.0,
-    eta: float | None = None,
-    beta: float | None = None,
-    delta: float | None = None,
+    problem: Problem, T: int, rewards: str = "bernoulli", reward_scale: float = 1.0, o: Options = ALL
 ) -> Learner:
     """RAVI-UCB (Algorithm 2) with unknown rewards.
 
@@ -64,28 +57,11 @@ def tabular(
     x at resets.
     Cost: O(A) per step; X A B per plan, B the successors stored per pair; T / H plans.
     """
-    base = ravi_ucb.tabular(problem, steps, scale=scale, step_scale=step_scale, eta=eta, beta=beta, delta=delta)
-    return unknown(base, problem, steps, rewards=rewards, reward_scale=reward_scale)
+    return unknown(ravi_ucb.tabular.of(problem, T, o), problem, T, rewards=rewards, reward_scale=reward_scale)
 
 
-def plus(
-    problem: Problem,
-    steps: int,
-    *,
-    rewards: str = "bernoulli",
-    reward_scale: float = 1.0,
-    inner: int | None = None,
-    fresh: str = "on",
-    centre: str = "on",
-    span: str = "on",
-    clip: str = "on",
-    gamma: str = "on",
-    balance: str = "on",
-    scale: float = 1.0,
-    step_scale: float = 1.0,
-    eta: float | None = None,
-    delta: float | None = None,
-) -> Learner:
+@takes(*ravi_ucb_plus.tabular.names, without=("pick",))
+def plus(problem: Problem, T: int, rewards: str = "bernoulli", reward_scale: float = 1.0, o: Options = ALL) -> Learner:
     """RAVI-UCB+ on counts with unknown rewards.
 
     Setting: discounted with resets, tabular; rewards unknown.
@@ -95,11 +71,7 @@ def plus(
     steps and backups x at resets.
     Cost: O(A) per step; M X A B per plan, B the successors stored per pair; T / H plans.
     """
-    base = ravi_ucb_plus.tabular(
-        problem, steps, inner=inner, fresh=fresh, centre=centre, span=span, clip=clip, gamma=gamma, balance=balance,
-        scale=scale, step_scale=step_scale, eta=eta, delta=delta,
-    )  # fmt: skip
-    return unknown(base, problem, steps, rewards=rewards, reward_scale=reward_scale)
+    return unknown(ravi_ucb_plus.tabular.of(problem, T, o), problem, T, rewards=rewards, reward_scale=reward_scale)
 
 
 def unknown(
