@@ -22,15 +22,15 @@ from timing import measured_by
 import pyarrow as pa
 
 import ravi
-from ravi.experiments import jobs
-from ravi.experiments.agenda import Agenda, Shard
-from ravi.experiments.freezing import freeze
-from ravi.experiments.rows import packed, rows_of, unpacked
-from ravi.experiments.runner import Driver, run_suite
-from ravi.experiments.settings import Setting
-from ravi.experiments.specification import specify
-from ravi.experiments.store import Store
-from ravi.experiments.work import Outcome, Task, work
+from ravi.lab.experiments.freezing import freeze
+from ravi.lab.experiments.rows import packed, rows_of, unpacked
+from ravi.lab.experiments.runner import Driver, run_suite
+from ravi.lab.experiments.schedule import jobs
+from ravi.lab.experiments.schedule.agenda import Agenda, Shard
+from ravi.lab.experiments.schedule.settings import Setting
+from ravi.lab.experiments.store import Store
+from ravi.lab.experiments.suite_file.specification import specify
+from ravi.lab.experiments.work import Outcome, Task, work
 from ravi.runs import versions
 
 LEARNERS = ["ravi-ucb,scale=0.01,step_scale=30", "ucrl2,scale=0.1", "psrl", "mbie-eb,scale=0.03", "ucb-q,scale=0.001"]
@@ -232,13 +232,13 @@ def main():
         )
         print(lines[-1], flush=True)
 
-    from ravi.experiments.processes import Processes
+    from ravi.lab.experiments.processes import Processes
 
     with Processes(2) as pool:
         local = per_task(pool, 4000 // few)
     lines += ["", f"A task of one step through a warm pool of two processes: {1e3 * local:.2f} ms."]
     if options.ray:
-        from ravi.experiments.cluster import Cluster
+        from ravi.lab.experiments.cluster import Cluster
 
         with Cluster("local", 2) as pool:
             lines.append(f"Through Ray on the same machine: {1e3 * per_task(pool, 1000 // few):.2f} ms.")

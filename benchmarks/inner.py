@@ -19,7 +19,7 @@ import numpy as np
 
 from ravi import ids, tree
 from ravi.engine import run
-from ravi.learners.ravi_ucb_plus import generic
+from ravi.learners.ravi_ucb.plus import generic
 from ravi.mdps import garnet, garnets, riverswim
 
 M = 20

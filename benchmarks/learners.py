@@ -25,7 +25,7 @@ from ravi.engine import run
 from ravi.estimators.counts import tallies
 from ravi.mdps import garnet, riverswim
 from ravi.optimism import sets
-from ravi.planning.optimistic import iterate
+from ravi.optimism.extended_value_iteration import iterate
 
 SEEDS = 64
 TABULAR = ("riverswim/6,discount=0.95", "garnet/20,4,5,discount=0.95", "garnet/100,4,5,discount=0.95")

@@ -23,7 +23,7 @@ from timing import least, measured_by  # first: it keeps BLAS to one thread
 import numpy as np
 
 import ravi
-from ravi.policies import Policy, evaluate
+from ravi.live.policies import Policy, evaluate
 
 STATES, ACTIONS, DISCOUNT = 16, 4, 0.99
 LEARNERS = {

@@ -45,11 +45,11 @@ def suite_of(learners, mdps, seeds, points):
 
 def folder_of(place, learners, mdps, seeds, points):
     """A folder of made-up runs: regret that grows as a power of t, with noise by seed."""
-    from ravi.experiments import plan
-    from ravi.experiments.rows import SCHEMA
-    from ravi.experiments.specification import specify
-    from ravi.experiments.store import Store
-    from ravi.measures.curve import grid
+    from ravi.curve import grid
+    from ravi.lab.experiments.rows import SCHEMA
+    from ravi.lab.experiments.schedule import plan
+    from ravi.lab.experiments.store import Store
+    from ravi.lab.experiments.suite_file.specification import specify
 
     suite = specify(suite_of(learners, mdps, seeds, points), build=False)
     facts, worlds = plan.facts_of(suite, {}), {}
@@ -94,8 +94,8 @@ def folder_of(place, learners, mdps, seeds, points):
 
 def child(place, what):
     """CPU seconds and peak MB of this process, to open a folder or to make its page."""
-    from ravi.experiments.results import results
-    from ravi.report.page import report
+    from ravi.lab.experiments.results import results
+    from ravi.lab.report.page import report
 
     began = time.process_time()
     if what == "open":

@@ -20,7 +20,7 @@ from timing import least, measured_by  # first: it keeps BLAS to one thread
 import numpy as np
 
 from ravi.engine import run
-from ravi.learners import ravi_ucb
+from ravi.learners.ravi_ucb import ravi_ucb
 from ravi.mdps import garnet, garnets, riverswim
 from ravi.walk import world_of
 from yardstick import whole_run

@@ -66,7 +66,7 @@ print(report.summary())"""
 earned."""
     ),
     code(
-        """from ravi.policies import evaluate
+        """from ravi.live.policies import evaluate
 
 learned = ravi.learn("FrozenLake-v1", "psrl", 50_000, discount=0.99, reward_scale=0)
 found = evaluate(learned.policy("planned"), "gymnasium/FrozenLake-v1,discount=0.99")

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from ravi.contract import bits, spy
-from ravi.estimators.dirichlet import draw_gammas, normalise
+from ravi.learners.posterior.dirichlet import draw_gammas, normalise
 
 __all__ = ["COMMAND", "assert_same_bits", "bits", "dense", "draw_row", "script", "spy"]
 

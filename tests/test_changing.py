@@ -13,10 +13,10 @@ from ravi import files
 from ravi.checks import InputError
 from ravi.engine import resume, run
 from ravi.ids import learner
-from ravi.learners import ravi_ucb
-from ravi.learners.changing import changing as on
+from ravi.learners.ravi_ucb import ravi_ucb
+from ravi.learners.ravi_ucb.changing_rewards import changing as on
 from ravi.mdps import garnet, riverswim, riverswim_mixture
-from ravi.mdps.changing import changing, tides
+from ravi.mdps.changing_rewards import changing, tides
 from ravi.measures.hindsight import best_fixed, by_program
 from ravi.theory.constants import kappa
 from tests.helpers import dense, spy

@@ -13,8 +13,8 @@ from ravi import files, headers, jsons
 from ravi.checks import InputError
 from ravi.large import Large, run_large
 from ravi.live.agent import Agent
+from ravi.live.policies import Policy, evaluate
 from ravi.mdps import riverswim, riverswim_mixture
-from ravi.policies import Policy, evaluate
 from ravi.runs import Options, Run
 
 NUMBERS = (True, -1, 1.5, float("nan"), float("inf"), 10**400)

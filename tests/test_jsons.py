@@ -14,12 +14,12 @@ import ravi
 from ravi import files, jsons
 from ravi.checks import InputError
 from ravi.core import MDP
-from ravi.experiments.results import DamagedWarning
-from ravi.experiments.runner import run_suite
-from ravi.experiments.specification import specify
-from ravi.experiments.store import Store
+from ravi.lab.experiments.results import DamagedWarning
+from ravi.lab.experiments.runner import run_suite
+from ravi.lab.experiments.store import Store
+from ravi.lab.experiments.suite_file.specification import specify
+from ravi.lab.report.page import report
 from ravi.mdps import bandit
-from ravi.report.page import report
 from tests.report.folders import made
 
 DEEP = "[" * 100_000 + "]" * 100_000

@@ -13,7 +13,7 @@ from ravi.checks import InputError
 from ravi.core import MDP
 from ravi.live.spaces import _told_apart
 from ravi.mdps import MDPS
-from ravi.mdps.changing import changing, tides
+from ravi.mdps.changing_rewards import changing, tides
 from ravi.mdps.sampled import sampled
 from ravi.memory import TooLarge
 

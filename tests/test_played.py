@@ -14,13 +14,13 @@ from ravi import InputError
 from ravi.core import Array, Learner
 from ravi.engine import run
 from ravi.live.agent import agent
+from ravi.live.policies import Policy, evaluate
 from ravi.mdps import garnet, riverswim
-from ravi.mdps.changing import changing
+from ravi.mdps.changing_rewards import changing
 from ravi.measures.gap import chased, follow, track
 from ravi.measures.hindsight import hindsight
 from ravi.planning.solver import solve
 from ravi.played import played
-from ravi.policies import Policy, evaluate
 from ravi.schedules import at_reset
 from ravi.walk import draw, room
 from tests.helpers import dense, spy

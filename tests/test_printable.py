@@ -8,11 +8,12 @@ import pytest
 
 import ravi
 from ravi import cli
-from ravi.cli import many, shown
+from ravi.cli import common as shown
+from ravi.cli import suite as many
+from ravi.lab.report import watch as watching
+from ravi.lab.report.rendering import Panel, Shown, Table
+from ravi.lab.report.tables import comparison_table, rates_table, table, tuning_table
 from ravi.printable import printable
-from ravi.report import watch as watching
-from ravi.report.rendering import Panel, Shown, Table
-from ravi.report.tables import comparison_table, rates_table, table, tuning_table
 from tests.report.folders import made
 
 HOSTILE = "\x1b]0;owned\x07\x1b[2Jours\u202e\n[red]=cmd|' /C calc'!A0\x9b31m"

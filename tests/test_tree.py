@@ -7,7 +7,7 @@ import pytest
 
 from ravi import tree
 from ravi.checks import InputError
-from ravi.measures.log import Log
+from ravi.log import Log
 
 
 class Inner(NamedTuple):

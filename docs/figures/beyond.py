@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 
 import ravi
-from ravi.mdps.changing import Changing, tides
-from ravi.report.style import DOUBLE, GREY, Drawn, legend_below, line, looks, panels, styled
+from ravi.lab.report.style import DOUBLE, GREY, Drawn, legend_below, line, looks, panels, styled
+from ravi.mdps.changing_rewards import Changing, tides
 from ravi.theory import doubling
 
 HERE = Path(__file__).parent

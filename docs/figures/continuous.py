@@ -18,7 +18,7 @@ import numpy as np  # noqa: E402
 
 from ravi.continuous import exact, grid, level, pendulum, ravi_ucb, ravi_ucb_plus, reference, run  # noqa: E402
 from ravi.continuous.running import Run  # noqa: E402
-from ravi.report.style import DOUBLE, GREY, MAP, Drawn, legend_below, line, looks, panels, styled  # noqa: E402
+from ravi.lab.report.style import DOUBLE, GREY, MAP, Drawn, legend_below, line, looks, panels, styled  # noqa: E402
 
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "continuous.md"

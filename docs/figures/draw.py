@@ -6,13 +6,13 @@ import tempfile
 from pathlib import Path
 
 import ravi
-from ravi.report.curves import gap_curves, gap_of, regret_curves, regret_of
-from ravi.report.figures import entries, theory
-from ravi.report.grids import maps
-from ravi.report.learning import policy_steps, validity, watched
-from ravi.report.matrix import differences, improvements, profile_figure
-from ravi.report.parameters import ellipsoids, parameter_figure
-from ravi.report.scatter import pareto, tuning
+from ravi.lab.report.curves import gap_curves, gap_of, regret_curves, regret_of
+from ravi.lab.report.figures import entries, theory
+from ravi.lab.report.grids import maps
+from ravi.lab.report.learning import policy_steps, validity, watched
+from ravi.lab.report.matrix import differences, improvements, profile_figure
+from ravi.lab.report.parameters import ellipsoids, parameter_figure
+from ravi.lab.report.scatter import pareto, tuning
 from ravi.statistics.scores import scores
 
 HERE = Path(__file__).parent

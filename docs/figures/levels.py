@@ -10,8 +10,8 @@ from pathlib import Path
 
 import ravi
 from ravi.core import MDP, Learner
-from ravi.learners import ravi_kl
-from ravi.learners.doubling import doubling
+from ravi.learners.ravi_kl import ravi_kl
+from ravi.learners.ravi_ucb.doubling import doubling
 from ravi.theory import doubling as phases
 
 PAGE = Path(__file__).parent.parent / "kl.md"

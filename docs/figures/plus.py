@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 import ravi
-from ravi.report.style import DOUBLE, Drawn, legend_below, line, looks, panels, styled
-from ravi.report.tables import table
+from ravi.lab.report.style import DOUBLE, Drawn, legend_below, line, looks, panels, styled
+from ravi.lab.report.tables import table
 from ravi.statistics import compare, interval, scores
 
 HERE = Path(__file__).parent

@@ -40,8 +40,8 @@ _HOMES = {
     "resume_settings": "ravi.engine",
     "Run": "ravi.runs",
     "Stopped": "ravi.engine",
-    "candidates": "ravi.selection",
-    "select": "ravi.selection",
+    "candidates": "ravi.live.selection",
+    "select": "ravi.live.selection",
     # the world
     "learn": "ravi.live.learning",
     "Learned": "ravi.live.learning",
@@ -50,11 +50,11 @@ _HOMES = {
     "discover": "ravi.live.discovery",
     "Discovery": "ravi.live.discovery",
     "Grid": "ravi.live.spaces",
-    "Policy": "ravi.policies",
-    "load_policy": "ravi.policies",
+    "Policy": "ravi.live.policies",
+    "load_policy": "ravi.live.policies",
     # experiments
-    "run_suite": "ravi.experiments.runner",
-    "results": "ravi.experiments.results",
+    "run_suite": "ravi.lab.experiments.runner",
+    "results": "ravi.lab.experiments.results",
     # errors
     "InputError": "ravi.checks",
     "StreamError": "ravi.checks",
@@ -105,21 +105,21 @@ if TYPE_CHECKING:
     from ravi.checks import InputError, StreamError
     from ravi.core import MDP, Estimator, Learner, Measure, Problem
     from ravi.engine import Stopped, resume, resume_settings, run, run_settings
-    from ravi.experiments.results import results
-    from ravi.experiments.runner import run_suite
     from ravi.ids import learner, mdp
+    from ravi.lab.experiments.results import results
+    from ravi.lab.experiments.runner import run_suite
     from ravi.live.agent import Agent, agent
     from ravi.live.discovery import Discovery, discover
     from ravi.live.learning import Learned, learn
+    from ravi.live.policies import Policy, load_policy
+    from ravi.live.selection import candidates, select
     from ravi.live.spaces import Grid
     from ravi.mdps.ensemble import ensemble
     from ravi.planning.evaluation import evaluate, return_of
     from ravi.planning.mirror_descent import md_mpi
     from ravi.planning.occupancies import occupancy
     from ravi.planning.solver import solve
-    from ravi.policies import Policy, load_policy
     from ravi.runs import Run
-    from ravi.selection import candidates, select
 
 
 def __getattr__(name: str) -> Any:

@@ -269,7 +269,7 @@ class Told(NamedTuple):
     support: bool = False  # that the stored successors are all there are
     rewards: str | None = None  # "bernoulli", "deterministic": how it draws those that it is not told; None: it knows r
     reward_scale: float = 1.0  # of their radius
-    world: Any = None  # the `ravi.mdps.changing.Changing` whose tables are revealed to it
+    world: Any = None  # the `ravi.mdps.changing_rewards.Changing` whose tables are revealed to it
 
 
 class Sets(NamedTuple):

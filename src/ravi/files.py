@@ -37,7 +37,7 @@ from ravi import headers, tree
 from ravi.checks import InputError, shown
 from ravi.core import MDP
 from ravi.jsons import SEAL, parsed, reading, seal_of
-from ravi.measures.log import Log
+from ravi.log import Log
 
 if TYPE_CHECKING:
     from ravi.runs import Run

@@ -17,7 +17,7 @@ import scipy
 import ravi
 from ravi import checks, headers, tree
 from ravi.core import Array
-from ravi.measures.curve import grid
+from ravi.curve import grid
 
 if TYPE_CHECKING:
     from ravi.files import Place

@@ -9,7 +9,7 @@ import numpy as np
 
 from ravi.checks import InputError
 from ravi.core import Array
-from ravi.measures.log import Log
+from ravi.log import Log
 
 
 def copy(tree: Any) -> Any:

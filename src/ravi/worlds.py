@@ -14,8 +14,8 @@ import numpy as np
 from ravi import checks, ids, memory, tree
 from ravi.core import MDP, Array, Learner, Measure
 from ravi.epochs import Batch
-from ravi.learners.changing import changing
-from ravi.mdps.changing import Changing
+from ravi.learners.ravi_ucb.changing_rewards import changing
+from ravi.mdps.changing_rewards import Changing
 from ravi.measures.hindsight import hindsight
 from ravi.measures.output import output
 from ravi.measures.regret import regret

@@ -8,8 +8,8 @@ import pytest
 import ravi
 from ravi import ids
 from ravi.checks import InputError
-from ravi.learners import ravi_ucb
 from ravi.learners.fixed import fixed
+from ravi.learners.ravi_ucb import ravi_ucb
 from ravi.mdps import riverswim, riverswim_mixture
 
 MDP = riverswim(4, 0.9)

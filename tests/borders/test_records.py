@@ -10,18 +10,18 @@ import ravi
 from ravi import ids, together
 from ravi.checks import InputError
 from ravi.engine import resolved
-from ravi.learners.changing import changing
-from ravi.learners.doubling import Phases
-from ravi.learners.unknown_rewards import unknown
+from ravi.learners.ravi_ucb.changing_rewards import changing
+from ravi.learners.ravi_ucb.doubling import Phases
+from ravi.learners.ravi_ucb.unknown_rewards import unknown
 from ravi.verify import EVERY, verify
 
 SOURCE = Path(ravi.__file__).parent
 RECORDS = {  # who hands records on, writes them, shows them, or compares two of them
-    "engine.py", "runs.py", "contract.py", "cli/one.py", "experiments/rows.py", "verify/report.py",
-    "learners/changing.py", "learners/doubling.py", "learners/unknown_rewards.py",
+    "engine.py", "runs.py", "contract.py", "cli/run.py", "lab/experiments/rows.py", "verify/report.py",
+    "learners/ravi_ucb/changing_rewards.py", "learners/ravi_ucb/doubling.py", "learners/ravi_ucb/unknown_rewards.py",
     "large/runs.py", "large/loading.py",
 }  # fmt: skip
-REPORTS = {"report/figures.py", "report/grids.py", "report/parameters.py"}  # who looks into those of a run
+REPORTS = {"lab/report/figures.py", "lab/report/grids.py", "lab/report/parameters.py"}  # who looks into those of a run
 
 
 def silent(learner):

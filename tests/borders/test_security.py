@@ -11,23 +11,23 @@ import pytest
 from typer.testing import CliRunner
 
 import ravi
-from ravi import doctor, files, ids
+from ravi import files, ids
 from ravi.checks import InputError
-from ravi.citations import cite
-from ravi.cli import app
-from ravi.experiments.forecast import forecast
-from ravi.experiments.reproduce import _settings, reproduce
-from ravi.experiments.results import results
-from ravi.experiments.runner import run_suite
-from ravi.experiments.store import Store
+from ravi.cli import app, doctor
+from ravi.cli.citations import cite
+from ravi.lab.experiments.forecast import forecast
+from ravi.lab.experiments.reproduce import _settings, reproduce
+from ravi.lab.experiments.results import results
+from ravi.lab.experiments.runner import run_suite
+from ravi.lab.experiments.store import Store
+from ravi.lab.report.figures import drawn, mdp_of
+from ravi.lab.report.page import report
+from ravi.lab.report.tables import table
+from ravi.lab.report.watch import watch
 from ravi.large import Large, run_large
 from ravi.live.agent import Agent
 from ravi.live.discovery import Discovery
-from ravi.policies import Policy, evaluate, play
-from ravi.report.figures import drawn, mdp_of
-from ravi.report.page import report
-from ravi.report.tables import table
-from ravi.report.watch import watch
+from ravi.live.policies import Policy, evaluate, play
 from ravi.runs import Run
 
 TRAP = """
@@ -331,7 +331,7 @@ def test_who_looks_at_a_folder_runs_nothing(mark, sound, tmp_path):
 
 
 def test_a_folder_is_cited_without_its_modules(mark, sound, tmp_path, monkeypatch):
-    monkeypatch.setattr("ravi.citations._learners_in", lambda folder: ["trapped:mine,scale=1", "uniform"])
+    monkeypatch.setattr("ravi.cli.citations._learners_in", lambda folder: ["trapped:mine,scale=1", "uniform"])
     text = cite(sound)
     assert "% trapped:mine has no paper: none is known, since its module is not imported for a folder" in text
     assert not mark.exists()

@@ -14,7 +14,7 @@ import ravi
 from ravi import files, ids, ranges
 from ravi.checks import InputError
 from ravi.core import Array, Learner
-from ravi.experiments.work import work
+from ravi.lab.experiments.work import work
 from ravi.mdps import riverswim
 from ravi.measures.hindsight import hindsight
 from ravi.ranges import Action, Facts, Place

@@ -10,13 +10,13 @@ import ravi
 from ravi import files
 from ravi.checks import InputError
 from ravi.cli import app
+from ravi.lab.report import figures
+from ravi.lab.report.curves import regret_figure
+from ravi.lab.report.page import report
+from ravi.lab.report.style import panels, written
+from ravi.lab.report.tables import table
 from ravi.live.learning import learn
 from ravi.mdps import riverswim
-from ravi.report import figures
-from ravi.report.curves import regret_figure
-from ravi.report.page import report
-from ravi.report.style import panels, written
-from ravi.report.tables import table
 from tests.report.folders import made
 
 SUITE = {
@@ -144,7 +144,7 @@ def test_nothing_in_the_library_writes_but_by_put():
     assert found == {
         ("files.py", 'with open(temporary, "xb") as file:'),
         ("files.py", 'with archive.open(entry, "w", force_zip64=True) as stream:'),
-        ("experiments/store.py", 'with open(path, "r+b") as held:  # NFS locks only what can be written'),
+        ("lab/experiments/store.py", 'with open(path, "r+b") as held:  # NFS locks only what can be written'),
     }
     drawn = [file.name for file in package.rglob("*.py") if "savefig(" in file.read_text()]
     assert drawn == ["style.py"]  # into memory, and from there by `put`

@@ -7,9 +7,9 @@ import pytest
 
 import ravi
 from ravi.checks import InputError
-from ravi.citations import AUTHOR, PAPER, RELEASED, TITLE, cite
+from ravi.cli.citations import AUTHOR, PAPER, RELEASED, TITLE, cite
 from ravi.ids import LEARNERS
-from ravi.report.learners import cards
+from ravi.lab.report.learners import cards
 from tests.experiments.stores import created, rows
 
 ROOT = Path(__file__).parents[2]

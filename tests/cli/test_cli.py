@@ -112,7 +112,7 @@ def test_help_is_there_and_light():
 LEARNER = "ravi-ucb,scale=0.01"
 MARKS = """
 from ravi import Learner
-from ravi.learners.ravi_ucb import tabular
+from ravi.learners.ravi_ucb.ravi_ucb import tabular
 
 
 def marks(problem, steps) -> Learner:
@@ -185,7 +185,7 @@ OWN = """
 \"\"\"Paper: A. B. Cee, "Rivers", ICML 2020.\"\"\"
 import gymnasium
 import ravi
-from ravi.learners.ravi_ucb import tabular
+from ravi.learners.ravi_ucb.ravi_ucb import tabular
 
 
 def river(n: int = 4) -> ravi.MDP:

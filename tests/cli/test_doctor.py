@@ -9,9 +9,10 @@ import pytest
 import typer
 
 import ravi
-from ravi import compiled, doctor, files
+from ravi import compiled, files
 from ravi.checks import InputError
-from ravi.doctor import ABSENT, BROKEN, EXTRAS, NEEDS, OK, PYTHON, WARNING, Check, Report, older
+from ravi.cli import doctor
+from ravi.cli.doctor import ABSENT, BROKEN, EXTRAS, NEEDS, OK, PYTHON, WARNING, Check, Report, older
 from tests.experiments.stores import created, failed, made, rows, setting
 
 ROOT = Path(__file__).parents[2]
@@ -23,7 +24,7 @@ def one(found, name):
 
 @pytest.fixture
 def folder(tmp_path):
-    from ravi.experiments.manifest import manifest
+    from ravi.lab.experiments.manifest import manifest
 
     store = created(tmp_path / "out")
     with store.launch(manifest([], {})) as launch:
@@ -93,7 +94,7 @@ def test_a_cache_that_cannot_be_written_is_told(monkeypatch):
 
 
 def test_a_wrong_kernel_is_found(monkeypatch):
-    from ravi.measures import curve
+    from ravi import curve
 
     def wrong(*arguments):
         arguments[3][:] = 1.0  # the totals
@@ -188,7 +189,7 @@ def test_text_json_and_status_say_the_same():
 
 
 def test_json_is_one_object(monkeypatch, capsys):
-    from ravi.cli import about
+    from ravi.cli import info as about
 
     monkeypatch.setattr(doctor, "doctor", lambda folder: Report([Check("a", OK, "fine")]))
     with pytest.raises(typer.Exit):
@@ -206,7 +207,7 @@ def test_a_sound_folder_is_sound(folder):
 
 def test_an_ill_folder_is_told_in_full(folder):
     """Damage, a conflict, a failure, checkpoints, leftovers, a wrong MDP and other versions, each by name."""
-    from ravi.experiments.store import Store
+    from ravi.lab.experiments.store import Store
 
     store = Store(folder)
     with store.launch({"format": 1, "versions": {"numpy": "0.1"}}) as launch:

@@ -10,7 +10,7 @@ import pytest
 
 import ravi
 from ravi import cli
-from ravi.policies import Policy
+from ravi.live.policies import Policy
 
 gymnasium = pytest.importorskip("gymnasium")
 
@@ -134,7 +134,7 @@ def test_a_table_has_the_range_of_rewards(typed):
 @pytest.mark.parametrize("which", ["last", "output", "planned"])
 def test_which_policy_is_kept(typed, own, which):
     from ravi.live.learning import learn
-    from ravi.policies.playing import made
+    from ravi.live.policies.playing import made
 
     typed(*LEARN, *RANGE, "--save", "it.policy", "--policy", which)
     same = learn(made("Lake-v0"), LEARN[3], 3000, discount=0.9, reward_range=(0, 1), reward_scale=0.1)

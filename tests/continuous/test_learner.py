@@ -11,8 +11,8 @@ from ravi.continuous import grid, level, pendulum, quadrature, ravi_ucb, ravi_uc
 from ravi.continuous.learner import Planner
 from ravi.continuous.running import Scorer
 from ravi.core import Path
-from ravi.learners import ravi_ucb as finite
-from ravi.learners import ravi_ucb_plus as finite_plus
+from ravi.learners.ravi_ucb import plus as finite_plus
+from ravi.learners.ravi_ucb import ravi_ucb as finite
 from ravi.random import uniform
 
 LEVEL = level()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ravi.experiments.specification import specify
+from ravi.lab.experiments.suite_file.specification import specify
 from tests.docs.test_guides import RUN
 
 ROOT = Path(__file__).parents[2]
@@ -97,7 +97,7 @@ def test_the_version_is_the_same_everywhere():
 
 
 def test_the_learners_page_is_the_one_that_the_code_makes():
-    from ravi.report.learners import page
+    from ravi.lab.report.learners import page
 
     assert (ROOT / "docs" / "learners.md").read_text() == page(), "run `make docs`"
 
@@ -117,7 +117,7 @@ def test_every_learner_of_others_has_its_row_of_what_it_was_compared_with():
 
 
 def test_every_learner_says_what_it_is():
-    from ravi.report.learners import LABELS, TAGS, cards
+    from ravi.lab.report.learners import LABELS, TAGS, cards
 
     for card in cards():
         missing = [label for label in LABELS if label not in card.facts and label not in ("Constants", "Deviations")]

@@ -17,7 +17,7 @@ from ravi.engine import run
 from ravi.estimators.counts import Counts, counts
 from ravi.estimators.known import known
 from ravi.estimators.ridge import ridge
-from ravi.learners import ravi_ucb
+from ravi.learners.ravi_ucb import ravi_ucb
 from ravi.mdps import (
     bandit,
     bandit_of,

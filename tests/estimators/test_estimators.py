@@ -10,7 +10,7 @@ from ravi.engine import run
 from ravi.estimators.counts import counts
 from ravi.estimators.known import known
 from ravi.estimators.ridge import Regression, parameter, ridge
-from ravi.learners import ravi_ucb
+from ravi.learners.ravi_ucb import ravi_ucb
 from ravi.mdps import garnet, garnets, hypercube, riverswim, riverswim_mixture, terrain
 from ravi.optimism.bonuses import multiple_of_width
 from tests.helpers import dense, spy

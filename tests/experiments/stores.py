@@ -5,12 +5,12 @@ from functools import lru_cache
 import pyarrow as pa
 
 import ravi
-from ravi.experiments import plan
-from ravi.experiments.rows import failed_rows, rows_of
-from ravi.experiments.settings import Setting
-from ravi.experiments.specification import specify
-from ravi.experiments.store import Store
 from ravi.ids import canonical
+from ravi.lab.experiments.rows import failed_rows, rows_of
+from ravi.lab.experiments.schedule import plan
+from ravi.lab.experiments.schedule.settings import Setting
+from ravi.lab.experiments.store import Store
+from ravi.lab.experiments.suite_file.specification import specify
 
 STEPS, POINTS = 20, 5
 SUITE = {

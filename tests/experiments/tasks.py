@@ -4,9 +4,9 @@ import sys
 import time
 
 from ravi import ids
-from ravi.experiments.rows import unpacked
-from ravi.experiments.settings import Setting
-from ravi.experiments.work import Outcome, Task
+from ravi.lab.experiments.rows import unpacked
+from ravi.lab.experiments.schedule.settings import Setting
+from ravi.lab.experiments.work import Outcome, Task
 
 RIVER = "riverswim/5,discount=0.9"
 LEARNER = "ravi-ucb,scale=0.003,step_scale=30"
@@ -20,8 +20,8 @@ import time
 
 from ravi import Learner
 from ravi.checks import InputError
-from ravi.learners.psrl import psrl
-from ravi.learners.ravi_ucb import tabular
+from ravi.learners.posterior.psrl import psrl
+from ravi.learners.ravi_ucb.ravi_ucb import tabular
 
 
 def _planning(problem, steps, before):

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from ravi.checks import InputError
-from ravi.experiments.cluster import Cluster
-from ravi.experiments.pools import Lost
-from ravi.experiments.work import Outcome, work
+from ravi.lab.experiments.cluster import Cluster
+from ravi.lab.experiments.pools import Lost
+from ravi.lab.experiments.work import Outcome, work
 from tests.experiments.tasks import bits, drive, gone, task, through, wait_for, write_learners
 
 ROOT = Path(__file__).parents[2]
@@ -176,7 +176,7 @@ import os, sys, time, warnings
 sys.path[:0] = {places}
 import ray
 from ray.cluster_utils import Cluster as Machines
-from ravi.experiments.cluster import Cluster
+from ravi.lab.experiments.cluster import Cluster
 from tests.experiments.tasks import bits, drive, task, wait_for
 from pathlib import Path
 machines = Machines(initialize_head=True, head_node_args={{"num_cpus": 0, "include_dashboard": False}})
@@ -223,7 +223,7 @@ def test_a_ray_of_ones_own_is_gone_when_its_pool_is_closed(tmp_path):
     script = f"""
 import os, sys
 sys.path[:0] = {[str(ROOT), str(ROOT / "src")]}
-from ravi.experiments.cluster import Cluster
+from ravi.lab.experiments.cluster import Cluster
 from tests.experiments.tasks import drive, task
 with Cluster("local", 1) as pool:
     drive(pool, [task()])

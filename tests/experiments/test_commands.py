@@ -12,12 +12,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import ravi
-from ravi import suites
 from ravi.checks import InputError
-from ravi.experiments.forecast import forecast
-from ravi.experiments.reproduce import reproduce
-from ravi.experiments.runner import run_suite
-from ravi.experiments.store import Store
+from ravi.lab import suites
+from ravi.lab.experiments.forecast import forecast
+from ravi.lab.experiments.reproduce import reproduce
+from ravi.lab.experiments.runner import run_suite
+from ravi.lab.experiments.store import Store
 from tests.experiments.small import SMALL, bits
 from tests.helpers import COMMAND
 
@@ -134,7 +134,7 @@ def test_a_dry_run_counts_exactly_and_writes_nothing(place):
 
 def test_a_forecast_is_by_the_step_and_divides_into_shards(monkeypatch):
     """With pilots of 10 us a step: all runs that are planned, times T, times that."""
-    from ravi.experiments import forecast as module
+    from ravi.lab.experiments import forecast as module
 
     monkeypatch.setattr(module, "_pilots", lambda pairs, mdps, parts, progress: dict.fromkeys(pairs, 1e-5))
     whole = forecast(SMALL)

@@ -16,11 +16,11 @@ import pytest
 import ravi
 from ravi import files
 from ravi.checks import InputError
-from ravi.experiments import freezing, runner
-from ravi.experiments.manifest import manifest
-from ravi.experiments.results import DamagedWarning
-from ravi.experiments.runner import run_suite
-from ravi.experiments.store import Store
+from ravi.lab.experiments import freezing, runner
+from ravi.lab.experiments.manifest import manifest
+from ravi.lab.experiments.results import DamagedWarning
+from ravi.lab.experiments.runner import run_suite
+from ravi.lab.experiments.store import Store
 from tests.experiments.small import SMALL, bits
 
 # A driver as a program of its own, which tells how many runs it holds for done. Its third argument is run first.
@@ -28,8 +28,8 @@ DRIVER = """
 import json, sys
 suite, folder, first = json.loads(sys.argv[1]), sys.argv[2], sys.argv[3]
 exec(first)
-from ravi.experiments import runner
-from ravi.experiments.runner import run_suite
+from ravi.lab.experiments import runner
+from ravi.lab.experiments.runner import run_suite
 runner.TELL = 0.0  # at every turn
 run_suite(suite, folder, workers=2, progress=lambda status: print(status.done, flush=True))
 """
@@ -99,8 +99,8 @@ LOSES_A_MACHINE = """
 import json, os, sys
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
 from ray.cluster_utils import Cluster
-from ravi.experiments import runner
-from ravi.experiments.runner import run_suite
+from ravi.lab.experiments import runner
+from ravi.lab.experiments.runner import run_suite
 runner.TELL = runner.FLUSH = 0.0  # progress is told, and what has come is stored, at every turn
 machines = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
 nodes = [machines.add_node(num_cpus=1) for _ in range(2)]

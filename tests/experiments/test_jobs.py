@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ravi.experiments.jobs import FAILED, GIVEN, LEFT, LOST, MOST, STORED, Job
-from ravi.experiments.settings import Setting
+from ravi.lab.experiments.schedule.jobs import FAILED, GIVEN, LEFT, LOST, MOST, STORED, Job
+from ravi.lab.experiments.schedule.settings import Setting
 
 SETTING = Setting("riverswim/6", "d" * 64, "ravi-ucb", "", 10_000, 10)
 

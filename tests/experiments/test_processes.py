@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from ravi.checks import InputError
-from ravi.experiments import processes
-from ravi.experiments.pools import Lost
-from ravi.experiments.processes import Processes
-from ravi.experiments.work import Outcome, work
-from ravi.experiments.worker import Messages, framed
+from ravi.lab.experiments import processes
+from ravi.lab.experiments.pools import Lost
+from ravi.lab.experiments.processes import Processes
+from ravi.lab.experiments.work import Outcome, work
+from ravi.lab.experiments.worker import Messages, framed
 from tests.experiments.tasks import LEARNERS, bits, drive, gone, task, through, wait_for, write_learners
 
 ROOT = Path(__file__).parents[2]
@@ -349,7 +349,7 @@ def test_the_interrupt_of_a_terminal_does_not_reach_workers(pool):
 DRIVER = """
 import sys
 sys.path[:0] = {places}
-from ravi.experiments.processes import Processes
+from ravi.lab.experiments.processes import Processes
 from tests.experiments.tasks import bits, drive, task
 with Processes(2) as pool:
     outcomes = drive(pool, [task(), {other}])

@@ -6,8 +6,8 @@ import pytest
 
 import ravi
 from ravi.checks import InputError
-from ravi.experiments import recorded
-from ravi.experiments.rows import SCHEMA
+from ravi.lab.experiments import recorded
+from ravi.lab.experiments.rows import SCHEMA
 from tests.experiments.stores import created, failed, made, rows
 
 SEEDS = tuple(range(6))

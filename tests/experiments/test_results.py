@@ -12,10 +12,10 @@ import pytest
 
 import ravi
 from ravi.checks import InputError
-from ravi.experiments.manifest import differing, git, gpu, manifest, memory, quota
-from ravi.experiments.results import ConflictWarning, DamagedWarning
-from ravi.experiments.rows import SCHEMA
-from ravi.experiments.store import Store
+from ravi.lab.experiments.manifest import differing, git, gpu, manifest, memory, quota
+from ravi.lab.experiments.results import ConflictWarning, DamagedWarning
+from ravi.lab.experiments.rows import SCHEMA
+from ravi.lab.experiments.store import Store
 from tests.experiments.stores import SUITE, created, failed, made, rows, setting, subject
 
 OURS = {"label": "ours", "section": "first"}

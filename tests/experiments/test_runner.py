@@ -12,21 +12,22 @@ import pytest
 import ravi
 from ravi import engine, ids
 from ravi.checks import InputError
-from ravi.experiments import plan, reproduce, runner
-from ravi.experiments import work as working
-from ravi.experiments.agenda import Agenda, Shard
-from ravi.experiments.freezing import freeze
-from ravi.experiments.pools import Lost
-from ravi.experiments.rows import unpacked
-from ravi.experiments.runner import Driver, run_suite, shard_of
-from ravi.experiments.settings import Setting
-from ravi.experiments.specification import specify
-from ravi.experiments.store import Store
-from ravi.experiments.work import Task, undone, work
 from ravi.jsons import sealed
-from ravi.report import watch as watching
-from ravi.report.page import report
-from ravi.report.tables import table, tuning_table
+from ravi.lab.experiments import reproduce, runner
+from ravi.lab.experiments import work as working
+from ravi.lab.experiments.freezing import freeze
+from ravi.lab.experiments.pools import Lost
+from ravi.lab.experiments.rows import unpacked
+from ravi.lab.experiments.runner import Driver, run_suite, shard_of
+from ravi.lab.experiments.schedule import plan
+from ravi.lab.experiments.schedule.agenda import Agenda, Shard
+from ravi.lab.experiments.schedule.settings import Setting
+from ravi.lab.experiments.store import Store
+from ravi.lab.experiments.suite_file.specification import specify
+from ravi.lab.experiments.work import Task, undone, work
+from ravi.lab.report import watch as watching
+from ravi.lab.report.page import report
+from ravi.lab.report.tables import table, tuning_table
 from ravi.runs import versions
 from tests.experiments.small import SMALL, bits
 

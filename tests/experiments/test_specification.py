@@ -11,7 +11,8 @@ import pytest
 
 from ravi import checks, ids
 from ravi.checks import InputError
-from ravi.experiments.specification import (
+from ravi.foreign import importable
+from ravi.lab.experiments.suite_file.specification import (
     FIRST_TUNING_SEED,
     Section,
     Suite,
@@ -19,7 +20,6 @@ from ravi.experiments.specification import (
     differences,
     specify,
 )
-from ravi.foreign import importable
 
 SECTION = {"name": "s", "mdps": ["riverswim/4"], "learners": ["ravi-ucb", "uniform"], "steps": 1e3, "seeds": 4}
 
@@ -492,7 +492,7 @@ learners = [{learners}]
 """
 MODULE = """
 from ravi import MDP, Learner
-from ravi.learners.ucrl2 import ucrl2
+from ravi.learners.ucrl.ucrl2 import ucrl2
 from ravi.mdps import riverswim
 
 

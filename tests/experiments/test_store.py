@@ -17,8 +17,8 @@ import pytest
 
 import ravi
 from ravi.checks import InputError
-from ravi.experiments.rows import CURVES, SCHEMA, packed, rows_of, unpacked
-from ravi.experiments.store import PART, Store, opened, wrong_with
+from ravi.lab.experiments.rows import CURVES, SCHEMA, packed, rows_of, unpacked
+from ravi.lab.experiments.store import PART, Store, opened, wrong_with
 from tests.experiments.stores import created, failed, made, rows, setting
 
 
@@ -173,7 +173,7 @@ def test_two_writers_share_a_folder(tmp_path):
 WRITER = """
 import sys
 from pathlib import Path
-from ravi.experiments.store import Store
+from ravi.lab.experiments.store import Store
 from tests.experiments.stores import rows
 store = Store(Path(sys.argv[1]))
 store.create()
@@ -230,7 +230,7 @@ def test_a_launch_is_locked_though_others_look(tmp_path, monkeypatch):
     """`others` holds a manifest for a moment; a launch that begins just then tries again."""
     import fcntl
 
-    from ravi.experiments import store as module
+    from ravi.lab.experiments import store as module
 
     tries, flock = [], fcntl.flock
 
@@ -248,7 +248,7 @@ def test_a_launch_is_locked_though_others_look(tmp_path, monkeypatch):
 
 
 def test_a_file_system_without_locks_will_do(tmp_path, monkeypatch):
-    from ravi.experiments import store as module
+    from ravi.lab.experiments import store as module
 
     def none(held, how):
         raise OSError(95, "Operation not supported")

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from ravi import ids
-from ravi.experiments.specification import shipped, specify
+from ravi.lab.experiments.suite_file.specification import shipped, specify
+from ravi.lab.suites import SUITES, text
 from ravi.planning.solver import solve
-from ravi.suites import SUITES, text
 
 ROOT = Path(__file__).parents[2]
 FAMILIES = ("tabular", "mixture", "linear")
@@ -45,7 +45,7 @@ def test_a_shipped_suite_has_no_mistakes_and_comes_back_from_json(name):
 
 
 def test_the_list_of_suites_is_what_is_there():
-    there = [file.name for file in files("ravi.suites").iterdir() if file.name.endswith(".toml")]
+    there = [file.name for file in files("ravi.lab.suites").iterdir() if file.name.endswith(".toml")]
     assert sorted(there) == sorted(f"{name}.toml" for name in SUITES)
 
 

@@ -7,13 +7,13 @@ import pytest
 
 from ravi import cli, device
 from ravi.checks import InputError
-from ravi.experiments import runner
-from ravi.experiments import work as working
-from ravi.experiments.agenda import Agenda
-from ravi.experiments.runner import run_suite
-from ravi.experiments.settings import Setting
-from ravi.experiments.specification import specify
-from ravi.experiments.work import undone, work
+from ravi.lab.experiments import runner
+from ravi.lab.experiments import work as working
+from ravi.lab.experiments.runner import run_suite
+from ravi.lab.experiments.schedule.agenda import Agenda
+from ravi.lab.experiments.schedule.settings import Setting
+from ravi.lab.experiments.suite_file.specification import specify
+from ravi.lab.experiments.work import undone, work
 from tests.experiments.small import bits as stored
 from tests.experiments.tasks import bits, task, write_learners
 from tests.experiments.test_agenda import agenda_of, section, suite_of

@@ -5,11 +5,11 @@ from math import inf
 import numpy as np
 import pytest
 
-from ravi.experiments.jobs import LOST, Job
-from ravi.experiments.plan import Subject
-from ravi.experiments.settings import Setting
-from ravi.experiments.specification import Tuning
-from ravi.experiments.tuning import Configuration, Lattice, Optuna, Trials, best, lacking, lattice
+from ravi.lab.experiments.schedule.jobs import LOST, Job
+from ravi.lab.experiments.schedule.plan import Subject
+from ravi.lab.experiments.schedule.settings import Setting
+from ravi.lab.experiments.schedule.tuning import Configuration, Lattice, Optuna, Trials, best, lacking, lattice
+from ravi.lab.experiments.suite_file.specification import Tuning
 
 BOTH = ("scale", "step_scale")
 BASE = Setting("riverswim/6", "d" * 64, "ravi-ucb", "", 1000, 1)

@@ -6,11 +6,11 @@ from dataclasses import replace
 import pytest
 
 from ravi import engine, ids
-from ravi.experiments import work as working
-from ravi.experiments.rows import LEARNER as LEARNERS_OWN
-from ravi.experiments.rows import rows_of, unpacked
-from ravi.experiments.work import work
 from ravi.files import save_mdp
+from ravi.lab.experiments import work as working
+from ravi.lab.experiments.rows import LEARNER as LEARNERS_OWN
+from ravi.lab.experiments.rows import rows_of, unpacked
+from ravi.lab.experiments.work import work
 from ravi.runs import Run
 from tests.experiments.tasks import LEARNER, RIVER, bits, task, write_learners
 

@@ -7,9 +7,10 @@ import pytest
 
 from ravi.checks import InputError
 from ravi.engine import run
-from ravi.learners import ravi_kl, ravi_ucb
-from ravi.learners.doubling import doubling as doubling_of
-from ravi.learners.doubling import tabular as doubling
+from ravi.learners.ravi_kl import ravi_kl
+from ravi.learners.ravi_ucb import ravi_ucb
+from ravi.learners.ravi_ucb.doubling import doubling as doubling_of
+from ravi.learners.ravi_ucb.doubling import tabular as doubling
 from ravi.mdps import garnet, riverswim
 from ravi.theory import doubling as theory
 from ravi.theory import tabular

@@ -8,7 +8,8 @@ import pytest
 from ravi import contract, ids, tree
 from ravi.checks import InputError
 from ravi.engine import run
-from ravi.learners import doubling, ravi_ucb, ravi_ucb_plus
+from ravi.learners.ravi_ucb import doubling, ravi_ucb
+from ravi.learners.ravi_ucb import plus as ravi_ucb_plus
 from ravi.theory import doubling as theory
 from ravi.theory import generic, mixture, tabular
 from tests.helpers import script, spy

@@ -11,12 +11,12 @@ from ravi.checks import InputError
 from ravi.core import MDP
 from ravi.engine import run
 from ravi.estimators.counts import Counts
-from ravi.learners.kl_ucrl import constant, kl_ucrl
-from ravi.learners.scal import scal
-from ravi.learners.ucrl2 import radius as l1_radius
-from ravi.learners.ucrl2 import ucrl2
-from ravi.learners.ucrl2b import radius as box_radius
-from ravi.learners.ucrl2b import ucrl2b
+from ravi.learners.ucrl.kl_ucrl import constant, kl_ucrl
+from ravi.learners.ucrl.scal import scal
+from ravi.learners.ucrl.ucrl2 import radius as l1_radius
+from ravi.learners.ucrl.ucrl2 import ucrl2
+from ravi.learners.ucrl.ucrl2b import radius as box_radius
+from ravi.learners.ucrl.ucrl2b import ucrl2b
 from ravi.planning.solver import solve
 from tests.helpers import dense, spy
 from tests.literal import extended as literal

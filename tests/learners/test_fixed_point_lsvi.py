@@ -12,7 +12,7 @@ from ravi.contract import check
 from ravi.core import MDP
 from ravi.engine import run
 from ravi.estimators.linear import features_of
-from ravi.learners.fixed_point_lsvi import CAPPED, CYCLE, SETTLED, fixed_point, fixed_point_lsvi
+from ravi.learners.linear.fixed_point_lsvi import CAPPED, CYCLE, SETTLED, fixed_point, fixed_point_lsvi
 from tests.helpers import dense, spy
 from tests.learners.test_rmax_ravi_ucb import WORLDS, backups, exact
 from tests.literal import linear_learners as literal

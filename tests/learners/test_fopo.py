@@ -13,9 +13,9 @@ from ravi.core import MDP
 from ravi.engine import run
 from ravi.estimators.gram import gram, renew
 from ravi.estimators.linear import features_of, measures
-from ravi.learners.fopo import fopo
-from ravi.planning import largest_gain as module
-from ravi.planning.largest_gain import largest_gain
+from ravi.learners.linear import largest_gain as module
+from ravi.learners.linear.fopo import fopo
+from ravi.learners.linear.largest_gain import largest_gain
 from ravi.planning.solver import solve
 from tests.helpers import dense, spy
 from tests.learners.test_rmax_ravi_ucb import WORLDS, backups, exact, small

@@ -12,11 +12,11 @@ from ravi.core import MDP
 from ravi.engine import resume, run
 from ravi.estimators.gram import gram, renew
 from ravi.estimators.linear import features_of, width
-from ravi.learners.gamma_lscvi_ucb import gamma_lscvi_ucb
-from ravi.learners.lsvi_ucb import lsvi_ucb
-from ravi.learners.olsvi_fh import block_length, olsvi_fh
-from ravi.learners.rlsvi import gaussians, rlsvi
-from ravi.planning.least_squares import Backups, backward, lists
+from ravi.learners.linear.gamma_lscvi_ucb import gamma_lscvi_ucb
+from ravi.learners.linear.least_squares import Backups, backward, lists
+from ravi.learners.linear.lsvi_ucb import lsvi_ucb
+from ravi.learners.linear.olsvi_fh import block_length, olsvi_fh
+from ravi.learners.linear.rlsvi import gaussians, rlsvi
 from ravi.planning.solver import solve
 from ravi.planning.stages import effective_horizon, staged_values
 from ravi.runs import Run

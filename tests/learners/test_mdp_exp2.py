@@ -12,7 +12,7 @@ from ravi.contract import check
 from ravi.core import MDP
 from ravi.engine import run
 from ravi.estimators.linear import features_of
-from ravi.learners.mdp_exp2 import mdp_exp2
+from ravi.learners.regularised.mdp_exp2 import mdp_exp2
 from tests.helpers import dense, spy
 from tests.learners.test_politex import uniform_epochs
 from tests.learners.test_rmax_ravi_ucb import WORLDS, small

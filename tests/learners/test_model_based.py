@@ -10,8 +10,8 @@ from ravi.checks import InputError
 from ravi.core import MDP, Until
 from ravi.engine import run
 from ravi.estimators.counts import Counts
-from ravi.learners.discounted import backups
-from ravi.learners.mbie import log_subsets
+from ravi.learners.pac.core import backups
+from ravi.learners.pac.mbie import log_subsets
 from ravi.mdps import garnet, one_state_of, riverswim
 from ravi.optimism.sets import l1
 from ravi.planning.solver import solve

@@ -9,7 +9,7 @@ from scipy.stats import binom, norm
 from ravi import ids
 from ravi.checks import InputError
 from ravi.engine import run
-from ravi.learners.ucb_q import bonus, rate
+from ravi.learners.q.ucb_q import bonus, rate
 from ravi.planning.solver import solve
 from tests.helpers import spy
 from tests.literal import model_free as literal

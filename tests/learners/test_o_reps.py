@@ -11,9 +11,9 @@ from ravi import ids
 from ravi.checks import InputError
 from ravi.core import MDP
 from ravi.engine import run
-from ravi.learners.o_reps import o_reps
+from ravi.learners.contrib.o_reps import o_reps
+from ravi.learners.contrib.occupancy_descent import o_reps_step
 from ravi.mdps import garnet, one_state_of, riverswim
-from ravi.planning.o_reps import o_reps_step
 from tests.helpers import dense, spy
 from tests.literal.algorithms import draw
 from tests.literal.philox import uniform
@@ -142,7 +142,7 @@ def test_policies_that_are_all_but_certain_are_planned_with_like_any_other(learn
 def test_plans_whose_flow_is_off_are_counted_seed_by_seed(monkeypatch):
     mdp = riverswim(4, 0.9)
     learner, flows = o_reps(mdp.problem, 100), np.array([0.0, 1e-10, np.inf])
-    monkeypatch.setattr("ravi.learners.o_reps.step", lambda *given: (given[-1], flows))
+    monkeypatch.setattr("ravi.learners.contrib.o_reps.step", lambda *given: (given[-1], flows))
     s = learner.init(np.arange(3, dtype=np.uint64))
     for k in range(1, 4):
         s = learner.plan(s)

@@ -7,7 +7,7 @@ from ravi import ids
 from ravi.checks import InputError
 from ravi.core import MDP
 from ravi.engine import run
-from ravi.learners.oppo import oppo
+from ravi.learners.regularised.oppo import oppo
 from ravi.mdps import garnets, riverswim, riverswim_mixture
 from ravi.planning.backward import lists, policy_pass
 from ravi.planning.stages import staged_values

@@ -14,9 +14,11 @@ from ravi import ids
 from ravi.engine import run
 from ravi.estimators.counts import Counts
 from ravi.estimators.reset_counts import all_states
-from ravi.learners import kl_ucrl, ucb_q, uclk, ucrl2
+from ravi.learners.mixture import uclk
+from ravi.learners.q import ucb_q
+from ravi.learners.ucrl import kl_ucrl, ucrl2
+from ravi.optimism.extended_value_iteration import greedy, iterate
 from ravi.optimism.sets import bernstein, kl, l1
-from ravi.planning.optimistic import greedy, iterate
 from tests.helpers import spy
 from tests.support.plans import least, truncated
 

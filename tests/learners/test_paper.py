@@ -12,7 +12,7 @@ import pytest
 from ravi.engine import run
 from ravi.estimators.counts import counts
 from ravi.estimators.ridge import parameter, ridge
-from ravi.learners import ravi_ucb
+from ravi.learners.ravi_ucb import ravi_ucb
 from ravi.mdps import garnet, garnets
 from tests.helpers import dense, spy
 

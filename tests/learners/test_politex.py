@@ -10,7 +10,7 @@ from ravi import ids
 from ravi.checks import InputError
 from ravi.core import MDP, Path
 from ravi.engine import run
-from ravi.learners.politex import politex, weigh
+from ravi.learners.regularised.politex import politex, weigh
 from tests.helpers import dense, spy
 from tests.literal import model_free as literal
 

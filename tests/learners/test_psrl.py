@@ -7,7 +7,7 @@ from scipy import stats
 from ravi import ids
 from ravi.checks import InputError
 from ravi.engine import run
-from ravi.estimators.dirichlet import gamma_above_one, gamma_up_to_one
+from ravi.learners.posterior.dirichlet import gamma_above_one, gamma_up_to_one
 from ravi.mdps import garnet, riverswim
 from ravi.random import block
 from tests.helpers import draw_row, spy

@@ -8,9 +8,9 @@ import pytest
 import ravi
 from ravi import checks, ids
 from ravi.core import Measure
+from ravi.learners.ravi_kl.plausible import Sets
+from ravi.learners.ravi_ucb.inner import Iterates, Played, of_parts
 from ravi.optimism.relative_entropy import ends
-from ravi.planning.inner import Iterates, Played, of_parts
-from ravi.planning.plausible import Sets
 from tests.planning.test_plausible import swept
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ravi.engine import run
-from ravi.learners import ravi_ucb
+from ravi.learners.ravi_ucb import ravi_ucb
 from ravi.mdps import bandit, garnet, garnets, hypercube, queue, riverswim, riverswim_mixture, terrain, two_cycle
 from tests.helpers import dense, spy
 from tests.literal import algorithms

@@ -7,8 +7,8 @@ import pytest
 
 from ravi import ids
 from ravi.engine import run
-from ravi.learners import ravi_ucb
-from ravi.learners.ravi_ucb_linear import ravi_ucb_linear
+from ravi.learners.ravi_ucb import ravi_ucb
+from ravi.learners.ravi_ucb.linear import ravi_ucb_linear
 from ravi.mdps import linear, riverswim
 from tests.helpers import dense, spy
 from tests.literal.algorithms import dot, norm, solve

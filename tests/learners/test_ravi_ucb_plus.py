@@ -9,10 +9,11 @@ import pytest
 from ravi import ids, tree
 from ravi.checks import InputError
 from ravi.engine import run
+from ravi.estimators.centred import standard
 from ravi.estimators.counts import Counts, counts
 from ravi.estimators.ridge import Regression, ridge
-from ravi.estimators.standard import standard
-from ravi.learners import ravi_ucb, ravi_ucb_plus
+from ravi.learners.ravi_ucb import plus as ravi_ucb_plus
+from ravi.learners.ravi_ucb import ravi_ucb
 from ravi.mdps import garnet, garnets, riverswim, riverswim_mixture, terrain
 from ravi.mdps.tables import from_features
 from ravi.optimism.bonuses import discounted, log_det_radius, multiple_of_width, of_span, within_span

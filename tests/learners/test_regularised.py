@@ -10,12 +10,14 @@ from ravi import ids
 from ravi.checks import InputError
 from ravi.engine import run
 from ravi.estimators.known import known
-from ravi.learners import md_mpi, mdp_e, npg, ravi_ucb
+from ravi.learners.contrib import mdp_e
+from ravi.learners.ravi_ucb import ravi_ucb
+from ravi.learners.regularised import md_mpi, npg
+from ravi.learners.regularised.optimistic_evaluation import mean
 from ravi.mdps import garnet, one_state_of, riverswim
 from ravi.optimism.bonuses import multiple_of_width
 from ravi.planning import evaluate, solve
 from ravi.planning.mirror_descent import md_mpi_iterates
-from ravi.planning.optimistic_evaluation import mean
 from tests.helpers import assert_same_bits, bits, dense, spy
 from tests.learners.test_ravi_ucb_is_the_paper import agrees
 from tests.literal import regularised as literal

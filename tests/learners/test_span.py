@@ -10,9 +10,9 @@ from ravi import ids
 from ravi.checks import InputError
 from ravi.engine import run
 from ravi.estimators.counts import Counts
-from ravi.learners.scal import scal
-from ravi.learners.scal_plus import scal_plus, width
-from ravi.learners.ucrl2b import ucrl2b
+from ravi.learners.ucrl.scal import scal
+from ravi.learners.ucrl.scal_plus import scal_plus, width
+from ravi.learners.ucrl.ucrl2b import ucrl2b
 from ravi.planning.solver import solve
 from tests.helpers import assert_same_bits, bits, dense, spy
 from tests.learners.test_extended import exact, random_mdp, rational_mdp, within

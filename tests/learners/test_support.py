@@ -12,9 +12,9 @@ from ravi.checks import InputError, StreamError
 from ravi.core import MDP, Until
 from ravi.engine import run
 from ravi.estimators.counts import Counts
-from ravi.learners import kl_ucrl, ucrl2, ucrl2b
-from ravi.learners.discounted import backups
-from ravi.learners.ucbvi_gamma import ALL
+from ravi.learners.pac.core import backups
+from ravi.learners.pac.ucbvi_gamma import ALL
+from ravi.learners.ucrl import kl_ucrl, ucrl2, ucrl2b
 from ravi.mdps import garnet, one_state_of, riverswim
 from ravi.planning.solver import solve
 from ravi.statistics import THEORY

@@ -10,7 +10,7 @@ from ravi import ids
 from ravi.checks import InputError
 from ravi.core import Until
 from ravi.engine import run
-from ravi.learners.ucbvi_gamma import ALL
+from ravi.learners.pac.ucbvi_gamma import ALL
 from ravi.mdps import garnet, riverswim
 from ravi.planning.predecessors import predecessors
 from ravi.planning.solver import solve

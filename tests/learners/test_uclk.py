@@ -12,18 +12,18 @@ from ravi.checks import InputError
 from ravi.core import MDP
 from ravi.engine import resume, run
 from ravi.estimators.gram import gram
-from ravi.learners.fixed_point_lsvi import fixed_point_lsvi
-from ravi.learners.threshold import threshold, uncertainty
-from ravi.learners.uclk import radius, uclk
-from ravi.learners.uclk_c import uclk_c
-from ravi.learners.uclk_plus import uclk_plus
+from ravi.learners.linear.fixed_point_lsvi import fixed_point_lsvi
+from ravi.learners.mixture.ellipsoid import embedding, on_flat, on_simplex, planner
+from ravi.learners.mixture.ellipsoid import rounds as rounds_of
+from ravi.learners.mixture.known_pairs import threshold, uncertainty
+from ravi.learners.mixture.uclk import radius, uclk
+from ravi.learners.mixture.uclk_c import uclk_c
+from ravi.learners.mixture.uclk_plus import uclk_plus
 from ravi.mdps.ensemble import ensemble
 from ravi.mdps.two_cycle import two_cycle
 from ravi.optimism.ellipsoids import encloses, relaxed, unit_mass
 from ravi.optimism.simplex import ball, maximum
 from ravi.planning.bellman import backup
-from ravi.planning.ellipsoid import embedding, on_flat, on_simplex, planner
-from ravi.planning.ellipsoid import rounds as rounds_of
 from ravi.planning.mirror import mirror_step
 from ravi.planning.solver import solve
 from ravi.runs import Run

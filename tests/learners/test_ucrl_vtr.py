@@ -10,9 +10,9 @@ from ravi import epochs, ids
 from ravi.checks import InputError
 from ravi.core import MDP
 from ravi.engine import run
+from ravi.estimators.by_age import checked, learn
 from ravi.estimators.gram import gram
-from ravi.estimators.staged import checked, learn
-from ravi.learners.ucrl_vtr import ucrl_vtr
+from ravi.learners.mixture.ucrl_vtr import ucrl_vtr
 from ravi.mdps import bandit, garnets, hypercube, queue, riverswim, riverswim_mixture, terrain
 from ravi.planning.backward import greedy_pass, lists
 from ravi.planning.solver import solve

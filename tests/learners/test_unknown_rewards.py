@@ -10,7 +10,9 @@ from ravi import contract
 from ravi.checks import InputError
 from ravi.core import Stated
 from ravi.engine import run
-from ravi.learners import md_mpi, ravi_ucb, ravi_ucb_plus, unknown_rewards
+from ravi.learners.ravi_ucb import plus as ravi_ucb_plus
+from ravi.learners.ravi_ucb import ravi_ucb, unknown_rewards
+from ravi.learners.regularised import md_mpi
 from ravi.live.rewards import Rewards
 from ravi.mdps import garnet, riverswim
 from ravi.optimism.rewards import optimistic_rewards, reward_bonus, reward_spread
@@ -175,7 +177,7 @@ class Parts:
 
 
 def plus_base(mdp, steps, scale=1.0):
-    from ravi.learners import ravi_ucb_plus
+    from ravi.learners.ravi_ucb import plus as ravi_ucb_plus
 
     return ravi_ucb_plus.tabular(mdp.problem, steps, inner=2, fresh="off", scale=scale, step_scale=20)
 

@@ -15,7 +15,7 @@ import ravi
 from ravi import InputError
 from ravi import gymnasium as bridge
 from ravi.core import MDP
-from ravi.gymnasium import TimeLimitDropped, make, mdp, options_of
+from ravi.mdps.from_gymnasium import TimeLimitDropped, make, mdp, options_of
 from tests.helpers import dense
 
 TOL = 1e-12
@@ -456,7 +456,7 @@ def test_without_gymnasium_it_is_said_which_extra_has_it(monkeypatch):
 def test_gymnasium_is_imported_by_those_who_use_it_only():
     code = (
         "import sys, ravi, ravi.gymnasium, ravi.mdps, ravi.live.environment\n"
-        "from ravi.cli.about import list_\n"
+        "from ravi.cli.info import list_\n"
         "list_()\n"
         "assert 'gymnasium' not in sys.modules"
     )

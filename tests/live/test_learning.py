@@ -14,7 +14,7 @@ from ravi.checks import InputError
 from ravi.live import learning
 from ravi.live.agent import Agent
 from ravi.live.learning import Broken, Halted, learn
-from ravi.policies import evaluate
+from ravi.live.policies import evaluate
 from tests.live.test_agent import everything, is_told, needs_features
 from tests.support.learners import LEARNERS
 

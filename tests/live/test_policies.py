@@ -14,12 +14,12 @@ import ravi
 from ravi import ids
 from ravi.checks import InputError
 from ravi.live.environment import Environment
+from ravi.live.policies import Policy, evaluate, play
+from ravi.live.policies.evaluation import student
+from ravi.live.policies.playing import made
 from ravi.mdps import garnet, riverswim
 from ravi.planning.evaluation import return_of
 from ravi.planning.stages import staged_values
-from ravi.policies import Policy, evaluate, play
-from ravi.policies.evaluation import student
-from ravi.policies.playing import made
 from ravi.walk import draw
 
 gymnasium = pytest.importorskip("gymnasium")
@@ -366,7 +366,7 @@ def test_an_environment_that_is_given_stays_open_and_one_that_is_made_is_closed(
     made = Policy(table=np.full((3, 2), 0.5), discount=0.9)
     evaluate(made, given, cycles=2)
     assert not given.closed
-    from ravi.policies import playing
+    from ravi.live.policies import playing
 
     monkeypatch.setattr(playing, "made", lambda name, options=None, render=None: given)
     evaluate(made, "Coin-v0", cycles=2)
@@ -438,7 +438,7 @@ def test_states_that_a_stream_discovered_are_met_again_by_their_labels():
 
 
 def test_an_environment_in_which_nothing_terminates_has_a_row_to_spare():
-    from ravi.gymnasium import make
+    from ravi.mdps.from_gymnasium import make
 
     mdp = riverswim(4, 0.9)
     swim = Policy(table=np.eye(2)[[1] * 5], discount=0.9)

@@ -8,11 +8,11 @@ from scipy import stats
 
 import ravi
 from ravi.checks import InputError, StreamError
+from ravi.live.policies import Policy
+from ravi.live.selection import candidates, select
 from ravi.mdps import garnet, riverswim
 from ravi.planning.stages import staged_values
-from ravi.policies import Policy
 from ravi.random import uniform
-from ravi.selection import candidates, select
 from ravi.theory import selection as theory
 from tests.helpers import spy
 

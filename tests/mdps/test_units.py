@@ -87,7 +87,7 @@ def test_a_run_keeps_and_shows_its_units_and_files_from_before_have_none():
 
 
 def test_solve_prints_the_value_in_units(tmp_path, capsys):
-    from ravi.cli.one import solve
+    from ravi.cli.run import solve
 
     for mdp, shown in ((MDP, True), (riverswim(4, 0.9), False)):
         mdp.save(tmp_path / "mdp")

@@ -6,7 +6,7 @@ from scipy.optimize import linprog
 
 from ravi.estimators.counts import Counts
 from ravi.optimism import sets, supported
-from ravi.planning.optimistic import given
+from ravi.optimism.extended_value_iteration import given
 from ravi.teams import made as made_room
 from tests.optimism.test_sets import GAMMA, SHAPES, backed, dual, pairs, rows
 from tests.support.plans import least as least_of

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ravi.cli.one import solve as typed
+from ravi.cli.run import solve as typed
 from ravi.core import MDP
 from ravi.mdps import garnet, riverswim, terrain
 from ravi.planning import evaluate, solve

@@ -12,9 +12,9 @@ from ravi import tree
 from ravi.core import MDP, Until
 from ravi.engine import resume, run
 from ravi.learners.fixed import State, fixed
+from ravi.log import BLOCK, Log
 from ravi.mdps import deep_sea, garnet, riverswim, riverswim_mixture
 from ravi.measures.gap import chased, follow, track
-from ravi.measures.log import BLOCK, Log
 from ravi.measures.trajectory import trajectory
 from ravi.planning.evaluation import return_of
 from ravi.planning.mirror import mirror_step

@@ -6,13 +6,13 @@ from scipy.optimize import minimize
 
 from ravi.checks import InputError
 from ravi.core import MDP
+from ravi.learners.contrib.occupancy_descent import o_reps_step
 from ravi.mdps import garnet, one_state_of, riverswim
 from ravi.planning import evaluate, occupancy, solve
 from ravi.planning.bellman import expect
 from ravi.planning.entropy import conditional_relative_entropy, relative_entropy
 from ravi.planning.linear_program import optimal_occupancy
 from ravi.planning.mirror import mirror_step
-from ravi.planning.o_reps import o_reps_step
 from tests.helpers import dense
 from tests.planning.exact import cycle, random_mdp, random_policies
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from ravi.estimators.counts import Counts
+from ravi.optimism import extended_value_iteration as optimistic
 from ravi.optimism import sets
-from ravi.planning import optimistic
-from ravi.planning.optimistic import greedy, iterate
+from ravi.optimism.extended_value_iteration import greedy, iterate
 from tests.literal.extended import inner_box, inner_kl, inner_l1
 from tests.support.plans import least, truncated, values
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ravi.planning.optimistic_evaluation import ACCURACY, ELIMINATED, mean, settle
+from ravi.learners.regularised.optimistic_evaluation import ACCURACY, ELIMINATED, mean, settle
 from tests.planning.exact import random_policies
 
 

@@ -8,9 +8,9 @@ import pytest
 
 import ravi
 from ravi.estimators.counts import Counts, tallies
+from ravi.learners.ravi_kl import plausible
+from ravi.learners.ravi_kl.plausible import Sets, cold, scratch
 from ravi.optimism.relative_entropy import ends, of_one_value
-from ravi.planning import plausible
-from ravi.planning.plausible import Sets, cold, scratch
 from ravi.teams import made
 
 TOL = 1e-9

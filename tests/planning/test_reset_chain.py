@@ -7,7 +7,7 @@ from ravi.checks import InputError
 from ravi.core import MDP
 from ravi.mdps import garnet, riverswim
 from ravi.planning import evaluate, occupancy, solve
-from ravi.planning.reset_chain import best_gain, gain_of, reset_kernel
+from ravi.verify.reset_chain import best_gain, gain_of, reset_kernel
 from tests.helpers import dense
 from tests.planning.exact import (
     cycle,

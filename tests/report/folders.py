@@ -5,11 +5,11 @@ import json
 import numpy as np
 import pyarrow as pa
 
-from ravi.experiments import plan
-from ravi.experiments.rows import SCHEMA
-from ravi.experiments.specification import specify
-from ravi.experiments.store import Store
-from ravi.measures.curve import grid
+from ravi.curve import grid
+from ravi.lab.experiments.rows import SCHEMA
+from ravi.lab.experiments.schedule import plan
+from ravi.lab.experiments.store import Store
+from ravi.lab.experiments.suite_file.specification import specify
 
 PUBLISHED = {"scale": None, "step_scale": None}
 

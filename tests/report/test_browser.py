@@ -5,8 +5,8 @@ import re
 import pytest
 
 import ravi
-from ravi.report.page import report
-from ravi.report.page.words import written
+from ravi.lab.report.page import report
+from ravi.lab.report.page.words import written
 from tests.report.browser import browser, drawn, opened
 from tests.report.folders import made
 

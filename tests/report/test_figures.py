@@ -15,8 +15,8 @@ import pytest
 
 import ravi
 from ravi.checks import InputError
-from ravi.cli import told
-from ravi.report import curves, figures, style
+from ravi.cli import show as told
+from ravi.lab.report import curves, figures, style
 from ravi.statistics.intervals import band
 from tests.report.folders import made
 
@@ -213,7 +213,7 @@ def test_no_screen_no_pyplot_and_no_settings_are_left_behind(tmp_path):
     code = (
         "import sys, matplotlib, numpy as np\n"
         "before = matplotlib.rcParams.copy()\n"
-        "from ravi.report.curves import Curves, regret_curves\n"
+        "from ravi.lab.report.curves import Curves, regret_curves\n"
         f"regret_curves({{'it': Curves(np.arange(1, 9), np.ones((2, 8)))}}).save(r'{tmp_path / 'a'}', ['pdf', 'png'])\n"
         "assert 'matplotlib.pyplot' not in sys.modules\n"
         "assert dict.__eq__(matplotlib.rcParams, before)\n"

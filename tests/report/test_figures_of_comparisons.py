@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ravi.checks import InputError
-from ravi.report import matrix, scatter, style
+from ravi.lab.report import matrix, scatter, style
 from ravi.statistics.comparisons import compare, profiles
 from ravi.statistics.scores import from_table
 from ravi.statistics.winning import improvement

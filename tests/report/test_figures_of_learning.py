@@ -10,7 +10,7 @@ import pytest
 import ravi
 from ravi.checks import InputError
 from ravi.engine import resolved
-from ravi.report import grids, learning, parameters, style
+from ravi.lab.report import grids, learning, parameters, style
 
 matplotlib = pytest.importorskip("matplotlib")
 

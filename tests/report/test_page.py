@@ -13,16 +13,16 @@ import pytest
 
 import ravi
 from ravi.checks import InputError
-from ravi.experiments import recorded
-from ravi.experiments.results import Results
-from ravi.experiments.store import Store
-from ravi.report.page import report, shapes
-from ravi.report.page.build import HERE
-from ravi.report.page.charts import COLOURS, DASHES, SEEDS, embedded, rounded
-from ravi.report.page.content import FAILURES
-from ravi.report.page.data import parts
-from ravi.report.page.shapes import LISTED, POINTS, spread
-from ravi.report.page.words import range_of, written
+from ravi.lab.experiments import recorded
+from ravi.lab.experiments.results import Results
+from ravi.lab.experiments.store import Store
+from ravi.lab.report.page import report, shapes
+from ravi.lab.report.page.build import HERE
+from ravi.lab.report.page.charts import COLOURS, DASHES, SEEDS, embedded, rounded
+from ravi.lab.report.page.content import FAILURES
+from ravi.lab.report.page.data import parts
+from ravi.lab.report.page.shapes import LISTED, POINTS, spread
+from ravi.lab.report.page.words import range_of, written
 from ravi.statistics.intervals import interval
 from ravi.statistics.rates import rates
 from tests.experiments.stores import created, rows

@@ -10,10 +10,10 @@ import pytest
 
 import ravi
 from ravi.checks import InputError
-from ravi.cli import told
-from ravi.experiments.rows import rows_of
-from ravi.report.rendering import decimals, escaped, estimate_and_interval, number
-from ravi.report.tables import comparison_table, rates_table, table, tuning_table
+from ravi.cli import show as told
+from ravi.lab.experiments.rows import rows_of
+from ravi.lab.report.rendering import decimals, escaped, estimate_and_interval, number
+from ravi.lab.report.tables import comparison_table, rates_table, table, tuning_table
 from ravi.statistics import compare, growth, improvement, interval, rates, scores
 from tests.experiments.stores import created, failed, rows, setting
 from tests.experiments.test_results import tuned

@@ -14,8 +14,8 @@ from rich.console import Console
 
 import ravi
 from ravi.checks import InputError
-from ravi.report import watch as watching
-from ravi.report.watch import Runs, View, duration, fitting, frame, headline, text, watch
+from ravi.lab.report import watch as watching
+from ravi.lab.report.watch import Runs, View, duration, fitting, frame, headline, text, watch
 from ravi.statistics import interval
 from tests.experiments.stores import created, failed, made, rows, setting
 from tests.experiments.test_results import tuned
@@ -266,7 +266,7 @@ def test_it_ends_by_itself_when_all_is_done(tmp_path, terminal, capsys):
 
 
 def test_ctrl_c_ends_it_quietly(store):
-    code = f"import sys; from ravi.report.watch import watch; watch({str(store.folder)!r}, every=0.05)"
+    code = f"import sys; from ravi.lab.report.watch import watch; watch({str(store.folder)!r}, every=0.05)"
     process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout is not None
     assert "0 of 8 runs done" in process.stdout.readline()

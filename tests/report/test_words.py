@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 import ravi
-from ravi.report.page import words
-from ravi.report.page.analysis import LEVEL, studied
-from ravi.report.page.content import content
-from ravi.report.page.data import parts
-from ravi.report.page.words import Name, Number, text_of, written
+from ravi.lab.report.page import words
+from ravi.lab.report.page.analysis import LEVEL, studied
+from ravi.lab.report.page.content import content
+from ravi.lab.report.page.data import parts
+from ravi.lab.report.page.words import Name, Number, text_of, written
 from ravi.statistics import growth, interval
 from ravi.statistics.intervals import Interval
 from ravi.statistics.rates import Exponent, Measured, Rate

@@ -7,7 +7,7 @@ import pytest
 import ravi
 from ravi import ids
 from ravi.checks import InputError
-from ravi.report.tables import rates_table
+from ravi.lab.report.tables import rates_table
 from ravi.statistics import THEORY, growth, rates, scaling
 
 TIMES = np.arange(10, 2001, 10.0)

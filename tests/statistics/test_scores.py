@@ -6,7 +6,7 @@ import pytest
 
 import ravi
 from ravi.checks import InputError
-from ravi.report.tables import comparison_table, table
+from ravi.lab.report.tables import comparison_table, table
 from ravi.statistics import compare, from_table, improvement, scores
 
 COLUMNS = {

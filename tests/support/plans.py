@@ -3,7 +3,7 @@
 import numpy as np
 
 from ravi.compiled import bound
-from ravi.planning import optimistic
+from ravi.optimism import extended_value_iteration as optimistic
 
 
 def values(plan, discount):

@@ -1,7 +1,7 @@
 """Which mistakes could RAVI-UCB make where rewards change? Each as a small change, with the claims that must catch it.
 
-As in `mutations.py`; the learner is broken where it finds its parts (the names in `ravi.learners.changing` and
-`ravi.learners.ravi_ucb`), or around its plan.
+As in `mutations.py`; the learner is broken where it finds its parts (the names in
+`ravi.learners.ravi_ucb.changing_rewards` and `ravi.learners.ravi_ucb.ravi_ucb`), or around its plan.
 """
 
 from dataclasses import replace
@@ -11,9 +11,9 @@ import numpy as np
 
 from ravi import ids
 from ravi.core import Learner, Until
-from ravi.learners import changing as module
-from ravi.learners import ravi_ucb
-from ravi.mdps.changing import Changing, changing
+from ravi.learners.ravi_ucb import changing_rewards as module
+from ravi.learners.ravi_ucb import ravi_ucb
+from ravi.mdps.changing_rewards import Changing, changing
 from ravi.planning.bellman import backup
 from ravi.planning.mirror import mirror_step
 from tests.verify.mistakes import Mistakes

@@ -1,7 +1,7 @@
 """Which mistakes could a learner that does not know T make? Each as a small change, with the claims that must catch it.
 
-As in `mutations.py`; phases are broken where the learner finds them (the names in `ravi.learners.doubling`): the
-claims find constants and phases anew, and stay sound.
+As in `mutations.py`; phases are broken where the learner finds them (the names in `ravi.learners.ravi_ucb.doubling`):
+the claims find constants and phases anew, and stay sound.
 """
 
 from types import SimpleNamespace
@@ -9,9 +9,9 @@ from types import SimpleNamespace
 import numpy as np
 
 from ravi import tree
-from ravi.learners import doubling, ravi_ucb, ravi_ucb_plus
-from ravi.learners.doubling import Phases
-from ravi.planning import inner
+from ravi.learners.ravi_ucb import doubling, inner, ravi_ucb
+from ravi.learners.ravi_ucb import plus as ravi_ucb_plus
+from ravi.learners.ravi_ucb.doubling import Phases
 from ravi.theory import constants
 from tests.verify.mistakes import Mistakes
 from tests.verify.mutations import Setting

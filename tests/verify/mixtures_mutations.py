@@ -1,12 +1,12 @@
 """Which mistakes could RAVI-KL for mixtures make? Each as a small change, with the claims that must catch it.
 
-The learner is broken where it finds its parts (the names in `ravi.learners.ravi_kl_mixture`), or around its plan.
+The learner is broken where it finds its parts (the names in `ravi.learners.ravi_kl.mixture`), or around its plan.
 """
 
 import numpy as np
 
 from ravi.core import Until
-from ravi.learners import ravi_kl_mixture as learners
+from ravi.learners.ravi_kl import mixture as learners
 from ravi.optimism import likelihood
 from ravi.schedules import at_reset
 from ravi.theory import kl as theory

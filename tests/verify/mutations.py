@@ -2,7 +2,8 @@
 
 A mutation takes a monkeypatch and a setting, and gives a learner with one thing wrong; `MUTATIONS` is the list that
 `test_power.py` runs and that the table of docs/verify.md is made of. Mistakes of the algorithm are put where the
-algorithm finds its parts (the names in `ravi.learners.ravi_ucb`), so that the audit, which has its own, stays sound.
+algorithm finds its parts (the names in `ravi.learners.ravi_ucb.ravi_ucb`), so that the audit, which has its own, stays
+sound.
 """
 
 from dataclasses import replace
@@ -15,7 +16,7 @@ from ravi import epochs, ids, worlds
 from ravi.core import Learner, Measure, Until
 from ravi.estimators.counts import counts
 from ravi.estimators.ridge import ridge
-from ravi.learners import ravi_ucb
+from ravi.learners.ravi_ucb import ravi_ucb
 from ravi.planning import solver
 from ravi.planning.bellman import backup
 from ravi.planning.mirror import mirror_step

@@ -6,7 +6,9 @@ As in `mutations.py`: a mistake is put where the learner finds its parts; observ
 import numpy as np
 
 from ravi.estimators import sampled, variance
-from ravi.learners import mixture_sampled, ravi_ucb_linear, ravi_ucb_plus
+from ravi.learners.ravi_ucb import linear as ravi_ucb_linear
+from ravi.learners.ravi_ucb import plus as ravi_ucb_plus
+from ravi.learners.ravi_ucb import sampled as mixture_sampled
 from tests.verify.mistakes import Mistakes
 from tests.verify.mutations import Setting, walked, with_next_states
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from ravi import ids
 from ravi.core import Learner, Until, told
-from ravi.learners import ravi_kl
+from ravi.learners.ravi_kl import ravi_kl
 from ravi.schedules import at_reset
 from ravi.verify import sets as claims
 from tests.verify.mistakes import Mistakes

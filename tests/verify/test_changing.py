@@ -10,9 +10,9 @@ import pytest
 from ravi import ids
 from ravi.checks import InputError
 from ravi.engine import run
-from ravi.learners.changing import changing as on
-from ravi.mdps.changing import changing, tides
-from ravi.theory import changing as theory
+from ravi.learners.ravi_ucb.changing_rewards import changing as on
+from ravi.mdps.changing_rewards import changing, tides
+from ravi.theory import changing_rewards as theory
 from ravi.theory import generic, tabular
 from ravi.theory.constants import expected_epochs, kappa
 from ravi.verify import CHANGING, CLAIMS, verify

@@ -16,7 +16,7 @@ from scipy.stats import t as student
 import ravi.engine
 from ravi.engine import run
 from ravi.estimators.known import known
-from ravi.learners import ravi_ucb
+from ravi.learners.ravi_ucb import ravi_ucb
 from ravi.mdps import garnet, garnets
 from ravi.optimism.bonuses import multiple_of_width
 from ravi.planning.solver import solve

@@ -22,7 +22,7 @@ from ravi.checks import InputError
 from ravi.core import Stated
 from ravi.engine import run
 from ravi.estimators.known import known
-from ravi.learners import ravi_ucb
+from ravi.learners.ravi_ucb import ravi_ucb
 from ravi.mdps import riverswim
 from ravi.optimism.bonuses import multiple_of_width
 from ravi.planning.solver import solve

@@ -13,7 +13,7 @@ from ravi.checks import InputError
 from ravi.core import Stated
 from ravi.engine import run
 from ravi.estimators.sampled import draw
-from ravi.learners import ravi_ucb
+from ravi.learners.ravi_ucb import ravi_ucb
 from ravi.planning.solver import solve
 from ravi.theory import constants, generic, linear, mixture, sampled
 from ravi.verify import CLAIMS, KINDS, VARIANTS, verify

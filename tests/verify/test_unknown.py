@@ -10,7 +10,8 @@ from scipy.stats import binom
 from ravi import ids
 from ravi.checks import InputError
 from ravi.engine import run
-from ravi.learners import ravi_ucb, ravi_ucb_plus, unknown_rewards
+from ravi.learners.ravi_ucb import plus as ravi_ucb_plus
+from ravi.learners.ravi_ucb import ravi_ucb, unknown_rewards
 from ravi.planning.solver import solve
 from ravi.theory import constants, generic, tabular
 from ravi.theory import unknown_rewards as theory

@@ -10,7 +10,8 @@ from ravi import ids
 from ravi.checks import InputError
 from ravi.core import Learner
 from ravi.engine import run
-from ravi.learners import ravi_ucb, ravi_ucb_plus
+from ravi.learners.ravi_ucb import plus as ravi_ucb_plus
+from ravi.learners.ravi_ucb import ravi_ucb
 from ravi.planning.occupancies import occupancy
 from ravi.random import uniform
 from ravi.theory import constants, generic, mixture, tabular

@@ -1,14 +1,15 @@
 """Which mistakes could a learner make that is not told its rewards? Each with the claims that must catch it.
 
 As in `variant_mutations.py`; what plays earn is broken in `ravi.estimators.rewarded`, what is made of it where the
-learner finds it (the names in `ravi.learners.unknown_rewards`), so that the observer, who has its own, stays sound.
+learner finds it (the names in `ravi.learners.ravi_ucb.unknown_rewards`), so that the observer, who has its own, stays
+sound.
 """
 
 import numpy as np
 
 from ravi import tree
 from ravi.estimators import rewarded
-from ravi.learners import unknown_rewards
+from ravi.learners.ravi_ucb import unknown_rewards
 from ravi.random import REWARD, SUCCESSOR, uniform
 from tests.verify.mistakes import Mistakes
 from tests.verify.mutations import Setting

@@ -1,15 +1,15 @@
 """Which mistakes could RAVI-UCB+ make? Each as a small change, with the claims that must catch it.
 
 As in `mutations.py`; the parts of the learner are broken where it finds them (the names in
-`ravi.learners.ravi_ucb_plus`), in its estimator and bonus and in the compiled loop alike, or in one of them only.
+`ravi.learners.ravi_ucb.plus`), in its estimator and bonus and in the compiled loop alike, or in one of them only.
 """
 
 import numpy as np
 
 from ravi import ids, tree
-from ravi.learners import ravi_ucb_plus
+from ravi.learners.ravi_ucb import inner
+from ravi.learners.ravi_ucb import plus as ravi_ucb_plus
 from ravi.optimism import bonuses
-from ravi.planning import inner
 from tests.verify.mistakes import Mistakes
 from tests.verify.mutations import Setting
 

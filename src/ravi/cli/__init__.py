@@ -16,8 +16,12 @@ from typer.core import TyperGroup
 
 from ravi import __version__, checks
 from ravi.checks import InputError
-from ravi.cli import about, many, one, own, told
-from ravi.cli.shown import say
+from ravi.cli import info as about
+from ravi.cli import learn as own
+from ravi.cli import run as one
+from ravi.cli import show as told
+from ravi.cli import suite as many
+from ravi.cli.common import say
 
 
 class Commands(TyperGroup):

@@ -20,7 +20,7 @@ and 1,500 records on 64 nodes have rank 61 to ten digits.)
     ravi_ucb        c = 0, sigma = 1: Algorithm 3, with the lag of an epoch
     ravi_ucb_plus   fresh data, M inner backups, V less its middle and in parts of its span, P_hat V cut to the
                     range of V, gamma CB, the radius of the determinant at hand, the balanced step:
-                    `ravi.learners.ravi_ucb_plus`
+                    `ravi.learners.ravi_ucb.plus`
 
 What carries over, and what does not. Lemma 4.3 is a statement state by state and holds as it is. Lemma 5.4 asks for
 (P V)(x, a) = <theta, phi_V(x, a)>, which quadrature breaks: let |P U - <theta, phi_U>| <= eps for the U of a run. Then
@@ -46,8 +46,8 @@ from ravi.continuous import quadrature
 from ravi.continuous.core import ContinuousProblem
 from ravi.continuous.quadrature import Grid, row
 from ravi.core import Array
+from ravi.estimators.centred import LEAST
 from ravi.estimators.ridge import invert_root
-from ravi.estimators.standard import LEAST
 from ravi.optimism.bonuses import log_det_radius
 from ravi.planning.mirror import mirror_step
 from ravi.random import PICK, uniform

@@ -1,7 +1,7 @@
 """What does a regression know that weighs samples by their variance, where plans come between epochs?
 
-The estimator of `ravi.estimators.weighted` for W = V - min V, with values in [0, R], as an `Estimator`: step by step,
-with W of the epoch, sigma^2 from both regressions as they stand, f = phi_W(x_t, a_t), g = phi_{W^2}(x_t, a_t),
+The estimator of `ravi.estimators.variance_weighted` for W = V - min V, with values in [0, R], as an `Estimator`: step
+by step, with W of the epoch, sigma^2 from both regressions as they stand, f = phi_W(x_t, a_t), g = phi_{W^2}(x_t, a_t),
 
     Sigma_hat   += f f^T / sigma^2,   b_hat   += f W(y_t) / sigma^2
     Sigma_tilde += g g^T,             b_tilde += g W(y_t)^2
@@ -20,10 +20,10 @@ import numpy as np
 from ravi.checks import InputError
 from ravi.compiled import compiled
 from ravi.core import Array, Bonus, Estimator, Path, Problem
+from ravi.estimators.centred import Standard
 from ravi.estimators.gram import add_feature, indefinite
 from ravi.estimators.ridge import Regression, invert_root, ridge, rooted
-from ravi.estimators.standard import Standard
-from ravi.estimators.weighted import Constants, deviation, radii
+from ravi.estimators.variance_weighted import Constants, deviation, radii
 from ravi.ranges import Covariance, Facts, Inverse, Number, Plays
 
 

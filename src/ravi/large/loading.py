@@ -13,10 +13,10 @@ import numpy as np
 
 from ravi import checks, files, headers, tree
 from ravi.core import MDP, Array
+from ravi.curve import grid
 from ravi.large.memory import KINDS, TABLES, rehash
 from ravi.large.runs import KIND, UNVISITED, Batch, Large, begun, in_world, settings_of
 from ravi.large.worlds import World
-from ravi.measures.curve import grid
 from ravi.ranges import Facts, check
 
 HEADER: dict[str, Any] = {

@@ -15,7 +15,7 @@ NEED_ALL = ("centre", "span", "clip")  # parts of RAVI-UCB+ that ask for the lea
 
 
 def rule_of(learner: str, world: World, T: int, closed: bool) -> Rule:
-    """The constants of the learner, as `ravi.learners.ravi_ucb` and `ravi_ucb_plus` set them."""
+    """The constants of the learner, as `ravi.learners.ravi_ucb.ravi_ucb` and `ravi_ucb_plus` set them."""
     name = learner.split(",")[0]  # may be what a file says: only these are looked up
     if name not in LEARNERS:
         raise checks.InputError(f"run_large runs {' and '.join(LEARNERS)}, not {name!r}")

@@ -18,13 +18,13 @@ import numpy as np
 
 from ravi import checks, engine, ids, tree
 from ravi.core import MDP
+from ravi.curve import grid
 from ravi.interrupts import interrupts
 from ravi.large.memory import grown
 from ravi.large.playing import AT_GOAL, BAD_REWARD, BAD_START, BAD_SUCCESSOR, NO_ROOM, Clock, advance
 from ravi.large.rules import rule_of
 from ravi.large.runs import UNVISITED, Batch, Large, begun, in_world, kept, settings_of, world_named
 from ravi.large.worlds import World
-from ravi.measures.curve import grid
 from ravi.runs import versions
 
 SLICE = 2**14  # plays between which Ctrl-C is heard

@@ -16,11 +16,11 @@ import numpy as np
 from ravi import checks, files, ids, tree
 from ravi.compiled import compiled
 from ravi.core import MDP, Array
+from ravi.curve import grid, passed
 from ravi.large.memory import NONE, ROWS, SLOTS, Memory, empty, mixed
 from ravi.large.playing import Clock, Rule, bonus, clock, cut, mirror_rows, tilted
 from ravi.large.rules import rule_of
 from ravi.large.worlds import World, of_mdp, reward_of, start_of, successor_of
-from ravi.measures.curve import grid, passed
 from ravi.random import OUTPUT, uniform
 from ravi.ranges import Facts, Next, NumberOrNan, Place, Policy, Whole
 

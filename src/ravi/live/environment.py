@@ -20,9 +20,9 @@ import numpy as np
 
 from ravi import checks
 from ravi.checks import InputError, StreamError
-from ravi.gymnasium import TERMINATIONS, name_of, opened
 from ravi.live.labels import Labels
 from ravi.live.spaces import Grid, Space, space_of
+from ravi.mdps.from_gymnasium import TERMINATIONS, name_of, opened
 
 TERMINAL = ("terminal",)  # the label of the absorbing state, where states are discovered
 COUNTERS = ("plays", "resets", "steps", "terminations", "truncations")

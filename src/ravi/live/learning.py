@@ -40,7 +40,7 @@ from ravi.live.table import FEW
 from ravi.problems import room
 
 if TYPE_CHECKING:
-    from ravi.policies import Policy
+    from ravi.live.policies import Policy
 
 PACE = 10.0  # seconds between two checkpoints
 TELL = 0.1  # seconds between two tellings of progress
@@ -106,7 +106,7 @@ class Learned:
 
     def policy(self, which: str = "last") -> Policy:
         """A policy, to save, play and evaluate."""
-        from ravi.policies import Policy
+        from ravi.live.policies import Policy
 
         told = self.agent.table.told
         return Policy(
@@ -341,7 +341,7 @@ def _range(stream: Environment) -> tuple[float, float]:
 
 def _table(stream: Environment, discount: float) -> MDP:
     """The environment's own table. Its time limit, if it has one, cuts the stream, and is no part of the problem."""
-    from ravi.gymnasium import TimeLimitDropped, mdp
+    from ravi.mdps.from_gymnasium import TimeLimitDropped, mdp
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TimeLimitDropped)

@@ -12,6 +12,6 @@ def gymnasium(
 
     Terminated transitions enter one more state that is never left (`absorb`), or lead to nu_0 (`restart`).
     """
-    from ravi.gymnasium import by_id
+    from ravi.mdps.from_gymnasium import by_id
 
     return by_id(env, discount, termination, options)

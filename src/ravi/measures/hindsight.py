@@ -25,8 +25,8 @@ import numpy as np
 
 from ravi.compiled import compiled
 from ravi.core import Array, Measure, Parts, Path
-from ravi.mdps.changing import Changing
-from ravi.measures.curve import grid, passed
+from ravi.curve import grid, passed
+from ravi.mdps.changing_rewards import Changing
 from ravi.planning.bellman import expect
 from ravi.planning.entropy import conditional_relative_entropy
 from ravi.planning.linear_program import optimal_occupancy

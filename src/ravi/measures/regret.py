@@ -14,9 +14,9 @@ import numpy as np
 
 from ravi.compiled import compiled
 from ravi.core import MDP, Array, Measure, Path, Recorder
-from ravi.measures.curve import Curve, OnGrid, curve, grid
+from ravi.curve import Curve, OnGrid, curve, grid
+from ravi.log import Log
 from ravi.measures.gap import FOLLOW_SWEEPING, Tracked, chased, follow, rooms, scratch, track
-from ravi.measures.log import Log
 from ravi.planning.certificates import EPS, sweep_limit
 from ravi.planning.solver import Solution
 from ravi.planning.stages import staged_values

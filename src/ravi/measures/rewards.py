@@ -6,7 +6,7 @@ from typing import Any
 
 from ravi.compiled import compiled
 from ravi.core import MDP, Array, Measure, Path, Recorder
-from ravi.measures.curve import Curve, OnGrid, add_steps, curve, grid
+from ravi.curve import Curve, OnGrid, add_steps, curve, grid
 from ravi.teams import first
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from ravi.compiled import compiled
 from ravi.core import MDP, Array, Measure, Path, Recorder
-from ravi.measures.curve import Curve, OnGrid, curve, grid
+from ravi.curve import Curve, OnGrid, curve, grid
 from ravi.planning.certificates import EPS, half_width, span_goal, sweep_limit, tables
 from ravi.planning.evaluation import evaluate
 from ravi.planning.solver import Solution

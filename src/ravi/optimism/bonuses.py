@@ -3,7 +3,7 @@
 tabular:          CB_k(x, a) = beta / sqrt(N_{T_k}(x, a))                     (Section 5.1)
 linear mixture:   CB_k(x, a) = beta ||phi_k(x, a)||_{Lambda_{T_k}^{-1}}        (Section 5.2)
 
-Beyond the paper, for estimators of V less its middle, in parts of its span (`ravi.estimators.standard`):
+Beyond the paper, for estimators of V less its middle, in parts of its span (`ravi.estimators.centred`):
 
 counts        CB = (sp(V)/2) min{1 + n/(n+1), (sqrt(2 L n) + 1) / (n+1)},  L = X ln 2 + ln(X A T / delta)
 regression    CB = (s sqrt(ln det Lambda - d ln lambda + 2 ln(1/delta)) + sqrt(lambda) B) ||phi||_{Lambda^{-1}}
@@ -23,7 +23,7 @@ from math import log
 import numpy as np
 
 from ravi.core import Array, Bonus, Data, Embedding, Estimator
-from ravi.estimators.standard import Standard
+from ravi.estimators.centred import Standard
 from ravi.teams import beside
 from ravi.together import by_pair
 

@@ -29,8 +29,8 @@ import numpy as np
 from ravi import checks
 from ravi.compiled import compiled
 from ravi.core import Problem
+from ravi.optimism.extended_value_iteration import Sets
 from ravi.optimism.sets import _product, arrange, prepare_kl, reranked, shortfall, unranked
-from ravi.planning.optimistic import Sets
 from ravi.teams import each
 
 

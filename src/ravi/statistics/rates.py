@@ -17,7 +17,7 @@ from ravi.checks import InputError
 from ravi.statistics.intervals import check_level, drawn, enough_resamples, finite, product, student, studentised
 
 if TYPE_CHECKING:
-    from ravi.experiments.results import Results
+    from ravi.lab.experiments.results import Results
 
 LEAST_SEEDS = 8  # for bootstrap-t; with fewer, Student's t
 QUANTITIES = ("T", "H", "d", "X", "A")

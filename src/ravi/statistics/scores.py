@@ -12,7 +12,7 @@ from ravi import checks
 from ravi.checks import InputError, did_you_mean
 
 if TYPE_CHECKING:
-    from ravi.experiments.results import Results
+    from ravi.lab.experiments.results import Results
 
 LARGER = ("reward",)  # the values of results of which more is better
 

@@ -22,7 +22,7 @@ A phase may begin late, at s > S_i, and has then S_{i+1} - s < l_i plays before 
 one over fewer plays. Policies begin anew: from where the last phase ended, H(pi* || pi_0) would not be bounded by
 ln A. A phase gives way at the first reset after its end, gamma H plays later on average, each of which costs at most 1.
 
-Where Q is fresh, <mu^{pi_1}, E V_1> - <mu*, Q_1> joins the boundary of each phase (`ravi.learners.ravi_ucb_plus`): at
+Where Q is fresh, <mu^{pi_1}, E V_1> - <mu*, Q_1> joins the boundary of each phase (`ravi.learners.ravi_ucb.plus`): at
 most 1 if CB is the same for all pairs at V_0 = 0. With data that is so only if it is 0 there, as it is for regressions,
 and for counts with `span` or `clip`; without these it is H at most (`start`).
 """

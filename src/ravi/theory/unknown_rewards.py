@@ -8,8 +8,9 @@ A visit with j >= n is late; where n = 0 all are. From the first late visit on, 
 average. An epoch with a late visit takes n to 2 n + 1 at least, so the i-th such epoch of a pair (i = 0, 1, ...) starts
 with n >= 2^i - 1, and late visits add up to no more than H sum_i b(2^i - 1) per pair.
 
-On both events, of probability 1 - 2 delta, the bonus CB + h with h <= b is valid (`ravi.learners.unknown_rewards`).
-Theorem 4.1 then has min(2 (CB + h), H) <= min(2 CB, H) + 2 b in place of min(2 CB, H), and 2 delta T for failures.
+On both events, of probability 1 - 2 delta, the bonus CB + h with h <= b is valid
+(`ravi.learners.ravi_ucb.unknown_rewards`). Theorem 4.1 then has min(2 (CB + h), H) <= min(2 CB, H) + 2 b in place of
+min(2 CB, H), and 2 delta T for failures.
 """
 
 from __future__ import annotations

@@ -23,8 +23,8 @@ from typing import NamedTuple
 from ravi import checks, ids
 from ravi.core import MDP, Learner
 from ravi.engine import Progress, resolved
-from ravi.learners.doubling import Phases
-from ravi.mdps.changing import Changing
+from ravi.learners.ravi_ucb.doubling import Phases
+from ravi.mdps.changing_rewards import Changing
 from ravi.planning.solver import solve
 from ravi.verify import (
     analysis,

@@ -3,8 +3,8 @@
 Lemma 4.3 holds against every fixed policy. It is held, after every number of epochs, against several at once: the best
 for as long as each table is in force on average, pi_0, the best of the mean table and of each table by itself; and at
 the end, for each seed, against the best for the tables that were revealed to it. What is claimed in expectation is
-derived in `ravi.theory.changing`. The claims of the paper about walks, laws and occupancies are held against the
-policies that were played, with the mean table for r; `variants.SHARED` names them.
+derived in `ravi.theory.changing_rewards`. The claims of the paper about walks, laws and occupancies are held against
+the policies that were played, with the mean table for r; `variants.SHARED` names them.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ import numpy as np
 from ravi import checks
 from ravi.core import Array, Learner
 from ravi.engine import Progress, run
-from ravi.learners.changing import changing, marks
-from ravi.mdps.changing import Changing
+from ravi.learners.ravi_ucb.changing_rewards import changing, marks
+from ravi.mdps.changing_rewards import Changing
 from ravi.measures.hindsight import best_fixed
 from ravi.planning.entropy import relative_entropy
 from ravi.planning.solver import solve
 from ravi.theory import Bound, constants
-from ravi.theory import changing as theory
+from ravi.theory import changing_rewards as theory
 from ravi.verify import audit, off, preliminaries, stated
 from ravi.verify.books import Check, Scene
 from ravi.verify.chance import Interval, bernstein

@@ -1,8 +1,8 @@
 """What do learners that do not know T claim? Of every phase what its learner claims, of the phases their order and sum.
 
 Phase i is a run of its own, from V_0 and pi_0, with the eta of l_i plays and the beta of S_{i+1} plays at
-delta_i = 1 / l_i (`ravi.learners.doubling`). The claims of `variants` are held against each with these constants, which
-are found anew here; that its data are kept is what V2a and V2b say, whose books are of the whole run.
+delta_i = 1 / l_i (`ravi.learners.ravi_ucb.doubling`). The claims of `variants` are held against each with these
+constants, which are found anew here; that its data are kept is what V2a and V2b say, whose books are of the whole run.
 
 A claim of probability fails in phase i with probability delta_i at most. With l = 1 these add up to more than 1, so it
 is not judged for a run as a whole: it is rejected where, for some phase, so many of the n seeds fail in it that
@@ -19,7 +19,7 @@ import numpy as np
 
 from ravi.core import MDP, Array, Learner
 from ravi.engine import Progress, run
-from ravi.learners.doubling import Phases
+from ravi.learners.ravi_ucb.doubling import Phases
 from ravi.planning.solver import Solution
 from ravi.theory import constants
 from ravi.theory import doubling as theory

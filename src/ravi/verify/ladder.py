@@ -65,7 +65,7 @@ def ladder(e: Evidence) -> Ladder:
 
 def ladder_figure(rungs: Ladder, path: str) -> None:
     """The ladder as points on a logarithmic scale, beside what any policy's regret is below."""
-    from ravi.report.style import COLOURS, panels, written
+    from ravi.lab.report.style import COLOURS, panels, written
 
     shown = [(label, value) for label, value in rungs.rungs() if np.isfinite(value) and value > 0]
     figure, grid = panels(width=6.4, height=2.6)

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.optimize import nnls
 
 from ravi.core import MDP, Array, Path
-from ravi.learners.ravi_kl import TOLERANCE
+from ravi.learners.ravi_kl.ravi_kl import TOLERANCE
 from ravi.optimism.likelihood import Likelihood, Rows, rows_of, shape, simulators
 from ravi.optimism.simplex import Ball, ball, maximum
 from ravi.theory import kl as theory

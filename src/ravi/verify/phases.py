@@ -1,9 +1,9 @@
 """What do claims about phases need to see? The backups of each as a sequence of its own, with its own constants.
 
-A learner that does not know T begins anew, from V_0 and pi_0, with every phase (`ravi.learners.doubling`). The observer
-of `ravi.verify.inner` is put to the seeds of each phase, with a scene of that phase's; its sums, and whether bonuses
-were valid so far, begin anew with the phase, and the worst case of each claim is kept for each. Books on what was
-played go on: data are kept. Which phase an epoch is in is found from T_k alone.
+A learner that does not know T begins anew, from V_0 and pi_0, with every phase (`ravi.learners.ravi_ucb.doubling`). The
+observer of `ravi.verify.inner` is put to the seeds of each phase, with a scene of that phase's; its sums, and whether
+bonuses were valid so far, begin anew with the phase, and the worst case of each claim is kept for each. Books on what
+was played go on: data are kept. Which phase an epoch is in is found from T_k alone.
 
 Where a phase ends, so does its sequence: a mirror step leads from its last backup to a policy that is never played.
 Where Q is fresh, that backup is made with the data with which its last epoch began. That is what the proof sums: at the

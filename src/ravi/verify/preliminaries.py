@@ -8,12 +8,12 @@ from ravi.core import Array
 from ravi.planning.bellman import expect, extend, flow, marginal
 from ravi.planning.entropy import relative_entropy
 from ravi.planning.evaluation import evaluate
-from ravi.planning.reset_chain import reset_kernel
 from ravi.theory import constants
 from ravi.verify.books import Seen
 from ravi.verify.chance import Interval, bernstein, chernoff
 from ravi.verify.claim import Registry
 from ravi.verify.evidence import Evidence
+from ravi.verify.reset_chain import reset_kernel
 
 registry = Registry()
 claim = registry.claim

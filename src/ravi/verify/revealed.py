@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ravi.core import Array, Measure, Path
-from ravi.mdps.changing import Changing
+from ravi.mdps.changing_rewards import Changing
 from ravi.planning.bellman import expect
 from ravi.planning.entropy import relative_entropy
 from ravi.planning.mirror import mirror_step

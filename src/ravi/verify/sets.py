@@ -16,7 +16,7 @@ from scipy.special import gammaln, rel_entr
 from ravi.core import MDP, Array, Learner, Measure, Parts, Path
 from ravi.engine import Progress, run
 from ravi.estimators.counts import Counts
-from ravi.learners.ravi_kl import TOLERANCE
+from ravi.learners.ravi_kl.ravi_kl import TOLERANCE
 from ravi.optimism.relative_entropy import highest_rewards, largest
 from ravi.planning.solver import Solution
 from ravi.theory import kl as theory

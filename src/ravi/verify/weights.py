@@ -1,7 +1,7 @@
 """What does RAVI-UCB+ with samples weighted by their variance claim? Its data, its confidence sets, and its bound.
 
 W = V - min V in [0, R], R = H; at play t, with f = phi_W(x_t, a_t), g = phi_{W^2}(x_t, a_t), and sigma_t of both
-regressions as they stood (`ravi.estimators.weighted`), written out again here, with radii for delta / 3:
+regressions as they stood (`ravi.estimators.variance_weighted`), written out again here, with radii for delta / 3:
 
     Sigma_hat += f f^T / sigma^2,  b_hat += f W(y_t) / sigma^2,    Sigma_tilde += g g^T,  b_tilde += g W(y_t)^2.
 

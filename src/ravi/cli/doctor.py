@@ -1,0 +1,410 @@
+"""Is this installation sound? A fixed list of checks with plain verdicts; with a folder of results, is that sound too?
+
+Nothing is repaired, nothing is fetched, and nothing heavy is imported that is not there. What is written to try the
+disk is removed again.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator
+from hashlib import sha256
+from importlib import metadata
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ravi.checks import InputError
+
+OK, WARNING, BROKEN, ABSENT = "ok", "warning", "broken", "absent"
+PYTHON = "3.11"
+NEEDS = {
+    "numpy": "2.0", "scipy": "1.13", "numba": "0.60", "typer": "0.12", "rich": "13.7",
+    "pyarrow": "17", "duckdb": "1.1",
+}  # fmt: skip
+EXTRAS = {
+    "figures": {"matplotlib": "3.8"},
+    "report": {"plotly": "6.0", "jinja2": "3.1", "matplotlib": "3.8"},
+    "ray": {"ray": "2.40"},
+    "seeds": {"adastop": "0.1"},
+    "tuning": {"optuna": "4.0"},
+    "gymnasium": {"gymnasium": "1.3"},
+    "gpu": {"cupy-cuda12x": "13.4", "numba-cuda": "0.30"},
+}
+LITTLE_DISK, LITTLE_MEMORY = 2**30, 2**30  # bytes below which it is said
+PATIENCE = 120  # seconds that another process is given
+ONES = 2**64 - 1
+# Philox4x64-10, published with its reference implementation (Random123): counter, key, words.
+RANDOM = [
+    ((0, 0, 0, 0), (0, 0), (0x16554D9ECA36314C, 0xDB20FE9D672D0FDC, 0xD7E772CEE186176B, 0x7E68B68AEC7BA23B)),
+    ((ONES,) * 4, (ONES,) * 2, (0x87B092C3013FE90B, 0x438C3C67BE8D0224, 0x9CC7D7C69CD777B6, 0xA09CAEBF594F0BA0)),
+]
+
+
+class Check(NamedTuple):
+    name: str
+    verdict: str  # ok, warning, broken or absent
+    seen: str
+    advice: str = ""  # what to do
+
+
+class Report(NamedTuple):
+    checks: list[Check]
+
+    @property
+    def status(self) -> int:
+        """That of a command: 1 if anything is broken."""
+        return int(any(check.verdict == BROKEN for check in self.checks))
+
+    def text(self) -> str:
+        width = max(len(check.name) for check in self.checks)
+        lines = []
+        for name, verdict, seen, advice in self.checks:
+            lines.append(f"{verdict:8} {name:{width}}  {seen}")
+            lines += [f"{'':8} {'':{width}}  -> {advice}"] if advice else []
+        count = {verdict: sum(check.verdict == verdict for check in self.checks) for verdict in (BROKEN, WARNING)}
+        lines.append(f"{len(self.checks)} checks: {count[BROKEN]} broken, {count[WARNING]} warnings")
+        return "\n".join(lines)
+
+    def json(self) -> dict[str, Any]:
+        """What `--json` prints."""
+        return {"status": self.status, "checks": [check._asdict() for check in self.checks]}
+
+
+def doctor(folder: str | os.PathLike[str] | None = None) -> Report:
+    """Check the installation and this machine; with a folder of results, that too."""
+    place = Path.cwd() if folder is None else Path(folder)
+    if not place.is_dir():
+        raise InputError(f"there is no folder {place}")
+    steps: list[tuple[str, Callable[[], Iterator[Check]]]] = [
+        ("python", python),
+        ("packages", packages),
+        ("extras", extras),
+        ("compile cache", cache),
+        ("random numbers", random_numbers),
+        ("known answer", known_answer),
+        ("same bits", same_bits),
+        ("machine", this_machine),
+        ("gpu", graphics),
+        ("disk", lambda: disk(place)),
+    ]
+    if folder is not None:
+        steps.append(("results", lambda: store(place)))
+    checks: list[Check] = []
+    for name, step in steps:
+        try:
+            checks.extend(step())
+        except Exception as error:  # a check that fails is a finding, and the others go on
+            checks.append(Check(name, BROKEN, f"{type(error).__name__}: {error}", "reinstall ravi, or report this"))
+    return Report(checks)
+
+
+def python() -> Iterator[Check]:
+    seen = f"{platform.python_version()} ({platform.python_implementation()}, {sys.executable})"
+    if older(platform.python_version(), PYTHON):
+        yield Check("python", BROKEN, seen, f"ravi needs Python {PYTHON} or newer")
+    else:
+        yield Check("python", OK, seen)
+
+
+def packages() -> Iterator[Check]:
+    for name, least in NEEDS.items():
+        yield _package(name, name, least, missing=BROKEN, install=f"pip install '{name}>={least}'")
+
+
+def extras() -> Iterator[Check]:
+    for extra, packages in EXTRAS.items():
+        for name, least in packages.items():
+            yield _package(f"extra {extra}", name, least, missing=ABSENT, install=f"pip install 'ravi[{extra}]'")
+
+
+def _package(check: str, name: str, least: str, missing: str, install: str) -> Check:
+    try:
+        found = metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return Check(check, missing, f"{name} is not installed", install)
+    if older(found, least):
+        return Check(check, BROKEN, f"{name} {found}, older than {least}", install)
+    return Check(check, OK, f"{name} {found}")
+
+
+def older(version: str, least: str) -> bool:
+    """Whether a version is before another, by the numbers that both begin with."""
+    one, other = (tuple(map(int, re.findall(r"\d+", re.split(r"[^\d.]", text)[0]))) for text in (version, least))
+    return one < other
+
+
+def cache() -> Iterator[Check]:
+    """Where compiled functions are kept, and whether one of them does what its plain form does."""
+    import numpy as np
+
+    from ravi import compiled, curve
+
+    folder = compiled.cache_folder(Path(curve.__file__))
+    if folder is None:
+        advice = "set RAVI_CACHE_DIR to a folder that is yours alone; until then every process compiles anew"
+        yield Check("compile cache", WARNING, "no folder for it is safe and can be written", advice)
+    else:
+        size = sum(file.stat().st_size for file in folder.parent.rglob("*") if file.is_file())
+        yield Check("compile cache", OK, f"{folder.parent}, {size / 2**20:.1f} MiB")
+
+    plain = getattr(curve.add_steps, "py_func", None)
+    if plain is None:
+        yield Check("compiler", WARNING, "Numba compiles nothing here", "unset NUMBA_DISABLE_JIT")
+        return
+    outcomes = []
+    for function in (curve.add_steps, plain):
+        made = curve.curve(2, curve.grid(7, 3))
+        zeros, table = np.zeros((2, 7), np.int32), np.array([[0.1]])
+        function(0, 2, curve.grid(7, 3), *made, table, np.ones(2, np.int64), np.full(2, 7), zeros, zeros)
+        outcomes.append([array.tobytes() for array in made])
+    if outcomes[0] == outcomes[1]:
+        yield Check("compiler", OK, "a compiled function gives the bits of its plain form")
+    else:
+        yield Check("compiler", BROKEN, "a compiled function and its plain form differ", _emptied(folder))
+
+
+def _emptied(folder: Path | None) -> str:
+    return "reinstall numba" if folder is None else f"remove {folder.parent} (it is made anew), or reinstall numba"
+
+
+def random_numbers() -> Iterator[Check]:
+    import numpy as np
+
+    from ravi.random import philox
+
+    wrong = [
+        counter
+        for counter, key, words in RANDOM
+        if tuple(int(word) for word in philox(*(np.uint64(word) for word in (*counter, *key)))) != words
+    ]
+    if wrong:
+        yield Check(
+            "random numbers", BROKEN, f"Philox does not give its published answer at {wrong[0]}", _emptied(None)
+        )
+    else:
+        yield Check("random numbers", OK, "Philox gives its published answers")
+
+
+def known_answer() -> Iterator[Check]:
+    """RAVI-UCB on one state, with P known: pi_k(a) is proportional to exp(eta (k - 1) r(a)), a closed form."""
+    import numpy as np
+
+    import ravi
+    from ravi.mdps import one_state_of
+
+    r, eta = np.array([0.2, 0.9, 0.4]), 0.5
+    gaps = ravi.run(f"ravi-ucb/known,eta={eta}", one_state_of(r, 0.8), steps=50, seeds=1).gap_k[0]
+    weights = np.exp(eta * np.arange(len(gaps))[:, None] * r)
+    expected = r.max() - weights @ r / weights.sum(1)
+    error = float(np.abs(gaps - expected).max())
+    if error < 1e-12:
+        yield Check("known answer", OK, f"a run of {len(gaps)} epochs is within {error:.0e} of its closed form")
+    else:
+        yield Check("known answer", BROKEN, f"a run is {error:.1e} from its closed form", _emptied(None))
+
+
+def fingerprint() -> str:
+    """A hash of the bits of a small run."""
+    import ravi
+
+    made = ravi.run("ravi-ucb,scale=0.01", "riverswim/4", steps=500, seeds=2, points=20)
+    return sha256(made.regret_curve.tobytes() + made.regret_error.tobytes() + made.last_policy.tobytes()).hexdigest()
+
+
+def same_bits() -> Iterator[Check]:
+    """The same run in this process and in a fresh one."""
+    code = "from ravi.cli.doctor import fingerprint; print(fingerprint())"
+    try:
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE)
+    except (OSError, subprocess.SubprocessError) as error:
+        yield Check("same bits", BROKEN, f"a fresh process cannot be run: {error}", "workers need to be started")
+        return
+    if done.returncode:
+        said = (done.stderr.strip().splitlines() or [f"status {done.returncode}"])[-1]
+        yield Check("same bits", BROKEN, f"a fresh process fails: {said}", "is ravi installed in this Python?")
+    elif done.stdout.strip() != fingerprint():
+        yield Check("same bits", BROKEN, "a fresh process gives other bits than this one", _emptied(None))
+    else:
+        yield Check("same bits", OK, "a fresh process gives the bits of this one")
+
+
+def this_machine() -> Iterator[Check]:
+    from ravi.lab.experiments.manifest import blas, cores, cpu, memory, quota
+    from ravi.memory import free as available
+
+    usable, present, share = cores(), os.cpu_count() or 1, quota()
+    limit = f", a control group allows {share:g}" if share is not None else ""
+    yield Check("cores", OK, f"{usable} of {present} to be used{limit} ({cpu() or 'unknown processor'})")
+
+    total, free = memory(), available()
+    seen = ", ".join(f"{size / 2**30:.1f} GiB {what}" for size, what in ((total, "in all"), (free, "free")) if size)
+    if free is not None and free < LITTLE_MEMORY:
+        yield Check("memory", WARNING, seen, "use fewer workers")
+    else:
+        yield Check("memory", OK, seen or "unknown")
+
+    held = blas()
+    told = [f"{name}={value}" for name, value in held["environment"].items()]
+    told += [f"{pool.get('internal_api')} x{pool.get('num_threads')}" for pool in held.get("loaded", ())]
+    threads = ", ".join(told) or "threads as the library chooses"
+    yield Check("BLAS", OK, f"{held['library']} {held['version']}; {threads}")
+
+
+def graphics() -> Iterator[Check]:
+    from ravi.lab.experiments.manifest import gpu
+
+    names, command = gpu(), shutil.which("nvidia-smi")
+    if command is not None:
+        words = [command, "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader"]
+        try:
+            done = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE)
+        except (OSError, subprocess.SubprocessError):
+            done = None
+        if done is None or done.returncode:
+            yield Check("GPU", WARNING, "nvidia-smi does not answer", "is the driver loaded? ravi runs without a GPU")
+            return
+        names = done.stdout.strip().splitlines()
+    missing = [name for module, name in (("cupy", "CuPy"), ("numba_cuda", "numba-cuda")) if find_spec(module) is None]
+    if not names:
+        yield Check("GPU", ABSENT, "none; none is needed")
+    elif missing:
+        seen = f"{'; '.join(names)}; {' and '.join(missing)} not installed"
+        yield Check("GPU", ABSENT, seen, "pip install 'ravi[gpu]' for device=gpu")
+    else:
+        yield _usable("; ".join(names))
+
+
+def _usable(seen: str) -> Check:
+    """Whether a run could go to the GPU: what CuPy finds, in a process of its own, since it may fail in its own way."""
+    asked = "import cupy; free, total = cupy.cuda.runtime.memGetInfo(); print(cupy.__version__, free // 2**30)"
+    try:
+        done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, timeout=PATIENCE)
+    except (OSError, subprocess.SubprocessError):
+        return Check("GPU", WARNING, f"{seen}; CuPy does not answer", "is CuPy that of the installed CUDA?")
+    if done.returncode:
+        why = (done.stderr.strip().splitlines() or ["no reason"])[-1]
+        return Check("GPU", WARNING, f"{seen}; CuPy finds none: {why}", "is CuPy that of the installed CUDA?")
+    version, free = done.stdout.split()
+    return Check("GPU", OK, f"{seen}; CuPy {version}, {free} GiB free: device=gpu can be used")
+
+
+def disk(folder: Path) -> Iterator[Check]:
+    """Whether files can be kept here as a store keeps them: flushed, renamed, locked."""
+    free = shutil.disk_usage(folder).free
+    seen = f"{free / 2**30:.1f} GiB free in {folder}"
+    yield Check("disk", WARNING, seen, "make room") if free < LITTLE_DISK else Check("disk", OK, seen)
+
+    try:
+        inside = tempfile.mkdtemp(prefix=".ravi-doctor-", dir=folder)
+    except OSError as error:
+        seen = f"{folder} cannot be written: {error.strerror}"
+        yield Check("files", WARNING, seen, "results can be read here, but not made")
+        return
+    try:
+        yield from _files(Path(inside))
+    finally:
+        shutil.rmtree(inside, ignore_errors=True)
+
+
+def _files(folder: Path) -> Iterator[Check]:
+    from ravi import files
+
+    try:
+        files.put(folder / "file", lambda file: file.write(b"first"))
+        files.put(folder / "file", lambda file: file.write(b"second"))  # over the first
+        if (folder / "file").read_bytes() != b"second":
+            raise InputError("what was written is not what is read")
+    except (InputError, OSError) as error:
+        yield Check("files", BROKEN, f"no file can be flushed and renamed: {error}", "keep results on another disk")
+        return
+    if _locks(folder / "file"):
+        yield Check("files", OK, "flushed, renamed and locked")
+    else:
+        advice = "launches that share a folder here cannot tell each other; their results are still right"
+        yield Check("files", WARNING, "flushed and renamed, but locks do not hold", advice)
+
+
+def _locks(path: Path) -> bool:
+    import fcntl
+
+    with open(path, "rb") as one, open(path, "rb") as other:
+        try:
+            fcntl.flock(one, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return False
+        try:
+            fcntl.flock(other, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        return False
+
+
+def store(folder: Path) -> Iterator[Check]:
+    """A folder of results: is all of it there, and whole?"""
+    from ravi.lab.experiments.manifest import differing, manifest
+    from ravi.lab.experiments.reproduce import altered
+    from ravi.lab.experiments.results import results
+    from ravi.lab.experiments.store import FOLDERS, Store
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what they say is said here
+        held = results(folder)
+    try:
+        counts = held.counts
+        seen = f"{held.suite.name}: {counts.done} of {counts.planned} runs done, {counts.failed} failed"
+        yield Check("suite", WARNING if counts.failed else OK, seen, "see the view `failures`" if counts.failed else "")
+    except InputError as error:
+        yield Check("suite", BROKEN, str(error), "launch the suite again into this folder")
+
+    whole = f"{len(held.parts)} parts are whole, with {held.runs.num_rows} runs"
+    yield Check("parts", OK, whole)
+    for trouble in held.troubles:
+        yield Check("trouble", BROKEN, str(trouble), "remove the file; launch again to make its runs anew")
+    for run in altered(held):
+        yield Check("altered", BROKEN, f"{run} does not have the hash that its row names", "it was changed by hand")
+    for conflict in held.conflicts:
+        yield Check("conflict", BROKEN, str(conflict), "find out which versions or machines made them: see manifests")
+
+    reading = Store(folder)
+    for path in sorted((folder / "mdps").glob("*.mdp")):
+        why = _wrong_mdp(path)
+        if why is not None:
+            yield Check("trouble", BROKEN, f"mdps/{path.name}: {why}", "put the file of the MDP back")
+    alive, under_way = reading.others(""), reading.checkpoints()
+    if alive:
+        yield Check("launches", OK, f"at work on it now: {', '.join(alive)}")
+    if under_way:
+        seen = f"{len(under_way)} checkpoints of runs under way"
+        yield Check("checkpoints", OK if alive else WARNING, seen, "" if alive else "launch again to go on with them")
+    for trouble in reading.troubles:
+        yield Check("trouble", WARNING, str(trouble), "remove the file; its runs begin anew")
+
+    left = [f"{name}/{file.name}" for name in FOLDERS for file in sorted((folder / name).glob(".ravi-*.tmp"))]
+    left += [file.name for file in sorted(folder.glob(".ravi-*.tmp"))]
+    if left and not alive:
+        yield Check("leftovers", WARNING, f"half-written files: {', '.join(left)}", "the next launch removes them")
+
+    now = manifest([], {})
+    lines = dict.fromkeys(line for made in held.manifests.values() for line in differing(made, now))
+    if lines:
+        yield Check("versions", WARNING, "; ".join(lines), "runs made here may differ from those in the last bits")
+    elif held.manifests:
+        yield Check("versions", OK, "those that made the results are those of here")
+
+
+def _wrong_mdp(path: Path) -> str | None:
+    from ravi.files import load_mdp
+
+    try:
+        found: Any = load_mdp(path)
+    except InputError as error:
+        return str(error)
+    return None if found.digest == path.stem else "damaged: it is not the MDP that its name says"

@@ -1,0 +1,71 @@
+"""What can be typed about the library itself? `list`, `doctor`, `cite`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ravi.cli.common import JSON, say, typed
+
+
+def list_(as_json: JSON = False) -> None:
+    """List the ids of all MDPs, other worlds and learners, with their options."""
+    import inspect
+
+    from ravi import ids
+    from ravi.mdps import MDPS
+    from ravi.mdps.changing_rewards import WORLDS
+
+    def shown(options: dict[str, Any]) -> dict[str, Any]:
+        return {name: None if value is inspect.Parameter.empty else value for name, value in options.items()}
+
+    def listed(builders: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+        return {
+            name: {"summary": _first_line(builder), "options": shown(ids.options_of(builder))}
+            for name, builder in builders.items()
+        }
+
+    mdps, worlds = listed(MDPS), listed(WORLDS)
+    learners = {
+        name: {"summary": known.summary, "options": shown(ids.options_of(ids.builder_of(known), skip=2))}
+        for name, known in ids.LEARNERS.items()
+    }
+    if as_json:
+        say(json.dumps({"mdps": mdps, "worlds": worlds, "learners": learners}))
+        return
+    tables = {"MDPs": mdps, "Other worlds": worlds, "Learners": learners}
+    for title, table in tables.items():
+        say(title)
+        for name, entry in table.items():
+            options = ", ".join(k if v is None else f"{k}={v}" for k, v in entry["options"].items())
+            say(f"  {name:18} {entry['summary']}\n  {'':18} {options or 'no options'}")
+
+
+def _first_line(builder: Any) -> str:
+    return (builder.__doc__ or "").strip().splitlines()[0]
+
+
+def doctor(
+    folder: Annotated[Path | None, typer.Argument(help="A folder of results, to be looked through too.")] = None,
+    as_json: JSON = False,
+) -> None:
+    """Look at the environment: versions, cache, cores, extras, GPU. Exit status 1 when something is broken."""
+    from ravi.cli.doctor import doctor
+
+    report = doctor(folder)
+    say(json.dumps(report.json()) if as_json else report.text())
+    raise typer.Exit(report.status)
+
+
+def cite(
+    names: Annotated[list[str] | None, typer.Argument(help="Learners, or a folder of results; none: ravi.")] = None,
+) -> None:
+    """Print BibTeX: of the paper and this library, or of the papers of these learners."""
+    from ravi.cli.citations import cite
+
+    typed(*(names or []))
+    say(cite(names or []))

@@ -1,0 +1,440 @@
+"""What can be typed about one's own problem? `learn` in an environment, then `evaluate` and `play` what was learned."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ravi.checks import InputError
+from ravi.cli.common import ALLOW_CODE, JSON, progress_bar, say, stopped_early, typed
+
+if TYPE_CHECKING:
+    from ravi.live.learning import Learned
+    from ravi.live.policies import Play, Policy
+
+POLICY = Annotated[Path, typer.Argument(help="A policy's file, from ravi learn --save.")]
+OPTION = Annotated[
+    list[str] | None,
+    typer.Option("--option", help="An option of the environment's own: map_name=8x8. May be repeated."),
+]
+TERMINATION = Annotated[
+    str | None, typer.Option(help="What a termination leads to: absorb (nothing more) or restart. The policy's own.")
+]
+SEED = Annotated[int, typer.Option(help="The seed; the same seed gives the same answer.")]
+GRID = "A continuous observation space"
+
+
+def learn(
+    env: Annotated[str, typer.Argument(help="The id of a Gymnasium environment: FrozenLake-v1.")],
+    learner: Annotated[str, typer.Option(help="A learner's id: ravi-ucb,scale=0.01. See ravi list.")],
+    discount: Annotated[float, typer.Option(help="gamma: a reset follows each play with probability 1 - gamma.")],
+    steps: Annotated[str, typer.Option(help="How many plays.")] = "1e5",
+    termination: Annotated[
+        str, typer.Option(help="What a termination leads to: absorb (nothing more is earned) or restart.")
+    ] = "absorb",
+    option: OPTION = None,
+    rewards: Annotated[str, typer.Option(help="unknown (learned), known (by its table) or changing.")] = "unknown",
+    memory: Annotated[
+        float | None, typer.Option(help="For changing rewards: plays after which a reward is old.")
+    ] = None,
+    reward_range: Annotated[
+        tuple[float, float] | None, typer.Option(help="The least and the largest reward, where no table has them.")
+    ] = None,
+    reward_scale: Annotated[float, typer.Option(help="Multiplies the bonus of rewards that are learned.")] = 1.0,
+    bins: Annotated[str | None, typer.Option(help="Cells of each coordinate: 20,20.", rich_help_panel=GRID)] = None,
+    low: Annotated[str | None, typer.Option(help="Where they begin; the space's own.", rich_help_panel=GRID)] = None,
+    high: Annotated[str | None, typer.Option(help="Where they end; the space's own.", rich_help_panel=GRID)] = None,
+    outside: Annotated[
+        str, typer.Option(help="What lies outside: error, or clip to the nearest cell.", rich_help_panel=GRID)
+    ] = "error",
+    discover: Annotated[
+        bool, typer.Option("--discover", help="Observations are states as they are met; their numbers must be whole.")
+    ] = False,
+    seed: SEED = 0,
+    save: Annotated[Path | None, typer.Option(help="Keep the policy in this file.")] = None,
+    checkpoint: Annotated[
+        Path | None, typer.Option(help="Keep where the learner stands in this file; if it is there, go on from it.")
+    ] = None,
+    policy: Annotated[
+        str, typer.Option(help="Which policy: last, output (of a uniform time), planned (best for what was seen).")
+    ] = "last",
+    as_json: JSON = False,
+) -> None:
+    """Learn in a Gymnasium environment, and keep the policy. Ctrl-C keeps the checkpoint; the same command goes on.
+
+    The environment's time limit is taken off: the discount is the horizon.
+    """
+    from ravi import checks, files, ids
+    from ravi.live.agent import Agent
+    from ravi.live.learning import POLICIES, Broken, Halted, learn
+    from ravi.live.policies.playing import made
+    from ravi.live.rewards import MODES
+    from ravi.mdps.from_gymnasium import TERMINATIONS
+
+    T, which, given = checks.steps(steps), checks.one_of(policy, POLICIES, "--policy"), _options(option)
+    checks.probability(discount, "--discount")
+    checks.one_of(termination, TERMINATIONS, "--termination")
+    checks.one_of(rewards, MODES, "--rewards")
+    typed(env, learner)
+    ids.given_options(learner)
+    if save is not None:
+        files.may_be(save)  # told before the work, not after
+    if ids.names_an_mdp(env):
+        raise InputError(
+            f"{env} is an MDP, not an environment: ravi run {env} {learner} learns on it, with exact regret"
+        )
+    before = 0 if checkpoint is None or not checkpoint.exists() else Agent.load(checkpoint, learner).plays
+    with _closing(made(env, given)) as world:
+        grid = _grid(world, bins, low, high, outside, discover)
+        limits, whence = _reward_range(world, env, discount, termination, rewards, reward_range)
+        with progress_bar(f"{learner} in {env}") as progress:
+            try:
+                found = learn(
+                    world, learner, T, discount=discount, termination=termination, grid=grid, discover=discover,
+                    rewards=rewards, reward_range=limits, reward_scale=reward_scale, memory=memory, seed=seed,
+                    checkpoint=checkpoint, progress=progress,
+                )  # fmt: skip
+                halted = False
+            except Halted as stop:
+                found, halted = stop.learned, True
+            except Broken as error:
+                raise InputError(str(error).removesuffix("; what was learned is in .learned")) from None
+        limit = None if "max_episode_steps" in given else _time_limit(world)
+    if halted and which == "output" and found.agent.output is None:
+        which, save = "last", None  # the time of the output policy is still to come
+    kept = found.policy(which)
+    if save is not None:
+        kept.save(save)
+    told = _summary(found, kept) | {
+        "plays_before": before,
+        "plays_per_second": (found.plays - before) / max(found.seconds, 1e-9),
+        "time_limit_taken_off": limit,
+        "reward_range_from": whence,
+        "policy": which,
+        "saved": None if save is None else str(save),
+    }
+    say(json.dumps(told) if as_json else "\n".join(_lines(told)))
+    if halted:
+        raise stopped_early(checkpoint)
+
+
+def evaluate(
+    policy: POLICY,
+    env: Annotated[
+        str | None, typer.Argument(help="An environment's id, or an MDP; where it was learned, unless given.")
+    ] = None,
+    cycles: Annotated[str, typer.Option(help="How many cycles, from reset to reset, are played.")] = "1000",
+    confidence: Annotated[float, typer.Option(help="Of the interval.")] = 0.95,
+    termination: TERMINATION = None,
+    option: OPTION = None,
+    seed: SEED = 0,
+    allow_code: ALLOW_CODE = False,
+    as_json: JSON = False,
+) -> None:
+    """What is a policy worth, in the units of its rewards? Computed where there is a table, and sampled."""
+    from ravi import checks, ids
+    from ravi.live.policies import evaluate
+
+    typed(env)
+    kept, n = _loaded(policy), checks.whole(cycles, "--cycles")
+    facts: dict[str, Any] = {"cycles": n, "confidence": confidence, "termination": termination, "seed": seed}
+    if env is not None and ids.names_an_mdp(env):
+        if option:
+            raise InputError("--option is for an environment; an MDP's options are in its id")
+        found = evaluate(kept, env, **facts)
+    else:
+        with (
+            _closing(_environment(kept, env, option, allow_code)) as world,
+            progress_bar(f"playing {policy}") as progress,
+        ):
+            found = evaluate(kept, world, progress=progress, **facts)
+    say(json.dumps({"file": str(policy), **found.json()}) if as_json else f"{found!r}")
+
+
+def play(
+    policy: POLICY,
+    env: Annotated[str | None, typer.Argument(help="An environment's id; where it was learned, unless given.")] = None,
+    cycles: Annotated[str, typer.Option(help="How many cycles, from reset to reset.")] = "1",
+    episodes: Annotated[
+        str | None, typer.Option(help="How many episodes instead, which the environment itself ends.")
+    ] = None,
+    video: Annotated[
+        Path | None, typer.Option(help="A folder in which every episode becomes a video (needs MoviePy).")
+    ] = None,
+    render: Annotated[
+        str | None, typer.Option(help="How the environment shows itself: human (a window) or ansi.")
+    ] = None,
+    termination: TERMINATION = None,
+    option: OPTION = None,
+    seed: SEED = 0,
+    allow_code: ALLOW_CODE = False,
+    as_json: JSON = False,
+) -> None:
+    """Play a policy: every play on a line, every cycle's sum; or whole episodes, shown or as videos."""
+    from ravi import checks
+    from ravi.live.policies import play
+
+    typed(env)
+    kept, n = _loaded(policy), checks.whole(cycles, "--cycles")
+    if render is not None and as_json:
+        raise InputError("--render and --json do not go together")
+    if episodes is not None or video is not None:
+        if cycles != "1" or termination is not None:
+            raise InputError("--cycles and --termination are for cycles; an episode ends as the environment ends it")
+        number = checks.whole(episodes or "1", "--episodes")
+        given: dict[str, Any] = {"options": _options(option), "seed": seed, "allow_code": allow_code}
+        with _rendered(render or "rgb_array"):
+            played = kept.play(env, number, render=render, video=video, **given)
+        if as_json:
+            say(json.dumps({"file": str(policy), "episodes": [each._asdict() for each in played]}))
+        for number, each in enumerate(played if not as_json else [], 1):
+            say(f"episode {number}: {each}")
+        return
+    frames: list[str] = []
+    with _closing(_environment(kept, env, option, allow_code, render)) as world, _rendered(render):
+        shown = _framed(world, frames) if render == "ansi" else world
+        plays = play(kept, shown, n, seed=seed, termination=termination)
+        if as_json:
+            say(json.dumps({"file": str(policy), "plays": [each._asdict() for each in plays]}))
+            return
+        _tell(plays, frames)
+
+
+def _tell(plays: Iterator[Play], frames: list[str]) -> None:
+    """Every play on a line, between what the environment showed before and after it."""
+    total = 0.0
+    for each in plays:
+        if each.age == 0:
+            say(f"cycle {each.cycle + 1}")
+            total = 0.0
+            for frame in frames[:1]:
+                print(frame)  # as the environment draws it
+            del frames[:1]
+        total += each.reward
+        say(f"  play {each.age + 1}: state {each.state}, action {each.action}, reward {each.reward:g}, "
+              f"then {each.successor}")  # fmt: skip
+        for frame in frames:
+            print(frame)  # as the environment draws it
+        frames.clear()
+        if each.end:
+            say(f"  {each.end} after {each.age + 1} plays, which earned {total:g}")
+
+
+def _loaded(path: Path) -> Policy:
+    from ravi.live.policies import Policy
+
+    return Policy.load(path)
+
+
+def _environment(
+    policy: Policy, name: str | None, option: list[str] | None, allow_code: bool, render: str | None = None
+) -> Any:
+    """The environment to play in: that of an id, or the one where the policy was learned; options given here win."""
+    from ravi.live.policies.playing import learned_in, learned_options, made
+
+    learned, given = policy.environment, _options(option)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what is not offered is told below
+        if name is not None:
+            world = made(name, learned_options(learned, name, allow_code) | given, render)
+        else:
+            world = made(*learned_in(learned, allow_code, given), render)
+    offered = [each for each in world.metadata.get("render_modes", []) if each in ("human", "ansi")]
+    if render is not None and render not in offered:
+        world.close()
+        raise InputError(
+            f"--render is {render!r}; {world.spec.id} offers {' and '.join(offered) or 'neither human nor ansi'}"
+        )
+    return world
+
+
+def _options(words: list[str] | None) -> dict[str, Any]:
+    """key=value, the value as JSON where it is, else a text; True, False and None as Python writes them too."""
+    python = {"True": True, "False": False, "None": None}
+    options: dict[str, Any] = {}
+    for word in words or []:
+        key, equals, value = word.partition("=")
+        if not equals or not key.isidentifier():
+            raise InputError(f"--option is {word!r}, not key=value")
+        if key in options:
+            raise InputError(f"--option gives {key} twice")
+        options[key] = python.get(value, value)
+        if value not in python:
+            with suppress(ValueError, RecursionError):
+                options[key] = json.loads(value)
+    return options
+
+
+def _grid(world: Any, bins: str | None, low: str | None, high: str | None, outside: str, discover: bool) -> Any:
+    """The grid of a continuous observation space; its ends are the space's own unless given.
+
+    A space that no learner can be given is an error that says which option would help.
+    """
+    import numpy as np
+
+    from ravi import checks
+    from ravi.live.spaces import Grid
+
+    space = world.observation_space
+    if type(world.action_space).__name__ == "Box":
+        raise InputError(
+            f"the action space {world.action_space} is continuous; learners here choose among finitely many"
+        )
+    box = type(space).__name__ == "Box"
+    if bins is None:
+        if box and not discover:
+            raise InputError(f"{space} is continuous: say into how many cells to cut each coordinate, --bins 10,10,...")
+        if (low, high, outside) != (None, None, "error"):
+            raise InputError("--low, --high and --outside are for a grid: give --bins")
+        return None
+    if not box:
+        raise InputError(f"--bins is for a continuous observation space, and this is {space}")
+    size = int(np.prod(space.shape))
+    cells = _numbers(bins, "--bins", size, lambda part, name: checks.whole(part, name))
+    ends = {}
+    for name, given, own in (("--low", low, space.low), ("--high", high, space.high)):
+        ends[name] = own.ravel().tolist() if given is None else _numbers(given, name, size, checks.number)
+        for i, end in enumerate(ends[name]):
+            if not np.isfinite(end):
+                raise InputError(f"coordinate {i} of {space} has no end: give {name}")
+    lows, highs, counts = (np.reshape(each, space.shape) for each in (ends["--low"], ends["--high"], cells))
+    return Grid(lows, highs, counts, outside)
+
+
+def _reward_range(
+    world: Any, env: str, discount: float, termination: str, rewards: str, given: tuple[float, float] | None
+) -> tuple[tuple[float, float] | None, str]:
+    """The least and the largest reward, where they must be said, and who says so."""
+    from ravi import checks, gymnasium
+
+    if given is not None:
+        if rewards == "known":
+            raise InputError("--reward-range and --rewards known do not go together: a table has the range too")
+        low, high = (checks.number(end, "--reward-range") for end in given)
+        if not low < high:
+            raise InputError(f"--reward-range is {low:g} {high:g}; the least reward comes first")
+        if termination == "absorb" and not low <= 0 <= high:
+            raise InputError(f"--reward-range {low:g} {high:g} leaves out 0, which is earned after a termination")
+        return (low, high), "given"
+    if rewards == "known":
+        return None, "its transition table"
+    why = f"{env} has no transition table"
+    if hasattr(world.unwrapped, "P"):
+        try:
+            return gymnasium.mdp(world, discount, termination=termination).units, "its transition table"
+        except InputError as error:
+            why = str(error)
+    raise InputError(f"the range of rewards is not known ({why}): give --reward-range LOW HIGH, of a single play")
+
+
+def _time_limit(world: Any) -> int | None:
+    """The time limit that the environment of an id comes with."""
+    from ravi.mdps.from_gymnasium import imported
+
+    registered = imported().registry.get(world.spec.id)
+    return None if registered is None else registered.max_episode_steps
+
+
+def _summary(found: Learned, kept: Policy) -> dict[str, Any]:
+    """What `--json` prints. Values are sums of discounted rewards, as `ravi evaluate` gives them."""
+    H, earned, at = 1 / (1 - kept.discount), found.earned, found.environment
+    return {
+        "environment": kept.environment["id"],
+        "options": kept.environment["options"],
+        "learner": kept.learner,
+        "discount": kept.discount,
+        "seed": kept.seed,
+        "plays": found.plays,
+        "complete": found.agent.done,
+        **{fact: at[fact] for fact in ("termination", "steps", "resets", "terminations", "truncations")},
+        "reward_range": list(kept.units),
+        "optimistic": None if found.optimistic is None else H * found.optimistic,
+        "earned": None if earned is None else H * earned.value,
+        "earned_low": None if earned is None else H * earned.low,
+        "earned_high": None if earned is None else H * earned.high,
+        "earned_cycles": 0 if earned is None else earned.sample,
+        "seconds": found.seconds,
+    }
+
+
+def _lines(told: dict[str, Any]) -> Iterator[str]:
+    """The same, for people."""
+    options = "".join(f", {key}={value}" for key, value in told["options"].items())
+    where = f"{told['environment']}{options} (gamma {told['discount']:.10g})"
+    yield f"{told['learner']} in {where}: {told['plays']:,} plays{'' if told['complete'] else ', stopped'}"
+    yield (
+        f"  environment      {told['steps']:,} steps, {told['resets']:,} resets, {told['terminations']:,} terminations "
+        f"({told['termination']}), {told['truncations']:,} truncations"
+    )
+    if told["time_limit_taken_off"] is not None:
+        yield f"  time limit       of {told['time_limit_taken_off']:,} steps, taken off: the discount is the horizon"
+    low, high = told["reward_range"]
+    yield f"  rewards          from {low:g} to {high:g} ({told['reward_range_from']})"
+    if told["optimistic"] is not None:
+        yield f"  optimistic value {told['optimistic']:.6g}, of the last plan"
+    if told["earned"] is not None:
+        low, high = told["earned_low"], told["earned_high"]
+        ends = f"95 % interval {low:.6g} to {high:.6g}" if low < high else "no interval: cycles without spread"
+        yield f"  earned           {told['earned']:.6g} per cycle ({ends}; the last {told['earned_cycles']:,} cycles)"
+    if told["plays_before"] == told["plays"]:
+        yield "  made             before: the checkpoint has all plays"
+    else:
+        yield f"  made in          {told['seconds']:.2f} s, {told['plays_per_second']:,.0f} plays per second"
+    if told["saved"] is None:
+        yield "  policy           not kept: --save FILE keeps it"
+    else:
+        yield f"  policy           the {told['policy']} one, in {told['saved']}"
+        yield f"  next             ravi evaluate {told['saved']}; ravi play {told['saved']}"
+
+
+def _numbers(text: str, name: str, size: int, read: Any) -> list[Any]:
+    """Numbers with commas between them; one holds for all."""
+    numbers = [read(part.strip(), name) for part in text.split(",")]
+    if len(numbers) not in (1, size):
+        raise InputError(f"{name} has {len(numbers)} numbers, but the observation space has {size} coordinates")
+    return numbers * size if len(numbers) == 1 else numbers
+
+
+@contextmanager
+def _closing(world: Any) -> Iterator[Any]:
+    try:
+        yield world
+    finally:
+        world.close()
+
+
+@contextmanager
+def _rendered(render: str | None) -> Iterator[None]:
+    """What an environment needs to show itself, and has not, is told in a line."""
+    from ravi.mdps.from_gymnasium import imported
+
+    try:
+        yield
+    except imported().error.Error as error:
+        if render is None:
+            raise
+        raise InputError(f"--render {render}: {error}") from None
+
+
+def _framed(world: Any, frames: list[str]) -> Any:
+    """The environment, which writes down what it shows after every reset and step."""
+    from ravi.mdps.from_gymnasium import imported
+
+    class Framed(imported().Wrapper):  # type: ignore[misc]
+        def reset(self, **given: Any) -> Any:
+            answer = self.env.reset(**given)
+            frames.append(str(self.env.render()).strip("\n"))
+            return answer
+
+        def step(self, action: Any) -> Any:
+            answer = self.env.step(action)
+            frames.append(str(self.env.render()).strip("\n"))
+            return answer
+
+    return Framed(world)

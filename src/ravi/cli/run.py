@@ -1,0 +1,247 @@
+"""What can be typed about one run, or one MDP? `run MDP LEARNER`, `solve`, `verify`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ravi.checks import InputError
+from ravi.cli.common import JSON, progress_bar, say, stopped_early, typed
+
+if TYPE_CHECKING:
+    from ravi.runs import Run
+
+MDP = Annotated[str, typer.Argument(help="An MDP: an id such as riverswim/6 or garnet/100,4,4,seed=3, or a file.")]
+
+
+def run_one(
+    mdp: str,
+    learner: str,
+    *,
+    steps: str,
+    seeds: str,
+    points: int,
+    trajectory: bool,
+    pad: bool,
+    save: Path | None,
+    figure: Path | None,
+    as_json: bool,
+    device: str = "cpu",
+) -> None:
+    """Run a learner on an MDP and print its exact regret. Ctrl-C stops, prints and saves what there is."""
+    from ravi import checks, engine, files
+    from ravi.runs import Run
+    from ravi.worlds import world_named
+
+    T, chosen = checks.steps(steps), checks.seeds(seeds, "--seeds")
+    typed(mdp, learner)
+    world = world_named(mdp)
+    agent = world.learner(learner, T)
+    if save is not None:
+        files.may_be(save)  # told before the work, not after
+    if figure is not None:
+        from ravi.lab.report.figures import pyplot
+
+        files.may_be(figure, "the figure")
+        pyplot()  # likewise a missing extra
+    stopped = Run.load(save) if save is not None and save.exists() else None
+    wanted = ["trajectory"] if trajectory else []
+    if stopped is not None and (stopped.steps, stopped.seeds) != (T, chosen):
+        raise InputError(
+            f"{save} holds a run of {stopped.steps} steps on {len(stopped.seeds)} seeds: another run than this"
+        )
+    if stopped is not None and [stopped.options[key] for key in ("record", "points", "pad")] != [wanted, points, pad]:
+        raise InputError(f"{save} holds a run with other --trajectory, --points or --pad than these")
+    with progress_bar(f"{agent.name} on {world.name}") as progress:
+        engine.run(agent, world, 1, 1, record=wanted, device=device)  # compiles, so that the speed is that of the run
+        try:
+            if stopped is not None:
+                made = engine.resume(stopped, agent, world, progress=progress, device=device)
+            else:
+                made = engine.run(
+                    agent, world, T, chosen, record=wanted, points=points, pad=pad, keep_epochs=save is not None,
+                    progress=progress, device=device,
+                )  # fmt: skip
+            interrupted = False
+        except engine.Stopped as stop:
+            made, interrupted = stop.run, True
+    if save is not None:
+        made.save(save)
+    say(json.dumps(_summary(made, world)) if as_json else f"{made!r}{_against_uniform(made, world)}")
+    if figure is not None:
+        from ravi.lab.report.figures import regret_figure
+
+        regret_figure({made.learner: made}, figure, title=world.name)
+    if interrupted:
+        raise stopped_early(save)
+
+
+def solve(
+    mdp: MDP,
+    method: Annotated[
+        str, typer.Option(help="modified_policy_iteration, policy_iteration, value_iteration or linear_program.")
+    ] = "modified_policy_iteration",
+    tol: Annotated[float, typer.Option(help="The accuracy of V* that is asked for.")] = 1e-10,
+    device: Annotated[str, typer.Option(help="cpu or gpu.")] = "cpu",
+    save: Annotated[Path | None, typer.Option(help="Keep the MDP itself in this file.")] = None,
+    as_json: JSON = False,
+) -> None:
+    """Solve an MDP exactly: the optimum, an optimal policy, and a certified bound on the error."""
+    import time
+
+    from ravi import ids
+    from ravi.planning.solver import solve
+
+    typed(mdp)
+    world = ids.mdp(mdp)
+    if save is not None:
+        world.save(save)
+    began = time.perf_counter()
+    with progress_bar(f"solving {world.name}"):
+        solution = solve(world, method=method, tol=tol, device=device)
+    seconds = time.perf_counter() - began
+    uniform = _uniform(world)
+    actions = solution.policy.argmax(-1)
+    if as_json:
+        found = {
+            "mdp": world.name, "discount": world.discount, "states": world.states, "actions": world.actions,
+            "optimum": solution.optimum, "optimum_error": solution.optimum_error, "uniform": uniform,
+            "value_error": solution.error, "policy_error": solution.policy_error, "sweeps": solution.sweeps,
+            "tolerance": solution.tol, "rounding": solution.rounding,
+            "method": solution.method, "seconds": seconds, "value": solution.V.tolist(), "policy": actions.tolist(),
+            "units": world.units, "return_in_units": world.horizon * world.in_units(solution.optimum),
+        }  # fmt: skip
+        say(json.dumps(found))
+        return
+    say(f"{world!r}")
+    say(f"  optimum rho*    {solution.optimum:.12g}  (error at most {solution.optimum_error:.1e})")
+    say(f"  uniform policy  {uniform:.12g}")
+    own = world.units != (0.0, 1.0)
+    if own:
+        low, high = world.units
+        start = world.horizon * world.in_units(solution.optimum)
+        say(f"  in its units    <nu_0, V*> = {start:.12g}  (rewards from {low:g} to {high:g})")
+    say(f"  value           V* to within {solution.error:.1e}; the policy loses at most {solution.policy_error:.1e}")
+    if solution.missed:
+        say(f"  {'':14}  {solution.missed}")
+    say(f"  found by        {solution.method}, {solution.sweeps} sweeps, {seconds:.3f} s")
+    if world.states <= 20:
+        say(f"  state  action  V*{'        in its units' if own else ''}")
+        for x in range(world.states):
+            V = solution.V[x]
+            more = f"  {world.horizon * world.in_units((1 - world.discount) * V):.6f}" if own else ""
+            say(f"  {x:5d}  {actions[x]:6d}  {V:.6f}{more}")
+
+
+def verify(
+    mdp: Annotated[str | None, typer.Argument(help="An MDP; without one, small tabular and mixture runs.")] = None,
+    learner: Annotated[str, typer.Argument(help="A learner of RAVI-UCB's form.")] = "ravi-ucb",
+    steps: Annotated[
+        str | None, typer.Option(help="T, the number of steps of each seed; 2e4 where it is not given.")
+    ] = None,
+    seeds: Annotated[str, typer.Option(help="How many seeds, from 0 on; or which: 5-8 or 1,7,9.")] = "16",
+    variants: Annotated[bool, typer.Option("--variants", help="Small runs of every variant, a line for each.")] = False,
+    only: Annotated[str, typer.Option(help="These claims only: A1,A15.")] = "",
+    failed: Annotated[bool, typer.Option("--failed", help="Print violated claims only.")] = False,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write everything to this file as JSON.")] = None,
+    html_file: Annotated[Path | None, typer.Option("--html", help="Write the table to this file as a page.")] = None,
+    figure: Annotated[Path | None, typer.Option(help="Draw the ladder of bounds into this file.")] = None,
+) -> None:
+    """Hold every claim of the paper against a run. Exit status 0 when all hold, 1 when one is violated."""
+    from ravi import checks, files
+    from ravi.verify import DEFAULT, EVERY, form_of, verify, wanted
+    from ravi.verify.ladder import ladder_figure
+
+    typed(mdp, learner)
+    chosen = [name.strip() for name in only.split(",") if name.strip()]
+    if variants and mdp is not None:
+        raise InputError(f"--variants has MDPs of its own: leave out {mdp}, or --variants")
+    if mdp is None and (html_file is not None or figure is not None or steps is not None):
+        raise InputError("--html, --figure and --steps are of one run: name an MDP")
+    for path in filter(None, (json_file, html_file, figure)):
+        files.may_be(path)  # told before the work, not after
+    ours = [
+        (world, agent, length)
+        for world, agent, length in (EVERY if variants else DEFAULT)
+        if mdp is None and (not chosen or any(wanted(claim, chosen) for claim in form_of(agent, world, length).claims))
+    ]
+    if mdp is None and not ours:
+        more = "" if variants else ", or --variants"
+        raise InputError(f"{', '.join(chosen)} is about none of these runs: name an MDP and a learner{more}")
+    cases = ours if mdp is None else [(mdp, learner, checks.steps("2e4" if steps is None else steps))]
+    reports = []
+    for world, agent, length in cases:
+        with progress_bar(f"verifying {agent} on {world}") as progress:
+            keys = checks.seeds(seeds, "--seeds")
+            reports.append(verify(agent, world, length, keys, only=chosen, progress=progress))
+        last = reports[-1]
+        if variants:
+            say(f"{agent} on {world}: {last.summary()}")
+        if not variants or last.failed():
+            say(last.text(failed=failed or variants) + "\n")
+    if json_file is not None:
+        found = [report.json() for report in reports]
+        files.put_text(json_file, json.dumps(found[0] if mdp is not None else found, indent=1))
+    if html_file is not None:
+        files.put_text(html_file, reports[0].html())
+    if figure is not None:
+        ladder_figure(reports[0].ladder, str(figure))
+    raise typer.Exit(max(report.status for report in reports))
+
+
+def _uniform(world: Any) -> float:
+    import numpy as np
+
+    from ravi.planning.evaluation import return_of
+
+    return float(return_of(world, np.full(world.rewards.shape, 1 / world.actions)))
+
+
+def _against_uniform(made: Run, world: Any) -> str:
+    if made.optimum is None:
+        return ""
+    would = float(made.plays.mean()) * (made.optimum - _uniform(world.mdp))
+    share = f", of which this is {made.regret.mean() / would:.1%}" if would > 1e-6 else ""
+    return f"\n  uniform policy   would have had regret {would:,.2f}{share}"
+
+
+def _summary(made: Run, world: Any) -> dict[str, Any]:
+    """What `--json` prints: numbers, no curves."""
+    n = len(made.seeds)
+    more: dict[str, Any] = {}
+    if made.world == "tabular":
+        more["uniform"] = _uniform(world.mdp)
+        more["reward"] = float(made.results["reward_total"].mean())
+        more["gap"] = float(made.gap.mean())
+    else:
+        more |= {f"{name}_by_seed": found.tolist() for name, found in made.results.items() if found.shape == (n,)}
+    if "trajectory_regret" in made.results:
+        more["trajectory_regret"] = float(made.results["trajectory_regret_total"].mean())
+        more["trajectory_regret_error"] = float(made.results["trajectory_regret_error"].mean())
+    if made.options["pad"]:
+        more["padding"] = made.padding.tolist()
+    return {
+        "mdp": made.mdp,
+        "world": made.world,
+        "learner": made.learner,
+        "discount": made.discount,
+        "steps": made.steps,
+        "seeds": made.seeds,
+        "complete": made.complete,
+        "optimum": made.optimum,
+        "optimum_error": made.optimum_error,
+        "regret": float(made.regret.mean()),
+        "regret_standard_error": float(made.regret.std(ddof=1) / n**0.5) if n > 1 else None,
+        "regret_error": float(made.regret_error.mean()),
+        "regret_by_seed": made.regret.tolist(),
+        "plays": made.plays.tolist(),
+        "seconds": made.seconds,
+        "steps_per_second": made.steps_per_second,
+        "settings": made.settings,
+        "units": made.units,
+        "versions": made.versions,
+        **more,
+    }

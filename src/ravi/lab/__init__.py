@@ -1,0 +1,1 @@
+"""Experiments and what is said of them: suites, stores, report."""

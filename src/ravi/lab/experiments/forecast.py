@@ -1,0 +1,154 @@
+"""What would a suite run, and how long would it take? Counted exactly; timed by short pilots."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from math import ceil
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ravi import checks, engine, ids
+from ravi.core import MDP
+from ravi.engine import Progress
+from ravi.lab.experiments.freezing import chosen, compared, is_results
+from ravi.lab.experiments.manifest import cores
+from ravi.lab.experiments.runner import settled, shard_of
+from ravi.lab.experiments.schedule import plan
+from ravi.lab.experiments.schedule.agenda import Agenda
+from ravi.lab.experiments.schedule.jobs import GUESS
+from ravi.lab.experiments.schedule.settings import Setting
+from ravi.lab.experiments.store import Store
+from ravi.lab.experiments.suite_file.specification import Entry
+from ravi.lab.experiments.work import until
+
+PILOT_STEPS, PILOT_SEEDS = 2000, 64  # at most
+PILOT_SECONDS, PILOT_MOST = 30.0, 2.0  # for all pilots, and for one; the rest is reckoned by the mean of those made
+
+Pair = tuple[str, str]  # the MDP's digest and the learner's name, whatever its options
+
+
+class Line(NamedTuple):
+    """The runs of one learner on one MDP."""
+
+    section: str
+    mdp: str
+    label: str
+    column: str
+    steps: int
+    runs: int  # that are reported
+    tuning: int  # that come before
+    seconds: float  # of computing, for all of them
+
+
+class Forecast(NamedTuple):
+    suite: str
+    lines: list[Line]
+    runs: int  # in all, tuning among them; every run counts once
+    stored: int  # of which are in the folder
+    seconds: float  # of computing, for the rest
+    workers: int
+    pilots: int  # pairs of MDP and learner that were timed
+    pairs: int  # of MDP and learner in all
+
+    def json(self) -> dict[str, Any]:
+        found = self._asdict() | {"lines": [line._asdict() for line in self.lines]}
+        return found | {"wall_seconds": self.seconds / self.workers}
+
+    def text(self) -> str:
+        head = (
+            f"{'section':16} {'MDP':34} {'learner':34} {'column':7} {'T':>9} {'runs':>6} {'tuning':>6} {'seconds':>9}"
+        )
+        lines = [head]
+        for line in self.lines:
+            lines.append(
+                f"{line.section[:16]:16} {line.mdp[:34]:34} {line.label[:34]:34} {line.column:7} {line.steps:9,} "
+                f"{line.runs:6,} {line.tuning:6,} {line.seconds:9,.1f}"
+            )
+        minutes = self.seconds / self.workers / 60
+        wall = f"{minutes * 60:,.0f} s" if minutes < 2 else f"{minutes:,.0f} min" if minutes < 120 else ""
+        wall = wall or f"{minutes / 60:,.1f} h"
+        lines += [
+            "",
+            f"{self.suite}: {self.runs:,} runs, {self.stored:,} of them stored already; about {wall} on "
+            f"{self.workers} worker{'s' if self.workers > 1 else ''}.",
+            f"Reckoned from pilots of up to {PILOT_STEPS:,} steps of {self.pilots} of {self.pairs} pairs of MDP "
+            "and learner; expect it to be out by a factor of two.",
+        ]
+        return "\n".join(lines)
+
+
+def forecast(
+    suite: str | os.PathLike[str] | Mapping[str, Any],
+    folder: str | os.PathLike[str] | None = None,
+    *,
+    seeds: Any = None,
+    workers: int | None = None,
+    shard: str | None = None,
+    adopt: bool = False,
+    retry: bool = False,
+    mix_versions: bool = False,
+    allow_code: bool = False,
+    progress: Progress | None = None,
+) -> Forecast:
+    """Say what `run_suite` would do. Nothing is written."""
+    wanted = chosen(suite, seeds, allow_code)
+    mdps: dict[str, MDP] = {}
+    store = None if folder is None else Store(Path(folder))
+    if store is None:
+        facts = plan.facts_of(wanted, mdps)
+    else:  # what `run_suite` would refuse is refused
+        facts, mdps = compared(wanted, store, adopt, mix_versions, own=Path(str(suite)) if is_results(suite) else None)
+    agenda = Agenda(wanted, facts, {}, shard_of(shard), keep=lambda subject, record: None)
+    for table in settled(store, retry) if store is not None else ():
+        agenda.settle(table)
+    agenda.advance()
+    n = cores() if workers is None else checks.whole(workers, "workers")
+    pairs: dict[Pair, tuple[Entry, int]] = {}  # an entry of each, and its largest T
+    for entry in wanted.entries:
+        pair = _pair(plan.setting_of(entry, facts))
+        pairs[pair] = (entry, max(entry.steps, pairs.get(pair, (entry, 0))[1]))
+    speeds = _pilots(pairs, mdps, ceil(n / max(1, len(pairs))), progress)
+    mean = sum(speeds.values()) / len(speeds) if speeds else GUESS
+    for job in agenda.jobs.values():
+        job.pace = speeds.get(_pair(job.setting), mean)
+    lines = []
+    for entry in wanted.entries:
+        setting, tuned = plan.setting_of(entry, facts), plan.subject_of(entry, facts, wanted.tuning) is not None
+        tuning = wanted.tuning.budget * len(wanted.tuning.seeds) if tuned else 0
+        seconds = (len(entry.seeds) + tuning) * entry.steps * speeds.get(_pair(setting), mean)
+        runs = len(entry.seeds)
+        lines.append(Line(entry.section, entry.mdp, entry.label, entry.column, entry.steps, runs, tuning, seconds))
+    left = agenda.seconds_left
+    return Forecast(wanted.name, lines, agenda.total, agenda.done, left, n, len(speeds), len(pairs))
+
+
+def _pair(setting: Setting) -> Pair:
+    return setting.mdp_digest, setting.learner.split(",")[0]
+
+
+def _pilots(
+    pairs: dict[Pair, tuple[Entry, int]], mdps: dict[str, MDP], parts: int, progress: Progress | None
+) -> dict[Pair, float]:
+    """Seconds a step and seed of every learner on every MDP, as far as the time for pilots goes.
+
+    As many seeds go side by side as in a run, whose seeds are dealt out in so many parts.
+    """
+    began, speeds = time.monotonic(), {}
+    for number, (pair, (entry, T)) in enumerate(pairs.items()):
+        if time.monotonic() - began > PILOT_SECONDS:
+            break
+        if progress is not None:
+            progress(number, len(pairs))
+        steps, seeds = min(T, PILOT_STEPS), min(ceil(len(entry.seeds) / parts), PILOT_SEEDS)
+        mdp = mdps[entry.mdp]
+        try:
+            learner = ids.learner(entry.learner, mdp, T)
+            engine.run(learner, mdp, 1, 1, keep_epochs=False)  # compiles
+            stop = until(time.perf_counter() + PILOT_MOST)
+            made = engine.run(learner, mdp, steps, seeds, points=1, keep_epochs=False, stop=stop)
+        except Exception:  # it will fail in its run too, and be a row there
+            continue
+        speeds[pair] = made.seconds / int(made.plays.sum())
+    return speeds

@@ -1,0 +1,144 @@
+"""May this suite be run into this folder? A folder is of one suite, of what its ids stood for, and of some versions.
+
+The suite is frozen when it is launched: later edits of its file, or of the MDPs that it names, change nothing that goes
+on by itself, and are told where the file is named again.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ravi import device, engine, ids
+from ravi.checks import InputError
+from ravi.core import MDP
+from ravi.foreign import importable
+from ravi.lab.experiments.manifest import differing
+from ravi.lab.experiments.schedule import plan
+from ravi.lab.experiments.store import Damaged, Store
+from ravi.lab.experiments.suite_file.specification import Suite, differences, specify
+from ravi.runs import versions
+
+
+def chosen(suite: str | os.PathLike[str] | Mapping[str, Any], seeds: Any = None, allow_code: bool = False) -> Suite:
+    """The suite that is meant: shipped, in a file, Python data, or frozen in a folder. allow_code: see `vetted`."""
+    if is_results(suite):
+        store = Store(Path(str(suite)))
+        held = store.specification()
+        assert held is not None
+        frozen = specify(held["suite"], seeds=seeds, build=False)  # its MDPs' files may be gone: the folder has them
+        vetted(frozen, store, allow_code)
+        return frozen
+    return specify(suite, seeds=seeds)
+
+
+def vetted(suite: Suite, store: Store, allow_code: bool) -> None:
+    """The suite that a folder holds runs no code but this library's, unless the user allows it: a folder is data.
+
+    Every id that the folder says is looked at, those of its tuning too. An MDP that is kept as a file is read from it,
+    whatever its name. Modules of one's own are found in the folder that the suite names, where code is allowed.
+    """
+    if allow_code:
+        importable(suite.folder)
+        return
+    facts = plan.facts_from(store.specification() or {})
+    kept = {name for name, digest in facts.mdps.items() if store.mdp(digest) is not None}
+    said = [(text, "specification.json") for entry in suite.entries for text in (entry.mdp, entry.learner)]
+    said += [(text, "specification.json") for text in (*facts.mdps, *facts.learners)]
+    said += [(fact["id"], "specification.json") for fact in facts.learners.values()]
+    for subject, record in store.tuning().items():
+        tried = record.get("configurations")
+        rows = [row for row in [record, *(tried if isinstance(tried, list) else [])] if isinstance(row, dict)]
+        said += [(str(row.get(key)), f"tuning/{subject}.json") for row in rows for key in ("mdp", "learner")]
+    for text, file in said:
+        if text not in kept:
+            ids.trusted(text, str(store.folder / file))
+
+
+def is_results(suite: Any) -> bool:
+    """Whether a suite is meant by the folder of its results."""
+    return isinstance(suite, (str, os.PathLike)) and os.path.isfile(Path(suite) / "specification.json")
+
+
+def compared(
+    suite: Suite, store: Store, adopt: bool = False, mix_versions: bool = False, own: Path | None = None
+) -> tuple[plan.Facts, dict[str, MDP]]:
+    """What the ids of a suite stand for, and its MDPs; an error where the folder is not of this suite and versions.
+
+    own: the folder of results that the suite was taken from. It means the MDPs that are kept there, whatever became of
+    their files.
+    """
+    held = _frozen(store, suite)
+    mdps: dict[str, MDP] = {}
+    if own is not None:
+        named = Store(own)
+        for name, digest in plan.facts_from(named.specification() or {}).mdps.items():
+            if (kept := named.mdp(digest)) is not None:
+                mdps[name] = MDP.load(kept)
+            elif ids.is_file(name) and not Path(name).exists():
+                why = named.troubles[-1] if named.troubles else f"mdps/{digest}.mdp: absent"
+                raise Damaged(f"{own}: {why}; put back {name}, from which it is made again")
+    facts = plan.facts_of(suite, mdps)
+    if held is not None:
+        lines = differences(held["suite"], suite.plain()) + plan.changed(plan.facts_from(held), facts)
+        if lines and not adopt:
+            raise InputError(
+                f"{store.folder} holds another suite than this:\n  " + "\n  ".join(lines) + "\n"
+                "Name another folder, or let this one take the new suite in place of its own (--adopt); "
+                "ravi run FOLDER goes on with its own"
+            )
+        if not mix_versions:
+            _same_versions(store)
+    return facts, mdps
+
+
+def freeze(
+    suite: Suite, store: Store, adopt: bool = False, mix_versions: bool = False, own: Path | None = None
+) -> tuple[plan.Facts, dict[str, bytes]]:
+    """Make the folder this suite's; what its ids stand for, and the content of MDPs that no id of
+    this library builds: those are kept. See `compared`."""
+    facts, mdps = compared(suite, store, adopt, mix_versions, own)
+    store.create()
+    contents = {}
+    for name, digest in facts.mdps.items():
+        if ids.is_file(name) or ids.code_in(name) is not None or store.mdp(digest) is not None:
+            contents[name] = store.keep_mdp(mdps[name]).read_bytes()
+    if adopt or _frozen(store, suite) is None:
+        store.freeze({"suite": suite.plain(), **facts.plain()})
+    return facts, contents
+
+
+def runs_there(
+    suite: Suite, store: Store, adopt: bool, mix_versions: bool, own: Path | None, workers: int | None,
+    cluster: str | None,
+) -> None:  # fmt: skip
+    """An error where not all of a suite can run on the GPU of this machine; nothing is written. See `compared`."""
+    if cluster is not None or workers not in (None, 1):
+        raise InputError("device=gpu is the GPU of this machine, and one worker's: leave out cluster and workers")
+    device.target()
+    mdps = compared(suite, store, adopt, mix_versions, own)[1]
+    for mdp, learner, steps, record in dict.fromkeys((e.mdp, e.learner, e.steps, e.record) for e in suite.entries):
+        engine.check_device("gpu", ids.learner(learner, mdps[mdp], steps), mdps[mdp], steps, record)
+
+
+def _frozen(store: Store, suite: Suite) -> dict[str, Any] | None:
+    """What the folder was made for; None where it is new, or where that is damaged and a launch was of this suite."""
+    try:
+        return store.specification()
+    except Damaged as error:
+        if suite.plain() not in [made.get("suite") for made in store.manifests().values()]:
+            delete = f"if it was this one, delete {store.folder / 'specification.json'} and run it again"
+            raise Damaged(f"{error}. No launch that is on record there was of this suite: {delete}") from None
+        return None
+
+
+def _same_versions(store: Store) -> None:
+    for launch, made in store.manifests().items():
+        lines = differing(made, {"versions": versions()})
+        if lines:
+            raise InputError(
+                f"{store.folder} was made with other versions (manifests/{launch}.json): {'; '.join(lines)}. "
+                "Bits may differ: name another folder, or mix them knowingly (--mix-versions)"
+            )

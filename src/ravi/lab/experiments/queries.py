@@ -1,0 +1,119 @@
+"""What can be asked of a folder in SQL? Its views, and the tables that they are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ravi.checks import InputError
+from ravi.lab.experiments.rows import SCHEMA
+
+if TYPE_CHECKING:
+    import pyarrow.dataset as ds
+
+ENTRIES = pa.schema(
+    [
+        ("section", pa.string()),
+        ("column", pa.string()),
+        ("label", pa.string()),
+        ("mdp", pa.string()),
+        ("learner", pa.string()),  # as the suite says
+        ("steps", pa.int64()),
+        ("setting", pa.string()),  # by which it is scored; null while tuning has not chosen
+        ("seeds", pa.list_(pa.int64())),
+    ]
+)
+TUNING = pa.schema(
+    [
+        ("subject", pa.string()),
+        ("mdp", pa.string()),
+        ("mdp_digest", pa.string()),
+        ("learner", pa.string()),  # as it was before tuning
+        ("steps", pa.int64()),
+        ("sampler", pa.string()),
+        ("budget", pa.int64()),
+        ("configuration", pa.int64()),  # 0, 1, ... as they were tried
+        ("scale", pa.float64()),
+        ("step_scale", pa.float64()),
+        ("configured", pa.string()),  # the learner's canonical id with them
+        ("setting", pa.string()),
+        ("regret", pa.float64()),  # the mean over the tuning seeds
+        ("standard_error", pa.float64()),
+        ("failed", pa.int64()),
+        ("chosen", pa.bool_()),
+    ]
+)
+
+# What `sql` offers, in the order of being made.
+VIEWS = {
+    "runs": "SELECT setting || '-' || seed AS run, * FROM rows_of_parts",
+    "failures": "SELECT * FROM runs WHERE failure IS NOT NULL",
+    "entries": "SELECT * FROM rows_of_entries",
+    "results": 'SELECT e.section, e."column", e.label, e.mdp, e.learner, r.learner AS configured, '
+    "r.* EXCLUDE (mdp, learner) FROM (SELECT *, unnest(seeds) AS seed FROM entries) e "
+    "JOIN runs r ON r.setting = e.setting AND r.seed = e.seed",
+    "tuning": "SELECT * FROM rows_of_tuning",
+}
+
+
+def answer(query: str, runs: ds.Dataset, tried: pa.Table, entries: Callable[[], pa.Table]) -> pa.Table:
+    """What DuckDB says to a query over the views; without those of the entries, where the folder does not tell them."""
+    import duckdb
+
+    apart = ("autoinstall_known_extensions", "autoload_known_extensions", "enable_external_access")
+    config: dict[str, Any] = dict.fromkeys(apart, "false")
+    views, missing = dict(VIEWS), ""
+    with duckdb.connect(":memory:", config=config) as connection:
+        connection.register("rows_of_parts", runs)
+        connection.register("rows_of_tuning", tried)
+        try:
+            connection.register("rows_of_entries", entries())
+        except InputError as error:
+            del views["entries"], views["results"]
+            missing = f" (entries and results are not there: {error})"
+        for name, meaning in views.items():
+            connection.execute(f"CREATE VIEW {name} AS {meaning}")
+        try:
+            found = connection.sql(query)
+            if found is None:
+                raise InputError(f"the query asks for nothing. Views: {', '.join(views)}{missing}")
+            return found.to_arrow_table()
+        except duckdb.Error as error:
+            hint = ' Write "column" in quotes.' if '"column"' in str(error) else ""
+            raise InputError(f"{error}{hint}\nViews: {', '.join(views)}{missing}") from None
+
+
+def distinct_runs(parts: Sequence[Path], place: np.ndarray, sizes: Sequence[int]) -> ds.Dataset:
+    """Every distinct run, with its curves, read from the parts only as far as a query needs.
+
+    place: (part, row) of each of them; sizes: how many rows a part has.
+    """
+    import pyarrow.dataset as ds
+
+    files, tables = [], [SCHEMA.empty_table()]
+    for part, path in enumerate(parts):
+        kept = np.sort(place[place[:, 0] == part, 1])
+        if len(kept) == sizes[part]:
+            files.append(str(path))
+        elif len(kept):  # it holds rows that others replace
+            tables.append(pq.ParquetFile(path).read().take(kept))
+    inside = ds.dataset(pa.concat_tables(tables))
+    return ds.dataset([ds.dataset(files, schema=SCHEMA, format="parquet"), inside]) if files else inside
+
+
+def tried(tuning: dict[str, dict[str, Any]]) -> pa.Table:
+    """One row for every configuration that tuning has tried."""
+    rows = []
+    for subject, record in tuning.items():
+        told = {name: record.get(name) for name in TUNING.names} | {"subject": subject}
+        for number, one in enumerate(record.get("configurations", ())):
+            measured = {name: one.get(name) for name in ("scale", "step_scale", "setting", "regret")}
+            measured |= {name: one.get(name) for name in ("standard_error", "failed")}
+            measured |= {"configuration": number, "configured": one.get("learner")}
+            rows.append(told | measured | {"chosen": number == record.get("chosen")})
+    return pa.Table.from_pylist(rows, schema=TUNING)

@@ -1,0 +1,210 @@
+"""Does a folder come out the same again? Its runs are made anew, and their bits compared."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
+from hashlib import sha256
+from math import inf
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ravi import checks, ids
+from ravi.checks import InputError
+from ravi.core import MDP
+from ravi.lab.experiments.freezing import vetted
+from ravi.lab.experiments.manifest import differing
+from ravi.lab.experiments.results import Results, results
+from ravi.lab.experiments.rows import digests as hashes
+from ravi.lab.experiments.runner import Status, run_suite
+from ravi.lab.experiments.schedule import plan
+from ravi.lab.experiments.schedule.settings import Setting, run_id
+from ravi.lab.experiments.schedule.tuning import best
+from ravi.lab.experiments.store import Store
+from ravi.lab.experiments.suite_file.specification import Section, Suite
+from ravi.runs import versions
+
+
+class Reproduction(NamedTuple):
+    folder: str
+    stored: int  # runs that the folder holds
+    compared: int
+    different: list[str]  # ids of runs that came out with other bits
+    altered: list[str]  # ids of runs whose rows do not have the hash that they name: they were changed since
+    failed: list[str]  # ids of runs that failed this time
+    changed: list[str]  # what can no longer be made as it was, and why
+    versions: list[str]  # which differ from those of the folder
+
+    @property
+    def status(self) -> int:
+        return int(bool(self.different or self.altered or self.failed or self.changed))
+
+    def json(self) -> dict[str, Any]:
+        return self._asdict() | {"reproduced": self.status == 0}
+
+    def text(self) -> str:
+        lines = [f"{self.folder}: {self.compared:,} of {self.stored:,} runs made again"]
+        lines += [f"  versions differ: {line}" for line in self.versions]
+        lines += [f"  cannot be compared: {line}" for line in self.changed]
+        kinds = {"with other bits": self.different, "altered since they were stored": self.altered}
+        for what, runs in (kinds | {"failed this time": self.failed}).items():
+            lines += (
+                [f"  {len(runs):,} {what}: {', '.join(runs[:5])}{', ...' if len(runs) > 5 else ''}"] if runs else []
+            )
+        lines += ["  every bit of them is the same"] if self.status == 0 else []
+        return "\n".join(lines)
+
+
+def reproduce(
+    folder: str | os.PathLike[str],
+    *,
+    runs: int | None = None,
+    workers: int | None = None,
+    cluster: str | None = None,
+    allow_code: bool = False,
+    progress: Callable[[Status], None] | None = None,
+) -> Reproduction:
+    """Make the runs of a folder again (or so many of them, chosen by their ids), elsewhere, and compare.
+
+    What is compared are the numbers that are stored: a row must have the hash that it names, and the run must come out
+    with that hash. Tuning must choose again what its record says. allow_code: the folder may name modules, which are
+    then run (docs/security.md).
+    """
+    held = results(folder)
+    wanted = _chosen(held, runs)
+    if not wanted:
+        raise InputError(f"{folder} holds no run that succeeded: there is nothing to reproduce")
+    vetted(held.suite, Store(Path(held.folder)), allow_code)
+    now = {"versions": versions()}
+    other = list(dict.fromkeys(line for made in held.manifests.values() for line in differing(made, now)))
+    known, changed = _settings(held)
+    changed += _other_choices(held)
+    sections: list[Section] = []
+    digests: dict[str, str] = {}  # run -> what came out at first
+    unknown = 0
+    for setting, seeds in wanted.items():
+        if setting in known:
+            sections.append(_section(known[setting], sorted(seeds)))
+            digests |= {run_id(setting, seed): digest for seed, digest in seeds.items()}
+        else:
+            unknown += len(seeds)
+    if unknown:
+        changed.append(f"{unknown:,} runs are not of the folder's suite and tuning as they are now")
+    found: dict[str, str | None] = {}
+    stopped: list[Status] = []
+
+    def tell(status: Status) -> None:
+        stopped[:] = [status] if status.stopping else []
+        if progress is not None:
+            progress(status)
+
+    if sections:
+        with tempfile.TemporaryDirectory(prefix="ravi-reproduce-") as place:
+            suite = Suite("reproduction", tuple(sections), device=held.suite.device)
+            again = run_suite(suite, place, workers=workers, cluster=cluster, progress=tell)
+            table = again.table(["run", "digest"])
+            found = dict(zip(table["run"].to_pylist(), table["digest"].to_pylist(), strict=True))
+    if stopped:
+        raise KeyboardInterrupt("stopped before all runs were made again")
+    different = [run for run, digest in digests.items() if found.get(run) not in (None, digest)]
+    failed = [run for run in digests if found.get(run) is None]
+    made = len(digests) - len(failed)
+    return Reproduction(str(folder), len(held.runs), made, different, altered(held, wanted), failed, changed, other)
+
+
+def altered(held: Results, wanted: Mapping[str, Collection[int]] | None = None) -> list[str]:
+    """The runs (of these settings and seeds, or all) whose stored numbers do not have the hash that their row names."""
+    found = []
+    for setting in wanted if wanted is not None else dict.fromkeys(held.runs["setting"].to_pylist()):
+        rows = held.table(where=f"setting = '{setting}'")
+        for seed, named, true in zip(rows["seed"].to_pylist(), rows["digest"].to_pylist(), hashes(rows), strict=True):
+            if named != true and (wanted is None or seed in wanted[setting]):
+                found.append(run_id(setting, seed))
+    return found
+
+
+def _other_choices(held: Results) -> list[str]:
+    """Tuning records that do not follow from the runs that they are about."""
+    regrets: dict[str, dict[int, float]] = {}
+    table = held.table(["setting", "seed", "regret"])
+    for row in table.to_pylist():
+        regrets.setdefault(row["setting"], {})[row["seed"]] = inf if row["regret"] is None else row["regret"]
+    lines = []
+    for subject, record in held.tuning.items():
+        if record.get("missing"):  # it has chosen nothing yet
+            continue
+        seen = [
+            [regrets.get(one["setting"], {}).get(s, inf) for s in record["seeds"]] for one in record["configurations"]
+        ]
+        means = [float(np.array(values).mean()) for values in seen]
+        told = [inf if one["regret"] is None else one["regret"] for one in record["configurations"]]
+        if best(means) != record["chosen"] or not np.array_equal(means, told):
+            lines.append(
+                f"tuning/{subject}.json does not follow from its runs ({record['learner']} on {record['mdp']})"
+            )
+    return lines
+
+
+def _chosen(held: Results, runs: int | None) -> dict[str, dict[int, str]]:
+    """Setting -> seed -> digest, of runs that succeeded; the first so many by the hashes of their ids."""
+    table = held.table(["setting", "seed", "digest", "failure"])
+    rows = [row for row in table.to_pylist() if row["failure"] is None]
+    if runs is not None:
+        least = checks.whole(runs, "runs", 1)
+        rows = sorted(rows, key=lambda row: sha256(run_id(row["setting"], row["seed"]).encode()).digest())[:least]
+    wanted: dict[str, dict[int, str]] = {}
+    for row in rows:
+        wanted.setdefault(row["setting"], {})[row["seed"]] = row["digest"]
+    return wanted
+
+
+def _settings(held: Results) -> tuple[dict[str, Setting], list[str]]:
+    """Every setting of the folder's suite and its tuning, with its MDP where it can be found; what has changed."""
+    store, suite = Store(Path(held.folder)), held.suite
+    frozen = plan.facts_from(store.specification() or {})
+    changed: dict[str, str] = {}  # MDP or learner -> why it cannot be made as it was
+    places = {}
+    for name, digest in frozen.mdps.items():
+        kept = store.mdp(digest)
+        places[name] = name if kept is None else str(kept.absolute())
+        try:
+            if (ids.mdp(name) if kept is None else MDP.load(kept)).digest != digest:
+                changed[digest] = f"{name} is another MDP now"
+        except InputError as error:
+            changed[digest] = f"{name}: {error}"
+    for name, fact in frozen.learners.items():
+        try:
+            if ids.source_of(name) != fact["source"]:
+                changed[fact["source"]] = f"{name} is another learner now: its file has changed"
+        except InputError as error:
+            changed[fact["source"]] = f"{name}: {error}"
+    sources = {fact["id"]: fact["source"] for fact in frozen.learners.values()}
+    found = [setting for setting in plan.settings(suite, frozen, held.tuning) if setting is not None]
+    found += [
+        Setting(record["mdp"], record["mdp_digest"], tried["learner"], sources[record["learner"]], record["steps"], 1)
+        for record in held.tuning.values()
+        for tried in record["configurations"]
+        if record["learner"] in sources
+    ]
+    sound = {
+        setting.digest: replace(setting, mdp=places.get(setting.mdp, setting.mdp))
+        for setting in found
+        if setting.mdp_digest not in changed and setting.source not in changed
+    }
+    return sound, list(changed.values())
+
+
+def _section(setting: Setting, seeds: list[int]) -> Section:
+    return Section(
+        name=setting.digest,
+        mdps=(setting.mdp,),
+        learners={setting.learner: setting.learner},
+        steps=(setting.steps,),
+        seeds=tuple(seeds),
+        points=setting.points,
+        record=setting.record,
+    )

@@ -1,0 +1,371 @@
+"""What has been found? A folder of results, opened for reading: tables, SQL, NumPy arrays, and what is wrong with it.
+
+Opening takes a snapshot of the parts that are whole, each compared with the hash in its name; others may go on writing.
+A run that is there twice counts once: rows of success go before rows of failure, then the part's name decides. Two
+rows of one run with different bits are a conflict, and are named. Nothing is ever written into the folder.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ravi import checks
+from ravi.checks import InputError, did_you_mean
+from ravi.curve import grid
+from ravi.lab.experiments import queries
+from ravi.lab.experiments.distinct import ORDER, SCALARS, distinct
+from ravi.lab.experiments.manifest import cores, differing
+from ravi.lab.experiments.recorded import curves_of
+from ravi.lab.experiments.rows import SCHEMA
+from ravi.lab.experiments.store import Store, Trouble, opened
+from ravi.printable import printable
+
+if TYPE_CHECKING:
+    import pyarrow.dataset as ds
+
+    from ravi.lab.experiments.schedule.settings import Setting
+    from ravi.lab.experiments.suite_file.specification import Entry, Suite
+
+NAMES = {"regret": "regret_curve", "reward": "reward_curve", "trajectory": "trajectory_curve"}  # of `Results.curves`
+KEYS = ("section", "mdp", "steps", "label", "column")  # which entry
+LISTED = 12  # names, and choices, in a message
+
+
+class DamagedWarning(UserWarning):
+    """Files of a folder of results are damaged or foreign; they are left out."""
+
+
+class ConflictWarning(UserWarning):
+    """A run is there twice, with different bits."""
+
+
+class Counts(NamedTuple):
+    planned: int  # runs that the entries of the suite ask for
+    done: int  # of them, without a failure
+    failed: int  # of them
+    others: int  # runs that no entry asks for: those of tuning
+
+
+def results(folder: str | os.PathLike[str]) -> Results:
+    """Open a folder of results, which others may be writing to."""
+    return Results(checks.path(folder, "folder"))
+
+
+class Results:
+    """A snapshot of a folder of results."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder.absolute()
+        if not folder.is_dir():
+            raise InputError(f"there is no folder {folder}")
+        if not (folder / "specification.json").exists() and not (folder / "parts").is_dir():
+            raise InputError(f"{folder} is no folder of results: it has neither specification.json nor parts")
+        store = Store(self.folder)
+        self.troubles: list[Trouble] = store.troubles
+        self.parts, tables = self._opened()  # the names of those that are whole
+        self.manifests: dict[str, dict[str, Any]] = store.manifests()  # after the parts, which are written after them
+        records = store.tuning()
+        self.tuning: dict[str, dict[str, Any]] = {name: record for name, record in records.items() if _sound(record)}
+        foreign = [name for name in records if name not in self.tuning]
+        self.troubles += [Trouble(f"tuning/{name}.json", "foreign: it is no record of tuning") for name in foreign]
+        self.runs, self._place, self.conflicts = distinct(self.parts, tables)
+        self._whole = [table.num_rows for table in tables]
+        del tables
+        pa.default_memory_pool().release_unused()
+        launches = pc.unique(self.runs["launch"]).to_pylist()
+        known = {*self.manifests, *(Path(trouble.name).stem for trouble in self.troubles)}
+        for launch in sorted(name for name in launches if name is not None and name not in known):
+            self.troubles.append(Trouble(f"manifests/{launch}.json", "absent, though there are runs of this launch"))
+        self._warn()
+
+    def _opened(self) -> tuple[list[str], list[pa.Table]]:
+        """The names of the parts that are whole, in order, and all of them but the curves."""
+
+        def read(name: str) -> pa.Table | str:
+            part = opened(folder / name)
+            try:
+                return part if isinstance(part, str) else part.read(SCALARS, use_threads=False)
+            except (OSError, pa.ArrowException) as error:
+                return f"damaged: {error}"
+
+        folder = self.folder / "parts"
+        names = sorted(name for name in os.listdir(folder) if not name.startswith(".")) if folder.is_dir() else []
+        with ThreadPoolExecutor(min(8, cores())) as pool:
+            found = dict(zip(names, pool.map(read, names), strict=True))
+        self.troubles.extend(Trouble(f"parts/{name}", why) for name, why in found.items() if isinstance(why, str))
+        whole = {name: table for name, table in found.items() if not isinstance(table, str)}
+        return list(whole), list(whole.values())
+
+    def _warn(self) -> None:
+        where = printable(str(self.folder))
+        if self.troubles:
+            named = _listed([printable(str(trouble)) for trouble in self.troubles])
+            warnings.warn(f"{where}: left out what is damaged or foreign: {named}", DamagedWarning, stacklevel=4)
+        if self.conflicts:
+            launches = list(dict.fromkeys(launch for conflict in self.conflicts for launch in conflict.launches))
+            made = [self.manifests[launch] for launch in launches if launch in self.manifests]
+            lines = list(dict.fromkeys(line for other in made[1:] for line in differing(made[0], other)))
+            why = (
+                f"; their launches differ in {'; '.join(lines)}" if lines else "; their launches name the same versions"
+            )
+            warnings.warn(
+                f"{where}: {len(self.conflicts)} runs were made twice, with different bits: "
+                f"{_listed([str(conflict) for conflict in self.conflicts])}{why}",
+                ConflictWarning,
+                stacklevel=4,
+            )
+
+    # What was asked for.
+
+    @cached_property
+    def specification(self) -> dict[str, Any]:
+        """The suite as plain data, frozen as it was launched."""
+        return dict(self._frozen["suite"])
+
+    @cached_property
+    def _frozen(self) -> dict[str, Any]:
+        held = Store(self.folder).specification()
+        if held is None:
+            raise InputError(f"{self.folder} has no specification.json")
+        return held
+
+    @cached_property
+    def suite(self) -> Suite:
+        from ravi.lab.experiments.suite_file.specification import specify
+
+        return specify(self.specification, build=False)
+
+    @cached_property
+    def entries(self) -> pa.Table:
+        """One row for every entry of the suite, with the setting by which it is scored."""
+        rows = [
+            {
+                "section": entry.section, "column": entry.column, "label": entry.label, "mdp": entry.mdp,
+                "learner": entry.learner, "steps": entry.steps, "seeds": entry.seeds,
+                "setting": None if setting is None else setting.digest,
+            }
+            for entry, setting in self._planned
+        ]  # fmt: skip
+        return pa.Table.from_pylist(rows, schema=queries.ENTRIES)
+
+    @cached_property
+    def _planned(self) -> list[tuple[Entry, Setting | None]]:
+        from ravi.lab.experiments.schedule.plan import facts_from, settings
+
+        found = settings(self.suite, facts_from(self._frozen), self.tuning)
+        return list(zip(self.suite.entries, found, strict=True))
+
+    @cached_property
+    def untuned(self) -> dict[tuple[Any, ...], str]:
+        """Why tuning has not chosen for an entry, where it has not, by section, mdp, steps, label and column."""
+        from ravi.lab.experiments.schedule.plan import facts_from, subject_of
+        from ravi.lab.experiments.schedule.tuning import lacking
+
+        facts, found = facts_from(self._frozen), {}
+        for entry, setting in self._planned:
+            subject = subject_of(entry, facts, self.suite.tuning)
+            if setting is None and subject is not None:
+                found[tuple(getattr(entry, key) for key in KEYS)] = lacking(self.tuning.get(subject.digest))
+        return found
+
+    @cached_property
+    def counts(self) -> Counts:
+        """How many runs the suite asks for, and how many there are."""
+        from ravi.lab.experiments.schedule.plan import asked, facts_from
+
+        wanted = asked(self.suite, facts_from(self._frozen), self.tuning)
+        failed = self.runs["failure"].is_valid().to_pylist()
+        runs = zip(self.runs["setting"].to_pylist(), self.runs["seed"].to_pylist(), strict=True)
+        made = [fails for run, fails in zip(runs, failed, strict=True) if run in wanted.known]
+        bad = sum(made)
+        return Counts(wanted.runs, len(made) - bad, bad, self.runs.num_rows - len(made))
+
+    def unfinished(self) -> list[str]:
+        """The tunings that are not final, and why: trials are missing."""
+        from ravi.lab.experiments.schedule.tuning import lacking
+
+        return [
+            printable(f"{record.get('learner')} on {record.get('mdp')}, T = {record.get('steps')}: {lacking(record)}")
+            for record in self.tuning.values()
+            if record.get("missing")
+        ]
+
+    # Tables.
+
+    def table(self, columns: Sequence[str] | None = None, where: str | None = None) -> pa.Table:
+        """These columns (all, curves too, unless named) of the runs for which an SQL condition holds."""
+        known = ["run", *SCHEMA.names]
+        for name in columns or ():
+            if name not in known:
+                raise InputError(f"there is no column {name!r}.{did_you_mean(name, known)} Known: {', '.join(known)}.")
+        chosen = ", ".join(known if columns is None else columns)
+        condition = "" if where is None else f" WHERE ({where}\n)"
+        return self.sql(f"SELECT {chosen} FROM runs{condition} ORDER BY {', '.join(ORDER)}")
+
+    def sql(self, query: str) -> pa.Table:
+        """The answer to a query over the views `runs`, `failures`, `entries`, `results` and `tuning` (DuckDB's SQL)."""
+        return queries.answer(query, self._dataset, queries.tried(self.tuning), lambda: self.entries)
+
+    @cached_property
+    def _dataset(self) -> ds.Dataset:
+        paths = [self.folder / "parts" / part for part in self.parts]
+        return queries.distinct_runs(paths, self._place, self._whole)
+
+    # Arrays.
+
+    def regret(self, **which: Any) -> tuple[np.ndarray, np.ndarray]:
+        """The seeds (n,) and the regret at T (n,) of one entry, named by mdp, learner, section, column, label, steps.
+
+        Runs that failed, or are not done, are not among them.
+        """
+        chosen = self._rows(self._entry(which))
+        return self.runs["seed"].to_numpy()[chosen], self.runs["regret"].to_numpy()[chosen]
+
+    def curves(self, name: str = "regret", **which: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The times (P,), the seeds (n,) and the curves (n, P) of one entry; name: regret, reward or trajectory."""
+        if name not in NAMES:
+            raise InputError(f"there is no curve {name!r}.{did_you_mean(name, NAMES)} Known: {', '.join(NAMES)}.")
+        entry = self._entry(which)
+        chosen = self._rows(entry)
+        times = grid(self._planned[entry][0].steps, self._planned[entry][0].points)
+        try:
+            found = dict(self.curves_of([chosen], name))
+        except InputError:
+            raise InputError(f"{name} was not recorded for {self._said(entry)}") from None
+        return times, self.runs["seed"].to_numpy()[chosen], found.get(0, np.empty((0, len(times))))
+
+    def curves_of(self, lines: Sequence[np.ndarray], name: str = "regret") -> Iterator[tuple[int, np.ndarray]]:
+        """The curves (n, P) of some lines, each given as its rows of `runs`: which line it is, and its curves.
+
+        They come in the order in which they are stored, and few are held at a time.
+        """
+        paths = [self.folder / "parts" / part for part in self.parts]
+        points = self.runs["points"].to_numpy()
+        most = [int(points[rows].max(initial=0)) for rows in lines]
+        return curves_of(paths, [self._place[rows] for rows in lines], most, NAMES[name])
+
+    def _entry(self, which: dict[str, Any]) -> int:
+        """The place of the one entry that is meant."""
+        for key in which:
+            if key not in self._named:
+                meant = did_you_mean(key, self._named)
+                raise InputError(f"an entry has no {key!r}.{meant} Known: {', '.join(self._named)}.")
+        left = list(range(self.entries.num_rows))
+        for key, value in which.items():
+            held = self._named[key]
+            left = [place for place in left if value is None or held[place] == value]
+            if not left:
+                choices = list(dict.fromkeys(str(one) for one in held))
+                meant = did_you_mean(str(value), choices)
+                raise InputError(f"no entry has {_given(which)}.{meant} {key} may be: {_listed(choices)}")
+        if len(left) != 1:
+            choices = [self._said(place) for place in left]
+            raise InputError(f"{len(left)} entries have {_given(which) or 'nothing said of them'}: {_listed(choices)}")
+        return left[0]
+
+    @cached_property
+    def _named(self) -> dict[str, list[Any]]:
+        """By what an entry can be asked for."""
+        return {
+            name: self.entries[name].to_pylist() for name in queries.ENTRIES.names if name not in ("setting", "seeds")
+        }
+
+    def _rows(self, entry: int) -> np.ndarray:
+        """Which rows of `runs` an entry has that succeeded, by seed."""
+        asked, setting = self._planned[entry]
+        if setting is None:
+            raise InputError(f"{self._said(entry)} is not tuned yet")
+        rows = self.by_setting.get(setting.digest, np.zeros(0, int))
+        succeeded = self.runs["failure"].is_null().to_numpy()[rows]
+        return rows[succeeded & np.isin(self.runs["seed"].to_numpy()[rows], asked.seeds)]
+
+    @cached_property
+    def by_setting(self) -> dict[str, np.ndarray]:
+        """Which rows of `runs` every setting has, failures too, by seed."""
+        names = self.runs["setting"].combine_chunks().dictionary_encode()
+        codes = names.indices.to_numpy()
+        order = np.lexsort((self.runs["seed"].to_numpy(), codes))
+        groups = np.split(order, np.flatnonzero(np.diff(codes[order])) + 1) if len(order) else []
+        return {names.dictionary[int(codes[rows[0]])].as_py(): rows for rows in groups}
+
+    def _said(self, entry: int) -> str:
+        section, column, label, mdp, learner, steps, *_ = self._planned[entry][0]
+        return f"{section}: {label} ({learner}) on {mdp}, {column}, T = {steps:,}"
+
+    # Text.
+
+    def summary(self) -> str:
+        """The mean regret at T of every entry, with the number of seeds."""
+        rows = self.sql(
+            "SELECT section, mdp, steps, label, \"column\", count(regret) AS seeds, count(failure) AS failed, "
+            "avg(regret) AS mean FROM results GROUP BY ALL"
+        ).to_pylist()  # fmt: skip
+        found = {tuple(row[key] for key in KEYS): row for row in rows}
+        lines: list[tuple[str, ...]] = [("section", "MDP", "T", "learner", "column", "seeds", "failed", "mean regret")]
+        for entry, _ in self._planned:
+            which = tuple(getattr(entry, key) for key in KEYS)
+            row = found.get(which, {"seeds": 0, "failed": 0, "mean": None})
+            mean = self.untuned.get(which, "-") if row["mean"] is None else f"{row['mean']:,.2f}"
+            seeds = f"{row['seeds']} of {len(entry.seeds)}"
+            names = (entry.section, entry.mdp, f"{entry.steps:,}", entry.label, entry.column)
+            lines.append((*map(printable, names), seeds, str(row["failed"]), mean))
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        left = (True, True, False, True, True, False, False, False)
+        return "\n".join(
+            "  ".join(
+                cell.ljust(width) if is_left else cell.rjust(width)
+                for cell, width, is_left in zip(line, widths, left, strict=True)
+            ).rstrip()
+            for line in lines
+        )
+
+    def __repr__(self) -> str:
+        failed = self.runs.num_rows - self.runs["failure"].null_count
+        try:
+            name, counts = self.suite.name, self.counts
+        except InputError as error:
+            head, runs = f"({error})", f"{self.runs.num_rows:,} runs, {failed:,} failed"
+        else:
+            head = f"of {printable(name)}"
+            runs = f"{counts.done:,} of {counts.planned:,} done, {counts.failed:,} failed"
+            runs += f"; {counts.others:,} more, for tuning or of other suites" if counts.others else ""
+        lines = [
+            f"Results {head} in {printable(str(self.folder))}",
+            f"  runs       {runs}; {len(self.manifests)} launches",
+        ]
+        if unfinished := self.unfinished():
+            lines.append(f"  TUNING     {_listed(unfinished)}; the command that made it tries them again")
+        if self.troubles:
+            lines.append(f"  troubles   {_listed([printable(str(trouble)) for trouble in self.troubles])}")
+        if self.conflicts:
+            lines.append(f"  CONFLICTS  {_listed([str(conflict) for conflict in self.conflicts])}")
+        return "\n".join(lines)
+
+
+def _sound(record: dict[str, Any]) -> bool:
+    """Whether this is a record of tuning, as far as it is read here."""
+    tried, chosen = record.get("configurations"), record.get("chosen")
+    if not isinstance(tried, list) or not all(isinstance(one, dict) and "learner" in one for one in tried):
+        return False
+    return chosen is None or (isinstance(chosen, int) and 0 <= chosen < len(tried))
+
+
+def _given(which: dict[str, Any]) -> str:
+    return ", ".join(f"{key} = {value!r}" for key, value in which.items() if value is not None)
+
+
+def _listed(names: Iterable[str]) -> str:
+    """Names, each on its line where there are several; the first dozen."""
+    lines = list(names)
+    more = [f"and {len(lines) - LISTED} more"] if len(lines) > LISTED else []
+    return lines[0] if len(lines) == 1 else "\n    " + "\n    ".join([*lines[:LISTED], *more])

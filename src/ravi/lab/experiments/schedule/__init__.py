@@ -1,0 +1,1 @@
+"""What a suite asks for: runs, settings, tuning, in which order."""

@@ -1,0 +1,151 @@
+"""Which runs does a suite ask for? The setting of every entry, and what is tried for those that are tuned."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+from ravi import headers, ids
+from ravi.checks import InputError
+from ravi.core import MDP
+from ravi.lab.experiments.schedule.settings import Setting
+from ravi.lab.experiments.suite_file.specification import Entry, Suite, Tuning
+
+MULTIPLIERS = ("scale", "step_scale")  # of the bonus, of the step size: all that is ever tuned
+
+
+class Facts(NamedTuple):
+    """What the ids of a suite stood for when it was frozen, so that no later version can change a folder's meaning."""
+
+    mdps: dict[str, str]  # id or path -> digest
+    learners: dict[str, dict[str, Any]]  # id -> canonical id, source, which multipliers it has
+
+    def plain(self) -> dict[str, Any]:
+        return {"mdps": self.mdps, "learners": self.learners}
+
+
+class Subject(NamedTuple):
+    """What is tuned: one learner on one MDP for T steps."""
+
+    digest: str
+    base: Setting  # with the multipliers as published
+    multipliers: tuple[str, ...]
+
+
+def facts_of(suite: Suite, mdps: dict[str, MDP]) -> Facts:
+    """Look up every id of a suite; `mdps` collects the MDPs themselves."""
+    for entry in suite.entries:
+        if entry.mdp not in mdps:
+            mdps[entry.mdp] = ids.mdp(entry.mdp)
+    learners = {}
+    for learner in dict.fromkeys(entry.learner for entry in suite.entries):
+        options = ids.learner_options(learner)
+        learners[learner] = {
+            "id": ids.canonical(learner),
+            "source": ids.source_of(learner),
+            "multipliers": [name for name in MULTIPLIERS if name in options],
+        }
+    return Facts({name: mdps[name].digest for name in mdps}, learners)
+
+
+def setting_of(entry: Entry, facts: Facts) -> Setting:
+    """The setting of an entry as its id says, that is, with published multipliers unless it gives others."""
+    learner = facts.learners[entry.learner]
+    return Setting(
+        entry.mdp, facts.mdps[entry.mdp], learner["id"], learner["source"], entry.steps, entry.points, entry.record
+    )
+
+
+def subject_of(entry: Entry, facts: Facts, tuning: Tuning) -> Subject | None:
+    """What must be tuned before an entry can be run; None where there is nothing to tune."""
+    multipliers = tuple(facts.learners[entry.learner]["multipliers"])
+    if entry.column != "tuned" or not multipliers:
+        return None
+    base = setting_of(entry, facts)
+    content = [base.mdp_digest, base.learner, base.source, base.steps]
+    content += [tuning.budget, tuning.seeds, tuning.scale, tuning.step_scale, tuning.sampler]
+    return Subject(sha256(json.dumps(content).encode()).hexdigest()[:20], base, multipliers)
+
+
+def with_multipliers(base: Setting, given: Mapping[str, float | None], **changes: Any) -> Setting:
+    """A setting with these multipliers; `changes` are of its other fields."""
+    options = "".join(f",{name}={value!r}" for name, value in given.items() if value is not None)
+    return replace(base, learner=ids.canonical(base.learner + options), **changes)
+
+
+def settings(suite: Suite, facts: Facts, records: Mapping[str, Mapping[str, Any]]) -> list[Setting | None]:
+    """The setting by which every entry is scored, in their order; None where tuning has not chosen yet."""
+    found: list[Setting | None] = []
+    for entry in suite.entries:
+        for name, told in ((entry.mdp, facts.mdps), (entry.learner, facts.learners)):
+            if name not in told:
+                raise InputError(f"specification.json is damaged: it does not say what {name} stood for")
+        subject, setting = subject_of(entry, facts, suite.tuning), setting_of(entry, facts)
+        if subject is None:
+            found.append(setting)
+        else:
+            chosen = chosen_in(records.get(subject.digest))
+            found.append(None if chosen is None else replace(setting, learner=chosen))
+    return found
+
+
+class Asked(NamedTuple):
+    """The runs that a suite reports, each once: what two entries share, or nothing tunes, is one run."""
+
+    known: set[tuple[str, int]]  # setting and seed
+    waiting: set[tuple[Any, ...]]  # for tuning to choose: alike when they will have the same setting
+
+    @property
+    def runs(self) -> int:
+        return len(self.known) + len(self.waiting)
+
+
+def asked(suite: Suite, facts: Facts, records: Mapping[str, Mapping[str, Any]]) -> Asked:
+    """What a suite reports, of which what waits for tuning is as many runs as can be told; those of tuning are more."""
+    found = Asked(set(), set())
+    for entry, setting in zip(suite.entries, settings(suite, facts, records), strict=True):
+        subject = subject_of(entry, facts, suite.tuning)
+        if setting is not None:
+            found.known.update((setting.digest, seed) for seed in entry.seeds)
+        elif subject is not None:
+            found.waiting.update((subject.digest, entry.points, entry.record, seed) for seed in entry.seeds)
+    return found
+
+
+def chosen_in(record: Mapping[str, Any] | None) -> str | None:
+    """The learner's id that a tuning record chose."""
+    if record is None or record.get("chosen") is None:
+        return None
+    return str(record["configurations"][record["chosen"]]["learner"])
+
+
+def facts_from(held: Mapping[str, Any]) -> Facts:
+    """From a frozen specification."""
+    try:
+        found = Facts(**headers.checked(held, {"mdps": dict[str, str], "learners": dict[str, dict[str, Any]]}))
+        for name, fact in found.learners.items():
+            headers.checked(fact, {"id": str, "source": str, "multipliers": list[str]}, within=f"learners.{name}")
+        odd = [digest for digest in found.mdps.values() if not digest.isalnum()]
+        if odd:
+            raise InputError(f"{odd[0]!r} is no digest of an MDP")
+    except InputError as error:
+        raise InputError(f"specification.json is damaged: it does not say what its ids stood for ({error})") from None
+    return found
+
+
+def changed(was: Facts, now: Facts) -> list[str]:
+    """What a frozen suite's ids no longer stand for."""
+    lines = [
+        f"{name} is another MDP than when the folder was made"
+        for name in was.mdps
+        if name in now.mdps and now.mdps[name] != was.mdps[name]
+    ]
+    lines += [
+        f"{name} is another learner than when the folder was made"
+        for name in was.learners
+        if name in now.learners and now.learners[name] != was.learners[name]
+    ]
+    return lines

@@ -1,0 +1,214 @@
+"""How are multipliers tuned? An equal number of configurations for every learner, on other seeds than are reported.
+
+Every learner gets the same list of pairs (scale, step_scale), and ignores what it has not. The list is a lattice in
+the logarithms: the bonus multiplier goes down from the top of its range in equal steps, the step-size multiplier goes
+through its own by the golden ratio, so that both are spread out alone and together. The first pair is the top of the
+one range and the bottom of the other: the published constants, where the ranges are [.., 1] and [1, ..]. With the
+sampler `optuna` the pairs after the first are instead chosen one by one by a tree-structured Parzen estimator, seeded
+by what is tuned, so that the same results lead to the same choices.
+
+The best is the pair with the smallest mean regret at T over the tuning seeds; the first of equals; a pair under which
+any seed failed is out. Where a trial was lost (its worker died, the machine failed it) nothing is chosen: the record
+says how many trials are missing, and the same command tries them again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import inf, isclose, isfinite
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import numpy as np
+
+from ravi.checks import InputError
+from ravi.core import Array
+from ravi.lab.experiments.suite_file.specification import Tuning
+
+if TYPE_CHECKING:
+    from ravi.lab.experiments.schedule.jobs import Job
+    from ravi.lab.experiments.schedule.plan import Subject
+
+GOLDEN = (5**0.5 - 1) / 2
+
+
+class Configuration(NamedTuple):
+    scale: float | None
+    step_scale: float | None
+
+
+class Search(Protocol):
+    def ask(self) -> list[Configuration]:
+        """What to try next; nothing when the budget is spent, or while what was asked has not all been told."""
+
+    def tell(self, regret: float) -> None:
+        """The mean regret of the next configuration in order; inf where it failed."""
+
+
+def lattice(tuning: Tuning) -> list[Configuration]:
+    """The pairs of a budget, each to three digits."""
+    B = tuning.budget
+    pairs = []
+    for i in range(B):
+        scale = _between(tuning.scale[1], tuning.scale[0], i / max(B - 1, 1))
+        pairs.append(Configuration(scale, _between(*tuning.step_scale, i * GOLDEN % 1)))
+    return pairs
+
+
+class Lattice:
+    """All pairs at once."""
+
+    def __init__(self, tuning: Tuning, multipliers: tuple[str, ...], subject: str) -> None:
+        self._left = [_only(pair, multipliers) for pair in lattice(tuning)]
+
+    def ask(self) -> list[Configuration]:
+        asked, self._left = self._left, []
+        return asked
+
+    def tell(self, regret: float) -> None:
+        pass
+
+
+class Optuna:
+    """One pair after the other, by Optuna's tree-structured Parzen estimator."""
+
+    def __init__(self, tuning: Tuning, multipliers: tuple[str, ...], subject: str) -> None:
+        optuna = _optuna()
+        sampler = optuna.samplers.TPESampler(seed=int(subject[:8], 16))
+        self._study = optuna.create_study(sampler=sampler)
+        self._ranges = {"scale": tuning.scale, "step_scale": tuning.step_scale}
+        self._multipliers = multipliers
+        self._budget = tuning.budget
+        self._trial: Any = None
+        first = {"scale": tuning.scale[1], "step_scale": tuning.step_scale[0]}
+        self._study.enqueue_trial({name: first[name] for name in multipliers})
+
+    def ask(self) -> list[Configuration]:
+        if self._trial is not None or not self._budget:
+            return []
+        self._budget -= 1
+        self._trial = self._study.ask()
+        given = {name: _within(self._suggested(name), self._ranges[name]) for name in self._multipliers}
+        return [Configuration(given.get("scale"), given.get("step_scale"))]
+
+    def tell(self, regret: float) -> None:
+        if isfinite(regret):
+            self._study.tell(self._trial, regret)
+        else:
+            self._study.tell(self._trial, state=_optuna().trial.TrialState.FAIL)
+        self._trial = None
+
+    def _suggested(self, name: str) -> float:
+        low, high = self._ranges[name]
+        return float(self._trial.suggest_float(name, low, high, log=True)) if low < high else low
+
+
+SAMPLERS: dict[str, type[Lattice] | type[Optuna]] = {"lattice": Lattice, "optuna": Optuna}
+
+
+class Trials:
+    """What is tried for one subject: configurations, each with the job of its runs, in the order of trying."""
+
+    def __init__(self, subject: Subject, tuning: Tuning) -> None:
+        self.subject, self.tuning = subject, tuning
+        self.search: Search = SAMPLERS[tuning.sampler](tuning, subject.multipliers, subject.digest)
+        self.tried: list[tuple[Configuration, Job]] = []
+        self.regrets: list[float] = []  # of the first of them
+
+    def hear(self) -> bool:
+        """Tell the search what is settled; whether all that was tried is."""
+        for _, job in self.tried[len(self.regrets) :]:
+            if job.known(self.tuning.seeds) < len(self.tuning.seeds):
+                return False
+            self.regrets.append(float(self._seen(job).mean()))
+            self.search.tell(self.regrets[-1])
+        return True
+
+    @property
+    def lost(self) -> int:
+        """Trials that were begun and came to nothing, by no fault of the learner."""
+        return sum(job.lost(self.tuning.seeds) for _, job in self.tried)
+
+    def _seen(self, job: Job) -> Array:
+        """The regret under every tuning seed; inf where it failed, nan where it is missing."""
+        return job.regrets[job.places(self.tuning.seeds)]
+
+    def record(self) -> dict[str, Any]:
+        """The tuning record: everything that was tried, and which is chosen, if no trial is missing."""
+        base, seeds = self.subject.base, self.tuning.seeds
+        missing = self.tuning.budget * len(seeds) - sum(job.known(seeds) for _, job in self.tried)
+        tried = []
+        for configuration, job in self.tried:
+            seen = self._seen(job)
+            n, sound = len(seen), bool(np.isfinite(seen).all())
+            tried.append(
+                configuration._asdict()
+                | {
+                    "learner": job.setting.learner,
+                    "setting": job.setting.digest,
+                    "regret": float(seen.mean()) if sound else None,
+                    "standard_error": float(seen.std(ddof=1) / n**0.5) if sound and n > 1 else None,
+                    "failed": int(np.isinf(seen).sum()),
+                    "missing": int(np.isnan(seen).sum()),
+                }
+            )
+        return {
+            "subject": self.subject.digest,
+            "mdp": base.mdp,
+            "mdp_digest": base.mdp_digest,
+            "learner": base.learner,
+            "steps": base.steps,
+            "sampler": self.tuning.sampler,
+            "budget": self.tuning.budget,
+            "ranges": {"scale": list(self.tuning.scale), "step_scale": list(self.tuning.step_scale)},
+            "seeds": list(seeds),
+            "configurations": tried,
+            "missing": missing,
+            "chosen": None if missing else best(self.regrets),
+        }
+
+
+def lacking(record: Mapping[str, Any] | None) -> str:
+    """Why tuning has chosen nothing; nothing to say of a record that has."""
+    if record is None:
+        return "not tuned yet"
+    if missing := record.get("missing"):
+        trials = len(record.get("seeds") or ()) * (record.get("budget") or 0)
+        return f"tuning incomplete: {missing} of {trials} trials missing"
+    return "tuning failed" if record.get("chosen") is None else ""
+
+
+def best(regrets: list[float]) -> int | None:
+    """Which configuration is chosen; None where all failed."""
+    least = min(regrets, default=inf)
+    return regrets.index(least) if isfinite(least) else None
+
+
+def at_edge(record: dict[str, Any]) -> list[str]:
+    """The multipliers of a tuning record that were chosen at an end of their range, to three digits."""
+    if record.get("chosen") is None:
+        return []
+    chosen = record["configurations"][record["chosen"]]
+    ranges = {name: ends for name, ends in (record.get("ranges") or {}).items() if chosen.get(name) is not None}
+    return [name for name, ends in ranges.items() if any(isclose(chosen[name], end, rel_tol=1e-3) for end in ends)]
+
+
+def _between(start: float, end: float, share: float) -> float:
+    return _within(start * (end / start) ** share, (min(start, end), max(start, end)))
+
+
+def _within(value: float, ends: tuple[float, float]) -> float:
+    """To three digits, and not beyond the ends."""
+    return min(max(float(f"{value:.3g}"), ends[0]), ends[1])
+
+
+def _only(pair: Configuration, multipliers: tuple[str, ...]) -> Configuration:
+    return Configuration(*(value if name in multipliers else None for name, value in pair._asdict().items()))
+
+
+def _optuna() -> Any:
+    try:
+        import optuna
+    except ImportError:
+        raise InputError("the sampler optuna needs Optuna: pip install 'ravi[tuning]'") from None
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    return optuna

@@ -1,0 +1,323 @@
+"""Where are results kept? In a folder of immutable parts: each is there as a whole or not at all, its hash in its name.
+
+    FOLDER/
+      specification.json       the suite, frozen as it was launched
+      manifests/LAUNCH.json    what made it: one for every launch (versions, git, machine, command, specification)
+      parts/LAUNCH-N-HASH.parquet     rows of runs (`ravi.lab.experiments.rows.SCHEMA`); HASH is of the file's bytes
+      tuning/SUBJECT.json      what was tried for one learner on one MDP, and what was chosen
+      mdps/DIGEST.mdp          MDPs that were given as files, or made by modules
+      checkpoints/SETTING-SEEDS-LAUNCH.run   runs that are under way, and whose
+
+A part is written under a temporary name, flushed to disk and renamed; nothing is ever written in place. So any number
+of processes can write and read at once, and one that dies leaves behind what it had acknowledged, and nothing broken.
+Names hold no times: clocks do not matter.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import io
+import json
+import os
+import re
+import secrets
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from hashlib import sha256
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ravi import files
+from ravi.checks import InputError
+from ravi.core import MDP
+from ravi.jsons import SEAL, read_json, reading, sealed, unsealed
+from ravi.lab.experiments.rows import CURVES, FORMAT, SCHEMA
+
+FOLDER_FORMAT = 1  # of the layout above; in specification.json
+PART = re.compile(r"([0-9a-f]{12})-(\d{6})-([0-9a-f]{16})\.parquet")
+CHECKPOINT = re.compile(r"([0-9a-f]{20})-([0-9a-f]{16})-([0-9a-f]{12})\.run")
+FOLDERS = ("manifests", "parts", "tuning", "mdps", "checkpoints")
+TEXTS = [field.name for field in SCHEMA if field.type == pa.string()]
+# Curves by byte planes: 2.8 kB for a curve of 1,000 points, against 4.1 as they come, and 8 raw. Statistics of all
+# columns would be a third of a part of few rows.
+PARQUET = {
+    "compression": "zstd",
+    "compression_level": 3,
+    "use_dictionary": TEXTS,
+    "column_encoding": dict.fromkeys([f"{name}.list.element" for name in CURVES], "BYTE_STREAM_SPLIT"),
+    "write_statistics": ["setting", "seed"],
+    "write_page_checksum": True,
+}
+
+
+class Trouble(NamedTuple):
+    """A file that is not what it should be: it is named, and left out."""
+
+    name: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.why}"
+
+
+class Damaged(InputError):
+    """A file of the folder is not what was written there."""
+
+
+class Checkpoint(NamedTuple):
+    name: str
+    setting: str  # the id of the setting
+    seeds: tuple[int, ...]
+    content: bytes
+    launch: str  # that left it
+    plays: float  # that each seed had made, on average
+
+
+class Store:
+    """A folder of results, for writing. Reading is `ravi.results`."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.troubles: list[Trouble] = []
+        self._seen: set[str] = set()
+        self._written = 0
+        self._launch = "0" * 12
+
+    def create(self) -> None:
+        """Make the folder, where it is not there; a folder of something else is left alone."""
+        try:
+            if self.folder.exists() and not self.folder.is_dir():
+                raise InputError(f"{self.folder} is a file, not a folder")
+            strangers = sorted(os.listdir(self.folder)) if self.folder.exists() else []
+            ours = (self.folder / "specification.json").exists() or all(
+                name in FOLDERS or name.startswith(".ravi-") for name in strangers
+            )
+            if strangers and not ours:
+                raise InputError(f"{self.folder} is no folder of results: it holds {strangers[0]}; name an empty one")
+            for name in FOLDERS:
+                (self.folder / name).mkdir(parents=True, exist_ok=True)
+            for name in ("", *FOLDERS):
+                files.tidy(self.folder / name)
+        except OSError as error:
+            raise InputError(f"cannot write into {self.folder}: {error.strerror}") from None
+
+    # The specification and the manifests.
+
+    def specification(self) -> dict[str, Any] | None:
+        """The frozen suite and what its ids stood for; None in a new folder."""
+        path = self.folder / "specification.json"
+        if not path.exists():
+            return None
+        try:
+            held = _json(path)
+        except InputError as error:
+            raise Damaged(f"{error}. {_mended(self.folder)}") from None
+        if held.get("format") != FOLDER_FORMAT:
+            raise InputError(f"{path} has format {held.get('format')!r}; this ravi reads {FOLDER_FORMAT}")
+        if not isinstance(held.get("suite"), dict):
+            raise Damaged(f"{path} is damaged: it holds no suite. {_mended(self.folder)}")
+        return held
+
+    def freeze(self, specification: dict[str, Any]) -> None:
+        self._put_json("specification.json", {"format": FOLDER_FORMAT} | specification)
+
+    @contextmanager
+    def launch(self, manifest: dict[str, Any]) -> Iterator[str]:
+        """Announce a launch; while it lasts, its manifest is locked, so that others can tell that it is alive."""
+        name = secrets.token_hex(6)
+        path = self._put_json(f"manifests/{name}.json", manifest)
+        with open(path, "r+b") as held:  # NFS locks only what can be written
+            _lock(held)
+            self._launch = name
+            yield name
+
+    def manifests(self) -> dict[str, dict[str, Any]]:
+        """The manifest of every launch; one that cannot be read is among the troubles."""
+        return self._read_json("manifests")
+
+    def others(self, launch: str) -> list[str]:
+        """Which other launches are alive, as far as locks tell."""
+        alive = []
+        for path in sorted((self.folder / "manifests").glob("*.json")):
+            if path.stem == launch:
+                continue
+            with suppress(OSError), open(path, "rb") as held:
+                try:
+                    fcntl.flock(held, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    alive.append(path.stem)
+        return alive
+
+    # Parts.
+
+    def write(self, tables: Sequence[pa.Table]) -> Path:
+        """Keep rows as one part. When this returns, they are on disk."""
+        sink = io.BytesIO()
+        pq.write_table(pa.concat_tables(tables), sink, **PARQUET)
+        content = sink.getbuffer()
+        path = self.folder / "parts" / f"{self._launch}-{self._written:06d}-{sha256(content).hexdigest()[:16]}.parquet"
+        files.put(path, lambda file: file.write(content))
+        self._written += 1
+        self._seen.add(path.name)
+        return path
+
+    def unread(self) -> Iterator[Path]:
+        """The parts that have come since this was last asked, each found whole; the others are troubles."""
+        folder = self.folder / "parts"
+        for name in sorted(os.listdir(folder)) if folder.is_dir() else []:
+            if name in self._seen or name.startswith("."):
+                continue
+            self._seen.add(name)
+            why = wrong_with(folder / name)
+            if why is None:
+                yield folder / name
+            else:
+                self.troubles.append(Trouble(f"parts/{name}", why))
+
+    def read(self, columns: Iterable[str]) -> Iterator[pa.Table]:
+        """These columns of the parts that have come since this was last asked."""
+        for path in self.unread():
+            yield pq.read_table(path, columns=list(columns), partitioning=None)
+
+    # Tuning records, MDPs, checkpoints.
+
+    def keep_tuning(self, subject: str, record: dict[str, Any]) -> None:
+        self._put_json(f"tuning/{subject}.json", record)
+
+    def tuning(self) -> dict[str, dict[str, Any]]:
+        """What was tried and chosen, by subject."""
+        return self._read_json("tuning")
+
+    def keep_mdp(self, mdp: MDP) -> Path:
+        """Have an MDP kept: one that is there and damaged is made again."""
+        path = self.folder / "mdps" / f"{mdp.digest}.mdp"
+        if self.mdp(mdp.digest) is None:
+            mdp.save(path)
+        return path
+
+    def mdp(self, digest: str) -> Path | None:
+        """The file of an MDP that was given as one; None where there is none, or (a trouble) it is damaged."""
+        path = self.folder / "mdps" / f"{digest}.mdp"
+        if not path.exists():
+            return None
+        try:
+            why = "" if MDP.load(path).digest == digest else f"{path} is another MDP than its name says"
+        except InputError as error:
+            why = str(error)
+        if why:
+            self.troubles.append(Trouble(f"mdps/{path.name}", why))
+        return None if why else path
+
+    def keep_checkpoint(self, setting: str, seeds: Sequence[int], content: bytes) -> None:
+        path = self.folder / "checkpoints" / f"{_stem(setting, seeds)}-{self._launch}.run"
+        files.put(path, lambda file: file.write(content))
+
+    def drop_checkpoint(self, setting: str, seeds: Sequence[int]) -> None:
+        for path in (self.folder / "checkpoints").glob(f"{_stem(setting, seeds)}-*.run"):
+            path.unlink(missing_ok=True)
+
+    def checkpoints(self) -> list[Checkpoint]:
+        """The runs that are under way, the furthest first: where two hold a seed, the first of them counts.
+
+        A checkpoint that cannot be read is a trouble, and its work begins anew.
+        """
+        found = []
+        for path in sorted((self.folder / "checkpoints").glob("*.run")):
+            named = CHECKPOINT.fullmatch(path.name)
+            try:
+                with reading(path) as file:
+                    header, arrays = files.read(file, "run")
+                    file.seek(0)
+                    content = file.read()
+                seeds, plays = tuple(map(int, header["seeds"])), float(arrays["batch.walkers.time"].mean())
+            except (KeyError, TypeError, ValueError) as error:
+                if path.exists():  # else its runs were finished meanwhile
+                    self.troubles.append(Trouble(f"checkpoints/{path.name}", str(error)))
+                continue
+            if named is None or _stem(named[1], seeds) != f"{named[1]}-{named[2]}":
+                self.troubles.append(Trouble(f"checkpoints/{path.name}", "it is not named as a checkpoint is"))
+                continue
+            found.append(Checkpoint(path.name, named[1], seeds, content, named[3], plays))
+        return sorted(found, key=lambda checkpoint: -checkpoint.plays)
+
+    def _put_json(self, name: str, content: dict[str, Any]) -> Path:
+        path = self.folder / name
+        text = json.dumps(sealed(content), indent=1, allow_nan=False).encode()
+        files.put(path, lambda file: file.write(text))
+        return path
+
+    def _read_json(self, name: str) -> dict[str, dict[str, Any]]:
+        found, must = {}, self._sealed()
+        for path in sorted((self.folder / name).glob("*.json")):
+            try:
+                found[path.stem] = _json(path, must=must)
+            except InputError as error:
+                self.troubles.append(Trouble(f"{name}/{path.name}", str(error)))
+        return found
+
+    def _sealed(self) -> bool:
+        """Whether the folder was begun when there were seals: then all its JSON has them."""
+        try:
+            return SEAL in read_json(self.folder / "specification.json")
+        except (InputError, TypeError):  # absent, or damaged, which is told where it is used
+            return False
+
+
+def _lock(held: IO[bytes]) -> None:
+    """Lock a manifest; `Store.others` may be holding it for a moment."""
+    for _ in range(100):
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(0.01)
+        except OSError:  # a file system without locks
+            return
+        else:
+            return
+
+
+def wrong_with(path: Path) -> str | None:
+    """Why a file is no part of a store; None for one that is, to the last bit."""
+    found = opened(path)
+    return found if isinstance(found, str) else None
+
+
+def _stem(setting: str, seeds: Sequence[int]) -> str:
+    """What a checkpoint of these runs is called, whoever left it."""
+    return f"{setting}-{sha256(json.dumps([int(seed) for seed in seeds]).encode()).hexdigest()[:16]}"
+
+
+def opened(path: Path) -> pq.ParquetFile | str:
+    """A part, in memory and compared to the last bit with what its name says; or why the file is none."""
+    named = PART.fullmatch(path.name)
+    if named is None:
+        return "foreign: it is not named as a part is"
+    if path.exists() and not path.is_file():
+        return "damaged: it is no file"
+    try:
+        content = path.read_bytes()
+        if sha256(content).hexdigest()[:16] != named[3]:
+            return "damaged: its content is not what its name says"
+        part = pq.ParquetFile(pa.BufferReader(content))
+    except (OSError, MemoryError, pa.ArrowException) as error:
+        return f"damaged: {error}"
+    version = (part.schema_arrow.metadata or {}).get(b"ravi.format", b"").decode(errors="replace")
+    if version != FORMAT:
+        return f"foreign: its rows have format {version or 'none'!r}; this ravi reads {FORMAT}"
+    return part if part.schema_arrow.equals(SCHEMA) else "foreign: its columns are not those of this format"
+
+
+def _mended(folder: Path) -> str:
+    return f"ravi run SUITE --out {folder}, with the suite that it was made from, makes it again and keeps all runs"
+
+
+def _json(path: Path, *, must: bool = False) -> dict[str, Any]:
+    """What a file of JSON holds, as it was written; `must` it be sealed, one that is not is damaged."""
+    held = read_json(path)
+    if not isinstance(held, dict):
+        raise InputError(f"{path} is damaged: it is no JSON object")
+    return unsealed(held, str(path), must=must)

@@ -1,0 +1,1 @@
+"""What a suite says, and whether it is right."""

@@ -1,0 +1,115 @@
+"""Can all be built that a suite names? Every MDP, and every learner for every MDP and T; no run is made."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from ravi import checks, foreign, ids, memory
+from ravi.checks import InputError
+from ravi.core import MDP
+from ravi.lab.experiments.suite_file.mistakes import Mistakes, said
+from ravi.lab.experiments.suite_file.reading import Places, is_id
+from ravi.lab.experiments.suite_file.specification import DECIDED, Section, Suite
+from ravi.lab.experiments.suite_file.toml_lines import Path as Place
+from ravi.mdps import MDPS
+from ravi.problems import size
+
+
+class Builder:
+    """Can everything be built? Each MDP once, and each learner once for every MDP and T."""
+
+    def __init__(self, told: Mistakes, base: Path) -> None:
+        self.told, self.base = told, base
+        self._worlds: dict[str, MDP | str] = {}  # or what is wrong
+        self._size = 0  # bytes of the worlds
+        self._learners: dict[tuple[str, str, int], str] = {}
+
+    def check(self, suite: Suite, places: Sequence[Places]) -> None:
+        foreign.importable(suite.folder)
+        for section, place in zip(suite.sections, places, strict=True):
+            worlds = self._mdps(section, place, suite.folder)
+            same: dict[str, str] = {}  # canonical id -> label
+            seen: set[tuple[Place, str]] = set()
+            for label, text in section.learners.items():
+                for wrong in self._wrong(text, label, section, worlds, same, suite.folder):
+                    self._once(seen, place.learners[label], text, wrong)
+
+    def _once(self, seen: set[tuple[Place, str]], where: Place, text: str, wrong: str) -> None:
+        if (where, wrong.replace(text, "")) not in seen:
+            seen.add((where, wrong.replace(text, "")))
+            self.told.add(where, wrong)
+
+    def _mdps(self, section: Section, place: Places, folder: str) -> dict[str, MDP]:
+        worlds: dict[str, MDP] = {}
+        digests: dict[str, str] = {}
+        seen: set[tuple[Place, str]] = set()  # a grid repeats what is wrong with its id
+        for text in section.mdps:
+            made = self._mdp(text, folder)
+            if isinstance(made, str):
+                self._once(seen, place.mdps[text], text, made)
+                continue
+            worlds[text] = made
+            if made.digest in digests:
+                self.told.add(place.mdps[text], f"{text} is the same MDP as {digests[made.digest]}")
+            digests[made.digest] = text
+        return worlds
+
+    def _mdp(self, text: str, folder: str) -> MDP | str:
+        if text not in self._worlds:
+            try:
+                if not is_id(text) and not os.path.isabs(text):
+                    near = checks.did_you_mean(re.split("[/,]", text)[0], MDPS) or f" Known: {', '.join(MDPS)}."
+                    raise InputError(f"there is no MDP {text!r}, and no such file in {self.base}.{near}")
+                _from_here(text, folder)
+                made = self._worlds[text] = ids.mdp(text)
+                self._size += size(made)
+            except Exception as error:  # a builder of one's own may raise anything
+                self._worlds[text] = said(error)
+            memory.needed(self._size, f"{len(self._worlds):,} MDPs of the suite", "their number or their sizes")
+        return self._worlds[text]
+
+    def _wrong(
+        self, text: str, label: str, section: Section, worlds: Mapping[str, MDP], same: dict[str, str], folder: str
+    ) -> Iterator[str]:
+        try:
+            _from_here(text, folder)
+            name, given = ids.canonical(text), ids.given_options(text)
+        except Exception as error:
+            yield said(error)
+            return
+        if name in same:
+            yield f"{text} is the same learner as {same[name]!r}"
+        same[name] = label
+        for column in ("theory", "tuned"):
+            decided = [option for option in DECIDED if option in given]
+            if column in section.columns and decided:
+                yield f'{text} gives {decided[0]}: column "{column}" decides that; column "given" takes ids as they are'
+                break
+        refused: dict[str, list[str]] = {}
+        for mdp, world in worlds.items():
+            for why in {self._learner(name, text, mdp, world, T): None for T in section.steps}:
+                if why:
+                    same_for_all = "the MDP" + why[len(world.name) :] if why.startswith(world.name) else why
+                    refused.setdefault(same_for_all, []).append(mdp)
+        for why, where in refused.items():
+            yield f"{text} cannot run on {' and '.join(where)}: {why}"
+
+    def _learner(self, name: str, text: str, mdp: str, world: MDP, T: int) -> str:
+        """Why the learner cannot be built; nothing where it can."""
+        if (name, mdp, T) not in self._learners:
+            try:
+                ids.learner(text, world, T)
+                self._learners[name, mdp, T] = ""
+            except Exception as error:
+                self._learners[name, mdp, T] = said(error)
+        return self._learners[name, mdp, T]
+
+
+def _from_here(text: str, folder: str) -> None:
+    """A module of one's own is the one beside the suite, not another of the same name."""
+    name = foreign.name_in(text)
+    if name is not None and folder:
+        foreign.beside(text, name.split(":")[0], folder)

@@ -1,0 +1,219 @@
+"""What does a suite say? MDPs x learners x options x T x seeds, in sections; from TOML or the same as Python data.
+
+    name = "mine"                     # by default the name of the file
+    title = "..."
+    steps = 1e5                       # T, or a list of them. What is given here is the default of every section:
+    seeds = 16                        # steps, seeds (16 is 0 to 15; "5-8", "1,7,9" or a list are these),
+    points = 200                      # points, record and columns
+    columns = ["theory", "tuned"]
+    device = "gpu"                    # where runs are made: the cpu, unless this is given
+
+    [tuning]                          # see `Tuning`
+    budget = 20
+
+    [[sections]]
+    name = "riverswim"
+    remark = "..."
+    mdps = ["riverswim/6", { id = "garnet/20,3,4", options = { seed = [0, 1], discount = [0.9, 0.99] } }]
+    learners = ["ravi-ucb", { id = "ucrl2", label = "UCRL2", options = { mode = ["aware", "blind"] } }]
+    options = { delta = [0.1, 0.01] }   # a grid over every learner of the section
+
+A table of options is a grid: every combination of its values gives an id with `,key=value` appended. A label of one's
+own gets those options appended that have several values. MDPs that are files, and modules with builders of one's own
+(`package.module:function`), are looked for beside the TOML file. All mistakes of a file are told at once.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ravi import checks
+from ravi.checks import InputError
+from ravi.lab import suites
+from ravi.lab.experiments.suite_file.mistakes import Mistakes
+from ravi.lab.experiments.suite_file.toml_lines import lines
+
+COLUMNS = ("theory", "tuned", "given")  # published constants; multipliers tuned on other seeds; as the id says
+DECIDED = ("scale", "step_scale", "eta", "beta", "m")  # options that the columns theory and tuned decide themselves
+SAMPLERS = ("lattice", "optuna")
+MOST = 10**5  # entries of a suite; values in a list; combinations of a grid
+FIRST_TUNING_SEED = 10**6  # tuning seeds are counted from here, unless they are listed
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """How the column `tuned` is made: the same list of configurations, and the same seeds, for every learner."""
+
+    budget: int = 20  # configurations for every learner on every MDP
+    seeds: tuple[int, ...] = tuple(range(FIRST_TUNING_SEED, FIRST_TUNING_SEED + 4))
+    scale: tuple[float, float] = (1e-4, 1.0)  # the range of the bonus multiplier
+    step_scale: tuple[float, float] = (1.0, 100.0)  # the range of the step-size multiplier, where there is one
+    sampler: str = "lattice"  # or "optuna"
+
+
+@dataclass(frozen=True)
+class Section:
+    """Every MDP x every learner x every column x every T x every seed."""
+
+    name: str
+    mdps: tuple[str, ...]
+    learners: dict[str, str]  # label -> id
+    steps: tuple[int, ...]
+    seeds: tuple[int, ...]
+    columns: tuple[str, ...] = ("given",)
+    points: int = 200
+    record: tuple[str, ...] = ()
+    remark: str = ""  # what the section is for
+
+    @property
+    def entries(self) -> int:
+        """How many lines it has in a comparison."""
+        return len(self.mdps) * len(self.learners) * len(self.steps) * len(self.columns)
+
+
+@dataclass(frozen=True)
+class Suite:
+    name: str
+    sections: tuple[Section, ...]
+    title: str = ""
+    tuning: Tuning = field(default_factory=Tuning)
+    folder: str = ""  # where modules of one's own are, if an id names one: see `ravi.foreign`
+    device: str = "cpu"  # where runs are made
+
+    @property
+    def entries(self) -> list[Entry]:
+        """Every line of every section, in order."""
+        return [
+            Entry(section.name, column, label, mdp, learner, T, section.seeds, section.points, section.record)
+            for section in self.sections
+            for mdp in section.mdps
+            for T in section.steps
+            for label, learner in section.learners.items()
+            for column in section.columns
+        ]
+
+    def plain(self) -> dict[str, Any]:
+        """The suite as JSON can hold it; `specify` makes the same suite of it."""
+        sections = []
+        for section in self.sections:
+            learners = [{"id": learner, "label": label} for label, learner in section.learners.items()]
+            sections.append(_listed(asdict(section)) | {"learners": learners})
+        plain = {"name": self.name, "title": self.title, "tuning": _listed(asdict(self.tuning)), "sections": sections}
+        plain |= {"device": self.device} if self.device != "cpu" else {}
+        return plain | ({"folder": self.folder} if self.folder else {})
+
+
+class Entry(NamedTuple):
+    """One line of a comparison: a learner on an MDP for T steps, under some seeds."""
+
+    section: str
+    column: str
+    label: str
+    mdp: str
+    learner: str
+    steps: int
+    seeds: tuple[int, ...]
+    points: int
+    record: tuple[str, ...]
+
+
+def specify(source: str | os.PathLike[str] | Mapping[str, Any], *, seeds: Any = None, build: bool = True) -> Suite:
+    """The suite of a name (`ravi.lab.suites`), of a TOML file, or of Python data of the same shape.
+
+    seeds: these, in place of those of every section: how many, a text such as 5-8 or 1,7,9, or a list.
+    build: every MDP is built, and every learner for every MDP and T, so that what cannot be is told now. Without it
+    ids are taken as they are: for a suite that was specified before.
+    """
+    from ravi.lab.experiments.suite_file.reading import Reader
+
+    if isinstance(source, Mapping):
+        data, told, base, name = dict(source), Mistakes("", {}), Path.cwd(), "suite"
+    else:
+        text, file, base, name = _text(source)
+        try:
+            data = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise InputError(_syntax(file, error)) from None
+        except RecursionError:
+            raise InputError(f"{file}: its lists and tables are nested too deep") from None
+        told = Mistakes(file, lines(text))
+    read = Reader(told, base)
+    suite = read.suite(data, name, seeds)
+    if checks.flag(build, "build"):
+        from ravi.lab.experiments.suite_file.building import Builder
+
+        Builder(told, base).check(suite, read.places)
+    told.tell()
+    return suite
+
+
+def shipped() -> dict[str, Suite]:
+    """The suites that come with the library, by name; nothing is built."""
+    return {name: specify(name, build=False) for name in suites.SUITES}
+
+
+def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    """What differs between two suites as `Suite.plain` gives them, line by line; nothing where they are the same."""
+    found = list(_differences("", _by_name(old), _by_name(new)))
+    return found or ([] if old == new else ["the order of sections or learners is another"])
+
+
+def _by_name(plain: Mapping[str, Any]) -> dict[str, Any]:
+    """Sections by their names and learners by their labels, so that one more is one difference."""
+    sections = {}
+    for section in plain["sections"]:
+        learners = {f"learner {one['label']!r}": one["id"] for one in section["learners"]}
+        inside = {key: value for key, value in section.items() if key not in ("name", "learners")}
+        sections[f"section {section['name']!r}"] = inside | learners
+    return {key: value for key, value in plain.items() if key != "sections"} | sections
+
+
+def _differences(place: str, old: Any, new: Any) -> Iterator[str]:
+    if not (isinstance(old, dict) and isinstance(new, dict)):
+        if old != new:
+            yield f"{place} is {_short(new)}; it was {_short(old)}"
+        return
+    for key in [*old, *(key for key in new if key not in old)]:
+        inner = f"{place}: {key}" if place else key
+        if key not in new:
+            yield f"{inner} is gone"
+        elif key not in old:
+            yield f"{inner} is new"
+        else:
+            yield from _differences(inner, old[key], new[key])
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, list) and len(value) > 3 and all(isinstance(one, int) for one in value):
+        return f"{len(value)} numbers from {value[0]} to {value[-1]}"
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def _listed(fields: dict[str, Any]) -> dict[str, Any]:
+    return {key: list(value) if isinstance(value, tuple) else value for key, value in fields.items()}
+
+
+def _text(source: str | os.PathLike[str]) -> tuple[str, str, Path, str]:
+    """The TOML of a suite, how its file is called in messages, its folder, and the name that it has by default."""
+    if isinstance(source, str) and source in suites.SUITES:
+        return suites.text(source), f"{source}.toml", Path.cwd(), source
+    path = checks.path(source, "suite")
+    if not path.is_file():
+        near = checks.did_you_mean(os.fspath(source), suites.SUITES) or f" Known: {', '.join(suites.SUITES)}."
+        raise InputError(f"there is no suite {os.fspath(source)!r}.{near} A suite may also be a TOML file.")
+    try:
+        return path.read_bytes().decode(), str(path), path.absolute().parent, path.stem
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"cannot read {path}: {error}") from None
+
+
+def _syntax(file: str, error: tomllib.TOMLDecodeError) -> str:
+    found = re.fullmatch(r"(.*) \(at line (\d+), column (\d+)\)", str(error))
+    return f"{file}:{found[2]}: {found[1]} (column {found[3]})" if found else f"{file}: {error}"

@@ -1,0 +1,183 @@
+"""How does the regret grow? Regret and gap against time, several learners on one MDP, with bands and bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from os import PathLike
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ravi.checks import InputError
+from ravi.lab.report.style import GREY, PALE, SINGLE, Drawn, legend_below, line, looks, panels, styled, written
+
+if TYPE_CHECKING:
+    from ravi.runs import Run
+
+FLOOR = 1e-5  # of the largest gap: where a logarithmic axis of gaps ends
+CERTAIN = 1e-10  # below this a gap is not certified to differ from zero (`ravi.measures.regret.TOLERANCE`)
+
+
+class Curves(NamedTuple):
+    times: np.ndarray  # (P,)
+    values: np.ndarray  # (n, P), a row per seed
+
+
+class Shown(NamedTuple):
+    """What is drawn of a learner: the mean over seeds, and the ends of its interval at each time."""
+
+    times: np.ndarray
+    mean: np.ndarray
+    low: np.ndarray  # -inf where there is no interval: one seed
+    high: np.ndarray
+    seeds: int
+
+
+def regret_of(run: Run) -> Curves:
+    return Curves(run.times, run.regret_curve)
+
+
+def gap_of(run: Run) -> Curves:
+    """The gap of the policy of time t, exactly, from the epochs that a run kept."""
+    values = np.full(run.regret_curve.shape, np.nan)
+    for row, starts, gaps, plays in zip(values, run.T_k, run.gap_k, run.plays, strict=True):
+        reached = run.times <= plays
+        row[reached] = gaps[np.searchsorted(starts, run.times[reached], side="right") - 1]
+    return Curves(run.times, values)
+
+
+def mean_gap(regret: Curves, points: int = 60) -> Curves:
+    """The mean gap between at most `points` times of a regret curve, from t = 0 on, at the later time of each two."""
+    P = len(regret.times)
+    kept = np.unique(np.ceil(np.linspace(0, P, min(points, P) + 1)[1:]).astype(int)) - 1
+    times, values = regret.times[kept], regret.values[:, kept]
+    return Curves(times, np.diff(values, prepend=0.0, axis=1) / np.diff(times, prepend=0))
+
+
+def regret_curves(
+    curves: Mapping[str, Curves],
+    *,
+    bounds: Mapping[str, Curves | tuple[Any, Any]] | None = None,
+    rungs: Mapping[str, float] | None = None,
+    logarithmic: bool = False,
+    level: float = 0.95,
+    title: str = "",
+    width: float = SINGLE,
+) -> Drawn:
+    """Regret against time: the mean over seeds, with an interval at every time.
+
+    bounds: grey lines behind, (times, values) by name. rungs: bounds on the regret at T only, such as `Ladder.rungs`.
+    On linear axes only the bounds that are within reach of the curves are drawn, on logarithmic ones from the first
+    time of a curve on; `data["bounds"]` has what is drawn. A regret that is zero throughout has no logarithm: its axes
+    are linear.
+    """
+    shown = {label: _shown(label, held, level) for label, held in curves.items()}
+    logarithmic = logarithmic and any((one.mean > 0).any() for one in shown.values())
+    figure, axes = panels(width=width, height=0.66 * width)
+    top = max((float(np.max(_finite(one.high, one.mean))) for one in shown.values()), default=1.0)
+    begin = min((float(one.times[0]) for one in shown.values()), default=0.0) if logarithmic else 0.0
+    behind = {name: _from(begin, np.asarray(t, float), np.asarray(v, float)) for name, (t, v) in (bounds or {}).items()}
+    behind = {name: tv for name, tv in behind.items() if len(tv[1]) and (logarithmic or tv[1].max() <= 3 * top)}
+    ends = {name: float(v) for name, v in (rungs or {}).items() if np.isfinite(v) and v > 0}
+    ends = {name: v for name, v in ends.items() if logarithmic or v <= 3 * top}
+    with styled():
+        ax = axes[0, 0]
+        for number, (name, (times, values)) in enumerate(behind.items()):
+            ax.plot(times, values, color=GREY, linewidth=0.8 + 0.9 * (number % 3), alpha=0.6, label=name, zorder=1,
+                    linestyle=("-", "--", ":")[number % 3])  # fmt: skip
+        _lines(ax, shown, logarithmic)
+        for name, value in ends.items():
+            ax.axhline(value, color=GREY, linewidth=0.6, zorder=1)
+            ax.annotate(name, (0.02, value), xycoords=("axes fraction", "data"), xytext=(0, 1.5),
+                        textcoords="offset points", fontsize=7, color="#444444")  # fmt: skip
+        if logarithmic:
+            ax.set(xscale="log", yscale="log")
+            first, last = min(one.times[0] for one in shown.values()), max(one.times[-1] for one in shown.values())
+            ax.set_xlim(first, max(last, 2 * first))
+        else:
+            ax.set_ylim(bottom=min(0.0, ax.get_ylim()[0]))
+        ax.margins(x=0)
+        ax.set(xlabel="step t", ylabel="regret (sum of gaps)", title=title)
+        legend_below(figure, ax)
+    return Drawn(figure, {"curves": shown, "bounds": behind, "rungs": ends, "level": level})
+
+
+def gap_curves(
+    curves: Mapping[str, Curves],
+    *,
+    logarithmic: bool = True,
+    level: float = 0.95,
+    title: str = "",
+    width: float = SINGLE,
+) -> Drawn:
+    """The gap of the current policy against time, with an interval at every time; from `gap_of` or `mean_gap`."""
+    shown = {label: _shown(label, held, level) for label, held in curves.items()}
+    figure, axes = panels(width=width, height=0.66 * width)
+    positive = any((one.mean > 0).any() for one in shown.values())
+    with styled():
+        ax = axes[0, 0]
+        _lines(ax, shown, logarithmic and positive)
+        if logarithmic and positive:
+            top = max(float(one.mean.max()) for one in shown.values())
+            ax.set_yscale("log")
+            ax.set_ylim(max(FLOOR * top, CERTAIN), 2 * top)  # lines leave at the bottom
+        ax.margins(x=0)
+        ax.set(xlabel="step t", ylabel="gap (reward per step)", title=title)
+        legend_below(figure, ax)
+    return Drawn(figure, {"curves": shown, "level": level})
+
+
+def _shown(label: str, curves: Curves, level: float) -> Shown:
+    from ravi.statistics.intervals import band
+
+    times, values = np.asarray(curves[0]), np.atleast_2d(np.asarray(curves[1], float))
+    if not len(values) or values.shape[1] != len(times):
+        raise InputError(f"the curves of {label!r} have shape {values.shape}, not (n, {len(times)}) with n >= 1")
+    there = ~np.isnan(values).any(axis=0)  # a stopped run has not come to the later times
+    if not there.any():
+        raise InputError(f"the curves of {label!r} hold no time that every seed has come to")
+    return Shown(times[there], *band(values[:, there], level=level), len(values))
+
+
+def _lines(axes: Any, shown: Mapping[str, Shown], logarithmic: bool) -> None:
+    """Every learner; on a logarithmic axis what is not positive is left out, and a band ends at the axis."""
+    every = looks(shown)
+    least = min((float(one.mean[one.mean > 0].min()) for one in shown.values() if (one.mean > 0).any()), default=1.0)
+    for label, one in shown.items():
+        low = np.where(np.isfinite(one.low), np.maximum(one.low, least / 3), one.low) if logarithmic else one.low
+        mean = np.where(one.mean > 0, one.mean, np.nan) if logarithmic else one.mean
+        line(axes, one.times, mean, label, every[label], low=low, high=one.high)
+
+
+def _from(begin: float, times: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return times[times >= begin], values[times >= begin]
+
+
+def _finite(values: np.ndarray, otherwise: np.ndarray) -> np.ndarray:
+    return np.where(np.isfinite(values), values, otherwise)
+
+
+def regret_figure(
+    runs: Mapping[str, Run], path: str | PathLike[str], *, title: str = "", yardsticks: Collection[str] = ()
+) -> None:
+    """Regret against time, the mean over seeds with a band from the least to the largest; yardsticks in grey behind."""
+    figure, axes = panels(width=6.4, height=4.0)
+    every = looks(label for label in runs if label not in yardsticks)
+    with styled():
+        ax = axes[0, 0]
+        for label, run in runs.items():
+            there = ~np.isnan(run.regret_curve).any(axis=0)
+            times, curve = run.times[there], run.regret_curve[:, there]
+            if label in yardsticks:
+                ax.plot(
+                    times, curve.mean(0), color="#BBBBBB", linewidth=5, solid_capstyle="butt", label=label, zorder=1
+                )
+            else:
+                line(ax, times, curve.mean(0), label, every[label], low=curve.min(0), high=curve.max(0))
+        ax.set(xlabel="step t", ylabel="regret (exact; mean and range over seeds)", title=title)
+        ax.margins(x=0)
+        for axis in (ax.xaxis, ax.yaxis):
+            axis.set_major_formatter("{x:,.0f}")
+        ax.grid(axis="y", color=PALE, linewidth=0.4)
+        ax.legend()
+    written(figure, path)

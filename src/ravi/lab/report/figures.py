@@ -1,0 +1,248 @@
+"""Which figures does a folder of results give, or a run? All that its data hold, written into a folder.
+
+From results, for every section, MDP, T and column: the regret (linear, and logarithmic with the theory behind), the
+gap, and regret against computing time; for every section and column the comparisons; for every MDP the tuning. From a
+run: the regret, the gap, the maps of its last state, and its ellipsoid. What the data do not hold is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ravi import checks
+from ravi.checks import InputError
+from ravi.jsons import parsed
+from ravi.lab.report.curves import Curves, gap_curves, gap_of, mean_gap, regret_curves, regret_figure, regret_of
+from ravi.lab.report.style import COLOURS, Drawn, known_formats, library, slug, written
+from ravi.runs import Run
+
+if TYPE_CHECKING:
+    from ravi.core import MDP
+    from ravi.lab.experiments.results import Results
+
+__all__ = ["COLOURS", "Entry", "drawn", "each_written", "entries", "figures", "pyplot", "regret_figure", "written"]
+POINTS = 60  # of a line of the theory
+
+
+class Entry(NamedTuple):
+    """One line of a suite with what was found: the runs that succeeded."""
+
+    label: str
+    learner: str
+    times: np.ndarray  # (P,)
+    regret: np.ndarray  # (n, P)
+    seconds: np.ndarray  # (n,)
+    facts: dict[str, Any]  # of one of its runs: discount, states, actions, dimension, optimum, constants
+
+
+class Panel(NamedTuple):
+    """What is compared in one figure: learners on one MDP."""
+
+    section: str
+    mdp: str
+    steps: int
+    column: str
+    entries: list[Entry]
+
+    @property
+    def title(self) -> str:
+        return _titled(self.mdp, self.column)
+
+    @property
+    def name(self) -> str:
+        return slug(self.section, self.mdp, f"T{self.steps}", self.column)
+
+
+def pyplot() -> Any:
+    """matplotlib's pyplot without a screen, or an error that says how to get it."""
+    library().use("Agg")
+    import matplotlib.pyplot as plt
+
+    return plt
+
+
+def figures(
+    source: Results | Run | str | PathLike[str], folder: str | PathLike[str], formats: Sequence[str] = ("pdf", "png")
+) -> list[Path]:
+    """Draw all that a folder of results (or a run) holds into `folder`; the files that were written."""
+    return list(each_written(source, folder, formats))
+
+
+def each_written(
+    source: Results | Run | str | PathLike[str], folder: str | PathLike[str], formats: Sequence[str] = ("pdf", "png")
+) -> Iterator[Path]:
+    """The same, one file after the other as they are written. What cannot be drawn from the data is left out."""
+    known_formats(formats)
+    library()
+    opened: Any = _opened(source) if isinstance(source, str | PathLike) else source
+    into = Path(folder)
+    try:
+        into.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot write into {into}: {error.strerror}") from None
+    for name, draw in drawn(opened):
+        try:
+            made = draw()
+        except InputError:  # the data do not hold it
+            continue
+        yield from made.save(into / name, formats)
+
+
+def _opened(place: Any) -> Any:
+    """The results of a folder, or the run of a file."""
+    if Path(place).is_file():
+        return Run.load(place)
+    from ravi.lab.experiments.results import results
+
+    return results(place)
+
+
+def drawn(source: Results | Run) -> Iterator[tuple[str, Callable[[], Drawn]]]:
+    """The name of every figure, and how to draw it."""
+    yield from _of_run(source) if isinstance(source, Run) else _of_results(source)
+
+
+def _of_results(results: Results) -> Iterator[tuple[str, Callable[[], Drawn]]]:
+    from ravi.lab.report.scatter import pareto
+
+    for panel in entries(results):
+        curves = {one.label: Curves(one.times, one.regret) for one in panel.entries}
+        regret = partial(regret_curves, curves, bounds=theory(panel), title=panel.title)
+        yield f"regret-{panel.name}", regret
+        yield f"regret-log-{panel.name}", partial(regret, logarithmic=True)
+        gaps = {label: mean_gap(held) for label, held in curves.items()}
+        yield f"gap-{panel.name}", partial(gap_curves, gaps, title=panel.title)
+        spent = {one.label: (one.seconds, one.regret[:, -1]) for one in panel.entries}
+        yield f"pareto-{panel.name}", partial(pareto, spent, title=panel.title)
+    yield from _comparisons(results)
+    yield from _tuning(results)
+
+
+def _comparisons(results: Results) -> Iterator[tuple[str, Callable[[], Drawn]]]:
+    from ravi.lab.report.matrix import differences, improvements, profile_figure
+    from ravi.statistics.scores import scores
+
+    asked = results.entries
+    for section, column in dict.fromkeys(zip(asked["section"].to_pylist(), asked["column"].to_pylist(), strict=True)):
+        try:
+            found = scores(results, section=section, column=column)
+        except InputError:  # nothing has been found yet
+            continue
+        name = slug(section, column)
+        if len(found.learners) > 1:
+            yield f"improvement-{name}", partial(improvements, found, title=_titled(section, column))
+            for mdp in found.mdps:
+                yield f"differences-{name}-{slug(mdp)}", partial(differences, found, mdp, title=_titled(mdp, column))
+        if all(max(held[mdp].mean() for held in found.values.values() if mdp in held) > 0 for mdp in found.mdps):
+            yield f"profiles-{name}", partial(profile_figure, found, title=_titled(section, column))
+
+
+def _titled(what: str, column: str) -> str:
+    return what if column == "given" else f"{what}, {column}"
+
+
+def _tuning(results: Results) -> Iterator[tuple[str, Callable[[], Drawn]]]:
+    from ravi.lab.report.scatter import tuning
+
+    asked = results.entries.to_pylist()
+    groups: dict[tuple[str, int], list[dict[str, Any]]] = {}
+    for row in results.sql("SELECT * FROM tuning ORDER BY mdp, steps, learner, configuration").to_pylist():
+        if row["regret"] is not None and row["scale"] is not None:
+            groups.setdefault((row["mdp"], row["steps"]), []).append(row)
+    for (mdp, steps), rows in groups.items():
+        order = [row["learner"] for row in asked if (row["mdp"], row["steps"]) == (mdp, steps)]
+        yield f"tuning-{slug(mdp, f'T{steps}')}", partial(tuning, rows, order=order, title=mdp)
+
+
+def entries(results: Results) -> list[Panel]:
+    """What was found, by section, MDP, T and column; entries without a run that succeeded are left out."""
+    facts = ("discount", "states", "actions", "dimension", "optimum", "constants")
+    runs = results.runs.select(["setting", "seed", "seconds", "failure", *facts]).to_pylist()
+    found = {(run["setting"], run["seed"]): run for run in runs if run["failure"] is None}
+    made: dict[tuple[str, str, int, str], list[Entry]] = {}
+    for row in results.entries.to_pylist():
+        mine = [found[row["setting"], seed] for seed in sorted(row["seeds"]) if (row["setting"], seed) in found]
+        if not mine:
+            continue
+        which = {key: row[key] for key in ("section", "column", "label", "mdp", "learner", "steps")}
+        times, _, curves = results.curves(**which)
+        about = {name: mine[0][name] for name in facts}
+        about["constants"] = _constants(about["constants"], f"{results.folder}: {row['learner']}")
+        seconds = np.array([run["seconds"] for run in mine])
+        key = row["section"], row["mdp"], row["steps"], row["column"]
+        made.setdefault(key, []).append(Entry(row["label"], row["learner"], times, curves, seconds, about))
+    return [Panel(*key, held) for key, held in made.items()]
+
+
+def _constants(text: str | None, where: str) -> dict[str, Any]:
+    """A learner's constants, as a row holds them."""
+    try:
+        found = parsed((text or "{}").encode())
+    except ValueError as error:
+        raise InputError(f"{where} has constants that are no JSON: {error}") from None
+    return found if isinstance(found, dict) else {}
+
+
+def theory(panel: Panel) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """What the regret is below: t rho* for any learner and, where RAVI-UCB has the paper's constants, its bounds.
+
+    The bound at t is that of a learner that is told T = t; of the one that was run it is a bound at T alone.
+    """
+    from ravi.theory import mixture, tabular
+
+    T, first = panel.steps, panel.entries[0].facts
+    times = np.unique(np.rint(np.geomspace(panel.entries[0].times[0], T, POINTS)))
+    found = {"t × optimum": (times, times * first["optimum"])}
+    H, A = 1 / (1 - first["discount"]), first["actions"]
+    for entry in panel.entries:
+        if entry.learner == "ravi-ucb" and panel.column != "tuned":
+            told = [tabular.corrected(H, first["states"], A, int(t)).total for t in times]
+            found["tabular bound"] = times, np.array(told)
+        elif entry.learner == "ravi-ucb/mixture" and panel.column != "tuned":
+            B, d = checks.positive(entry.facts["constants"].get("bound"), "bound"), first["dimension"]
+            told = [mixture.corrected(H, d, A, int(t), bound=B).total for t in times]
+            found["mixture bound"] = times, np.array(told)
+    return found
+
+
+def _of_run(run: Run) -> Iterator[tuple[str, Callable[[], Drawn]]]:
+    from ravi.lab.report.grids import maps
+    from ravi.lab.report.parameters import ellipsoid_of, leaves, parameter_figure
+
+    name, mdp, label = slug(run.mdp, run.learner), mdp_of(run), run.learner
+    title = f"{label} on {run.mdp}"
+    if run.options["measured"] and run.plays.min() >= run.times[0]:
+        regret = partial(regret_curves, {label: regret_of(run)}, title=run.mdp)
+        yield f"regret-{name}", regret
+        yield f"regret-log-{name}", partial(regret, logarithmic=True)
+        gaps = gap_of(run) if run.options["keep_epochs"] else mean_gap(regret_of(run))
+        yield f"gap-{name}", partial(gap_curves, {label: gaps}, title=run.mdp)
+    when = f"seed {run.seeds[0]}, t = {int(run.plays[0]):,}"
+    yield f"maps-{name}", partial(maps, run, mdp, title=f"{title}, {when}")
+    held = leaves(run)
+    if "beta" in run.settings and "data.response" in held and held["data.response"].shape[-1] > 1:
+        theta = None if mdp is None else mdp.parameter
+        yield f"theta-{name}", partial(parameter_figure, [ellipsoid_of(run)], theta, title=title)
+
+
+def mdp_of(run: Run) -> MDP | None:
+    """The MDP that a run was made on, where its name builds it; None where it does not, or builds another.
+
+    A name is what a file says: one that would run other code than this library's builds nothing.
+    """
+    from ravi import ids
+
+    for text in (f"{run.mdp}{',' if '/' in run.mdp else '/'}discount={run.discount!r}", run.mdp):
+        try:
+            mdp = ids.mdp(ids.trusted(text, "the run"))
+        except (InputError, OSError):
+            continue
+        if mdp.digest == run.mdp_digest:
+            return mdp
+    return None

@@ -1,0 +1,190 @@
+"""How does a learner of RAVI-UCB's form learn, epoch by epoch? How far its policy moves, and whether bonuses hold.
+
+    H(pi_k || pi_{k-1})                                   how far the policy moves, under its own occupancy
+    s_k = max_x span_a log(pi_k / pi_{k-1})(a | x)        the effective step: eta times the largest span of Q_k
+    CB_k - gamma |(P - P_hat_k) V_k|                      the margin of validity; bonuses hold where none is negative
+
+Since log(pi_k / pi_{k-1}) = eta (Q_k - V_k) and Q_k is in [0, H], s_k is at most eta H, and every KL(pi_k || pi_{k-1})
+at most s_k^2 / 8 (the variance of what has span s is at most s^2 / 4, along the whole way from one policy to the next).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ravi.checks import InputError
+from ravi.core import MDP, Array, Learner, Measure, Path
+from ravi.lab.report.style import DOUBLE, GREY, Drawn, legend_below, line, look, panels, styled
+from ravi.log import Log
+
+NEAR = 0.01  # of the largest margin: within this of zero the axis is linear
+POINTS = 120  # of a line; epochs in between are put together
+
+
+class Watch(NamedTuple):
+    before: Array  # pi_{k-1}    (n, X, A)
+    start: Log  # T_k, 0 where a seed has ended
+    entropy: Log
+    largest: Log
+    step: Log
+    bonus: Log
+    error: Log
+    margin: Log
+
+
+class Watched(NamedTuple):
+    """Of every epoch k, up to the last that all seeds have   (n, K)."""
+
+    start: np.ndarray  # T_k
+    entropy: np.ndarray  # H(pi_k || pi_{k-1}), in nats
+    largest: np.ndarray  # max_x KL(pi_k || pi_{k-1})(x), likewise
+    step: np.ndarray  # s_k
+    bonus: np.ndarray  # <mu^{pi_k}, CB_k>
+    error: np.ndarray  # <mu^{pi_k}, gamma |(P - P_hat_k) V_k|>
+    margin: np.ndarray  # min_{x, a} of the margin of validity
+    eta: float
+    horizon: float
+    learner: str
+    mdp: str
+
+    @property
+    def epochs(self) -> int:
+        return int(self.start.shape[1])
+
+
+def watch(learner: Learner, mdp: MDP) -> Measure:
+    """The measure that records the above."""
+    from ravi.planning.bellman import expect
+    from ravi.planning.entropy import relative_entropy
+    from ravi.planning.occupancies import occupancy
+
+    parts = learner.parts
+    if parts is None:
+        raise InputError(f"{learner.name} does not tell its parts: only learners of RAVI-UCB's form can be watched")
+
+    def init(keys: Array) -> Watch:
+        n = len(keys)
+        before = np.tile(parts.initial_policy, (n, 1, 1))
+        return Watch(before, Log(n, np.int64), *(Log(n, np.float64) for _ in range(6)))
+
+    def record(m: Watch, state: Any, path: Path, opening: bool) -> Watch:
+        if not opening:
+            return m
+        policy = state.policy
+        phi = parts.estimator.embed(state.V)
+        off = mdp.discount * np.abs(expect(mdp, state.V) - parts.estimator.expect(state.data, phi))
+        CB = parts.bonus(state.data, phi)
+        found = occupancy(mdp, policy)
+        apart = relative_entropy(policy, m.before)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = np.log(policy) - np.log(m.before)
+        m.start.row()[:] = np.where(path.length > 0, path.time, 0)
+        m.entropy.row()[:] = (found.nu * apart).sum(-1)
+        m.largest.row()[:] = apart.max(-1)
+        m.step.row()[:] = (ratio.max(-1) - ratio.min(-1)).max(-1)
+        m.bonus.row()[:] = (found.mu * CB).sum((1, 2))
+        m.error.row()[:] = (found.mu * off).sum((1, 2))
+        m.margin.row()[:] = (CB - off).min((1, 2))
+        return m._replace(before=policy.copy())
+
+    def results(m: Watch) -> dict[str, Array]:
+        return {f"watch_{name}": log.table for name, log in zip(Watch._fields[1:], m[1:], strict=True)}
+
+    return Measure("watch", init, record, results)
+
+
+def watched(learner: Learner | str, mdp: MDP | str, steps: int, seeds: int | Iterable[int] = 1) -> Watched:
+    """Run a learner and watch every epoch."""
+    from ravi.engine import resolved, run
+
+    mdp, learner = resolved(mdp, learner, steps)
+    done = run(learner, mdp, steps, seeds, measures=[watch(learner, mdp)], measured=False, keep_epochs=False)
+    found = {name: done.results[f"watch_{name}"] for name in Watch._fields[1:]}
+    K = int((found["start"] > 0).all(axis=1).sum())  # epochs that every seed has
+    kept = {name: table[:K].T for name, table in found.items()}
+    assert learner.parts is not None
+    return Watched(**kept, eta=learner.parts.eta, horizon=mdp.horizon, learner=learner.name, mdp=mdp.name)
+
+
+def policy_steps(seen: Watched, *, title: str = "", width: float = DOUBLE) -> Drawn:
+    """How far the policy moves from epoch to epoch: relative entropies, and the effective step beside eta H."""
+    k = _edges(seen.epochs)
+    most = seen.eta * seen.horizon
+    shown = {
+        "mean over states": _means(seen.entropy, k),
+        "largest of a state": _means(seen.largest, k),
+        "effective step": _means(seen.step, k),
+    }
+    figure, axes = panels(1, 2, width=width, height=0.36 * width)
+    with styled():
+        left, right = axes[0]
+        for place, name in enumerate(("mean over states", "largest of a state")):
+            _band(left, k, shown[name], name, place)
+        left.axhline(most**2 / 8, color=GREY, linestyle=(0, (1, 1)), linewidth=1, label="(ηH)²/8: never above")
+        left.set(xlabel="epoch k", ylabel="KL(πₖ ‖ πₖ₋₁) (nats)", title=title)
+        _band(right, k, shown["effective step"], "effective step sₖ", 2)
+        right.axhline(most, color=GREY, linestyle="--", linewidth=1, label="ηH: never above")
+        right.set(xlabel="epoch k", ylabel="step (nats)", title=f"η = {seen.eta:.3g}, H = {seen.horizon:g}")
+        for ax in (left, right):
+            ax.set(xscale="log", yscale="log")
+            ax.margins(x=0)
+        legend_below(figure, axes)
+    return Drawn(figure, {"epochs": k[1:] - 1, "curves": shown, "eta": seen.eta, "ceiling": most**2 / 8})
+
+
+def validity(seen: Watched, *, title: str = "", width: float = DOUBLE) -> Drawn:
+    """Bonus and true error from epoch to epoch, and the least margin of any pair: below zero the bonus is invalid.
+
+    Of the epochs that one point stands for, the means are averaged and the least margin is the least. "Invalid" counts
+    the epochs of all seeds.
+    """
+    k = _edges(seen.epochs)
+    shown = {"bonus": _means(seen.bonus, k), "true error": _means(seen.error, k)}
+    least = np.minimum.reduceat(seen.margin, k[:-1] - 1, axis=1)  # (n, points)
+    invalid = float((seen.margin < 0).mean())
+    figure, axes = panels(1, 2, width=width, height=0.36 * width)
+    with styled():
+        left, right = axes[0]
+        for place, (name, one) in enumerate(shown.items()):
+            _band(left, k, one, f"{name}, mean under the policy", place)
+        if any((one[0] > 0).any() for one in shown.values()):
+            left.set_yscale("log")
+        left.set(xlabel="epoch k", ylabel="value (reward)", title=title)
+        worst = least.min(axis=0)
+        line(right, k[1:] - 1, worst, "least margin, all pairs and seeds", look(6))
+        most = float(np.abs(worst).max()) or 1.0
+        right.set_yscale("symlog", linthresh=NEAR * most, linscale=0.5)
+        right.axhline(0, color=GREY, linewidth=0.8)
+        right.set_ylim(min(1.5 * float(worst.min()), -NEAR * most), max(1.5 * float(worst.max()), NEAR * most))
+        right.axhspan(right.get_ylim()[0], 0, color=look(1).colour, alpha=0.15, linewidth=0, label="invalid")
+        right.set(xlabel="epoch k", ylabel="bonus − error (reward)",
+                  title=f"invalid in {100 * invalid:.3g} % of epochs")  # fmt: skip
+        for ax in (left, right):
+            ax.set_xscale("log")
+            ax.margins(x=0)
+        legend_below(figure, axes)
+    return Drawn(figure, {"epochs": k[1:] - 1, "curves": shown, "margin": worst, "invalid": invalid})
+
+
+def _edges(epochs: int) -> np.ndarray:
+    """1 = e_0 < e_1 < ... = K + 1: point j stands for the epochs e_j, ..., e_{j+1} - 1, evenly spread by logarithm."""
+    if epochs < 1:
+        raise InputError("there is no epoch that every seed has")
+    return np.unique(np.rint(np.geomspace(1, epochs + 1, min(epochs, POINTS) + 1)).astype(np.int64))
+
+
+def _means(values: np.ndarray, edges: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The mean over seeds, with its interval, of the means between edges."""
+    from ravi.statistics.intervals import band
+
+    return band(np.add.reduceat(values, edges[:-1] - 1, axis=1) / np.diff(edges))
+
+
+def _band(axes: Any, k: np.ndarray, shown: tuple[np.ndarray, np.ndarray, np.ndarray], label: str, place: int) -> None:
+    mean, low, high = shown
+    with np.errstate(invalid="ignore"):
+        low = np.where(np.isfinite(low), np.maximum(low, mean / 10), low)  # a logarithmic axis has no zero
+    line(axes, k[1:] - 1, np.where(mean > 0, mean, np.nan), label, look(place), low=low, high=high)

@@ -1,0 +1,124 @@
+"""What has a learner found out about theta? The confidence ellipsoid of a mixture learner, at several times.
+
+    {theta : ||theta - theta_hat||_Lambda <= beta}       (Lemma 5.4)
+
+on coordinates i and j is an ellipse: its points are theta_hat + beta L u, |u| <= 1, where L L^T is the block of
+Lambda^{-1} that belongs to them. It is the shadow of the ellipsoid, not a cut through it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ravi import tree
+from ravi.checks import InputError
+from ravi.core import MDP, Learner
+from ravi.lab.report.style import SINGLE, Drawn, legend_below, look, panels, styled
+
+if TYPE_CHECKING:
+    from ravi.runs import Run
+
+CORNERS = 200  # of a drawn ellipse
+
+
+class Ellipsoid(NamedTuple):
+    time: int  # plays made
+    centre: np.ndarray  # theta_hat   (d,)
+    covariance: np.ndarray  # Lambda  (d, d)
+    radius: float  # beta
+
+    def shadow(self, coordinates: tuple[int, int], corners: int = CORNERS) -> np.ndarray:
+        """The boundary of its projection on two coordinates   (corners, 2)."""
+        both = list(coordinates)
+        block = np.linalg.inv(self.covariance)[np.ix_(both, both)]
+        angle = np.linspace(0, 2 * np.pi, corners)
+        circle = np.stack([np.cos(angle), np.sin(angle)])
+        return self.centre[both] + self.radius * (np.linalg.cholesky(block) @ circle).T
+
+    def holds(self, theta: np.ndarray) -> bool:
+        """Whether theta is in the ellipsoid (all coordinates)."""
+        apart = np.asarray(theta) - self.centre
+        return bool(np.sqrt(apart @ self.covariance @ apart) <= self.radius)
+
+
+def leaves(run: Run) -> Mapping[str, Any]:
+    """The arrays of the learner's last state by dotted name, also of a run that was read from a file."""
+    return run.state if isinstance(run.state, dict) else dict(tree.leaves(run.state))
+
+
+def ellipsoid_of(run: Run, seed: int = 0) -> Ellipsoid:
+    """The ellipsoid of the learner's last state; `seed` counts the run's seeds from 0."""
+    held = leaves(run)
+    names = ("data.covariance", "data.response")
+    if "beta" not in run.settings or not all(name in held for name in names):
+        raise InputError(
+            f"{run.learner} keeps no ellipsoid of parameters with a fixed radius beta (ravi-ucb/mixture does)"
+        )
+    covariance, response = (np.array(held[name][seed]) for name in names)
+    return Ellipsoid(
+        int(run.plays[seed]), np.linalg.solve(covariance, response), covariance, float(run.settings["beta"])
+    )
+
+
+def ellipsoids(
+    learner: Learner | str, mdp: MDP | str, steps: int, times: Iterable[int], *, seed: int = 0
+) -> list[Ellipsoid]:
+    """Run a mixture learner and keep its ellipsoid after the epochs in which it makes these many plays."""
+    from ravi.engine import resolved, resume, run
+
+    mdp, learner = resolved(mdp, learner, steps)
+    asked = sorted(set(times))
+    if not asked or asked[0] < 1 or asked[-1] > steps:
+        raise InputError(f"times must be among 1, ..., {steps}, not {asked}")
+    made: Run | None = None
+    found: list[Ellipsoid] = []
+    for time in asked:
+        if made is None:
+            made = run(learner, mdp, steps, [seed], pause=time, measured=False, keep_epochs=False)
+        elif made.plays[0] < time:
+            made = resume(made, learner, mdp, pause=time)
+        if not found or made.plays[0] > found[-1].time:
+            found.append(ellipsoid_of(made))
+    return found
+
+
+def parameter_figure(
+    found: Sequence[Ellipsoid],
+    theta: Any = None,
+    *,
+    coordinates: tuple[int, int] = (0, 1),
+    title: str = "",
+    width: float = SINGLE,
+) -> Drawn:
+    """The shadows of ellipsoids on two coordinates, with their centres and the true theta.
+
+    The legend says of each whether it holds the true theta, in all coordinates.
+    """
+    if not found:
+        raise InputError("there is no ellipsoid to draw")
+    d = len(found[0].centre)
+    if len(set(coordinates)) != 2 or not all(0 <= c < d for c in coordinates):
+        raise InputError(f"coordinates must be two different ones of 0, ..., {d - 1}, not {coordinates}")
+    i, j = coordinates
+    shadows = {one.time: one.shadow(coordinates) for one in found}
+    figure, axes = panels(width=width, height=0.85 * width)
+    with styled():
+        ax = axes[0, 0]
+        for place, one in enumerate(found):
+            colour, dash, marker = look(place)
+            said = "" if theta is None or one.holds(theta) else ", θ outside"
+            ax.plot(*shadows[one.time].T, color=colour, linestyle=dash, label=f"t = {one.time:,}{said}")
+            ax.plot(one.centre[i], one.centre[j], marker=marker, color=colour, linestyle="none",
+                    markeredgecolor="white", markeredgewidth=0.3)  # fmt: skip
+        if theta is not None:
+            ax.plot(
+                theta[i], theta[j], marker="*", markersize=9, color="black", linestyle="none", label="true θ", zorder=5
+            )
+        ax.set(xlabel=f"θ[{i}]", ylabel=f"θ[{j}]", title=title)
+        legend_below(figure, ax)
+    centres = {one.time: one.centre[[i, j]] for one in found}
+    true = None if theta is None else np.asarray(theta, float)[[i, j]]
+    return Drawn(figure, {"shadows": shadows, "centres": centres, "theta": true, "coordinates": coordinates})

@@ -1,0 +1,133 @@
+"""What does less regret cost? Regret against computing time, and against the multiplier that was tuned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ravi.checks import InputError
+from ravi.lab.report.style import GREY, SINGLE, Drawn, legend_below, looks, panels, styled
+
+SAME = 1e-9  # relative: values nearer to each other differ by rounding
+
+
+def frontier(points: Mapping[str, tuple[float, float]]) -> list[str]:
+    """Those that no other beats in one coordinate without losing in the other, by the first coordinate."""
+    ordered = sorted(points, key=lambda name: points[name])
+    kept: list[str] = []
+    for name in ordered:
+        if not kept or points[name][1] < points[kept[-1]][1]:
+            kept.append(name)
+    return kept
+
+
+def pareto(
+    runs: Mapping[str, tuple[Any, Any]], *, level: float = 0.95, title: str = "", width: float = SINGLE
+) -> Drawn:
+    """Regret against seconds of computing per run, (seconds (n,), regret (n,)) by learner; means with intervals.
+
+    The line is the frontier: what it passes through is beaten by none in both. Seconds are of one machine.
+    """
+    from ravi.statistics.intervals import interval
+
+    if not runs:
+        raise InputError("there is no learner to draw")
+    both = {
+        name: (interval(seconds, level=level), interval(regret, level=level))
+        for name, (seconds, regret) in runs.items()
+    }
+    best = frontier({name: (s.estimate, r.estimate) for name, (s, r) in both.items()})
+    figure, axes = panels(width=width, height=0.72 * width)
+    with styled():
+        ax = axes[0, 0]
+        every = looks(both)
+        corner = [(both[name][0].estimate, both[name][1].estimate) for name in best]
+        ax.step(*np.array(corner).T, where="post", color=GREY, linewidth=0.9, label="frontier", zorder=1)
+        for name, (s, r) in both.items():
+            ax.errorbar(
+                s.estimate, r.estimate, xerr=_arms(s), yerr=_arms(r), color=every[name].colour,
+                marker=every[name].marker, markersize=5.5 if name in best else 4, linestyle="none", elinewidth=0.7,
+                label=name, markerfacecolor=every[name].colour if name in best else "white",
+            )  # fmt: skip
+        if min(s.estimate for s, _ in both.values()) > 0:
+            ax.set_xscale("log")
+        if min(r.estimate for _, r in both.values()) > 0:
+            ax.set_yscale("log")
+        ax.margins(0.12)
+        ax.set(xlabel="computing time per run (s)", ylabel="regret at T (sum of gaps)", title=title)
+        _few_ticks(ax)
+        legend_below(figure, ax)
+    return Drawn(figure, {"points": both, "frontier": best})
+
+
+def tuning(
+    rows: Iterable[Mapping[str, Any]], *, order: Sequence[str] = (), title: str = "", width: float = SINGLE
+) -> Drawn:
+    """Regret against the multiplier `scale`, for every learner that was tuned on an MDP; the chosen one is ringed.
+
+    rows: of the view `tuning`. A line joins the points of a learner that has no step size; where there is one, it
+    varies from point to point too. Bars are one standard error over the tuning seeds; what failed is left out.
+    order: of the learners, those that were not tuned among them, so that each looks as in other figures.
+    """
+    found: dict[str, list[Mapping[str, Any]]] = {}
+    for row in rows:
+        if row["regret"] is not None and row["scale"] is not None:
+            found.setdefault(str(row["learner"]), []).append(row)
+    if not found:
+        raise InputError("there is no configuration that was tried with success")
+    every = looks(dict.fromkeys([*order, *found]))
+    found = {name: found[name] for name in every if name in found}
+    shown, chosen = {}, {}
+    figure, axes = panels(width=width, height=0.72 * width)
+    with styled():
+        ax = axes[0, 0]
+        for name in found:
+            colour, dash, marker = every[name]
+            tried = sorted(found[name], key=lambda row: row["scale"])
+            x, y = np.array([[row["scale"], row["regret"]] for row in tried], float).T
+            bars = np.array([row["standard_error"] or 0.0 for row in tried])
+            alone = len({row["step_scale"] for row in tried}) == 1
+            ax.errorbar(x, y, yerr=np.nan_to_num(bars), color=colour, linestyle=dash if alone else "none",
+                        marker=marker, linewidth=0.9, elinewidth=0.6, label=name, markeredgecolor="white",
+                        markeredgewidth=0.3)  # fmt: skip
+            shown[name] = np.stack([x, y], axis=1)
+            for row in tried:
+                if row["chosen"]:
+                    chosen[name] = (float(row["scale"]), float(row["regret"]))
+        if chosen:
+            ax.plot(*np.array(list(chosen.values())).T, marker="o", markersize=9, color="black", linestyle="none",
+                    markerfacecolor="none", markeredgewidth=0.9, label="chosen", zorder=5)  # fmt: skip
+        ax.set_xscale("log")
+        if min(values[:, 1].min() for values in shown.values()) > 0:
+            ax.set_yscale("log")
+        ax.set(xlabel="multiplier of bonus or radius (scale)", ylabel="mean regret, tuning seeds", title=title)
+        _few_ticks(ax)
+        legend_below(figure, ax)
+    return Drawn(figure, {"points": shown, "chosen": chosen})
+
+
+def _arms(found: Any) -> Any:
+    """The arms of an error bar, (2, 1); none where there is no interval. On logarithmic axes they end before zero."""
+    if not np.isfinite([found.low, found.high]).all():
+        return None
+    low = max(found.low, found.estimate / 10) if found.estimate > 0 else found.low
+    return np.array([[max(found.estimate - low, 0.0)], [max(found.high - found.estimate, 0.0)]])
+
+
+def _few_ticks(ax: Any) -> None:
+    """A logarithmic axis that spans few decades has ticks between them too; minor ticks have no names."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    low, high = ax.dataLim.get_points()
+    same = (low > 0) & (high < low * (1 + SAME))  # matplotlib would zoom into rounding, and warn
+    ax.update_datalim(np.where(same, [low / 1.1, high * 1.1], [low, high]))
+    for axis, scale in ((ax.xaxis, ax.get_xscale()), (ax.yaxis, ax.get_yscale())):
+        if scale != "log":
+            continue
+        low, high = axis.get_view_interval()
+        if high < 100 * low:
+            axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 30 * low else (1, 3)))
+            axis.set_major_formatter("{x:g}")
+        axis.set_minor_formatter(NullFormatter())

@@ -1,0 +1,1 @@
+"""Reconstructions, and methods that are given from memory: see the label Trust of each."""

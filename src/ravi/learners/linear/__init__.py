@@ -1,0 +1,1 @@
+"""Linear MDPs: least squares on features of pairs."""

@@ -1,0 +1,1 @@
+"""Value iteration on counts, to the end, with a bonus, a set or a known-state rule."""

@@ -1,0 +1,304 @@
+"""What do R-MAX, MBIE, MBIE-EB and the certainty-equivalent learner share? An optimistic fixed point, after every play.
+
+With n the plays of a pair and p_hat = N' / n, all of them play the greedy policy (ties: the first action) of
+
+    Q(x, a) = H                                                                            where n < least
+    Q(x, a) = min{H, r(x, a) + beta / sqrt(n) + gamma max <p, V>}, ||p - p_hat||_1 <= c / sqrt(n),   elsewhere
+    V(x)    = max_a Q(x, a),
+
+p over all X states, where a pair is counted up to its first `most` plays and then is frozen:
+
+    r-max                  beta = c = 0       least = most = m
+    mbie                   beta = 0           least = 1, most = m
+    mbie-eb                c = 0              least = 1, most = m
+    certainty-equivalent   beta = c = 0       least = 1, most without limit
+
+A learner that is told the stored successors S(x, a) (support=on) has p over these, and its Q is cut by what the best of
+them is worth, with or without plays:
+
+    Q(x, a) = r(x, a) + gamma max_{S(x, a)} V                                              where n < least
+    Q(x, a) = min{H, r + min{beta / sqrt(n) + gamma max <p, V>, gamma max_{S(x, a)} V}}    elsewhere
+
+Both are gamma-contractions, and no more than the cut is true of any kernel on S(x, a).
+
+The papers plan anew after every play; so does this, in the walk, from where the last plan ended. Q is always the
+backup of `known`, a V of before; a play changes one row of p_hat, so one entry of Q. Where |max_a Q - known| <= theta
+at every state, the plan is over. Otherwise `known` is swept with the greedy policy until it moves by at most theta /
+2, Q is backed up from it, and so on: modified policy iteration. Since the backup is a gamma-contraction, after every
+play
+
+    |V - V_fixed| <= gamma theta / (1 - gamma) = tolerance        at every state,
+
+and a greedy policy is within 2 tolerance H of optimal in the optimistic model: 2 tolerance in units of the gap. The
+cut at H does not move constants along, so bounds by spans do not hold here. What they save, an extrapolation does:
+where the changes c, c' of two sweeps are nearly proportional, c' = lambda c + e with |e| <= 0.3 (1 - lambda) |c'|, the
+sweeps to come would add about c' lambda / (1 - lambda), and that is added at once. The certificate above does not
+depend on it.
+
+Rounding keeps theta from being less than 2^-44 H. So where gamma is close to 1, a `tolerance` below 2^-44 gamma H^2 is
+raised to that (6e-6 at H = 10^4, 0.06 at H = 10^6); the one in force is among the settings.
+"""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+
+from ravi import checks
+from ravi.compiled import compiled
+from ravi.core import Array, Learner, Path, Problem, Seedwise, Told
+from ravi.estimators.counts import FIRST_PLAYS, Counts, tallies
+from ravi.learners.q.core import highest
+from ravi.optimism.supported import best as best_of
+from ravi.optimism.supported import recorded
+from ravi.ranges import Action, Facts, Policy, Value
+from ravi.schedules import seed_never, whenever
+from ravi.teams import each, team
+from ravi.walk import walking
+
+TOLERANCE = 1e-4  # of V, after every play
+GRAIN = 2.0**-44  # of H: theta is not below it, so that rounding keeps no plan going
+UNLIMITED = 2**31 - 1  # plays of a pair that no run reaches
+
+
+class State(NamedTuple):
+    data: Annotated[Counts, FIRST_PLAYS]  # of the first `most` plays of every pair
+    Q: Value  # (n, X, A)
+    V: Value  # max_a Q                                         (n, X)
+    best: Action  # the first of the best actions               (n, X)
+    known: Value  # the V that Q is the backup of               (n, X)
+    policy: Policy  # (n, X, A)
+
+    def agrees(self, facts: Facts) -> dict[str, Array]:
+        best = (self.Q.max(-1) == self.V) & (self.best == self.Q.argmax(-1))
+        return {"V is the largest Q, and best the first action that has it": best}
+
+
+def optimistic(
+    problem: Problem,
+    *,
+    name: str,
+    settings: dict[str, Any],
+    tolerance: float,
+    beta: float = 0.0,
+    radius: float = 0.0,
+    least: int = 1,
+    most: int = UNLIMITED,
+    told: bool = False,
+) -> Learner:
+    """The learner of these equations; `radius` is c; `told` the successors or not."""
+    X, A, r = problem.states, problem.actions, problem.rewards
+    gamma, H = problem.discount, problem.horizon
+    theta = max(checks.positive(tolerance, "tolerance") / (gamma * H), GRAIN * H)
+    constants = gamma, H, beta, radius, min(least, UNLIMITED), told, theta
+
+    def init(keys: Array) -> State:
+        n = len(keys)
+        alike = (np.tile(array, (n, *[1] * array.ndim)) for array in _unplayed(r, problem.successors, *constants))
+        Q, V, best, known = alike
+        return State(tallies(problem, n), Q, V, best, known, np.full((n, X, A), 1 / A))
+
+    def plan(s: State) -> State:
+        one_hot(0, len(s.best), s.best, s.policy)
+        return s
+
+    rows, every = problem.successors.reshape(X * A, -1), np.arange(X * A, dtype=np.int32)  # a pair is x A + a
+
+    def own(s: State, teams: int) -> tuple[Any, ...]:
+        n, pairs = len(s.policy), X * A
+        visits, moves, Q = s.data.visits.reshape(n, pairs), s.data.moves.reshape(n, pairs, -1), s.Q.reshape(n, pairs)
+        told_of, seeds = (r.reshape(pairs), rows, every, min(most, UNLIMITED)), (visits, moves, Q, s.V, s.known)
+        scratch = np.empty((teams, X), np.int32), np.empty((teams, X)), np.empty((teams, X))
+        return (s.best, s.policy), *told_of, *constants, *seeds, *scratch
+
+    made = settings | {"tolerance": gamma * H * theta} | recorded(told)
+    walk, seedwise = walking(_learn, lambda s, walkers: own(s, 1)), Seedwise(seed_one_hot, _learn, own, reset=False)
+    return Learner(name, init, plan, keep, whenever(), made, walk=walk, seedwise=seedwise, told=Told(told))
+
+
+def keep(s: Any, path: Path) -> Any:
+    """ADD of a learner whose walk has learned already."""
+    return s
+
+
+def samples(m: Any, theory: float) -> int:
+    """The number m of plays: as given, or what theory asks for."""
+    return int(np.ceil(theory)) if m is None else checks.whole(m, "m", 0)
+
+
+@compiled
+def one_hot(low, high, best, policy):  # type: ignore[no-untyped-def]
+    """The policies of seeds low, ..., high - 1 that play `best`, in place; a team's."""
+    for i in range(low, high):
+        for x in each(best.shape[1]):
+            for a in range(policy.shape[2]):
+                policy[i, x, a] = 0.0
+            policy[i, x, best[i, x]] = 1.0
+
+
+@compiled
+def seed_one_hot(own, i, t):  # type: ignore[no-untyped-def]
+    """`one_hot` of one seed, until the policy changes; `own` begins with what `one_hot` takes
+    (`ravi.core.Seedwise`)."""
+    best, policy = own[0]
+    one_hot(i, i + 1, best, policy)
+    return seed_never(own, i, t)
+
+
+@compiled
+def _learn(own, i, t, x, a, y, slot, reset):  # type: ignore[no-untyped-def]
+    """A plan after every play; whether the policy is another one."""
+    ((best, policy), rewards, rows, every, most, gamma, H, beta, radius, least, told, theta, visits, moves, Q, V, known,
+     chosen, change, old) = own  # fmt: skip
+    p, k = x * policy.shape[2] + a, team()
+    if visits[i, p] >= most:
+        return False
+    visits[i, p] += 1
+    moves[i, p, slot] += 1
+    if visits[i, p] < least:
+        return False
+    differing = _settle(
+        rewards, rows, gamma, H, beta, radius, least, told, theta, visits[i], moves[i], Q[i], V[i], best[i], known[i],
+        policy[i], p, chosen[k], every, change[k], old[k],
+    )  # fmt: skip
+    return differing > 0
+
+
+@compiled
+def _unplayed(rewards, successors, gamma, H, beta, radius, least, told, theta):  # type: ignore[no-untyped-def]
+    """Q, V, the best actions and the V that Q is the backup of, before the first play."""
+    X, A, B = successors.shape
+    visits, moves, policy = np.zeros(X * A, np.int32), np.zeros((X * A, B), np.int32), np.zeros((X, A))
+    Q, V, best, known = np.full(X * A, H), np.full(X, H), np.zeros(X, np.int32), np.full(X, H)
+    chosen, every, change, old = np.empty(X, np.int32), np.arange(X * A).astype(np.int32), np.empty(X), np.empty(X)
+    _converge(
+        rewards.copy().reshape(X * A), successors.copy().reshape(X * A, B), gamma, H, beta, radius, least, told, theta,
+        visits, moves, Q, V, best, known, policy, np.inf, chosen, every, change, old,
+    )  # fmt: skip
+    return Q.reshape(X, A), V, best, known
+
+
+@compiled
+def _settle(  # type: ignore[no-untyped-def]
+    rewards, successors, gamma, H, beta, radius, least, told, theta, visits, moves, Q, V, best, known, policy,
+    p, chosen, every, change, old,
+):  # fmt: skip
+    """Plan after the row of the pair p has changed; in how many more states `policy` is now left."""
+    x, one = p // policy.shape[1], slice(p, p + 1)
+    backups(rewards, successors, gamma, H, beta, radius, least, visits, moves, known, every[one], Q[one], told)
+    differing = _refresh(Q, V, best, policy, x)
+    return differing + _converge(
+        rewards, successors, gamma, H, beta, radius, least, told, theta, visits, moves, Q, V, best, known, policy,
+        abs(V[x] - known[x]), chosen, every, change, old,
+    )  # fmt: skip
+
+
+@compiled
+def _converge(  # type: ignore[no-untyped-def]
+    rewards, successors, gamma, H, beta, radius, least, told, theta, visits, moves, Q, V, best, known, policy,
+    far, chosen, every, change, old,
+):  # fmt: skip
+    """Modified policy iteration while V is more than theta from `known`, as it is by `far`; see `_settle`."""
+    X, A = policy.shape
+    differing = 0
+    while far > theta:
+        for y in range(X):
+            known[y], old[y], chosen[y] = V[y], 0.0, y * A + best[y]
+        moved = np.inf
+        while moved > theta / 2:  # sweeps of the greedy policy
+            backups(rewards, successors, gamma, H, beta, radius, least, visits, moves, known, chosen, change, told)
+            moved = _advance(known, change, old, gamma, H)
+        backups(rewards, successors, gamma, H, beta, radius, least, visits, moves, known, every, Q, told)
+        far = 0.0
+        for y in range(X):
+            differing += _refresh(Q, V, best, policy, y)
+            far = max(far, abs(V[y] - known[y]))
+    return differing
+
+
+@compiled
+def _advance(V, change, old, gamma, H):  # type: ignore[no-untyped-def]
+    """V to `change`, its backup, and on to where changes in proportion would lead; the greatest change."""
+    X = V.shape[0]
+    moved, above, below = 0.0, 0.0, 0.0
+    for x in range(X):
+        change[x] -= V[x]
+        moved = max(moved, abs(change[x]))
+        above += change[x] * old[x]
+        below += old[x] * old[x]
+    rate = min(above / below, gamma) if above > 0.0 else 0.0
+    error = 0.0
+    for x in range(X):
+        error = max(error, abs(change[x] - rate * old[x]))
+    more = rate / (1 - rate) if error <= 0.3 * (1 - rate) * moved else 0.0
+    for x in range(X):
+        V[x] = min(H, max(0.0, V[x] + change[x] + more * change[x]))
+        old[x] = change[x] if more == 0.0 else 0.0
+    return moved
+
+
+@compiled
+def _refresh(Q, V, best, policy, x):  # type: ignore[no-untyped-def]
+    """V(x) and its action from Q(x, .); whether the state now differs from `policy`, less whether it did before."""
+    A = policy.shape[1]
+    b, value = 0, Q[x * A]
+    for a in range(1, A):
+        if Q[x * A + a] > value:
+            b, value = a, Q[x * A + a]
+    change = int(policy[x, b] != 1.0) - int(policy[x, best[x]] != 1.0)
+    V[x], best[x] = value, b
+    return change
+
+
+@compiled
+def backups(  # type: ignore[no-untyped-def]
+    rewards, successors, gamma, H, beta, radius, least, visits, moves, V, pairs, out, told=False
+):
+    """out = Q of these pairs from V. In a ball, half the radius moves from the worst successors to the best state: the
+    best of all, or of those that are stored if it is `told` them."""
+    B = moves.shape[1]
+    wide = beta > 0.0 or radius > 0.0
+    top = highest(V) if radius > 0.0 else 0.0
+    for q in range(pairs.shape[0]):
+        p = np.uint32(pairs[q])
+        plays, row, to = visits[p], moves[p], successors[p]
+        most = H
+        if told:
+            top = best_of(to, V)
+            most = min(H, rewards[p] + gamma * top)
+        if plays < least:
+            out[q] = most
+            continue
+        total = 0.0
+        for j in range(B):
+            total += row[j] * V[np.uint32(to[j])]
+        mean, bonus = total / plays, 0.0
+        if wide:
+            root = sqrt(plays)
+            bonus = beta / root
+            if radius > 0.0:
+                mean = _moved(row, to, V, plays, radius / root, mean, top)
+        out[q] = min(most, rewards[p] + bonus + gamma * mean)
+
+
+@compiled
+def _moved(row, to, V, plays, d, mean, top):  # type: ignore[no-untyped-def]
+    """max <p, V> over ||p - p_hat||_1 <= d, from the mean under p_hat."""
+    if d >= 2.0:
+        return top
+    mass, worst, last = d / 2, -np.inf, -1
+    while mass > 0.0:
+        value, k = np.inf, -1  # the next worst: the least (V, j) beyond (worst, last)
+        for j in range(row.shape[0]):
+            v = V[np.uint32(to[j])]
+            if row[j] > 0 and v < value and (v > worst or (v == worst and j > last)):
+                value, k = v, j
+        if k < 0:
+            break
+        share = min(mass, row[k] / plays)
+        mean += share * (top - value)
+        mass -= share
+        worst, last = value, k
+    return mean

@@ -1,0 +1,67 @@
+"""MBIE-EB: model-based interval estimation with an exploration bonus beta / sqrt(n).
+
+Paper: A. L. Strehl, M. L. Littman, "An analysis of model-based interval estimation for Markov decision processes",
+JCSS 74, 2008.
+Setting: discounted, tabular, PAC.
+Trust: CHECKED: recursion, start and beta against public notes of a course that writes out the algorithm. The paper
+itself was not at hand. Compared with an independent transcription on whole runs.
+
+With n the plays of (x, a) before step t, of which the first m count:
+
+    Q(x, a) = H                                                              where n = 0
+    Q(x, a) = min{H, r(x, a) + gamma <p_hat(. | x, a), V> + beta / sqrt(n)}  elsewhere,      V(x) = max_a Q(x, a)
+    a_t     = argmax_a Q(x_t, a)                                             the first of the best
+
+support=on: Q(x, a) is at most r(x, a) + gamma max_{S(x, a)} V, S(x, a) the stored successors, and is that where n = 0.
+No kernel on S(x, a) is worth more, so V >= V* as before, and Q is no larger than without. No number of outcomes is in
+beta: X A counts pairs.
+
+Constants: beta = H sqrt(ln(2 X A m / delta) / 2), by Hoeffding for r + gamma V*(y) in [0, H] at every n <= m, with
+delta = 1/T; `scale` multiplies it. As for MBIE, the paper proves its bound for some m of order (X + ln(X A m / delta))
+H^4 / eps^2; m = T holds for any eps, freezes nothing, and is the default. An explicit `m` is taken as it is.
+Guarantee: all but O~(X^2 A H^6 / eps^3) steps are eps-optimal, with probability 1 - delta. V >= V* at every step with
+probability 1 - delta (up to the tolerance). With support=on likewise.
+Composition: counts from 0, frozen at m x beta / sqrt(n) x the fixed point after every play x epochs end when the
+policy changes.
+Cost: O(1) per step, and A B per backup of what the step has changed by more than the tolerance allows
+(`ravi.learners.pac.core`); at most one plan per step.
+Deviations: rewards are known. Q is cut at H, which the paper leaves out: V* <= H, so V stays optimistic. V is accurate
+to `tolerance`. With scale = 0 this is the certainty-equivalent learner, bit for bit, where m exceeds the plays.
+"""
+
+from __future__ import annotations
+
+from math import log, sqrt
+
+from ravi import checks
+from ravi.core import Learner, Problem
+from ravi.learners.pac.core import TOLERANCE, optimistic
+from ravi.optimism.supported import is_told
+
+
+def mbie_eb(
+    problem: Problem,
+    steps: int,
+    *,
+    scale: float = 1.0,
+    delta: float | None = None,
+    m: int | None = None,
+    tolerance: float = TOLERANCE,
+    support: str = "off",
+) -> Learner:
+    """MBIE-EB with its published beta; `scale` multiplies it."""
+    T = checks.steps(steps)
+    delta = checks.delta(delta, T)
+    scale = checks.nonnegative(scale, "scale")
+    X, A, H = problem.states, problem.actions, problem.horizon
+    m = T if m is None else checks.whole(m, "m")
+    beta = scale * H * sqrt(log(2 * X * A * m / delta) / 2)
+    return optimistic(
+        problem,
+        name="mbie-eb",
+        settings={"scale": scale, "delta": delta, "m": m, "beta": beta},
+        tolerance=tolerance,
+        beta=beta,
+        most=m,
+        told=is_told(support),
+    )

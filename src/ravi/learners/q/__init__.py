@@ -1,0 +1,1 @@
+"""Learners that keep a table of Q and no model."""

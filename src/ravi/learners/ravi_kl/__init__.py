@@ -1,0 +1,1 @@
+"""RAVI with sets of kernels in place of bonuses."""

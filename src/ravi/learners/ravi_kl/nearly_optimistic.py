@@ -1,0 +1,264 @@
+"""How does RAVI-KL choose a policy? The most optimistic one, or a candidate that is nearly as optimistic.
+
+    greedy      the policy of U, the largest optimistic return (`ravi.learners.ravi_kl.plausible`)
+    half        that of half the radii,                                   if its own is at least U - eps_t
+    posterior   the optimal policy of a kernel drawn as PSRL draws it,    if its own is at least U - eps_t
+
+with rho = scale (ln(m / delta_t) + kappa(n)), m the number of bounds that must hold, and eps_t = slack sqrt(H X A / t).
+Compiled, of seeds low, ..., high - 1, and a team's: a run on a CPU takes all seeds at once, one on a GPU one after
+another (`ravi.whole`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ravi.compiled import bound, compiled
+from ravi.core import Array, Problem
+from ravi.estimators.counts import tally_play
+from ravi.learners.posterior.psrl import draw_and_plan, goal_of, posterior, usual_prior
+from ravi.learners.ravi_kl import plausible
+from ravi.learners.ravi_kl.plausible import Sets
+from ravi.learners.ravi_kl.plausible import plan as best_policy
+from ravi.optimism.relative_entropy import most_of_coins, radii_of_one_value
+from ravi.random import REWARD, uniform
+from ravi.teams import NEVER, Room, each, first, sync, team, team_max, team_sum
+
+
+class Numbers(NamedTuple):
+    gamma: float
+    bounds: int  # m
+    size: float  # H X A
+    scale: float
+    reward_scale: float
+    tolerance: float  # plans end at a span of this / sqrt(t)
+    slack: float
+    support: bool
+
+
+class Earned(NamedTuple):
+    """Of rewards that are not known."""
+
+    plays: Array  # (n, X, A)
+    total: Array  # (n, X, A)
+    key: Array  # (n,)
+    table: Array  # what is earned   (X, A)
+    random: bool
+
+
+NOTHING = Earned(np.zeros((0, 0, 0), np.int64), np.zeros((0, 0, 0)), np.zeros(0, np.uint64), np.zeros((0, 0)), False)
+
+
+class Scratch(NamedTuple):
+    """By seed, but for the first three, which are by team."""
+
+    of_sets: Any
+    of_draws: Any  # Posterior; () where no candidate is drawn
+    of_coins: Any  # (teams, 2, X, 2); none where rewards are known
+    rewards: Any  # at most; those of the problem where they are known    (n or 1, X, A)
+    rho: Any  # (n, X, A)
+    time: Any  # t of the next play                                       (n,)
+    tol: Any  # (n,)
+    returns: Any  # U; what the candidate returns at least; what it does  (3, n)
+    taken: Any  # whether the candidate is                                (n,)
+    active: Any  # whether what it returns is to be found                 (n,)
+    drawn: Any  # the actions of a candidate that is drawn                (n, X)
+    left: Any  # plays of a pair until the epoch ends                     (n, X, A)
+
+
+def scratch(problem: Problem, told: bool, draws: bool, unknown: bool, n: int, teams: int) -> Scratch:
+    """told: whether the supports are; unknown: whether the rewards are."""
+    X, A = problem.states, problem.actions
+    pairs, flags = (n, X, A), Room((n,), np.bool_)
+    return Scratch(
+        plausible.scratch(problem, teams),
+        posterior(problem, told, usual_prior(problem, told), goal_of(problem), teams) if draws else (),
+        Room((teams, 2, X, 2) if unknown else (teams, 0, 0, 0)),
+        Room(pairs) if unknown else problem.rewards[None].copy(),
+        Room(pairs), Room((n,), np.int64), Room((n,)), Room((3, n)), flags, flags, Room((n, X), np.int64),
+        Room(pairs, np.int32),
+    )  # fmt: skip
+
+
+class Own(NamedTuple):
+    """What a plan is made of."""
+
+    successors: Array
+    initial: Array
+    numbers: Any
+    visits: Array
+    moves: Array
+    earned: Any
+    best: Any  # Warm
+    candidate: Any  # Warm, or Drawn
+    own: Array
+    stage: Array
+    policy: Array
+    room: Any  # Scratch
+
+
+@compiled
+def greedy(low, high, own):  # type: ignore[no-untyped-def]
+    """The most optimistic policy."""
+    _most_optimistic(low, high, own, own.best.visits)
+    for i in range(low, high):
+        _play(own.best.choice[i], own.policy[i])
+
+
+@compiled
+def half(low, high, own):  # type: ignore[no-untyped-def]
+    """That of half the radii, where it is nearly as optimistic. Half the sets are in the sets: it returns there what it
+    does at half the radii, or more, and that is gamma tol less than their largest, or more."""
+    other, numbers, room = own.candidate, own.numbers, own.room
+    _most_optimistic(low, high, own, other.visits)
+    best_policy(
+        low, high, own.successors, own.initial, numbers.gamma, _sets(own), 0.5, room.tol,
+        (other.u, other.dual, other.bound, other.visits), other.choice, False, room.active, room.returns[1],
+        room.of_sets,
+    )  # fmt: skip
+    for i in range(low, high):
+        if first():
+            room.returns[1, i] -= 1.5 * numbers.gamma * room.tol[i]
+    sync()
+    _nearly(low, high, own, other.choice)
+
+
+@compiled
+def drawn(low, high, own):  # type: ignore[no-untyped-def]
+    """A candidate from the posterior, where it is nearly as optimistic."""
+    other, room = own.candidate, own.room
+    _most_optimistic(low, high, own, own.best.visits)
+    draw_and_plan(low, high, room.of_draws, room.rewards, own.moves, other.key, room.time, other.u, other.policy)
+    for i in range(low, high):
+        room.returns[1, i] = 0.0
+        for x in each(other.policy.shape[1]):
+            room.drawn[i, x] = 0
+            for a in range(other.policy.shape[2]):
+                if other.policy[i, x, a] == 1.0:
+                    room.drawn[i, x] = a
+    sync()
+    _nearly(low, high, own, room.drawn)
+
+
+@compiled
+def _sets(own):  # type: ignore[no-untyped-def]
+    return Sets(own.room.rewards, own.visits, own.moves, own.room.rho, own.numbers.support)
+
+
+@compiled
+def _most_optimistic(low, high, own, planned):  # type: ignore[no-untyped-def]
+    """The sets, and the best policy and its U. Where the level of the sets is another one, no bound on what a pair is
+    worth holds on: neither of the best policy, nor those whose plays are `planned`."""
+    gamma, bounds, size, scale, reward_scale, tolerance, _, _ = own.numbers
+    best, visits, stage, room = own.best, own.visits, own.stage, own.room
+    _, X, A = visits.shape
+    for i in range(low, high):
+        plays = 0
+        for x in each(X):
+            for a in range(A):
+                plays += visits[i, x, a]
+        t = team_sum(plays) + 1
+        now = _stage(t)
+        if now != stage[i]:
+            for x in each(X):
+                for a in range(A):
+                    best.visits[i, x, a] = -1
+                    planned[i, x, a] = -1
+        level = math.log(bounds / min(1.0, math.sqrt(size / 2.0**now)))  # ln(m / delta_t)
+        radii_of_one_value(visits[i], level, scale, room.rho[i])
+        if own.earned.plays.shape[0] > 0:
+            most_of_coins(
+                own.earned.plays[i], own.earned.total[i], level, reward_scale, room.of_coins[team()], room.rewards[i]
+            )
+        sync()  # all have read the stage
+        if first():
+            room.time[i], room.tol[i], room.active[i], stage[i] = t, tolerance / math.sqrt(t), True, now
+    sync()
+    best_policy(
+        low, high, own.successors, own.initial, gamma, _sets(own), 1.0, room.tol,
+        (best.u, best.dual, best.bound, best.visits), best.choice, False, room.active, room.returns[0], room.of_sets,
+    )  # fmt: skip
+
+
+@compiled
+def _stage(t):  # type: ignore[no-untyped-def]
+    """The least k with t <= 2^k."""
+    k = 0
+    while (1 << k) < t:
+        k += 1
+    return k
+
+
+@compiled
+def _nearly(low, high, own, choice):  # type: ignore[no-untyped-def]
+    """Play the candidate `choice` (n, X) where its own optimistic return is at least U - eps, else the best policy.
+
+    That return is computed only where neither the choices nor what the candidate returns at least settle it.
+    """
+    gamma, slack, size, best, room = own.numbers.gamma, own.numbers.slack, own.numbers.size, own.best, own.room
+    returns, taken, active = room.returns, room.taken, room.active
+    for i in range(low, high):
+        differ = 0
+        for x in each(choice.shape[1]):
+            if choice[i, x] != best.choice[i, x]:
+                differ = 1
+        differ = team_max(differ)
+        if first():
+            enough = returns[0, i] - slack * math.sqrt(size / room.time[i])
+            taken[i] = returns[1, i] >= enough + gamma * room.tol[i] / 2
+            active[i] = not taken[i] and differ > 0
+    sync()
+    best_policy(
+        low, high, own.successors, own.initial, gamma, _sets(own), 1.0, room.tol,
+        (own.own, best.dual, best.bound, best.visits), choice, True, active, returns[2], room.of_sets,
+    )  # fmt: skip
+    for i in range(low, high):
+        accepted = taken[i] or (active[i] and returns[2, i] >= returns[0, i] - slack * math.sqrt(size / room.time[i]))
+        _play(choice[i] if accepted else best.choice[i], own.policy[i])
+
+
+@compiled
+def _play(choice, policy):  # type: ignore[no-untyped-def]
+    """The policy of one seed that takes these actions."""
+    X, A = policy.shape
+    for x in each(X):
+        for a in range(A):
+            policy[x, a] = 1.0 if a == choice[x] else 0.0
+    sync()
+
+
+CHOICES: dict[str | None, Callable[..., Any]] = {None: greedy, "half": half, "posterior": drawn}  # by candidate
+
+
+planned = greedy  # `seed_plan` puts that of a learner here
+
+
+def _seed_plan(own, i, t):  # type: ignore[no-untyped-def]
+    """An epoch of one seed; it ends at a reset, or when the plays of a pair within it reach those before."""
+    visits, left = own.visits[i], own.room.left[i]
+    for x in each(visits.shape[0]):
+        for a in range(visits.shape[1]):
+            left[x, a] = max(visits[x, a], 1)
+    planned(i, i + 1, own)
+    return NEVER
+
+
+def seed_plan(candidate: str | None) -> Callable[..., Any]:
+    return bound(_seed_plan, planned=CHOICES[candidate])
+
+
+@compiled
+def seed_learn(own, i, t, x, a, y, slot, reset):  # type: ignore[no-untyped-def]
+    """Count the play, and what it earns where rewards are not known; one thread's."""
+    plays, total, key, table, random = own.earned
+    if plays.shape[0] > 0:
+        reward = table[x, a]
+        if random:
+            reward = 1.0 if uniform(key[i], t, REWARD) < reward else 0.0
+        plays[i, x, a] += 1
+        total[i, x, a] += reward
+    return tally_play(own.visits, own.moves, own.room.left, i, x, a, slot)

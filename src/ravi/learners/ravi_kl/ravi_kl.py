@@ -1,0 +1,314 @@
+"""RAVI-KL: RAVI-UCB with sets of kernels in place of bonuses; nothing is tuned.
+
+Paper: A. Moulin, G. Neu, "Optimistic Planning by Regularized Dynamic Programming", ICML 2023: Algorithm 1, with another
+BONUS; the sets are those of Filippi, Cappe and Garivier (2010), with radii from mixtures and from betting.
+Trust: DERIVED: the radii, the planning and the regret bounds are this library's; docs/kl.md has the proofs.
+
+Of a pair (x, a) with n plays and the frequencies p_hat of their successors, the plausible kernels are
+
+    C(x, a) = {q on S(x, a) : n KL(p_hat || q) <= rho},
+
+S(x, a) its stored successors (support=on), or all states (support=off). Every form plans with max_{q in C} <q, V>.
+
+    plan=mirror    Algorithm 1: M mirror steps an epoch from Q = Pi_H[r + gamma max_C <q, V>], one of their policies
+                   drawn uniformly, until the next reset. With L = min_C <q, V> and U = max_C <q, V> it is
+                   TRANSITION-ESTIMATE (L + U) / 2 and BONUS gamma (U - L) / 2: valid wherever P is in C.
+                   rho = ln(X A / delta) + ln p_hat(y^n) / KT(y^n), delta = 1/T: P is in C for all n at once.
+    plan=greedy    the policy that is greedy for V = max_a {r + gamma max_C <q, V>}, until a reset, or until the plays
+                   of a pair within the epoch reach those before. rho = ln(X / delta_t) + kappa(n): it need hold at V*
+                   only, and does with probability 1 - delta_t, for all n at once.
+                   delta_t = min{1, sqrt(H X A / t)}: T is not used.
+    plan=slack     the same sets, but another policy is played where it is nearly as optimistic: a candidate, if its
+                   own optimistic return, with the best kernels of its actions, is at least U - eps_t, where U is the
+                   largest and eps_t = slack sqrt(H X A / t).
+                   candidate=half: the policy of plan=greedy at rho / 2. candidate=posterior: the optimal policy of a
+                   kernel drawn from the posterior of a Dirichlet(1, ..., 1) on S: that of PSRL, under the same bound.
+
+Where rewards are not known, r is their upper confidence bound max {m : n kl(r_hat, m) <= rho} in greedy and slack, with
+2 X for X in both radii; mirror has the bonus of `ravi.learners.ravi_ucb.unknown_rewards`.
+
+Constants: those above; in delta_t, t is rounded up to a power of two, so that sets whose counts did not move are as
+they were. `scale` multiplies rho (which is like a squared distance), `slack` is 0.3 unless given. Plans end at
+span(L u - u) <= 0.1 / sqrt(t).
+Deviations: of mirror from Algorithm 1, those of RAVI-UCB+ with `fresh` and `inner`.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from math import log
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+
+from ravi import checks
+from ravi.core import Array, Learner, Path, Problem, Seedwise, Sets, Stated, Told
+from ravi.estimators.counts import EVERY_PLAY, Counts, counts, tallies, tally
+from ravi.estimators.rewarded import KINDS, Rewarded, earn
+from ravi.learners.ravi_kl.inner_sets import OfSets, Plausible, of_sets
+from ravi.learners.ravi_kl.nearly_optimistic import (
+    CHOICES,
+    NOTHING,
+    Earned,
+    Numbers,
+    Own,
+    Scratch,
+    scratch,
+    seed_learn,
+    seed_plan,
+)  # fmt: skip
+from ravi.learners.ravi_kl.plausible import Warm, cold
+from ravi.learners.ravi_ucb import plus as ravi_ucb_plus
+from ravi.learners.ravi_ucb.inner import on_counts
+from ravi.learners.ravi_ucb.unknown_rewards import unknown
+from ravi.optimism.bonuses import multiple_of_width
+from ravi.optimism.relative_entropy import ends, of_all_values
+from ravi.optimism.supported import is_told
+from ravi.ranges import Fixed, Policy, Range, Value
+from ravi.schedules import reset_or_doubling
+from ravi.teams import made
+from ravi.theory import constants
+from ravi.theory import kl as theory
+from ravi.theory import tabular as of_tables
+
+PLANS = ("mirror", "greedy", "slack")
+CANDIDATES = ("half", "posterior")
+SLACK = 0.3  # c of eps_t = c sqrt(H X A / t)
+TOLERANCE = 0.1  # plans end at a span of this / sqrt(t)
+STAGE = Range(lambda k, f, _: (k >= -1) & (k <= theory.stage(1 + f.time)), "a stage that has begun, or -1 for none")
+
+
+class Drawn(NamedTuple):
+    """Of a posterior draw."""
+
+    key: Fixed  # (n,)
+    u: Value  # V of the last draw, less its least   (n, X)
+    policy: Policy  # its optimal policy              (n, X, A)
+
+
+class State(NamedTuple):
+    data: Annotated[Counts, EVERY_PLAY]
+    earned: Any  # Rewarded, of rewards that are not known; else ()
+    best: Warm  # of the most optimistic policy
+    candidate: Any  # what the candidate is made of: Warm, or Drawn; () where there is none
+    own: Value  # V of the candidate's own best kernels, less its least   (n, X)
+    stage: Annotated[Array, STAGE]  # the least k with t <= 2^k, of the last plan   (n,)
+    policy: Policy  #                                                       (n, X, A)
+
+
+def tabular(
+    problem: Problem,
+    steps: int,
+    *,
+    plan: str = "slack",
+    support: str = "on",
+    scale: float = 1.0,
+    slack: float | None = None,
+    candidate: str | None = None,
+    delta: float | None = None,
+    inner: int | None = None,
+    fresh: str | None = None,
+    eta: float | None = None,
+) -> Learner:
+    """RAVI-KL on counts. `slack` and `candidate` are of plan=slack; `delta`, `inner` (M, by default H rounded up),
+    `fresh` (on, or off as in Algorithm 1) and `eta` of plan=mirror.
+
+    Setting: discounted with resets, tabular.
+    Guarantee: expected regret O~(H sqrt(B X A T)), and O~(sqrt(H B X A T)) up to terms without sqrt(T), for greedy and
+    slack, with no T to know; O~(H sqrt(B X A T) + H^(7/4) sqrt(T ln A / M)) for mirror; B the stored successors of a
+    pair (of mirror with support=off, X). docs/kl.md, Theorems 1 to 3.
+    Composition: counts x relative-entropy balls on the support x policy iteration on sets (or M mirror steps) x at
+    resets and doublings (or at resets).
+    Cost: O(1) per step; per plan a few logarithms for each of the X A B entries, fewer where counts did not move; at
+    most T / H + X A log2(2 T / X A) plans.
+    """
+    form = _form(plan, support, scale, slack, candidate, delta, inner, fresh, eta)
+    if plan != "mirror":
+        checks.steps(steps)
+        return optimistic(problem, form)
+    return mirror(problem, steps, form, delta=delta, inner=inner, fresh=fresh, eta=eta)
+
+
+def unknown_rewards(
+    problem: Problem,
+    steps: int,
+    *,
+    plan: str = "slack",
+    support: str = "on",
+    rewards: str = "bernoulli",
+    reward_scale: float = 1.0,
+    scale: float = 1.0,
+    slack: float | None = None,
+    candidate: str | None = None,
+    delta: float | None = None,
+    inner: int | None = None,
+    fresh: str | None = None,
+    eta: float | None = None,
+) -> Learner:
+    """RAVI-KL on counts that is not told its rewards: what a play earns is 1 with probability r(x, a) and else 0
+    (rewards=bernoulli), or r(x, a) (rewards=deterministic). `reward_scale` multiplies the radius of rewards, or their
+    bonus (plan=mirror).
+
+    Setting: discounted with resets, tabular; rewards unknown.
+    Guarantee: that of RAVI-KL, and sqrt(X A T ln(X A T)) more.
+    Composition: counts, and mean rewards x relative-entropy balls and those of coins x policy iteration on sets (or M
+    mirror steps) x at resets and doublings (or at resets).
+    Cost: that of RAVI-KL.
+    """
+    form = _form(plan, support, scale, slack, candidate, delta, inner, fresh, eta)
+    kind = checks.one_of(rewards, KINDS, "rewards")
+    reward_scale = checks.nonnegative(reward_scale, "reward_scale")
+    if plan != "mirror":
+        checks.steps(steps)
+        return optimistic(problem, form, kind, reward_scale)
+    base = mirror(problem, steps, form, delta=delta, inner=inner, fresh=fresh, eta=eta)
+    return unknown(base, problem, steps, rewards=kind, reward_scale=reward_scale)
+
+
+class Form(NamedTuple):
+    """What makes a RAVI-KL."""
+
+    support: bool
+    scale: float
+    slack: float | None  # None: greedy
+    candidate: str | None
+
+
+def _form(plan: str, support: str, scale: float, slack: float | None, candidate: str | None, *of_mirror: Any) -> Form:
+    checks.one_of(plan, PLANS, "plan")
+    told = is_told(support)
+    mirrors = dict(zip(("delta", "inner", "fresh", "eta"), of_mirror, strict=True))
+    for of, options in (("mirror", mirrors), ("slack", {"slack": slack, "candidate": candidate})):
+        for name, value in options.items():
+            if value is not None and plan != of:
+                raise checks.InputError(f"{name} is an option of plan={of}, not of plan={plan}")
+    scale = checks.nonnegative(scale, "scale")
+    if plan != "slack":
+        return Form(told, scale, None, None)
+    c = SLACK if slack is None else checks.nonnegative(slack, "slack")
+    return Form(told, scale, c, checks.one_of(candidate or "half", CANDIDATES, "candidate"))
+
+
+def mirror(
+    problem: Problem,
+    steps: int,
+    form: Form,
+    *,
+    delta: float | None,
+    inner: int | None,
+    fresh: str | None,
+    eta: float | None,
+) -> Learner:
+    """Algorithm 1 with sets: the estimate (L + U) / 2 and the bonus gamma (U - L) / 2."""
+    T = checks.steps(steps)
+    delta = checks.delta(delta, T)
+    H, X, A, gamma = problem.horizon, problem.states, problem.actions, problem.discount
+    symbols = problem.branching if form.support else X
+    M = constants.inner_steps(H) if inner is None else checks.whole(inner, "inner")
+    anew = checks.one_of(fresh or "on", ("on", "off"), "fresh") == "on"
+    S = of_tables.clipped_bonus_sum(H, X, A, T, gamma * theory.beta_mirror(H, X, A, symbols, T, delta))
+    step = checks.step_size(eta, 1.0, constants.eta_balanced(H, A, T, S, M))
+    level = log(X * A / delta)
+
+    def radius(D: Counts) -> Array:
+        return form.scale * of_all_values(D._replace(visits=D.visits - 1), level, symbols)
+
+    def between(D: Counts, V: Array) -> tuple[Array, Array]:
+        return ends(problem.successors, D._replace(visits=D.visits - 1), radius(D), form.support, V)  # L, U
+
+    def expect(D: Counts, V: Array) -> Array:
+        low, high = between(D, V)
+        return (low + high) / 2
+
+    def width(D: Counts, V: Array) -> Array:
+        low, high = between(D, V)
+        return (high - low) / 2
+
+    estimator = counts(problem)._replace(expect=expect, width=width)
+    sets = OfSets(level, symbols, form.scale, form.support)
+    on = (*(["fresh"] if anew else []), "gamma", "balance", "sets")
+    learner = ravi_ucb_plus.generic(
+        problem,
+        estimator,
+        multiple_of_width(gamma, estimator),
+        step,
+        inner=M,
+        fresh=anew,
+        name="ravi-kl",
+        stated=Stated("tabular", None, form.scale, delta=delta, on=on),
+        settings={
+            "plan": "mirror", "support": "on" if form.support else "off", "scale": form.scale, "delta": delta,
+            "parts": list(on),
+        },
+        backups=of_sets(problem, sets, step) if anew else None,
+    )  # fmt: skip
+    epoch = Plausible(problem, sets, np.array([step]), anew, M, "uniform", ravi_ucb_plus.laid)
+    return learner._replace(seedwise=on_counts(epoch), told=Told(form.support))
+
+
+def optimistic(problem: Problem, form: Form, rewards: str | None = None, reward_scale: float = 1.0) -> Learner:
+    """The most optimistic policy, or with slack a candidate that is nearly as optimistic. rewards: how they are drawn,
+    where they are not known."""
+    X, A = problem.states, problem.actions
+    numbers, planned = numbers_of(problem, form, rewards is not None, reward_scale), CHOICES[form.candidate]
+
+    def init(keys: Array) -> State:
+        n = len(keys)
+        shape = (n, X, A)
+        earned = (
+            ()
+            if rewards is None
+            else Rewarded((), np.zeros(shape, np.int64), np.zeros(shape), np.array(keys, np.uint64))
+        )
+        stage, policy = np.full(n, -1, np.int64), np.full(shape, 1 / A)
+        other: Any = () if form.candidate is None else cold(problem, n)
+        if form.candidate == "posterior":
+            other = Drawn(keys, np.zeros((n, X)), policy.copy())
+        return State(tallies(problem, n), earned, cold(problem, n), other, np.zeros((n, X)), stage, policy)
+
+    def room(n: int, teams: int) -> Scratch:
+        return scratch(problem, form.support, form.candidate == "posterior", rewards is not None, n, teams)
+
+    def laid(s: State, room: Scratch) -> Own:
+        earned = NOTHING
+        if rewards is not None:
+            _, plays, total, key = s.earned
+            earned = Earned(plays, total, key, problem.rewards, rewards == "bernoulli")
+        return Own(problem.successors, problem.initial, numbers, *s.data, earned, *s[2:], room)
+
+    rooms = cache(lambda n: made(room(n, 1)))  # whose scratch serves one call at a time
+
+    def plan(s: State) -> State:
+        n = len(s.stage)
+        if rewards is None:
+            rooms(n).rewards[0] = problem.rewards  # which a table that is learned writes to
+        planned(0, n, laid(s, rooms(n)))
+        return s
+
+    def add(s: State, path: Path) -> State:
+        tally(s.data, path)
+        if rewards is not None:
+            earn(s.earned, problem.rewards, rewards, path)
+        return s
+
+    kept: dict[str, Any] = {"plan": "greedy"}
+    if form.slack is not None:
+        kept = {"plan": "slack", "slack": form.slack, "candidate": form.candidate}
+    kept |= {"support": "on" if form.support else "off", "scale": form.scale}
+    name = "ravi-kl"
+    if rewards is not None:
+        name, kept = "ravi-kl/unknown-rewards", kept | {"rewards": rewards, "reward_scale": reward_scale}
+    seedwise = Seedwise(seed_plan(form.candidate), seed_learn, lambda s, teams: laid(s, room(len(s.stage), teams)))
+    return Learner(
+        name, init, plan, add, reset_or_doubling(), kept, seedwise=seedwise,
+        told=Told(form.support, rewards, reward_scale), sets=Sets(form.scale, form.slack or 0.0),
+    )  # fmt: skip
+
+
+def numbers_of(problem: Problem, form: Form, unknown: bool, reward_scale: float) -> Numbers:
+    """Of the plans of `ravi.learners.ravi_kl.nearly_optimistic`."""
+    X, A, H = problem.states, problem.actions, problem.horizon
+    return Numbers(
+        problem.discount, 2 * X if unknown else X, H * X * A, form.scale, reward_scale, TOLERANCE, form.slack or 0.0,
+        form.support,
+    )  # fmt: skip

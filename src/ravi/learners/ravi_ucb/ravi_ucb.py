@@ -1,0 +1,253 @@
+"""RAVI-UCB: regularised approximate value iteration with upper confidence bounds.
+
+Paper: A. Moulin, G. Neu, "Optimistic Planning by Regularized Dynamic Programming", ICML 2023.
+Trust: CHECKED: transcribed from the paper, and compared with literal transcriptions of its three algorithms.
+
+In epoch k (Algorithm 1):
+
+    V_k(x)      = (1/eta) log sum_a pi_{k-1}(a|x) exp(eta Q_k(x, a))
+    pi_k(a|x)   = pi_{k-1}(a|x) exp(eta (Q_k(x, a) - V_k(x)))
+    CB_k        = BONUS(D_{T_k})
+    Q_{k+1}     = Pi_H[r + CB_k + gamma P_hat_k V_k],   P_hat_k = TRANSITION-ESTIMATE(D_{T_k})
+
+then pi_k is played and ADD takes every (x_t, a_t, y_t) into D, until a reset, which comes with probability 1 - gamma
+after each step. Q_1 = E V_0, so that V_1 = V_0 and pi_1 = pi_0.
+
+    tabular (Algorithm 2):          P_hat = N'/N,                 CB = beta / sqrt(N)
+    linear mixture (Algorithm 3):   P_hat V = <phi_V, theta_hat>, CB = beta ||phi_V||_{Lambda^{-1}}
+
+Constants: eta of Theorem 4.1, beta of Lemmas 5.1 and 5.4 with delta = 1/T, lambda = 1, V_0 = 0, pi_0 uniform.
+Deviations: the paper to the letter but for three repairs, all in the engine: x_1 ~ nu_0 (the text draws X_0 and plays
+from t = 1), exactly T plays (the printed loops make T - 1, or never stop when a reset falls on T), and samples keep
+the true successor y_t (the printed x_{t+1} is overwritten by a reset).
+
+Traits to know: pi_k ignores the data of
+epoch k - 1, which enter through Q_{k+1}; with V_0 = 0 the mixture learner learns nothing in epoch 1 (phi_1 = 0); and
+since an unvisited row of N'/N is zero, a tabular beta that is scaled below about H is pessimistic there, and pairs may
+never be tried.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+
+from ravi import checks
+from ravi.compiled import compiled
+from ravi.core import MDP, Array, Bonus, Data, Estimator, Learner, Parts, Path, Problem, Seedwise, Stated
+from ravi.estimators.counts import EVERY_PLAY, counts
+from ravi.estimators.known import known
+from ravi.estimators.ridge import ridge
+from ravi.learners.options import Options, takes
+from ravi.learners.ravi_ucb.inner import Counted, Iterates, OfSeeds, Played, of_widths, on_counts
+from ravi.optimism.bonuses import multiple_of_width
+from ravi.planning.bellman import backup, backup_in_place, expect_in_place, extend
+from ravi.planning.mirror import mirror_step, step_in_place
+from ravi.ranges import Facts, LogPolicy, Policy, Value, logarithms
+from ravi.schedules import at_reset
+from ravi.teams import NEVER, sync
+from ravi.theory import constants
+from ravi.together import of_rows, positive
+from ravi.walk import learn
+from ravi.whole import TOGETHER
+
+
+class State(NamedTuple):
+    data: Annotated[Data, EVERY_PLAY]  # D
+    V: Value  # V_k                    (n, X)
+    Q: Value  # Q_{k+1}                (n, X, A)
+    log_policy: LogPolicy  # log pi_k  (n, X, A)
+    policy: Policy  # pi_k             (n, X, A)
+
+    def agrees(self, facts: Facts) -> dict[str, Array]:
+        return {"log_policy is that of policy": logarithms(self.log_policy, self.policy)}
+
+
+def generic(
+    problem: Problem,
+    estimator: Estimator,
+    bonus: Bonus,
+    eta: float | Array,
+    *,
+    initial_value: float | Array = 0.0,
+    initial_policy: Array | None = None,
+    name: str = "ravi-ucb/generic",
+    stated: Stated | None = None,
+    settings: dict[str, Any] | None = None,
+) -> Learner:
+    """Algorithm 1 with TRANSITION-ESTIMATE and ADD from `estimator`, and BONUS from `bonus`. An array eta is one number
+    of every row (`ravi.together`). stated: the constants of both; `settings`: another record of them."""
+    r, gamma, H = problem.rewards, problem.discount, problem.horizon
+    X, A = problem.states, problem.actions
+    eta = positive(eta, "eta")
+    V0 = value_to_begin(initial_value, problem)
+    pi0 = policy_to_begin(initial_policy, problem)
+
+    def init(keys: Array) -> State:
+        n = len(keys)
+        V, policy = V0 + np.zeros((n, X)), pi0 + np.zeros((n, X, A))
+        Q1 = extend(V, A) + np.zeros((n, X, A))  # Q_1 = E V_0
+        return State(estimator.init(n), V, Q1, np.log(policy), policy)
+
+    def plan(s: State) -> State:
+        V, log_policy, policy = mirror_step(s.log_policy, s.policy, s.Q, eta, in_place=True)  # V_k, pi_k
+        phi = estimator.embed(V)
+        PV = estimator.expect(s.data, phi)  # TRANSITION-ESTIMATE
+        CB = bonus(s.data, phi)  # BONUS
+        Q = backup(r, CB, gamma, PV, H)  # Q_{k+1}
+        return State(s.data, V, Q, log_policy, policy)
+
+    def add(s: State, path: Path) -> State:
+        estimator.add(s.data, s.V, path)  # ADD, in place
+        return s
+
+    parts = Parts(estimator, bonus, eta, V0 + np.zeros(X), pi0, stated=stated or Stated())
+    kept = {"eta": eta} | record(stated, settings) | begun(V0, pi0, initial_policy)
+    return Learner(name, init, plan, add, at_reset(), kept, parts)
+
+
+@takes("scale", "step_scale", "eta", "beta", "delta", "initial_value", "initial_policy")
+def tabular(problem: Problem, T: int, o: Options) -> Learner:
+    """Algorithm 2. `scale` multiplies beta, `step_scale` eta; every other constant is the paper's unless given.
+
+    Setting: discounted with resets, tabular.
+    Guarantee: expected regret O(X H sqrt(A T) + H^2 sqrt(T ln A)) up to logarithms (Theorem 4.1, Lemmas 5.1 and 5.2).
+    Composition: counts from 1 x beta / sqrt(N) x one mirror step and one backup x at resets.
+    Cost: O(A) per step; X A B per plan, B the successors stored per pair; T / H plans.
+    """
+    H, X, A, estimator = problem.horizon, problem.states, problem.actions, counts(problem)
+
+    def build(step: float | Array, beta: float | Array) -> Learner:
+        made = generic(
+            problem, estimator, multiple_of_width(beta, estimator), step, initial_value=o.initial_value,
+            initial_policy=o.initial_policy, name="ravi-ucb",
+            stated=Stated("tabular", beta, o.scale, o.step_scale, o.delta),
+        )  # fmt: skip
+        numbers = of_widths(np.atleast_1d(beta))
+        return made._replace(seedwise=on_counts(Counted(problem, numbers, np.atleast_1d(step), False, 1, "last", laid)))
+
+    beta = constants.beta_tabular(H, X, A, T, o.delta) if o.beta is None else o.beta  # Lemma 5.1
+    return of_rows(build, (theorem_step(o, problem, T), o.scaled(beta)), problem, T)
+
+
+def laid(s: State) -> OfSeeds:
+    """What a plan of each seed works on, where it is made of counts."""
+    return OfSeeds(s.data, Iterates(s.V, s.Q, s.log_policy, s.policy), Played(s.V, s.policy))
+
+
+@takes(
+    "scale", "step_scale", "eta", "beta", "delta", "regularization", "bound", "initial_value", "initial_policy"
+)  # fmt: skip
+def linear_mixture(problem: Problem, T: int, o: Options) -> Learner:
+    """Algorithm 3. `scale` multiplies beta, `step_scale` eta; `regularization` is lambda; `bound` is B, by default
+    the larger of B_theta and B_phi; every other constant is the paper's unless given.
+
+    Setting: discounted with resets, linear mixture of dimension d.
+    Guarantee: expected regret O(sqrt((d^2 H^3 + B^2 d H + H^4 ln A) T)) up to logarithms (Theorem 5.6).
+    Composition: ridge regression on values x beta ||phi||_{Lambda^-1} x one mirror step and one backup x at resets.
+    Cost: O(d^2) per step; X A (B d + d^2) per plan; T / H plans.
+    """
+    H, d, lam = problem.horizon, problem.dimension, o.regularization
+    B, estimator = problem.bound if o.bound is None else o.bound, ridge(problem, lam)
+
+    def build(step: float | Array, beta: float | Array) -> Learner:
+        made = generic(
+            problem, estimator, multiple_of_width(beta, estimator), step, initial_value=o.initial_value,
+            initial_policy=o.initial_policy, name="ravi-ucb/mixture",
+            stated=Stated("mixture", beta, o.scale, o.step_scale, o.delta, lam, B),
+        )  # fmt: skip
+        return made._replace(seedwise=TOGETHER)
+
+    beta = o.beta
+    if beta is None:  # Lemma 5.4
+        beta = constants.beta_mixture(H, d, T, o.delta, parameter_bound=B, feature_bound=B, regularization=lam)
+    return of_rows(build, (theorem_step(o, problem, T), o.scaled(beta)), problem, T)
+
+
+def plus(problem: Problem, steps: int, **options: Any) -> Learner:
+    """RAVI-UCB+, what to use in practice: on a regression where the problem has features, else on counts.
+
+    See `ravi.learners.ravi_ucb.plus`, which builds on this file.
+    """
+    from ravi.learners.ravi_ucb import plus as ravi_ucb_plus
+
+    build = ravi_ucb_plus.tabular if problem.features is None else ravi_ucb_plus.linear_mixture
+    return build(problem, steps, **options)
+
+
+@takes("step_scale", "eta", "initial_value", "initial_policy")
+def known_kernel(mdp: MDP, T: int, o: Options) -> Learner:
+    """Algorithm 1 with P_hat = P and CB = 0: what the planning costs when there is nothing to learn (MD-MPI).
+
+    Setting: discounted with resets; it is given the kernel.
+    Guarantee: expected regret H^2 sqrt(2 T ln A) + 2 H^2, the optimisation term of Theorem 4.1, up to its erratum.
+    Composition: the kernel itself x no bonus x one mirror step and one backup x at resets.
+    Cost: O(A) per step; X A B per plan; T / H plans.
+    """
+    estimator = known(mdp)
+    fixed = mdp.successors, mdp.transitions, mdp.rewards, np.zeros((1, *mdp.rewards.shape)), mdp.discount, mdp.horizon
+
+    def build(step: float | Array) -> Learner:
+        made = generic(
+            mdp.problem, estimator, multiple_of_width(0.0, estimator), step, initial_value=o.initial_value,
+            initial_policy=o.initial_policy, name="ravi-ucb/known", settings={"step_scale": o.step_scale},
+        )  # fmt: skip
+
+        def own(s: State, teams: int) -> tuple[Any, ...]:
+            return *fixed, np.atleast_1d(step), s.V, s.Q, s.log_policy, s.policy
+
+        return made._replace(seedwise=Seedwise(_plan_knowing, learn, own))
+
+    return of_rows(build, (theorem_step(o, mdp.problem, T),), mdp, T)
+
+
+@compiled
+def _plan_knowing(own, i, t):  # type: ignore[no-untyped-def]
+    """An epoch of one seed under the kernel itself; a team's."""
+    successors, transitions, r, CB, gamma, H, eta, V, Q, log_policy, policy = own
+    step_in_place(i, i + 1, log_policy, policy, Q, eta, V)  # V_k, pi_k
+    sync()
+    expect_in_place(i, i + 1, successors, transitions, V, Q)
+    backup_in_place(i, i + 1, r, CB, gamma, Q, H)  # Q_{k+1}
+    return NEVER
+
+
+def theorem_step(o: Options, problem: Problem, T: int) -> float:
+    """eta of Theorem 4.1, unless it is given; times `step_scale`."""
+    return o.step(constants.eta(problem.horizon, problem.actions, T))
+
+
+def record(stated: Stated | None, settings: dict[str, Any] | None) -> dict[str, Any]:
+    """What a learner keeps of its constants: those that are stated, unless it says another record of them."""
+    if settings is not None:
+        return settings
+    return {} if stated is None else stated.record()
+
+
+def begun(V0: Array, pi0: Array, given: Array | None) -> dict[str, float | str]:
+    """V_0 and pi_0, for the record."""
+    return {"initial_value": recorded(V0), "initial_policy": "uniform" if given is None else recorded(pi0)}
+
+
+def recorded(array: Array) -> float | str:
+    """A number, or a hash of an array, for the record."""
+    return float(array) if array.ndim == 0 else sha256(array.tobytes()).hexdigest()[:16]
+
+
+def value_to_begin(value: float | Array, problem: Problem) -> Array:
+    """V_0 in [0, H]^X: only then is every V_k (Lemma 4.2 and the martingales of Lemma 5.4 need it)."""
+    array = checks.finite(value, "initial_value")
+    if array.ndim:
+        checks.shaped(array, (problem.states,), "initial_value", "(X,)")
+    return checks.between(array, 0, problem.horizon, "initial_value")
+
+
+def policy_to_begin(policy: Array | None, problem: Problem) -> Array:
+    """pi_0 without zeros: a zero would stay for ever, and H(pi* || pi_0) would be infinite."""
+    shape = (problem.states, problem.actions)
+    if policy is None:
+        return np.full(shape, 1 / problem.actions)
+    array = checks.policy(policy, problem, "initial_policy", interior=True)
+    return checks.shaped(array, shape, "initial_policy", "(X, A)")

@@ -1,0 +1,75 @@
+"""RAVI-UCB for linear mixtures whose features are integrated by sampling.
+
+Paper: A. Moulin, G. Neu, "Optimistic Planning by Regularized Dynamic Programming", ICML 2023: Algorithm 3; its
+Discussion notes that phi_V may be approximated by Monte Carlo.
+Trust: DERIVED: the correction for the sampling is this library's, proved in `ravi.estimators.sampled`.
+
+m successors are drawn for each pair, once, and Algorithm 3 runs on their features phi~. With eps_k(x, a) a bound on
+||phi - phi~|| at V_k, which is computed,
+
+    CB_k(x, a) = (beta + B_theta sqrt(sum_{t < T_k} eps_t(x_t, a_t)^2)) ||phi~_k(x, a)||_{Lambda^{-1}}
+                 + B_theta eps_k(x, a)
+
+is valid: the first addition for the bias of the regression, the second for the pair that is backed up.
+
+Constants: those of `ravi-ucb/mixture`, with the bound of phi~ for that of phi; `scale` multiplies CB. Where every pair
+has at most m successors nothing is sampled, eps = 0, and with centre=off the learner is `ravi-ucb/mixture`.
+Deviations: beyond sampling, those of `ravi-ucb/mixture`; and with centre=on, V less its middle is regressed.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ravi import checks
+from ravi.core import Array, Data, Learner, Problem, Stated
+from ravi.estimators.sampled import Embedded, draw, sampled
+from ravi.learners.options import ALL, Options, takes
+from ravi.learners.ravi_ucb.ravi_ucb import generic, theorem_step
+from ravi.theory import constants
+
+
+@takes("scale", "step_scale", "eta", "delta", "regularization")
+def mixture_sampled(
+    problem: Problem, T: int, samples: int = 32, draws: int = 0, centre: str = "off", o: Options = ALL
+) -> Learner:
+    """Algorithm 3 on m = `samples` successors per pair; `draws` is the seed that they are drawn by;
+    with centre=on, eps is in parts of the span of V, else of its maximum.
+
+    Setting: discounted with resets, linear mixture of dimension d.
+    Guarantee: that of RAVI-UCB (Theorem 5.6) and, for what sampling leaves out, O(B_theta eps sqrt(d H) T) more, up to
+    logarithms, eps the largest: regret that grows with T, at a rate that falls like sqrt(s / m), s the support
+    (`theory.sampled.corrected`).
+    Composition: ridge regression on sampled features x beta ||phi~|| and the sampling error x one mirror step and one
+    backup x at resets.
+    Cost: O(d^2) per step; X A (min(m, B) d + d^2) per plan; T / H plans.
+    """
+    scale, delta, lam = o.scale, o.delta, o.regularization
+    middle = checks.one_of(centre, ("on", "off"), "centre") == "on"
+    made = draw(problem, samples, draws, centre=middle)
+    estimator = sampled(made, lam)
+    assert problem.parameter_bound is not None
+    B_theta = problem.parameter_bound
+    B = max(B_theta, made.feature_bound)
+    beta = constants.beta_mixture(  # Lemma 5.4
+        problem.horizon, problem.dimension, T, delta, parameter_bound=B, feature_bound=B, regularization=lam
+    )
+    beta *= scale
+
+    def bonus(D: Data, phi: Embedded) -> Array:
+        radius = beta + scale * B_theta * np.sqrt(D.bias)
+        return estimator.width(D, phi) * radius[:, None, None] + scale * B_theta * phi.error
+
+    stated = Stated(  # of a kind of its own: Lambda and b are of phi~, not of phi
+        "sampled", beta, scale, o.step_scale, delta, lam, B, ("centre",) if middle else (), samples, draws
+    )
+    own = {"beta": beta, "samples": samples, "draws": draws, "centre": centre, "error": float(made.errors.max())}
+    return generic(
+        problem,
+        estimator,
+        bonus,
+        theorem_step(o, problem, T),
+        name="ravi-ucb/mixture-sampled",
+        stated=stated,
+        settings=own | stated._replace(on=None).record(),
+    )

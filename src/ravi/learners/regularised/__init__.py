@@ -1,0 +1,1 @@
+"""Mirror steps of policies without RAVI's bonus, or on other evaluations."""

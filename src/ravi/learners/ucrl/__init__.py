@@ -1,0 +1,1 @@
+"""Optimism over sets of kernels, planned to the end by extended value iteration."""

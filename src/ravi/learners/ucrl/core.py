@@ -1,0 +1,217 @@
+"""What do UCRL2 and its kin share? Phases of doubled visits, and extended value iteration in each.
+
+At the start t_k of a phase the learner takes every kernel that is plausible, given its counts, together with the policy
+that does best in the best of them, found by u <- max_a {r + max_p <p, u>} (`ravi.optimism.extended_value_iteration`),
+and plays that policy until the plays of some pair in the phase reach max(1, n), n its plays before.
+
+These are average-reward methods; here they are scored on the reset chain P~ = gamma P + (1 - gamma) 1 nu_0^T, where the
+average reward of a policy is its discounted return rho exactly (`ravi.optimism.extended_value_iteration`).
+
+    aware   the learner knows gamma and nu_0, learns P from y_t, and plans on the reset chain of the plausible kernels
+    blind   it knows of no resets, and learns P~ itself from x_{t+1}
+
+    average      stop at span(u' - u) <= 1 / sqrt(t_k), the rule of UCRL2: the gain is known to that accuracy
+    discounted   stop at gamma H span(u' - u) <= 1 / sqrt(t_k): every value V(x) is (aware only)
+
+    support=off  any state may follow any other: p lives on all X states
+    support=on   the learner is told the stored successors, and p lives on them (`ravi.optimism.supported`; aware only)
+
+Both ways of planning run the same iteration and differ in when it stops. u starts where the last phase ended, not at 0:
+a fixed point does not depend on it. Ties go to the first action.
+
+With a bound c on the span (SCAL, SCAL+) the iteration is u <- min(L u, min L u + c), and the policy mixes the greedy
+action with one without reward where it cuts (`ravi.optimism.extended_value_iteration.act`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+
+from ravi import checks
+from ravi.compiled import bound, compiled
+from ravi.core import Array, Learner, Path, Problem, Seedwise, Told
+from ravi.estimators.counts import EVERY_PLAY, Counts, tallies, tally
+from ravi.estimators.reset_counts import all_states, reset_tallies, tally_resets
+from ravi.optimism import extended_value_iteration as optimistic
+from ravi.optimism.extended_value_iteration import Sets, act, cut, given, worth
+from ravi.optimism.supported import recorded
+from ravi.ranges import SLACK, Facts, Number, Policy, Whole
+from ravi.schedules import doubling
+from ravi.teams import NEVER, Room, each, first, made, sync, team, team_sum
+
+MIXING = 0.9  # of L u with u, against periods, where no resets are known to break them
+
+
+class State(NamedTuple):
+    data: Annotated[Counts, EVERY_PLAY]
+    u: Number  # relative values, min 0             (n, X)
+    gain: Number  # of the best plausible kernel    (n,)
+    policy: Policy  #                               (n, X, A)
+    unfinished: Whole  # plans that did not come to their accuracy   (n,)
+
+    def agrees(self, facts: Facts) -> dict[str, Array]:
+        return {"the least of u is 0": np.abs(self.u.min(-1)) <= SLACK}
+
+
+@compiled
+def never(given, i, k, v, Q):  # type: ignore[no-untyped-def]
+    """What actions are worth that earn nothing, where nothing is cut."""
+
+
+class Plausible(NamedTuple):
+    """Which kernels are plausible: compiled functions, a team's, in files that import this one."""
+
+    radii: Callable[..., Any]  # constants, visits (X A,), t_k, radius (X A,), constant (X A,): writes these two
+    constants: tuple[Any, ...]
+    sets: Sets
+    worth: Callable[..., Any] = worth
+    idle: Callable[..., Any] = never  # what actions are worth that earn nothing, as `most` of `Sets`; may change V
+
+
+def radii_of(radii: Callable[..., Any], constants: tuple[Any, ...], visits: Array, t: Array) -> tuple[Array, Array]:
+    """The radii of all seeds at times t (n,), (n, X, A) each."""
+    flat = visits.reshape(len(visits), -1)
+    both = np.empty((2, *flat.shape))
+    for i in range(len(visits)):
+        radii(constants, flat[i], t[i], both[0, i], both[1, i])
+    return both[0].reshape(visits.shape), both[1].reshape(visits.shape)
+
+
+def reference(problem: Problem) -> int:
+    """x_bar of SCAL+: the mode of nu_0, the first if there are several."""
+    return int(np.argmax(problem.initial))
+
+
+class Own(NamedTuple):
+    """What `_plan`, `_seed_plan` and `learn` are given."""
+
+    given: Any  # optimistic.Given
+    constants: Any
+    initial: Array  # nu_0    (X,)
+    accuracy: float
+    span: float
+    mixing: float
+    limit: int
+    start: Array  # t_k    (n,)
+    u: Array
+    gain: Array
+    policy: Array
+    unfinished: Array
+    left: Any  # plays of each pair until the phase ends   (n, X A)
+    before: Any  # scratch by team, as are
+    Lu: Any
+    Q: Any
+    idle: Any
+
+
+def extended(
+    problem: Problem,
+    plausible: Plausible,
+    *,
+    name: str,
+    mode: str,
+    planning: str,
+    told: bool,
+    settings: dict[str, Any],
+    span: float = np.inf,
+) -> Learner:
+    """The learner whose plausible kernels are those of `plausible`; `told`: on the stored successors."""
+    checks.one_of(mode, ("aware", "blind"), "mode")
+    checks.one_of(planning, ("average", "discounted"), "planning")
+    if mode == "blind" and planning == "discounted":
+        raise checks.InputError("planning=discounted needs mode=aware: a blind learner knows of no discount")
+    if mode == "blind" and told:
+        raise checks.InputError(
+            "support=on needs mode=aware: a blind learner counts x_{t+1}, and resets lead beyond the stored successors"
+        )
+    X, A = problem.states, problem.actions
+    blind = mode == "blind"
+    successors = all_states(X, A) if blind else problem.successors
+    gamma, mixing = (1.0, MIXING) if blind else (problem.discount, 1.0)
+    accuracy = 1.0 if planning == "average" else (1 - gamma) / gamma
+    radii, constants, sets, worth, idle = plausible
+    loop = bound(optimistic._iterate, radii=radii, most=sets.most, worth=worth)  # as if it stood where `radii` does
+    plan_seeds = bound(_plan, radii=radii, prepare=sets.prepare, iterate=loop, idle=idle)
+
+    def init(keys: Array) -> State:
+        n = len(keys)
+        data = reset_tallies(problem, n) if blind else tallies(problem, n)
+        uniform = np.full((n, X, A), 1 / A)
+        return State(data, np.zeros((n, X)), np.ones(n), uniform, np.zeros(n, np.int64))
+
+    def own(s: State, teams: int) -> Own:
+        by_pair = (teams, X * A)
+        return Own(
+            given(problem.rewards, successors, gamma, s.data, teams, reference=reference(problem)), constants,
+            problem.initial, accuracy, span, mixing, optimistic.MOST, 1 + s.data.visits.sum((1, 2)), *s[1:],
+            Room((len(s.u), X * A), np.int32), Room((teams, X)), Room((teams, X)), Room(by_pair), Room(by_pair),
+        )  # fmt: skip
+
+    def plan(s: State) -> State:
+        plan_seeds(0, len(s.u), made(own(s, 1)))
+        return s
+
+    def add(s: State, path: Path) -> State:
+        (tally_resets if blind else tally)(s.data, path)
+        return s
+
+    record = settings | {"mode": mode, "planning": planning} | recorded(told)
+    seedwise = None if blind else Seedwise(bound(_seed_plan, radii=radii, plan=plan_seeds), learn, own, reset=False)
+    return Learner(name, init, plan, add, doubling(), record, seedwise=seedwise, told=Told(told))
+
+
+radii = prepare = iterate = idle = plan = never  # `bound` puts those of a learner here
+
+
+def _plan(low, high, own):  # type: ignore[no-untyped-def]
+    """The phases that seeds low, ..., high - 1 start; a team's."""
+    given, k = own.given, team()
+    before, Lu, Q, gamma = own.before[k], own.Lu[k], own.Q[k], own.given.discount
+    for i in range(low, high):
+        u, t = own.u[i], own.start[i]
+        radii(own.constants, given.visits[i], t, given.radius[k], given.constant[k])
+        prepare(given, i, k)
+        sync()
+        bottom, top, least, sweeps = iterate(
+            given, i, k, u, before, Lu, Q, own.accuracy / math.sqrt(t), own.span, own.mixing, own.limit
+        )
+        gain = (bottom + top) / (2 * own.mixing)
+        if gamma < 1.0:  # (1 - gamma) <nu_0, V>
+            shift, total = least + gamma / (1 - gamma) * (bottom + top) / 2, 0.0
+            for x in each(u.shape[0]):
+                total += (u[x] + shift) * own.initial[x]
+            gain = (1 - gamma) * team_sum(total)
+        ceiling, over = cut(Q, Lu, own.span)
+        if over:
+            idle(given, i, k, before, own.idle[k])
+            sync()
+        act(Q, Lu, ceiling, over, own.idle[k], own.policy[i])
+        if first():
+            own.gain[i] = gain
+            own.unfinished[i] += sweeps >= own.limit
+        sync()
+
+
+def _seed_plan(own, i, t):  # type: ignore[no-untyped-def]
+    """The phase of seed i that starts at t, and how many plays of each pair end it; a team's."""
+    if first():
+        own.start[i] = t
+    for p in each(own.left.shape[1]):
+        own.left[i, p] = max(own.given.visits[i, p], 1)
+    sync()
+    plan(i, i + 1, own)
+    return NEVER
+
+
+@compiled
+def learn(own, i, t, x, a, y, slot, reset):  # type: ignore[no-untyped-def]
+    """Count the play, and down to the end of the phase; one thread's."""
+    p = x * own.policy.shape[2] + a
+    own.given.visits[i, p] += 1
+    own.given.moves[i, p, slot] += 1
+    own.left[i, p] -= 1
+    return own.left[i, p] <= 0

@@ -1,0 +1,80 @@
+"""SCAL: UCRL2B for a learner that knows a bound on the span of the optimal bias.
+
+Paper: R. Fruit, M. Pirotta, A. Lazaric, R. Ortner, "Efficient bias-span-constrained exploration-exploitation in
+reinforcement learning", ICML 2018.
+Setting: average reward, tabular, weakly communicating; c >= span(h*) is known.
+Trust: CHECKED: operator, policy and the actions without reward against the paper and the authors' public code, which
+gives the same gains, values and mixtures on the same counts (docs/trust.md). The sets are those of UCRL2B (see there),
+newer and narrower than the paper's sqrt(14 p_hat (1 - p_hat) l / n) + 49 l / (3 (n - 1)), l = ln(2 X A t_k / delta).
+
+In phase k, with L the optimistic operator u -> max_a {r + max_p <p, u>} over the kernels of UCRL2B:
+
+    u' = T_c u,  (T_c u)(x) = min((L u)(x), min L u + c)         until span(u' - u) <= 1 / sqrt(t_k)      (ScOpt)
+    play the policy of T_c u until some pair has been played max(1, n) times in the phase.
+
+Where L u is cut, the policy plays the greedy action with probability w and with 1 - w the action that is worth least,
+m(x) = min_a min_p <p, u>, when it earns nothing: w (L u)(x) + (1 - w) m(x) = min L u + c. Such a w exists:
+span(u) <= c and rewards are not negative, so m(x) <= max u <= min u + c <= min L u + c (on the reset chain too, see
+`ravi.optimism.extended_value_iteration`).
+
+T_c h >= h + rho* for the true bias h = V*: L h >= h + rho*, and min L h + c >= rho* + min h + c >= rho* + max h. T_c is
+monotone, so the planned gain is at least rho*, up to the accuracy, whenever the true kernel is plausible.
+
+support=on: the sets are those of UCRL2B with support=on. They hold P as often, and nothing above asks more of them.
+
+Constants: c = H, unless `span` is given. On the reset chain h* = V*, so any c >= span(V*) will do, and H always does.
+In the aware mode the optimistic values themselves lie in [0, H]: c = H never cuts, and SCAL is UCRL2B. Knowledge of the
+span enters by `span`. delta = 1/T; `scale` multiplies the radii.
+Guarantee: regret O~(max(1, c) sqrt(Gamma X A T)) with probability 1 - delta; with support=on too (see UCRL2B).
+Composition: counts from 0 x Bernstein box x span-constrained extended value iteration x doubling.
+Cost: that of UCRL2B, and one sweep more per plan that cuts.
+Deviations: the paper starts at 0 and adds 2 gamma_k^n / (1 - gamma_k) span(v_1 - v_0) to the span that stops a plan. It
+lets every action reach a reference state with a small probability, so that T_c contracts; here
+resets do, with probability 1 - gamma, or in the blind mode mixing and a limit on sweeps. Plans stop and phases
+end as in `ravi.learners.ucrl.ucrl2`. See also UCRL2B.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ravi import checks, compiled
+from ravi.core import Learner, Problem
+from ravi.learners.ucrl.core import extended
+from ravi.learners.ucrl.ucrl2b import box
+from ravi.optimism import extended_value_iteration as optimistic
+from ravi.optimism.supported import is_told
+
+
+def scal(
+    problem: Problem,
+    steps: int,
+    *,
+    scale: float = 1.0,
+    delta: float | None = None,
+    span: float | None = None,
+    mode: str = "aware",
+    planning: str = "average",
+    support: str = "off",
+) -> Learner:
+    """SCAL with the radii of UCRL2B; `scale` multiplies them; `span` is c."""
+    T = checks.steps(steps)
+    delta = checks.delta(delta, T)
+    scale = checks.nonnegative(scale, "scale")
+    c = bound(problem, span)
+    told = is_told(support)
+    plausible = box(problem, scale, delta, told)
+    radii, sets = plausible.radii, plausible.sets
+    idle = compiled.bound(optimistic._least, radii=radii, prepare=sets.prepare, most=sets.most)
+    settings = {"scale": scale, "delta": delta, "span": c}
+    return extended(
+        problem, plausible._replace(idle=idle), name="scal", mode=mode, planning=planning, told=told,
+        settings=settings, span=c,
+    )  # fmt: skip
+
+
+def bound(problem: Problem, span: float | None) -> float:
+    """c: H unless given; infinity bounds nothing."""
+    if span is None:
+        return problem.horizon
+    return math.inf if span == math.inf else checks.positive(span, "span")

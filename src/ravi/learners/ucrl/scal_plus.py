@@ -1,0 +1,114 @@
+"""SCAL+: SCAL with a bonus on the reward in place of a set of kernels.
+
+Paper: J. Qian, R. Fruit, M. Pirotta, A. Lazaric, "Exploration bonus for regret minimization in discrete and continuous
+average reward MDPs", NeurIPS 2019 (arXiv 1812.04363).
+Setting: average reward, tabular, weakly communicating; c >= span(h*) is known.
+Trust: CHECKED: kernel and bonus against the authors' public code of 2018; the printed paper, which could not be opened,
+may have other constants in the logarithm.
+
+In phase k, which starts at t_k, with n the plays of (x, a) before it and a fixed reference state x_bar:
+
+    P_bar(. | x, a) = (n p_hat(. | x, a) + e_{x_bar}) / (n + 1)
+    b(x, a) = c min(beta, 2),   beta = sqrt(7 ln(2 X A t_k / delta) / max(1, n)) + 1 / (n + 1)
+    u' = T_c u,  T_c u = min(L u, min L u + c),  L u = max_a {r + b + P_bar u}    until span(u' - u) <= 1 / sqrt(t_k)
+    play the policy of T_c u until some pair has been played max(1, n) times in the phase.
+
+Where L u is cut, the policy mixes the greedy action with the duplicate of an action that earns nothing, without bonus
+either, and follows P_bar: such a one is worth at most max u <= min u + c <= min L u + c, so there is a mixture
+(`ravi.optimism.extended_value_iteration`). Where L h >= h + rho* for the true bias h, the planned gain is at least
+rho*, as in SCAL:
+|(P_bar - P) h| <= c beta is what that needs.
+
+support=on: L u = max_a min{r + b + P_bar u, r + max u}, the last maximum over the stored successors of (x, a). L h >=
+h + rho* as before, because P h is at most that maximum; and what L u promises is no more than without. There is no
+number of outcomes in b.
+
+Constants: the authors', c = H unless `span` is given, delta = 1/T. x_bar is the mode of nu_0, the first if there are
+several. `scale` multiplies b.
+Guarantee: regret O~(c sqrt(Gamma X A T)) with probability 1 - delta; with support=on too.
+Composition: counts from 0 with one play to x_bar x bonus c beta x span-constrained value iteration x doubling.
+Cost: O(1) per step; X A B per sweep, B the successors stored per pair; at most X A log2(8 T / (X A)) plans.
+Deviations: rewards are known, so the reward bonus is 0. The aware mode plans with gamma P_bar + (1 - gamma) 1 nu_0^T
+and the same b, though gamma b would do. u starts where the last phase ended (`ravi.learners.ucrl.core`). Plans stop and
+phases end as in `ravi.learners.ucrl.ucrl2`.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ravi import checks
+from ravi.compiled import compiled
+from ravi.core import Array, Learner, Problem
+from ravi.learners.ucrl.core import Plausible, extended, radii_of, reference
+from ravi.learners.ucrl.scal import bound
+from ravi.optimism.sets import most_smoothed, smoothed
+from ravi.optimism.supported import capped, is_told
+from ravi.teams import each
+
+
+def scal_plus(
+    problem: Problem,
+    steps: int,
+    *,
+    scale: float = 1.0,
+    delta: float | None = None,
+    span: float | None = None,
+    mode: str = "aware",
+    planning: str = "average",
+    support: str = "off",
+) -> Learner:
+    """SCAL+ with its published bonus; `scale` multiplies it; `span` is c."""
+    T = checks.steps(steps)
+    delta = checks.delta(delta, T)
+    scale = checks.nonnegative(scale, "scale")
+    c, told = bound(problem, span), is_told(support)
+    if not math.isfinite(c):
+        raise checks.InputError("span is inf; the bonus of scal+ is a multiple of it, so it must be finite")
+    checks.derived(lambda: 4 * scale * c * problem.horizon, "the bonus", scale=scale, span=c)
+
+    constants = (scale * c, delta, problem.states * problem.actions)
+    plausible = Plausible(bonus, constants, smoothed, promised_stored if told else promised, idle)
+    settings = {"scale": scale, "delta": delta, "span": c, "reference": reference(problem)}
+    return extended(
+        problem, plausible, name="scal+", mode=mode, planning=planning, told=told, settings=settings, span=c
+    )
+
+
+def width(visits: Array, t: Array, delta: float) -> Array:
+    """beta at time t (n,), of shape (n, X, A)."""
+    _, X, A = visits.shape
+    return radii_of(bonus, (1.0, delta, X * A), visits, t)[1]
+
+
+@compiled
+def bonus(constants, visits, t, b, beta):  # type: ignore[no-untyped-def]
+    """b(x, a) and beta, of one seed."""
+    c, delta, pairs = constants
+    log = math.log(2 * pairs * t / delta)
+    for p in each(visits.shape[0]):
+        beta[p] = math.sqrt(7 * log / max(visits[p], 1)) + 1 / (visits[p] + 1)
+        b[p] = c * min(beta[p], 2.0)
+
+
+@compiled
+def promised(own, i, k, v, Q):  # type: ignore[no-untyped-def]
+    """r + b + gamma P_bar V, from P_bar V in place."""
+    r, gamma, b = own.rewards[i if own.rewards.shape[0] > 1 else 0], own.discount, own.radius[k]
+    for p in each(Q.shape[0]):
+        Q[p] = r[p] + b[p] + gamma * Q[p]
+
+
+@compiled
+def promised_stored(own, i, k, v, Q):  # type: ignore[no-untyped-def]
+    """The same, and no more than the best stored successor."""
+    promised(own, i, k, v, Q)
+    capped(own, i, v, Q)
+
+
+@compiled
+def idle(own, i, k, v, Q):  # type: ignore[no-untyped-def]
+    """gamma P_bar V."""
+    most_smoothed(own, i, k, v, Q)
+    for p in each(Q.shape[0]):
+        Q[p] = own.discount * Q[p]

@@ -1,0 +1,232 @@
+"""What is a policy worth, in the units of the rewards? Computed where that can be done, sampled everywhere.
+
+The worth of a policy is <nu_0, V^pi>, the expected sum of discounted rewards from a reset, in the units of the rewards.
+Two ways to it:
+
+computed   where the kernel is known, an MDP or an environment with a transition table: with a bound on its error, and
+           beside it the optimum, so that what the policy loses is computed too
+sampled    in every environment, by cycles. A cycle goes from a reset to the next, which follows each play with
+           probability 1 - gamma; play j of it (j = 0, 1, ...) is reached with probability gamma^j, so the plain sum of
+           a cycle's rewards has the expectation sum_j gamma^j E[r_j] = <nu_0, V^pi>, and nothing is cut off
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from math import inf, isfinite
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ravi import checks
+from ravi.checks import InputError
+from ravi.core import MDP, Array
+from ravi.live.policies.playing import fits, labels_of, plays, stream_of
+from ravi.live.policies.policy import Policy
+
+if TYPE_CHECKING:
+    from ravi.live.environment import Environment
+
+Progress = Callable[[int, int], None]  # cycles done, cycles in all
+TOLERANCE = 1e-12  # of V, in the learner's units, where rounding allows
+ROUNDING = 2.0**-50  # of a value in units: a product and a sum, each to 2^-53 of what they handle, and H to spare
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Evaluation:
+    """<nu_0, V^pi> of a policy in the units of the rewards: computed, sampled, or both."""
+
+    policy: str
+    on: str
+    discount: float
+    exact: float | None = None  # computed
+    exact_error: float | None = None  # >= |exact - <nu_0, V^pi>|
+    optimum: float | None = None  # <nu_0, V*>, computed
+    optimum_error: float | None = None
+    no_table: str = ""  # why nothing could be computed
+    mean: float | None = None  # of the cycles that were not truncated
+    low: float | None = None  # of the interval around it
+    high: float | None = None
+    confidence: float | None = None
+    cycles: int = 0  # that were played
+    truncated: int = 0  # of them, cut by the environment and left out
+    unknown: int = 0  # plays in states that the policy has no row for
+    plays: int = 0
+    seed: int | None = None
+
+    @property
+    def gap(self) -> float | None:
+        """What the policy loses, computed; at most the sum of both errors off."""
+        return None if self.exact is None or self.optimum is None else self.optimum - self.exact
+
+    def json(self) -> dict[str, Any]:
+        """Numbers only; an interval without ends has none."""
+        found = asdict(self) | {"gap": self.gap}
+        return {k: None if isinstance(v, float) and not isfinite(v) else v for k, v in found.items()}
+
+    def __repr__(self) -> str:
+        return "\n".join(
+            [f"policy {self.policy}", f"  on               {self.on} (gamma {self.discount:.10g})", *self._lines()]
+        )
+
+    def _lost(self) -> str:
+        gap, error = self.gap or 0.0, (self.exact_error or 0.0) + (self.optimum_error or 0.0)
+        return f"{gap:.6g}" if gap > error else f"at most {max(gap, 0.0) + error:.1e}"
+
+    def _lines(self) -> Iterator[str]:
+        if self.exact is not None:
+            yield f"  value, computed  {self.exact:.9g}  (error at most {self.exact_error:.1e})"
+        if self.optimum is not None:
+            yield f"  optimum          {self.optimum:.9g}  (error at most {self.optimum_error:.1e})"
+            yield f"  lost             {self._lost()}"
+        if self.no_table:
+            yield f"  not computed     {self.no_table}"
+        if self.mean is not None and self.low is not None and self.high is not None:
+            ends = f"({100 * (self.confidence or 0):.6g} % interval {self.low:.6g} to {self.high:.6g})"
+            if not isfinite(self.low):
+                ends = "(no interval: cycles without spread)" if self.cycles > 1 else "(no interval: one cycle)"
+            yield f"  value, sampled   {self.mean:.6g}  {ends}"
+        if self.cycles:
+            yield f"  from             {self.cycles:,} cycles, {self.plays:,} plays"
+        if self.truncated:
+            yield (
+                f"  truncated        {self.truncated:,} cycles, left out: long cycles are cut more often, "
+                "so what is left is not a fair sample"
+            )
+        if self.unknown:
+            yield f"  unknown states   {self.unknown:,} plays, by uniform actions"
+
+
+def evaluate(
+    policy: Policy,
+    env: Any = None,
+    *,
+    cycles: int = 1000,
+    seed: int = 0,
+    confidence: float = 0.95,
+    termination: str | None = None,
+    allow_code: bool = False,
+    progress: Progress | None = None,
+) -> Evaluation:
+    """What is `policy` worth on `env`: an MDP or its id, a Gymnasium environment or its id, or an `Environment`?
+
+    None is the environment that it was learned in. On an MDP the answer is computed. An environment is sampled, and
+    computed too where it has a transition table. `termination` is the policy's own unless given. allow_code: the policy
+    may name a module, `module:Env-v0`, for the environment that it was learned in, whose code is then run
+    (docs/security.md).
+
+    Sampling is a pure function of the seed where the environment is one of its own; the numbers are others than those
+    of a learner with the same seed, so that a policy is not judged by the luck it was learned from. The interval is
+    Student's t on the cycles' sums. It is asymptotic: a cycle's length is geometric, so a sum has a finite variance but
+    no bound, and where few cycles earn most of the reward, few cycles say little. An interval for any number of cycles
+    comes from Hoeffding's bound on H times the last reward of each cycle (unbiased too): its half-width
+    H (high - low) sqrt(log(2 / (1 - confidence)) / (2 cycles)) is 4.3 for a thousand cycles, rewards in [0, 1] and
+    gamma = 0.99, more than most policies earn. So it is not given. Cycles all of the same sum give no interval.
+
+    Truncated cycles are counted and left out, which favours short cycles: an environment without a time limit is what
+    should be given (one made from an id has none).
+    """
+    n, level = checks.whole(cycles, "cycles"), checks.probability(confidence, "confidence")
+    if isinstance(env, str):
+        from ravi import ids
+
+        env = ids.mdp(env) if ids.names_an_mdp(env) else env
+    if isinstance(env, MDP):
+        computed = _computed(policy, env, policy.environment.get("termination") == "absorb")
+        return Evaluation(policy=policy.origin, on=env.name, discount=env.discount, **computed)
+    stream, ours = stream_of(policy, env, termination=termination, seed=seed, allow_code=allow_code)
+    try:
+        computed = _from_table(policy, stream)
+        sampled = _sampled(policy, stream, n, seed, level, progress)
+    finally:
+        if ours:
+            stream.close()
+    return Evaluation(policy=policy.origin, on=stream.name, discount=policy.discount, **computed, **sampled)
+
+
+def _sampled(
+    policy: Policy, stream: Environment, cycles: int, seed: int, level: float, progress: Progress | None
+) -> dict[str, Any]:
+    sums: list[float] = []
+    total, made, unknown, truncated = 0.0, 0, 0, 0
+    for each in plays(policy, stream, cycles, seed):
+        total, made, unknown = total + each.reward, made + 1, unknown + (not each.known)
+        if not each.end:
+            continue
+        if each.end == "truncated":
+            truncated += 1
+        else:
+            sums.append(total)
+        total = 0.0
+        if progress is not None and (each.cycle + 1) % max(1, cycles // 100) == 0:
+            progress(each.cycle + 1, cycles)
+    counted = {"cycles": cycles, "truncated": truncated, "unknown": unknown, "plays": made, "seed": seed}
+    if not sums:
+        return counted
+    mean, low, high = student(np.array(sums), level)
+    return counted | {"mean": mean, "low": low, "high": high, "confidence": level}
+
+
+def student(values: Array, level: float) -> tuple[float, float, float]:
+    """The mean of values (n,) and the ends of Student's t-interval; no ends where the values have no spread."""
+    from ravi.statistics import intervals
+
+    n, mean = len(values), float(values.mean())
+    if values.min() == values.max():
+        return mean, -inf, inf
+    low, high = intervals.student(mean, float(values.std(ddof=1)) / n**0.5, level, n - 1)
+    return mean, float(low), float(high)
+
+
+def _computed(policy: Policy, mdp: MDP, absorb: bool) -> dict[str, Any]:
+    """The value and the optimum, in the MDP's units, and bounds on their errors."""
+    from ravi.planning.solver import solve
+    from ravi.planning.stages import staged_values
+
+    table = _table_on(policy, mdp, absorb)  # (S, X, A)
+    _, returns, errors = staged_values(mdp, table[None], TOLERANCE)
+    solution = solve(mdp, tol=TOLERANCE)
+    low, high = mdp.units
+    H, slack = mdp.horizon, ROUNDING * mdp.horizon * max(abs(low), abs(high))
+
+    def worth(rho: float) -> float:
+        return H * (low + (high - low) * rho)
+
+    return {
+        "exact": worth(float(returns[0])),
+        "exact_error": H * (high - low) * float(errors[0]) + slack,
+        "optimum": worth(solution.optimum),
+        "optimum_error": H * (high - low) * solution.optimum_error + slack,
+    }
+
+
+def _from_table(policy: Policy, stream: Environment) -> dict[str, Any]:
+    """What is computed for an environment, where it has a transition table; where not, why."""
+    if not hasattr(getattr(stream.env, "unwrapped", stream.env), "P"):
+        return {"no_table": f"{stream.name} has no transition table"}
+    from ravi import gymnasium
+
+    try:
+        mdp = gymnasium.mdp(stream.env, policy.discount, termination=stream.termination)
+    except InputError as error:
+        return {"no_table": str(error)}
+    return _computed(policy, mdp, stream.terminal is not None)
+
+
+def _table_on(policy: Policy, mdp: MDP, absorb: bool) -> Array:
+    """The policy on the states of an MDP, uniform where it has no row   (S, X, A).
+
+    absorb: its last row may be that of an absorbing state, which an MDP in which nothing terminates has not.
+    """
+    table, X, A = policy.table if policy.table.ndim == 3 else policy.table[None], mdp.states, mdp.actions
+    labels = labels_of(policy)
+    if labels is None:
+        fits(policy, X + (absorb and table.shape[1] == X + 1), A, mdp.name)
+        return np.ascontiguousarray(table[:, :X])
+    fits(policy, X, A, mdp.name)
+    full = np.full((len(table), X, A), 1 / A)
+    for row, label in enumerate(labels):
+        if type(label) is int and 0 <= label < X:
+            full[:, label] = table[:, row]
+    return full

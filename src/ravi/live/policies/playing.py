@@ -1,0 +1,220 @@
+"""How is a policy played? On a stream that numbers states and actions as the policy does, cycle by cycle.
+
+A cycle goes from a reset to the next, which follows each play with probability 1 - gamma. Play j of cycle c of a seed
+uses the block (c + 1) CYCLE + j of its numbers (`ravi.random`): whether a reset follows, and the action. So a cycle
+does not depend on those before it, and its reset is the same for every policy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ravi import checks
+from ravi.checks import InputError
+from ravi.live.policies.policy import Policy
+
+if TYPE_CHECKING:
+    from ravi.live.environment import Environment
+
+
+class Play(NamedTuple):
+    """One play of a policy, in the numbers of the environment and the units of its rewards."""
+
+    cycle: int
+    age: int  # plays since the reset
+    state: int
+    action: int
+    reward: float
+    successor: int
+    end: str  # of the cycle: "reset", "terminated", "truncated"; nothing while it goes on
+    known: bool  # whether the policy has a row for the state; where not, the action is a uniform one
+
+
+def play(
+    policy: Policy,
+    env: Any = None,
+    cycles: int = 1,
+    *,
+    seed: int = 0,
+    termination: str | None = None,
+    allow_code: bool = False,
+) -> Iterator[Play]:
+    """Play `policy` on `env`, given as for `evaluate`, play by play.
+
+    A cycle ends at a reset, in the absorbing state, where nothing more is earned, or where it is truncated.
+    """
+    stream, ours = stream_of(policy, env, termination=termination, seed=seed, allow_code=allow_code)
+    try:
+        yield from plays(policy, stream, checks.whole(cycles, "cycles"), seed)
+    finally:
+        if ours:
+            stream.close()
+
+
+def plays(policy: Policy, stream: Environment, cycles: int, seed: int) -> Iterator[Play]:
+    from ravi.random import CYCLE, block
+
+    key, restart = np.uint64(checks.whole(seed, "seed", 0, 2**63 - 1)), 1 - policy.discount
+    rows, A = _rows(policy), stream.actions
+    for cycle in range(cycles):
+        x, age, end = stream.reset(), 0, ""
+        while not end:
+            u_reset, u_action, _, _ = block(key, (cycle + 1) * CYCLE + age, 0)
+            row = rows(x)
+            a = int(A * u_action) if row is None else policy.action(row, age, u_action)
+            y, reward, cut = stream.step(a)
+            if u_reset < restart:
+                end = "reset"
+            elif y == stream.terminal:
+                end = "terminated"
+            elif cut:
+                end = "truncated"
+            yield Play(cycle, age, x, a, reward, y, end, row is not None)
+            x, age = y, age + 1
+
+
+def stream_of(
+    policy: Policy, env: Any = None, *, termination: str | None = None, seed: int = 0, allow_code: bool = False
+) -> tuple[Environment, bool]:
+    """The stream that a policy is played on, numbered as the policy is, and whether it was made here.
+
+    `env` is an `Environment`, one of Gymnasium, its id, or None for the one that the policy was learned in. What an id
+    makes has no time limit, and the options that the policy was learned with, if it is the same id. allow_code: the
+    policy may name a module, `module:Env-v0`, whose code is then run (docs/security.md).
+    """
+    from ravi.live.environment import Environment
+
+    learned = policy.environment
+    ours = env is None or isinstance(env, str)
+    if isinstance(env, Environment):
+        if termination not in (None, env.termination):
+            raise InputError(f"termination is {termination!r}, but the stream {env!r} has its own")
+        stream = env
+    else:
+        if ours:
+            options = {} if env is None else learned_options(learned, env, allow_code)
+            env = made(*learned_in(learned, allow_code)) if env is None else made(env, options)
+        numbering = learned.get("observations", {})
+        facts: dict[str, Any] = {
+            "termination": termination or learned.get("termination", "absorb"),
+            "seed": seed_apart(seed),
+        }
+        if numbering.get("kind") == "labels":
+            stream = Environment(env, discover=True, **facts)
+            stream.restore(stream.plain() | {"observations": numbering})  # what was met has the numbers that it had
+        else:
+            stream = Environment(env, grid=grid_of(numbering), **facts)
+    _numbered(policy, stream)
+    return stream, ours
+
+
+def made(name: str, options: Mapping[str, Any] | None = None, render: str | None = None) -> Any:
+    """The environment of an id, without its time limit: a truncation says nothing about a discounted problem."""
+    from ravi.mdps.from_gymnasium import imported, opened
+
+    known = imported().registry
+    given = {"max_episode_steps": -1, **(options or {})}
+    try:
+        return opened(name, given if render is None else given | {"render_mode": render})
+    except InputError as error:
+        near = "" if name in known or "Did you mean" in str(error) else checks.did_you_mean(name, known)
+        raise InputError(f"{error}{near}") from None
+
+
+def learned_in(
+    learned: Mapping[str, Any], allow_code: bool = False, given: Mapping[str, Any] | None = None
+) -> tuple[str, dict[str, Any]]:
+    """The id and options of the environment that a policy was learned in (`Policy.environment`); those given win."""
+    if not learned:
+        raise InputError("the policy does not say where it was learned: name an environment or an MDP")
+    if learned.get("id") is None or (learned.get("options") is None and not given):
+        raise InputError(f"the policy does not say with which options {learned.get('name')} was made: give one")
+    options = learned.get("options") or {}
+    _trusted(learned["id"], options, allow_code)
+    return learned["id"], {**options, **(given or {})}
+
+
+def learned_options(learned: Mapping[str, Any], name: str, allow_code: bool = False) -> dict[str, Any]:
+    """The options that a policy was learned with, if it was in the environment of this id."""
+    options = dict(learned.get("options") or {}) if name in (learned.get("id"), learned.get("name")) else {}
+    _trusted("", options, allow_code)
+    return options
+
+
+def _trusted(name: str, options: Mapping[str, Any], allow_code: bool) -> None:
+    """A policy may be what a file says: it names no module, unless the user allows it."""
+    from ravi import gymnasium, ids
+
+    code = gymnasium.code_in(name, options)
+    if code is not None and not allow_code:
+        raise ids.refused(code, name or code, "the policy")
+
+
+def grid_of(plain: Mapping[str, Any]) -> Any:
+    """The grids that a space was cut with: one, or by part; None where there is none."""
+    from ravi.live.spaces import space_from
+
+    if plain.get("kind") == "grid":
+        return space_from(plain)
+    if plain.get("kind") != "parts":
+        return None
+    try:
+        keys = plain["keys"] or range(len(plain["spaces"]))
+        grids = {key: grid_of(part) for key, part in zip(keys, plain["spaces"], strict=True)}
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise InputError(
+            f"the policy says of its observations what is no space: {checks.shown(plain)} ({error})"
+        ) from None
+    return {key: grid for key, grid in grids.items() if grid is not None} or None
+
+
+def _numbered(policy: Policy, stream: Environment) -> None:
+    """States and actions have the numbers that they had when the policy was learned."""
+    learned = policy.environment
+    for fact, space in (("observations", stream.observation_space), ("actions", stream.action_space)):
+        was = learned.get(fact)
+        if was is not None and was != space.plain():
+            raise InputError(f"{stream.name} has the {fact} {space.plain()}, but the policy was learned with {was}")
+    if stream.discovered and stream.termination != learned.get("termination"):
+        raise InputError(
+            f"the states were discovered with termination {learned.get('termination')!r}; play it with that"
+        )
+    fits(policy, stream.states, stream.actions, stream.name)
+
+
+def labels_of(policy: Policy) -> list[Any] | None:
+    """What the rows stand for where states were discovered; rows beyond stand for nothing."""
+    if policy.states is not None:
+        return policy.states
+    labels = policy.environment.get("observations", {}).get("labels")
+    return None if labels is None else labels[: policy.table.shape[-2]]
+
+
+def _rows(policy: Policy) -> Callable[[int], int | None]:
+    """The row of a state of the stream; None where there is none."""
+    if policy.states is not None:
+        return {label: row for row, label in enumerate(policy.states) if type(label) is int}.get
+    labels = labels_of(policy)
+    if labels is None:
+        return lambda x: x
+    met = len(labels)  # the stream numbers them in this order
+    return lambda x: x if x < met else None
+
+
+def fits(policy: Policy, X: int, A: int, name: str) -> None:
+    """The policy has a row for every state, or labels that say which it has, and a column for every action."""
+    has, wanted = policy.table.shape[-2:], (X, A)
+    if (labels_of(policy) is None and has[0] != wanted[0]) or has[1] != wanted[1]:
+        raise InputError(
+            f"the policy has {has[0]} states and {has[1]} actions, but {name} has {wanted[0]} and {wanted[1]}"
+        )
+
+
+def seed_apart(seed: int) -> int:
+    """The seed of an environment that a policy is evaluated in: apart from that of one that it is learned in."""
+    chosen = checks.whole(seed, "seed", 0, 2**63 - 1)
+    return int.from_bytes(sha256(f"evaluate {chosen}".encode()).digest()[:8], "big") >> 2

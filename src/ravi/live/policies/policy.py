@@ -1,0 +1,240 @@
+"""What did a learner leave behind? A policy by itself, in one small file, that answers to observations."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from os import PathLike, fspath
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ravi import checks, headers
+from ravi.checks import InputError
+from ravi.core import Array
+
+if TYPE_CHECKING:
+    from ravi.files import Place
+    from ravi.live.policies.episodes import Episode
+    from ravi.live.policies.observations import Observations
+
+ENVIRONMENT: dict[str, Any] = {
+    "name": str, "id": str | None, "options": dict[str, Any] | None, "termination": str,
+    "observations": dict[str, Any], "actions": dict[str, Any], "seed": int,
+}  # what is read of it  # fmt: skip
+SPACE: dict[str, Any] = {"kind": str, "labels": list[Any], "keys": list[Any] | None, "spaces": list[dict[str, Any]]}
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class Policy:
+    """A policy by itself: all that is needed to play it, and where it came from. docs/policies.md has the file.
+
+    policy = ravi.load_policy("lake.policy")
+    action = policy(observation)  # of the environment that it was learned in, and one of its actions
+    """
+
+    table: Array  # pi(a | x), or by age, the plays since the reset; the last stage serves on   (X, A) or (S, X, A)
+    discount: float  # gamma, which it was learned for
+    units: tuple[float, float] = (0.0, 1.0)  # what the learner's rewards 0 and 1 stand for
+    learner: str = ""
+    steps: int = 0  # plays that it was learned from
+    seed: int = 0
+    environment: dict[str, Any] = field(default_factory=dict)  # `Environment.plain()`; nothing for an MDP
+    states: list[Any] | None = None  # what rows stand for, where states were discovered: labels, as JSON   (X,)
+    actions: list[Any] | None = None  # likewise   (A,)
+
+    def __post_init__(self) -> None:
+        for name, value in _checked(self).items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def stages(self) -> int:
+        return 1 if self.table.ndim == 2 else int(self.table.shape[0])
+
+    @property
+    def origin(self) -> str:
+        """Who learned it, where, and from how many plays."""
+        where = self.environment.get("name", "")
+        made = f"of {self.learner}" if self.learner else "of one's own"
+        return made + (f" on {where}" if where else "") + (f", {self.steps:,} plays" if self.steps else "")
+
+    def probabilities(self, x: int, age: int = 0) -> Array:
+        """pi(. | x) at this age   (A,)."""
+        X = self.table.shape[-2]
+        if not 0 <= x < X:
+            raise InputError(f"x is {x}, but the policy's states are 0 to {X - 1}")
+        return self.table[x] if self.table.ndim == 2 else self.table[min(age, self.stages - 1), x]
+
+    def action(self, x: int, age: int, u: float) -> int:
+        """The action that a number u in [0, 1) draws in state x, `age` plays after the reset; as a run draws it."""
+        from ravi.walk import draw
+
+        return int(draw(self.probabilities(x, age), u))
+
+    @staticmethod
+    def of(env: Any, table: Any, discount: float, *, termination: str = "absorb", learner: str = "") -> Policy:
+        """The policy of a table for an environment (itself, or its id), such as `ravi.solve(mdp).policy`."""
+        from ravi.live.environment import Environment
+
+        stream = Environment(env, termination=termination)
+        try:
+            made = Policy(table=table, discount=discount, learner=learner, environment=stream.plain())
+            if made.table.shape[-2:] != (wanted := (stream.states, stream.actions)):
+                raise InputError(
+                    f"table has shape {made.table.shape}, but {stream.name} has {wanted} states and actions"
+                )
+        finally:
+            if isinstance(env, str):
+                stream.close()
+        return made
+
+    @cached_property
+    def observations(self) -> Observations:
+        """Which row an observation has, and which action is a column."""
+        from ravi.live.policies.observations import Observations
+
+        return Observations(self)
+
+    @cached_property
+    def _rng(self) -> np.random.Generator:
+        return np.random.default_rng(self.seed)
+
+    def chosen(self, row: int | None, age: int, deterministic: bool, rng: np.random.Generator) -> int:
+        """The number of an action: drawn, or the likeliest; uniform where there is no row."""
+        if row is None:
+            return int(rng.integers(self.table.shape[-1]))
+        return int(self.probabilities(row, age).argmax()) if deterministic else self.action(row, age, rng.random())
+
+    def __call__(self, observation: Any, *, deterministic: bool = False) -> Any:
+        """An action for an observation, each as the environment has it; `predict` without its state."""
+        return self.predict(observation, deterministic=deterministic)[0]
+
+    def predict(
+        self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = False
+    ) -> tuple[Any, Any]:
+        """The action for an observation and the state of the policy, as Stable-Baselines3's `predict` has them.
+
+        An observation is one of the environment that the policy was learned in, before any grid; several of a vector of
+        environments, with one more axis in front, give several actions. A policy by age has a state, the plays since
+        `episode_start`; any other has none. deterministic: the likeliest action. Else it is drawn, by numbers that
+        follow from the policy's seed; where an observation was never met, uniformly.
+        """
+        several = self.observations.several(observation)
+        each = [observation] if several is None else several
+        ages = np.zeros(len(each), int) if state is None else np.broadcast_to(np.array(state, int), len(each)).copy()
+        if episode_start is not None:
+            ages[np.broadcast_to(np.array(episode_start, bool), len(each))] = 0
+        rows = zip(map(self.observations.row, each), ages.tolist(), strict=True)
+        actions = [self.observations.action(self.chosen(row, age, deterministic, self._rng)) for row, age in rows]
+        after = None if self.stages == 1 else ages + 1
+        if several is None:
+            return actions[0], None if after is None else int(after[0])
+        return np.array(actions), after
+
+    def play(
+        self,
+        env: Any = None,
+        episodes: int = 1,
+        *,
+        render: str | None = None,
+        video: str | PathLike[str] | None = None,
+        seed: int = 0,
+        deterministic: bool = False,
+        limit: int = 10_000,
+        options: Mapping[str, Any] | None = None,
+        allow_code: bool = False,
+    ) -> list[Episode]:
+        """Play whole episodes of an environment (itself, its id, or None for that of the policy), and what they earned.
+
+        render: "ansi" prints what the environment shows, "human" opens its window. video: a folder, in which every
+        episode becomes a file (`RecordVideo`). Both are how an id is made; an environment shows itself as it was made.
+        limit: the steps after which an episode is cut that the environment does not end. options: those of an id.
+        allow_code: the policy may name a module, whose code is then run (docs/security.md).
+        """
+        from ravi.live.policies.episodes import episodes as played
+
+        return played(
+            self, env, episodes, render=render, video=video, seed=seed, deterministic=deterministic, limit=limit,
+            options=options, allow_code=allow_code,
+        )  # fmt: skip
+
+    def frame(self) -> Any:
+        """The table as a pandas DataFrame: a row for each observation, a column for each action, as they are called."""
+        return self.observations.frame(self.table)
+
+    def save(self, path: Place) -> None:
+        """Write one small file; `Policy.load` gives the same bits back."""
+        from ravi.files import write
+
+        header = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "table"}
+        write(path, "policy", header, {"table": self.table})
+
+    @staticmethod
+    def load(path: Place) -> Policy:
+        """Read a policy and check it as if it had just been made."""
+        from ravi.files import read
+
+        header, arrays = read(path, "policy")
+        where = fspath(path) if isinstance(path, str) or hasattr(path, "__fspath__") else "the content"
+        values = {each.name: (header | arrays).get(each.name, ...) for each in fields(Policy)}
+        missing = [name for name, value in values.items() if value is ...]
+        if missing:
+            raise InputError(f"{where} is damaged: it has no {', '.join(missing)}")
+        try:
+            return Policy(**values)
+        except InputError as error:
+            raise InputError(f"{where}: {error}") from None
+
+    def __repr__(self) -> str:
+        X, A = self.table.shape[-2:]
+        stages = f", S={self.stages}" if self.table.ndim == 3 else ""
+        return f"<Policy {self.origin}: X={X}, A={A}{stages}, gamma={self.discount:.10g}>"
+
+
+def _checked(self: Policy) -> dict[str, Any]:
+    """The fields of a policy, checked, in the types that are played and saved."""
+    table = checks.finite(self.table, "table")
+    if table.ndim not in (2, 3) or 0 in table.shape:
+        raise InputError(f"table has shape {table.shape}; it must be (X, A) or, by age, (S, X, A), all at least 1")
+    checks.sums_to_one(table, "table")
+    if not isinstance(self.learner, str):
+        raise InputError(f"learner is {checks.shown(self.learner)}, not a text")
+    if not isinstance(self.environment, Mapping):
+        raise InputError(f"environment is {checks.shown(self.environment)}, not what Environment.plain() gives")
+    headers.checked(self.environment, ENVIRONMENT, within="environment", partial=True)
+    for name in ("observations", "actions"):
+        headers.checked(self.environment.get(name, {}), SPACE, within=f"environment.{name}", partial=True)
+    return {
+        "table": checks.sealed(table),
+        "discount": checks.probability(self.discount, "discount"),
+        "units": checks.units(self.units),
+        "steps": checks.whole(self.steps, "steps", 0),
+        "seed": checks.whole(self.seed, "seed", 0, 2**63 - 1),
+        "environment": _plain(dict(self.environment), "environment"),
+        "states": _labels(self.states, table.shape[-2], "states"),
+        "actions": _labels(self.actions, table.shape[-1], "actions"),
+    }
+
+
+def _labels(labels: Any, size: int, name: str) -> list[Any] | None:
+    if labels is None:
+        return None
+    if not isinstance(labels, (list, tuple)) or len(labels) != size:
+        raise InputError(f"{name} is {checks.shown(labels)}, not a list of {size} labels")
+    seen: dict[str, int] = {}
+    for place, label in enumerate(labels):
+        text = json.dumps(_plain(label, checks.at(name, [place])), sort_keys=True)
+        if text in seen:
+            raise InputError(f"{checks.at(name, [place])} is {label!r}, as is {checks.at(name, [seen[text]])}")
+        seen[text] = place
+    return _plain(list(labels), name)
+
+
+def _plain(value: Any, name: str) -> Any:
+    """The value as a file gives it back."""
+    try:
+        return json.loads(json.dumps(value, allow_nan=False))
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{name} is not JSON ({error})") from None
