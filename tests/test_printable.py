@@ -8,8 +8,7 @@ import pytest
 
 import ravi
 from ravi import cli
-from ravi.cli import common as shown
-from ravi.cli import suite as many
+from ravi.cli import common, suite
 from ravi.lab.report import watch as watching
 from ravi.lab.report.rendering import Panel, Shown, Table
 from ravi.lab.report.tables import comparison_table, rates_table, table, tuning_table
@@ -24,8 +23,8 @@ OBEYED = [chr(code) for code in (*range(0x20), *range(0x7F, 0xA0), 0x202E, 0x206
 def test_what_a_terminal_obeys_is_spelled_out(one):
     shown = printable(f"a{one}b")
     assert one not in shown
-    assert shown.isprintable()
-    assert shown.encode().decode("unicode_escape") == f"a{one}b"
+    assert common.isprintable()
+    assert common.encode().decode("unicode_escape") == f"a{one}b"
     assert printable(shown) == shown
     assert printable(f"a{one}b", keep=one) == f"a{one}b"
 
@@ -117,7 +116,7 @@ def test_a_bar_takes_nothing_for_markup(monkeypatch):
         def isatty(self):
             return True
 
-    for bar in (shown.progress_bar, many._suite_bar):
+    for bar in (common.progress_bar, suite._suite_bar):
         monkeypatch.setattr(sys, "stderr", Terminal())
         with bar(f"name [red]{HOSTILE}"):
             pass

@@ -59,7 +59,7 @@ _HOMES = {
     "InputError": "ravi.checks",
     "StreamError": "ravi.checks",
 }
-_MODULES = ("gymnasium",)  # modules that are names themselves
+_MODULES = {"gymnasium": "ravi.mdps.from_gymnasium"}  # modules that are names themselves
 
 __all__ = [
     "MDP",
@@ -101,7 +101,6 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from ravi import gymnasium
     from ravi.checks import InputError, StreamError
     from ravi.core import MDP, Estimator, Learner, Measure, Problem
     from ravi.engine import Stopped, resume, resume_settings, run, run_settings
@@ -114,6 +113,7 @@ if TYPE_CHECKING:
     from ravi.live.policies import Policy, load_policy
     from ravi.live.selection import candidates, select
     from ravi.live.spaces import Grid
+    from ravi.mdps import from_gymnasium as gymnasium
     from ravi.mdps.ensemble import ensemble
     from ravi.planning.evaluation import evaluate, return_of
     from ravi.planning.mirror_descent import md_mpi
@@ -127,7 +127,7 @@ def __getattr__(name: str) -> Any:
         value = globals()[name] = getattr(importlib.import_module(_HOMES[name]), name)
         return value
     if name in _MODULES:
-        return importlib.import_module(f"ravi.{name}")
+        return importlib.import_module(_MODULES[name])
     raise AttributeError(f"module 'ravi' has no attribute {name!r}")
 
 

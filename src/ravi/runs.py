@@ -35,11 +35,8 @@ def versions() -> dict[str, str]:
 
 
 # What no bit of a run depends on: an edit there does not make results those of another version.
-APART = {"cli", "continuous", "experiments", "live", "policies", "report", "statistics", "suites", "verify"}
-FILES_APART = {
-    "__init__.py", "citations.py", "contract.py", "demo.py", "doctor.py", "gymnasium.py",
-    "printable.py", "selection.py",
-}  # fmt: skip
+APART = {"cli", "continuous", "lab", "live", "statistics", "verify"}
+FILES_APART = {"__init__.py", "contract.py", "printable.py"}
 
 
 @cache

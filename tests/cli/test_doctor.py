@@ -189,11 +189,11 @@ def test_text_json_and_status_say_the_same():
 
 
 def test_json_is_one_object(monkeypatch, capsys):
-    from ravi.cli import info as about
+    from ravi.cli import info
 
     monkeypatch.setattr(doctor, "doctor", lambda folder: Report([Check("a", OK, "fine")]))
     with pytest.raises(typer.Exit):
-        about.doctor(None, as_json=True)
+        info.doctor(None, as_json=True)
     assert json.loads(capsys.readouterr().out)["checks"][0]["name"] == "a"
 
 

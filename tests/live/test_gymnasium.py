@@ -455,7 +455,7 @@ def test_without_gymnasium_it_is_said_which_extra_has_it(monkeypatch):
 
 def test_gymnasium_is_imported_by_those_who_use_it_only():
     code = (
-        "import sys, ravi, ravi.gymnasium, ravi.mdps, ravi.live.environment\n"
+        "import sys, ravi, ravi.mdps.from_gymnasium, ravi.mdps, ravi.live.environment\n"
         "from ravi.cli.info import list_\n"
         "list_()\n"
         "assert 'gymnasium' not in sys.modules"

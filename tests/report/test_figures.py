@@ -15,7 +15,7 @@ import pytest
 
 import ravi
 from ravi.checks import InputError
-from ravi.cli import show as told
+from ravi.cli import show
 from ravi.lab.report import curves, figures, style
 from ravi.statistics.intervals import band
 from tests.report.folders import made
@@ -308,7 +308,7 @@ def test_learners_that_have_not_run_everywhere_leave_the_other_figures(whole, tm
         {"name": "half", "sections": [section]},
         skips=lambda entry, _: entry.label not in whole and entry.mdp == mdps[entry.label == "psrl"],
     )
-    told.figures(place, tmp_path / "figures", "svg")
+    show.figures(place, tmp_path / "figures", "svg")
     printed = capsys.readouterr().out.splitlines()
     assert sorted(printed) == sorted(map(str, (tmp_path / "figures").iterdir()))
     kinds = {path.name.split("-one")[0] for path in (tmp_path / "figures").iterdir()}
@@ -344,7 +344,7 @@ def test_a_run_gives_its_figures_also_from_a_file(learner, tmp_path):
 def test_the_figures_of_a_file_are_drawn_beside_it(tmp_path, monkeypatch, capsys):
     ravi.run("psrl", "one-state", 5, 1).save(tmp_path / "it.run")
     monkeypatch.chdir(tmp_path)
-    told.figures(Path("it.run"), None, "svg")
+    show.figures(Path("it.run"), None, "svg")
     printed = capsys.readouterr().out.splitlines()
     assert printed
     assert sorted(printed) == sorted(map(str, Path("it-figures").iterdir()))

@@ -10,7 +10,7 @@ import pytest
 
 import ravi
 from ravi.checks import InputError
-from ravi.cli import show as told
+from ravi.cli import show
 from ravi.lab.experiments.rows import rows_of
 from ravi.lab.report.rendering import decimals, escaped, estimate_and_interval, number
 from ravi.lab.report.tables import comparison_table, rates_table, table, tuning_table
@@ -93,8 +93,8 @@ def test_who_is_told_the_kernel_is_not_marked_and_the_note_says_so(tmp_path):
 def test_what_is_printed_and_written_ends_in_one_newline(tmp_path, capsys, form):
     asked = {"form": form, "section": None, "column": None, "steps": None, "statistic": "mean", "level": 0.95}
     stored(tmp_path / "results")
-    told.table(tmp_path / "results", **asked, out=None)
-    told.table(tmp_path / "results", **asked, out=tmp_path / "written")
+    show.table(tmp_path / "results", **asked, out=None)
+    show.table(tmp_path / "results", **asked, out=tmp_path / "written")
     printed = capsys.readouterr().out
     assert printed == getattr(table(ravi.results(tmp_path / "results")), form)().rstrip("\n") + "\n"
     assert (tmp_path / "written").read_bytes() == printed.encode("utf-8")
@@ -357,7 +357,7 @@ def test_rates_across_sizes_are_those_of_the_statistics(tmp_path):
     made = rates_table(ravi.results(tmp_path))
     (row,) = (one for one in made.records if one["quantity"] == "T")
     (told,) = rates(ravi.results(tmp_path))
-    assert row["exponent"] == told.rate.exponent == pytest.approx(1)
+    assert row["exponent"] == show.rate.exponent == pytest.approx(1)
     assert (row["sizes"], row["theory"]) == ("20.0 40.0 80.0", 1)
     assert "Across sizes" in made.text()
     assert "20, 40, 80" in made.text()

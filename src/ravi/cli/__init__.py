@@ -16,11 +16,7 @@ from typer.core import TyperGroup
 
 from ravi import __version__, checks
 from ravi.checks import InputError
-from ravi.cli import info as about
-from ravi.cli import learn as own
-from ravi.cli import run as one
-from ravi.cli import show as told
-from ravi.cli import suite as many
+from ravi.cli import info, learn, run, show, suite
 from ravi.cli.common import say
 
 
@@ -46,23 +42,23 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Optimistic planning and exploration in infinite-horizon discounted MDPs, with exact regret.",
 )
-app.command()(many.demo)
-app.command()(many.run)
-app.command()(many.suites)
-app.command()(many.results)
-app.command()(many.reproduce)
-app.command()(told.watch)
-app.command()(told.report)
-app.command()(told.figures)
-app.command()(told.table)
-app.command()(one.solve)
-app.command()(one.verify)
-app.command()(own.learn)
-app.command()(own.evaluate)
-app.command()(own.play)
-app.command(name="list")(about.list_)
-app.command()(about.doctor)
-app.command()(about.cite)
+app.command()(suite.demo)
+app.command()(suite.run)
+app.command()(suite.suites)
+app.command()(suite.results)
+app.command()(suite.reproduce)
+app.command()(show.watch)
+app.command()(show.report)
+app.command()(show.figures)
+app.command()(show.table)
+app.command()(run.solve)
+app.command()(run.verify)
+app.command()(learn.learn)
+app.command()(learn.evaluate)
+app.command()(learn.play)
+app.command(name="list")(info.list_)
+app.command()(info.doctor)
+app.command()(info.cite)
 
 
 def main() -> None:

@@ -152,8 +152,8 @@ def verify(
 ) -> None:
     """Hold every claim of the paper against a run. Exit status 0 when all hold, 1 when one is violated."""
     from ravi import checks, files
+    from ravi.lab.report.ladder import ladder_figure
     from ravi.verify import DEFAULT, EVERY, form_of, verify, wanted
-    from ravi.verify.ladder import ladder_figure
 
     typed(mdp, learner)
     chosen = [name.strip() for name in only.split(",") if name.strip()]

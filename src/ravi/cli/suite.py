@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ravi.checks import InputError
-from ravi.cli import run as single
 from ravi.cli.common import ALLOW_CODE, JSON, progress_bar, say
+from ravi.cli.run import run_one
 from ravi.printable import printable
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def run(
     many |= {"--allow-code": allow_code}
     if learner is not None:
         _none_of(many, "a suite, and this is one run")
-        single.run_one(
+        run_one(
             what, learner, steps="1e5" if steps is None else steps, seeds="16" if seeds is None else seeds,
             points=500 if points is None else points,
             trajectory=trajectory, pad=pad, save=save, figure=figure, as_json=as_json,

@@ -9,8 +9,8 @@ from ravi.mdps.bandit import bandit, bandit_of
 from ravi.mdps.deep_sea import deep_sea
 from ravi.mdps.ensemble import ensemble, garnets
 from ravi.mdps.fork import fork
+from ravi.mdps.from_gymnasium import gymnasium
 from ravi.mdps.garnet import garnet
-from ravi.mdps.gymnasium import gymnasium
 from ravi.mdps.hypercube import hypercube
 from ravi.mdps.linear import aggregated, hypercube_linear, linear
 from ravi.mdps.one_state import one_state, one_state_of

@@ -397,3 +397,13 @@ def _environment() -> Any:
 
 def _said(error: Exception) -> str:
     return str(error) or type(error).__name__
+
+
+def gymnasium(
+    env: str = "FrozenLake-v1", discount: float = 0.99, termination: str = "absorb", options: str = ""
+) -> MDP:
+    """Gymnasium's environments with a table, without time limits; options=map_name:8x8;is_slippery:false
+
+    Terminated transitions enter one more state that is never left (`absorb`), or lead to nu_0 (`restart`).
+    """
+    return by_id(env, discount, termination, options)
