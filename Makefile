@@ -80,7 +80,7 @@ $(READY): requirements.lock pyproject.toml
 
 # Renew the lock after a change of dependencies (needs uv).
 lock:
-	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --extra figures --extra report --extra ray --extra seeds --extra tuning --extra gymnasium --group dev pyproject.toml -o requirements.lock
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --extra all --group dev pyproject.toml -o requirements.lock
 
 clean:
 	rm -rf $(VENV) build demo dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

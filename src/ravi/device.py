@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ravi import checks, teams, tree, whole
+from ravi import checks, extras, teams, tree, whole
 from ravi.compiled import instance
 from ravi.core import Array, Learner, Measure, Path
 from ravi.walk import World
@@ -48,7 +48,7 @@ def target() -> Target:
         cuda = cuda_words()
     except ImportError as error:
         raise checks.InputError(
-            f"device=gpu needs CuPy and numba-cuda, and {error.name} is not installed: pip install 'ravi[gpu]'"
+            f"device=gpu needs CuPy and numba-cuda, and {error.name} is not installed: {extras.install('gpu')}"
         ) from None
     try:
         count = cupy.cuda.runtime.getDeviceCount()

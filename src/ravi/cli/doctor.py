@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import platform
-import re
 import shutil
 import subprocess
 import sys
@@ -21,23 +20,14 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from packaging.requirements import Requirement
+from packaging.version import Version
+
 from ravi.checks import InputError
+from ravi.extras import install
 
 OK, WARNING, BROKEN, ABSENT = "ok", "warning", "broken", "absent"
 PYTHON = "3.11"
-NEEDS = {
-    "numpy": "2.0", "scipy": "1.13", "numba": "0.60", "typer": "0.12", "rich": "13.7",
-    "pyarrow": "17", "duckdb": "1.1",
-}  # fmt: skip
-EXTRAS = {
-    "figures": {"matplotlib": "3.8"},
-    "report": {"plotly": "6.0", "jinja2": "3.1", "matplotlib": "3.8"},
-    "ray": {"ray": "2.40"},
-    "seeds": {"adastop": "0.1"},
-    "tuning": {"optuna": "4.0"},
-    "gymnasium": {"gymnasium": "1.3"},
-    "gpu": {"cupy-cuda12x": "13.4", "numba-cuda": "0.30"},
-}
 LITTLE_DISK, LITTLE_MEMORY = 2**30, 2**30  # bytes below which it is said
 PATIENCE = 120  # seconds that another process is given
 ONES = 2**64 - 1
@@ -115,30 +105,40 @@ def python() -> Iterator[Check]:
 
 
 def packages() -> Iterator[Check]:
-    for name, least in NEEDS.items():
-        yield _package(name, name, least, missing=BROKEN, install=f"pip install '{name}>={least}'")
+    for needed in requirements()[""]:
+        yield _package(needed.name, needed, missing=BROKEN, command=f"pip install '{needed.name}{needed.specifier}'")
 
 
 def extras() -> Iterator[Check]:
-    for extra, packages in EXTRAS.items():
-        for name, least in packages.items():
-            yield _package(f"extra {extra}", name, least, missing=ABSENT, install=f"pip install 'ravi[{extra}]'")
+    for extra, asked in requirements().items():
+        for needed in asked if extra else ():
+            yield _package(f"extra {extra}", needed, missing=ABSENT, command=install(extra))
 
 
-def _package(check: str, name: str, least: str, missing: str, install: str) -> Check:
+def requirements() -> dict[str, list[Requirement]]:
+    """What the package asks for, by extra; what it always needs under ""."""
+    asked = [Requirement(line) for line in metadata.requires("ravi") or ()]
+    found = {"": [one for one in asked if one.marker is None]}
+    for extra in metadata.metadata("ravi").get_all("Provides-Extra") or ():
+        of = (one for one in asked if one.marker is not None and one.marker.evaluate({"extra": extra}))
+        found[extra] = [one for one in of if one.name != "ravi"]  # an extra may be made of others
+    return found
+
+
+def _package(check: str, needed: Requirement, missing: str, command: str) -> Check:
     try:
-        found = metadata.version(name)
+        found = metadata.version(needed.name)
     except metadata.PackageNotFoundError:
-        return Check(check, missing, f"{name} is not installed", install)
+        return Check(check, missing, f"{needed.name} is not installed", command)
+    (least,) = (one.version for one in needed.specifier)
     if older(found, least):
-        return Check(check, BROKEN, f"{name} {found}, older than {least}", install)
-    return Check(check, OK, f"{name} {found}")
+        return Check(check, BROKEN, f"{needed.name} {found}, older than {least}", command)
+    return Check(check, OK, f"{needed.name} {found}")
 
 
 def older(version: str, least: str) -> bool:
-    """Whether a version is before another, by the numbers that both begin with."""
-    one, other = (tuple(map(int, re.findall(r"\d+", re.split(r"[^\d.]", text)[0]))) for text in (version, least))
-    return one < other
+    """Whether a version is before another; one in preparation counts as what it prepares."""
+    return Version(Version(version).base_version) < Version(least)
 
 
 def cache() -> Iterator[Check]:
@@ -277,7 +277,7 @@ def graphics() -> Iterator[Check]:
         yield Check("GPU", ABSENT, "none; none is needed")
     elif missing:
         seen = f"{'; '.join(names)}; {' and '.join(missing)} not installed"
-        yield Check("GPU", ABSENT, seen, "pip install 'ravi[gpu]' for device=gpu")
+        yield Check("GPU", ABSENT, seen, f"for device=gpu: {install('gpu')}")
     else:
         yield _usable("; ".join(names))
 

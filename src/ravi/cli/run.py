@@ -152,7 +152,6 @@ def verify(
 ) -> None:
     """Hold every claim of the paper against a run. Exit status 0 when all hold, 1 when one is violated."""
     from ravi import checks, files
-    from ravi.lab.report.ladder import ladder_figure
     from ravi.verify import DEFAULT, EVERY, form_of, verify, wanted
 
     typed(mdp, learner)
@@ -188,6 +187,8 @@ def verify(
     if html_file is not None:
         files.put_text(html_file, reports[0].html())
     if figure is not None:
+        from ravi.lab.report.ladder import ladder_figure
+
         ladder_figure(reports[0].ladder, str(figure))
     raise typer.Exit(max(report.status for report in reports))
 

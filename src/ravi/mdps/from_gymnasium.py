@@ -26,6 +26,7 @@ import numpy as np
 from ravi import checks, memory
 from ravi.checks import InputError
 from ravi.core import MDP, an_mdp
+from ravi.extras import install
 from ravi.mdps.names import named
 from ravi.mdps.tables import scatter
 
@@ -108,7 +109,7 @@ def imported() -> Any:
     try:
         import gymnasium
     except ImportError:
-        raise InputError("environments need Gymnasium: pip install 'ravi[gymnasium]'") from None
+        raise InputError(f"environments need Gymnasium: {install('gymnasium')}") from None
     return gymnasium
 
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ravi.checks import InputError, positive
+from ravi.extras import install
 from ravi.statistics.comparisons import differences
 from ravi.statistics.intervals import check_level
 from ravi.statistics.scores import Scores
@@ -137,5 +138,5 @@ def _adastop() -> Any:
     try:
         from adastop import MultipleAgentsComparator
     except ImportError:
-        raise InputError("the sequential test needs AdaStop: pip install 'ravi[seeds]'") from None
+        raise InputError(f"the sequential test needs AdaStop: {install('seeds')}") from None
     return MultipleAgentsComparator

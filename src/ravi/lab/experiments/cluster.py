@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from ravi import checks
 from ravi.checks import InputError
+from ravi.extras import install
 from ravi.lab.experiments.pools import AHEAD, ONE_THREAD, Lost, search_path
 from ravi.lab.experiments.work import Outcome, Task, undone, work
 from ravi.runs import versions
@@ -144,7 +145,7 @@ def _ray() -> Any:
     try:
         return importlib.import_module("ray")
     except ImportError as error:
-        raise InputError(f"Ray cannot be imported ({error}); install it with: pip install 'ravi[ray]'") from None
+        raise InputError(f"Ray cannot be imported ({error}): {install('ray')}") from None
 
 
 def _join(ray: Any, address: str, workers: int | None) -> None:

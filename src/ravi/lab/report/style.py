@@ -19,6 +19,7 @@ import numpy as np
 
 from ravi import files
 from ravi.checks import InputError, did_you_mean
+from ravi.extras import install
 
 SINGLE, DOUBLE = 3.25, 6.75  # inches: one column, two columns
 FORMATS = ("pdf", "svg", "png")
@@ -91,7 +92,7 @@ def library() -> Any:
         import matplotlib
         import matplotlib.figure
     except ModuleNotFoundError:
-        raise InputError("figures need matplotlib: pip install 'ravi[figures]'") from None
+        raise InputError(f"figures need matplotlib: {install('figures')}") from None
     return matplotlib
 
 

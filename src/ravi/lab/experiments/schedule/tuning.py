@@ -22,6 +22,7 @@ import numpy as np
 
 from ravi.checks import InputError
 from ravi.core import Array
+from ravi.extras import install
 from ravi.lab.experiments.suite_file.specification import Tuning
 
 if TYPE_CHECKING:
@@ -209,6 +210,6 @@ def _optuna() -> Any:
     try:
         import optuna
     except ImportError:
-        raise InputError("the sampler optuna needs Optuna: pip install 'ravi[tuning]'") from None
+        raise InputError(f"the sampler optuna needs Optuna: {install('tuning')}") from None
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     return optuna

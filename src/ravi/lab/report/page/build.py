@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ravi import files
 from ravi.checks import InputError
+from ravi.extras import install
 from ravi.jsons import read_json
 
 if TYPE_CHECKING:
@@ -140,4 +141,4 @@ def _needed() -> None:
         import jinja2  # noqa: F401
         import plotly  # noqa: F401
     except ModuleNotFoundError as error:
-        raise InputError(f"the page needs {error.name}: pip install 'ravi[report]'") from None
+        raise InputError(f"the page needs {error.name}: {install('report')}") from None
