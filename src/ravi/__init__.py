@@ -59,7 +59,7 @@ _HOMES = {
     "InputError": "ravi.checks",
     "StreamError": "ravi.checks",
 }
-_MODULES = {"gymnasium": "ravi.mdps.from_gymnasium"}  # modules that are names themselves
+_MODULES = {"gymnasium": "ravi.mdps.from_gymnasium", "importers": "ravi.importers"}  # modules that are names themselves
 
 __all__ = [
     "MDP",
@@ -83,6 +83,7 @@ __all__ = [
     "ensemble",
     "evaluate",
     "gymnasium",
+    "importers",
     "learn",
     "learner",
     "load_policy",
@@ -101,6 +102,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from ravi import importers
     from ravi.checks import InputError, StreamError
     from ravi.core import MDP, Estimator, Learner, Measure, Problem
     from ravi.engine import Stopped, resume, resume_settings, run, run_settings

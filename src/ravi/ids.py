@@ -157,15 +157,20 @@ LEARNERS = {
 
 
 def mdp(source: str | os.PathLike[str] | MDP | Any, *, discount: float | None = None) -> MDP:
-    """The MDP of an id, of a file that `MDP.save` wrote, or, with a discount, of a Gymnasium environment with a table.
+    """The MDP of an id, of a file, or, with a discount, of a Gymnasium environment with a table.
 
-    An MDP is itself. An environment is one that was made, or its id: `ravi.mdp("FrozenLake-v1", discount=0.99)`.
-    `ravi.gymnasium.mdp` has more options for environments.
+    An MDP is itself. A file is one that `MDP.save` wrote, or of another format (docs/import.md), with a discount where
+    it says none; in a text, `model.tra,discount=0.95`. An environment is one that was made, or its id:
+    `ravi.mdp("FrozenLake-v1", discount=0.99)`. `ravi.gymnasium.mdp` has more options for environments.
     """
     from ravi.mdps import MDPS
 
     if hasattr(source, "observation_space") or (isinstance(source, str) and _names_an_environment(source)):
         return _table_of(source, discount)
+    text = os.fspath(source) if isinstance(source, (str, os.PathLike)) else ""
+    named = _name_of(text, MDPS) is not None or foreign.name_in(text) is not None
+    if not named and text and (found := _of_file(text, discount)) is not None:
+        return found
     if discount is not None:
         raise InputError("discount goes with an environment; an id says its own: riverswim/6,discount=0.9")
     if isinstance(source, MDP):
@@ -173,10 +178,7 @@ def mdp(source: str | os.PathLike[str] | MDP | Any, *, discount: float | None = 
     if not isinstance(source, (str, os.PathLike)):
         taken = "an id such as 'riverswim/6', the path of a file, an MDP, or (with discount=0.99) an environment"
         raise InputError(f"mdp is {checks.shown(source)}, not {taken}")
-    text = os.fspath(source)
-    if _name_of(text, MDPS) is None and foreign.name_in(text) is None:
-        if is_file(text):
-            return MDP.load(text)
+    if not named:
         if changing(text) is not None:
             raise InputError(f"{text} is no MDP: its rewards change. `ravi.run` and `ravi verify` take it")
         raise InputError(_unknown("MDP", text, MDPS) + " An MDP may also be a file.")
@@ -188,6 +190,20 @@ def mdp(source: str | os.PathLike[str] | MDP | Any, *, discount: float | None = 
     if not isinstance(made, MDP):
         raise InputError(f"{text}: {name} gave {type(made).__name__}, not an MDP")
     return made
+
+
+def _of_file(text: str, discount: float | None) -> MDP | None:
+    """The MDP of a file, of ravi or of others; None where there is no file."""
+    from ravi.importers import files
+
+    path, options = _file_in(text)
+    if not is_file(text):
+        return None
+    if files.is_foreign(path):
+        return files.read(path, **options if discount is None else {"discount": discount}).mdp
+    if os.path.exists(path) and (options or discount is not None):
+        raise InputError(f"{path} is a file of ravi's own, which says its discount")
+    return MDP.load(path)
 
 
 def _table_of(env: Any, discount: float | None) -> MDP:
@@ -301,8 +317,17 @@ def refused(code: str, text: str, where: str) -> InputError:
 
 
 def is_file(text: str) -> bool:
-    """Whether what stands for an MDP is a path."""
-    return os.path.exists(text) or (os.sep in text and bool(re.search(r"\.[A-Za-z]\w*$", text)))
+    """Whether what stands for an MDP is a path, which may say a discount: `model.tra,discount=0.95`."""
+    path = _file_in(text)[0]
+    return os.path.exists(path) or (os.sep in path and bool(re.search(r"\.[A-Za-z]\w*$", path)))
+
+
+def _file_in(text: str) -> tuple[str, dict[str, Any]]:
+    """The path, and the discount that follows it."""
+    path, comma, given = text.partition(",discount=")
+    if not comma or os.path.exists(text):
+        return text, {}
+    return path, {"discount": checks.probability(checks.number(given, "discount"), "discount")}
 
 
 def names_an_mdp(text: str) -> bool:

@@ -74,21 +74,30 @@ class Policy:
         return int(draw(self.probabilities(x, age), u))
 
     @staticmethod
-    def of(env: Any, table: Any, discount: float, *, termination: str = "absorb", learner: str = "") -> Policy:
-        """The policy of a table for an environment (itself, or its id), such as `ravi.solve(mdp).policy`."""
+    def of(
+        where: Any, table: Any, discount: float | None = None, *, termination: str = "absorb", learner: str = ""
+    ) -> Policy:
+        """The policy of a table, `ravi.solve(mdp).policy`, for an environment (itself or its id, with the discount), or
+        for a model of `ravi.importers`, whose labels it is asked by."""
+        from ravi.importers.imported import Imported
         from ravi.live.environment import Environment
 
-        stream = Environment(env, termination=termination)
+        if isinstance(where, Imported):
+            mdp, played = where.mdp, where.played(table)
+            return Policy(table=played, discount=mdp.discount, units=mdp.units, learner=learner,
+                          states=where.states, actions=where.actions)  # fmt: skip
+        stream = Environment(where, termination=termination)
         try:
-            made = Policy(table=table, discount=discount, learner=learner, environment=stream.plain())
+            facts: dict[str, Any] = {"discount": discount, "learner": learner, "environment": stream.plain()}
+            made = Policy(table=table, **facts)
             if made.table.shape[-2:] != (wanted := (stream.states, stream.actions)):
                 raise InputError(
                     f"table has shape {made.table.shape}, but {stream.name} has {wanted} states and actions"
                 )
+            return made
         finally:
-            if isinstance(env, str):
+            if isinstance(where, str):
                 stream.close()
-        return made
 
     @cached_property
     def observations(self) -> Observations:

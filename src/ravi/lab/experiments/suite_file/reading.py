@@ -179,8 +179,9 @@ class Reader:
         text, _, grid = self._entry(path, data, ("id", "options"))
         if not text:
             return []
-        if not is_id(text) and (self.base / text).is_file():
-            text = os.path.abspath(self.base / text)
+        file, comma, given = text.partition(",")  # one of another format may say a discount
+        if not is_id(text) and (self.base / file).is_file():
+            text = os.path.abspath(self.base / file) + comma + given
         return [_with(text, options) for options in grid]
 
     def _learner(self, path: Place, data: Any, more: list[Options]) -> list[tuple[str, str]]:

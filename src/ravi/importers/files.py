@@ -1,0 +1,39 @@
+"""Which file is which? By how its name ends; commands and `ravi.mdp` come here with what is no file of ravi's."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from ravi.checks import InputError
+from ravi.importers.imported import Imported
+from ravi.importers.pomdp import pomdp
+from ravi.importers.prism import prism
+from ravi.importers.table import table
+
+ENDINGS = {".tra": prism, ".csv": table, ".mdp": pomdp, ".pomdp": pomdp}
+OTHERS = {".sta", ".lab", ".srew", ".trew"}
+
+
+def read(path: str | os.PathLike[str], discount: float | None = None, **options: Any) -> Imported:
+    """The model of a file: PRISM's and Storm's .tra, a .csv of transitions, pomdp.org's .mdp and .pomdp."""
+    ending = Path(path).suffix.lower()
+    if ending in OTHERS:
+        raise InputError(f"{path} belongs to a model; give {Path(path).with_suffix('.tra')}, which is read with it")
+    if ending not in ENDINGS:
+        raise InputError(f"{path} is of no format that is read here: {', '.join(ENDINGS)}, and ravi's own")
+    if discount is None and ENDINGS[ending] is not pomdp:
+        raise InputError(f"{path} says no discount: write {path},discount=0.95, or discount=0.95 in Python")
+    return ENDINGS[ending](path, discount=discount, **options)  # type: ignore[operator]
+
+
+def is_foreign(path: str) -> bool:
+    """Whether a file, by its name and its beginning, is of another format than ravi's own, a ZIP archive."""
+    if Path(path).suffix.lower() not in {*ENDINGS, *OTHERS}:
+        return False
+    try:
+        with open(path, "rb") as file:
+            return file.read(2) != b"PK"
+    except OSError:
+        return False

@@ -1,0 +1,136 @@
+"""How does a model of others become an MDP? Its transitions as one list, its rewards in [0, 1], its labels kept.
+
+Every format ends here, in entries (x, a, x', probability, reward). What they may leave open is closed in one way:
+
+- a state that is never left is an end: all actions stay there, and earn 0
+- where a state has fewer actions than others, the missing ones stand for those that it has (`stands_for`), which
+  changes no value; `ravi.Policy.of(model, table)` plays those that there are
+- rewards outside [0, 1] are shifted and scaled, and `MDP.units` leads back
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ravi import checks, memory
+from ravi.checks import InputError
+from ravi.core import MDP, Array
+from ravi.mdps.tables import RENORMALISED, scatter
+
+
+class Entries(NamedTuple):
+    """Transitions, in any order; several of one (x, a, x') are added up. Each (n,)."""
+
+    state: Array
+    action: Array
+    successor: Array
+    probability: Array
+    reward: Array  # of this transition, in the units of its source
+
+
+@dataclass(frozen=True, eq=False)
+class Imported:
+    """A model of others: the MDP, and what its numbers are called there."""
+
+    mdp: MDP
+    states: list[Any] | None  # labels of states, where they have others than numbers   (X,)
+    actions: list[Any] | None  # likewise   (A,)
+    stands_for: Array  # the action that an action is, where a state has fewer   (X, A)
+
+    def played(self, table: Any) -> Array:
+        """A policy of the MDP (X, A) by the actions that there are; `ravi.Policy.of(model, table)` has the labels."""
+        given = checks.policy(table, self.mdp.problem, "table")
+        found = np.zeros_like(given)
+        np.add.at(found, (np.arange(self.mdp.states)[:, None], self.stands_for), given)
+        return found
+
+    def __repr__(self) -> str:
+        return repr(self.mdp).replace("<MDP", "<Imported", 1)
+
+
+def imported(
+    entries: Entries,
+    X: int,
+    A: int,
+    discount: float,
+    initial: Any,
+    *,
+    name: str,
+    states: Sequence[Any] | None = None,
+    actions: Sequence[Any] | None = None,
+    renormalise: bool = False,
+    where: Callable[[int, int], str] = lambda x, a: f"state {x}, action {a}",
+) -> Imported:
+    """The MDP of entries; `where` says of a pair how its source calls it, and where it stands there."""
+    gamma = checks.probability(discount, "discount")
+    memory.needed(200 * len(entries.state), f"{name} with {len(entries.state):,} transitions", "their number")
+    x, a, y, p, r = entries
+    pair = x.astype(np.int64) * A + a
+    total = np.bincount(pair, weights=p, minlength=X * A).reshape(X, A)
+    there = np.bincount(pair, minlength=X * A).reshape(X, A) > 0
+    _sums(total, there, renormalise, where)
+    p = p / total[x, a] if renormalise else p
+    ends = ~there.any(1)
+    stands_for = np.maximum.accumulate(np.where(there, np.arange(A), -1), axis=1)
+    stands_for = np.where(stands_for < 0, there.argmax(1)[:, None], stands_for)
+    stands_for[ends] = np.arange(A)
+    low, high = _units(r[p > 0], bool(ends.any()))
+    one, distance = np.zeros((X, A)), np.zeros((X, A))  # a reward of the pair, and the mean distance from it:
+    one[x, a] = r
+    np.add.at(distance, (x, a), p * (r - one[x, a]))  # exact where all are the same
+    earned = one + distance
+    rewards = np.take_along_axis(earned, stands_for, 1)
+    successors, transitions = scatter(_led(x, a, y, p, ends, there, stands_for), X, A)
+    mdp = MDP(
+        rewards=np.clip((rewards - low) / (high - low), 0.0, 1.0),
+        successors=successors,
+        transitions=transitions,
+        initial=initial,
+        discount=gamma,
+        name=name,
+        units=(low, high),
+    )
+    named = [None if each is None else list(each) for each in (states, actions)]
+    return Imported(mdp, named[0], named[1], checks.sealed(stands_for))
+
+
+def _sums(total: Array, there: Array, renormalise: bool, where: Callable[[int, int], str]) -> None:
+    off = np.where(there, np.abs(total - 1), 0.0)
+    wrong = off > (RENORMALISED if checks.flag(renormalise, "renormalise") else checks.SUM_TOLERANCE)
+    if wrong.any():
+        x, a = checks.first(wrong)
+        hint = "" if off[x, a] > RENORMALISED or renormalise else "; renormalise=True rescales such rows"
+        raise InputError(f"{where(x, a)}: the probabilities sum to {total[x, a]:.10g}, not 1{hint}")
+
+
+def _units(earned: Array, ends: bool) -> tuple[float, float]:
+    """What rewards 0 and 1 stand for: those themselves where that is enough, else the least and the largest."""
+    low, high = float(np.min(earned, initial=np.inf)), float(np.max(earned, initial=-np.inf))
+    low, high = (min(low, 0.0), max(high, 0.0)) if ends else (low, high)
+    if 0 <= low <= high <= 1:
+        return 0.0, 1.0
+    return (low, high) if low < high else (low, low + 1.0)
+
+
+def _led(x: Array, a: Array, y: Array, p: Array, ends: Array, there: Array, stands_for: Array) -> Any:
+    """Where transitions lead: those given, those of actions that stand for others, and of ends."""
+    A = there.shape[1]
+    yield x, a, y, p
+    if ends.any():
+        last = np.flatnonzero(ends)[:, None]
+        yield last, np.arange(A), last, 1.0
+    for b in range(A):  # copies of what action b stands for, where it is not there itself
+        missing = ~there[:, b] & ~ends
+        of = missing[x] & (a == stands_for[x, b])
+        if of.any():
+            yield x[of], b, y[of], p[of]
+
+
+def arrays(*columns: Any) -> Entries:
+    """Entries from columns of numbers."""
+    x, a, y, p, r = columns
+    return Entries(*(np.asarray(each, np.int64) for each in (x, a, y)), *(np.asarray(each, float) for each in (p, r)))

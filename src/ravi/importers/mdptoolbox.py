@@ -1,0 +1,62 @@
+"""pymdptoolbox's `(P, R)`: A matrices of transitions, one per action, and rewards by state, pair or transition."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ravi import checks
+from ravi.checks import InputError
+from ravi.importers.imported import Entries, Imported, imported
+
+
+def mdptoolbox(P: Any, R: Any, discount: float, *, initial: Any = 0, name: str = "(P, R)") -> Imported:
+    """The MDP of pymdptoolbox's arrays, or of MDPtoolbox's for MATLAB, R and Julia, which have the same shapes.
+
+    P: (A, S, S), or a sequence of A matrices (S, S), dense or sparse. R: (S,), (S, A), (A, S, S), or A matrices.
+    """
+    matrices = [_matrix(matrix, f"P[{a}]") for a, matrix in enumerate(P)]
+    if not matrices:
+        raise InputError("P has no matrices; there is one (S, S) for every action")
+    A, S = len(matrices), matrices[0].shape[0]
+    for a, matrix in enumerate(matrices):
+        if matrix.shape != (S, S):
+            raise InputError(f"P[{a}] has shape {matrix.shape}, not (S, S) = ({S}, {S})")
+    parts = []
+    for a, matrix in enumerate(matrices):
+        x, y = matrix.nonzero()
+        p = np.asarray(matrix[x, y], float).ravel()
+        if (p < 0).any():
+            i = int((p < 0).argmax())
+            raise InputError(f"P[{a}][{x[i]}, {y[i]}] is {p[i]:g}, a negative probability")
+        parts.append((x, np.full(len(x), a), y, p, _earned(R, A, S, a, x, y)))
+    return imported(Entries(*map(np.concatenate, zip(*parts, strict=True))), S, A, discount, initial, name=name)
+
+
+def _matrix(matrix: Any, label: str) -> Any:
+    made = matrix.tocsr() if hasattr(matrix, "tocsr") else checks.finite(matrix, label)
+    if len(made.shape) != 2:
+        raise InputError(f"{label} has shape {made.shape}, not (S, S)")
+    return made
+
+
+def _earned(R: Any, A: int, S: int, a: int, x: Any, y: Any) -> Any:
+    """R of the transitions x -> y of action a."""
+    if hasattr(R, "tocsr"):  # (S, A)
+        R = R.toarray()
+    R = list(R) if isinstance(R, np.ndarray) and R.dtype == object else R
+    if not isinstance(R, np.ndarray) and len(R) == A and all(len(getattr(each, "shape", ())) == 2 for each in R):
+        R = [_matrix(each, f"R[{b}]") for b, each in enumerate(R)]  # one (S, S) per action, as P
+        shapes, found = {each.shape for each in R}, R[a]
+        if shapes != {(S, S)}:
+            raise InputError(f"R has matrices of shape {', '.join(map(str, sorted(shapes)))}, not (S, S) = ({S}, {S})")
+        return np.asarray(found[x, y], float).ravel()
+    table = checks.finite(R, "R")
+    if table.shape == (S,):
+        return table[x]
+    if table.shape == (S, A):
+        return table[x, a]
+    if table.shape == (A, S, S):
+        return table[a, x, y]
+    raise InputError(f"R has shape {table.shape}, not (S,) = ({S},), (S, A) = ({S}, {A}) or (A, S, S)")

@@ -1,0 +1,216 @@
+"""A log of plays, made by whoever: which model do they suggest, which policy is safe to follow, and what is it worth?
+
+    state,action,reward,next,end
+    low,wait,2,low,0
+    low,wait,-1,empty,1
+
+The model is that of frequencies (certainty equivalence). The policy is pessimistic: with C(x, a) the kernels near the
+frequencies in relative entropy, and r_low(x, a) a lower bound on the mean reward, it is greedy for the fixed point of
+
+    V(x) = max_a {r_low(x, a) + gamma min_{q in C(x, a)} <q, V>},
+
+so that what was never played is worth the least there is. Its interval are the worst and the best that the same sets
+allow for it. With probability 1 - delta all kernels, mean rewards and the first states are in their sets at once
+(docs/kl.md, Lemmas 1 and 2, with delta / 4 for each of kernels, first states, and the two sides of rewards), whoever
+chose the actions and when to stop; then the interval holds <nu_0, V^pi>, and no policy with this data has a better
+lower end. Two assumptions are yours: the states of the log are all there are, and rewards stay in `reward_range`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import log
+from typing import Any
+
+import numpy as np
+
+from ravi import checks
+from ravi.checks import InputError
+from ravi.core import Array
+from ravi.estimators.counts import Counts
+from ravi.importers.imported import Imported, arrays, imported
+from ravi.importers.table import Rows, numbered, numeric, read_rows, start
+from ravi.live.policies import Policy
+from ravi.mdps.tables import scatter
+
+END = "terminal"  # the state that plays which end lead to
+TOLERANCE = 1e-7  # of H: how far a bound may be from the best that the sets allow
+MOST = 100_000  # sweeps
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """What a log of plays says."""
+
+    model: Imported  # certainty equivalence; a pair that was never played earns the least, and stays
+    policy: Policy  # the pessimistic one, asked by label
+    low: float  # <= <nu_0, V^pi> <= high of this policy, in the units of the rewards, with probability 1 - delta
+    high: float
+    delta: float
+    plays: int
+    unplayed: int  # pairs
+    inferred: bool  # whether the range of rewards is that of the log
+
+    def __repr__(self) -> str:
+        X, A = self.policy.table.shape
+        low, high = self.policy.units
+        return "\n".join([
+            f"{self.plays:,} plays, {self.policy.learner}: {X} states, {A} actions, {self.unplayed:,} pairs unplayed",
+            f"  the pessimistic policy is worth {self.low:.6g} to {self.high:.6g}, with probability {1 - self.delta:g}",
+            f"  where rewards are from {low:g} to {high:g}{', as the log has them' if self.inferred else ''}",
+        ])  # fmt: skip
+
+
+def plays(
+    source: Any,
+    discount: float,
+    *,
+    initial: Any = None,
+    reward_range: tuple[float, float] | None = None,
+    delta: float = 0.05,
+    name: str | None = None,
+) -> Batch:
+    """What the plays in a CSV file or a DataFrame say: columns state, action, reward and next; end (0 or 1) where some
+    end an episode.
+
+    `initial` is the state that the policy begins in, or {label: probability}; unless given, nu_0 is learned from where
+    the log begins anew. `reward_range`: the least and the largest reward of a play; those of the log unless given, and
+    then the interval is for rewards in that range.
+    """
+    gamma, level = checks.probability(discount, "discount"), checks.probability(delta, "delta")
+    rows = read_rows(source, ("state", "action", "reward", "next"), ("end", "episode"))
+    log_ = _log(rows)
+    low, high = _range(log_, reward_range, rows)
+    X, A, H = len(log_.states), len(log_.actions), 1 / (1 - gamma)
+    plausible = _Plausible(log_, X, A, low, high, level / 4, log_.states.index(END) if log_.ends else None)
+    V, Q = np.zeros(X), np.zeros((X, A))
+    for _ in range(MOST):  # from below: every V is a lower bound
+        Q = plausible.least(V, gamma)
+        V, before = Q.max(1), V
+        if np.abs(V - before).max() * gamma <= TOLERANCE:
+            break
+    best = np.where(V[:, None] - 1e-12 * H <= Q, 1 + plausible.visits, 0).argmax(1)  # ties: what was played most
+    own = np.arange(X), best
+    top = np.full(X, H)
+    for _ in range(MOST):  # from above
+        top, before = plausible.most(top, gamma)[own], top
+        if np.abs(top - before).max() * gamma <= TOLERANCE:
+            break
+    nu0 = None if initial is None else checks.distribution(start(initial, log_.states, rows.name), X)
+    ends = plausible.from_start(V, top) if nu0 is None else (nu0 @ V, nu0 @ top)
+    model = _model(log_, X, A, gamma, plausible.first if nu0 is None else nu0, low, name or rows.name)
+    policy = Policy(
+        table=np.eye(A)[best], discount=gamma, units=(low, high), learner=name or rows.name, steps=len(log_.x),
+        states=log_.states, actions=log_.actions,
+    )  # fmt: skip
+    worth = [float(H * low + (high - low) * end) for end in ends]
+    unplayed = int((plausible.visits == 0).sum())
+    return Batch(model, policy, worth[0], worth[1], level, len(log_.x), unplayed, reward_range is None)
+
+
+@dataclass(frozen=True)
+class _Log:
+    x: Array
+    a: Array
+    y: Array
+    r: Array
+    begins: Array  # rows whose state is one that a reset led to
+    states: list[Any]
+    actions: list[Any]
+    ends: bool
+
+
+def _log(rows: Rows) -> _Log:
+    of, n = rows.columns, len(rows.columns["state"])
+    r = [numeric(rows, i, value, "the reward") for i, value in enumerate(of["reward"])]
+    end = np.array([_flag(rows, i, value) for i, value in enumerate(of.get("end", [0] * n))])
+    states, both = numbered([*of["state"], *of["next"]])
+    if end.any() and END in states:
+        raise InputError(f"{rows.name} has a state {END!r}, which is the state that plays with an end lead to here")
+    x, y = np.array(both[:n]), np.where(end, len(states), both[n:])
+    actions, a = numbered(of["action"])
+    anew = np.ones(n, bool)
+    episode = np.array(of["episode"]) if "episode" in of else np.zeros(n)
+    anew[1:] = end[:-1] | (x[1:] != y[:-1]) | (episode[1:] != episode[:-1])
+    known = [*states, END] if end.any() else states
+    return _Log(x, np.array(a), y, np.array(r), anew, known, actions, bool(end.any()))
+
+
+def _flag(rows: Rows, i: int, value: Any) -> bool:
+    text = str(value).strip().lower()
+    if text not in ("0", "1", "true", "false", "0.0", "1.0"):
+        raise InputError(f"{rows.where(i)}: end is {value!r}, not 0 or 1")
+    return text in ("1", "true", "1.0")
+
+
+def _range(log_: _Log, given: tuple[float, float] | None, rows: Rows) -> tuple[float, float]:
+    low, high = float(log_.r.min()), float(log_.r.max())
+    if given is None:
+        low, high = (min(low, 0.0), max(high, 0.0)) if log_.ends else (low, high)
+        return (low, high) if low < high else (low, low + 1.0)
+    least, most = checks.units(given, "reward_range")
+    outside = (log_.r < least) | (log_.r > most)
+    if outside.any():
+        i = int(outside.argmax())
+        raise InputError(f"{rows.where(i)}: the reward is {log_.r[i]:g}, outside reward_range {least:g} to {most:g}")
+    if log_.ends and not least <= 0 <= most:
+        raise InputError(f"reward_range {least:g} to {most:g} leaves out 0, which is earned after an end")
+    return least, most
+
+
+class _Plausible:
+    """What plays leave open: kernels, mean rewards in [0, 1], and first states."""
+
+    def __init__(self, log_: _Log, X: int, A: int, low: float, high: float, level: float, end: int | None) -> None:
+        from ravi.optimism import relative_entropy as sets
+
+        self.sets, self.end = sets, end
+        self.successors, moves = scatter([(log_.x, log_.a, log_.y, 1.0)], X, A)
+        self.D = Counts(moves.sum(-1)[None].astype(np.int32), moves[None].astype(np.int32))
+        self.visits = self.D.visits[0].astype(np.int64)
+        self.rho = sets.of_all_values(self.D, log(X * A / level), X)
+        total = np.zeros((1, X, A))
+        np.add.at(total[0], (log_.x, log_.a), (log_.r - low) / (high - low))
+        sides = np.array([log(X * A / level)])
+        self.r_most = sets.highest_rewards(self.D.visits, total, sides, 1.0)[0]
+        self.r_least = 1 - sets.highest_rewards(self.D.visits, self.D.visits - total, sides, 1.0)[0]
+        if end is not None:  # known: it stays, and earns 0
+            self.r_most[end] = self.r_least[end] = -low / (high - low)
+            self.visits[end] = 1
+        firsts = log_.x[log_.begins]
+        self.first = np.bincount(firsts, minlength=X) / len(firsts)
+        states, many = np.unique(firsts, return_counts=True)  # as the successors of one pair
+        self.start = states[None, None].astype(np.int32)
+        self.D0 = Counts(np.array([[[len(firsts)]]], np.int32), many[None, None, None].astype(np.int32))
+        self.rho0 = sets.of_all_values(self.D0, log(1 / level), X)
+
+    def least(self, V: Array, gamma: float) -> Array:
+        """r_low + gamma min_C <q, V>   (X, A)."""
+        return self.r_least + gamma * -self._best(-V)
+
+    def most(self, V: Array, gamma: float) -> Array:
+        return self.r_most + gamma * self._best(V)
+
+    def _best(self, V: Array) -> Array:
+        found = self.sets.largest(self.successors, self.D, self.rho, False, V[None])[0]
+        if self.end is not None:
+            found[self.end] = V[self.end]
+        return found
+
+    def from_start(self, V: Array, top: Array) -> tuple[float, float]:
+        """The least of <nu_0, V> and the most of <nu_0, top> over the plausible nu_0."""
+        low = -self.sets.largest(self.start, self.D0, self.rho0, False, -V[None])
+        high = self.sets.largest(self.start, self.D0, self.rho0, False, top[None])
+        return float(low[0, 0, 0]), float(high[0, 0, 0])
+
+
+def _model(log_: _Log, X: int, A: int, gamma: float, nu0: Array, low: float, name: str) -> Imported:
+    visits = np.zeros((X, A))
+    np.add.at(visits, (log_.x, log_.a), 1)
+    x, a = np.nonzero(visits == 0)
+    if log_.ends:
+        x, a = x[x < X - 1], a[x < X - 1]  # the end stays an end, and earns 0
+    played = (log_.x, log_.a, log_.y, 1 / visits[log_.x, log_.a], log_.r)
+    others = (x, a, x, np.ones(len(x)), np.full(len(x), low))
+    entries = arrays(*(np.concatenate(both) for both in zip(played, others, strict=True)))
+    return imported(entries, X, A, gamma, nu0, name=name, states=log_.states, actions=log_.actions, renormalise=True)

@@ -1,0 +1,247 @@
+"""pomdp.org's file format (Cassandra): an MDP, or the MDP under a POMDP, by discount, states, actions, T and R.
+
+    discount: 0.95                      values: reward          (or cost)
+    states: low high                    actions: 2              (names, or how many)
+    start: low                          (or probabilities, uniform, start include: / exclude: states)
+    T: 0 : low : high 0.3               T: 1 : low  0.2 0.8     T: * identity        (or uniform, or a matrix)
+    R: 0 : low : * 5.0                  R: 1 : low : high 2.5
+
+Later lines replace earlier ones, `*` stands for all; without start, all states
+are as likely. Where observations are declared, the file is a POMDP: what is read
+is the MDP in which the state is seen, and a reward that depends on an observation is an error.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ravi import checks, memory
+from ravi.checks import InputError
+from ravi.importers.imported import Entries, Imported, imported
+from ravi.importers.lines import Lines
+
+WORDS = ("discount", "values", "states", "actions", "observations", "start", "T", "O", "R")
+
+
+class Token(NamedTuple):
+    line: int
+    text: str
+
+
+def pomdp(path: str | os.PathLike[str], *, discount: float | None = None, renormalise: bool = False) -> Imported:
+    """The MDP of a file; it says its discount, unless another is given."""
+    lines = Lines(path)
+    read = _Reader(lines)
+    read.all()
+    gamma = discount if discount is not None else read.discount
+    if gamma is None:
+        raise InputError(f"{lines.path} has no line `discount: 0.95`")
+    X, A = len(read.states), len(read.actions)
+    P, earned = read.P, -read.earned if read.cost else read.earned
+    if (P < 0).any():
+        wrong = checks.first(P < 0)
+        at = f"T: {read.actions[wrong[1]]} : {read.states[wrong[0]]} : {read.states[wrong[2]]}"
+        raise InputError(f"{lines.path}: {at} is {P[wrong]:g}, a negative probability")
+    x, a, y = np.nonzero(P)
+    entries = Entries(x, a, y, P[x, a, y], earned[x, a, y])
+    start = np.full(X, 1 / X) if read.start is None else read.start
+    return imported(
+        entries, X, A, gamma, start, name=lines.path.name, states=read.states, actions=read.actions,
+        renormalise=renormalise, where=lambda x, a: f"{lines.path}: T: {read.actions[a]} : {read.states[x]}",
+    )  # fmt: skip
+
+
+class _Reader:
+    """The file, word by word: where lines end says nothing in this format."""
+
+    def __init__(self, lines: Lines) -> None:
+        self.lines, self.place = lines, 0
+        self.tokens = [Token(number, word) for number, text in lines for word in re.findall(r":|[^\s:]+", text)]
+        self.discount: float | None = None
+        self.cost, self.observed = False, False
+        self.states: list[str] = []
+        self.actions: list[str] = []
+        self.start: Any = None
+        self.P: Any = None
+        self.earned: Any = None
+
+    def all(self) -> None:
+        while self.place < len(self.tokens):
+            line, word = self.take()
+            if word not in WORDS:
+                near = checks.did_you_mean(word, WORDS)
+                raise self.lines.wrong(line, f"{word!r} begins nothing here; {', '.join(WORDS)} do.{near}")
+            if word == "start" and self.peek() in ("include", "exclude"):
+                self._chosen(self.take().text)
+                continue
+            self.colon(line, word)
+            if word in "TRO":
+                self._sized(line, word)
+            getattr(self, f"_{word}")(line)
+        for name in ("states", "actions"):
+            if not getattr(self, name):
+                raise InputError(f"{self.lines.path} has no line `{name}: ...`: their names, or how many")
+        self._sized(0, "T")
+
+    # ---- words
+
+    def peek(self) -> str:
+        return self.tokens[self.place].text if self.place < len(self.tokens) else ""
+
+    def take(self) -> Token:
+        if self.place == len(self.tokens):
+            raise self.lines.wrong(self.tokens[-1].line, "the file ends in the middle of an entry")
+        self.place += 1
+        return self.tokens[self.place - 1]
+
+    def colon(self, line: int, after: str) -> None:
+        if self.peek() != ":":
+            raise self.lines.wrong(line, f"after {after!r} stands {self.peek()!r}, not a colon")
+        self.take()
+
+    def words_ahead(self) -> list[Token]:
+        """What stands before the next entry."""
+        end = self.place
+        while end < len(self.tokens):
+            after = self.tokens[end + 1].text if end + 1 < len(self.tokens) else ""
+            if self.tokens[end].text in WORDS and after in (":", "include", "exclude"):
+                break
+            end += 1
+        return self.tokens[self.place : end]
+
+    def words(self) -> list[Token]:
+        found = self.words_ahead()
+        self.place += len(found)
+        return found
+
+    def numbers(self, many: int, line: int, what: str) -> Any:
+        found = [self.lines.number(token.line, token.text, what) for token in self.words()]
+        if len(found) != many:
+            raise self.lines.wrong(line, f"{what} has {len(found)} numbers, not {many}")
+        return np.array(found)
+
+    def which(self, names: list[str], what: str) -> Any:
+        """The numbers that a name, a number or * stands for."""
+        line, word = self.take()
+        if word == "*":
+            return np.arange(len(names))
+        if word in names:
+            return np.array([names.index(word)])
+        if word.isdigit() and int(word) < len(names):
+            return np.array([int(word)])
+        known = f"{', '.join(names[:8])}{', ...' if len(names) > 8 else ''}"
+        raise self.lines.wrong(line, f"there is no {what} {word!r}; there are {known}")
+
+    # ---- entries
+
+    def _discount(self, line: int) -> None:
+        token = self.take()
+        self.discount = self.lines.number(token.line, token.text, "discount")
+
+    def _values(self, line: int) -> None:
+        number, word = self.take()
+        if word not in ("reward", "cost"):
+            raise self.lines.wrong(number, f"values is {word!r}, not reward or cost")
+        self.cost = word == "cost"
+
+    def _states(self, line: int) -> None:
+        self.states = self._names(line, "states")
+
+    def _actions(self, line: int) -> None:
+        self.actions = self._names(line, "actions")
+
+    def _observations(self, line: int) -> None:
+        self.observed = bool(self.words())
+
+    def _names(self, line: int, what: str) -> list[str]:
+        words = [token.text for token in self.words()]
+        if len(words) == 1 and words[0].isdigit():
+            return [str(i) for i in range(self.lines.whole(line, words[0], f"the number of {what}", 1, 2**20))]
+        if not words or len(set(words)) < len(words):
+            raise self.lines.wrong(line, f"{what} has {'the same name twice' if words else 'no names'}")
+        return words
+
+    def _start(self, line: int) -> None:
+        words = self.words()
+        X, single = len(self.states), words[0].text if len(words) == 1 else ""
+        if single == "uniform":
+            self.start = np.full(X, 1 / X)
+        elif single in self.states or (single.isdigit() and int(single) < X > 1):
+            self.start = self.states.index(single) if single in self.states else int(single)
+        else:
+            self.start = np.array([self.lines.number(token.line, token.text, "start") for token in words])
+            if len(self.start) != X:
+                raise self.lines.wrong(line, f"start has {len(words)} numbers, but there are {X} states")
+
+    def _chosen(self, word: str) -> None:
+        """start include: or exclude: some states, each as often."""
+        line = self.tokens[self.place - 1].line
+        self.colon(line, f"start {word}")
+        named = np.zeros(len(self.states), bool)
+        for _ in range(len(self.words_ahead())):
+            named[self.which(self.states, "state")] = True
+        among = named if word == "include" else ~named
+        if not among.any():
+            raise self.lines.wrong(line, f"start {word} leaves no state to begin in")
+        self.start = among / among.sum()
+
+    def _sized(self, line: int, word: str) -> None:
+        """Room for T and R, once states and actions are known."""
+        if self.P is not None:
+            return
+        X, A = len(self.states), len(self.actions)
+        if not X or not A:
+            raise self.lines.wrong(line, f"{word} stands before states and actions are declared")
+        memory.needed(16 * X * X * A, f"{self.lines.path} with {X} states and {A} actions", "their number")
+        self.P, self.earned = np.zeros((X, A, X)), np.zeros((X, A, X))
+
+    def _T(self, line: int) -> None:
+        self._entry(line, self.P, "T")
+
+    def _R(self, line: int) -> None:
+        self._entry(line, self.earned, "R")
+
+    def _O(self, line: int) -> None:
+        self.words()  # what is seen of a state changes no MDP
+
+    def _entry(self, line: int, table: Any, what: str) -> None:
+        """T: or R: action [: state [: successor [: *]]], then what is left of it."""
+        X = len(self.states)
+        a = self.which(self.actions, "action")
+        if self.peek() != ":":
+            table[:, a] = self._matrix(line, what)[:, None]
+            return
+        self.take()
+        x = self.which(self.states, "state")
+        if self.peek() != ":":
+            row = self._word("uniform")
+            table[np.ix_(x, a)] = np.full(X, 1 / X) if row else self.numbers(X, line, f"a row of {what}")
+            return
+        self.take()
+        y = self.which(self.states, "state")
+        if self.peek() == ":" and what == "R":
+            self.take()
+            number, word = self.take()
+            if word != "*":
+                raise self.lines.wrong(number, f"the reward depends on observation {word!r}; `*` is read, for any")
+        token = self.take()
+        value = self.lines.probability(*token) if what == "T" else self.lines.number(*token, "the reward")
+        table[np.ix_(x, a, y)] = value
+
+    def _word(self, word: str) -> bool:
+        if self.peek() != word:
+            return False
+        self.take()
+        return True
+
+    def _matrix(self, line: int, what: str) -> Any:
+        X = len(self.states)
+        if self._word("uniform"):
+            return np.full((X, X), 1 / X)
+        if self._word("identity"):
+            return np.eye(X)
+        return self.numbers(X * X, line, f"a matrix of {what}").reshape(X, X)

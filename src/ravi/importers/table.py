@@ -1,0 +1,144 @@
+"""A table of transitions: a CSV file or a DataFrame with the columns state, action, next, probability and reward.
+
+    state,action,next,probability,reward
+    low,wait,low,0.7,2
+    low,wait,empty,0.3,-1
+
+One line for each transition, in any order; states and actions are called as the table calls them, and are numbered as
+they come. Columns may stand in any order, and others beside them. A state that is never left is an end.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ravi import checks
+from ravi.checks import InputError
+from ravi.importers.imported import Imported, arrays, imported
+from ravi.importers.lines import Lines
+
+COLUMNS = {
+    "state": ("state", "s", "x"),
+    "action": ("action", "a"),
+    "next": ("next", "next_state", "successor", "s'", "y"),
+    "probability": ("probability", "prob", "p"),
+    "reward": ("reward", "r"),
+}
+
+
+class Rows(NamedTuple):
+    """The columns of a table by their names here, and how an error calls one of its rows."""
+
+    columns: dict[str, list[Any]]
+    where: Callable[[int], str]
+    name: str
+
+
+def table(
+    source: Any, discount: float, *, initial: Any = None, renormalise: bool = False, name: str | None = None
+) -> Imported:
+    """The MDP of a CSV file (its path), or of a DataFrame (pandas, Polars, or a dict of columns).
+
+    `initial` is one state by its label, or {label: probability}; the first state of the table unless given.
+    """
+    rows = read_rows(source, ("state", "action", "next", "probability", "reward"))
+    of = rows.columns
+    states, numbers = numbered([*of["state"], *of["next"]])
+    actions, chosen = numbered(of["action"])
+    n = len(of["state"])
+    x, y, a = numbers[:n], numbers[n:], chosen
+    at: dict[tuple[int, int], int] = {}
+    for row, pair in enumerate(zip(x, a, strict=True)):
+        at.setdefault(pair, row)
+    p = [numeric(rows, i, value, "the probability") for i, value in enumerate(of["probability"])]
+    r = [numeric(rows, i, value, "the reward") for i, value in enumerate(of["reward"])]
+    for i, value in enumerate(p):
+        if not 0 <= value <= 1:
+            raise InputError(f"{rows.where(i)}: the probability is {value:g}, not between 0 and 1")
+    return imported(
+        arrays(x, a, y, p, r), len(states), len(actions), discount, start(initial, states, rows.name),
+        name=rows.name if name is None else name, states=states, actions=actions, renormalise=renormalise,
+        where=lambda x, a: f"{rows.where(at[x, a])}, state {states[x]!r} and action {actions[a]!r}",
+    )  # fmt: skip
+
+
+def read_rows(source: Any, wanted: Iterable[str], maybe: Iterable[str] = ()) -> Rows:
+    """The wanted columns of a file or a frame, and those that may be there."""
+    if isinstance(source, (str, os.PathLike)):
+        found, where, name = _of_csv(source)
+    elif isinstance(source, dict) or hasattr(source, "columns"):
+        names = list(source if isinstance(source, dict) else source.columns)
+        found = {str(each): list(source[each]) for each in names}
+        where, name = (lambda i: f"row {i}"), "table"
+    else:
+        raise InputError(f"the table is {checks.shown(source)}, not the path of a CSV file, a DataFrame or a dict")
+    columns: dict[str, list[Any]] = {}
+    for column in (*wanted, *maybe):
+        known = COLUMNS.get(column, (column,))
+        match = [each for each in found if each.strip().lower() in known]
+        if len(match) > 1:
+            raise InputError(f"{name} has the columns {' and '.join(match)}, which are both {column}")
+        if match:
+            columns[column] = found[match[0]]
+    missing = [column for column in wanted if column not in columns]
+    if missing:
+        hint = ". A log of plays is read by ravi.importers.plays" if missing == ["probability"] else ""
+        raise InputError(f"{name} has no column {', '.join(missing)}; it has {', '.join(found)}{hint}")
+    if not columns["state"]:
+        raise InputError(f"{name} has no rows")
+    if len({len(values) for values in columns.values()}) > 1:
+        raise InputError(f"{name} has columns of different lengths")
+    return Rows(columns, where, name)
+
+
+def _of_csv(path: Any) -> tuple[dict[str, list[Any]], Callable[[int], str], str]:
+    lines = Lines(path, comment=None)
+    if not len(lines):
+        raise InputError(f"{lines.path} is empty; its first line has the names of its columns")
+    parsed = [next(csv.reader([text], skipinitialspace=True)) for _, text in lines]
+    head = parsed[0]
+    if len(set(head)) < len(head):
+        raise lines.wrong(lines[0][0], "a column stands twice")
+    for (number, text), row in zip(list(lines)[1:], parsed[1:], strict=True):
+        if len(row) != len(head):
+            raise lines.wrong(number, f"{text!r} has {len(row)} values, but there are {len(head)} columns")
+    columns = {name: [row[i].strip() for row in parsed[1:]] for i, name in enumerate(head)}
+    return columns, lambda i: lines.where(lines[i + 1][0]), lines.path.name
+
+
+def numeric(rows: Rows, i: int, value: Any, what: str) -> float:
+    try:
+        return checks.number(value, what)
+    except InputError as error:
+        raise InputError(f"{rows.where(i)}: {error}") from None
+
+
+def numbered(labels: list[Any]) -> tuple[list[Any], list[int]]:
+    """Distinct labels as they come, whole numbers in their order, and the number of each label."""
+    plain = [each.item() if hasattr(each, "item") else each for each in labels]
+    whole = [int(each) if isinstance(each, str) and each.isdigit() else each for each in plain]
+    if all(type(each) is int for each in whole):
+        distinct: list[Any] = sorted(set(whole))
+        plain = whole
+    else:
+        distinct = list(dict.fromkeys(plain))
+    place = {label: i for i, label in enumerate(distinct)}
+    return distinct, [place[label] for label in plain]
+
+
+def start(initial: Any, states: list[Any], name: str) -> Any:
+    """nu_0 from a label, or from labels with their probabilities."""
+    if initial is None:
+        return 0
+    given = initial if isinstance(initial, dict) else {initial: 1.0}
+    nu0 = np.zeros(len(states))
+    for label, probability in given.items():
+        if label not in states:
+            raise InputError(f"initial is {label!r}, which is no state of {name}")
+        nu0[states.index(label)] += checks.chance(probability, f"initial[{label!r}]")
+    return nu0

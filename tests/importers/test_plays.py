@@ -1,0 +1,99 @@
+"""A log of plays: its interval holds what its policy is worth, and its policy keeps to what was played."""
+
+import numpy as np
+import pytest
+
+import ravi
+from ravi import importers
+from ravi.checks import InputError
+from ravi.live.policies import evaluate
+
+
+def log_of(mdp, n, seed, policy=None):
+    """n plays of a policy, uniform unless given, with rewards that are coins, and resets."""
+    rng, rows, x = np.random.default_rng(seed), [], 0
+    rows_of = np.full((mdp.states, mdp.actions), 1 / mdp.actions) if policy is None else policy
+    for _ in range(n):
+        a = int(np.searchsorted(np.cumsum(rows_of[x]), rng.random()))
+        y = int(mdp.successors[x, a, np.searchsorted(np.cumsum(mdp.transitions[x, a]), rng.random())])
+        rows.append((x, a, float(rng.random() < mdp.rewards[x, a]), y))
+        x = y if rng.random() < mdp.discount else 0
+    return dict(zip(("state", "action", "reward", "next"), map(list, zip(*rows, strict=True)), strict=True))
+
+
+@pytest.mark.parametrize("known_start", [True, False])
+def test_the_interval_holds_what_the_policy_is_worth(known_start):
+    mdp = ravi.mdp("garnet/5,3,2,seed=1,discount=0.8")
+    start = np.eye(5)[0]
+    mdp = ravi.MDP(**{name: getattr(mdp, name) for name in ("rewards", "successors", "transitions", "discount")},
+                   initial=start)  # fmt: skip
+    widths = []
+    for n in (300, 10_000):
+        for seed in range(10):
+            found = importers.plays(log_of(mdp, n, seed), 0.8, initial=0 if known_start else None, reward_range=(0, 1))
+            worth = evaluate(found.policy, mdp).exact
+            assert found.low <= worth <= found.high  # false alarm: at most 0.05 each, and the seeds are fixed
+        widths.append(found.high - found.low)
+    assert widths[1] < 0.4 * widths[0]
+
+
+def test_with_many_plays_the_pessimistic_policy_is_a_good_one():
+    mdp = ravi.mdp("riverswim/4,discount=0.8")
+    found = importers.plays(log_of(mdp, 30_000, 0), 0.8, initial=0, reward_range=(0, 1))
+    assert evaluate(found.policy, mdp).gap < 1e-9
+    assert found.unplayed == 0
+    model = found.model.mdp
+    P, Q = np.zeros((2, 4, 2, 4))
+    np.put_along_axis(P, model.successors.astype(int), model.transitions, 2)
+    np.put_along_axis(Q, mdp.successors.astype(int), mdp.transitions, 2)
+    np.testing.assert_allclose(P, Q, atol=0.06)
+    np.testing.assert_allclose(model.rewards, mdp.rewards, atol=0.06)
+
+
+def test_what_was_never_played_is_not_chosen_and_certainty_equivalence_alone_would_gamble():
+    """Action b was played once in the only state, and won; action a won nine times of ten in a thousand plays."""
+    rewards = [1.0] + [float(i % 10 > 0) for i in range(1000)]
+    log = {"state": ["s"] * 1001, "action": ["b"] + ["a"] * 1000, "reward": rewards, "next": ["s"] * 1001}
+    found = importers.plays(log, 0.9, reward_range=(0, 1))
+    assert found.policy("s") == "a"
+    assert ravi.Policy.of(found.model, ravi.solve(found.model.mdp).policy)("s") == "b"
+    assert found.low < 9.0 < found.high  # worth 0.9 / (1 - 0.9)
+    assert found.low > 8.0
+    both = log["action"] + ["c"]  # never earned anything
+    more = {"state": ["s"] * 1002, "action": both, "reward": [*rewards, 0.0], "next": ["s"] * 1002}
+    assert importers.plays(more, 0.9, reward_range=(0, 1)).policy("s") == "a"
+
+
+def test_plays_that_end_lead_to_an_end(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text("state,action,reward,next,end\n" + "s,go,-2,s,1\ns,stay,-1,s,0\n" * 200)
+    found = importers.plays(path, 0.9)
+    assert found.model.states == ["s", "terminal"]
+    assert found.policy.units == (-2.0, 0.0)
+    assert found.policy("s") == "go"
+    assert found.low < -2.0 <= found.high + 1e-9
+    assert ravi.solve(found.model.mdp).optimum == pytest.approx((10 - 1) / 10, abs=1e-9)  # -2 once, then 0
+    assert "as the log has them" in repr(found)
+    assert "200" not in repr(found)
+    assert "400 plays, log.csv: 2 states, 2 actions, 0 pairs unplayed" in repr(found)
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "told"),
+    [
+        ("state,action,reward\ns,a,1\n", {}, "log.csv has no column next; it has state, action, reward"),
+        ("state,action,reward,next\ns,a,much,s\n", {}, r"log.csv, line 2: the reward is 'much', not a number"),
+        ("state,action,reward,next,end\ns,a,1,s,maybe\n", {}, r"log.csv, line 2: end is 'maybe', not 0 or 1"),
+        ("state,action,reward,next\ns,a,1,s\ns,a,3,s\n", {"reward_range": (0, 2)},
+         r"log.csv, line 3: the reward is 3, outside reward_range 0 to 2"),
+        ("state,action,reward,next,end\ns,a,1,s,1\n", {"reward_range": (1, 2)}, "leaves out 0, which is earned after"),
+        ("state,action,reward,next\ns,a,1,s\n", {"initial": "t"}, r"initial is 't', which is no state of log.csv"),
+        ("state,action,reward,next\ns,a,1,s\n", {"delta": 2}, "delta is 2"),
+        ("state,action,reward,next,end\nterminal,a,1,s,1\n", {}, "has a state 'terminal', which is"),
+        ("state,action,reward,next\n", {}, "log.csv has no rows"),
+    ],
+)  # fmt: skip
+def test_what_is_no_log_is_told(tmp_path, text, options, told):
+    (tmp_path / "log.csv").write_text(text)
+    with pytest.raises(InputError, match=told):
+        importers.plays(tmp_path / "log.csv", 0.9, **options)
