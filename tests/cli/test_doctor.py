@@ -46,8 +46,8 @@ def test_a_sound_installation_is_sound(tmp_path, monkeypatch):
 def test_the_bounds_are_those_of_the_package():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     stated = {"": project["dependencies"], **project["optional-dependencies"]}
-    found = {extra: [f"{one.name}{one.specifier}" for one in asked] for extra, asked in doctor.requirements().items()}
-    assert found == {extra: [line for line in lines if not line.startswith("ravi[")] for extra, lines in stated.items()}
+    found = {extra: {f"{one.name}{one.specifier}" for one in asked} for extra, asked in doctor.requirements().items()}
+    assert found == {extra: {line for line in lines if not line.startswith("ravi[")} for extra, lines in stated.items()}
     assert project["requires-python"] == f">={PYTHON}"
 
 

@@ -1,7 +1,7 @@
 """What can be typed? The command `ravi`. It parses and prints; the library does the work.
 
-`one` has the commands about one run or one MDP, `many` those about suites and folders of results, `told` those that
-show what was found, `own` those about an environment of one's own, `about` those about the library itself; `shown` is
+`run` has the commands about one run or one MDP, `suite` those about suites and folders of results, `show` those that
+show what was found, `learn` those about an environment of one's own, `info` those about the library itself; `common` is
 what they share.
 """
 

@@ -116,12 +116,15 @@ def extras() -> Iterator[Check]:
 
 
 def requirements() -> dict[str, list[Requirement]]:
-    """What the package asks for, by extra; what it always needs under ""."""
+    """What the package asks for, by extra; what it always needs under "". Of an extra around another: the rest."""
     asked = [Requirement(line) for line in metadata.requires("ravi") or ()]
+    extras = metadata.metadata("ravi").get_all("Provides-Extra") or ()
+    whole = {extra: {one for one in asked if one.marker and one.marker.evaluate({"extra": extra})} for extra in extras}
+    named = {extra: {one.name for one in of} for extra, of in whole.items()}
     found = {"": [one for one in asked if one.marker is None]}
-    for extra in metadata.metadata("ravi").get_all("Provides-Extra") or ():
-        of = (one for one in asked if one.marker is not None and one.marker.evaluate({"extra": extra}))
-        found[extra] = [one for one in of if one.name != "ravi"]  # an extra may be made of others
+    for extra in extras:
+        within = set[str]().union(*(names for names in named.values() if names < named[extra]))
+        found[extra] = sorted((one for one in whole[extra] if one.name not in within), key=str)
     return found
 
 
