@@ -16,12 +16,15 @@ from ravi.engine import run
 from ravi.mdps import riverswim
 from ravi.runs import Run
 from tests.helpers import COMMAND
+from tests.support.command import typed
 
 
-def ravi(*words, check=True, cwd=None):
-    done = subprocess.run(
-        [COMMAND, *map(str, words)], capture_output=True, text=True, cwd=cwd, stdin=subprocess.DEVNULL
-    )
+def in_a_process(*words, cwd=None):
+    return subprocess.run([COMMAND, *words], capture_output=True, text=True, cwd=cwd, stdin=subprocess.DEVNULL)
+
+
+def ravi(*words, by=typed, check=True, cwd=None):
+    done = by(*words, cwd=cwd)
     if check:
         assert done.returncode == 0, done.stderr
         assert done.stderr == ""  # quiet where there is no terminal
@@ -29,8 +32,11 @@ def ravi(*words, check=True, cwd=None):
 
 
 def test_run_prints_one_json_object():
-    said = ravi("run", "riverswim/6,discount=0.95", "ravi-ucb,scale=0.03", "--steps", "1e4", "--seeds", "8", "--json")
-    found = json.loads(said.stdout)
+    words = ("run", "riverswim/6,discount=0.95", "ravi-ucb,scale=0.03", "--steps", "1e4", "--seeds", "8", "--json")
+    found = json.loads(ravi(*words, by=in_a_process).stdout)
+    told = json.loads(ravi(*words).stdout)
+    timed = {"seconds", "steps_per_second"}
+    assert {key: found[key] for key in found.keys() - timed} == {key: told[key] for key in told.keys() - timed}
     assert found["optimum"] == pytest.approx(0.233465, abs=1e-6)
     assert found["uniform"] == pytest.approx(0.002333, abs=1e-6)
     assert found["steps"] == 10_000
@@ -100,7 +106,7 @@ def test_claims_of_some_variants_are_held_against_these():
 
 
 def test_help_is_there_and_light():
-    assert "run" in ravi("--help").stdout
+    assert "run" in ravi("--help", by=in_a_process).stdout
     said = subprocess.run(
         [sys.executable, "-X", "importtime", "-m", "ravi.cli", "--help"], capture_output=True, text=True, check=True
     )
@@ -207,9 +213,9 @@ LEARN = ("learn", "mycode:Mine-v0", "--learner", "mycode:mine", "--discount", "0
 def test_code_in_the_current_folder_runs_when_it_is_named(tmp_path):
     """By the installed command, which Python does not let look there."""
     (tmp_path / "mycode.py").write_text(OWN)
-    said = ravi("run", "mycode:river,5", "mycode:mine,scale=0.1", *SHORT, cwd=tmp_path).stdout
+    said = ravi("run", "mycode:river,5", "mycode:mine,scale=0.1", *SHORT, by=in_a_process, cwd=tmp_path).stdout
     assert "ravi-ucb on riverswim/5 (gamma 0.8): 50 steps" in said
-    assert "mycode:mine in Mine-v0" in ravi(*LEARN, cwd=tmp_path).stdout
+    assert "mycode:mine in Mine-v0" in ravi(*LEARN, by=in_a_process, cwd=tmp_path).stdout
 
 
 def test_every_command_that_takes_an_id_finds_it_there(tmp_path, monkeypatch):
@@ -237,7 +243,7 @@ def test_every_command_that_takes_an_id_finds_it_there(tmp_path, monkeypatch):
 def test_a_file_in_the_current_folder_hides_no_module_and_is_not_mixed_up_with_it(tmp_path):
     (tmp_path / "typer.py").write_text("raise RuntimeError")
     (tmp_path / "json.py").write_text(OWN)
-    said = ravi("solve", "json:river", check=False, cwd=tmp_path)
+    said = ravi("solve", "json:river", by=in_a_process, check=False, cwd=tmp_path)
     assert said.returncode == 2
     assert f"not {tmp_path / 'json.py'}; give it another name" in said.stderr
 

@@ -20,6 +20,7 @@ from ravi.lab.experiments.runner import run_suite
 from ravi.lab.experiments.store import Store
 from tests.experiments.small import SMALL, bits
 from tests.helpers import COMMAND
+from tests.support.command import typed
 
 TOML = """
 steps = 1000
@@ -36,18 +37,17 @@ learners = ["ucrl2", "psrl"]
 """
 
 
-def ravi_run(*words, cwd, **more):
+def in_a_process(*words, cwd):
     return subprocess.run(
-        [COMMAND, *map(str, words)], capture_output=True, text=True, cwd=cwd,
-        stdin=subprocess.DEVNULL, **more,
-    )  # fmt: skip
+        [COMMAND, *map(str, words)], capture_output=True, text=True, cwd=cwd, stdin=subprocess.DEVNULL
+    )
 
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
     folder = tmp_path_factory.mktemp("commands")
     (folder / "mine.toml").write_text(TOML)
-    done = ravi_run("run", "mine.toml", "--out", "out", "--workers", 1, cwd=folder)
+    done = in_a_process("run", "mine.toml", "--out", "out", "--workers", 1, cwd=folder)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     assert "12 of 12 done" not in done.stdout  # 3 x (theory, tuned) of ucrl2, 3 of psrl
@@ -56,7 +56,7 @@ def place(tmp_path_factory):
 
 
 def test_the_table_holds_the_means(place):
-    found = json.loads(ravi_run("results", "out", "--json", cwd=place).stdout)
+    found = json.loads(typed("results", "out", "--json", cwd=place).stdout)
     assert (found["planned"], found["done"], found["failed"], found["others"]) == (9, 9, 0, 4)
     rows = {(row["label"], row["column"]): row["regret"] for row in found["results"]}
     assert rows["psrl", "theory"] == rows["psrl", "tuned"]
@@ -64,7 +64,7 @@ def test_the_table_holds_the_means(place):
 
 
 def test_the_same_command_prints_the_same_and_json_is_all_it_prints(place):
-    again = ravi_run("run", "mine.toml", "--out", "out", "--json", cwd=place)
+    again = typed("run", "mine.toml", "--out", "out", "--json", cwd=place)
     found = json.loads(again.stdout)
     assert (again.returncode, again.stderr) == (0, "")
     assert (found["done"], found["stopped"]) == (9, False)
@@ -72,25 +72,25 @@ def test_the_same_command_prints_the_same_and_json_is_all_it_prints(place):
 
 def test_a_query_prints_its_answer(place):
     words = ("results", "out", "--sql", "select label, count(*) as n from results group by label order by label")
-    assert ravi_run(*words, cwd=place).stdout.split() == ["label", "n", "psrl", "6", "ucrl2", "6"]
-    assert json.loads(ravi_run(*words, "--json", cwd=place).stdout)["rows"][0] == {"label": "psrl", "n": 6}
-    total = ravi_run("results", "out", "--json", "--sql", "select sum(steps) as total from runs", cwd=place)
+    assert typed(*words, cwd=place).stdout.split() == ["label", "n", "psrl", "6", "ucrl2", "6"]
+    assert json.loads(typed(*words, "--json", cwd=place).stdout)["rows"][0] == {"label": "psrl", "n": 6}
+    total = typed("results", "out", "--json", "--sql", "select sum(steps) as total from runs", cwd=place)
     assert json.loads(total.stdout) == {"rows": [{"total": 13_000}]}
-    assert ravi_run("results", "out", "--sql", "select 1 as a, 2 as a", cwd=place).stdout.split() == [
+    assert typed("results", "out", "--sql", "select 1 as a, 2 as a", cwd=place).stdout.split() == [
         "a",
         "a",
         "1",
         "2",
     ]
-    assert ravi_run("results", "out", "--json", "--sql", "select 1 as a, 2 as a", cwd=place).returncode == 2
-    wrong = ravi_run("results", "out", "--sql", "select nothing from nowhere", cwd=place)
+    assert typed("results", "out", "--json", "--sql", "select 1 as a, 2 as a", cwd=place).returncode == 2
+    wrong = typed("results", "out", "--sql", "select nothing from nowhere", cwd=place)
     assert wrong.returncode == 2
     assert "failures" in wrong.stderr  # the views that there are
 
 
 def test_mistakes_are_told_at_once(place):
     (place / "bad.toml").write_text(TOML.replace("ucrl2", "ucrl3").replace("points = 10", "ponits = 10"))
-    wrong = ravi_run("run", "bad.toml", "--out", "bad", cwd=place)
+    wrong = typed("run", "bad.toml", "--out", "bad", cwd=place)
     assert wrong.returncode == 2
     assert "bad.toml:4: " in wrong.stderr
     assert "points" in wrong.stderr
@@ -112,7 +112,7 @@ def test_mistakes_are_told_at_once(place):
     ],
 )
 def test_a_mistake_on_the_line_says_what_and_what_to_do(place, words, said):
-    wrong = ravi_run("run", *words, cwd=place)
+    wrong = typed("run", *words, cwd=place)
     assert wrong.returncode == 2
     assert said in wrong.stderr
     assert "Traceback" not in wrong.stderr
@@ -120,15 +120,15 @@ def test_a_mistake_on_the_line_says_what_and_what_to_do(place, words, said):
 
 def test_a_dry_run_counts_exactly_and_writes_nothing(place):
     before = sorted(os.listdir(place))
-    dry = ravi_run("run", "mine.toml", "--out", "elsewhere", "--dry-run", "--json", "--workers", 2, cwd=place)
+    dry = typed("run", "mine.toml", "--out", "elsewhere", "--dry-run", "--json", "--workers", 2, cwd=place)
     found = json.loads(dry.stdout)
     assert (found["runs"], found["stored"], found["workers"]) == (13, 0, 2)
     assert 0 < found["wall_seconds"] < 60
     assert found["wall_seconds"] == found["seconds"] / 2
     assert sorted(os.listdir(place)) == before
-    done = json.loads(ravi_run("run", "mine.toml", "--out", "out", "--dry-run", "--json", cwd=place).stdout)
+    done = json.loads(typed("run", "mine.toml", "--out", "out", "--dry-run", "--json", cwd=place).stdout)
     assert (done["runs"], done["stored"], done["seconds"]) == (13, 13, 0)
-    text = ravi_run("run", "mine.toml", "--dry-run", cwd=place).stdout
+    text = typed("run", "mine.toml", "--dry-run", cwd=place).stdout
     assert "13 runs" in text
 
 
@@ -161,11 +161,11 @@ def test_ctrl_c_says_that_the_same_command_goes_on(place):
 
 
 def test_what_is_reproduced_is_compared_bit_by_bit(place):
-    same = ravi_run("reproduce", "out", "--workers", 1, cwd=place)
+    same = typed("reproduce", "out", "--workers", 1, cwd=place)
     assert same.returncode == 0, same.stdout + same.stderr
     assert "13 of 13 runs made again" in same.stdout
     assert "every bit of them is the same" in same.stdout
-    few = json.loads(ravi_run("reproduce", "out", "--runs", 2, "--json", "--workers", 1, cwd=place).stdout)
+    few = json.loads(typed("reproduce", "out", "--runs", 2, "--json", "--workers", 1, cwd=place).stdout)
     assert (few["compared"], few["reproduced"]) == (2, True)
 
 
@@ -246,10 +246,10 @@ def test_nothing_to_reproduce_is_an_error(tmp_path):
 
 
 def test_suites_are_listed(tmp_path):
-    text = ravi_run("suites", cwd=tmp_path).stdout
+    text = typed("suites", cwd=tmp_path).stdout
     for name in ("quick", "tabular", "mixture", "linear", "paper", "scaling"):
         assert name in text
-    told = json.loads(ravi_run("suites", "--json", cwd=tmp_path).stdout)
+    told = json.loads(typed("suites", "--json", cwd=tmp_path).stdout)
     assert told["quick"]["runs"] == 272  # 10 learners x 2 columns x 16 seeds, less 3 learners that nothing tunes
     assert "2 sections, 272 runs, and their tuning" in text
 
@@ -265,7 +265,7 @@ def test_a_ray_cluster_gives_the_same_bits(tmp_path):
 def test_the_quick_suite_runs_whole(tmp_path):
     """All of it, with fewer steps."""
     (tmp_path / "shorter.toml").write_text(suites.text("quick").replace("steps = 1e5", "steps = 2e4"))
-    done = ravi_run("run", "shorter.toml", "--out", "out", "--seeds", 2, "--json", cwd=tmp_path)
+    done = in_a_process("run", "shorter.toml", "--out", "out", "--seeds", 2, "--json", cwd=tmp_path)
     found = json.loads(done.stdout)
     assert (done.returncode, found["failed"]) == (0, 0)
     assert found["done"] == found["planned"]

@@ -63,10 +63,16 @@ files.put = half
 
 
 @pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory):
+def finished(tmp_path_factory):
+    """A folder in which SMALL was run; who harms it takes a copy."""
     folder = tmp_path_factory.mktemp("faults") / "undisturbed"
     run_suite(SMALL, folder, workers=2)
-    return bits(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def undisturbed(finished):
+    return bits(finished)
 
 
 def driver(folder, first="", suite=SMALL, **more):
@@ -292,9 +298,8 @@ def test_two_drivers_share_a_folder_though_one_is_killed(undisturbed, tmp_path):
 
 
 @pytest.mark.parametrize("harm", ["truncated", "emptied", "one bit", "foreign", "removed"])
-def test_a_part_that_is_damaged_is_named_and_made_again(undisturbed, tmp_path, harm):
-    folder = tmp_path / "out"
-    run_suite(SMALL, folder, workers=2)
+def test_a_part_that_is_damaged_is_named_and_made_again(finished, undisturbed, tmp_path, harm):
+    folder = shutil.copytree(finished, tmp_path / "out")
     part = sorted((folder / "parts").iterdir())[1]
     content = bytearray(part.read_bytes())
     if harm == "truncated":
@@ -320,9 +325,8 @@ def test_a_part_that_is_damaged_is_named_and_made_again(undisturbed, tmp_path, h
     assert bits(folder) == undisturbed
 
 
-def test_a_damaged_tuning_record_is_made_again(undisturbed, tmp_path):
-    folder = tmp_path / "out"
-    run_suite(SMALL, folder, workers=1)
+def test_a_damaged_tuning_record_is_made_again(finished, undisturbed, tmp_path):
+    folder = shutil.copytree(finished, tmp_path / "out")
     record = next((folder / "tuning").iterdir())
     record.write_text('{"subject": ')
     run_suite(SMALL, folder, workers=1)
