@@ -34,11 +34,31 @@ SHOWN.maxstring = SHOWN.maxother = SHOWN.maxlong = 80
 
 
 class InputError(ValueError):
-    """Input that is wrong; the message says what and where."""
+    """Input that is wrong; the message says what and where.
+
+    Examples
+    --------
+    >>> import ravi
+    >>> ravi.mdp("riverswin/6")
+    Traceback (most recent call last):
+    ...
+    ravi.checks.InputError: ...riverswim...
+    """
 
 
 class StreamError(InputError):
-    """A stream gave what it must not give; the message says at which play, and what."""
+    """A stream gave what it must not give; the message says at which step, and what.
+
+    Examples
+    --------
+    >>> import ravi
+    >>> agent = ravi.agent("psrl", states=2, actions=1, discount=0.9, steps=10)
+    >>> action = agent.act(0)
+    >>> agent.observe(0, action, 1, reward=7.0)
+    Traceback (most recent call last):
+    ...
+    ravi.checks.StreamError: ...
+    """
 
 
 def at(name: str, index: Iterable[Any]) -> str:

@@ -19,7 +19,17 @@ Embedding: TypeAlias = Any  # what an estimator makes of V: V itself, or phi_V
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Problem:
-    """What a learner is told: everything of the MDP except its kernel."""
+    """What a learner is told: everything of the MDP except its kernel.
+
+    Examples
+    --------
+    >>> import ravi
+    >>> told = ravi.mdp("riverswim/6").problem
+    >>> told.states, told.actions, told.discount
+    (6, 2, 0.95)
+    >>> hasattr(told, "transitions")
+    False
+    """
 
     rewards: Array  # r(x, a)                                (X, A), in [0, 1]
     successors: Array  # the x' that (x, a) may lead to      (X, A, B), ascending; B = X when dense
@@ -79,7 +89,21 @@ class Problem:
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class MDP(Problem):
-    """M = (X, A, r, P, gamma, nu_0), with P(. | x, a) stored on its support: memory X * A * B, never X^2."""
+    """M = (X, A, r, P, gamma, nu_0), with P(. | x, a) stored on its support: memory X * A * B, never X^2.
+
+    Made by `MDP.from_dense`, `from_sparse`, `from_features`, `from_linear`, or by id: `ravi.mdp("riverswim/6")`.
+    Its arrays are read-only, and were checked: every row of P is a distribution, rewards are in [0, 1].
+
+    Examples
+    --------
+    >>> import ravi
+    >>> P = [[[0.9, 0.1], [0.2, 0.8]], [[0.5, 0.5], [0.0, 1.0]]]  # P[x][a][x']
+    >>> mdp = ravi.MDP.from_dense(P, r=[[0.0, 0.1], [1.0, 0.5]], discount=0.9, initial=0)
+    >>> mdp
+    <MDP mdp: X=2, A=2, B=2, gamma=0.9>
+    >>> mdp.horizon  # H = 1 / (1 - gamma), up to rounding
+    10.000000000000002
+    """
 
     transitions: Array  # P(x' | x, a) on the successors     (X, A, B)
     parameter: Array | None = None  # theta, with P = <theta, psi>   (D,)
@@ -211,7 +235,19 @@ class Until(NamedTuple):
 
 
 class Estimator(NamedTuple):
-    """D with ADD and TRANSITION-ESTIMATE, and what its error scales with."""
+    """D with ADD and TRANSITION-ESTIMATE of Algorithm 1, and what its error scales with.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ravi.estimators.counts import counts
+    >>> import ravi
+    >>> problem = ravi.mdp("riverswim/3").problem
+    >>> estimator = counts(problem)
+    >>> V = np.ones((1, problem.states))  # of one seed
+    >>> estimator.expect(estimator.init(1), estimator.embed(V)).max()  # nothing was seen: P_hat is 0
+    np.float64(0.0)
+    """
 
     init: Callable[[int], Data]  # n -> D_1
     embed: Callable[[Array], Embedding]  # V -> phi_V, or V itself for counts
@@ -310,10 +346,29 @@ class Rows(NamedTuple):
 
 
 class Learner(NamedTuple):
-    """A learner is a tuple of functions: nothing to inherit, nothing hidden.
+    """A learner is a tuple of functions: nothing to inherit, nothing hidden. `ravi.learner` makes one by its id.
 
     Its policy is constant within an epoch. A learner that learns at every step brings a `walk` that learns as it goes
     (`ravi.walk.walking`), and ends the epoch at the step after which the policy is another one.
+
+    Examples
+    --------
+    A learner that always plays action 0, and so never plans:
+
+    >>> from typing import NamedTuple
+    >>> import numpy as np
+    >>> import ravi
+    >>> from ravi.schedules import at_reset
+    >>> class State(NamedTuple):
+    ...     policy: np.ndarray
+    >>> def first_action(problem, steps):
+    ...     always = np.eye(problem.actions)[np.zeros(problem.states, int)]
+    ...     init = lambda keys: State(np.tile(always, (len(keys), 1, 1)))
+    ...     return ravi.Learner("first", init, lambda s: s, lambda s, path: s, at_reset(), {})
+    >>> mdp = ravi.mdp("riverswim/3")
+    >>> made = ravi.run(first_action(mdp.problem, 100), mdp, steps=100, seeds=1)
+    >>> made.results["gap"]
+    array([...])
     """
 
     name: str
@@ -332,7 +387,27 @@ class Learner(NamedTuple):
 
 
 class Measure(NamedTuple):
-    """What a run records, epoch by epoch. Its state is a NamedTuple of arrays, seeds first, like a learner's."""
+    """What a run records, epoch by epoch. Its state is a NamedTuple of arrays, seeds first, like a learner's.
+
+    Examples
+    --------
+    How many epochs each seed began:
+
+    >>> from typing import NamedTuple
+    >>> import numpy as np
+    >>> import ravi
+    >>> class Begun(NamedTuple):
+    ...     epochs: np.ndarray
+    >>> count = ravi.Measure(
+    ...     "begun",
+    ...     lambda keys: Begun(np.zeros(len(keys), np.int64)),
+    ...     lambda m, state, path, opening: Begun(m.epochs + (path.length > 0) * opening),
+    ...     lambda m: {"begun": m.epochs},
+    ... )
+    >>> made = ravi.run("ravi-ucb", "riverswim/3", 100, seeds=2, measures=[count])
+    >>> made.results["begun"].shape
+    (2,)
+    """
 
     name: str
     init: Callable[[Array], Any]  # keys (n,) -> M

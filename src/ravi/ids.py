@@ -162,6 +162,21 @@ def mdp(source: str | os.PathLike[str] | MDP | Any, *, discount: float | None = 
     An MDP is itself. A file is one that `MDP.save` wrote, or of another format (docs/import.md), with a discount where
     it says none; in a text, `model.tra,discount=0.95`. An environment is one that was made, or its id:
     `ravi.mdp("FrozenLake-v1", discount=0.99)`. `ravi.gymnasium.mdp` has more options for environments.
+
+    Parameters
+    ----------
+    source : an id (`ravi list` has them), the path of a file, an MDP, or an environment
+    discount : gamma, where the source does not say it
+
+    Returns
+    -------
+    MDP
+
+    Examples
+    --------
+    >>> import ravi
+    >>> ravi.mdp("garnet/10,3,2,discount=0.9")
+    <MDP garnet/10,3,2: X=10, A=3, B=2, gamma=0.9>
     """
     from ravi.mdps import MDPS
 
@@ -239,7 +254,24 @@ def changing(text: str) -> Changing | None:
 
 
 def learner(text: str, mdp: MDP | Problem, steps: int) -> Learner:
-    """The learner of an id, for this MDP (of which it is told the problem only) or problem, and this T."""
+    """The learner of an id, for this MDP (of which it is told the problem only) or problem, and this T.
+
+    Parameters
+    ----------
+    text : an id with its options, such as "ravi-ucb,scale=0.1"; `ravi list` has them
+    mdp : MDP or Problem
+    steps : T, on which constants of the theory depend
+
+    Returns
+    -------
+    Learner
+
+    Examples
+    --------
+    >>> import ravi
+    >>> ravi.learner("ravi-ucb,scale=0.1", ravi.mdp("riverswim/6"), 1000).settings["scale"]
+    0.1
+    """
     a_problem(mdp, "mdp")
     name, given, known = _learner(text)
     builder = builder_of(known) if known is not None else foreign.function(text, name, Learner)

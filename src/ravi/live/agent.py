@@ -60,11 +60,36 @@ def agent(
 ) -> Agent:
     """A learner (its id, or a function of problem and steps) at the start of a stream of `steps` plays.
 
-    problem: what is known of the world: an MDP's `.problem`, or a mixture of simulators. Without one, states, actions
-    and discount say how large the world is, and everything else is learned. rewards: "known" (the problem's; the
-    default with a problem), "unknown" (learned with a bonus, which reward_scale multiplies; the default without one) or
-    "changing" (those of about the last `memory` plays). reward_range: the least and the largest reward, in your units;
-    (0, 1) unless the problem says otherwise.
+    Parameters
+    ----------
+    learner : its id, or a function of problem and steps
+    problem : what is known of the world: an MDP's `.problem`, or a mixture of simulators
+    steps : T
+    states, actions, discount : without a problem, how large the world is; everything else is learned
+    reward_range : the least and the largest reward, in your units; (0, 1) unless the problem says otherwise
+    rewards : "known" (the problem's; the default with a problem), "unknown" (learned with a bonus; the default without
+        one) or "changing" (those of about the last `memory` steps)
+    reward_scale : of that bonus
+    memory : of changing rewards
+    seed : of the learner's own random numbers
+    name : how the stream is called
+
+    Returns
+    -------
+    Agent
+        `act(x)` gives an action, `observe(x, a, y, reward)` takes in what came of it and says whether to reset.
+
+    Examples
+    --------
+    >>> import ravi
+    >>> agent = ravi.agent("psrl", states=2, actions=2, discount=0.9, steps=100)
+    >>> x = 0
+    >>> for _ in range(100):
+    ...     a = agent.act(x)
+    ...     reset = agent.observe(x, a, y=a, reward=float(a))  # the world: action a leads to state a and earns a
+    ...     x = 0 if reset else a
+    >>> agent.done
+    True
     """
     if steps is None:
         raise InputError("steps is missing: the plays that the learner is to make")
@@ -101,7 +126,15 @@ def agent(
 
 
 class Agent:
-    """A learner with its state, on a stream. Made by `ravi.agent`."""
+    """A learner with its state, on a stream. Made by `ravi.agent`.
+
+    Examples
+    --------
+    >>> import ravi
+    >>> agent = ravi.agent("uniform", states=3, actions=2, discount=0.9, steps=10)
+    >>> agent.act(0) in (0, 1)
+    True
+    """
 
     def __init__(
         self,

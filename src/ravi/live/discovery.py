@@ -25,7 +25,15 @@ FIRST = 16  # states that the table begins with
 
 
 class Discovery:
-    """A learner on a stream whose states and actions are met on the way. Made by `ravi.discover`."""
+    """A learner on a stream whose states and actions are met on the way. Made by `ravi.discover`.
+
+    Examples
+    --------
+    >>> import ravi
+    >>> learner = ravi.discover("uniform", 10, discount=0.9)
+    >>> learner.act("lobby", actions=["left", "right"]) in ("left", "right")
+    True
+    """
 
     def __init__(self, agent: Agent) -> None:
         self.agent = agent
@@ -125,7 +133,29 @@ def discover(
     memory: float | None = None,
     seed: int = 0,
 ) -> Discovery:
-    """A learner at the start of a stream of which nothing is known but the discount and the range of rewards."""
+    """A learner at the start of a stream of which nothing is known but the discount and the range of rewards.
+
+    Parameters
+    ----------
+    learner : its id
+    steps : T
+    discount : gamma
+    reward_range : the least and the largest reward, in your units
+    rewards, reward_scale, memory, seed : as for `ravi.agent`
+
+    Returns
+    -------
+    Discovery
+
+    Examples
+    --------
+    >>> import ravi
+    >>> learner = ravi.discover("psrl", 10, discount=0.9)
+    >>> action = learner.act("home", actions=["stay", "go"])
+    >>> reset = learner.observe("home", action, "shop", reward=0.0)
+    >>> reset in (True, False)
+    True
+    """
     given: dict[str, Any] = {"rewards": rewards, "reward_scale": reward_scale, "memory": memory, "seed": seed}
     return Discovery(
         agent(learner, None, steps, states=FIRST, actions=1, discount=discount, reward_range=reward_range, **given)

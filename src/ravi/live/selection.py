@@ -42,7 +42,26 @@ class Candidates(NamedTuple):
 def candidates(problem: Problem, steps: int, delta: float = 0.05, *, stages: int = 0) -> Measure:
     """A measure that keeps the policies of J = ceil(log2(2 / delta)) uniform times; `select` takes the run.
 
-    stages: S of a learner whose policy is by age.
+    Parameters
+    ----------
+    problem : Problem
+        Of the run, for the shapes of its policies.
+    steps : T
+    delta : the probability with which the selected policy may be worse than promised
+    stages : S of a learner whose policy is by age
+
+    Returns
+    -------
+    Measure
+        For `measures` of `ravi.run`.
+
+    Examples
+    --------
+    >>> import ravi
+    >>> mdp = ravi.mdp("riverswim/3")
+    >>> made = ravi.run("psrl", mdp, 200, seeds=1, measures=[ravi.candidates(mdp.problem, 200)])
+    >>> made.results["candidate_policy"].shape  # seeds, candidates, X, A
+    (1, 6, 3, 2)
     """
     J = theory.candidates(checks.probability(delta, "delta"))
     a_problem(problem)
@@ -101,9 +120,29 @@ def select(
 ) -> Selected:
     """The best of the candidates of a run, or of `policies` (tables or `Policy`), by rollouts in `world`.
 
-    world: an MDP or its id, or an environment, given as for `ravi.live.policies.evaluate`. which: the run's seed, by
-    its place. seed: of the rollouts; a run's own unless given (their numbers are beyond those that it used). discount
-    and reward_range: for tables in an environment; a run or a `Policy` has its own.
+    Parameters
+    ----------
+    policies : a run that recorded `ravi.candidates`, or tables (X, A), or `Policy` objects
+    world : an MDP or its id, or an environment, given as for `ravi.live.policies.evaluate`
+    epsilon : how far below the best candidate the selected one may be, as a normalised return
+    delta : the probability with which it may be further
+    which : the run's seed, by its place
+    seed : of the rollouts; a run's own unless given (their numbers are beyond those that it used)
+    discount, reward_range, termination : for tables in an environment; a run or a `Policy` has its own
+
+    Returns
+    -------
+    Selected
+        The policy, its place among the candidates, and the estimates of all.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import ravi
+    >>> mdp = ravi.mdp("riverswim/3")
+    >>> policies = [ravi.solve(mdp).policy, np.full((3, 2), 0.5)]
+    >>> ravi.select(policies, mdp, epsilon=0.1).index
+    0
     """
     eps, delta = checks.positive(epsilon, "epsilon"), checks.probability(delta, "delta")
     tables, times, failing, told = _candidates_of(policies, which, delta)

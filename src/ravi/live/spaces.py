@@ -152,6 +152,13 @@ class Grid:
     Numbers for `low`, `high` and `bins` hold for every coordinate. A cell contains its lower edge; the last one its
     upper edge too. What lies outside is an error, or (`clip`) belongs to the nearest cell; nan is always an error.
     `observation` gives the centre of a cell.
+
+    Examples
+    --------
+    >>> import ravi
+    >>> grid = ravi.Grid(low=[0, -1], high=[1, 1], bins=[4, 2])
+    >>> grid.size, grid.number([0.3, 0.5])
+    (8, 3)
     """
 
     __slots__ = ("bins", "dtype", "high", "low", "outside", "shape", "size")

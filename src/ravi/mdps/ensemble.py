@@ -83,6 +83,26 @@ def ensemble(
     rewards, (X, A) or a function (x, a) -> r in [0, 1], discount, initial (nu_0, or one state) and units need not be
     given where an MDP among the simulators brings them; units are (0, 1) where nobody says. `states` and `actions` are
     needed where there are only functions.
+
+    Parameters
+    ----------
+    simulators : the kernels, one after the other, in any of the forms above
+    weights : theta, the number of the right simulator, or None
+    rewards, discount, initial, states, actions, units : of all simulators, as above
+    name : how it is called
+
+    Returns
+    -------
+    MDP where `weights` are given, else Problem
+
+    Examples
+    --------
+    >>> import ravi
+    >>> windy = [[[0.9, 0.1], [0.2, 0.8]], [[0.5, 0.5], [0.0, 1.0]]]  # P[x][a][x']
+    >>> calm = [[[1.0, 0.0], [0.0, 1.0]], [[1.0, 0.0], [0.0, 1.0]]]
+    >>> told = {"rewards": [[0.0, 0.0], [1.0, 1.0]], "discount": 0.9, "initial": 0}
+    >>> ravi.ensemble([windy, calm], weights=[0.3, 0.7], **told).dimension  # d
+    2
     """
     given = _together(simulators)
     kernels = _kernels(given, rewards, states, actions)

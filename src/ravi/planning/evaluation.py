@@ -47,6 +47,25 @@ def evaluate(mdp: MDP, policy: Array, tol: float = 1e-10) -> Evaluation:
     where sweeps are slow. One more sweep, of T_pi, certifies the answer by the formula of `solve`, with 2^-52 A and the
     largest |row sum - 1| of the policy more in front of (1 + max |W|). A policy has the same answer, bit for bit, alone
     and in a batch.
+
+    Parameters
+    ----------
+    mdp : MDP
+    policy : pi(a | x), (X, A); or several, (n, X, A)
+    tol : the error of V that is aimed at
+
+    Returns
+    -------
+    Evaluation
+        V^pi, Q^pi, the normalised return rho(pi), and a certified bound on their errors.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import ravi
+    >>> mdp = ravi.mdp("riverswim/6")
+    >>> ravi.evaluate(mdp, np.full((6, 2), 0.5))
+    <Evaluation: return 0.00..., V and Q ± ...>
     """
     batch = checks.policy(policy, an_mdp(mdp))
     tol = checks.positive(tol, "tol")
@@ -58,7 +77,27 @@ def evaluate(mdp: MDP, policy: Array, tol: float = 1e-10) -> Evaluation:
 
 
 def return_of(mdp: MDP, policy: Array, tol: float = 1e-10) -> float | Array:
-    """rho(pi), of one policy or of each of a batch, to within (1 - gamma) tol where float64 can tell."""
+    """rho(pi), of one policy or of each of a batch, to within (1 - gamma) tol where float64 can tell.
+
+    Parameters
+    ----------
+    mdp : MDP
+    policy : pi(a | x), (X, A); or several, (n, X, A)
+    tol : the error of V that is aimed at
+
+    Returns
+    -------
+    float, or an array (n,)
+        The normalised return (1 - gamma) <nu_0, V^pi>, in [0, 1].
+
+    Examples
+    --------
+    >>> import ravi
+    >>> mdp = ravi.mdp("riverswim/6")
+    >>> best = ravi.solve(mdp)
+    >>> abs(ravi.return_of(mdp, best.policy) - best.optimum) < 1e-9
+    True
+    """
     returns = evaluate(mdp, policy, tol).returns
     return returns if np.ndim(returns) else float(returns)
 

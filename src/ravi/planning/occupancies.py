@@ -52,6 +52,28 @@ def occupancy(mdp: MDP, policy: Array, tol: float = 1e-10) -> Occupancy:
 
     To within `tol` in L1, or as closely as float64 can tell: `error` says. A policy has the same answer, bit for bit,
     alone and in a batch.
+
+    Parameters
+    ----------
+    mdp : MDP
+    policy : pi(a | x), (X, A); or several, (n, X, A)
+    tol : the error in L1 that is aimed at
+
+    Returns
+    -------
+    Occupancy
+        mu^pi(x, a), nu^pi(x), and a certified bound on their errors.
+
+    Examples
+    --------
+    The return of a policy is the reward under its occupancy:
+
+    >>> import ravi
+    >>> mdp = ravi.mdp("riverswim/6")
+    >>> best = ravi.solve(mdp)
+    >>> mu = ravi.occupancy(mdp, best.policy).mu
+    >>> abs((mu * mdp.rewards).sum() - best.optimum) < 1e-9
+    np.True_
     """
     batch = checks.policy(policy, an_mdp(mdp))
     tol = checks.positive(tol, "tol")

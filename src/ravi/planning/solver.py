@@ -75,6 +75,24 @@ def solve(mdp: MDP, method: str = "modified_policy_iteration", tol: float = 1e-1
     error above `tol` is reported, not hidden: `missed` says that `rounding`, H rho, allows no better (or that a linear
     program stopped there). Methods stop where H rho is two thirds of the error. device: "cpu", or "gpu" for the two
     iterations on values (docs/gpu.md).
+
+    Parameters
+    ----------
+    mdp : MDP
+    method : one of the four above
+    tol : the error of V that is aimed at
+    device : "cpu" or "gpu"
+
+    Returns
+    -------
+    Solution
+        V*, Q*, a deterministic optimal policy, rho*, and a certified bound on the error of each.
+
+    Examples
+    --------
+    >>> import ravi
+    >>> ravi.solve(ravi.mdp("riverswim/6"))
+    <Solution by modified_policy_iteration in ... sweeps: optimum 0.2..., V and Q ± ..., policy within ... of optimal>
     """
     an_mdp(mdp)
     tol = checks.positive(tol, "tol")

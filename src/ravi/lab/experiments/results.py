@@ -57,7 +57,27 @@ class Counts(NamedTuple):
 
 
 def results(folder: str | os.PathLike[str]) -> Results:
-    """Open a folder of results, which others may be writing to."""
+    """Open a folder of results, which others may be writing to.
+
+    Parameters
+    ----------
+    folder : what `ravi.run_suite` wrote
+
+    Returns
+    -------
+    Results
+        A snapshot: its runs as an Arrow table, curves, queries in SQL.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import ravi
+    >>> suite = {"steps": 200, "seeds": 2, "sections": [{"name": "a", "mdps": ["riverswim/3"], "learners": ["psrl"]}]}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = ravi.run_suite(suite, folder, workers=1)
+    ...     ravi.results(folder).runs.num_rows
+    2
+    """
     return Results(checks.path(folder, "folder"))
 
 

@@ -100,14 +100,39 @@ def run_suite(
 ) -> Results:
     """Run what a suite asks for and the folder `out` does not hold yet; give the results.
 
-    suite: the name of one that comes with the library, a TOML file, the same as Python data, or a folder of results,
-    which itself says what is left to do. seeds: instead of the suite's. workers: processes on this machine, by default
-    one per core. cluster: the address of a Ray cluster instead, or "local". shard: "i/n", the i-th of n parts of the
-    work. adopt: a folder that holds another suite takes this one in its place, and keeps what it has. retry: run again
-    what failed. mix_versions: go on with other versions than the folder was made with. slice: seconds after which a
-    long run leaves a checkpoint. allow_code: a folder of results may name modules, whose code is then run; a suite's
-    file, or Python data, may in any case (docs/security.md). device: "cpu" or "gpu", in place of what the suite says; a
-    GPU is one worker's. Ctrl-C ends it in good order, and the same call goes on.
+    Ctrl-C ends it in good order, and the same call goes on.
+
+    Parameters
+    ----------
+    suite : the name of one that comes with the library, a TOML file, the same as Python data, or a folder of results,
+        which itself says what is left to do
+    out : the folder of results
+    seeds : instead of the suite's
+    workers : processes on this machine, by default one per core
+    cluster : the address of a Ray cluster instead, or "local"
+    shard : "i/n", the i-th of n parts of the work
+    adopt : a folder that holds another suite takes this one in its place, and keeps what it has
+    retry : run again what failed
+    mix_versions : go on with other versions than the folder was made with
+    slice : seconds after which a long run leaves a checkpoint
+    allow_code : a folder of results may name modules, whose code is then run; a suite's file, or Python data, may in
+        any case (docs/security.md)
+    device : "cpu" or "gpu", in place of what the suite says; a GPU is one worker's
+    progress : called with a `Status` now and then
+    command : what the manifest says was typed
+
+    Returns
+    -------
+    Results
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import ravi
+    >>> suite = {"steps": 200, "seeds": 2, "sections": [{"name": "a", "mdps": ["riverswim/3"], "learners": ["psrl", "ravi-ucb"]}]}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     ravi.run_suite(suite, folder, workers=1).runs.num_rows
+    4
     """
     from ravi.lab.experiments.results import results
 

@@ -31,8 +31,15 @@ SPACE: dict[str, Any] = {"kind": str, "labels": list[Any], "keys": list[Any] | N
 class Policy:
     """A policy by itself: all that is needed to play it, and where it came from. docs/policies.md has the file.
 
-    policy = ravi.load_policy("lake.policy")
-    action = policy(observation)  # of the environment that it was learned in, and one of its actions
+    `policy(observation)` is an action of the environment that it was learned in.
+
+    Examples
+    --------
+    >>> import ravi
+    >>> best = ravi.solve(ravi.mdp("riverswim/3"))
+    >>> policy = ravi.Policy(table=best.policy, discount=0.95)
+    >>> policy.probabilities(0)
+    array([0., 1.])
     """
 
     table: Array  # pi(a | x), or by age, the plays since the reset; the last stage serves on   (X, A) or (S, X, A)
