@@ -57,6 +57,7 @@ app.command()(learn.learn)
 app.command()(learn.evaluate)
 app.command()(learn.play)
 app.command(name="list")(info.list_)
+app.command()(info.advise)
 app.command()(info.doctor)
 app.command()(info.cite)
 

@@ -1,4 +1,4 @@
-"""What can be typed about the library itself? `list`, `doctor`, `cite`."""
+"""What can be typed about the library itself? `list`, `advise`, `doctor`, `cite`."""
 
 from __future__ import annotations
 
@@ -47,6 +47,21 @@ def list_(as_json: JSON = False) -> None:
 
 def _first_line(builder: Any) -> str:
     return (builder.__doc__ or "").strip().splitlines()[0]
+
+
+def advise(
+    source: Annotated[str, typer.Argument(help="An MDP: an id or a file; or the id of a Gymnasium environment.")],
+    steps: Annotated[str, typer.Option(help="How many plays.")] = "1e5",
+    seeds: Annotated[str, typer.Option(help="How many runs.")] = "1",
+    discount: Annotated[float | None, typer.Option(help="gamma of an environment; 0.99 unless given.")] = None,
+    as_json: JSON = False,
+) -> None:
+    """Say which learner fits a problem, with which guarantee, by which command, and about how long it takes."""
+    from ravi.lab.advice import advise
+
+    typed(source)
+    found = advise(source, steps, seeds=seeds, discount=discount)
+    say(json.dumps(found.json()) if as_json else found.text())
 
 
 def doctor(

@@ -50,12 +50,14 @@ def labelled(text: str) -> dict[str, str]:
 
 def cards() -> list[Card]:
     """One card per learner that has an id."""
-    made = []
-    for name, known in LEARNERS.items():
-        builder = builder_of(known)
-        facts = labelled(inspect.getdoc(sys.modules[known.module]) or "") | labelled(inspect.getdoc(builder) or "")
-        made.append(Card(name, known.summary, known.module, options_of(builder, skip=2), facts))
-    return made
+    return [card_of(name) for name in LEARNERS]
+
+
+def card_of(name: str) -> Card:
+    known = LEARNERS[name]
+    builder = builder_of(known)
+    facts = labelled(inspect.getdoc(sys.modules[known.module]) or "") | labelled(inspect.getdoc(builder) or "")
+    return Card(name, known.summary, known.module, options_of(builder, skip=2), facts)
 
 
 def page() -> str:

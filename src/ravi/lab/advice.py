@@ -1,0 +1,140 @@
+"""Which learner is it to be? By what is known of a problem, what each guarantees, and how long it would take.
+
+docs/choose.md has the same as a table. Guarantees are those that the learners' own docstrings state.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from ravi import checks, ids
+from ravi.checks import InputError
+from ravi.core import MDP
+
+PILOT = 2000  # plays of an environment that are timed
+EXAMPLE = 0.99  # the discount of an environment, where none is given
+
+
+class Choice(NamedTuple):
+    """One way to go: when, by which command, with which guarantee, in how many seconds."""
+
+    when: str
+    command: str
+    guarantee: str
+    seconds: float | None = None
+
+
+class Advice(NamedTuple):
+    source: str
+    known: str  # what is known of it
+    choices: list[Choice]
+
+    def json(self) -> dict[str, Any]:
+        return self._asdict() | {"choices": [choice._asdict() for choice in self.choices]}
+
+    def text(self) -> str:
+        lines = [f"{self.source}: {self.known}"]
+        for choice in self.choices:
+            took = "" if choice.seconds is None else f"  (about {choice.seconds:.1g} s)"
+            lines += ["", choice.when, f"  {choice.command}{took}", f"  {choice.guarantee}"]
+        return "\n".join(lines)
+
+
+class Rule(NamedTuple):
+    when: str
+    learner: str
+    fits: Callable[[MDP], bool] = lambda mdp: True
+
+
+RULES = (
+    Rule("It is a mixture of simulators, and the weights are to be learned; nothing is tuned:", "ravi-kl/mixture",
+         lambda mdp: mdp.features is not None),
+    Rule("The same, by the paper's algorithm:", "ravi-ucb+/mixture", lambda mdp: mdp.features is not None),
+    Rule("It is linear in features of pairs:", "lsvi-ucb", lambda mdp: mdp.pair_features is not None),
+    Rule("The learner is told which successors a pair may have; nothing is tuned:", "ravi-kl"),
+    Rule("The learner is told neither successors nor kernel:", "psrl"),
+    Rule("The same, and the bound is to hold without a prior:", "ravi-ucb+"),
+    Rule("Rewards are to be learned too:", "ravi-kl/unknown-rewards"),
+)  # fmt: skip
+
+
+def advise(source: str, steps: Any, *, seeds: Any = 1, discount: float | None = None, timed: bool = True) -> Advice:
+    """What to do about an MDP (its id, or a file), or a Gymnasium environment (its id), in T = `steps` plays."""
+    T = checks.steps(steps)
+    checks.instance(source, str, "source", "the id of an MDP, a file, or the id of an environment")
+    if ids.names_an_mdp(source):
+        return _of_table(source, T, len(checks.seeds(seeds)), timed)
+    return _of_environment(source, T, EXAMPLE if discount is None else checks.probability(discount, "discount"), timed)
+
+
+def _of_table(source: str, T: int, seeds: int, timed: bool) -> Advice:
+    mdp = ids.mdp(source)
+    X, A, B = mdp.transitions.shape
+    known = f"a table of {X:,} states, {A} actions and at most {B} successors of a pair, gamma = {mdp.discount:g}"
+    rules = [rule for rule in RULES if rule.fits(mdp)]
+    seconds = _forecast(source, [rule.learner for rule in rules], T, seeds) if timed else {}
+    run = f"--steps {T}" + (f" --seeds {seeds}" if seeds > 1 else "")
+    choices = [Choice("The kernel is known, and nothing has to be learned:", f"ravi solve {source}",
+                      "exact: the optimum and an optimal policy, with a bound on the error")]  # fmt: skip
+    for rule in rules:
+        command = f"ravi run {source} {rule.learner} {run}"
+        choices.append(Choice(rule.when, command, guarantee_of(rule.learner), seconds.get(rule.learner)))
+    return Advice(source, known, choices)
+
+
+def guarantee_of(learner: str) -> str:
+    """What a learner guarantees: the first sentence of what its docstring says of it."""
+    from ravi.lab.report.learners import card_of
+
+    return card_of(learner).facts["Guarantee"].partition(". ")[0].rstrip(".")
+
+
+def _forecast(source: str, learners: list[str], T: int, seeds: int) -> dict[str, float]:
+    """Seconds of computing, by the pilots that a suite is forecast by."""
+    from ravi.lab.experiments.forecast import forecast
+
+    section = {"name": "advice", "mdps": [source], "learners": learners}
+    found = forecast({"name": "advice", "steps": T, "seeds": seeds, "sections": [section]}, workers=1, allow_code=True)
+    return {line.label: line.seconds for line in found.lines}
+
+
+def _of_environment(source: str, T: int, discount: float, timed: bool) -> Advice:
+    from ravi.live.policies.playing import made
+
+    world = made(source)
+    try:
+        space, actions = world.observation_space, world.action_space
+        kind = type(space).__name__
+        if type(actions).__name__ == "Box":
+            raise InputError(f"{source} has the actions {actions}: learners here choose among finitely many")
+        table = hasattr(world.unwrapped, "P")
+        has = "with" if table else "without"
+        known = f"an environment with observations {space} and actions {actions}, {has} a transition table"
+        choices = []
+        if table:
+            choices.append(Choice("It ships its table, and nothing has to be learned:",
+                                  f"ravi solve gymnasium/{source},discount={discount:g}",
+                                  "exact: the optimum and an optimal policy, with a bound on the error"))  # fmt: skip
+        words = ["ravi learn", source, "--learner psrl --reward-scale 0", f"--discount {discount:g} --steps {T}"]
+        words += [] if table else ["--reward-range LOW HIGH"]
+        words += [f"--bins {','.join(['10'] * space.shape[0])} --outside clip"] if kind == "Box" else []
+        words += ["--policy planned --save it.policy"]
+        seconds = _pilot(world, discount) * T if timed and table else None
+        when = "It is played:" if kind != "Box" else "It is played, its observations cut into cells:"
+        bound = guarantee_of("psrl") if kind != "Box" else "none: a cell is not a state"
+        choices.append(Choice(when, " ".join(words), bound, seconds))
+    finally:
+        world.close()
+    return Advice(source, known, choices)
+
+
+def _pilot(world: Any, discount: float) -> float:
+    """Seconds a play."""
+    from ravi.live.learning import learn
+
+    learn(world, "psrl", 10, discount=discount, reward_scale=0)  # compiles
+    began = time.perf_counter()
+    learn(world, "psrl", PILOT, discount=discount, reward_scale=0)
+    return (time.perf_counter() - began) / PILOT

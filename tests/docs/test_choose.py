@@ -1,0 +1,59 @@
+"""Which learner? The figures of docs/choose.md come out again, and `ravi advise` says what fits."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import ravi
+from ravi.checks import InputError
+from ravi.ids import LEARNERS
+from ravi.lab.advice import RULES, advise
+
+PAGE = (Path(__file__).parents[2] / "docs" / "choose.md").read_text()
+ROWS = re.findall(r"`ravi run (\S+) (\S+) --steps 1e4 --seeds 4` \|[^|]*\| ([\d.]+), ([\d.]+) \|", PAGE)
+LONG = ("ravi-kl/mixture", "ravi-kl/unknown-rewards", "lsvi-ucb,scale=0.01")
+
+
+@pytest.mark.parametrize(
+    ("mdp", "learner", "regret", "uniform"),
+    [pytest.param(*row, id=f"{row[0]} {row[1]}", marks=[pytest.mark.slow] * (row[1] in LONG)) for row in ROWS],
+)
+def test_a_figure_of_the_page_comes_out_again(mdp, learner, regret, uniform):
+    world = ravi.mdp(mdp)
+    assert f"{ravi.run(learner, world, 10_000, 4).regret.mean():.1f}" == regret
+    assert f"{ravi.run('uniform', world, 10_000, 4).regret.mean():.1f}" == uniform
+
+
+def test_the_page_has_every_learner_that_is_advised():
+    assert len(ROWS) == PAGE.count("`ravi run")
+    assert {rule.learner for rule in RULES} <= {learner.partition(",")[0] for _, learner, _, _ in ROWS} <= set(LEARNERS)
+
+
+def test_advice_fits_what_is_known():
+    plain = [choice.command for choice in advise("riverswim/6,discount=0.9", "1e4", seeds=2, timed=False).choices]
+    assert plain[:2] == [
+        "ravi solve riverswim/6,discount=0.9",
+        "ravi run riverswim/6,discount=0.9 ravi-kl --steps 10000 --seeds 2",
+    ]
+    mixture = advise("riverswim/mixture/6", 1000, timed=False).choices
+    assert mixture[1].command == "ravi run riverswim/mixture/6 ravi-kl/mixture --steps 1000"
+    assert mixture[1].guarantee == "expected regret O~(d H sqrt(T)), with no T to know"
+    assert any("lsvi-ucb" in choice.command for choice in advise("linear", 1000, timed=False).choices)
+    found = advise("riverswim/3", 1000)
+    assert all(choice.seconds > 0 for choice in found.choices[1:])
+    assert "ravi run riverswim/3 psrl --steps 1000  (about" in found.text()
+
+
+def test_advice_on_environments():
+    pytest.importorskip("gymnasium")
+    lake = advise("FrozenLake-v1", 1e5, discount=0.9, timed=False)
+    assert [choice.command.split()[:2] for choice in lake.choices] == [["ravi", "solve"], ["ravi", "learn"]]
+    assert "--discount 0.9 --steps 100000 --policy planned" in lake.choices[1].command
+    car = advise("MountainCar-v0", 1e5, timed=False)
+    assert "--reward-range LOW HIGH --bins 10,10 --outside clip" in car.choices[0].command
+    assert car.json()["choices"][0]["guarantee"].startswith("none")
+    with pytest.raises(InputError, match="learners here choose among finitely many"):
+        advise("Pendulum-v1", 1e5)
+    with pytest.raises(InputError, match="Gymnasium makes no environment of"):
+        advise("Nowhere-v9", 1e5)
