@@ -129,7 +129,8 @@ def run_suite(
     --------
     >>> import tempfile
     >>> import ravi
-    >>> suite = {"steps": 200, "seeds": 2, "sections": [{"name": "a", "mdps": ["riverswim/3"], "learners": ["psrl", "ravi-ucb"]}]}
+    >>> section = {"name": "a", "mdps": ["riverswim/3"], "learners": ["psrl", "ravi-ucb"]}
+    >>> suite = {"steps": 200, "seeds": 2, "sections": [section]}
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     ravi.run_suite(suite, folder, workers=1).runs.num_rows
     4
