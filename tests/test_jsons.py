@@ -20,7 +20,7 @@ from ravi.lab.experiments.store import Store
 from ravi.lab.experiments.suite_file.specification import specify
 from ravi.lab.report.page import report
 from ravi.mdps import bandit
-from tests.report.folders import made
+from tests.lab.report.folders import made
 
 DEEP = "[" * 100_000 + "]" * 100_000
 SUITE = {

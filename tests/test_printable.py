@@ -13,7 +13,7 @@ from ravi.lab.report import watch as watching
 from ravi.lab.report.rendering import Panel, Shown, Table
 from ravi.lab.report.tables import comparison_table, rates_table, table, tuning_table
 from ravi.printable import printable
-from tests.report.folders import made
+from tests.lab.report.folders import made
 
 HOSTILE = "\x1b]0;owned\x07\x1b[2Jours\u202e\n[red]=cmd|' /C calc'!A0\x9b31m"
 OBEYED = [chr(code) for code in (*range(0x20), *range(0x7F, 0xA0), 0x202E, 0x2066, 0x2028, 0x200B, 0xFEFF)]

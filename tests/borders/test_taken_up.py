@@ -20,7 +20,7 @@ from ravi.measures.hindsight import hindsight
 from ravi.ranges import Action, Facts, Place
 from ravi.schedules import at_reset
 from ravi.worlds import Tabular
-from tests.experiments.tasks import bits, task
+from tests.lab.experiments.tasks import bits, task
 from tests.support.mutants import REFUSED, run_file, world_of
 from tests.test_contract import LEARNERS
 

@@ -17,7 +17,7 @@ from ravi.lab.report.style import panels, written
 from ravi.lab.report.tables import table
 from ravi.live.learning import learn
 from ravi.mdps import riverswim
-from tests.report.folders import made
+from tests.lab.report.folders import made
 
 SUITE = {
     "name": "links", "steps": 40, "seeds": 2, "points": 5, "columns": ["given"],

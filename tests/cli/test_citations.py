@@ -10,7 +10,7 @@ from ravi.checks import InputError
 from ravi.cli.citations import AUTHOR, PAPER, RELEASED, TITLE, cite
 from ravi.ids import LEARNERS
 from ravi.lab.report.learners import cards
-from tests.experiments.stores import created, rows
+from tests.lab.experiments.stores import created, rows
 
 ROOT = Path(__file__).parents[2]
 

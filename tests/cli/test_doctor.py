@@ -13,7 +13,7 @@ from ravi import compiled, files
 from ravi.checks import InputError
 from ravi.cli import doctor
 from ravi.cli.doctor import ABSENT, BROKEN, OK, PYTHON, WARNING, Check, Report, older
-from tests.experiments.stores import created, failed, made, rows, setting
+from tests.lab.experiments.stores import created, failed, made, rows, setting
 
 ROOT = Path(__file__).parents[2]
 

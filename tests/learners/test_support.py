@@ -20,7 +20,7 @@ from ravi.planning.solver import solve
 from ravi.statistics import THEORY
 from ravi.statistics.rates import proved
 from tests.helpers import assert_same_bits, bits, dense, draw_row, spy
-from tests.learners.test_model_based import TIGHT, lists, step_by_step, without_ties
+from tests.learners.pac.test_core import TIGHT, lists, step_by_step, without_ties
 from tests.literal import extended as literal
 from tests.literal import model_based as by_hand
 

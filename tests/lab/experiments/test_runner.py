@@ -1,0 +1,579 @@
+"""A suite gives the same bits however it is run: workers, shards, pauses, drivers; and says what it did."""
+
+import io
+import json
+import os
+import signal
+import threading
+from itertools import pairwise
+
+import pytest
+
+import ravi
+from ravi import engine, ids
+from ravi.checks import InputError
+from ravi.jsons import sealed
+from ravi.lab.experiments import reproduce, runner
+from ravi.lab.experiments import work as working
+from ravi.lab.experiments.freezing import freeze
+from ravi.lab.experiments.pools import Lost
+from ravi.lab.experiments.rows import unpacked
+from ravi.lab.experiments.runner import Driver, run_suite, shard_of
+from ravi.lab.experiments.schedule import plan
+from ravi.lab.experiments.schedule.agenda import Agenda, Shard
+from ravi.lab.experiments.schedule.settings import Setting
+from ravi.lab.experiments.store import Store
+from ravi.lab.experiments.suite_file.specification import specify
+from ravi.lab.experiments.work import Task, undone, work
+from ravi.lab.report import watch as watching
+from ravi.lab.report.page import report
+from ravi.lab.report.tables import table, tuning_table
+from ravi.runs import versions
+from tests.lab.experiments.small import SMALL, bits
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runner") / "undisturbed"
+    run_suite(SMALL, folder, workers=1)
+    return folder
+
+
+def test_what_is_stored_is_what_a_single_run_gives(undisturbed):
+    held = ravi.results(undisturbed)
+    for learner, mdp, section in (("ravi-ucb", "riverswim/4", "tabular"), ("psrl", "riverswim/4", "tabular")):
+        made = ravi.run(learner, mdp, 2000, 6, points=20)
+        times, seeds, curves = held.curves(mdp=mdp, section=section, label=learner, column="theory")
+        assert seeds.tolist() == made.seeds
+        assert times.tolist() == made.times.tolist()
+        assert (curves == made.regret_curve).all()
+        assert (held.regret(mdp=mdp, section=section, label=learner, column="theory")[1] == made.regret).all()
+
+
+def test_two_workers_give_the_same_bits(undisturbed, tmp_path):
+    run_suite(SMALL, tmp_path / "two", workers=2)
+    assert bits(tmp_path / "two") == bits(undisturbed)
+
+
+def test_shards_make_up_the_whole_in_any_order(undisturbed, tmp_path):
+    for shard in ("3/3", "1/3", "2/3"):
+        run_suite(SMALL, tmp_path / "shards", workers=1, shard=shard)
+    assert bits(tmp_path / "shards") == bits(undisturbed)
+
+
+def test_the_same_call_does_nothing_more(undisturbed):
+    before = sorted(os.listdir(undisturbed / "parts"))
+    seen = []
+    run_suite(SMALL, undisturbed, workers=1, progress=seen.append)
+    assert sorted(os.listdir(undisturbed / "parts")) == before
+    assert len(list((undisturbed / "manifests").iterdir())) >= 2  # but it is on record
+    assert all(status.running == 0 for status in seen)
+
+
+def test_a_folder_goes_on_by_itself(undisturbed, tmp_path):
+    folder = tmp_path / "half"
+    run_suite(SMALL, folder, workers=1, shard="1/2")
+    run_suite(folder, folder, workers=1)
+    assert bits(folder) == bits(undisturbed)
+
+
+def test_ctrl_c_ends_in_good_order_and_the_same_call_goes_on(undisturbed, tmp_path):
+    folder = tmp_path / "stopped"
+
+    def stop(status):
+        if status.done:
+            signal.raise_signal(signal.SIGINT)
+
+    seen = []
+    run_suite(SMALL, folder, workers=2, progress=lambda status: (seen.append(status), seen[1:] or stop(status)))
+    held = bits(folder)[0]
+    assert 0 < len(held) <= len(bits(undisturbed)[0])
+    run_suite(SMALL, folder, workers=2)
+    assert bits(folder) == bits(undisturbed)
+    assert not os.listdir(folder / "checkpoints")
+
+
+class Here:
+    """A pool that does tasks in this process, and can be told to fail at them."""
+
+    workers = 1
+
+    def __init__(self, loses=lambda number, task: False):
+        self.tasks, self.loses, self.made = [], loses, []
+
+    def free(self):
+        return 2 - len(self.tasks)
+
+    def submit(self, number, task):
+        self.tasks.append((number, task))
+        self.made.append(task)
+
+    def collect(self, seconds):
+        (number, task), *self.tasks = self.tasks
+        return [(number, Lost(True, "it was told to") if self.loses(number, task) else work(task))]
+
+    def interrupt(self):
+        pass
+
+
+def drive(suite, folder, pool, slice=30.0, **more):
+    store = Store(folder)
+    wanted = specify(suite)
+    facts, contents = freeze(wanted, store)
+    with store.launch({"versions": versions()}) as launch:
+        agenda = Agenda(wanted, facts, contents, Shard(), store.keep_tuning)
+        Driver(store, launch, pool, agenda, slice=slice, **more).drive(lambda: False)
+
+
+TINY = {
+    "name": "tiny", "steps": 50, "seeds": 4, "points": 5,
+    "sections": [{"name": "a", "mdps": ["riverswim/4"], "learners": ["uniform"]}],
+}  # fmt: skip
+
+
+def test_a_driver_waits_for_workers_that_are_being_started(tmp_path):
+    class Starting(Here):
+        asked = 0
+
+        def free(self):
+            self.asked += 1
+            return super().free() if self.asked > 5 else 0
+
+        def collect(self, seconds):
+            return super().collect(seconds) if self.tasks else []
+
+    drive(TINY, tmp_path / "out", Starting())
+    assert ravi.results(tmp_path / "out").counts.done == 4
+
+
+def test_slices_and_checkpoints_leave_no_trace(undisturbed, tmp_path):
+    pool = Here()
+    drive(SMALL, tmp_path / "sliced", pool, slice=1e-9)  # every epoch is a slice
+    assert sum(task.checkpoint is not None for task in pool.made) > 100
+    assert bits(tmp_path / "sliced") == bits(undisturbed)
+    assert not os.listdir(tmp_path / "sliced" / "checkpoints")
+
+
+LONG = TINY | {
+    "steps": 200, "seeds": 8, "sections": [{"name": "a", "mdps": ["riverswim/4"], "learners": ["psrl"]}],
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def long(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runner") / "long"
+    drive(LONG, folder, Here())
+    return folder
+
+
+class Several(Here):
+    """A pool of several workers, which does one task after the other."""
+
+    def __init__(self, workers):
+        super().__init__()
+        self.workers, self.seen = workers, []
+
+    def free(self):
+        return 2 * self.workers - len(self.tasks)
+
+    def collect(self, seconds):
+        self.seen.append([len(task.seeds) for _, task in self.tasks])
+        return super().collect(seconds)
+
+
+def test_a_long_batch_is_divided_among_workers_that_have_nothing_to_do(long, tmp_path):
+    """One has ended its half, the other's goes on: from the checkpoint that both have."""
+
+    class Uneven(Several):
+        def collect(self, seconds):
+            self.tasks = [(number, one._replace(slice=1e9) if one.seeds[0] == 0 else one) for number, one in self.tasks]
+            return super().collect(seconds)
+
+    pool = Uneven(2)
+    drive(LONG, tmp_path / "out", pool, slice=1e-9)
+    assert bits(tmp_path / "out") == bits(long)
+    assert pool.seen[:2] == [[4, 4], [4]]
+    assert [2, 2] in pool.seen
+    assert not os.listdir(tmp_path / "out" / "checkpoints")
+
+
+def test_of_two_checkpoints_that_hold_a_seed_the_further_counts(long, tmp_path):
+    folder = tmp_path / "out"
+    wanted = specify(LONG)
+    store, other = Store(folder), Store(folder)
+    facts, _ = freeze(wanted, store)
+    (setting,) = plan.settings(wanted, facts, {})
+
+    def held(seeds, asked):
+        left = iter(range(asked))
+        return work(Task(setting, seeds, "here"), lambda: next(left, None) is None).checkpoint
+
+    with store.launch({"versions": versions()}):
+        store.keep_checkpoint(setting.digest, tuple(range(8)), held(tuple(range(8)), 5))
+        store.keep_checkpoint(setting.digest, (2, 3), held((2, 3), 9))
+    with other.launch({"versions": versions()}) as launch:
+        driver = Driver(other, launch, Here(), Agenda(wanted, facts, {}, Shard(), print))
+        assert [one.seeds for one in driver.undone] == [[2, 3], [0, 1, 4, 5, 6, 7]]
+        driver.drive(lambda: False)
+    assert bits(folder) == bits(long)
+    assert not os.listdir(folder / "checkpoints")
+
+
+def test_what_a_worker_did_not_begin_goes_out_again(long, tmp_path, monkeypatch):
+    monkeypatch.setattr(engine, "CACHE", 5000)
+    monkeypatch.setattr(working, "SECOND", 0.0)
+    pool = Here()
+    drive(LONG, tmp_path / "out", pool)
+    assert [task.seeds for task in pool.made] == [(0, 1, 2, 3, 4, 5, 6, 7), (7,)]
+    assert bits(tmp_path / "out") == bits(long)
+
+
+def test_the_time_that_is_left_is_told_before_a_long_batch_ends(tmp_path, monkeypatch):
+    class Steady(Here):
+        def collect(self, seconds):
+            return [(number, back._replace(seconds=0.001 * back.plays)) for number, back in super().collect(seconds)]
+
+    monkeypatch.setattr(runner, "TELL", 0.0)
+    seen, store = [], Store(tmp_path / "out")
+    wanted = specify(LONG)
+    facts, contents = freeze(wanted, store)
+    with store.launch({"versions": versions()}) as launch:
+        agenda = Agenda(wanted, facts, contents, Shard(), store.keep_tuning)
+        driver = Driver(store, launch, Steady(), agenda, slice=1e-9)
+        driver.drive(lambda: False, lambda status: seen.append((status.left, status.done)))
+    told = [left for left, done in seen if not done and left is not None]
+    assert len(told) > 2
+    assert all(0 <= later < earlier < 0.001 * 8 * 200 for earlier, later in pairwise(told))
+    assert seen[-1] == (0.0, 8)
+
+
+def test_a_checkpoint_that_was_left_is_taken_up(undisturbed, tmp_path):
+    folder, pool = tmp_path / "left", Here()
+
+    class Killed(Exception):
+        pass
+
+    def die(number, task):
+        if task.checkpoint is not None and number > 40:
+            raise Killed
+        return False
+
+    pool.loses = die
+    with pytest.raises(Killed):
+        drive(SMALL, folder, pool, slice=1e-9)
+    left = os.listdir(folder / "checkpoints")
+    assert left
+    again = Here()
+    drive(SMALL, folder, again)
+    assert sum(task.checkpoint is not None for task in again.made) == len(left)
+    assert bits(folder) == bits(undisturbed)
+    assert not os.listdir(folder / "checkpoints")
+
+
+def test_a_damaged_checkpoint_is_named_and_its_work_begins_anew(undisturbed, tmp_path):
+    folder = tmp_path / "damaged"
+    run_suite(SMALL, folder, workers=1, shard="1/2")
+    setting = next(iter(bits(undisturbed)[0])).split("-")[0]
+    (folder / "checkpoints" / f"{setting}-{'0' * 16}-{'0' * 12}.run").write_bytes(b"PK\x03\x04 no more than this")
+    store = Store(folder)
+    assert store.checkpoints() == []
+    assert "checkpoints/" in str(store.troubles[0])
+    run_suite(SMALL, folder, workers=1)
+    assert bits(folder)[0] == bits(undisturbed)[0]
+
+
+def test_a_worker_that_dies_once_costs_nothing(undisturbed, tmp_path):
+    drive(SMALL, tmp_path / "once", Here(loses=lambda number, task: number % 5 == 0))
+    assert bits(tmp_path / "once") == bits(undisturbed)
+
+
+def test_a_run_that_kills_every_worker_becomes_a_row_and_the_rest_goes_on(undisturbed, tmp_path):
+    folder = tmp_path / "poison"
+
+    def poison(number, task):
+        return 3 in task.seeds and task.setting.learner == "psrl"
+
+    drive(SMALL, folder, Here(loses=poison))
+    failures = ravi.results(folder).sql("select seed, failure, error from failures").to_pylist()
+    assert [(row["seed"], row["failure"]) for row in failures] == [(3, "lost")]
+    assert "died 3 times" in failures[0]["error"]
+    run_suite(SMALL, folder, workers=1)  # what was lost is run again
+    assert bits(folder) == bits(undisturbed)
+
+
+TUNED = {
+    "name": "tuned", "steps": 200, "seeds": 3, "points": 5, "columns": ["tuned"], "tuning": {"budget": 3, "seeds": 2},
+    "sections": [{"name": "a", "mdps": ["riverswim/4"], "learners": ["ravi-ucb"]}],
+}  # fmt: skip
+
+
+class Starved(Here):
+    """The machine fails some tasks, so many times each."""
+
+    def __init__(self, fails, times):
+        super().__init__()
+        self.fails, self.times, self.failed = fails, times, []
+
+    def collect(self, seconds):
+        ((number, outcome),) = super().collect(seconds)
+        tasks, outcomes = [self.made[number], *self.made[number].others], [outcome, *outcome.others]
+        for i, task in enumerate(tasks):
+            if self.fails(task) and self.failed.count(task.setting) < self.times:
+                self.failed.append(task.setting)
+                outcomes[i] = undone(task)._replace(fault="MemoryError: no more\nTraceback")
+        return [(number, outcomes[0]._replace(others=tuple(outcomes[1:])))]
+
+
+@pytest.fixture(scope="module")
+def tuned(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runner") / "tuned"
+    drive(TUNED, folder, Here())
+    return folder
+
+
+def a_trial(task):
+    """Whether the best configuration is being tried."""
+    return task.setting.points == 1 and "scale=0.0001" in task.setting.learner
+
+
+def test_a_fault_of_the_machine_that_passes_costs_nothing(tuned, tmp_path):
+    drive(TUNED, tmp_path / "out", Starved(lambda task: True, 2))
+    assert bits(tmp_path / "out") == bits(tuned)
+
+
+def test_a_tuning_with_lost_trials_is_not_final_says_so_and_is_gone_on_with(tuned, tmp_path):
+    folder = tmp_path / "out"
+    drive(TUNED, folder, Starved(a_trial, 100))
+    held = ravi.results(folder)
+    failures = held.sql("select distinct failure, error, traceback from failures").to_pylist()
+    error = "the machine failed it 3 times; at last MemoryError: no more"
+    assert failures == [{"failure": "lost", "error": error, "traceback": "Traceback"}]
+    (record,) = held.tuning.values()
+    assert (record["chosen"], record["missing"]) == (None, 2)
+    why = "tuning incomplete: 2 of 6 trials missing"
+    assert why in held.summary()
+    assert f"ravi-ucb on riverswim/4, T = 200: {why}" in repr(held)
+    assert table(held).records[0]["why"] == why
+    assert why in tuning_table(held).text()
+    view = watching.View(folder)
+    view.look(0.0)
+    assert why in watching.text(view)
+    assert not view.finished
+    assert why in report(folder).read_text()
+    assert reproduce._other_choices(held) == []
+    drive(TUNED, folder, Here())
+    assert bits(folder) == bits(tuned)
+    assert (ravi.results(folder).unfinished(), ravi.results(folder).untuned) == ([], {})
+    view.look(1.0)  # the record was replaced under its name
+    assert view.finished
+
+
+def test_a_failing_learner_is_a_row_and_can_be_tried_again(tmp_path, monkeypatch):
+    (tmp_path / "mylearners.py").write_text(
+        "from ravi import Learner\n"
+        "from ravi.learners.fixed import uniform\n"
+        "import os\n"
+        "def picky(problem, steps) -> Learner:\n"
+        "    learner = uniform(problem, steps)\n"
+        "    def init(keys):\n"
+        "        if (keys == 2).any() and not os.path.exists(os.environ['MENDED']):\n"
+        "            raise ValueError('seed 2 is not for me')\n"
+        "        return learner.init(keys)\n"
+        "    return learner._replace(init=init)\n"
+    )
+    monkeypatch.setenv("MENDED", str(tmp_path / "mended"))
+    monkeypatch.syspath_prepend(tmp_path)
+    suite = {
+        "steps": 500, "seeds": 5, "points": 5, "name": "picky",
+        "sections": [{"name": "a", "mdps": ["riverswim/4"], "learners": ["mylearners:picky", "uniform"]}],
+    }  # fmt: skip
+    held = run_suite(suite, tmp_path / "out", workers=2)
+    assert len(held.runs) == 10
+    (failure,) = held.sql("select * from failures").to_pylist()
+    assert (failure["seed"], failure["failure"]) == (2, "learner")
+    assert failure["error"] == "ValueError: seed 2 is not for me"
+    assert "mylearners.py" in failure["traceback"]
+    assert len(run_suite(suite, tmp_path / "out", workers=1).sql("select * from failures")) == 1  # it is on record
+    (tmp_path / "mended").touch()
+    assert len(run_suite(suite, tmp_path / "out", workers=1, retry=True).sql("select * from failures")) == 0
+
+
+def test_a_regret_that_is_no_number_is_a_failure_and_never_chosen(tmp_path, monkeypatch):
+    (tmp_path / "odd.py").write_text(
+        "import numpy as np\n"
+        "from ravi import Learner\n"
+        "from ravi.learners.fixed import uniform\n"
+        "def nan_at_one(problem, steps, scale: float = 1.0) -> Learner:\n"
+        "    learner = uniform(problem, steps)\n"
+        "    def init(keys):\n"
+        "        state = learner.init(keys)\n"
+        "        return state._replace(policy=state.policy * np.nan) if scale == 1 else state\n"
+        "    return learner._replace(init=init, plan=lambda state: state)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    suite = {
+        "steps": 200, "seeds": 2, "points": 2, "name": "odd", "columns": ["theory", "tuned"],
+        "tuning": {"budget": 2, "seeds": 2, "scale": [0.1, 1]},
+        "sections": [{"name": "a", "mdps": ["riverswim/4"], "learners": ["odd:nan_at_one"]}],
+    }  # fmt: skip
+    held = run_suite(suite, tmp_path / "out", workers=1)
+    failures = held.sql("select distinct error from failures").to_pylist()
+    why = "InputError: uniform planned what is no policy: seed "
+    assert all(failure["error"].startswith(why) and "sums to nan" in failure["error"] for failure in failures)
+    (record,) = held.tuning.values()
+    assert (record["chosen"], [one["failed"] for one in record["configurations"]]) == (1, [2, 0])
+    assert len(held.regret(column="tuned")[1]) == 2
+
+
+def test_an_error_that_cannot_be_told_is_told_as_far_as_can_be(tmp_path, monkeypatch):
+    (tmp_path / "rude.py").write_text(
+        "from ravi import Learner\n"
+        "class Mute(Exception):\n"
+        "    def __str__(self):\n"
+        "        raise ValueError('no')\n"
+        "def mute(problem, steps) -> Learner:\n"
+        "    raise Mute\n"
+        "def odd(problem, steps) -> Learner:\n"
+        "    raise ValueError('x\\ud800y')\n"
+        "def long(problem, steps) -> Learner:\n"
+        "    raise ValueError('z' * 10**6)\n"
+        "def okay(problem, steps) -> Learner:\n"
+        "    raise AssertionError\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    errors = {}
+    for name in ("mute", "odd", "long", "okay"):
+        setting = Setting("riverswim/4", ravi.mdp("riverswim/4").digest, f"rude:{name}", "", 10, 1)
+        (row,) = unpacked(work(Task(setting, (0,), "here")).rows).to_pylist()
+        assert row["failure"] == "learner"
+        errors[name] = row
+    assert errors["mute"]["error"].startswith("Mute: (its text cannot be had")
+    assert errors["odd"]["error"] == "ValueError: x\\ud800y"
+    assert len(errors["long"]["error"]) == 1000
+    assert len(errors["long"]["traceback"]) <= 50_000
+    assert errors["okay"]["error"] == "AssertionError"
+
+
+def test_a_learner_that_is_edited_while_it_runs_is_not_stored_as_what_it_was(tmp_path, monkeypatch):
+    (tmp_path / "edited.py").write_text("from ravi.learners.fixed import uniform as build\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    setting = Setting(
+        "riverswim/4", ravi.mdp("riverswim/4").digest, "edited:build", ids.source_of("edited:build"), 10, 1
+    )
+    assert unpacked(work(Task(setting, (0,), "here")).rows)["failure"].to_pylist() == [None]
+    (tmp_path / "edited.py").write_text("from ravi.learners.fixed import uniform as build  # not the same\n")
+    (row,) = unpacked(work(Task(setting, (0,), "here")).rows).to_pylist()
+    assert row["failure"] == "lost"  # the next launch runs it again
+    assert "has changed since it was launched" in row["error"]
+
+
+def test_a_checkpoint_of_a_driver_that_is_alive_is_left_to_it(tmp_path):
+    folder = tmp_path / "out"
+    one, other = Store(folder), Store(folder)
+    run_suite(SMALL, folder, workers=1, shard="1/8")
+    made = ravi.run("psrl", "riverswim/4", 2000, [0], pause=10)
+    content = io.BytesIO()
+    made.save(content)
+    wanted = specify(SMALL)
+    setting = next(
+        s for s in plan.settings(wanted, plan.facts_of(wanted, {}), {}) if s is not None and s.learner == "psrl"
+    )
+    with one.launch({"versions": versions()}) as first:
+        one.keep_checkpoint(setting.digest, [0], content.getvalue())
+        with other.launch({"versions": versions()}) as second:
+            assert other.others(second) == [first]
+            driver = Driver(other, second, Here(), Agenda(wanted, plan.facts_of(wanted, {}), {}, Shard(), print))
+            assert not driver.checkpoints
+            assert not driver.undone
+    with other.launch({"versions": versions()}) as third:
+        driver = Driver(other, third, Here(), Agenda(wanted, plan.facts_of(wanted, {}), {}, Shard(), print))
+        assert [work.seeds for work in driver.undone] == [[0]]
+
+
+def test_sigterm_is_like_ctrl_c(tmp_path):
+    seen = []
+
+    def stop(status):
+        seen.append(status)
+        if len(seen) == 1:
+            signal.raise_signal(signal.SIGTERM)
+
+    run_suite(SMALL | {"steps": 10**6}, tmp_path / "out", workers=1, progress=stop)
+    assert seen[-1].stopping
+    assert seen[-1].done < seen[-1].total
+
+
+def test_an_edited_suite_needs_another_folder_or_to_be_taken_on(undisturbed, tmp_path):
+    folder = tmp_path / "edited"
+    run_suite(SMALL, folder, workers=1, shard="1/2")
+    more = SMALL | {"seeds": 8}
+    with pytest.raises(InputError, match=r"(?s)holds another suite.*seeds"):
+        run_suite(more, folder, workers=1)
+    run_suite(more, folder, workers=1, adopt=True)
+    held = bits(folder)[0]
+    assert held.items() >= bits(undisturbed)[0].items()
+    assert len(held) > len(bits(undisturbed)[0])
+    frozen = json.loads((folder / "specification.json").read_text())
+    assert frozen["suite"]["sections"][0]["seeds"] == list(range(8))
+
+
+def test_other_versions_are_refused_unless_mixed_knowingly(tmp_path):
+    folder = tmp_path / "old"
+    run_suite(SMALL, folder, workers=1, shard="1/4")
+    ((launch, made),) = Store(folder).manifests().items()
+    made["versions"]["numpy"] = "1.0.0"
+    (folder / "manifests" / f"{launch}.json").write_text(json.dumps(sealed(made)))
+    with pytest.raises(InputError, match=r"numpy.*1\.0\.0"):
+        run_suite(SMALL, folder, workers=1)
+    run_suite(SMALL, folder, workers=1, mix_versions=True)
+
+
+def test_an_mdp_from_a_file_is_kept_with_the_results(tmp_path):
+    ravi.mdp("riverswim/5").save(tmp_path / "mine.mdp")
+    suite = {
+        "steps": 500, "seeds": 3, "points": 5, "name": "file",
+        "sections": [{"name": "a", "mdps": [str(tmp_path / "mine.mdp")], "learners": ["psrl"]}],
+    }  # fmt: skip
+    run_suite(suite, tmp_path / "out", workers=1)
+    made = ravi.run("psrl", "riverswim/5", 500, 3, points=5)
+    ravi.mdp("riverswim/3").save(tmp_path / "mine.mdp")  # an edit does not change what was launched
+    held = run_suite(tmp_path / "out", tmp_path / "out", workers=1)
+    assert (held.regret(label="psrl")[1] == made.regret).all()
+    with pytest.raises(InputError, match="another MDP"):
+        run_suite(suite, tmp_path / "out", workers=1)
+    (tmp_path / "mine.mdp").unlink()
+    more = run_suite(tmp_path / "out", tmp_path / "out", seeds=5, adopt=True, workers=1)
+    assert (more.regret(label="psrl")[1] == ravi.run("psrl", "riverswim/5", 500, 5).regret).all()
+
+
+def test_it_runs_in_a_thread(undisturbed, tmp_path):
+    thread = threading.Thread(target=run_suite, args=(SMALL, tmp_path / "thread"), kwargs={"workers": 1})
+    thread.start()
+    thread.join(120)
+    assert bits(tmp_path / "thread") == bits(undisturbed)
+
+
+@pytest.mark.parametrize("text", ["0/3", "4/3", "1", "a/b", "1/0", "-1/3"])
+def test_shards_that_are_none_are_refused(text):
+    with pytest.raises(InputError, match="shard"):
+        shard_of(text)
+
+
+def test_a_folder_of_something_else_is_left_alone(tmp_path):
+    (tmp_path / "thesis.tex").write_text("hello")
+    with pytest.raises(InputError, match=r"thesis\.tex"):
+        run_suite(SMALL, tmp_path, workers=1)
+    assert os.listdir(tmp_path) == ["thesis.tex"]
+    with pytest.raises(InputError, match="is a file"):
+        run_suite(SMALL, tmp_path / "thesis.tex", workers=1)
+
+
+def test_workers_with_other_versions_are_refused(tmp_path):
+    class Other(Here):
+        def collect(self, seconds):
+            ((number, outcome),) = super().collect(seconds)
+            return [(number, outcome._replace(versions=outcome.versions | {"numpy": "0.1"}, host="elsewhere"))]
+
+    with pytest.raises(InputError, match=r"elsewhere.*numpy"):
+        drive(SMALL, tmp_path / "a", Other())
+    drive(SMALL, tmp_path / "b", Other(), mix_versions=True)

@@ -1,0 +1,189 @@
+"""OPPO against its literal transcription, its limits, and what its evaluation promises."""
+
+import numpy as np
+import pytest
+
+from ravi import ids
+from ravi.checks import InputError
+from ravi.core import MDP
+from ravi.engine import run
+from ravi.learners.regularised.oppo import oppo
+from ravi.mdps import garnets, riverswim, riverswim_mixture
+from ravi.planning.backward import lists, policy_pass
+from ravi.planning.stages import staged_values
+from ravi.tree import leaves
+from tests.helpers import dense, spy
+from tests.learners.mixture.test_ucrl_vtr import (
+    CONTRACT,
+    MDPS,
+    compared,
+    dense_values,
+    goes_in_stretches,
+    literal_arguments,
+    one_hot,
+)
+from tests.literal import staged
+
+
+@pytest.mark.parametrize("name", MDPS)
+@pytest.mark.parametrize(("scale", "step_scale", "lam"), [(1.0, 1.0, 1.0), (0.03, 20.0, 0.5)])
+def test_a_run_is_the_literal_algorithm(name, scale, step_scale, lam):
+    mdp, T, seed = MDPS[name](), 250, 11
+    options = {"scale": scale, "step_scale": step_scale, "regularization": lam, "truncation": 0.1}
+    learner = oppo(mdp.problem, T, **options)
+    H, K = mdp.horizon, (1 - mdp.discount) * T + mdp.discount
+    alpha = step_scale * np.sqrt(2 * np.log(mdp.actions) / (H**2 * K))
+    assert learner.settings["alpha"] == pytest.approx(alpha, rel=1e-12)
+    epochs = staged.oppo(
+        *literal_arguments(mdp), T, learner.stages, alpha, scale, 1 / T, lam, mdp.parameter_bound, seed
+    )
+    pairs = compared(mdp, learner, T, seed, epochs)
+    for state, epoch in pairs:
+        np.testing.assert_allclose(state.Q[0], epoch[6], rtol=0, atol=1e-7)
+        np.testing.assert_allclose(np.exp(state.log_policy[0]), state.policy[0], rtol=1e-12, atol=1e-300)
+    if scale < 1:  # the comparison is of policies that have moved, and not of truncated values alone
+        assert np.ptp(pairs[-1][0].policy[0], axis=-1).max() > 0.1
+        assert (pairs[-1][0].Q[0] < 0.99 * H).any()
+
+
+def test_one_hot_features_are_a_tabular_learner():
+    """A regression for every pair, of its own; the policy by the sum of all Q so far."""
+    mdp, T, scale = riverswim(4, 0.8), 400, 0.05
+    mixture, seen = one_hot(mdp), []
+    learner = oppo(mixture.problem, T, scale=scale, step_scale=10.0)
+    run(learner, mixture, T, [3], measures=[spy(seen)])
+    X, A, H, gamma, S = mdp.states, mdp.actions, mdp.horizon, mdp.discount, learner.stages
+    Lam, b, total = np.tile(np.eye(X), (X, A, 1, 1)), np.zeros((X, A, X)), np.zeros((S, X, A))
+    for state, path in seen:
+        weights = np.exp(learner.settings["alpha"] * (total - total.max(-1, keepdims=True)))
+        pi = weights / weights.sum(-1, keepdims=True)
+        P_hat = np.linalg.solve(Lam, b[..., None])[..., 0]
+        beta = scale * (H / 2 * np.sqrt(np.linalg.slogdet(Lam)[1].sum() + 2 * np.log(T)) + mixture.parameter_bound)
+        V = np.zeros((S + 1, X))
+        for h in range(S - 1, -1, -1):
+            width = np.sqrt(np.einsum("y,xayz,z->xa", V[h + 1], np.linalg.inv(Lam), V[h + 1]))
+            Q = np.clip(mdp.rewards + gamma * (P_hat @ V[h + 1] + beta * width), 0, H)
+            V[h] = (pi[h] * Q).sum(-1)
+            total[h] += Q
+        np.testing.assert_allclose(state.policy[0], pi, atol=1e-9)
+        np.testing.assert_allclose(state.V[0], V, atol=1e-9)
+        for age in range(path.length[0]):
+            x, a, y = (int(part[0, age]) for part in (path.state, path.action, path.successor))
+            v = V[min(age, S - 1) + 1]
+            Lam[x, a] += np.outer(v, v)
+            b[x, a] += v * v[y]
+    assert np.ptp(pi, axis=-1).max() > 0.5
+
+
+def test_without_steps_the_policy_stays_uniform():
+    mdp, seen = garnets(3, 6, 3, 3, 2, 0.8), []
+    run(oppo(mdp.problem, 300, scale=0.1, step_scale=0), mdp, 300, 2, measures=[spy(seen)])
+    for state, _ in seen:
+        np.testing.assert_allclose(state.policy, 1 / 3, rtol=0, atol=1e-12)
+        assert np.isfinite(state.V).all()
+
+
+def test_with_huge_steps_the_policy_is_greedy_in_the_sum_of_all_values():
+    mdp, seen = garnets(3, 6, 3, 3, 2, 0.8), []
+    learner = oppo(mdp.problem, 300, scale=0.1, step_scale=1e9)
+    run(learner, mdp, 300, [2], measures=[spy(seen)])
+    total, compared = np.zeros_like(seen[0][0].Q[0]), 0
+    for k, (state, _) in enumerate(seen):
+        ranked = np.sort(total, axis=-1)
+        clear = ranked[..., -1] - ranked[..., -2] > 1e-3
+        np.testing.assert_allclose(
+            state.policy[0][clear], np.eye(3)[total.argmax(-1)][clear], rtol=0, atol=1e-12, err_msg=str(k)
+        )
+        compared += clear.sum()
+        total += state.Q[0]
+    assert compared > 1000
+
+
+@pytest.mark.parametrize("name", MDPS)
+def test_with_theta_known_the_evaluation_is_that_of_the_policy(name):
+    """V_0 is what the S stages earn: W_0 less what lies beyond them, at most gamma^S H."""
+    mdp, S = MDPS[name](), 30
+    policy = np.random.default_rng(1).dirichlet(np.ones(mdp.actions), (1, S, mdp.states))
+    V, Q = np.zeros((1, S + 1, mdp.states)), np.zeros(policy.shape)
+    known = mdp.parameter[None], np.eye(mdp.dimension)[None], np.zeros(1)
+    policy_pass(lists(mdp.problem), mdp.rewards, mdp.discount, *known, policy, V, Q)
+    expected, P = np.zeros(mdp.states), dense(mdp)
+    for h in range(S - 1, -1, -1):
+        both = mdp.rewards + mdp.discount * P @ expected
+        np.testing.assert_allclose(Q[0, h], both, atol=1e-12)
+        expected = (policy[0, h] * both).sum(-1)
+        np.testing.assert_allclose(V[0, h], expected, atol=1e-12)
+    W, _, _ = staged_values(mdp, policy / policy.sum(-1, keepdims=True))
+    assert (V[0, 0] <= W[0, 0] + 1e-9).all()
+    assert (V[0, 0] >= W[0, 0] - mdp.discount**S * mdp.horizon - 1e-9).all()
+
+
+@pytest.mark.parametrize("mdp", [riverswim_mixture(4, 0.8), garnets(3, 6, 3, 3, 2, 0.8)])
+def test_an_evaluation_whose_ellipsoid_covers_theta_is_optimistic(mdp):
+    """Surely: V_0 >= W_0 - gamma^S H, W the values by age of the policy that is played."""
+    T, seen = 2000, []
+    learner = oppo(mdp.problem, T, scale=0.05, step_scale=10.0)
+    run(learner, mdp, T, 3, measures=[spy(seen)])
+    covered, close = 0, 0
+    for state, _ in seen:
+        error = mdp.parameter - state.theta
+        W, _, _ = staged_values(mdp, state.policy)
+        for i in range(3):
+            if error[i] @ state.data.covariance[i] @ error[i] <= state.beta[i] ** 2:
+                assert (state.V[i, 0] >= W[i, 0] - mdp.discount**learner.stages * mdp.horizon - 1e-9).all()
+                covered += 1
+                close += (state.V[i, 0] - W[i, 0]).min() < 0.1 * mdp.horizon
+    assert covered > 500
+    assert close > 250  # where a bonus that is a little too small would be seen
+
+
+def test_the_score_is_that_of_the_unrolled_policies():
+    mdp, T, seen = garnets(3, 6, 3, 3, 2, 0.8), 400, []
+    learner = oppo(mdp.problem, T, scale=0.1, step_scale=20.0, truncation=0.5)
+    made = run(learner, mdp, T, [4], measures=[spy(seen)])
+    lengths = np.diff([*made.T_k[0], T + 1])
+    gaps = [made.optimum - (1 - mdp.discount) * mdp.initial @ dense_values(mdp, s.policy[0]) for s, _ in seen]
+    assert abs(made.regret[0] - lengths @ gaps) <= made.regret_error[0] + 1e-9
+    assert np.ptp(gaps) > 0.01
+
+
+def test_nothing_grows_with_time():
+    mdp = one_hot(riverswim(4, 0.8))
+    short, long = (run(oppo(mdp.problem, T, scale=0.1), mdp, T, 2, measured=False) for T in (50, 3500))
+    sizes = [{name: leaf.nbytes for name, leaf in leaves(made.state)} for made in (short, long)]
+    assert sizes[0] == sizes[1]
+    for Lam, inverse in zip(long.state.data.covariance, long.state.data.inverse, strict=True):
+        np.testing.assert_allclose(inverse, np.linalg.inv(Lam), rtol=1e-8, atol=1e-14)
+
+
+@pytest.mark.parametrize("mdp", CONTRACT)
+@pytest.mark.parametrize("options", [{}, {"scale": 0.03, "step_scale": 30.0}])
+def test_stretches_of_an_epoch_do_not_change_a_run(mdp, options, monkeypatch):
+    goes_in_stretches(oppo, ids.mdp(mdp), options, monkeypatch)
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"scale": -1}, "scale"),
+        ({"step_scale": -1}, "step_scale"),
+        ({"delta": 0}, "delta"),
+        ({"regularization": -2}, "regularization"),
+        ({"truncation": 0}, "truncation"),
+    ],
+)
+def test_bad_options_are_named(options, named):
+    with pytest.raises(InputError, match=named):
+        oppo(riverswim_mixture(4, 0.8).problem, 100, **options)
+
+
+def test_features_are_needed():
+    with pytest.raises(InputError, match="no features"):
+        oppo(riverswim(4, 0.8).problem, 100)
+
+
+def test_one_action_leaves_nothing_to_choose():
+    plain = riverswim(3, 0.8)
+    psi = plain.transitions[:, 1:, :, None]
+    mdp = MDP.from_features(psi, [1.0], plain.successors[:, 1:], plain.rewards[:, 1:], 0.8, plain.initial)
+    assert run(oppo(mdp.problem, 100), mdp, 100, 1).regret[0] == pytest.approx(0.0, abs=1e-8)

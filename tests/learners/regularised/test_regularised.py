@@ -1,0 +1,354 @@
+"""MD-MPI, NPG, MDP-E and RAVI-UCB with a known kernel: against literal transcriptions, the planner, and each other."""
+
+from dataclasses import replace
+from itertools import islice, pairwise
+
+import numpy as np
+import pytest
+
+from ravi import ids
+from ravi.checks import InputError
+from ravi.engine import run
+from ravi.estimators.known import known
+from ravi.learners.contrib import mdp_e
+from ravi.learners.ravi_ucb import ravi_ucb
+from ravi.learners.regularised import md_mpi, npg
+from ravi.learners.regularised.optimistic_evaluation import mean
+from ravi.mdps import garnet, one_state_of, riverswim
+from ravi.optimism.bonuses import multiple_of_width
+from ravi.planning import evaluate, solve
+from ravi.planning.mirror_descent import md_mpi_iterates
+from tests.helpers import assert_same_bits, bits, dense, spy
+from tests.learners.ravi_ucb.test_ravi_ucb_is_the_paper import agrees
+from tests.literal import regularised as literal
+
+MDPS = {
+    "riverswim": lambda: riverswim(5, 0.9),
+    "garnet": lambda: garnet(8, 3, 3, 1, 0.85),
+    "long epochs": lambda: riverswim(4, 0.97),
+}
+
+
+@pytest.fixture(params=MDPS)
+def mdp(request):
+    return MDPS[request.param]()
+
+
+def with_known_kernel(mdp, eta, sweeps, *, regularised):
+    estimator = known(mdp)
+    return md_mpi.generic(
+        mdp.problem, estimator, multiple_of_width(0.0, estimator), eta, sweeps=sweeps, regularised=regularised,
+        kernel=lambda D: mdp.transitions[None],
+    )  # fmt: skip
+
+
+def states_of(learner, mdp, T=400, seed=0):
+    seen = []
+    run(learner, mdp, T, [seed], measures=[spy(seen)])
+    return [state for state, _ in seen]
+
+
+# ---- MD-MPI
+
+
+@pytest.mark.parametrize("options", ["", ",scale=0.003,step_scale=30", ",beta=3,eta=0.7,delta=0.01"])
+def test_with_one_regularised_sweep_it_is_ravi_ucb_bit_for_bit(mdp, options):
+    one = run("md-mpi" + options, mdp, 2000, [0, 5], record=["stream"])
+    other = run("ravi-ucb" + options, mdp, 2000, [0, 5], record=["stream"])
+    for row in range(2):
+        assert_same_bits(bits(one, row), bits(other, row))
+    if options:
+        assert np.ptp(one.batch.state.policy, axis=-1).max() > 0.1
+
+
+@pytest.mark.parametrize("sweeps", [1, 2, 5, 0])
+@pytest.mark.parametrize("evaluation", md_mpi.EVALUATIONS)
+@pytest.mark.parametrize(("beta", "eta"), [(1e3, 0.01), (4.0, 0.2), (6.0, 2.0)])
+def test_md_mpi_is_the_literal_transcription(mdp, sweeps, evaluation, beta, eta):
+    T, seed = 300, 3
+    learner = md_mpi.md_mpi(mdp.problem, T, beta=beta, eta=eta, sweeps=sweeps, evaluation=evaluation)
+    epochs = literal.md_mpi(
+        dense(mdp).tolist(), mdp.rewards.tolist(), mdp.discount, mdp.initial.tolist(), T, eta, seed,
+        sweeps=sweeps, regularised=evaluation == "regularised", first_count=1, bonus=literal.root(beta),
+    )  # fmt: skip
+    agrees(mdp, learner, epochs, seed, T)
+
+
+@pytest.mark.parametrize("sweeps", [1, 2, 5])
+@pytest.mark.parametrize("regularised", [True, False])
+@pytest.mark.parametrize("eta", [0.05, 0.8])
+def test_with_the_true_kernel_it_is_the_planner(mdp, sweeps, regularised, eta):
+    """From V_1 = (T_1)^{m-1} V_0: the first of the sweeps is in Q_k, and Q_1 = E V_0 has none."""
+    states = states_of(with_known_kernel(mdp, eta, sweeps, regularised=regularised), mdp)
+    V1, P = np.zeros(mdp.states), dense(mdp).mean(1)
+    for _ in range(sweeps - 1):
+        V1 = mdp.rewards.mean(-1) + mdp.discount * P @ V1
+    planned = md_mpi_iterates(mdp, eta, sweeps=sweeps, regularised_evaluation=regularised, initial_value=V1)
+    for state, iterate in zip(states, planned, strict=False):
+        np.testing.assert_allclose(state.V[0], iterate.V, rtol=0, atol=1e-11)
+        np.testing.assert_allclose(state.policy[0], iterate.policy, rtol=0, atol=1e-11)
+    assert len(states) > 5
+
+
+@pytest.mark.parametrize("regularised", [True, False])
+def test_sweeps_without_end_are_the_limit_of_many(mdp, regularised):
+    limit = states_of(with_known_kernel(mdp, 0.3, 0, regularised=regularised), mdp)
+    many = states_of(with_known_kernel(mdp, 0.3, 1500, regularised=regularised), mdp)
+    for one, other in zip(limit, many, strict=True):
+        np.testing.assert_allclose(one.Q, other.Q, rtol=0, atol=1e-10)
+        np.testing.assert_allclose(one.policy, other.policy, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("sweeps", [2, 0])
+def test_values_stay_in_range_where_penalties_would_take_them_out(sweeps):
+    """A policy that turns round pays KL / eta = 50 / 3; what the kernel has to give is less, so sweeps end at 0."""
+    mdp = riverswim(4, 0.95)
+    learner = with_known_kernel(mdp, 3.0, sweeps, regularised=True)
+    start = learner.init(np.zeros(1, np.uint64))
+    start.log_policy[:] = [np.log1p(-np.exp(-50)), -50]
+    start.policy[:] = np.exp(start.log_policy)
+    start.Q[:] = [0, mdp.horizon]
+    state = learner.plan(start)
+    assert (state.policy[0, :, 1] > 0.99).all()
+    assert (state.V[0] == 0).all()
+    np.testing.assert_allclose(state.Q[0], mdp.rewards, rtol=0, atol=1e-15)
+
+
+def test_only_ravi_ucb_itself_says_that_it_can_be_verified():
+    """The claims of `ravi verify` are about m = 1, type 1."""
+    problem = riverswim(4, 0.9).problem
+    assert md_mpi.md_mpi(problem, 100).parts is not None
+    for options in ({"sweeps": 2}, {"sweeps": 0}, {"evaluation": "plain"}):
+        assert md_mpi.md_mpi(problem, 100, **options).parts is None
+
+
+# ---- NPG
+
+
+@pytest.mark.parametrize("eta", [0.02, 1.0])
+def test_npg_with_the_true_kernel_is_exact_npg(mdp, eta):
+    """pi_{k+1} ~ pi_k exp(eta Q^{pi_k}), with Q^pi from a linear system."""
+    X, A, gamma, P = mdp.states, mdp.actions, mdp.discount, dense(mdp)
+    pi = np.full((X, A), 1 / A)
+    states = states_of(with_known_kernel(mdp, eta, 0, regularised=False), mdp)
+    assert len(states) > 5
+    for state in states:
+        np.testing.assert_allclose(state.policy[0], pi, rtol=0, atol=1e-10)
+        V = np.linalg.solve(np.eye(X) - gamma * np.einsum("xa,xay->xy", pi, P), (pi * mdp.rewards).sum(-1))
+        Q = mdp.rewards + gamma * P @ V
+        np.testing.assert_allclose(state.V[0], V, rtol=0, atol=1e-10)
+        np.testing.assert_allclose(state.Q[0], Q, rtol=0, atol=1e-10)
+        pi = pi * np.exp(eta * (Q - Q.max(-1, keepdims=True)))
+        pi /= pi.sum(-1, keepdims=True)
+
+
+@pytest.mark.parametrize("eta", [1e-3, 0.1, 1.0, 30.0])
+@pytest.mark.parametrize("name", ["riverswim", "garnet", "far", "one state"])
+def test_npg_with_the_true_kernel_obeys_its_theorem(name, eta):
+    """<nu_0, V* - V^{pi_{K+1}}> <= H ln A / (eta K) + H^2 / K for every K (eta = H eta' in the paper's letters)."""
+    made = {
+        "riverswim": lambda: riverswim(6, 0.95),
+        "garnet": lambda: garnet(15, 4, 3, 3, 0.9),
+        "far": lambda: riverswim(12, 0.98),
+        "one state": lambda: one_state_of([0.1, 0.5, 0.9], 0.8),
+    }[name]()
+    H, A = made.horizon, made.actions
+    learner = with_known_kernel(made, eta, 0, regularised=False)
+    state = learner.init(np.zeros(1, np.uint64))
+    policies = []
+    for _ in range(200):
+        state = learner.plan(state)
+        policies.append(state.policy[0].copy())
+    gaps = solve(made, tol=1e-12).optimum * H - evaluate(made, np.array(policies)).returns * H
+    K = np.arange(1, 200)
+    assert (gaps[1:] <= H * np.log(A) / (eta * K) + H**2 / K + 1e-9).all()
+    assert (np.diff(gaps) <= 1e-9).all()  # and every step improves
+
+
+def test_a_large_step_follows_the_leader_and_so_improves_as_policy_iteration_does():
+    """pi_{k+1} maximises Q^{pi_1} + ... + Q^{pi_k}: the first step is Howard's, and the optimum is reached as fast."""
+    mdp = garnet(10, 3, 3, 4, 0.9)
+    states = states_of(with_known_kernel(mdp, 1e7, 0, regularised=False), mdp, 300)
+    total = np.zeros((10, 3))
+    for state, following in pairwise(states):
+        total += state.Q[0]
+        assert (following.policy[0].argmax(-1) == total.argmax(-1)).all()
+        assert (following.policy[0].max(-1) == 1).all()
+    uniform = evaluate(mdp, np.full((10, 3), 1 / 3))
+    assert (states[1].policy[0].argmax(-1) == uniform.Q.argmax(-1)).all()
+    np.testing.assert_allclose(states[-1].V[0], solve(mdp).V, rtol=0, atol=1e-8)
+
+
+@pytest.mark.parametrize(("beta", "eta"), [(1e3, 0.05), (3.0, 0.3), (8.0, 5.0)])
+def test_npg_is_the_literal_transcription(mdp, beta, eta):
+    T, seed = 300, 8
+    learner = npg.npg(mdp.problem, T, beta=beta, eta=eta)
+    epochs = literal.md_mpi(
+        dense(mdp).tolist(), mdp.rewards.tolist(), mdp.discount, mdp.initial.tolist(), T, eta, seed,
+        sweeps=0, regularised=False, first_count=1, bonus=literal.root(beta),
+    )  # fmt: skip
+    agrees(mdp, learner, epochs, seed, T)
+
+
+def test_npg_is_optimistic_where_its_bonus_is_valid():
+    """|gamma (P - P_hat) V| <= CB for all V in [0, H] makes the Q of a policy at least its true Q."""
+    mdp = garnet(4, 2, 2, 5, 0.8)
+    H = mdp.horizon
+    learner = npg.npg(mdp.problem, 20_000, beta=H * 2.5, eta=0.2)
+    for state in states_of(learner, mdp, 20_000)[::50]:
+        N = state.data.visits[0][..., None]
+        off = np.abs(state.data.moves[0] / N - mdp.transitions).sum(-1) * H
+        if (mdp.discount * off <= 2.5 * H / np.sqrt(N[..., 0])).all():
+            assert (state.Q[0] >= evaluate(mdp, state.policy[0]).Q - 1e-9).all()
+            assert (state.Q[0] <= H).all()
+
+
+# ---- MDP-E
+
+
+@pytest.mark.parametrize("eta", [0.02, 0.5, 5.0])
+def test_mdp_e_is_the_literal_transcription(mdp, eta):
+    T, seed = 300, 5
+    learner = mdp_e.mdp_e(mdp.problem, T, eta=eta)
+    epochs = literal.md_mpi(
+        dense(mdp).tolist(), mdp.rewards.tolist(), mdp.discount, mdp.initial.tolist(), T, eta, seed,
+        sweeps=0, regularised=False, first_count=0, bonus=literal.unplayed(mdp.horizon),
+    )  # fmt: skip
+    agrees(mdp, learner, epochs, seed, T)
+
+
+def test_what_mdp_e_never_played_is_worth_H():
+    mdp = riverswim(6, 0.95)
+    seen = False
+    for state in states_of("mdp-e", mdp, 500):
+        never = state.data.visits == 0
+        assert (state.Q[never] == mdp.horizon).all()
+        seen = seen or (never.any() and not never.all())
+    assert seen
+
+
+def test_one_sweep_of_mdp_es_estimator_is_that_of_its_kernel():
+    mdp = garnet(6, 2, 3, 0, 0.9)
+    state = states_of("mdp-e", mdp, 200)[-1]
+    estimator = mdp_e.played(mdp.problem)
+    V = np.random.default_rng(0).uniform(size=(1, 6))
+    by_hand = np.zeros((6, 2))
+    for x in range(6):
+        for a in range(2):
+            n = state.data.visits[0, x, a]
+            by_hand[x, a] = state.data.moves[0, x, a] @ V[0, mdp.successors[x, a]] / n if n else 0
+    np.testing.assert_allclose(estimator.expect(state.data, V)[0], by_hand, rtol=1e-12)
+    assert (estimator.width(state.data, V) == (state.data.visits == 0)).all()
+
+
+# ---- RAVI-UCB with a known kernel
+
+
+@pytest.mark.parametrize("eta", [0.05, 2.0])
+def test_ravi_ucb_with_a_known_kernel_is_md_mpi(mdp, eta):
+    states = states_of(ravi_ucb.known_kernel(mdp, 400, eta=eta), mdp)
+    for state, iterate in zip(states, islice(md_mpi_iterates(mdp, eta), len(states)), strict=True):
+        np.testing.assert_allclose(state.V[0], iterate.V, rtol=0, atol=1e-11)
+        np.testing.assert_allclose(state.policy[0], iterate.policy, rtol=0, atol=1e-11)
+
+
+def test_a_known_kernel_needs_no_exploration():
+    """What is left of the regret is the planning: with a larger step almost nothing."""
+    mdp = riverswim(6, 0.95)
+    regret = [run(f"ravi-ucb/known,step_scale={s}", mdp, 20_000, 4).regret.mean() for s in (1, 10, 100, 1000)]
+    uniform = run("uniform", mdp, 20_000, 4).regret.mean()
+    assert regret[0] > regret[1] > regret[2] > regret[3]
+    assert regret[3] < 0.02 * uniform
+
+
+# ---- constants and input
+
+
+def test_constants_are_those_of_their_theorems():
+    problem, T = garnet(6, 3, 2, 0, 0.9).problem, 10_000
+    H, A = 10.0, 3
+    of_ravi = ravi_ucb.tabular(problem, T).settings
+    of_md_mpi, of_npg = md_mpi.md_mpi(problem, T).settings, npg.npg(problem, T).settings
+    assert of_md_mpi["eta"] == of_ravi["eta"]
+    assert of_md_mpi["beta"] == of_npg["beta"] == of_ravi["beta"]
+    assert of_npg["eta"] == pytest.approx(H * 0.1**2 * np.log(A), rel=1e-12)  # H (1 - gamma)^2 ln A
+    K = 0.1 * T + 0.9
+    assert mdp_e.mdp_e(problem, T).settings["eta"] == pytest.approx(np.sqrt(2 * np.log(A) / K) / H, rel=1e-12)
+    for name in ("md-mpi", "npg", "mdp-e", "ravi-ucb/known"):
+        mdp = riverswim(4, 0.9)
+        eta = ids.learner(name, mdp, T).settings["eta"]
+        assert ids.learner(f"{name},step_scale=7", mdp, T).settings["eta"] == pytest.approx(7 * eta, rel=1e-12)
+    for name in ("md-mpi", "npg"):
+        beta = ids.learner(name, mdp, T).settings["beta"]
+        assert ids.learner(f"{name},scale=0.1", mdp, T).settings["beta"] == pytest.approx(0.1 * beta, rel=1e-12)
+
+
+@pytest.mark.parametrize("name", ["md-mpi", "md-mpi,sweeps=0", "npg", "mdp-e", "ravi-ucb/known"])
+def test_one_action_is_no_trouble(name):
+    made = run(name, one_state_of([0.5], 0.8), 50, 2)
+    assert (made.regret == 0).all()
+
+
+def test_bad_input_is_named():
+    mdp = riverswim(4, 0.9)
+    for name, message in (
+        ("md-mpi,sweeps=-1", "sweeps is -1; it must be at least 0"),
+        ("md-mpi,evaluation=regularized", "evaluation is 'regularized', not one of regularised, plain"),
+        ("md-mpi,scale=-1", "scale is -1; it must not be negative"),
+        ("npg,eta=0", "eta is 0; it must be positive"),
+        ("npg,beta=-1", "beta is -1; it must not be negative"),
+        ("npg,delta=2", "delta is 2; it must lie strictly between 0 and 1"),
+        ("mdp-e,step_scale=0", "step_scale is 0; it must be positive"),
+        ("ravi-ucb/known,eta=-1", "eta is -1; it must be positive"),
+    ):
+        with pytest.raises(InputError, match=message):
+            ids.learner(name, mdp, 100)
+    estimator = known(mdp)
+    with pytest.raises(InputError, match="no kernel is given"):
+        md_mpi.generic(mdp.problem, estimator, multiple_of_width(0.0, estimator), 1.0, sweeps=0)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_sweeps_that_are_left_out_would_change_no_bit(seed):
+    """V_{m+1} = <pi, Q> of the Q that m sweeps end with, for every m, long after V has stopped changing."""
+    mdp, keys = garnet(8, 3, 3, seed, 0.6), np.arange(3, dtype=np.uint64)
+    data = run("md-mpi", mdp, 300, 3, measured=False).state.data
+    many, V, changes = range(1, 250), None, 0
+
+    def planned(m):
+        learner = md_mpi.md_mpi(mdp.problem, 300, beta=0.1, eta=2.0, sweeps=m, evaluation="plain")
+        return learner.plan(learner.init(keys)._replace(data=data))
+
+    for m in many:
+        s = planned(m)
+        if V is not None:
+            assert s.V.tobytes() == V.tobytes(), m
+        V = mean(s.policy, s.Q, np.zeros(s.V.shape), mdp.horizon)
+        changes = m if (s.V != V).any() else changes
+    assert 20 < changes < 200
+    assert planned(10**9).V.tobytes() == planned(248).V.tobytes()
+
+
+@pytest.mark.parametrize("evaluation", ["regularised", "plain"])
+def test_a_billion_sweeps_end_and_are_the_fixed_point(evaluation, mdp):
+    states = {}
+    for sweeps in (10**9, 4000, 0):
+        learner = md_mpi.md_mpi(mdp.problem, 60, scale=0.01, step_scale=10, sweeps=sweeps, evaluation=evaluation)
+        states[sweeps] = run(learner, mdp, 60, 2)
+    for row in range(2):
+        assert_same_bits(bits(states[10**9], row), bits(states[4000], row))
+    np.testing.assert_allclose(states[10**9].state.V, states[0].state.V, rtol=0, atol=1e-7 * mdp.horizon)
+
+
+def test_sweeps_that_come_round_are_counted_out():
+    """A made-up backup that hands V on from state to state, in circles of three: m sweeps turn it m - 1 times."""
+    mdp = replace(garnet(3, 2, 2, 0, 0.5), rewards=np.zeros((3, 2)))
+    turning = known(mdp)._replace(expect=lambda D, V: np.repeat(2 * np.roll(V, 1, axis=-1)[..., None], 2, axis=-1))
+    V = np.array([[0.5, 1.0, 1.5]])
+    for m in (*range(1, 40), 10**9, 10**9 + 1, 10**9 + 2):
+        learner = md_mpi.generic(
+            mdp.problem, turning, multiple_of_width(0.0, turning), 1.0, sweeps=m, regularised=False
+        )  # fmt: skip
+        s = learner.init(np.zeros(1, np.uint64))
+        s = learner.plan(s._replace(Q=np.repeat(V[..., None], 2, axis=-1)))
+        np.testing.assert_array_equal(s.V, np.roll(V, (m - 1) % 3, axis=-1), str(m))
