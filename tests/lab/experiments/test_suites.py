@@ -62,7 +62,7 @@ def test_the_suites_are_in_the_wheel(tmp_path):
     words = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
     subprocess.run(words, cwd=ROOT, check=True, capture_output=True)
     (wheel,) = tmp_path.glob("*.whl")
-    assert {f"ravi/suites/{name}.toml" for name in SUITES} <= set(zipfile.ZipFile(wheel).namelist())
+    assert {f"ravi/lab/suites/{name}.toml" for name in SUITES} <= set(zipfile.ZipFile(wheel).namelist())
 
 
 @pytest.mark.parametrize("name", SUITES)
