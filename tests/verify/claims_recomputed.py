@@ -229,6 +229,7 @@ def _form(form):
 
 
 at_epochs = _form("epochs")  # (c, e) -> measured, bound
+at_first = _form("first")  # of the first epoch
 at_pairs = _form("pairs")  # (c, e, f), f after e
 at_prefixes = _form("prefixes")  # (c, the first K epochs, f after them)
 at_end = _form("end")  # (c, seed)
@@ -249,9 +250,9 @@ def found(c, id):
     for s in c.seeds:
         epochs = s.epochs[: s.sound] if conditional else s.epochs
         row = []
-        for e in epochs:
+        for e in epochs[:1] if form == "first" else epochs:
             f = s.following(e.k)
-            if form == "epochs":
+            if form in ("epochs", "first"):
                 row.append((*function(c, e), e.k))
             elif form == "pairs":
                 row.append((*function(c, e, f), f.k))
@@ -334,9 +335,9 @@ def online_to_batch(c, s):
 # ---- Section 3
 
 
-@at_epochs("S1")
+@at_first("S1")
 def first_epoch(c, e):
-    return (max(abs(e.V - c.V0).max(), abs(e.pi - c.pi0).max()) if e.k == 1 else 0.0), 0.0
+    return max(abs(e.V - c.V0).max(), abs(e.pi - c.pi0).max()), 0.0
 
 
 @at_pairs("S2")

@@ -17,8 +17,6 @@ from ravi.random import uniform
 from ravi.theory import constants, generic, mixture, tabular
 from ravi.verify import CLAIMS, EVERY, VARIANTS, verify
 from ravi.verify.variants import SHARED
-from tests.verify.variant_mutations import MUTATIONS, NAMES
-from tests.verify.variant_mutations import mutation as mistakes
 
 PAGE = Path(__file__).parents[2] / "docs" / "verify.md"
 COUNTS, REGRESSION = (
@@ -86,29 +84,6 @@ def test_every_variant_that_the_command_runs_has_policies_that_move_and_obeys_it
     central = "S7" if found.run.learner.startswith("ravi-ucb") or "inner" in found.run.settings else "K4"
     assert found[central].verdict == "holds"
     assert np.ptp(found.run.last_policy, axis=-1).max() > 0.05
-
-
-# ---- mistakes
-
-
-@pytest.mark.parametrize("setting", list(NAMES), ids=NAMES.get)
-def test_the_sound_learner_violates_nothing_and_its_policies_move(setting):
-    found = report(setting.learner, setting.mdp, setting.steps, setting.seeds)
-    assert found.holds
-    if NAMES[setting] != "counts of H":  # there Q is at H, which is what it is for
-        assert np.abs(found.run.last_policy - 1 / 2).max() > 0.3
-
-
-@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda m: m.name)
-def test_every_mistake_is_caught(mutation, monkeypatch):
-    setting = mutation.setting
-    found = verify(mutation.make(monkeypatch, setting), setting.mdp, setting.steps, setting.seeds)
-    assert set(mutation.claims) <= {row.id for row in found.failed()}, found.summary()
-    assert found.status == 1
-
-
-def test_the_table_of_mistakes_in_the_docs_is_the_one_that_is_run():
-    mistakes.documented(PAGE.read_text())
 
 
 def test_the_claims_that_the_docs_name():

@@ -16,37 +16,40 @@ are conditional on valid bonuses are measured up to the first epoch with an inva
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+
+import numpy as np
 
 from ravi import checks, ids
-from ravi.core import MDP, Learner
+from ravi.core import MDP, Learner, Measure
 from ravi.engine import Progress, resolved
 from ravi.learners.ravi_ucb.doubling import Phases
 from ravi.mdps.changing_rewards import Changing
 from ravi.planning.solver import solve
+from ravi.theory import Bound
 from ravi.verify import (
     analysis,
-    backups,
-    changing,
+    audit,
+    changing_rewards,
+    constants,
     discussion,
     doubling,
-    kinds,
+    estimators,
+    expected,
+    lemmas,
     mixtures,
-    original,
     preliminaries,
     regression,
     sets,
     tables,
-    unknown,
+    unknown_rewards,
     variants,
 )
-from ravi.verify.audit import scene_of
 from ravi.verify.books import Scene
 from ravi.verify.claim import Claim
+from ravi.verify.driver import Form, Observer
+from ravi.verify.ladder import Rung, ladder
 from ravi.verify.report import Report, Row
-from ravi.verify.stated import learned
 
 # What `ravi verify` runs when nothing is named: small, with the paper's constants. Under these every tabular Q_k is at
 # H and policies stay uniform, so that many a mistake would not show: hence also a tenth of the bonus, which is valid
@@ -89,26 +92,18 @@ VARIANTS: tuple[Claim, ...] = (
 )  # of learners with several backups an epoch
 CHANGING: tuple[Claim, ...] = (
     *(claim for claim in CLAIMS if claim.id in variants.SHARED),
-    *changing.registry.claims,
+    *changing_rewards.registry.claims,
 )  # where rewards change
-UNKNOWN: tuple[Claim, ...] = unknown.claims_of(VARIANTS)  # of those that are not told their rewards
+UNKNOWN: tuple[Claim, ...] = unknown_rewards.claims_of(VARIANTS)  # of those that are not told their rewards
 DOUBLING: tuple[Claim, ...] = (
     *(claim for claim in VARIANTS if claim.id not in doubling.REPLACED),
     *doubling.registry.claims,
 )  # of those that do not know T
-KINDS: tuple[Claim, ...] = kinds.CLAIMS  # of estimators of other kinds, besides those of any learner
+KINDS: tuple[Claim, ...] = estimators.CLAIMS  # of estimators of other kinds, besides those of any learner
 
 
 SETS: tuple[Claim, ...] = tuple(sets.registry.claims)  # of optimistic plans, RAVI-KL's
 MIXTURES: tuple[Claim, ...] = mixtures.CLAIMS  # of those for linear mixtures
-
-
-class Form(NamedTuple):
-    """What a learner is of: its claims, and who holds a run against them."""
-
-    learner: str
-    claims: list[Claim]
-    report: Callable[[Sequence[Claim], int | Iterable[int], Progress | None], Report]  # claims, seeds, progress
 
 
 def verify(
@@ -124,44 +119,61 @@ def verify(
     form = form_of(learner, mdp, checks.steps(steps))
     chosen = [claim for claim in form.claims if wanted(claim, only)]
     if not chosen:
-        raise checks.InputError(f"{', '.join(only)} is not about {form.learner}")
+        raise checks.InputError(f"{', '.join(only)} is not about {form.learner.name}")
     return form.report(chosen, seeds, progress)
 
 
 def form_of(learner: Learner | str, mdp: MDP | Changing | str, steps: int) -> Form:
-    """Rewards that change; phases of unknown T; several backups an epoch; or Algorithm 1 itself."""
+    """Rewards that change; phases of unknown T; plans on sets of kernels; several backups an epoch; or Algorithm 1."""
     world = (ids.changing(mdp) or mdp) if isinstance(mdp, str) else mdp
-    if isinstance(world, Changing):
-        mdp, learner = resolved(world.mdp, learner, steps)
-        _small(mdp)
-        made, turns = changing.stage(learner, world, steps)
-        return Form(made.name, _about(CHANGING, turns.scene), partial(changing.report, made, turns))
-    mdp, learner = resolved(world, learner, steps)
-    if isinstance(learner.plan, Phases):
-        _small(mdp)
-        phases = doubling.stage_of(learner, mdp, steps, solve(mdp, tol=1e-12))
-        return Form(learner.name, _about(DOUBLING, phases.whole), partial(doubling.report, learner, phases))
-    if learner.sets is not None:
-        _small(mdp)
-        scene = sets.scene_of(learner, mdp, steps, solve(mdp, tol=1e-12))
-        if not learner.sets.kernels:
-            return Form(learner.name, list(SETS), partial(sets.report, learner, scene))
-        held = partial(sets.report, learner, scene, kind=mixtures.kind_of(mdp), bound=mixtures.regret_bound)
-        return Form(learner.name, list(MIXTURES), held)
-    if learner.parts is None:
+    mdp, learner = resolved(world.mdp if isinstance(world, Changing) else world, learner, steps)
+    if not (learner.parts or learner.sets or isinstance(learner.plan, Phases) or isinstance(world, Changing)):
         raise checks.InputError(f"{learner.name} is not of RAVI-UCB's form: the paper's claims are not about it")
-    _small(mdp)
-    scene = scene_of(learner, mdp, steps, solve(mdp, tol=1e-12))
-    if learner.parts.backups is None:
-        papers = [*_about(CLAIMS, scene), *kinds.claims_of(scene)]
-        return Form(learner.name, papers, partial(original.report, learner, scene))
-    theirs = _about(UNKNOWN, scene) if learned(scene) else [*_about(VARIANTS, scene), *kinds.claims_of(scene)]
-    return Form(learner.name, theirs, partial(backups.report, learner, scene))
-
-
-def _small(mdp: MDP) -> None:
     if mdp.states > MOST_STATES:
         raise checks.InputError(f"{mdp.name} has {mdp.states} states; verify takes at most {MOST_STATES}")
+    if isinstance(world, Changing):
+        learner, scene = changing_rewards.scene_of(learner, world, steps)
+        return _form(learner, scene, _about(CHANGING, scene), _total(changing_rewards.regret(scene)))
+    if isinstance(learner.plan, Phases):
+        scene = doubling.scene_of(learner, mdp, steps, solve(mdp, tol=1e-12))
+        return _form(learner, scene, _about(DOUBLING, scene), _total(doubling.sharp(scene)))
+    scene = audit.scene_of(learner, mdp, steps, solve(mdp, tol=1e-12))
+    if learner.sets is not None:
+        if not learner.sets.kernels:
+            bound = sets.regret_bound(scene)
+            return Form(learner, scene, list(SETS), sets.observed(scene), lambda e: sets.ladder(e, bound))
+        bound, watching = mixtures.regret_bound(scene), sets.observed(scene, mixtures.kind_of(mdp))
+        return Form(learner, scene, list(MIXTURES), watching, lambda e: sets.ladder(e, bound))
+    theirs = [*estimators.claims_of(scene)]
+    if learner.parts is not None and learner.parts.backups is None:
+        bound = estimators.explicit(scene, constants.explicit(scene))
+        rungs = analysis.certificate, analysis.printed
+        return _form(learner, scene, [*_about(CLAIMS, scene), *theirs], bound, *rungs)
+    bound = estimators.explicit(scene, _total(expected.regret(scene)))
+    if expected.learned(scene):
+        return _form(learner, scene, _about(UNKNOWN, scene), bound)
+    return _form(learner, scene, [*_about(VARIANTS, scene), *theirs], bound)
+
+
+def _form(
+    learner: Learner,
+    scene: Scene,
+    claims: list[Claim],
+    bound: float,
+    certificate: Rung = lemmas.certificate,
+    lemma: Rung = lemmas.right_side,
+) -> Form:
+    """Of all learners that plan by backups."""
+
+    def watch(along: Sequence[Claim]) -> list[Measure]:
+        return [*unknown_rewards.observers(scene), audit.audit(scene, along, estimators.keeper(scene, along))]
+
+    watching = Observer(watch, lambda along, m, state: audit.finish(scene, along, m, state))
+    return Form(learner, scene, claims, watching, lambda e: ladder(e, certificate, lemma, bound))
+
+
+def _total(bound: Bound | None) -> float:
+    return np.inf if bound is None else bound.total
 
 
 def _about(claims: Sequence[Claim], scene: Scene) -> list[Claim]:

@@ -7,27 +7,23 @@ import numpy as np
 from ravi.core import Array
 from ravi.planning.entropy import relative_entropy
 from ravi.theory import Bound, constants, generic
-from ravi.verify.audit import optimisation
-from ravi.verify.books import Seen
+from ravi.verify import lemmas
+from ravi.verify.books import Scene, Seen, Totals
 from ravi.verify.chance import Interval, bernstein
 from ravi.verify.claim import Registry
 from ravi.verify.constants import delta_of
+from ravi.verify.distance import nil, worst
 from ravi.verify.evidence import Evidence
-from ravi.verify.preliminaries import nil, worst
+from ravi.verify.lemmas import exact, moved
 
 registry = Registry()
 claim = registry.claim
 
 
-def backup(s: Seen) -> Array:
-    """r + gamma P V_k."""
-    return s.scene.mdp.rewards + s.scene.mdp.discount * s.epoch.PV
-
-
 def above(s: Seen) -> Array:
     """Delta*_k = rho* - (1 - gamma) <nu_0, V_k>."""
     mdp = s.scene.mdp
-    return s.scene.solution.optimum - (1 - mdp.discount) * s.epoch.V @ mdp.initial
+    return s.scene.solution.optimum - (1 - mdp.discount) * s.at.V @ mdp.initial
 
 
 def under(mu: Array, f: Array) -> Array:
@@ -35,25 +31,19 @@ def under(mu: Array, f: Array) -> Array:
     return (mu * f).sum((-2, -1))
 
 
-@claim("A1a", "r + gamma P V_k <= Q_{k+1}", "Lemma 4.2", conditional=True)
-def optimistic(s: Seen) -> tuple[Array, Array]:
-    return worst(backup(s) - s.epoch.Q), nil(s)
-
-
-@claim("A1b", "Q_{k+1} <= r + gamma P V_k + min(2 CB_k, H)", "Lemma 4.2", conditional=True)
-def not_too_optimistic(s: Seen) -> tuple[Array, Array]:
-    return worst(s.epoch.Q - backup(s) - np.minimum(2 * s.epoch.CB, s.scene.H)), nil(s)
+claim("A1a", "r + gamma P V_k <= Q_{k+1}", "Lemma 4.2", phase="backup", conditional=True)(lemmas.optimistic)
+claim("A1b", "Q_{k+1} <= r + gamma P V_k + min(2 CB_k, H)", "Lemma 4.2", phase="backup", conditional=True)(
+    lemmas.not_too_optimistic
+)
 
 
 @claim(
-    "A1",
-    "r + gamma P V_k <= Q_{k+1} <= r + 2 CB_k + gamma P V_k, whether bonuses are valid or not",
-    "Lemma 4.2",
-    kind="P",
-)
+    "A1", "r + gamma P V_k <= Q_{k+1} <= r + 2 CB_k + gamma P V_k, whether bonuses are valid or not", "Lemma 4.2",
+    kind="P", phase="backup",
+)  # fmt: skip
 def lemma_4_2(s: Seen) -> tuple[Array, Array]:
-    e = s.epoch
-    return worst(backup(s) - e.Q, e.Q - backup(s) - 2 * e.CB), nil(s)
+    b = s.backup
+    return worst(exact(s) - b.Q, b.Q - exact(s) - 2 * b.CB), nil(s)
 
 
 @claim("A2", "1 + gamma H = H", "Equation (3)", phase="run")
@@ -61,158 +51,127 @@ def truncation(e: Evidence) -> tuple[Array, Array]:
     return np.array([abs(1 + e.scene.mdp.discount * e.scene.H - e.scene.H)]), np.zeros(1)
 
 
-@claim("A3", "Delta*_k = <mu*, r + gamma P V_k - E V_k>", "Equation (4)")
+@claim("A3", "Delta*_k = <mu*, r + gamma P V_k - E V_k>", "Equation (4)", phase="backup")
 def above_is_a_residual(s: Seen) -> tuple[Array, Array]:
-    return np.abs(above(s) - under(s.scene.mu_star, backup(s) - s.epoch.V[..., None])), nil(s)
+    return np.abs(above(s) - under(s.scene.mu_star, exact(s) - s.at.V[..., None])), nil(s)
 
 
-@claim("A4", "Delta*_k <= <mu*, Q_{k+1} - E V_k>", "after (4)", conditional=True)
+@claim("A4", "Delta*_k <= <mu*, Q_{k+1} - E V_k>", "after (4)", phase="backup", conditional=True)
 def above_is_small(s: Seen) -> tuple[Array, Array]:
-    return above(s), under(s.scene.mu_star, s.epoch.Q - s.epoch.V[..., None])
+    return above(s), under(s.scene.mu_star, s.backup.Q - s.at.V[..., None])
+
+
+claim(
+    "A5", "sum Delta*_k <= H(pi*||pi_0) / eta + <mu*, E (V_{K+1} - V_1)>", "Equation (5)", phase="prefix",
+    conditional=True,
+)(lemmas.sum_above)  # fmt: skip
+
+
+def below(s: Seen) -> Array:
+    """Delta_k = (1 - gamma) <nu_0, V_k> - rho(pi_k)."""
+    return (1 - s.scene.mdp.discount) * s.at.V @ s.scene.mdp.initial - under(s.at.mu, s.backup.r)
 
 
 @claim(
-    "A5",
-    "sum Delta*_k <= H(pi*||pi_0) / eta + <mu*, E (V_{K+1} - V_1)>",
-    "Equation (5)",
-    phase="prefix",
-    conditional=True,
+    "A6", "Delta_k <= <mu^pi_k, E V_k - Q_{k+1}> + 2 <mu^pi_k, CB_k>", "before (6)", phase="backup", conditional=True
 )
-def sum_above(s: Seen) -> tuple[Array, Array]:
-    rise = (s.epoch.V - s.scene.parts.initial_value) @ s.scene.mu_star.sum(-1)
-    return s.sums.above, s.scene.entropy / s.scene.parts.eta + rise
-
-
-@claim("A6", "Delta_k <= <mu^pi_k, E V_k - Q_{k+1}> + 2 <mu^pi_k, CB_k>", "before (6)", conditional=True)
 def below_is_small(s: Seen) -> tuple[Array, Array]:
-    e, mdp = s.epoch, s.scene.mdp
-    below = (1 - mdp.discount) * e.V @ mdp.initial - under(e.mu, mdp.rewards)
-    return below, under(e.mu, e.V[..., None] - e.Q + 2 * e.CB)
+    return below(s), under(s.at.mu, s.at.V[..., None] - s.backup.Q + 2 * s.backup.CB)
 
 
-@claim("A7", "<mu^pi_{k+1}, Q_{k+1}> = <nu^pi_{k+1}, V_{k+1} + KL(pi_{k+1}||pi_k) / eta>", "before (6)", phase="pair")
+@claim("A7", "<mu^pi_{k+1}, Q_{k+1}> = <nu^pi_{k+1}, V_{k+1} + KL(pi_{k+1}||pi_k) / eta>", "before (6)", phase="step")
 def regularised_value(s: Seen) -> tuple[Array, Array]:
-    p, e = s.before, s.epoch
-    right = (e.nu * (e.V + relative_entropy(e.policy, p.policy) / s.scene.parts.eta)).sum(-1)
-    return np.abs(under(e.mu, p.Q) - right), nil(s)
+    e = s.after
+    right = (e.nu * (e.V + relative_entropy(e.policy, s.at.policy) / s.scene.parts.eta)).sum(-1)
+    return np.abs(under(e.mu, s.backup.Q) - right), nil(s)
 
 
 @claim(
-    "A8",
-    "Delta_k <= <mu_k, E V_k> - <mu_{k+1}, E V_{k+1}> + <mu_{k+1} - mu_k, Q_{k+1}> - H / eta + 2 <mu_k, CB_k>",
-    "Equation (6)",
-    phase="pair",
-    conditional=True,
-)
+    "A8", "Delta_k <= <mu_k, E V_k> - <mu_{k+1}, E V_{k+1}> + <mu_{k+1} - mu_k, Q_{k+1}> - H / eta + 2 <mu_k, CB_k>",
+    "Equation (6)", phase="step", conditional=True,
+)  # fmt: skip
 def below_telescopes(s: Seen) -> tuple[Array, Array]:
-    p, e, mdp = s.before, s.epoch, s.scene.mdp
-    below = (1 - mdp.discount) * p.V @ mdp.initial - under(p.mu, mdp.rewards)
-    ends = (p.nu * p.V).sum(-1) - (e.nu * e.V).sum(-1)
-    return below, ends + optimisation(s.scene, p, e) + 2 * under(p.mu, p.CB)
+    ends = (s.at.nu * s.at.V).sum(-1) - (s.after.nu * s.after.V).sum(-1)
+    return below(s), ends + moved(s) + 2 * under(s.at.mu, s.backup.CB)
 
 
 def apart(s: Seen) -> Array:
     """KL(mu^{pi_{k+1}} || mu^{pi_k})."""
-    n = len(s.epoch.V)
-    return relative_entropy(s.epoch.mu.reshape(n, -1), s.before.mu.reshape(n, -1))
+    n = len(s.at.V)
+    return relative_entropy(s.after.mu.reshape(n, -1), s.at.mu.reshape(n, -1))
 
 
 @claim(
-    "A9",
-    "<mu_{k+1} - mu_k, Q_{k+1}> <= (H / 2) sqrt(2 KL(mu_{k+1}||mu_k))   (printed: H sqrt)",
-    "Pinsker step",
-    phase="pair",
-)
+    "A9", "<mu_{k+1} - mu_k, Q_{k+1}> <= (H / 2) sqrt(2 KL(mu_{k+1}||mu_k))   (printed: H sqrt)", "Pinsker step",
+    phase="step",
+)  # fmt: skip
 def pinsker(s: Seen) -> tuple[Array, Array]:
-    return under(s.epoch.mu - s.before.mu, s.before.Q), s.scene.H / 2 * np.sqrt(2 * apart(s))
+    return under(s.after.mu - s.at.mu, s.backup.Q), s.scene.H / 2 * np.sqrt(2 * apart(s))
 
 
-@claim("A10", "KL(mu^pi || mu^pi') <= H H(pi || pi')", "Lemma A.1", phase="pair")
+@claim("A10", "KL(mu^pi || mu^pi') <= H H(pi || pi')", "Lemma A.1", phase="step")
 def occupancies_follow_policies(s: Seen) -> tuple[Array, Array]:
-    entropy = (s.epoch.nu * relative_entropy(s.epoch.policy, s.before.policy)).sum(-1)
+    entropy = (s.after.nu * relative_entropy(s.after.policy, s.at.policy)).sum(-1)
     return apart(s), s.scene.H * entropy
 
 
-@claim("A11", "<mu_{k+1} - mu_k, Q_{k+1}> - H(pi_{k+1}||pi_k) / eta <= eta H^3 / 2", "Fenchel-Young", phase="pair")
+@claim("A11", "<mu_{k+1} - mu_k, Q_{k+1}> - H(pi_{k+1}||pi_k) / eta <= eta H^3 / 2", "Fenchel-Young", phase="step")
 def fenchel_young(s: Seen) -> tuple[Array, Array]:
-    return optimisation(s.scene, s.before, s.epoch), nil(s) + s.scene.parts.eta * s.scene.H**3 / 2
+    return moved(s), nil(s) + s.scene.parts.eta * s.scene.H**3 / 2
 
 
-@claim("A11s", "... <= eta kappa(H),  kappa = H^(5/2) / 4 - H^2 / 8", "erratum 12", phase="pair")
-def fenchel_young_sharp(s: Seen) -> tuple[Array, Array]:
-    return optimisation(s.scene, s.before, s.epoch), nil(s) + s.scene.parts.eta * constants.kappa(s.scene.H)
+claim("A11s", "... <= eta kappa(H),  kappa = H^(5/2) / 4 - H^2 / 8", "erratum 12", phase="step")(lemmas.fenchel_young)
+claim("A12a", "KL(pi_{k+1} || pi_k)(x) <= eta^2 H^2 / 8", "Hoeffding", phase="step")(lemmas.small_steps)
 
 
-@claim("A12a", "KL(pi_{k+1} || pi_k)(x) <= eta^2 H^2 / 8", "Hoeffding", phase="pair")
-def small_steps(s: Seen) -> tuple[Array, Array]:
-    eta, H = s.scene.parts.eta, s.scene.H
-    return worst(relative_entropy(s.epoch.policy, s.before.policy)), nil(s) + (eta * H) ** 2 / 8
-
-
-@claim("A12b", "||pi_{k+1} - pi_k||_1 <= eta H / 2", "Hoeffding", phase="pair")
+@claim("A12b", "||pi_{k+1} - pi_k||_1 <= eta H / 2", "Hoeffding", phase="step")
 def small_moves(s: Seen) -> tuple[Array, Array]:
-    moves = np.abs(s.epoch.policy - s.before.policy).sum(-1)
+    moves = np.abs(s.after.policy - s.at.policy).sum(-1)
     return worst(moves), nil(s) + s.scene.parts.eta * s.scene.H / 2
 
 
 @claim(
-    "A13",
-    "sum Delta_k <= <mu_1, E V_1> - <mu_{K+1}, E V_{K+1}> + eta H^3 K / 2 + 2 sum <mu_k, CB_k>",
-    "Equation (7)",
-    phase="prefix",
-    conditional=True,
-)
+    "A13", "sum Delta_k <= <mu_1, E V_1> - <mu_{K+1}, E V_{K+1}> + eta H^3 K / 2 + 2 sum <mu_k, CB_k>", "Equation (7)",
+    phase="prefix", conditional=True,
+)  # fmt: skip
 def sum_below(s: Seen) -> tuple[Array, Array]:
-    return s.sums.below, _first(s) - (s.epoch.nu * s.epoch.V).sum(-1) + s.sums.epochs * s.scene.parts.eta * (
-        s.scene.H**3 / 2
-    ) + 2 * s.sums.bonuses
+    return lemmas.below(s, s.scene.H**3 / 2, 2 * s.totals.bonuses)
 
 
 @claim("A13s", "... with eta kappa(H) K in place of eta H^3 K / 2", "erratum 12", phase="prefix", conditional=True)
 def sum_below_sharp(s: Seen) -> tuple[Array, Array]:
-    cost = s.sums.epochs * s.scene.parts.eta * constants.kappa(s.scene.H)
-    return s.sums.below, _first(s) - (s.epoch.nu * s.epoch.V).sum(-1) + cost + 2 * s.sums.bonuses
+    return lemmas.below(s, constants.kappa(s.scene.H), 2 * s.totals.bonuses)
 
 
-def _first(s: Seen) -> Array:
-    """<mu^{pi_1}, E V_1>."""
-    return s.audit.first
-
-
-@claim("A14", "<mu* - mu_{K+1}, E V_{K+1}> <= H   (printed: 2 H)", "Lemma 4.3", phase="pair")
+@claim("A14", "<mu* - mu_{K+1}, E V_{K+1}> <= H   (printed: 2 H)", "Lemma 4.3", phase="step")
 def boundary(s: Seen) -> tuple[Array, Array]:
-    return s.epoch.V @ s.scene.mu_star.sum(-1) - (s.epoch.nu * s.epoch.V).sum(-1), nil(s) + s.scene.H
+    return s.after.V @ s.scene.mu_star.sum(-1) - (s.after.nu * s.after.V).sum(-1), nil(s) + s.scene.H
+
+
+def printed(scene: Scene, s: Totals) -> Array:
+    """The right side of Lemma 4.3 as it is printed   (n, 1)."""
+    return lemmas.bounded(scene, s, 2 * s.bonuses + 2 * scene.H, scene.H**3 / 2)
 
 
 @claim(
-    "A15",
-    "sum gap_k <= 2 sum <mu_k, CB_k> + 2 H + H(pi*||pi_0) / eta + eta H^3 K / 2",
-    "Lemma 4.3",
-    phase="prefix",
+    "A15", "sum gap_k <= 2 sum <mu_k, CB_k> + 2 H + H(pi*||pi_0) / eta + eta H^3 K / 2", "Lemma 4.3", phase="prefix",
     conditional=True,
-)
+)  # fmt: skip
 def lemma_4_3(s: Seen) -> tuple[Array, Array]:
-    H, eta = s.scene.H, s.scene.parts.eta
-    ends = 2 * H + s.scene.entropy / eta
-    return s.sums.gaps, 2 * s.sums.bonuses + ends + eta * H**3 * s.sums.epochs / 2
+    return lemmas.tightest(lemmas.gaps(s.scene.against, s.totals), printed(s.scene, s.totals))
 
 
-def certificate(s: Seen) -> Array:
-    """The right side of Lemma 4.3 before anything is bounded."""
-    star = s.scene.mu_star.sum(-1)
-    ends = s.epoch.V @ star - (s.epoch.nu * s.epoch.V).sum(-1) - (s.scene.parts.initial_value @ star - s.audit.first)
-    return 2 * s.sums.bonuses + ends + s.scene.entropy / s.scene.parts.eta + s.sums.moves
+def certificate(scene: Scene, s: Totals) -> Array:
+    """That before anything is bounded   (n, 1)."""
+    return lemmas.certificate(scene, s, 2 * s.bonuses)
 
 
 @claim(
-    "A15c",
-    "sum gap_k <= the exact certificate: nothing of Lemma 4.3 bounded",
-    "proof of Lemma 4.3",
-    phase="prefix",
+    "A15c", "sum gap_k <= the exact certificate: nothing of Lemma 4.3 bounded", "proof of Lemma 4.3", phase="prefix",
     conditional=True,
-)
+)  # fmt: skip
 def exact_certificate(s: Seen) -> tuple[Array, Array]:
-    return s.sums.gaps, certificate(s)
+    return lemmas.tightest(lemmas.gaps(s.scene.against, s.totals), certificate(s.scene, s.totals))
 
 
 @claim("A16", "H(pi* || pi_0) <= log A for uniform pi_0", "Section 4.3", phase="run")
@@ -259,12 +218,9 @@ def theorem_printed(e: Evidence) -> tuple[Array, Array]:
 
 
 @claim(
-    "A20c",
-    "... with E K = (1 - gamma) T + gamma, and + delta T for failures",
-    "Theorem 4.1, corrected",
-    kind="E",
+    "A20c", "... with E K = (1 - gamma) T + gamma, and + delta T for failures", "Theorem 4.1, corrected", kind="E",
     phase="run",
-)
+)  # fmt: skip
 def theorem_corrected(e: Evidence) -> tuple[Array, Array]:
     delta = delta_of(e.scene)
     return theorem_4_1(e, generic.corrected(e.scene.H, e.scene.mdp.actions, e.run.steps, 0.0, delta=delta))
@@ -274,20 +230,18 @@ def theorem_corrected(e: Evidence) -> tuple[Array, Array]:
 
 
 @claim(
-    "C1",
-    "V_k and pi_k are the maximum and the maximiser of <p, Q_k> - KL(p || pi_{k-1}) / eta",
-    "Lemma C.1",
-    phase="pair",
-)
+    "C1", "V_k and pi_k are the maximum and the maximiser of <p, Q_k> - KL(p || pi_{k-1}) / eta", "Lemma C.1",
+    phase="step",
+)  # fmt: skip
 def variational(s: Seen) -> tuple[Array, Array]:
-    p, e, eta = s.before, s.epoch, s.scene.parts.eta
+    Q, V, eta = s.backup.Q, s.after.V, s.scene.parts.eta
 
     def value(q: Array) -> Array:
-        return (q * p.Q).sum(-1) - relative_entropy(q, p.policy) / eta
+        return (q * Q).sum(-1) - relative_entropy(q, s.at.policy) / eta
 
-    others = np.random.default_rng(s.k).dirichlet(np.ones(p.Q.shape[-1]), size=(3, 1, p.Q.shape[1]))  # for all seeds
-    exceeded = np.max([worst(value(q) - e.V) for q in others], axis=0)
-    return np.maximum(worst(np.abs(value(e.policy) - e.V)), exceeded), nil(s)
+    others = np.random.default_rng(s.k).dirichlet(np.ones(Q.shape[-1]), size=(3, 1, Q.shape[1]))  # for all seeds
+    exceeded = np.max([worst(value(q) - V) for q in others], axis=0)
+    return np.maximum(worst(np.abs(value(s.after.policy) - V)), exceeded), nil(s)
 
 
 @claim("C2", "sum_{i<=k} V_i = (1 / eta) log sum_a pi_0 exp(eta sum_{i<=k} Q_i)", "Lemma C.1", phase="prefix")

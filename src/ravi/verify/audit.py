@@ -1,121 +1,132 @@
-"""What do the paper's claims need to see of a run? Every epoch as it opens, its neighbour, and sums over both.
+"""What do claims need to see of a run? Every backup, the policies before and after it, what was played, and sums.
 
-An audit recomputes, for each epoch and all seeds at once, what the analysis speaks of: the true P V_k beside the
-estimate, the bonus, the exact occupancies of pi_k. It keeps books of its own on what was played (visits and moves,
-Lambda and b, what the walk drew), so that data and laws are checked too, not taken from the learner. It hands all that
-to claims and keeps, of each claim, only the worst case so far, and of the run only sums: memory in proportion to claims
-and to one epoch, not to epochs.
+An observer goes through the backups of each epoch beside the learner: RAVI-UCB's one as it stands in its state, the M
+of a variant from where its plan of the epoch before ended. It recomputes what the analysis speaks of: the true P V_i
+beside the estimate, the bonus, the exact occupancies of pi_i. It keeps books of its own on what was played, so that
+data and laws are checked too, not taken from the learner. It hands all that to claims and keeps, of each claim, only
+the worst case so far, and of the run only sums: memory in proportion to claims and to one epoch, not to epochs.
+
+Where T is not known, each phase is a sequence of its own, from V_0 and pi_0, with a scene of its own: sums, and whether
+bonuses were valid so far, begin anew, and the worst case of each claim is kept for each. Books go on: data are kept.
+Which phase an epoch is in is found from T_k alone. Where a phase ends, so does its sequence: a mirror step leads from
+its last backup to a policy that is never played. Where Q is fresh, that backup is made with the data with which its
+last epoch began. That is what the proof sums: at the data of the next phase there would be more plays than beta_i
+allows for.
+
+Where rewards change, Q_{k+1} is made when epoch k + 1 is planned, from r_k, the table of epoch k's last play (or of
+epoch k): backup k is complete only then.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from ravi.core import MDP, Array, Learner, Measure, Path
+from ravi import tree
+from ravi.core import MDP, Array, Learner, Measure, Parts, Path
 from ravi.planning.bellman import expect
 from ravi.planning.entropy import relative_entropy
 from ravi.planning.mirror import mirror_step
 from ravi.planning.occupancies import occupancy
 from ravi.planning.solver import Solution
-from ravi.verify.books import Audit, Check, Epoch, Matrices, Scene, Seen, Sums, Tables, Walked, Worst
+from ravi.random import PICK, uniform
+from ravi.theory import doubling
+from ravi.verify import walks
+from ravi.verify.books import (
+    Audit,
+    Backup,
+    Books,
+    Comparators,
+    Drawn,
+    Iterate,
+    Keeper,
+    Matrices,
+    Past,
+    Plan,
+    Planned,
+    Scene,
+    Seen,
+    Tables,
+    Totals,
+    Turned,
+    Walked,
+    Worst,
+)
+from ravi.verify.claim import Claim
 from ravi.verify.constants import lam
+
+RESTARTED = ("valid", "at", "backup", "log_policy", "totals", "total_V", "total_Q")  # with every phase
 
 
 def scene_of(learner: Learner, mdp: MDP, steps: int, solution: Solution) -> Scene:
-    assert learner.parts is not None
-    star = occupancy(mdp, solution.policy)
-    apart = relative_entropy(solution.policy, learner.parts.initial_policy)
     P = np.zeros((mdp.states, mdp.actions, mdp.states))
     np.put_along_axis(P, mdp.successors.astype(np.int64), mdp.transitions, axis=2)
+    nothing: Any = None  # of a learner on sets of kernels there are no parts
+    parts = learner.parts or Parts(nothing, nothing, nothing, nothing, nothing)
+    star = occupancy(mdp, solution.policy)
+    apart = 0.0 * star.nu if learner.parts is None else relative_entropy(solution.policy, parts.initial_policy)
     entropy = float(star.nu @ apart)
-    return Scene(mdp, learner.parts, learner.told, steps, solution, star.mu, solution.policy, entropy, P)
+    best = Comparators(star.nu[None], np.array([[solution.optimum]]), np.array([entropy]))
+    return Scene(mdp, parts, learner.told, steps, solution, star.mu, solution.policy, entropy, P, best, learner.sets)
 
 
-def audit(scene: Scene, checks: Sequence[Check]) -> Measure:
-    X, A, d = scene.mdp.states, scene.mdp.actions, scene.dimension
+def audit(scene: Scene, claims: Sequence[Claim], keeper: Keeper | None = None) -> Measure:
+    """`claims` are those that are not about a run as a whole."""
 
     def init(keys: Array) -> Audit:
-        n = len(keys)
-
-        def zeros(*shape: int) -> Array:
-            return np.zeros((n, *shape))
-
-        Q, policy, mu, PV, PV_hat, CB, width = (zeros(X, A) for _ in range(7))
-        first = Epoch(zeros(X), Q, policy, zeros(X), mu, PV, PV_hat, CB, width, zeros())
-        eye = lam(scene) * np.tile(np.eye(d), (n, 1, 1))
-        books = zeros(X, A), zeros(X, A), zeros(X, A, X), zeros(X, A), zeros(X), zeros(X, A), zeros(X, A)
-        rest = (zeros() for _ in range(len(Walked._fields) - len(books) - 1))
-        walked = Walked(*books, np.zeros(n, bool), *rest)
-        C = len(checks)
-        worst = Worst(np.full((n, C), np.inf), zeros(C), zeros(C), zeros(C))
-        return Audit(
-            np.zeros(n, np.int64), np.zeros(n, np.int64), np.ones(n, bool), np.zeros(n, np.int64), first,
-            Sums(*(zeros() for _ in Sums._fields)), walked,
-            Matrices(zeros(d), eye, zeros(d), eye.copy(), eye.copy(), zeros(), zeros()),
-            Tables(zeros(), zeros(X, A)), zeros(), zeros(X), zeros(), zeros(X), zeros(X, A), np.full(n, -1), worst,
-        )  # fmt: skip
+        return _start(scene, len(keys), len(claims), keeper)
 
     def record(m: Audit, state: Any, path: Path, opening: bool) -> Audit:
         if opening:
-            active = path.length > 0
-            m = _close(scene, m, active)
-            m = _open(scene, checks, m, state, path, active)
-        _follow(scene, m, path)
+            walks.close(scene, m, path.length > 0)
+            m = _open(scene, claims, m, state, path)
+        walks.follow(scene, m, path)
+        if keeper:
+            columns = np.arange(path.state.shape[1])
+            inside = columns < path.length[:, None]
+            keeper.follow(m.own, m.played.V, path, inside & (path.time[:, None] + columns <= scene.steps))
         return m
 
-    def results(m: Audit) -> dict[str, Array]:
-        return {}
-
-    return Measure("audit", init, record, results)
+    return Measure("audit", init, record, lambda m: {})
 
 
-def merged(active: Array, new: Any, old: Any) -> Any:
-    """Rows of seeds that go on from `new`, of seeds that have ended from `old`."""
-    if isinstance(new, tuple):
-        return type(new)(*(merged(active, a, b) for a, b in zip(new, old, strict=True)))
-    return np.where(active.reshape(-1, *(1,) * (new.ndim - 1)), new, old)
+def _start(scene: Scene, n: int, claims: int, keeper: Keeper | None = None) -> Audit:
+    X, A, d, parts = scene.mdp.states, scene.mdp.actions, scene.dimension, scene.parts
+    C, J = scene.against.rho.shape
+    phases = len(scene.phases)
 
+    def zeros(*shape: int) -> Array:
+        return np.zeros((n, *shape))
 
-def _open(scene: Scene, checks: Sequence[Check], m: Audit, state: Any, path: Path, active: Array) -> Audit:
-    """Epoch k as it opens: recompute what it stands on, and put it before the claims."""
-    mdp, parts, gamma = scene.mdp, scene.parts, scene.mdp.discount
-    phi = parts.estimator.embed(state.V)
-    width = parts.estimator.width(state.data, phi)
-    policy, improper = proper(state.policy)
-    mu = occupancy(mdp, policy)
-    epoch = Epoch(
-        state.V.copy(), state.Q.copy(), policy, mu.nu, mu.mu, expect(mdp, state.V),
-        parts.estimator.expect(state.data, phi), parts.bonus(state.data, phi), width, improper,
+    def whole(value: int = 0) -> Array:
+        return np.full(n, value, np.int64)
+
+    V = parts.initial_value + zeros(X)
+    at = iterate(scene, V, parts.initial_policy + zeros(X, A))
+    backup = Backup(np.repeat(V[..., None], A, -1), *(zeros(X, A) for _ in range(5)))  # Q_1 = E V_0
+    totals = Totals(zeros(J), zeros(), zeros(), zeros(), zeros(), zeros(), *_ends(scene, at))
+    eye = lam(scene) * np.tile(np.eye(d), (n, 1, 1))
+    books = Books(zeros(X, A, X), eye, zeros(d), zeros(d))
+    pairs = zeros(X, A), zeros(X, A), zeros(X, A), zeros(X), zeros(X, A), zeros(X, A), np.zeros(n, bool)
+    walked = Walked(*pairs, *(zeros() for _ in Walked._fields[len(pairs) :]))
+    past = Past(np.zeros((n, phases), bool), tree.mapped(lambda part: np.repeat(0 * part[:, None], phases, 1), totals))
+    return Audit(
+        whole(), whole(-1), np.ones(n, bool), whole(), at, backup, np.log(at.policy), totals, zeros(X), zeros(X, A),
+        books, tree.copy(books), tree.copy(at), tree.copy(backup), whole(), whole(-1), walked,
+        Matrices(eye.copy(), eye.copy(), zeros(), zeros()), Tables(zeros(), zeros(X, A)),
+        Drawn(zeros(parts.inner), zeros(), zeros()),
+        Turned(whole(), zeros(J), zeros(C), zeros(C), zeros(C), zeros(C), zeros()), keeper.init(n) if keeper else (),
+        parts.estimator.init(n) if scene.of else (), past,
+        Worst(np.full((n, phases, claims), np.inf), *(zeros(phases, claims) for _ in range(3))),
     )  # fmt: skip
-    k = int(m.seen.max()) + 1
-    before = m.valid  # up to epoch k - 1
-    invalid = active & ~(gamma * np.abs(epoch.PV - epoch.PV_hat) <= epoch.CB + scene.atol).all((1, 2))
-    valid = m.valid & ~invalid
-    m = m._replace(
-        valid=np.where(active, valid, m.valid),
-        invalid_at=np.where(m.valid & invalid, k, m.invalid_at),
-        last_V=np.where((m.valid & invalid)[:, None], epoch.V, m.last_V),
-        last_value=np.where(m.valid & invalid, (epoch.nu * epoch.V).sum(-1), m.last_value),
-        first=(epoch.nu * epoch.V).sum(-1) if k == 1 else m.first,
-        total_V=m.total_V + np.where(active[:, None], epoch.V, 0),
-        total_Q=m.total_Q + np.where(active[:, None, None], m.epoch.Q if k > 1 else epoch.V[..., None], 0),
-    )
-    if k > 1:
-        m = m._replace(sums=merged(active & before, _moved(scene, m.sums, m.epoch, epoch), m.sums))
-    seen = Seen(scene, k, m.epoch, epoch, m.sums, m, state.data, path)
-    for index, check in enumerate(checks):
-        if check.phase == "epoch" or k > 1:
-            sound = (m.valid if check.phase == "epoch" else before) if check.conditional else True
-            note(m.worst, index, active & sound, k, *check.measure(seen))
-    m = m._replace(sums=merged(active & m.valid, _added(scene, m.sums, epoch), m.sums))
-    return m._replace(
-        epoch=merged(active, epoch, m.epoch),
-        seen=m.seen + active,
-        length=np.where(active, 0, m.length),
-    )
+
+
+def iterate(scene: Scene, V: Array, policy: Array) -> Iterate:
+    made, improper = proper(policy)
+    found = occupancy(scene.mdp, made)
+    return Iterate(V.copy(), made, found.nu, found.mu, improper)
 
 
 def proper(policy: Array) -> tuple[Array, Array]:
@@ -129,30 +140,202 @@ def proper(policy: Array) -> tuple[Array, Array]:
     return made, np.abs(made - policy).reshape(len(policy), -1).max(-1)
 
 
-def _moved(scene: Scene, s: Sums, e: Epoch, following: Epoch) -> Sums:
-    """The sums with the optimisation term of epochs k and k + 1 added."""
-    return s._replace(moves=s.moves + optimisation(scene, e, following))
+def _ends(scene: Scene, at: Iterate) -> tuple[Array, Array]:
+    """<mu, E V> (n,), and <mu* - mu, E V> (n, C)."""
+    own = (at.nu * at.V).sum(-1)
+    return own, at.V @ scene.against.nu.T - own[:, None]
 
 
-def optimisation(scene: Scene, e: Epoch, following: Epoch) -> Array:
-    """<mu^{pi_{k+1}} - mu^{pi_k}, Q_{k+1}> - H(pi_{k+1} || pi_k) / eta   (n,)."""
-    entropy = (following.nu * relative_entropy(following.policy, e.policy)).sum(-1)
-    return ((following.mu - e.mu) * e.Q).sum((1, 2)) - entropy / scene.parts.eta
+# ---- an epoch opens
 
 
-def _added(scene: Scene, s: Sums, e: Epoch) -> Sums:
-    """The sums with epoch k added; what needs epoch k + 1 comes with that."""
-    mdp, gamma = scene.mdp, scene.mdp.discount
-    returns = (e.mu * mdp.rewards).sum((1, 2))
-    optimistic = (1 - gamma) * e.V @ mdp.initial
-    return s._replace(
-        epochs=s.epochs + 1,
-        gaps=s.gaps + scene.solution.optimum - returns,
-        above=s.above + scene.solution.optimum - optimistic,
-        below=s.below + optimistic - returns,
-        bonuses=s.bonuses + (e.mu * e.CB).sum((1, 2)),
-        capped=s.capped + (e.mu * np.minimum(2 * e.CB, scene.H)).sum((1, 2)),
+def _open(scene: Scene, claims: Sequence[Claim], m: Audit, state: Any, path: Path) -> Audit:
+    active, k = path.length > 0, int(m.seen.max()) + 1
+    due = np.zeros(len(active), np.int64)
+    if scene.of:
+        due = np.array([doubling.phases(int(t), scene.first) - 1 for t in path.time])
+    anew = active & (due != m.phase)
+    over = anew & (m.phase >= 0)
+    for i in np.unique(m.phase[over]):
+        m = _of_rows(m, over & (m.phase == i), lambda m, rows: _ended(scene, claims, m, _rows(state, rows), k - 1))
+    for i in np.unique(due[active]):
+        for begins in (False, True):
+            rows = active & (due == i) & (anew == begins)
+
+            def opened(m: Audit, rows: Array, i: int = int(i), begins: bool = begins) -> Audit:
+                if begins:
+                    start = _start(scene, len(m.seen), 0)
+                    m = m._replace(phase=np.full_like(m.phase, i), **{name: getattr(start, name) for name in RESTARTED})
+                return _opened(scene, claims, m, _rows(state, rows), path.time[rows], k, begins)
+
+            m = _of_rows(m, rows, opened)
+    return m
+
+
+def _rows(state: Any, rows: Array) -> Any:
+    return state if rows.all() else tree.take(state, rows)
+
+
+def _of_rows(m: Audit, rows: Array, change: Callable[[Audit, Array], Audit]) -> Audit:
+    """With these seeds changed."""
+    if rows.all() or not rows.any():
+        return change(m, rows) if rows.any() else m
+    for (_, to), (_, what) in zip(tree.leaves(m), tree.leaves(change(tree.take(m, rows), rows)), strict=True):
+        to[rows] = what
+    return m
+
+
+def _opened(whole: Scene, claims: Sequence[Claim], m: Audit, state: Any, time: Array, k: int, begins: bool) -> Audit:
+    """The plan of epoch k, backup by backup, and what is played."""
+    scene, D = _in_phase(whole, m), state.data
+    made = _planned(scene, state)
+    iterates, planned = [], made
+    for j, planned in enumerate(_backups(scene, m, state)):
+        m = _step(scene, claims, m, planned, D, k, first=begins and j == 0)
+        iterates.append(m.at)
+        if j == 0 and scene.parts.backups is not None:  # the policies from here on are of this epoch
+            m = m._replace(older=tree.copy(m.books))
+    M, rows = scene.parts.inner, np.arange(len(m.seen))
+    chosen = _chosen(scene, M, state.key, time) if M > 1 else np.zeros(len(rows), np.int64)
+    V, policy = np.array([e.V for e in iterates]), np.array([e.policy for e in iterates])  # (M, n, ...)
+    gaps = np.array([walks.gap(scene, e) for e in iterates])
+    later = begins and k > 1
+    before, m = m.played, _playing(scene, m, state)
+    plan = Plan(state, made, planned, V[chosen, rows], policy[chosen, rows])
+    seen = Seen(scene, k, before, m.there, m.played, m, D, plan, later)
+    _check(claims, "data", seen)
+    _check(claims, "plan", seen)
+    for phase in ("epoch", "pair") if k > 1 else ("epoch",):
+        _check(claims, phase, seen._replace(scene=whole))
+    off = np.abs(policy - state.policy).max((2, 3)) + np.abs(V - state.V).max(2)  # which of the M is it that is played?
+    nearest = np.where(off[chosen, rows] <= off.min(0), chosen, off.argmin(0))
+    m.drawn.times[rows, nearest] += 1
+    m.drawn.lead[:] += gaps[nearest, rows] - gaps.mean(0)
+    m.drawn.variance[:] += gaps.var(0)
+    return m._replace(seen=m.seen + 1, length=0 * m.length, data=tree.copy(D) if whole.of else ())
+
+
+def _in_phase(scene: Scene, m: Audit) -> Scene:
+    return scene.of(int(m.phase[0])) if scene.of else scene
+
+
+def _planned(scene: Scene, state: Any) -> Planned:
+    if scene.parts.backups is None:
+        return Planned(state.V, state.Q, state.log_policy, state.policy)
+    return Planned(state.V_last, state.Q, state.log_policy, state.last_policy)
+
+
+def _backups(scene: Scene, m: Audit, state: Any) -> Iterator[Planned]:
+    """Those of an epoch: as the state has it where there is one only, else from where the observer stands."""
+    if scene.parts.backups is None:
+        yield _planned(scene, state)
+    else:
+        yield from (_planned(scene, s) for s in scene.parts.backups(_standing(m, state)))
+
+
+def _standing(m: Audit, state: Any) -> Any:
+    return state._replace(V_last=m.at.V, last_policy=m.at.policy, Q=m.backup.Q, log_policy=m.log_policy)
+
+
+def _chosen(scene: Scene, M: int, key: Array, time: Array) -> Array:
+    """m - 1 of every seed."""
+    if scene.parts.pick == "last":
+        return np.full(len(key), M - 1)
+    return np.array([int(M * uniform(one, t, PICK)) for one, t in zip(key, time, strict=True)])
+
+
+def _playing(scene: Scene, m: Audit, state: Any) -> Audit:
+    """With V and pi of this epoch, and what that V and the data make; one of which may be at hand."""
+    if not scene.parts.fresh and (m.at.V == state.V).all() and (m.at.policy == state.policy).all():
+        return m._replace(played=tree.copy(m.at), there=tree.copy(m.backup))
+    there = _backup(scene, state.V, state.Q, state.data)
+    return m._replace(played=iterate(scene, state.V, state.policy), there=there)
+
+
+def _backup(scene: Scene, V: Array, Q: Array, D: Any) -> Backup:
+    estimator, r = scene.parts.estimator, np.repeat(scene.mdp.rewards[None], len(V), 0)
+    phi = estimator.embed(V)
+    made = expect(scene.mdp, V), estimator.expect(D, phi), scene.parts.bonus(D, phi), estimator.width(D, phi)
+    return Backup(Q.copy(), r, *(np.array(np.broadcast_to(part, Q.shape)) for part in made))
+
+
+def _step(scene: Scene, claims: Sequence[Claim], m: Audit, s: Planned, D: Any, k: int, *, first: bool) -> Audit:
+    """One backup and one mirror step, in the learner's order."""
+    fresh = scene.parts.fresh
+    if fresh:
+        m = _backed_up(scene, claims, m, s.Q, D, k)
+    elif scene.world is not None and not first:
+        m = m._replace(backup=m.backup._replace(Q=s.Q.copy(), r=scene.world.tables[m.turned.last]))
+    after = iterate(scene, s.V, s.policy)
+    # A Q that is not fresh begins with Q_1 = E V_0, which no backup made: its mirror step leads back to V_0, pi_0.
+    if first and not fresh:
+        own, end = _ends(scene, after)
+        m = m._replace(
+            totals=m.totals._replace(first=own, end=end), total_V=after.V.copy(), total_Q=after.V[..., None] + 0 * s.Q
+        )
+        _check(claims, "begin", Seen(scene, k, m.at, m.backup, after, m, D))
+    else:
+        m = _mirrored(scene, claims, m, after, D, k)
+    m = m._replace(at=after, log_policy=s.log_policy.copy())
+    if scene.world is not None:
+        m.turned.rho[:] = np.einsum("nxa,jxa->nj", after.mu, scene.world.tables)
+    return m if fresh else _backed_up(scene, claims, m, s.Q, D, k)
+
+
+def _backed_up(scene: Scene, claims: Sequence[Claim], m: Audit, Q: Array, D: Any, k: int) -> Audit:
+    """Backup i as it is made."""
+    made = _backup(scene, m.at.V, Q, D)
+    off = scene.mdp.discount * np.abs(made.PV - made.PV_hat)
+    invalid = ~(off <= made.CB + scene.atol).all((1, 2))
+    m = m._replace(
+        backup=made,
+        invalid_at=np.where(m.valid & invalid & (m.invalid_at == 0), k or m.seen + 1, m.invalid_at),
+        valid=m.valid & ~invalid,
     )
+    _check(claims, "backup", Seen(scene, k, m.at, m.backup, m.at, m, D))
+    return m
+
+
+def _mirrored(scene: Scene, claims: Sequence[Claim], m: Audit, after: Iterate, D: Any, k: int) -> Audit:
+    """Backup i with what its mirror step made."""
+    mdp, e, b, s, last = scene.mdp, m.at, m.backup, m.totals, m.turned.last
+    rows = np.arange(len(m.seen))
+    if scene.world is not None:
+        f = scene.against.rho[:, last].T - m.turned.rho[rows, last][:, None]  # <mu* - mu^{pi_k}, r_k>   (n, C)
+        m.turned.drift[:] -= scene.H * f
+    tables = s.tables.copy()
+    tables[rows, last] += 1
+    added = Totals(
+        tables,
+        s.earned + (e.mu * b.r).sum((1, 2)),
+        s.hoped + (1 - mdp.discount) * e.V @ mdp.initial,
+        s.bonuses + (e.mu * b.CB).sum((1, 2)),
+        s.capped + (e.mu * np.minimum(2 * b.CB, scene.H)).sum((1, 2)),
+        s.moves + optimisation(scene, e, b, after),
+        s.first,
+        _ends(scene, after)[1],
+    )
+    valid = [np.where(m.valid.reshape(-1, *(1,) * (new.ndim - 1)), new, old) for new, old in zip(added, s, strict=True)]
+    m = m._replace(totals=Totals(*valid), total_V=m.total_V + after.V, total_Q=m.total_Q + b.Q)
+    for phase in ("step", "prefix"):
+        _check(claims, phase, Seen(scene, k, e, b, after, m, D))
+    return m
+
+
+def optimisation(scene: Scene, at: Iterate, backup: Backup, after: Iterate) -> Array:
+    """<mu^{pi_{i+1}} - mu^{pi_i}, Q_{i+1}> - H(pi_{i+1} || pi_i) / eta   (n,)."""
+    entropy = (after.nu * relative_entropy(after.policy, at.policy)).sum(-1)
+    return ((after.mu - at.mu) * backup.Q).sum((1, 2)) - entropy / scene.parts.eta
+
+
+def _check(claims: Sequence[Claim], phase: str, seen: Seen) -> None:
+    """Keep the worst cases, in place."""
+    m = seen.audit
+    worst = Worst(*(part[:, m.phase[0]] for part in m.worst))
+    for index, claim in enumerate(claims):
+        if claim.phase == phase:
+            rows = m.valid if claim.conditional else np.ones(len(m.valid), bool)
+            note(worst, index, rows, seen.k, *claim.measure(seen))
 
 
 def note(worst: Worst, index: int, rows: Array, k: int, measured: Array, bound: Array) -> None:
@@ -164,129 +347,45 @@ def note(worst: Worst, index: int, rows: Array, k: int, measured: Array, bound: 
         part[rows, index] = np.broadcast_to(value, rows.shape)[rows]
 
 
-def _follow(scene: Scene, m: Audit, path: Path) -> None:
-    """A stretch of the current epoch, step by step in place."""
-    T, e, w = scene.steps, m.epoch, m.walked
-    n, L = path.state.shape
-    steps = np.arange(L) < path.length[:, None]
-    rows, cols = np.nonzero(steps)
-    x, a, y = path.state[rows, cols], path.action[rows, cols], path.successor[rows, cols]
-    np.add.at(w.visits, (rows, x, a), 1.0)
-    np.add.at(w.resets, (rows, x, a), path.reset[rows, cols].astype(float))
-    wide = np.zeros((n, L), bool)
-    wide[rows, cols] = e.width[rows, x, a] >= 1
-    bad_now = np.logical_or.accumulate(wide, axis=1) | w.bad[:, None]
-    w.after_bad[:] += (bad_now & steps).sum(1)
-    w.bad[:] |= wide.any(1)
-    real = np.clip(T + 1 - path.time, 0, path.length)
-    w.under_mu[:] += real * (e.mu * e.CB).sum((1, 2))
-    w.regret[:] += real * _gap(scene, e)
-    learned = path.time[rows] + cols <= T  # padding is not learned from
-    np.add.at(w.moves, (rows[learned], x[learned], a[learned], y[learned]), 1.0)
-    m.length[:] += path.length
-    w.visited[:] += path.length
-    first = np.take_along_axis(path.state, np.zeros((n, 1), int), axis=1)[:, 0]
-    started = (path.length > 0) & (m.state >= 0) & (first != m.state)
-    inside = steps[:, 1:] & ~path.reset[:, :-1] & (path.state[:, 1:] != path.successor[:, :-1])
-    w.shortfall[:] += started + inside.sum(1)
-    fresh = steps & np.pad(path.reset[:, :-1], ((0, 0), (1, 0)))
-    fresh[:, 0] = (path.length > 0) & (m.state < 0)
-    np.add.at(w.starts, (np.nonzero(fresh)[0], path.state[fresh]), 1.0)
-    end = np.maximum(path.length - 1, 0)[:, None]
-    last_y = np.take_along_axis(path.successor, end, 1)[:, 0]
-    last_reset = np.take_along_axis(path.reset, end, 1)[:, 0]
-    m.state[:] = np.where(path.length > 0, np.where(last_reset, -1, last_y), m.state)
-    if scene.dimension:
-        M, phi = m.matrices, scene.phi(e.V)
-        times, targets, residual = np.zeros_like(e.PV), np.zeros_like(e.PV), np.zeros_like(e.PV)
-        where = rows[learned], x[learned], a[learned]
-        for total, term in (
-            (times, 1.0), (targets, e.V[rows, y][learned]), (residual, (e.V[rows, y] - e.PV[rows, x, a])[learned])
-        ):  # fmt: skip
-            np.add.at(total, where, term)
-        M.covariance[:] += np.einsum("nxa,nxad,nxae->nde", times, phi, phi)
-        M.response[:] += np.einsum("nxa,nxad->nd", targets, phi)
-        M.noise[:] += np.einsum("nxa,nxad->nd", residual, phi)
+# ---- a phase ends, or the run
 
 
-def _close(scene: Scene, m: Audit, active: Array) -> Audit:
-    """Epoch k has ended (the next one opens, or the run is over): add what needed its whole length."""
-    e, w, H, gamma = m.epoch, m.walked, scene.H, scene.mdp.discount
-    ended = active & (m.seen > 0)
-    if not ended.any():
-        return m
-    L = np.where(ended, m.length, 1).astype(float)
-    c = np.where(ended[:, None, None], w.visits, 0)
-    mean = H * (e.mu * e.CB).sum((1, 2))
-    bonus = (c * e.CB).sum((1, 2))
-    P_pi_f = (e.policy * e.CB).sum(-1)
-    V_f = _values(scene, e.policy, P_pi_f)
-    Q_f = e.CB + gamma * expect(scene.mdp, V_f)
-    variance = H * (e.mu * (2 * e.CB * Q_f - e.CB**2)).sum((1, 2)) - mean**2
-    f = e.CB - mean[:, None, None] / H
-    spread = H * (e.mu * (2 * f * (Q_f - mean[:, None, None]) - f**2)).sum((1, 2))
-    gap = _gap(scene, e)
-    bad = ended & w.bad
-    for total, term in (
-        (w.drift, bonus - mean), (w.variance, variance), (w.spread, spread), (w.bonus, bonus),
-        (w.plain, (c * e.width).sum((1, 2))), (w.gap_steps, gap * L), (w.gap_epochs, gap), (w.gap_squares, gap**2),
-        (w.epochs, 1.0),
-    ):  # fmt: skip
-        total[:] += np.where(ended, term, 0)
-    for total, term in ((w.bad_epochs, 1.0), (w.bad_length, L), (w.bad_rest, w.after_bad)):
-        total[:] += np.where(bad, term, 0)
-    w.longest[:] = np.where(ended, np.maximum(w.longest, L), w.longest)
-    w.largest[:] = np.where(ended, np.maximum(w.largest, e.CB.max((1, 2))), w.largest)
-    here = c.sum(-1, keepdims=True)
-    w.chosen[:] += c - here * e.policy
-    w.choice[:] += here * e.policy * (1 - e.policy)
-    if scene.dimension:
-        phi, M = scene.phi(e.V), m.matrices
-        square = e.width**2
-        M.potential[:] += (c * np.log1p(L[:, None, None] * square)).sum((1, 2)) / L
-        M.clipped[:] += (c * np.minimum(1, square)).sum((1, 2))
-        M.full[:] += np.einsum("nxa,nxad,nxae->nde", c, phi, phi)
-        M.G[:] += np.einsum("nxa,nxad,nxae->nde", c * (e.width >= 1), phi, phi)
-    elif scene.setting == "tabular":
-        N = np.rint(e.width**-2.0)
-        m.tables.good[:] += (np.minimum(c, N) * e.width).sum((1, 2))
-        m.tables.doublings[:] += c > N
-    w.total[:] += c
-    w.visits[ended] = 0
-    w.bad[ended], w.after_bad[ended] = False, 0
+def finish(scene: Scene, claims: Sequence[Claim], m: Audit, state: Any) -> Audit:
+    """After the run: what the learner ends with, and the end of every seed's last phase."""
+    walks.close(scene, m, np.ones(len(m.seen), bool))
+    for i in np.unique(m.phase):
+
+        def last(m: Audit, rows: Array) -> Audit:
+            here = _rows(state, rows)
+            _check(claims, "data", Seen(scene, 0, m.played, m.there, m.played, m, here.data))
+            return _ended(scene, claims, m, here, 0)
+
+        m = _of_rows(m, m.phase == i, last)
     return m
 
 
-def _gap(scene: Scene, e: Epoch) -> Array:
-    """rho* - rho(pi_k)   (n,)."""
-    return scene.solution.optimum - (e.mu * scene.mdp.rewards).sum((1, 2))
-
-
-def _values(scene: Scene, policy: Array, source: Array) -> Array:
-    """(I - gamma P_pi)^{-1} source, for every seed."""
-    chain = np.einsum("nxa,xay->nxy", policy, scene.P)
-    return np.linalg.solve(np.eye(scene.mdp.states) - scene.mdp.discount * chain, source[..., None])[..., 0]
-
-
-def finish(scene: Scene, checks: Sequence[Check], m: Audit, state: Any) -> Audit:
-    """After the run: close the last epoch, and put V_{K+1}, pi_{K+1} before the claims about neighbours."""
-    everyone = np.ones(len(m.seen), bool)
-    m = _close(scene, m, everyone)
-    V, _, policy = mirror_step(state.log_policy, state.policy, state.Q, scene.parts.eta)
-    policy, improper = proper(policy)
-    mu = occupancy(scene.mdp, policy)
-    nothing = np.zeros_like(m.epoch.Q)
-    last = Epoch(V, nothing, policy, mu.nu, mu.mu, nothing, nothing, nothing, nothing, improper)
-    m = m._replace(
-        last_V=np.where(m.valid[:, None], V, m.last_V),
-        last_value=np.where(m.valid, (mu.nu * V).sum(-1), m.last_value),
-        total_V=m.total_V + V,
-        total_Q=m.total_Q + m.epoch.Q,
-        sums=merged(m.valid, _moved(scene, m.sums, m.epoch, last), m.sums),
-    )
-    # Seeds have different numbers of epochs: the claims of each are about its own last pair.
-    seen = Seen(scene, 0, m.epoch, last, m.sums, m, state.data, None)
-    for index, check in enumerate(checks):
-        if check.phase != "epoch":
-            note(m.worst, index, m.valid if check.conditional else everyone, 0, *check.measure(seen))
-    return m
+def _ended(whole: Scene, claims: Sequence[Claim], m: Audit, state: Any, k: int) -> Audit:
+    """The sequence ends after epoch k: a mirror step more, for a fresh Q after a backup. Sums are put aside."""
+    scene, books = _in_phase(whole, m), m.books
+    if whole.of:
+        m, state = m._replace(books=m.older), _standing(m, state)._replace(data=m.data)
+    if scene.parts.backups is not None:
+        following = _planned(scene, next(iter(scene.parts.backups(state))))
+    else:
+        if scene.world is not None:  # the table of play T+; no learner makes this step
+            b, r = m.backup, scene.world.tables[m.turned.last]
+            Q = np.clip(r + b.CB + scene.mdp.discount * b.PV_hat, 0, scene.H)
+            m = m._replace(backup=b._replace(r=r, Q=Q))
+        V, log_policy, policy = mirror_step(state.log_policy, state.policy, m.backup.Q, scene.parts.eta)
+        following = Planned(V, m.backup.Q, log_policy, policy)
+    if scene.parts.fresh:
+        m = _backed_up(scene, claims, m, following.Q, state.data, k)
+    after = iterate(scene, following.V, following.policy)
+    m = _mirrored(scene, claims, m, after, state.data, k)
+    if not k:
+        _check(claims, "pair", Seen(whole, k, m.played, m.backup, after, m, state.data))
+    i = m.phase[0]
+    m.past.ended[:, i] = True
+    for kept, found in zip(m.past.totals, m.totals, strict=True):
+        kept[:, i] = found
+    return m._replace(books=books)

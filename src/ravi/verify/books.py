@@ -1,4 +1,8 @@
-"""What does an audit keep? The scene, one epoch, its sums and books, and the worst case of every claim."""
+"""What does an audit keep? The scene, a backup and the policies about it, sums and books, and the worst of every claim.
+
+Let V_0, pi_0 be where a learner begins, and V_i, pi_i what its i-th mirror step makes; backup i leads from V_i to
+Q_{i+1}, which makes V_{i+1} and pi_{i+1}. RAVI-UCB makes one backup an epoch: there i is k.
+"""
 
 from __future__ import annotations
 
@@ -8,24 +12,38 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ravi.core import MDP, Array, Parts, Path, Sets, Stated, Told
+from ravi.mdps.changing_rewards import Changing
 from ravi.planning.solver import Solution
+from ravi.theory import doubling
+
+
+class Comparators(NamedTuple):
+    """Fixed policies that a run is held against, each for pi*; one optimal policy unless rewards change."""
+
+    nu: Array  # nu*                    (C, X)
+    rho: Array  # <mu*, r_j>            (C, J)
+    entropy: Array  # H(pi* || pi_0)    (C,)
 
 
 class Scene(NamedTuple):
-    """What does not change in a run: the truth, the optimum, the constants."""
+    """What does not change in a run, or in a phase of it: the truth, the optimum, the constants."""
 
     mdp: MDP
     parts: Parts
     told: Told
-    steps: int
+    steps: int  # T; of a phase, the S_{i+1} that its beta allows for
     solution: Solution
     mu_star: Array  # mu*        (X, A)
     pi_star: Array  # pi*        (X, A)
     entropy: float  # H(pi* || pi_0)
     P: Array  # the kernel as one array   (X, A, X)
+    against: Comparators
     sets: Sets | None = None  # of plans on sets of kernels
     phase: int = 0  # i, where T is not known
     length: int = 0  # l_i, likewise
+    first: int = 0  # l, likewise
+    of: Callable[[int], Scene] | None = None  # phase i as a scene, likewise
+    world: Changing | None = None  # where rewards change: those of `mdp`, and the optimum, are of the mean table
 
     @property
     def H(self) -> float:
@@ -53,37 +71,60 @@ class Scene(NamedTuple):
         """d of a linear mixture, 0 where the learner does not use it."""
         return self.mdp.dimension if self.setting == "mixture" else 0
 
+    @property
+    def phases(self) -> list[Scene]:
+        """All that T reaches into; the run itself where T is known."""
+        return [self.of(i) for i in range(doubling.phases(self.steps, self.first))] if self.of else [self]
+
     def phi(self, V: Array) -> Array:
         """phi_V(x, a) = sum_x' psi(x, a, x') V(x'), from the definition   (n, X, A, d)."""
         psi: Array = self.mdp.features
         return np.einsum("xajd,nxaj->nxad", psi, V[:, self.mdp.successors])
 
 
-class Epoch(NamedTuple):
-    """Epoch k of every seed, seeds first. Q is Q_{k+1}; the rest has index k."""
-
-    V: Array  # (n, X)
-    Q: Array  # (n, X, A)
-    policy: Array  # (n, X, A)
-    nu: Array  # (n, X)
-    mu: Array  # (n, X, A)
-    PV: Array  # P V_k, the truth          (n, X, A)
-    PV_hat: Array  # P_hat_k V_k           (n, X, A)
-    CB: Array  # (n, X, A)
-    width: Array  # N^{-1/2} or ||phi_k||  (n, X, A)
-    improper: Array  # how far the learner's pi_k is from a policy; `policy` is one   (n,)
+class Iterate(NamedTuple):
+    V: Array  # V_i               (n, X)
+    policy: Array  # pi_i         (n, X, A)
+    nu: Array  # of pi_i          (n, X)
+    mu: Array  # of pi_i          (n, X, A)
+    improper: Array  # how far the learner's pi_i is from a policy; `policy` is one   (n,)
 
 
-class Sums(NamedTuple):
-    """Over the epochs closed so far, all before the first invalid one   (n,)."""
+class Backup(NamedTuple):
+    """From V_i to Q_{i+1}   (n, X, A)."""
 
-    epochs: Array  # K
-    gaps: Array  # sum gap_k
-    above: Array  # sum Delta*_k = rho* - (1 - gamma) <nu_0, V_k>
-    below: Array  # sum Delta_k = (1 - gamma) <nu_0, V_k> - rho(pi_k)
-    bonuses: Array  # sum <mu^{pi_k}, CB_k>
-    capped: Array  # sum <mu^{pi_k}, min(2 CB_k, H)>
-    moves: Array  # sum <mu^{pi_{k+1}} - mu^{pi_k}, Q_{k+1}> - H(pi_{k+1} || pi_k) / eta
+    Q: Array  # Q_{i+1}
+    r: Array  # the rewards in it; where they change, known when Q is
+    PV: Array  # P V_i, the truth
+    PV_hat: Array  # its estimate
+    CB: Array
+    width: Array  # N^{-1/2} or ||phi||
+
+
+class Books(NamedTuple):
+    """What was played before an epoch, by the observer; d = 0 where there is no regression."""
+
+    moves: Array  # (x_t, a_t, y_t) of all steps t <= T        (n, X, A, X)
+    covariance: Array  # Lambda, with the V that was played    (n, d, d)
+    response: Array  # b, likewise                             (n, d)
+    noise: Array  # sum phi_t (V_t(y_t) - P V_t)               (n, d)
+
+
+class Totals(NamedTuple):
+    """Over backups up to i, all before the first invalid one, of a phase where there are phases."""
+
+    tables: Array  # how often r_i was each table            (n, J)
+    earned: Array  # sum <mu^{pi_i}, r_i>                    (n,)
+    hoped: Array  # sum (1 - gamma) <nu_0, V_i>              (n,)
+    bonuses: Array  # sum <mu^{pi_i}, CB_i>                  (n,)
+    capped: Array  # sum <mu^{pi_i}, min(2 CB_i, H)>         (n,)
+    moves: Array  # sum <mu^{pi_{i+1}} - mu^{pi_i}, Q_{i+1}> - H(pi_{i+1} || pi_i) / eta   (n,)
+    first: Array  # <mu, E V> of the first V_i and pi_i      (n,)
+    end: Array  # <mu* - mu^{pi_{i+1}}, E V_{i+1}>, no sum   (n, C)
+
+    @property
+    def backups(self) -> Array:
+        return self.tables.sum(-1)
 
 
 class Walked(NamedTuple):
@@ -91,7 +132,6 @@ class Walked(NamedTuple):
 
     visits: Array  # of each pair in this epoch               (n, X, A)
     total: Array  # of each pair in all closed epochs         (n, X, A)
-    moves: Array  # (x_t, a_t, y_t) of all steps t <= T so far    (n, X, A, X)
     resets: Array  # how often a reset followed each pair     (n, X, A)
     starts: Array  # x_1 and states after resets              (n, X)
     chosen: Array  # visits less their mean sum_t pi_t(a | x_t)   (n, X, A)
@@ -103,6 +143,7 @@ class Walked(NamedTuple):
     spread: Array  # the same for CB_k - <mu^{pi_k}, CB_k>     (n,)
     largest: Array  # max CB_k(x, a)                           (n,)
     bonus: Array  # sum_{t <= T+} CB_t(x_t, a_t)               (n,)
+    capped: Array  # sum_{t <= T+} min(2 CB_t(x_t, a_t), H)    (n,)
     plain: Array  # sum_{t <= T+} width_t(x_t, a_t)            (n,)
     under_mu: Array  # sum_{t <= T} <mu^{pi_t}, CB_t>          (n,)
     gap_steps: Array  # sum_{t <= T+} gap_t                    (n,)
@@ -121,9 +162,6 @@ class Walked(NamedTuple):
 class Matrices(NamedTuple):
     """Of a linear mixture; d = 0 elsewhere."""
 
-    noise: Array  # sum phi_i (V_i(y_i) - P V_i)                  (n, d)
-    covariance: Array  # Lambda, of all steps t <= T so far       (n, d, d)
-    response: Array  # b, likewise                                (n, d)
     G: Array  # lambda I + sum of phi phi^T over bad steps        (n, d, d)
     full: Array  # Lambda with the padding too                    (n, d, d)
     potential: Array  # sum_k (1 / L_k) sum_t ln(1 + L_k ||phi||^2)   (n,)
@@ -137,8 +175,35 @@ class Tables(NamedTuple):
     doublings: Array  # epochs in which a pair is visited more than N_k times   (n, X, A)
 
 
+class Drawn(NamedTuple):
+    """Of the M policies of an epoch, one of which is played."""
+
+    times: Array  # how often each of the M    (n, M)
+    lead: Array  # sum of gap(pi_m) less the mean gap of the M   (n,)
+    variance: Array  # of that, given the M    (n,)
+
+
+class Turned(NamedTuple):
+    """Where rewards change: over plays, f_t = <mu* - mu^{pi_t}, r_t> for each of the C comparators."""
+
+    last: Array  # the table of the last play, or of the epoch                  (n,)
+    rho: Array  # <mu^{pi_k}, r_j>                                              (n, J)
+    regret: Array  # sum_{t <= T} f_t                                           (n, C)
+    drift: Array  # sum_{t <= T+} f_t - H sum_k <mu* - mu^{pi_k}, r_k>          (n, C)
+    variance: Array  # of it: sum_{t <= T+} gamma H f_t^2                       (n, C)
+    lead: Array  # sum f_t over t <= T+, before the first invalid epoch         (n, C)
+    paid: Array  # sum min(2 CB_t(x_t, a_t), H) over the same                   (n,)
+
+
+class Past(NamedTuple):
+    """Of every phase that has ended; of the one that there is, where T is known."""
+
+    ended: Array  # whether it has   (n, phases)
+    totals: Totals  # (n, phases, ...)
+
+
 class Worst(NamedTuple):
-    """The worst case of each claim   (n, claims)."""
+    """The worst case of each claim   (n, phases, claims)."""
 
     margin: Array
     measured: Array
@@ -148,39 +213,81 @@ class Worst(NamedTuple):
 
 class Audit(NamedTuple):
     seen: Array  # epochs opened        (n,)
-    length: Array  # of the current one (n,)
-    valid: Array  # no invalid bonus yet   (n,)
+    phase: Array  # in force, -1 before the first   (n,)
+    valid: Array  # no invalid bonus yet, in this phase   (n,)
     invalid_at: Array  # the first invalid epoch, 0 for none   (n,)
-    epoch: Epoch
-    sums: Sums
+    at: Iterate  # V_i, pi_i
+    backup: Backup  # the last that was made
+    log_policy: Array  # log pi_i, as the learner holds it   (n, X, A)
+    totals: Totals
+    total_V: Array  # sum V_i           (n, X)
+    total_Q: Array  # sum Q_i           (n, X, A)
+    books: Books
+    older: Books  # when the epoch before began
+    played: Iterate  # V and pi of this epoch
+    there: Backup  # what that V and the data make
+    length: Array  # of this epoch      (n,)
+    state: Array  # where the walker must be, -1 for anywhere   (n,)
     walked: Walked
     matrices: Matrices
     tables: Tables
-    first: Array  # <mu^{pi_1}, E V_1>  (n,)
-    last_V: Array  # V_{K+1}, K the epochs of `sums`; after `finish`   (n, X)
-    last_value: Array  # <mu^{pi_{K+1}}, E V_{K+1}>, likewise   (n,)
-    total_V: Array  # sum V_i           (n, X)
-    total_Q: Array  # sum Q_i           (n, X, A)
-    state: Array  # where the walker must be, -1 for anywhere   (n,)
+    drawn: Drawn
+    turned: Turned
+    own: Any  # what a keeper keeps (`ravi.verify.estimators`)
+    data: Any  # D when the epoch began, where there are phases
+    past: Past
     worst: Worst
 
 
-class Check(NamedTuple):
-    """A claim about every epoch (or pair of neighbours, or prefix): (scene, ...) -> measured, bound, both (n,)."""
+class Planned(NamedTuple):
+    """What one backup and one mirror step leave in a state."""
 
-    phase: str  # "epoch", "pair" or "prefix"
-    conditional: bool  # on valid bonuses so far
-    measure: Callable[..., tuple[Array, Array]]
+    V: Array
+    Q: Array
+    log_policy: Array
+    policy: Array
+
+
+class Plan(NamedTuple):
+    """An epoch's, by the learner and by the observer."""
+
+    state: Any  # after the learner's own
+    made: Planned  # by the learner
+    planned: Planned  # by the observer, the last of M
+    V: Array  # V_m and pi_m, by the observer
+    policy: Array
 
 
 class Seen(NamedTuple):
-    """What a check is given."""
+    """What a claim is given: a backup with the policies before and after it, or those that two epochs played."""
 
     scene: Scene
-    k: int
-    before: Epoch  # epoch k - 1 (zeros when k = 1)
-    epoch: Epoch  # epoch k
-    sums: Sums  # over the epochs before k
+    k: int  # 0 after the last epoch
+    at: Iterate  # V_i, pi_i; of "epoch" and "pair" those of epoch k - 1
+    backup: Backup  # from there; of "epoch", "pair" and "data" at the V of epoch k
+    after: Iterate  # V_{i+1}, pi_{i+1}, the same as `at` where they are not made yet; or those of epoch k
     audit: Audit
-    data: Any  # D_{T_k}
-    path: Path | None
+    data: Any  # D
+    plan: Plan | None = None
+    anew: bool = False  # whether the sequence began with this epoch, and not with the run
+
+    @property
+    def totals(self) -> Totals:
+        return self.audit.totals
+
+    @property
+    def books(self) -> Books:
+        return self.audit.books
+
+    @property
+    def own(self) -> Any:
+        return self.audit.own
+
+
+class Keeper(NamedTuple):
+    """How data of a kind of their own are followed, from definitions: a NamedTuple of arrays, seeds first."""
+
+    init: Callable[[int], Any]  # n -> books before the first play
+    follow: Callable[
+        [Any, Array, Path, Array], None
+    ]  # books, V of the epoch, path, which plays are learned from (n, L)

@@ -8,10 +8,12 @@ from typing import Any, NamedTuple, TypeVar
 Measured = TypeVar("Measured", bound=Callable[..., Any])
 
 # Kinds. D: holds on every run. P: holds with probability 1 - delta on each run. E: holds in expectation.
-# Phases. epoch, pair, prefix: measured at every epoch, every pair of neighbours, after every number of epochs, by the
-# audit; (Seen) -> measured, bound for each seed. run: measured once, at the end; (Evidence) -> measured, bound, arrays
-# for D and P; for E the value of each seed and the bound of its mean, and where chance is known, the interval that the
-# mean keeps to (`chance.Interval`). An E claim may be about several means at once: values are then (n, means).
+# Phases. By the audit, (Seen) -> measured, bound for each seed: backup: at every one as it is made; step: with what its
+# mirror step made; prefix: after every number of them; begin: where Q_1 = E V_0; plan: of every epoch; data: when an
+# epoch opens and at the end; epoch, pair: of the policies that are played, and of neighbours among them. run: measured
+# once, at the end; (Evidence) -> measured, bound, arrays for D and P; for E the value of each seed and the bound of its
+# mean, and where chance is known, the interval that the mean keeps to (`chance.Interval`). An E claim may be about
+# several means at once: values are then (n, means).
 
 
 class Claim(NamedTuple):
@@ -19,11 +21,12 @@ class Claim(NamedTuple):
     statement: str
     where: str
     kind: str  # "D", "P" or "E"
-    phase: str  # "epoch", "pair", "prefix" or "run"
+    phase: str  # when it is measured, as above
     setting: str  # "any", "tabular", "mixture", or "parts": of a variant whose parts are known
     conditional: bool  # on valid bonuses (S4) up to the epoch
     equality: bool  # of an E claim: the mean equals the bound
     measure: Callable[..., Any]
+    events: int = 1  # of probability 1 - delta each, that a P claim rests on
 
 
 class Registry:

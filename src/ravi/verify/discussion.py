@@ -85,11 +85,9 @@ def exact_rate(e: Evidence) -> tuple[Array, Array]:
 
 
 @claim(
-    "D3",
-    "a policy that falls into the trap with probability eps has gap eps / (1 - gamma + gamma eps)",
-    "Discussion",
+    "D3", "a policy that falls into the trap with probability eps has gap eps / (1 - gamma + gamma eps)", "Discussion",
     phase="run",
-)
+)  # fmt: skip
 def trap_state(e: Evidence) -> tuple[Array, Array]:
     mdp, off = trap(e.scene.mdp.discount), []
     stay = int(mdp.rewards[0].argmax())

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ravi.core import Array
 from ravi.runs import Run
-from ravi.verify.books import Audit, Scene
+from ravi.verify.books import Scene
 
 
 class Evidence(NamedTuple):
     scene: Scene
-    audit: Audit  # after `finish`
+    audit: Any  # the `books.Audit` after `finish`; of plans on sets of kernels their `sets.Books`
     run: Run  # with pad=True
 
     @property

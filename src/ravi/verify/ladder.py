@@ -6,12 +6,14 @@ epoch (E sum_{t <= T+} gap_t = H E sum_k gap_k).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
-from ravi.theory import per_run
-from ravi.verify.constants import explicit
+from ravi.core import Array
+from ravi.verify import lemmas
+from ravi.verify.books import Scene, Totals
 from ravi.verify.evidence import Evidence
 
 
@@ -42,22 +44,24 @@ class Ladder(NamedTuple):
         return "\n".join([*lines, f"{'(T x optimum)':32} {self.optimum:14.6g}"])
 
 
-def ladder(e: Evidence) -> Ladder:
-    H, s, scene = e.scene.H, e.audit.sums, e.scene
-    star = scene.mu_star.sum(-1)
-    V_first = scene.parts.initial_value
-    # `last` is about epoch K + 1, K the epochs before the first invalid one
-    ends = e.audit.last_V @ star - e.audit.last_value - (V_first @ star - e.audit.first)
-    certificate = 2 * s.bonuses + ends + scene.entropy / scene.parts.eta + s.moves
-    lemma = [
-        per_run.printed(H, int(K), float(bonus), scene.entropy, scene.parts.eta).total if np.isfinite(bonus) else np.inf
-        for K, bonus in zip(s.epochs, s.bonuses, strict=True)
-    ]
+Rung = Callable[[Scene, Totals], Array]  # of one phase, against each comparator   (n, C)
+
+
+def ladder(e: Evidence, certificate: Rung, lemma: Rung, explicit: float) -> Ladder:
+    """Against the first comparator, summed over phases; sums over backups are divided by M: one of M is played."""
+    scene, past, best = e.scene, e.audit.past, 0
+    rungs = np.zeros((3, e.n))
+    for i, phase in enumerate(scene.phases):
+        totals = Totals(*(part[:, i] for part in past.totals))
+        found = lemmas.gaps(phase.against, totals), certificate(phase, totals), lemma(phase, totals)
+        rungs += np.where(past.ended[:, i], [part[:, best] for part in found], 0.0)
+    world, T = scene.world, e.run.steps
+    gaps, certified, bounded = (float(scene.H / scene.parts.inner * rung.mean()) for rung in rungs)
     return Ladder(
-        float(e.run.regret.mean()),
-        float(H * s.gaps.mean()),
-        float(H * certificate.mean()),
-        float(H * np.mean(lemma)),
-        float(explicit(scene)),
-        float(e.run.steps * scene.solution.optimum),
+        float((e.run.regret if world is None else e.audit.turned.regret[:, best]).mean()),
+        gaps,
+        certified,
+        bounded,
+        float(explicit),
+        float(T * scene.solution.optimum if world is None else world.expected(T) @ scene.against.rho[best]),
     )

@@ -7,27 +7,22 @@ are valid for every V at once, at the price of X log 2, and what follows where t
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from ravi.core import MDP, Array, Path
+from ravi.core import MDP, Array
 from ravi.theory import constants
 from ravi.theory import linear as theory
-from ravi.verify.books import Scene
+from ravi.verify.books import Scene, Seen
 from ravi.verify.claim import Registry
 from ravi.verify.constants import beta_of, delta_of, lam
+from ravi.verify.distance import nil, relative, worst
+from ravi.verify.ellipsoids import growth, in_norm, solved
 from ravi.verify.evidence import Evidence
-from ravi.verify.preliminaries import worst
-from ravi.verify.regressions import Keeper, Seen
-from ravi.verify.sampled import in_norm, nil, off
 
 registry = Registry()
 claim = registry.claim
-
-
-class Books(NamedTuple):
-    moves: Array  # (x_t, a_t, y_t) of all plays   (n, X, A, X)
 
 
 class Truth(NamedTuple):
@@ -53,17 +48,6 @@ def _truth(mdp: MDP) -> Truth:
     return Truth(phi, m, longest, mdp.horizon * float(np.linalg.norm(weights)))
 
 
-def keeper(scene: Scene) -> Keeper:
-    X, A = scene.mdp.states, scene.mdp.actions
-
-    def follow(books: Books, V: Array, path: Path, learned: Array) -> None:
-        rows, cols = np.nonzero(learned)
-        at = path.state[rows, cols], path.action[rows, cols], path.successor[rows, cols]
-        np.add.at(books.moves, (rows, *at), 1.0)
-
-    return Keeper(lambda n: Books(np.zeros((n, X, A, X))), follow)
-
-
 def covariance(s: Seen) -> Array:
     """Lambda = lambda I + sum_t phi_t phi_t^T   (n, d, d)."""
     phi = truth(s.scene).phi
@@ -73,22 +57,22 @@ def covariance(s: Seen) -> Array:
 def widths(s: Seen) -> Array:
     """||phi(x, a)||_{Lambda^-1}   (n, X, A)."""
     phi = truth(s.scene).phi
-    return in_norm(covariance(s), np.broadcast_to(phi, (len(s.V), *phi.shape)))
+    return in_norm(covariance(s), np.broadcast_to(phi, (len(s.after.V), *phi.shape)))
 
 
 @claim("L1a", "Lambda = lambda I + sum phi phi^T, M = sum phi e_y^T, over t < T_k", "Discussion", phase="data",
        setting="linear")  # fmt: skip
 def data(s: Seen) -> tuple[Array, Array]:
     M = np.einsum("nxay,xad->ndy", s.books.moves, truth(s.scene).phi)
-    return np.maximum(off(s.data.covariance, covariance(s)), off(s.data.moves, M)), nil(s)
+    return np.maximum(relative(s.data.covariance, covariance(s)), relative(s.data.moves, M)), nil(s)
 
 
 @claim("L1b", "P_hat V_k = <phi, Lambda^-1 M V_k>: every target is that of V_k", "Discussion", setting="linear")
 def estimate(s: Seen) -> tuple[Array, Array]:
     phi = truth(s.scene).phi
-    right = np.einsum("nxay,xad,ny->nd", s.books.moves, phi, s.V)
-    w = np.linalg.solve(covariance(s), right[..., None])[..., 0]
-    return worst(np.abs(s.PV_hat - np.einsum("xad,nd->nxa", phi, w))), nil(s)
+    right = np.einsum("nxay,xad,ny->nd", s.books.moves, phi, s.after.V)
+    w = solved(covariance(s), right)
+    return worst(np.abs(s.backup.PV_hat - np.einsum("xad,nd->nxa", phi, w))), nil(s)
 
 
 @claim("L1c", "CB_k = beta ||phi||_{Lambda^-1}, beta = d H sqrt(ln(2 d T / delta))", "Discussion", setting="linear")
@@ -96,15 +80,15 @@ def bonus(s: Seen) -> tuple[Array, Array]:
     d = truth(s.scene).phi.shape[-1]
     beta = d * s.scene.H * np.sqrt(np.log(2 * d * s.scene.steps / delta_of(s.scene)))
     right = float(s.scene.stated.scale) * beta * widths(s)
-    return worst(np.abs(s.CB - right) / (1 + right)), nil(s)
+    return worst(np.abs(s.backup.CB - right) / (1 + right)), nil(s)
 
 
 @claim("L2", "P_hat V_k - P V_k = <phi, Lambda^-1 (sum phi_t (V_k(y_t) - P V_k) - lambda m V_k)>", "Appendix A.2",
        setting="linear")  # fmt: skip
 def error_identity(s: Seen) -> tuple[Array, Array]:
     phi, m, *_ = truth(s.scene)
-    by = np.linalg.solve(covariance(s), (noise(s, s.V) - lam(s.scene) * s.V @ m.T)[..., None])[..., 0]
-    return worst(np.abs(s.PV_hat - s.PV - np.einsum("xad,nd->nxa", phi, by))), nil(s)
+    by = solved(covariance(s), noise(s, s.after.V) - lam(s.scene) * s.after.V @ m.T)
+    return worst(np.abs(s.backup.PV_hat - s.backup.PV - np.einsum("xad,nd->nxa", phi, by))), nil(s)
 
 
 def noise(s: Seen, V: Array) -> Array:
@@ -116,8 +100,7 @@ def noise(s: Seen, V: Array) -> Array:
 
 def spread(s: Seen) -> Array:
     """(H/2) sqrt(log det Lambda - d log lambda + 2 log(1/delta) + 2 X log 2)   (n,)."""
-    d = truth(s.scene).phi.shape[-1]
-    grown = np.linalg.slogdet(covariance(s))[1] - d * np.log(lam(s.scene))
+    grown = growth(covariance(s), lam(s.scene))
     return s.scene.H / 2 * np.sqrt(grown - 2 * np.log(delta_of(s.scene)) + 2 * s.scene.mdp.states * np.log(2))
 
 
@@ -127,8 +110,8 @@ def event(s: Seen) -> tuple[Array, Array]:
     """The event is one for all V: of the corners, one that is drawn, and the one that the counts of a pair point to."""
     moves = s.books.moves.sum((1, 2)) - np.einsum("nxa,xay->ny", s.books.moves.sum(-1), s.scene.P)
     drawn = np.random.default_rng(s.k).integers(0, 2, size=s.scene.mdp.states)
-    corners = s.scene.H * (moves > 0), s.scene.H * np.broadcast_to(drawn, s.V.shape)
-    found = [in_norm(covariance(s), noise(s, V)) for V in (s.V, *corners)]
+    corners = s.scene.H * (moves > 0), s.scene.H * np.broadcast_to(drawn, s.after.V.shape)
+    found = [in_norm(covariance(s), noise(s, V)) for V in (s.after.V, *corners)]
     return np.max(found, axis=0), spread(s)
 
 
@@ -136,12 +119,12 @@ def event(s: Seen) -> tuple[Array, Array]:
        setting="linear")  # fmt: skip
 def validity(s: Seen) -> tuple[Array, Array]:
     beta = spread(s) + np.sqrt(lam(s.scene)) * truth(s.scene).heaviest
-    return worst(np.abs(s.PV - s.PV_hat) - beta[:, None, None] * widths(s)), nil(s)
+    return worst(np.abs(s.backup.PV - s.backup.PV_hat) - beta[:, None, None] * widths(s)), nil(s)
 
 
 @claim("L5", "E sum_{t<=T+} CB_t <= beta N, N of Lemma 5.5 for max ||phi|| in place of B H", "Lemma 5.5", kind="E",
        phase="run", setting="linear")  # fmt: skip
-def bonus_sum(e: Evidence, *_: Any) -> tuple[Array, Array]:
+def bonus_sum(e: Evidence) -> tuple[Array, Array]:
     found, beta = truth(e.scene), beta_of(e.scene)
     given = {"feature_bound": found.longest, "regularization": lam(e.scene)}
     bound = theory.bonus_sum(e.scene.H, found.phi.shape[-1], e.run.steps, beta, **given)
@@ -150,7 +133,7 @@ def bonus_sum(e: Evidence, *_: Any) -> tuple[Array, Array]:
 
 @claim("L6", "beta >= beta_X: R_T <= 2 beta N + sqrt(2 H^4 log A T) + gamma H^3 sqrt(log A / (2 T)) + 2 H^2 + delta T",
        "Theorem 4.1", kind="E", phase="run", setting="linear")  # fmt: skip
-def theorem(e: Evidence, *_: Any) -> tuple[Array, Array]:
+def theorem(e: Evidence) -> tuple[Array, Array]:
     return e.run.regret, np.array(explicit(e.scene))
 
 

@@ -91,31 +91,31 @@ def deviations(s: Seen) -> tuple[Array, Array]:
 
 
 @claim("KM6a", "det G is at most twice that of the phase's beginning, before its last play", "Theorem 4", phase="run")
-def doubled(e: Evidence, b: Books) -> tuple[Array, Array]:
-    return b.more.grown, np.full(e.n, DOUBLED)
+def doubled(e: Evidence) -> tuple[Array, Array]:
+    return e.audit.more.grown, np.full(e.n, DOUBLED)
 
 
 @claim("KM6b", "at most X A (1 + log2(T / X A)) + d log2(1 + T) phases end without a reset", "Theorem 4", phase="run")
-def phases(e: Evidence, b: Books) -> tuple[Array, Array]:
-    mdp, d = e.scene.mdp, b.more.G.shape[-1]
-    return b.sums.doublings, np.full(e.n, theory.mixture_doublings(d, mdp.states, mdp.actions, e.run.steps))
+def phases(e: Evidence) -> tuple[Array, Array]:
+    mdp, d = e.scene.mdp, e.audit.more.G.shape[-1]
+    return e.audit.sums.doublings, np.full(e.n, theory.mixture_doublings(d, mdp.states, mdp.actions, e.run.steps))
 
 
 @claim("KM6c", "sum min{1, ||phi_U||^2_{G^-1}} <= 2 d ln(1 + T)", "Theorem 4", phase="run")
-def potential(e: Evidence, b: Books) -> tuple[Array, Array]:
-    return b.more.potential, np.full(e.n, 2 * b.more.G.shape[-1] * log(1 + e.run.steps))
+def potential(e: Evidence) -> tuple[Array, Array]:
+    return e.audit.more.potential, np.full(e.n, 2 * e.audit.more.G.shape[-1] * log(1 + e.run.steps))
 
 
 @claim("KM7", "E plays while theta* is not in E <= sum of the levels", "Lemma 5", kind="E", phase="run")
-def invalid(e: Evidence, b: Books) -> tuple[Array, Array]:
+def invalid(e: Evidence) -> tuple[Array, Array]:
     """As K10: at each t the plan in force was made at (t - X A + 1) / 2 or later."""
-    mdp, d = e.scene.mdp, b.more.G.shape[-1]
+    mdp, d = e.scene.mdp, e.audit.more.G.shape[-1]
     made = np.maximum((np.arange(1, e.run.steps + 1) - mdp.states * mdp.actions + 1) / 2, 1)
-    return b.sums.invalid, np.array(sum(theory.mixture_level(e.scene.H, d, s) for s in made))
+    return e.audit.sums.invalid, np.array(sum(theory.mixture_level(e.scene.H, d, s) for s in made))
 
 
 @claim("KM8", "R_T <= the bound of Theorem 4", "Theorem 4", kind="E", phase="run")
-def theorem_4(e: Evidence, b: Books) -> tuple[Array, Array]:
+def theorem_4(e: Evidence) -> tuple[Array, Array]:
     return e.run.regret, np.array(regret_bound(e.scene))
 
 

@@ -9,9 +9,11 @@ from ravi.planning.bellman import expect, extend, flow, marginal
 from ravi.planning.entropy import relative_entropy
 from ravi.planning.evaluation import evaluate
 from ravi.theory import constants
+from ravi.verify import lemmas
 from ravi.verify.books import Seen
 from ravi.verify.chance import Interval, bernstein, chernoff
 from ravi.verify.claim import Registry
+from ravi.verify.distance import nil, worst
 from ravi.verify.evidence import Evidence
 from ravi.verify.reset_chain import reset_kernel
 
@@ -19,24 +21,14 @@ registry = Registry()
 claim = registry.claim
 
 
-def worst(*arrays: Array) -> Array:
-    """The largest entry of each seed, over all arrays."""
-    return np.max([array.reshape(len(array), -1).max(-1) for array in arrays], axis=0)
-
-
-def nil(s: Seen) -> Array:
-    """The bound of an identity's error: zero (a tolerance is granted by the table)."""
-    return np.zeros(len(s.epoch.V))
-
-
 # ---- Section 2
 
 
 @claim("P1", "V^pi = sum_a pi Q^pi,  Q^pi = r + gamma P V^pi", "Section 2", phase="pair")
 def bellman_equations(s: Seen) -> tuple[Array, Array]:
-    found = evaluate(s.scene.mdp, s.epoch.policy)
+    found = evaluate(s.scene.mdp, s.after.policy)
     PV = np.einsum("ny,xay->nxa", found.V, s.scene.P)
-    off_V = np.abs(found.V - (s.epoch.policy * found.Q).sum(-1))
+    off_V = np.abs(found.V - (s.after.policy * found.Q).sum(-1))
     return worst(off_V, np.abs(found.Q - s.scene.mdp.rewards - s.scene.mdp.discount * PV)), nil(s)
 
 
@@ -52,13 +44,13 @@ def adjoints(e: Evidence) -> tuple[Array, Array]:
 @claim("P3", "E^T mu^pi = gamma P^T mu^pi + (1 - gamma) nu_0", "Equation (1)")
 def bellman_flow(s: Seen) -> tuple[Array, Array]:
     mdp = s.scene.mdp
-    inflow = mdp.discount * np.einsum("nxa,xay->ny", s.epoch.mu, s.scene.P) + (1 - mdp.discount) * mdp.initial
-    return worst(np.abs(s.epoch.mu.sum(-1) - inflow)), nil(s)
+    inflow = mdp.discount * np.einsum("nxa,xay->ny", s.after.mu, s.scene.P) + (1 - mdp.discount) * mdp.initial
+    return worst(np.abs(s.after.mu.sum(-1) - inflow)), nil(s)
 
 
 @claim("P4", "nu^pi is a distribution, and (1 - gamma) sum_h gamma^h u_h", "Section 2", phase="run")
 def occupancy_is_a_sum(e: Evidence) -> tuple[Array, Array]:
-    mdp, nu, policy = e.scene.mdp, e.audit.epoch.nu, e.audit.epoch.policy
+    mdp, nu, policy = e.scene.mdp, e.audit.played.nu, e.audit.played.policy
     u, total, weight = np.tile(mdp.initial, (e.n, 1)), np.zeros_like(nu), 1.0
     while weight > 1e-12:
         total += (1 - mdp.discount) * weight * u
@@ -71,15 +63,18 @@ def occupancy_is_a_sum(e: Evidence) -> tuple[Array, Array]:
 @claim("P5", "<mu^pi, r> = (1 - gamma) <nu_0, V^pi>,  gap = <mu^pi, E V* - Q*>", "Section 2", phase="pair")
 def returns(s: Seen) -> tuple[Array, Array]:
     mdp, star = s.scene.mdp, s.scene.solution
-    found = (s.epoch.mu * mdp.rewards).sum((1, 2))
-    by_value = evaluate(mdp, s.epoch.policy).returns
-    loss = (s.epoch.mu * (star.V[:, None] - star.Q)).sum((1, 2))
+    found = (s.after.mu * mdp.rewards).sum((1, 2))
+    by_value = evaluate(mdp, s.after.policy).returns
+    loss = (s.after.mu * (star.V[:, None] - star.Q)).sum((1, 2))
     return np.maximum(np.abs(found - by_value), np.abs(star.optimum - found - loss)), nil(s)
 
 
 @claim("P6", "KL(mu || mu') = KL(nu || nu') + H(pi || pi')", "Section 2", phase="pair")
 def chain_rule(s: Seen) -> tuple[Array, Array]:
-    p, e = s.before, s.epoch
+    """Of one phase: where the next begins, KL to a policy without some action is infinite."""
+    p, e = s.at, s.after
+    if s.anew:
+        return nil(s) - np.inf, nil(s)
     joint = relative_entropy(e.mu.reshape(len(e.mu), -1), p.mu.reshape(len(p.mu), -1))
     parts = relative_entropy(e.nu, p.nu) + (e.nu * relative_entropy(e.policy, p.policy)).sum(-1)
     return np.abs(joint - parts), nil(s)
@@ -90,7 +85,7 @@ def reset_chain(e: Evidence) -> tuple[Array, Array]:
     mdp, star = e.scene.mdp, e.scene.solution
     P = reset_kernel(mdp)
     optimality = np.abs(star.optimum + star.V - (mdp.rewards + P @ star.V).max(-1)).max()
-    mu, nu = e.audit.epoch.mu, e.audit.epoch.nu
+    mu, nu = e.audit.played.mu, e.audit.played.nu
     stationary = np.abs(np.einsum("nxa,xay->ny", mu, P) - nu).max(-1)
     return np.append(stationary, optimality), np.zeros(e.n + 1)
 
@@ -106,35 +101,22 @@ def online_to_batch(e: Evidence) -> tuple[Array, Array]:
 # ---- Section 3
 
 
-@claim("S1", "V_1 = V_0,  pi_1 = pi_0", "Algorithm 1")
-def first_epoch(s: Seen) -> tuple[Array, Array]:
-    if s.k != 1:
-        return nil(s), nil(s)
-    parts = s.scene.parts
-    return worst(np.abs(s.epoch.V - parts.initial_value), np.abs(s.epoch.policy - parts.initial_policy)), nil(s)
+claim("S1", "V_1 = V_0,  pi_1 = pi_0", "Algorithm 1", phase="begin")(lemmas.begins)
 
 
 @claim(
-    "S2", "pi_k = pi_{k-1} exp(eta Q_k) / Z = pi_{k-1} exp(eta (Q_k - V_k)),  sum_a pi_k = 1", "Section 3", phase="pair"
+    "S2", "pi_k = pi_{k-1} exp(eta Q_k) / Z = pi_{k-1} exp(eta (Q_k - V_k)),  sum_a pi_k = 1", "Section 3", phase="step"
 )
 def both_updates(s: Seen) -> tuple[Array, Array]:
-    p, e, eta = s.before, s.epoch, s.scene.parts.eta
-    tilted = p.policy * np.exp(eta * (p.Q - p.Q.max(-1, keepdims=True)))
+    p, Q, e, eta = s.at.policy, s.backup.Q, s.after, s.scene.parts.eta
+    tilted = p * np.exp(eta * (Q - Q.max(-1, keepdims=True)))
     by_product = tilted / tilted.sum(-1, keepdims=True)
-    by_value = p.policy * np.exp(eta * (p.Q - e.V[..., None]))
+    by_value = p * np.exp(eta * (Q - e.V[..., None]))
     return worst(np.abs(e.policy - by_product), np.abs(e.policy - by_value), e.improper[:, None]), nil(s)
 
 
-@claim("S3", "0 <= Q_k <= H,  min_a Q_k <= V_k <= max_a Q_k", "Section 3", phase="pair")
-def ranges(s: Seen) -> tuple[Array, Array]:
-    Q, V = s.before.Q, s.epoch.V
-    return worst(-Q, Q - s.scene.H, Q.min(-1) - V, V - Q.max(-1)), nil(s)
-
-
-@claim("S4", "gamma |<P - P_hat_k, V_k>| <= CB_k", "Equation (2)", kind="P")
-def validity(s: Seen) -> tuple[Array, Array]:
-    e = s.epoch
-    return worst(s.scene.mdp.discount * np.abs(e.PV - e.PV_hat) - e.CB), nil(s)
+claim("S3", "0 <= Q_k <= H,  min_a Q_k <= V_k <= max_a Q_k", "Section 3", phase="step")(lemmas.ranges)
+claim("S4", "gamma |<P - P_hat_k, V_k>| <= CB_k", "Equation (2)", kind="P", phase="backup")(lemmas.validity)
 
 
 def resets(e: Evidence) -> tuple[Array, Array]:
@@ -157,13 +139,9 @@ def epochs_are_binomial(e: Evidence) -> tuple[Array, Array, Interval]:
 
 
 @claim(
-    "S6a",
-    "E K(T) = (1 - gamma) T + gamma   (printed: (1 - gamma) T)",
-    "Section 4.3",
-    kind="E",
-    phase="run",
+    "S6a", "E K(T) = (1 - gamma) T + gamma   (printed: (1 - gamma) T)", "Section 4.3", kind="E", phase="run",
     equality=True,
-)
+)  # fmt: skip
 def expected_epochs(e: Evidence) -> tuple[Array, Array, Interval]:
     values, probabilities = resets(e)
     law = chernoff(1 + values, probabilities, e.n)
@@ -183,10 +161,7 @@ def plays(e: Evidence) -> tuple[Array, Array]:
     return off + np.abs(e.audit.walked.visited - e.plays), np.zeros(e.n)
 
 
-@claim("S8", "Q_{k+1} = Pi_H[r + CB_k + gamma P_hat_k V_k]", "Algorithm 1")
-def backup(s: Seen) -> tuple[Array, Array]:
-    e, mdp = s.epoch, s.scene.mdp
-    return worst(np.abs(e.Q - np.clip(mdp.rewards + e.CB + mdp.discount * e.PV_hat, 0, s.scene.H))), nil(s)
+claim("S8", "Q_{k+1} = Pi_H[r + CB_k + gamma P_hat_k V_k]", "Algorithm 1", phase="backup")(lemmas.backup)
 
 
 def drawn(deviations: Array, variances: Array) -> tuple[Array, Array, Interval]:
@@ -197,39 +172,27 @@ def drawn(deviations: Array, variances: Array) -> tuple[Array, Array, Interval]:
 
 
 @claim(
-    "S9a",
-    "a_t ~ pi_k(. | x_t): visits of each pair less their mean",
-    "Algorithm 1",
-    kind="E",
-    phase="run",
+    "S9a", "a_t ~ pi_k(. | x_t): visits of each pair less their mean", "Algorithm 1", kind="E", phase="run",
     equality=True,
-)
+)  # fmt: skip
 def actions_are_drawn(e: Evidence) -> tuple[Array, Array, Interval]:
     return drawn(e.audit.walked.chosen, e.audit.walked.choice)
 
 
 @claim(
-    "S9b",
-    "y_t ~ P(. | x_t, a_t): moves of each pair less their mean",
-    "Algorithm 1",
-    kind="E",
-    phase="run",
+    "S9b", "y_t ~ P(. | x_t, a_t): moves of each pair less their mean", "Algorithm 1", kind="E", phase="run",
     equality=True,
-)
+)  # fmt: skip
 def successors_are_drawn(e: Evidence) -> tuple[Array, Array, Interval]:
-    P, moves = e.scene.P, e.audit.walked.moves
+    P, moves = e.scene.P, e.audit.books.moves
     visits = moves.sum(-1, keepdims=True)
     return drawn(moves - visits * P, visits * P * (1 - P))
 
 
 @claim(
-    "S9c",
-    "x_1, and x_{t+1} after a reset, ~ nu_0: starts in each state less their mean",
-    "Algorithm 1",
-    kind="E",
-    phase="run",
-    equality=True,
-)
+    "S9c", "x_1, and x_{t+1} after a reset, ~ nu_0: starts in each state less their mean", "Algorithm 1", kind="E",
+    phase="run", equality=True,
+)  # fmt: skip
 def starts_are_drawn(e: Evidence) -> tuple[Array, Array, Interval]:
     nu0, starts = e.scene.mdp.initial, e.audit.walked.starts
     total = starts.sum(-1, keepdims=True)
@@ -237,13 +200,9 @@ def starts_are_drawn(e: Evidence) -> tuple[Array, Array, Interval]:
 
 
 @claim(
-    "S10",
-    "a reset follows with probability 1 - gamma, whatever (x_t, a_t): resets less their mean",
-    "Algorithm 1",
-    kind="E",
-    phase="run",
-    equality=True,
-)
+    "S10", "a reset follows with probability 1 - gamma, whatever (x_t, a_t): resets less their mean", "Algorithm 1",
+    kind="E", phase="run", equality=True,
+)  # fmt: skip
 def resets_are_drawn(e: Evidence) -> tuple[Array, Array, Interval]:
     gamma, w = e.scene.mdp.discount, e.audit.walked
     return drawn(w.resets - (1 - gamma) * w.total, gamma * (1 - gamma) * w.total)

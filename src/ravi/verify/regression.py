@@ -7,14 +7,15 @@ import numpy as np
 from ravi.core import Array
 from ravi.estimators.ridge import parameter
 from ravi.theory import elliptical, mixture
-from ravi.verify import off
+from ravi.verify import lemmas
 from ravi.verify.audit import proper
 from ravi.verify.books import Scene, Seen
 from ravi.verify.chance import Interval, bernstein
 from ravi.verify.claim import Registry
 from ravi.verify.constants import beta_of, bound_of, delta_of, explicit, lam, papers_beta
+from ravi.verify.distance import nil, worst
+from ravi.verify.ellipsoids import growth, in_norm, solved
 from ravi.verify.evidence import Evidence
-from ravi.verify.preliminaries import nil, worst
 
 registry = Registry()
 claim = registry.claim
@@ -26,26 +27,14 @@ def theta_of(scene: Scene) -> Array:
 
 def log_growth(e: Evidence, matrices: Array) -> Array:
     """log det - d log lambda."""
-    return np.linalg.slogdet(matrices)[1] - e.scene.mdp.dimension * np.log(lam(e.scene))
+    return growth(matrices, lam(e.scene))
 
 
-@claim(
-    "M0a",
-    "Lambda_{T_k} = lambda I + sum phi_i phi_i^T, b_{T_k} = sum phi_i V_i(y_i), over t < T_k",
-    "Algorithm 3",
-    phase="pair",
-    setting="mixture",
-)
-def regression_is_of_what_was_played(s: Seen) -> tuple[Array, Array]:
-    return off.regression(s.data, s.audit.matrices.covariance, s.audit.matrices.response), nil(s)
-
-
-@claim("M0b", "CB_k = beta ||phi_k||_{Lambda^-1}", "Equation (9)", setting="mixture")
-def bonus_is_of_the_regression(s: Seen) -> tuple[Array, Array]:
-    phi = s.scene.phi(s.epoch.V)
-    half = np.linalg.solve(np.linalg.cholesky(s.audit.matrices.covariance)[:, None, None], phi[..., None])[..., 0]
-    right = beta_of(s.scene) * np.sqrt((half**2).sum(-1))
-    return worst(np.abs(s.epoch.CB - right) / (1 + right)), nil(s)
+claim(
+    "M0a", "Lambda_{T_k} = lambda I + sum phi_i phi_i^T, b_{T_k} = sum phi_i V_i(y_i), over t < T_k", "Algorithm 3",
+    phase="step", setting="mixture",
+)(lemmas.regression)  # fmt: skip
+claim("M0b", "CB_k = beta ||phi_k||_{Lambda^-1}", "Equation (9)", phase="backup", setting="mixture")(lemmas.bonus)
 
 
 @claim("M1a", "P = <theta, psi>, ||theta|| <= B", "Assumption 5.3", phase="run", setting="mixture")
@@ -56,44 +45,46 @@ def kernel_is_linear(e: Evidence) -> tuple[Array, Array]:
     return np.array([wrong, np.linalg.norm(theta) - bound_of(e.scene)]), np.zeros(2)
 
 
-@claim("M1b", "||phi_V|| <= B H for V in [0, H]^X", "Assumption 5.3", setting="mixture")
+@claim("M1b", "||phi_V|| <= B H for V in [0, H]^X", "Assumption 5.3", phase="backup", setting="mixture")
 def features_are_bounded(s: Seen) -> tuple[Array, Array]:
-    phi = np.linalg.norm(s.scene.phi(s.epoch.V), axis=-1)
+    phi = np.linalg.norm(s.scene.phi(s.at.V), axis=-1)
     corner = np.random.default_rng(s.k).integers(0, 2, size=s.scene.mdp.states) * s.scene.H  # the same for all seeds
     other = np.linalg.norm(s.scene.phi(corner[None]), axis=-1)
     return np.maximum(worst(phi), worst(other)), nil(s) + bound_of(s.scene) * s.scene.H
 
 
-@claim("M2", "P_hat_k V_k = <phi_k, theta_hat_k>,  P V_k = <phi_k, theta>", "Appendix A.2", setting="mixture")
+@claim(
+    "M2", "P_hat_k V_k = <phi_k, theta_hat_k>,  P V_k = <phi_k, theta>", "Appendix A.2", phase="backup",
+    setting="mixture",
+)  # fmt: skip
 def expectations_are_linear(s: Seen) -> tuple[Array, Array]:
-    e = s.epoch
-    phi = s.scene.phi(e.V)
-    theta_hat = np.linalg.solve(s.data.covariance, s.data.response[..., None])[..., 0]
+    e = s.backup
+    phi = s.scene.phi(s.at.V)
+    theta_hat = solved(s.data.covariance, s.data.response)
     return worst(
         np.abs(np.einsum("nxad,nd->nxa", phi, theta_hat) - e.PV_hat), np.abs(phi @ theta_of(s.scene) - e.PV)
     ), nil(s)
 
 
 @claim(
-    "M3",
-    "P_hat_k V_k - P V_k = <phi_k, Lambda^-1 (sum phi_i (V_i(y_i) - P V_i) - lambda theta)>",
-    "Appendix A.2",
-    setting="mixture",
-)
+    "M3", "P_hat_k V_k - P V_k = <phi_k, Lambda^-1 (sum phi_i (V_i(y_i) - P V_i) - lambda theta)>", "Appendix A.2",
+    phase="backup", setting="mixture",
+)  # fmt: skip
 def error_identity(s: Seen) -> tuple[Array, Array]:
-    e, theta = s.epoch, theta_of(s.scene)
-    right = np.linalg.solve(s.data.covariance, (s.audit.matrices.noise - lam(s.scene) * theta)[..., None])[..., 0]
-    by_noise = np.einsum("nxad,nd->nxa", s.scene.phi(e.V), right)
+    e, theta = s.backup, theta_of(s.scene)
+    right = solved(s.data.covariance, s.books.noise - lam(s.scene) * theta)
+    by_noise = np.einsum("nxad,nd->nxa", s.scene.phi(s.at.V), right)
     return worst(np.abs(e.PV_hat - e.PV - by_noise)), nil(s)
 
 
 def xi(s: Seen) -> Array:
     """xi_k = ||sum phi_i (V_i(y_i) - P V_i)||_{Lambda^-1}."""
-    noise = s.audit.matrices.noise
-    return np.sqrt(np.einsum("nd,nd->n", noise, np.linalg.solve(s.data.covariance, noise[..., None])[..., 0]))
+    return in_norm(s.data.covariance, s.books.noise)
 
 
-@claim("M4", "||theta_hat_k - theta||_Lambda <= xi_k + sqrt(lambda) B", "Appendix A.2", setting="mixture")
+@claim(
+    "M4", "||theta_hat_k - theta||_Lambda <= xi_k + sqrt(lambda) B", "Appendix A.2", phase="backup", setting="mixture"
+)
 def ellipsoid(s: Seen) -> tuple[Array, Array]:
     off = parameter(s.data) - theta_of(s.scene)
     norm = np.sqrt(np.einsum("nd,nde,ne->n", off, s.data.covariance, off))
@@ -101,15 +92,18 @@ def ellipsoid(s: Seen) -> tuple[Array, Array]:
 
 
 @claim(
-    "M5", "xi_k <= H sqrt(2 log(det(Lambda)^(1/2) lambda^(-d/2) / delta))", "Theorem C.2", kind="P", setting="mixture"
-)
+    "M5", "xi_k <= H sqrt(2 log(det(Lambda)^(1/2) lambda^(-d/2) / delta))", "Theorem C.2", kind="P", phase="backup",
+    setting="mixture",
+)  # fmt: skip
 def self_normalised(s: Seen) -> tuple[Array, Array]:
-    d = s.scene.mdp.dimension
-    growth = np.linalg.slogdet(s.data.covariance)[1] - d * np.log(lam(s.scene))
-    return xi(s), s.scene.H * np.sqrt(growth - 2 * np.log(delta_of(s.scene)))
+    grown = growth(s.data.covariance, lam(s.scene))
+    return xi(s), s.scene.H * np.sqrt(grown - 2 * np.log(delta_of(s.scene)))
 
 
-@claim("M6", "log det Lambda_{T_k} <= d log(lambda + (T_k - 1) B^2 H^2 / d)", "Appendix A.2", setting="mixture")
+@claim(
+    "M6", "log det Lambda_{T_k} <= d log(lambda + (T_k - 1) B^2 H^2 / d)", "Appendix A.2", phase="backup",
+    setting="mixture",
+)  # fmt: skip
 def determinant(s: Seen) -> tuple[Array, Array]:
     mdp, H = s.scene.mdp, s.scene.H
     before = np.minimum(s.audit.walked.visited, s.scene.steps)
@@ -118,23 +112,17 @@ def determinant(s: Seen) -> tuple[Array, Array]:
 
 
 @claim(
-    "M7",
-    "|(P - P_hat_k) V_k| <= beta ||phi_k||_{Lambda^-1}, beta of Equation (10)",
-    "Lemma 5.4",
-    kind="P",
-    setting="mixture",
-)
+    "M7", "|(P - P_hat_k) V_k| <= beta ||phi_k||_{Lambda^-1}, beta of Equation (10)", "Lemma 5.4", kind="P",
+    phase="backup", setting="mixture",
+)  # fmt: skip
 def mixture_validity(s: Seen) -> tuple[Array, Array]:
-    return worst(np.abs(s.epoch.PV - s.epoch.PV_hat) - papers_beta(s.scene) * s.epoch.width), nil(s)
+    return worst(np.abs(s.backup.PV - s.backup.PV_hat) - papers_beta(s.scene) * s.backup.width), nil(s)
 
 
 @claim(
-    "M8a",
-    "sum_k (1 / L_k) sum_t log(1 + L_k ||phi||^2) <= log det Lambda_{K+1} - d log lambda",
-    "Lemma A.2",
-    phase="run",
-    setting="mixture",
-)
+    "M8a", "sum_k (1 / L_k) sum_t log(1 + L_k ||phi||^2) <= log det Lambda_{K+1} - d log lambda", "Lemma A.2",
+    phase="run", setting="mixture",
+)  # fmt: skip
 def potential(e: Evidence) -> tuple[Array, Array]:
     return e.audit.matrices.potential, log_growth(e, e.audit.matrices.full)
 
@@ -157,12 +145,9 @@ def _cap(e: Evidence) -> Array:
 
 
 @claim(
-    "M9",
-    "#{k: some ||phi|| >= 1} <= (log det G - d log lambda) / log 2 <= (d / log 2) log(...)",
-    "Lemma A.3",
-    phase="run",
-    setting="mixture",
-)
+    "M9", "#{k: some ||phi|| >= 1} <= (log det G - d log lambda) / log 2 <= (d / log 2) log(...)", "Lemma A.3",
+    phase="run", setting="mixture",
+)  # fmt: skip
 def bad_epochs(e: Evidence) -> tuple[Array, Array]:
     sharp = log_growth(e, e.audit.matrices.G) / np.log(2)
     return e.audit.walked.bad_epochs, np.minimum(sharp, _cap(e) / np.log(2))
@@ -176,38 +161,27 @@ def concavity(e: Evidence) -> tuple[Array, Array]:
 
 
 @claim(
-    "M11",
-    "sum_t min(1, ||phi||^2) <= max_k C_k (log det Lambda_{K+1} - d log lambda)",
-    "Lemma 5.5",
-    phase="run",
+    "M11", "sum_t min(1, ||phi||^2) <= max_k C_k (log det Lambda_{K+1} - d log lambda)", "Lemma 5.5", phase="run",
     setting="mixture",
-)
+)  # fmt: skip
 def clipped_norms(e: Evidence) -> tuple[Array, Array]:
     longest = e.audit.walked.longest
     return e.audit.matrices.clipped, longest / np.log1p(longest) * log_growth(e, e.audit.matrices.full)
 
 
 @claim(
-    "M12",
-    "E max_k C_k <= f((2 + log T) H),  f(x) = x / log(1 + x)   (printed: (4 + 2 log T) H)",
-    "Lemma A.4",
-    kind="E",
-    phase="run",
-)
+    "M12", "E max_k C_k <= f((2 + log T) H),  f(x) = x / log(1 + x)   (printed: (4 + 2 log T) H)", "Lemma A.4",
+    kind="E", phase="run",
+)  # fmt: skip
 def longest_epoch(e: Evidence) -> tuple[Array, Array]:
     longest = e.audit.walked.longest
     return longest / np.log1p(longest), np.array(elliptical.largest_factor_sharp(e.scene.H, e.run.steps))
 
 
 @claim(
-    "M13",
-    "from the first bad step of an epoch on, H steps are left in the mean",
-    "Lemma 5.5, repaired",
-    kind="E",
-    phase="run",
-    setting="mixture",
-    equality=True,
-)
+    "M13", "from the first bad step of an epoch on, H steps are left in the mean", "Lemma 5.5, repaired", kind="E",
+    phase="run", setting="mixture", equality=True,
+)  # fmt: skip
 def memorylessness(e: Evidence) -> tuple[Array, Array, Interval]:
     w, H = e.audit.walked, e.scene.H
     law = bernstein((H - 1) * H * w.bad_epochs.sum(), H, e.n)
@@ -215,13 +189,9 @@ def memorylessness(e: Evidence) -> tuple[Array, Array, Interval]:
 
 
 @claim(
-    "M14",
-    "E sum_{t<=T+} CB_t <= C_1(T) + sqrt(T) C_2(T), corrected",
-    "Lemma 5.5",
-    kind="E",
-    phase="run",
+    "M14", "E sum_{t<=T+} CB_t <= C_1(T) + sqrt(T) C_2(T), corrected", "Lemma 5.5", kind="E", phase="run",
     setting="mixture",
-)
+)  # fmt: skip
 def lemma_5_5(e: Evidence) -> tuple[Array, Array]:
     scene = e.scene
     if beta_of(scene) > papers_beta(scene) * (1 + 1e-9):  # smaller bonuses have a smaller sum
@@ -232,13 +202,9 @@ def lemma_5_5(e: Evidence) -> tuple[Array, Array]:
 
 
 @claim(
-    "M15",
-    "R_T <= the explicit linear-mixture bound, corrected",
-    "Theorem 5.6",
-    kind="E",
-    phase="run",
+    "M15", "R_T <= the explicit linear-mixture bound, corrected", "Theorem 5.6", kind="E", phase="run",
     setting="mixture",
-)
+)  # fmt: skip
 def theorem_5_6(e: Evidence) -> tuple[Array, Array]:
     return e.run.regret, np.array(explicit(e.scene))
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from ravi.core import Array
 from ravi.runs import Run
+from ravi.theory import doubling
 from ravi.verify.books import Scene, Worst
 from ravi.verify.chance import Interval, student
 from ravi.verify.claim import Claim
@@ -70,7 +71,7 @@ def judged(
     if claim.kind == "P":
         from scipy.stats import binom
 
-        delta = min(delta_of(scene), 1.0)
+        delta = min(claim.events * delta_of(scene), 1.0)
         tail = float(binom.sf(failed.sum() - 1, len(failed), delta)) if failed.any() else 1.0
         note = f"{int(failed.sum())} of {len(failed)} seeds fail" if failed.any() else note
         return _row(claim, *worst, "violated" if tail < ALARM else "holds", note, tolerance)
@@ -78,10 +79,33 @@ def judged(
 
 
 def worst_case(claim: Claim, scene: Scene, evidence: Evidence, worst: Worst, index: int) -> Row:
-    """The verdict on a claim that was measured as the run went on: the `index`-th of those in `worst`."""
-    reached = worst.margin[:, index] != math.inf  # what it starts at; a nan was reached
-    values = worst.measured[:, index], worst.bound[:, index]
-    return judged(claim, scene, evidence, *values, epochs=worst.epoch[:, index], reached=reached)
+    """The verdict on a claim that was measured as the run went on: the `index`-th of those in `worst`.
+
+    Where there are phases, from the worst case in any. A claim of probability about backups fails in phase i with
+    probability delta_i = 1 / l_i at most; with l = 1 these add up to more than 1, so it is not judged for a run as a
+    whole: it is rejected where, for some phase, so many of the n seeds fail in it that Binomial(n, delta_i) does with
+    probability below ALARM, divided by the number of phases.
+    """
+    margin, *rest = (part[..., index] for part in worst)  # (n, phases)
+    order = np.where(np.isnan(margin), -np.inf, margin).argmin(1)[:, None]  # the phase with the least room
+    measured, bound, epoch = (np.take_along_axis(part, order, 1)[:, 0] for part in rest)
+    reached = (margin != math.inf).any(1)  # what it starts at; a nan was reached
+    one = claim.kind != "P" or scene.of is None or claim.phase in ("epoch", "pair")
+    known = claim if one else claim._replace(kind="D")
+    row = judged(known, scene, evidence, measured, bound, epochs=epoch, reached=reached)._replace(kind=claim.kind)
+    if one or not reached.any():
+        return row
+    from scipy.stats import binom
+
+    failed = ~(margin >= -scene.atol)  # a nan fails
+    n, count = failed.shape
+    tails = [
+        float(binom.sf(number - 1, n, 1 / doubling.length(i, scene.first))) if number else 1.0
+        for i, number in enumerate(failed.sum(0))
+    ]
+    i = int(np.argmin(tails))
+    note = f"{int(failed[:, i].sum())} of {n} seeds fail in phase {i}" if failed.any() else row.note
+    return row._replace(verdict="violated" if tails[i] < ALARM / count else "holds", note=note)
 
 
 def _expectation(claim: Claim, scene: Scene, values: Array, bound: float, law: Interval | None) -> Row:

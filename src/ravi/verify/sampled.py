@@ -19,13 +19,13 @@ from ravi.estimators.sampled import deviation, draw
 from ravi.mdps.draws import uniforms
 from ravi.theory import constants
 from ravi.theory import sampled as theory
-from ravi.verify.books import Scene
+from ravi.verify.books import Keeper, Scene, Seen
 from ravi.verify.claim import Registry
 from ravi.verify.constants import delta_of, lam
+from ravi.verify.distance import nil, relative, worst
+from ravi.verify.ellipsoids import growth, in_norm, solved
 from ravi.verify.evidence import Evidence
-from ravi.verify.preliminaries import worst
 from ravi.verify.regression import theta_of
-from ravi.verify.regressions import Keeper, Seen
 
 registry = Registry()
 claim = registry.claim
@@ -128,26 +128,9 @@ def keeper(scene: Scene) -> Keeper:
     return Keeper(init, follow)
 
 
-def nil(s: Seen) -> Array:
-    return np.zeros(len(s.V))
-
-
-def off(found: Array, right: Array) -> Array:
-    """The largest difference, relative to the largest entry of each seed (or to 1)   (n,)."""
-    flat, apart = np.abs(right).reshape(len(right), -1), np.abs(found - right).reshape(len(right), -1)
-    return apart.max(-1) / np.maximum(flat.max(-1), 1)
-
-
-def in_norm(covariance: Array, vectors: Array) -> Array:
-    """||v||_{Lambda^{-1}}, of vectors (n, ..., d)."""
-    flat = vectors.reshape(len(vectors), -1, vectors.shape[-1])
-    half = np.linalg.solve(np.linalg.cholesky(covariance), np.swapaxes(flat, 1, 2))
-    return np.sqrt((half**2).sum(1)).reshape(vectors.shape[:-1])
-
-
-def growth(s: Seen) -> Array:
-    """log det Lambda - d log lambda, by the observer."""
-    return np.linalg.slogdet(s.books.covariance)[1] - s.scene.mdp.dimension * np.log(lam(s.scene))
+def embedded(s: Seen) -> Any:
+    """phi~ of V_k, as the learner has it."""
+    return s.scene.parts.estimator.embed(s.after.V)
 
 
 # ---- features and data
@@ -157,8 +140,9 @@ def growth(s: Seen) -> Array:
     "N1a", "phi~_k = sum_x' (c / (m q)) psi U_k, with the m draws that it names", "sampled features", setting="sampled"
 )
 def features(s: Seen) -> tuple[Array, Array]:
-    U, middle, _ = split(s.scene, s.V)
-    return worst(np.abs(s.phi.phi - phi_of(s.scene, U)), np.abs(s.phi.middle - middle[:, None, None])), nil(s)
+    U, middle, _ = split(s.scene, s.after.V)
+    found = embedded(s)
+    return worst(np.abs(found.phi - phi_of(s.scene, U)), np.abs(found.middle - middle[:, None, None])), nil(s)
 
 
 @claim("N1b", "||phi - phi~|| <= eps, at V_k and at a corner of [0, H]^X", "sampled features", setting="sampled")
@@ -166,49 +150,49 @@ def error_is_covered(s: Seen) -> tuple[Array, Array]:
     """phi from the truth, phi~ and eps from the learner."""
     corner = np.random.default_rng(s.k).integers(0, 2, size=(1, s.scene.mdp.states)) * s.scene.H  # for all seeds
     found = []
-    for V, embedded in ((s.V, s.phi), (corner, s.scene.parts.estimator.embed(corner))):
-        missed = np.linalg.norm(s.scene.phi(split(s.scene, V)[0]) - embedded.phi, axis=-1)
-        found.append(worst(missed - embedded.error))
+    for V, known in ((s.after.V, embedded(s)), (corner, s.scene.parts.estimator.embed(corner))):
+        missed = np.linalg.norm(s.scene.phi(split(s.scene, V)[0]) - known.phi, axis=-1)
+        found.append(worst(missed - known.error))
     return np.maximum(*found), nil(s)
 
 
 @claim("N1c", "||phi~_k|| <= B H, B for phi~", "Assumption 5.3", setting="sampled")
 def features_are_bounded(s: Seen) -> tuple[Array, Array]:
-    return worst(np.linalg.norm(s.phi.phi, axis=-1)), nil(s) + drawn(s.scene).bound * s.scene.H
+    return worst(np.linalg.norm(embedded(s).phi, axis=-1)), nil(s) + drawn(s.scene).bound * s.scene.H
 
 
 @claim("N2a", "Lambda = lambda I + sum phi~ phi~^T, b = sum phi~ U(y), over t < T_k", "Algorithm 3", phase="data",
        setting="sampled")  # fmt: skip
 def regression(s: Seen) -> tuple[Array, Array]:
-    return np.maximum(off(s.data.covariance, s.books.covariance), off(s.data.response, s.books.response)), nil(s)
+    return np.maximum(relative(s.data.covariance, s.own.covariance), relative(s.data.response, s.own.response)), nil(s)
 
 
 @claim("N2b", "the bias is sum eps_t(x_t, a_t)^2, over t < T_k", "sampled features", phase="data", setting="sampled")
 def squares(s: Seen) -> tuple[Array, Array]:
-    return off(s.data.bias[:, None], s.books.bias[:, None]), nil(s)
+    return relative(s.data.bias[:, None], s.own.bias[:, None]), nil(s)
 
 
 @claim("N2c", "P_hat V_k = c + <phi~_k, Lambda^-1 b>", "Algorithm 3", setting="sampled")
 def estimate(s: Seen) -> tuple[Array, Array]:
-    U, middle, _ = split(s.scene, s.V)
-    theta = np.linalg.solve(s.books.covariance, s.books.response[..., None])[..., 0]
+    U, middle, _ = split(s.scene, s.after.V)
+    theta = solved(s.own.covariance, s.own.response)
     right = middle[:, None, None] + np.einsum("nxad,nd->nxa", phi_of(s.scene, U), theta)
-    return worst(np.abs(s.PV_hat - right)), nil(s)
+    return worst(np.abs(s.backup.PV_hat - right)), nil(s)
 
 
 def bonus(s: Seen, scale: float) -> Array:
     """What is proved, times `scale`   (n, X, A)."""
-    U, _, size = split(s.scene, s.V)
+    U, _, size = split(s.scene, s.after.V)
     B, eps = B_theta(s.scene), size[:, None, None] * drawn(s.scene).errors
-    radius = beta(s.scene) + B * np.sqrt(s.books.bias)
-    return scale * (radius[:, None, None] * in_norm(s.books.covariance, phi_of(s.scene, U)) + B * eps)
+    radius = beta(s.scene) + B * np.sqrt(s.own.bias)
+    return scale * (radius[:, None, None] * in_norm(s.own.covariance, phi_of(s.scene, U)) + B * eps)
 
 
 @claim("N2d", "CB_k = (beta + B_theta sqrt(sum eps_t^2)) ||phi~_k|| + B_theta eps_k", "sampled features",
        setting="sampled")  # fmt: skip
 def bonuses(s: Seen) -> tuple[Array, Array]:
     right = bonus(s, float(s.scene.stated.scale))
-    return worst(np.abs(s.CB - right) / (1 + right)), nil(s)
+    return worst(np.abs(s.backup.CB - right) / (1 + right)), nil(s)
 
 
 # ---- why it is valid
@@ -218,34 +202,34 @@ def bonuses(s: Seen) -> tuple[Array, Array]:
     "N3", "P_hat V_k - P V_k by noise, shift, lambda theta and <theta, phi - phi~>", "Appendix A.2", setting="sampled"
 )
 def error_identity(s: Seen) -> tuple[Array, Array]:
-    U, theta, b = split(s.scene, s.V)[0], theta_of(s.scene), s.books
-    by = np.linalg.solve(b.covariance, (b.noise + b.shift - lam(s.scene) * theta)[..., None])[..., 0]
+    U, theta, b = split(s.scene, s.after.V)[0], theta_of(s.scene), s.own
+    by = solved(b.covariance, b.noise + b.shift - lam(s.scene) * theta)
     phi = phi_of(s.scene, U)
     right = np.einsum("nxad,nd->nxa", phi, by) - (s.scene.phi(U) - phi) @ theta
-    return worst(np.abs(s.PV_hat - s.PV - right)), nil(s)
+    return worst(np.abs(s.backup.PV_hat - s.backup.PV - right)), nil(s)
 
 
 @claim("N4", "||sum phi~_i z_i|| <= B_theta sqrt(bias)", "sampled features", phase="data", setting="sampled")
 def shift_is_covered(s: Seen) -> tuple[Array, Array]:
     """The shift from the truth, the bias from the learner."""
-    return in_norm(s.books.covariance, s.books.shift), B_theta(s.scene) * np.sqrt(s.data.bias)
+    return in_norm(s.own.covariance, s.own.shift), B_theta(s.scene) * np.sqrt(s.data.bias)
 
 
 @claim("N5", "||sum phi~_i n_i|| <= H sqrt(2 log(det(Lambda)^(1/2) lambda^(-d/2) / delta))", "Theorem C.2", kind="P",
        phase="data", setting="sampled")  # fmt: skip
 def self_normalised(s: Seen) -> tuple[Array, Array]:
-    bound = s.scene.H * np.sqrt(growth(s) - 2 * np.log(delta_of(s.scene)))
-    return in_norm(s.books.covariance, s.books.noise), bound
+    bound = s.scene.H * np.sqrt(growth(s.own.covariance, lam(s.scene)) - 2 * np.log(delta_of(s.scene)))
+    return in_norm(s.own.covariance, s.own.noise), bound
 
 
 @claim("N6", "|(P - P_hat) V_k| <= CB_k of scale 1, whatever the scale", "Lemma 5.4", kind="P", setting="sampled")
 def validity(s: Seen) -> tuple[Array, Array]:
-    return worst(np.abs(s.PV - s.PV_hat) - bonus(s, 1.0)), nil(s)
+    return worst(np.abs(s.backup.PV - s.backup.PV_hat) - bonus(s, 1.0)), nil(s)
 
 
 @claim("N7", "e <= S (sqrt(s / m) + sqrt(2 ln(X A / delta) / m)), for draws by the run's seeds", "McDiarmid", kind="P",
        phase="run", setting="sampled")  # fmt: skip
-def deviations(e: Evidence, *_: Any) -> tuple[Array, Array]:
+def deviations(e: Evidence) -> tuple[Array, Array]:
     """With probability 1 - delta over the draws: made once more by each seed, with the library's own `draw`."""
     problem, m = e.scene.mdp.problem, e.scene.stated.samples
     limit = deviation(problem, m, delta_of(e.scene))
@@ -266,7 +250,7 @@ def numbers(scene: Scene) -> dict[str, float]:
 
 @claim("N8", "E sum_{t<=T+} CB_t <= (beta + B_theta eps sqrt(T)) N + B_theta eps (T + gamma H)", "Lemma 5.5", kind="E",
        phase="run", setting="sampled")  # fmt: skip
-def bonus_sum(e: Evidence, *_: Any) -> tuple[Array, Array]:
+def bonus_sum(e: Evidence) -> tuple[Array, Array]:
     scene = e.scene
     if scene.stated.scale > 1:
         return e.audit.walked.bonus, np.array(np.inf)
@@ -275,7 +259,7 @@ def bonus_sum(e: Evidence, *_: Any) -> tuple[Array, Array]:
 
 @claim("N9", "R_T <= 2 of that + sqrt(2 H^4 log A T) + gamma H^3 sqrt(log A / (2 T)) + 2 H^2 + delta T", "Theorem 5.6",
        kind="E", phase="run", setting="sampled")  # fmt: skip
-def theorem(e: Evidence, *_: Any) -> tuple[Array, Array]:
+def theorem(e: Evidence) -> tuple[Array, Array]:
     return e.run.regret, np.array(explicit(e.scene))
 
 

@@ -6,28 +6,25 @@ and holds what was played against them. Phases are the epochs of the run.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from math import log, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import gammaln, rel_entr
 
-from ravi.core import MDP, Array, Learner, Measure, Parts, Path
-from ravi.engine import Progress, run
+from ravi.core import Array, Measure, Path
 from ravi.estimators.counts import Counts
 from ravi.learners.ravi_kl.ravi_kl import TOLERANCE
 from ravi.optimism.relative_entropy import highest_rewards, largest
-from ravi.planning.solver import Solution
 from ravi.theory import kl as theory
-from ravi.verify.audit import merged
 from ravi.verify.books import Scene, Worst
 from ravi.verify.claim import Claim, Registry
+from ravi.verify.distance import worst
+from ravi.verify.driver import Observer
 from ravi.verify.evidence import Evidence
+from ravi.verify.expected import by_dual
 from ravi.verify.ladder import Ladder
-from ravi.verify.preliminaries import worst
-from ravi.verify.report import Report, Row, judged, worst_case
-from ravi.verify.stated import by_dual
 
 CLOSE = 1e-11  # of H: value iteration ends at moves of this size
 
@@ -178,10 +175,9 @@ def by_range(s: Seen) -> tuple[Array, Array]:
 
 
 @claim(
-    "K8",
-    "gamma |(q_k - P) V_k| <= gamma (a sqrt(rho Var_P(V_k) / n) + b H rho / n), where P is near p_hat",
+    "K8", "gamma |(q_k - P) V_k| <= gamma (a sqrt(rho Var_P(V_k) / n) + b H rho / n), where P is near p_hat",
     "Theorem 2",
-)
+)  # fmt: skip
 def by_variance(s: Seen) -> tuple[Array, Array]:
     rho = np.maximum(*_radii(s))
     a, b, gamma = sqrt(2) + sqrt(6), 2 / 3 + sqrt(32 / 3), s.scene.mdp.discount
@@ -193,62 +189,62 @@ def by_variance(s: Seen) -> tuple[Array, Array]:
 
 
 @claim("K9a", "a plan in force at t was made at s >= (t - X A + 1) / 2", "Theorem 1", phase="run")
-def plans_are_young(e: Evidence, b: Books) -> tuple[Array, Array]:
-    return b.sums.age, np.zeros(e.n)
+def plans_are_young(e: Evidence) -> tuple[Array, Array]:
+    return e.audit.sums.age, np.zeros(e.n)
 
 
 @claim("K9b", "sum n^{-1/2} <= (1 + sqrt 2) sqrt(X A T), over plays with n >= 1", "Theorem 1", phase="run")
-def roots(e: Evidence, b: Books) -> tuple[Array, Array]:
+def roots(e: Evidence) -> tuple[Array, Array]:
     X, A = e.scene.mdp.states, e.scene.mdp.actions
-    return b.sums.roots, np.full(e.n, (1 + sqrt(2)) * sqrt(X * A * e.run.steps))
+    return e.audit.sums.roots, np.full(e.n, (1 + sqrt(2)) * sqrt(X * A * e.run.steps))
 
 
 @claim(
     "K9c", "sum 1 / n <= 2 X A ln(1 + T / X A) over them, and at most X A plays have n = 0", "Theorem 2", phase="run"
 )
-def inverses(e: Evidence, b: Books) -> tuple[Array, Array]:
+def inverses(e: Evidence) -> tuple[Array, Array]:
     pairs = e.scene.mdp.states * e.scene.mdp.actions
-    over = np.maximum(b.sums.inverse - 2 * pairs * log(1 + e.run.steps / pairs), b.sums.first - pairs)
+    over = np.maximum(e.audit.sums.inverse - 2 * pairs * log(1 + e.run.steps / pairs), e.audit.sums.first - pairs)
     return over, np.zeros(e.n)
 
 
 @claim("K9d", "at most X A (1 + log2(T / X A)) phases end by doubling", "Theorem 1", phase="run")
-def doublings(e: Evidence, b: Books) -> tuple[Array, Array]:
-    return b.sums.doublings, np.full(e.n, theory.doublings(e.scene.mdp.states, e.scene.mdp.actions, e.run.steps))
+def doublings(e: Evidence) -> tuple[Array, Array]:
+    return e.audit.sums.doublings, np.full(e.n, theory.doublings(e.scene.mdp.states, e.scene.mdp.actions, e.run.steps))
 
 
 @claim("K10", "E plays under invalid plans <= sum of the levels that allow for them", "Lemma 1", kind="E", phase="run")
-def invalid(e: Evidence, b: Books) -> tuple[Array, Array]:
+def invalid(e: Evidence) -> tuple[Array, Array]:
     """At each t the plan in force was made at (t - X A + 1) / 2 or later: that level bounds the chance of t."""
     T, mdp = e.run.steps, e.scene.mdp
     s = np.maximum((np.arange(1, T + 1) - mdp.states * mdp.actions + 1) / 2, 1)
-    return b.sums.invalid, np.array(theory.levels(mdp.horizon, mdp.states, mdp.actions, theory.stage(s)).sum())
+    return e.audit.sums.invalid, np.array(theory.levels(mdp.horizon, mdp.states, mdp.actions, theory.stage(s)).sum())
 
 
 @claim(
     "K11", "E sum ((1 - gamma) <nu_0, V_k - V^{pi_k}> - g_t) <= 2 H E phases that do not begin and end at resets",
     "Theorem 1", kind="E", phase="run",
 )  # fmt: skip
-def telescoped(e: Evidence, b: Books) -> tuple[Array, Array]:
-    return b.sums.lead - b.sums.g - 2 * e.scene.H * b.sums.irregular, np.array(0.0)
+def telescoped(e: Evidence) -> tuple[Array, Array]:
+    return e.audit.sums.lead - e.audit.sums.g - 2 * e.scene.H * e.audit.sums.irregular, np.array(0.0)
 
 
 @claim(
     "K12", "gamma E sum Var_P(V_k) <= E (2 H T + 2 H sum |g_t| + H^2 phases as in K11)", "Theorem 2", kind="E",
     phase="run",
 )  # fmt: skip
-def variances(e: Evidence, b: Books) -> tuple[Array, Array]:
-    H, T, gamma = e.scene.H, e.run.steps, e.scene.mdp.discount
-    return gamma * b.sums.variance - 2 * H * T - 2 * H * b.sums.size - H**2 * b.sums.irregular, np.array(0.0)
+def variances(e: Evidence) -> tuple[Array, Array]:
+    H, T, s = e.scene.H, e.run.steps, e.audit.sums
+    return e.scene.mdp.discount * s.variance - 2 * H * T - 2 * H * s.size - H**2 * s.irregular, np.array(0.0)
 
 
 @claim("K13", "R_T <= the bound of Theorem 1", "Theorem 1", kind="E", phase="run")
-def theorem_1(e: Evidence, b: Books) -> tuple[Array, Array]:
+def theorem_1(e: Evidence) -> tuple[Array, Array]:
     return e.run.regret, np.array(regret_bound(e.scene, theory.optimism))
 
 
 @claim("K14", "R_T <= the bound of Theorem 2", "Theorem 2", kind="E", phase="run")
-def theorem_2(e: Evidence, b: Books) -> tuple[Array, Array]:
+def theorem_2(e: Evidence) -> tuple[Array, Array]:
     return e.run.regret, np.array(regret_bound(e.scene, theory.variance))
 
 
@@ -345,7 +341,7 @@ def observer(scene: Scene, claims: Sequence[Claim], kind: Kind = PLAIN) -> Measu
         return Books(
             np.zeros((n, X, A, B)), np.zeros(n), zero, zero, no, ~no, np.zeros(n), np.zeros(n), np.zeros((n, X)),
             np.zeros((n, X)), np.zeros((n, X)), ~no, ~no, Sums(*zeros),
-            Worst(np.full((n, C), np.inf), np.zeros((n, C)), np.zeros((n, C)), np.zeros((n, C))), kind.start(n),
+            Worst(np.full((n, 1, C), np.inf), *(np.zeros((n, 1, C)) for _ in range(3))), kind.start(n),
         )  # fmt: skip
 
     def record(m: Books, state: Any, path: Path, opening: bool) -> Books:
@@ -359,14 +355,21 @@ def observer(scene: Scene, claims: Sequence[Claim], kind: Kind = PLAIN) -> Measu
     return Measure("sets", init, record, lambda m: {})
 
 
+def merged(active: Array, new: Any, old: Any) -> Any:
+    """Rows of seeds that go on from `new`, of seeds that have ended from `old`."""
+    if isinstance(new, tuple):
+        return type(new)(*(merged(active, a, b) for a, b in zip(new, old, strict=True)))
+    return np.where(active.reshape(-1, *(1,) * (new.ndim - 1)), new, old)
+
+
 def _opened(scene: Scene, claims: Sequence[Claim], m: Books, s: Seen) -> Books:
     worst = Worst(*(array.copy() for array in m.worst))
     for j, one in enumerate(claims):
         measured, limit = (np.asarray(part, float) + np.zeros(len(s.U)) for part in one.measure(s))
         margin = np.where(measured == -np.inf, np.inf, limit - measured)
-        worse = ~(margin >= worst.margin[:, j])
+        worse = ~(margin >= worst.margin[:, 0, j])
         for kept, new in zip(worst, (margin, measured, limit, m.phase + 1), strict=True):
-            kept[:, j] = np.where(worse, new, kept[:, j])
+            kept[:, 0, j] = np.where(worse, new, kept[:, 0, j])
     ended = m.time > 0  # a phase before this one
     doubled = ended & ~m.reset
     irregular = ended & ~(m.began & m.reset)
@@ -404,46 +407,17 @@ def _followed(m: Books, path: Path) -> None:
         m.reset[i] = path.reset[i, L - 1]
 
 
-# ---- the table
+def observed(scene: Scene, kind: Kind = PLAIN) -> Observer:
+    """Who watches a run; padding is not played."""
+
+    def finish(along: Sequence[Claim], m: Books, state: Any) -> Books:
+        return m._replace(sums=m.sums._replace(irregular=m.sums.irregular + 1))  # the phase in which T falls
+
+    return Observer(lambda along: [observer(scene, along, kind)], finish, pad=False)
 
 
-def scene_of(learner: Learner, mdp: MDP, steps: int, solution: Solution) -> Scene:
-    P = np.zeros((mdp.states, mdp.actions, mdp.states))
-    np.put_along_axis(P, mdp.successors.astype(np.int64), mdp.transitions, axis=2)
-    nothing: Any = None  # of RAVI-UCB's form there are no parts
-    none = Parts(nothing, nothing, nothing, nothing, nothing)
-    return Scene(mdp, none, learner.told, steps, solution, nothing, solution.policy, 0.0, P, learner.sets)
-
-
-def report(
-    learner: Learner,
-    scene: Scene,
-    chosen: Sequence[Claim],
-    seeds: int | Iterable[int],
-    progress: Progress | None,
-    kind: Kind = PLAIN,
-    bound: Callable[[Scene], float] | None = None,
-) -> Report:
-    """Run, and hold the chosen claims against it."""
-    along = [claim for claim in chosen if claim.phase != "run"]
-    with np.errstate(all="ignore"):
-        made = run(learner, scene.mdp, scene.steps, seeds, measures=[observer(scene, along, kind)], progress=progress)
-        books: Books = made.batch.records[-1]
-        last = books.sums._replace(irregular=books.sums.irregular + 1)  # the phase in which T falls
-        books = books._replace(sums=last)
-        nothing: Any = None
-        evidence = Evidence(scene, nothing, made)
-        rows: list[Row] = []
-        for claim in chosen:
-            if claim.phase == "run":
-                rows.append(judged(claim, scene, evidence, *claim.measure(evidence, books)))
-            else:
-                rows.append(worst_case(claim, scene, evidence, books.worst, along.index(claim)))
-        return Report(rows, ladder(evidence, books, (bound or regret_bound)(scene)), made, books.invalid_at)
-
-
-def ladder(e: Evidence, b: Books, bound: float) -> Ladder:
-    regret, certified = float(e.run.regret.mean()), float(b.sums.certified.mean())
+def ladder(e: Evidence, bound: float) -> Ladder:
+    regret, certified = float(e.run.regret.mean()), float(e.audit.sums.certified.mean())
     labels = ("measured regret", "what K5 charges its plays with", "explicit bound")
     T, rho = e.run.steps, e.scene.solution.optimum
     return Ladder(regret, np.nan, certified, np.nan, bound, float(T * rho), labels)

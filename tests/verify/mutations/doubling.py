@@ -1,7 +1,7 @@
 """Which mistakes could a learner that does not know T make? Each as a small change, with the claims that must catch it.
 
-As in `mutations.py`; phases are broken where the learner finds them (the names in `ravi.learners.ravi_ucb.doubling`):
-the claims find constants and phases anew, and stay sound.
+As in `paper.py`; phases are broken where the learner finds them (the names in `ravi.learners.ravi_ucb.doubling`): the
+claims find constants and phases anew, and stay sound.
 """
 
 from types import SimpleNamespace
@@ -13,8 +13,7 @@ from ravi.learners.ravi_ucb import doubling, inner, ravi_ucb
 from ravi.learners.ravi_ucb import plus as ravi_ucb_plus
 from ravi.learners.ravi_ucb.doubling import Phases
 from ravi.theory import constants
-from tests.verify.mistakes import Mistakes
-from tests.verify.mutations import Setting
+from tests.verify.mutations import Mistakes, Setting
 
 PHASES = Setting("garnet/3,2,3,discount=0.75", "ravi-ucb/doubling,first=20,scale=0.03,step_scale=60", 160, 6)
 SEVERAL = Setting("garnet/3,2,3,discount=0.75", "ravi-ucb+/doubling,inner=3,step_scale=5", 100, 6)
@@ -29,7 +28,7 @@ NAMES = {
 }  # fmt: skip
 
 mutation = Mistakes(NAMES, ", in phases")
-MUTATIONS, table = mutation.all, mutation.table
+MUTATIONS = mutation.all
 
 
 class Theory:

@@ -7,7 +7,23 @@ from typing import Any
 import numpy as np
 
 from ravi.core import MDP, Array
-from ravi.verify.preliminaries import worst
+from ravi.verify.books import Seen
+
+
+def worst(*arrays: Array) -> Array:
+    """The largest entry of each seed, over all arrays."""
+    return np.max([array.reshape(len(array), -1).max(-1) for array in arrays], axis=0)
+
+
+def nil(s: Seen) -> Array:
+    """The bound of an identity's error: zero (a tolerance is granted by the table)."""
+    return np.zeros(len(s.at.V))
+
+
+def relative(found: Array, right: Array) -> Array:
+    """The largest difference, in parts of the largest entry of each seed (or of 1)   (n,)."""
+    flat, apart = np.abs(right).reshape(len(right), -1), np.abs(found - right).reshape(len(right), -1)
+    return apart.max(-1) / np.maximum(flat.max(-1), 1)
 
 
 def mirror_step(Q: Array, policy: Array, eta: float, V: Array, following: Array, improper: Array) -> Array:
@@ -29,11 +45,3 @@ def counts(data: Any, moves: Array, mdp: MDP) -> Array:
     there = np.broadcast_to(mdp.successors.astype(np.int64), data.moves.shape)
     right = np.take_along_axis(moves, there, axis=-1)
     return worst(np.abs(data.visits - 1 - moves.sum(-1)), np.abs(data.moves - right))
-
-
-def regression(data: Any, covariance: Array, response: Array) -> Array:
-    """Lambda and b, against these, in parts of their largest entry."""
-    pairs = ((data.covariance, covariance), (data.response, response))
-    flat = [(found.reshape(len(found), -1), right.reshape(len(right), -1)) for found, right in pairs]
-    off = [np.abs(found - right).max(-1) / np.maximum(np.abs(right).max(-1), 1) for found, right in flat]
-    return np.maximum(*off)

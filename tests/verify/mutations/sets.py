@@ -3,27 +3,14 @@
 The learner is broken in the numbers that its plans are made of, or around its plan.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 
 from ravi import ids
-from ravi.core import Learner, Until, told
+from ravi.core import Until, told
 from ravi.learners.ravi_kl import ravi_kl
 from ravi.schedules import at_reset
 from ravi.verify import sets as claims
-from tests.verify.mistakes import Mistakes
-
-
-class Setting(NamedTuple):
-    mdp: str
-    learner: str
-    steps: int
-    seeds: int
-
-    def build(self, problem=None) -> Learner:
-        return ids.learner(self.learner, problem or ids.mdp(self.mdp), self.steps)
-
+from tests.verify.mutations import Mistakes, Setting
 
 GREEDY = Setting("riverswim/5,discount=0.9", "ravi-kl,plan=greedy", 600, 3)
 SLACK = Setting("riverswim/5,discount=0.9", "ravi-kl,slack=0.02", 600, 3)
@@ -32,8 +19,8 @@ LONG = Setting("riverswim/3,discount=0.97", "ravi-kl,plan=greedy", 150, 3)  # ph
 DRAWN = Setting("riverswim/5,discount=0.9", "ravi-kl,slack=0.02,candidate=posterior", 600, 3)
 NAMES = {GREEDY: "greedy", SLACK: "slack", EARNED: "unknown rewards", LONG: "long phases", DRAWN: "posterior"}
 
-mistake = Mistakes(NAMES)
-MUTATIONS = mistake.all
+mutation = Mistakes(NAMES)
+MUTATIONS = mutation.all
 
 
 def around(learner, plan=None, add=None):
@@ -58,38 +45,38 @@ def another_action(learner):
     return around(learner, plan)
 
 
-@mistake("the radius is halved", "K4")
+@mutation("the radius is halved", "K4")
 def half_the_radius(patch, setting):
     return with_numbers(patch, setting, scale=0.5)
 
 
-@mistake("the level is 1 at all times", "K4")
+@mutation("the level is 1 at all times", "K4")
 def no_level(patch, setting):
     return with_numbers(patch, setting, size=np.inf)
 
 
-@mistake("plans end ten times too early", "K4")
+@mutation("plans end ten times too early", "K4")
 def early(patch, setting):
     return with_numbers(patch, setting, tolerance=3 * setting.steps**0.5)
 
 
-@mistake("gamma is a tenth too small in the plan", "K4")
+@mutation("gamma is a tenth too small in the plan", "K4")
 def other_discount(patch, setting):
     problem = ids.mdp(setting.mdp).problem
     return setting.build(told(problem, type(problem), discount=0.9 * problem.discount))
 
 
-@mistake("the least optimistic action is played", "K4", "K5")
+@mutation("the least optimistic action is played", "K4", "K5")
 def least(patch, setting):
     return another_action(setting.build())
 
 
-@mistake("supports are not used", "K4")
+@mutation("supports are not used", "K4")
 def no_supports(patch, setting):
     return with_numbers(patch, setting, support=False)
 
 
-@mistake("the maximum over a set is the mean of p_hat, to the observer", "K2")
+@mutation("the maximum over a set is the mean of p_hat, to the observer", "K2")
 def no_maximum(patch, setting):
     was = claims.largest
 
@@ -102,12 +89,12 @@ def no_maximum(patch, setting):
     return setting.build()
 
 
-@mistake("every candidate is played", "K4", setting=DRAWN)
+@mutation("every candidate is played", "K4", setting=DRAWN)
 def every_candidate(patch, setting):
     return with_numbers(patch, setting, slack=100.0)
 
 
-@mistake("successors are counted in the wrong place", "K1")
+@mutation("successors are counted in the wrong place", "K1")
 def wrong_place(patch, setting):
     learner = setting.build()
 
@@ -117,28 +104,28 @@ def wrong_place(patch, setting):
     return around(learner, add=add)
 
 
-@mistake("every path is counted twice", "K1")
+@mutation("every path is counted twice", "K1")
 def twice(patch, setting):
     learner = setting.build()
     return around(learner, add=lambda state, path: learner.add(learner.add(state, path), path))
 
 
-@mistake("phases end at resets only", "K9a", setting=LONG)
+@mutation("phases end at resets only", "K9a", setting=LONG)
 def resets_only(patch, setting):
     return setting.build()._replace(until=at_reset())
 
 
-@mistake("a phase ends with every play", "K9d", setting=LONG)
+@mutation("a phase ends with every play", "K9d", setting=LONG)
 def every_play(patch, setting):
     return setting.build()._replace(until=lambda state, time: Until(reset=True, deadline=time + 1))
 
 
-@mistake("rewards have no radius", "K4", setting=EARNED)
+@mutation("rewards have no radius", "K4", setting=EARNED)
 def no_reward_radius(patch, setting):
     return with_numbers(patch, setting, reward_scale=0.0)
 
 
-@mistake("rewards are counted twice", "K1", setting=EARNED)
+@mutation("rewards are counted twice", "K1", setting=EARNED)
 def rewards_twice(patch, setting):
     was = ravi_kl.earn
 

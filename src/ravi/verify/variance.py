@@ -27,16 +27,15 @@ import numpy as np
 
 from ravi.core import Array, Path
 from ravi.theory import generic, mixture
-from ravi.verify.books import Scene
+from ravi.verify.books import Keeper, Scene, Seen
 from ravi.verify.claim import Registry
 from ravi.verify.constants import delta_of, lam
+from ravi.verify.distance import nil, relative, worst
+from ravi.verify.ellipsoids import in_norm, solved
 from ravi.verify.evidence import Evidence
-from ravi.verify.inner import Inner
-from ravi.verify.preliminaries import worst
+from ravi.verify.expected import has, times
 from ravi.verify.regression import theta_of
-from ravi.verify.regressions import Keeper, Seen
-from ravi.verify.sampled import B_theta, in_norm, nil, off
-from ravi.verify.stated import has, times
+from ravi.verify.sampled import B_theta
 
 registry = Registry()
 claim = registry.claim
@@ -115,11 +114,6 @@ def keeper(scene: Scene) -> Keeper:
     return Keeper(init, follow)
 
 
-def solved(covariance: Array, response: Array) -> Array:
-    """Lambda^-1 b."""
-    return np.linalg.solve(covariance, response[..., None])[..., 0]
-
-
 # ---- the data
 
 
@@ -127,32 +121,32 @@ def solved(covariance: Array, response: Array) -> Array:
     "W1a", "Sigma_hat and b_hat are of what was played, with 1 / sigma_t^2", "UCLK+", phase="data", setting="variance"
 )
 def weighted(s: Seen) -> tuple[Array, Array]:
-    return np.maximum(off(s.data.covariance, s.books.covariance), off(s.data.response, s.books.response)), nil(s)
+    return np.maximum(relative(s.data.covariance, s.own.covariance), relative(s.data.response, s.own.response)), nil(s)
 
 
 @claim("W1b", "Sigma_tilde and b_tilde are of the squares", "UCLK+", phase="data", setting="variance")
 def squared(s: Seen) -> tuple[Array, Array]:
-    b, D = s.books, s.data
-    apart = off(D.second_covariance, b.second_covariance), off(D.second_response, b.second_response)
+    b, D = s.own, s.data
+    apart = relative(D.second_covariance, b.second_covariance), relative(D.second_response, b.second_response)
     return np.max([*apart, np.abs(D.plays - b.plays)], axis=0), nil(s)
 
 
 @claim("W1c", "P_hat V = min V + <phi_W, theta_hat>, cut to [min V, max V], at the V that is played", "UCLK+",
        setting="variance")  # fmt: skip
 def estimate(s: Seen) -> tuple[Array, Array]:
-    low, high = (part[:, None, None] for part in (s.V.min(-1), s.V.max(-1)))
-    phi = s.scene.phi(s.V - s.V.min(-1, keepdims=True))
-    right = low + np.einsum("nxad,nd->nxa", phi, solved(s.books.covariance, s.books.response))
-    return worst(np.abs(s.PV_hat - (np.clip(right, low, high) if has(s.scene, "clip") else right))), nil(s)
+    low, high = (part[:, None, None] for part in (s.after.V.min(-1), s.after.V.max(-1)))
+    phi = s.scene.phi(s.after.V - s.after.V.min(-1, keepdims=True))
+    right = low + np.einsum("nxad,nd->nxa", phi, solved(s.own.covariance, s.own.response))
+    return worst(np.abs(s.backup.PV_hat - (np.clip(right, low, high) if has(s.scene, "clip") else right))), nil(s)
 
 
 @claim("W1d", "CB = gamma min(beta_hat(T_k) ||phi_W||, sp(V)), at the V that is played", "UCLK+", setting="variance")
 def bonus(s: Seen) -> tuple[Array, Array]:
-    spread = np.ptp(s.V, axis=-1)[:, None, None]
-    hat = np.array([radii(s.scene, 1 + t, scale_of(s.scene)).hat for t in s.books.plays])[:, None, None]
-    right = hat * in_norm(s.books.covariance, s.scene.phi(s.V - s.V.min(-1, keepdims=True)))
+    spread = np.ptp(s.after.V, axis=-1)[:, None, None]
+    hat = np.array([radii(s.scene, 1 + t, scale_of(s.scene)).hat for t in s.own.plays])[:, None, None]
+    right = hat * in_norm(s.own.covariance, s.scene.phi(s.after.V - s.after.V.min(-1, keepdims=True)))
     right = times(s.scene) * (np.minimum(right, spread) if has(s.scene, "clip") else right)
-    return worst(np.abs(s.CB - right) / (1 + right)), nil(s)
+    return worst(np.abs(s.backup.CB - right) / (1 + right)), nil(s)
 
 
 # ---- the confidence sets
@@ -166,7 +160,7 @@ def away(scene: Scene, covariance: Array, response: Array) -> Array:
 
 def at_hand(s: Seen, name: str) -> Array:
     """This radius for the next play, at scale 1   (n,)."""
-    return np.array([getattr(radii(s.scene, 1 + t, 1.0), name) for t in s.books.plays])
+    return np.array([getattr(radii(s.scene, 1 + t, 1.0), name) for t in s.own.plays])
 
 
 @claim("W2a", "||theta_tilde - theta|| <= beta_tilde", "Zhou et al., Theorem 4.1", kind="P", phase="data",
@@ -185,8 +179,8 @@ def coarse(s: Seen) -> tuple[Array, Array]:
        "Zhou et al., Lemma 5.2", kind="P", phase="data", setting="variance")  # fmt: skip
 def variances(s: Seen) -> tuple[Array, Array]:
     """sigma_t by the observer; the trace of the learner's Sigma_hat, relative to what it may be."""
-    grown = np.trace(s.data.covariance, axis1=1, axis2=2) / s.books.most - 1
-    return np.maximum(s.books.short, grown), nil(s) + (0.0 if scale_of(s.scene) >= 1 else np.inf)
+    grown = np.trace(s.data.covariance, axis1=1, axis2=2) / s.own.most - 1
+    return np.maximum(s.own.short, grown), nil(s) + (0.0 if scale_of(s.scene) >= 1 else np.inf)
 
 
 @claim("W2d", "||theta_hat - theta|| <= beta_hat, at a scale of 1 or more", "Zhou et al., Theorem 4.1", kind="P",
@@ -213,13 +207,13 @@ def clipped_bonus_sum(scene: Scene) -> float:
 
 @claim("W3", "E sum_{t<=T+} min(2 CB_t, H) <= S, with sigma_t^2 <= 3 H^2", "Lemma 5.5", kind="E", phase="run",
        setting="variance")  # fmt: skip
-def bonus_sum(e: Evidence, found: Inner) -> tuple[Array, Array]:
-    return found.drawn.bonus, np.array(clipped_bonus_sum(e.scene))
+def bonus_sum(e: Evidence) -> tuple[Array, Array]:
+    return e.audit.walked.capped, np.array(clipped_bonus_sum(e.scene))
 
 
 @claim("W4", "R_T <= S + H (log A / (M eta) + eta kappa E K) + H^2 / M + delta T, + H / M where fresh", "Theorem 4.1",
        kind="E", phase="run", setting="variance")  # fmt: skip
-def theorem(e: Evidence, found: Inner) -> tuple[Array, Array]:
+def theorem(e: Evidence) -> tuple[Array, Array]:
     return e.run.regret, np.array(explicit(e.scene))
 
 

@@ -10,9 +10,10 @@ from scipy.special import gammaln, xlogy
 from ravi.core import MDP, Array
 from ravi.theory import constants, generic, kl, mixture, tabular, unknown_rewards
 from ravi.theory.parts import Bound
-from ravi.verify.books import Scene
+from ravi.verify.books import Books, Scene
 from ravi.verify.constants import beta_of, delta_of, lam
-from ravi.verify.inner import Books, standardised
+from ravi.verify.ellipsoids import growth, in_norm, solved
+from ravi.verify.walks import standardised
 
 
 def has(scene: Scene, part: str) -> bool:
@@ -31,8 +32,7 @@ def estimate(scene: Scene, books: Books, V: Array) -> Array:
     middle, sigma = (part[:, None, None] for part in standardised(scene, V))
     U = (V - middle[..., 0]) / sigma[..., 0]
     if scene.dimension:
-        theta = np.linalg.solve(books.covariance, books.response[..., None])[..., 0]
-        known = np.einsum("nxad,nd->nxa", scene.phi(U), theta)
+        known = np.einsum("nxad,nd->nxa", scene.phi(U), solved(books.covariance, books.response))
     else:
         known = np.einsum("nxay,ny->nxa", books.moves, U) / (1 + books.moves.sum(-1))
     PV = middle + sigma * known
@@ -115,17 +115,15 @@ def norms(scene: Scene, books: Books, V: Array) -> Array:
     """sigma ||phi_U||_{Lambda^-1}   (n, X, A)."""
     middle, sigma = standardised(scene, V)
     phi = scene.phi((V - middle[:, None]) / sigma[:, None])
-    half = np.linalg.solve(np.linalg.cholesky(books.covariance)[:, None, None], phi[..., None])[..., 0]
-    return sigma[:, None, None] * np.sqrt((half**2).sum(-1))
+    return sigma[:, None, None] * in_norm(books.covariance, phi)
 
 
 def radius(scene: Scene, books: Books) -> Array:
     """beta   (n,): of the determinant at hand, or of its bound."""
     if not has(scene, "radius"):
         return np.full(len(books.covariance), _closed(scene))
-    d = scene.mdp.dimension
-    growth = np.linalg.slogdet(books.covariance)[1] - d * log(lam(scene))
-    return _noise(scene) * np.sqrt(growth + 2 * log(1 / delta_of(scene))) + sqrt(lam(scene)) * _bound(scene)
+    grown = growth(books.covariance, lam(scene))
+    return _noise(scene) * np.sqrt(grown + 2 * log(1 / delta_of(scene))) + sqrt(lam(scene)) * _bound(scene)
 
 
 def _noise(scene: Scene) -> float:

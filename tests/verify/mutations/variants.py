@@ -1,6 +1,6 @@
 """Which mistakes could RAVI-UCB+ make? Each as a small change, with the claims that must catch it.
 
-As in `mutations.py`; the parts of the learner are broken where it finds them (the names in
+As in `paper.py`; the parts of the learner are broken where it finds them (the names in
 `ravi.learners.ravi_ucb.plus`), in its estimator and bonus and in the compiled loop alike, or in one of them only.
 """
 
@@ -10,17 +10,16 @@ from ravi import ids, tree
 from ravi.learners.ravi_ucb import inner
 from ravi.learners.ravi_ucb import plus as ravi_ucb_plus
 from ravi.optimism import bonuses
-from tests.verify.mistakes import Mistakes
-from tests.verify.mutations import Setting
+from tests.verify.mutations import Mistakes, Setting
 
 COUNTS = Setting("garnet/3,2,3,discount=0.75", "ravi-ucb+,inner=3,eta=0.5", 300, 6)
-COUNTS_OF_H = Setting("garnet/3,2,3,discount=0.75", "ravi-ucb+,inner=3,eta=0.5,span=off,clip=off", 300, 6)
+COUNTS_OF_H = Setting("garnet/3,2,3,discount=0.75", "ravi-ucb+,inner=3,eta=0.5,span=off,clip=off", 300, 6, moves=0)
 REGRESSION = Setting("ensemble/2,4,2,2,discount=0.75", "ravi-ucb+/mixture,inner=3,eta=0.5", 250, 6)
 REGRESSION_UNCUT = Setting("ensemble/2,4,2,2,discount=0.75", "ravi-ucb+/mixture,inner=3,eta=0.5,clip=off", 250, 6)
 NAMES = {COUNTS: "counts", COUNTS_OF_H: "counts of H", REGRESSION: "regression", REGRESSION_UNCUT: "uncut"}
 
 mutation = Mistakes(NAMES, ", in RAVI-UCB+")
-MUTATIONS, table = mutation.all, mutation.table
+MUTATIONS = mutation.all
 
 
 def in_parts(patch):

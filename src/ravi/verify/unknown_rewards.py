@@ -18,14 +18,11 @@ import numpy as np
 
 from ravi.core import Array, Measure, Path
 from ravi.random import REWARD, uniform
-from ravi.verify import stated
-from ravi.verify.books import Scene
+from ravi.verify import expected, lemmas
+from ravi.verify.books import Scene, Seen
 from ravi.verify.claim import Claim, Registry
-from ravi.verify.constants import delta_of
+from ravi.verify.distance import nil, worst
 from ravi.verify.evidence import Evidence
-from ravi.verify.inner import Inner, Seen
-from ravi.verify.preliminaries import worst
-from ravi.verify.variants import nil
 
 REPLACED = ("V2d", "V2e", "V8", "V9", "V9s")  # by claims of this file
 OF_THE_KERNEL = ("V2a", "V2b", "V2c")
@@ -53,18 +50,12 @@ def _as_it_is_here(one: Claim) -> Claim:
     if one.id == "T2":
         return one._replace(measure=_of(lambda s: s._replace(data=s.data.inner), one.measure))
     measure = _of(kernel, one.measure) if one.id in OF_THE_KERNEL else one.measure
-    return one._replace(measure=measure, statement=RESTATED.get(one.id, one.statement))
+    events = 2 if one.id in TWICE else 1
+    return one._replace(measure=measure, statement=RESTATED.get(one.id, one.statement), events=events)
 
 
 def _of(view: Callable[[Any], Any], measure: Callable[..., Any]) -> Callable[[Any], Any]:
     return lambda s: measure(view(s))
-
-
-def judging(one: Claim, scene: Scene) -> Scene:
-    """With the probability that a claim may fail with, where that is another than delta."""
-    if not stated.learned(scene) or one.id not in TWICE:
-        return scene
-    return scene.stating(delta=2 * delta_of(scene))
 
 
 # ---- what data say of rewards
@@ -89,7 +80,7 @@ class Reading(NamedTuple):
 
 def widths(scene: Scene, plays: Array) -> Array:
     """b = s / sqrt(n), at most 1; 1 where n = 0."""
-    return np.where(plays > 0, np.minimum(stated.reward_spread(scene) / np.sqrt(np.maximum(plays, 1)), 1), 1.0)
+    return np.where(plays > 0, np.minimum(expected.reward_spread(scene) / np.sqrt(np.maximum(plays, 1)), 1), 1.0)
 
 
 def reading(scene: Scene, D: Any) -> Reading:
@@ -117,7 +108,7 @@ class Earned(NamedTuple):
 
 def observers(scene: Scene) -> list[Measure]:
     """The measure that the claims of this file need; none where rewards are known."""
-    return [_earned(scene)] if stated.learned(scene) else []
+    return [_earned(scene)] if expected.learned(scene) else []
 
 
 def _earned(scene: Scene) -> Measure:
@@ -163,7 +154,7 @@ def _apart(plays: Array, total: Array, D: Any) -> Array:
 @claim(
     "U1", "n and sum of rewards are of what was played and earned: number 5 of step t", "unknown rewards", phase="run"
 )
-def data(e: Evidence, found: Inner) -> tuple[Array, Array]:
+def data(e: Evidence) -> tuple[Array, Array]:
     kept = e.run.results
     return np.maximum(
         kept["earned_off"], _apart(kept["earned_plays"], kept["earned_total"], e.run.state.data)
@@ -176,7 +167,7 @@ def data(e: Evidence, found: Inner) -> tuple[Array, Array]:
 )  # fmt: skip
 def bonuses(s: Seen) -> tuple[Array, Array]:
     found = reading(s.scene, s.data)
-    right = found.high + stated.bonus(s.scene, s.books, s.at.V)
+    right = found.high + expected.bonus(s.scene, s.books, s.at.V)
     return worst(np.abs(s.backup.CB + found.middle - right) / (1 + right)), nil(s)
 
 
@@ -188,8 +179,7 @@ def reward_event(s: Seen) -> tuple[Array, Array]:
 
 @claim("U3b", "gamma |(P - P_hat) V_i| <= CB_i, for every backup", "Equation (2)", kind="P", phase="backup")
 def kernel_event(s: Seen) -> tuple[Array, Array]:
-    b = kernel(s).backup
-    return worst(s.scene.mdp.discount * np.abs(b.PV - b.PV_hat) - b.CB), nil(s)
+    return lemmas.validity(kernel(s))
 
 
 @claim(
@@ -199,7 +189,7 @@ def kernel_event(s: Seen) -> tuple[Array, Array]:
 def optimistic(s: Seen) -> tuple[Array, Array]:
     """The table that the learner plans with: what its backup has beside CB_i."""
     found, r = reading(s.scene, s.data), s.scene.mdp.rewards
-    table = s.backup.CB + found.middle - stated.bonus(s.scene, s.books, s.at.V)
+    table = s.backup.CB + found.middle - expected.bonus(s.scene, s.books, s.at.V)
     sound = (np.abs(r - found.mean) <= found.b) | (s.data.plays == 0)
     return worst(np.where(sound, np.maximum(r - table, table - r - 2 * found.b), -np.inf)), nil(s)
 
@@ -209,7 +199,7 @@ def optimistic(s: Seen) -> tuple[Array, Array]:
     phase="backup", setting="parts",
 )  # fmt: skip
 def enveloped(s: Seen) -> tuple[Array, Array]:
-    most = stated.envelope(s.scene, s.older, s.at.V) + widths(s.scene, s.older.moves.sum(-1))
+    most = expected.envelope(s.scene, s.audit.older, s.at.V) + widths(s.scene, s.audit.older.moves.sum(-1))
     return worst(s.backup.CB - most), nil(s)
 
 
@@ -217,21 +207,21 @@ def enveloped(s: Seen) -> tuple[Array, Array]:
     "U6", "E sum_{t<=T+} b_t <= 2 sqrt2 s sqrt(X A (T + gamma H)) + X A H (1 + sum_i min(1, s / sqrt(2^i - 1)))",
     "Lemma 5.2", kind="E", phase="run",
 )  # fmt: skip
-def reward_sum(e: Evidence, found: Inner) -> tuple[Array, Array]:
-    return e.run.results["earned_met"], np.array(stated.reward_sum(e.scene))
+def reward_sum(e: Evidence) -> tuple[Array, Array]:
+    return e.run.results["earned_met"], np.array(expected.reward_sum(e.scene))
 
 
 @claim("U7", "E sum_{t<=T+} min(2 (CB_t + h_t), H) <= S + 2 times that", "Lemmas 5.2, 5.5", kind="E", phase="run")
-def bonus_sum(e: Evidence, found: Inner) -> tuple[Array, Array]:
-    return found.drawn.bonus, np.array(stated.bonus_sum(e.scene) + 2 * stated.reward_sum(e.scene))
+def bonus_sum(e: Evidence) -> tuple[Array, Array]:
+    return e.audit.walked.capped, np.array(expected.bonus_sum(e.scene) + 2 * expected.reward_sum(e.scene))
 
 
 @claim(
     "U8", "R_T <= S + 2 E sum b + H (log A / (M eta) + eta kappa E K) + H^2 / M + 2 delta T", "Theorem 4.1", kind="E",
     phase="run",
 )  # fmt: skip
-def theorem(e: Evidence, found: Inner) -> tuple[Array, Array]:
-    bound = stated.regret(e.scene)
+def theorem(e: Evidence) -> tuple[Array, Array]:
+    bound = expected.regret(e.scene)
     return e.run.regret, np.array(np.inf if bound is None else bound.total)
 
 
@@ -239,5 +229,5 @@ def theorem(e: Evidence, found: Inner) -> tuple[Array, Array]:
     "U8s", "R_T <= S + 2 E sum b + max(S, s) + s + ..., s = H sqrt(kappa log A E K / M), where eta is balanced",
     "Theorem 4.1", kind="E", phase="run",
 )  # fmt: skip
-def theorem_balanced(e: Evidence, found: Inner) -> tuple[Array, Array]:
-    return e.run.regret, np.array(stated.doubled(e.scene))
+def theorem_balanced(e: Evidence) -> tuple[Array, Array]:
+    return e.run.regret, np.array(expected.doubled(e.scene))

@@ -1,7 +1,7 @@
 """Which mistakes could RAVI-UCB make where rewards change? Each as a small change, with the claims that must catch it.
 
-As in `mutations.py`; the learner is broken where it finds its parts (the names in
-`ravi.learners.ravi_ucb.changing_rewards` and `ravi.learners.ravi_ucb.ravi_ucb`), or around its plan.
+As in `paper.py`; the learner is broken where it finds its parts (the names in `ravi.learners.ravi_ucb.changing_rewards`
+and `ravi.learners.ravi_ucb.ravi_ucb`), or around its plan.
 """
 
 from dataclasses import replace
@@ -16,7 +16,7 @@ from ravi.learners.ravi_ucb import ravi_ucb
 from ravi.mdps.changing_rewards import Changing, changing
 from ravi.planning.bellman import backup
 from ravi.planning.mirror import mirror_step
-from tests.verify.mistakes import Mistakes
+from tests.verify.mutations import Mistakes
 
 
 class Setting(NamedTuple):
@@ -29,6 +29,9 @@ class Setting(NamedTuple):
     learner: str
     steps: int
     seeds: int
+    violated: tuple[str, ...] = ()
+    moves: float = 0.3
+    only: tuple[str, ...] = ()
 
     def world(self) -> Changing:
         mdp = ids.mdp(self.mdp)
@@ -43,9 +46,11 @@ class Setting(NamedTuple):
     def build(self) -> Learner:
         return module.changing(self.base(), self.world())
 
-    def row(self) -> str:
+    place = world
+
+    def row(self, name: str) -> str:
         tables = f"{self.tables}, by {self.block} {self.clock}"
-        return f"| `{self.mdp}` | {tables} | `{self.learner}` | {self.steps} | {self.seeds} |"
+        return f"| {name} | `{self.mdp}` | {tables} | `{self.learner}` | {self.steps} | {self.seeds} |"
 
 
 GARNET, MOVING = "garnet/3,2,3,discount=0.75", "ravi-ucb,scale=0.03,step_scale=60"
@@ -61,7 +66,7 @@ COUNTS = Setting("one-state/2,discount=0.3", 2, 3, "plays", "ravi-ucb,scale=0.04
 NAMES = {PLAYS: "plays", EPOCHS: "epochs", REGRESSION: "regression", PACED: "paced", KNOWN: "known", COUNTS: "counts"}
 
 mutation = Mistakes(NAMES, ", where rewards change")
-MUTATIONS, table = mutation.all, mutation.table
+MUTATIONS = mutation.all
 
 
 # ---- the backup
@@ -348,9 +353,3 @@ def descent(patch, setting):
 def fixed_epochs(patch, setting):
     H = round(setting.world().mdp.horizon)
     return setting.build()._replace(until=lambda state, time: Until(False, time + H))
-
-
-def settings() -> str:
-    """That of the settings."""
-    lines = ["| setting | MDP | tables | learner | steps | seeds |", "|---|---|---|---|---|---|"]
-    return "\n".join([*lines, *(f"| {name} {setting.row()}" for setting, name in NAMES.items())])

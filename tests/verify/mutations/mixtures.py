@@ -12,8 +12,8 @@ from ravi.schedules import at_reset
 from ravi.theory import kl as theory
 from ravi.verify import mixtures as claims
 from ravi.walk import walk
-from tests.verify.mistakes import Mistakes
-from tests.verify.sets_mutations import Setting, another_action, around
+from tests.verify.mutations import Mistakes, Setting
+from tests.verify.mutations.sets import another_action, around
 
 GREEDY = Setting("two-ends/4,discount=0.8", "ravi-kl/mixture,plan=greedy", 120, 2)
 SLACK = Setting("two-ends/3,discount=0.8", "ravi-kl/mixture,slack=0.02", 100, 2)
@@ -23,24 +23,24 @@ DRAWN = Setting("fork/2,discount=0.8", "ravi-kl/mixture,slack=0.005,candidate=po
 NAMES = {GREEDY: "greedy mixture", SLACK: "slack mixture", VERTICES: "vertices", LONG: "long phases, mixture",
          DRAWN: "posterior mixture"}  # fmt: skip
 
-mistake = Mistakes(NAMES, ", mixtures")
-MUTATIONS = mistake.all
+mutation = Mistakes(NAMES, ", mixtures")
+MUTATIONS = mutation.all
 
 
-@mistake("rho is halved", "KM4")
+@mutation("rho is halved", "KM4")
 def half_the_radius(patch, setting):
     was = learners.shape
     patch.setattr(learners, "shape", lambda at, part: was(at, part / 2))
     return setting.build()
 
 
-@mistake("rho has no redundancy C_d(m)", "KM4")
+@mutation("rho has no redundancy C_d(m)", "KM4")
 def no_redundancy(patch, setting):
     patch.setattr(likelihood, "worst_redundancy", lambda plays, d: 0.0)
     return setting.build()
 
 
-@mistake("Lambda is four times too large and has p_c for m_c, to learner and observer", "KM3")
+@mutation("Lambda is four times too large and has p_c for m_c, to learner and observer", "KM3")
 def too_narrow(patch, setting):
     def narrow(at, part):
         p = at.rows @ at.theta
@@ -51,13 +51,13 @@ def too_narrow(patch, setting):
     return setting.build()
 
 
-@mistake("theta_hat is never moved", "KM2")
+@mutation("theta_hat is never moved", "KM2")
 def lazy(patch, setting):
     patch.setattr(likelihood, "ROUNDS", 0)
     return setting.build()
 
 
-@mistake("the second ellipsoid has beta^2 = 0.01", "KM4")
+@mutation("the second ellipsoid has beta^2 = 0.01", "KM4")
 def heavy_guard(patch, setting):
     learner = setting.build()
 
@@ -69,7 +69,7 @@ def heavy_guard(patch, setting):
     return around(learner, plan)
 
 
-@mistake("G is forgotten at every plan", "KM1")
+@mutation("G is forgotten at every plan", "KM1")
 def forgotten(patch, setting):
     learner = setting.build()
 
@@ -81,7 +81,7 @@ def forgotten(patch, setting):
     return around(learner, plan)
 
 
-@mistake("plans end a hundred times too early", "KM4", setting=SLACK)
+@mutation("plans end a hundred times too early", "KM4", setting=SLACK)
 def early(patch, setting):
     was = learners.on_simplex
     patch.setattr(
@@ -90,12 +90,12 @@ def early(patch, setting):
     return setting.build()
 
 
-@mistake("the least optimistic action is played", "K4", "K5")
+@mutation("the least optimistic action is played", "K4", "K5")
 def least(patch, setting):
     return another_action(setting.build())
 
 
-@mistake("every candidate is played", "K4", setting=DRAWN)
+@mutation("every candidate is played", "K4", setting=DRAWN)
 def every_candidate(patch, setting):
     learner = setting.build()
 
@@ -107,13 +107,13 @@ def every_candidate(patch, setting):
     return around(learner, plan)
 
 
-@mistake("moves are counted in the wrong place", "K1", setting=VERTICES)
+@mutation("moves are counted in the wrong place", "K1", setting=VERTICES)
 def wrong_place(patch, setting):
     learner = setting.build()
     return around(learner, add=lambda state, path: learner.add(state, path._replace(slot=np.zeros_like(path.slot))))
 
 
-@mistake("phases end at resets only", "KM6a", "K9a", setting=LONG)
+@mutation("phases end at resets only", "KM6a", "K9a", setting=LONG)
 def resets_only(patch, setting):
     learner = setting.build()
 
@@ -127,6 +127,6 @@ def resets_only(patch, setting):
     return learner._replace(until=at_reset(), walk=on)
 
 
-@mistake("a phase ends with every play", "KM6b", setting=LONG)
+@mutation("a phase ends with every play", "KM6b", setting=LONG)
 def every_play(patch, setting):
     return setting.build()._replace(until=lambda state, time: Until(reset=True, deadline=time + 1))

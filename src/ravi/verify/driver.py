@@ -1,0 +1,52 @@
+"""How is a run held against claims? It is played with an observer beside it, and every claim is judged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ravi.core import Learner, Measure
+from ravi.engine import Progress, run
+from ravi.verify.books import Scene
+from ravi.verify.claim import Claim
+from ravi.verify.evidence import Evidence
+from ravi.verify.ladder import Ladder
+from ravi.verify.report import Report, judged, worst_case
+
+
+class Observer(NamedTuple):
+    """Of the claims that are measured as a run goes on."""
+
+    watch: Callable[[Sequence[Claim]], list[Measure]]  # the last has the record that claims look at
+    finish: Callable[[Sequence[Claim], Any, Any], Any]  # claims, that record, the learner's last state -> the record
+    pad: bool = True  # whether the last epoch is played to its end
+
+
+class Form(NamedTuple):
+    """What a learner on an MDP is held against, and how."""
+
+    learner: Learner
+    scene: Scene
+    claims: list[Claim]
+    observer: Observer
+    ladder: Callable[[Evidence], Ladder]
+
+    def report(self, chosen: Sequence[Claim], seeds: int | Iterable[int], progress: Progress | None = None) -> Report:
+        """The chosen claims, on these seeds."""
+        scene, along = self.scene, [claim for claim in chosen if claim.phase != "run"]
+        with np.errstate(all="ignore"):  # a broken learner brings inf and nan: violated claims, not warnings
+            made = run(
+                self.learner, scene.mdp, scene.steps, seeds, measures=self.observer.watch(along),
+                pad=self.observer.pad, progress=progress,
+            )  # fmt: skip
+            found = self.observer.finish(along, made.batch.records[-1], made.state)
+            evidence = Evidence(scene, found, made)
+            rows = [
+                judged(claim, scene, evidence, *claim.measure(evidence))
+                if claim.phase == "run"
+                else worst_case(claim, scene, evidence, found.worst, along.index(claim))
+                for claim in chosen
+            ]
+            return Report(rows, self.ladder(evidence), made, found.invalid_at)

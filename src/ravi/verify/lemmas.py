@@ -1,0 +1,174 @@
+"""What does the paper prove of every backup? Algorithms 1 to 3, Lemma 4.2, Lemma 4.3: each once, for all who claim it.
+
+RAVI-UCB claims them of its epochs (S, A, T and M), its variants of several backups an epoch (V), and both where rewards
+change (R): their statements and ids are with their tables, what is measured is here. r_i are the rewards in backup i.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ravi.core import Array
+from ravi.planning.entropy import relative_entropy
+from ravi.theory import constants
+from ravi.verify import distance, expected
+from ravi.verify.audit import optimisation
+from ravi.verify.books import Comparators, Scene, Seen, Totals
+from ravi.verify.distance import nil, worst
+
+Measured = tuple[Array, Array]
+
+
+def exact(s: Seen) -> Array:
+    """r_i + gamma P V_i."""
+    return s.backup.r + s.scene.mdp.discount * s.backup.PV
+
+
+# ---- Algorithms 1 to 3
+
+
+def begins(s: Seen) -> Measured:
+    """V_1 = V_0, pi_1 = pi_0."""
+    parts = s.scene.parts
+    return worst(np.abs(s.after.V - parts.initial_value), np.abs(s.after.policy - parts.initial_policy)), nil(s)
+
+
+def backup(s: Seen) -> Measured:
+    """Q_{i+1} = Pi_H[r_i + CB_i + gamma P_hat V_i]."""
+    b = s.backup
+    return worst(np.abs(b.Q - np.clip(b.r + b.CB + s.scene.mdp.discount * b.PV_hat, 0, s.scene.H))), nil(s)
+
+
+def mirror(s: Seen) -> Measured:
+    """V_{i+1}, pi_{i+1} are the mirror step from pi_i by Q_{i+1}."""
+    a = s.after
+    return distance.mirror_step(s.backup.Q, s.at.policy, s.scene.parts.eta, a.V, a.policy, a.improper), nil(s)
+
+
+def ranges(s: Seen) -> Measured:
+    """0 <= Q_i <= H, min_a Q_i <= V_i <= max_a Q_i."""
+    Q, V = s.backup.Q, s.after.V
+    return worst(-Q, Q - s.scene.H, Q.min(-1) - V, V - Q.max(-1)), nil(s)
+
+
+def counts(s: Seen) -> Measured:
+    """N and N' are of what was played."""
+    return distance.counts(s.data, s.books.moves, s.scene.mdp), nil(s)
+
+
+def regression(s: Seen) -> Measured:
+    """Lambda and b are of what was played."""
+    pairs = (s.data.covariance, s.books.covariance), (s.data.response, s.books.response)
+    return np.maximum(*(distance.relative(*pair) for pair in pairs)), nil(s)
+
+
+def estimate(s: Seen) -> Measured:
+    """P_hat V_i is what the parts say of these data."""
+    return worst(np.abs(s.backup.PV_hat - expected.estimate(s.scene, s.books, s.at.V))), nil(s)
+
+
+def bonus(s: Seen) -> Measured:
+    """CB_i is what the parts say of these data."""
+    right = expected.bonus(s.scene, s.books, s.at.V)
+    return worst(np.abs(s.backup.CB - right) / (1 + right)), nil(s)
+
+
+# ---- Lemma 4.2
+
+
+def validity(s: Seen) -> Measured:
+    """gamma |(P - P_hat) V_i| <= CB_i."""
+    b = s.backup
+    return worst(s.scene.mdp.discount * np.abs(b.PV - b.PV_hat) - b.CB), nil(s)
+
+
+def optimistic(s: Seen) -> Measured:
+    """r_i + gamma P V_i <= Q_{i+1}."""
+    return worst(exact(s) - s.backup.Q), nil(s)
+
+
+def not_too_optimistic(s: Seen) -> Measured:
+    """Q_{i+1} <= r_i + gamma P V_i + min(2 CB_i, H)."""
+    return worst(s.backup.Q - exact(s) - np.minimum(2 * s.backup.CB, s.scene.H)), nil(s)
+
+
+def lemma_4_2(s: Seen) -> Measured:
+    """Both."""
+    return np.maximum(optimistic(s)[0], not_too_optimistic(s)[0]), nil(s)
+
+
+# ---- small steps
+
+
+def small_steps(s: Seen) -> Measured:
+    """KL(pi_{i+1} || pi_i)(x) <= eta^2 H^2 / 8."""
+    return worst(relative_entropy(s.after.policy, s.at.policy)), nil(s) + (s.scene.parts.eta * s.scene.H) ** 2 / 8
+
+
+def moved(s: Seen) -> Array:
+    """<mu_{i+1} - mu_i, Q_{i+1}> - H(pi_{i+1}||pi_i) / eta."""
+    return optimisation(s.scene, s.at, s.backup, s.after)
+
+
+def fenchel_young(s: Seen) -> Measured:
+    """... <= eta kappa(H)."""
+    return moved(s), nil(s) + s.scene.parts.eta * constants.kappa(s.scene.H)
+
+
+# ---- Lemma 4.3, against every comparator
+
+
+def tightest(measured: Array, bound: Array) -> Measured:
+    """The comparator with the least room, of each seed; both (n, C)."""
+    measured, bound = np.broadcast_arrays(measured, bound)
+    index = np.argmin(bound - measured, axis=1)[:, None]  # a nan comes first
+    return np.take_along_axis(measured, index, 1)[:, 0], np.take_along_axis(bound, index, 1)[:, 0]
+
+
+def gaps(c: Comparators, s: Totals) -> Array:
+    """sum_i <mu* - mu^{pi_i}, r_i>   (n, C)."""
+    return s.tables @ c.rho.T - s.earned[:, None]
+
+
+def sum_above(s: Seen) -> Measured:
+    """sum Delta*_i = sum <mu*, r_i> - (1 - gamma) <nu_0, V_i> <= H(pi*||pi_0) / eta + <mu*, E (V_{i+1} - V_0)>."""
+    c, parts = s.scene.against, s.scene.parts
+    rise = (s.after.V - parts.initial_value) @ c.nu.T
+    return tightest(s.totals.tables @ c.rho.T - s.totals.hoped[:, None], c.entropy / parts.eta + rise)
+
+
+def below(s: Seen, step: float, bonuses: Array) -> Measured:
+    """sum Delta_i <= <mu_0, E V_0> - <mu_{i+1}, E V_{i+1}> + eta step (i + 1) + bonuses."""
+    t, paid = s.totals, s.scene.parts.eta * step * s.totals.backups
+    return t.hoped - t.earned, t.first - (s.after.nu * s.after.V).sum(-1) + paid + bonuses
+
+
+def sum_below(s: Seen) -> Measured:
+    return below(s, constants.kappa(s.scene.H), s.totals.capped)
+
+
+def right_side(scene: Scene, s: Totals, c: Comparators | None = None) -> Array:
+    """Of Lemma 4.3: sum <mu_i, min(2 CB_i, H)> + H + H(pi*||pi_0) / eta + eta kappa (i + 1)   (n, C); its ends are
+    worth H where V_0 is constant."""
+    ends = scene.H * (1 if np.ptp(scene.parts.initial_value) == 0 else 2)
+    return bounded(scene, s, s.capped + ends, constants.kappa(scene.H), c)
+
+
+def bounded(scene: Scene, s: Totals, paid: Array, step: float, c: Comparators | None = None) -> Array:
+    eta = scene.parts.eta
+    return (paid + eta * step * s.backups)[:, None] + (c or scene.against).entropy / eta
+
+
+def lemma_4_3(s: Seen) -> Measured:
+    return tightest(gaps(s.scene.against, s.totals), right_side(s.scene, s.totals))
+
+
+def certificate(scene: Scene, s: Totals, bonuses: Array | None = None) -> Array:
+    """That before anything is bounded   (n, C)."""
+    c, paid = scene.against, s.capped if bonuses is None else bonuses
+    begins = c.nu @ scene.parts.initial_value - s.first[:, None]
+    return (paid + s.moves)[:, None] + s.end - begins + c.entropy / scene.parts.eta
+
+
+def exact_certificate(s: Seen) -> Measured:
+    return tightest(gaps(s.scene.against, s.totals), certificate(s.scene, s.totals))

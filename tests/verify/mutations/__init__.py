@@ -1,0 +1,89 @@
+"""Which mistakes must verify find? Each a small change of a learner, with the claims that it must violate; by learner.
+
+A mutation takes a monkeypatch and a setting, and gives a learner with one thing wrong. Mistakes are put where the
+learner finds its parts (the names in its module), so that the audit, which has its own, stays sound.
+`test_mutations.py` runs them all, and docs/verify.md has their tables.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any, NamedTuple
+
+import pytest
+
+from ravi import ids
+from ravi.core import Learner
+from ravi.verify import verify
+
+
+class Setting(NamedTuple):
+    """A learner on an MDP: short, with valid bonuses and with policies that move."""
+
+    mdp: str
+    learner: str
+    steps: int
+    seeds: int
+    violated: tuple[str, ...] = ()  # what the sound learner violates already
+    moves: float = 0.3  # how far its policies move at least; 0 where they need not
+    only: tuple[str, ...] = ()  # the claims that it is for, where not all
+
+    def build(self, world: Any = None) -> Learner:
+        return ids.learner(self.learner, world or ids.mdp(self.mdp), self.steps)
+
+    def place(self) -> Any:
+        return self.mdp
+
+    def row(self, name: str) -> str:
+        return f"| {name} | `{self.mdp}` | `{self.learner}` | {self.steps} | {self.seeds} |"
+
+
+class Mutation(NamedTuple):
+    name: str
+    says: str  # for the table
+    claims: tuple[str, ...]  # that must be violated
+    setting: Any
+    make: Callable  # monkeypatch, setting -> learner
+
+
+class Mistakes:
+    """A decorator that collects mutations, and writes their table for docs/verify.md."""
+
+    def __init__(self, names: Mapping[Any, str], where: str = "") -> None:
+        self.names, self.where = names, where  # of settings, the usual one first
+        self.all: list[Mutation] = []
+
+    def __call__(self, says: str, *claims: str, setting: Any = None) -> Callable:
+        def add(make: Callable) -> Callable:
+            self.all.append(Mutation(make.__name__, says, claims, setting or next(iter(self.names)), make))
+            return make
+
+        return add
+
+    def caught(self) -> set[str]:
+        """The claims that find a mistake."""
+        return {id for mutation in self.all for id in mutation.claims}
+
+    def documented(self, page: str) -> None:
+        """That a page has the table, and a row for every setting."""
+        assert f"{self.table()}\n\n" in f"{page}\n"  # and nothing else follows
+        assert len({m.name for m in self.all}) == len({m.says for m in self.all}) == len(self.all)
+        for setting, name in self.names.items():
+            assert setting.row(name) in page, name
+
+    def table(self) -> str:
+        lines = [f"| the mistake{self.where} | must be violated | on |", "|---|---|---|"]
+        lines += [f"| {m.says} | {', '.join(m.claims)} | {self.names[m.setting]} |" for m in self.all]
+        return "\n".join(lines)
+
+
+@cache
+def sound(setting):
+    return verify(setting.build(), setting.place(), setting.steps, setting.seeds, only=setting.only)
+
+
+@cache
+def broken(mutation, *, only=()):
+    setting = mutation.setting
+    with pytest.MonkeyPatch.context() as patch:
+        learner = mutation.make(patch, setting)
+        return verify(learner, setting.place(), setting.steps, setting.seeds, only=only)
