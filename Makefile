@@ -3,10 +3,11 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+DEMO := $(VENV)/.demo
 
 .PHONY: demo test check browser pages wheel hooks docs bench lock clean
 
-demo: $(READY)
+demo: $(DEMO)
 	$(BIN)/ravi demo
 
 test: $(READY) check browser
@@ -70,17 +71,23 @@ bench: $(READY)
 	$(BIN)/python benchmarks/live.py
 	$(BIN)/python benchmarks/large.py
 
-# The set-up: a virtual environment, the locked packages by their hashes, then this package.
-$(READY): requirements.lock pyproject.toml
+# The set-up: a virtual environment, the locked packages by their hashes, this package; then what only tests need.
+$(DEMO): demo.lock pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "ravi needs Python 3.11 or newer; try: make PYTHON=python3.11 ...")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --require-hashes -r demo.lock
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
 	touch $@
 
-# Renew the lock after a change of dependencies (needs uv).
+$(READY): $(DEMO) requirements.lock
+	$(BIN)/python -m pip install --quiet --require-hashes -r requirements.lock
+	touch $@
+
+# Renew the locks after a change of dependencies (needs uv): all packages, and those of the demo in the same versions.
+COMPILED := --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
 lock:
-	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --extra all --group dev pyproject.toml -o requirements.lock
+	uv pip compile $(COMPILED) --extra all --group dev pyproject.toml -o requirements.lock
+	uv pip compile $(COMPILED) --constraint requirements.lock --extra report --group build pyproject.toml -o demo.lock
 
 clean:
 	rm -rf $(VENV) build demo dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
