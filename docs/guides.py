@@ -22,7 +22,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 DOCS = Path(__file__).parent
-GUIDES = ("ten_minutes", "gymnasium", "simulators", "table", "import", "add_a_learner", "guarantee")
+GUIDES = (
+    "solve_my_environment",
+    "ten_minutes",
+    "gymnasium",
+    "simulators",
+    "table",
+    "import",
+    "add_a_learner",
+    "guarantee",
+)
 FENCE = re.compile(r"^```(\S*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FILE = re.compile(r"# (\w+\.(?:py|toml))\n")
 PROGRAMS = {"ravi": str(Path(sys.executable).with_name("ravi")), "python": sys.executable}  # as they are installed

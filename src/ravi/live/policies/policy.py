@@ -189,7 +189,28 @@ class Policy:
 
     @staticmethod
     def load(path: Place) -> Policy:
-        """Read a policy and check it as if it had just been made."""
+        """Read a policy and check it as if it had just been made. `ravi.load_policy` is this.
+
+        Parameters
+        ----------
+        path
+            The file that `save` wrote, or an open one.
+
+        Returns
+        -------
+        Policy
+            The same bits, and all that is needed to play it.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import ravi
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     ravi.Policy(table=[[0, 1], [1, 0]], discount=0.9).save(f"{folder}/it.policy")
+        ...     policy = ravi.load_policy(f"{folder}/it.policy")
+        >>> policy(0), policy(1)
+        (1, 0)
+        """
         from ravi.files import read
 
         header, arrays = read(path, "policy")
