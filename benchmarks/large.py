@@ -17,40 +17,13 @@ from pathlib import Path
 from timing import measured_by  # first: it keeps BLAS to one thread
 
 # isort: split
+from ravi import tree
 from ravi.engine import run
-from ravi.large import of_mdp, procedural, run_large
+from ravi.large import grid, of_mdp, snapshot
 from ravi.mdps import garnet
 from ravi.planning.solver import solve
 
 W = 1000
-START, GOAL = 500 * W + 500, 500 * W + 504
-
-
-def grid(gamma):
-    """A square of W x W cells by functions: four moves that slip aside with probability .2; a goal near the start."""
-
-    def reward(x, a):
-        return 1.0 if x == GOAL else 0.0
-
-    def successor(x, a, u):
-        move = (a + 1) % 4 if u < 0.1 else (a + 3) % 4 if u < 0.2 else a
-        i, j = x // W, x % W
-        if move == 0:
-            i = max(i - 1, 0)
-        elif move == 1:
-            j = min(j + 1, W - 1)
-        elif move == 2:
-            i = min(i + 1, W - 1)
-        else:
-            j = max(j - 1, 0)
-        return i * W + j
-
-    def initial(u):
-        return START
-
-    return procedural(
-        reward, successor, initial, states=W * W, actions=4, discount=gamma, name=f"grid {W} x {W}, gamma {gamma:g}"
-    )
 
 
 def measured(task):
@@ -75,28 +48,26 @@ def large(rows, quick):
     world = of_mdp(mdp)
     best = solve(mdp, tol=1e-6).optimum
     cases = [
-        (grid(0.9), "ravi-ucb,beta=3,eta=2", "iterated"),
-        (grid(0.95), "ravi-ucb,beta=2,eta=0.1", "iterated"),
-        (grid(0.99), "ravi-ucb,beta=100,eta=1", "iterated"),
-        (world, "ravi-ucb", "iterated"),
-        (world, "ravi-ucb,beta=150,eta=1", "iterated"),
-        (world, "ravi-ucb,beta=1,eta=0.05", "closed"),
+        (grid(W, 0.9), "ravi-ucb,beta=3,eta=2"),
+        (grid(W, 0.95), "ravi-ucb,beta=2,eta=0.1"),
+        (grid(W, 0.99), "ravi-ucb,beta=100,eta=1"),
+        (world, "ravi-ucb"),
+        (world, "ravi-ucb,beta=150,eta=1"),
+        (of_mdp(mdp, unvisited="closed"), "ravi-ucb,beta=1,eta=0.05"),
     ]
-    for place, learner, unvisited in cases:
-        T = 50_000 if quick else 200_000 if unvisited == "closed" else 1_000_000
-        run_large(place, 10, learner=learner, unvisited=unvisited)
-        made, seconds, peak = measured(
-            lambda place=place, T=T, learner=learner, unvisited=unvisited: run_large(
-                place, T, learner=learner, unvisited=unvisited
-            )
-        )
-        name = place.name if place.mdp is None else f"{place.name}, gamma {place.discount:g}"
-        scored = "" if place.mdp is None else f"{made.last.return_of(tol=1e-6):.4f} of {best:.4f}"
+    for place, learner in cases:
+        closed = place.unvisited == "closed"
+        T = 50_000 if quick else 200_000 if closed else 1_000_000
+        run(learner, place, 10)
+        made, seconds, peak = measured(lambda place=place, T=T, learner=learner: run(learner, place, T))
+        name = f"{place.name}, gamma {place.discount:g}"
+        last = "" if place.mdp is None else f"{snapshot(made, place).return_of(tol=1e-6):.4f} of {best:.4f}"
+        epochs, met, visited, unsettled = (made.results[part][0] for part in ("epochs", "met", "visited", "unsettled"))
         rows.append(
-            f"| {name} | {learner.partition(',')[2] or 'theory'}{', closed' if unvisited == 'closed' else ''} "
-            f"| {T:,} | **{seconds:.1f}** | {1e6 * seconds / T:.1f} | {made.epochs:,} | {made.met:,} "
-            f"| {made.visited:,} | {made.unsettled:,} | {peak:.1f} | {made.nbytes / 1e6:.1f} "
-            f"| {made.earned / T:.4f} | {scored} |"
+            f"| {name} | {learner.partition(',')[2] or 'theory'}{', closed' if closed else ''} "
+            f"| {T:,} | **{seconds:.1f}** | {1e6 * seconds / T:.1f} | {epochs:,} | {met:,} "
+            f"| {visited:,} | {unsettled:,} | {peak:.1f} | {tree.size(made.state.memory) / 1e6:.1f} "
+            f"| {made.results['reward_total'][0] / T:.4f} | {last} |"
         )
         print(rows[-1], flush=True)
     rows.append("")
@@ -112,10 +83,10 @@ def against_tables(rows, quick):
         mdp = garnet(X, 4, 3, 0, 0.99)
         world = of_mdp(mdp)
         run(learner, mdp, 10, 1, measured=False)
-        run_large(world, 10, learner=learner)
+        run(learner, world, 10)
         table, dense_s, dense_mb = measured(lambda mdp=mdp, T=T: run(learner, mdp, T, 1, measured=False))
-        made, large_s, large_mb = measured(lambda world=world, T=T: run_large(world, T, learner=learner))
-        assert (made.last.table() == table.batch.state.policy[0]).all()
+        made, large_s, large_mb = measured(lambda world=world, T=T: run(learner, world, T))
+        assert (snapshot(made, world).table() == table.last_policy[0]).all()
         rows.append(
             f"| {X:,} | {T:,} | {dense_s:.2f} | {dense_mb:.1f} | {large_s:.2f} | {large_mb:.1f} "
             f"| **{dense_s / large_s:.1f}** | **{dense_mb / large_mb:.1f}** |"

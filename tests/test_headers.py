@@ -11,7 +11,6 @@ import pytest
 import ravi
 from ravi import files, headers, jsons
 from ravi.checks import InputError
-from ravi.large import Large, run_large
 from ravi.live.agent import Agent
 from ravi.live.policies import Policy, evaluate
 from ravi.mdps import riverswim, riverswim_mixture
@@ -67,13 +66,14 @@ def stored(kind):
         at = {"name": "x", "id": "x", "options": {}, "termination": "absorb", "observations": {"kind": "discrete"}}
         return Policy(table=table, discount=0.9, environment=at | {"actions": {}, "seed": 1}), Policy.load
     if kind == "large":
-        return run_large(mdp, 200, pause=50), Large.load
+        return ravi.run("ravi-ucb", "large/riverswim/4", 200, [3], pause=50), Run.load
     live = ravi.agent("ravi-ucb", states=4, actions=2, discount=0.9, steps=100)
     live.observe(0, live.act(0), 1, 0.5)
     return live, Agent.load
 
 
 KINDS = ("mdp", "run", "policy", "large", "agent")
+KIND_OF = {"large": "run"}  # of the file
 
 
 @pytest.fixture(scope="module", params=KINDS)
@@ -81,8 +81,14 @@ def file(request, tmp_path_factory):
     path = tmp_path_factory.mktemp(request.param) / "file"
     thing, load = stored(request.param)
     thing.save(path)
-    header, arrays = files.read(path, request.param)
-    return path, request.param, {k: v for k, v in header.items() if k not in files.RESERVED}, arrays, load
+    header, arrays = files.read(path, KIND_OF.get(request.param, request.param))
+    return (
+        path,
+        KIND_OF.get(request.param, request.param),
+        {k: v for k, v in header.items() if k not in files.RESERVED},
+        arrays,
+        load,
+    )
 
 
 def places(header):

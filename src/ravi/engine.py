@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ravi import checks, epochs, ids, tree, whole
+from ravi import checks, ids, tree, whole
 from ravi import device as devices
 from ravi.core import MDP, Array, Learner, Measure
 from ravi.epochs import Batch, Leg
@@ -81,13 +81,13 @@ def run(
 ) -> Run:
     """Run `learner` on `mdp` (themselves or their ids) for exactly `steps` plays under each seed; score it exactly.
 
-    mdp: an MDP, or one whose rewards change (`tides/6,block=50`), where RAVI-UCB is held against the best fixed policy
-    in hindsight (docs/beyond.md). seeds: how many (0, 1, ...) or which. record: "trajectory" (the regret of the earlier
-    literature), "stream" (every step). measures: more of your own. points: at how many times curves are kept. pad: play
-    the last epoch on until its reset, without learning (the T+ of Section 3). keep_epochs: keep T_k and gap_k of every
-    epoch. pause: stop after the epoch in which every seed has made this many plays; `resume` goes on. stop: asked
-    before every epoch; when it says yes the run ends there, as at a pause, and Ctrl-C is the caller's. measured=False:
-    play and learn only. device: "cpu", or "gpu" (docs/gpu.md), where pauses and stops come after some epochs more.
+    mdp: an MDP, one whose rewards change (`tides/6,block=50`; docs/beyond.md), or a large one that is met on the way
+    (`large/grid,1000`; docs/large.md). seeds: how many (0, 1, ...) or which. record: "trajectory" (the regret of the
+    earlier literature), "stream" (every step). measures: more of your own. points: at how many times curves are kept.
+    pad: play the last epoch on until its reset, without learning (the T+ of Section 3). keep_epochs: keep T_k and gap_k
+    of every epoch. pause: stop after the epoch in which every seed has made this many plays; `resume` goes on. stop:
+    asked before every epoch; when it says yes the run ends there, as at a pause, and Ctrl-C is the caller's.
+    measured=False: play and learn only. device: "cpu", or "gpu" (docs/gpu.md), where pauses and stops come later.
     """
     return run_settings(
         [learner], mdp, steps, seeds, record=record, measures=measures, points=points, pad=pad, keep_epochs=keep_epochs,
@@ -236,7 +236,7 @@ def _go_on(part: Part, world: World, scores: Scores, going: Any) -> list[Run]:
         tell = None if going.progress is None else (lambda plays, before=before: going.progress(before + plays))
         learner = learner_of(part.learners, part.n, some)
         leg = Leg(learner, answers, T, 1 / (1 - world.discount), pad, scores.measures, going.pause, going.stop, tell)
-        done.append((epochs.here if cpu else epochs.there)(leg, tree.take(batch, some)))
+        done.append(world.go(leg, tree.take(batch, some), going.device))
     each = tree.apart(tree.join(done), part.n)
     seconds = (time.perf_counter() - began) / len(each)
     made = zip(part.learners, each, part.spent, strict=True)

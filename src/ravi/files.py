@@ -33,11 +33,10 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
-from ravi import headers, tree
+from ravi import headers, older, tree
 from ravi.checks import InputError, shown
 from ravi.core import MDP
 from ravi.jsons import SEAL, parsed, reading, seal_of
-from ravi.log import Log
 
 if TYPE_CHECKING:
     from ravi.runs import Run
@@ -151,15 +150,15 @@ def tidy(folder: Path) -> None:
             continue
 
 
-def read(place: Place, kind: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """The header and the arrays of a file of this kind; anything else is an error that says what is wrong with it."""
+def read(place: Place, *kinds: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """The header and the arrays of a file of one of these kinds; anything else is an error that says what is wrong."""
     where = _where(place)
     if not isinstance(place, (str, os.PathLike)):
-        return _opened(place, where, kind)
+        return _opened(place, where, kinds)
     if not os.path.exists(place):
         raise InputError(f"there is no file {where}")
     with reading(place) as file:
-        return _opened(file, where, kind)
+        return _opened(file, where, kinds)
 
 
 def _where(place: Place) -> str:
@@ -168,11 +167,11 @@ def _where(place: Place) -> str:
     return os.fspath(place) if isinstance(place, (str, os.PathLike)) else "the content"
 
 
-def _opened(file: IO[bytes], where: str, kind: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def _opened(file: IO[bytes], where: str, kinds: tuple[str, ...]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     start = file.read(4)
     if start != b"PK\x03\x04":  # how an archive with an entry begins
         raise InputError(f"{where} is not a ravi file: {'it is empty' if not start else 'no archive of arrays'}")
-    return _unpack(file, where, kind)
+    return _unpack(file, where, kinds)
 
 
 def save_mdp(mdp: MDP, path: Place) -> None:
@@ -209,29 +208,33 @@ def load_mdp(path: Place) -> MDP:
 def save_run(run: Run, path: Place) -> None:
     """Write a run: its results, and where each seed stands, so that it can be resumed."""
     header = {field.name: getattr(run, field.name) for field in fields(run) if field.name not in ("batch", "results")}
-    stands = run.batch.items() if isinstance(run.batch, dict) else tree.leaves(run.batch)
-    arrays = {f"batch.{name}": leaf.table if isinstance(leaf, Log) else leaf for name, leaf in stands}
+    stands = run.batch if isinstance(run.batch, dict) else tree.stored(run.batch)
+    arrays = {f"batch.{name}": array for name, array in stands.items()}
     write(path, "run", header, arrays | {f"results.{name}": array for name, array in run.results.items()})
 
 
 def load_run(path: Place) -> Run:
     """Read a run; `batch` holds its arrays by name, which `resume` puts into their places."""
+    header, arrays = read(path, "run", "large")
+    try:
+        if header.get("kind") == "large":  # from before runs in large worlds were runs like all others
+            header, arrays = older.as_run(header, arrays)
+        return _run_of(header, arrays)
+    except InputError as error:
+        raise InputError(f"{_where(path)} is damaged: {error}") from None
+
+
+def _run_of(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Run:
     from ravi.runs import Run, shaped, told_by
 
-    header, arrays = read(path, "run")
     parts: dict[str, dict[str, np.ndarray]] = {"batch": {}, "results": {}}
     for name, array in arrays.items():
         part, _, rest = name.partition(".")
         parts.setdefault(part, {})[rest] = array
-    try:
-        run = Run(**told_by(header), batch=parts["batch"], results=parts["results"])
-        if (
-            "world" not in header and "plays_at" in run.results
-        ):  # rewards changed, and it was scored apart from its file
-            run = replace(run, world="changing", options=run.options | {"measured": True}, results={})
-        return shaped(run)
-    except InputError as error:
-        raise InputError(f"{_where(path)} is damaged: {error}") from None
+    run = Run(**told_by(header), batch=parts["batch"], results=parts["results"])
+    if "world" not in header and "plays_at" in run.results:  # rewards changed, and it was scored apart from its file
+        run = replace(run, world="changing", options=run.options | {"measured": True}, results={})
+    return shaped(run)
 
 
 def _entries(where: str, kind: str, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
@@ -264,7 +267,7 @@ def _pack(file: IO[bytes], entries: Mapping[str, Any]) -> None:
                 np.lib.format.write_array(stream, np.asarray(array), allow_pickle=False)
 
 
-def _unpack(file: IO[bytes], where: str, kind: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def _unpack(file: IO[bytes], where: str, kinds: tuple[str, ...]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     try:
         archive = zipfile.ZipFile(file)
         names = _names(archive, file)
@@ -283,8 +286,8 @@ def _unpack(file: IO[bytes], where: str, kind: str) -> tuple[dict[str, Any], dic
         raise InputError(f"{where} is damaged: its version is {version!r}")
     if version > VERSION:
         raise InputError(f"{where} has version {version} of the format; this ravi reads up to {VERSION}")
-    if header.get("kind") != kind:
-        raise InputError(f"{where} holds {header.get('kind')!r}, not {kind!r}")
+    if header.get("kind") not in kinds:
+        raise InputError(f"{where} holds {header.get('kind')!r}, not {kinds[0]!r}")
     if not isinstance(listed, list) or {f"{name}.npy" for name in [HEADER, *listed]} != names:
         raise InputError(f"{where} is damaged: it does not hold the arrays that its header lists")
     arrays = {}

@@ -26,7 +26,7 @@ if typing.TYPE_CHECKING:
 
 
 class Known(NamedTuple):
-    """A learner by its id."""
+    """A learner, or a world, by its id."""
 
     module: str
     function: str
@@ -156,6 +156,14 @@ LEARNERS = {
 }
 
 
+# Worlds of other kinds; `large/` before the id of an MDP is another.
+LARGE, OF_MDP = "large/", Known("ravi.large.worlds", "of_mdp", "an MDP of which only what was met is kept")
+WORLDS = {
+    "tides": Known("ravi.mdps.changing_rewards", "tides", "RiverSwim whose rewards change"),
+    "large/grid": Known("ravi.large.worlds", "grid", "a grid of any size, in memory set by what was met"),
+}
+
+
 def mdp(source: str | os.PathLike[str] | MDP | Any, *, discount: float | None = None) -> MDP:
     """The MDP of an id, of a file, or, with a discount, of a Gymnasium environment with a table.
 
@@ -194,8 +202,10 @@ def mdp(source: str | os.PathLike[str] | MDP | Any, *, discount: float | None = 
         taken = "an id such as 'riverswim/6', the path of a file, an MDP, or (with discount=0.99) an environment"
         raise InputError(f"mdp is {checks.shown(source)}, not {taken}")
     if not named:
-        if changing(text) is not None:
-            raise InputError(f"{text} is no MDP: its rewards change. `ravi.run` and `ravi verify` take it")
+        other = _name_of(text, WORLDS)
+        if other is not None or text.startswith(LARGE):
+            why = (WORLDS[other] if other is not None else OF_MDP).summary
+            raise InputError(f"{text} is no MDP, but a world of another kind: {why}. `ravi.run` takes it")
         raise InputError(_unknown("MDP", text, MDPS) + " An MDP may also be a file.")
     name, given = _split(text, MDPS)
     builder = MDPS[name] if name in MDPS else foreign.function(text, name, MDP)
@@ -242,15 +252,28 @@ def _names_an_environment(text: str) -> bool:
     return text in gymnasium.imported().registry
 
 
-def changing(text: str) -> Changing | None:
-    """The world of an id in which rewards change, `tides/6,block=50`; None for any other id."""
-    from ravi.mdps.changing_rewards import WORLDS
+def world(text: str) -> Any:
+    """What an id names to run in: an MDP, or what is of another kind, `tides/6,block=50` or `large/grid,1000`."""
+    if _name_of(text, WORLDS) is not None:
+        return built(text, {name: builder_of(known) for name, known in WORLDS.items()}, "world")
+    if text.startswith(LARGE):
+        return builder_of(OF_MDP)(mdp(text.removeprefix(LARGE)))
+    return mdp(text)
 
-    if _name_of(text, WORLDS) is None:
-        return None
-    name, given = _split(text, WORLDS)
-    args, kwargs = _arguments(text, given, WORLDS[name], skip=0)
-    return WORLDS[name](*args, **kwargs)
+
+def built(text: str, builders: Mapping[str, Callable[..., Any]], what: str, *told: Any) -> Any:
+    """What the id names of these builders, each of which is given `told` first."""
+    if _name_of(text, builders) is None:
+        raise InputError(_unknown(what, text, builders))
+    name, given = _split(text, builders)
+    args, kwargs = _arguments(text, given, builders[name], skip=len(told))
+    return builders[name](*told, *args, **kwargs)
+
+
+def changing(text: str) -> Changing | None:
+    """The world of an id in which rewards change; None for any other id."""
+    name = _name_of(text, WORLDS)
+    return world(text) if name is not None and WORLDS[name].module == "ravi.mdps.changing_rewards" else None
 
 
 def learner(text: str, mdp: MDP | Problem, steps: int) -> Learner:
@@ -369,7 +392,7 @@ def names_an_mdp(text: str) -> bool:
     return _name_of(text, MDPS) is not None or foreign.name_in(text) is not None or is_file(text)
 
 
-def builder_of(known: Known) -> Callable[..., Learner]:
+def builder_of(known: Known) -> Callable[..., Any]:
     import importlib
 
     return getattr(importlib.import_module(known.module), known.function)

@@ -63,6 +63,14 @@ RESULTS = {
         "gap": ["seeds"], "T_k": ["epochs", "seeds"], "gap_k": ["epochs", "seeds"], "reward": ["seeds", "times"],
         "reward_total": ["seeds"], "output_policy": ["seeds", "..."],
     },
+    "continuous": {
+        "regret": ["seeds", "times"], "regret_total": ["seeds"], "gap": ["seeds"], "T_k": ["epochs", "seeds"],
+        "gap_k": ["epochs", "seeds"], "reward_total": ["seeds"],
+    },
+    "large": {
+        "reward": ["seeds", "times"], "reward_total": ["seeds"], "epochs": ["seeds"], "met": ["seeds"],
+        "visited": ["seeds"], "unsettled": ["seeds"],
+    },
     "changing": REGRET | {"optimum": ["seeds"], "optimum_by_program": ["seeds"], "comparator": ["seeds", "..."]},
 }  # fmt: skip
 ALONG = {
@@ -202,7 +210,10 @@ class Run:
 
     def _optimum(self) -> str:
         if self.optimum is not None:
-            return f"{self.optimum:.6f}  (error at most {self.optimum_error:.1e})"
+            error = f"error at most {self.optimum_error:.1e}" if self.optimum_error is not None else "on the nodes"
+            return f"{self.optimum:.6f}  ({error})"
+        if "optimum" not in self.results:
+            return "not asked for"
         best = self.results["optimum"]
         return f"{best.mean():.6f}  (of the best fixed policy; seeds from {best.min():.6f} to {best.max():.6f})"
 
@@ -219,19 +230,26 @@ class Run:
         state = "" if self.complete else f", stopped after {int(self.plays.min()):,} to {int(self.plays.max()):,} plays"
         seeds = f"{n} seed{'s' if n > 1 else ''}"
         lines = [f"{self.learner} on {self.mdp} (gamma {self.discount:.10g}): {self.steps:,} steps, {seeds}{state}"]
+        T = max(float(self.plays.mean()), 1.0)
+        earned = self.results["reward_total"].mean() / T if "reward_total" in self.results else 0.0
         if "regret_total" in self.results:
-            T = max(float(self.plays.mean()), 1.0)
             mean, low, high = self.regret.mean(), self.regret.min(), self.regret.max()
             lines += [
                 f"  optimum rho*     {self._optimum()}",
                 f"  regret           {mean:,.2f}  (seeds from {low:,.2f} to {high:,.2f}; {mean / T:.6f} per step)",
-                f"  its error        at most {self.regret_error.max():.1e} (certified)",
             ]
-            if "reward_total" in self.results:
-                earned = self.results["reward_total"].mean() / T
-                lines.append(f"  reward per step  {earned:.6f} realised; gap of the last policy {self.gap.mean():.6f}")
-                if self.units != (0.0, 1.0):
-                    lines.append(self._in_units(mean, earned))
+            if "regret_error" in self.results:
+                lines.append(f"  its error        at most {self.regret_error.max():.1e} (certified)")
+        if "gap" in self.results:
+            lines.append(f"  reward per step  {earned:.6f} realised; gap of the last policy {self.gap.mean():.6f}")
+            if self.units != (0.0, 1.0):
+                lines.append(self._in_units(self.regret.mean(), earned))
+        if "met" in self.results:
+            met, visited, unsettled = (self.results[name].mean() for name in ("met", "visited", "unsettled"))
+            lines += [
+                f"  reward per step  {earned:.6f} realised",
+                f"  states           {met:,.0f} met, {visited:,.0f} visited; plans work on {unsettled:,.0f}",
+            ]
         if "trajectory_regret_total" in self.results:
             along, error = self.results["trajectory_regret_total"], self.results["trajectory_regret_error"]
             lines.append(

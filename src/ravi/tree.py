@@ -11,6 +11,26 @@ from ravi.checks import InputError
 from ravi.core import Array
 from ravi.log import Log
 
+LENGTHS = ".lengths"  # after the name of a ragged leaf, in a file: how long the array of each seed is
+
+
+class Ragged:
+    """An array of each seed, which need not be as long as those of others; it may be put another in its place."""
+
+    def __init__(self, parts: Sequence[Array]) -> None:
+        self.parts = list(parts)
+
+    @property
+    def end_to_end(self) -> Array:
+        return np.concatenate(self.parts)
+
+    @property
+    def nbytes(self) -> int:
+        return sum(part.nbytes for part in self.parts)
+
+    def copy(self) -> Ragged:
+        return Ragged([part.copy() for part in self.parts])
+
 
 def copy(tree: Any) -> Any:
     """The same structure with arrays of its own; a log goes on to be shared."""
@@ -19,13 +39,26 @@ def copy(tree: Any) -> Any:
 
 def take(tree: Any, rows: Array) -> Any:
     """The seeds `rows` of every array and log, as a copy."""
-    return mapped(lambda leaf: Log.of(leaf.table[:, rows]) if isinstance(leaf, Log) else leaf[rows], tree)
+
+    def taken(leaf: Any) -> Any:
+        if isinstance(leaf, Ragged):
+            return Ragged([leaf.parts[row].copy() for row in rows])
+        return Log.of(leaf.table[:, rows]) if isinstance(leaf, Log) else leaf[rows]
+
+    return mapped(taken, tree)
+
+
+def seed(tree: Any, i: int) -> Any:
+    """The arrays of seed i themselves: those that all seeds have in one are still of one seed, (1, ...)."""
+    return mapped(lambda leaf: leaf.parts[i] if isinstance(leaf, Ragged) else leaf[i : i + 1], tree)
 
 
 def join(trees: Sequence[Any]) -> Any:
     """The seeds of all trees, one after the other."""
     if isinstance(trees[0], tuple):
         return _rebuilt(trees[0], [join(parts) for parts in zip(*trees, strict=True)])
+    if isinstance(trees[0], Ragged):
+        return Ragged([part for leaf in trees for part in leaf.parts])
     return Log.join(trees) if isinstance(trees[0], Log) else np.concatenate(trees)
 
 
@@ -46,7 +79,7 @@ def _ended(tree: Any) -> Any:
 
 def fill(template: Any, arrays: Mapping[str, Array]) -> Any:
     """The structure of `template` with the arrays that `leaves` named, each of its shape and dtype, and no others."""
-    strange = arrays.keys() - {name for name, _ in leaves(template)}
+    strange = arrays.keys() - stored(template).keys()
     if strange:
         raise InputError(
             f"there is no place for {min(strange)}: the stored state is of another learner or of other measures"
@@ -68,6 +101,8 @@ def _filled(template: Any, arrays: Mapping[str, Array], name: str) -> Any:
                 f"{name} is {array.dtype} {array.shape}, not rows of {template.n} {template.dtype.__name__}"
             )
         return Log.of(array)
+    if isinstance(template, Ragged):
+        return _cut(template, array, arrays.get(f"{name}{LENGTHS}"), name)
     if array.shape != template.shape or array.dtype != template.dtype:
         raise InputError(
             f"{name} is {array.dtype} {array.shape}, not {template.dtype} {template.shape}: "
@@ -76,9 +111,35 @@ def _filled(template: Any, arrays: Mapping[str, Array], name: str) -> Any:
     return array.copy()
 
 
+def _cut(template: Ragged, array: Array, lengths: Array | None, name: str) -> Ragged:
+    """The array of every seed, of one that has them end to end."""
+    n, like = len(template.parts), template.parts[0]
+    right = array.dtype == like.dtype and array.ndim == like.ndim and array.shape[1:] == like.shape[1:]
+    if not right or lengths is None or lengths.dtype != np.int64 or lengths.shape != (n,):
+        said = "no lengths" if lengths is None else f"lengths {lengths.dtype} {lengths.shape}"
+        raise InputError(
+            f"{name} is {array.dtype} {array.shape} with {said}, not {like.dtype} of {n} seeds, end to end"
+        )
+    ends = np.cumsum(lengths)
+    if (lengths < 0).any() or (lengths > len(array)).any() or ends[-1] != len(array):
+        raise InputError(f"{name} has {len(array)} rows, and its lengths are {lengths.tolist()[:9]}")
+    return Ragged([part.copy() for part in np.split(array, ends[:-1])])
+
+
+def stored(tree: Any) -> dict[str, Array]:
+    """Every array by its dotted name, as a file holds it."""
+    found: dict[str, Array] = {}
+    for name, leaf in leaves(tree):
+        if isinstance(leaf, Ragged):
+            found |= {name: leaf.end_to_end, f"{name}{LENGTHS}": np.array([*map(len, leaf.parts)], np.int64)}
+        else:
+            found[name] = leaf.table if isinstance(leaf, Log) else leaf
+    return found
+
+
 def size(tree: Any) -> int:
     """Bytes of all arrays."""
-    return sum(leaf.nbytes for _, leaf in leaves(tree) if isinstance(leaf, np.ndarray))
+    return sum(leaf.nbytes for _, leaf in leaves(tree) if not isinstance(leaf, Log))
 
 
 def mapped(change: Callable[[Any], Any], tree: Any) -> Any:
@@ -89,7 +150,10 @@ def mapped(change: Callable[[Any], Any], tree: Any) -> Any:
 def put(target: Any, source: Any, rows: Array) -> None:
     """target[rows] = source[rows] in every array."""
     for (_, to), (_, what) in zip(leaves(target), leaves(source), strict=True):
-        if not isinstance(to, Log):
+        if isinstance(to, Ragged):
+            for row in np.arange(len(to.parts))[rows]:
+                to.parts[row] = what.parts[row].copy()
+        elif not isinstance(to, Log):
             to[rows] = what[rows]
 
 

@@ -11,9 +11,9 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from ravi import checks, ids, memory, tree
+from ravi import checks, epochs, ids, memory, tree
 from ravi.core import MDP, Array, Learner, Measure
-from ravi.epochs import Batch
+from ravi.epochs import Batch, Leg
 from ravi.learners.ravi_ucb.changing_rewards import changing
 from ravi.mdps.changing_rewards import Changing
 from ravi.measures.hindsight import hindsight
@@ -77,6 +77,9 @@ class World(Protocol):
 
     def size(self, batch: Batch) -> float:
         """Bytes that a seed works on."""
+
+    def go(self, leg: Leg, batch: Batch, device: str) -> Batch:
+        """From where seeds stand to where they stop; `batch` may be written to."""
 
 
 def against_optimum(mdp: MDP, learner: Learner, steps: int, options: Options) -> Scores:
@@ -177,6 +180,9 @@ class Tabular(NamedTuple):
         working = 2 * 8 * self.mdp.states * self.mdp.actions * self.mdp.dimension  # phi_V and R^T phi_V of a plan
         return tree.size(batch) / len(batch.walkers.key) + working
 
+    def go(self, leg: Leg, batch: Batch, device: str) -> Batch:
+        return epochs.here(leg, batch) if device == "cpu" else epochs.there(leg, batch)
+
     def _asked(self, learner: Learner, n: int) -> tuple[str, str]:
         """What needs memory, and which numbers would need less of it."""
         others = "points, the length of a stream or the size of the MDP"
@@ -211,12 +217,14 @@ def turning(world: Changing) -> Tabular:
     return Tabular(world.mdp, "changing", adapted, scored)
 
 
-Named: TypeAlias = World | MDP | Changing | str  # what `ravi.run` takes for a world
+Named: TypeAlias = Any  # what `ravi.run` takes for a world: an MDP, one whose rewards change, a large one, or an id
 
 
 def world_named(world: Named) -> World:
-    """A world: itself, that of an MDP, of one whose rewards change, or of the id of either."""
-    if isinstance(world, Tabular):
-        return world
-    made = (ids.changing(world) or world) if isinstance(world, str) else world
+    """A world: itself, that of an MDP, of one whose rewards change, of a large one, or of the id of any."""
+    made = ids.world(world) if isinstance(world, str) else world
+    if hasattr(made, "go"):
+        return made
+    if hasattr(made, "to_run"):
+        return made.to_run()
     return turning(made) if isinstance(made, Changing) else Tabular(ids.mdp(made))

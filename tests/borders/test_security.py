@@ -24,7 +24,7 @@ from ravi.lab.report.figures import drawn, mdp_of
 from ravi.lab.report.page import report
 from ravi.lab.report.tables import table
 from ravi.lab.report.watch import watch
-from ravi.large import Large, run_large
+from ravi.large import snapshot
 from ravi.live.agent import Agent
 from ravi.live.discovery import Discovery
 from ravi.live.policies import Policy, evaluate, play
@@ -225,9 +225,9 @@ def test_a_policy_names_an_environment_of_a_module_only_with_consent(mark, tmp_p
 
 
 def test_a_run_in_a_large_world_imports_nothing(mark, tmp_path):
-    run_large("riverswim/3", 50).save(tmp_path / "it.large")
-    rewritten(tmp_path / "it.large", "large", learner="trapped:mine")
-    refused(mark, lambda: Large.load(tmp_path / "it.large"), by="not 'trapped:mine'")
+    ravi.run("ravi-ucb", "large/riverswim/3", 50).save(tmp_path / "it.run")
+    rewritten(tmp_path / "it.run", "run", learner="trapped:mine")
+    refused(mark, lambda: snapshot(ravi.Run.load(tmp_path / "it.run"), "riverswim/3"), by="not 'trapped:mine'")
 
 
 # Folders of results.

@@ -8,11 +8,12 @@ import pytest
 
 import ravi
 from ravi import ids
-from ravi.large import of_mdp, procedural, run_large
+from ravi.large import grid, of_mdp, procedural, snapshot
 from ravi.large.memory import KINDS, MOVES, ROWS, SHADOWS, SLOTS, bucket_of, empty, grown
 from ravi.large.rules import rule_of
 from ravi.planning.mirror import mirror_step
 from ravi.runs import counted
+from tests.large.seen import run_large
 
 MDPS = (
     "riverswim/6,discount=0.9",
@@ -47,7 +48,7 @@ def test_it_is_the_run_of_a_table_bit_for_bit(mdp, learner):
         assert large.earned == table.results["reward_total"][i]
         assert large.epochs == len(table.T_k[i])
         assert large.output_index == table.results["output_index"][i]
-        assert large.settings["eta"] == table.settings["eta"]
+        assert large.run.settings["eta"] == table.settings["eta"]
 
 
 @pytest.mark.parametrize("mdp", MDPS[1:])
@@ -207,7 +208,7 @@ def test_a_world_that_errs_is_told_where(changes, message):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"learner": "ucrl2"}, "run_large runs ravi-ucb and ravi-ucb"),
+        ({"learner": "ucrl2"}, "a large world has ravi-ucb and ravi-ucb"),
         ({"learner": "ravi-ucb+,clip=off"}, "needs centre=off,span=off"),
         ({"learner": "ravi-ucb,eta=-1"}, "eta"),
         ({"unvisited": "guessed"}, "unvisited"),
@@ -232,19 +233,19 @@ def test_constants_are_those_of_the_learners():
     mdp = ids.mdp("garnet/60,3,4,discount=0.9")
     world = of_mdp(mdp)
     for text in LEARNERS:
-        rule, made = rule_of(text, world, 5000, False), ids.learner(text, mdp, 5000)
+        rule, made = rule_of(text, world, 5000), ids.learner(text, mdp, 5000)
         assert rule.eta == made.settings["eta"]
         assert rule.inner == made.settings.get("inner", 1)
         if "beta" in made.settings:
             assert rule.beta == made.settings["beta"]
-    assert rule_of("ravi-ucb", replace(world, states=10**9), 5000, False).beta > rule.beta
+    assert rule_of("ravi-ucb", replace(world, states=10**9), 5000).beta > rule.beta
 
 
 @pytest.mark.parametrize("gamma", [0.9, 0.95, 0.97])  # 1 / (1 - 0.9) is a little above 10 in floating point
 def test_the_number_of_inner_steps_is_that_of_a_table_unless_given(gamma):
     mdp, learner = ravi.mdp(f"riverswim/6,discount={gamma}"), "ravi-ucb+,centre=off,span=off,clip=off,scale=0.01"
     large, table = run_large(mdp, 600, seed=3, learner=learner), ravi.run(learner, mdp, 600, [3])
-    assert large.settings["inner"] == table.settings["inner"] == round(1 / (1 - gamma) + 0.49)
+    assert large.run.settings["inner"] == table.settings["inner"] == round(1 / (1 - gamma) + 0.49)
     assert (large.last.table() == table.state.policy[0]).all()
 
 
@@ -253,9 +254,57 @@ def test_the_versions_of_a_run_cover_the_code_that_made_it():
         "large/playing.py",
         "large/rules.py",
         "large/memory.py",
+        "large/running.py",
         "large/worlds.py",
         "epochs.py",
         "worlds.py",
     ):
         assert module in counted()
-    assert run_large("riverswim/6", 10).versions == ravi.run("uniform", "riverswim/6", 1).versions
+    assert run_large("riverswim/6", 10).run.versions == ravi.run("uniform", "riverswim/6", 1).versions
+
+
+def test_an_id_names_a_large_world_and_several_seeds_are_each_as_alone(tmp_path):
+    learner = "ravi-ucb,beta=3,eta=2"
+    both = ravi.run(learner, "large/grid,1000", 2000, [1, 4], points=20)
+    assert (both.world, both.mdp, both.complete) == ("large", "grid/1000", True)
+    assert "states" in repr(both)
+    for row, seed in enumerate((1, 4)):
+        alone = ravi.run(learner, grid(1000), 2000, [seed], points=20)
+        for name, found in both.results.items():
+            np.testing.assert_array_equal(found[row], alone.results[name][0], err_msg=name)
+        one, other = snapshot(both, "large/grid,1000", row), snapshot(alone, grid(1000))
+        np.testing.assert_array_equal(one.met, other.met)
+        np.testing.assert_array_equal(one.policy, other.policy)
+    table = ravi.run("ravi-ucb,beta=1,eta=0.05", "garnet/60,3,4", 300, [3])
+    same = ravi.run("ravi-ucb,beta=1,eta=0.05", "large/garnet/60,3,4", 300, [3])
+    np.testing.assert_array_equal(same.reward_curve, table.reward_curve)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: ravi.mdp("large/grid,50"), "large/grid,50 is no MDP, but a world of another kind: a grid of any size"),
+        (lambda: ravi.mdp("large/riverswim/6"), "large/riverswim/6 is no MDP, but a world of another kind"),
+        (lambda: ravi.run("ravi-ucb", "large/nowhere", 10), "there is no MDP 'nowhere'"),
+        (lambda: ravi.run("ravi-ucb", "large/grid,size=5", 10), "there is no option 'size'"),
+        (lambda: ravi.run("ravi-ucb", "large/grid,5", 10), "width is 5"),
+        (lambda: ravi.run("ravi-ucb", grid(9), 10, record=["stream"]), "record names 'stream': in a large world"),
+        (lambda: ravi.run("ravi-ucb", grid(9), 10, pad=True), "pad is true: in a large world"),
+        (lambda: ravi.run("ravi-ucb", grid(9), 10, device="gpu"), "ravi-ucb does not run there"),
+        (
+            lambda: ravi.run("ravi-ucb", grid(9), 10, measures=[ravi.candidates(ravi.mdp("riverswim/6"), 10, 0.1)]),
+            "measures: grid/9 is a large world, walked by a loop that no measure sees",
+        ),
+        (
+            lambda: ravi.run(ids.learner("ravi-ucb", ids.mdp("riverswim/6"), 10), grid(9), 10),
+            "ravi-ucb is a learner of tables: in a large world it is named by its id",
+        ),
+        (
+            lambda: snapshot(ravi.run("ravi-ucb", "riverswim/6", 10), "riverswim/6"),
+            "made in a world that is tabular: its last_policy is a table",
+        ),
+    ],
+)
+def test_what_a_large_world_does_not_have_is_said(call, message):
+    with pytest.raises(ravi.InputError, match=message):
+        call()

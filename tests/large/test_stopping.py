@@ -11,7 +11,10 @@ import pytest
 
 import ravi
 from ravi import files, ids, tree
-from ravi.large import Large, Stopped, procedural, resume, run_large, running
+from ravi.large import procedural, running, snapshot
+from ravi.older import PLACES
+from ravi.tree import LENGTHS
+from tests.large.seen import Seen, run_large, world_of
 from tests.large.test_large import ring_world
 
 T = 1500
@@ -24,21 +27,35 @@ RUNS = (
 )
 
 
-def stored(run, world=None):
-    """Through a file."""
+def saved(run):
     place = io.BytesIO()
     run.save(place)
     place.seek(0)
-    return Large.load(place, world)
+    return place
+
+
+def stored(seen):
+    """Through a file."""
+    return ravi.Run.load(saved(getattr(seen, "run", seen)))
+
+
+def resume(stopped, world, learner, **options):
+    """A run, also one that was seen, goes on."""
+    given = world_of(world) if isinstance(world, (str, ravi.MDP)) else world
+    return Seen(ravi.resume(getattr(stopped, "run", stopped), learner, given, **options), given)
 
 
 def assert_same(one, other):
-    for (name, a), (_, b) in zip(tree.leaves(one.batch), tree.leaves(other.batch), strict=True):
-        assert a.dtype == b.dtype
-        np.testing.assert_array_equal(a, b, err_msg=name)
+    held, wanted = (tree.stored(each.run.batch) for each in (one, other))
+    assert held.keys() == wanted.keys()
+    for name, array in held.items():
+        assert array.dtype == wanted[name].dtype
+        np.testing.assert_array_equal(array, wanted[name], err_msg=name)
     assert (one.earned, one.epochs, one.nbytes) == (other.earned, other.epochs, other.nbytes)
-    assert (one.learner, one.settings, one.options) == (other.learner, other.settings, other.options)
-    np.testing.assert_array_equal(one.times, other.times)
+    assert (one.run.learner, one.run.settings, one.run.options) == (
+        other.run.learner, other.run.settings, other.run.options,
+    )  # fmt: skip
+    np.testing.assert_array_equal(one.run.times, other.run.times)
     np.testing.assert_array_equal(one.reward, other.reward)
     for a, b in ((one.last, other.last), (one.output, other.output)):
         assert (a.epoch, a.mirror_steps) == (b.epoch, b.mirror_steps)
@@ -52,9 +69,10 @@ def test_a_resumed_run_equals_an_uninterrupted_one(mdp, learner, unvisited):
     for pause in (0, 1, 7, I - 1, I, I + 1, 900, T - 1):
         part = run_large(mdp, T, 5, learner=learner, unvisited=unvisited, pause=pause)
         assert pause <= part.plays <= T
-        assert_same(resume(part), whole)
-        assert_same(resume(stored(part), mdp), whole)
-        assert_same(resume(stored(part, mdp)), whole)
+        world = world_of(mdp, unvisited)
+        assert_same(resume(part, world, learner), whole)
+        assert_same(resume(stored(part), world, learner), whole)
+        assert_same(resume(stored(stored(part)), world, learner), whole)
 
 
 def test_a_run_that_stops_after_every_epoch_is_the_same():
@@ -62,7 +80,7 @@ def test_a_run_that_stops_after_every_epoch_is_the_same():
     part = run_large(world, 300, 8, learner=RUNS[1][1], pause=0)
     stops = 0
     while not part.complete:
-        part = resume(stored(part), world, pause=part.plays + 1)
+        part = resume(stored(part), world, RUNS[1][1], pause=part.plays + 1)
         stops += 1
     assert stops == part.epochs > 30
     assert_same(part, run_large(world, 300, 8, learner=RUNS[1][1]))
@@ -77,57 +95,95 @@ def test_where_a_slice_ends_changes_no_bit(monkeypatch):
 
 def test_what_is_resumed_is_left_as_it_was():
     part = run_large(RUNS[1][0], T, 5, learner=RUNS[1][1], pause=400)
-    before = tree.copy(part.batch)
-    resume(part)
-    for (name, a), (_, b) in zip(tree.leaves(part.batch), tree.leaves(before), strict=True):
-        np.testing.assert_array_equal(a, b, err_msg=name)
+    before = tree.stored(tree.copy(part.run.batch))
+    resume(part, RUNS[1][0], RUNS[1][1])
+    for name, array in tree.stored(part.run.batch).items():
+        np.testing.assert_array_equal(array, before[name], err_msg=name)
     assert part.plays < T
     assert not part.complete
-    assert "stopped after" in repr(part)
+    assert "stopped after" in repr(part.run)
 
 
 def test_a_file_has_all_that_a_run_gives(tmp_path):
-    run = run_large(RUNS[0][0], T, 5, learner=RUNS[0][1])
-    run.save(tmp_path / "run.ravi")
-    again = Large.load(tmp_path / "run.ravi", RUNS[0][0])
-    assert_same(again, run)
+    made = run_large(RUNS[0][0], T, 5, learner=RUNS[0][1])
+    made.run.save(tmp_path / "run.ravi")
+    again = Seen(ravi.Run.load(tmp_path / "run.ravi"), world_of(RUNS[0][0]))
     assert again.complete
-    assert again.last.return_of() == run.last.return_of()
-    first, second = io.BytesIO(), io.BytesIO()
-    run.save(first)
-    again.save(second)
-    assert first.getvalue() == second.getvalue()
+    for name, found in made.run.results.items():
+        np.testing.assert_array_equal(again.run.results[name], found)
+    for a, b in ((made.last, again.last), (made.output, again.output)):
+        np.testing.assert_array_equal(a.table(), b.table())
+    assert again.last.return_of() == made.last.return_of()
+    assert saved(made.run).getvalue() == saved(again.run).getvalue()
+
+
+def older(part, world):
+    """The file of such a run as it was written before runs in large worlds were like all others."""
+    run, held = part.run, tree.stored(part.run.batch)
+    arrays = {name: held[place] for name, place in PLACES.items()}
+    arrays |= {"clock.inside": np.zeros(1, np.bool_), "clock.bad": np.zeros(3)}
+    arrays |= {"clock.steps": held["state.steps"][0], "curve": held["records.0.curve"][0]}
+    for name, array in held.items():
+        head, _, rest = name.rpartition("memory." if "memory." in name else "output.")
+        if head and not name.endswith(LENGTHS) and name not in PLACES.values():
+            arrays[name[len(head) :]] = array
+    known = {name: getattr(world, name) for name in ("name", "states", "actions", "discount")}
+    header = {
+        "world": known, "digest": world.digest, "learner": run.learner, "steps": run.steps, "seed": run.seeds[0],
+        "settings": {name: value for name, value in run.settings.items() if name != "unvisited"},
+        "options": {"unvisited": world.unvisited, "points": run.options["points"]}, "seconds": run.seconds,
+        "versions": run.versions, "answers": "" if world.digest else f"{int(held['state.answers'][0]):016x}",
+    }  # fmt: skip
+    return header, arrays
+
+
+def written(header, arrays):
+    place = io.BytesIO()
+    files.write(place, "large", header, arrays)
+    place.seek(0)
+    return place
+
+
+@pytest.mark.parametrize(("world", "learner", "unvisited"), [*RUNS[1:3], (ring_world(10**9), RUNS[1][1], "iterated")])
+def test_files_of_large_runs_from_before_are_read_and_go_on(world, learner, unvisited):
+    given = world_of(world, unvisited)
+    part = run_large(world, 600, 5, learner=learner, unvisited=unvisited, pause=200)
+    read = ravi.Run.load(written(*older(part, given)))
+    assert repr(read) == repr(part.run)
+    for name, array in tree.stored(part.run.batch).items():
+        np.testing.assert_array_equal(read.batch[name], array, err_msg=name)
+    done = resume(read, given, learner)
+    whole = run_large(world, 600, 5, learner=learner, unvisited=unvisited)
+    np.testing.assert_array_equal(done.reward, whole.reward)
+    np.testing.assert_array_equal(done.last.policy, whole.last.policy)
 
 
 def test_worlds_of_functions_are_given_again():
     learner = "ravi-ucb,beta=1,eta=0.5"
     whole = run_large(ring_world(10**9), 2000, 3, learner=learner)
     read = stored(run_large(ring_world(10**9), 2000, 3, learner=learner, pause=700))
-    done = resume(read, ring_world(10**9))
+    done = resume(read, ring_world(10**9), learner)
     assert done.earned == whole.earned
     np.testing.assert_array_equal(done.reward, whole.reward)
     np.testing.assert_array_equal(done.output.policy, whole.output.policy)
     np.testing.assert_array_equal(done.last.rows([0, 5, 10**8]), whole.last.rows([0, 5, 10**8]))
-    np.testing.assert_array_equal(read.last.rows(read.last.met).shape, (read.met, 2))  # of states that were met
-    with pytest.raises(ravi.InputError, match="state 100000000 was never met: its policy needs the world ring"):
-        read.last.rows([10**8])
-    with pytest.raises(ravi.InputError, match="needs its world, ring, again"):
-        resume(read)
+    seen = snapshot(read, ring_world(10**9))
+    assert seen.rows(seen.met).shape == (read.results["met"][0], 2)
 
 
 @pytest.mark.parametrize(
     ("world", "message"),
     [
-        (lambda: ring_world(10**8), "made with X 1000000000, not 100000000"),
+        (lambda: ring_world(10**8), "made with an MDP of digest X=1000000000, A=2, not X=100000000, A=2"),
         (lambda: replace(ring_world(10**9), discount=0.8), "made with discount 0.9, not 0.8"),
         (lambda: ring_world(10**9, reward=lambda x, a: 0.2 * a), r"whose reward\(\d+, \d\) is .*; that of this one"),
-        (lambda: ids.mdp("riverswim/6,discount=0.9"), "made with world ring, not riverswim"),
+        (lambda: ids.mdp("riverswim/6,discount=0.9"), "made with MDP ring, not riverswim"),
     ],
 )
 def test_another_world_is_refused(world, message):
     read = stored(run_large(ring_world(10**9), 500, 3, learner="ravi-ucb,beta=1,eta=0.5", pause=100))
     with pytest.raises(ravi.InputError, match=message):
-        resume(read, world())
+        resume(read, world(), "ravi-ucb,beta=1,eta=0.5")
 
 
 @pytest.mark.parametrize("changed", ["successor", "initial"])
@@ -143,16 +199,21 @@ def test_functions_that_move_otherwise_are_refused_though_their_rewards_are_the_
     part = run_large(world(0.5, 0), 300, 3, learner="ravi-ucb,beta=1,eta=0.5", pause=100)
     other = world(0.51, 0) if changed == "successor" else world(0.5, 500)
     for stopped in (part, stored(part), stored(stored(part))):
-        assert resume(stopped, world(0.5, 0)).complete
+        assert resume(stopped, world(0.5, 0), "ravi-ucb,beta=1,eta=0.5").complete
         with pytest.raises(ravi.InputError, match="made with a steps of other successors or another initial"):
-            resume(stopped, other)
+            resume(stopped, other, "ravi-ucb,beta=1,eta=0.5")
 
 
 def test_constants_that_are_no_longer_those_of_the_id_are_refused():
     """As after a change of the package: to go on with others would be another learner."""
     part = run_large("riverswim/4", 50, pause=10)
     with pytest.raises(ravi.InputError, match=r"made with settings .*'eta': 7"):
-        stored(replace(part, settings=part.settings | {"eta": 7.0}))
+        resume(replace(part.run, settings=part.run.settings | {"eta": 7.0}), "riverswim/4", "ravi-ucb")
+    with pytest.raises(ravi.InputError, match="made with learner ravi-ucb, not ravi-ucb,beta=2"):
+        resume(part, "riverswim/4", "ravi-ucb,beta=2")
+    closed = world_of("riverswim/4", "closed")
+    with pytest.raises(ravi.InputError, match=r"made with settings .*, not .*'unvisited': 'closed'"):
+        resume(part, closed, "ravi-ucb")
 
 
 def test_an_mdp_with_other_numbers_is_refused_by_its_digest():
@@ -160,34 +221,36 @@ def test_an_mdp_with_other_numbers_is_refused_by_its_digest():
     other = replace(mdp, rewards=mdp.rewards[::-1].copy())
     part = run_large(mdp, 500, 3, pause=100)
     with pytest.raises(ravi.InputError, match=f"made with an MDP of digest {mdp.digest}, not {other.digest}"):
-        resume(stored(part), other)
-    with pytest.raises(ravi.InputError, match="made with an MDP of digest"):
-        Large.load(saved(part), other)
+        resume(stored(part), other, "ravi-ucb")
+    with pytest.raises(ravi.InputError, match=f"of digest {mdp.digest}, not garnet/60,3,4 of {other.digest}"):
+        snapshot(stored(part), other)
 
 
-def saved(run):
-    place = io.BytesIO()
-    run.save(place)
-    place.seek(0)
-    return place
+def broken(part, name, change):
+    """The run of a file one of whose arrays is another."""
+    held = dict(stored(part).batch)
+    held[name] = change(held[name])
+    return replace(part.run, batch=held)
 
 
-def test_what_is_not_a_run_in_a_large_world_is_refused(tmp_path):
-    ravi.run("ravi-ucb", "riverswim/4", 50).save(tmp_path / "table.ravi")
-    with pytest.raises(ravi.InputError, match="holds 'run', not 'large'"):
-        Large.load(tmp_path / "table.ravi")
+def test_what_is_not_a_run_in_a_large_world_is_refused():
+    tabular = ravi.run("ravi-ucb", "riverswim/4", 50, pause=10)
+    with pytest.raises(ravi.InputError, match="made with settings"):
+        resume(stored(tabular), "riverswim/4", "ravi-ucb")
     part = run_large("riverswim/4", 50, pause=10)
-    memory = part.batch.memory
-    for wrong in (
-        {"memory": memory._replace(V=memory.V[:-1])},
-        {"memory": memory._replace(visits=memory.visits.astype(float))},
-        {"memory": memory._replace(used=memory.used + 10**6)},
-        {"curve": part.batch.curve[:-1]},
-        {"output": part.batch.output._replace(epoch=part.batch.output.epoch[:0])},
-        {"output": part.batch.output._replace(met=np.zeros(99, np.int64))},
+    for name, change in (
+        ("state.memory.V", lambda a: a[:-1]),
+        ("state.memory.V.lengths", lambda a: a - 1),
+        ("state.memory.V.lengths", lambda a: -a),
+        ("state.memory.visits", lambda a: a.astype(float)),
+        ("state.memory.used", lambda a: a + 10**6),
+        ("records.0.curve", lambda a: a[:, :-1]),
+        ("records.0.output.epoch", lambda a: a[:0]),
+        ("records.0.output.met", lambda a: np.zeros(99, np.int64)),
     ):
-        with pytest.raises(ravi.InputError, match="damaged"):
-            stored(replace(part, batch=part.batch._replace(**wrong)))
+        said = r"rooms of ids do not agree" if name.endswith("used") else name.removesuffix(".lengths").split(".")[-1]
+        with pytest.raises(ravi.InputError, match=said):
+            resume(broken(part, name, change), "riverswim/4", "ravi-ucb")
 
 
 @pytest.mark.parametrize(
@@ -200,12 +263,12 @@ def test_what_is_not_a_run_in_a_large_world_is_refused(tmp_path):
     ],
 )  # fmt: skip
 def test_a_header_that_is_not_of_a_run_is_refused(name, value):
-    header, arrays = files.read(saved(run_large("riverswim/4", 50, pause=10)), "large")
-    place = io.BytesIO()
-    files.write(place, "large", {k: v for k, v in header.items() if k not in files.RESERVED} | {name: value}, arrays)
-    place.seek(0)
+    """Of a file from before."""
+    part = run_large("riverswim/4", 50, pause=10)
+    header, arrays = older(part, part.world)
+    assert ravi.Run.load(written(header, arrays)).plays[0] == part.plays
     with pytest.raises(ravi.InputError):
-        Large.load(place)
+        ravi.Run.load(written(header | {name: value}, arrays))
 
 
 @pytest.mark.parametrize(
@@ -215,28 +278,23 @@ def test_a_header_that_is_not_of_a_run_is_refused(name, value):
 def test_places_that_are_not_there_are_refused_before_compiled_code_goes_to_them(name):
     """Else it would read beyond its arrays, or look for ever."""
     part = run_large(RUNS[1][0], 500, 5, learner=RUNS[1][1], pause=300)
-    array = getattr(part.batch.memory, name).copy()
     for wrong in (-5, 10**6):
-        array[0] = wrong
+
+        def put(array, wrong=wrong):
+            array = array.copy()
+            array[0] = wrong
+            return array
+
         if (name, wrong) != ("visits", 10**6):
-            memory = part.batch.memory._replace(**{name: array})
-            with pytest.raises(ravi.InputError, match="damaged"):
-                stored(replace(part, batch=part.batch._replace(memory=memory)))
+            with pytest.raises(ravi.InputError, match=r"batch\.state\.memory"):
+                resume(broken(part, f"state.memory.{name}", put), *RUNS[1][:2])
 
 
 def test_a_list_of_moves_that_is_a_circle_is_refused():
     part = run_large(RUNS[1][0], 500, 5, learner=RUNS[1][1], pause=300)
-    after = part.batch.memory.after.copy()
-    after[0] = 0
-    with pytest.raises(ravi.InputError, match="damaged: memory: it is not so that moves ascend"):
-        stored(replace(part, batch=part.batch._replace(memory=part.batch.memory._replace(after=after))))
-
-
-def test_what_is_of_another_kind_is_refused():
-    with pytest.raises(ravi.InputError, match="a Run is not a run of run_large"):
-        resume(ravi.run("ravi-ucb", "riverswim/4", 50, pause=10))
-    with pytest.raises(ravi.InputError, match="the world is 5"):
-        run_large(5, 10)
+    circle = broken(part, "state.memory.after", lambda a: np.concatenate([[0], a[1:]]).astype(a.dtype))
+    with pytest.raises(ravi.InputError, match=r"batch\.state\.memory: it is not so that moves ascend"):
+        resume(circle, *RUNS[1][:2])
 
 
 def test_the_output_policy_of_a_run_that_has_not_come_to_it_is_not_there():
@@ -257,14 +315,13 @@ def test_ctrl_c_carries_what_was_played(monkeypatch):
         if len(calls) == 4:
             os.kill(os.getpid(), signal.SIGINT)
 
-    with pytest.raises(Stopped) as caught:
+    with pytest.raises(ravi.Stopped) as caught:
         run_large(mdp, T, 5, learner=learner, progress=tell)
-    part = caught.value.run
-    assert isinstance(caught.value, ravi.Stopped)
+    part = Seen(caught.value.run, world_of(mdp))
     assert 0 < part.plays < T
     assert len(calls) == 4
     assert calls[-1] == (part.plays, T)
-    assert_same(resume(part), run_large(mdp, T, 5, learner=learner))
+    assert_same(resume(part, mdp, learner), run_large(mdp, T, 5, learner=learner))
 
 
 def test_a_caller_that_brings_its_own_stop_gets_the_run():

@@ -20,7 +20,7 @@ import numpy as np
 import ravi
 from ravi import files, ids
 from ravi.checks import InputError
-from ravi.large import Large, resume, run_large
+from ravi.large import snapshot
 from ravi.live.agent import Agent
 
 MIXTURE, LINEAR = "riverswim/mixture/5,discount=0.9", "linear/5,2,3,discount=0.9"
@@ -107,13 +107,16 @@ def agent_file(learner: str) -> File:
 
 def large_file(learner: str) -> File:
     """A large run that was paused, and what it earns when it goes on."""
-    world = "riverswim/5,discount=0.9"
+    world = "large/riverswim/5,discount=0.9"
 
     def go_on(content: io.BytesIO) -> bytes:
-        done = resume(Large.load(content), world)
-        return done.reward.tobytes() + done.last.table().tobytes() + done.output.table().tobytes()
+        stopped = ravi.Run.load(content)
+        repr(stopped)
+        done = ravi.resume(stopped, learner, world)
+        policies = [snapshot(done, world, row, output=output).table() for row in (0, 1) for output in (False, True)]
+        return b"".join(array.tobytes() for array in [*done.results.values(), *policies])
 
-    return File("large", run_large(world, STEPS, 3, learner=learner, pause=PAUSE), go_on)
+    return File("run", ravi.run(learner, world, STEPS, [3, 5], pause=PAUSE), go_on)
 
 
 def values_of(array: np.ndarray, few: bool) -> list[Any]:

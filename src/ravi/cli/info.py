@@ -18,7 +18,6 @@ def list_(as_json: JSON = False) -> None:
 
     from ravi import ids
     from ravi.mdps import MDPS
-    from ravi.mdps.changing_rewards import WORLDS
 
     def shown(options: dict[str, Any]) -> dict[str, Any]:
         return {name: None if value is inspect.Parameter.empty else value for name, value in options.items()}
@@ -29,7 +28,7 @@ def list_(as_json: JSON = False) -> None:
             for name, builder in builders.items()
         }
 
-    mdps, worlds = listed(MDPS), listed(WORLDS)
+    mdps, worlds = listed(MDPS), listed({name: ids.builder_of(known) for name, known in ids.WORLDS.items()})
     learners = {
         name: {"summary": known.summary, "options": shown(ids.options_of(ids.builder_of(known), skip=2))}
         for name, known in ids.LEARNERS.items()

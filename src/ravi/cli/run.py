@@ -43,6 +43,8 @@ def run_one(
     if save is not None:
         files.may_be(save)  # told before the work, not after
     if figure is not None:
+        if world.kind == "large":
+            raise InputError(f"--figure draws the regret, and in a large world, {world.name}, none is computed")
         from ravi.lab.report.figures import pyplot
 
         files.may_be(figure, "the figure")
@@ -56,7 +58,8 @@ def run_one(
     if stopped is not None and [stopped.options[key] for key in ("record", "points", "pad")] != [wanted, points, pad]:
         raise InputError(f"{save} holds a run with other --trajectory, --points or --pad than these")
     with progress_bar(f"{agent.name} on {world.name}") as progress:
-        engine.run(agent, world, 1, 1, record=wanted, device=device)  # compiles, so that the speed is that of the run
+        if world.kind in ("tabular", "changing"):
+            engine.run(agent, world, 1, 1, record=wanted, device=device)  # compiles: the speed is that of the run
         try:
             if stopped is not None:
                 made = engine.resume(stopped, agent, world, progress=progress, device=device)
@@ -202,7 +205,7 @@ def _uniform(world: Any) -> float:
 
 
 def _against_uniform(made: Run, world: Any) -> str:
-    if made.optimum is None:
+    if made.world != "tabular" or made.optimum is None:
         return ""
     would = float(made.plays.mean()) * (made.optimum - _uniform(world.mdp))
     share = f", of which this is {made.regret.mean() / would:.1%}" if would > 1e-6 else ""
@@ -219,6 +222,11 @@ def _summary(made: Run, world: Any) -> dict[str, Any]:
         more["gap"] = float(made.gap.mean())
     else:
         more |= {f"{name}_by_seed": found.tolist() for name, found in made.results.items() if found.shape == (n,)}
+    if "regret_total" in made.results:
+        more["regret"] = float(made.regret.mean())
+        more["regret_standard_error"] = float(made.regret.std(ddof=1) / n**0.5) if n > 1 else None
+        more["regret_error"] = float(made.regret_error.mean())
+        more["regret_by_seed"] = made.regret.tolist()
     if "trajectory_regret" in made.results:
         more["trajectory_regret"] = float(made.results["trajectory_regret_total"].mean())
         more["trajectory_regret_error"] = float(made.results["trajectory_regret_error"].mean())
@@ -234,10 +242,6 @@ def _summary(made: Run, world: Any) -> dict[str, Any]:
         "complete": made.complete,
         "optimum": made.optimum,
         "optimum_error": made.optimum_error,
-        "regret": float(made.regret.mean()),
-        "regret_standard_error": float(made.regret.std(ddof=1) / n**0.5) if n > 1 else None,
-        "regret_error": float(made.regret_error.mean()),
-        "regret_by_seed": made.regret.tolist(),
         "plays": made.plays.tolist(),
         "seconds": made.seconds,
         "steps_per_second": made.steps_per_second,

@@ -14,11 +14,11 @@ LEARNERS = ("ravi-ucb", "ravi-ucb+")
 NEED_ALL = ("centre", "span", "clip")  # parts of RAVI-UCB+ that ask for the least and the largest V of all states
 
 
-def rule_of(learner: str, world: World, T: int, closed: bool) -> Rule:
+def rule_of(learner: str, world: World, T: int) -> Rule:
     """The constants of the learner, as `ravi.learners.ravi_ucb.ravi_ucb` and `ravi_ucb_plus` set them."""
     name = learner.split(",")[0]  # may be what a file says: only these are looked up
     if name not in LEARNERS:
-        raise checks.InputError(f"run_large runs {' and '.join(LEARNERS)}, not {name!r}")
+        raise checks.InputError(f"a large world has {' and '.join(LEARNERS)}, not {name!r}")
     given = ids.learner_options(learner)
     H, X, A = world.horizon, world.states, world.actions
     delta, scale = checks.delta(given["delta"], T), checks.nonnegative(given["scale"], "scale")
@@ -41,7 +41,7 @@ def rule_of(learner: str, world: World, T: int, closed: bool) -> Rule:
         fresh = on["fresh"]
         pick = checks.one_of(given["pick"], ("uniform", "last"), "pick") == "uniform"
     eta = checks.step_size(given["eta"], given["step_scale"], published)
-    return Rule(X, T, world.discount, H, eta, float(beta), factor, inner, fresh, pick, V0, closed)
+    return Rule(X, T, world.discount, H, eta, float(beta), factor, inner, fresh, pick, V0, world.unvisited == "closed")
 
 
 def _without(given: dict[str, Any]) -> None:

@@ -1,112 +1,191 @@
-"""How is a run made where X is large? `run_large`: the stream of `ravi.run`, and what it costs is what was met.
+"""How does a run go where X is large? By one compiled loop over what was met: the plays of a table, bit for bit.
 
-Under the same key and the same id, `run_large` plays the plays of `ravi.run`: the same numbers, the same policies (bit
-for bit, unless unvisited states are filled in by the closed form), the same rewards. It does not score every epoch;
-it keeps two policies, the last one and the output policy of a uniform time, whose exact returns can be asked for.
+Under the same key and the same id it plays the plays of the run in its MDP: the same numbers, the same policies (bit
+for bit, unless unvisited states are filled in by the closed form), the same rewards. It does not score every epoch; two
+policies are kept, the last one and the output policy of a uniform time (`ravi.large.snapshot`), whose exact returns can
+be asked for.
 
-Between epochs a run can be stopped, by Ctrl-C or a pause, and `resume` goes on with the bits of one that never stopped.
+A world of functions is not in the file of a run. It is given again, and its answers in the states that were met are
+compared: all rewards, and a hash of successors and starts at a few draws.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-from contextlib import nullcontext
-from dataclasses import replace
+from collections.abc import Sequence
+from math import inf
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ravi import checks, engine, ids, tree
-from ravi.core import MDP
-from ravi.curve import grid
-from ravi.interrupts import interrupts
-from ravi.large.memory import grown
-from ravi.large.playing import AT_GOAL, BAD_REWARD, BAD_START, BAD_SUCCESSOR, NO_ROOM, Clock, advance
+from ravi import checks, ids, tree
+from ravi import memory as machine
+from ravi.core import Array, Learner, Measure, Walkers
+from ravi.curve import grid, passed
+from ravi.epochs import Batch, Leg
+from ravi.large.memory import KINDS, NONE, ROWS, SLOTS, TABLES, Memory, empty, grown, rehash
+from ravi.large.playing import AT_GOAL, BAD_REWARD, BAD_START, BAD_SUCCESSOR, NO_ROOM, Clock, Rule, advance
+from ravi.large.probes import hash_of, rewards_of
 from ravi.large.rules import rule_of
-from ravi.large.runs import UNVISITED, Batch, Large, begun, in_world, kept, settings_of, world_named
 from ravi.large.worlds import World
-from ravi.runs import versions
+from ravi.random import OUTPUT, uniform
+from ravi.ranges import Facts, Next, NumberOrNan, Place, Policy, Positive, Whole, check
+from ravi.runs import Options, Run
+from ravi.schedules import at_reset
+from ravi.tree import Ragged
+from ravi.worlds import COPIES, Scores
 
 SLICE = 2**14  # plays between which Ctrl-C is heard
 
 
-class Stopped(engine.Stopped):
-    """Ctrl-C during a run: `run` holds what was played, and can be resumed."""
+class State(NamedTuple):
+    """What the learner knows; a seed has arrays of its own where these grow."""
 
-    run: Large  # type: ignore[assignment]
+    epoch: Next  # k                                                     (n,)
+    steps: Whole  # mirror steps with q that an unvisited state has made, the last and the played one   (n, 2)
+    answers: Array  # a hash of what functions said in the states met, where it stopped   (n,)
+    memory: Memory
 
-    def __init__(self, run: Large) -> None:
-        KeyboardInterrupt.__init__(self, "stopped; the run so far is in .run")
-        self.run = run
-
-
-def run_large(
-    world: World | MDP | str,
-    steps: int,
-    seed: int = 0,
-    *,
-    learner: str = "ravi-ucb",
-    unvisited: str = "iterated",
-    points: int = 500,
-    pause: int | None = None,
-    stop: Callable[[], bool] | None = None,
-    progress: engine.Progress | None = None,
-) -> Large:
-    """Play `steps` plays of a learner in a world, an MDP or the id of one.
-
-    learner: an id of ravi-ucb, or of ravi-ucb+ with centre=off,span=off,clip=off. unvisited: how states that are met
-    late are filled in, "iterated" (the bits of `ravi.run`; O(k A) for each distinct row of rewards) or "closed" (O(A),
-    and the policy to rounding). points: at how many times what was earned is kept. pause: stop after the epoch in which
-    this many plays are made; `resume` goes on. stop: asked between epochs, once in a slice of plays; when it says yes
-    the run ends there, as at a pause, and Ctrl-C is the caller's.
-    """
-    world = world_named(world)
-    T, key = checks.steps(steps), checks.whole(seed, "seed", 0, 2**63 - 1)
-    checks.one_of(unvisited, UNVISITED, "unvisited")
-    options = {"unvisited": unvisited, "points": checks.whole(points, "points")}
-    rule = rule_of(learner, world, T, unvisited == "closed")
-    run = Large(
-        world=world,
-        learner=ids.canonical(learner),
-        settings=settings_of(rule),
-        steps=T,
-        seed=key,
-        options=options,
-        seconds=0.0,
-        versions=versions(),
-        batch=begun(world, grid(T, points)),
-    )
-    return _go_on(run, pause, stop, progress)
+    def agrees(self, facts: Facts) -> dict[str, Array | bool]:
+        """Of one seed."""
+        return {
+            "the policy played is of the last mirror step, or before": self.steps[0, 1] <= self.steps[0, 0],
+            "no shadow is ahead": self.memory.shadow_steps <= self.steps[0, 0],
+        }
 
 
-def resume(
-    stopped: Large,
-    world: World | MDP | str | None = None,
-    *,
-    pause: int | None = None,
-    stop: Callable[[], bool] | None = None,
-    progress: engine.Progress | None = None,
-) -> Large:
-    """Take up a stopped run; `world` must be the one that it was made in. It is needed where the run is from a file."""
-    if not isinstance(stopped, Large):
-        raise checks.InputError(f"a {type(stopped).__name__} is not a run of run_large, which this takes up")
-    if world is not None:
-        stopped = in_world(stopped, world)
-    if stopped.world.source is None:
-        raise checks.InputError(f"the run is from a file: to go on it needs its world, {stopped.world.name}, again")
-    return _go_on(replace(stopped, batch=tree.copy(stopped.batch)), pause, stop, progress)
+class Kept(NamedTuple):
+    """The policy of an epoch, as arrays; epoch 0 where there is none yet."""
+
+    epoch: Next  # k                                                     (n,)
+    mirror_steps: Whole  # that an unvisited state has made              (n,)
+    met: Place  # states that were met, ascending                        (S,)
+    row: Array  # the row of each, or -1: pi_0                           (S,)
+    policy: Policy  # pi_k                                               (R, A)
+
+    def agrees(self, facts: Facts) -> dict[str, Array | bool]:
+        """Of one seed."""
+        return {
+            "every state that was met has a row, or none": len(self.met) == len(self.row),
+            "states ascend": self.met[1:] > self.met[:-1],
+            "row leads to rows": (self.row >= NONE) & (self.row < len(self.policy)),
+        }
 
 
-def _go_on(run: Large, pause: int | None, stop: Callable[[], bool] | None, progress: engine.Progress | None) -> Large:
-    """Play on; what `run` stands on is written to."""
-    began = time.perf_counter()
-    T, rule, key, world = run.steps, run.rule, np.uint64(run.seed), run.world
-    index, times = run.output_index, run.times
-    pause = T if pause is None else checks.whole(pause, "pause", 0)
-    now, memory, curve, output = run.batch
-    with interrupts() if stop is None else nullcontext(stop) as stopped:
+class Recorded(NamedTuple):
+    """What was earned, how much is known, and the output policy."""
+
+    earned: Positive  # sum of rewards                                   (n,)
+    point: Whole  # points of the curve that are written                 (n,)
+    curve: NumberOrNan  # what was earned by its times, nan where it has not come to   (n, P)
+    epochs: Next  # K                                                    (n,)
+    met: Whole  # states that were visited or seen as successors         (n,)
+    visited: Whole  #                                                    (n,)
+    unsettled: Whole  # that plans work on                               (n,)
+    output: Kept
+
+    def agrees(self, facts: Facts) -> dict[str, Array | bool]:
+        """Of one seed."""
+        times = grid(facts.steps, self.curve.shape[1])
+        return {
+            "the point is the first time that is still to come": self.point == passed(times, facts.time),
+            "the curve goes to the point": np.isnan(self.curve[0]) == (times > facts.time),
+            "rewards are at most one a play": self.earned <= facts.time,
+        }
+
+
+class Met(NamedTuple):
+    """A large world, as `ravi.engine` runs learners in it."""
+
+    world: World
+    kind: str = "large"
+    units: tuple[float, float] = (0.0, 1.0)
+
+    @property
+    def name(self) -> str:
+        return self.world.name
+
+    @property
+    def digest(self) -> str:
+        """Of its MDP; X and A where it is given by functions, whose answers are compared (`_same`)."""
+        return self.world.digest or f"X={self.world.states}, A={self.world.actions}"
+
+    @property
+    def discount(self) -> float:
+        return self.world.discount
+
+    @property
+    def answers(self) -> Any:
+        return self.world.source
+
+    def learner(self, given: Learner | str, steps: int) -> Learner:
+        """RAVI-UCB or RAVI-UCB+; its name is its id, from which its constants come again."""
+        if isinstance(given, Learner):
+            if given.walk is not advance:
+                raise checks.InputError(f"{given.name} is a learner of tables: in a large world it is named by its id")
+            return given
+        checks.instance(given, str, "learner", "an id such as 'ravi-ucb,beta=3'")
+        rule = rule_of(given, self.world, steps)
+        settings: dict[str, Any] = {"eta": rule.eta, "beta": rule.beta, "inner": rule.inner, "fresh": bool(rule.fresh)}
+        settings |= {"unvisited": "closed"} if rule.closed else {}
+
+        def init(keys: Array) -> State:
+            n, each = len(keys), [empty(self.world.actions) for _ in keys]
+            memory = Memory(*(Ragged(parts) for parts in zip(*each, strict=True)))
+            return State(np.zeros(n, np.int64), np.zeros((n, 2), np.int64), np.zeros(n, np.uint64), memory)
+
+        return Learner(ids.canonical(given), init, _alone, _alone, at_reset(), settings, walk=advance)
+
+    def scores(self, learner: Learner, steps: int, options: Options) -> Scores:
+        if options["record"] or options["pad"]:
+            what = f"record names {options['record'][0]!r}" if options["record"] else "pad is true"
+            raise checks.InputError(f"{what}: in a large world what is earned and two policies are recorded, up to T")
+        return Scores(None, None, [_recorded(self.world.actions, len(grid(steps, options["points"])))])
+
+    def room(self, learner: Learner, steps: int, options: Options, n: int) -> None:
+        machine.needed(8 * n * min(options["points"], steps), f"{learner.name} on {self.name}", "seeds or points")
+
+    def begin(self, learner: Learner, keys: Array, measures: Sequence[Measure]) -> Batch:
+        one = learner.init(keys[:1]), tuple(measure.init(keys[:1]) for measure in measures)
+        machine.needed(COPIES * len(keys) * tree.size(one), f"{learner.name} on {self.name}", "seeds or points")
+        walkers = Walkers(np.zeros(len(keys), np.int64), np.zeros(len(keys), np.int64), keys.copy())
+        return Batch(walkers, learner.init(keys), tuple(each.init(keys) for each in measures))
+
+    def size(self, batch: Batch) -> float:
+        return tree.size(batch) / len(batch.walkers.key)
+
+    def taken_up(self, stopped: Run, learner: Learner, measures: Sequence[Measure]) -> Batch:
+        """The run of a file: every array is held against what is declared of it, and what is looked up is found."""
+        held, keys = stopped.batch, np.asarray(stopped.seeds, np.uint64)
+        if not np.array_equal(held.get("walkers.key", ()), keys):  # asked first: there is one of each array per seed
+            raise checks.InputError("batch.walkers.key are not the seeds of the run")
+        begun = self.begin(learner, keys, measures)
+        batch: Batch = tree.fill(begun, held)
+        rule = rule_of(learner.name, self.world, stopped.steps)
+        for i in range(len(keys)):
+            _sound(tree.seed(batch, i), tree.seed(begun, i), rule)
+        return batch
+
+    def go(self, leg: Leg, batch: Batch, device: str) -> Batch:
+        """Play on, one seed after the other; what `batch` holds is written to."""
+        if len(leg.measures) > 1:
+            raise checks.InputError(f"measures: {self.name} is a large world, walked by a loop that no measure sees")
+        rule = rule_of(leg.learner.name, self.world, leg.T)
+        for i in range(len(batch.walkers.key)):
+            self._one(leg, rule, batch, i)
+        return batch
+
+    def _one(self, leg: Leg, rule: Rule, batch: Batch, i: int) -> None:
+        T, world, (walkers, state, (to,)) = leg.T, self.world, tree.seed(batch, i)
+        now = Clock(
+            walkers.time, state.epoch, np.zeros(1, np.bool_), walkers.state, state.steps[0], to.earned, to.point,
+            np.zeros(3),
+        )  # fmt: skip
+        key, memory, output, curve = walkers.key[0], state.memory, to.output, to.curve[0]
+        times, index, pause = grid(T, len(curve)), index_of(key, T), T if leg.pause is None else leg.pause
+        if 0 < now.time[0] < T:
+            _same(world, memory, state.answers[0])
         while now.time[0] < T:
-            if not now.inside[0] and (now.time[0] >= pause or stopped()):
+            if not now.inside[0] and (now.time[0] >= pause or leg.stopped()):
                 break
             goal = min(int(now.time[0]) + SLICE, pause, T if output.epoch[0] else index)
             why = advance(world.source, rule, key, now, memory, goal, times, curve)
@@ -115,14 +194,104 @@ def _go_on(run: Large, pause: int | None, stop: Callable[[], bool] | None, progr
             elif why != AT_GOAL:
                 raise checks.InputError(_mistake(world, why, now))
             elif not output.epoch[0] and now.time[0] >= index:
-                output = kept(now, memory)
-            if progress is not None:
-                progress(int(now.time[0]), T)
-    seconds = run.seconds + time.perf_counter() - began
-    done = replace(run, batch=Batch(now, memory, curve, output), seconds=seconds, versions=versions())
-    if stop is None and stopped():
-        raise Stopped(done)
-    return done
+                output = kept(now.epoch, now.steps[1:], memory)
+            if leg.tell is not None:
+                leg.tell(batch.plays(T))
+        for leaf, array in zip([*batch.state.memory, *batch.records[0].output], [*memory, *output], strict=True):
+            if isinstance(leaf, Ragged):
+                leaf.parts[i] = array
+            else:
+                leaf[i] = array[0]
+        met = int(memory.used[SLOTS])
+        to.epochs[:], to.met[:], to.unsettled[:] = now.epoch, met, memory.used[ROWS]
+        to.visited[:] = (memory.visits[:met].sum(-1) > world.actions).sum()
+        state.answers[:] = hash_of(world, memory.ids[:met]) if now.time[0] < T else 0
+
+
+def _alone(*_: Any) -> Any:
+    raise NotImplementedError("the loop of a large world plans and learns itself")
+
+
+def _recorded(A: int, P: int) -> Measure:
+    def init(keys: Array) -> Recorded:
+        def whole() -> Array:
+            return np.zeros(len(keys), np.int64)
+
+        each = [(np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros((0, A))) for _ in keys]
+        output = Kept(whole(), whole(), *(Ragged(parts) for parts in zip(*each, strict=True)))
+        curve = np.full((len(keys), P), np.nan)
+        return Recorded(np.zeros(len(keys)), whole(), curve, whole(), whole(), whole(), whole(), output)
+
+    def results(m: Recorded) -> dict[str, Array]:
+        known = {"epochs": m.epochs, "met": m.met, "visited": m.visited, "unsettled": m.unsettled}
+        return {"reward": m.curve, "reward_total": m.earned} | known
+
+    return Measure("large", init, _alone, results)
+
+
+def kept(epoch: Array, mirror_steps: Array, memory: Memory) -> Kept:
+    """The policy that is played."""
+    S, R = int(memory.used[SLOTS]), int(memory.used[ROWS])
+    order = np.argsort(memory.ids[:S])
+    met, row = memory.ids[:S][order], memory.row[:S][order]
+    return Kept(epoch.copy(), mirror_steps.copy(), met, row, memory.policy[:R].copy())
+
+
+def index_of(key: Any, T: int) -> int:
+    """I, uniform on 1, ..., T."""
+    return 1 + int(T * uniform(np.uint64(key), 0, OUTPUT))
+
+
+def _same(world: World, memory: Memory, answers: Any) -> None:
+    """Is this the world of the states that were met?"""
+    met = memory.ids[: memory.used[SLOTS]]
+    wrong = np.argwhere(rewards_of(world, met) != memory.rewards[: len(met)])
+    if len(wrong):
+        s, a = (int(part) for part in wrong[0])
+        raise checks.InputError(
+            f"the stopped run was made with a {world.name} whose reward({met[s]}, {a}) is "
+            f"{memory.rewards[s, a]:g}; that of this one is another"
+        )
+    if hash_of(world, met) != answers:
+        raise checks.InputError(
+            f"the stopped run was made with a {world.name} of other successors or another initial: "
+            f"{world.name} answers otherwise in states that were met"
+        )
+
+
+def _sound(one: Batch, begun: Batch, rule: Rule) -> None:
+    """One seed: places that compiled code goes to are there, and what it looks up is found."""
+    walkers, state, (to,) = one
+    memory, T, time = state.memory, rule.steps, walkers.time
+    if memory.used.shape != (len(KINDS),):
+        raise checks.InputError(f"batch.state.memory.used has {len(memory.used)} entries, not {len(KINDS)}")
+    for kind, names in KINDS.items():
+        rooms = {len(getattr(memory, name)) for name in names}
+        table = len(getattr(memory, TABLES[kind][0])) if kind in TABLES else inf
+        if len(rooms) > 1 or not 0 <= memory.used[kind] <= min(rooms) < table:
+            raise checks.InputError(f"batch.state.memory: the rooms of {names[0]} do not agree")
+    used = {name: getattr(memory, name)[: memory.used[kind]] for kind, names in KINDS.items() for name in names}
+    cut = one._replace(state=state._replace(memory=memory._replace(**used)))
+    facts = Facts(rule.states, memory.rewards.shape[1], rule.H, T, time, time, T)
+    check(cut, begun, facts, "batch")
+    if not all(_found(getattr(memory, place), used[keys]) for place, keys in TABLES.values()):
+        raise checks.InputError("batch.state.memory: states and moves cannot be found in it")
+    if state.steps[0, 0] > rule.inner * state.epoch[0]:
+        raise checks.InputError(f"batch.state.steps is {state.steps[0, 0]}, more than {state.epoch[0]} epochs make")
+    if to.output.epoch[0] > state.epoch[0] or to.output.mirror_steps[0] > state.steps[0, 0]:
+        raise checks.InputError("batch.records: the output policy is of an epoch that was not played")
+    index = index_of(walkers.key[0], T)
+    if bool(to.output.epoch[0]) != (time[0] >= index):
+        raise checks.InputError(f"batch.records: the output policy is that of play {index}, and {time[0]} were made")
+
+
+def _found(place: Array, keys: Array) -> bool:
+    """Whether the hash table is the one of these keys."""
+    if len(place) & (len(place) - 1):
+        return False
+    table = np.zeros_like(place)
+    rehash(table, keys, len(keys))
+    return np.array_equal(table, place)
 
 
 def _mistake(world: World, why: int, now: Clock) -> str:

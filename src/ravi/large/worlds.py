@@ -21,6 +21,7 @@ from ravi.core import MDP, Array
 from ravi.walk import find, world_of
 
 MOST_STATES = 2**62
+UNVISITED = ("iterated", "closed")  # the bits of a table, O(k A) for each distinct row of rewards; or O(A), to rounding
 
 
 class Table(NamedTuple):
@@ -48,9 +49,12 @@ class World:
     states: int
     actions: int
     discount: float
-    source: Table | Procedure | None  # None: of a run from a file, where the world was not given again
+    source: Table | Procedure
     mdp: MDP | None = None  # whose world this is
-    stored_digest: str = ""  # of such a run
+    unvisited: str = "iterated"  # how states that are met late are filled in: see `UNVISITED`
+
+    def __post_init__(self) -> None:
+        checks.one_of(self.unvisited, UNVISITED, "unvisited")
 
     @property
     def horizon(self) -> float:
@@ -59,17 +63,23 @@ class World:
     @property
     def digest(self) -> str:
         """Of its MDP; nothing where it is given by functions."""
-        return self.stored_digest if self.mdp is None else self.mdp.digest
+        return "" if self.mdp is None else self.mdp.digest
+
+    def to_run(self) -> Any:
+        """As `ravi.run` takes it."""
+        from ravi.large.running import Met
+
+        return Met(self)
 
     def __repr__(self) -> str:
         return f"<World {self.name}: X={self.states:,}, A={self.actions}, gamma={self.discount:g}>"
 
 
-def of_mdp(mdp: MDP) -> World:
-    """The world of an MDP: the draws of `ravi.run`, number for number."""
+def of_mdp(mdp: MDP, *, unvisited: str = "iterated") -> World:
+    """The world of an MDP: the draws of `ravi.run`, number for number. As an id: `large/` and that of the MDP."""
     world = world_of(mdp)
     source = Table(mdp.rewards, world.successors, world.cumulative, world.initial)
-    return World(mdp.name, mdp.states, mdp.actions, mdp.discount, source, mdp)
+    return World(mdp.name, mdp.states, mdp.actions, mdp.discount, source, mdp, unvisited)
 
 
 def procedural(
@@ -81,6 +91,7 @@ def procedural(
     actions: int,
     discount: float,
     name: str = "world",
+    unvisited: str = "iterated",
 ) -> World:
     """A world of three functions that Numba can compile: of whole numbers and u, using constants and nothing else."""
     source = Procedure(
@@ -94,6 +105,36 @@ def procedural(
         checks.whole(actions, "actions"),
         checks.probability(discount, "discount"),
         source,
+        unvisited=unvisited,
+    )
+
+
+def grid(width: int = 1000, discount: float = 0.9, *, unvisited: str = "iterated") -> World:
+    """A square of cells: four moves that slip aside with probability .2; the goal is four cells from the start."""
+    W = checks.whole(width, "width", 9, 2**30)
+    start = W // 2 * W + W // 2
+
+    def reward(x: int, a: int) -> float:
+        return 1.0 if x == start + 4 else 0.0
+
+    def successor(x: int, a: int, u: float) -> int:
+        move = (a + 1) % 4 if u < 0.1 else (a + 3) % 4 if u < 0.2 else a
+        i, j = x // W, x % W
+        if move == 0:
+            i = max(i - 1, 0)
+        elif move == 1:
+            j = min(j + 1, W - 1)
+        elif move == 2:
+            i = min(i + 1, W - 1)
+        else:
+            j = max(j - 1, 0)
+        return i * W + j
+
+    def initial(u: float) -> int:
+        return start
+
+    return procedural(
+        reward, successor, initial, states=W * W, actions=4, discount=discount, name=f"grid/{W}", unvisited=unvisited
     )
 
 

@@ -85,6 +85,3 @@ def tides(n: int = 6, discount: float = 0.9, *, left: float = 0.1, block: int = 
     tables[0, 0, LEFT] = checks.number(left, "left")
     tables[1, -1, RIGHT] = 1.0
     return changing(river, tables, block=block, clock=clock)
-
-
-WORLDS = {"tides": tides}  # by their ids: `tides/6,block=50`
