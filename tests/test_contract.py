@@ -4,7 +4,7 @@ from functools import lru_cache
 
 import pytest
 
-from ravi.contract import CLAIMS, MDPS, Case
+from ravi.contract import CLAIMS, MDPS, Case, check
 from tests.support.learners import LEARNERS
 
 case_of = lru_cache(maxsize=1)(Case)  # the claims about a case follow one another, and share its runs
@@ -15,3 +15,14 @@ case_of = lru_cache(maxsize=1)(Case)  # the claims about a case follow one anoth
 @pytest.mark.parametrize("learner", LEARNERS)
 def test_every_learner_keeps_every_claim(learner, mdp, claim):
     claim(case_of(learner, mdp))
+
+
+FOR_LINEAR_MDPS = {
+    "ravi-ucb/linear", "lsvi-ucb", "olsvi-fh", "gamma-lscvi-ucb", "rlsvi", "fixed-point-lsvi", "fopo", "mdp-exp2",
+    "rmax-ravi-ucb",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("learner", [one for one in LEARNERS if one.split(",")[0] in FOR_LINEAR_MDPS and "," in one])
+def test_those_for_linear_mdps_keep_every_claim_on_one_too(learner):
+    check(learner, ["linear/6,3,3,discount=0.8"], 300)

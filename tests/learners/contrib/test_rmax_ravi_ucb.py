@@ -8,7 +8,6 @@ import pytest
 
 from ravi import ids
 from ravi.checks import InputError
-from ravi.contract import check
 from ravi.core import MDP
 from ravi.engine import run
 from ravi.estimators.gram import Gram, gram, renew
@@ -36,11 +35,6 @@ def exact(world, per_pair, lam):
     D.covariance[0] += per_pair * np.einsum("xaj,xak->jk", phi, phi)
     D.moves[0] = per_pair * np.einsum("xaj,xay->jy", phi, dense(world))
     return renew(D)
-
-
-@pytest.mark.parametrize("world", WORLDS.values(), ids=WORLDS.keys())
-def test_the_contract(world):
-    check("rmax-ravi-ucb,scale=0.003,step_scale=30", [world], 300)
 
 
 @pytest.mark.parametrize("world", WORLDS.values(), ids=WORLDS.keys())

@@ -8,7 +8,6 @@ import pytest
 
 from ravi import ids
 from ravi.checks import InputError
-from ravi.contract import check
 from ravi.core import MDP
 from ravi.engine import run
 from ravi.estimators.linear import features_of
@@ -16,11 +15,6 @@ from ravi.learners.linear.fixed_point_lsvi import CAPPED, CYCLE, SETTLED, fixed_
 from tests.helpers import dense, spy
 from tests.learners.contrib.test_rmax_ravi_ucb import WORLDS, backups, exact
 from tests.literal import linear_learners as literal
-
-
-@pytest.mark.parametrize("world", WORLDS.values(), ids=WORLDS.keys())
-def test_the_contract(world):
-    check("fixed-point-lsvi,scale=0.01", [world], 300)
 
 
 @pytest.mark.parametrize("scale", [0.0, 0.02, 1.0])

@@ -8,7 +8,6 @@ import pytest
 
 from ravi import ids
 from ravi.checks import InputError
-from ravi.contract import check
 from ravi.core import MDP
 from ravi.engine import run
 from ravi.estimators.gram import gram, renew
@@ -71,11 +70,6 @@ def solution(world, D, b):
             return J
         v = then
     return None
-
-
-@pytest.mark.parametrize("world", WORLDS.values(), ids=WORLDS.keys())
-def test_the_contract(world):
-    check("fopo,scale=0.0005", [world], 300)
 
 
 def test_a_run_is_its_literal_transcription_phase_by_phase():

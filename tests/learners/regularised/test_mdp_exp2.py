@@ -8,7 +8,6 @@ from scipy.stats import norm
 
 from ravi import ids
 from ravi.checks import InputError
-from ravi.contract import check
 from ravi.core import MDP
 from ravi.engine import run
 from ravi.estimators.linear import features_of
@@ -17,11 +16,6 @@ from tests.helpers import dense, spy
 from tests.learners.contrib.test_rmax_ravi_ucb import WORLDS, small
 from tests.learners.regularised.test_politex import uniform_epochs
 from tests.literal import linear_learners as literal
-
-
-@pytest.mark.parametrize("world", WORLDS.values(), ids=WORLDS.keys())
-def test_the_contract(world):
-    check("mdp-exp2,phase=2,step_scale=300", [world], 300)
 
 
 @pytest.mark.parametrize("phase", [1, 4])
