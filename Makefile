@@ -1,17 +1,25 @@
-# make demo: the demo.  make test: every check.  Both do all the set-up they need, with Python 3.11 or newer.
+# make demo: the demo.  make test: every check.  make quick: the tests that take a minute together.
+# They do all the set-up they need, with Python 3.11 or newer.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DEMO := $(VENV)/.demo
 
-.PHONY: demo test check browser pages wheel hooks docs bench lock clean
+.PHONY: demo test quick durations check browser pages wheel hooks docs bench lock clean
 
 demo: $(DEMO)
 	$(BIN)/ravi demo
 
 test: $(READY) check browser
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+
+quick: $(READY)
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not slow"
+
+# Measure how long tests take, one after another: tests/durations.txt, by which tests are ordered and quick ones chosen.
+durations: $(READY)
+	$(BIN)/python -m pytest --measure
 
 # The page is tested in Chromium: installed where that can be done (Debian, as root), else its tests are skipped.
 browser:

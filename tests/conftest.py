@@ -1,5 +1,84 @@
-"""In which order do tests run? The contract's first: they compile every learner, and all later ones load that."""
+"""In which order do tests run, and which of them are quick? By `durations.txt`, which `make durations` measures.
+
+First the contract's: they compile every learner, and all later ones load that. Then file by file, the longest first, so
+that no core waits for another at the end. Slow (left out by `make quick`) is what is marked so; a test function whose
+cases together take more than `QUICK` seconds; a file that was never measured; and of the mistakes that `ravi verify` is
+shown, all but so many that every claim which a mistake is made for is violated once.
+"""
+
+import os
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+QUICK = 0.2  # CPU seconds of a test function
+LISTED = 0.1  # what takes less is not in the list by itself
+LIST = Path(__file__).with_name("durations.txt")
+TAKEN = pytest.StashKey[Counter]()
 
 
+def file_of(item):
+    """`verify/test_power.py`."""
+    return item.path.relative_to(LIST.parent).as_posix()
+
+
+def function_of(item):
+    """`verify/test_power.py::test_every_mistake_is_caught`."""
+    return f"{file_of(item)}::{item.originalname}"
+
+
+def durations():
+    """CPU seconds of files, and of functions, by name."""
+    lines = [line.split() for line in LIST.read_text().splitlines() if not line.startswith("#")]
+    return {name: float(seconds) for seconds, name in lines}
+
+
+def cover(mutations):
+    """Mistakes, each the one that violates most claims that those before it do not; by their place."""
+    left, chosen = {claim for mutation in mutations for claim in mutation.claims}, set()
+    while left:
+        best = max(range(len(mutations)), key=lambda i: len(left.intersection(mutations[i].claims)))
+        left -= set(mutations[best].claims)
+        chosen.add(best)
+    return chosen
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest looks at the marks
 def pytest_collection_modifyitems(items):
-    items.sort(key=lambda item: item.path.name != "test_contract.py")
+    measured = durations()
+    shown = [item for item in items if hasattr(item, "callspec") and "mutation" in item.callspec.params]
+    kept = {shown[place] for place in cover([item.callspec.params["mutation"] for item in shown])}
+    for item in items:
+        long = file_of(item) not in measured or measured.get(function_of(item), 0.0) > QUICK
+        if item not in kept and (long or "mutation" in getattr(item, "fixturenames", ())):
+            item.add_marker("slow")
+    items.sort(key=lambda item: (file_of(item) != "test_contract.py", -measured.get(file_of(item), 0.0), file_of(item)))
+
+
+def pytest_addoption(parser):
+    parser.addoption("--measure", action="store_true", help="write how long tests take into tests/durations.txt")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    begun = sum(os.times()[:4])  # of this process and of those that it waited for
+    done = yield
+    taken = item.config.stash.setdefault(TAKEN, Counter())
+    for name in (file_of(item), function_of(item)):
+        taken[name] += sum(os.times()[:4]) - begun
+    return done
+
+
+def pytest_sessionfinish(session):
+    """Of files that were run the list is renewed; the rest of it stays."""
+    if session.config.getoption("--measure"):
+        taken = session.config.stash.get(TAKEN, Counter())
+        write({name: s for name, s in durations().items() if name.split("::")[0] not in taken} | taken)
+
+
+def write(taken):
+    """The list: files and functions, the longest first."""
+    listed = [name for name in taken if "::" not in name or taken[name] >= LISTED]
+    lines = [f"{taken[name]:7.1f} {name}\n" for name in sorted(listed, key=lambda name: (-taken[name], name))]
+    LIST.write_text("# CPU seconds of files and of test functions, with processes that they start.\n" + "".join(lines))

@@ -4,9 +4,12 @@ import itertools
 import re
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
+
+from tests import conftest
 
 ROOT = Path(__file__).parents[2]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
@@ -87,3 +90,18 @@ def test_the_boundaries_are_about_modules_that_exist():
     for name in " | ".join(itertools.chain(*named)).split(" | "):
         path = ROOT / "src" / name.replace(".", "/")
         assert path.is_dir() or path.with_suffix(".py").is_file(), name
+
+
+def test_quick_tests_are_those_that_were_measured_to_be():
+    """With two cores, what is left of the minute is for collecting, and for what the list does not name."""
+    listed = conftest.durations().items()
+    assert sum(seconds for name, seconds in listed if "::" in name and seconds <= conftest.QUICK) < 60
+    assert any(seconds > conftest.QUICK for name, seconds in listed if "::" in name)
+
+
+@pytest.mark.parametrize(
+    ("claims", "kept"),
+    [([], set()), (["A", "B", "AB"], {2}), (["A", "A"], {0}), (["AB", "BC", "CD", "D"], {0, 2}), (["", "A"], {1})],
+)
+def test_every_claim_that_a_mistake_is_made_for_is_violated_by_a_quick_one(claims, kept):
+    assert conftest.cover([SimpleNamespace(claims=tuple(some)) for some in claims]) == kept
