@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 QUICK = 0.2  # CPU seconds of a test function
-LISTED = 0.1  # what takes less is not in the list by itself
+LISTED = 0.1  # what takes less is not in the list by itself; a function that is compiled first takes longer
 LIST = Path(__file__).with_name("durations.txt")
 TAKEN = pytest.StashKey[Counter]()
 
