@@ -9,7 +9,8 @@ import ravi
 from ravi import checks, ids
 from ravi.core import Measure
 from ravi.learners.ravi_kl.plausible import Sets
-from ravi.learners.ravi_ucb.inner import Iterates, Played, of_parts
+from ravi.learners.ravi_ucb.inner import Iterates, Played
+from ravi.learners.ravi_ucb.plus import of_parts
 from ravi.optimism.relative_entropy import ends
 from tests.planning.test_plausible import swept
 

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from ravi import tree
-from ravi.learners.ravi_ucb import doubling, inner, ravi_ucb
+from ravi.learners.ravi_ucb import doubling, ravi_ucb
 from ravi.learners.ravi_ucb import plus as ravi_ucb_plus
 from ravi.learners.ravi_ucb.doubling import Phases
 from ravi.theory import constants
@@ -252,7 +252,7 @@ def never_less(patch, setting):
 
 @mutation("Q is made for 1 - r", "V1b", "B5", "B5s", setting=SHORT)
 def the_worst(patch, setting):
-    sound = inner.backup
+    sound = ravi_ucb.backup
     patch.setattr(ravi_ucb_plus, "of_counts", lambda problem, numbers, eta, fresh: None)
-    patch.setattr(inner, "backup", lambda r, CB, gamma, PV, H: sound(1 - r, CB, gamma, PV, H))
+    patch.setattr(ravi_ucb, "backup", lambda r, CB, gamma, PV, H: sound(1 - r, CB, gamma, PV, H))
     return setting.build()

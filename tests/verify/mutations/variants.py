@@ -7,8 +7,8 @@ As in `paper.py`; the parts of the learner are broken where it finds them (the n
 import numpy as np
 
 from ravi import ids, tree
-from ravi.learners.ravi_ucb import inner
 from ravi.learners.ravi_ucb import plus as ravi_ucb_plus
+from ravi.learners.ravi_ucb import ravi_ucb
 from ravi.optimism import bonuses
 from tests.verify.mutations import Mistakes, Setting
 
@@ -185,18 +185,18 @@ def another_eta(patch, setting):
 
 @mutation("V is greedy", "V1c", setting=REGRESSION)
 def hard_maximum(patch, setting):
-    sound = inner.mirror_step
+    sound = ravi_ucb.mirror_step
     patch.setattr(
-        inner, "mirror_step", lambda log_pi, pi, Q, eta, in_place: (Q.max(-1), *sound(log_pi, pi, Q, eta)[1:])
+        ravi_ucb, "mirror_step", lambda log_pi, pi, Q, eta, in_place: (Q.max(-1), *sound(log_pi, pi, Q, eta)[1:])
     )
     return setting.build()
 
 
 @mutation("Q is truncated at H + 1", "V1b", "V1d", setting=COUNTS_OF_H)
 def high_ceiling(patch, setting):
-    sound = inner.backup
+    sound = ravi_ucb.backup
     in_parts(patch)
-    patch.setattr(inner, "backup", lambda r, CB, gamma, PV, H: sound(r, CB, gamma, PV, H + 1))
+    patch.setattr(ravi_ucb, "backup", lambda r, CB, gamma, PV, H: sound(r, CB, gamma, PV, H + 1))
     return setting.build()
 
 

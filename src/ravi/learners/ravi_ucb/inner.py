@@ -1,4 +1,4 @@
-"""What are M regularised backups on data that stand still? One call: on counts one compiled loop, else M of each part.
+"""What are M regularised backups on counts that stand still? One compiled loop.
 
     Q_j = Pi_H[r + CB(D, V_{j-1}) + gamma P_hat(D) V_{j-1}]
     V_j(x) = (1/eta) log sum_a pi_{j-1}(a|x) exp(eta Q_j(x, a)),    pi_j = pi_{j-1} exp(eta (Q_j - V_j))
@@ -6,8 +6,8 @@
 Where Q is not fresh, each of the M begins with the Q at hand, and ends with that of the next. A seed's V_j and pi_j are
 put aside at the j that was drawn for it.
 
-On counts, what does not change within an epoch is found once: the bonus is a number of its pair, times half the span
-of V where it scales with that. The parts of `of_parts`, called one after another, are the oracle of the compiled loop.
+What does not change within an epoch is found once: the bonus is a number of its pair, times half the span of V where it
+scales with that. M plans of `ravi.learners.ravi_ucb.ravi_ucb`, one after another, are the oracle of the loop.
 """
 
 from __future__ import annotations
@@ -20,9 +20,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from ravi.compiled import compiled
-from ravi.core import Array, Bonus, Data, Estimator, Learner, Problem, Seedwise
-from ravi.planning.bellman import backup
-from ravi.planning.mirror import mirror_step, step_in_place
+from ravi.core import Array, Data, Learner, Problem, Seedwise
+from ravi.planning.mirror import step_in_place
 from ravi.random import PICK, REWARD, uniform
 from ravi.teams import NEVER, Room, each, first, sync, team, team_max, team_min
 
@@ -45,32 +44,6 @@ class Played(NamedTuple):
 
 # D, iterates, how many, at which to put aside (n,), where to -> the iterates after them
 Backups: TypeAlias = Callable[[Data, Iterates, int, Array, Played], Iterates]
-
-
-def of_parts(problem: Problem, estimator: Estimator, bonus: Bonus, eta: float | Array, fresh: bool) -> Backups:
-    """With any estimator and any bonus. eta: one number, or one of each seed (n,)."""
-    r, gamma, H = problem.rewards, problem.discount, problem.horizon
-
-    def backed_up(D: Data, V: Array) -> Array:
-        phi = estimator.embed(V)
-        PV = estimator.expect(D, phi)  # TRANSITION-ESTIMATE
-        return backup(r, bonus(D, phi), gamma, PV, H)  # BONUS
-
-    def backups(D: Data, at: Iterates, count: int, chosen: Array, played: Played) -> Iterates:
-        V, Q, log_policy, policy = at
-        for j in range(count):
-            if fresh:
-                Q = backed_up(D, V)
-            V, log_policy, policy = mirror_step(log_policy, policy, Q, eta, in_place=True)
-            if not fresh:
-                Q = backed_up(D, V)
-            now = chosen == j
-            if not isinstance(now, np.ndarray) or now.any():  # a GPU is not asked
-                np.copyto(played.V, V, where=now[:, None])
-                np.copyto(played.policy, policy, where=now[:, None, None])
-        return Iterates(V, Q, log_policy, policy)
-
-    return backups
 
 
 class OfCounts(NamedTuple):

@@ -47,34 +47,23 @@ import numpy as np
 
 from ravi import checks
 from ravi.compiled import compiled
-from ravi.core import Array, Bonus, Data, Estimator, Learner, Parts, Path, Problem, Stated
+from ravi.core import Array, Bonus, Data, Estimator, Learner, Path, Problem, Stated
 from ravi.estimators.centred import standard
 from ravi.estimators.counts import EVERY_PLAY, counts
 from ravi.estimators.ridge import ridge
 from ravi.estimators.variance import of_variances, variance_weighted
 from ravi.estimators.variance_weighted import Constants, radii
 from ravi.learners.options import PICKS, Options, takes
-from ravi.learners.ravi_ucb.inner import (
-    Backups,
-    Counted,
-    Iterates,
-    OfCounts,
-    OfSeeds,
-    Played,
-    of_counts,
-    of_parts,
-    on_counts,
-)
-from ravi.learners.ravi_ucb.ravi_ucb import begun, policy_to_begin, record, value_to_begin
+from ravi.learners.ravi_ucb import ravi_ucb
+from ravi.learners.ravi_ucb.inner import Backups, Counted, Iterates, OfCounts, OfSeeds, Played, of_counts, on_counts
+from ravi.learners.ravi_ucb.ravi_ucb import record
 from ravi.optimism.bonuses import discounted, log_term, multiple_of_width, of_determinant, of_span, within_span
-from ravi.planning.bellman import extend
 from ravi.random import PICK, uniform
 from ravi.ranges import Facts, Fixed, LogPolicy, NextPlay, Policy, Value, logarithms
-from ravi.schedules import at_reset
 from ravi.teams import first, over_seeds
 from ravi.theory import constants, mixture
 from ravi.theory import tabular as of_tables
-from ravi.together import of_rows, positive
+from ravi.together import of_rows
 from ravi.whole import TOGETHER
 
 
@@ -111,21 +100,19 @@ def generic(
 ) -> Learner:
     """Algorithm 1 with `inner` backups an epoch. pick: which of their policies is played; "last" has no guarantee.
     `backups` does what `estimator` and `bonus` say, faster. eta: an array is one number of every row."""
-    X, A = problem.states, problem.actions
-    eta, M = positive(eta, "eta"), checks.whole(inner, "inner")
-    checks.one_of(pick, PICKS, "pick")
-    V0, pi0 = value_to_begin(initial_value, problem), policy_to_begin(initial_policy, problem)
+    M = checks.whole(inner, "inner")
+    own = {"inner": M, "fresh": fresh, "pick": checks.one_of(pick, PICKS, "pick")}
+    base = ravi_ucb.generic(
+        problem, estimator, bonus, eta, initial_value=initial_value, initial_policy=initial_policy, name=name,
+        stated=stated, settings=own | record(stated, settings),
+    )  # fmt: skip
+    assert base.parts is not None
     backed_up = of_parts(problem, estimator, bonus, eta, fresh) if backups is None else backups
 
     def init(keys: Array) -> State:
-        n = len(keys)
-        V = V0 + np.zeros((n, X))
-        policy = pi0 + np.zeros((n, X, A))
-        Q1 = extend(V, A) + np.zeros((n, X, A))  # Q_1 = E V_0
-        keys = np.array(keys, np.uint64)
-        return State(
-            estimator.init(n), V, policy.copy(), V.copy(), Q1, np.log(policy), policy, keys, np.ones(n, np.int64)
-        )
+        D, V, Q, log_policy, policy = base.init(keys)
+        last, keys = policy.copy(), np.array(keys, np.uint64)
+        return State(D, V, policy, V.copy(), Q, log_policy, last, keys, np.ones(len(keys), np.int64))
 
     def picked(s: State) -> Array:
         """m - 1 of every seed, for this epoch."""
@@ -156,14 +143,28 @@ def generic(
             yield s
 
     def add(s: State, path: Path) -> State:
-        estimator.add(s.data, s.V, path)  # ADD, in place
         s.time[:] += path.length
-        return s
+        return base.add(s, path)
 
-    parts = Parts(estimator, bonus, eta, V0 + np.zeros(X), pi0, one_by_one, M, fresh, pick, stated or Stated())
-    kept = {"eta": eta, "inner": M, "fresh": fresh, "pick": pick} | record(stated, settings)
-    kept |= begun(V0, pi0, initial_policy)
-    return Learner(name, init, plan, add, at_reset(), kept, parts)
+    parts = base.parts._replace(backups=one_by_one, inner=M, fresh=fresh, pick=pick)
+    return base._replace(init=init, plan=plan, add=add, parts=parts)
+
+
+def of_parts(problem: Problem, estimator: Estimator, bonus: Bonus, eta: float | Array, fresh: bool) -> Backups:
+    """M plans of Algorithm 1 on data that stand still, with any estimator and any bonus."""
+    plan = ravi_ucb.plan_of(problem, estimator, bonus, eta, fresh=fresh)
+
+    def backups(D: Data, at: Iterates, count: int, chosen: Array, played: Played) -> Iterates:
+        s = ravi_ucb.State(D, *at)
+        for j in range(count):
+            s = plan(s)
+            now = chosen == j
+            if not isinstance(now, np.ndarray) or now.any():  # a GPU is not asked
+                np.copyto(played.V, s.V, where=now[:, None])
+                np.copyto(played.policy, s.policy, where=now[:, None, None])
+        return Iterates(*s[1:])
+
+    return backups
 
 
 @takes(

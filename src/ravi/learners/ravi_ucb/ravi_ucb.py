@@ -29,6 +29,7 @@ never be tried.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from hashlib import sha256
 from typing import Annotated, Any, NamedTuple
 
@@ -65,6 +66,37 @@ class State(NamedTuple):
         return {"log_policy is that of policy": logarithms(self.log_policy, self.policy)}
 
 
+def backup_of(problem: Problem, estimator: Estimator, bonus: Bonus) -> Callable[[Data, Array], Array]:
+    """D_{T_k}, V_k -> Q_{k+1}."""
+    r, gamma, H = problem.rewards, problem.discount, problem.horizon
+
+    def backed_up(D: Data, V: Array) -> Array:
+        phi = estimator.embed(V)
+        PV = estimator.expect(D, phi)  # TRANSITION-ESTIMATE
+        CB = bonus(D, phi)  # BONUS
+        return backup(r, CB, gamma, PV, H)
+
+    return backed_up
+
+
+def plan_of(
+    problem: Problem, estimator: Estimator, bonus: Bonus, eta: float | Array, *, fresh: bool = False
+) -> Callable[[State], State]:
+    """The plan of epoch k: a mirror step and a backup; where Q is fresh (RAVI-UCB+), the backup comes first."""
+    backed_up = backup_of(problem, estimator, bonus)
+
+    def plan(s: State) -> State:
+        D, V, Q, log_policy, policy = s
+        if fresh:
+            Q = backed_up(D, V)
+        V, log_policy, policy = mirror_step(log_policy, policy, Q, eta, in_place=True)  # V_k, pi_k
+        if not fresh:
+            Q = backed_up(D, V)  # Q_{k+1}
+        return State(D, V, Q, log_policy, policy)
+
+    return plan
+
+
 def generic(
     problem: Problem,
     estimator: Estimator,
@@ -79,11 +111,8 @@ def generic(
 ) -> Learner:
     """Algorithm 1 with TRANSITION-ESTIMATE and ADD from `estimator`, and BONUS from `bonus`. An array eta is one number
     of every row (`ravi.together`). stated: the constants of both; `settings`: another record of them."""
-    r, gamma, H = problem.rewards, problem.discount, problem.horizon
-    X, A = problem.states, problem.actions
-    eta = positive(eta, "eta")
-    V0 = value_to_begin(initial_value, problem)
-    pi0 = policy_to_begin(initial_policy, problem)
+    X, A, eta = problem.states, problem.actions, positive(eta, "eta")
+    V0, pi0 = value_to_begin(initial_value, problem), policy_to_begin(initial_policy, problem)
 
     def init(keys: Array) -> State:
         n = len(keys)
@@ -91,21 +120,13 @@ def generic(
         Q1 = extend(V, A) + np.zeros((n, X, A))  # Q_1 = E V_0
         return State(estimator.init(n), V, Q1, np.log(policy), policy)
 
-    def plan(s: State) -> State:
-        V, log_policy, policy = mirror_step(s.log_policy, s.policy, s.Q, eta, in_place=True)  # V_k, pi_k
-        phi = estimator.embed(V)
-        PV = estimator.expect(s.data, phi)  # TRANSITION-ESTIMATE
-        CB = bonus(s.data, phi)  # BONUS
-        Q = backup(r, CB, gamma, PV, H)  # Q_{k+1}
-        return State(s.data, V, Q, log_policy, policy)
-
     def add(s: State, path: Path) -> State:
         estimator.add(s.data, s.V, path)  # ADD, in place
         return s
 
     parts = Parts(estimator, bonus, eta, V0 + np.zeros(X), pi0, stated=stated or Stated())
     kept = {"eta": eta} | record(stated, settings) | begun(V0, pi0, initial_policy)
-    return Learner(name, init, plan, add, at_reset(), kept, parts)
+    return Learner(name, init, plan_of(problem, estimator, bonus, eta), add, at_reset(), kept, parts)
 
 
 @takes("scale", "step_scale", "eta", "beta", "delta", "initial_value", "initial_policy")
