@@ -31,33 +31,24 @@ from math import log, sqrt
 
 import numpy as np
 
-from ravi import checks
 from ravi.core import Array, Estimator, Learner, Problem
 from ravi.estimators.counts import Counts, counts, tallies
+from ravi.learners.options import Options, takes
 from ravi.learners.regularised.md_mpi import frequencies, generic
 from ravi.optimism.bonuses import multiple_of_width
 from ravi.planning.bellman import expect_with
 from ravi.theory import constants
 
 
-def mdp_e(problem: Problem, steps: int, *, step_scale: float = 1.0, eta: float | None = None) -> Learner:
+@takes("step_scale", "eta")
+def mdp_e(problem: Problem, T: int, o: Options) -> Learner:
     """Certainty-equivalent MDP-E; `step_scale` multiplies eta."""
-    T = checks.steps(steps)
-    H, A = problem.horizon, problem.actions
+    H, A, estimator = problem.horizon, problem.actions, played(problem)
     K = constants.expected_epochs(H, T)
-    eta = checks.step_size(eta, step_scale, sqrt(2 * (log(A) if A > 1 else 1.0) / K) / H)
-    estimator = played(problem)
     return generic(
-        problem,
-        estimator,
-        multiple_of_width(H, estimator),
-        eta,
-        sweeps=0,
-        regularised=False,
-        kernel=frequencies,
-        name="mdp-e",
-        settings={"step_scale": step_scale},
-    )
+        problem, estimator, multiple_of_width(H, estimator), o.step(sqrt(2 * (log(A) if A > 1 else 1.0) / K) / H),
+        sweeps=0, regularised=False, kernel=frequencies, name="mdp-e", settings={"step_scale": o.step_scale},
+    )  # fmt: skip
 
 
 def played(problem: Problem) -> Estimator:

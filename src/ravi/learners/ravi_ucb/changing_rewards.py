@@ -32,7 +32,7 @@ from ravi.core import Array, Data, Learner, Path
 from ravi.estimators.counts import EVERY_PLAY
 from ravi.learners.ravi_ucb.ravi_ucb import recorded
 from ravi.mdps.changing_rewards import Changing
-from ravi.planning.bellman import backup, extend
+from ravi.planning.bellman import backup
 from ravi.planning.mirror import mirror_step
 from ravi.ranges import Facts, LogPolicy, Next, Number, Plays, Policy, Positive, Value, logarithms
 from ravi.schedules import at_reset
@@ -58,15 +58,12 @@ def changing(base: Learner, world: Changing) -> Learner:
     of = base.parts
     if of is None or of.inner != 1 or of.fresh or base.told.rewards is not None:  # backups of another form
         raise checks.InputError(f"{base.name} has no form for changing rewards: ravi-ucb and ravi-ucb/mixture have")
-    estimator, bonus, eta, V0, pi0 = of.estimator, of.bonus, of.eta, of.initial_value, of.initial_policy
-    gamma, H, X, A = world.mdp.discount, world.mdp.horizon, world.mdp.states, world.mdp.actions
+    estimator, bonus, eta, gamma, H = of.estimator, of.bonus, of.eta, world.mdp.discount, world.mdp.horizon
 
     def init(keys: Array) -> State:
-        n = len(keys)
-        V, policy = V0 + np.zeros((n, X)), pi0 + np.zeros((n, X, A))
-        Q1 = extend(V, A) + np.zeros((n, X, A))  # Q_1 = E V_0
-        CB, PV, zeros = np.zeros((n, X, A)), np.zeros((n, X, A)), np.zeros(n, np.int64)
-        return State(estimator.init(n), V, Q1, np.log(policy), policy, CB, PV, zeros, zeros.copy())
+        s, zeros = base.init(keys), np.zeros(len(keys), np.int64)
+        CB, PV = np.zeros(s.Q.shape), np.zeros(s.Q.shape)
+        return State(s.data, s.V, s.Q, s.log_policy, s.policy, CB, PV, zeros, zeros.copy())
 
     def revealed(s: State) -> Array:
         """Q_{k+1}, from the table r_k of the epoch that has ended; Q_1 where none has."""

@@ -138,7 +138,7 @@ def tabular(problem: Problem, T: int, o: Options) -> Learner:
     Composition: counts from 1 x beta / sqrt(N) x one mirror step and one backup x at resets.
     Cost: O(A) per step; X A B per plan, B the successors stored per pair; T / H plans.
     """
-    H, X, A, estimator = problem.horizon, problem.states, problem.actions, counts(problem)
+    estimator = counts(problem)
 
     def build(step: float | Array, beta: float | Array) -> Learner:
         made = generic(
@@ -149,8 +149,7 @@ def tabular(problem: Problem, T: int, o: Options) -> Learner:
         numbers = of_widths(np.atleast_1d(beta))
         return made._replace(seedwise=on_counts(Counted(problem, numbers, np.atleast_1d(step), False, 1, "last", laid)))
 
-    beta = constants.beta_tabular(H, X, A, T, o.delta) if o.beta is None else o.beta  # Lemma 5.1
-    return of_rows(build, (theorem_step(o, problem, T), o.scaled(beta)), problem, T)
+    return of_rows(build, (theorem_step(o, problem, T), radius(o, problem, T)), problem, T)
 
 
 def laid(s: State) -> OfSeeds:
@@ -233,6 +232,12 @@ def _plan_knowing(own, i, t):  # type: ignore[no-untyped-def]
     expect_in_place(i, i + 1, successors, transitions, V, Q)
     backup_in_place(i, i + 1, r, CB, gamma, Q, H)  # Q_{k+1}
     return NEVER
+
+
+def radius(o: Options, problem: Problem, T: int) -> float:
+    """beta of Lemma 5.1, unless it is given; times `scale`."""
+    H, X, A = problem.horizon, problem.states, problem.actions
+    return o.scaled(constants.beta_tabular(H, X, A, T, o.delta) if o.beta is None else o.beta)
 
 
 def theorem_step(o: Options, problem: Problem, T: int) -> float:

@@ -41,13 +41,12 @@ import numpy as np
 from ravi import checks
 from ravi.core import Array, Bonus, Data, Estimator, Learner, Problem, Stated
 from ravi.estimators.counts import Counts, counts
+from ravi.learners.options import Options, takes
 from ravi.learners.ravi_ucb import ravi_ucb
-from ravi.learners.ravi_ucb.ravi_ucb import State
+from ravi.learners.ravi_ucb.ravi_ucb import State, radius
 from ravi.learners.regularised.optimistic_evaluation import mean, settle
 from ravi.optimism.bonuses import multiple_of_width
-from ravi.planning.bellman import backup
 from ravi.planning.mirror import mirror_step
-from ravi.theory import constants
 
 EVALUATIONS = ("regularised", "plain")
 
@@ -74,13 +73,16 @@ def generic(
     m = checks.whole(sweeps, "sweeps", 0)
     if m == 0 and kernel is None:
         raise checks.InputError("sweeps is 0, the fixed point, but no kernel is given")
+    base = ravi_ucb.generic(problem, estimator, bonus, eta, name=name, stated=stated, settings=settings)
+    if m == 1 and regularised:
+        return base
+    backed_up = ravi_ucb.backup_of(problem, estimator, bonus)
 
     def plan(s: State) -> State:
         V, log_policy, policy = mirror_step(s.log_policy, s.policy, s.Q, eta, in_place=True)  # pi_k
         penalty = np.zeros(V.shape)
-        if m != 1 or not regularised:
-            plain = mean(policy, s.Q, penalty, H)  # <pi_k, Q_k>
-            V, penalty = (V, np.maximum(plain - V, 0.0)) if regularised else (plain, penalty)  # KL / eta  (Lemma C.1)
+        plain = mean(policy, s.Q, penalty, H)  # <pi_k, Q_k>
+        V, penalty = (V, np.maximum(plain - V, 0.0)) if regularised else (plain, penalty)  # KL / eta  (Lemma C.1)
         if m == 0:
             assert kernel is not None
             q = r + bonus(s.data, V)
@@ -98,58 +100,21 @@ def generic(
                 seen, since, wait = V, 0, 2 * wait
         return State(s.data, V, Q, log_policy, policy)
 
-    def backed_up(D: Data, V: Array) -> Array:
-        phi = estimator.embed(V)
-        PV = estimator.expect(D, phi)
-        return backup(r, bonus(D, phi), gamma, PV, H)
-
-    base = ravi_ucb.generic(problem, estimator, bonus, eta, name=name, stated=stated, settings=settings)
-    same = m == 1 and regularised
-    return base._replace(plan=plan, parts=base.parts if same else None)
+    return base._replace(plan=plan, parts=None)
 
 
-def md_mpi(
-    problem: Problem,
-    steps: int,
-    *,
-    scale: float = 1.0,
-    step_scale: float = 1.0,
-    eta: float | None = None,
-    beta: float | None = None,
-    delta: float | None = None,
-    sweeps: int = 1,
-    evaluation: str = "regularised",
-) -> Learner:
+@takes("scale", "step_scale", "eta", "beta", "delta")
+def md_mpi(problem: Problem, T: int, o: Options, sweeps: int = 1, evaluation: str = "regularised") -> Learner:
     """MD-MPI on counts, with RAVI-UCB's constants; `sweeps` is m, 0 for the fixed point."""
-    T = checks.steps(steps)
     m = checks.whole(sweeps, "sweeps", 0)
     checks.one_of(evaluation, EVALUATIONS, "evaluation")
-    eta = checks.step_size(eta, step_scale, constants.eta(problem.horizon, problem.actions, T))
-    beta, kept = radius(problem, T, scale, beta, delta)
-    estimator = counts(problem)
+    beta, estimator = radius(o, problem, T), counts(problem)
+    stated = Stated("tabular", beta, o.scale, o.step_scale, o.delta)
     return generic(
-        problem,
-        estimator,
-        multiple_of_width(beta, estimator),
-        eta,
-        sweeps=m,
-        regularised=evaluation == "regularised",
-        kernel=frequencies,
-        name="md-mpi",
-        stated=Stated("tabular", beta, scale, step_scale, checks.delta(delta, T)),
-        settings=kept | {"step_scale": step_scale, "sweeps": m, "evaluation": evaluation},
-    )
-
-
-def radius(
-    problem: Problem, T: int, scale: float, beta: float | None, delta: float | None
-) -> tuple[float, dict[str, Any]]:
-    """RAVI-UCB's beta (Lemma 5.1) times `scale`, and what is to be recorded of it."""
-    delta = checks.delta(delta, T)
-    if beta is None:
-        beta = constants.beta_tabular(problem.horizon, problem.states, problem.actions, T, delta)
-    beta = checks.nonnegative(checks.nonnegative(beta, "beta") * checks.nonnegative(scale, "scale"), "scale * beta")
-    return beta, {"beta": beta, "scale": scale, "delta": delta}
+        problem, estimator, multiple_of_width(beta, estimator), ravi_ucb.theorem_step(o, problem, T), sweeps=m,
+        regularised=evaluation == "regularised", kernel=frequencies, name="md-mpi", stated=stated,
+        settings=stated.record() | {"sweeps": m, "evaluation": evaluation},
+    )  # fmt: skip
 
 
 def frequencies(D: Counts) -> Array:

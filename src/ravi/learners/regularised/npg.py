@@ -31,37 +31,20 @@ from __future__ import annotations
 
 from math import log
 
-from ravi import checks
-from ravi.core import Learner, Problem
+from ravi.core import Learner, Problem, Stated
 from ravi.estimators.counts import counts
-from ravi.learners.regularised.md_mpi import frequencies, generic, radius
+from ravi.learners.options import Options, takes
+from ravi.learners.ravi_ucb.ravi_ucb import radius
+from ravi.learners.regularised.md_mpi import frequencies, generic
 from ravi.optimism.bonuses import multiple_of_width
 
 
-def npg(
-    problem: Problem,
-    steps: int,
-    *,
-    scale: float = 1.0,
-    step_scale: float = 1.0,
-    eta: float | None = None,
-    beta: float | None = None,
-    delta: float | None = None,
-) -> Learner:
+@takes("scale", "step_scale", "eta", "beta", "delta")
+def npg(problem: Problem, T: int, o: Options) -> Learner:
     """Optimistic NPG; `scale` multiplies beta, `step_scale` eta (of exp(eta Q))."""
-    T = checks.steps(steps)
-    H, A = problem.horizon, problem.actions
-    eta = checks.step_size(eta, step_scale, (log(A) if A > 1 else 1.0) / H)
-    beta, kept = radius(problem, T, scale, beta, delta)
-    estimator = counts(problem)
+    H, A, beta, estimator = problem.horizon, problem.actions, radius(o, problem, T), counts(problem)
     return generic(
-        problem,
-        estimator,
-        multiple_of_width(beta, estimator),
-        eta,
-        sweeps=0,
-        regularised=False,
-        kernel=frequencies,
-        name="npg",
-        settings=kept | {"step_scale": step_scale},
-    )
+        problem, estimator, multiple_of_width(beta, estimator), o.step((log(A) if A > 1 else 1.0) / H), sweeps=0,
+        regularised=False, kernel=frequencies, name="npg",
+        settings=Stated("tabular", beta, o.scale, o.step_scale, o.delta).record(),
+    )  # fmt: skip
