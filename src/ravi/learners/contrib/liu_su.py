@@ -63,9 +63,7 @@ def liu_su(
     problem: Problem, steps: int, *, scale: float = 1.0, delta: float | None = None, accuracy: float = 0.1
 ) -> Learner:
     """Double Q-learning with UCB, reconstructed; `scale` multiplies the bonus."""
-    T = checks.steps(steps)
-    delta = checks.delta(delta, T)
-    scale = checks.nonnegative(scale, "scale")
+    T, delta, scale = checks.confidence(steps, delta, scale)
     r, gamma, H, X, A = problem.rewards, problem.discount, problem.horizon, problem.states, problem.actions
     c = constants(problem, delta, scale, accuracy)
 

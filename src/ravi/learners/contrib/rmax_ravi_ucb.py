@@ -101,9 +101,7 @@ def rmax_ravi_ucb(
     beta: float | None = None,
 ) -> Learner:
     """RMAX-RAVI-UCB; `threshold` is omega, the bonus above which a pair leads to heaven."""
-    T = checks.steps(steps)
-    delta = checks.delta(delta, T)
-    lam = checks.positive(regularization, "regularization")
+    T, delta, scale, lam = checks.regression(steps, delta, scale, regularization)
     hard = checks.one_of(ascension, ("hard", "sigmoid"), "ascension") == "hard"
     omega = checks.nonnegative(threshold, "threshold") if hard else checks.positive(threshold, "threshold")
     r, gamma, H, X, A = problem.rewards, problem.discount, problem.horizon, problem.states, problem.actions
@@ -113,7 +111,7 @@ def rmax_ravi_ucb(
     E = 1 + d / log(2) * log(1 + T / (lam * d))  # phases, at most
     if beta is None:
         beta = top * d * sqrt(log(2 * d * T / delta))
-    beta = checks.nonnegative(beta, "beta") * checks.nonnegative(scale, "scale")
+    beta = checks.nonnegative(beta, "beta") * scale
     if eta is None:
         eta = sqrt(2 * E * log(max(A, 2)) / T) / top
     eta = checks.positive(eta, "eta") * checks.positive(step_scale, "step_scale")

@@ -82,9 +82,7 @@ def fixed_point_lsvi(
     tolerance: float | None = None,
 ) -> Learner:
     """Fixed-point LSVI on the shortest-path form of the problem; `rounds` is U, the most per plan."""
-    T = checks.steps(steps)
-    delta = checks.delta(delta, T)
-    lam = checks.positive(regularization, "regularization")
+    T, delta, scale, lam = checks.regression(steps, delta, scale, regularization)
     gamma, H, X, A = problem.discount, problem.horizon, problem.states, problem.actions
     tol = 1 / T if tolerance is None else checks.positive(tolerance, "tolerance")
     contraction = max(1, 2 + ceil(log(1 / tol) / log(1 / gamma)), ceil(log(H / tol) / log(1 / gamma)))
@@ -92,7 +90,7 @@ def fixed_point_lsvi(
     phi = features_of(problem)
     d = phi.shape[-1]
     k = 9 * d * (H + 1)
-    alpha = checks.nonnegative(scale, "scale") * k * sqrt(log(T * k / delta))
+    alpha = scale * k * sqrt(log(T * k / delta))
 
     def init(keys: Array) -> State:
         n = len(keys)

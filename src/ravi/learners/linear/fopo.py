@@ -74,9 +74,7 @@ def fopo(
     beta: float | None = None,
 ) -> Learner:
     """FOPO on the reset chain; `span` is sp, a bound on the span of V*."""
-    T = checks.steps(steps)
-    delta = checks.delta(delta, T)
-    lam = checks.positive(regularization, "regularization")
+    T, delta, scale, lam = checks.regression(steps, delta, scale, regularization)
     sp = problem.horizon if span is None else checks.positive(span, "span")
     X, A = problem.states, problem.actions
     phi = features_of(problem)
@@ -88,7 +86,7 @@ def fopo(
         )
     if beta is None:
         beta = 20 * (2 + sp) * d * sqrt(log(T / delta))
-    beta = checks.nonnegative(beta, "beta") * checks.nonnegative(scale, "scale")
+    beta = checks.nonnegative(beta, "beta") * scale
     bound = (2 + sp) * sqrt(d)
     known = (problem.rewards, problem.discount, problem.initial, phi[0])
 

@@ -49,14 +49,12 @@ def gamma_lscvi_ucb(
     truncation: float = 0.01,
 ) -> Learner:
     """gamma-LSCVI-UCB with c_beta = 1; `scale` multiplies beta; `span` is sp; `variant` is "stationary" or "staged"."""
-    T = checks.steps(steps)
-    delta = checks.delta(delta, T)
-    lam = checks.positive(regularization, "regularization")
+    T, delta, scale, lam = checks.regression(steps, delta, scale, regularization)
     checks.one_of(variant, ("stationary", "staged"), "variant")
     r, gamma, H, phi = problem.rewards, problem.discount, problem.horizon, features_of(problem)
     U = effective_horizon(problem, truncation)
     sp = H / 2 if span is None else checks.positive(span, "span")
-    beta = checks.nonnegative(scale, "scale") * bonus_factor(sp, phi.shape[-1], T, delta)
+    beta = scale * bonus_factor(sp, phi.shape[-1], T, delta)
     pairs, backups = lists(phi), Backups(gamma, cap=H, last=H, span=2 * sp, centred=True)
 
     def make(s: State) -> None:

@@ -51,13 +51,11 @@ def lsvi_ucb(
     replan: str = "reset",
 ) -> Learner:
     """LSVI-UCB with c = 1; `scale` multiplies beta; `replan` is "reset" or "determinant"."""
-    T = checks.steps(steps)
-    delta = checks.delta(delta, T)
-    lam = checks.positive(regularization, "regularization")
+    T, delta, scale, lam = checks.regression(steps, delta, scale, regularization)
     checks.one_of(replan, ("reset", "determinant"), "replan")
     r, gamma, H, phi = problem.rewards, problem.discount, problem.horizon, features_of(problem)
     S = effective_horizon(problem, truncation)
-    beta = checks.nonnegative(scale, "scale") * bonus_factor(H, phi.shape[-1], T, delta)
+    beta = scale * bonus_factor(H, phi.shape[-1], T, delta)
     pairs, backups = lists(phi), Backups(gamma, cap=H, last=0.0)
 
     def make(s: State) -> None:

@@ -52,9 +52,7 @@ def olsvi_fh(
     truncation: float = 0.01,
 ) -> Learner:
     """OLSVI.FH; `scale` multiplies beta; `span` is sp, H unless given; `stage` is "discounted" or "undiscounted"."""
-    T = checks.steps(steps)
-    delta = checks.delta(delta, T)
-    lam = checks.positive(regularization, "regularization")
+    T, delta, scale, lam = checks.regression(steps, delta, scale, regularization)
     checks.one_of(stage, ("discounted", "undiscounted"), "stage")
     r, phi = problem.rewards, features_of(problem)
     gamma = problem.discount if stage == "discounted" else 1.0
@@ -62,7 +60,7 @@ def olsvi_fh(
     S = effective_horizon(problem, truncation)
     B = min(block_length(sp, phi.shape[-1], T), S)
     H_B = sum(gamma**h for h in range(B))
-    beta = checks.nonnegative(scale, "scale") * 40 * phi.shape[-1] * H_B * sqrt(log(T / delta))
+    beta = scale * 40 * phi.shape[-1] * H_B * sqrt(log(T / delta))
     pairs, backups = lists(phi), Backups(gamma, cap=H_B, last=0.0)
 
     def make(s: State) -> None:

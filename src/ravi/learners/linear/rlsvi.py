@@ -54,11 +54,10 @@ def rlsvi(
     truncation: float = 0.01,
 ) -> Learner:
     """RLSVI with sigma = scale H sqrt(d)."""
-    delta = checks.delta(delta, checks.steps(steps))
-    lam = checks.positive(regularization, "regularization")
+    _, delta, scale, lam = checks.regression(steps, delta, scale, regularization)
     r, gamma, H, phi = problem.rewards, problem.discount, problem.horizon, features_of(problem)
     S, d = effective_horizon(problem, truncation), phi.shape[-1]
-    sigma = checks.nonnegative(scale, "scale") * H * sqrt(d)
+    sigma = scale * H * sqrt(d)
     pairs, backups = lists(phi), Backups(gamma, cap=H, last=0.0)
 
     def make(s: State) -> None:

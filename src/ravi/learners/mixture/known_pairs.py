@@ -73,10 +73,7 @@ def threshold(
     alpha: float | None = None,
 ) -> Learner:
     """Unknown pairs are worth H; `scale` multiplies beta, `alpha` is the uncertainty up to which a pair is known."""
-    T = checks.steps(steps)
-    delta = checks.delta(delta, T)
-    scale = checks.nonnegative(scale, "scale")
-    lam = checks.positive(regularization, "regularization")
+    T, delta, scale, lam = checks.regression(steps, delta, scale, regularization)
     chosen(SIMPLEX, problem)
     X, A, d, H, gamma = problem.states, problem.actions, problem.dimension, problem.horizon, problem.discount
     by_accuracy = checks.positive(accuracy, "accuracy") * (1 - gamma) / (2 * gamma)

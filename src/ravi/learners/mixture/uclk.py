@@ -78,10 +78,7 @@ def uclk(
     inner: str = "auto",
 ) -> Learner:
     """UCLK with its published radius; `scale` multiplies it, `regularization` is lambda."""
-    T = checks.steps(steps)
-    delta = checks.delta(delta, T)
-    scale = checks.nonnegative(scale, "scale")
-    lam = checks.positive(regularization, "regularization")
+    T, delta, scale, lam = checks.regression(steps, delta, scale, regularization)
     inner = chosen(inner, problem)
     X, A, d, H = problem.states, problem.actions, problem.dimension, problem.horizon
     radius(problem, np.ones(1), delta, lam)  # refuses a problem without bounds

@@ -93,9 +93,7 @@ def variance_weighted(
     centred: bool,
 ) -> Learner:
     """What UCLK+ and UCLK-C share: targets W = V, or V - min V where `centred`, in [0, R]; V cut to min V + `span`."""
-    T = checks.steps(steps)
-    delta = checks.delta(delta, T)
-    scale = checks.nonnegative(scale, "scale")
+    T, delta, scale = checks.confidence(steps, delta, scale)
     checks.one_of(weighting, ("variance", "unit"), "weighting")
     inner = chosen(inner, problem)
     X, A, d, H = problem.states, problem.actions, problem.dimension, problem.horizon

@@ -76,10 +76,7 @@ def ucrl_vtr(
     replan: str = "reset",
 ) -> Learner:
     """UCRL-VTR; `scale` multiplies beta. replan: "reset", or "determinant" for resets after the determinant doubled."""
-    T = checks.steps(steps)
-    delta = checks.delta(delta, T)
-    scale = checks.nonnegative(scale, "scale")
-    lam = checks.positive(regularization, "regularization")
+    T, delta, scale, lam = checks.regression(steps, delta, scale, regularization)
     rarely = checks.one_of(replan, ("reset", "determinant"), "replan") == "determinant"
     psi = lists(problem)
     S, B_theta = effective_horizon(problem, truncation), checks.positive(problem.parameter_bound, "parameter_bound")

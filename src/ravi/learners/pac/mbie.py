@@ -52,9 +52,7 @@ def mbie(
     support: str = "off",
 ) -> Learner:
     """MBIE with its published radii; `scale` multiplies them."""
-    T = checks.steps(steps)
-    delta = checks.delta(delta, T)
-    scale = checks.nonnegative(scale, "scale")
+    T, delta, scale = checks.confidence(steps, delta, scale)
     X, A, told = problem.states, problem.actions, is_told(support)
     m = T if m is None else checks.whole(m, "m")
     radius = scale * sqrt(max(0.0, 2 * (log_subsets(outcomes(problem, told)) - log(delta / (2 * X * A * m)))))

@@ -50,9 +50,7 @@ def mbie_eb(
     support: str = "off",
 ) -> Learner:
     """MBIE-EB with its published beta; `scale` multiplies it."""
-    T = checks.steps(steps)
-    delta = checks.delta(delta, T)
-    scale = checks.nonnegative(scale, "scale")
+    T, delta, scale = checks.confidence(steps, delta, scale)
     X, A, H = problem.states, problem.actions, problem.horizon
     m = T if m is None else checks.whole(m, "m")
     beta = scale * H * sqrt(log(2 * X * A * m / delta) / 2)

@@ -45,9 +45,7 @@ def r_max(
     tolerance: float = TOLERANCE,
 ) -> Learner:
     """R-MAX with m plays until a pair is known; `scale` multiplies the radius, and so m by its square."""
-    T = checks.steps(steps)
-    delta = checks.delta(delta, T)
-    scale = checks.nonnegative(scale, "scale")
+    T, delta, scale = checks.confidence(steps, delta, scale)
     X, A, H = problem.states, problem.actions, problem.horizon
     eps = checks.positive(accuracy, "accuracy") * H
     theory = lambda: scale**2 * 2 * (X * log(2) + log(X * A / delta)) * H**4 / eps**2  # noqa: E731

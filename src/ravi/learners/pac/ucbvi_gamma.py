@@ -83,9 +83,7 @@ def ucbvi_gamma(
     support: str = "off",
 ) -> Learner:
     """UCBVI-gamma with its published bonus; `scale` multiplies it."""
-    T = checks.steps(steps)
-    delta = checks.delta(delta, T)
-    scale = checks.nonnegative(scale, "scale")
+    T, delta, scale = checks.confidence(steps, delta, scale)
     checks.one_of(third_term, ("on", "off"), "third_term")
     told = is_told(support)
     X, A, r = problem.states, problem.actions, problem.rewards

@@ -67,9 +67,7 @@ def delayed_q(
     m: int | None = None,
 ) -> Learner:
     """Delayed Q-learning for a gap of `accuracy`; `scale` multiplies the radius that m stands for."""
-    T = checks.steps(steps)
-    delta = checks.delta(delta, T)
-    scale = checks.nonnegative(scale, "scale")
+    T, delta, scale = checks.confidence(steps, delta, scale)
     eps1 = checks.probability(accuracy, "accuracy") / 9
     r, gamma, H, X, A = problem.rewards, problem.discount, problem.horizon, problem.states, problem.actions
     if m is None:

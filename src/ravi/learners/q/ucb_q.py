@@ -73,9 +73,7 @@ def ucb_q(
     problem: Problem, steps: int, *, scale: float = 1.0, delta: float | None = None, accuracy: float = 0.1
 ) -> Learner:
     """Q-learning with UCB for a gap of `accuracy`; `scale` multiplies the bonus."""
-    T = checks.steps(steps)
-    delta = checks.delta(delta, T)
-    scale = checks.nonnegative(scale, "scale")
+    T, delta, scale = checks.confidence(steps, delta, scale)
     r, gamma, X, A = problem.rewards, problem.discount, problem.states, problem.actions
     c = constants(problem, delta, scale, accuracy)
 

@@ -81,10 +81,7 @@ def oppo(
     truncation: float = 0.01,
 ) -> Learner:
     """OPPO; `scale` multiplies beta, `step_scale` alpha."""
-    T = checks.steps(steps)
-    delta = checks.delta(delta, T)
-    scale = checks.nonnegative(scale, "scale")
-    lam = checks.positive(regularization, "regularization")
+    T, delta, scale, lam = checks.regression(steps, delta, scale, regularization)
     psi = lists(problem)
     S, B_theta = effective_horizon(problem, truncation), checks.positive(problem.parameter_bound, "parameter_bound")
     X, A, d = problem.states, problem.actions, problem.dimension

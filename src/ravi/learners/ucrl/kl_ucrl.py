@@ -62,11 +62,10 @@ def kl_ucrl(
     support: str = "off",
 ) -> Learner:
     """KL-UCRL with its published radius C_P / n; `scale` multiplies it."""
-    T = checks.steps(steps)
-    delta = checks.delta(delta, T)
+    T, delta, scale = checks.confidence(steps, delta, scale)
     told = is_told(support)
     m, ball = outcomes(problem, told), supported.kl if told else sets.kl
-    C = checks.nonnegative(scale, "scale") * constant(problem.states, problem.actions, T, delta, m)
+    C = scale * constant(problem.states, problem.actions, T, delta, m)
     plausible = Plausible(kl_radii, (C,), ball)
     settings = {"scale": scale, "delta": delta, "constant": C}
     return extended(problem, plausible, name="kl-ucrl", mode=mode, planning=planning, told=told, settings=settings)

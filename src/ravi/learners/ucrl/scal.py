@@ -58,9 +58,7 @@ def scal(
     support: str = "off",
 ) -> Learner:
     """SCAL with the radii of UCRL2B; `scale` multiplies them; `span` is c."""
-    T = checks.steps(steps)
-    delta = checks.delta(delta, T)
-    scale = checks.nonnegative(scale, "scale")
+    T, delta, scale = checks.confidence(steps, delta, scale)
     c = bound(problem, span)
     told = is_told(support)
     plausible = box(problem, scale, delta, told)

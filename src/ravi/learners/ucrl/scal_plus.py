@@ -59,9 +59,7 @@ def scal_plus(
     support: str = "off",
 ) -> Learner:
     """SCAL+ with its published bonus; `scale` multiplies it; `span` is c."""
-    T = checks.steps(steps)
-    delta = checks.delta(delta, T)
-    scale = checks.nonnegative(scale, "scale")
+    T, delta, scale = checks.confidence(steps, delta, scale)
     c, told = bound(problem, span), is_told(support)
     if not math.isfinite(c):
         raise checks.InputError("span is inf; the bonus of scal+ is a multiple of it, so it must be finite")

@@ -54,9 +54,7 @@ def ucrl2(
     support: str = "off",
 ) -> Learner:
     """UCRL2 with its published radii; `scale` multiplies them."""
-    T = checks.steps(steps)
-    delta = checks.delta(delta, T)
-    scale = checks.nonnegative(scale, "scale")
+    T, delta, scale = checks.confidence(steps, delta, scale)
     told = is_told(support)
     m, ball = outcomes(problem, told), supported.l1 if told else sets.l1
     one = np.ones((1, problem.states, problem.actions))

@@ -58,9 +58,7 @@ def ucrl2b(
     support: str = "off",
 ) -> Learner:
     """UCRL2B with its published radii; `scale` multiplies them."""
-    T = checks.steps(steps)
-    delta = checks.delta(delta, T)
-    scale = checks.nonnegative(scale, "scale")
+    T, delta, scale = checks.confidence(steps, delta, scale)
     told = is_told(support)
     settings = {"scale": scale, "delta": delta}
     return extended(
