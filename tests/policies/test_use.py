@@ -214,6 +214,12 @@ def test_what_does_not_fit_is_told(monkeypatch):
         policy(9)
     with pytest.raises(InputError, match=r"has the observations Discrete\(16\), but the policy was learned with"):
         policy.play("FrozenLake-v1")
+    with pytest.raises(InputError, match=r"state has shape \(3,\), but there are 1 observations"):
+        policy.predict(5, np.zeros(3))
+    with pytest.raises(InputError, match="deterministic is 'yes', neither True nor False"):
+        policy.predict(5, deterministic="yes")
+    with pytest.raises(InputError, match="options is 5, not a dict"):
+        policy.play(options=5)
     with pytest.raises(InputError, match="episodes is 0"):
         policy.play(episodes=0)
     with pytest.raises(InputError, match="does not say where it was learned"):

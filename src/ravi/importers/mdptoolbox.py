@@ -16,7 +16,7 @@ def mdptoolbox(P: Any, R: Any, discount: float, *, initial: Any = 0, name: str =
 
     P: (A, S, S), or a sequence of A matrices (S, S), dense or sparse. R: (S,), (S, A), (A, S, S), or A matrices.
     """
-    matrices = [_matrix(matrix, f"P[{a}]") for a, matrix in enumerate(P)]
+    matrices = [_matrix(matrix, f"P[{a}]") for a, matrix in enumerate(checks.several(P, "P", "a matrix per action"))]
     if not matrices:
         raise InputError("P has no matrices; there is one (S, S) for every action")
     A, S = len(matrices), matrices[0].shape[0]
@@ -46,7 +46,7 @@ def _earned(R: Any, A: int, S: int, a: int, x: Any, y: Any) -> Any:
     if hasattr(R, "tocsr"):  # (S, A)
         R = R.toarray()
     R = list(R) if isinstance(R, np.ndarray) and R.dtype == object else R
-    if not isinstance(R, np.ndarray) and len(R) == A and all(len(getattr(each, "shape", ())) == 2 for each in R):
+    if isinstance(R, (list, tuple)) and len(R) == A and all(len(getattr(each, "shape", ())) == 2 for each in R):
         R = [_matrix(each, f"R[{b}]") for b, each in enumerate(R)]  # one (S, S) per action, as P
         shapes, found = {each.shape for each in R}, R[a]
         if shapes != {(S, S)}:

@@ -78,6 +78,7 @@ def plays(
     then the interval is for rewards in that range.
     """
     gamma, level = checks.probability(discount, "discount"), checks.probability(delta, "delta")
+    checks.instance(name, (str, type(None)), "name", "a text")
     rows = read_rows(source, ("state", "action", "reward", "next"), ("end", "episode"))
     log_ = _log(rows)
     low, high = _range(log_, reward_range, rows)

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from ravi import checks
+from ravi import checks, memory
 from ravi.checks import InputError
 from ravi.importers.imported import Imported, arrays, imported
 from ravi.importers.lines import Lines
@@ -37,6 +37,7 @@ def prism(path: str | os.PathLike[str], discount: float, *, initial: Any = None,
     x, a, y, p, line = _transitions(lines)
     X, A = _size(lines, x, y), max(a, default=0) + 1
     at = dict(zip(zip(x, a, strict=True), line, strict=True))  # of its last line
+    memory.needed(100 * X * A, f"{file} with {X:,} states and up to {A:,} choices", "their number")
     of_states, of_moves = _state_rewards(file.with_suffix(".srew"), X), _move_rewards(file.with_suffix(".trew"), X)
     if of_states is None and of_moves is None:
         raise InputError(
@@ -124,7 +125,8 @@ def _move_rewards(path: Path, X: int) -> dict[tuple[int, int, int], float] | Non
         parts = text.split()
         if len(parts) not in (3, 4):
             raise lines.wrong(place, f"{text!r} is not `state choice successor reward`")
-        x, a, y = (*map(int, parts[:1]), 0, int(parts[1])) if len(parts) == 3 else map(int, parts[:3])
+        named = [*parts[:1], "0", parts[1]] if len(parts) == 3 else parts[:3]  # a chain has no choices
+        x, a, y = (lines.whole(place, word, "a state or choice") for word in named)
         found[x, a, y] = lines.number(place, parts[-1], "the reward")
     return found
 

@@ -31,6 +31,9 @@ COLUMNS = {
 }
 
 
+MEANT = "the label of a state, or a dict of labels and probabilities"
+
+
 class Rows(NamedTuple):
     """The columns of a table by their names here, and how an error calls one of its rows."""
 
@@ -73,7 +76,9 @@ def read_rows(source: Any, wanted: Iterable[str], maybe: Iterable[str] = ()) -> 
         found, where, name = _of_csv(source)
     elif isinstance(source, dict) or hasattr(source, "columns"):
         names = list(source if isinstance(source, dict) else source.columns)
-        found = {str(each): list(source[each]) for each in names}
+        found = {
+            str(each): list(checks.several(source[each], f"column {each}", "one value for each row")) for each in names
+        }
         where, name = (lambda i: f"row {i}"), "table"
     else:
         raise InputError(f"the table is {checks.shown(source)}, not the path of a CSV file, a DataFrame or a dict")
@@ -100,7 +105,12 @@ def _of_csv(path: Any) -> tuple[dict[str, list[Any]], Callable[[int], str], str]
     lines = Lines(path, comment=None)
     if not len(lines):
         raise InputError(f"{lines.path} is empty; its first line has the names of its columns")
-    parsed = [next(csv.reader([text], skipinitialspace=True)) for _, text in lines]
+    parsed = []
+    for number, text in lines:
+        try:
+            parsed.append(next(csv.reader([text], skipinitialspace=True, strict=True)))
+        except csv.Error as error:
+            raise lines.wrong(number, f"{text!r} is no line of CSV ({error})") from None
     head = parsed[0]
     if len(set(head)) < len(head):
         raise lines.wrong(lines[0][0], "a column stands twice")
@@ -120,8 +130,13 @@ def numeric(rows: Rows, i: int, value: Any, what: str) -> float:
 
 def numbered(labels: list[Any]) -> tuple[list[Any], list[int]]:
     """Distinct labels as they come, whole numbers in their order, and the number of each label."""
-    plain = [each.item() if hasattr(each, "item") else each for each in labels]
-    whole = [int(each) if isinstance(each, str) and each.isdigit() else each for each in plain]
+    plain = [each.item() if isinstance(each, np.generic) else each for each in labels]
+    for each in plain:
+        if not isinstance(each, (str, int)) and not (isinstance(each, float) and each.is_integer()):
+            raise InputError(f"{checks.shown(each)} calls no state or action: a text or a whole number does")
+    whole = [
+        int(each) if isinstance(each, float) or (isinstance(each, str) and each.isdigit()) else each for each in plain
+    ]
     if all(type(each) is int for each in whole):
         distinct: list[Any] = sorted(set(whole))
         plain = whole
@@ -135,7 +150,7 @@ def start(initial: Any, states: list[Any], name: str) -> Any:
     """nu_0 from a label, or from labels with their probabilities."""
     if initial is None:
         return 0
-    given = initial if isinstance(initial, dict) else {initial: 1.0}
+    given = initial if isinstance(initial, dict) else {checks.instance(initial, (str, int), "initial", MEANT): 1.0}
     nu0 = np.zeros(len(states))
     for label, probability in given.items():
         if label not in states:

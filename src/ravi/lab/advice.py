@@ -62,7 +62,7 @@ RULES = (
 
 def advise(source: str, steps: Any, *, seeds: Any = 1, discount: float | None = None, timed: bool = True) -> Advice:
     """What to do about an MDP (its id, or a file), or a Gymnasium environment (its id), in T = `steps` plays."""
-    T = checks.steps(steps)
+    T, timed = checks.steps(steps), checks.flag(timed, "timed")
     checks.instance(source, str, "source", "the id of an MDP, a file, or the id of an environment")
     if ids.names_an_mdp(source):
         return _of_table(source, T, len(checks.seeds(seeds)), timed)

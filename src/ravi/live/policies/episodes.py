@@ -51,6 +51,8 @@ def episodes(
 ) -> list[Episode]:
     """What `Policy.play` does."""
     count, most = checks.whole(number, "episodes"), checks.whole(limit, "limit")
+    checks.flag(deterministic, "deterministic")
+    checks.instance(options, (Mapping, type(None)), "options", "a dict of options of the environment's id")
     rng = np.random.default_rng(checks.whole(seed, "seed", 0, 2**63 - 1))
     ours = env is None or isinstance(env, str)
     if video is not None and find_spec("moviepy") is None:

@@ -139,11 +139,11 @@ class Policy:
         """
         several = self.observations.several(observation)
         each = [observation] if several is None else several
-        ages = np.zeros(len(each), int) if state is None else np.broadcast_to(np.array(state, int), len(each)).copy()
-        if episode_start is not None:
-            ages[np.broadcast_to(np.array(episode_start, bool), len(each))] = 0
+        likeliest = checks.flag(deterministic, "deterministic")
+        ages = _of_each(0 if state is None else state, len(each), "state")
+        ages = ages * (_of_each(0 if episode_start is None else episode_start, len(each), "episode_start") == 0)
         rows = zip(map(self.observations.row, each), ages.tolist(), strict=True)
-        actions = [self.observations.action(self.chosen(row, age, deterministic, self._rng)) for row, age in rows]
+        actions = [self.observations.action(self.chosen(row, age, likeliest, self._rng)) for row, age in rows]
         after = None if self.stages == 1 else ages + 1
         if several is None:
             return actions[0], None if after is None else int(after[0])
@@ -228,6 +228,14 @@ class Policy:
         X, A = self.table.shape[-2:]
         stages = f", S={self.stages}" if self.table.ndim == 3 else ""
         return f"<Policy {self.origin}: X={X}, A={A}{stages}, gamma={self.discount:.10g}>"
+
+
+def _of_each(value: Any, many: int, name: str) -> Any:
+    """A whole number, or one for each of several observations   (many,)."""
+    found = checks.finite(np.asarray(value, dtype=int) if isinstance(value, (bool, np.bool_)) else value, name)
+    if found.shape not in ((), (many,)):
+        raise InputError(f"{name} has shape {found.shape}, but there are {many} observations")
+    return np.broadcast_to(found, many).astype(int)
 
 
 def _checked(self: Policy) -> dict[str, Any]:
