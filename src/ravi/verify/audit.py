@@ -69,7 +69,7 @@ def scene_of(learner: Learner, mdp: MDP, steps: int, solution: Solution) -> Scen
     apart = 0.0 * star.nu if learner.parts is None else relative_entropy(solution.policy, parts.initial_policy)
     entropy = float(star.nu @ apart)
     best = Comparators(star.nu[None], np.array([[solution.optimum]]), np.array([entropy]))
-    return Scene(mdp, parts, learner.told, steps, solution, star.mu, solution.policy, entropy, P, best, learner.sets)
+    return Scene(mdp, parts, learner.told, steps, solution, star.mu, entropy, P, best, learner.sets)
 
 
 def audit(scene: Scene, claims: Sequence[Claim], keeper: Keeper | None = None) -> Measure:

@@ -34,7 +34,6 @@ class Scene(NamedTuple):
     steps: int  # T; of a phase, the S_{i+1} that its beta allows for
     solution: Solution
     mu_star: Array  # mu*        (X, A)
-    pi_star: Array  # pi*        (X, A)
     entropy: float  # H(pi* || pi_0)
     P: Array  # the kernel as one array   (X, A, X)
     against: Comparators

@@ -296,7 +296,7 @@ def seen(scene: Scene, state: Any, m: Books, path: Path) -> Seen:
     policy = state.policy
     V = _fixed_point(scene, r, D, rho, np.full((len(time), X), H))
     own = _fixed_point(scene, r, D, rho, V, policy)
-    star = scene.pi_star.argmax(-1)
+    star = scene.solution.policy.argmax(-1)
     V_star = np.broadcast_to(scene.solution.V, V.shape)
     most = largest(mdp.successors, D, rho, scene.told.support, V_star)[:, np.arange(X), star]
     PV_star = (scene.P @ scene.solution.V)[np.arange(X), star]
