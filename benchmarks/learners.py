@@ -2,7 +2,7 @@
 
     python benchmarks/learners.py [--quick] [--only PREFIX] [--write benchmarks/learners.md]
 
-64 seeds, one core, CPU time with planning in it, functions compiled beforehand. "theory" are the published constants;
+64 seeds, one core, CPU time with planning in it, functions compiled beforehand. "theory" are the theory's constants;
 the other row is a setting under which policies move. "ratio" is the time of a step in steps of the uniform policy,
 which only walks. Where rlberry-scool is installed, its UCBVI is measured in the same run.
 """

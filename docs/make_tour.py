@@ -52,7 +52,7 @@ axes.set(xlabel="plays", ylabel="regret", yscale="log", ylim=(1, 5000))
 axes.legend(frameon=False);"""
     ),
     words(
-        """With its published constants RAVI-UCB is still uniform; the bonus is valid, and large. How much of the bound
+        """With its theory's constants RAVI-UCB is still uniform; the bonus is valid, and large. How much of the bound
 is given away where? [The guarantee](guarantee.md) says how to read this."""
     ),
     code(

@@ -38,7 +38,7 @@ the radius is why. A move from the fork tells of one weight only, so that every 
 own, at a radius that holds for all theta and all times at once, ln(2 / delta_t) + C_d(m), 12 to 17 here; a draw takes
 its chance. With less of the radius, and no guarantee, RAVI-KL has (8 seeds) 156, 104, 73, 58 on `fork/4,best=3` and 64,
 38, 20, 3 on `two-ends/9` at `scale=` 1, 0.5, 0.25, 0.1. A draw as its candidate is tied or better everywhere, but waits
-for the same radius where it is behind. With published constants the sets of UCLK and UCLK+ exclude nothing in so few
+for the same radius where it is behind. With the theory's constants the sets of UCLK and UCLK+ exclude nothing in so few
 plays: they play one policy throughout (on the fork the first action: hence a fork on which another is best), and
 RAVI-UCB is nearly uniform.""",
     "mixtures-30": """Few seeds, since a plan with 30 kernels takes some 20 ms. C_d(m) is large for so many kernels,

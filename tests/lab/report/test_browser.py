@@ -100,7 +100,7 @@ def test_columns_bands_and_views_change_the_figure(desk):
     figure.get_by_role("checkbox", name="bands").check()
     last = "q => document.querySelector(q + ' .plot').data.find(one => one.name === 'ravi-ucb').y.at(-1)"
     tuned = desk.evaluate(last, FIRST)
-    figure.get_by_role("radio", name="published").check()
+    figure.get_by_role("radio", name="theory").check()
     assert desk.evaluate(last, FIRST) > 5 * tuned
     figure.get_by_role("radio", name="both").check()
     assert len(names(desk)) == 2 * len(LEARNERS)
@@ -117,13 +117,24 @@ def test_columns_bands_and_views_change_the_figure(desk):
 def test_axes_can_be_logarithmic(desk):
     figure = desk.locator(FIRST)
     assert axes(desk) == ["linear", "linear"]
-    figure.get_by_role("checkbox", name="log y").check()
+    figure.get_by_role("checkbox", name="log regret").check()
     assert axes(desk) == ["linear", "log"]
-    figure.get_by_role("checkbox", name="log x").check()
+    figure.get_by_role("checkbox", name="log time").check()
     assert axes(desk) == ["log", "log"]
-    for name in ("log x", "log y"):
+    for name in ("log time", "log regret"):
         figure.get_by_role("checkbox", name=name).uncheck()
     assert axes(desk) == ["linear", "linear"]
+
+
+def test_regret_is_logarithmic_in_every_view_once_it_is(desk):
+    """Regret is the height of curves, and the width of seeds at T."""
+    figure = desk.locator(FIRST)
+    figure.get_by_role("checkbox", name="log regret").check()
+    for view, found in (("seeds at T", ["log", "linear"]), ("regret and time", ["linear", "log"])):
+        figure.get_by_role("radio", name=view).check()
+        assert axes(desk) == found
+    figure.get_by_role("radio", name="curves").check()
+    figure.get_by_role("checkbox", name="log regret").uncheck()
 
 
 def test_a_hover_tells_value_interval_and_seeds(desk):
@@ -177,14 +188,14 @@ def test_dark_follows_the_system_and_the_button(started, path):
     ground = "getComputedStyle(document.body).backgroundColor"
     with opened(started, path, scheme="dark") as page:
         assert page.evaluate(ground) == "rgb(20, 23, 27)"
-        button = page.get_by_role("button", name="Dark")
-        assert button.get_attribute("aria-pressed") == "true"
+        button = page.locator("#theme")
+        assert button.text_content() == "Light"  # what it does
         drawn(page, FIRST)
         line = f'document.querySelector("{FIRST} .plot").data.at(-1).line.color'
         before = page.evaluate(line)
         button.click()
         assert page.evaluate(ground) == "rgb(255, 255, 255)"
-        assert button.get_attribute("aria-pressed") == "false"
+        assert button.text_content() == "Dark"
         assert page.evaluate(line) != before
 
 
@@ -203,6 +214,17 @@ def test_nothing_is_wider_than_a_phone(started, path, width):
         assert page.errors == []
 
 
+def test_a_table_that_is_cut_says_so_and_the_mean_regret_is_seen_on_a_phone(started, path):
+    with opened(started, path, width=390, height=844) as page:
+        table = page.locator("#section-1-mdp-1 .scroll").first
+        table.scroll_into_view_if_needed()
+        page.wait_for_function("one => one.classList.contains('more')", arg=table.element_handle())
+        means = table.locator("tbody .first")
+        assert all(one.bounding_box()["x"] + one.bounding_box()["width"] <= 390 for one in means.all())
+        table.evaluate("one => one.scrollLeft = one.scrollWidth")
+        page.wait_for_function("one => !one.classList.contains('more')", arg=table.element_handle())
+
+
 def test_words_and_tables_match_the_store(folder, desk):
     found = ravi.results(folder)
     for mdp, anchor in (("riverswim/6", "section-1-mdp-1"), ("trap", "section-1-mdp-2")):
@@ -212,9 +234,9 @@ def test_words_and_tables_match_the_store(folder, desk):
             cells = row.locator("th, td").all_inner_texts()
             seen[cells[0].split("\n")[0], cells[1]] = cells[3]
         for label in ("ravi-ucb", "psrl", "ucrl2", EVIL, "uniform"):
-            for column, word in (("theory", "published"), ("tuned", "tuned")):
+            for column in ("theory", "tuned"):
                 mean = written(found.regret(label=label, mdp=mdp, column=column)[1].mean())
-                assert mean in seen[label, word].split("[")[0].split()
+                assert mean in seen[label, column].split("[")[0].split()
 
 
 def test_motion_is_reduced_where_it_is_asked_for(started, path, desk):
@@ -229,6 +251,12 @@ def test_a_print_holds_every_figure_in_light(started, path, tmp_path):
         assert page.evaluate("[...document.querySelectorAll('figure.chart')].every(f => f.querySelector('.main-svg'))")
         assert page.evaluate("document.querySelectorAll('details:not([open])').length") == 0
         assert page.evaluate("document.documentElement.dataset.theme") == "light"
+        page.emulate_media(media="print")
+        cut = """() => [...document.querySelectorAll('figure.chart .plot')].filter((plot) => {
+            const [outer, inner] = [plot, plot.querySelector('.main-svg')].map((one) => one.getBoundingClientRect());
+            return inner.bottom > outer.bottom + 1 || inner.width > 690 }).length"""
+        assert page.evaluate(cut) == 0  # no axis lies over what follows, or beyond the paper
+        page.emulate_media(media="screen")
         page.evaluate("dispatchEvent(new Event('afterprint'))")
         assert page.evaluate("document.documentElement.dataset.theme") is None
         page.pdf(path=tmp_path / "page.pdf")

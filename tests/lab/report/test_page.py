@@ -6,7 +6,7 @@ import os
 import re
 import time
 from html.parser import HTMLParser
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
@@ -173,9 +173,9 @@ def test_a_panel_tells_rank_difference_and_growth(folder, page):
     """The table of the first MDP, cell by cell, computed again from the runs."""
     found = ravi.results(folder)
     _, *rows = page.table("Learner", "Constants", "Mean regret", "More than the best", "Grows as t to the")
-    assert [row[1] for row in rows] == ["published"] * 4 + ["tuned"] * 4
-    for column, word in (("theory", "published"), ("tuned", "tuned")):
-        mine = [row for row in rows if row[1] == word]
+    assert [row[1] for row in rows] == ["theory"] * 4 + ["tuned"] * 4
+    for column in ("theory", "tuned"):
+        mine = [row for row in rows if row[1] == column]
         runs = {label: dict(zip(*found.regret(label=label, mdp="riverswim/6", column=column), strict=True))
                 for label in ("ravi-ucb", "psrl", EVIL, "uniform")}  # fmt: skip
         order = sorted(runs, key=lambda label: np.mean([*runs[label].values()]))
@@ -201,6 +201,15 @@ def test_a_panel_tells_rank_difference_and_growth(folder, page):
             assert row[4] == said
             assert row[5] == "0.600 [0.600, 0.600]"
     assert "n = 5" in page.words()  # few
+
+
+def test_profiles_are_those_of_several_mdps(page, tmp_path):
+    """On one MDP they would be steps from 0 to 1."""
+    assert set(json.loads(page.scripts[0])["profiles"]) == {"section-1-theory", "section-1-tuned"}
+    alone = Read(report(made(tmp_path, one(seeds=3, learners=["ravi-ucb", "psrl"]))).read_text(encoding="utf-8"))
+    assert json.loads(alone.scripts[0])["profiles"] == {}
+    assert "Performance profiles" not in alone.words()
+    assert "probabilities of improvement" in alone.words()
 
 
 def test_a_matrix_is_bold_where_the_interval_excludes_a_half(text):
@@ -354,6 +363,39 @@ def test_colours_are_told_from_the_page():
         assert len(colours) == COLOURS
         assert min(contrast(colour, theme["page"]) for colour in colours) >= 3
     assert len(re.search(r"DASHES = \[(.*?)\]", script)[1].split(",")) == DASHES
+
+
+def seen(colour, by):
+    """A colour in OKLab, as it looks to this kind of vision (Machado, Oliveira and Fernandes, 2009)."""
+    channels = np.array([int(colour[k : k + 2], 16) for k in (1, 3, 5)]) / 255
+    light = by @ np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
+    return OKLAB @ np.cbrt(CONES @ light.clip(0, 1))
+
+
+CONES = np.array([[0.41222, 0.53633, 0.05145], [0.21190, 0.68070, 0.10740], [0.08830, 0.28172, 0.62998]])
+OKLAB = np.array([[0.21045, 0.79362, -0.00407], [1.97800, -2.42859, 0.45059], [0.02590, 0.78277, -0.80868]])
+VISIONS = {
+    "normal": np.eye(3),
+    "no red": np.array(
+        [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.052]]
+    ),
+    "no green": np.array(
+        [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.01182, 0.04294, 0.9689]]
+    ),
+    "no blue": np.array(
+        [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.69137, 0.3039]]
+    ),
+}
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_colours_are_told_from_each_other(theme):
+    """In OKLab, black and white are 1 apart; the least difference that is seen side by side is about 0.02."""
+    script = (HERE / "page.js").read_text()
+    colours = re.findall(r"#\w{6}", re.search(rf"{theme}: \[(.*?)\]", script)[1])
+    for name, vision in VISIONS.items():
+        apart = min(np.linalg.norm(seen(a, vision) - seen(b, vision)) for a, b in combinations(colours, 2))
+        assert apart > (0.14 if name == "normal" else 0.04), name
 
 
 DEGENERATE = {

@@ -236,7 +236,7 @@ def _note(cells: Sequence[dict[str, Any]], entries: Sequence[dict[str, Any]], st
         parts.append(f"{', '.join(told)}: told the kernel, and so neither marked nor compared")
     columns = {cell["column"] for cell in cells}
     if "theory" in columns:
-        parts.append("theory: published constants")
+        parts.append("theory: constants of the theorems")
     if "tuned" in columns:
         parts.append("tuned: multipliers chosen on other seeds, with the same budget for every learner")
     return "; ".join(parts) + "."
@@ -430,7 +430,7 @@ def tuning_table(results: Results) -> Table:
             | {key: one.get(key) for key in ("scale", "step_scale", "regret", "standard_error", "failed")}
             for place, one in enumerate(tried)
         ]
-    head = ("MDP", "learner", "T", "tried", "scale", "step_scale", "regret as published", "regret as chosen")
+    head = ("MDP", "learner", "T", "tried", "scale", "step_scale", "regret, theory", "regret, tuned")
     note = (
         "Mean regret over the tuning seeds, which are not those that are reported, \N{PLUS-MINUS SIGN} one standard "
         "error. The chosen one is the smallest of many, so its own mean is too small on average: the reported seeds "

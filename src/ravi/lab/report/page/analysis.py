@@ -44,14 +44,14 @@ class Told(NamedTuple):
 
 
 class Cost(NamedTuple):
-    """What published constants cost a learner on an MDP."""
+    """What the theory's constants cost a learner on an MDP."""
 
     panel: Panel
     theory: Line
     tuned: Line
-    ratio: float  # of mean regrets, published over tuned
-    more: Comparison | None  # published minus tuned, by seed
-    uniform: Comparison | None  # uniform minus published, by seed: positive where published constants beat uniform
+    ratio: float  # of mean regrets, theory over tuned
+    more: Comparison | None  # theory minus tuned, by seed
+    uniform: Comparison | None  # uniform minus theory, by seed: positive where the theory's constants beat uniform
 
 
 class Standing(NamedTuple):
@@ -183,11 +183,15 @@ def _standing(part: Part, column: str) -> Standing:
     for (first, second), found in improvements(scores, everywhere, level=LEVEL).items():
         matrix[first, second] = found
         matrix[second, first] = Interval(1 - found.estimate, 1 - found.high, 1 - found.low, found.level)
+    return Standing(column, everywhere, tasks, matrix, _profiles(scores) if len(tasks) > 1 else None)
+
+
+def _profiles(scores: Scores) -> Profiles | None:
+    """None where there is no regret to divide by. On one MDP they would be steps from 0 to 1."""
     try:
-        profile = profiles(scores, _thresholds(scores), level=LEVEL)
-    except InputError:  # no regret to divide by
-        profile = None
-    return Standing(column, everywhere, tasks, matrix, profile)
+        return profiles(scores, _thresholds(scores), level=LEVEL)
+    except InputError:
+        return None
 
 
 def _thresholds(scores: Scores) -> Array:

@@ -31,7 +31,7 @@ class Tried(NamedTuple):
     seeds: int
     configurations: list[dict[str, Any]]
     chosen: dict[str, Any] | None
-    published: dict[str, Any]
+    theory: dict[str, Any]
     edge: tuple[str, ...]  # multipliers that were chosen at the edge of their range
     dots: list[tuple[float, float, bool]]  # x, y, whether it is the chosen one
     lacking: str  # why nothing is chosen

@@ -6,14 +6,15 @@
   // Colours that are told apart by every kind of colour vision (after Okabe and Ito), at least 3:1 on the page.
   // Seven colours and six dashes, so that 42 learners look different; the column is told by markers.
   const COLOURS = {
-    light: ["#0072B2", "#C94F00", "#00805C", "#B44A88", "#8F6A00", "#1B8AC9", "#20242A"],
-    dark: ["#5BB4F0", "#FF9550", "#3FD0A4", "#EC9CCB", "#EFC24A", "#9AA8FF", "#F2F4F7"],
+    light: ["#0072B2", "#B83A00", "#00916A", "#B44A88", "#A58200", "#5B2DA8", "#20242A"],
+    dark: ["#4AA8EC", "#FF8A45", "#3FD0A4", "#F0A6D2", "#F2CC50", "#9A5CF0", "#F2F4F7"],
   };
   const DASHES = ["solid", "dash", "dot", "dashdot", "longdash", "longdashdot"];
   const STROKES = { solid: "", dash: "7 4", dot: "2 3", dashdot: "7 3 2 3", longdash: "11 4", longdashdot: "11 3 2 3" };
-  const WORDS = { theory: "published constants", tuned: "tuned multipliers", given: "constants as given" };
-  const BRIEF = { theory: "published", tuned: "tuned", given: "given" };
+  const WORDS = { theory: "the theory's constants", tuned: "tuned multipliers", given: "constants as given" };
   const MARKERS = { theory: "circle-open", tuned: "square", given: "diamond" };
+  const PAPER = { width: 680, height: 340 }; // of a figure in print, in pixels: within the margins of A4 and of Letter
+  let before = null; // how the page was before it was printed
   const place = new Map(data.labels.map((label, i) => [label, i]));
   const dark = () => (root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches);
   const colour = (i) => COLOURS[dark() ? "dark" : "light"][data.styles[i][0]];
@@ -76,15 +77,15 @@
   const views = {
     curves(lines, chosen, held) {
       const traces = lines.flatMap((line) => traced(line, held.times, line.mean, line.low, line.high, {
-        bands: chosen.bands, log: chosen.y, both: chosen.both,
+        bands: chosen.bands, log: chosen.regret, both: chosen.both,
         meta: `${line.seeds} seed${line.seeds === 1 ? "" : "s"}, ${WORDS[line.column]}`,
         hover: "<b>%{fullData.name}</b><br>t = %{x:,}<br>regret %{y:,.5~g} %{customdata}<br>%{meta}<extra></extra>",
       }));
       traces.sort((a, b) => (a.fill ? 0 : 1) - (b.fill ? 0 : 1)); // bands lie behind all lines
-      return [traces, layout(axis("step t", chosen.x, held.times), axis("regret", chosen.y, lines.map((line) => line.mean)))];
+      return [traces, layout(axis("step t", chosen.time, held.times), axis("regret", chosen.regret, lines.map((line) => line.mean)))];
     },
     seeds(lines, chosen) {
-      const names = lines.map((line) => plain(data.labels[line.label]) + (chosen.both ? ` (${BRIEF[line.column]})` : ""));
+      const names = lines.map((line) => plain(data.labels[line.label]) + (chosen.both ? ` (${line.column})` : ""));
       const traces = lines.map((line, k) => ({
         x: line.finals, y: line.finals.map((_, j) => k + 0.5 * (line.finals.length > 1 ? j / (line.finals.length - 1) - 0.5 : 0)), type: "scatter", mode: "markers",
         name: names[k], marker: { color: colour(line.label), symbol: MARKERS[line.column], size: 8, opacity: 0.8 },
@@ -93,7 +94,7 @@
       const y = { ...axis("", false), tickvals: names.map((_, k) => k), ticktext: names.map((name) => (name.length > 26 ? name.slice(0, 25) + "…" : name)), autorange: "reversed", rangemode: "normal" };
       const few = lines.every((line) => line.finals.length === line.seeds);
       const title = few ? "regret at T, a point per seed" : "regret at T, some seeds evenly through their order";
-      return [traces, layout(axis(title, chosen.x, lines.map((line) => line.finals)), y)];
+      return [traces, layout(axis(title, chosen.regret, lines.map((line) => line.finals)), y)];
     },
     pareto(lines, chosen) {
       const traces = lines.map((line) => {
@@ -109,7 +110,7 @@
           hovertemplate: "<b>%{fullData.name}</b><br>%{x:.3~g} s per run<br>regret %{y:,.5~g} %{customdata}<br>%{meta}<extra></extra>",
         };
       });
-      return [traces, layout(axis("seconds of computing per run", chosen.x, lines.map((line) => line.seconds)), axis("mean regret at T", chosen.y, lines.map((line) => line.mean.at(-1))))];
+      return [traces, layout(axis("seconds of computing per run", chosen.time, lines.map((line) => line.seconds)), axis("mean regret at T", chosen.regret, lines.map((line) => line.mean.at(-1))))];
     },
     profile(lines, chosen, held) {
       const traces = lines.flatMap((line) => traced(line, held.thresholds, line.share, line.low, line.high, {
@@ -117,7 +118,7 @@
       }));
       traces.sort((a, b) => (a.fill ? 0 : 1) - (b.fill ? 0 : 1));
       const y = { ...axis("share of runs", false), tickformat: ".0%", range: [0, 1.02], autorange: false };
-      return [traces, layout(axis("score τ", chosen.x, held.thresholds), y)];
+      return [traces, layout(axis("score τ", chosen.score, held.thresholds), y)];
     },
   };
 
@@ -125,7 +126,7 @@
     const on = (query) => Boolean(figure.querySelector(query)?.checked);
     return {
       view: figure.querySelector("[data-view]:checked")?.value ?? "profile", column: figure.querySelector("[data-column]:checked")?.value ?? null,
-      x: on('[data-log="x"]'), y: on('[data-log="y"]'), bands: on("[data-bands]"),
+      time: on('[data-log="time"]'), regret: on('[data-log="regret"]'), score: on('[data-log="score"]'), bands: on("[data-bands]"),
       labels: new Set([...figure.querySelectorAll("input[data-label]:checked")].map((box) => place.get(box.dataset.label))),
     };
   }
@@ -139,8 +140,9 @@
     if (!lines.length) form.annotations = [{ text: "No learner is ticked.", showarrow: false, xref: "paper", yref: "paper", x: 0.5, y: 0.5 }];
     const plot = figure.querySelector(".plot");
     const rows = now.view === "seeds" ? Math.max(26 * 16, 60 + 26 * lines.length) : null;
-    plot.style.height = rows ? `${rows}px` : "";
-    form.uirevision = `${now.view}${now.x}${now.y}`; // a zoom stays while learners come and go
+    if (before) Object.assign(form, { autosize: false, width: PAPER.width, height: rows ?? PAPER.height });
+    plot.style.height = form.height || rows ? `${form.height ?? rows}px` : "";
+    form.uirevision = `${now.view}${now.time}${now.regret}${now.score}`; // a zoom stays while learners come and go
     figure.dataset.drawn = String(lines.length);
     const narrow = plot.clientWidth < 520;
     if (narrow) form.font.size = 11;
@@ -179,7 +181,7 @@
 
   const button = document.getElementById("theme");
   function repaint() {
-    button.setAttribute("aria-pressed", String(dark()));
+    button.textContent = dark() ? "Light" : "Dark"; // what it does
     swatches();
     drawn().forEach(draw);
   }
@@ -198,7 +200,6 @@
   repaint();
 
   if (matchMedia("(max-width: 60rem)").matches) document.getElementById("contents").open = false;
-  let before = null;
   addEventListener("beforeprint", () => {
     before = { theme: root.dataset.theme, shut: [...document.querySelectorAll("details:not([open])")] };
     root.dataset.theme = "light";
@@ -214,5 +215,13 @@
     before = null;
     repaint();
   });
+  // A table that is wider than the page says so, until it has been scrolled to its end.
+  const wide = [...document.querySelectorAll(".scroll")];
+  const hint = (one) => one.classList.toggle("more", one.scrollWidth - one.clientWidth - one.scrollLeft > 4);
+  const sized = new ResizeObserver((seen) => seen.forEach(({ target }) => hint(target)));
+  for (const one of wide) {
+    one.addEventListener("scroll", () => hint(one), { passive: true });
+    sized.observe(one);
+  }
   root.dataset.ready = "yes";
 })();

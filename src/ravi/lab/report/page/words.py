@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 FEW = 10  # fewer seeds than this are called few
 EDGE = 1e-9  # an exponent that is this close to another is the same
 NAMED = 3  # ties that are named; the others are counted
-CONSTANTS = {"theory": "published constants", "tuned": "tuned multipliers", "given": "constants as given"}
+CONSTANTS = {"theory": "the theory's constants", "tuned": "tuned multipliers", "given": "constants as given"}
 MINUS = "\N{MINUS SIGN}"
 
 
@@ -302,11 +302,11 @@ def out_of_competition(study: Studied) -> list[Sentence]:
     return [(*listed, " is" if len(names) == 1 else " are", " told the kernel, and not ranked.")]
 
 
-# What published constants cost.
+# What the theory's constants cost.
 
 
 def costs(study: Studied) -> list[Sentence]:
-    """Published constants against tuned multipliers, and against uniform actions, by pairs of a learner and an MDP."""
+    """The theory's constants against tuned multipliers and uniform actions, by pairs of a learner and an MDP."""
     part = study.part
     held = [cost for cost in study.costs if cost.more is not None and math.isfinite(cost.more.difference.low)]
     more = [cost.more.difference for cost in held if cost.more is not None]
@@ -321,7 +321,7 @@ def costs(study: Studied) -> list[Sentence]:
     made: list[Sentence] = [
         (
             "Of ", n, " pairs of a learner with a multiplier and an MDP, tuned multipliers end with less regret than "
-            "published constants in ", tally("cheaper", (found.low > 0 for found in more)),
+            "the theory's constants in ", tally("cheaper", (found.low > 0 for found in more)),
             ", with more in ", tally("dearer", (found.high < 0 for found in more)),
             ", and in ", tally("unclear", (found.low <= 0 <= found.high for found in more)),
             " the 95 % interval of the difference includes 0.",
@@ -332,7 +332,8 @@ def costs(study: Studied) -> list[Sentence]:
         middle = statistics.median(ratios)
         made.append(
             (
-                "The regret with published constants is ", Number(middle, written(middle), ("median ratio", part.name)),
+                "The regret with the theory's constants is ",
+                Number(middle, written(middle), ("median ratio", part.name)),
                 " times that with tuned ones in the median (from ",
                 Number(min(ratios), written(min(ratios)), ("least ratio", part.name)), " to ",
                 Number(max(ratios), written(max(ratios)), ("largest ratio", part.name)), ").",
@@ -342,7 +343,7 @@ def costs(study: Studied) -> list[Sentence]:
     if compared:
         made.append(
             (
-                "With published constants, ", tally("below uniform", (found.low > 0 for found in compared)), " of ",
+                "With the theory's constants, ", tally("below uniform", (found.low > 0 for found in compared)), " of ",
                 Number(len(compared), str(len(compared)), ("against uniform", part.name)),
                 " end with less regret than uniform actions (the interval of the difference is above 0).",
             )
@@ -351,7 +352,7 @@ def costs(study: Studied) -> list[Sentence]:
 
 
 def our_costs(study: Studied) -> list[Sentence]:
-    """What published constants cost RAVI-UCB, MDP by MDP."""
+    """What the theory's constants cost RAVI-UCB, MDP by MDP."""
     held = [cost for cost in study.costs if cost.theory.ours]
     return [
         _our_cost(study.part, cost)
@@ -364,7 +365,7 @@ def _our_cost(part: Part, cost: Cost) -> Sentence:
     key = (part.name, cost.panel.task, cost.theory.label)
     assert cost.more is not None
     told: Sentence = (
-        "On ", Name(cost.panel.task), ", ", Name(cost.theory.label), " with published constants has ",
+        "On ", Name(cost.panel.task), ", ", Name(cost.theory.label), " with the theory's constants has ",
         Number(cost.ratio, written(cost.ratio), ("ratio", *key)),
         " times the regret that it has with tuned multipliers: ", *_signed(cost.more.difference, "cost", *key),
     )  # fmt: skip
