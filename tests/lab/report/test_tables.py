@@ -357,7 +357,7 @@ def test_rates_across_sizes_are_those_of_the_statistics(tmp_path):
     made = rates_table(ravi.results(tmp_path))
     (row,) = (one for one in made.records if one["quantity"] == "T")
     (told,) = rates(ravi.results(tmp_path))
-    assert row["exponent"] == show.rate.exponent == pytest.approx(1)
+    assert row["exponent"] == told.rate.exponent == pytest.approx(1)
     assert (row["sizes"], row["theory"]) == ("20.0 40.0 80.0", 1)
     assert "Across sizes" in made.text()
     assert "20, 40, 80" in made.text()
