@@ -16,8 +16,8 @@ from typing import Any, NamedTuple  # noqa: E402
 
 import numpy as np  # noqa: E402
 
-from ravi.continuous import exact, grid, level, pendulum, ravi_ucb, ravi_ucb_plus, reference, run  # noqa: E402
-from ravi.continuous.running import Run  # noqa: E402
+import ravi  # noqa: E402
+from ravi.continuous import box, exact, grid, level, pendulum, planner_of, ravi_ucb, ravi_ucb_plus, reference  # noqa: E402
 from ravi.lab.report.style import DOUBLE, GREY, MAP, Drawn, legend_below, line, looks, panels, styled  # noqa: E402
 
 HERE = Path(__file__).parent
@@ -53,6 +53,21 @@ def learners(world: World) -> dict[str, Any]:
         "RAVI-UCB, a tenth of beta, eta 0.3": ravi_ucb(problem, on, world.steps, **SMALL),
         "RAVI-UCB+, a tenth of beta, eta 0.3": ravi_ucb_plus(problem, on, world.steps, inner=world.inner, **SMALL),
     }
+
+
+class Found(NamedTuple):
+    run: ravi.Run
+    planners: list[Any]  # as they are after the last play
+
+    def gap(self, times: Any) -> Any:
+        """The gap of the policy of time t   (n, times)."""
+        pairs = zip(self.run.T_k, self.run.gap_k, strict=True)
+        return np.array([gaps[np.searchsorted(starts, times, "right") - 1] for starts, gaps in pairs])
+
+
+def ran(world: World, learner: ravi.Learner, scored: exact.Reference) -> Found:
+    made = ravi.run(learner, box(world.mdp, scored=scored, every=world.every), world.steps, SEEDS)
+    return Found(made, [planner_of(made, learner, row) for row in range(SEEDS)])
 
 
 class Fine(NamedTuple):
@@ -93,14 +108,14 @@ def convergence(found: dict[str, Fine]) -> Drawn:
     return Drawn(figure, data)
 
 
-def curves(found: dict[str, dict[str, Run]]) -> Drawn:
+def curves(found: dict[str, dict[str, Found]]) -> Drawn:
     figure, axes = panels(1, len(found), width=DOUBLE, height=2.5, sharey=True)
     data = {}
     with styled():
         for ax, (name, runs) in zip(axes[0], found.items(), strict=True):
             for (label, one), style in zip(runs.items(), looks(runs).values(), strict=True):
-                times = np.unique(np.geomspace(1, one.learner.steps, 150).astype(int))
-                low, median, high = np.quantile(100 * one.gap(times) / one.optimum, (0.25, 0.5, 0.75), axis=0)
+                times = np.unique(np.geomspace(1, one.run.steps, 150).astype(int))
+                low, median, high = np.quantile(100 * one.gap(times) / one.run.optimum, (0.25, 0.5, 0.75), axis=0)
                 line(ax, times, median, label, style, low=low, high=high)
                 data[f"{name}: {label}"] = (times, low, median, high)
             ax.set(xscale="log", yscale="log", xlabel="plays", title=name, ylim=(0.03, 120))
@@ -111,7 +126,7 @@ def curves(found: dict[str, dict[str, Run]]) -> Drawn:
     return Drawn(figure, data)
 
 
-def values(fine: dict[str, Fine], found: dict[str, dict[str, Run]], last: dict[str, Any]) -> Drawn:
+def values(fine: dict[str, Fine], found: dict[str, dict[str, Found]], last: dict[str, Any]) -> Drawn:
     """V* and the V of the last policies of the first seed: lines in one dimension, maps in two."""
     figure, axes = panels(1, 3, width=DOUBLE, height=2.1)
     shown = ("RAVI-UCB+", BEST)
@@ -150,7 +165,7 @@ def order(errors: list[tuple[int, float, float]]) -> float:
     return float(-np.polyfit(np.log(m), np.log(off), 1)[0])
 
 
-def tables(fine: dict[str, Fine], found: dict[str, dict[str, Run]], last: dict[str, Any]) -> str:
+def tables(fine: dict[str, Fine], found: dict[str, dict[str, Found]], last: dict[str, Any]) -> str:
     lines = [
         "| world | nodes of the learner | densities integrate to 1 within | error of V* on them | measured order |"
     ]
@@ -166,7 +181,7 @@ def tables(fine: dict[str, Fine], found: dict[str, dict[str, Run]], last: dict[s
         name = world.mdp.problem.name
         ref, best = fine[name].reference, fine[name].best
         there = 1 - exact.return_of(ref, last[name][0], best.V) / best.optimum
-        here = found[name][BEST].gap_k[0][-1] / found[name][BEST].optimum
+        here = found[name][BEST].run.gap[0] / found[name][BEST].run.optimum
         lines.append(f"| {name} | {100 * here:.3f} % | {100 * there:.3f} % |")
     lines += ["", f"Over {SEEDS} seeds; the regret of T plays, and the error eps of the quadrature for the last V:", ""]
     lines += ["| world | T | learner | regret, median | quartiles | last policy loses, median | eps, largest |"]
@@ -175,8 +190,8 @@ def tables(fine: dict[str, Fine], found: dict[str, dict[str, Run]], last: dict[s
         problem = world.mdp.problem
         finer, at = grid(problem, 2 * world.nodes), grid(problem, 24 // problem.axes).nodes
         for label, one in found[problem.name].items():
-            low, median, high = np.quantile(one.regret, (0.25, 0.5, 0.75))
-            lost = np.median([gaps[-1] for gaps in one.gap_k]) / one.optimum
+            low, median, high = np.quantile(one.run.regret, (0.25, 0.5, 0.75))
+            lost = np.median(one.run.gap) / one.run.optimum
             eps = max(planner.quadrature_error(finer, at) for planner in one.planners)
             lines.append(
                 f"| {problem.name} | {world.steps:,} | {label} | {median:.0f} | {low:.0f} to {high:.0f} | "
@@ -191,10 +206,7 @@ def main() -> None:
         name = world.mdp.problem.name
         fine[name] = finest(world)
         scored = reference(world.mdp, world.scored)
-        found[name] = {
-            label: run(one, world.mdp, SEEDS, scored=scored, every=world.every)
-            for label, one in learners(world).items()
-        }
+        found[name] = {label: ran(world, one, scored) for label, one in learners(world).items()}
     last = {name: found[name][BEST].planners[0].at(fine[name].reference.grid.nodes) for name in fine}  # pi, V
     convergence(fine).save(HERE / "continuous-nodes", ["png"])
     curves(found).save(HERE / "continuous-gap", ["png"])

@@ -21,7 +21,7 @@ from ravi.epochs import Batch, Leg
 from ravi.interrupts import interrupts
 from ravi.runs import Options, Run, versions
 from ravi.together import alike, learner_of
-from ravi.worlds import Named, Scores, World, world_named
+from ravi.worlds import Named, Scores, World, taken_up, world_named
 
 Progress = Callable[[int, int], None]  # steps done, steps in all
 CACHE = 2**20  # bytes of state that are worked on together: about a core's second-level cache
@@ -196,7 +196,7 @@ def resume_settings(
 def _stands(stopped: Run, learner: Learner, world: World, chosen: Sequence[Measure]) -> Batch:
     """Where a stopped run goes on. `_go_on` works on copies, group by group."""
     if isinstance(stopped.batch, dict):  # from a file
-        return world.taken_up(stopped, learner, chosen)
+        return taken_up(world, stopped, learner, chosen)
     batch: Batch = stopped.batch
     if len(chosen) != len(batch.records):
         raise checks.InputError("the stopped run was made with other measures than these")

@@ -161,6 +161,8 @@ LARGE, OF_MDP = "large/", Known("ravi.large.worlds", "of_mdp", "an MDP of which 
 WORLDS = {
     "tides": Known("ravi.mdps.changing_rewards", "tides", "RiverSwim whose rewards change"),
     "large/grid": Known("ravi.large.worlds", "grid", "a grid of any size, in memory set by what was met"),
+    "continuous/level": Known("ravi.continuous.running", "level_box", "a level in [0, 1], on continuous states"),
+    "continuous/pendulum": Known("ravi.continuous.running", "pendulum_box", "a pendulum, on continuous states"),
 }
 
 
@@ -254,8 +256,9 @@ def _names_an_environment(text: str) -> bool:
 
 def world(text: str) -> Any:
     """What an id names to run in: an MDP, or what is of another kind, `tides/6,block=50` or `large/grid,1000`."""
-    if _name_of(text, WORLDS) is not None:
-        return built(text, {name: builder_of(known) for name, known in WORLDS.items()}, "world")
+    name = _name_of(text, WORLDS)
+    if name is not None:
+        return built(text, {name: builder_of(WORLDS[name])}, "world")
     if text.startswith(LARGE):
         return builder_of(OF_MDP)(mdp(text.removeprefix(LARGE)))
     return mdp(text)

@@ -72,8 +72,8 @@ class World(Protocol):
     def begin(self, learner: Learner, keys: Array, measures: Sequence[Measure]) -> Batch:
         """All seeds as they begin."""
 
-    def taken_up(self, stopped: Run, learner: Learner, measures: Sequence[Measure]) -> Batch:
-        """Where the run of a file stands, held against all that is declared of its arrays."""
+    def sound(self, batch: Batch, begun: Batch, learner: Learner, stopped: Run) -> None:
+        """An error where a file holds what cannot be; `begun` is a batch that begins."""
 
     def size(self, batch: Batch) -> float:
         """Bytes that a seed works on."""
@@ -156,13 +156,7 @@ class Tabular(NamedTuple):
                 state, records = learner.init(keys), tuple(measure.init(keys) for measure in measures)
         return Batch(start(self.answers, keys), state, records)
 
-    def taken_up(self, stopped: Run, learner: Learner, measures: Sequence[Measure]) -> Batch:
-        """The run of a file, held against all that is declared of its arrays: compiled loops believe them."""
-        held, keys = stopped.batch, np.asarray(stopped.seeds, np.uint64)
-        if not np.array_equal(held.get("walkers.key", ()), keys):  # asked first: there is one of each array per seed
-            raise checks.InputError("batch.walkers.key are not the seeds of the run")
-        begun = self.begin(learner, keys, measures)
-        batch: Batch = tree.fill(begun, held)
+    def sound(self, batch: Batch, begun: Batch, learner: Learner, stopped: Run) -> None:
         mdp, T, walkers, world = self.mdp, stopped.steps, batch.walkers, self.answers
         most = T + (padding(mdp.horizon) if stopped.options["pad"] else 0)
         facts = Facts(mdp.states, mdp.actions, mdp.horizon, T, np.minimum(walkers.time, T), walkers.time, most)
@@ -173,7 +167,6 @@ class Tabular(NamedTuple):
                 f"batch.walkers.state[{astray}] is {walkers.state[astray]}, but the reset after play "
                 f"{walkers.time[astray]} led elsewhere"
             )
-        return batch
 
     def size(self, batch: Batch) -> float:
         """Bytes that a seed works on."""
@@ -188,6 +181,17 @@ class Tabular(NamedTuple):
         others = "points, the length of a stream or the size of the MDP"
         what = f"{learner.name} on {self.name}"
         return (f"{what} under {n:,} seeds", f"seeds, {others}") if n > 1 else (what, others)
+
+
+def taken_up(world: World, stopped: Run, learner: Learner, measures: Sequence[Measure]) -> Batch:
+    """Where the run of a file stands, held against all that is declared of its arrays: compiled loops believe them."""
+    held, keys = stopped.batch, np.asarray(stopped.seeds, np.uint64)
+    if not np.array_equal(held.get("walkers.key", ()), keys):  # asked first: there is one of each array per seed
+        raise checks.InputError("batch.walkers.key are not the seeds of the run")
+    begun = world.begin(learner, keys, measures)
+    batch: Batch = tree.fill(begun, held)
+    world.sound(batch, begun, learner, stopped)
+    return batch
 
 
 _solutions: WeakKeyDictionary[MDP, Solution] = WeakKeyDictionary()

@@ -1,15 +1,17 @@
 """RAVI-UCB on continuous states: on the nodes the finite learner, elsewhere its literal transcription."""
 
+from dataclasses import replace
 from math import log, sqrt
 
 import numpy as np
 import pytest
 
 import ravi
+from ravi import tree
 from ravi.checks import InputError
-from ravi.continuous import grid, level, pendulum, quadrature, ravi_ucb, ravi_ucb_plus, reference, run
+from ravi.continuous import box, grid, level, pendulum, planner_of, quadrature, ravi_ucb, ravi_ucb_plus, reference
 from ravi.continuous.learner import Planner
-from ravi.continuous.running import Scorer
+from ravi.continuous.running import score
 from ravi.core import Path
 from ravi.learners.ravi_ucb import plus as finite_plus
 from ravi.learners.ravi_ucb import ravi_ucb as finite
@@ -17,6 +19,12 @@ from ravi.random import uniform
 
 LEVEL = level()
 P = LEVEL.problem
+
+
+def run(learner, mdp, seeds, scored=None, every=1):
+    """A run to its end, and what its seeds know."""
+    made = ravi.run(learner, box(mdp, scored=scored, every=every), learner.parts.steps, seeds)
+    return made, [planner_of(made, learner, row) for row in range(len(made.seeds))]
 
 
 def on_nodes(m):
@@ -58,8 +66,8 @@ def add(planner, x, a, y):
 def test_on_the_nodes_it_is_the_learner_of_finite_mixtures(mine, theirs, options):
     key, m = 5, 16
     learner, other = mine(P, grid(P, m), 500, **options), theirs(on_nodes(m).problem, 500, **options)
-    planner, state = Planner(learner, key), other.init(np.array([key], np.uint64))
-    assert learner.eta == pytest.approx(other.settings["eta"], rel=1e-12)
+    planner, state = Planner(learner.parts, key), other.init(np.array([key], np.uint64))
+    assert learner.parts.eta == pytest.approx(other.settings["eta"], rel=1e-12)
     draw, t = np.random.default_rng(1), 1
     for _ in range(30):
         planner.plan(t)
@@ -127,18 +135,18 @@ def transcribed(mdp, m, T, beta, eta, key):
 def test_a_run_is_algorithm_3_with_everything_on_demand():
     T, m, key = 80, 16, 3
     learner = ravi_ucb(P, grid(P, m), T, scale=0.02, eta=1.0)
-    starts, Lam, b = transcribed(LEVEL, m, T, 0.02 * learner.beta, 1.0, key)
-    found = run(learner, LEVEL, [key])
+    starts, Lam, b = transcribed(LEVEL, m, T, 0.02 * learner.parts.beta, 1.0, key)
+    found, (last,) = run(learner, LEVEL, [key])
     assert found.T_k[0].tolist() == starts
-    np.testing.assert_allclose(found.planners[0].covariance, Lam, rtol=1e-8)
-    np.testing.assert_allclose(found.planners[0].response, b, rtol=1e-8)
-    assert np.ptp(found.planners[0].played_policy) > 0.3
+    np.testing.assert_allclose(last.covariance, Lam, rtol=1e-8)
+    np.testing.assert_allclose(last.response, b, rtol=1e-8)
+    assert np.ptp(last.played_policy) > 0.3
 
 
 def test_the_walk_of_ravi_ucb_plus_adds_values_in_parts_of_their_span():
     T, key = 60, 2
     learner = ravi_ucb_plus(P, grid(P, 16), T, scale=0.1, inner=2)
-    planner, t, x = Planner(learner, key), 0, np.empty(1)
+    planner, t, x = Planner(learner.parts, key), 0, np.empty(1)
     P.begin(P.constants, np.uint64(key), 0, 1 << 20, x)
     while t < T:
         planner.plan(t + 1)
@@ -149,7 +157,11 @@ def test_the_walk_of_ravi_ucb_plus_adds_values_in_parts_of_their_span():
             i = int(np.searchsorted(np.cumsum(LEVEL.parameter), uniform(key, t, 2), side="right"))
             y = np.empty(1)
             P.draw(P.constants, i, x, a, np.uint64(key), t, 8, y)
-            phi = quadrature.rows(P, learner.grid, x)[0][0, 3 * a : 3 * a + 3] @ (planner.played.V - middle) / sigma
+            phi = (
+                quadrature.rows(P, planner.learner.grid, x)[0][0, 3 * a : 3 * a + 3]
+                @ (planner.played.V - middle)
+                / sigma
+            )
             planner.covariance += np.outer(phi, phi)
             planner.response += phi * (np.clip(planner.at(y)[1][0], low, high) - middle) / sigma
             x = y
@@ -157,14 +169,14 @@ def test_the_walk_of_ravi_ucb_plus_adds_values_in_parts_of_their_span():
                 x = np.empty(1)
                 P.begin(P.constants, np.uint64(key), t, 1 << 20, x)
                 break
-    found = run(learner, LEVEL, [key]).planners[0]
+    _, (found,) = run(learner, LEVEL, [key])
     np.testing.assert_allclose(found.covariance, planner.covariance, rtol=1e-9)
     np.testing.assert_allclose(found.response, planner.response, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("make", [ravi_ucb, ravi_ucb_plus])
 def test_on_demand_at_a_node_is_what_is_kept_there(make):
-    found = run(make(P, grid(P, 24), 400, scale=0.02, eta=0.3), LEVEL, [0]).planners[0]
+    _, (found,) = run(make(P, grid(P, 24), 400, scale=0.02, eta=0.3), LEVEL, [0])
     pi, V = found.at(found.learner.grid.nodes)
     np.testing.assert_allclose(pi, found.played_policy, atol=1e-9)
     np.testing.assert_allclose(V, found.played.V, atol=1e-9)
@@ -173,20 +185,22 @@ def test_on_demand_at_a_node_is_what_is_kept_there(make):
 
 def test_the_scored_policy_is_the_one_on_demand_at_the_nodes_of_the_reference():
     ref, learner = reference(LEVEL, 48), ravi_ucb_plus(P, grid(P, 24), 200, scale=0.1, inner=4)
-    planner = Planner(learner, 1)
-    scoring = quadrature.rows(P, learner.grid, ref.grid.nodes)[0].reshape(-1, 24)
-    scorer, draw = Scorer(learner, ref, scoring), np.random.default_rng(0)
+    planner, world = Planner(learner.parts, 1), box(LEVEL, scored=ref)
+    scoring = quadrature.rows(P, planner.learner.grid, ref.grid.nodes)[0].reshape(-1, 24)
+    options = {"record": [], "points": 5, "pad": False, "keep_epochs": True, "measured": True}
+    (measure,) = world.scores(learner, 200, options).measures
+    scored, draw = measure.init(np.ones(1, np.uint64)), np.random.default_rng(0)
     for epoch in range(12):
         planner.plan(1 + 9 * epoch)
-        scorer.score(planner)
-        np.testing.assert_allclose(scorer.played, planner.at(ref.grid.nodes)[0], atol=1e-9)
+        score(scored, 0, planner, ref, scoring)
+        np.testing.assert_allclose(scored.played[0], planner.at(ref.grid.nodes)[0], atol=1e-9)
         add(planner, draw.integers(24, size=9), draw.integers(3, size=9), draw.integers(24, size=9))
-    assert np.ptp(scorer.played) > 0.1
+    assert np.ptp(scored.played) > 0.1
 
 
 def test_a_batch_does_not_change_a_seed():
     learner, ref = ravi_ucb_plus(P, grid(P, 16), 150, inner=2), reference(LEVEL, 32)
-    both, alone = run(learner, LEVEL, [4, 9], scored=ref), run(learner, LEVEL, [9], scored=ref)
+    (both, _), (alone, _) = run(learner, LEVEL, [4, 9], scored=ref), run(learner, LEVEL, [9], scored=ref)
     np.testing.assert_array_equal(both.T_k[1], alone.T_k[0])
     np.testing.assert_array_equal(both.gap_k[1], alone.gap_k[0])
     assert both.regret[1] == alone.regret[0] != both.regret[0]
@@ -194,7 +208,7 @@ def test_a_batch_does_not_change_a_seed():
 
 def test_plays_are_t_and_resets_are_the_library_s():
     T = 200
-    found = run(ravi_ucb(P, grid(P, 16), T), LEVEL, [6])
+    found, _ = run(ravi_ucb(P, grid(P, 16), T), LEVEL, [6])
     resets = [t for t in range(1, T) if uniform(6, t, 0) < 1 - P.discount]
     assert found.T_k[0].tolist() == [1, *(t + 1 for t in resets)]
     assert np.isnan(found.regret[0])  # nothing is scored
@@ -204,7 +218,7 @@ def test_plays_are_t_and_resets_are_the_library_s():
 def test_it_learns(mdp, m, scored):
     """Deterministic: these seeds. The uniform policy loses a third and more of the optimum."""
     learner = ravi_ucb_plus(mdp.problem, grid(mdp.problem, m), 800, scale=0.1, inner=3)
-    found = run(learner, mdp, 2, scored=reference(mdp, scored), every=5)
+    found, _ = run(learner, mdp, 2, scored=reference(mdp, scored), every=5)
     for gaps in found.gap_k:
         assert gaps[0] > 0.3 * found.optimum
         assert gaps[-1] < 0.05 * found.optimum
@@ -214,7 +228,7 @@ def test_it_learns(mdp, m, scored):
 def test_the_error_of_the_quadrature_falls_with_nodes():
     finer, x = grid(P, 256), np.linspace(0.01, 0.99, 25)
     errors = [
-        run(ravi_ucb_plus(P, grid(P, m), 200, scale=0.1, inner=2), LEVEL, [0]).planners[0].quadrature_error(finer, x)
+        run(ravi_ucb_plus(P, grid(P, m), 200, scale=0.1, inner=2), LEVEL, [0])[1][0].quadrature_error(finer, x)
         for m in (16, 64)
     ]
     assert 1e-8 < errors[1] < errors[0] / 4
@@ -224,7 +238,7 @@ def test_the_error_of_the_quadrature_falls_with_nodes():
 def test_misspecification_widens_the_bonus_as_derived():
     T, eps = 100, 0.01
     for make, unit in ((ravi_ucb, P.horizon / 2), (ravi_ucb_plus, 1.0)):
-        plain, wide = (Planner(make(P, grid(P, 16), T, misspecification=e), 0) for e in (0.0, eps))
+        plain, wide = (Planner(make(P, grid(P, 16), T, misspecification=e).parts, 0) for e in (0.0, eps))
         assert wide.radius() == pytest.approx(plain.radius() + unit * eps * sqrt(T))
         V = np.linspace(1, 3, 16)
         for planner in (plain, wide):
@@ -239,7 +253,7 @@ def test_a_backup_has_the_bonus_of_a_misspecified_mixture_literally(make):
     """CB = sigma beta ||R^T phi_U|| + extra with beta = eps sqrt(T) and extra = eps, in parts of half the range: small
     enough here for nothing to be cut."""
     T, eps = 100, 1e-4
-    planner = Planner(make(P, grid(P, 16), T, scale=0, misspecification=eps), 0)
+    planner = Planner(make(P, grid(P, 16), T, scale=0, misspecification=eps).parts, 0)
     nodes, draw = 16, np.random.default_rng(0)
     add(planner, draw.integers(nodes, size=30), draw.integers(P.actions, size=30), draw.integers(nodes, size=30))
     planner.plan(1)  # what was added is in R now
@@ -260,9 +274,90 @@ def test_a_backup_has_the_bonus_of_a_misspecified_mixture_literally(make):
     assert Q.max() < P.horizon
 
 
-def test_mistakes_are_named():
-    learner = ravi_ucb(P, grid(P, 16), 10)
-    with pytest.raises(InputError, match="made for another problem"):
-        run(learner, level())
-    with pytest.raises(InputError, match="take more nodes"):
-        ravi_ucb(P, grid(P, 6), 10)
+def bits(made):
+    return {name: array.tobytes() for name, array in (made.results | {"policy": made.last_policy}).items()}
+
+
+@pytest.mark.parametrize("make", [ravi_ucb, ravi_ucb_plus])
+def test_a_run_that_was_stopped_goes_on_bit_for_bit(make, tmp_path):
+    learner, world = make(P, grid(P, 16), 120, scale=0.1, eta=0.3), box(LEVEL, scored=24, every=2)
+    whole = ravi.run(learner, world, 120, [4, 9], points=10)
+    assert np.isfinite(whole.regret).all()
+    np.testing.assert_allclose(whole.regret_curve[:, -1], whole.regret, rtol=1e-12)
+    for pause in (0, 1, 40, 119):
+        half = ravi.run(learner, world, 120, [4, 9], points=10, pause=pause)
+        half.save(tmp_path / "half.run")
+        for stopped in (half, ravi.Run.load(tmp_path / "half.run")):
+            assert bits(ravi.resume(stopped, learner, world)) == bits(whole)
+    steps = ravi.run(learner, world, 120, [4, 9], points=10, pause=5)
+    while not steps.complete:
+        steps = ravi.resume(steps, learner, world, pause=int(steps.plays.min()) + 20)
+    assert bits(steps) == bits(whole)
+
+
+def test_an_id_names_a_world_and_its_learner():
+    made = ravi.run("ravi-ucb+,inner=2,scale=0.1", "continuous/level,16,24", 60, [3])
+    learner = ravi_ucb_plus(P, grid(P, 16), 60, inner=2, scale=0.1)
+    assert bits(made) == bits(ravi.run(learner, box(LEVEL, scored=24), 60, [3]))
+    assert (made.world, made.mdp, made.learner) == ("continuous", "level", "ravi-ucb+/continuous")
+    assert "on the nodes" in repr(made)
+
+
+@pytest.fixture(scope="module")
+def stopped():
+    learner, world = ravi_ucb(P, grid(P, 16), 80, scale=0.1, eta=0.3), box(LEVEL, scored=24)
+    half = ravi.run(learner, world, 80, [4, 9], pause=30)
+    return learner, world, half, tree.stored(half.batch)
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "told"),
+    [
+        ("walkers.state", lambda a: a + 2, r"walkers\.state\[0, 0\] is outside of the box"),
+        ("walkers.key", lambda a: a + np.uint64(1), "are not the seeds of the run"),
+        ("walkers.time", lambda a: a + 1, r"time\[0\] is \d+, not the number of plays made"),
+        ("state.covariance", lambda a: -a, "not a row of lambda I"),
+        ("state.policy", lambda a: 2 * a, "not a row of probabilities"),
+        ("state.log_policy", lambda a: a - 1, "log_policy is that of last_policy"),
+        ("state.active", lambda a: a + 10**6, "policies are of records that were made"),
+        ("state.filled", lambda a: a + 10**6, "their rooms do not agree"),
+        ("state.records.U", lambda a: a * np.nan, r"records\.U\[0\] is nan, not a number"),
+        ("state.records.U.lengths", lambda a: a[::-1] - [1, -1], "their rooms do not agree"),
+        ("state.records.theta", lambda a: a[:-1], "its lengths are"),
+        ("state.key", lambda a: a + np.uint64(1), "not what a run of its seed begins with"),
+        ("records.0.starts", lambda a: a * 0, "every epoch has a start"),
+        ("records.0.gaps", lambda a: a + 2, "gap_k are numbers, or nan"),
+        ("records.0.played", lambda a: a * 0, "not a row of probabilities"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_in_a_file_is_named(stopped, name, change, told):
+    learner, world, half, held = stopped
+    array = held[name]
+    other = replace(half, batch=held | {name: np.asarray(change(array)).astype(array.dtype)})
+    with pytest.raises(InputError, match=told):
+        ravi.resume(other, learner, world)
+    if name.startswith("state."):
+        with pytest.raises(InputError, match=told):
+            planner_of(other, learner)
+
+
+def test_mistakes_are_named(stopped):
+    learner, world, half, _ = stopped
+    for call, told in (
+        (lambda: ravi.run(learner, level(), 80), "ravi-ucb/continuous was made for another problem than level"),
+        (lambda: ravi.run(learner, world, 90), "was made for steps=80, not 90"),
+        (lambda: ravi_ucb(P, grid(P, 6), 10), "take more nodes"),
+        (lambda: ravi.run("ravi-ucb", LEVEL, 10), "without nodes it is made by ravi.continuous"),
+        (lambda: ravi.run("ucrl2", "continuous/level,16,24", 10), "there is no learner on continuous states 'ucrl2'"),
+        (lambda: ravi.run("ravi-ucb,beta=1", "continuous/level,16,24", 10), "there is no option 'beta'"),
+        (lambda: ravi.run(finite.tabular(ravi.mdp("riverswim/4"), 10), world, 10), "is a learner of tables"),
+        (lambda: ravi.run(learner, world, 80, record=["stream"]), "record names 'stream': on continuous states"),
+        (lambda: ravi.run(learner, world, 80, pad=True), "pad is true: on continuous states"),
+        (lambda: ravi.run(learner, world, 80, device="gpu"), "does not run there"),
+        (lambda: box(LEVEL, scored=reference(pendulum(), 20)), "scored is a reference of another problem"),
+        (lambda: ravi.mdp("continuous/level"), "continuous/level is no MDP, but a world of another kind"),
+        (lambda: ravi.resume(half, learner, box(LEVEL, scored=32)), "made with an MDP of digest"),
+        (lambda: planner_of(ravi.run("uniform", "riverswim/4", 5), learner), "is no run on continuous states"),
+    ):
+        with pytest.raises(InputError, match=told):
+            call()

@@ -58,7 +58,7 @@ def run_one(
     if stopped is not None and [stopped.options[key] for key in ("record", "points", "pad")] != [wanted, points, pad]:
         raise InputError(f"{save} holds a run with other --trajectory, --points or --pad than these")
     with progress_bar(f"{agent.name} on {world.name}") as progress:
-        if world.kind in ("tabular", "changing"):
+        if world.kind != "continuous":  # whose learners are made for one T
             engine.run(agent, world, 1, 1, record=wanted, device=device)  # compiles: the speed is that of the run
         try:
             if stopped is not None:

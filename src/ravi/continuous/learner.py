@@ -35,27 +35,49 @@ must; what the cut takes away is part of eps.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from functools import partial
 from math import log, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ravi import checks
+from ravi import checks, core, tree
 from ravi.compiled import compiled
 from ravi.continuous import quadrature
-from ravi.continuous.core import ContinuousProblem
+from ravi.continuous.core import BEGIN_LANE, SUCCESSOR_LANE, ContinuousProblem
 from ravi.continuous.quadrature import Grid, row
 from ravi.core import Array
 from ravi.estimators.centred import LEAST
 from ravi.estimators.ridge import invert_root
 from ravi.optimism.bonuses import log_det_radius
 from ravi.planning.mirror import mirror_step
-from ravi.random import PICK, uniform
+from ravi.random import PICK, block, uniform
+from ravi.ranges import (
+    Covariance,
+    Facts,
+    Fixed,
+    LogPolicy,
+    Number,
+    NumberOrNone,
+    Plays,
+    Policy,
+    Positive,
+    Whole,
+    check,
+    logarithms,
+)  # fmt: skip
+from ravi.runs import Run
+from ravi.schedules import at_reset
 from ravi.theory import constants, mixture
+from ravi.tree import Ragged
+from ravi.walk import draw, find
+
+NONE = np.zeros(0)  # for what a planner that does not plan does not need
 
 
-class Learner(NamedTuple):
-    """A learner is data: its constants, and which parts are on."""
+class Rule(NamedTuple):
+    """What a learner is made of: its constants, and which parts are on. The `parts` of the learner."""
 
     name: str
     problem: ContinuousProblem
@@ -79,12 +101,40 @@ class Learner(NamedTuple):
 
 
 class Records(NamedTuple):
-    """What backups leave behind; there is room for P, of which `filled` are in use."""
+    """What backups leave behind; there is room for P, of which `filled` are in use. A state has those of each seed."""
 
-    U: Array  # V, standardised, on the nodes    (m, P)
-    stats: Array  # c, sigma, low, high, beta, extra   (P, 6)
-    theta: Array  # theta_hat                    (P, d)
-    root: Array  # R                             (P, d, d)
+    U: Number  # V, standardised, on the nodes    (m, P); in a state end to end (m P,)
+    stats: NumberOrNone  # c, sigma, low, high, beta, extra   (P, 6)
+    theta: Number  # theta_hat                    (P, d)
+    root: Number  # R                             (P, d, d)
+
+
+class State(NamedTuple):
+    """What a learner knows, seeds first."""
+
+    covariance: Covariance  # Lambda                              (n, d, d)
+    response: Number  # b                                         (n, d)
+    root: Number  # R of the last plan                            (n, d, d)
+    last: Number  # V of the last backup, on the nodes            (n, m)
+    log_policy: LogPolicy  # of the last mirror step              (n, m, A)
+    last_policy: Policy  # likewise                               (n, m, A)
+    Q: Number  # of the next mirror step, where data lag          (n, m, A)
+    V: Number  # of the policy that is played                     (n, m)
+    policy: Policy  # that is played                              (n, m, A)
+    filled: Whole  # records made                                 (n,)
+    taken: Whole  # that the last policy is of                    (n,)
+    active: Whole  # that the played one is of                    (n,)
+    earned: Positive  # sum of rewards                            (n,)
+    time: Plays  # plays made                                     (n,)
+    key: Fixed  #                                                 (n,)
+    records: Records
+
+    def agrees(self, facts: Facts) -> dict[str, Array | bool]:
+        return {
+            "policies are of records that were made": (self.active <= self.taken) & (self.taken <= self.filled),
+            "log_policy is that of last_policy": logarithms(self.log_policy, self.last_policy),
+            "rewards are at most one a play": self.earned <= facts.time,
+        }
 
 
 class Values(NamedTuple):
@@ -106,7 +156,7 @@ def ravi_ucb(
     delta: float | None = None,
     regularization: float = 1.0,
     misspecification: float = 0.0,
-) -> Learner:
+) -> core.Learner:
     """Algorithm 3. `scale` multiplies beta, `step_scale` eta; `regularization` is lambda; `misspecification` is eps.
 
     Setting: discounted with resets, a mixture of d densities on a box.
@@ -121,12 +171,13 @@ def ravi_ucb(
     B = sqrt(d)  # the larger of B_theta = 1 and B_phi
     beta = constants.beta_mixture(H, d, T, delta, parameter_bound=B, feature_bound=B, regularization=lam)
     eta = checks.step_size(eta, step_scale, constants.eta(H, problem.actions, T))
-    return Learner(
+    rule = Rule(
         "ravi-ucb/continuous", problem, grid, quadrature.checked(problem, grid), eta, 1, beta,
         checks.nonnegative(scale, "scale"), H, delta, lam, B,
         checks.nonnegative(misspecification, "misspecification"), T,
         fresh=False, centre=False, span=False, clip=False, gamma=False,
     )  # fmt: skip
+    return _learner(rule)
 
 
 def ravi_ucb_plus(
@@ -141,7 +192,7 @@ def ravi_ucb_plus(
     delta: float | None = None,
     regularization: float = 1.0,
     misspecification: float = 0.0,
-) -> Learner:
+) -> core.Learner:
     """RAVI-UCB+ with all its parts. `inner` is M, by default H rounded up; `scale` multiplies beta, `step_scale` eta;
     `regularization` is lambda; `misspecification` is eps.
 
@@ -160,25 +211,97 @@ def ravi_ucb_plus(
     beta = sqrt(d * log(1 + T * size**2 / (lam * d)) + 2 * log(1 / delta)) + sqrt(lam)
     S = mixture.clipped_bonus_sum(H, d, T, gamma * H / 2 * beta, bound=size / H, regularization=lam)
     eta = checks.step_size(eta, step_scale, constants.eta_balanced(H, A, T, S, M))
-    return Learner(
+    rule = Rule(
         "ravi-ucb+/continuous", problem, grid, quadrature.checked(problem, grid), eta, M, math.nan,
         checks.nonnegative(scale, "scale"), 1.0, delta, lam, 1.0,
         checks.nonnegative(misspecification, "misspecification"), T,
         fresh=True, centre=True, span=True, clip=True, gamma=True,
+    )  # fmt: skip
+    return _learner(rule)
+
+
+def _learner(rule: Rule) -> core.Learner:
+    """The learner of these constants: it plans one seed after the other, and learns as it walks."""
+    rows, r = node_rows(rule), quadrature.rewards(rule.problem, rule.grid.nodes)
+
+    def init(keys: Array) -> State:
+        return stored([Planner(rule, key, rows, r) for key in keys])
+
+    def plan(s: State) -> State:
+        for i in range(len(s.key)):
+            planner = planner_at(rule, s, i, rows, r)
+            planner.plan(int(s.time[i]) + 1)
+            planner.store(s, i)
+        return s
+
+    kept = {name: value for name, value in rule._asdict().items() if name not in ("name", "problem", "grid")}
+    settings = {name: value for name, value in kept.items() if value == value} | {"nodes": rule.grid.size}
+    return core.Learner(rule.name, init, plan, lambda s, path: s, at_reset(), settings, rule, walk=partial(walk, rule))  # type: ignore[arg-type]
+
+
+def sound(s: State, held: Any, begun: Any, facts: Facts, name: str) -> None:
+    """An error where what a file holds, `s` among it, cannot be: compiled loops believe it."""
+    rooms = [np.array([len(one) for one in part.parts]) for part in s.records]
+    even = (rooms[0] == s.V.shape[1] * rooms[1]).all() and all((room == rooms[1]).all() for room in rooms[2:])
+    if not (even and (s.filled <= rooms[1]).all()):
+        raise checks.InputError("batch.state.records: their rooms do not agree")
+    flat, first = (tree.mapped(lambda leaf: getattr(leaf, "end_to_end", leaf), each) for each in (held, begun))
+    check(flat, first, facts, name)
+
+
+def planner_of(run: Run, learner: core.Learner, row: int = 0) -> Planner:
+    """What seed `row` of a run on continuous states knows; `learner` is the one that it was made with."""
+    checks.instance(run, Run, "run", "a run on continuous states")
+    if run.world != "continuous" or not isinstance(learner.parts, Rule):
+        raise checks.InputError(f"{run.learner} on {run.mdp} with {learner.name} is no run on continuous states")
+    state, of = run.state, learner.parts.problem
+    if isinstance(state, dict):
+        begun = learner.init(np.array(run.seeds, np.uint64))
+        state = tree.fill(begun, state)
+        facts = Facts(1, of.actions, of.horizon, run.steps, run.plays, run.plays, run.steps)
+        sound(state, state, begun, facts, "batch.state")
+    return planner_at(learner.parts, state, checks.whole(row, "row", 0, len(run.seeds) - 1))
+
+
+def planner_at(rule: Rule, s: State, i: int, rows: Array | None = None, r: Array | None = None) -> Planner:
+    """The planner of seed i, which works on the arrays of the state."""
+    planner = Planner(rule, s.key[i], rows, r)
+    planner.covariance, planner.response, planner.root = s.covariance[i], s.response[i], s.root[i]
+    planner.last, planner.log_policy, planner.policy = s.last[i], s.log_policy[i : i + 1], s.last_policy[i : i + 1]
+    planner.filled, planner.taken, planner.active = int(s.filled[i]), int(s.taken[i]), int(s.active[i])
+    planner.Q = s.Q[i] if planner.filled and not rule.fresh else None
+    planner.records = Records(s.records.U.parts[i].reshape(planner.m, -1), *(part.parts[i] for part in s.records[1:]))
+    planner.played, planner.played_policy = planner.standard(s.V[i]), s.policy[i]
+    return planner
+
+
+def stored(planners: Sequence[Planner]) -> State:
+    """The state of seeds that have not played."""
+    n, one = len(planners), planners[0]
+
+    def each(part: Array) -> Array:
+        return np.array([part] * n)
+
+    none, keys = np.zeros(n, np.int64), np.array([planner.key for planner in planners], np.uint64)
+    records = Records(*(Ragged(parts) for parts in zip(*(planner.flat() for planner in planners), strict=True)))
+    return State(
+        each(one.covariance), each(one.response), each(one.root), each(one.last), each(one.log_policy[0]),
+        each(one.policy[0]), each(np.zeros((one.m, one.A))), each(one.played.V), each(one.played_policy),
+        none, none.copy(), none.copy(), np.zeros(n), none.copy(), keys, records,
     )  # fmt: skip
 
 
 class Planner:
     """What a learner knows, for one seed: `plan` once per epoch; the walk adds to Lambda and b, in place."""
 
-    def __init__(self, learner: Learner, key: int, rows: Array | None = None) -> None:
+    def __init__(self, learner: Rule, key: Any, rows: Array | None = None, r: Array | None = None) -> None:
         self.learner, self.key = learner, np.uint64(key)
         problem, m = learner.problem, learner.grid.size
         self.A, self.d, self.m = problem.actions, problem.dimension, m
         if rows is None:
             rows = node_rows(learner)
         self.rows = rows  # p_i(x_l | x_j, a)    (m A d, m)
-        self.r = quadrature.rewards(problem, learner.grid.nodes)
+        self.r = quadrature.rewards(problem, learner.grid.nodes) if r is None else r
         lam = learner.regularization
         self.covariance, self.response = lam * np.eye(self.d), np.zeros(self.d)
         self.root = np.eye(self.d) / sqrt(lam)
@@ -193,6 +316,19 @@ class Planner:
         self.active = 0  # records that the played one is of
         self.played = self.standard(self.last)
         self.played_policy = self.policy[0].copy()
+
+    def flat(self) -> tuple[Array, ...]:
+        """The records as a state has them."""
+        return self.records.U.reshape(-1), *self.records[1:]
+
+    def store(self, s: State, i: int) -> None:
+        """Into a state, whose arrays are those of `planner_at`, what was not written there in place."""
+        s.last[i], s.V[i], s.log_policy[i], s.last_policy[i] = self.last, self.played.V, self.log_policy, self.policy
+        s.filled[i], s.taken[i], s.active[i] = self.filled, self.taken, self.active
+        if self.Q is not None:
+            s.Q[i] = self.Q
+        for leaf, array in zip(s.records, self.flat(), strict=True):
+            leaf.parts[i] = array
 
     def standard(self, V: Array) -> Values:
         """V less its middle, in parts of its span, as far as these are on."""
@@ -241,7 +377,7 @@ class Planner:
     def numbers(self) -> tuple[float, float, float]:
         """gamma, H, and the factor of the bonus."""
         problem = self.learner.problem
-        return problem.discount, problem.horizon, problem.discount if self.learner.gamma else 1.0
+        return problem.discount, problem.horizon, _share(self.learner)
 
     def mirror(self, Q: Array) -> None:
         V, self.log_policy, self.policy = mirror_step(
@@ -295,12 +431,17 @@ class Planner:
         return float(np.abs(near - far).max() / half)
 
 
+def _share(rule: Rule) -> float:
+    """The factor of the bonus."""
+    return rule.problem.discount if rule.gamma else 1.0
+
+
 def doubled(array: Array, axis: int) -> Array:
     """With as much room again."""
     return np.concatenate([array, np.zeros_like(array)], axis=axis)
 
 
-def node_rows(learner: Learner) -> Array:
+def node_rows(learner: Rule) -> Array:
     """The rows of the nodes themselves   (m A d, m): the same for all seeds."""
     rows, _ = quadrature.rows(learner.problem, learner.grid, learner.grid.nodes)
     return rows.reshape(-1, learner.grid.size)
@@ -391,3 +532,68 @@ def _at_all(  # type: ignore[no-untyped-def]
             factor, reward, constants, xs[n], points, weights, start, U, stats, theta, root, active,
             eta, gamma, H, share, rows, pi[n],
         )  # fmt: skip
+
+
+def walk(
+    rule: Rule, theta: Array, s: State, walkers: Any, path: core.Path, over: Array, until: Any, T: int
+) -> tuple[int, int]:
+    """An epoch of every seed that is not over, as `ravi.walk.walk` does it; rewards are summed in the state."""
+    problem = rule.problem
+    functions, numbers = problem.functions, (problem.discount, problem.horizon, _share(rule))
+    path.length[:], ended = 0, 0
+    for i in np.flatnonzero(over == 0).tolist():
+        planner, before = planner_at(rule, s, i, NONE, NONE), int(walkers.time[i])
+        t, more = _walk(
+            functions.factor, functions.draw, functions.reward, functions.begin, problem.constants, *rule.grid[:3],
+            problem.actions, theta, *planner.records, planner.active, planner.played.U, planner.played.stats,
+            rule.eta, *numbers, 1 - problem.discount, planner.key, before, T, walkers.state[i],
+            planner.covariance, planner.response,
+        )  # fmt: skip
+        walkers.time[i] = s.time[i] = t
+        s.earned[i] += more
+        path.time[i], path.length[i], over[i], ended = before + 1, t - before, 1, ended + 1
+    return 0, ended
+
+
+@compiled
+def _walk(  # type: ignore[no-untyped-def]
+    factor, draw_from, reward, begin, constants, points, weights, start, A, theta_sums, Us, stats, theta,
+    root, active, U, standard, eta, gamma, H, share, restart, key, t, T, x, Lam, b,
+):  # fmt: skip
+    """Play until a reset or T; x, Lambda and b in place. The last t, and the rewards earned."""
+    d, m = theta.shape[1], Us.shape[0]
+    c, sigma, low, high = standard[0], standard[1], standard[2], standard[3]
+    rows, rows_y = np.empty((A * d, m)), np.empty((A * d, m))
+    pi, pi_y, y, phi = np.empty(A), np.empty(A), np.empty(x.shape[0]), np.empty(d)
+    earned = 0.0
+    _, r = at_state(
+        factor, reward, constants, x, points, weights, start, Us, stats, theta, root, active,
+        eta, gamma, H, share, rows, pi,
+    )  # fmt: skip
+    while True:
+        t += 1
+        u_reset, u_action, u_simulator, _ = block(key, t, 0)
+        a = draw(pi, u_action)
+        draw_from(constants, find(theta_sums, u_simulator), x, a, key, t, SUCCESSOR_LANE, y)
+        earned += r[a]
+        V, r = at_state(
+            factor, reward, constants, y, points, weights, start, Us, stats, theta, root, active,
+            eta, gamma, H, share, rows_y, pi_y,
+        )  # fmt: skip
+        target = (min(max(V, low), high) - c) / sigma
+        for i in range(d):
+            phi[i] = 0.0
+            for j in range(m):
+                phi[i] += rows[a * d + i, j] * U[j]
+        for i in range(d):
+            b[i] += phi[i] * target
+            for j in range(d):
+                Lam[i, j] += phi[i] * phi[j]
+        if u_reset < restart:
+            begin(constants, key, t, BEGIN_LANE, x)
+            break
+        x[:] = y
+        rows, rows_y, pi, pi_y = rows_y, rows, pi_y, pi
+        if t >= T:
+            break
+    return t, earned

@@ -1,4 +1,4 @@
-"""What happens in a run on continuous states? Epochs of plan and walk, one seed after the other, and exact scores.
+"""What is a run on continuous states? One of the engine, in a box: where seeds begin, and how policies are scored.
 
 The walk is one compiled loop with the library's random numbers: reset, action and simulator of step t by its first
 block, the successor by numbers from lane 8 on, the state after a reset by its own lanes. A run is a pure function of
@@ -8,170 +8,233 @@ nodes, epoch by epoch, and their return there is computed, not sampled.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
+from hashlib import sha256
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ravi import checks
+from ravi import checks, epochs, ids, memory, tree
 from ravi.compiled import compiled
 from ravi.continuous import quadrature
-from ravi.continuous.core import BEGIN_LANE, SUCCESSOR_LANE, ContinuousMDP
-from ravi.continuous.exact import Reference, optimal, return_of
-from ravi.continuous.learner import Learner, Planner, at_state, backed_up_all, node_rows
-from ravi.core import Array
+from ravi.continuous.beta import level
+from ravi.continuous.core import BEGIN_LANE, ContinuousMDP
+from ravi.continuous.exact import Reference, optimal, reference, return_of
+from ravi.continuous.learner import NONE, Planner, Rule, backed_up_all, planner_at, ravi_ucb, ravi_ucb_plus, sound
+from ravi.continuous.quadrature import Grid
+from ravi.continuous.swing_up import pendulum
+from ravi.core import Array, Learner, Measure, Path
+from ravi.curve import grid as times_of
+from ravi.epochs import Batch, Leg
+from ravi.log import Log
 from ravi.planning.mirror import mirror_step
-from ravi.random import block
-from ravi.walk import draw, find
+from ravi.ranges import Facts, Fixed, LogPolicy, Number, NumberOrNan, Plays, Policy, Positive, Walked, Whole
+from ravi.runs import Options, Run
+from ravi.worlds import COPIES, Scores
+
+LEARNERS = {"ravi-ucb": ravi_ucb, "ravi-ucb+": ravi_ucb_plus}
 
 
-class Run(NamedTuple):
-    """Of n seeds, first in everything."""
+class Walkers(NamedTuple):
+    """Where each seed stands."""
 
-    learner: Learner
-    seeds: list[int]
-    optimum: float  # (1 - gamma) <nu_0, V*>, on the grid of the scores; nan where there is none
-    T_k: list[Array]  # the first play of each epoch
-    gap_k: list[Array]  # of each epoch's policy; nan where it is not scored
-    regret: Array  # sum of the gaps of all plays   (n,)
-    earned: Array  # the mean reward of a play       (n,)
-    planners: list[Planner]  # as they are after the last play
-
-    def gap(self, times: Any) -> Array:
-        """The gap of the policy of time t   (n, times)."""
-        pairs = zip(self.T_k, self.gap_k, strict=True)
-        return np.array([gaps[np.searchsorted(starts, times, "right") - 1] for starts, gaps in pairs])
+    state: Number  # x    (n, D)
+    time: Walked  # plays made so far    (n,)
+    key: Fixed  # (n,)
 
 
-class Scorer:
-    """The policies of a planner on the nodes of a reference, kept up record by record."""
+class Box(NamedTuple):
+    """A continuous MDP, as `ravi.engine` runs learners in it."""
 
-    def __init__(self, learner: Learner, reference: Reference, rows: Array) -> None:
-        self.learner, self.reference, self.rows = learner, reference, rows
-        self.log_policy = np.full((1, *reference.rewards.shape), -np.log(learner.problem.actions))
-        self.policy = np.exp(self.log_policy)
-        self.played = self.policy[0].copy()
-        self.seen = 0
+    mdp: ContinuousMDP
+    grid: Grid | None = None  # the nodes of learners that are named by their ids
+    scored: Reference | None = None  # where policies are valued
+    every: int = 1  # epochs that share a score, each charged until the next
+    kind: str = "continuous"
+    units: tuple[float, float] = (0.0, 1.0)
 
-    def score(self, planner: Planner) -> float:
-        """The return of the policy that is played now."""
-        F, A = self.reference.rewards.shape
-        new = planner.records.U[:, self.seen : planner.taken]
-        phi = (self.rows @ new).reshape(F, A * planner.d, new.shape[1])
-        Q = np.empty((1, F, A))
-        for p in range(self.seen, planner.taken):
-            of_record = (part[p] for part in planner.records[1:4])
-            here = np.ascontiguousarray(phi[:, :, p - self.seen])
-            backed_up_all(here, self.reference.rewards, *of_record, *planner.numbers, Q[0])
-            _, self.log_policy, self.policy = mirror_step(
-                self.log_policy, self.policy, Q, self.learner.eta, in_place=True
+    @property
+    def name(self) -> str:
+        return self.mdp.problem.name
+
+    @property
+    def discount(self) -> float:
+        return self.mdp.problem.discount
+
+    @property
+    def digest(self) -> str:
+        """Of its numbers, not of its functions, and of how it is scored."""
+        of = self.mdp.problem
+        said = (of.name, of.low.tolist(), of.high.tolist(), of.periodic, of.actions, of.simulators, of.discount)
+        grid = 0 if self.scored is None else self.scored.grid.size
+        numbers = of.constants.tobytes() + self.mdp.parameter.tobytes()
+        return sha256(repr((*said, grid, self.every)).encode() + numbers).hexdigest()
+
+    @property
+    def answers(self) -> Array:
+        """theta, summed up."""
+        theta = np.cumsum(self.mdp.parameter)
+        theta[np.flatnonzero(self.mdp.parameter)[-1] :] = 1.0
+        return theta
+
+    def learner(self, given: Learner | str, steps: int) -> Learner:
+        if isinstance(given, str):
+            if self.grid is None:
+                raise checks.InputError(
+                    f"learner is {given!r}: without nodes it is made by ravi.continuous, not by its id"
+                )
+            given = ids.built(given, LEARNERS, "learner on continuous states", self.mdp.problem, self.grid, steps)
+        made: Learner = checks.instance(
+            given, Learner, "learner", "an id such as 'ravi-ucb+,inner=2', or a ravi.Learner"
+        )
+        rule: Any = made.parts
+        if not isinstance(rule, Rule):
+            raise checks.InputError(
+                f"{made.name} is a learner of tables: on continuous states ravi.continuous makes one"
             )
-            if p + 1 == planner.active:
-                self.played[:] = self.policy[0]
-        self.seen = planner.taken
-        return return_of(self.reference, self.played)
+        if rule.problem is not self.mdp.problem:
+            raise checks.InputError(f"{made.name} was made for another problem than {self.name}")
+        if rule.steps != steps:
+            raise checks.InputError(f"{made.name} was made for steps={rule.steps}, not {steps}")
+        return made
+
+    def scores(self, learner: Learner, steps: int, options: Options) -> Scores:
+        if options["record"] or options["pad"]:
+            what = f"record names {options['record'][0]!r}" if options["record"] else "pad is true"
+            raise checks.InputError(f"{what}: on continuous states the regret and what is earned are recorded, up to T")
+        assert isinstance(learner.parts, Rule)
+        best = None if self.scored is None else optimal(self.scored).optimum
+        return Scores(best, None, [_scored(learner.parts, self, best, options["points"])])
+
+    def room(self, learner: Learner, steps: int, options: Options, n: int) -> None:
+        memory.needed(8 * n * min(options["points"], steps), f"{learner.name} on {self.name}", "seeds or points")
+
+    def begin(self, learner: Learner, keys: Array, measures: Sequence[Measure]) -> Batch:
+        one = learner.init(keys[:1]), tuple(measure.init(keys[:1]) for measure in measures)
+        memory.needed(COPIES * len(keys) * tree.size(one), f"{learner.name} on {self.name}", "seeds, points or nodes")
+        x, problem = np.empty((len(keys), self.mdp.problem.axes)), self.mdp.problem
+        for i, key in enumerate(keys):
+            _first(problem.functions.begin, problem.constants, key, x[i])
+        walkers = Walkers(x, np.zeros(len(keys), np.int64), keys.copy())
+        return Batch(walkers, learner.init(keys), tuple(measure.init(keys) for measure in measures))
+
+    def sound(self, batch: Batch, begun: Batch, learner: Learner, stopped: Run) -> None:
+        problem, T, (x, time, _) = self.mdp.problem, stopped.steps, batch.walkers
+        facts = Facts(1, problem.actions, problem.horizon, T, time, time, T)
+        sound(batch.state, batch, begun, facts, "batch")
+        outside = (x < problem.low) | (x > problem.high)
+        if outside.any():
+            raise checks.InputError(f"{checks.at('batch.walkers.state', checks.first(outside))} is outside of the box")
+
+    def size(self, batch: Batch) -> float:
+        return tree.size(batch) / len(batch.walkers.key)
+
+    def go(self, leg: Leg, batch: Batch, device: str) -> Batch:
+        return epochs.here(leg, batch)
 
 
-def run(
-    learner: Learner,
-    mdp: ContinuousMDP,
-    seeds: int | Iterable[int] = 1,
-    *,
-    scored: Reference | None = None,
-    every: int = 1,
-) -> Run:
-    """T plays of every seed. scored: where the policies are valued; every: how many epochs share a score (the regret
-    is then that of the scored policies, each charged until the next)."""
-    chosen = checks.seeds(seeds)
-    every = checks.whole(every, "every")
-    if mdp.problem is not learner.problem:
-        raise checks.InputError(f"{learner.name} was made for another problem than {mdp.problem.name}")
-    rows, best, scoring = node_rows(learner), float("nan"), None
-    if scored is not None:
-        if scored.mdp.problem is not mdp.problem:
-            raise checks.InputError("scored is a reference of another problem")
-        best = optimal(scored).optimum
-        scoring = quadrature.rows(mdp.problem, learner.grid, scored.grid.nodes)[0].reshape(-1, learner.grid.size)
-    outcomes = []
-    for seed in chosen:
-        scorer = None if scored is None or scoring is None else Scorer(learner, scored, scoring)
-        outcomes.append(_run(Planner(learner, seed, rows), mdp, scorer, best, every))
-    T_k, gap_k, earned, planners = (list(part) for part in zip(*outcomes, strict=True))
-    lengths = [np.diff(np.append(starts, learner.steps + 1)) for starts in T_k]
-    regret = np.array([float(L @ gaps) for L, gaps in zip(lengths, gap_k, strict=True)])
-    return Run(learner, chosen, best, T_k, gap_k, regret, np.array(earned), planners)
+def box(mdp: ContinuousMDP, *, nodes: int | None = None, scored: Reference | int | None = None, every: int = 1) -> Box:
+    """A continuous MDP to run in. nodes: of learners that are named by their ids, along every axis. scored: where
+    policies are valued, a reference or its nodes along every axis. every: how many epochs share a score (the regret is
+    then that of the scored policies, each charged until the next)."""
+    on = None if nodes is None else quadrature.grid(mdp.problem, nodes)
+    ref = reference(mdp, scored) if isinstance(scored, int) else scored
+    if ref is not None and ref.mdp.problem is not mdp.problem:
+        raise checks.InputError("scored is a reference of another problem")
+    return Box(mdp, on, ref, checks.whole(every, "every"))
 
 
-def _run(
-    planner: Planner, mdp: ContinuousMDP, scorer: Scorer | None, best: float, every: int
-) -> tuple[Array, Array, float, Planner]:
-    learner, problem = planner.learner, mdp.problem
-    functions, T = problem.functions, learner.steps
-    x = np.empty(problem.axes)
-    _first(functions.begin, problem.constants, planner.key, x)
-    theta = np.cumsum(mdp.parameter)
-    theta[np.flatnonzero(mdp.parameter)[-1] :] = 1.0
-    t, earned, starts, gaps, gap = 0, 0.0, [], [], float("nan")
-    while t < T:
-        starts.append(t + 1)
-        planner.plan(t + 1)
-        if scorer is not None and (len(starts) - 1) % every == 0:
-            gap = best - scorer.score(planner)
-        gaps.append(gap)
-        t, more = _walk(
-            functions.factor, functions.draw, functions.reward, functions.begin, problem.constants, *learner.grid[:3],
-            problem.actions, theta, *planner.records, planner.active, planner.played.U, planner.played.stats,
-            learner.eta, *planner.numbers, 1 - problem.discount, planner.key, t, T, x,
-            planner.covariance, planner.response,
-        )  # fmt: skip
-        earned += more
-    return np.array(starts), np.array(gaps), earned / T, planner
+def level_box(nodes: int = 32, scored: int = 64, *, every: int = 1) -> Box:
+    """A level in [0, 1], three actions, three simulators that are all wrong: Beta densities."""
+    return box(level(), nodes=nodes, scored=scored, every=every)
+
+
+def pendulum_box(nodes: int = 24, scored: int = 32, *, every: int = 5) -> Box:
+    """Swing up a pendulum that is at every step the light, the heavy or the sticky one."""
+    return box(pendulum(), nodes=nodes, scored=scored, every=every)
+
+
+class Scored(NamedTuple):
+    """The policies of planners on the nodes of a reference, kept up record by record, and what they lose."""
+
+    log_policy: LogPolicy  # (n, F, A)
+    policy: Policy  # (n, F, A)
+    played: Policy  # (n, F, A)
+    seen: Whole  # records   (n,)
+    epoch: Whole  # epochs begun   (n,)
+    gap: NumberOrNan  # of the policy that was scored last   (n,)
+    earned: Positive  # (n,)
+    plays: Plays  # (n,)
+    starts: Log  # T_k
+    gaps: Log
+
+    def agrees(self, facts: Facts) -> dict[str, Array | bool]:
+        T_k, gaps = self.starts.table, self.gaps.table
+        return {
+            "T_k are plays that were made": (T_k >= 0) & (T_k <= facts.time),
+            "every epoch has a start": ((T_k > 0).sum(0) == self.epoch).all() and T_k.shape == gaps.shape,
+            "gap_k are numbers, or nan": ~(np.abs(gaps) > 1),
+        }
+
+
+def _scored(rule: Rule, world: Box, best: float | None, points: int) -> Measure:
+    ref, A = world.scored, rule.problem.actions
+    F = 0 if ref is None else len(ref.rewards)
+    rows = (
+        None if ref is None else quadrature.rows(rule.problem, rule.grid, ref.grid.nodes)[0].reshape(-1, rule.grid.size)
+    )
+
+    def init(keys: Array) -> Scored:
+        n = len(keys)
+        log_policy = np.full((n, F, A), -np.log(A))
+        policy = np.exp(log_policy)
+        none, nan, logs = np.zeros(n, np.int64), np.full(n, np.nan), (Log(n, np.int64), Log(n, np.float64))
+        return Scored(log_policy, policy, policy.copy(), none, none.copy(), nan, np.zeros(n), none.copy(), *logs)
+
+    def record(m: Scored, state: Any, path: Path, opening: bool) -> Scored:
+        starts, gaps, played = m.starts.row(), m.gaps.row(), np.flatnonzero(path.length)
+        starts[:], gaps[:] = 0, 0.0
+        for i in played.tolist():
+            if ref is not None and best is not None and m.epoch[i] % world.every == 0:
+                m.gap[i] = best - score(m, i, planner_at(rule, state, i, NONE, NONE), ref, rows)
+        m.epoch[played] += 1
+        m.earned[played], m.plays[played] = state.earned[played], state.time[played]
+        starts[played], gaps[played] = path.time[played], m.gap[played]
+        return m
+
+    def results(m: Scored) -> dict[str, Array]:
+        T_k, gap_k, times = m.starts.table, m.gaps.table, times_of(rule.steps, points)
+        curves, totals = np.full((len(m.gap), len(times)), np.nan), np.zeros(len(m.gap))
+        for i, t in enumerate(m.plays):
+            there = T_k[:, i] > 0
+            lengths = np.diff(np.append(T_k[there, i], t + 1))
+            totals[i] = float(lengths @ gap_k[there, i])
+            curves[i, times <= t] = np.repeat(gap_k[there, i], lengths).cumsum()[times[times <= t] - 1]
+        found = {"regret": curves, "regret_total": totals, "gap": m.gap, "T_k": T_k, "gap_k": gap_k}
+        return found | {"reward_total": m.earned}
+
+    return Measure("continuous", init, record, results)
+
+
+def score(m: Scored, i: int, planner: Planner, ref: Reference, rows: Array) -> float:
+    """The return of the policy that seed i plays now; what is kept of it in place."""
+    F, A = ref.rewards.shape
+    seen = int(m.seen[i])
+    new = planner.records.U[:, seen : planner.taken]
+    phi = (rows @ new).reshape(F, A * planner.d, new.shape[1])
+    Q = np.empty((1, F, A))
+    one = slice(i, i + 1)
+    for p in range(seen, planner.taken):
+        of_record = (part[p] for part in planner.records[1:4])
+        here = np.ascontiguousarray(phi[:, :, p - seen])
+        backed_up_all(here, ref.rewards, *of_record, *planner.numbers, Q[0])
+        mirror_step(m.log_policy[one], m.policy[one], Q, planner.learner.eta, in_place=True)
+        if p + 1 == planner.active:
+            m.played[i] = m.policy[i]
+    m.seen[i] = planner.taken
+    return return_of(ref, m.played[i])
 
 
 @compiled
 def _first(begin, constants, key, x):  # type: ignore[no-untyped-def]
     begin(constants, key, 0, BEGIN_LANE, x)
-
-
-@compiled
-def _walk(  # type: ignore[no-untyped-def]
-    factor, draw_from, reward, begin, constants, points, weights, start, A, theta_sums, Us, stats, theta,
-    root, active, U, standard, eta, gamma, H, share, restart, key, t, T, x, Lam, b,
-):  # fmt: skip
-    """Play until a reset or T; x, Lambda and b in place. The last t, and the rewards earned."""
-    d, m = theta.shape[1], Us.shape[0]
-    c, sigma, low, high = standard[0], standard[1], standard[2], standard[3]
-    rows, rows_y = np.empty((A * d, m)), np.empty((A * d, m))
-    pi, pi_y, y, phi = np.empty(A), np.empty(A), np.empty(x.shape[0]), np.empty(d)
-    earned = 0.0
-    _, r = at_state(
-        factor, reward, constants, x, points, weights, start, Us, stats, theta, root, active,
-        eta, gamma, H, share, rows, pi,
-    )  # fmt: skip
-    while True:
-        t += 1
-        u_reset, u_action, u_simulator, _ = block(key, t, 0)
-        a = draw(pi, u_action)
-        draw_from(constants, find(theta_sums, u_simulator), x, a, key, t, SUCCESSOR_LANE, y)
-        earned += r[a]
-        V, r = at_state(
-            factor, reward, constants, y, points, weights, start, Us, stats, theta, root, active,
-            eta, gamma, H, share, rows_y, pi_y,
-        )  # fmt: skip
-        target = (min(max(V, low), high) - c) / sigma
-        for i in range(d):
-            phi[i] = 0.0
-            for j in range(m):
-                phi[i] += rows[a * d + i, j] * U[j]
-        for i in range(d):
-            b[i] += phi[i] * target
-            for j in range(d):
-                Lam[i, j] += phi[i] * phi[j]
-        if u_reset < restart:
-            begin(constants, key, t, BEGIN_LANE, x)
-            break
-        x[:] = y
-        rows, rows_y, pi, pi_y = rows_y, rows, pi_y, pi
-        if t >= T:
-            break
-    return t, earned

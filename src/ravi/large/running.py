@@ -153,17 +153,11 @@ class Met(NamedTuple):
     def size(self, batch: Batch) -> float:
         return tree.size(batch) / len(batch.walkers.key)
 
-    def taken_up(self, stopped: Run, learner: Learner, measures: Sequence[Measure]) -> Batch:
-        """The run of a file: every array is held against what is declared of it, and what is looked up is found."""
-        held, keys = stopped.batch, np.asarray(stopped.seeds, np.uint64)
-        if not np.array_equal(held.get("walkers.key", ()), keys):  # asked first: there is one of each array per seed
-            raise checks.InputError("batch.walkers.key are not the seeds of the run")
-        begun = self.begin(learner, keys, measures)
-        batch: Batch = tree.fill(begun, held)
+    def sound(self, batch: Batch, begun: Batch, learner: Learner, stopped: Run) -> None:
+        """Every array is held against what is declared of it, and what is looked up is found."""
         rule = rule_of(learner.name, self.world, stopped.steps)
-        for i in range(len(keys)):
+        for i in range(len(stopped.seeds)):
             _sound(tree.seed(batch, i), tree.seed(begun, i), rule)
-        return batch
 
     def go(self, leg: Leg, batch: Batch, device: str) -> Batch:
         """Play on, one seed after the other; what `batch` holds is written to."""

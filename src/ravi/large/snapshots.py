@@ -16,6 +16,7 @@ from ravi.large.rules import rule_of
 from ravi.large.running import Met, index_of, kept
 from ravi.large.worlds import World, of_mdp, reward_of
 from ravi.runs import Run
+from ravi.worlds import taken_up
 
 
 def large(world: World | MDP | str) -> World:
@@ -38,7 +39,7 @@ def snapshot(run: Run, world: World | MDP | str, row: int = 0, *, output: bool =
         )
     batch = run.batch
     if isinstance(batch, dict):
-        batch = here.taken_up(run, learner, here.scores(learner, run.steps, run.options).measures)
+        batch = taken_up(here, run, learner, here.scores(learner, run.steps, run.options).measures)
     row = checks.whole(row, "row", 0, len(run.seeds) - 1)
     walkers, state, (recorded,) = tree.seed(batch, row)
     of = recorded.output if output else kept(state.epoch, state.steps[0, 1:], state.memory)
