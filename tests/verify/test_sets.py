@@ -42,7 +42,7 @@ def test_algorithm_1_with_sets_obeys_the_paper(learner, mdp):
 def test_half_the_radius_of_algorithm_1_is_found():
     learner = ids.learner("ravi-kl,plan=mirror,inner=2,eta=0.5", ids.mdp("garnet/3,2,3,discount=0.75"), 120)
     other = ids.learner("ravi-kl,plan=mirror,inner=2,eta=0.5,scale=0.5", ids.mdp("garnet/3,2,3,discount=0.75"), 120)
-    mixed = learner._replace(plan=other.plan, parts=other.parts)
+    mixed = learner._replace(plan=other.plan, parts=other.parts._replace(stated=learner.parts.stated))
     found = verify(mixed, "garnet/3,2,3,discount=0.75", 120, 3)
     assert {"V2c", "V2d"} <= {row.id for row in found.failed()}
 
