@@ -258,9 +258,9 @@ def insist():
 
 
 def test_workers_that_cannot_start_are_an_error_that_says_why(monkeypatch, tmp_path):
-    broken = tmp_path / "ravi" / "experiments"
+    broken = tmp_path / "ravi" / "lab" / "experiments"
     broken.mkdir(parents=True)
-    for folder in (broken.parent, broken):
+    for folder in (broken.parent.parent, broken.parent, broken):
         (folder / "__init__.py").touch()
     (broken / "work.py").write_text("raise ImportError('half an installation')")
     monkeypatch.setattr(processes, "search_path", lambda: [str(tmp_path), *sys.path])
