@@ -99,3 +99,33 @@ def test_a_template_refuses_by_name_what_does_not_fit(change, says):
     change(arrays)
     with pytest.raises(InputError, match=says):
         tree.fill(made(), arrays)
+
+
+def ragged(*lengths):
+    return tree.Ragged([np.arange(2.0 * length).reshape(length, 2) + 10 * i for i, length in enumerate(lengths)])
+
+
+def parts(leaf):
+    return [part.tolist() for part in leaf.parts]
+
+
+def test_seeds_with_arrays_of_other_lengths_are_taken_joined_put_and_stored():
+    one, wanted = ragged(3, 1, 2), parts(ragged(3, 1, 2))
+    assert parts(tree.take(one, np.array([2, 0]))) == [wanted[2], wanted[0]]
+    assert parts(tree.join([tree.take(one, np.array([i])) for i in range(3)])) == wanted
+    assert tree.seed(one, 1) is one.parts[1]
+    assert tree.size(one) == 12 * 8
+    held = tree.stored((one,))
+    assert held["0.lengths"].tolist() == [3, 1, 2]
+    assert parts(tree.fill((ragged(1, 1, 1),), held)[0]) == wanted
+    target = ragged(1, 1, 1)
+    tree.put(target, one, np.array([True, False, True]))
+    assert [len(part) for part in target.parts] == [3, 1, 2]
+    assert target.parts[0] is not one.parts[0]
+
+
+@pytest.mark.parametrize("lengths", [[3, 1, 1], [3, 1, 3], [7, -3, 2], [3, 3], None])
+def test_lengths_that_are_not_those_of_the_rows_are_refused(lengths):
+    held = tree.stored((ragged(3, 1, 2),)) | {"0.lengths": np.array(lengths or [], np.int64)}
+    with pytest.raises(InputError, match=r"^0 (has 6 rows, and its lengths are|is float64 \(6, 2\) with lengths)"):
+        tree.fill((ragged(1, 1, 1),), held)
