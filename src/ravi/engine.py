@@ -55,7 +55,16 @@ class Part(NamedTuple):
 
 
 class Stopped(KeyboardInterrupt):
-    """Ctrl-C during a run: `run` holds what was computed, and can be resumed; of several settings, `runs`."""
+    """Ctrl-C during a run: `run` holds what was computed, and can be resumed; of several settings, `runs`.
+
+    Examples
+    --------
+    >>> import ravi
+    >>> try:
+    ...     made = ravi.run("psrl", "riverswim/3", 100)
+    ... except ravi.Stopped as stopped:
+    ...     made = ravi.resume(stopped.run, "psrl", "riverswim/3")
+    """
 
     def __init__(self, *runs: Run) -> None:
         super().__init__("stopped; the run so far is in .run")
@@ -81,13 +90,37 @@ def run(
 ) -> Run:
     """Run `learner` on `mdp` (themselves or their ids) for exactly `steps` plays under each seed; score it exactly.
 
-    mdp: an MDP, one whose rewards change (`tides/6,block=50`; docs/beyond.md), or a large one that is met on the way
-    (`large/grid,1000`; docs/large.md). seeds: how many (0, 1, ...) or which. record: "trajectory" (the regret of the
-    earlier literature), "stream" (every step). measures: more of your own. points: at how many times curves are kept.
-    pad: play the last epoch on until its reset, without learning (the T+ of Section 3). keep_epochs: keep T_k and gap_k
-    of every epoch. pause: stop after the epoch in which every seed has made this many plays; `resume` goes on. stop:
-    asked before every epoch; when it says yes the run ends there, as at a pause, and Ctrl-C is the caller's.
-    measured=False: play and learn only. device: "cpu", or "gpu" (docs/gpu.md), where pauses and stops come later.
+    Parameters
+    ----------
+    learner : itself, or its id with options: "ravi-ucb,scale=0.1"
+    mdp : an MDP or its id; one whose rewards change (`tides/6,block=50`; docs/beyond.md), a large one that is met on
+        the way (`large/grid,1000`; docs/large.md), or a continuous one (docs/continuous.md)
+    steps : T
+    seeds : how many (0, 1, ...), or which
+    record : "trajectory" (the regret of the earlier literature), "stream" (every step)
+    measures : more of your own, each a `Measure`
+    points : at how many times curves are kept
+    pad : play the last epoch on until its reset, without learning (the T+ of Section 3)
+    keep_epochs : keep T_k and gap_k of every epoch
+    pause : stop after the epoch in which every seed has made this many steps; `resume` goes on
+    stop : asked before every epoch; when it says yes the run ends there, as at a pause, and Ctrl-C is the caller's
+    progress : called with the number of steps made so far
+    measured : False to play and learn only
+    device : "cpu", or "gpu" (docs/gpu.md), where pauses and stops come later
+
+    Returns
+    -------
+    Run
+        Its `results`, by name, with seeds first: regret at the kept times, rewards, the output policy, ...
+
+    Examples
+    --------
+    >>> import ravi
+    >>> made = ravi.run("psrl", "riverswim/3", 1000, seeds=4)
+    >>> made.results["regret"].shape == (4, len(made.times))
+    True
+    >>> bool((made.results["regret_error"] < 1e-6).all())  # certified
+    True
     """
     return run_settings(
         [learner], mdp, steps, seeds, record=record, measures=measures, points=points, pad=pad, keep_epochs=keep_epochs,
@@ -113,7 +146,35 @@ def run_settings(
     device: str = "cpu",
 ) -> list[Run]:
     """`run` of each of these learners: with the same bits, as one batch where they are one learner that differs in
-    `scale`, `step_scale`, `eta` and `beta` only and can (`ravi.together`), else one after the other."""
+    `scale`, `step_scale`, `eta` and `beta` only and can (`ravi.together`), else one after the other.
+
+    Parameters
+    ----------
+    learners : each itself, or its id
+    mdp, steps, seeds : as for `run`
+    record : "trajectory" (the regret of the earlier literature), "stream" (every step)
+    measures : more of your own, each a `Measure`
+    points : at how many times curves are kept
+    pad : play the last epoch on until its reset, without learning (the T+ of Section 3)
+    keep_epochs : keep T_k and gap_k of every epoch
+    pause : stop after the epoch in which every seed has made this many steps; `resume` goes on
+    stop : asked before every epoch; when it says yes the run ends there, as at a pause, and Ctrl-C is the caller's
+    progress : called with the number of steps made so far
+    measured : False to play and learn only
+    device : "cpu", or "gpu" (docs/gpu.md), where pauses and stops come later
+
+    Returns
+    -------
+    list of Run
+        One of each learner.
+
+    Examples
+    --------
+    >>> import ravi
+    >>> made = ravi.run_settings(["ravi-ucb,scale=0.1", "ravi-ucb,scale=0.2"], "riverswim/3", 500, seeds=2)
+    >>> [one.settings["scale"] for one in made]
+    [0.1, 0.2]
+    """
     T, going = checks.steps(steps), Going.checked(pause, stop, progress, device)
     world = world_named(mdp)
     given = _one_or_more(learners, "learners", "a list of learners, each itself or its id")
@@ -151,7 +212,27 @@ def resume(
     device: str = "cpu",
 ) -> Run:
     """Take up a stopped run; `learner`, `mdp` and `measures` must be those that it was made with. It may go on on
-    another device."""
+    another device.
+
+    Parameters
+    ----------
+    stopped : that of a `ravi.Stopped`, of a pause, or of `ravi.Run.load`
+    learner, mdp, measures : those of the run
+    pause, stop, progress, device : as for `run`
+
+    Returns
+    -------
+    Run
+        With the bits of one that never stopped.
+
+    Examples
+    --------
+    >>> import ravi
+    >>> half = ravi.run("psrl", "riverswim/3", 1000, seeds=2, pause=500)
+    >>> whole = ravi.resume(half, "psrl", "riverswim/3")
+    >>> bool((whole.regret == ravi.run("psrl", "riverswim/3", 1000, seeds=2).regret).all())
+    True
+    """
     return resume_settings(
         [stopped], [learner], mdp, measures=measures, pause=pause, stop=stop, progress=progress, device=device
     )[0]
@@ -168,7 +249,27 @@ def resume_settings(
     progress: Progress | None = None,
     device: str = "cpu",
 ) -> list[Run]:
-    """`resume` of each of these runs: as one batch where their learners can be one and all else is the same."""
+    """`resume` of each of these runs: as one batch where their learners can be one and all else is the same.
+
+    Parameters
+    ----------
+    stopped : runs, of one MDP
+    learners : those of the runs, one of each
+    mdp, measures : those of the runs
+    pause, stop, progress, device : as for `run`
+
+    Returns
+    -------
+    list of Run
+
+    Examples
+    --------
+    >>> import ravi
+    >>> learners = ["ravi-ucb,scale=0.1", "ravi-ucb,scale=0.2"]
+    >>> halves = ravi.run_settings(learners, "riverswim/3", 500, seeds=2, pause=100)
+    >>> [one.complete for one in ravi.resume_settings(halves, learners, "riverswim/3")]
+    [True, True]
+    """
     going = Going.checked(pause, stop, progress, device)
     runs = _one_or_more(stopped, "stopped", "a list of runs")
     given = _one_or_more(learners, "learners", "a list of learners, one of each run")

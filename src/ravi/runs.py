@@ -90,6 +90,21 @@ class Options(TypedDict):
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Run:
+    """What a run gave: who learned where, what was recorded, and where each seed stands. Made by `ravi.run`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import ravi
+    >>> made = ravi.run("psrl", "riverswim/3", 100, seeds=2)
+    >>> made.complete, sorted(made.results)[:3]
+    (True, ['T_k', 'gap', 'gap_k'])
+    >>> with tempfile.NamedTemporaryFile(suffix=".run") as file:
+    ...     made.save(file.name)
+    ...     ravi.Run.load(file.name).steps
+    100
+    """
+
     mdp: str
     mdp_digest: str  # a hash of all its numbers
     learner: str
