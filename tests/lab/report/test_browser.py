@@ -16,6 +16,7 @@ SUITE = {
     "name": "seen", "steps": 2000, "seeds": 6, "points": 40, "columns": ["theory", "tuned"],
     "sections": [{"name": "main", "mdps": ["riverswim/6", "trap"], "learners": LEARNERS}],
 }  # fmt: skip
+RANKS = "figure[data-ranks]"
 FIRST = "figure[data-panel='section-1-mdp-1']"
 PROFILE = "figure[data-profile='section-1-tuned']"
 
@@ -135,6 +136,38 @@ def test_regret_is_logarithmic_in_every_view_once_it_is(desk):
         assert axes(desk) == found
     figure.get_by_role("radio", name="curves").check()
     figure.get_by_role("checkbox", name="log regret").uncheck()
+
+
+def test_learners_are_ranked_on_a_log_axis_where_it_is_asked_for(desk):
+    figure = drawn(desk, RANKS)
+    assert axes(desk, RANKS) == ["log", "linear"]
+    rows = "q => document.querySelector(q + ' .plot').layout.yaxis.ticktext.map(one => one.split('…')[0])"
+    dots = """q => document.querySelector(q + ' .plot').data.filter(one => one.marker.symbol === 'square')
+        .sort((a, b) => a.y[0] - b.y[0]).map(one => [one.x[0], one.error_x.array[0] >= 0])"""
+    seen = []
+    for where in ("all 2 MDPs", "riverswim/6", "trap"):
+        figure.get_by_role("combobox", name="Where").select_option(where)
+        means = desk.evaluate(dots, RANKS)
+        assert means == sorted(means)
+        assert len(means) == len(LEARNERS)
+        assert desk.locator(f"{RANKS} .annotation").count() == len(LEARNERS)
+        assert desk.locator(f"{RANKS} .annotation", has_text="★").count() == 1
+        seen.append(desk.evaluate(rows, RANKS))
+    assert len({tuple(order) for order in seen}) > 1
+    figure.get_by_role("combobox", name="Where").select_option("all 2 MDPs")
+    assert desk.errors == []
+
+
+def test_the_answer_is_on_the_first_screen(started, path):
+    with opened(started, path) as page:
+        page.wait_for_selector(f"{RANKS} .main-svg")
+        assert page.locator(f"{RANKS} .plot").bounding_box()["y"] < 600
+        assert (
+            page.evaluate(
+                "q => { const b = document.querySelector(q).getBoundingClientRect(); return b.bottom }", RANKS
+            )
+            < 900
+        )
 
 
 def test_a_hover_tells_value_interval_and_seeds(desk):

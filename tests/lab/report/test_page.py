@@ -19,11 +19,11 @@ from ravi.lab.experiments.store import Store
 from ravi.lab.report.page import report, shapes
 from ravi.lab.report.page.build import HERE
 from ravi.lab.report.page.charts import COLOURS, DASHES, SEEDS, embedded, rounded
-from ravi.lab.report.page.content import FAILURES
+from ravi.lab.report.page.content import FAILURES, content
 from ravi.lab.report.page.data import parts
 from ravi.lab.report.page.shapes import LISTED, POINTS, spread
-from ravi.lab.report.page.words import range_of, written
-from ravi.statistics.intervals import interval
+from ravi.lab.report.page.words import range_of, text_of, written
+from ravi.statistics.intervals import interval, stratified
 from ravi.statistics.rates import rates
 from tests.lab.experiments.stores import created, rows
 from tests.lab.report.folders import made
@@ -105,6 +105,11 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="module")
 def text(folder):
     return report(folder).read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def found(folder):
+    return content(ravi.results(folder), None)
 
 
 @pytest.fixture(scope="module")
@@ -210,6 +215,38 @@ def test_profiles_are_those_of_several_mdps(page, tmp_path):
     assert json.loads(alone.scripts[0])["profiles"] == {}
     assert "Performance profiles" not in alone.words()
     assert "probabilities of improvement" in alone.words()
+
+
+def test_learners_are_ranked_over_all_mdps_and_on_each(folder, page):
+    """Over all: the regret in units of uniform's mean on the same MDP, averaged over the MDPs, by column."""
+    data, found = json.loads(page.scripts[0]), ravi.results(folder)
+    chosen = [attrs["value"] for attrs in page.of("option")]
+    assert chosen == ["section-1", "section-1-mdp-1", "section-1-mdp-2"]
+    lines = data["overall"]["section-1"]["lines"]
+    assert len(lines) == 2 * 4
+    for line in lines:
+        which = {"label": data["labels"][line["label"]], "column": line["column"]}
+        shares = [
+            found.regret(mdp=mdp, **which)[1]
+            / found.regret(mdp=mdp, label="uniform", column=line["column"])[1].mean()
+            for mdp in ("riverswim/6", "trap")
+        ]  # fmt: skip
+        mean = stratified(shares, "mean")
+        assert [line["mean"], line["low"], line["high"]] == [pytest.approx([x], rel=1e-4) for x in mean[:3]]
+    for column in ("theory", "tuned"):
+        means = [line["mean"] for line in lines if line["column"] == column]
+        assert means == sorted(means)
+    ranks = [line["rank"] for line in data["panels"]["section-1-mdp-1"]["lines"] if line["column"] == "tuned"]
+    assert ranks.count("best") == 1
+
+
+def test_the_page_begins_with_three_sentences_and_folds_the_rest(found, page, text):
+    assert len(found["headline"]) == 3
+    begin = text.split('<h2 id="summary-title">')[1]
+    assert begin.index("</p>") < begin.index("data-ranks") < begin.index("<details>")
+    assert begin.index("<details>") < begin.index('<ul class="said">') < begin.index("</details>")
+    for sentence in found["headline"]:
+        assert " ".join(text_of(sentence).split()) in page.words()
 
 
 def test_a_matrix_is_bold_where_the_interval_excludes_a_half(text):

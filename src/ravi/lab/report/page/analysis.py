@@ -16,7 +16,7 @@ from ravi.core import Array
 from ravi.lab.report.page.data import Line, Panel, Part
 from ravi.lab.report.page.shapes import LEVEL, Shape
 from ravi.statistics.comparisons import Comparison, Profiles, best, compare, normalised, profiles
-from ravi.statistics.intervals import Interval, finite
+from ravi.statistics.intervals import Interval, finite, stratified
 from ravi.statistics.scores import Scores
 from ravi.statistics.winning import improvements
 
@@ -62,6 +62,7 @@ class Standing(NamedTuple):
     tasks: tuple[str, ...]
     matrix: dict[tuple[str, str], Interval]  # (first, second): the probability that first has less regret
     profiles: Profiles | None
+    overall: dict[str, Interval]  # mean normalised scores over the MDPs, the least first; empty where there is but one
 
 
 class Studied(NamedTuple):
@@ -175,7 +176,7 @@ def _standing(part: Part, column: str) -> Standing:
     everywhere = tuple(label for label in labels if all(label in some for some in held))
     tasks = tuple(panel.task for panel in panels)
     if len(everywhere) < 2:
-        return Standing(column, everywhere, tasks, {}, None)
+        return Standing(column, everywhere, tasks, {}, None, {})
     scores = scores_of(
         [(line.label, panel.task, line) for panel in panels for line in panel.of(column) if line.label in everywhere]
     )
@@ -183,7 +184,8 @@ def _standing(part: Part, column: str) -> Standing:
     for (first, second), found in improvements(scores, everywhere, level=LEVEL).items():
         matrix[first, second] = found
         matrix[second, first] = Interval(1 - found.estimate, 1 - found.high, 1 - found.low, found.level)
-    return Standing(column, everywhere, tasks, matrix, _profiles(scores) if len(tasks) > 1 else None)
+    profile = _profiles(scores) if len(tasks) > 1 else None
+    return Standing(column, everywhere, tasks, matrix, profile, {} if profile is None else _overall(scores))
 
 
 def _profiles(scores: Scores) -> Profiles | None:
@@ -192,6 +194,13 @@ def _profiles(scores: Scores) -> Profiles | None:
         return profiles(scores, _thresholds(scores), level=LEVEL)
     except InputError:
         return None
+
+
+def _overall(scores: Scores) -> dict[str, Interval]:
+    """The score of profiles, averaged over runs and then over MDPs."""
+    held = normalised(scores)[0].values
+    means = {name: stratified(list(runs.values()), "mean", level=LEVEL) for name, runs in held.items()}
+    return dict(sorted(means.items(), key=lambda item: item[1].estimate))
 
 
 def _thresholds(scores: Scores) -> Array:

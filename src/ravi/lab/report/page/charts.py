@@ -18,7 +18,7 @@ SEEDS = 200  # points of a line at T, at most
 
 
 def chart_data(studies: Sequence[Studied]) -> dict[str, Any]:
-    """Everything that is drawn: panels by anchor, profiles by anchor and column, and the learners' labels, once."""
+    """Everything that is drawn: panels and sections by anchor, profiles by column too; labels, once."""
     lines = [line for study in studies for panel in study.part.panels for line in panel.lines]
     labels = {label: place for place, label in enumerate(dict.fromkeys(line.label for line in lines))}
     return {
@@ -31,6 +31,7 @@ def chart_data(studies: Sequence[Studied]) -> dict[str, Any]:
             for standing in study.standings
             if standing.profiles is not None
         },
+        "overall": {study.part.anchor: held for study in studies if (held := _overall(study, labels))},
     }
 
 
@@ -76,10 +77,23 @@ def _line(told: Told, labels: dict[str, int], shown: bool) -> dict[str, Any]:
         "label": labels[told.line.label], "column": told.line.column, "seeds": len(told.line.seeds), "shown": shown,
         "mean": rounded(mean), "finals": rounded(_some(told.line.regret)),
         "seconds": rounded(np.array([told.seconds]))[0], "front": told.front, "oracle": told.line.oracle,
+        "rank": told.rank, "nothing": told.line.nothing,
     }  # fmt: skip
     if np.isfinite(low).all() and np.isfinite(high).all():
         made |= {"low": rounded(low), "high": rounded(high)}
     return made
+
+
+def _overall(study: Studied, labels: dict[str, int]) -> dict[str, Any]:
+    """All MDPs of a section as one panel, whose lines have one point; empty where there is nothing over all."""
+    lines = [
+        {"label": labels[label], "column": standing.column, "shown": place < SHOWN, "mean": rounded(np.array([mean]))}
+        | ({"low": rounded(np.array([low])), "high": rounded(np.array([high]))} if np.isfinite(low) else {})
+        for standing in study.standings
+        for place, (label, (mean, low, high, _)) in enumerate(standing.overall.items())
+    ]
+    by = next((standing.profiles.normalised for standing in study.standings if standing.profiles is not None), "")
+    return {"lines": lines, "by": by} if lines else {}
 
 
 def _some(values: Array) -> Array:

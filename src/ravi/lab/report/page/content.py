@@ -55,6 +55,9 @@ def content(found: Results, claims: list[dict[str, Any]] | None) -> dict[str, An
         "conflicts": [str(conflict) for conflict in found.conflicts],
         "complete": words.completeness(counts.planned, counts.done, counts.failed, untuned),
         "seeds": words.seeds(held),
+        "headline": words.headline(studies, held),
+        "places": _places(studies),
+        "columns": max((part.columns for part in held), key=len, default=()),
         "studies": studies,
         "summaries": {study.part.anchor: _summary(study) for study in studies},
         "rows_of": rows_of,
@@ -88,6 +91,18 @@ def _summary(study: Studied) -> tuple[list[words.Sentence], list[words.Sentence]
     ]
     made += [sentence for column in columns for sentence in words.absent(study, column)]
     return made + words.out_of_competition(study), each + words.our_costs(study)
+
+
+def _places(studies: list[Studied]) -> list[tuple[str, str]]:
+    """Where learners are ranked: over all MDPs of a section, and on each, by anchor."""
+    made = []
+    for study in studies:
+        head = f"{study.part.name}: " if len(studies) > 1 else ""
+        if any(standing.overall for standing in study.standings):
+            made.append((study.part.anchor, f"{head}all {len(study.part.panels)} MDPs"))
+        ranked = (panel for panel in study.part.panels if any(one.place for one in study.told[panel.anchor].values()))
+        made += [(panel.anchor, f"{head}{panel.task}") for panel in ranked]
+    return made
 
 
 def rows_of(study: Studied, panel: Panel) -> tuple[list[int], list[tuple[Any, list[tuple[float, float, float]]]]]:

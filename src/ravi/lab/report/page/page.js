@@ -13,6 +13,7 @@
   const STROKES = { solid: "", dash: "7 4", dot: "2 3", dashdot: "7 3 2 3", longdash: "11 4", longdashdot: "11 3 2 3" };
   const WORDS = { theory: "the theory's constants", tuned: "tuned multipliers", given: "constants as given" };
   const MARKERS = { theory: "circle-open", tuned: "square", given: "diamond" };
+  const FEW = 14; // learners that are all ranked; of more, those that are shown at first
   const PAPER = { width: 680, height: 340 }; // of a figure in print, in pixels: within the margins of A4 and of Letter
   let before = null; // how the page was before it was printed
   const place = new Map(data.labels.map((label, i) => [label, i]));
@@ -36,7 +37,7 @@
     const decades = Math.log10(Math.max(...positive) / Math.min(...positive)) >= 2;
     return {
       title: { text: title, standoff: 8 }, type: log ? "log" : "linear", gridcolor: ink("--line"), linecolor: ink("--edge"),
-      zerolinecolor: ink("--line"), automargin: true, ...(log ? { ...(decades ? { dtick: 1 } : { nticks: 8 }), exponentformat: "power" } : { separatethousands: true, exponentformat: "none", rangemode: "tozero" }),
+      zerolinecolor: ink("--line"), automargin: true, ...(log ? { ...(decades ? { dtick: 1, exponentformat: "power" } : { dtick: "D2", tickformat: ",.3~r" }) } : { separatethousands: true, exponentformat: "none", rangemode: "tozero" }),
     };
   }
 
@@ -120,34 +121,66 @@
       const y = { ...axis("share of runs", false), tickformat: ".0%", range: [0, 1.02], autorange: false };
       return [traces, layout(axis("score τ", chosen.score, held.thresholds), y)];
     },
+    // Who wins, by how much: a row per learner, ranked by the last column; where there are many, those shown at first.
+    ranks(lines, chosen, held) {
+      const last = lines.at(-1)?.column;
+      const mean = (line) => (line.nothing ? 0 : line.mean.at(-1));
+      const first = lines.filter((line) => line.column === last).sort((a, b) => mean(a) - mean(b));
+      const rows = [...new Set([...first, ...lines].map((line) => line.label))];
+      const drawn = lines.filter((line) => mean(line) > 0);
+      const traces = drawn.map((line) => {
+        const at = mean(line), low = Math.max(line.low?.at(-1) ?? at, at / 10), high = line.high?.at(-1) ?? at;
+        return {
+          x: [at], y: [rows.indexOf(line.label)], type: "scatter", mode: "markers", name: plain(data.labels[line.label]),
+          marker: { color: colour(line.label), symbol: MARKERS[line.column], size: 10, line: { width: 2, color: colour(line.label) } },
+          error_x: { type: "data", symmetric: false, array: [high - at], arrayminus: [at - low], color: colour(line.label), thickness: 2, width: 5 },
+          customdata: [line.low ? `[${short(line.low.at(-1))}, ${short(line.high.at(-1))}]` : "no interval"], meta: WORDS[line.column],
+          hovertemplate: "<b>%{fullData.name}</b><br>%{x:,.5~g} %{customdata}<br>%{meta}<extra></extra>",
+        };
+      });
+      const brief = (value) => Number(value.toPrecision(3));
+      const least = first.length ? mean(first[0]) : 0;
+      const times = (line) => (line === first[0] ? "★" : `${line.rank === "tie" ? "≈ " : ""}${least > 0 ? `×${short(brief(mean(line) / least))}` : ""}`);
+      const notes = first.map((line) => ({
+        text: `<b>${short(brief(mean(line)))}</b> ${times(line)}`, x: 1.01, xref: "paper", xanchor: "left", y: rows.indexOf(line.label), showarrow: false,
+      }));
+      const names = rows.map((label) => plain(data.labels[label]));
+      const cut = chosen.narrow ? 14 : 26;
+      const y = { ...axis("", false), tickvals: rows.map((_, k) => k), ticktext: names.map((name) => (name.length > cut ? name.slice(0, cut - 1) + "…" : name)), range: [rows.length - 0.5, -0.5], autorange: false, zeroline: false };
+      const made = layout(axis(held.by ?? "mean regret at T", true, drawn.map(mean)), y);
+      if (chosen.narrow && held.by) made.xaxis.title.text = "score";
+      return [traces, { ...made, annotations: notes, margin: { ...made.margin, t: 8, r: chosen.narrow ? 96 : 130 } }];
+    },
   };
 
   function chosen(figure) {
     const on = (query) => Boolean(figure.querySelector(query)?.checked);
     return {
-      view: figure.querySelector("[data-view]:checked")?.value ?? "profile", column: figure.querySelector("[data-column]:checked")?.value ?? null,
+      view: figure.querySelector("[data-view]:checked")?.value ?? (figure.dataset.profile ? "profile" : "ranks"), column: figure.querySelector("[data-column]:checked")?.value ?? null,
       time: on('[data-log="time"]'), regret: on('[data-log="regret"]'), score: on('[data-log="score"]'), bands: on("[data-bands]"),
       labels: new Set([...figure.querySelectorAll("input[data-label]:checked")].map((box) => place.get(box.dataset.label))),
     };
   }
 
   function draw(figure) {
-    const held = figure.dataset.panel ? data.panels[figure.dataset.panel] : data.profiles[figure.dataset.profile];
-    const now = chosen(figure);
+    const where = figure.querySelector("[data-where]")?.value ?? figure.dataset.panel;
+    const held = data.panels[where] ?? data.overall[where] ?? data.profiles[figure.dataset.profile];
+    const now = chosen(figure), plot = figure.querySelector(".plot");
     now.both = now.column === "";
-    const lines = held.lines.filter((line) => now.labels.has(line.label) && (!now.column || line.column === now.column));
+    now.narrow = !before && plot.clientWidth < 520;
+    const many = new Set(held.lines.map((line) => line.label)).size > FEW;
+    const asked = (line) => (now.view === "ranks" ? !line.oracle && (!many || line.shown) : now.labels.has(line.label));
+    const lines = held.lines.filter((line) => asked(line) && (!now.column || line.column === now.column));
     const [traces, form] = views[now.view](lines, now, held);
     if (!lines.length) form.annotations = [{ text: "No learner is ticked.", showarrow: false, xref: "paper", yref: "paper", x: 0.5, y: 0.5 }];
-    const plot = figure.querySelector(".plot");
-    const rows = now.view === "seeds" ? Math.max(26 * 16, 60 + 26 * lines.length) : null;
+    const rows = { seeds: Math.max(26 * 16, 60 + 26 * lines.length), ranks: 64 + 27 * new Set(lines.map((line) => line.label)).size }[now.view] ?? null;
     if (before) Object.assign(form, { autosize: false, width: PAPER.width, height: rows ?? PAPER.height });
     plot.style.height = form.height || rows ? `${form.height ?? rows}px` : "";
-    form.uirevision = `${now.view}${now.time}${now.regret}${now.score}`; // a zoom stays while learners come and go
+    form.uirevision = `${where}${now.view}${now.time}${now.regret}${now.score}`; // a zoom stays while learners come and go
     figure.dataset.drawn = String(lines.length);
-    const narrow = plot.clientWidth < 520;
-    if (narrow) form.font.size = 11;
+    if (now.narrow) form.font.size = 11;
     Plotly.react(plot, traces, form, {
-      responsive: true, displaylogo: false, displayModeBar: narrow ? false : "hover", scrollZoom: false,
+      responsive: true, displaylogo: false, displayModeBar: now.narrow || now.view === "ranks" ? false : "hover", scrollZoom: false,
       modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"], toImageButtonOptions: { format: "svg", filename: "ravi" },
     });
     const status = figure.querySelector("[role=status]");
@@ -166,8 +199,8 @@
       for (const box of figure.querySelectorAll("input[data-label]")) box.checked = value;
       again();
     };
-    figure.querySelector("[data-all]").addEventListener("click", all(true));
-    figure.querySelector("[data-none]").addEventListener("click", all(false));
+    figure.querySelector("[data-all]")?.addEventListener("click", all(true));
+    figure.querySelector("[data-none]")?.addEventListener("click", all(false));
   }
   const sight = new IntersectionObserver((seen) => {
     for (const one of seen) {

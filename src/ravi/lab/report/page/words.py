@@ -154,6 +154,15 @@ def seeds(parts: Iterable[Part]) -> list[Sentence]:
 # Who has the smallest regret.
 
 
+def headline(studies: Sequence[Studied], parts: Iterable[Part]) -> list[Sentence]:
+    """Three sentences: who has the smallest regret, or, where a section is alone, how surely too; over which seeds."""
+    found = [standing(study, study.part.columns[-1]) for study in studies]
+    first = [sentences[0] for sentences in found if sentences]
+    more = [sentence for sentences in found for sentence in sentences[1:]]
+    more += [sentence for study in studies for sentence in costs(study)[1:2]]
+    return [*first, *more][:2] + seeds(parts)
+
+
 def standing(study: Studied, column: str) -> list[Sentence]:
     """Who has the smallest mean regret on how many MDPs of a section, and how surely."""
     part = study.part
