@@ -28,12 +28,17 @@ TERMINATION = Annotated[
 ]
 SEED = Annotated[int, typer.Option(help="The seed; the same seed gives the same answer.")]
 GRID = "A continuous observation space"
+DISCOUNT = 0.99  # as `ravi.live.defaults` has it
 
 
 def learn(
     env: Annotated[str, typer.Argument(help="The id of a Gymnasium environment: FrozenLake-v1.")],
-    learner: Annotated[str, typer.Option(help="A learner's id: ravi-ucb,scale=0.01. See ravi list.")],
-    discount: Annotated[float, typer.Option(help="gamma: a reset follows each play with probability 1 - gamma.")],
+    learner: Annotated[
+        str | None, typer.Option(help="A learner's id: ravi-ucb,scale=0.01. See ravi list. Chosen, unless given.")
+    ] = None,
+    discount: Annotated[
+        float, typer.Option(help="gamma: a reset follows each play with probability 1 - gamma.")
+    ] = DISCOUNT,
     steps: Annotated[str, typer.Option(help="How many plays.")] = "1e5",
     termination: Annotated[
         str, typer.Option(help="What a termination leads to: absorb (nothing more is earned) or restart.")
@@ -46,7 +51,9 @@ def learn(
     reward_range: Annotated[
         tuple[float, float] | None, typer.Option(help="The least and the largest reward, where no table has them.")
     ] = None,
-    reward_scale: Annotated[float, typer.Option(help="Multiplies the bonus of rewards that are learned.")] = 1.0,
+    reward_scale: Annotated[
+        float | None, typer.Option(help="Multiplies the bonus of rewards that are learned: 1, or 0 of the default.")
+    ] = None,
     bins: Annotated[str | None, typer.Option(help="Cells of each coordinate: 20,20.", rich_help_panel=GRID)] = None,
     low: Annotated[str | None, typer.Option(help="Where they begin; the space's own.", rich_help_panel=GRID)] = None,
     high: Annotated[str | None, typer.Option(help="Where they end; the space's own.", rich_help_panel=GRID)] = None,
@@ -56,14 +63,21 @@ def learn(
     discover: Annotated[
         bool, typer.Option("--discover", help="Observations are states as they are met; their numbers must be whole.")
     ] = False,
+    until_gap: Annotated[
+        float | None, typer.Option(help="Stop when the policy is within this of the best, with probability 0.95.")
+    ] = None,
+    assume: Annotated[
+        str, typer.Option(help="Of its interval: seen (pairs do only what they were seen to do) or nothing.")
+    ] = "seen",
     seed: SEED = 0,
     save: Annotated[Path | None, typer.Option(help="Keep the policy in this file.")] = None,
     checkpoint: Annotated[
         Path | None, typer.Option(help="Keep where the learner stands in this file; if it is there, go on from it.")
     ] = None,
     policy: Annotated[
-        str, typer.Option(help="Which policy: last, output (of a uniform time), planned (best for what was seen).")
-    ] = "last",
+        str | None,
+        typer.Option(help="Which policy: last, output (of a uniform time), planned (best for what was seen)."),
+    ] = None,
     as_json: JSON = False,
 ) -> None:
     """Learn in a Gymnasium environment, and keep the policy. Ctrl-C keeps the checkpoint; the same command goes on.
@@ -72,33 +86,39 @@ def learn(
     """
     from ravi import checks, files, ids
     from ravi.live.agent import Agent
+    from ravi.live.defaults import grid as grid_of
+    from ravi.live.defaults import reward_range as range_of
     from ravi.live.learning import POLICIES, Broken, Halted, learn
     from ravi.live.policies.playing import made
     from ravi.live.rewards import MODES
     from ravi.mdps.from_gymnasium import TERMINATIONS
 
-    T, which, given = checks.steps(steps), checks.one_of(policy, POLICIES, "--policy"), _options(option)
+    T, given = checks.steps(steps), _options(option)
+    if policy is not None:
+        checks.one_of(policy, POLICIES, "--policy")
     checks.probability(discount, "--discount")
     checks.one_of(termination, TERMINATIONS, "--termination")
     checks.one_of(rewards, MODES, "--rewards")
     typed(env, learner)
-    ids.given_options(learner)
+    if learner is not None:
+        ids.given_options(learner)
     if save is not None:
         files.may_be(save)  # told before the work, not after
     if ids.names_an_mdp(env):
         raise InputError(
-            f"{env} is an MDP, not an environment: ravi run {env} {learner} learns on it, with exact regret"
+            f"{env} is an MDP, not an environment: ravi run {env} {learner or 'psrl'} learns on it, with exact regret"
         )
     before = 0 if checkpoint is None or not checkpoint.exists() else Agent.load(checkpoint, learner).plays
     with _closing(made(env, given)) as world:
-        grid = _grid(world, bins, low, high, outside, discover)
-        limits, whence = _reward_range(world, env, discount, termination, rewards, reward_range)
-        with progress_bar(f"{learner} in {env}") as progress:
+        grid = _grid(world, bins, low, high, outside, discover or (learner is None and grid_of(world) is not None))
+        usual = None if learner is not None else range_of(world)
+        limits, whence = _reward_range(world, env, discount, termination, rewards, reward_range, usual)
+        with progress_bar(f"{learner or 'learning'} in {env}") as progress:
             try:
                 found = learn(
                     world, learner, T, discount=discount, termination=termination, grid=grid, discover=discover,
                     rewards=rewards, reward_range=limits, reward_scale=reward_scale, memory=memory, seed=seed,
-                    checkpoint=checkpoint, progress=progress,
+                    until_gap=until_gap, assume=assume, checkpoint=checkpoint, progress=progress,
                 )  # fmt: skip
                 halted = False
             except Halted as stop:
@@ -106,19 +126,24 @@ def learn(
             except Broken as error:
                 raise InputError(str(error).removesuffix("; what was learned is in .learned")) from None
         limit = None if "max_episode_steps" in given else _time_limit(world)
+    which = found.usual if policy is None else policy
     if halted and which == "output" and found.agent.output is None:
         which, save = "last", None  # the time of the output policy is still to come
     kept = found.policy(which)
     if save is not None:
         kept.save(save)
-    told = _summary(found, kept) | {
-        "plays_before": before,
-        "plays_per_second": (found.plays - before) / max(found.seconds, 1e-9),
-        "time_limit_taken_off": limit,
-        "reward_range_from": whence,
-        "policy": which,
-        "saved": None if save is None else str(save),
-    }
+    told = (
+        _summary(found, kept)
+        | _known(found, which, assume)
+        | {
+            "plays_before": before,
+            "plays_per_second": (found.plays - before) / max(found.seconds, 1e-9),
+            "time_limit_taken_off": limit,
+            "reward_range_from": whence,
+            "policy": which,
+            "saved": None if save is None else str(save),
+        }
+    )
     say(json.dumps(told) if as_json else "\n".join(_lines(told)))
     if halted:
         raise stopped_early(checkpoint)
@@ -308,7 +333,13 @@ def _grid(world: Any, bins: str | None, low: str | None, high: str | None, outsi
 
 
 def _reward_range(
-    world: Any, env: str, discount: float, termination: str, rewards: str, given: tuple[float, float] | None
+    world: Any,
+    env: str,
+    discount: float,
+    termination: str,
+    rewards: str,
+    given: tuple[float, float] | None,
+    usual: tuple[float, float] | None,
 ) -> tuple[tuple[float, float] | None, str]:
     """The least and the largest reward, where they must be said, and who says so."""
     from ravi import checks, gymnasium
@@ -322,6 +353,8 @@ def _reward_range(
         if termination == "absorb" and not low <= 0 <= high:
             raise InputError(f"--reward-range {low:g} {high:g} leaves out 0, which is earned after a termination")
         return (low, high), "given"
+    if usual is not None:
+        return usual, "known of it"
     if rewards == "known":
         return None, "its transition table"
     why = f"{env} has no transition table"
@@ -363,6 +396,15 @@ def _summary(found: Learned, kept: Policy) -> dict[str, Any]:
     }
 
 
+def _known(found: Learned, which: str, assume: str) -> dict[str, Any]:
+    """What is known of the policy, where anything is."""
+    try:
+        known = found.interval(which, assume=assume)
+    except InputError:
+        return {"interval": None}
+    return {"interval": {**known._asdict(), "gap": known.gap}, "interval_words": str(known)}
+
+
 def _lines(told: dict[str, Any]) -> Iterator[str]:
     """The same, for people."""
     options = "".join(f", {key}={value}" for key, value in told["options"].items())
@@ -382,6 +424,8 @@ def _lines(told: dict[str, Any]) -> Iterator[str]:
         low, high = told["earned_low"], told["earned_high"]
         ends = f"95 % interval {low:.6g} to {high:.6g}" if low < high else "no interval: cycles without spread"
         yield f"  earned           {told['earned']:.6g} per cycle ({ends}; the last {told['earned_cycles']:,} cycles)"
+    if told["interval"] is not None:
+        yield f"  worth            {told['interval_words']}"
     if told["plays_before"] == told["plays"]:
         yield "  made             before: the checkpoint has all plays"
     else:

@@ -223,8 +223,9 @@ class Agent:
         self._acted = (x, a)
         return a
 
-    def observe(self, x: int, a: int, y: int, reward: float, *, cut: bool = False) -> bool:
-        """(x, a) led to y and earned `reward`: whether to reset now. cut: the stream itself ends here."""
+    def observe(self, x: int, a: int, y: int, reward: float, *, cut: bool = False, end: bool = False) -> bool:
+        """(x, a) led to y and earned `reward`: whether to reset now. cut: the stream itself ends here; end: it
+        does where nothing more could be earned, so that what was earned since the last reset is all."""
         t = self.time + 1
         if type(cut) is not bool:
             cut = checks.flag(cut, "cut")
@@ -245,7 +246,7 @@ class Agent:
         if self.table.closed and self.table.slot(x, a, y) < 0:
             raise StreamError(f"play {t}: state {x} and action {a} led to {y}, which {self.table.told.name} rules out")
         reset = self._drawn(t)[RESET] < self._restart
-        self._pending = (x, a, y, part, reset or cut, cut and not reset)
+        self._pending = (x, a, y, part, reset or cut, cut and not reset and not end)
         self._acted = None
         return reset or cut
 

@@ -47,6 +47,7 @@ class Environment:
         grid: Grid | Mapping[Any, Grid] | None = None,
         seed: int = 0,
         discover: bool = False,
+        skip: bool = False,
     ) -> None:
         self.env = opened(env, {"max_episode_steps": -1}) if isinstance(env, str) else opened(env)  # -1: no time limit
         self.termination = checks.one_of(termination, TERMINATIONS, "termination")
@@ -71,6 +72,7 @@ class Environment:
         self.resets = self.steps = 0  # of the environment: an absorbed play is no step of it
         self.terminations = self.truncations = 0
         self._absorbed, self._begun = False, False
+        self.skip = skip  # whether plays after an end are left out, but for the first, which shows what it earns
 
     @property
     def states(self) -> int:
@@ -98,7 +100,7 @@ class Environment:
         self.plays += 1
         if self._absorbed:
             assert self.terminal is not None
-            return Step(self.terminal, 0.0, False)
+            return Step(self.terminal, 0.0, self.skip and self.plays > self.steps)
         if not self._begun:
             raise StreamError(f"{self._at()}: the environment must be reset first")
         if not 0 <= action < self.actions:
@@ -126,7 +128,7 @@ class Environment:
             if self.terminal is None:
                 return Step(self.reset(), reward, False)
             self._absorbed = True
-            return Step(self.terminal, reward, False)
+            return Step(self.terminal, reward, self.skip and self.plays > self.steps)
         if truncated:
             self.truncations += 1
             self._begun = False

@@ -1,4 +1,4 @@
-"""How does a learner learn in an environment of Gymnasium? `ravi.learn(env, learner, steps, discount=...)`.
+"""How does a learner learn in an environment of Gymnasium? `ravi.learn(env, steps=...)`.
 
 The learner resets the environment with probability 1 - gamma after each play, as in the paper: that is what makes a
 stream of experience a discounted problem. What the environment's own ends stand for is said by `termination`.
@@ -30,10 +30,12 @@ from ravi.checks import InputError, StreamError
 from ravi.core import MDP, Array, Problem, a_problem
 from ravi.files import Unwritable
 from ravi.interrupts import interrupts
+from ravi.live import defaults
 from ravi.live.agent import Agent, agent
 from ravi.live.discovery import FIRST
 from ravi.live.environment import Environment
 from ravi.live.estimates import Estimate
+from ravi.live.intervals import ASSUMED, CONFIDENCE, Interval, interval
 from ravi.live.rewards import MODES
 from ravi.live.spaces import Grid
 from ravi.live.table import FEW
@@ -44,9 +46,11 @@ if TYPE_CHECKING:
 
 PACE = 10.0  # seconds between two checkpoints
 TELL = 0.1  # seconds between two tellings of progress
+STEPS = 100_000  # plays, unless given
 POLICIES = ("last", "output", "planned")
 
 Progress = Callable[[int, int], None]  # plays made, plays in all
+Enough = Callable[[Callable[[], "Learned"]], bool]  # whether to stop, of what was learned
 
 
 class Broken(StreamError):
@@ -72,6 +76,7 @@ class Learned:
     agent: Agent
     environment: dict[str, Any]  # what the stream was, and its counters
     seconds: float  # of this call
+    usual: str = "last"  # the policy that is meant where none is named
 
     @property
     def plays(self) -> int:
@@ -87,13 +92,18 @@ class Learned:
         """The return of the policies played in the later half, estimated, in the environment's units."""
         return self.agent.earned
 
-    def table(self, which: str = "last") -> Array:
-        """A policy, (X, A) or (S, X, A) by age.
+    def interval(self, which: str | None = None, *, confidence: float = CONFIDENCE, assume: str = "seen") -> Interval:
+        """How good a policy is by what was seen: at least how much it is worth, and how far below the best at most, as
+        discounted returns (`ravi.live.intervals`). assume: "seen" (pairs do only what they did so far) or "nothing"."""
+        return _interval(self.agent, self.environment, self.table(which), confidence, assume)
+
+    def table(self, which: str | None = None) -> Array:
+        """A policy, (X, A) or (S, X, A) by age: the planned one of the default learner, else the last, unless named.
 
         last: what is played now. output: that of a time drawn uniformly beforehand, whose expected gap is the regret
         over T (Section 2); known once that time has come. planned: optimal in the MDP of what was seen.
         """
-        checks.one_of(which, POLICIES, "policy")
+        which = self.usual if which is None else checks.one_of(which, POLICIES, "policy")
         if which == "last":
             return self.agent.policy
         if which == "planned":
@@ -104,7 +114,7 @@ class Learned:
             raise InputError(f"the output policy is that of play {self.agent.index}, and {self.plays} were made")
         return self.agent.output
 
-    def policy(self, which: str = "last") -> Policy:
+    def policy(self, which: str | None = None) -> Policy:
         """A policy, to save, play and evaluate."""
         from ravi.live.policies import Policy
 
@@ -142,8 +152,8 @@ class Learned:
 
 def learn(
     env: Any,
-    learner: str | Callable[..., Any],
-    steps: int,
+    learner: str | Callable[..., Any] | None = None,
+    steps: int = STEPS,
     *,
     discount: float | None = None,
     problem: Problem | None = None,
@@ -152,27 +162,39 @@ def learn(
     discover: bool = False,
     rewards: str | None = None,
     reward_range: tuple[float, float] | None = None,
-    reward_scale: float = 1.0,
+    reward_scale: float | None = None,
     memory: float | None = None,
     seed: int = 0,
+    until_gap: float | None = None,
+    assume: str = "seen",
     checkpoint: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
 ) -> Learned:
     """Let `learner` (its id, or a function of problem and steps) make `steps` plays in `env` (itself, or its id).
 
-    discount: gamma. problem: what is known, for instance `ravi.ensemble` of simulators; it says the discount itself.
-    termination: what an end of the environment stands for, "absorb" or "restart". grid: how observations of a Box are
-    cut into states. discover: observations get numbers as they are met. rewards: "unknown", "changing" (with memory) or
-    "known": the problem's, or those of the environment's own table. reward_range: the least and the largest reward of a
-    play; from the environment's table, if it has one. checkpoint: a file that is written now and then, at the end, and
-    when anything happens; where it exists, the same call goes on from it.
+    Without a learner, one is chosen, and what is not given with it (`ravi.live.defaults`). discount: gamma. problem:
+    what is known, for instance `ravi.ensemble` of simulators; it says the discount itself. termination: what an end of
+    the environment stands for, "absorb" or "restart". grid: how observations of a Box are cut into states. discover:
+    observations get numbers as they are met. rewards: "unknown", "changing" (with memory) or "known": the problem's, or
+    those of the environment's own table. reward_range: the least and the largest reward of a play; from the
+    environment's table, if it has one. until_gap: stop before, when the policy is within that of the best with
+    probability 0.95 (`Learned.interval`). checkpoint: a file that is written now and then, at the end, and when
+    anything happens; where it exists, the same call goes on from it.
     """
     checks.function(progress, "progress")
-    stream = Environment(env, termination=termination, grid=grid, seed=seed, discover=discover)
+    usual = learner is None
+    if usual and grid is None and not discover:
+        grid = defaults.grid(env)
+    stream = Environment(env, termination=termination, grid=grid, seed=seed, discover=discover, skip=usual)
+    if learner is None:
+        learner, reward_range = defaults.learner(stream.terminal), reward_range or defaults.reward_range(stream.env)
+        discount = defaults.DISCOUNT if discount is None and problem is None else discount
+    if reward_scale is None:
+        reward_scale = defaults.REWARD_SCALE if usual else 1.0
     given: dict[str, Any] = {"rewards": rewards, "reward_scale": reward_scale, "memory": memory, "seed": seed}
     try:
         live, path = _begun(stream, learner, steps, problem, discount, reward_range, checkpoint, given)
-        return _go_on(live, stream, path, progress)
+        return _go_on(live, stream, path, progress, defaults.POLICY if usual else "last", _until(until_gap, assume))
     finally:
         if isinstance(env, str):  # made here
             with suppress(Exception):  # what was learned is worth more
@@ -206,7 +228,9 @@ def _begun(
     return live, path
 
 
-def _go_on(live: Agent, stream: Environment, path: Path | None, progress: Progress | None) -> Learned:
+def _go_on(
+    live: Agent, stream: Environment, path: Path | None, progress: Progress | None, usual: str, enough: Enough
+) -> Learned:
     began = saved = told = time.monotonic()
     abroad = False  # whether others have the word: there an interruption leaves the agent whole
     hurried = False  # by a second Ctrl-C
@@ -217,7 +241,7 @@ def _go_on(live: Agent, stream: Environment, path: Path | None, progress: Progre
         return count > (1 if abroad else 2)
 
     def learned() -> Learned:
-        return Learned(live, stream.plain(), time.monotonic() - began)
+        return Learned(live, stream.plain(), time.monotonic() - began, usual)
 
     def keep() -> None:
         if path is not None:
@@ -225,7 +249,7 @@ def _go_on(live: Agent, stream: Environment, path: Path | None, progress: Progre
 
     with interrupts(signal.SIGTERM, at_once=at_once) as stopped:
         try:
-            while not live.done:
+            while not live.done and not enough(learned):
                 abroad = True
                 x = stream.reset()
                 abroad = False
@@ -236,7 +260,7 @@ def _go_on(live: Agent, stream: Environment, path: Path | None, progress: Progre
                     abroad = True
                     y, reward, cut = stream.step(a)
                     abroad = False
-                    reset = live.observe(x, a, _room(live, y), reward, cut=cut)
+                    reset = live.observe(x, a, _room(live, y), reward, cut=cut, end=cut and y == stream.terminal)
                     x = y
                 now = time.monotonic()
                 if progress is not None and now - told > TELL:
@@ -275,6 +299,31 @@ def _go_on(live: Agent, stream: Environment, path: Path | None, progress: Progre
     except InputError as error:
         raise Broken(f"{error}; what was learned is in .learned", learned()) from None
     return learned()
+
+
+def _until(gap: float | None, assume: str) -> Enough:
+    """Whether the usual policy is known to be within `gap` of the best; asked whenever plays have grown by a fifth."""
+    if gap is None:
+        return lambda learned: False
+    goal, due = checks.positive(gap, "until_gap"), 0.0
+    checks.one_of(assume, ASSUMED, "assume")
+
+    def enough(learned: Callable[[], Learned]) -> bool:
+        nonlocal due
+        found = learned()
+        if found.plays < max(due, 1):
+            return False
+        due = 1.2 * found.plays
+        return found.interval(assume=assume).gap <= goal
+
+    return enough
+
+
+def _interval(agent: Agent, stream: Mapping[str, Any], policy: Array, confidence: float, assume: str) -> Interval:
+    if stream["observations"].get("kind") == "labels":
+        raise InputError("states are discovered: how many there are is not known, and no interval speaks of them")
+    end = agent.table.states - 1 if stream["termination"] == "absorb" else None
+    return interval(agent, policy, confidence=confidence, assume=assume, end=end)
 
 
 def _said(error: Exception, stream: Environment, live: Agent) -> str:

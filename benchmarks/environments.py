@@ -1,0 +1,194 @@
+"""How many steps of an environment does a learner need? `python benchmarks/environments.py [--write FILE]`.
+
+Each learner plays in an environment of Gymnasium that ships its table, as `ravi.learn` would, rewards unknown. Whenever
+its steps have grown by 15 %, its planned policy is evaluated exactly on the table (gamma = 0.99, ends absorbed).
+Counted are the steps of the environment, not plays after an end, from which on the policy loses at most 10, 1 and 0.1 %
+of the optimum, up to the end of the run: at its most steps, or when it has lost at most 0.1 % five times in a row.
+Q-learning as everyone writes it is `everyone`: alpha = 0.1, epsilon = 0.1, Q = 0, episodes of at most 200 steps, its
+greedy policy evaluated.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from pathlib import Path
+
+from timing import measured_by  # first: it keeps BLAS to one thread
+
+# isort: split
+import gymnasium
+import numpy as np
+
+import ravi
+from ravi.live import defaults
+from ravi.live.environment import Environment
+
+DISCOUNT, FIRST, MORE, STAYS = 0.99, 200, 1.15, 5
+LOST = (0.1, 0.01, 0.001)
+WORLDS = {  # name -> id, options, most steps
+    "FrozenLake 4x4": ("FrozenLake-v1", {}, 60_000),
+    "FrozenLake 4x4, not slippery": ("FrozenLake-v1", {"is_slippery": False}, 20_000),
+    "FrozenLake 8x8": ("FrozenLake8x8-v1", {}, 120_000),
+    "FrozenLake 8x8, not slippery": ("FrozenLake8x8-v1", {"is_slippery": False}, 20_000),
+    "CliffWalking": ("CliffWalking-v1", {}, 20_000),
+    "CliffWalking, slippery": ("CliffWalkingSlippery-v1", {}, 60_000),
+    "Taxi": ("Taxi-v4", {}, 60_000),
+    "Taxi, rainy": ("Taxi-v4", {"is_rainy": True}, 60_000),
+}
+LEARNERS = {  # id -> multiplier of the bonus of rewards; None is the default
+    None: 0.0,
+    "certainty-equivalent": 0.0,
+    "psrl": 0.0,
+    "mbie-eb,scale=1e-4": 0.0,
+    "ucbvi-gamma,scale=1e-3": 0.0,
+    "ravi-ucb+,scale=1e-4": 0.0,
+    "q-learning": 0.0,
+    "everyone": 0.0,
+}
+
+
+class World:
+    """An environment, and its table."""
+
+    def __init__(self, name):
+        identity, options, self.most = WORLDS[name]
+        self.env = gymnasium.make(identity, max_episode_steps=-1, **options)
+        self.mdp = ravi.mdp(self.env, discount=DISCOUNT)
+        X, A, _ = self.mdp.successors.shape
+        self.P = np.zeros((X, A, X))
+        np.add.at(
+            self.P, (np.arange(X)[:, None, None], np.arange(A)[:, None], self.mdp.successors), self.mdp.transitions
+        )
+        self.optimum = self.value(ravi.solve(self.mdp).policy)
+
+    def value(self, policy):
+        """The discounted return of a policy, in the environment's units."""
+        P, r = np.einsum("xay,xa->xy", self.P, policy), (self.mdp.rewards * policy).sum(1)
+        V = np.linalg.solve(np.eye(len(r)) - DISCOUNT * P, r)
+        return self.mdp.horizon * self.mdp.in_units((1 - DISCOUNT) * self.mdp.initial @ V)
+
+    def lost(self, policy):
+        return (self.optimum - self.value(policy)) / abs(self.optimum)
+
+
+def by_agent(world, learner, scale, seed):
+    """Steps so far, and the policy, of a learner of the library."""
+    stream = Environment(world.env, seed=seed, skip=learner is None)
+    learner = defaults.learner(stream.terminal) if learner is None else learner
+    live = ravi.agent(
+        learner, None, 50 * world.most, states=stream.states, actions=stream.actions, discount=DISCOUNT,
+        reward_range=world.mdp.units, reward_scale=scale, seed=seed,
+    )  # fmt: skip
+    while True:
+        x, reset = stream.reset(), False
+        while not reset:
+            a = live.act(x)
+            y, reward, cut = stream.step(a)
+            reset, x = live.observe(x, a, y, reward, cut=cut), y
+        yield stream.steps, lambda: ravi.solve(live.model()).policy
+
+
+def by_everyone(world, seed):
+    """Tabular Q-learning, in ten lines."""
+    rng, env = np.random.default_rng(seed), world.env
+    A = env.action_space.n
+    Q, steps = np.zeros((env.observation_space.n + 1, A)), 0
+    while True:
+        x, _ = env.reset(seed=int(rng.integers(2**31)))
+        for _ in range(200):
+            best = np.flatnonzero(Q[x] == Q[x].max())
+            a = int(rng.integers(A)) if rng.random() < 0.1 else int(rng.choice(best))
+            y, reward, terminated, _, _ = env.step(a)
+            Q[x, a] += 0.1 * (reward + DISCOUNT * Q[y].max() * (not terminated) - Q[x, a])
+            x, steps = y, steps + 1
+            if terminated:
+                break
+        yield steps, lambda: np.eye(A)[Q.argmax(1)]
+
+
+def run(name, learner, scale, seed):
+    """The steps from which on at most each part is lost (None: not within the run), and CPU seconds."""
+    world, found, due, judged = World(name), [], FIRST, 0.0
+    began = time.process_time()
+    plays = by_everyone(world, seed) if learner == "everyone" else by_agent(world, learner, scale, seed)
+    for steps, policy in plays:
+        if steps >= due:
+            paused = time.process_time()
+            found.append((steps, world.lost(policy())))
+            due = steps * MORE
+            judged += time.process_time() - paused
+            if steps >= world.most or (len(found) >= STAYS and max(lost for _, lost in found[-STAYS:]) <= LOST[-1]):
+                break
+    seconds = time.process_time() - began - judged
+    return [_since(found, part) for part in LOST], seconds, found[-1]
+
+
+def _since(found, part):
+    since = None
+    for steps, lost in found:
+        since = None if lost > part else since or steps
+    return since
+
+
+def cell(reached):
+    """The median, and how many seeds of all came there."""
+    there = sorted(np.inf if steps is None else steps for steps in reached)
+    middle = there[(len(there) - 1) // 2]
+    count = sum(np.isfinite(there))
+    return ("-" if np.isinf(middle) else f"{middle:,.0f}") + ("" if count == len(there) else f" ({count}/{len(there)})")
+
+
+def table(name, kept, seeds):
+    yield "| learner | 90 % | 99 % | 99.9 % | lost at the end, most | CPU seconds, median |"
+    yield "|---|---|---|---|---|---|"
+    for learner in LEARNERS:
+        rows = [kept[key] for seed in range(seeds) if (key := f"{name}|{learner}|{seed}") in kept]
+        called = "the default" if learner is None else f"`{learner}`"
+        if not rows:
+            yield f"| {called} | not measured | | | | |"
+            continue
+        cells = [cell([row["reached"][i] for row in rows]) for i in range(len(LOST))]
+        lost, seconds = max(row["end"][1] for row in rows), float(np.median([row["seconds"] for row in rows]))
+        yield f"| {called} | {' | '.join(cells)} | {100 * lost:.2f} % | {seconds:.1f} |"
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--write", type=Path)
+    parser.add_argument("--keep", type=Path, default=Path("environments.json"), help="runs that are made already")
+    parser.add_argument("--seeds", type=int, default=8)
+    parser.add_argument("--worlds", default=",".join(str(i) for i in range(len(WORLDS))), help="by number, from 0")
+    parser.add_argument("--learners", default=",".join(str(i) for i in range(len(LEARNERS))), help="by number, from 0")
+    given = parser.parse_args()
+    kept = json.loads(given.keep.read_text()) if given.keep.exists() else {}
+    for seed in range(given.seeds):
+        for i in map(int, given.worlds.split(",") if given.worlds else []):
+            for j in map(int, given.learners.split(",")):
+                name, learner = list(WORLDS)[i], list(LEARNERS)[j]
+                key = f"{name}|{learner}|{seed}"
+                if key in kept:
+                    continue
+                reached, seconds, end = run(name, learner, LEARNERS[learner], seed)
+                kept[key] = {"reached": reached, "seconds": seconds, "end": end}
+                print(key, json.dumps(kept[key]), file=sys.stderr, flush=True)
+                given.keep.write_text(json.dumps(kept))
+    parts = [measured_by("environments.py"), "", __doc__.split("\n\n", 1)[1].strip(), ""]
+    parts += [
+        f"Up to {given.seeds} seeds; medians of steps, and in brackets how many seeds came there, if not all.",
+        "",
+    ]
+    parts += ["Not measured: Blackjack, and grids of CartPole, MountainCar and Acrobot, which ship no table.", ""]
+    for name, (_, _, most) in WORLDS.items():
+        parts += [f"### {name}: at most {most:,} steps", "", *table(name, kept, given.seeds), ""]
+    text = "\n".join(parts)
+    if given.write is None:
+        print(text)
+    else:
+        given.write.write_text(text)
+
+
+if __name__ == "__main__":
+    main()

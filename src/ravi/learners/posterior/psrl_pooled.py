@@ -1,0 +1,225 @@
+"""PSRL without a prior: how likely a pair leads to what it never led to is learned from all pairs together.
+
+Paper: none; draws as those of D. Rubin, "The Bayesian bootstrap", Annals of Statistics 9, 1981, missing mass as that of
+I. J. Good, "The population frequencies of species and the estimation of population parameters", Biometrika 40, 1953.
+Setting: discounted with resets, tabular; for streams whose rewards and successors are not known.
+Trust: DERIVED: the definition is the algorithm; its plans are compared with a transcription of the equations below.
+
+Of all plays so far of a pair that had been played n times before, u(n) is the part that was new to the pair: a
+successor that it had not led to, or the first reward that differed from those before (n = 63 and more are counted as
+one). In epoch k, with n and N' the counts of a pair:
+
+    P_k(. | x, a) ~ Dirichlet(N'(x, a, .)), on the successors that were met
+    r_k(x, a)     ~ Normal(r_hat, s^2 / n), cut to [0, 1]; s^2 is the variance of rewards, 0 while all were alike
+    Q(x, a)       = r_k + gamma {(1 - u(n)) <P_k, V> + u(n) H}     where n > 0,      V(x) = max_a Q(x, a)
+    Q(x, a)       = H                                              where n = 0
+
+pi_k is greedy for Q (ties: the first action), until a reset, or until the plays of a pair within the epoch reach
+max(1, n). Where no play was ever new, every pair is taken to do what it did the first time: a world without chance is
+learned by one play of every pair. In a world of chance u(n) says how many plays it takes until a pair has shown what it
+can do. That is what is assumed: a pair is like the others.
+
+Constants: none. `tolerance` is that of pi_k under P_k. `end` is a state known to be an end: every action stays there
+and earns the least that one of them was seen to earn.
+Guarantee: none.
+Composition: counts from 0 x bootstrap draws, and pooled missing mass x modified policy iteration x at resets and
+doublings.
+Cost: O(1) per step; a gamma variate per successor met of a pair that has several, per plan; X A (B + 1) per sweep of
+all actions; at most T / H + X A log2(2 T / X A) plans.
+Deviations: none. Where rewards are learned (`ravi.learn`, with reward_scale=0), they are read from the table of their
+means, and the variance is that of means of the plays that are added together, each counted once.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import Annotated, NamedTuple
+
+import numpy as np
+
+from ravi import checks
+from ravi.compiled import compiled
+from ravi.core import Array, Learner, Path, Problem
+from ravi.estimators.counts import EVERY_PLAY, Counts, tallies
+from ravi.learners.posterior.dirichlet import gamma_above_one
+from ravi.learners.posterior.psrl import SHRINK, goal_of
+from ravi.random import block
+from ravi.ranges import Count, Facts, Fixed, Policy, Positive, Probability, Value
+from ravi.schedules import reset_or_doubling
+
+TOLERANCE = 1e-4  # of the value of pi_k, under P_k
+BINS = 64  # of n; the last has all that are beyond
+ALIKE = 1e-9  # means of rewards that differ by less are the same, but for rounding
+
+
+class Novelty(NamedTuple):
+    """What was new to a pair, by the plays of it before, of all pairs together."""
+
+    tries: Count  # plays                       (n, BINS)
+    new: Count  # of which something was new    (n, BINS)
+
+    def agrees(self, facts: Facts) -> dict[str, Array]:
+        return {"no more was new than was tried": self.new <= self.tries}
+
+
+class Earned(NamedTuple):
+    """What is known of the rewards of a pair."""
+
+    mean: Probability  # of the plays that were added   (n, X, A)
+    squares: Positive  # of means of plays that were added together, less the mean: their sum   (n, X, A)
+    terms: Count  # of the sum                          (n, X, A)
+
+
+class State(NamedTuple):
+    data: Annotated[Counts, EVERY_PLAY]
+    novelty: Novelty
+    earned: Earned
+    key: Fixed  # of the draws   (n,)
+    u: Value  # V of the last sample, and H, less the least   (n, X + 1)
+    policy: Policy  # (n, X, A)
+
+
+def psrl_pooled(problem: Problem, steps: int, *, tolerance: float = TOLERANCE, end: int | None = None) -> Learner:
+    """PSRL with bootstrap draws and pooled missing mass; `end` is the number of a state that is never left."""
+    checks.steps(steps)
+    last = -1 if end is None else checks.whole(end, "end", 0, problem.states - 1)
+    X, A, B = problem.successors.shape
+    gamma, goal = problem.discount, goal_of(problem, checks.positive(tolerance, "tolerance"))
+
+    def init(keys: Array) -> State:
+        n = len(keys)
+        novelty = Novelty(np.zeros((n, BINS), np.int64), np.zeros((n, BINS), np.int64))
+        earned = Earned(np.zeros((n, X, A)), np.zeros((n, X, A)), np.zeros((n, X, A), np.int64))
+        policy = np.full((n, X, A), 1 / A)
+        return State(tallies(problem, n), novelty, earned, np.array(keys, np.uint64), np.zeros((n, X + 1)), policy)
+
+    scratch = cache(lambda: (np.empty((X, A)), np.empty((X, A, B + 1)), np.empty(X + 1), np.empty(X, np.int64)))
+
+    def plan(s: State) -> State:
+        for i in range(len(s.key)):
+            known = (each[i] for each in (*s.data, *s.novelty, *s.earned))
+            _draw(problem.rewards, *known, s.key[i], last, *scratch()[:2])
+            _plan(problem.successors, gamma, goal, last, *scratch(), s.u[i], s.policy[i])
+        return s
+
+    def add(s: State, path: Path) -> State:
+        _add(problem.rewards, *s.data, *s.novelty, *s.earned, *path[:2], path.slot, path.length)
+        return s
+
+    kept = {"tolerance": gamma * problem.horizon * goal, "end": end}
+    return Learner("psrl/pooled", init, plan, add, reset_or_doubling(), kept)
+
+
+@compiled
+def _add(rewards, visits, moves, tries, new, mean, squares, terms, state, action, slot, length):  # type: ignore[no-untyped-def]
+    """Count the plays of a path, and what was new in them."""
+    for i in range(state.shape[0]):
+        for l in range(length[i]):
+            x, a, j = state[i, l], action[i, l], slot[i, l]
+            n = visits[i, x, a]
+            if n > 0:
+                tries[i, min(n, BINS - 1)] += 1
+                new[i, min(n, BINS - 1)] += moves[i, x, a, j] == 0
+            visits[i, x, a] += 1
+            moves[i, x, a, j] += 1
+        for l in range(length[i]):  # a pair that comes twice has nothing left the second time
+            x, a = state[i, l], action[i, l]
+            n, m, off = visits[i, x, a], 0, rewards[x, a] - mean[i, x, a]
+            if terms[i, x, a] < 0:
+                continue
+            for k in range(l, length[i]):
+                m += state[i, k] == x and action[i, k] == a
+            if n > m:
+                if abs(off) > ALIKE:
+                    if squares[i, x, a] == 0.0:
+                        new[i, min(n - m, BINS - 1)] += 1
+                    squares[i, x, a] += off * off * n * (n - m) / m
+                terms[i, x, a] += 1
+            mean[i, x, a] = rewards[x, a]
+            terms[i, x, a] = -1 - terms[i, x, a]
+        for l in range(length[i]):
+            x, a = state[i, l], action[i, l]
+            if terms[i, x, a] < 0:
+                terms[i, x, a] = -1 - terms[i, x, a]
+
+
+@compiled
+def _draw(rewards, visits, moves, tries, new, mean, squares, terms, key, end, r, P):  # type: ignore[no-untyped-def]
+    """r_k (X, A), and P_k (X, A, B + 1) with u(n) in its last column, of one seed."""
+    X, A, B = moves.shape
+    t, part = 1 + visits.sum(), 1
+    for x in range(X):
+        for a in range(A):
+            n, row = visits[x, a], P[x, a]
+            row[:] = 0.0
+            if x == end:
+                r[x, a] = rewards[x].min()
+                continue
+            if n == 0:
+                r[x, a], row[B] = 1.0, 1.0
+                continue
+            total = 0.0
+            for j in range(B):
+                if moves[x, a, j] == n:
+                    row[j] = 1.0
+                elif moves[x, a, j] > 0:
+                    row[j], part = gamma_above_one(moves[x, a, j] + 1.0, key, t, part)
+                    u, _, _, _ = block(key, t, part)
+                    row[j] *= (1.0 - u) ** (1.0 / moves[x, a, j])  # of shape m, from one of shape m + 1
+                    part += 1
+                total += row[j]
+            b = min(n, BINS - 1)
+            row[B] = new[b] / tries[b] if tries[b] > 0 else 0.0
+            for j in range(B):
+                row[j] *= (1.0 - row[B]) / total
+            r[x, a] = rewards[x, a]
+            if squares[x, a] > 0.0:
+                u, w, _, _ = block(key, t, part)
+                part += 1
+                z = math.sqrt(-2.0 * math.log(1.0 - u)) * math.cos(2.0 * math.pi * w)
+                r[x, a] = min(1.0, max(0.0, mean[x, a] + z * math.sqrt(squares[x, a] / (terms[x, a] * n))))
+
+
+@compiled
+def _plan(successors, gamma, goal, end, r, P, new, greedy, u, policy):  # type: ignore[no-untyped-def]
+    """Modified policy iteration from u, in place, until span(T u - u) <= goal; the policy of the last T. One seed's."""
+    X, A = r.shape
+    while True:
+        span = _sweep(successors, gamma, end, r, P, u, new, greedy, True)
+        if span <= goal:
+            break
+        enough = max(SHRINK * span, goal / 2)
+        while span > enough:
+            span = _sweep(successors, gamma, end, r, P, u, new, greedy, False)
+    policy[:] = 0.0
+    for x in range(X):
+        policy[x, greedy[x]] = 1.0
+
+
+@compiled
+def _sweep(successors, gamma, end, r, P, u, new, greedy, improve):  # type: ignore[no-untyped-def]
+    """u <- its backup by the best actions, which are written, or by those of before; less its least. The span of what
+    it moved by. The last entry is of a state that is worth H."""
+    X, A, B = successors.shape
+    top = u[X]
+    new[X] = 1.0 + gamma * top
+    low = high = new[X] - top
+    least = new[X]
+    for x in range(X):
+        best = -np.inf
+        for a in range(A if improve else 1):
+            b = a if improve else greedy[x]
+            row, to = P[x, b], successors[x, b]
+            value = row[B] * top if x != end else u[x]
+            for j in range(B):
+                value += row[j] * u[np.uint32(to[j])]
+            value = r[x, b] + gamma * value
+            if value > best:
+                best = value
+                greedy[x] = b
+        new[x] = best
+        low, high, least = min(low, best - u[x]), max(high, best - u[x]), min(least, best)
+    for x in range(X + 1):
+        u[x] = new[x] - least
+    return high - low

@@ -1,0 +1,102 @@
+"""PSRL without a prior: what is drawn and planned, what counts as new, and how a world without chance is learned."""
+
+import numpy as np
+
+import ravi
+from ravi import ids
+from ravi.learners.posterior import psrl_pooled
+from ravi.learners.posterior.psrl_pooled import BINS
+
+WORLD = "garnet/6,3,2,discount=0.9"
+
+
+def drawn(state, problem, end=-1):
+    """r_k and P_k of seed 0, as the learner draws them."""
+    X, A, B = problem.successors.shape
+    r, P = np.empty((X, A)), np.empty((X, A, B + 1))
+    arrays = (each[0] for each in (*state.data, *state.novelty, *state.earned))
+    psrl_pooled._draw(problem.rewards, *arrays, state.key[0], end, r, P)
+    return r, P
+
+
+def test_the_policy_is_optimal_for_the_draw():
+    """Q = r_k + gamma {(1 - u) <P_k, V> + u H}, written out with one more state, which earns 1 for ever."""
+    world = ids.mdp(WORLD)
+    made = ravi.run("psrl/pooled,tolerance=1e-9", world, 300, [3])
+    learner = ids.learner("psrl/pooled,tolerance=1e-9", world, 300)
+    state = learner.plan(made.batch.state)
+    r, P = drawn(state, world.problem)
+    X, A, B = world.successors.shape
+    dense = np.zeros((X + 1, A, X + 1))
+    dense[X, :, X] = 1
+    for x in range(X):
+        for a in range(A):
+            dense[x, a, world.successors[x, a]] = P[x, a, :B]
+            dense[x, a, X] = P[x, a, B]
+    rewards = np.vstack([r, np.ones(A)])
+    np.testing.assert_allclose(dense.sum(-1), 1)
+    V = np.zeros(X + 1)
+    for _ in range(1000):
+        Q = rewards + 0.9 * dense @ V
+        V = Q.max(-1)
+    best = state.policy[0].argmax(-1)
+    np.testing.assert_allclose(Q[np.arange(X), best], V[:X], atol=1e-8)
+    assert V[X] > 9.99
+
+
+def test_draws_have_the_moments_of_their_distribution():
+    """Dirichlet(2, 6): mean 1/4, variance 1/48. 4,000 draws; each bound is five standard errors: false alarms 1e-6."""
+    world = ids.mdp(WORLD)
+    state = ids.learner("psrl/pooled", world, 10).init(np.arange(1, dtype=np.uint64))
+    state.data.visits[0, 0, 0], state.data.moves[0, 0, 0] = 8, [2, 6]
+    found = []
+    for key in range(4000):
+        state.key[0] = key
+        found.append(drawn(state, world.problem)[1][0, 0, 0])
+    assert abs(np.mean(found) - 0.25) < 5 * np.sqrt(1 / 48 / 4000)
+    assert abs(np.var(found) * 48 - 1) < 0.2
+
+
+def test_what_is_new_is_counted_over_all_pairs():
+    world = ids.mdp(WORLD)
+    made = ravi.run("psrl/pooled", world, 200, [5], record=["stream"])
+    x, a, y = (made.results[f"stream_{name}"][0] for name in ("state", "action", "successor"))
+    tries, new, seen = np.zeros(BINS), np.zeros(BINS), {}
+    for triple in zip(x.tolist(), a.tolist(), y.tolist(), strict=True):
+        before = seen.setdefault(triple[:2], [])
+        if before:
+            tries[min(len(before), BINS - 1)] += 1
+            new[min(len(before), BINS - 1)] += triple[2] not in before
+        before.append(triple[2])
+    assert (made.batch.state.novelty.tries[0] == tries).all()
+    assert (made.batch.state.novelty.new[0] == new).all()
+
+
+def test_a_world_without_chance_is_learned_by_one_play_of_every_pair():
+    """DeepSea, whose treasure uniform play finds once in 2^8 tries, and of whose 72 pairs half can be reached."""
+    made = ravi.run("psrl/pooled", "deep-sea/8", 2000, 4)
+    assert (made.batch.state.novelty.new == 0).all()
+    assert (made.regret < ravi.run("psrl", "deep-sea/8", 2000, 4).regret).all()
+
+
+def test_rewards_of_chance_are_drawn_by_their_variance():
+    """A bandit that pays 1 with probability 0.3 and 0.6: the learner, which sees means, knows that they are noisy."""
+    agent = ravi.agent("psrl/pooled", states=1, actions=2, discount=0.5, steps=4000, reward_scale=0.0)
+    rng = np.random.default_rng(0)
+    while not agent.done:
+        a = agent.act(0)
+        agent.observe(0, a, 0, float(rng.random() < (0.3, 0.6)[a]))
+    agent.end()
+    squares, terms = agent.state.earned.squares[0, 0], agent.state.earned.terms[0, 0]
+    assert agent.visits[0, 1] > 3500
+    assert abs(squares[1] / terms[1] - 0.24) < 0.05
+
+
+def test_an_end_is_worth_what_it_was_seen_to_earn():
+    world = ids.mdp(WORLD)
+    learner = ids.learner("psrl/pooled,end=2", world, 10)
+    state = learner.plan(learner.init(np.arange(1, dtype=np.uint64)))
+    r, P = drawn(state, world.problem, end=2)
+    assert (r[2] == world.rewards[2].min()).all()
+    assert (P[2] == 0).all()
+    assert (np.delete(P, 2, 0)[..., -1] == 1).all()  # nothing else was played
