@@ -14,9 +14,7 @@ import numpy as np
 from ravi import checks, epochs, ids, memory, tree
 from ravi.core import MDP, Array, Learner, Measure
 from ravi.epochs import Batch, Leg
-from ravi.learners.ravi_ucb.changing_rewards import changing
 from ravi.mdps.changing_rewards import Changing
-from ravi.measures.hindsight import hindsight
 from ravi.measures.output import output
 from ravi.measures.regret import regret
 from ravi.measures.rewards import rewards
@@ -206,6 +204,8 @@ def solved(mdp: MDP) -> Solution:
 
 def turning(world: Changing) -> Tabular:
     """The world of an MDP whose rewards change: the regret is against the best fixed policy in hindsight."""
+    from ravi.learners.ravi_ucb.changing_rewards import changing
+    from ravi.measures.hindsight import hindsight
 
     def scored(mdp: MDP, learner: Learner, steps: int, options: Options) -> Scores:
         if "trajectory" in options["record"]:

@@ -9,7 +9,7 @@
 | `mixture` | Lemmas 5.4 and 5.5, Theorem 5.6 |
 | `elliptical` | Lemmas A.2 to A.4 |
 | `sampled`, `linear` | Theorem 5.6 with sampled features; linear MDPs with X states |
-| `unknown_rewards`, `changing`, `doubling` | rewards that are not known; that change; T that is not known |
+| `unknown_rewards`, `changing_rewards`, `doubling` | rewards that are not known; that change; T that is not known |
 | `kl` | RAVI-KL: the theorems of docs/kl.md |
 | `lower` | what no learner can be below |
 | `search` | Corollary 5.7: how many steps a bound asks for |
@@ -22,9 +22,13 @@ for other settings of the learner, which its docstring names. H = 1/(1 - gamma) 
 
 from __future__ import annotations
 
-from ravi.theory import constants, elliptical, generic, mixture, per_run, selection, tabular
-from ravi.theory.parts import Bound
-from ravi.theory.search import first_useful, smallest_steps
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ravi.theory import constants, elliptical, generic, mixture, per_run, selection, tabular
+    from ravi.theory.parts import Bound
+    from ravi.theory.search import first_useful, smallest_steps
 
 __all__ = [
     "Bound",
@@ -38,3 +42,13 @@ __all__ = [
     "smallest_steps",
     "tabular",
 ]
+
+_HOMES = {"Bound": "parts", "first_useful": "search", "smallest_steps": "search"}
+
+
+def __getattr__(name: str) -> Any:
+    """Modules are loaded when they are first used."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    home = import_module(f"{__name__}.{_HOMES.get(name, name)}")
+    return getattr(home, name) if name in _HOMES else home
