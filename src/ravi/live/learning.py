@@ -71,7 +71,15 @@ class Halted(KeyboardInterrupt):
 
 @dataclass(frozen=True)
 class Learned:
-    """What a learner made of a stream."""
+    """What a learner made of a stream. Made by `ravi.learn`.
+
+    Examples
+    --------
+    >>> import ravi
+    >>> found = ravi.learn("FrozenLake-v1", steps=200)
+    >>> found.policy().table.shape  # X, A
+    (17, 4)
+    """
 
     agent: Agent
     environment: dict[str, Any]  # what the stream was, and its counters
@@ -172,14 +180,38 @@ def learn(
 ) -> Learned:
     """Let `learner` (its id, or a function of problem and steps) make `steps` plays in `env` (itself, or its id).
 
-    Without a learner, one is chosen, and what is not given with it (`ravi.live.defaults`). discount: gamma. problem:
-    what is known, for instance `ravi.ensemble` of simulators; it says the discount itself. termination: what an end of
-    the environment stands for, "absorb" or "restart". grid: how observations of a Box are cut into states. discover:
-    observations get numbers as they are met. rewards: "unknown", "changing" (with memory) or "known": the problem's, or
-    those of the environment's own table. reward_range: the least and the largest reward of a play; from the
-    environment's table, if it has one. until_gap: stop before, when the policy is within that of the best with
-    probability 0.95 (`Learned.interval`). checkpoint: a file that is written now and then, at the end, and when
-    anything happens; where it exists, the same call goes on from it.
+    Without a learner, one is chosen, and what is not given with it (`ravi.live.defaults`).
+
+    Parameters
+    ----------
+    env : a Gymnasium environment, or its id
+    learner : its id, or a function of problem and steps
+    steps : T
+    discount : gamma
+    problem : what is known, for instance `ravi.ensemble` of simulators; it says the discount itself
+    termination : what an end of the environment stands for, "absorb" or "restart"
+    grid : how observations of a Box are cut into states
+    discover : observations get numbers as they are met
+    rewards : "unknown", "changing" (with memory) or "known": the problem's, or those of the environment's own table
+    reward_range : the least and the largest reward of a step; from the environment's table, if it has one
+    reward_scale, memory, seed : as for `ravi.agent`
+    until_gap : stop before, when the policy is within that of the best with probability 0.95 (`Learned.interval`)
+    assume : what that probability rests on: "seen" or "nothing" (`ravi.live.intervals`)
+    checkpoint : a file that is written now and then, at the end, and when anything happens; where it exists, the same
+        call goes on from it
+    progress : called now and then with the number of steps made
+
+    Returns
+    -------
+    Learned
+        The policy, its interval, and the agent that learned it.
+
+    Examples
+    --------
+    >>> import ravi
+    >>> found = ravi.learn("FrozenLake-v1", steps=500)
+    >>> found.plays
+    500
     """
     checks.function(progress, "progress")
     usual = learner is None
