@@ -12,7 +12,7 @@ from ravi.lab.report.grids import maps
 from ravi.lab.report.learning import policy_steps, validity, watched
 from ravi.lab.report.matrix import differences, improvements, profile_figure
 from ravi.lab.report.parameters import ellipsoids, parameter_figure
-from ravi.lab.report.scatter import pareto, tuning
+from ravi.lab.report.scatter import pareto, ranks, tuning
 from ravi.statistics.scores import scores
 
 HERE = Path(__file__).parent
@@ -41,6 +41,8 @@ def of_results(found: ravi.Results) -> None:
         told = {"bounds": theory(panel), "title": panel.title}
         regret_curves(curves, **told).save(HERE / f"regret-{column}", ["png"])
         regret_curves(curves, logarithmic=True, **told).save(HERE / f"regret-log-{column}", ["png"])
+    last = {one.label: one.regret[:, -1] for one in panels["riverswim/6", "tuned"].entries}
+    ranks(last, title="riverswim/6, tuned").save(HERE / "ranks", ["png"])
     spent = {one.label: (one.seconds, one.regret[:, -1]) for one in panels["riverswim/6", "tuned"].entries}
     pareto(spent, title="riverswim/6, tuned").save(HERE / "pareto", ["png"])
     rows = found.sql("SELECT * FROM tuning WHERE mdp = 'riverswim/6' ORDER BY learner, configuration").to_pylist()

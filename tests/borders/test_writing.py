@@ -57,10 +57,10 @@ def test_figures_follow_no_link_below_their_folder(results, dear, monkeypatch):
     monkeypatch.setattr(figures, "drawn", lambda source: iter([one]))
     folder = results / "figures"
     folder.mkdir()
-    for kind in ("pdf", "svg", "png"):
-        (folder / f"{one[0]}.{kind}").symlink_to(dear)
+    for name in (*(f"{one[0]}.{kind}" for kind in ("pdf", "svg", "png")), "index.html"):
+        (folder / name).symlink_to(dear)
     command("figures", results, "--formats", "pdf,svg,png")
-    assert len(os.listdir(folder)) == 3
+    assert len(os.listdir(folder)) == 4
     assert not any(path.is_symlink() for path in folder.iterdir())
 
 

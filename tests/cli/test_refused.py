@@ -41,6 +41,7 @@ EMPTY = [
     (("learn", "FrozenLake-v1", "--option", ""), "--option"),
     (("report", "folder", "--verify", ""), "--verify"),
     (("figures", "folder", "--formats", ""), "--formats"),
+    (("figures", "folder", "--kinds", ""), "--kinds"),
     (("table", "folder", "--section", ""), "--section"),
     (("solve", ""), "an argument"),
 ]

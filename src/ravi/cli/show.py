@@ -32,16 +32,29 @@ def figures(
         Path | None, typer.Option(help="Where to; by default FOLDER/figures, or NAME-figures beside NAME.run.")
     ] = None,
     formats: Annotated[str, typer.Option(help="pdf, svg, png: one or several, with commas.")] = "pdf,png",
+    kinds: Annotated[
+        str | None, typer.Option(help="Such as regret,tuning, or all; by default the five that tell the story.")
+    ] = None,
+    workers: Annotated[int | None, typer.Option(help="Processes; by default one for every core.")] = None,
 ) -> None:
-    """Draw the figures of a folder of results or of a run, sized for a two-column paper."""
+    """Draw figures of a folder of results or of a run, sized for a two-column paper, and a page that shows them."""
+    from ravi import checks
+    from ravi.lab.experiments.manifest import cores
     from ravi.lab.report.figures import each_written
+    from ravi.lab.report.index import index_page
 
     beside = folder.with_name(f"{folder.stem}-figures") if folder.is_file() else folder / "figures"
     into = beside if out is None else out
     if out is None and into.is_symlink():
         raise InputError(f"{into} is a link to {into.readlink()}: name the folder that is meant (--out)")
-    for path in each_written(folder, into, [name.strip() for name in formats.split(",")]):
+    chosen = None if kinds is None else [name.strip() for name in kinds.split(",")]
+    many = cores() if workers is None else checks.whole(workers, "--workers")
+    written = []
+    for path in each_written(folder, into, [name.strip() for name in formats.split(",")], chosen, workers=many):
+        written.append(path)
         say(path)
+    if written:
+        say(index_page(into, written))
 
 
 def table(

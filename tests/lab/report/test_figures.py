@@ -16,8 +16,9 @@ import pytest
 import ravi
 from ravi.checks import InputError
 from ravi.cli import show
-from ravi.lab.report import curves, figures, style
-from ravi.statistics.intervals import band
+from ravi.lab.report import curves, figures, scatter, style
+from ravi.lab.report.index import KINDS, STORY, index_page, kind_of
+from ravi.statistics.intervals import band, interval
 from tests.lab.report.folders import made
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -245,7 +246,7 @@ def folder(tmp_path_factory):
         "tuning": {"budget": 3, "seeds": 2},
         "sections": [
             {"name": "river", "mdps": ["riverswim/4"], "learners": ["ravi-ucb", "psrl", "uniform"]},
-            {"name": "mix", "mdps": ["hypercube/3"], "learners": ["ravi-ucb/mixture"], "seeds": 1,
+            {"name": "mix", "mdps": ["hypercube/2", "hypercube/3"], "learners": ["ravi-ucb/mixture"], "seeds": 1,
              "columns": ["theory"]},
         ],
     }  # fmt: skip
@@ -254,9 +255,8 @@ def folder(tmp_path_factory):
 
 
 def test_a_folder_gives_every_figure_that_it_holds(folder, tmp_path):
-    files = figures.figures(folder, tmp_path / "figures", ("svg",))
-    kinds = {path.name.split("-river")[0].split("-mix")[0] for path in files}
-    assert kinds >= {"regret", "regret-log", "gap", "pareto", "improvement", "differences", "profiles", "tuning"}
+    files = figures.figures(folder, tmp_path / "figures", ("svg",), ["all"])
+    assert {kind_of(path.stem) for path in files} == {*KINDS} - {"maps", "theta"}
     assert len(files) == len({*files})
     assert all(opens(path) for path in files)
     assert {*files} == {*(tmp_path / "figures").iterdir()}
@@ -308,12 +308,54 @@ def test_learners_that_have_not_run_everywhere_leave_the_other_figures(whole, tm
         {"name": "half", "sections": [section]},
         skips=lambda entry, _: entry.label not in whole and entry.mdp == mdps[entry.label == "psrl"],
     )
-    show.figures(place, tmp_path / "figures", "svg")
+    show.figures(place, tmp_path / "figures", "svg", "all", 1)
     printed = capsys.readouterr().out.splitlines()
     assert sorted(printed) == sorted(map(str, (tmp_path / "figures").iterdir()))
-    kinds = {path.name.split("-one")[0] for path in (tmp_path / "figures").iterdir()}
-    drawn = {"regret", "regret-log", "gap", "pareto", "improvement", "differences"}
+    kinds = {kind_of(path.stem) for path in (tmp_path / "figures").glob("*.svg")}
+    drawn = {*STORY, "regret", "differences"}
     assert kinds == (drawn | {"profiles"} if whole else drawn)
+
+
+def test_the_five_that_tell_the_story_are_drawn_unless_others_are_asked_for(folder, tmp_path):
+    """By several processes the same bytes."""
+    alone = figures.figures(folder, tmp_path / "alone", ("svg",))
+    assert {kind_of(path.stem) for path in alone} == {*STORY}
+    assert len(STORY) == 5
+    many = figures.figures(folder, tmp_path / "many", ("svg",), workers=2)
+    assert [path.name for path in many] == [path.name for path in alone]
+    assert [path.read_bytes() for path in many] == [path.read_bytes() for path in alone]
+    asked = figures.figures(folder, tmp_path / "asked", ("svg",), ["tuning", "ranks"])
+    assert {kind_of(path.stem) for path in asked} == {"tuning", "ranks"}
+    with pytest.raises(InputError, match=r"'ranksy'\. Did you mean ranks"):
+        figures.figures(folder, tmp_path / "none", ("svg",), ["ranksy"])
+
+
+def test_ranks_are_means_with_intervals_the_least_on_top():
+    regret = {"slow": SLOW[:, -1], "fast": SLOW[:, -1] / 3, "none": np.zeros(6)}
+    drawn = scatter.ranks(regret)
+    ax = drawn.figure.axes[0]
+    assert drawn.data["order"] == ["none", "fast", "slow"]
+    assert [tick.get_text() for tick in ax.get_yticklabels()] == ["none", "fast", "slow"]
+    assert ax.get_xscale() == "log"
+    assert ax.yaxis_inverted()
+    held = interval(SLOW[:, -1])
+    assert drawn.data["intervals"]["slow"] == held
+    ends, dot = ax.get_lines()[-2:]
+    assert [*ends.get_xdata()] == [held.low, held.high]
+    assert dot.get_xdata()[0] == held.estimate
+    texts = [text.get_text() for text in scatter.ranks({"a": SLOW[:, -1], "b": 2 * SLOW[:, -1]}).figure.axes[0].texts]
+    assert texts[1].endswith("×2")
+
+
+def test_the_index_shows_every_figure_and_links_every_file(tmp_path):
+    names = ("regret-log-a<b>-T1", "gap-a-T1")
+    paths = [tmp_path / f"{name}.{kind}" for name in names for kind in ("pdf", "png")]
+    page = index_page(tmp_path, paths).read_text()
+    assert page.index(KINDS["regret-log"]) < page.index(KINDS["gap"])
+    assert page.count("<img") == 2
+    assert page.count("<a href") == 4
+    assert "a<b>" not in page
+    assert "pareto" not in page
 
 
 def test_files_are_told_as_they_are_written(folder, tmp_path):
@@ -344,7 +386,7 @@ def test_a_run_gives_its_figures_also_from_a_file(learner, tmp_path):
 def test_the_figures_of_a_file_are_drawn_beside_it(tmp_path, monkeypatch, capsys):
     ravi.run("psrl", "one-state", 5, 1).save(tmp_path / "it.run")
     monkeypatch.chdir(tmp_path)
-    show.figures(Path("it.run"), None, "svg")
+    show.figures(Path("it.run"), None, "svg", None, None)
     printed = capsys.readouterr().out.splitlines()
     assert printed
     assert sorted(printed) == sorted(map(str, Path("it-figures").iterdir()))

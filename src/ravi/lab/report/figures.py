@@ -1,14 +1,17 @@
-"""Which figures does a folder of results give, or a run? All that its data hold, written into a folder.
+"""Which figures does a folder of results give, or a run? Those kinds that are asked for, written into a folder.
 
-From results, for every section, MDP, T and column: the regret (linear, and logarithmic with the theory behind), the
-gap, and regret against computing time; for every section and column the comparisons; for every MDP the tuning. From a
-run: the regret, the gap, the maps of its last state, and its ellipsoid. What the data do not hold is left out.
+From results, for every section, MDP, T and column: the ranks, the regret (linear, and logarithmic with the theory
+behind), the gap, and regret against computing time; for every section and column the comparisons; for every MDP the
+tuning. From a run: the regret, the gap, the maps of its last state, and its ellipsoid. What the data do not hold is
+left out. Figures of results are drawn by several processes where that is asked for.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from functools import partial
+from multiprocessing import get_context
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -19,6 +22,7 @@ from ravi import checks
 from ravi.checks import InputError
 from ravi.jsons import parsed
 from ravi.lab.report.curves import Curves, gap_curves, gap_of, mean_gap, regret_curves, regret_figure, regret_of
+from ravi.lab.report.index import KINDS, STORY, kind_of, known_kinds
 from ravi.lab.report.style import COLOURS, Drawn, known_formats, library, slug, written
 from ravi.runs import Run
 
@@ -28,6 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["COLOURS", "Entry", "drawn", "each_written", "entries", "figures", "pyplot", "regret_figure", "written"]
 POINTS = 60  # of a line of the theory
+EACH = 4  # figures that a process has to draw at least: it takes about as long to start
 
 
 class Entry(NamedTuple):
@@ -68,17 +73,31 @@ def pyplot() -> Any:
 
 
 def figures(
-    source: Results | Run | str | PathLike[str], folder: str | PathLike[str], formats: Sequence[str] = ("pdf", "png")
+    source: Results | Run | str | PathLike[str],
+    folder: str | PathLike[str],
+    formats: Sequence[str] = ("pdf", "png"),
+    kinds: Sequence[str] | None = None,
+    *,
+    workers: int = 1,
 ) -> list[Path]:
-    """Draw all that a folder of results (or a run) holds into `folder`; the files that were written."""
-    return list(each_written(source, folder, formats))
+    """Draw figures of a folder of results (or a run) into `folder`; the files that were written.
+
+    kinds: as in `ravi.lab.report.index.KINDS`, or "all"; unless given, those of `STORY` of results, and all of a run.
+    """
+    return list(each_written(source, folder, formats, kinds, workers=workers))
 
 
 def each_written(
-    source: Results | Run | str | PathLike[str], folder: str | PathLike[str], formats: Sequence[str] = ("pdf", "png")
+    source: Results | Run | str | PathLike[str],
+    folder: str | PathLike[str],
+    formats: Sequence[str] = ("pdf", "png"),
+    kinds: Sequence[str] | None = None,
+    *,
+    workers: int = 1,
 ) -> Iterator[Path]:
     """The same, one file after the other as they are written. What cannot be drawn from the data is left out."""
     known_formats(formats)
+    asked = None if kinds is None else known_kinds(kinds)
     library()
     opened: Any = _opened(source) if isinstance(source, str | PathLike) else source
     into = Path(folder)
@@ -86,12 +105,27 @@ def each_written(
         into.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"cannot write into {into}: {error.strerror}") from None
-    for name, draw in drawn(opened):
-        try:
-            made = draw()
-        except InputError:  # the data do not hold it
-            continue
-        yield from made.save(into / name, formats)
+    single = isinstance(opened, Run)
+    wanted = asked or (tuple(KINDS) if single else STORY)
+    chosen = ((name, draw) for name, draw in drawn(opened) if kind_of(name) in wanted)
+    tasks = [(draw, into / name, formats) for name, draw in chosen]
+    workers = 1 if single else min(workers, len(tasks) // EACH)
+    if workers < 2:
+        for task in tasks:
+            yield from _saved(*task)
+        return
+    with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
+        for made in [pool.submit(_saved, *task) for task in tasks]:
+            yield from made.result()
+
+
+def _saved(draw: Callable[[], Drawn], stem: Path, formats: Sequence[str]) -> list[Path]:
+    """The files of a figure; none where the data do not hold it."""
+    try:
+        made = draw()
+    except InputError:
+        return []
+    return made.save(stem, formats)
 
 
 def _opened(place: Any) -> Any:
@@ -109,9 +143,13 @@ def drawn(source: Results | Run) -> Iterator[tuple[str, Callable[[], Drawn]]]:
 
 
 def _of_results(results: Results) -> Iterator[tuple[str, Callable[[], Drawn]]]:
-    from ravi.lab.report.scatter import pareto
+    from ravi.lab.report.scatter import pareto, ranks
 
     for panel in entries(results):
+        yield (
+            f"ranks-{panel.name}",
+            partial(ranks, {one.label: one.regret[:, -1] for one in panel.entries}, title=panel.title),
+        )
         curves = {one.label: Curves(one.times, one.regret) for one in panel.entries}
         regret = partial(regret_curves, curves, bounds=theory(panel), title=panel.title)
         yield f"regret-{panel.name}", regret
@@ -139,7 +177,9 @@ def _comparisons(results: Results) -> Iterator[tuple[str, Callable[[], Drawn]]]:
             yield f"improvement-{name}", partial(improvements, found, title=_titled(section, column))
             for mdp in found.mdps:
                 yield f"differences-{name}-{slug(mdp)}", partial(differences, found, mdp, title=_titled(mdp, column))
-        if all(max(held[mdp].mean() for held in found.values.values() if mdp in held) > 0 for mdp in found.mdps):
+        if len(found.mdps) > 1 and all(
+            max(held[mdp].mean() for held in found.values.values() if mdp in held) > 0 for mdp in found.mdps
+        ):
             yield f"profiles-{name}", partial(profile_figure, found, title=_titled(section, column))
 
 

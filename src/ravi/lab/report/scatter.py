@@ -1,4 +1,4 @@
-"""What does less regret cost? Regret against computing time, and against the multiplier that was tuned."""
+"""Who has less regret, and at what cost? Ranks, regret against computing time, and against what was tuned."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ravi.checks import InputError
-from ravi.lab.report.style import GREY, SINGLE, Drawn, legend_below, looks, panels, styled
+from ravi.lab.report.style import GREY, PALE, SINGLE, Drawn, legend_below, looks, panels, short, styled
 
 SAME = 1e-9  # relative: values nearer to each other differ by rounding
 
@@ -21,6 +21,44 @@ def frontier(points: Mapping[str, tuple[float, float]]) -> list[str]:
         if not kept or points[name][1] < points[kept[-1]][1]:
             kept.append(name)
     return kept
+
+
+def ranks(regret: Mapping[str, Any], *, level: float = 0.95, title: str = "", width: float = SINGLE) -> Drawn:
+    """Mean regret at T with its interval by learner, regret (n,) each, the least on top, and in multiples of the least.
+
+    The axis is logarithmic; a mean that is not positive has a name and no point.
+    """
+    from ravi.statistics.intervals import interval
+
+    if not regret:
+        raise InputError("there is no learner to draw")
+    found = {name: interval(runs, level=level) for name, runs in regret.items()}
+    order = sorted(found, key=lambda name: found[name].estimate)
+    every, least = looks(found), found[order[0]].estimate
+    figure, axes = panels(width=width, height=0.55 + 0.19 * len(order))
+    with styled():
+        ax = axes[0, 0]
+        for row, name in enumerate(order):
+            one, seen = found[name], every[name]
+            if one.estimate > 0:
+                low, high = (max(end, one.estimate / 10) if np.isfinite(end) else one.estimate for end in one[1:3])
+                ax.plot([low, high], [row, row], color=seen.colour, linewidth=1.6, solid_capstyle="butt", zorder=2)
+                ax.plot(one.estimate, row, color=seen.colour, marker=seen.marker, markersize=5, zorder=3)
+            times = f"  ×{_brief(one.estimate / least)}" if row and least > 0 else ""
+            ax.annotate(f"{_brief(one.estimate)}{times}", (1.02, row), xycoords=("axes fraction", "data"), va="center",
+                        fontsize=7, annotation_clip=False)  # fmt: skip
+        if any(one.estimate > 0 for one in found.values()):
+            ax.set_xscale("log")
+        ax.margins(x=0.08)
+        ax.set_yticks(range(len(order)), [short(name) for name in order])
+        ax.set(xlabel="mean regret at T", ylim=(len(order) - 0.5, -0.5), title=title)
+        ax.grid(color=PALE, linewidth=0.4)
+        ax.set_axisbelow(True)
+    return Drawn(figure, {"order": order, "intervals": found})
+
+
+def _brief(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
 def pareto(
