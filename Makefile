@@ -5,8 +5,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DEMO := $(VENV)/.demo
+SITE := $(VENV)/.site
 
-.PHONY: demo test quick durations check browser pages wheel hooks docs bench lock clean
+.PHONY: demo test quick durations check browser pages wheel hooks docs site bench lock clean
 
 demo: $(DEMO)
 	$(BIN)/ravi demo
@@ -68,6 +69,11 @@ docs: $(READY)
 	$(BIN)/python docs/guides.py
 	$(BIN)/python docs/make_tour.py
 
+# The docs as pages of HTML, in site/: to be read without a network. A link that leads nowhere is an error.
+site: $(SITE)
+	rm -rf site
+	$(BIN)/python -m sphinx -q -W --keep-going -E -d build/doctrees -c docs/site . site
+
 bench: $(READY)
 	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/solve.py
@@ -91,11 +97,16 @@ $(READY): $(DEMO) requirements.lock
 	$(BIN)/python -m pip install --quiet --require-hashes -r requirements.lock
 	touch $@
 
-# Renew the locks after a change of dependencies (needs uv): all packages, and those of the demo in the same versions.
+$(SITE): $(DEMO) site.lock
+	$(BIN)/python -m pip install --quiet --require-hashes -r site.lock
+	touch $@
+
+# Renew the locks after a change of dependencies (needs uv): all packages; in the same versions, those of demo and site.
 COMPILED := --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
 lock:
 	uv pip compile $(COMPILED) --extra all --group dev pyproject.toml -o requirements.lock
 	uv pip compile $(COMPILED) --constraint requirements.lock --extra report --group build pyproject.toml -o demo.lock
+	uv pip compile $(COMPILED) --constraint requirements.lock --group site pyproject.toml -o site.lock
 
 clean:
-	rm -rf $(VENV) build demo dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build demo dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis

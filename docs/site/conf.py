@@ -1,0 +1,111 @@
+"""How is the site made (`make site`)? Its pages are the Markdown of the repository, where it stands; no copies."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from typing import Any
+
+import ravi
+
+project, author, release = "ravi", "The ravi developers", ravi.__version__
+html_title = f"ravi {release}"
+root_doc = "docs/index"
+include_patterns = ["docs/*.md", "docs/api/*.md", "benchmarks/*.md", "C*.md"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx_copybutton"]
+
+# Markdown as GitHub reads it: the same anchors. Formulas are text, so nothing renders them.
+myst_heading_anchors = 4
+suppress_warnings = ["myst.header"]  # pages that are generated may go from # to ###
+highlight_language = "text"
+smartquotes_action = "D"  # dashes, and quotes as they are typed
+
+# One theme without web fonts and without scripts of others, in light and dark.
+html_theme = "furo"
+pygments_dark_style = "github-dark"
+html_static_path = ["style.css"]
+html_css_files = ["style.css"]
+html_extra_path = ["index.html"]  # leads to docs/index.html
+html_show_copyright = html_copy_source = html_show_sourcelink = False
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+copybutton_only_copy_prompt_lines = True
+
+python_maximum_signature_line_length = 100
+autodoc_member_order = "bysource"
+autodoc_default_options = {"members": True}
+autodoc_typehints_format = "short"
+autodoc_preserve_defaults = True
+autosummary_generate = False
+
+SECTION = re.compile(r"^(Parameters|Returns|Examples)\n-+\n", re.MULTILINE)
+
+
+def marked(text: str) -> str:
+    """A docstring's words as reStructuredText: code stays code, pages become links, and nothing else is markup."""
+    text = text.replace("(. |", "(.\u2060 |")  # P(. | x, a) ends no sentence
+    parts = re.split(r"`([^`]+)`|docs/(\w+)\.md", text)
+    out = []
+    for words, code, page in zip(parts[::3], [*parts[1::3], None], [*parts[2::3], None], strict=True):
+        out.append(re.sub(r"([\\*|_])", r"\\\1", words))
+        if code or page:
+            out.append(f"``{code}``\\ " if code else f":doc:`docs/{page}.md </docs/{page}>`\\ ")
+    return "".join(out)
+
+
+def prose(text: str) -> list[str]:
+    """Paragraphs, formulas (indented) and examples."""
+    lines: list[str] = []
+    for block in re.split(r"\n\s*\n", text.strip("\n")):
+        if block.startswith(">>>"):
+            lines += [".. code-block:: pycon", "", *("   " + line for line in block.splitlines())]
+        elif block.startswith("    "):
+            lines += ["::", "", *block.splitlines()]
+        else:
+            lines += marked(block).splitlines()
+        lines.append("")
+    return lines
+
+
+def entries(text: str) -> list[tuple[str, str]]:
+    """What stands at the margin, and what is indented below it."""
+    return [
+        (head, " ".join(more.split())) for head, more in re.findall(r"^(\S.*)\n?((?:\s+.*\n?)*)", text, re.MULTILINE)
+    ]
+
+
+def told(app: Any, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
+    """Docstrings in the house's NumPy style; of a field of a NamedTuple, the comment beside it."""
+    text = "\n".join(lines)
+    if text.startswith("Alias for field number"):
+        owner: Any = ravi
+        for part in name.split(".")[1:-1]:
+            owner = getattr(owner, part)
+        found = re.search(rf"^    {name.rpartition('.')[2]}: .*?  # (.*)$", inspect.getsource(owner), re.MULTILINE)
+        lines[:] = prose(found[1]) if found else [""]
+        return
+    opening, *sections = SECTION.split(text)
+    lines[:] = prose(opening)
+    for kind, body in zip(sections[::2], sections[1::2], strict=True):
+        if kind == "Parameters":
+            for head, more in entries(body):
+                names, _, rest = head.partition(" : ")
+                said = marked(f"{rest} {more}".strip())
+                lines += [f":param {one.strip(' *')}: {said}" for one in names.split(",")]
+        elif kind == "Returns":
+            given = [f"{marked(head)}: {marked(more)}" if more else marked(head) for head, more in entries(body)]
+            lines.append(":returns: " + "; ".join(given))
+        else:
+            lines += [".. rubric:: Examples", "", *prose(body)]
+        lines.append("")
+
+
+def titled(app: Any, page: str, source: list[str]) -> None:
+    """Tables that are measured may come without a title: it is the name of their file."""
+    if not source[0].startswith("# "):
+        source[0] = f"# {page.rpartition('/')[2].capitalize()}\n\n{source[0]}"
+
+
+def setup(app: Any) -> None:
+    app.connect("autodoc-process-docstring", told)
+    app.connect("source-read", titled)
