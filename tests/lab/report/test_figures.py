@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, pairwise
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -16,6 +16,7 @@ import pytest
 import ravi
 from ravi.checks import InputError
 from ravi.cli import show
+from ravi.lab import demo
 from ravi.lab.report import curves, figures, scatter, style
 from ravi.lab.report.index import KINDS, STORY, index_page, kind_of
 from ravi.statistics.intervals import band, interval
@@ -166,6 +167,20 @@ def test_nothing_is_cut_off_and_the_legend_covers_no_axes(count, tmp_path):
     assert [text.get_text() for text in figure.legends[0].get_texts()] == [*many]
 
 
+def test_names_at_the_ends_of_lines_are_apart_in_order_and_say_the_last_value(tmp_path):
+    many = {f"learner {i}": curves.Curves(TIMES, 100 * SLOW * (1 + 0.01 * (i // 2))) for i in range(6)}
+    figure = curves.regret_curves(many, logarithmic=True, named=True, width=style.DOUBLE).figure
+    figure.draw_without_rendering()
+    texts = figure.axes[0].texts
+    last = {label: held.values[:, -1].mean() for label, held in many.items()}
+    assert [text.get_text() for text in texts] == [f"{label}  {value:,.0f}" for label, value in last.items()]
+    boxes = [matplotlib.text.Text.get_window_extent(text) for text in texts]
+    assert all(low.y1 <= high.y0 for low, high in pairwise(boxes))
+    wide, high = figure.get_size_inches() * figure.dpi
+    assert all(0 <= box.x0 <= box.x1 <= wide and 0 <= box.y0 <= box.y1 <= high for box in boxes)
+    assert not figure.legends
+
+
 def test_axes_say_what_they_show_and_in_which_unit():
     ax = curves.regret_curves(two(), title="riverswim/6").figure.axes[0]
     assert (ax.get_xlabel(), ax.get_ylabel(), ax.get_title()) == ("step t", "regret (sum of gaps)", "riverswim/6")
@@ -232,6 +247,19 @@ def test_the_figure_of_the_demo_is_drawn(tmp_path):
     run = ravi.run("psrl", "riverswim/4", 300, 2)
     figures.regret_figure({"psrl": run, "best": run}, tmp_path / "it.png", title="x", yardsticks=["best"])
     assert opens(tmp_path / "it.png")
+
+
+def test_the_demo_draws_all_its_learners_on_logarithmic_axes(tmp_path, monkeypatch):
+    kept, original = [], curves.regret_curves
+    monkeypatch.setattr(curves, "regret_curves", lambda *held, **how: kept.append(original(*held, **how)) or kept[-1])
+    assert opens(demo._figure(ravi.results(made(tmp_path / "out", demo.suite(2000, 3))), tmp_path))
+    (ax,) = kept[0].figure.axes
+    assert ax.get_xscale() == ax.get_yscale() == "log"
+    both = {
+        f"{label}, {column}" for label in ("RAVI-UCB", "RAVI-UCB, mixture", "UCRL2") for column in ("theory", "tuned")
+    }
+    named = {text.get_text().rsplit("  ", 1)[0] for text in ax.texts}
+    assert named == both | {"RAVI-UCB+", "RAVI-KL", "PSRL", "uniform policy"}
 
 
 # The entry.

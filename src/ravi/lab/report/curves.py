@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ravi.runs import Run
 
 FLOOR = 1e-5  # of the largest gap: where a logarithmic axis of gaps ends
+APART = 0.052  # of the height of the axes, between names at the ends of lines
 CERTAIN = 1e-10  # below this a gap is not certified to differ from zero (`ravi.measures.regret.TOLERANCE`)
 
 
@@ -60,16 +61,17 @@ def regret_curves(
     bounds: Mapping[str, Curves | tuple[Any, Any]] | None = None,
     rungs: Mapping[str, float] | None = None,
     logarithmic: bool = False,
+    named: bool = False,
     level: float = 0.95,
     title: str = "",
     width: float = SINGLE,
 ) -> Drawn:
     """Regret against time: the mean over seeds, with an interval at every time.
 
-    bounds: grey lines behind, (times, values) by name. rungs: bounds on the regret at T only, such as `Ladder.rungs`.
-    On linear axes only the bounds that are within reach of the curves are drawn, on logarithmic ones from the first
-    time of a curve on; `data["bounds"]` has what is drawn. A regret that is zero throughout has no logarithm: its axes
-    are linear.
+    named: every line has its name and its last value at its end, in place of a legend. bounds: grey lines behind,
+    (times, values) by name. rungs: bounds on the regret at T only, such as `Ladder.rungs`. On linear axes only the
+    bounds that are within reach of the curves are drawn, on logarithmic ones from the first time of a curve on;
+    `data["bounds"]` has what is drawn. A regret that is zero throughout has no logarithm: its axes are linear.
     """
     shown = {label: _shown(label, held, level) for label, held in curves.items()}
     logarithmic = logarithmic and any((one.mean > 0).any() for one in shown.values())
@@ -98,7 +100,7 @@ def regret_curves(
             ax.set_ylim(bottom=min(0.0, ax.get_ylim()[0]))
         ax.margins(x=0)
         ax.set(xlabel="step t", ylabel="regret (sum of gaps)", title=title)
-        legend_below(figure, ax)
+        _named(ax) if named else legend_below(figure, ax)
     return Drawn(figure, {"curves": shown, "bounds": behind, "rungs": ends, "level": level})
 
 
@@ -147,6 +149,28 @@ def _lines(axes: Any, shown: Mapping[str, Shown], logarithmic: bool) -> None:
         low = np.where(np.isfinite(one.low), np.maximum(one.low, least / 3), one.low) if logarithmic else one.low
         mean = np.where(one.mean > 0, one.mean, np.nan) if logarithmic else one.mean
         line(axes, one.times, mean, label, every[label], low=low, high=one.high)
+
+
+def _named(axes: Any) -> None:
+    """The name of every line and its last value, beside its end, as near as other names leave room for."""
+    bottom, top = axes.get_ylim()
+    held = [(float(one.get_ydata()[-1]), one) for one in axes.get_lines()]
+    ends = sorted(((value, one) for value, one in held if value > bottom), key=lambda end: end[0])
+    share = [float(axes.transLimits.transform(axes.transScale.transform((1, y)))[1]) for y, _ in ends]
+    places = list(share)
+    for k in range(1, len(places)):
+        places[k] = max(places[k], places[k - 1] + APART)
+    places[-1:] = [min(places[-1], 1.0)] if places else []
+    for k in range(len(places) - 2, -1, -1):
+        places[k] = min(places[k], places[k + 1] - APART)
+    for (value, one), at, place in zip(ends, share, places, strict=True):
+        colour = one.get_color()
+        axes.annotate(
+            f"{one.get_label()}  {value:,.0f}", (1.0, at), (1.035, place), "axes fraction", "axes fraction",
+            va="center", color=colour, annotation_clip=False,
+            arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.6, "relpos": (0, 0.5), "shrinkB": 0},
+        )  # fmt: skip
+    axes.set_ylim(bottom, top)
 
 
 def _from(begin: float, times: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
