@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 import re
+from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import ravi
@@ -33,7 +35,7 @@ copybutton_only_copy_prompt_lines = True
 
 python_maximum_signature_line_length = 100
 autodoc_member_order = "bysource"
-autodoc_default_options = {"members": True}
+autodoc_default_options = {"members": True, "undoc-members": True}
 autodoc_typehints_format = "short"
 autodoc_preserve_defaults = True
 autosummary_generate = False
@@ -75,15 +77,8 @@ def entries(text: str) -> list[tuple[str, str]]:
 
 
 def told(app: Any, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
-    """Docstrings in the house's NumPy style; of a field of a NamedTuple, the comment beside it."""
+    """Docstrings in the house's NumPy style; of a class, its fields too, by the comments beside them."""
     text = "\n".join(lines)
-    if text.startswith("Alias for field number"):
-        owner: Any = ravi
-        for part in name.split(".")[1:-1]:
-            owner = getattr(owner, part)
-        found = re.search(rf"^    {name.rpartition('.')[2]}: .*?  # (.*)$", inspect.getsource(owner), re.MULTILINE)
-        lines[:] = prose(found[1]) if found else [""]
-        return
     opening, *sections = SECTION.split(text)
     lines[:] = prose(opening)
     for kind, body in zip(sections[::2], sections[1::2], strict=True):
@@ -98,6 +93,14 @@ def told(app: Any, what: str, name: str, thing: Any, options: Any, lines: list[s
         else:
             lines += [".. rubric:: Examples", "", *prose(body)]
         lines.append("")
+    if what == "class":
+        fields = re.findall(r"^    (\w+): .*?  # (?!fmt)(.*)$", inspect.getsource(thing), re.MULTILINE)
+        lines += [f":ivar {field}: {marked(' '.join(said.split()))}" for field, said in fields] + [""]
+
+
+def left_out(app: Any, what: str, name: str, thing: Any, skip: bool, options: Any) -> bool | None:
+    """Fields, which stand with their class, are no members of their own."""
+    return None if callable(thing) or isinstance(thing, property | cached_property) else True
 
 
 def titled(app: Any, page: str, source: list[str]) -> None:
@@ -106,6 +109,19 @@ def titled(app: Any, page: str, source: list[str]) -> None:
         source[0] = f"# {page.rpartition('/')[2].capitalize()}\n\n{source[0]}"
 
 
+def fetches_nothing(app: Any, error: Exception | None) -> None:
+    """No page that was built, and no style sheet, asks another host for anything."""
+    asked = re.compile(
+        r"""<(?:script|img|iframe|link)\b[^>]*(?:src|href)="(?:https?:)?//|(?:url\(|@import )["']?(?:https?:)?//"""
+    )
+    files = [file for kind in ("html", "css") for file in Path(app.outdir).rglob(f"*.{kind}")]
+    found = [file.name for file in files if asked.search(file.read_text())]
+    if found and error is None:
+        raise SystemExit(f"pages that need a network: {found}")
+
+
 def setup(app: Any) -> None:
     app.connect("autodoc-process-docstring", told)
+    app.connect("autodoc-skip-member", left_out)
+    app.connect("build-finished", fetches_nothing)
     app.connect("source-read", titled)
