@@ -383,13 +383,13 @@ def _groups(batch: Batch, world: World) -> list[Array]:
     return np.array_split(np.arange(n), ceil(n * size / max(CACHE, size)))
 
 
-def check_device(device: str, learner: Learner, mdp: MDP, steps: int, record: Sequence[str]) -> None:
+def check_device(device: str, learner: Learner, mdp: Named, steps: int, record: Sequence[str]) -> None:
     """An error where such a run cannot be on a device."""
     _can_run(device, learner, [])
     _can_run(device, learner, _as_in_suites(learner, mdp, steps, record, 1))
 
 
-def _as_in_suites(learner: Learner, mdp: MDP, steps: int, record: Sequence[str], points: int) -> list[Measure]:
+def _as_in_suites(learner: Learner, mdp: Named, steps: int, record: Sequence[str], points: int) -> list[Measure]:
     options: Options = {
         "record": _wanted([name for name in record if name in OPTIONAL]), "points": points, "pad": False,
         "keep_epochs": False, "measured": True,
@@ -397,7 +397,7 @@ def _as_in_suites(learner: Learner, mdp: MDP, steps: int, record: Sequence[str],
     return world_named(mdp).scores(learner, steps, options).measures
 
 
-def side_by_side(learner: Learner, mdp: MDP, steps: int, seed: int, record: Sequence[str], points: int) -> int:
+def side_by_side(learner: Learner, mdp: Named, steps: int, seed: int, record: Sequence[str], points: int) -> int:
     """How many seeds of such a run go side by side: a wider batch is no faster, and takes more memory."""
     world, measures = world_named(mdp), _as_in_suites(learner, mdp, steps, record, points)
     return max(1, int(CACHE / world.size(world.begin(learner, np.array([seed], np.uint64), measures))))

@@ -210,7 +210,7 @@ def mdp(source: str | os.PathLike[str] | MDP | Any, *, discount: float | None = 
         other = _name_of(text, WORLDS)
         if other is not None or text.startswith(LARGE):
             why = (WORLDS[other] if other is not None else OF_MDP).summary
-            raise InputError(f"{text} is no MDP, but a world of another kind: {why}. `ravi.run` takes it")
+            raise InputError(f"{text} is no MDP, but a world of another kind: {why}. `ravi.run` and suites take it")
         raise InputError(_unknown("MDP", text, MDPS) + " An MDP may also be a file.")
     name, given = _split(text, MDPS)
     builder = MDPS[name] if name in MDPS else foreign.function(text, name, MDP)
@@ -265,6 +265,18 @@ def world(text: str) -> Any:
     if text.startswith(LARGE):
         return builder_of(OF_MDP)(mdp(text.removeprefix(LARGE)))
     return mdp(text)
+
+
+def spelled(text: str) -> tuple[str, dict[str, Any]]:
+    """What the id of a world of another kind says: its name and all its arguments; those of an MDP are the MDP's."""
+    name = _name_of(text, WORLDS)
+    if name is None:
+        return LARGE, {}
+    builder = builder_of(WORLDS[name])
+    args, kwargs = _arguments(text, _split(text, WORLDS)[1], builder, skip=0)
+    given = inspect.signature(builder).bind(*args, **kwargs)
+    given.apply_defaults()
+    return name, dict(given.arguments)
 
 
 def built(text: str, builders: Mapping[str, Callable[..., Any]], what: str, *told: Any) -> Any:
@@ -350,6 +362,7 @@ def code_in(text: str) -> str | None:
     """What an id would run that is not this library's: `module:function`, or `module:Env-v0` of Gymnasium, or None."""
     from ravi.mdps import MDPS
 
+    text = text.removeprefix(LARGE)
     if _name_of(text, MDPS) != "gymnasium":
         return foreign.name_in(text)
     from ravi import gymnasium

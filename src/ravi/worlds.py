@@ -53,6 +53,10 @@ class World(Protocol):
     @property
     def discount(self) -> float: ...
     @property
+    def sizes(self) -> tuple[int | None, int, int]:
+        """X (None where states are continuous), A, and d of a mixture or a linear MDP, else 0."""
+
+    @property
     def units(self) -> tuple[float, float]: ...
     @property
     def answers(self) -> Any:
@@ -114,6 +118,11 @@ class Tabular(NamedTuple):
     @property
     def discount(self) -> float:
         return self.mdp.discount
+
+    @property
+    def sizes(self) -> tuple[int | None, int, int]:
+        of, pairs = self.mdp, self.mdp.pair_features
+        return of.states, of.actions, of.dimension or (0 if pairs is None else int(pairs.shape[2]))
 
     @property
     def units(self) -> tuple[float, float]:

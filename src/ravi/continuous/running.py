@@ -62,6 +62,10 @@ class Box(NamedTuple):
         return self.mdp.problem.discount
 
     @property
+    def sizes(self) -> tuple[int | None, int, int]:
+        return None, self.mdp.problem.actions, self.mdp.problem.simulators
+
+    @property
     def digest(self) -> str:
         """Of its numbers, not of its functions, and of how it is scored."""
         of = self.mdp.problem

@@ -114,6 +114,10 @@ class Met(NamedTuple):
         return self.world.discount
 
     @property
+    def sizes(self) -> tuple[int | None, int, int]:
+        return self.world.states, self.world.actions, 0
+
+    @property
     def answers(self) -> Any:
         return self.world.source
 

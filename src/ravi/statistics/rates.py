@@ -207,7 +207,7 @@ def rates(results: Results, *, level: float = 0.95, resamples: int = 2000, key: 
     check_level(level, resamples)
     runs = results.runs
     seeds, regret, error = (runs[name].to_numpy() for name in ("seed", "regret", "regret_error"))
-    succeeded = runs["failure"].is_null().to_numpy()
+    succeeded = runs["failure"].is_null().to_numpy() & ~np.isnan(regret)  # a large world has no regret
     lines: dict[tuple[str, ...], list[tuple[dict[str, float], Scored]]] = {}
     for entry in results.entries.to_pylist():
         rows = results.by_setting.get(entry["setting"], np.zeros(0, int))
@@ -222,9 +222,11 @@ def rates(results: Results, *, level: float = 0.95, resamples: int = 2000, key: 
 
 
 def _sizes(runs: Any, row: int) -> dict[str, float]:
-    """T, H, d, X and A of a run."""
+    """T, H, d, X (0 where states are continuous) and A of a run."""
     T, gamma, d, X, A = (runs[name][row].as_py() for name in ("steps", "discount", "dimension", "states", "actions"))
-    return {name: round(float(size), 9) for name, size in zip(QUANTITIES, (T, 1 / (1 - gamma), d, X, A), strict=True)}
+    return {
+        name: round(float(size), 9) for name, size in zip(QUANTITIES, (T, 1 / (1 - gamma), d, X or 0, A), strict=True)
+    }
 
 
 class _Varied(NamedTuple):

@@ -9,8 +9,7 @@ from math import ceil
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ravi import checks, engine, ids
-from ravi.core import MDP
+from ravi import checks, engine
 from ravi.engine import Progress
 from ravi.lab.experiments.freezing import chosen, compared, is_results
 from ravi.lab.experiments.manifest import cores
@@ -21,7 +20,8 @@ from ravi.lab.experiments.schedule.jobs import GUESS
 from ravi.lab.experiments.schedule.settings import Setting
 from ravi.lab.experiments.store import Store
 from ravi.lab.experiments.suite_file.specification import Entry
-from ravi.lab.experiments.work import until
+from ravi.lab.experiments.work import briefly, until
+from ravi.worlds import World
 
 PILOT_STEPS, PILOT_SEEDS = 2000, 64  # at most
 PILOT_SECONDS, PILOT_MOST = 30.0, 2.0  # for all pilots, and for one; the rest is reckoned by the mean of those made
@@ -94,7 +94,7 @@ def forecast(
 ) -> Forecast:
     """Say what `run_suite` would do. Nothing is written."""
     wanted = chosen(suite, seeds, allow_code)
-    mdps: dict[str, MDP] = {}
+    mdps: dict[str, World] = {}
     store = None if folder is None else Store(Path(folder))
     if store is None:
         facts = plan.facts_of(wanted, mdps)
@@ -129,7 +129,7 @@ def _pair(setting: Setting) -> Pair:
 
 
 def _pilots(
-    pairs: dict[Pair, tuple[Entry, int]], mdps: dict[str, MDP], parts: int, progress: Progress | None
+    pairs: dict[Pair, tuple[Entry, int]], mdps: dict[str, World], parts: int, progress: Progress | None
 ) -> dict[Pair, float]:
     """Seconds a step and seed of every learner on every MDP, as far as the time for pilots goes.
 
@@ -144,7 +144,7 @@ def _pilots(
         steps, seeds = min(T, PILOT_STEPS), min(ceil(len(entry.seeds) / parts), PILOT_SEEDS)
         mdp = mdps[entry.mdp]
         try:
-            learner = ids.learner(entry.learner, mdp, T)
+            learner = briefly(mdp.learner(entry.learner, T), mdp, entry.learner)
             engine.run(learner, mdp, 1, 1, keep_epochs=False)  # compiles
             stop = until(time.perf_counter() + PILOT_MOST)
             made = engine.run(learner, mdp, steps, seeds, points=1, keep_epochs=False, stop=stop)

@@ -20,6 +20,7 @@ from ravi.lab.experiments.schedule import plan
 from ravi.lab.experiments.store import Damaged, Store
 from ravi.lab.experiments.suite_file.specification import Suite, differences, specify
 from ravi.runs import versions
+from ravi.worlds import Tabular, World
 
 
 def chosen(suite: str | os.PathLike[str] | Mapping[str, Any], seeds: Any = None, allow_code: bool = False) -> Suite:
@@ -64,19 +65,19 @@ def is_results(suite: Any) -> bool:
 
 def compared(
     suite: Suite, store: Store, adopt: bool = False, mix_versions: bool = False, own: Path | None = None
-) -> tuple[plan.Facts, dict[str, MDP]]:
+) -> tuple[plan.Facts, dict[str, World]]:
     """What the ids of a suite stand for, and its MDPs; an error where the folder is not of this suite and versions.
 
     own: the folder of results that the suite was taken from. It means the MDPs that are kept there, whatever became of
     their files.
     """
     held = _frozen(store, suite)
-    mdps: dict[str, MDP] = {}
+    mdps: dict[str, World] = {}
     if own is not None:
         named = Store(own)
         for name, digest in plan.facts_from(named.specification() or {}).mdps.items():
             if (kept := named.mdp(digest)) is not None:
-                mdps[name] = MDP.load(kept)
+                mdps[name] = Tabular(MDP.load(kept))
             elif ids.is_file(name) and not Path(name).exists():
                 why = named.troubles[-1] if named.troubles else f"mdps/{digest}.mdp: absent"
                 raise Damaged(f"{own}: {why}; put back {name}, from which it is made again")
@@ -103,8 +104,9 @@ def freeze(
     store.create()
     contents = {}
     for name, digest in facts.mdps.items():
-        if ids.is_file(name) or ids.code_in(name) is not None or store.mdp(digest) is not None:
-            contents[name] = store.keep_mdp(mdps[name]).read_bytes()
+        made, built = mdps[name], not ids.is_file(name) and ids.code_in(name) is None
+        if isinstance(made, Tabular) and not (built and store.mdp(digest) is None):
+            contents[name] = store.keep_mdp(made.mdp).read_bytes()
     if adopt or _frozen(store, suite) is None:
         store.freeze({"suite": suite.plain(), **facts.plain()})
     return facts, contents
@@ -120,7 +122,7 @@ def runs_there(
     device.target()
     mdps = compared(suite, store, adopt, mix_versions, own)[1]
     for mdp, learner, steps, record in dict.fromkeys((e.mdp, e.learner, e.steps, e.record) for e in suite.entries):
-        engine.check_device("gpu", ids.learner(learner, mdps[mdp], steps), mdps[mdp], steps, record)
+        engine.check_device("gpu", mdps[mdp].learner(learner, steps), mdps[mdp], steps, record)
 
 
 def _frozen(store: Store, suite: Suite) -> dict[str, Any] | None:

@@ -27,6 +27,7 @@ from ravi.lab.experiments.schedule.tuning import best
 from ravi.lab.experiments.store import Store
 from ravi.lab.experiments.suite_file.specification import Section, Suite
 from ravi.runs import versions
+from ravi.worlds import world_named
 
 
 class Reproduction(NamedTuple):
@@ -172,7 +173,7 @@ def _settings(held: Results) -> tuple[dict[str, Setting], list[str]]:
         kept = store.mdp(digest)
         places[name] = name if kept is None else str(kept.absolute())
         try:
-            if (ids.mdp(name) if kept is None else MDP.load(kept)).digest != digest:
+            if plan.digest_of(name, world_named(name if kept is None else MDP.load(kept))) != digest:
                 changed[digest] = f"{name} is another MDP now"
         except InputError as error:
             changed[digest] = f"{name}: {error}"

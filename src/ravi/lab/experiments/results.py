@@ -327,8 +327,8 @@ class Results:
     def summary(self) -> str:
         """The mean regret at T of every entry, with the number of seeds."""
         rows = self.sql(
-            "SELECT section, mdp, steps, label, \"column\", count(regret) AS seeds, count(failure) AS failed, "
-            "avg(regret) AS mean FROM results GROUP BY ALL"
+            "SELECT section, mdp, steps, label, \"column\", count(*) - count(failure) AS seeds, "
+            "count(failure) AS failed, avg(regret) AS mean FROM results GROUP BY ALL"
         ).to_pylist()  # fmt: skip
         found = {tuple(row[key] for key in KEYS): row for row in rows}
         lines: list[tuple[str, ...]] = [("section", "MDP", "T", "learner", "column", "seeds", "failed", "mean regret")]

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ravi.core import MDP
 from ravi.lab.experiments.schedule.settings import Setting
 from ravi.runs import Run
+from ravi.worlds import Named, world_named
 
 FORMAT = "1"  # of the rows; in the metadata of every part
 LINE, TEXT_MOST = 1000, 50_000  # letters that are kept of an error, and of its traceback
@@ -29,12 +29,12 @@ SCHEMA = pa.schema(
         ("mdp_digest", TEXT),
         ("learner", TEXT),  # its canonical id
         ("discount", NUMBER),
-        ("states", WHOLE),  # X
+        ("states", WHOLE),  # X; null where they are continuous
         ("actions", WHOLE),  # A
         ("dimension", WHOLE),  # d of a mixture or a linear MDP, else 0
         ("steps", WHOLE),  # T
         ("points", WHOLE),
-        ("optimum", NUMBER),  # rho*
+        ("optimum", NUMBER),  # rho*, or of the best fixed policy where rewards change; null in a large world
         ("optimum_error", NUMBER),
         ("regret", NUMBER),  # at T
         ("regret_error", NUMBER),  # certified
@@ -62,24 +62,26 @@ NAMES |= {"regret": "regret_total", "regret_curve": "regret"}
 NAMES |= {"reward_curve": "reward", "trajectory_curve": "trajectory_regret"}
 
 
-def rows_of(run: Run, setting: Setting, mdp: MDP, launch: str) -> pa.RecordBatch:
-    """The rows of a complete run, one per seed."""
+def rows_of(run: Run, setting: Setting, mdp: Named, launch: str) -> pa.RecordBatch:
+    """The rows of a complete run, one per seed; what runs of its world do not have is null."""
     n = len(run.seeds)
     found = {name: run.results.get(NAMES.get(name, name)) for name in (*RESULTS, *CURVES)}
     if "reward" not in setting.record:
         found["reward_curve"] = None
     constants = json.dumps(run.settings, sort_keys=True)
-    head = repr((run.optimum, run.optimum_error, constants)).encode()
+    X, A, d = world_named(mdp).sizes
+    optima = run.results["optimum"].tolist() if run.world == "changing" else [run.optimum] * n
+    heads = [repr((optimum, run.optimum_error, constants)).encode() for optimum in optima]
     columns: dict[str, Any] = _columns(setting, run.seeds, launch) | {
-        "discount": [mdp.discount] * n,
-        "states": [mdp.states] * n,
-        "actions": [mdp.actions] * n,
-        "dimension": [_dimension(mdp)] * n,
-        "optimum": [run.optimum] * n,
+        "discount": [run.discount] * n,
+        "states": [X] * n,
+        "actions": [A] * n,
+        "dimension": [d] * n,
+        "optimum": optima,
         "optimum_error": [run.optimum_error] * n,
         "constants": [constants] * n,
         "seconds": [run.seconds / n] * n,
-        "digest": [_digest(head, found, i) for i in range(n)],
+        "digest": [_digest(heads[i], found, i) for i in range(n)],
     }
     for name, array in found.items():
         if array is not None:
@@ -180,7 +182,3 @@ def _digest(head: bytes, found: dict[str, Any], seed: int) -> str:
         if array is not None:
             hashed.update(name.encode() + np.ascontiguousarray(array[seed], np.float64).tobytes())
     return hashed.hexdigest()[:20]
-
-
-def _dimension(mdp: MDP) -> int:
-    return mdp.dimension or (0 if mdp.pair_features is None else int(mdp.pair_features.shape[2]))

@@ -33,12 +33,14 @@ import pyarrow as pa
 from ravi import engine, ids, tree
 from ravi.checks import InputError
 from ravi.compiled import CacheWarning
-from ravi.core import MDP, Learner
+from ravi.core import Learner
 from ravi.files import load_mdp
 from ravi.lab.experiments.rows import LEARNER, LOST, failed_rows, packed, rows_of, said
+from ravi.lab.experiments.schedule.plan import digest_of
 from ravi.lab.experiments.schedule.settings import Setting
 from ravi.runs import Run, versions
 from ravi.together import alike
+from ravi.worlds import World, world_named
 
 MACHINE = (MemoryError, OSError, CacheWarning)  # errors that may pass, or not come elsewhere
 SECOND = 1.0  # seconds after which a task begins no further batch
@@ -115,10 +117,10 @@ def _as_one(tasks: Sequence[Task], stop: Stop) -> list[Outcome] | None:
         if any(_changed(one) is not None for one in tasks):
             return None
         mdp = _mdp(setting.mdp, setting.mdp_digest, task.mdp)
-        learners = [ids.learner(one.setting.learner, mdp, setting.steps) for one in tasks]
+        learners = [mdp.learner(one.setting.learner, setting.steps) for one in tasks]
         if not alike(learners):
             return None
-        _warm(learners[0], mdp, record, task.device)
+        _warm(learners[0], mdp, setting, record, task.device)
         batches = [Batch(one.seeds, one.checkpoint) for one in tasks]
         given = zip(batches, learners, strict=True)
         held = [_held(batch, setting, learner, mdp, record) for batch, learner in given]
@@ -167,7 +169,7 @@ class _Doing:
         record = _record(setting)
         try:
             mdp = _mdp(setting.mdp, setting.mdp_digest, task.mdp)
-            learner = ids.learner(setting.learner, mdp, setting.steps)
+            learner = mdp.learner(setting.learner, setting.steps)
         except MACHINE:
             raise
         except Exception as error:  # whatever the seed
@@ -184,7 +186,7 @@ class _Doing:
         while self.begun or fresh:
             batch = self.begun.popleft() if self.begun else Batch(fresh.popleft(), None)
             try:
-                _warm(learner, mdp, record, task.device)
+                _warm(learner, mdp, setting, record, task.device)
                 self._run(batch, learner, mdp, record, until(time.perf_counter() + task.slice, self.stop))
             except MACHINE as error:
                 self.begun.appendleft(batch)
@@ -195,7 +197,7 @@ class _Doing:
             if self.stop() or time.perf_counter() - began >= min(SECOND, task.slice):
                 return
 
-    def _run(self, batch: Batch, learner: Learner, mdp: MDP, record: tuple[str, ...], over: Stop) -> None:
+    def _run(self, batch: Batch, learner: Learner, mdp: World, record: tuple[str, ...], over: Stop) -> None:
         """Run a batch, to its end or to a checkpoint."""
         task, setting = self.task, self.task.setting
         held = _held(batch, setting, learner, mdp, record)
@@ -208,7 +210,7 @@ class _Doing:
             )  # fmt: skip
         self.came(batch, held, made, mdp)
 
-    def came(self, batch: Batch, held: Run | None, made: Run, mdp: MDP) -> None:
+    def came(self, batch: Batch, held: Run | None, made: Run, mdp: World) -> None:
         """What has come of a batch that was `held`, or was begun."""
         self.seconds += made.seconds - (0.0 if held is None else held.seconds)
         self.plays += int(made.plays.sum()) - (0 if held is None else int(held.plays.sum()))
@@ -216,8 +218,8 @@ class _Doing:
             content = io.BytesIO()
             made.save(content)
             self.begun.appendleft(Batch(batch.seeds, content.getvalue()))
-        elif not np.isfinite(made.regret).all():
-            raise FloatingPointError(f"the regret is {made.regret[~np.isfinite(made.regret)][0]}")
+        elif not np.isfinite(regret := made.results.get("regret_total", np.zeros(0))).all():
+            raise FloatingPointError(f"the regret is {regret[~np.isfinite(regret)][0]}")
         else:
             self.rows.append(rows_of(made, self.task.setting, mdp, self.task.launch))
 
@@ -240,7 +242,7 @@ def _record(setting: Setting) -> tuple[str, ...]:
     return tuple(name for name in setting.record if name in engine.OPTIONAL)
 
 
-def _width(learner: Learner, mdp: MDP, setting: Setting, record: tuple[str, ...], seed: int) -> int:
+def _width(learner: Learner, mdp: World, setting: Setting, record: tuple[str, ...], seed: int) -> int:
     """How many seeds go side by side; one, where the first of them cannot even begin."""
     try:
         return engine.side_by_side(learner, mdp, setting.steps, seed, record, setting.points)
@@ -250,7 +252,7 @@ def _width(learner: Learner, mdp: MDP, setting: Setting, record: tuple[str, ...]
         return 1
 
 
-def _held(batch: Batch, setting: Setting, learner: Learner, mdp: MDP, record: tuple[str, ...]) -> Run | None:
+def _held(batch: Batch, setting: Setting, learner: Learner, mdp: World, record: tuple[str, ...]) -> Run | None:
     """The run of a batch's checkpoint; none where that is damaged, or of other versions: then it begins anew."""
     if batch.checkpoint is None:
         return None
@@ -297,19 +299,26 @@ def _changed(task: Task) -> str | None:
 
 
 @lru_cache(8)
-def _mdp(name: str, digest: str, content: bytes | None) -> MDP:
-    mdp = ids.mdp(name) if content is None else load_mdp(io.BytesIO(content))
-    if mdp.digest != digest:
+def _mdp(name: str, digest: str, content: bytes | None) -> World:
+    mdp = world_named(name if content is None else load_mdp(io.BytesIO(content)))
+    if digest_of(name, mdp) != digest:
         raise InputError(f"{name} is another MDP here than where the work was planned: is this another version of it?")
     return mdp
 
 
-_warmed: set[tuple[str, bool, tuple[str, ...], str]] = set()
+_warmed: set[tuple[str, str, bool, tuple[str, ...], str]] = set()
 
 
-def _warm(learner: Learner, mdp: MDP, record: tuple[str, ...], device: str) -> None:
+def _warm(learner: Learner, mdp: World, setting: Setting, record: tuple[str, ...], device: str) -> None:
     """Load or compile what the learner needs, once per process, so that times are those of running."""
-    key = (learner.name.split(",")[0], bool(mdp.dimension), record, device)
+    world = "" if mdp.kind == "tabular" else mdp.name  # loops of other kinds are compiled for each
+    key = (learner.name.split(",")[0], world, bool(mdp.sizes[2]), record, device)
     if key not in _warmed:
-        engine.run(learner, mdp, 1, 1, record=record, keep_epochs=False, stop=lambda: False, device=device)
+        given = briefly(learner, mdp, setting.learner)
+        engine.run(given, mdp, 1, 1, record=record, keep_epochs=False, stop=lambda: False, device=device)
         _warmed.add(key)
+
+
+def briefly(learner: Learner, mdp: World, text: str) -> Learner | str:
+    """The learner for a run of fewer steps: itself, but on continuous states, where it is made for its T, by its id."""
+    return text if mdp.kind == "continuous" else learner

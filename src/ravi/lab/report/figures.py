@@ -201,10 +201,11 @@ def _tuning(results: Results) -> Iterator[tuple[str, Callable[[], Drawn]]]:
 
 
 def entries(results: Results) -> list[Panel]:
-    """What was found, by section, MDP, T and column; entries without a run that succeeded are left out."""
-    facts = ("discount", "states", "actions", "dimension", "optimum", "constants")
-    runs = results.runs.select(["setting", "seed", "seconds", "failure", *facts]).to_pylist()
-    found = {(run["setting"], run["seed"]): run for run in runs if run["failure"] is None}
+    """What was found, by section, MDP, T and column; entries without a run that has a regret are left out."""
+    facts = ("discount", "states", "actions", "dimension", "optimum", "optimum_error", "constants")
+    runs = results.runs.select(["setting", "seed", "seconds", "failure", "regret", *facts]).to_pylist()
+    scored = [run for run in runs if run["failure"] is None and run["regret"] is not None]
+    found = {(run["setting"], run["seed"]): run for run in scored}
     made: dict[tuple[str, str, int, str], list[Entry]] = {}
     for row in results.entries.to_pylist():
         mine = [found[row["setting"], seed] for seed in sorted(row["seeds"]) if (row["setting"], seed) in found]
@@ -237,6 +238,8 @@ def theory(panel: Panel) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     from ravi.theory import mixture, tabular
 
     T, first = panel.steps, panel.entries[0].facts
+    if first["optimum_error"] is None:  # it is no MDP
+        return {}
     times = np.unique(np.rint(np.geomspace(panel.entries[0].times[0], T, POINTS)))
     found = {"t × optimum": (times, times * first["optimum"])}
     H, A = 1 / (1 - first["discount"]), first["actions"]

@@ -47,6 +47,9 @@ def ranks(regret: Mapping[str, Any], *, level: float = 0.95, title: str = "", wi
             times = f"  ×{_brief(one.estimate / least)}" if row and least > 0 else ""
             ax.annotate(f"{_brief(one.estimate)}{times}", (1.02, row), xycoords=("axes fraction", "data"), va="center",
                         fontsize=7, annotation_clip=False)  # fmt: skip
+        ends = {float(end) for line in ax.lines for end in line.get_xdata()}
+        if ends and max(ends) < (1 + 1e-6) * min(ends):  # one point, to rounding, has no range of its own
+            ax.set_xlim(min(ends) / 2, 2 * min(ends))
         if any(one.estimate > 0 for one in found.values()):
             ax.set_xscale("log")
         ax.margins(x=0.08)

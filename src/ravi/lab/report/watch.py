@@ -289,7 +289,7 @@ class View:
             return Line(entry, setting, untuned, hopeless, 0, 0, None)
         regrets, failed = runs.of(np.array(entry.seeds, np.int64))
         key = (setting.digest, len(regrets), place)
-        if len(regrets) and key not in self._means:
+        if len(regrets) and key not in self._means and np.isfinite(regrets).all():  # a large world has none
             self._means[key] = interval(regrets)
         return Line(entry, setting, untuned, hopeless, len(regrets), failed, self._means.get(key))
 

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 from ravi import headers, ids
 from ravi.checks import InputError
-from ravi.core import MDP
 from ravi.lab.experiments.schedule.settings import Setting
 from ravi.lab.experiments.suite_file.specification import Entry, Suite, Tuning
+from ravi.worlds import World, world_named
 
 MULTIPLIERS = ("scale", "step_scale")  # of the bonus, of the step size: all that is ever tuned
 
@@ -35,11 +35,18 @@ class Subject(NamedTuple):
     multipliers: tuple[str, ...]
 
 
-def facts_of(suite: Suite, mdps: dict[str, MDP]) -> Facts:
-    """Look up every id of a suite; `mdps` collects the MDPs themselves."""
+def digest_of(text: str, world: World) -> str:
+    """By what settings know a world: an MDP by its numbers, one of another kind also by all that its id says."""
+    if world.kind == "tabular":
+        return world.digest
+    return sha256(repr((world.kind, ids.spelled(text), world.digest)).encode()).hexdigest()
+
+
+def facts_of(suite: Suite, mdps: dict[str, World]) -> Facts:
+    """Look up every id of a suite; `mdps` collects the worlds themselves."""
     for entry in suite.entries:
         if entry.mdp not in mdps:
-            mdps[entry.mdp] = ids.mdp(entry.mdp)
+            mdps[entry.mdp] = world_named(entry.mdp)
     learners = {}
     for learner in dict.fromkeys(entry.learner for entry in suite.entries):
         options = ids.learner_options(learner)
@@ -48,7 +55,7 @@ def facts_of(suite: Suite, mdps: dict[str, MDP]) -> Facts:
             "source": ids.source_of(learner),
             "multipliers": [name for name in MULTIPLIERS if name in options],
         }
-    return Facts({name: mdps[name].digest for name in mdps}, learners)
+    return Facts({name: digest_of(name, world) for name, world in mdps.items()}, learners)
 
 
 def setting_of(entry: Entry, facts: Facts) -> Setting:

@@ -1,4 +1,4 @@
-"""Can all be built that a suite names? Every MDP, and every learner for every MDP and T; no run is made."""
+"""Can all be built that a suite names? Every world, and every learner for every world and T; no run is made."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ from pathlib import Path
 
 from ravi import checks, foreign, ids, memory
 from ravi.checks import InputError
-from ravi.core import MDP
+from ravi.lab.experiments.schedule.plan import digest_of
 from ravi.lab.experiments.suite_file.mistakes import Mistakes, said
 from ravi.lab.experiments.suite_file.reading import Places, is_id
 from ravi.lab.experiments.suite_file.specification import DECIDED, Section, Suite
 from ravi.lab.experiments.suite_file.toml_lines import Path as Place
 from ravi.mdps import MDPS
 from ravi.problems import size
+from ravi.runs import RESULTS
+from ravi.worlds import Tabular, World, world_named
 
 
 class Builder:
@@ -23,7 +25,7 @@ class Builder:
 
     def __init__(self, told: Mistakes, base: Path) -> None:
         self.told, self.base = told, base
-        self._worlds: dict[str, MDP | str] = {}  # or what is wrong
+        self._worlds: dict[str, World | str] = {}  # or what is wrong
         self._size = 0  # bytes of the worlds
         self._learners: dict[tuple[str, str, int], str] = {}
 
@@ -31,6 +33,9 @@ class Builder:
         foreign.importable(suite.folder)
         for section, place in zip(suite.sections, places, strict=True):
             worlds = self._mdps(section, place, suite.folder)
+            for text, world in worlds.items():
+                for key, wrong in _beyond(world, section, suite.device):
+                    self.told.add(place.shared.get(key, (key,)), f"{wrong}, and {text} is no MDP ({world.kind})")
             same: dict[str, str] = {}  # canonical id -> label
             seen: set[tuple[Place, str]] = set()
             for label, text in section.learners.items():
@@ -42,8 +47,8 @@ class Builder:
             seen.add((where, wrong.replace(text, "")))
             self.told.add(where, wrong)
 
-    def _mdps(self, section: Section, place: Places, folder: str) -> dict[str, MDP]:
-        worlds: dict[str, MDP] = {}
+    def _mdps(self, section: Section, place: Places, folder: str) -> dict[str, World]:
+        worlds: dict[str, World] = {}
         digests: dict[str, str] = {}
         seen: set[tuple[Place, str]] = set()  # a grid repeats what is wrong with its id
         for text in section.mdps:
@@ -52,27 +57,32 @@ class Builder:
                 self._once(seen, place.mdps[text], text, made)
                 continue
             worlds[text] = made
-            if made.digest in digests:
-                self.told.add(place.mdps[text], f"{text} is the same MDP as {digests[made.digest]}")
-            digests[made.digest] = text
+            digest = digest_of(text, made)
+            if digest in digests:
+                self.told.add(place.mdps[text], f"{text} is the same MDP as {digests[digest]}")
+            digests[digest] = text
         return worlds
 
-    def _mdp(self, text: str, folder: str) -> MDP | str:
+    def _mdp(self, text: str, folder: str) -> World | str:
         if text not in self._worlds:
             try:
                 if not is_id(text) and not os.path.isabs(text):
-                    near = checks.did_you_mean(re.split("[/,]", text)[0], MDPS) or f" Known: {', '.join(MDPS)}."
+                    known = [*MDPS, *ids.WORLDS]
+                    near = checks.did_you_mean(re.split("[/,]", text)[0], known) or f" Known: {', '.join(known)}."
                     raise InputError(f"there is no MDP {text!r}, and no such file in {self.base}.{near}")
                 _from_here(text, folder)
-                made = self._worlds[text] = ids.mdp(text)
-                self._size += size(made)
+                inner = text.removeprefix(ids.LARGE)
+                if inner != text and (ids.is_file(inner) or ids.code_in(inner) is not None):
+                    raise InputError(f"{text}: in a suite, {ids.LARGE} stands before an id of ravi's own")
+                made = self._worlds[text] = world_named(text)
+                self._size += size(made.mdp) if isinstance(made, Tabular) else 0
             except Exception as error:  # a builder of one's own may raise anything
                 self._worlds[text] = said(error)
             memory.needed(self._size, f"{len(self._worlds):,} MDPs of the suite", "their number or their sizes")
         return self._worlds[text]
 
     def _wrong(
-        self, text: str, label: str, section: Section, worlds: Mapping[str, MDP], same: dict[str, str], folder: str
+        self, text: str, label: str, section: Section, worlds: Mapping[str, World], same: dict[str, str], folder: str
     ) -> Iterator[str]:
         try:
             _from_here(text, folder)
@@ -97,15 +107,28 @@ class Builder:
         for why, where in refused.items():
             yield f"{text} cannot run on {' and '.join(where)}: {why}"
 
-    def _learner(self, name: str, text: str, mdp: str, world: MDP, T: int) -> str:
+    def _learner(self, name: str, text: str, mdp: str, world: World, T: int) -> str:
         """Why the learner cannot be built; nothing where it can."""
         if (name, mdp, T) not in self._learners:
             try:
-                ids.learner(text, world, T)
+                world.learner(text, T)
                 self._learners[name, mdp, T] = ""
             except Exception as error:
                 self._learners[name, mdp, T] = said(error)
         return self._learners[name, mdp, T]
+
+
+def _beyond(world: World, section: Section, device: str) -> Iterator[tuple[str, str]]:
+    """What a section asks for that runs in a world of another kind do not have: the key, and why."""
+    if world.kind == "tabular":
+        return
+    for name in section.record:
+        if name not in RESULTS[world.kind]:
+            yield "record", f"{name} is not recorded there"
+    if "tuned" in section.columns and "regret" not in RESULTS[world.kind]:
+        yield "columns", "tuning chooses by the regret, of which there is none there"
+    if device != "cpu":
+        yield "device", f"{device} runs MDPs only"
 
 
 def _from_here(text: str, folder: str) -> None:

@@ -15,6 +15,7 @@ from ravi import checks, memory
 from ravi.checks import InputError
 from ravi.device import DEVICES
 from ravi.foreign import name_in
+from ravi.ids import WORLDS
 from ravi.lab.experiments.schedule.settings import CURVES
 from ravi.lab.experiments.suite_file.mistakes import Mistakes
 from ravi.lab.experiments.suite_file.specification import (
@@ -40,7 +41,7 @@ RUN = 200  # bytes that a driver, or who reads the results, has for every run
 class Places(NamedTuple):
     """Where the parts of a section are said."""
 
-    section: Place
+    shared: dict[str, Place]  # the keys that the top may give, by name
     mdps: dict[str, Place]
     learners: dict[str, Place]  # by label
 
@@ -118,7 +119,8 @@ class Reader:
                 if label in learners:
                     self.told.add((*path, "learners", i), f"there are two learners with the label {label!r}")
                 learners[label], labels[label] = text, (*path, "learners", i)
-        self.places.append(Places(path, mdps, labels))
+        said: dict[str, Place] = {key: (*path, key) if key in data else (key,) for key in SHARED}
+        self.places.append(Places(said, mdps, labels))
         chosen = tuple(shared.get("seeds", ()))
         columns = tuple(shared.get("columns", ("given",)))
         common = sorted(set(chosen) & set(tuning.seeds)) if "tuned" in columns else []
@@ -306,10 +308,11 @@ def _runs(section: Section, tuning: Tuning) -> int:
 
 
 def is_id(text: str) -> bool:
-    """Whether an MDP is named by an id; else by a file."""
+    """Whether an MDP, or a world of another kind, is named by an id; else by a file."""
     from ravi.mdps import MDPS
 
-    return name_in(text) is not None or re.split("[/,]", text)[0] in {name.split("/")[0] for name in MDPS}
+    heads = {name.split("/")[0] for name in (*MDPS, *WORLDS)}
+    return name_in(text) is not None or re.split("[/,]", text)[0] in heads
 
 
 def _is_list(value: Any) -> bool:

@@ -24,7 +24,7 @@ KEPT = ("seed", "regret", "regret_error", "seconds")  # of every run, besides it
 
 
 class Line(NamedTuple):
-    """A learner on an MDP in a column: one entry of the suite, with those of its runs that succeeded."""
+    """A learner on an MDP in a column: one entry of the suite, with those of its runs that have a regret."""
 
     label: str
     column: str
@@ -39,6 +39,8 @@ class Line(NamedTuple):
     seconds: Array  # (n,), of computing
     rows: Array  # (n,), of the table of runs
     times: Array  # (P,), of the curves
+    earned: Array = np.zeros(0)  # (m,), the rewards of runs that have no regret: those of a large world
+    certified: bool = True  # whether the error is known; else it stands as 0: on continuous states
     shape: Shape | None = None  # of the curves; None where there is no run
 
     @property
@@ -65,6 +67,8 @@ class Line(NamedTuple):
         """Why it has no run that succeeded; empty where it has."""
         if len(self.seeds):
             return ""
+        if len(self.earned):
+            return f"no regret; mean reward {self.earned.mean():,.6g} of {len(self.earned)} runs"
         missing = self.asked - self.failed
         if not self.failed:
             return "not run yet" if self.setting else "waits for tuning"
@@ -132,18 +136,21 @@ def _line(entry: dict[str, Any], held: dict[str, dict[str, Any]]) -> Line:
         return Line(*names, "", setting, len(entry["seeds"]), 0, whole, none, none, none, whole, none)
     runs = held[setting]
     asked = np.isin(runs["seed"], entry["seeds"])
-    mine = asked & ~runs["failed"]
+    done = asked & ~runs["failed"]
+    mine = done & runs["scored"]
     seeds, regret, error, seconds, rows = (runs[name][mine] for name in (*KEPT, "rows"))
     return Line(
         *names, runs["learner"], setting, len(entry["seeds"]), int((asked & runs["failed"]).sum()),
-        seeds, regret, error, seconds, rows, grid(entry["steps"], runs["points"]),
+        seeds, regret, np.nan_to_num(error), seconds, rows, grid(entry["steps"], runs["points"]),
+        runs["reward"][done & ~mine], not np.isnan(error).any(),
     )  # fmt: skip
 
 
 def _runs(found: Results) -> dict[str, dict[str, Any]]:
     """The runs of every setting that an entry is scored by, ordered by seed, as arrays."""
     runs = found.runs
-    column = {name: runs[name].to_numpy() for name in KEPT} | {"failed": runs["failure"].is_valid().to_numpy()}
+    column = {name: runs[name].to_numpy() for name in (*KEPT, "reward")}
+    column |= {"failed": runs["failure"].is_valid().to_numpy(), "scored": runs["regret"].is_valid().to_numpy()}
     held = {}
     for setting in set(found.entries["setting"].to_pylist()) & found.by_setting.keys():
         rows = found.by_setting[setting]
