@@ -152,16 +152,7 @@ def run_settings(
     ----------
     learners : each itself, or its id
     mdp, steps, seeds : as for `run`
-    record : "trajectory" (the regret of the earlier literature), "stream" (every step)
-    measures : more of your own, each a `Measure`
-    points : at how many times curves are kept
-    pad : play the last epoch on until its reset, without learning (the T+ of Section 3)
-    keep_epochs : keep T_k and gap_k of every epoch
-    pause : stop after the epoch in which every seed has made this many steps; `resume` goes on
-    stop : asked before every epoch; when it says yes the run ends there, as at a pause, and Ctrl-C is the caller's
-    progress : called with the number of steps made so far
-    measured : False to play and learn only
-    device : "cpu", or "gpu" (docs/gpu.md), where pauses and stops come later
+    record, measures, points, pad, keep_epochs, pause, stop, progress, measured, device : as for `run`
 
     Returns
     -------
