@@ -24,7 +24,7 @@ def test_what_a_terminal_obeys_is_spelled_out(one):
     shown = printable(f"a{one}b")
     assert one not in shown
     assert shown.isprintable()
-    assert common.encode().decode("unicode_escape") == f"a{one}b"
+    assert shown.encode().decode("unicode_escape") == f"a{one}b"
     assert printable(shown) == shown
     assert printable(f"a{one}b", keep=one) == f"a{one}b"
 
