@@ -12,7 +12,7 @@ from ravi.learners.ravi_kl.plausible import Sets
 from ravi.learners.ravi_ucb.inner import Iterates, Played
 from ravi.learners.ravi_ucb.plus import of_parts
 from ravi.optimism.relative_entropy import ends
-from tests.planning.test_plausible import swept
+from tests.learners.ravi_kl.test_plausible import swept
 
 
 def kappa(n):
