@@ -54,7 +54,7 @@ hooks: $(READY)
 
 # The pages that are generated from the code.
 docs: $(READY)
-	$(BIN)/python -m ravi.lab.report.learners > docs/learners.md
+	$(BIN)/python -m ravi.lab.report.learners > docs/reference/learners.md
 	$(BIN)/ravi demo && cp demo/regret.png docs/demo.png
 	$(BIN)/python docs/make_gallery.py
 	$(BIN)/python docs/figures/draw.py
@@ -66,7 +66,7 @@ docs: $(READY)
 	$(BIN)/python docs/figures/growth.py
 	$(BIN)/python docs/figures/growth_mixture.py
 	$(BIN)/python docs/figures/levels.py
-	$(BIN)/python docs/guides.py
+	$(BIN)/python docs/make_guides.py
 	$(BIN)/python docs/make_tour.py
 
 # The docs as pages of HTML, in site/: to be read without a network. A link that leads nowhere is an error.

@@ -2,7 +2,7 @@
 
 (a) The protocol: microseconds per play beyond the time that the world itself takes, in a world that takes next to none.
 (b) FrozenLake 8x8, by the command: how many seeds come within 1 % of the optimum, in how many CPU seconds. With
---write, this table is also put into docs/gymnasium.md.
+--write, this table is also put into docs/guides/gymnasium.md.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ SETTINGS = (  # learner, plays, multiplier of the bonus of rewards
     ("ravi-ucb+,scale=1e-4", "3e5", "0"),
 )
 CLOSE = 0.01
-GUIDE = Path(__file__).parent.parent / "docs" / "gymnasium.md"
+GUIDE = Path(__file__).parent.parent / "docs" / "guides" / "gymnasium.md"
 
 
 def env_class():

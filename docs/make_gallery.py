@@ -1,4 +1,4 @@
-"""What do the examples of the gallery give? Runs every one, and writes what came out into docs/gallery.md.
+"""What do the examples of the gallery give? Runs every one, and writes what came out into docs/guides/gallery.md.
 
     python docs/make_gallery.py
 
@@ -16,7 +16,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-PAGE = Path(__file__).parent / "gallery.md"
+PAGE = Path(__file__).parent / "guides" / "gallery.md"
 FIGURES = PAGE.parent / "gallery"
 BLOCK = re.compile(r"```python\n(?P<code>.*?)```\n\n<!-- given -->\n(?P<given>.*?)<!-- end -->\n", re.DOTALL)
 

@@ -1,4 +1,4 @@
-"""What does the tour show? Writes docs/tour.ipynb and runs it: `python docs/make_tour.py [FILE]`, half a minute."""
+"""What does the tour show? Writes docs/tutorials/tour.ipynb and runs it: `python docs/make_tour.py [FILE]`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import nbformat
 from nbclient import NotebookClient
 
 words, code = nbformat.v4.new_markdown_cell, nbformat.v4.new_code_cell
-NOTEBOOK = Path(__file__).parent / "tour.ipynb"
+NOTEBOOK = Path(__file__).parent / "tutorials" / "tour.ipynb"
 LANGUAGE = {"language_info": {"name": "python"}}
 CELLS = (
     words(
@@ -53,7 +53,7 @@ axes.legend(frameon=False);"""
     ),
     words(
         """With its theory's constants RAVI-UCB is still uniform; the bonus is valid, and large. How much of the bound
-is given away where? [The guarantee](guarantee.md) says how to read this."""
+is given away where? [The guarantee](../explanation/guarantee.md) says how to read this."""
     ),
     code(
         """from ravi.verify import verify

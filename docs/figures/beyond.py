@@ -1,4 +1,4 @@
-"""What do the variants of docs/beyond.md cost? Its figure and its tables (two minutes).
+"""What do the variants of docs/explanation/beyond.md cost? Its figure and its tables (two minutes).
 
 python docs/figures/beyond.py
 """
@@ -16,7 +16,7 @@ from ravi.mdps.changing_rewards import Changing, tides
 from ravi.theory import doubling
 
 HERE = Path(__file__).parent
-PAGE = HERE.parent / "beyond.md"
+PAGE = HERE.parent / "explanation" / "beyond.md"
 SEEDS = 16
 RIVER = "riverswim/6,discount=0.9"
 

@@ -1,4 +1,4 @@
-"""What does learning on continuous states look like? The figures and numbers of docs/continuous.md (two minutes).
+"""How does learning on continuous states look? The figures and numbers of docs/guides/continuous.md (two minutes).
 
 python docs/figures/continuous.py
 """
@@ -21,7 +21,7 @@ from ravi.continuous import box, exact, grid, level, pendulum, planner_of, ravi_
 from ravi.lab.report.style import DOUBLE, GREY, MAP, Drawn, legend_below, line, looks, panels, styled  # noqa: E402
 
 HERE = Path(__file__).parent
-PAGE = HERE.parent / "continuous.md"
+PAGE = HERE.parent / "guides" / "continuous.md"
 TABLE = re.compile(r"(?<=<!-- measured -->\n).*?(?=<!-- end -->)", re.DOTALL)
 SEEDS = 4
 

@@ -1,4 +1,4 @@
-"""How does the regret of RAVI-KL grow? The page docs/growth.md and its figure, from runs that this makes.
+"""How does the regret of RAVI-KL grow? The page docs/explanation/growth.md and its figure, from runs that this makes.
 
 python docs/figures/growth.py    runs, fits, draws and writes
 
@@ -23,7 +23,7 @@ from ravi.statistics import scaling
 from ravi.theory import lower
 
 HERE = Path(__file__).parent
-PAGE = HERE.parent / "growth.md"
+PAGE = HERE.parent / "explanation" / "growth.md"
 SEEDS = 16
 LEARNERS = {
     "ravi-kl": "ravi-kl",
@@ -60,7 +60,7 @@ them that of the proved bound, sqrt(H B X A T) but for logarithms (Theorem 2 of 
 worst MDP: a smaller exponent on a family of MDPs contradicts nothing. Nor does a larger one (X on Garnets, A on rings)
 at sizes where the bound, with its constants and its terms without sqrt(T), is still far above the regret.
 
-![growth](figures/kl-growth.png)
+![growth](../figures/kl-growth.png)
 
 ## Garnets
 

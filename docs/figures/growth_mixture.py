@@ -1,4 +1,4 @@
-"""How does the regret of RAVI-KL grow on linear mixtures? A figure, and a table in docs/kl.md, of runs that it makes.
+"""How does the regret of RAVI-KL grow on linear mixtures? Makes a figure, and a table in docs/explanation/kl.md.
 
 python docs/figures/growth_mixture.py    runs, fits, draws and writes
 
@@ -22,7 +22,7 @@ from ravi.statistics import scaling
 from ravi.theory import kl
 
 HERE = Path(__file__).parent
-PAGE, FIGURE = HERE.parent / "kl.md", HERE / "kl-growth-mixture"
+PAGE, FIGURE = HERE.parent / "explanation" / "kl.md", HERE / "kl-growth-mixture"
 BEGIN, END = "<!-- growth of mixtures -->\n", "<!-- end of growth -->"
 SEEDS, GAMMA = 12, 0.95
 LEARNERS = {

@@ -1,4 +1,4 @@
-"""How does RAVI-KL compare? The page docs/lead.md, from the suite `lead`.
+"""How does RAVI-KL compare? The page docs/explanation/lead.md, from the suite `lead`.
 
 python docs/figures/lead.py FOLDER [--as-it-is]    runs what FOLDER lacks of the suite, or nothing, and writes the page
 
@@ -14,7 +14,7 @@ from pathlib import Path
 import ravi
 from ravi.statistics import compare, interval, scores
 
-PAGE = Path(__file__).parent.parent / "lead.md"
+PAGE = Path(__file__).parent.parent / "explanation" / "lead.md"
 SECTIONS = {
     "told": "All learners told the supports",
     "not-told": "None told",

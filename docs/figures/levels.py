@@ -1,4 +1,4 @@
-"""What does it cost not to know T? Levels that fall with time against phases of doubling length: a table of docs/kl.md.
+"""What does it cost not to know T? Falling levels against phases of doubling length, for docs/explanation/kl.md.
 
 python docs/figures/levels.py    runs, and writes the table
 """
@@ -14,7 +14,7 @@ from ravi.learners.ravi_kl import ravi_kl
 from ravi.learners.ravi_ucb.doubling import doubling
 from ravi.theory import doubling as phases
 
-PAGE = Path(__file__).parent.parent / "kl.md"
+PAGE = Path(__file__).parent.parent / "explanation" / "kl.md"
 STEPS, SEEDS, FIRST = 20_000, 16, 2
 MDPS = ("riverswim/6,discount=0.95", "riverswim/6,discount=0.99", "garnet/20,3,4,discount=0.9", "ring")
 

@@ -1,4 +1,4 @@
-"""What is RAVI-UCB+ worth? The tables and the figures of docs/plus.md, from the suite `plus`.
+"""What is RAVI-UCB+ worth? The tables and the figures of docs/explanation/plus.md, from the suite `plus`.
 
 python docs/figures/plus.py FOLDER    runs what FOLDER lacks of the suite, draws, and writes the tables
 """
@@ -18,7 +18,7 @@ from ravi.lab.report.tables import table
 from ravi.statistics import compare, interval, scores
 
 HERE = Path(__file__).parent
-PAGE = HERE.parent / "plus.md"
+PAGE = HERE.parent / "explanation" / "plus.md"
 SECTIONS = ("provable", "provable-elsewhere", "provable-long", "tuned", "tuned-mixture", "parts", "parts-mixture")
 PROVABLE, TUNED = SECTIONS[:3], SECTIONS[3:5]
 PLUS, BASE = "ravi-ucb+", "ravi-ucb"

@@ -1,4 +1,4 @@
-"""What are candidate simulators worth? The figure and the table of docs/simulators.md (two minutes).
+"""What are candidate simulators worth? The figure and the table of docs/guides/simulators.md (two minutes).
 
 python docs/figures/simulators.py         runs every learner, draws, and writes the table
 python docs/figures/simulators.py tune    finds the learners' constants again, on seeds of its own
@@ -21,7 +21,7 @@ import ravi
 from ravi.lab.report.style import DOUBLE, GREY, Drawn, legend_below, line, looks, panels, styled
 
 HERE = Path(__file__).parent
-PAGE = HERE.parent / "simulators.md"
+PAGE = HERE.parent / "guides" / "simulators.md"
 TABLE = re.compile(r"(?<=<!-- measured -->\n).*?(?=<!-- end -->)", re.DOTALL)
 CLOSE = 0.05  # of the optimum
 SEEN = 3 / 4  # of a run: who comes close later has not been seen to stay there

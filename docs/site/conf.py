@@ -13,7 +13,7 @@ import ravi
 project, author, release = "ravi", "The ravi developers", ravi.__version__
 html_title = f"ravi {release}"
 root_doc = "docs/index"
-include_patterns = ["docs/*.md", "docs/api/*.md", "benchmarks/*.md", "C*.md"]
+include_patterns = ["docs/*.md", "docs/**/*.md", "benchmarks/*.md", "C*.md"]
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx_copybutton"]
 
 # Markdown as GitHub reads it: the same anchors. Formulas are text, so nothing renders them.
@@ -46,7 +46,7 @@ SECTION = re.compile(r"^(Parameters|Returns|Examples)\n-+\n", re.MULTILINE)
 def marked(text: str) -> str:
     """A docstring's words as reStructuredText: code stays code, pages become links, and nothing else is markup."""
     text = text.replace("(. |", "(.\u2060 |")  # P(. | x, a) ends no sentence
-    parts = re.split(r"`([^`]+)`|docs/(\w+)\.md", text)
+    parts = re.split(r"`([^`]+)`|docs/([\w/]+)\.md", text)
     out = []
     for words, code, page in zip(parts[::3], [*parts[1::3], None], [*parts[2::3], None], strict=True):
         out.append(re.sub(r"([\\*|_])", r"\\\1", words))

@@ -93,8 +93,8 @@ def run(
     Parameters
     ----------
     learner : itself, or its id with options: "ravi-ucb,scale=0.1"
-    mdp : an MDP or its id; one whose rewards change (`tides/6,block=50`; docs/beyond.md), a large one that is met on
-        the way (`large/grid,1000`; docs/large.md), or a continuous one (docs/continuous.md)
+    mdp : an MDP or its id; one whose rewards change (`tides/6,block=50`; docs/explanation/beyond.md), a large one that
+        is met on the way (`large/grid,1000`; docs/guides/large.md), or a continuous one (docs/guides/continuous.md)
     steps : T
     seeds : how many (0, 1, ...), or which
     record : "trajectory" (the regret of the earlier literature), "stream" (every step)
@@ -106,7 +106,7 @@ def run(
     stop : asked before every epoch; when it says yes the run ends there, as at a pause, and Ctrl-C is the caller's
     progress : called with the number of steps made so far
     measured : False to play and learn only
-    device : "cpu", or "gpu" (docs/gpu.md), where pauses and stops come later
+    device : "cpu", or "gpu" (docs/guides/gpu.md), where pauses and stops come later
 
     Returns
     -------
@@ -364,7 +364,7 @@ def _can_run(device: str, learner: Learner, measures: Sequence[Measure]) -> None
     if device == "gpu":
         why = whole.refused(learner, measures)
         if why is not None:
-            raise checks.InputError(f"device=gpu: {why}; docs/gpu.md lists what does")
+            raise checks.InputError(f"device=gpu: {why}; docs/guides/gpu.md lists what does")
         devices.target()
 
 

@@ -1,7 +1,7 @@
 """Whose code does an id run? This library's, or that of a module that it names: `package.module:function`.
 
 To build what such an id stands for, its module is imported and its function called. Two rules keep that from happening
-by itself; docs/security.md has them for users:
+by itself; docs/guides/security.md has them for users:
 
 1. Who names the module decides. What the user types (a command, a call, a suite's file) is imported. What a file says
    is not: every place that reads an id from one asks `ravi.ids.trusted`, which refuses unless the user allows code.

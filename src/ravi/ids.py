@@ -172,8 +172,8 @@ WORLDS = {
 def mdp(source: str | os.PathLike[str] | MDP | Any, *, discount: float | None = None) -> MDP:
     """The MDP of an id, of a file, or, with a discount, of a Gymnasium environment with a table.
 
-    An MDP is itself. A file is one that `MDP.save` wrote, or of another format (docs/import.md), with a discount where
-    it says none; in a text, `model.tra,discount=0.95`. An environment is one that was made, or its id:
+    An MDP is itself. A file is one that `MDP.save` wrote, or of another format (docs/guides/import.md), with a discount
+    where it says none; in a text, `model.tra,discount=0.95`. An environment is one that was made, or its id:
     `ravi.mdp("FrozenLake-v1", discount=0.99)`. `ravi.gymnasium.mdp` has more options for environments.
 
     Parameters
@@ -386,7 +386,7 @@ def refused(code: str, text: str, where: str) -> InputError:
     """A file names code."""
     return InputError(
         f"{where} names {text!r}: {code} is code that does not come with ravi, and is not run. If you trust it as you "
-        "would a program, say so: --allow-code, or allow_code=True in Python (docs/security.md)"
+        "would a program, say so: --allow-code, or allow_code=True in Python (docs/guides/security.md)"
     )
 
 

@@ -1,4 +1,4 @@
-"""docs/beyond.md shows what its script measures."""
+"""docs/explanation/beyond.md shows what its script measures."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ import ravi
 from tests.helpers import script
 
 DOCS = Path(__file__).parents[2] / "docs"
-TEXT = (DOCS / "beyond.md").read_text()
+TEXT = (DOCS / "explanation" / "beyond.md").read_text()
 
 
 MAKE = script("figures/beyond")

@@ -1,4 +1,4 @@
-"""Which learner? The figures of docs/choose.md come out again, and `ravi advise` says what fits."""
+"""Which learner? The figures of docs/guides/choose.md come out again, and `ravi advise` says what fits."""
 
 import re
 from pathlib import Path
@@ -10,7 +10,7 @@ from ravi.checks import InputError
 from ravi.ids import LEARNERS
 from ravi.lab.advice import RULES, advise
 
-PAGE = (Path(__file__).parents[2] / "docs" / "choose.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "guides" / "choose.md").read_text()
 ROWS = re.findall(r"`ravi run (\S+) (\S+) --steps 1e4 --seeds 4` \|[^|]*\| ([\d.]+), ([\d.]+) \|", PAGE)
 LONG = ("ravi-kl/mixture", "ravi-kl/unknown-rewards", "lsvi-ucb,scale=0.01")
 

@@ -1,4 +1,4 @@
-"""docs/continuous.md has what its script measures."""
+"""docs/guides/continuous.md has what its script measures."""
 
 import re
 from pathlib import Path
@@ -7,7 +7,7 @@ from ravi.continuous import reference
 from tests.helpers import script
 
 DOCS = Path(__file__).parents[1].parent / "docs"
-TEXT = (DOCS / "continuous.md").read_text()
+TEXT = (DOCS / "guides" / "continuous.md").read_text()
 
 
 MAKE = script("figures/continuous")

@@ -78,7 +78,7 @@ def test_every_python_snippet_runs(code, tmp_path, monkeypatch, capsys):
 
 
 def test_paper_md_maps_every_numbered_statement():
-    text = (ROOT / "docs" / "paper.md").read_text()
+    text = (ROOT / "docs" / "explanation" / "paper.md").read_text()
     statements = [f"Lemma {n}" for n in ("4.2", "4.3", "4.4", "5.1", "5.2", "5.4", "5.5", "A.1", "A.4", "C.1")]
     statements += ["Theorem 4.1", "Theorem 5.6", "Theorem C.2", "Corollary 5.7", "Assumption 5.3", "Lemmas A.2, A.3"]
     statements += ["Algorithm 1", "Algorithm 2", "Algorithm 3"]
@@ -99,7 +99,7 @@ def test_the_version_is_the_same_everywhere():
 def test_the_learners_page_is_the_one_that_the_code_makes():
     from ravi.lab.report.learners import page
 
-    assert (ROOT / "docs" / "learners.md").read_text() == page(), "run `make docs`"
+    assert (ROOT / "docs" / "reference" / "learners.md").read_text() == page(), "run `make docs`"
 
 
 def test_every_learner_of_others_has_its_row_of_what_it_was_compared_with():
@@ -107,7 +107,7 @@ def test_every_learner_of_others_has_its_row_of_what_it_was_compared_with():
 
     rows = [
         line.strip("|").split("|")
-        for line in (ROOT / "docs" / "trust.md").read_text().splitlines()
+        for line in (ROOT / "docs" / "explanation" / "trust.md").read_text().splitlines()
         if line.startswith("| `")
     ]
     named = [name for row in rows for name in re.findall(r"`([^`]+)`", row[0])]

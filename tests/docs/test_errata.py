@@ -1,6 +1,6 @@
-"""The paper's slips, shown: what is printed fails, or is looser than it must be, and what docs/errata.md says is right.
+"""The paper's slips, shown: what is printed fails or is loose, and what docs/explanation/errata.md says is right.
 
-Numbers are those of docs/errata.md. Examples are exact (enumerated, or in closed form) unless a test says otherwise.
+Numbers are those of that page. Examples are exact (enumerated, or in closed form) unless a test says otherwise.
 """
 
 import re
@@ -772,8 +772,8 @@ def test_e35_only_the_table_of_the_last_play_stands_for_an_epoch():
 
 
 def test_every_erratum_is_on_the_page_with_a_check():
-    """docs/errata.md has E1 to E35 once each; each names a test, a claim or a function, and what it names exists."""
-    text = (Path(__file__).parents[2] / "docs" / "errata.md").read_text()
+    """The page has E1 to E35 once each; each names a test, a claim or a function, and what it names exists."""
+    text = (Path(__file__).parents[2] / "docs" / "explanation" / "errata.md").read_text()
     entries = re.findall(r"^\*\*E(\d+)[^\n]*\n(.*?)(?=^\*\*E|^## |\Z)", text, flags=re.DOTALL | re.MULTILINE)
     assert sorted(int(number) for number, _ in entries) == list(range(1, 36))
     tests = set(re.findall(r"def (test_e\d+\w+)", Path(__file__).read_text()))
@@ -789,7 +789,7 @@ def test_every_erratum_is_on_the_page_with_a_check():
 
 def test_the_page_is_sorted_by_weight():
     """Errors first, remarks last; in each part by number, so that an entry is found."""
-    text = (Path(__file__).parents[2] / "docs" / "errata.md").read_text()
+    text = (Path(__file__).parents[2] / "docs" / "explanation" / "errata.md").read_text()
     parts = re.findall(r"^## ([^\n]+)\n(.*?)(?=^## |\Z)", text, flags=re.DOTALL | re.MULTILINE)
     assert [name for name, _ in parts] == ["Errors", "Gaps", "Loose constants", "Remarks"]
     for name, part in parts:

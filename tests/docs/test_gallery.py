@@ -8,7 +8,7 @@ import pytest
 from tests.helpers import script
 
 DOCS = Path(__file__).parents[2] / "docs"
-TEXT = (DOCS / "gallery.md").read_text()
+TEXT = (DOCS / "guides" / "gallery.md").read_text()
 
 
 MAKE = script("make_gallery")
@@ -29,7 +29,7 @@ def test_every_question_has_code_its_output_and_a_reading():
 
 def test_every_figure_is_of_a_block():
     shown = set(re.findall(r"\]\(gallery/([\w-]+\.png)\)", TEXT))
-    assert shown == {file.name for file in (DOCS / "gallery").iterdir()}
+    assert shown == {file.name for file in (DOCS / "guides" / "gallery").iterdir()}
 
 
 @pytest.mark.parametrize("block", BLOCKS, ids=[question.lower().replace(" ", "-") for question in QUESTIONS])

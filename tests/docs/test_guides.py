@@ -12,10 +12,10 @@ from tests.helpers import script
 DOCS = Path(__file__).parents[2] / "docs"
 
 
-RUN = script("guides")
+RUN = script("make_guides")
 
 
-LONG = ("gymnasium", "table", "add_a_learner", "guarantee")
+LONG = ("guides/gymnasium", "guides/table", "guides/add_a_learner", "explanation/guarantee")
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n in LONG)) for n in RUN.GUIDES])
@@ -32,7 +32,9 @@ def test_the_tour_runs_and_shows_what_it_gives(tmp_path):
         [sys.executable, DOCS / "make_tour.py", tmp_path / "tour.ipynb"], capture_output=True, text=True
     )
     assert made.returncode == 0, made.stderr
-    shown, given = (nbformat.read(file, 4).cells for file in (DOCS / "tour.ipynb", tmp_path / "tour.ipynb"))
+    shown, given = (
+        nbformat.read(file, 4).cells for file in (DOCS / "tutorials" / "tour.ipynb", tmp_path / "tour.ipynb")
+    )
     assert len(shown) == len(given)
     for cell, again in zip(shown, given, strict=True):
         assert cell.source == again.source
@@ -42,7 +44,10 @@ def test_the_tour_runs_and_shows_what_it_gives(tmp_path):
 
 
 def test_the_lake_of_the_guide_is_the_one_that_was_measured():
-    guide, measured = (DOCS / "gymnasium.md").read_text(), (DOCS.parent / "benchmarks" / "live.md").read_text()
+    guide, measured = (
+        (DOCS / "guides" / "gymnasium.md").read_text(),
+        (DOCS.parent / "benchmarks" / "live.md").read_text(),
+    )
     table = re.search(r"<!-- measured -->\n(.*?)<!-- end -->", guide, re.DOTALL)[1]
     assert "--learner certainty-equivalent --discount 0.99 --steps 3e5 --reward-scale 0.1" in guide
     assert "| `certainty-equivalent`, reward scale 0.1 | 300,000 |" in table
@@ -50,8 +55,12 @@ def test_the_lake_of_the_guide_is_the_one_that_was_measured():
 
 
 def test_every_page_with_commands_that_print_is_a_guide():
-    pages = {page.stem for page in DOCS.glob("*.md") if re.search(r"^```(console|sh|text)", page.read_text(), re.M)}
-    assert pages <= {*RUN.GUIDES, "gallery"}  # which has a test of its own
+    pages = {
+        str(page.relative_to(DOCS).with_suffix(""))
+        for page in DOCS.rglob("*.md")
+        if re.search(r"^```(console|sh|text)", page.read_text(), re.M)
+    }
+    assert pages <= {*RUN.GUIDES, "guides/gallery"}  # which has a test of its own
 
 
 def test_every_guide_is_linked_from_the_readme():

@@ -108,7 +108,12 @@ def test_every_claim_that_a_mistake_is_made_for_is_violated_by_a_quick_one(claim
 
 
 def test_the_files_to_read_first_are_twelve_and_short():
-    told = (ROOT / "docs" / "design.md").read_text().partition("## Read first")[2].partition("Then `tests")[0]
+    told = (
+        (ROOT / "docs" / "explanation" / "design.md")
+        .read_text()
+        .partition("## Read first")[2]
+        .partition("Then `tests")[0]
+    )
     files = [ROOT / "src" / "ravi" / name for name in re.findall(r"^\d+\. `([\w/]+\.py)`", told, re.MULTILINE)]
     assert len(files) == 12
     assert sum(len(file.read_text().splitlines()) for file in files) < 2_000

@@ -1,4 +1,4 @@
-"""docs/lead.md: its script makes the sections that a folder has anew, and leaves the others as they are."""
+"""docs/explanation/lead.md: its script makes the sections that a folder has anew, and leaves the others as they are."""
 
 import ravi
 from tests.helpers import script

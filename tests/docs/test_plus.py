@@ -1,4 +1,4 @@
-"""docs/plus.md and README claim of RAVI-UCB+ what the recorded tables of docs/plus.md show, and no more."""
+"""README and docs/explanation/plus.md claim of RAVI-UCB+ what that page's recorded tables show, and no more."""
 
 import re
 from pathlib import Path
@@ -11,7 +11,7 @@ from ravi.lab.experiments.suite_file.specification import specify
 from tests.helpers import script
 
 ROOT = Path(__file__).parents[2]
-TEXT = (ROOT / "docs" / "plus.md").read_text()
+TEXT = (ROOT / "docs" / "explanation" / "plus.md").read_text()
 README = " ".join((ROOT / "README.md").read_text().split())
 MAKE = script("figures/plus")
 PROVABLE = {section: MAKE.means(TEXT, section) for section in MAKE.PROVABLE}

@@ -1,4 +1,4 @@
-"""docs/simulators.md shows what its script measures."""
+"""docs/guides/simulators.md shows what its script measures."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,7 +10,7 @@ import ravi
 from tests.helpers import script
 
 DOCS = Path(__file__).parents[2] / "docs"
-TEXT = (DOCS / "simulators.md").read_text()
+TEXT = (DOCS / "guides" / "simulators.md").read_text()
 
 
 MAKE = script("figures/simulators")

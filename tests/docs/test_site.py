@@ -50,7 +50,7 @@ def test_nothing_of_the_site_is_fetched_when_it_is_read():
 
 
 def test_every_public_name_is_on_a_page_of_the_reference():
-    text = "\n".join(page.read_text() for page in (DOCS / "api").glob("*.md"))
+    text = "\n".join(page.read_text() for page in (DOCS / "reference" / "api").glob("*.md"))
     found = re.findall(r"^\.\. auto(?:class|exception|function):: (?:ravi\.)?(\w+)", text, flags=re.MULTILINE)
     assert sorted(set(found)) == NAMES
     for module in ("gymnasium", "importers"):

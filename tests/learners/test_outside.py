@@ -1,4 +1,4 @@
-"""What code by others computed, once, on small inputs; ours computes the same. docs/trust.md says what was compared.
+"""What code by others computed, once, on small inputs; ours computes the same (docs/explanation/trust.md).
 
 The counts are four states, two actions; the outside code is statisticalrl_learners 2.2507 (UCRL2, KL-UCRL), the library
 of the authors of UCRL2B and SCAL at commit 607748c of 2019, rlberry-scool 0.7.3 (LSVI-UCB without its bonus).

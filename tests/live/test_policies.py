@@ -24,7 +24,7 @@ from ravi.walk import draw
 
 gymnasium = pytest.importorskip("gymnasium")
 
-DOCS = Path(__file__).parents[2] / "docs" / "policies.md"
+DOCS = Path(__file__).parents[2] / "docs" / "guides" / "policies.md"
 
 
 def some(S=None, X=5, A=3, seed=0, **facts):

@@ -232,7 +232,7 @@ def test_winds_blow_along_the_column_first_and_then_along_the_row():
 
 
 def test_the_table_of_mixtures_says_their_dimensions():
-    page = (Path(__file__).parents[2] / "docs" / "simulators.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "guides" / "simulators.md").read_text()
     rows = re.findall(r"^\| `(\S+)` \| (\d+) \|", page, re.MULTILINE)
     assert len(rows) == 9
     for i, (id, d) in enumerate(rows):

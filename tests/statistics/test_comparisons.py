@@ -250,7 +250,7 @@ def test_profiles_count_what_is_at_the_threshold_to_within_its_error():
 def test_the_truly_best_is_seldom_left_out(law, most):
     """Four learners of one mean, 8 seeds; steady: the best hardly varies, the others are exponential.
 
-    800 data sets; four standard errors are 0.031 at 0.05 and 0.044 at 0.11. docs/statistics.md has the table.
+    800 data sets; four standard errors are 0.031 at 0.05 and 0.044 at 0.11. docs/reference/statistics.md has the table.
     """
     rng = np.random.Generator(np.random.PCG64(3))
     lost = 0

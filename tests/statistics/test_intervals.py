@@ -16,7 +16,7 @@ from ravi.statistics.intervals import counted, drawn, farthest, picked, product
 N = 2000
 ERROR = 4 * np.sqrt(0.95 * 0.05 / N)
 LAWS = {"normal": stats.norm(), "exponential": stats.expon(), "lognormal": stats.lognorm(1)}
-# The coverage, at least, of what is nominally 0.95; measured, and written in docs/statistics.md.
+# The coverage, at least, of what is nominally 0.95; measured, and written in docs/reference/statistics.md.
 FLOORS = {
     ("mean", "normal"): {8: 0.945, 16: 0.945, 32: 0.945},
     ("mean", "exponential"): {8: 0.925, 16: 0.935, 32: 0.94},

@@ -22,7 +22,7 @@ from tests.helpers import dense
 from tests.verify.mutations import sound
 from tests.verify.mutations.changing_rewards import EPOCHS, GARNET, KNOWN, NAMES, PLAYS, mutation
 
-PAGE = Path(__file__).parents[2] / "docs" / "verify.md"
+PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "verify.md"
 OWN = [claim.id for claim in registry.claims]
 ENSEMBLE = "ensemble/2,4,2,2,discount=0.75"
 

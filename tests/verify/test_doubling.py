@@ -20,7 +20,7 @@ from tests.helpers import spy
 from tests.verify.mutations import sound
 from tests.verify.mutations.doubling import SHORT, mutation
 
-PAGE = Path(__file__).parents[2] / "docs" / "verify.md"
+PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "verify.md"
 GARNET, ENSEMBLE = "garnet/3,2,3,discount=0.75", "ensemble/2,4,2,2,discount=0.75"
 CASES = [
     ("ravi-ucb/doubling", GARNET, "", set()),

@@ -23,7 +23,7 @@ from ravi.verify.sampled import drawn
 from ravi.walk import room
 from tests.verify.mutations.estimators import mutation
 
-PAGE = Path(__file__).parents[2] / "docs" / "verify.md"
+PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "verify.md"
 OWN = [claim.id for claim in KINDS]
 # Bounds that no run of a few thousand plays could exceed: they are above what all plays together can lose.
 VACUOUS = {"N9", "L6", "W3", "W4"}

@@ -9,7 +9,7 @@ import ravi
 from ravi.verify import MIXTURES, verify
 from ravi.verify.mixtures import model_of
 
-PAGE = Path(__file__).parents[2] / "docs" / "verify.md"
+PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "verify.md"
 
 
 def test_every_claim_is_documented():

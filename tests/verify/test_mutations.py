@@ -18,7 +18,7 @@ from tests.verify.mutations import (
     variants,
 )
 
-PAGE = Path(__file__).parents[2] / "docs" / "verify.md"
+PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "verify.md"
 FAMILIES = (paper, variants, unknown_rewards, changing_rewards, doubling, estimators, sets, mixtures)
 ALL = {module.__name__.rpartition(".")[2]: module.mutation for module in FAMILIES}
 SETTINGS = [

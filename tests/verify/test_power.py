@@ -48,7 +48,7 @@ from tests.verify.mutations.paper import (
     scaled,
 )
 
-PAGE = Path(__file__).parents[2] / "docs" / "verify.md"
+PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "verify.md"
 NEW = {"S8", "S9a", "S9b", "S9c", "S10", "T0a", "T0b", "T0c", "M0a", "M0b"}
 
 

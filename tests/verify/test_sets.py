@@ -13,7 +13,7 @@ from ravi.verify import MIXTURES, SETS, verify
 from ravi.verify.expected import by_dual
 from tests.verify.mutations import mixtures, sets, sound
 
-PAGE = Path(__file__).parents[2] / "docs" / "verify.md"
+PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "verify.md"
 CLAIMS = dict.fromkeys(sets.NAMES, SETS) | dict.fromkeys(mixtures.NAMES, MIXTURES)
 NAMES = sets.NAMES | mixtures.NAMES
 

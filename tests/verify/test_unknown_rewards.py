@@ -22,7 +22,7 @@ from ravi.verify.evidence import Evidence
 from ravi.verify.report import judged
 from tests.verify.mutations.unknown_rewards import ONE, mutation
 
-PAGE = Path(__file__).parents[2] / "docs" / "verify.md"
+PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "verify.md"
 GARNET = "garnet/3,2,3,discount=0.75"
 
 

@@ -18,7 +18,7 @@ from ravi.theory import constants, generic, mixture, tabular
 from ravi.verify import CLAIMS, EVERY, VARIANTS, verify
 from ravi.verify.variants import SHARED
 
-PAGE = Path(__file__).parents[2] / "docs" / "verify.md"
+PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "verify.md"
 COUNTS, REGRESSION = (
     ("ravi-ucb+", "garnet/3,2,3,discount=0.75"),
     ("ravi-ucb+/mixture", "ensemble/2,4,2,2,discount=0.75"),

@@ -11,9 +11,10 @@ frequencies in relative entropy, and r_low(x, a) a lower bound on the mean rewar
 
 so that what was never played is worth the least there is. Its interval are the worst and the best that the same sets
 allow for it. With probability 1 - delta all kernels, mean rewards and the first states are in their sets at once
-(docs/kl.md, Lemmas 1 and 2, with delta / 4 for each of kernels, first states, and the two sides of rewards), whoever
-chose the actions and when to stop; then the interval holds <nu_0, V^pi>, and no policy with this data has a better
-lower end. Two assumptions are yours: the states of the log are all there are, and rewards stay in `reward_range`.
+(docs/explanation/kl.md, Lemmas 1 and 2, with delta / 4 for each of kernels, first states, and the two sides of
+rewards), whoever chose the actions and when to stop; then the interval holds <nu_0, V^pi>, and no policy with this data
+has a better lower end. Two assumptions are yours: the states of the log are all there are, and rewards stay in
+`reward_range`.
 """
 
 from __future__ import annotations

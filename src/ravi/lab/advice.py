@@ -1,6 +1,6 @@
 """Which learner is it to be? By what is known of a problem, what each guarantees, and how long it would take.
 
-docs/choose.md has the same as a table. Guarantees are those that the learners' own docstrings state.
+docs/guides/choose.md has the same as a table. Guarantees are those that the learners' own docstrings state.
 """
 
 from __future__ import annotations

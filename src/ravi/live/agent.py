@@ -544,7 +544,7 @@ class Agent:
     ) -> Agent:
         """Go on from a file; a learner that had no id must be given again. `extra` is what was kept with it.
 
-        A file that names a module, `module:function`, needs its id given again, or allow_code (docs/security.md).
+        A file that names a module, `module:function`, needs its id again, or allow_code (docs/guides/security.md).
         """
         return keeping.load(path, learner, allow_code)
 

@@ -3,7 +3,7 @@
 Of a pair with n plays, p_hat the frequencies of their successors and r_hat their mean reward, what is plausible:
 
     kernels   n KL(p_hat || q) <= ln(2 (X A + 1) / delta) + ln p_hat(y^n) / Q(y^n)
-    rewards   n kl(r_hat, m)   <= ln(4 X A / delta) + kappa(n),    kl of two coins (docs/kl.md, Lemma 1)
+    rewards   n kl(r_hat, m)   <= ln(4 X A / delta) + kappa(n),    kl of two coins (docs/explanation/kl.md, Lemma 1)
 
 with Q(y^n) = sum_K 2^-K binom(X, K)^-1 sum_{|S| = K} KT_S(y^n), KT_S the Dirichlet(1/2, ..., 1/2) mixture on S; where K
 successors were met, ln 1 / Q(y^n) <= K ln 2 + ln binom(X, K) - ln KT(y^n) on those K. The start has a set of the first

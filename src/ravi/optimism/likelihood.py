@@ -6,8 +6,8 @@ c = (x, a, y), m of them where the kernels differ,
     F(theta) = -sum_c N_c ln <theta, psi_c>,   theta_hat its minimum,
     Theta = {theta on the simplex: F(theta) <= F(theta_hat) + rho},   rho = ln(1 / delta) + C_d(m)
 
-holds the truth for all m at once with probability 1 - delta (docs/kl.md, Lemma 5). With r_c = <theta - theta_hat,
-psi_c> / p_c, p_c = <theta_hat, psi_c>, and h(r) = r - ln(1 + r) >= r^2 / (2 max(1, 1 + r)),
+holds the truth for all m at once with probability 1 - delta (docs/explanation/kl.md, Lemma 5). With
+r_c = <theta - theta_hat, psi_c> / p_c, p_c = <theta_hat, psi_c>, and h(r) = r - ln(1 + r) >= r^2 / (2 max(1, 1 + r)),
 
     F(theta) - F(theta_hat) >= sum_c N_c h(r_c) - gap,   gap = max_i sum_c N_c psi_ci / p_c - m >= 0,
 

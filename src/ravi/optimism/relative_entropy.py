@@ -3,7 +3,7 @@
     C(x, a) = {q on S(x, a) : n KL(p_hat || q) <= rho},      all distributions on S(x, a) where n = 0
 
 S(x, a) are the stored successors of the pair, or all states where the supports are not to be used; n its plays, p_hat
-the frequencies of their successors. Two radii, each valid for all n at once (docs/kl.md, Lemmas 1 and 2):
+the frequencies of their successors. Two radii, each valid for all n at once (docs/explanation/kl.md, Lemmas 1 and 2):
 
     one value    rho = ln(X / delta) + kappa(n)                 max_C <q, V*> >= (P V*)(x, pi*(x)) for all x
     all values   rho = ln(X A / delta) + ln p_hat(y^n)/KT(y^n)  P(. | x, a) in C(x, a) for all pairs
@@ -49,7 +49,7 @@ def highest_rewards(plays: Array, total: Array, log_inverse_level: Array, scale:
     """max {m : n kl(r_hat, m) <= rho}, kl of two coins, rho = scale (ln(1 / level) + kappa(n)); 1 where n = 0.
 
     For rewards in [0, 1] of mean r_hat = total / n: at least their expectation for all n at once, with probability
-    1 - level (docs/kl.md, Lemma 1).   (n, X, A)
+    1 - level (docs/explanation/kl.md, Lemma 1).   (n, X, A)
     """
     most, room = np.empty(plays.shape), np.empty((2, plays.shape[1], 2))
     for i, level in enumerate(log_inverse_level):

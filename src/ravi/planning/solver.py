@@ -74,7 +74,7 @@ def solve(mdp: MDP, method: str = "modified_policy_iteration", tol: float = 1e-1
     where rho bounds the rounding of the sweep (see `ravi.planning.certificates`) and W is V* less its mid-range. An
     error above `tol` is reported, not hidden: `missed` says that `rounding`, H rho, allows no better (or that a linear
     program stopped there). Methods stop where H rho is two thirds of the error. device: "cpu", or "gpu" for the two
-    iterations on values (docs/gpu.md).
+    iterations on values (docs/guides/gpu.md).
 
     Parameters
     ----------

@@ -151,7 +151,7 @@ def best(
     first look is corrected for all others; who is worse leaves, and the rest is looked at again, corrected for their
     own number. The winner was chosen by the same seeds, so ties are not proofs of equality, nor their absence of being
     first. What is meant to hold is that the truly best is the winner or a tie, with a probability of the level; how
-    often it did is in docs/statistics.md. Learners without a common seed cannot be told apart. Where seeds
+    often it did is in docs/reference/statistics.md. Learners without a common seed cannot be told apart. Where seeds
     differ, as those of a learner that failed on hard ones, the smallest mean may be of the easy ones: whoever is shown
     to be better on common seeds takes the winner's place.
     """

@@ -6,7 +6,7 @@ median   between order statistics, interpolated: no assumption about the distrib
 
 Where most seeds agree, resamples have next to no spread: no end is farther away than `farthest` says. Where seeds are
 too few to be resampled, Student's t stands in. One seed gives an interval without ends, equal values one without width.
-Percentile intervals, the common choice, are too short: see docs/statistics.md.
+Percentile intervals, the common choice, are too short: see docs/reference/statistics.md.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@
 | `elliptical` | Lemmas A.2 to A.4 |
 | `sampled`, `linear` | Theorem 5.6 with sampled features; linear MDPs with X states |
 | `unknown_rewards`, `changing_rewards`, `doubling` | rewards that are not known; that change; T that is not known |
-| `kl` | RAVI-KL: the theorems of docs/kl.md |
+| `kl` | RAVI-KL: the theorems of docs/explanation/kl.md |
 | `lower` | what no learner can be below |
 | `search` | Corollary 5.7: how many steps a bound asks for |
 | `selection` | the best-policy selection of the Discussion |

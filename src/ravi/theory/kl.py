@@ -1,4 +1,4 @@
-"""How large can the regret of RAVI-KL be? The theorems of docs/kl.md, with their constants.
+"""How large can the regret of RAVI-KL be? The theorems of docs/explanation/kl.md, with their constants.
 
 Notation: B successors stored per pair, C_B(n) the worst redundancy of the KT mixture over B symbols,
 rho the largest radius of a run, rho_G = ln(X A T) + C_B(T) that of the event on which P is near p_hat.
@@ -67,7 +67,7 @@ def mirror(
 
 
 class Optimism(NamedTuple):
-    """Theorems 1 and 2 of docs/kl.md, by what each part pays for."""
+    """Theorems 1 and 2 of docs/explanation/kl.md, by what each part pays for."""
 
     total: float
     deviations: float  # of the kernels planned with from P

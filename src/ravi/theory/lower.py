@@ -1,7 +1,7 @@
 """How small can the regret be at best? A lower bound for every learner, on the rings of `ravi.mdps.ring`.
 
-Theorem 5 of docs/kl.md has the proof. It holds for every learner, also one that changes its policy at any time, that
-knows all of the MDP but which action is best in each gadget.
+Theorem 5 of docs/explanation/kl.md has the proof. It holds for every learner, also one that changes its policy at any
+time, that knows all of the MDP but which action is best in each gadget.
 """
 
 from __future__ import annotations

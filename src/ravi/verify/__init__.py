@@ -11,7 +11,8 @@ Binomial(n, delta), an upper tail below 1e-6. A claim in expectation (E) is reje
 an interval that chance keeps it in with probability 1 - 1e-6: by Chernoff's or Bernstein's bound for the laws of resets
 and draws, for every equality and for Lemma 4.4; by Student's t for the other inequalities, which hold with much room.
 With fewer than fifty statistical claims, a whole table raises a false alarm with probability below 1e-4. Claims that
-are conditional on valid bonuses are measured up to the first epoch with an invalid one. docs/verify.md has more.
+are conditional on valid bonuses are measured up to the first epoch with an invalid one. docs/explanation/verify.md has
+more.
 """
 
 from __future__ import annotations

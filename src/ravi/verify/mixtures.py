@@ -1,4 +1,4 @@
-"""What does RAVI-KL for linear mixtures claim? Lemma 5 and Theorem 4 of docs/kl.md, on every plan.
+"""What does RAVI-KL for linear mixtures claim? Lemma 5 and Theorem 4 of docs/explanation/kl.md, on every plan.
 
 The observer of `ravi.verify.sets`, with other sets: it keeps its own counts and its own G, makes radii and levels by
 their formulas, the likelihood by its definition, and the fixed points by plain value iteration over E, the set that the
@@ -59,12 +59,12 @@ class Mixed(NamedTuple):
 # ---- every plan
 
 
-@claim("KM1", "G = I + sum phi_U phi_U^T over the plays", "docs/kl.md")
+@claim("KM1", "G = I + sum phi_U phi_U^T over the plays", "docs/explanation/kl.md")
 def gram(s: Seen) -> tuple[Array, Array]:
     return s.more.apart, nil(s)
 
 
-@claim("KM2", "F(theta_hat) is within 1e-4 of the minimum", "docs/kl.md")
+@claim("KM2", "F(theta_hat) is within 1e-4 of the minimum", "docs/explanation/kl.md")
 def likeliest(s: Seen) -> tuple[Array, Array]:
     return s.more.gap, nil(s) + theory.GAP
 

@@ -1,4 +1,4 @@
-"""What do the optimistic plans of RAVI-KL claim? The lemmas of docs/kl.md, on every plan (plan=greedy, plan=slack).
+"""What do the optimistic plans of RAVI-KL claim? The lemmas of docs/explanation/kl.md, on every plan (greedy, slack).
 
 An observer keeps its own counts, makes the radii by their formulas, finds the fixed points by plain value iteration,
 and holds what was played against them. Phases are the epochs of the run.
@@ -110,13 +110,15 @@ def nil(s: Seen) -> Array:
     return np.zeros(len(s.U))
 
 
-@claim("K1", "n and N' are of what was played, and so are the plays whose rewards were counted", "docs/kl.md")
+@claim(
+    "K1", "n and N' are of what was played, and so are the plays whose rewards were counted", "docs/explanation/kl.md"
+)
 def counts(s: Seen) -> tuple[Array, Array]:
     n = s.moves.sum(-1)
     return worst(np.abs(s.data.moves - s.moves), np.abs(s.data.visits - n), np.abs(s.earned - n)), nil(s)
 
 
-@claim("K2", "max_C <q, V> is the minimum of its dual", "docs/kl.md")
+@claim("K2", "max_C <q, V> is the minimum of its dual", "docs/explanation/kl.md")
 def duality(s: Seen) -> tuple[Array, Array]:
     mdp, support = s.scene.mdp, s.scene.told.support
     found = largest(mdp.successors, Counts(s.moves.sum(-1), s.moves), s.rho, support, s.V)

@@ -462,7 +462,7 @@ def test_a_sound_folder_gives_no_warning(folder):
         ravi.results(os.fspath(folder))
 
 
-DOC = Path(__file__).parents[2].parent / "docs" / "store.md"
+DOC = Path(__file__).parents[2].parent / "docs" / "reference" / "store.md"
 
 
 def test_the_documented_columns_are_those_of_the_rows():
@@ -474,7 +474,7 @@ def test_the_documented_columns_are_those_of_the_rows():
 
 
 def test_a_folder_can_be_read_without_ravi_as_documented(folder, monkeypatch):
-    """The queries and the function of docs/store.md, by DuckDB and hashlib alone."""
+    """The queries and the function of docs/reference/store.md, by DuckDB and hashlib alone."""
     import re
 
     import duckdb

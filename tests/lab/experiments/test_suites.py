@@ -84,7 +84,7 @@ def test_the_learners_of_tabular_meet_on_all_mdps():
 
 
 def test_every_algorithm_that_the_paper_names_is_in_its_suite():
-    page = (ROOT / "docs" / "paper.md").read_text()
+    page = (ROOT / "docs" / "explanation" / "paper.md").read_text()
     table = page.split("## The algorithms that the paper names")[1].split("\n## ")[0]
     named = set(re.findall(r"`([^`]+)`", table)) & set(ids.LEARNERS)
     assert len(named) > 25

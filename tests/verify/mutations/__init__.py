@@ -2,7 +2,7 @@
 
 A mutation takes a monkeypatch and a setting, and gives a learner with one thing wrong. Mistakes are put where the
 learner finds its parts (the names in its module), so that the audit, which has its own, stays sound.
-`test_mutations.py` runs them all, and docs/verify.md has their tables.
+`test_mutations.py` runs them all, and docs/explanation/verify.md has their tables.
 """
 
 from collections.abc import Callable, Mapping
@@ -46,7 +46,7 @@ class Mutation(NamedTuple):
 
 
 class Mistakes:
-    """A decorator that collects mutations, and writes their table for docs/verify.md."""
+    """A decorator that collects mutations, and writes their table for docs/explanation/verify.md."""
 
     def __init__(self, names: Mapping[Any, str], where: str = "") -> None:
         self.names, self.where = names, where  # of settings, the usual one first

@@ -73,7 +73,7 @@ def reproduce(
 
     What is compared are the numbers that are stored: a row must have the hash that it names, and the run must come out
     with that hash. Tuning must choose again what its record says. allow_code: the folder may name modules, which are
-    then run (docs/security.md).
+    then run (docs/guides/security.md).
     """
     held = results(folder)
     wanted = _chosen(held, runs)

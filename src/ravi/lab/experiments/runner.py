@@ -116,7 +116,7 @@ def run_suite(
     mix_versions : go on with other versions than the folder was made with
     slice : seconds after which a long run leaves a checkpoint
     allow_code : a folder of results may name modules, whose code is then run; a suite's file, or Python data, may in
-        any case (docs/security.md)
+        any case (docs/guides/security.md)
     device : "cpu" or "gpu", in place of what the suite says; a GPU is one worker's
     progress : called with a `Status` now and then
     command : what the manifest says was typed

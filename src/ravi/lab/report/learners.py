@@ -1,4 +1,4 @@
-"""What is there to choose from? docs/learners.md, read from the learners' own docstrings and signatures.
+"""What is there to choose from? docs/reference/learners.md, read from the learners' own docstrings and signatures.
 
 A docstring says things by labels at the beginning of a line ("Paper: ..."), up to the next label or a blank line. What
 the builder's docstring says goes before what its file says. `python -m ravi.lab.report.learners` prints the page.
@@ -27,7 +27,8 @@ is also told which successors a pair may have, B of them at most; a table is fai
 
 **Trust** says how far the implementation's source is to be trusted: CHECKED against a public text or code; MEM-H,
 MEM-M, MEM-L from memory with high, medium or low confidence; RECON, a reconstruction of a method whose text was not to
-be had; DERIVED, worked out here. [trust.md](trust.md) says with what each was compared, and to what digit.
+be had; DERIVED, worked out here. [trust.md](../explanation/trust.md) says with what each was compared, and to what
+digit.
 """
 
 
@@ -61,7 +62,7 @@ def card_of(name: str) -> Card:
 
 
 def page() -> str:
-    """docs/learners.md."""
+    """docs/reference/learners.md."""
     table = ["| learner | what | setting | composition | guarantee | trust |", "|---|---|---|---|---|---|"]
     sections: list[str] = []
     slugs: list[str] = []

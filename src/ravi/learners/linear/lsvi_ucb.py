@@ -4,8 +4,8 @@ Paper: C. Jin, Z. Yang, Z. Wang, M. I. Jordan, "Provably efficient reinforcement
 approximation", COLT 2020.
 Setting: finite horizon, linear MDP of dimension d.
 Trust: CHECKED: recursion, lambda and beta against public transcriptions of the paper's Algorithm 1 and Theorem 3.1 (the
-proceedings have an abstract only); the regression agrees with public code on the same samples (docs/trust.md). Compared
-with a literal transcription that stores all samples.
+proceedings have an abstract only); the regression agrees with public code on the same samples
+(docs/explanation/trust.md). Compared with a literal transcription that stores all samples.
 
 At every reset, with V_S = 0, for h = S - 1, ..., 0:
 

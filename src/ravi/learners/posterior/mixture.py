@@ -17,8 +17,8 @@ and pi_k is played until the next reset.
 
 Constants: none. There is no confidence to scale.
 Guarantee: Bayesian regret O~(d H sqrt(T)) where theta was drawn from the prior, as that of `ensemble` is: theta and
-theta_k have one law given the data, and both are in the sets of docs/kl.md, Theorem 4, whose sum for phases that end at
-resets is that of the paper's Lemmas 5.5 and A.4. None for a theta that is given.
+theta_k have one law given the data, and both are in the sets of docs/explanation/kl.md, Theorem 4, whose sum for phases
+that end at resets is that of the paper's Lemmas 5.5 and A.4. None for a theta that is given.
 Composition: counts of moves x posterior draw x modified policy iteration x at resets.
 Cost: O(1) per step; per plan 4 d moves of a chain, each some sums over the features that were seen, a maximum of the
 likelihood, and X A B per sweep of all actions.

@@ -2,7 +2,7 @@
 
 Paper: A. Moulin, G. Neu, "Optimistic Planning by Regularized Dynamic Programming", ICML 2023, for the setting; the set
 is that of likelihoods, with the radius of a universal portfolio (T. Cover, E. Ordentlich 1996).
-Trust: DERIVED: the radii, the planning and the regret bound are this library's; docs/kl.md has the proofs.
+Trust: DERIVED: the radii, the planning and the regret bound are this library's; docs/explanation/kl.md has the proofs.
 
 psi_1, ..., psi_d are kernels and the truth is <theta, psi>, theta on the simplex: the features of the MDP where they
 are that, else the kernels at the vertices of all theta that make one. At time t, around the likely theta
@@ -73,7 +73,7 @@ def linear_mixture(
     """RAVI-KL on a linear mixture. `slack` and `candidate` are of plan=slack.
 
     Setting: discounted with resets, linear mixture of dimension d.
-    Guarantee: expected regret O~(d H sqrt(T)), with no T to know. docs/kl.md, Theorem 4.
+    Guarantee: expected regret O~(d H sqrt(T)), with no T to know. docs/explanation/kl.md, Theorem 4.
     Composition: counts of moves x an ellipsoid around a set of likelihoods, and the simplex x policy iteration on sets
     x at resets and doublings, of plays and of a determinant.
     Cost: O(d^2) per step; per plan O(d^2) for every move that was seen, and some maxima over an ellipsoid for each of

@@ -8,8 +8,8 @@ contraction. With delta = L u - u its fixed point lies within gamma H span(delta
     V = L u + gamma H (min delta + max delta) / 2,          U = (1 - gamma) <nu_0, V>,
 
 and the greedy policy, with a kernel of the sets, returns at most gamma span(delta) less than the fixed point
-(docs/kl.md, Lemma 4). A plan ends when span(delta) <= tol. With `fixed`, the maximum over a is that of a given policy:
-then U is what this policy would return under its best kernel.
+(docs/explanation/kl.md, Lemma 4). A plan ends when span(delta) <= tol. With `fixed`, the maximum over a is that of a
+given policy: then U is what this policy would return under its best kernel.
 
 Between two backups of all pairs the actions and kernels just chosen are kept for sweeps that cost X B each. What an
 action was worth at an earlier u bounds what it is worth now, Q(u') <= Q(u) + gamma max(u' - u): an action whose bound

@@ -2,7 +2,7 @@
 
 Paper: A. Moulin, G. Neu, "Optimistic Planning by Regularized Dynamic Programming", ICML 2023: Algorithm 1, with another
 BONUS; the sets are those of Filippi, Cappe and Garivier (2010), with radii from mixtures and from betting.
-Trust: DERIVED: the radii, the planning and the regret bounds are this library's; docs/kl.md has the proofs.
+Trust: DERIVED: the radii, the planning and the regret bounds are this library's; docs/explanation/kl.md has the proofs.
 
 Of a pair (x, a) with n plays and the frequencies p_hat of their successors, the plausible kernels are
 
@@ -116,7 +116,7 @@ def tabular(
     Setting: discounted with resets, tabular.
     Guarantee: expected regret O~(H sqrt(B X A T)), and O~(sqrt(H B X A T)) up to terms without sqrt(T), for greedy and
     slack, with no T to know; O~(H sqrt(B X A T) + H^(7/4) sqrt(T ln A / M)) for mirror; B the stored successors of a
-    pair (of mirror with support=off, X). docs/kl.md, Theorems 1 to 3.
+    pair (of mirror with support=off, X). docs/explanation/kl.md, Theorems 1 to 3.
     Composition: counts x relative-entropy balls on the support x policy iteration on sets (or M mirror steps) x at
     resets and doublings (or at resets).
     Cost: O(1) per step; per plan a few logarithms for each of the X A B entries, fewer where counts did not move; at

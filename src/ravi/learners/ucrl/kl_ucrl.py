@@ -6,7 +6,7 @@ Setting: average reward, tabular, communicating.
 Trust: CHECKED: set, C_P, accuracy and phases against M. S. Talebi, O.-A. Maillard, ALT 2018, who state the algorithm
 and its Proposition 1; the paper itself could not be opened. The maximum over the ball is derived in
 `ravi.optimism.sets`; the one public implementation found agrees where a best state was never seen, and is wrong
-elsewhere (docs/trust.md).
+elsewhere (docs/explanation/trust.md).
 
 In phase k, which starts at t_k, with n the plays of (x, a) before it:
 

@@ -4,8 +4,9 @@ Paper: R. Fruit, M. Pirotta, A. Lazaric, R. Ortner, "Efficient bias-span-constra
 reinforcement learning", ICML 2018.
 Setting: average reward, tabular, weakly communicating; c >= span(h*) is known.
 Trust: CHECKED: operator, policy and the actions without reward against the paper and the authors' public code, which
-gives the same gains, values and mixtures on the same counts (docs/trust.md). The sets are those of UCRL2B (see there),
-newer and narrower than the paper's sqrt(14 p_hat (1 - p_hat) l / n) + 49 l / (3 (n - 1)), l = ln(2 X A t_k / delta).
+gives the same gains, values and mixtures on the same counts (docs/explanation/trust.md). The sets are those of UCRL2B
+(see there), newer and narrower than the paper's sqrt(14 p_hat (1 - p_hat) l / n) + 49 l / (3 (n - 1)), with
+l = ln(2 X A t_k / delta).
 
 In phase k, with L the optimistic operator u -> max_a {r + max_p <p, u>} over the kernels of UCRL2B:
 

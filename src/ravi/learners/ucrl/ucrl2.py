@@ -3,7 +3,7 @@
 Paper: T. Jaksch, R. Ortner, P. Auer, "Near-optimal regret bounds for reinforcement learning", JMLR 11, 2010.
 Setting: average reward, tabular, communicating.
 Trust: CHECKED: radii, stopping rule, phases and the inner maximum against the paper (Figures 1 and 2) and public code;
-on the same counts the maxima and extended value iteration agree with that code (docs/trust.md).
+on the same counts the maxima and extended value iteration agree with that code (docs/explanation/trust.md).
 
 In phase k, which starts at t_k, with n the plays of (x, a) before it:
 

@@ -84,7 +84,7 @@ def stream_of(
 
     `env` is an `Environment`, one of Gymnasium, its id, or None for the one that the policy was learned in. What an id
     makes has no time limit, and the options that the policy was learned with, if it is the same id. allow_code: the
-    policy may name a module, `module:Env-v0`, whose code is then run (docs/security.md).
+    policy may name a module, `module:Env-v0`, whose code is then run (docs/guides/security.md).
     """
     from ravi.live.environment import Environment
 

@@ -29,7 +29,7 @@ SPACE: dict[str, Any] = {"kind": str, "labels": list[Any], "keys": list[Any] | N
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Policy:
-    """A policy by itself: all that is needed to play it, and where it came from. docs/policies.md has the file.
+    """A policy by itself: all that is needed to play it, and where it came from. docs/guides/policies.md has the file.
 
     `policy(observation)` is an action of the environment that it was learned in.
 
@@ -167,7 +167,7 @@ class Policy:
         render: "ansi" prints what the environment shows, "human" opens its window. video: a folder, in which every
         episode becomes a file (`RecordVideo`). Both are how an id is made; an environment shows itself as it was made.
         limit: the steps after which an episode is cut that the environment does not end. options: those of an id.
-        allow_code: the policy may name a module, whose code is then run (docs/security.md).
+        allow_code: the policy may name a module, whose code is then run (docs/guides/security.md).
         """
         from ravi.live.policies.episodes import episodes as played
 

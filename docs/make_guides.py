@@ -1,4 +1,4 @@
-"""Do the guides tell the truth? Runs every block of them in order: `python docs/guides.py` writes what they print.
+"""Do the guides tell the truth? Runs every block of them in order: `python docs/make_guides.py` writes what they print.
 
 A guide is a page that is one story. Its ```python blocks share one namespace and one folder; a block that begins with
 `# name.py` is a file of that name instead. A ```text block after one is what it printed. In a ```console block, lines
@@ -23,14 +23,14 @@ from typing import NamedTuple
 
 DOCS = Path(__file__).parent
 GUIDES = (
-    "solve_my_environment",
-    "ten_minutes",
-    "gymnasium",
-    "simulators",
-    "table",
-    "import",
-    "add_a_learner",
-    "guarantee",
+    "tutorials/solve_my_environment",
+    "tutorials/ten_minutes",
+    "guides/gymnasium",
+    "guides/simulators",
+    "guides/table",
+    "guides/import",
+    "guides/add_a_learner",
+    "explanation/guarantee",
 )
 FENCE = re.compile(r"^```(\S*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FILE = re.compile(r"# (\w+\.(?:py|toml))\n")
