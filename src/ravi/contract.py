@@ -175,7 +175,7 @@ def regret_is_that_of_the_policies_played(case: Case) -> None:
     total = 0.0
     for (state, _), length in zip(case.seen, lengths, strict=True):
         worth = (1 - world.discount) * world.initial @ _value(world, played(state.policy[row]))
-        total += length * (made.optimum - worth)
+        total += length * ((made.optimum or 0.0) - worth)
     off = abs(made.regret[row] - total)
     _claim(off <= made.regret_error[row] + 1e-9, f"off by {off:.1e}")
     _claim(made.regret_error[row] < 1e-6, f"known to {made.regret_error[row]:.1e} only")

@@ -9,10 +9,15 @@ from hashlib import sha256
 from os import PathLike
 from typing import Any, NamedTuple, TypeAlias
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ravi import checks, problems
 from ravi.ranges import Fixed, Place, Walked
 
-Array: TypeAlias = Any  # a NumPy array; comments carry shapes
+Array: TypeAlias = NDArray[Any]  # comments carry shapes
+Floats: TypeAlias = NDArray[np.float64]
+Ints: TypeAlias = NDArray[np.int64]
 Data: TypeAlias = Any  # D, what an estimator keeps: a NamedTuple of arrays, seeds first
 Embedding: TypeAlias = Any  # what an estimator makes of V: V itself, or phi_V
 
@@ -31,14 +36,14 @@ class Problem:
     False
     """
 
-    rewards: Array  # r(x, a)                                (X, A), in [0, 1]
-    successors: Array  # the x' that (x, a) may lead to      (X, A, B), ascending; B = X when dense
-    initial: Array  # nu_0(x)                                (X,)
+    rewards: Floats  # r(x, a)                                (X, A), in [0, 1]
+    successors: NDArray[np.int32]  # the x' that (x, a) may lead to      (X, A, B), ascending; B = X when dense
+    initial: Floats  # nu_0(x)                                (X,)
     discount: float  # gamma, in (0, 1)
-    features: Array | None = None  # psi(x, a, x') on them   (X, A, B, D)
+    features: Floats | None = None  # psi(x, a, x') on them   (X, A, B, D)
     parameter_bound: float | None = None  # B_theta >= ||theta||_2
     feature_bound: float | None = None  # B_phi >= ||phi_V(x, a)||_2 / H for every V in [0, H]^X
-    pair_features: Array | None = None  # phi(x, a) of a linear MDP: P(x' | x, a) = <phi(x, a), m(x')>   (X, A, D)
+    pair_features: Floats | None = None  # phi(x, a) of a linear MDP: P(x' | x, a) = <phi(x, a), m(x')>   (X, A, D)
     name: str = "mdp"
     units: tuple[float, float] = (0.0, 1.0)  # what the rewards 0 and 1 stand for, in the user's units
 
@@ -105,8 +110,8 @@ class MDP(Problem):
     10.000000000000002
     """
 
-    transitions: Array  # P(x' | x, a) on the successors     (X, A, B)
-    parameter: Array | None = None  # theta, with P = <theta, psi>   (D,)
+    transitions: Floats  # P(x' | x, a) on the successors     (X, A, B)
+    parameter: Floats | None = None  # theta, with P = <theta, psi>   (D,)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -289,7 +294,7 @@ class Parts(NamedTuple):
 
     estimator: Estimator
     bonus: Bonus
-    eta: float
+    eta: Any  # a number; of settings in one batch, a number of every row
     initial_value: Array  # V_0    (X,)
     initial_policy: Array  # pi_0  (X, A)
     backups: Callable[[Any], Iterator[Any]] | None = None  # of several backups an epoch: State -> State after each

@@ -16,7 +16,7 @@ import scipy
 
 import ravi
 from ravi import checks, headers, tree
-from ravi.core import Array
+from ravi.core import Array, Floats, Ints
 from ravi.curve import grid
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ class Run:
     world: str = "tabular"  # the kind of what it was made in: a key of `RESULTS`
 
     @property
-    def plays(self) -> Array:
+    def plays(self) -> Ints:
         """How many of the T plays each seed has made   (n,)."""
         return np.minimum(self._at("walkers.time"), self.steps)
 
@@ -132,57 +132,57 @@ class Run:
         return bool((self.plays == self.steps).all())
 
     @property
-    def padding(self) -> Array:
+    def padding(self) -> Ints:
         """T+ - T for each seed, in a run with pad=True   (n,)."""
         return np.maximum(self._at("walkers.time") - self.steps, 0)
 
     @property
-    def times(self) -> Array:
+    def times(self) -> Ints:
         """The times of the curves   (P,)."""
         return grid(self.steps, self.options["points"])
 
     @property
-    def regret_curve(self) -> Array:
+    def regret_curve(self) -> Floats:
         """sum_{i <= t} <mu* - mu^{pi_i}, r> at `times`   (n, P)."""
         return self._measured("regret")
 
     @property
-    def regret(self) -> Array:
+    def regret(self) -> Floats:
         """The regret so far, at T when complete   (n,)."""
         return self._measured("regret_total")
 
     @property
-    def regret_error(self) -> Array:
+    def regret_error(self) -> Floats:
         """A certified bound on the error of `regret`   (n,)."""
         return self._measured("regret_error")
 
     @property
-    def gap(self) -> Array:
+    def gap(self) -> Floats:
         """<mu* - mu^pi, r> of each seed's last policy   (n,)."""
         return self._measured("gap")
 
     @property
-    def reward_curve(self) -> Array:
+    def reward_curve(self) -> Floats:
         """sum_{i <= t} r(x_i, a_i) at `times`   (n, P)."""
         return self._measured("reward")
 
     @property
-    def T_k(self) -> list[Array]:
+    def T_k(self) -> list[Ints]:
         """For each seed the first step of every epoch."""
         return [starts[starts > 0] for starts in self._kept("T_k").T]
 
     @property
-    def gap_k(self) -> list[Array]:
+    def gap_k(self) -> list[Floats]:
         """For each seed the gap of every epoch's policy."""
         return [gaps[starts > 0] for gaps, starts in zip(self._kept("gap_k").T, self._kept("T_k").T, strict=True)]
 
     @property
-    def output_policy(self) -> Array:
+    def output_policy(self) -> Floats:
         """pi_I with I uniform on {1, ..., T}: E[gap] = regret / T   (n, X, A)."""
         return self._measured("output_policy")
 
     @property
-    def last_policy(self) -> Array:
+    def last_policy(self) -> Floats:
         """The policy of the last epoch   (n, X, A)."""
         return self._at("state.policy")
 

@@ -39,7 +39,7 @@ def _cumulative(probabilities: Array) -> Array:
     never one of probability 0."""
     sums = np.cumsum(probabilities, axis=-1)
     positive = probabilities > 0
-    after = np.cumsum(positive[..., ::-1], axis=-1)[..., ::-1] - positive  # positive entries beyond this one
+    after: Array = np.cumsum(positive[..., ::-1], axis=-1)[..., ::-1] - positive  # positive entries beyond this one
     sums[after == 0] = 1.0
     return sums
 

@@ -36,8 +36,8 @@ def level(
         raise checks.InputError(f"concentration is {kappa:g}; below 10 densities are unbounded")
     d, A = s.shape
     problem = ContinuousProblem(
-        low=[0.0],
-        high=[1.0],
+        low=np.zeros(1),
+        high=np.ones(1),
         actions=A,
         simulators=d,
         discount=discount,

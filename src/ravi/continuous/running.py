@@ -184,7 +184,7 @@ class Scored(NamedTuple):
 def _scored(rule: Rule, world: Box, best: float | None, points: int) -> Measure:
     ref, A = world.scored, rule.problem.actions
     F = 0 if ref is None else len(ref.rewards)
-    rows = (
+    rows: Any = (
         None if ref is None else quadrature.rows(rule.problem, rule.grid, ref.grid.nodes)[0].reshape(-1, rule.grid.size)
     )
 

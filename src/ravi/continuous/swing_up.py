@@ -14,6 +14,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from ravi import checks
 from ravi.compiled import compiled
 from ravi.continuous import draws
@@ -33,8 +35,8 @@ def pendulum(weights: Any = TRUTH, *, simulators: Any = SIMULATORS, discount: fl
     """The example; `weights` is theta, `simulators` are rows (mass, length, friction)."""
     bodies = checks.finite(simulators, "simulators")
     problem = ContinuousProblem(
-        low=[-math.pi, -SPEED],
-        high=[math.pi, SPEED],
+        low=np.array([-math.pi, -SPEED]),
+        high=np.array([math.pi, SPEED]),
         periodic=(True, False),
         actions=3,
         simulators=len(bodies),

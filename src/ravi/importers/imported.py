@@ -74,7 +74,7 @@ def imported(
     there = np.bincount(pair, minlength=X * A).reshape(X, A) > 0
     _sums(total, there, renormalise, where)
     p = p / total[x, a] if renormalise else p
-    ends = ~there.any(1)
+    ends = np.asarray(~there.any(1))
     stands_for = np.maximum.accumulate(np.where(there, np.arange(A), -1), axis=1)
     stands_for = np.where(stands_for < 0, there.argmax(1)[:, None], stands_for)
     stands_for[ends] = np.arange(A)

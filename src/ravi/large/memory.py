@@ -58,8 +58,10 @@ class Memory(NamedTuple):
             "owner leads to slots": (self.owner, 0, S), "to leads to slots": (self.to, 0, S),
             "after leads to moves": (self.after, NONE, L),
         }  # fmt: skip
-        found = {words: (places >= low) & (places < high) for words, (places, low, high) in there.items()}
-        if not all(right.all() for right in found.values()):
+        found: dict[str, Array | bool] = {
+            words: (places >= low) & (places < high) for words, (places, low, high) in there.items()
+        }
+        if not all(np.all(right) for right in found.values()):
             return found
         more = np.flatnonzero(self.after != NONE)
         ascends = self.ids[self.to[self.after[more]]] > self.ids[self.to[more]]  # so that no list of moves is a circle

@@ -134,7 +134,7 @@ class Met(NamedTuple):
 
         def init(keys: Array) -> State:
             n, each = len(keys), [empty(self.world.actions) for _ in keys]
-            memory = Memory(*(Ragged(parts) for parts in zip(*each, strict=True)))
+            memory = Memory._make(Ragged(parts) for parts in zip(*each, strict=True))
             return State(np.zeros(n, np.int64), np.zeros((n, 2), np.int64), np.zeros(n, np.uint64), memory)
 
         return Learner(ids.canonical(given), init, _alone, _alone, at_reset(), settings, walk=advance)
@@ -216,7 +216,7 @@ def _recorded(A: int, P: int) -> Measure:
             return np.zeros(len(keys), np.int64)
 
         each = [(np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros((0, A))) for _ in keys]
-        output = Kept(whole(), whole(), *(Ragged(parts) for parts in zip(*each, strict=True)))
+        output = Kept._make([whole(), whole(), *(Ragged(parts) for parts in zip(*each, strict=True))])
         curve = np.full((len(keys), P), np.nan)
         return Recorded(np.zeros(len(keys)), whole(), curve, whole(), whole(), whole(), whole(), output)
 

@@ -27,7 +27,7 @@ import numpy as np
 from ravi import checks
 from ravi.checks import InputError, StreamError
 from ravi.compiled import compiled
-from ravi.core import MDP, Array, Learner, Path, Problem, Until, Walkers, a_problem
+from ravi.core import MDP, Floats, Ints, Learner, Path, Problem, Until, Walkers, a_problem
 from ravi.live import keeping
 from ravi.live.estimates import Estimate, of_cycles, optimistic_value, seen
 from ravi.live.keeping import BUFFER, Play
@@ -169,7 +169,7 @@ class Agent:
         self.whole = True  # whether it began with a reset
         self.cuts = 0  # resets that were not the learner's
         self.index = 1 + int(steps * uniform(seed, 0, OUTPUT))  # I, the time of the output policy
-        self.output: Array | None = None
+        self.output: Floats | None = None
         self.rewards.open(self.table.rewards)
         self._build()
         keys = np.array([seed], np.uint64)
@@ -273,12 +273,12 @@ class Agent:
     # What it knows.
 
     @property
-    def policy(self) -> Array:
+    def policy(self) -> Floats:
         """What it plays now: (X, A), or (S, X, A) by age."""
         return self.state.policy[0].copy()
 
     @property
-    def visits(self) -> Array:
+    def visits(self) -> Ints:
         """How often each pair was played: (X, A)."""
         return self._counted()[0].moves.sum(-1)
 

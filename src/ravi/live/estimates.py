@@ -71,7 +71,7 @@ def seen(table: Table, rewards: Array, initial: Array) -> MDP:
     told = table.told
     return MDP(
         rewards=np.where(plays[..., 0] > 0, rewards, 0.0),
-        successors=rows,
+        successors=rows.astype(np.int32, copy=False),
         transitions=P,
         initial=initial,
         discount=told.discount,

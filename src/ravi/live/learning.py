@@ -27,7 +27,7 @@ import numpy as np
 
 from ravi import checks, files
 from ravi.checks import InputError, StreamError
-from ravi.core import MDP, Array, Problem, a_problem
+from ravi.core import MDP, Array, Floats, Problem, a_problem
 from ravi.files import Unwritable
 from ravi.interrupts import interrupts
 from ravi.live import defaults
@@ -105,7 +105,7 @@ class Learned:
         discounted returns (`ravi.live.intervals`). assume: "seen" (pairs do only what they did so far) or "nothing"."""
         return _interval(self.agent, self.environment, self.table(which), confidence, assume)
 
-    def table(self, which: str | None = None) -> Array:
+    def table(self, which: str | None = None) -> Floats:
         """A policy, (X, A) or (S, X, A) by age: the planned one of the default learner, else the last, unless named.
 
         last: what is played now. output: that of a time drawn uniformly beforehand, whose expected gap is the regret

@@ -24,7 +24,7 @@ import numpy as np
 from ravi import checks
 from ravi.checks import InputError, StreamError
 from ravi.compiled import compiled
-from ravi.core import MDP, Array, Measure, Path, Problem, a_problem
+from ravi.core import MDP, Array, Floats, Ints, Measure, Path, Problem, a_problem
 from ravi.random import CYCLE, block, uniform
 from ravi.runs import Run
 from ravi.theory import selection as theory
@@ -35,7 +35,7 @@ BEGIN = 4  # the number of a rollout's first block that draws where it begins
 
 
 class Candidates(NamedTuple):
-    index: Array  # I_j          (n, J)
+    index: Any  # I_j            (n, J)
     policy: Array  # pi_{I_j}    (n, J, X, A), or (n, J, S, X, A)
 
 
@@ -90,8 +90,8 @@ class Selected:
 
     policy: Any  # as it was given: a table (X, A) or (S, X, A), or a `Policy`
     index: int  # its place among the candidates
-    estimates: Array  # of normalised returns, in [0, 1]   (J,)
-    times: Array | None  # of the candidates, for a run    (J,)
+    estimates: Floats  # of normalised returns, in [0, 1]   (J,)
+    times: Ints | None  # of the candidates, for a run    (J,)
     epsilon: float
     delta: float
     rollouts: int  # W, of each candidate

@@ -39,7 +39,7 @@ def deep_sea(n: int = 10, discount: float = 0.95) -> MDP:
         rewards=r,
         successors=following[:, :, None],  # deterministic: B = 1
         transitions=np.ones((n * n, 2, 1)),
-        initial=0,
+        initial=np.eye(1, n * n)[0],
         discount=discount,
         name=name,
     )

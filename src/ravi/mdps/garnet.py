@@ -39,7 +39,7 @@ def garnet(
         rewards=garnet_rewards(draw, X, A),
         successors=successors,
         transitions=P,
-        initial=np.full(X, 1 / X) if start == "uniform" else 0,
+        initial=np.full(X, 1 / X) if start == "uniform" else np.eye(1, X)[0],
         discount=discount,
         name=name,
     )

@@ -39,7 +39,7 @@ def one_state_of(rewards: Any, discount: float = 0.95, *, name: str = "one-state
         rewards=r[None],
         successors=np.zeros(shape, np.int32),
         transitions=np.ones(shape),
-        initial=0,
+        initial=np.ones(1),
         discount=discount,
         name=name,
     )

@@ -50,7 +50,7 @@ def riverswim(n: int = 6, discount: float = 0.95) -> MDP:
         rewards=_rewards(n),
         successors=successors,
         transitions=P,
-        initial=0,
+        initial=np.eye(1, n)[0],
         discount=discount,
         name=name,
     )

@@ -12,6 +12,8 @@ a trajectory without resets it would be charged H once and nothing after.
 
 from __future__ import annotations
 
+import numpy as np
+
 from ravi import checks
 from ravi.core import MDP
 from ravi.mdps.names import named
@@ -28,10 +30,10 @@ def trap(discount: float = 0.95, leave: float = 0.0) -> MDP:
         entries.append((1, [STAY, JUMP], 0, q))
     successors, P = scatter(entries, states=2, actions=2)
     return MDP(
-        rewards=[[1, 0], [0, 0]],
+        rewards=np.array([[1.0, 0.0], [0.0, 0.0]]),
         successors=successors,
         transitions=P,
-        initial=0,
+        initial=np.eye(2)[0],
         discount=discount,
         name=named("trap", leave=(q, 0.0)),
     )

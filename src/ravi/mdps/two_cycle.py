@@ -30,7 +30,7 @@ def two_cycle(discount: float = 0.9) -> MDP:
     """The two-cycle instance, d = 2."""
     simulators = [
         MDP(
-            rewards=REWARDS,
+            rewards=np.array(REWARDS),
             successors=np.array(following)[:, :, None],
             transitions=np.ones((3, 2, 1)),
             initial=np.full(3, 1 / 3),

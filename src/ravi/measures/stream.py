@@ -22,7 +22,7 @@ class Stream(NamedTuple):
     def agrees(self, facts: Facts) -> dict[str, Array]:
         made = np.arange(self.state.shape[1]) < facts.walked[:, None]
         parts = (self.state, self.action, self.successor)
-        return {"there are as many plays as the walker has made": [(part >= 0) == made for part in parts]}
+        return {"there are as many plays as the walker has made": np.array([(part >= 0) == made for part in parts])}
 
 
 def padding(horizon: float) -> int:

@@ -17,7 +17,7 @@ The first is solved in `ravi.optimism.simplex`; the others have closed forms.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -69,7 +69,7 @@ def encloses(problem: Problem) -> bool:
     """
     if kernel_offence(problem):
         return False
-    psi: Array = problem.features
+    psi: Any = problem.features
     d = psi.shape[3]
     rows = psi.reshape(-1, d)
     top = rows.max(1)
@@ -78,7 +78,7 @@ def encloses(problem: Problem) -> bool:
 
 
 def kernel_offence(problem: Problem) -> str:
-    psi: Array = problem.features  # (X, A, B, d)
+    psi: Any = problem.features  # (X, A, B, d)
     mass = psi.sum(2)
     wrong = (psi < 0).any(2) | (np.abs(mass - 1) > checks.SUM_TOLERANCE)
     if not wrong.any():
@@ -102,7 +102,7 @@ class Affine(NamedTuple):
 
 def unit_mass(problem: Problem) -> Affine:
     """Where all rows have mass 1."""
-    psi: Array = problem.features
+    psi: Any = problem.features
     rows = psi.sum(2).reshape(-1, psi.shape[3])
     _, size, right = np.linalg.svd(rows, full_matrices=True)
     rank = int((size > max(rows.shape) * np.finfo(float).eps * size[0]).sum())

@@ -17,7 +17,7 @@ are equal to the bit, so are all earlier ones, and a greedy pass copies them.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,7 +32,7 @@ class Lists(NamedTuple):
 
     pair: Array  # x A + a of rank q                     (X A,)
     rank: Array  # q of pair x A + a                     (X A,)
-    count: Array  # how many pairs have more than j coordinates   (m,)
+    count: Any  # how many pairs have more than j coordinates   (m,)
     coordinate: Array  #                                 (m, X A)
     start: Array  #                                      (m, X A + 1)
     successor: Array  # x' of an entry

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ravi import checks
 from ravi.compiled import compiled
-from ravi.core import MDP, Array, an_mdp
+from ravi.core import MDP, Array, Floats, an_mdp
 from ravi.planning.bands import LONG, band_of, banded_values
 from ravi.planning.certificates import (
     EPS,
@@ -30,17 +31,19 @@ from ravi.planning.sweeps import policy_sweep
 class Evaluation:
     """V^pi, Q^pi and rho(pi) of one policy, or of a batch with the batch first."""
 
-    V: Array  # V^pi(x)                                       (..., X)
-    Q: Array  # Q^pi(x, a)                                    (..., X, A)
-    returns: Array  # rho(pi) = (1 - gamma) <nu_0, V^pi>      (...)
-    error: Array  # >= ||V - V^pi|| and ||Q - Q^pi||; (1 - gamma) error + 1e-15 bounds that of returns   (...)
+    V: Floats  # V^pi(x)                                       (..., X)
+    Q: Floats  # Q^pi(x, a)                                    (..., X, A)
+    returns: Floats | np.float64  # rho(pi) = (1 - gamma) <nu_0, V^pi>      (...)
+    error: (
+        Floats | np.float64
+    )  # >= ||V - V^pi||, ||Q - Q^pi||; (1 - gamma) error + 1e-15 bounds that of returns   (...)
 
     def __repr__(self) -> str:
-        policies = f"{len(self.returns)} policies" if np.ndim(self.returns) else f"return {self.returns:.12g}"
+        policies = f"{np.size(self.returns)} policies" if np.ndim(self.returns) else f"return {self.returns:.12g}"
         return f"<Evaluation: {policies}, V and Q ± {np.max(self.error, initial=0.0):.1g}>"
 
 
-def evaluate(mdp: MDP, policy: Array, tol: float = 1e-10) -> Evaluation:
+def evaluate(mdp: MDP, policy: ArrayLike, tol: float = 1e-10) -> Evaluation:
     """Evaluate one policy (X, A), or a batch (n, X, A), until ||V - V^pi|| <= tol or as closely as float64 can tell.
 
     Few states are eliminated exactly, and so are many within a narrow band; others are swept, with a Krylov method
@@ -76,7 +79,7 @@ def evaluate(mdp: MDP, policy: Array, tol: float = 1e-10) -> Evaluation:
     return Evaluation(V[0], Q[0], returns[0], error[0]) if single else Evaluation(V, Q, returns, error)
 
 
-def return_of(mdp: MDP, policy: Array, tol: float = 1e-10) -> float | Array:
+def return_of(mdp: MDP, policy: ArrayLike, tol: float = 1e-10) -> float | Floats:
     """rho(pi), of one policy or of each of a batch, to within (1 - gamma) tol where float64 can tell.
 
     Parameters

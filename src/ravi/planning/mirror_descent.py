@@ -19,12 +19,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ravi import checks
-from ravi.core import MDP, Array, an_mdp
+from ravi.core import MDP, Floats, an_mdp
 from ravi.planning.bellman import expect
 from ravi.planning.mirror import mirror_step
 
@@ -32,10 +33,10 @@ from ravi.planning.mirror import mirror_step
 class Iterate(NamedTuple):
     """V_k and pi_k, and the Q_k that they were made of; batches first."""
 
-    V: Array  # V_k(x)                  (..., X)
-    Q: Array  # Q_k(x, a)               (..., X, A)
-    log_policy: Array  # log pi_k(a|x)  (..., X, A)
-    policy: Array  # pi_k(a | x)        (..., X, A)
+    V: Floats  # V_k(x)                  (..., X)
+    Q: Floats  # Q_k(x, a)               (..., X, A)
+    log_policy: Floats  # log pi_k(a|x)  (..., X, A)
+    policy: Floats  # pi_k(a | x)        (..., X, A)
 
 
 def md_mpi(
@@ -45,8 +46,8 @@ def md_mpi(
     *,
     sweeps: int = 1,
     regularised_evaluation: bool = True,
-    initial_value: Any = 0.0,
-    initial_policy: Array | None = None,
+    initial_value: ArrayLike = 0.0,
+    initial_policy: ArrayLike | None = None,
 ) -> Iterate:
     """The iterate k = `iterations` of MD-MPI with m = `sweeps`; k = 1 is the start.
 
@@ -92,8 +93,8 @@ def md_mpi_iterates(
     *,
     sweeps: int = 1,
     regularised_evaluation: bool = True,
-    initial_value: Any = 0.0,
-    initial_policy: Array | None = None,
+    initial_value: ArrayLike = 0.0,
+    initial_policy: ArrayLike | None = None,
 ) -> Iterator[Iterate]:
     """The iterates k = 1, 2, ... of MD-MPI, without end.
 

@@ -17,10 +17,11 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ravi import checks
 from ravi.compiled import compiled
-from ravi.core import MDP, Array, an_mdp
+from ravi.core import MDP, Floats, an_mdp
 from ravi.planning.certificates import EPS, distributions, miss, sweep_limit, tables
 from ravi.planning.chains import (
     ELIMINATED,
@@ -38,16 +39,16 @@ from ravi.planning.chains import (
 class Occupancy:
     """mu^pi and nu^pi of one policy, or of a batch with the batch first."""
 
-    mu: Array  # mu(x, a) = (1 - gamma) sum_t gamma^t P(x_t = x, a_t = a)   (..., X, A)
-    nu: Array  # nu(x) = sum_a mu(x, a)                       (..., X)
-    error: Array  # >= ||nu - nu^pi||_1 and ||mu - mu^pi||_1  (...)
+    mu: Floats  # mu(x, a) = (1 - gamma) sum_t gamma^t P(x_t = x, a_t = a)   (..., X, A)
+    nu: Floats  # nu(x) = sum_a mu(x, a)                       (..., X)
+    error: Floats | np.float64  # >= ||nu - nu^pi||_1 and ||mu - mu^pi||_1  (...)
 
     def __repr__(self) -> str:
-        policies = f"of {len(self.error)} policies" if np.ndim(self.error) else "of one policy"
+        policies = f"of {np.size(self.error)} policies" if np.ndim(self.error) else "of one policy"
         return f"<Occupancy {policies}: mu and nu ± {np.max(self.error, initial=0.0):.1g} in L1>"
 
 
-def occupancy(mdp: MDP, policy: Array, tol: float = 1e-10) -> Occupancy:
+def occupancy(mdp: MDP, policy: ArrayLike, tol: float = 1e-10) -> Occupancy:
     """The normalised discounted occupancies of one policy (X, A), or of a batch (n, X, A).
 
     To within `tol` in L1, or as closely as float64 can tell: `error` says. A policy has the same answer, bit for bit,

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ravi import checks
-from ravi.core import MDP, Array, an_mdp
+from ravi.core import MDP, Array, Floats, an_mdp
 from ravi.device import DEVICES
 from ravi.planning.certificates import EPS, half_width, mean, tables
 
@@ -33,9 +33,9 @@ class Sweep(NamedTuple):
 class Solution:
     """V*, Q*, pi* and rho*, each with a bound on its error that rounding does not break."""
 
-    V: Array  # V*(x)                                         (X,)
-    Q: Array  # Q*(x, a)                                      (X, A)
-    policy: Array  # pi*(a | x), deterministic                (X, A)
+    V: Floats  # V*(x)                                         (X,)
+    Q: Floats  # Q*(x, a)                                      (X, A)
+    policy: Floats  # pi*(a | x), deterministic                (X, A)
     optimum: float  # rho* = <mu*, r> = (1 - gamma) <nu_0, V*>
     error: float  # >= ||V - V*|| and ||Q - Q*||, in sup norm
     optimum_error: float  # >= |optimum - rho*|

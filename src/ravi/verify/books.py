@@ -77,7 +77,7 @@ class Scene(NamedTuple):
 
     def phi(self, V: Array) -> Array:
         """phi_V(x, a) = sum_x' psi(x, a, x') V(x'), from the definition   (n, X, A, d)."""
-        psi: Array = self.mdp.features
+        psi: Any = self.mdp.features
         return np.einsum("xajd,nxaj->nxad", psi, V[:, self.mdp.successors])
 
 

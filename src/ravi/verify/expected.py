@@ -28,7 +28,8 @@ def learned(scene: Scene) -> bool:
 def estimate(scene: Scene, books: Books, V: Array) -> Array:
     """P_hat V   (n, X, A)."""
     if has(scene, "sets"):
-        return sum(_of_sets(scene, books, V)) / 2
+        low, high = _of_sets(scene, books, V)
+        return (low + high) / 2
     middle, sigma = (part[:, None, None] for part in standardised(scene, V))
     U = (V - middle[..., 0]) / sigma[..., 0]
     if scene.dimension:

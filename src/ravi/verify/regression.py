@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ravi.core import Array
@@ -21,7 +23,7 @@ registry = Registry()
 claim = registry.claim
 
 
-def theta_of(scene: Scene) -> Array:
+def theta_of(scene: Scene) -> Any:
     return scene.mdp.parameter
 
 
@@ -40,7 +42,7 @@ claim("M0b", "CB_k = beta ||phi_k||_{Lambda^-1}", "Equation (9)", phase="backup"
 @claim("M1a", "P = <theta, psi>, ||theta|| <= B", "Assumption 5.3", phase="run", setting="mixture")
 def kernel_is_linear(e: Evidence) -> tuple[Array, Array]:
     mdp, theta = e.scene.mdp, theta_of(e.scene)
-    psi: Array = mdp.features
+    psi: Any = mdp.features
     wrong = np.abs(np.einsum("xajd,d->xaj", psi, theta) - mdp.transitions).max()
     return np.array([wrong, np.linalg.norm(theta) - bound_of(e.scene)]), np.zeros(2)
 
@@ -214,4 +216,4 @@ def corollary_5_7(e: Evidence) -> tuple[Array, Array]:
     from ravi.planning.evaluation import return_of
 
     gaps = e.scene.solution.optimum - return_of(e.scene.mdp, proper(e.run.output_policy)[0])
-    return gaps, np.array(min(explicit(e.scene) / e.run.steps, 1.0))
+    return np.asarray(gaps), np.array(min(explicit(e.scene) / e.run.steps, 1.0))

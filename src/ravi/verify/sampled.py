@@ -54,7 +54,7 @@ def drawn(scene: Scene) -> Drawn:
 @lru_cache(maxsize=4)
 def _drawn(mdp: MDP, m: int, seed: int, centre: bool) -> Drawn:
     """psi~ = c / (m q) psi, q in proportion to sum_c |psi_c|, the j-th draw by a number in [(j - 1)/m, j/m)."""
-    psi: Array = mdp.features
+    psi: Any = mdp.features
     X, A, B, _ = psi.shape
     u = uniforms(seed)(X * A, m).reshape(X, A, m)
     weight = np.ones((X, A, B))

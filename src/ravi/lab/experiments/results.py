@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 
 from ravi import checks
 from ravi.checks import InputError, did_you_mean
+from ravi.core import Floats, Ints
 from ravi.curve import grid
 from ravi.lab.experiments import queries
 from ravi.lab.experiments.distinct import ORDER, SCALARS, distinct
@@ -243,7 +244,7 @@ class Results:
 
     # Arrays.
 
-    def regret(self, **which: Any) -> tuple[np.ndarray, np.ndarray]:
+    def regret(self, **which: Any) -> tuple[Ints, Floats]:
         """The seeds (n,) and the regret at T (n,) of one entry, named by mdp, learner, section, column, label, steps.
 
         Runs that failed, or are not done, are not among them.
@@ -251,7 +252,7 @@ class Results:
         chosen = self._rows(self._entry(which))
         return self.runs["seed"].to_numpy()[chosen], self.runs["regret"].to_numpy()[chosen]
 
-    def curves(self, name: str = "regret", **which: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def curves(self, name: str = "regret", **which: Any) -> tuple[Ints, Ints, Floats]:
         """The times (P,), the seeds (n,) and the curves (n, P) of one entry; name: regret, reward or trajectory."""
         if name not in NAMES:
             raise InputError(f"there is no curve {name!r}.{did_you_mean(name, NAMES)} Known: {', '.join(NAMES)}.")
@@ -264,7 +265,7 @@ class Results:
             raise InputError(f"{name} was not recorded for {self._said(entry)}") from None
         return times, self.runs["seed"].to_numpy()[chosen], found.get(0, np.empty((0, len(times))))
 
-    def curves_of(self, lines: Sequence[np.ndarray], name: str = "regret") -> Iterator[tuple[int, np.ndarray]]:
+    def curves_of(self, lines: Sequence[np.ndarray], name: str = "regret") -> Iterator[tuple[int, Floats]]:
         """The curves (n, P) of some lines, each given as its rows of `runs`: which line it is, and its curves.
 
         They come in the order in which they are stored, and few are held at a time.

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -52,9 +52,10 @@ Planner: TypeAlias = Callable[[Gram, Array, Array, Array], Planned]  # D, beta (
 
 def planner(problem: Problem, inner: str, steps: int, *, span: float = np.inf, centred: bool = False) -> Planner:
     """`centred`: theta is only ever applied to V - min V, whose mean min V then adds."""
-    entries = nonzeros(problem.successors, problem.features)
+    psi: Any = problem.features
+    entries = nonzeros(problem.successors, psi)
     r, gamma, H, T = problem.rewards, problem.discount, problem.horizon, steps
-    common = (r, problem.successors, problem.features, *entries, gamma)
+    common = (r, problem.successors, psi, *entries, gamma)
     tol = min(1 / T, 1e-7 * H)
     U = rounds(H, T)
     space = unit_mass(problem) if inner == NULL_SPACE else None
@@ -84,7 +85,7 @@ def embedding(problem: Problem) -> Callable[[Array], Array]:
     return embedding_of(problem.successors, problem.features)
 
 
-def embedding_of(successors: Array, features: Array) -> Callable[[Array], Array]:
+def embedding_of(successors: Array, features: Any) -> Callable[[Array], Array]:
     """The same for features psi (X, A, B, d) of one's own."""
     start, successor, value = nonzeros(successors, features)
     X, A, _, d = features.shape
@@ -95,7 +96,7 @@ def embedding_of(successors: Array, features: Array) -> Callable[[Array], Array]
     return embed
 
 
-def on_simplex(common: tuple[Array, ...], B: Ball, V: Array, active: Array, span: float, tol: float) -> Planned:
+def on_simplex(common: tuple[Any, ...], B: Ball, V: Array, active: Array, span: float, tol: float) -> Planned:
     """The fixed point, from `V` (n, X), which is not changed."""
     n, (X, A) = len(V), common[0].shape
     V, Q, backups = V.copy(), np.zeros((n, X, A)), np.ones(n, np.int64)
@@ -104,7 +105,7 @@ def on_simplex(common: tuple[Array, ...], B: Ball, V: Array, active: Array, span
 
 
 def on_flat(
-    common: tuple[Array, ...], flat: Flat, V: Array, active: Array, span: float, U: int, still: float, centred: bool
+    common: tuple[Any, ...], flat: Flat, V: Array, active: Array, span: float, U: int, still: float, centred: bool
 ) -> Planned:
     """U rounds from V (n, X), which is not changed; one that moves V by no more than `still` is the end of the move."""
     n, (X, A) = len(V), common[0].shape

@@ -274,7 +274,7 @@ def optimistic(problem: Problem, form: Form, rewards: str | None = None, reward_
         if rewards is not None:
             _, plays, total, key = s.earned
             earned = Earned(plays, total, key, problem.rewards, rewards == "bernoulli")
-        return Own(problem.successors, problem.initial, numbers, *s.data, earned, *s[2:], room)
+        return Own._make((problem.successors, problem.initial, numbers, *s.data, earned, *s[2:], room))
 
     rooms = cache(lambda n: made(room(n, 1)))  # whose scratch serves one call at a time
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from ravi import checks, headers
 from ravi.checks import InputError
-from ravi.core import Array
+from ravi.core import Floats
 
 if TYPE_CHECKING:
     from ravi.files import Place
@@ -42,7 +42,7 @@ class Policy:
     array([0., 1.])
     """
 
-    table: Array  # pi(a | x), or by age, the plays since the reset; the last stage serves on   (X, A) or (S, X, A)
+    table: Floats  # pi(a | x), or by age, the plays since the reset; the last stage serves on   (X, A) or (S, X, A)
     discount: float  # gamma, which it was learned for
     units: tuple[float, float] = (0.0, 1.0)  # what the learner's rewards 0 and 1 stand for
     learner: str = ""
@@ -67,7 +67,7 @@ class Policy:
         made = f"of {self.learner}" if self.learner else "of one's own"
         return made + (f" on {where}" if where else "") + (f", {self.steps:,} plays" if self.steps else "")
 
-    def probabilities(self, x: int, age: int = 0) -> Array:
+    def probabilities(self, x: int, age: int = 0) -> Floats:
         """pi(. | x) at this age   (A,)."""
         X = self.table.shape[-2]
         if not 0 <= x < X:
