@@ -27,7 +27,7 @@ FORMS = ["ravi-ucb+", "ravi-kl", "psrl", "ucrl2", "certainty-equivalent", "ucbvi
 # sync() that are needed: function -> which of its own.
 NEEDED = {
     "ravi.learners.ravi_ucb.inner:_backed_up": [0, 1],
-    "ravi.learners.ravi_ucb.inner:backups_on_counts": [0],
+    "ravi.learners.ravi_ucb.inner:inner_backups": [0],
     "ravi.planning.chains:take_out": [0, 1],
     "ravi.whole:_advance": [2, 6],
     "ravi.estimators.ridge:_add": [0, 1],

@@ -9,6 +9,7 @@ threads reach is an error. Run as a program, where nothing is compiled:
 prints a line of JSON for every id: what differs from the run of one thread.
 """
 
+import gc
 import importlib
 import inspect
 import json
@@ -16,6 +17,7 @@ import random
 import sys
 import textwrap
 import threading
+from types import FunctionType
 
 import numpy as np
 
@@ -167,7 +169,15 @@ def without_sync(function, which):
     body = body[body.index("def ") :]
     made = {}
     exec(body, function.__globals__, made)
-    function.__code__ = made[function.__name__].__code__
+    put(function, made[function.__name__].__code__)
+
+
+def put(function, code):
+    """Give a plain function this code, and with it all that `ravi.compiled.bound` made of it."""
+    function.__code__ = code
+    for one in gc.get_objects():
+        if isinstance(one, FunctionType) and one.__name__.startswith(f"{function.__name__}_with_"):
+            one.__code__ = code
 
 
 def caught(name, which):
@@ -183,7 +193,7 @@ def caught(name, which):
     except Exception:
         return True
     finally:
-        plain.__code__ = kept
+        put(plain, kept)
 
 
 PLAYED = (("riverswim/4,discount=0.7", 30), ("garnet/18,2,2,discount=0.7", 20))

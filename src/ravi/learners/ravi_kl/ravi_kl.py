@@ -45,7 +45,7 @@ from ravi import checks
 from ravi.core import Array, Learner, Path, Problem, Seedwise, Sets, Stated, Told
 from ravi.estimators.counts import EVERY_PLAY, Counts, counts, tallies, tally
 from ravi.estimators.rewarded import KINDS, Rewarded, earn
-from ravi.learners.ravi_kl.inner_sets import OfSets, Plausible, of_sets
+from ravi.learners.ravi_kl.inner_sets import OfSets
 from ravi.learners.ravi_kl.nearly_optimistic import (
     CHOICES,
     NOTHING,
@@ -59,7 +59,7 @@ from ravi.learners.ravi_kl.nearly_optimistic import (
 )  # fmt: skip
 from ravi.learners.ravi_kl.plausible import Warm, cold
 from ravi.learners.ravi_ucb import plus as ravi_ucb_plus
-from ravi.learners.ravi_ucb.inner import on_counts
+from ravi.learners.ravi_ucb.inner import Counted, of_counts, on_counts
 from ravi.learners.ravi_ucb.unknown_rewards import unknown
 from ravi.optimism.bonuses import multiple_of_width
 from ravi.optimism.relative_entropy import ends, of_all_values
@@ -240,9 +240,9 @@ def mirror(
             "plan": "mirror", "support": "on" if form.support else "off", "scale": form.scale, "delta": delta,
             "parts": list(on),
         },
-        backups=of_sets(problem, sets, step) if anew else None,
+        backups=of_counts(problem, sets, np.array([step]), anew) if anew else None,
     )  # fmt: skip
-    epoch = Plausible(problem, sets, np.array([step]), anew, M, "uniform", ravi_ucb_plus.laid)
+    epoch = Counted(problem, sets, np.array([step]), anew, M, "uniform", ravi_ucb_plus.laid)
     return learner._replace(seedwise=on_counts(epoch), told=Told(form.support))
 
 

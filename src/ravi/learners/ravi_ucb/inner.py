@@ -15,15 +15,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from ravi.compiled import compiled
+from ravi.compiled import bound, compiled
 from ravi.core import Array, Data, Learner, Problem, Seedwise
 from ravi.planning.mirror import step_in_place
 from ravi.random import PICK, REWARD, uniform
-from ravi.teams import NEVER, Room, each, first, sync, team, team_max, team_min
+from ravi.teams import NEVER, Room, each, first, made, sync, team, team_max, team_min
 
 
 class Iterates(NamedTuple):
@@ -56,55 +57,60 @@ class OfCounts(NamedTuple):
     clip: bool
     discount: float  # what the bonus is multiplied by: gamma, or 1
 
+    def loops(self) -> tuple[Callable[..., Any], Callable[..., Any]]:
+        """`inner_backups` and `inner_plan` on these."""
+        return backups_on_counts, seed_plan
+
+    def scratch(self, problem: Problem, teams: int) -> Any:
+        return Scratch(Room((teams, problem.states * problem.actions)), Room((teams, problem.states)))
+
 
 def of_widths(beta: Array) -> OfCounts:
     """CB = beta / sqrt(N) (Algorithm 2). beta: of each seed (n,), or of all (1,)."""
     return OfCounts(np.ones(1), beta, 0.0, False, False, 1.0)
 
 
-def of_counts(problem: Problem, constants: OfCounts, eta: Array, fresh: bool) -> Backups:
+def of_counts(problem: Problem, constants: Any, eta: Array, fresh: bool) -> Backups:
     """With counts from one: all M in one compiled loop, seed by seed. eta: of each seed (n,), or of all (1,)."""
-    X, A, B = problem.successors.shape
-    fixed = of_pairs(problem)
+    (loop, _), counted = constants.loops(), Counted(problem, constants, eta, fresh, 0, "last", lambda of: of)
+    room = cache(lambda: made(constants.scratch(problem, 1)))  # it serves one call at a time
 
     def backups(D: Any, at: Iterates, count: int, chosen: Array, played: Played) -> Iterates:
-        V, Q = at.V.copy(), at.Q.copy()
-        iterates = (V, Q, Q.reshape(-1, X * A), at.log_policy, at.policy, *played)
-        backups_on_counts(
-            0, len(V), fixed, eta, fresh, constants, D.visits.reshape(-1, X * A), D.moves.reshape(-1, X * A, B),
-            iterates, count, chosen, NO_REWARDS, np.empty((1, X * A)), np.empty((1, X)),
-        )  # fmt: skip
-        return at._replace(V=V, Q=Q)
+        at = at._replace(V=at.V.copy(), Q=at.Q.copy())
+        loop(0, len(at.V), counted.laid(OfSeeds(D, at, played), chosen, NO_REWARDS, room()), count)
+        return at
 
     return backups
 
 
-def of_pairs(problem: Problem) -> tuple[Array, Array, float, float]:
-    """What backups of one seed read of a problem, by pairs p = x A + a: successors (X A, B), r (X A,), gamma, H."""
-    X, A, B = problem.successors.shape
-    return problem.successors.reshape(X * A, B), problem.rewards.reshape(X * A), problem.discount, problem.horizon
+class Scratch(NamedTuple):
+    """Of counts, by team."""
 
-
-NO_REWARDS = np.zeros((1, 0))
+    factors: Any  # CB of a pair, in parts of half the span where it is centred   (teams, X A)
+    U: Any  # V less its middle                                                   (teams, X)
 
 
 @compiled
-def _factors(visits, radius, scale, centre, out):  # type: ignore[no-untyped-def]
-    """CB of each pair of a seed, in parts of half the span where it is centred."""
-    for p in each(visits.shape[0]):
+def _factors(own, i):  # type: ignore[no-untyped-def]
+    """What the bonuses of a seed are made of, as long as its counts stand still; a team's."""
+    radius, scale, _, centre, _, _ = own.constants
+    out = own.room.factors[team()]
+    far, times = radius[i if radius.shape[0] > 1 else 0], scale[i if scale.shape[0] > 1 else 0]
+    for p in each(out.shape[0]):
         if centre:
-            n = visits[p] - 1.0
-            out[p] = min(1 + n / (n + 1), scale * (math.sqrt(2 * radius * n) + 1) / (n + 1))
+            n = own.visits[i, p] - 1.0
+            out[p] = min(1 + n / (n + 1), times * (math.sqrt(2 * far * n) + 1) / (n + 1))
         else:
-            out[p] = (1.0 / math.sqrt(np.float64(visits[p]))) * (scale * radius)
+            out[p] = (1.0 / math.sqrt(np.float64(own.visits[i, p]))) * (times * far)
 
 
 @compiled
-def _backed_up(  # type: ignore[no-untyped-def]
-    fixed, span, centre, clip, discount, learned, factors, visits, moves, V, U, Q
-):
-    """Q of one seed, from its V; `learned` are rewards that are not told (X A,), or of none (0,)."""
-    successors, r, gamma, H = fixed
+def _backed_up(own, i):  # type: ignore[no-untyped-def]
+    """Q of one seed, from its V; a team's."""
+    successors, r, gamma, H = own.fixed
+    _, _, span, centre, clip, discount = own.constants
+    k, V, Q, visits, moves = team(), own.iterates[0][i], own.iterates[2][i], own.visits[i], own.moves[i]
+    U, factors, learned = own.room.U[k], own.room.factors[k], own.learned[k]
     P, B = successors.shape
     low, high = V[0], V[0]
     for x in each(V.shape[0]):
@@ -134,36 +140,55 @@ def _backed_up(  # type: ignore[no-untyped-def]
     sync()
 
 
-@compiled
-def backups_on_counts(  # type: ignore[no-untyped-def]
-    low, high, fixed, eta, fresh, constants, visits, moves, iterates, count, chosen, learned, factors, U
-):
-    """M backups of seeds low, ..., high - 1 on their counts (n, X A) and (n, X A, B); `factors` (teams, X A) and `U`
-    (teams, X) are scratch, and so is what `learned` (teams, X A) holds of rewards that are not told. A team's."""
-    radius, scale, span, centre, clip, discount = constants
-    V, Q, by_pair, log_policy, policy, played_V, played_policy = iterates
-    k = team()
+prepared, backed_up, backups = _factors, _backed_up, _factors  # `bound` puts those of a learner here
+
+
+def inner_backups(low, high, own, count):  # type: ignore[no-untyped-def]
+    """M backups of seeds low, ..., high - 1 on data that stand still; a team's."""
+    V, Q, _, log_policy, policy, played_V, played_policy = own.iterates
     for i in range(low, high):
-        far, times = radius[i if radius.shape[0] > 1 else 0], scale[i if scale.shape[0] > 1 else 0]
-        _factors(visits[i], far, times, centre, factors[k])
+        prepared(own, i)
         for j in range(count):
-            if fresh:
-                _backed_up(
-                    fixed, span, centre, clip, discount, learned[k], factors[k], visits[i], moves[i], V[i], U[k],
-                    by_pair[i],
-                )  # fmt: skip
-            step_in_place(i, i + 1, log_policy, policy, Q, eta, V)
+            if own.fresh:
+                backed_up(own, i)
+            step_in_place(i, i + 1, log_policy, policy, Q, own.eta, V)
             sync()
-            if not fresh:
-                _backed_up(
-                    fixed, span, centre, clip, discount, learned[k], factors[k], visits[i], moves[i], V[i], U[k],
-                    by_pair[i],
-                )  # fmt: skip
-            if chosen[i] == j:
+            if not own.fresh:
+                backed_up(own, i)
+            if own.chosen[i] == j:
                 for x in each(V.shape[1]):
                     played_V[i, x] = V[i, x]
                     for a in range(policy.shape[2]):
                         played_policy[i, x, a] = policy[i, x, a]
+        sync()
+
+
+def inner_plan(own, i, t):  # type: ignore[no-untyped-def]
+    """An epoch of one seed; a team's."""
+    _begun(own, i, t)
+    backups(i, i + 1, own, own.inner)
+    return NEVER
+
+
+@compiled
+def _begun(own, i, t):  # type: ignore[no-untyped-def]
+    """Which of the M policies is played, and the most that pairs may earn, where that is not told; a team's."""
+    if first():
+        own.chosen[i] = own.inner - 1
+        if own.picks and own.inner > 1:
+            own.chosen[i] = int(own.inner * uniform(own.key[i], t, PICK))
+    plays, total, _, spread, _, _ = own.earned
+    learned = own.learned[team()]
+    for p in each(learned.shape[0]):
+        n = plays[i, p]
+        hi = 1.0
+        if n > 0:
+            hi = min(total[i, p] / n + min(spread / math.sqrt(n), 1.0), 1.0)
+        learned[p] = hi
+
+
+backups_on_counts = bound(inner_backups, prepared=_factors, backed_up=_backed_up)
+seed_plan = bound(inner_plan, backups=backups_on_counts)
 
 
 class Rewards(NamedTuple):
@@ -177,25 +202,29 @@ class Rewards(NamedTuple):
     key: Array  # (n,)
 
 
-class OnCounts(NamedTuple):
-    """What `seed_plan` and `seed_learn` are given."""
+NO_KEY = np.zeros(1, np.uint64)
+NO_REWARDS = np.zeros((1, 0))
+TOLD = Rewards(np.zeros((1, 0), np.int64), NO_REWARDS, np.zeros(0), 0.0, False, NO_KEY)
 
-    fixed: Any  # of_pairs
+
+class OnCounts(NamedTuple):
+    """What the loops and `seed_learn` are given."""
+
+    fixed: Any  # by pairs p = x A + a: successors (X A, B), r (X A,); gamma, H
     eta: Array  # (n,) or (1,)
     fresh: bool
     constants: Any  # as of Counted
     visits: Array  # (n, X A)
     moves: Array  # (n, X A, B)
-    iterates: Any
+    iterates: Any  # V, Q, Q by pairs, log pi, pi; V and pi that are played
     inner: int  # M
     picks: bool  # one of the M policies is drawn; else it is the last
     key: Array  # (n,)
     time: Array  # of the next play   (n,)
     earned: Any  # Rewards
-    chosen: Any  # scratch by seed
-    learned: Any  # scratch by team, as are
-    factors: Any
-    U: Any
+    chosen: Any  # at which of the M to put aside   (n,)
+    learned: Any  # scratch by team, for rewards that are not told (teams, X A), or of none (teams, 0)
+    room: Any  # scratch by team
 
 
 class OfSeeds(NamedTuple):
@@ -222,66 +251,36 @@ class Counted:
     # Of rewards that are not told, and are 0 in `problem`: the table (X A,), the spread of their bonus, whether coins
     paid: tuple[Array, float, bool] | None = None
 
-    def functions(self) -> tuple[Callable[..., Any], Callable[..., Any]]:
-        """`plan` and `learn`."""
-        return seed_plan, seed_learn
+    def __call__(self, state: Any, teams: int) -> OnCounts:
+        of, learned = self.of(state), 0 if self.paid is None else self.problem.rewards.size
+        chosen, scratch = Room((len(of.at.V),), np.int64), self.constants.scratch(self.problem, teams)
+        return self.laid(of, chosen, Room((teams, learned)), scratch)
 
-    def __call__(self, state: Any, teams: int) -> Any:
-        X, A, B = self.problem.successors.shape
-        D, at, played, key, time = self.of(state)
-        n, flat = len(at.V), (-1, X * A)
-        none, zero = np.zeros((1, 0), np.int64), np.zeros(1, np.uint64)
-        earned, learned = Rewards(none, np.zeros((1, 0)), np.zeros(0), 0.0, False, zero), 0
+    def laid(self, of: OfSeeds, chosen: Any, learned: Any, room: Any) -> OnCounts:
+        """These seeds, by pairs."""
+        problem, (X, A, B) = self.problem, self.problem.successors.shape
+        (D, at, played, key, time), flat, earned = of, (-1, X * A), TOLD
         if self.paid is not None:
-            learned = X * A
             earned = Rewards(D.plays.reshape(flat), D.total.reshape(flat), *self.paid, D.key)
             D = D.inner
+        fixed = problem.successors.reshape(X * A, B), problem.rewards.reshape(X * A), problem.discount, problem.horizon
         return OnCounts(
-            of_pairs(self.problem), self.eta, self.fresh, self.constants, D.visits.reshape(flat),
-            D.moves.reshape(-1, X * A, B), (at.V, at.Q, at.Q.reshape(flat), at.log_policy, at.policy, *played),
-            self.inner, self.pick == "uniform", zero if key is None else key,
-            np.zeros(n, np.int64) if time is None else time, earned, Room((n,), np.int64), Room((teams, learned)),
-            Room((teams, X * A)), Room((teams, X)),
+            fixed, self.eta, self.fresh, self.constants, D.visits.reshape(flat), D.moves.reshape(-1, X * A, B),
+            (at.V, at.Q, at.Q.reshape(flat), at.log_policy, at.policy, *played), self.inner, self.pick == "uniform",
+            NO_KEY if key is None else key, np.zeros(len(at.V), np.int64) if time is None else time, earned, chosen,
+            learned, room,
         )  # fmt: skip
 
 
 def on_counts(made: Counted) -> Seedwise:
     """The epoch of one seed."""
-    return Seedwise(*made.functions(), made)
+    return Seedwise(made.constants.loops()[1], seed_learn, made)
 
 
 def made_of(learner: Learner) -> Counted | None:
     """What a learner's epoch is made of, where it is one of `on_counts`."""
     own = None if learner.seedwise is None else learner.seedwise.own
     return own if isinstance(own, Counted) else None
-
-
-@compiled
-def begun(own, i, t):  # type: ignore[no-untyped-def]
-    """Which of the M policies is played, and the most that pairs may earn, where that is not told; a team's."""
-    if first():
-        own.chosen[i] = own.inner - 1
-        if own.picks and own.inner > 1:
-            own.chosen[i] = int(own.inner * uniform(own.key[i], t, PICK))
-    plays, total, _, spread, _, _ = own.earned
-    learned = own.learned[team()]
-    for p in each(learned.shape[0]):
-        n = plays[i, p]
-        hi = 1.0
-        if n > 0:
-            hi = min(total[i, p] / n + min(spread / math.sqrt(n), 1.0), 1.0)
-        learned[p] = hi
-
-
-@compiled
-def seed_plan(own, i, t):  # type: ignore[no-untyped-def]
-    """An epoch of RAVI-UCB on counts, or of RAVI-UCB+, of one seed; a team's."""
-    begun(own, i, t)
-    backups_on_counts(
-        i, i + 1, own.fixed, own.eta, own.fresh, own.constants, own.visits, own.moves, own.iterates, own.inner,
-        own.chosen, own.learned, own.factors, own.U,
-    )  # fmt: skip
-    return NEVER
 
 
 @compiled
