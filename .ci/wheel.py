@@ -17,6 +17,9 @@ from packaging.metadata import Metadata
 from packaging.utils import parse_wheel_filename
 
 ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT))
+
+from hatch_build import page, repository, urls  # noqa: E402
 
 
 def wheel_is_sound(wheel: Path) -> None:
@@ -43,7 +46,9 @@ def of_metadata(text: bytes) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert (said.name, str(said.version)) == (project["name"], project["version"])
     assert said.description_content_type == "text/markdown"
-    assert (said.description or "").strip() == (ROOT / "README.md").read_text().strip()
+    shown = page((ROOT / "README.md").read_text(), project["version"], repository())
+    assert (said.description or "").strip() == shown.strip()
+    assert said.project_urls == urls(repository())
     assert said.requires_python == project["requires-python"]
     plain = [one for one in said.requires_dist or [] if one.marker is None]
     assert len(plain) == len(project["dependencies"])

@@ -63,10 +63,10 @@ def test_every_page_with_commands_that_print_is_a_guide():
     assert pages <= {*RUN.GUIDES, "guides/gallery"}  # which has a test of its own
 
 
-def test_every_guide_is_linked_from_the_readme():
-    readme = (DOCS.parent / "README.md").read_text()
+def test_every_guide_is_linked_from_the_home_page():
+    home = (DOCS / "index.md").read_text()
     for name in RUN.GUIDES:
-        assert f"(docs/{name}.md)" in readme
+        assert f"({name}.md)" in home
 
 
 def test_what_differs_is_seen_and_times_are_not():

@@ -2,6 +2,7 @@
 
 import itertools
 import re
+import runpy
 import tomllib
 from pathlib import Path
 from types import SimpleNamespace
@@ -117,3 +118,34 @@ def test_the_files_to_read_first_are_twelve_and_short():
     files = [ROOT / "src" / "ravi" / name for name in re.findall(r"^\d+\. `([\w/]+\.py)`", told, re.MULTILINE)]
     assert len(files) == 12
     assert sum(len(file.read_text().splitlines()) for file in files) < 2_000
+
+
+def test_the_readme_is_one_screen_whose_badges_ask_no_service_and_say_what_is_so():
+    text = (ROOT / "README.md").read_text()
+    assert text.count("\n") <= 60
+    badges = {
+        name: (ROOT / "docs" / "badges" / f"{name}.svg").read_text() for name in re.findall(r"(\w+)\.svg\)", text)
+    }
+    assert {file.stem for file in (ROOT / "docs" / "badges").iterdir()} == set(badges)
+    project, tools = PROJECT["project"], PROJECT["tool"]
+    assert f"licence: {project['license']}<" in badges["licence"]
+    versions = re.findall(r"3\.\d+", " ".join(project["classifiers"]))
+    assert f"python: {' | '.join(versions)}<" in badges["python"]
+    assert tools["mypy"]["strict"]
+    assert "typed: mypy strict<" in badges["typed"]
+
+
+def test_a_package_leads_to_the_place_that_it_was_built_at(monkeypatch):
+    build = runpy.run_path(str(ROOT / "hatch_build.py"))
+    text = "![one](docs/demo.png) [two](docs/index.md) [three](https://arxiv.org/abs/1) [four](#start)"
+    for name in ("RAVI_REPOSITORY", "GITHUB_SERVER_URL", "GITHUB_REPOSITORY"):
+        monkeypatch.delenv(name, raising=False)
+    assert build["page"](text, "1.2.0", build["repository"]()) == text
+    monkeypatch.setenv("GITHUB_SERVER_URL", "https://host.example")
+    monkeypatch.setenv("GITHUB_REPOSITORY", "who/ravi")
+    home = build["repository"]()
+    assert build["page"](text, "1.2.0", home) == (
+        f"![one]({home}/raw/v1.2.0/docs/demo.png) [two]({home}/blob/v1.2.0/docs/index.md) "
+        "[three](https://arxiv.org/abs/1) [four](#start)"
+    )
+    assert build["urls"](home)["Repository"] == home == "https://host.example/who/ravi"

@@ -1,4 +1,4 @@
-"""README and docs/explanation/plus.md claim of RAVI-UCB+ what that page's recorded tables show, and no more."""
+"""docs/index.md and docs/explanation/plus.md claim of RAVI-UCB+ what that page's recorded tables show, and no more."""
 
 import re
 from pathlib import Path
@@ -12,7 +12,7 @@ from tests.helpers import script
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docs" / "explanation" / "plus.md").read_text()
-README = " ".join((ROOT / "README.md").read_text().split())
+HOME = " ".join((ROOT / "docs" / "index.md").read_text().split())
 MAKE = script("figures/plus")
 PROVABLE = {section: MAKE.means(TEXT, section) for section in MAKE.PROVABLE}
 
@@ -70,7 +70,7 @@ def test_psrl_has_less_on_all_mdps_and_o_reps_is_tied_at_95():
     assert re.findall(r"discount=([\d.]+) \| o-reps .*\| (\w+) \|\n", paired) == [("0.95", "tied"), ("0.99", "behind")]
 
 
-def test_the_readme_has_the_numbers_of_the_tables():
+def test_the_home_page_has_the_numbers_of_the_tables():
     for section, mdp, other, said in (
         ("provable", "riverswim/6,discount=0.99", "ravi-ucb", "it has {0} where RAVI-UCB has {1}"),
         ("provable-elsewhere", "garnet/10,5,2", "mbie", "MBIE has {1} where it has {0}"),
@@ -78,9 +78,9 @@ def test_the_readme_has_the_numbers_of_the_tables():
     ):
         cells = PROVABLE[section][mdp, "theory"]
         numbers = (f"{cells[name].value:,.0f}" for name in (MAKE.PLUS, other))
-        assert f"{said.format(*numbers)} (`{mdp}`)" in README
+        assert f"{said.format(*numbers)} (`{mdp}`)" in HOME
     assert "T = 20,000" in MAKE.held(TEXT, "provable")
-    assert "T = 20,000" in README
+    assert "T = 20,000" in HOME
 
 
 @pytest.mark.parametrize(
