@@ -1,8 +1,8 @@
 """Which page does a package show, and where does it lead? The README, with addresses of the place that it is built at.
 
-Links of the README are relative, so that they lead somewhere in a clone and on any host. Elsewhere the page stands alone:
-where the repository has an address (RAVI_REPOSITORY, or what GitHub tells its workflows), a build makes them absolute,
-at the version's tag, and names the addresses of the project. `.ci/wheel.py` holds a package that is published to this.
+Links of the README are relative, so that they lead somewhere in a clone and on any host. Where its page stands alone
+they would not: where the repository has an address (RAVI_REPOSITORY, or what GitHub tells its workflows), a build makes
+them absolute, at the version's tag, and names the addresses of the project. `.ci/wheel.py` holds packages to this.
 """
 
 from __future__ import annotations
