@@ -211,7 +211,7 @@ class OnCounts(NamedTuple):
     """What the loops and `seed_learn` are given."""
 
     fixed: Any  # by pairs p = x A + a: successors (X A, B), r (X A,); gamma, H
-    eta: Array  # (n,) or (1,)
+    eta: Any  # (n,) or (1,)
     fresh: bool
     constants: Any  # as of Counted
     visits: Array  # (n, X A)
