@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 import ravi
-from ravi.lab.report.style import DOUBLE, GREY, Drawn, legend_below, line, looks, panels, styled
+from ravi.display.style import DOUBLE, GREY, Drawn, legend_below, line, looks, panels, styled
 from ravi.mdps.changing_rewards import Changing, tides
 from ravi.theory import doubling
 

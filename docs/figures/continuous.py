@@ -18,7 +18,7 @@ import numpy as np  # noqa: E402
 
 import ravi  # noqa: E402
 from ravi.continuous import box, exact, grid, level, pendulum, planner_of, ravi_ucb, ravi_ucb_plus, reference  # noqa: E402
-from ravi.lab.report.style import DOUBLE, GREY, MAP, Drawn, legend_below, line, looks, panels, styled  # noqa: E402
+from ravi.display.style import DOUBLE, GREY, MAP, Drawn, legend_below, line, looks, panels, styled  # noqa: E402
 
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "guides" / "continuous.md"

@@ -17,7 +17,7 @@ import numpy as np
 
 import ravi
 from ravi import mdps
-from ravi.lab.report.style import DOUBLE, Drawn, legend_below, line, looks, panels, styled
+from ravi.display.style import DOUBLE, Drawn, legend_below, line, looks, panels, styled
 from ravi.statistics import scaling
 from ravi.theory import kl
 

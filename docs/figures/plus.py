@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 import ravi
-from ravi.lab.report.style import DOUBLE, Drawn, legend_below, line, looks, panels, styled
+from ravi.display.style import DOUBLE, Drawn, legend_below, line, looks, panels, styled
 from ravi.lab.report.tables import table
 from ravi.statistics import compare, interval, scores
 

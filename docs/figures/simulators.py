@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import ravi
-from ravi.lab.report.style import DOUBLE, GREY, Drawn, legend_below, line, looks, panels, styled
+from ravi.display.style import DOUBLE, GREY, Drawn, legend_below, line, looks, panels, styled
 
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "guides" / "simulators.md"

@@ -7,13 +7,16 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from hashlib import sha256
 from os import PathLike
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ravi import checks, problems
 from ravi.ranges import Fixed, Place, Walked
+
+if TYPE_CHECKING:
+    from ravi.display.style import Drawn
 
 Array: TypeAlias = NDArray[Any]  # comments carry shapes
 Floats: TypeAlias = NDArray[np.float64]
@@ -82,6 +85,11 @@ class Problem:
         """A reward, or a normalised return (1 - gamma) <nu_0, V>, in the user's units."""
         low, high = self.units
         return low + (high - low) * value
+
+    def _repr_html_(self) -> str:  # what a notebook shows
+        from ravi.display.html import of_problem
+
+        return of_problem(self)
 
     def __repr__(self) -> str:
         mixture = f", d={self.dimension}" if self.dimension else ""
@@ -188,6 +196,12 @@ class MDP(Problem):
         from ravi.mdps.tables import from_linear
 
         return from_linear(pair_features, measures, rewards, discount, initial, name=name)
+
+    def draw(self) -> Drawn:
+        """A picture: rewards on the grid where it has one or is large, else a graph of its moves. Needs matplotlib."""
+        from ravi.display.pictures import of_mdp
+
+        return of_mdp(self)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write one portable file; `MDP.load` gives the same arrays back, bit for bit."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 
 def install(extra: str) -> str:
     """The command that installs an extra of ravi, for an installed package and for a clone.
@@ -10,3 +12,14 @@ def install(extra: str) -> str:
     "pip install 'ravi[gymnasium]', or in a clone pip install -e '.[gymnasium]'"
     """
     return f"pip install 'ravi[{extra}]', or in a clone pip install -e '.[{extra}]'"
+
+
+def pandas(whose: str, instead: str) -> Any:
+    """pandas, for what gives a frame; or an error that says how to have it, and which array serves without it."""
+    try:
+        import pandas
+    except ImportError:
+        from ravi.checks import InputError
+
+        raise InputError(f"{whose} needs pandas: pip install pandas; {instead} is a NumPy array") from None
+    return pandas

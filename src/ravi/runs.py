@@ -15,11 +15,12 @@ import numpy as np
 import scipy
 
 import ravi
-from ravi import checks, headers, tree
+from ravi import checks, extras, headers, tree
 from ravi.core import Array, Floats, Ints
 from ravi.curve import grid
 
 if TYPE_CHECKING:
+    from ravi.display.style import Drawn
     from ravi.files import Place
 
 
@@ -35,7 +36,7 @@ def versions() -> dict[str, str]:
 
 
 # What no bit of a run depends on: an edit there does not make results those of another version.
-APART = {"cli", "lab", "live", "statistics", "verify"}
+APART = {"cli", "display", "lab", "live", "statistics", "verify"}
 FILES_APART = {"__init__.py", "contract.py", "printable.py"}
 
 
@@ -76,6 +77,7 @@ RESULTS = {
 ALONG = {
     "trajectory_regret": ["seeds", "times"], "trajectory_regret_total": ["seeds"], "trajectory_regret_error": ["seeds"],
 }  # fmt: skip
+CURVES = ("regret", "reward", "trajectory_regret")  # (n, P)
 
 
 class Options(TypedDict):
@@ -236,45 +238,76 @@ class Run:
         low, high = self.units
         optimum, earned = (low + (high - low) * value for value in (self.optimum or 0.0, earned))
         return (
-            f"  in its units     optimum {optimum:.6g}, regret {(high - low) * regret:,.2f}, "
+            f"optimum {optimum:.6g}, regret {(high - low) * regret:,.2f}, "
             f"{earned:.6g} per step realised (rewards from {low:g} to {high:g})"
         )
 
-    def __repr__(self) -> str:
+    @property
+    def title(self) -> str:
+        """Who learned where, and for how long."""
         n = len(self.seeds)
         state = "" if self.complete else f", stopped after {int(self.plays.min()):,} to {int(self.plays.max()):,} plays"
         seeds = f"{n} seed{'s' if n > 1 else ''}"
-        lines = [f"{self.learner} on {self.mdp} (gamma {self.discount:.10g}): {self.steps:,} steps, {seeds}{state}"]
+        return f"{self.learner} on {self.mdp} (gamma {self.discount:.10g}): {self.steps:,} steps, {seeds}{state}"
+
+    def facts(self) -> list[tuple[str, str]]:
+        """What came out, by name, in words."""
+        found = list[tuple[str, str]]()
         T = max(float(self.plays.mean()), 1.0)
         earned = self.results["reward_total"].mean() / T if "reward_total" in self.results else 0.0
         if "regret_total" in self.results:
             mean, low, high = self.regret.mean(), self.regret.min(), self.regret.max()
-            lines += [
-                f"  optimum rho*     {self._optimum()}",
-                f"  regret           {mean:,.2f}  (seeds from {low:,.2f} to {high:,.2f}; {mean / T:.6f} per step)",
+            found += [
+                ("optimum rho*", self._optimum()),
+                ("regret", f"{mean:,.2f}  (seeds from {low:,.2f} to {high:,.2f}; {mean / T:.6f} per step)"),
             ]
             if "regret_error" in self.results:
-                lines.append(f"  its error        at most {self.regret_error.max():.1e} (certified)")
+                found.append(("its error", f"at most {self.regret_error.max():.1e} (certified)"))
         if "gap" in self.results:
-            lines.append(f"  reward per step  {earned:.6f} realised; gap of the last policy {self.gap.mean():.6f}")
+            found.append(("reward per step", f"{earned:.6f} realised; gap of the last policy {self.gap.mean():.6f}"))
             if self.units != (0.0, 1.0):
-                lines.append(self._in_units(self.regret.mean(), earned))
+                found.append(("in its units", self._in_units(self.regret.mean(), earned)))
         if "met" in self.results:
             met, visited, unsettled = (self.results[name].mean() for name in ("met", "visited", "unsettled"))
-            lines += [
-                f"  reward per step  {earned:.6f} realised",
-                f"  states           {met:,.0f} met, {visited:,.0f} visited; plans work on {unsettled:,.0f}",
+            found += [
+                ("reward per step", f"{earned:.6f} realised"),
+                ("states", f"{met:,.0f} met, {visited:,.0f} visited; plans work on {unsettled:,.0f}"),
             ]
         if "trajectory_regret_total" in self.results:
             along, error = self.results["trajectory_regret_total"], self.results["trajectory_regret_error"]
-            lines.append(
-                f"  trajectory       regret {along.mean():,.2f} along the states met (error at most {error.max():.1e})"
-            )
+            words = f"regret {along.mean():,.2f} along the states met (error at most {error.max():.1e})"
+            found.append(("trajectory", words))
         if self.options["pad"]:
-            lines.append(f"  padding          {self.padding.mean():.2f} steps beyond T in the mean")
+            found.append(("padding", f"{self.padding.mean():.2f} steps beyond T in the mean"))
         settings = ", ".join(f"{k}={v:.4g}" if isinstance(v, float) else f"{k}={v}" for k, v in self.settings.items())
-        lines.append(f"  made in          {self.seconds:.2f} s, {self.steps_per_second:,.0f} steps per second")
-        return "\n".join(lines + ([f"  settings         {settings}"] if settings else []))
+        found.append(("made in", f"{self.seconds:.2f} s, {self.steps_per_second:,.0f} steps per second"))
+        return found + ([("settings", settings)] if settings else [])
+
+    def plot(self, *, axes: Any = None, label: str | None = None, log: bool = False) -> Drawn:
+        """The regret of all seeds over time, on axes of one's own where given; needs matplotlib.
+
+        `run.plot().save("regret")` writes regret.pdf and regret.png; `axes=drawn.figure.axes[0]` adds another run.
+        """
+        from ravi.display.pictures import of_run
+
+        return of_run(self, axes=axes, label=label, log=log)
+
+    def to_pandas(self) -> Any:
+        """The curves as a pandas DataFrame: a row for every seed and time, a column for every curve."""
+        pandas = extras.pandas("run.to_pandas()", "run.regret_curve")
+        times, seeds = self.times, np.array(self.seeds)
+        curves = [name for name in CURVES if name in self.results]
+        columns = {"seed": np.repeat(seeds, len(times)), "time": np.tile(times, len(seeds))}
+        columns |= {name: self.results[name].ravel() for name in curves}
+        return pandas.DataFrame(columns).assign(learner=self.learner, mdp=self.mdp)
+
+    def _repr_html_(self) -> str:  # what a notebook shows
+        from ravi.display.html import of_run
+
+        return of_run(self)
+
+    def __repr__(self) -> str:
+        return "\n".join([self.title, *(f"  {name:16} {words}" for name, words in self.facts())])
 
 
 def shaped(run: Run) -> Run:

@@ -10,10 +10,10 @@ import ravi
 from ravi import files
 from ravi.checks import InputError
 from ravi.cli import app
+from ravi.display.style import panels, written
 from ravi.lab.report import figures
 from ravi.lab.report.curves import regret_figure
 from ravi.lab.report.page import report
-from ravi.lab.report.style import panels, written
 from ravi.lab.report.tables import table
 from ravi.live.learning import learn
 from ravi.mdps import riverswim

@@ -76,8 +76,8 @@ def demo(folder: Path, steps: int, seeds: int, progress: Callable[[Status], None
 
 
 def _figure(found: Results, folder: Path) -> Path:
+    from ravi.display.style import DOUBLE
     from ravi.lab.report.curves import Curves, regret_curves
-    from ravi.lab.report.style import DOUBLE
 
     curves = {}
     for label, id in (UNTUNED | LEARNERS).items():

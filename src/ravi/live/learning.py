@@ -42,6 +42,7 @@ from ravi.live.table import FEW
 from ravi.problems import room
 
 if TYPE_CHECKING:
+    from ravi.display.style import Drawn
     from ravi.live.policies import Policy
 
 PACE = 10.0  # seconds between two checkpoints
@@ -137,25 +138,44 @@ class Learned:
             environment=self.environment,
         )
 
-    def __str__(self) -> str:
-        told, facts = self.agent.table.told, self.environment
-        lines = [
-            f"{self.agent.learner.name} on {facts['name']}, gamma = {told.discount:g}: {self.plays} plays of "
-            f"{self.agent.steps} in {self.agent.plans} epochs",
-            f"  the environment       {facts['steps']} steps, {facts['resets']} resets, {facts['terminations']} "
-            f"terminations ({facts['termination']}), {facts['truncations']} truncations",
-        ]
-        H = told.horizon
+    @property
+    def title(self) -> str:
+        """Who learned where, from how many plays."""
+        told, made = self.agent.table.told, f"{self.plays} plays of {self.agent.steps} in {self.agent.plans} epochs"
+        return f"{self.agent.learner.name} on {self.environment['name']}, gamma = {told.discount:g}: {made}"
+
+    def facts(self) -> list[tuple[str, str]]:
+        """What came out, by name, in words."""
+        at, H = self.environment, self.agent.table.told.horizon
+        ends = f"{at['terminations']} terminations ({at['termination']}), {at['truncations']} truncations"
+        found = [("the environment", f"{at['steps']} steps, {at['resets']} resets, {ends}")]
         if self.optimistic is not None:
-            lines.append(
-                f"  optimistic value      {self.optimistic:.6g} per play, {H * self.optimistic:.6g} discounted"
-            )
+            words = f"{self.optimistic:.6g} per play, {H * self.optimistic:.6g} discounted"
+            found.append(("optimistic value", words))
         if (earned := self.earned) is not None:
             interval = f"[{H * earned.low:.6g}, {H * earned.high:.6g}]"
-            lines.append(
-                f"  earned, later half    {earned.value:.6g} per play, {H * earned.value:.6g} discounted {interval}"
-            )
-        return "\n".join(lines)
+            words = f"{earned.value:.6g} per play, {H * earned.value:.6g} discounted {interval}"
+            found.append(("earned, later half", words))
+        return found
+
+    def plot(self, which: str | None = None) -> Drawn:
+        """A policy, its value by what was seen and how often states were visited, where they lie; needs matplotlib."""
+        from ravi.display.pictures import of_policy
+        from ravi.planning.evaluation import evaluate
+
+        policy, visits = self.table(which), self.agent.visits.sum(-1)
+        fields = {"visits": visits}
+        if policy.ndim == 2:
+            fields |= {"value V": evaluate(self.agent.model(), policy).V}
+        return of_policy(self.environment["name"], policy, fields)
+
+    def _repr_html_(self) -> str:  # what a notebook shows
+        from ravi.display import html
+
+        return html.summary(self.title, self.facts(), html.probabilities(self.table()))
+
+    def __str__(self) -> str:
+        return "\n".join([self.title, *(f"  {name:21} {words}" for name, words in self.facts())])
 
 
 def learn(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib import import_module
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -12,6 +12,9 @@ from ravi import checks
 from ravi.core import MDP, Array, Floats, an_mdp
 from ravi.device import DEVICES
 from ravi.planning.certificates import EPS, half_width, mean, tables
+
+if TYPE_CHECKING:
+    from ravi.display.style import Drawn
 
 REST = 1.5  # of `rounding`: what methods stop at where it is most of the error
 METHODS = ("modified_policy_iteration", "policy_iteration", "value_iteration", "linear_program")
@@ -42,6 +45,7 @@ class Solution:
     policy_error: float  # >= rho* - rho(policy)
     sweeps: int  # passes over the states, for all actions or for one policy
     method: str
+    name: str  # of the MDP
     tol: float  # that was asked for, of `error`
     rounding: float  # the part of `error` that rounding makes, whatever the method: no tolerance below it can be met
 
@@ -53,6 +57,17 @@ class Solution:
         if self.rounding * REST > self.tol:
             return f"tolerance {self.tol:.1g} cannot be met: rounding alone allows {self.rounding:.1e}"
         return f"tolerance {self.tol:.1g} is not met; rounding would allow it"
+
+    def plot(self) -> Drawn:
+        """V* and the policy where the states lie; needs matplotlib."""
+        from ravi.display.pictures import of_policy
+
+        return of_policy(self.name, self.policy, {"value V": self.V})
+
+    def _repr_html_(self) -> str:  # what a notebook shows
+        from ravi.display.html import of_solution
+
+        return of_solution(self)
 
     def __repr__(self) -> str:
         return (
@@ -121,6 +136,7 @@ def solve(mdp: MDP, method: str = "modified_policy_iteration", tol: float = 1e-1
         policy_error=2 * (1 - gamma) * error,
         sweeps=sweep.sweeps,
         method=method,
+        name=mdp.name,
         tol=tol,
         rounding=half_width(0.0, 0.0, sweep.size, gamma, arrays.grain),
     )

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ravi.core import Array
+from ravi.display import html as display
 from ravi.runs import Run
 from ravi.theory import doubling
 from ravi.verify.books import Scene, Worst
@@ -186,6 +187,15 @@ class Report:
 
     def __repr__(self) -> str:
         return self.text()
+
+    def _repr_html_(self) -> str:  # what a notebook shows
+        head = ("claim", "where", "statement", "kind", "verdict", "measured", "bound", "margin")
+        rows = [
+            (row.id, row.where, row.statement, row.kind, row.verdict, *(f"{value:.4g}" for value in row.shown()))
+            for row in self.rows
+        ]
+        words = f"<div>{html.escape(self._head())}</div>"
+        return display.summary(self.summary(), (), words, display.table(head, rows, 5, most=len(rows)))
 
     def json(self) -> dict[str, Any]:
         """As data; numbers that JSON has no word for are None."""

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from ravi.checks import InputError
-from ravi.lab.report import matrix, scatter, style
+from ravi.display import style
+from ravi.lab.report import matrix, scatter
 from ravi.statistics.comparisons import compare, profiles
 from ravi.statistics.scores import from_table
 from ravi.statistics.winning import improvement

@@ -9,8 +9,10 @@ import pytest
 
 import ravi
 from ravi.checks import InputError
+from ravi.display import maps as layouts
+from ravi.display import style
 from ravi.engine import resolved
-from ravi.lab.report import grids, learning, parameters, style
+from ravi.lab.report import grids, learning, parameters
 
 matplotlib = pytest.importorskip("matplotlib")
 
@@ -86,7 +88,7 @@ def test_what_has_no_ellipsoid_is_told():
 @pytest.mark.parametrize("id", ["deep-sea/5", "terrain/4", "winds/3", "riverswim/5", "riverswim/mixture/5", "queue/6"])
 def test_actions_lead_where_the_layout_says(id):
     mdp = ravi.mdp(id)
-    where = grids.layout(mdp.name, mdp.states, mdp.actions)
+    where = layouts.layout(mdp.name, mdp.states, mdp.actions)
     assert where.rows * where.columns == mdp.states
     assert len(where.actions) == mdp.actions
     if where.moves is None:
@@ -100,9 +102,9 @@ def test_actions_lead_where_the_layout_says(id):
 
 
 def test_other_mdps_are_strips():
-    assert grids.layout("garnet/25,3,4", 25, 3)[:2] == (1, 25)
-    assert grids.layout("mine", 9, 2).moves is None
-    assert grids.layout("deep-sea/3", 10, 2).strip  # not a square: someone else's MDP of that name
+    assert layouts.layout("garnet/25,3,4", 25, 3)[:2] == (1, 25)
+    assert layouts.layout("mine", 9, 2).moves is None
+    assert layouts.layout("deep-sea/3", 10, 2).strip  # not a square: someone else's MDP of that name
 
 
 def test_maps_show_the_state_of_the_run(tmp_path):
@@ -136,22 +138,22 @@ def test_the_bonus_of_a_mixture_learner_is_that_of_its_own_parts():
 
 
 def test_actions_without_a_direction_are_numbers_and_colours():
-    where = grids.layout("queue/4,2", 5, 2)
+    where = layouts.layout("queue/4,2", 5, 2)
     policy = np.eye(2)[[0, 1, 1, 0, 1]]
-    drawn = grids.map_figure(where, {}, policy)
+    drawn = layouts.map_figure(where, {}, policy)
     ax = drawn.figure.axes[0]
     assert np.array_equal(ax.images[0].get_array().ravel(), [0, 1, 1, 0, 1])
     assert [text.get_text() for text in ax.texts] == ["0", "1", "1", "0", "1"]
-    many = grids.map_figure(grids.layout("garnet", 60, 12), {"value V": np.arange(60.0)}, np.full((60, 12), 1 / 12))
+    many = layouts.map_figure(layouts.layout("garnet", 60, 12), {"value V": np.arange(60.0)}, np.full((60, 12), 1 / 12))
     assert (many.data["best"] == 0).all()
 
 
 def test_fields_of_the_wrong_size_are_refused():
-    where = grids.layout("riverswim/4", 4, 2)
+    where = layouts.layout("riverswim/4", 4, 2)
     with pytest.raises(InputError, match=r"visits has shape \(5,\), not \(4,\)"):
-        grids.map_figure(where, {"visits": np.zeros(5)})
+        layouts.map_figure(where, {"visits": np.zeros(5)})
     with pytest.raises(InputError, match="nothing to draw"):
-        grids.map_figure(where, {})
+        layouts.map_figure(where, {})
 
 
 # Epochs.

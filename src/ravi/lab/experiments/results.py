@@ -23,6 +23,7 @@ from ravi import checks
 from ravi.checks import InputError, did_you_mean
 from ravi.core import Floats, Ints
 from ravi.curve import grid
+from ravi.display import html
 from ravi.lab.experiments import queries
 from ravi.lab.experiments.distinct import ORDER, SCALARS, distinct
 from ravi.lab.experiments.manifest import cores, differing
@@ -325,8 +326,8 @@ class Results:
 
     # Text.
 
-    def summary(self) -> str:
-        """The mean regret at T of every entry, with the number of seeds."""
+    def _means(self) -> list[tuple[str, ...]]:
+        """The mean regret at T of every entry, under a head."""
         rows = self.sql(
             "SELECT section, mdp, steps, label, \"column\", count(*) - count(failure) AS seeds, "
             "count(failure) AS failed, avg(regret) AS mean FROM results GROUP BY ALL"
@@ -340,6 +341,11 @@ class Results:
             seeds = f"{row['seeds']} of {len(entry.seeds)}"
             names = (entry.section, entry.mdp, f"{entry.steps:,}", entry.label, entry.column)
             lines.append((*map(printable, names), seeds, str(row["failed"]), mean))
+        return lines
+
+    def summary(self) -> str:
+        """The mean regret at T of every entry, with the number of seeds."""
+        lines = self._means()
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         left = (True, True, False, True, True, False, False, False)
         return "\n".join(
@@ -350,7 +356,8 @@ class Results:
             for line in lines
         )
 
-    def __repr__(self) -> str:
+    def _facts(self) -> tuple[str, list[tuple[str, str]]]:
+        """What it is, and by name what is to be said of it."""
         failed = self.runs.num_rows - self.runs["failure"].null_count
         try:
             name, counts = self.suite.name, self.counts
@@ -360,17 +367,26 @@ class Results:
             head = f"of {printable(name)}"
             runs = f"{counts.done:,} of {counts.planned:,} done, {counts.failed:,} failed"
             runs += f"; {counts.others:,} more, for tuning or of other suites" if counts.others else ""
-        lines = [
-            f"Results {head} in {printable(str(self.folder))}",
-            f"  runs       {runs}; {len(self.manifests)} launches",
-        ]
+        found = [("runs", f"{runs}; {len(self.manifests)} launches")]
         if unfinished := self.unfinished():
-            lines.append(f"  TUNING     {_listed(unfinished)}; the command that made it tries them again")
+            found.append(("TUNING", f"{_listed(unfinished)}; the command that made it tries them again"))
         if self.troubles:
-            lines.append(f"  troubles   {_listed([printable(str(trouble)) for trouble in self.troubles])}")
+            found.append(("troubles", _listed([printable(str(trouble)) for trouble in self.troubles])))
         if self.conflicts:
-            lines.append(f"  CONFLICTS  {_listed([str(conflict) for conflict in self.conflicts])}")
-        return "\n".join(lines)
+            found.append(("CONFLICTS", _listed([str(conflict) for conflict in self.conflicts])))
+        return f"Results {head} in {printable(str(self.folder))}", found
+
+    def _repr_html_(self) -> str:  # what a notebook shows
+        title, facts = self._facts()
+        try:
+            head, *rows = self._means()
+        except InputError:  # no suite that can be read
+            return html.summary(title, facts)
+        return html.summary(title, facts, html.table(head, rows, 5, most=len(rows)))
+
+    def __repr__(self) -> str:
+        title, facts = self._facts()
+        return "\n".join([title, *(f"  {name:10} {words}" for name, words in facts)])
 
 
 def _sound(record: dict[str, Any]) -> bool:

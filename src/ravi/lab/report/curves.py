@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ravi.checks import InputError
-from ravi.lab.report.style import GREY, PALE, SINGLE, Drawn, legend_below, line, looks, panels, styled, written
+from ravi.display.style import GREY, PALE, SINGLE, Drawn, legend_below, line, looks, panels, styled, written
 
 if TYPE_CHECKING:
     from ravi.runs import Run

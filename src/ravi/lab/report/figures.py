@@ -20,10 +20,10 @@ import numpy as np
 
 from ravi import checks
 from ravi.checks import InputError
+from ravi.display.style import COLOURS, Drawn, known_formats, library, slug, written
 from ravi.jsons import parsed
 from ravi.lab.report.curves import Curves, gap_curves, gap_of, mean_gap, regret_curves, regret_figure, regret_of
 from ravi.lab.report.index import KINDS, STORY, kind_of, known_kinds
-from ravi.lab.report.style import COLOURS, Drawn, known_formats, library, slug, written
 from ravi.runs import Run
 
 if TYPE_CHECKING:

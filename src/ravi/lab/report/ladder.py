@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ravi.lab.report.style import COLOURS, panels, written
+from ravi.display.style import COLOURS, panels, written
 from ravi.verify.ladder import Ladder
 
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from ravi.checks import InputError
 from ravi.core import MDP, Array, Learner, Measure, Path
-from ravi.lab.report.style import DOUBLE, GREY, Drawn, legend_below, line, look, panels, styled
+from ravi.display.style import DOUBLE, GREY, Drawn, legend_below, line, look, panels, styled
 from ravi.log import Log
 
 NEAR = 0.01  # of the largest margin: within this of zero the axis is linear

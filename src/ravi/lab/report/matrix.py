@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ravi.checks import InputError
-from ravi.lab.report.style import SINGLE, Drawn, legend_below, line, looks, panels, short, styled
+from ravi.display.style import SINGLE, Drawn, legend_below, line, looks, panels, short, styled
 
 if TYPE_CHECKING:
     from ravi.statistics.scores import Scores

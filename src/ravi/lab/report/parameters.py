@@ -16,7 +16,7 @@ import numpy as np
 from ravi import tree
 from ravi.checks import InputError
 from ravi.core import MDP, Learner
-from ravi.lab.report.style import SINGLE, Drawn, legend_below, look, panels, styled
+from ravi.display.style import SINGLE, Drawn, legend_below, look, panels, styled
 
 if TYPE_CHECKING:
     from ravi.runs import Run

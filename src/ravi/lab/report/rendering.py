@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 from ravi import files
 from ravi.checks import InputError
+from ravi.display import html
 from ravi.printable import printable
 
 SIGNIFICANT = 6  # digits of an estimate, at most
@@ -154,8 +155,16 @@ class Table:
 
     __repr__ = __str__
 
-    def _repr_markdown_(self) -> str:  # what a notebook shows
-        return self.markdown()
+    def _repr_html_(self) -> str:  # what a notebook shows
+        panels = (
+            html.table(
+                _merged(panel) if panel.groups else panel.head, [[_plain(cell) for cell in row] for row in panel.rows],
+                panel.names, panel.title, len(panel.rows),
+            )
+            for panel in self.panels
+        )  # fmt: skip
+        note = html.text(self.note.replace(BEST, "*").replace(TIE, "\N{DAGGER}"))
+        return html.summary(self.caption, (), *panels, f"<div style='opacity:.7'>{note}</div>")
 
 
 def decimals(estimate: float, half: float, most: int | None = None) -> int:

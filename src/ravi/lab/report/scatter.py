@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ravi.checks import InputError
-from ravi.lab.report.style import GREY, PALE, SINGLE, Drawn, legend_below, looks, panels, short, styled
+from ravi.display.style import GREY, PALE, SINGLE, Drawn, legend_below, looks, panels, short, styled
 
 SAME = 1e-9  # relative: values nearer to each other differ by rounding
 

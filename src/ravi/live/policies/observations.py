@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ravi import extras
 from ravi.checks import InputError
 from ravi.core import Array
 from ravi.live.labels import Labels, named
@@ -47,10 +48,7 @@ class Observations:
 
     def frame(self, table: Array) -> Any:
         """The table as a pandas DataFrame; its index are observations (of a grid, the centres of its cells)."""
-        try:
-            import pandas
-        except ImportError:
-            raise InputError("policy.frame() needs pandas: pip install pandas; policy.table is a NumPy array") from None
+        pandas = extras.pandas("policy.frame()", "policy.table")
         rows = [_label(self.states.observation(x)) for x in range(min(self.X, self.states.size))]
         if len(rows) < self.X and not isinstance(self.states, Labels):
             rows.append("terminal")  # the absorbing state, beyond all observations

@@ -224,6 +224,11 @@ class Policy:
         except InputError as error:
             raise InputError(f"{where}: {error}") from None
 
+    def _repr_html_(self) -> str:  # what a notebook shows
+        from ravi.display.html import of_policy
+
+        return of_policy(self)
+
     def __repr__(self) -> str:
         X, A = self.table.shape[-2:]
         stages = f", S={self.stages}" if self.table.ndim == 3 else ""

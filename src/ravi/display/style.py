@@ -81,6 +81,13 @@ class Drawn:
     figure: Any
     data: dict[str, Any]
 
+    def _repr_png_(self) -> bytes:
+        """What a notebook shows."""
+        drawn = io.BytesIO()
+        with styled():
+            self.figure.savefig(drawn, format="png", dpi=120, metadata=UNDATED["png"])
+        return drawn.getvalue()
+
     def save(self, stem: str | PathLike[str], formats: Sequence[str] = ("pdf", "png")) -> list[Path]:
         """Write STEM.pdf, STEM.png, ...; the same figure gives the same bytes."""
         return [written(self.figure, f"{stem}.{kind}") for kind in known_formats(formats)]

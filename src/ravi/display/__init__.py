@@ -1,0 +1,1 @@
+"""How do results look? In notebooks, in figures, and while one waits."""
