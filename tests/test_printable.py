@@ -8,7 +8,8 @@ import pytest
 
 import ravi
 from ravi import cli
-from ravi.cli import common, suite
+from ravi.cli import common
+from ravi.lab.experiments import runner
 from ravi.lab.report import watch as watching
 from ravi.lab.report.rendering import Panel, Shown, Table
 from ravi.lab.report.tables import comparison_table, rates_table, table, tuning_table
@@ -116,7 +117,7 @@ def test_a_bar_takes_nothing_for_markup(monkeypatch):
         def isatty(self):
             return True
 
-    for bar in (common.progress_bar, suite._suite_bar):
+    for bar in (common.progress_bar, lambda label: runner.status_bar(None, label, patience=0)):
         monkeypatch.setattr(sys, "stderr", Terminal())
         with bar(f"name [red]{HOSTILE}"):
             pass

@@ -74,7 +74,7 @@ class Case:
         return self.learner(world.problem, self.steps)
 
     def run(self, seeds: Sequence[int], **options: Any) -> Run:
-        return run(self.built(), self.world, self.steps, seeds, **options)
+        return run(self.built(), self.world, self.steps, seeds, progress=False, **options)
 
 
 Claim = Callable[[Case], None]

@@ -6,6 +6,7 @@ had never stopped.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
@@ -17,13 +18,16 @@ import numpy as np
 from ravi import checks, ids, tree, whole
 from ravi import device as devices
 from ravi.core import MDP, Array, Learner, Measure
+from ravi.display.progress import Progress, telling, wanted
 from ravi.epochs import Batch, Leg
 from ravi.interrupts import interrupts
 from ravi.runs import Options, Run, versions
 from ravi.together import alike, learner_of
 from ravi.worlds import Named, Scores, World, taken_up, world_named
+from ravi.writers import Look
 
-Progress = Callable[[int, int], None]  # steps done, steps in all
+LOG = logging.getLogger("ravi")
+Callback = Callable[[Look], None]
 CACHE = 2**20  # bytes of state that are worked on together: about a core's second-level cache
 OPTIONAL = ("trajectory", "stream")  # what `record` may name
 
@@ -33,14 +37,15 @@ class Going(NamedTuple):
 
     pause: int | None
     stop: Callable[[], bool] | None
-    progress: Progress | None
+    progress: Progress | bool | None
+    callback: Callback | None
     device: str
 
     @staticmethod
-    def checked(pause: int | None, stop: Any, progress: Any, device: str) -> Going:
+    def checked(pause: int | None, stop: Any, progress: Any, callback: Any, device: str) -> Going:
         on = checks.one_of(device, devices.DEVICES, "device")
         after = None if pause is None else checks.whole(pause, "pause", 0)
-        return Going(after, checks.function(stop, "stop"), checks.function(progress, "progress"), on)
+        return Going(after, checks.function(stop, "stop"), wanted(progress), checks.function(callback, "callback"), on)
 
 
 class Part(NamedTuple):
@@ -84,7 +89,8 @@ def run(
     keep_epochs: bool = True,
     pause: int | None = None,
     stop: Callable[[], bool] | None = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
+    callback: Callback | None = None,
     measured: bool = True,
     device: str = "cpu",
 ) -> Run:
@@ -104,7 +110,10 @@ def run(
     keep_epochs : keep T_k and gap_k of every epoch
     pause : stop after the epoch in which every seed has made this many steps; `resume` goes on
     stop : asked before every epoch; when it says yes the run ends there, as at a pause, and Ctrl-C is the caller's
-    progress : called with the number of steps made so far
+    progress : called with the number of steps made so far, and in all; None for a bar on a terminal or in a notebook,
+        False for none
+    callback : called with a `ravi.writers.Look` ten times a second at most, and at the end: how regret, gap and rewards
+        of seeds under way stand (on a GPU at the end only)
     measured : False to play and learn only
     device : "cpu", or "gpu" (docs/guides/gpu.md), where pauses and stops come later
 
@@ -124,7 +133,7 @@ def run(
     """
     return run_settings(
         [learner], mdp, steps, seeds, record=record, measures=measures, points=points, pad=pad, keep_epochs=keep_epochs,
-        pause=pause, stop=stop, progress=progress, measured=measured, device=device,
+        pause=pause, stop=stop, progress=progress, callback=callback, measured=measured, device=device,
     )[0]  # fmt: skip
 
 
@@ -141,7 +150,8 @@ def run_settings(
     keep_epochs: bool = True,
     pause: int | None = None,
     stop: Callable[[], bool] | None = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
+    callback: Callback | None = None,
     measured: bool = True,
     device: str = "cpu",
 ) -> list[Run]:
@@ -152,7 +162,7 @@ def run_settings(
     ----------
     learners : each itself, or its id
     mdp, steps, seeds : as for `run`
-    record, measures, points, pad, keep_epochs, pause, stop, progress, measured, device : as for `run`
+    record, measures, points, pad, keep_epochs, pause, stop, progress, callback, measured, device : as for `run`
 
     Returns
     -------
@@ -166,21 +176,21 @@ def run_settings(
     >>> [one.settings["scale"] for one in made]
     [0.1, 0.2]
     """
-    T, going = checks.steps(steps), Going.checked(pause, stop, progress, device)
+    T, going = checks.steps(steps), Going.checked(pause, stop, progress, callback, device)
     world = world_named(mdp)
     given = _one_or_more(learners, "learners", "a list of learners, each itself or its id")
     several = [world.learner(one, T) for one in given]
     keys = np.array(checks.seeds(seeds), np.uint64)
-    wanted = _wanted(record)
+    recorded = _wanted(record)
     options: Options = {
-        "record": wanted,
+        "record": recorded,
         "points": checks.whole(points, "points"),
         "pad": checks.flag(pad, "pad"),
         "keep_epochs": checks.flag(keep_epochs, "keep_epochs"),
         "measured": checks.flag(measured, "measured"),
     }
-    if wanted and not options["measured"]:
-        raise checks.InputError(f"record names {wanted[0]!r}, but measured=False records nothing")
+    if recorded and not options["measured"]:
+        raise checks.InputError(f"record names {recorded[0]!r}, but measured=False records nothing")
 
     def part(group: list[Learner]) -> Part:
         every = np.tile(keys, len(group))
@@ -199,7 +209,8 @@ def resume(
     measures: Sequence[Measure] = (),
     pause: int | None = None,
     stop: Callable[[], bool] | None = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
+    callback: Callback | None = None,
     device: str = "cpu",
 ) -> Run:
     """Take up a stopped run; `learner`, `mdp` and `measures` must be those that it was made with. It may go on on
@@ -209,7 +220,7 @@ def resume(
     ----------
     stopped : that of a `ravi.Stopped`, of a pause, or of `ravi.Run.load`
     learner, mdp, measures : those of the run
-    pause, stop, progress, device : as for `run`
+    pause, stop, progress, callback, device : as for `run`
 
     Returns
     -------
@@ -225,7 +236,15 @@ def resume(
     True
     """
     return resume_settings(
-        [stopped], [learner], mdp, measures=measures, pause=pause, stop=stop, progress=progress, device=device
+        [stopped],
+        [learner],
+        mdp,
+        measures=measures,
+        pause=pause,
+        stop=stop,
+        progress=progress,
+        callback=callback,
+        device=device,
     )[0]
 
 
@@ -237,7 +256,8 @@ def resume_settings(
     measures: Sequence[Measure] = (),
     pause: int | None = None,
     stop: Callable[[], bool] | None = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
+    callback: Callback | None = None,
     device: str = "cpu",
 ) -> list[Run]:
     """`resume` of each of these runs: as one batch where their learners can be one and all else is the same.
@@ -247,7 +267,7 @@ def resume_settings(
     stopped : runs, of one MDP
     learners : those of the runs, one of each
     mdp, measures : those of the runs
-    pause, stop, progress, device : as for `run`
+    pause, stop, progress, callback, device : as for `run`
 
     Returns
     -------
@@ -261,7 +281,7 @@ def resume_settings(
     >>> [one.complete for one in ravi.resume_settings(halves, learners, "riverswim/3")]
     [True, True]
     """
-    going = Going.checked(pause, stop, progress, device)
+    going = Going.checked(pause, stop, progress, callback, device)
     runs = _one_or_more(stopped, "stopped", "a list of runs")
     given = _one_or_more(learners, "learners", "a list of learners, one of each run")
     world, several = world_named(mdp), list[Learner]()
@@ -297,7 +317,7 @@ def _stands(stopped: Run, learner: Learner, world: World, chosen: Sequence[Measu
 
 def _all(parts: Sequence[Part], world: World, own: Sequence[Measure], going: Going) -> list[Run]:
     """The runs of all parts, one part after the other; what cannot be is told before any of them starts."""
-    stop, progress, ready = going.stop, going.progress, list[tuple[Part, Scores]]()
+    stop, ready = going.stop, list[tuple[Part, Scores]]()
     for part in parts:
         learner = part.learners[0]
         world.room(learner, part.T, part.options, len(part.learners) * part.n)
@@ -307,11 +327,17 @@ def _all(parts: Sequence[Part], world: World, own: Sequence[Measure], going: Goi
         _can_run(going.device, learner, scores.measures)
         ready.append((part, scores))
     total, made = sum(len(part.learners) * part.n * part.T for part in parts), list[Run]()
-    with interrupts() if stop is None else nullcontext(stop) as stopped:
+    label = f"{parts[0].learners[0].name} on {world.name}"
+    with (
+        interrupts() if stop is None else nullcontext(stop) as stopped,
+        telling(going.progress, label) as progress,
+    ):
         for part, scores in ready:
             before = sum(int(one.plays.sum()) for one in made)
             tell = None if progress is None else (lambda done, before=before: progress(before + done, total))
             made += _go_on(part, world, scores, going._replace(stop=stopped, progress=tell))
+    for run in made:
+        LOG.info("%s, in %.2f s", run.title, run.seconds)
     if stop is None and stopped():
         raise Stopped(*made)
     return made
@@ -323,16 +349,32 @@ def _go_on(part: Part, world: World, scores: Scores, going: Any) -> list[Run]:
     began = time.perf_counter()
     T, pad, answers, cpu = part.T, part.options["pad"], world.answers, going.device == "cpu"
     done: list[Batch] = []
+
+    def tell(stands: Batch) -> None:
+        if going.progress is not None:
+            going.progress(sum(one.plays(T) for one in done) + stands.plays(T))
+        if going.callback is not None and (cpu or (stands.walkers.time >= T).all()):
+            going.callback(_look(stands, scores.measures, T))
+
+    told = tell if going.progress is not None or going.callback is not None else None
     for some in _groups(batch, world) if cpu else [np.arange(len(batch.walkers.key))]:
-        before = sum(one.plays(T) for one in done)
-        tell = None if going.progress is None else (lambda plays, before=before: going.progress(before + plays))
         learner = learner_of(part.learners, part.n, some)
-        leg = Leg(learner, answers, T, 1 / (1 - world.discount), pad, scores.measures, going.pause, going.stop, tell)
+        leg = Leg(learner, answers, T, 1 / (1 - world.discount), pad, scores.measures, going.pause, going.stop, told)
         done.append(world.go(leg, tree.take(batch, some), going.device))
     each = tree.apart(tree.join(done), part.n)
     seconds = (time.perf_counter() - began) / len(each)
     made = zip(part.learners, each, part.spent, strict=True)
     return [_made(part, world, scores, learner, stands, spent + seconds) for learner, stands, spent in made]
+
+
+def _look(batch: Batch, measures: Sequence[Measure], T: int) -> Look:
+    """How seeds stand that are under way (what others hold has gone on without them), or all at the end."""
+    plays = np.minimum(batch.walkers.time, T)
+    rows = plays < T if (plays < T).any() else np.ones(len(plays), bool)
+    found = [measure.results(m) for measure, m in zip(measures, batch.records, strict=True)]
+    numbers = {name: array for one in found for name, array in one.items() if array.shape == plays.shape}
+    kept = {name: np.asarray(array[rows], np.float64) for name, array in numbers.items()}
+    return Look(batch.walkers.key[rows].astype(np.int64), plays[rows], kept)
 
 
 def _made(part: Part, world: World, scores: Scores, learner: Learner, batch: Batch, seconds: float) -> Run:

@@ -46,7 +46,7 @@ class Leg(NamedTuple):
     measures: Sequence[Measure]
     pause: int | None  # stop when every seed has made so many plays
     stopped: Callable[[], bool]  # or when this says so
-    tell: Callable[[int], None] | None  # plays made
+    tell: Callable[[Batch], None] | None  # where seeds stand
 
 
 def here(leg: Leg, batch: Batch) -> Batch:
@@ -92,13 +92,13 @@ def here(leg: Leg, batch: Batch) -> Batch:
                 else:
                     tree.put(aside, batch, now)
         if tell is not None and time.perf_counter() - told > 0.1:
-            tell(Batch(walkers, state, records).plays(T))
+            tell(Batch(walkers, state, records))
             told = time.perf_counter()
     batch = Batch(walkers, state, records)
     if aside is not None:
         tree.put(batch, aside, finished)
     if tell is not None:
-        tell(batch.plays(T))
+        tell(batch)
     return batch
 
 
@@ -108,7 +108,7 @@ def there(leg: Leg, batch: Batch) -> Batch:
 
     def looked() -> bool:
         if tell is not None:
-            tell(batch.plays(T))
+            tell(batch)
         return leg.stopped() or (leg.pause is not None and int(batch.walkers.time.min()) >= leg.pause)
 
     assert learner.seedwise is not None
@@ -118,7 +118,7 @@ def there(leg: Leg, batch: Batch) -> Batch:
     devices.advance(learner, leg.world, T, leg.pad, leg.measures, batch, min(T, length), looked)
     refuse(learner.name, batch.state.policy, batch.walkers.key, np.zeros(len(batch.walkers.key), np.bool_))
     if tell is not None:
-        tell(batch.plays(T))
+        tell(batch)
     return batch
 
 

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from ravi.display.progress import Progress, telling
 from ravi.printable import printable
-
-if TYPE_CHECKING:
-    from ravi.engine import Progress
 
 JSON = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 ALLOW_CODE = Annotated[
@@ -52,17 +49,6 @@ def stopped_early(kept: Path | None) -> typer.Exit:
     return typer.Exit(130)
 
 
-@contextmanager
-def progress_bar(label: str) -> Iterator[Progress | None]:
+def progress_bar(label: str) -> AbstractContextManager[Progress | None]:
     """A bar on the terminal while the work lasts; nothing where standard error is no terminal."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
-
-    words = TextColumn("{task.description}", markup=False)
-    columns = (words, BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(printable(label), total=None)  # no total yet: functions are loaded or compiled
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+    return telling(None, label, patience=0)

@@ -59,7 +59,9 @@ def run_one(
         raise InputError(f"{save} holds a run with other --trajectory, --points or --pad than these")
     with progress_bar(f"{agent.name} on {world.name}") as progress:
         if world.kind != "continuous":  # whose learners are made for one T
-            engine.run(agent, world, 1, 1, record=wanted, device=device)  # compiles: the speed is that of the run
+            engine.run(
+                agent, world, 1, 1, record=wanted, device=device, progress=False
+            )  # compiles: the speed is that of the run
         try:
             if stopped is not None:
                 made = engine.resume(stopped, agent, world, progress=progress, device=device)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -36,8 +35,9 @@ def demo(
     """RAVI-UCB, tabular and mixture, beside others on RiverSwim: a table, a figure and a page."""
     from ravi import checks
     from ravi.lab import demo
+    from ravi.lab.experiments.runner import status_bar
 
-    with _suite_bar("demo") as show:
+    with status_bar(None, "demo", patience=0) as show:
         say(demo.demo(out, checks.steps(steps), checks.whole(seeds, "seeds"), show))
 
 
@@ -142,14 +142,15 @@ def run(
         return
     if out is None:
         raise InputError("a suite needs --out FOLDER for its results (one run of a learner is ravi run MDP LEARNER)")
-    from ravi.lab.experiments.runner import run_suite
+    from ravi.lab.experiments.runner import run_suite, status_bar
 
     last: list[Status] = []
-    with _suite_bar(f"{what}") as show:
+    with status_bar(None, what, patience=0) as show:
 
         def tell(status: Status) -> None:
             last[:] = [status]
-            show(status)
+            if show is not None:
+                show(status)
 
         made = run_suite(
             what, out, seeds=seeds, workers=workers, cluster=cluster, shard=shard, retry=retry, adopt=adopt,
@@ -226,8 +227,9 @@ def reproduce(
 ) -> None:
     """Run again what a folder holds, and compare the bits. Exit status 0 when all are equal."""
     from ravi.lab.experiments.reproduce import reproduce
+    from ravi.lab.experiments.runner import status_bar
 
-    with _suite_bar(f"reproducing {folder}") as show:
+    with status_bar(None, f"reproducing {folder}", patience=0) as show:
         report = reproduce(folder, runs=runs, workers=workers, cluster=cluster, allow_code=allow_code, progress=show)
     say(_json(report.json()) if as_json else report.text())
     raise typer.Exit(report.status)
@@ -289,33 +291,3 @@ def _print_table(names: list[str], rows: list[list[str]]) -> None:
     widths = [max(map(len, column)) for column in zip(names, *rows, strict=True)]
     for row in [names, *rows]:
         say("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())
-
-
-@contextmanager
-def _suite_bar(label: str) -> Iterator[Callable[[Status], None]]:
-    """Done, running, failed, rate and time left, on a terminal; nothing elsewhere."""
-    if not sys.stderr.isatty():
-        yield lambda status: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn
-
-    words = TextColumn("{task.description}", markup=False)
-    columns = (words, BarColumn(), TextColumn("{task.fields[told]}", markup=False))
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(printable(label), total=None, told="starting")
-
-        def show(status: Status) -> None:
-            told = f"{status.done:,} of {status.total:,} runs, {status.running:,} running, {status.failed:,} failed, "
-            told += f"{status.rate:,.1f}/s, " + ("stopping" if status.stopping else f"{_duration(status.left)} left")
-            bar.update(task, completed=status.done, total=status.total, told=told)
-
-        yield show
-
-
-def _duration(seconds: float | None) -> str:
-    if seconds is None:
-        return "?"
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{rest:02d}"

@@ -83,6 +83,12 @@ class Recorded(NamedTuple):
     unsettled: Whole  # that plans work on                               (n,)
     output: Kept
 
+    def tell(self, now: Clock, memory: Memory) -> None:
+        """How much of one seed is known now."""
+        met, A = int(memory.used[SLOTS]), memory.visits.shape[1]
+        self.epochs[:], self.met[:], self.unsettled[:] = now.epoch, met, memory.used[ROWS]
+        self.visited[:] = (memory.visits[:met].sum(-1) > A).sum()
+
     def agrees(self, facts: Facts) -> dict[str, Array | bool]:
         """Of one seed."""
         times = grid(facts.steps, self.curve.shape[1])
@@ -194,16 +200,15 @@ class Met(NamedTuple):
             elif not output.epoch[0] and now.time[0] >= index:
                 output = kept(now.epoch, now.steps[1:], memory)
             if leg.tell is not None:
-                leg.tell(batch.plays(T))
+                to.tell(now, memory)
+                leg.tell(batch)
         for leaf, array in zip([*batch.state.memory, *batch.records[0].output], [*memory, *output], strict=True):
             if isinstance(leaf, Ragged):
                 leaf.parts[i] = array
             else:
                 leaf[i] = array[0]
-        met = int(memory.used[SLOTS])
-        to.epochs[:], to.met[:], to.unsettled[:] = now.epoch, met, memory.used[ROWS]
-        to.visited[:] = (memory.visits[:met].sum(-1) > world.actions).sum()
-        state.answers[:] = hash_of(world, memory.ids[:met]) if now.time[0] < T else 0
+        to.tell(now, memory)
+        state.answers[:] = hash_of(world, memory.ids[: to.met[0]]) if now.time[0] < T else 0
 
 
 def _alone(*_: Any) -> Any:

@@ -12,6 +12,7 @@ at resets, so that an environment made anew goes on bit for bit, if all its rand
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import time
@@ -19,7 +20,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from math import isclose
+from math import inf, isclose
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,7 @@ import numpy as np
 from ravi import checks, files
 from ravi.checks import InputError, StreamError
 from ravi.core import MDP, Array, Floats, Problem, a_problem
+from ravi.display.progress import Progress, telling, wanted
 from ravi.files import Unwritable
 from ravi.interrupts import interrupts
 from ravi.live import defaults
@@ -40,17 +42,19 @@ from ravi.live.rewards import MODES
 from ravi.live.spaces import Grid
 from ravi.live.table import FEW
 from ravi.problems import room
+from ravi.writers import Look
 
 if TYPE_CHECKING:
     from ravi.display.style import Drawn
     from ravi.live.policies import Policy
 
+LOG = logging.getLogger("ravi")
 PACE = 10.0  # seconds between two checkpoints
 TELL = 0.1  # seconds between two tellings of progress
 STEPS = 100_000  # plays, unless given
 POLICIES = ("last", "output", "planned")
 
-Progress = Callable[[int, int], None]  # plays made, plays in all
+Callback = Callable[[Look], None]
 Enough = Callable[[Callable[[], "Learned"]], bool]  # whether to stop, of what was learned
 
 
@@ -196,7 +200,8 @@ def learn(
     until_gap: float | None = None,
     assume: str = "seen",
     checkpoint: str | os.PathLike[str] | None = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
+    callback: Callback | None = None,
 ) -> Learned:
     """Let `learner` (its id, or a function of problem and steps) make `steps` plays in `env` (itself, or its id).
 
@@ -219,7 +224,10 @@ def learn(
     assume : what that probability rests on: "seen" or "nothing" (`ravi.live.intervals`)
     checkpoint : a file that is written now and then, at the end, and when anything happens; where it exists, the same
         call goes on from it
-    progress : called now and then with the number of steps made
+    progress : called now and then with the number of plays made, and in all; None for a bar on a terminal or in a
+        notebook, False for none
+    callback : called with a `ravi.writers.Look` ten times a second at most, and at the end: the optimistic value
+        and what was earned, per play
 
     Returns
     -------
@@ -233,7 +241,8 @@ def learn(
     >>> found.plays
     500
     """
-    checks.function(progress, "progress")
+    wanted(progress)
+    checks.function(callback, "callback")
     usual = learner is None
     if usual and grid is None and not discover:
         grid = defaults.grid(env)
@@ -246,7 +255,9 @@ def learn(
     given: dict[str, Any] = {"rewards": rewards, "reward_scale": reward_scale, "memory": memory, "seed": seed}
     try:
         live, path = _begun(stream, learner, steps, problem, discount, reward_range, checkpoint, given)
-        return _go_on(live, stream, path, progress, defaults.POLICY if usual else "last", _until(until_gap, assume))
+        with telling(progress, f"{live.learner.name} in {stream.name}") as tell:
+            told = Told(live, tell, callback)
+            return _go_on(live, stream, path, told, defaults.POLICY if usual else "last", _until(until_gap, assume))
     finally:
         if isinstance(env, str):  # made here
             with suppress(Exception):  # what was learned is worth more
@@ -280,10 +291,8 @@ def _begun(
     return live, path
 
 
-def _go_on(
-    live: Agent, stream: Environment, path: Path | None, progress: Progress | None, usual: str, enough: Enough
-) -> Learned:
-    began = saved = told = time.monotonic()
+def _go_on(live: Agent, stream: Environment, path: Path | None, tell: Told, usual: str, enough: Enough) -> Learned:
+    began = saved = time.monotonic()
     abroad = False  # whether others have the word: there an interruption leaves the agent whole
     hurried = False  # by a second Ctrl-C
 
@@ -315,11 +324,9 @@ def _go_on(
                     reset = live.observe(x, a, _room(live, y), reward, cut=cut, end=cut and y == stream.terminal)
                     x = y
                 now = time.monotonic()
-                if progress is not None and now - told > TELL:
-                    abroad = True
-                    progress(live.plays, live.steps)
-                    abroad = False
-                    told = now
+                abroad = True
+                tell(now)
+                abroad = False
                 if stopped() and not live.done:
                     live.interrupt()  # no change after a reset
                     keep()
@@ -344,13 +351,34 @@ def _go_on(
                 raise Halted(learned()) from None
             raise Broken(f"{_said(error, stream, live)}; {where}", learned()) from error
     live.end()
-    if progress is not None:
-        progress(live.plays, live.steps)
+    tell(inf)
+    LOG.info("%s, in %.2f s", learned().title, time.monotonic() - began)
     try:
         keep()
     except InputError as error:
         raise Broken(f"{error}; what was learned is in .learned", learned()) from None
     return learned()
+
+
+class Told:
+    """Who is told how an agent stands, ten times a second at most."""
+
+    def __init__(self, live: Agent, progress: Progress | None, callback: Callback | None) -> None:
+        self.live, self.progress, self.callback, self.last = live, progress, callback, time.monotonic()
+
+    def __call__(self, now: float) -> None:
+        """now: inf at the end."""
+        live = self.live
+        if now - self.last <= TELL:
+            return
+        self.last = now
+        if self.progress is not None:
+            self.progress(live.plays, live.steps)
+        if self.callback is not None:
+            earned = live.earned
+            numbers = {"optimistic": live.optimistic, "earned": None if earned is None else earned.value}
+            known = {name: np.array([value]) for name, value in numbers.items() if value is not None}
+            self.callback(Look(np.array([live.seed]), np.array([live.plays]), known))
 
 
 def _until(gap: float | None, assume: str) -> Enough:

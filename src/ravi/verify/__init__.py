@@ -23,7 +23,8 @@ import numpy as np
 
 from ravi import checks, ids
 from ravi.core import MDP, Learner, Measure
-from ravi.engine import Progress, resolved
+from ravi.display.progress import Progress
+from ravi.engine import resolved
 from ravi.learners.ravi_ucb.doubling import Phases
 from ravi.mdps.changing_rewards import Changing
 from ravi.planning.solver import solve
@@ -114,7 +115,7 @@ def verify(
     seeds: int | Iterable[int] = 16,
     *,
     only: Sequence[str] = (),
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
 ) -> Report:
     """Run `learner` on `mdp`, with the last epoch played to its end, and hold every claim against it."""
     form = form_of(learner, mdp, checks.steps(steps))

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ravi.core import Learner, Measure
-from ravi.engine import Progress, run
+from ravi.display.progress import Progress
+from ravi.engine import run
 from ravi.verify.books import Scene
 from ravi.verify.claim import Claim
 from ravi.verify.evidence import Evidence
@@ -33,7 +34,9 @@ class Form(NamedTuple):
     observer: Observer
     ladder: Callable[[Evidence], Ladder]
 
-    def report(self, chosen: Sequence[Claim], seeds: int | Iterable[int], progress: Progress | None = None) -> Report:
+    def report(
+        self, chosen: Sequence[Claim], seeds: int | Iterable[int], progress: Progress | bool | None = None
+    ) -> Report:
         """The chosen claims, on these seeds."""
         scene, along = self.scene, [claim for claim in chosen if claim.phase != "run"]
         with np.errstate(all="ignore"):  # a broken learner brings inf and nan: violated claims, not warnings

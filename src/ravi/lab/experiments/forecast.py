@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ravi import checks, engine
-from ravi.engine import Progress
+from ravi.display.progress import Progress
 from ravi.lab.experiments.freezing import chosen, compared, is_results
 from ravi.lab.experiments.manifest import cores
 from ravi.lab.experiments.runner import settled, shard_of
@@ -145,9 +145,9 @@ def _pilots(
         mdp = mdps[entry.mdp]
         try:
             learner = briefly(mdp.learner(entry.learner, T), mdp, entry.learner)
-            engine.run(learner, mdp, 1, 1, keep_epochs=False)  # compiles
+            engine.run(learner, mdp, 1, 1, keep_epochs=False, progress=False)  # compiles
             stop = until(time.perf_counter() + PILOT_MOST)
-            made = engine.run(learner, mdp, steps, seeds, points=1, keep_epochs=False, stop=stop)
+            made = engine.run(learner, mdp, steps, seeds, points=1, keep_epochs=False, stop=stop, progress=False)
         except Exception:  # it will fail in its run too, and be a row there
             continue
         speeds[pair] = made.seconds / int(made.plays.sum())

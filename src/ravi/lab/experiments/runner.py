@@ -7,6 +7,7 @@ are made, the number of workers and the size of batches leave no trace in the re
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import signal
@@ -14,7 +15,8 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from datetime import timedelta
 from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -25,6 +27,8 @@ import pyarrow.compute as pc
 from ravi import checks
 from ravi.checks import InputError
 from ravi.device import DEVICES
+from ravi.display import progress as display
+from ravi.display.progress import PATIENCE
 from ravi.files import Unwritable
 from ravi.interrupts import interrupts
 from ravi.lab.experiments.freezing import chosen, freeze, is_results, runs_there
@@ -42,7 +46,8 @@ from ravi.runs import versions
 if TYPE_CHECKING:
     from ravi.lab.experiments.results import Results
 
-PATIENCE = 0.2  # seconds that a driver waits for its workers before it looks around
+LOG = logging.getLogger("ravi")
+WAIT = 0.2  # seconds that a driver waits for its workers before it looks around
 FLUSH, FLUSH_MOST = 2.0, 60.0  # seconds between two parts: a hundredth of the time that the driver has run, but so much
 BUFFER = 32 * 2**20  # bytes of rows that wait for their part, at most
 LOOK = 1.0  # seconds between two looks at what other drivers have stored
@@ -95,7 +100,7 @@ def run_suite(
     slice: float = 30.0,
     allow_code: bool = False,
     device: str | None = None,
-    progress: Callable[[Status], None] | None = None,
+    progress: Callable[[Status], None] | bool | None = None,
     command: Sequence[str] | None = None,
 ) -> Results:
     """Run what a suite asks for and the folder `out` does not hold yet; give the results.
@@ -118,7 +123,7 @@ def run_suite(
     allow_code : a folder of results may name modules, whose code is then run; a suite's file, or Python data, may in
         any case (docs/guides/security.md)
     device : "cpu" or "gpu", in place of what the suite says; a GPU is one worker's
-    progress : called with a `Status` now and then
+    progress : called with a `Status` now and then; None for a bar on a terminal or in a notebook, False for none
     command : what the manifest says was typed
 
     Returns
@@ -150,10 +155,28 @@ def run_suite(
         store.launch(manifest(command or sys.argv, wanted.plain(), on)) as launch,
         pool_of(workers, cluster) as pool,
         interrupts(signal.SIGTERM, signal.SIGHUP) as interrupted,
+        status_bar(progress, wanted.name) as tell,
     ):
+        LOG.info("%s into %s, with %d workers", wanted.name, store.folder, pool.workers)
         agenda = Agenda(wanted, facts, contents, part, store.keep_tuning)
-        Driver(store, launch, pool, agenda, retry, mix_versions, slice, on).drive(interrupted, progress)
+        Driver(store, launch, pool, agenda, retry, mix_versions, slice, on).drive(interrupted, tell)
     return results(out)
+
+
+@contextmanager
+def status_bar(progress: Any, label: str, patience: float = PATIENCE) -> Iterator[Callable[[Status], None] | None]:
+    """Done, running, failed, rate and time left: told to a function of the caller's, on a bar, or to nobody."""
+    if callable(display.wanted(progress)):
+        yield progress
+        return
+
+    def words(status: Status) -> str:
+        left = "?" if status.left is None else timedelta(seconds=round(status.left))
+        told = f"{status.done:,} of {status.total:,} runs, {status.running:,} running, {status.failed:,} failed, "
+        return told + f"{status.rate:,.1f}/s, " + ("stopping" if status.stopping else f"{left} left")
+
+    with display.bar(progress, label, patience) as draw:
+        yield None if draw is None else lambda status: draw(status.done, status.total, words(status))
 
 
 class Driver:
@@ -230,7 +253,7 @@ class Driver:
                 continue
             if not self.given and starved:  # else workers are being started
                 break
-            for number, back in self.pool.collect(PATIENCE):
+            for number, back in self.pool.collect(WAIT):
                 self._take_back(self.given.pop(number), back, stopping)
             self._look()
             if progress is not None and time.monotonic() - told >= TELL:
@@ -330,6 +353,7 @@ class Driver:
     def _lost(self, work: Work, lost: Lost) -> None:
         """What had not been begun goes out again; what had been too, but not for ever."""
         losses = work.losses + lost.started
+        LOG.info("%s: %s, with %d seeds", work.job.setting.learner, lost.what, len(work.seeds))
         if losses < TRIES:
             self.undone.append(work._replace(losses=losses))
         elif len(work.seeds) > 1:  # which of them is it?
@@ -354,6 +378,7 @@ class Driver:
         if not self.buffer or not (at_once or due or self.waiting > BUFFER):
             return False
         self.store.write([table for _, table in self.buffer])
+        LOG.info("%d runs are stored in %s", sum(table.num_rows for _, table in self.buffer), self.store.folder)
         for _, table in self.buffer:
             self.agenda.settle(table)
         self.buffer.clear()

@@ -127,13 +127,13 @@ def _as_one(tasks: Sequence[Task], stop: Stop) -> list[Outcome] | None:
         stood = [one for one in held if one is not None]
         over = until(time.perf_counter() + task.slice, stop)
         if len(stood) == len(tasks):
-            made = engine.resume_settings(stood, learners, mdp, stop=over, device=task.device)
+            made = engine.resume_settings(stood, learners, mdp, stop=over, progress=False, device=task.device)
         elif stood:
             return None
         else:
             made = engine.run_settings(
                 learners, mdp, setting.steps, task.seeds, record=record, points=setting.points, keep_epochs=False,
-                stop=over, device=task.device,
+                stop=over, progress=False, device=task.device,
             )  # fmt: skip
         for one, batch, before, run in zip(doing, batches, held, made, strict=True):
             one.came(batch, before, run, mdp)
@@ -202,11 +202,11 @@ class _Doing:
         task, setting = self.task, self.task.setting
         held = _held(batch, setting, learner, mdp, record)
         if held is not None:
-            made = engine.resume(held, learner, mdp, stop=over, device=task.device)
+            made = engine.resume(held, learner, mdp, stop=over, progress=False, device=task.device)
         else:
             made = engine.run(
                 learner, mdp, setting.steps, batch.seeds, record=record, points=setting.points, keep_epochs=False,
-                stop=over, device=task.device,
+                stop=over, progress=False, device=task.device,
             )  # fmt: skip
         self.came(batch, held, made, mdp)
 
@@ -315,7 +315,9 @@ def _warm(learner: Learner, mdp: World, setting: Setting, record: tuple[str, ...
     key = (learner.name.split(",")[0], world, bool(mdp.sizes[2]), record, device)
     if key not in _warmed:
         given = briefly(learner, mdp, setting.learner)
-        engine.run(given, mdp, 1, 1, record=record, keep_epochs=False, stop=lambda: False, device=device)
+        engine.run(
+            given, mdp, 1, 1, record=record, keep_epochs=False, stop=lambda: False, progress=False, device=device
+        )
         _warmed.add(key)
 
 

@@ -101,7 +101,8 @@ def watched(learner: Learner | str, mdp: MDP | str, steps: int, seeds: int | Ite
     from ravi.engine import resolved, run
 
     mdp, learner = resolved(mdp, learner, steps)
-    done = run(learner, mdp, steps, seeds, measures=[watch(learner, mdp)], measured=False, keep_epochs=False)
+    watching: dict[str, Any] = {"measures": [watch(learner, mdp)], "measured": False, "keep_epochs": False}
+    done = run(learner, mdp, steps, seeds, progress=False, **watching)
     found = {name: done.results[f"watch_{name}"] for name in Watch._fields[1:]}
     K = int((found["start"] > 0).all(axis=1).sum())  # epochs that every seed has
     kept = {name: table[:K].T for name, table in found.items()}

@@ -77,7 +77,7 @@ def ellipsoids(
     found: list[Ellipsoid] = []
     for time in asked:
         if made is None:
-            made = run(learner, mdp, steps, [seed], pause=time, measured=False, keep_epochs=False)
+            made = run(learner, mdp, steps, [seed], pause=time, measured=False, keep_epochs=False, progress=False)
         elif made.plays[0] < time:
             made = resume(made, learner, mdp, pause=time)
         if not found or made.plays[0] > found[-1].time:

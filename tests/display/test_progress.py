@@ -1,0 +1,185 @@
+"""Bars where someone looks, gone at the end; and callbacks that are told what the run then holds."""
+
+import io
+import logging
+import sys
+import types
+
+import numpy as np
+import pytest
+
+import ravi
+from ravi.checks import InputError
+from ravi.display import progress
+from ravi.writers import TensorBoard, WeightsAndBiases
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def terminal(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    return sys.stderr
+
+
+@pytest.fixture
+def notebook(monkeypatch):
+    """What a notebook was shown, one after the other."""
+    shown = []
+    page = types.ModuleType("IPython.display")
+    page.HTML = lambda text: text
+    page.display = lambda text, display_id: shown.append(text) or types.SimpleNamespace(update=shown.append)
+    there = types.ModuleType("IPython")
+    there.display, there.get_ipython = page, lambda: types.SimpleNamespace(kernel=object())
+    monkeypatch.setitem(sys.modules, "IPython", there)
+    monkeypatch.setitem(sys.modules, "IPython.display", page)
+    return shown
+
+
+def test_a_terminal_has_a_bar_and_keeps_nothing_of_it(monkeypatch):
+    there = terminal(monkeypatch)
+    with progress.telling(None, "it", patience=0) as tell:
+        tell(1, 4)
+        tell(4, 4)
+    said = there.getvalue()
+    assert "it" in said
+    assert "100%" in said
+    assert said.endswith("\x1b[2K")  # the line is cleared
+
+
+def test_what_is_quick_has_no_bar(monkeypatch):
+    there = terminal(monkeypatch)
+    ravi.run("psrl", "riverswim/3", 100)
+    ravi.learn("FrozenLake-v1", steps=50)
+    with progress.telling(None, "it", patience=60) as tell:
+        tell(1, 2)
+    assert there.getvalue() == ""
+
+
+def test_a_notebook_has_a_bar_and_keeps_nothing_of_it(notebook):
+    with progress.telling(None, "<it>", patience=0) as tell:
+        tell(1, 4)
+        tell(4, 4)
+    assert any("&lt;it&gt; <progress value='4' max='4'></progress> 100%" in text for text in notebook)
+    assert notebook[-1] == ""
+
+
+def test_no_bar_where_nobody_looks_or_none_is_wanted(monkeypatch):
+    terminal(monkeypatch)
+    with progress.telling(False, "it", patience=0) as tell:
+        assert tell is None
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    with progress.telling(None, "it", patience=0) as tell:
+        assert tell is None
+
+
+def test_runs_and_suites_may_be_asked_for_a_bar(tmp_path, monkeypatch):
+    asked = []
+    whole = progress.bar
+    monkeypatch.setattr(progress, "bar", lambda *given: asked.append(given) or whole(*given))
+    ravi.run("psrl", "riverswim/3", 100, progress=False)
+    ravi.learn("FrozenLake-v1", steps=50, progress=True)
+    section = {"name": "a", "mdps": ["riverswim/3"], "learners": ["psrl"]}
+    ravi.run_suite({"name": "s", "steps": 50, "seeds": 1, "sections": [section]}, tmp_path / "there", workers=1)
+    assert [given[:2] for given in asked] == [
+        (False, "psrl on riverswim/3"), (True, "psrl/pooled in FrozenLake-v1"), (None, "s"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("asked", [ravi.run, ravi.run_settings])
+def test_progress_is_a_function_or_a_choice(asked):
+    learner = "psrl" if asked is ravi.run else ["psrl"]
+    with pytest.raises(InputError, match="progress is 3, not a function, True or False"):
+        asked(learner, "riverswim/3", 100, progress=3)
+    told = []
+    asked(learner, "riverswim/3", 100, seeds=2, progress=lambda done, total: told.append((done, total)))
+    assert told[-1] == (200, 200)
+
+
+@pytest.mark.parametrize("mdp", ["riverswim/3", "large/grid,9", "tides/6,block=50"])
+def test_the_last_looks_are_what_the_run_holds(mdp):
+    looks = []
+    run = ravi.run("ravi-ucb", mdp, 300, seeds=[4, 7], callback=looks.append)
+    last = {int(seed): (look, i) for look in looks for i, seed in enumerate(look.seeds)}
+    assert sorted(last) == [4, 7]
+    for row, seed in enumerate(run.seeds):
+        look, i = last[seed]
+        assert look.time[i] == 300
+        for name, values in look.numbers.items():
+            np.testing.assert_array_equal(values[i], run.results[name][row])
+    assert "reward_total" in look.numbers or "regret_total" in look.numbers
+
+
+def test_looks_on_the_way_grow_and_change_no_bit(monkeypatch):
+    ticks = iter(range(10**6))
+    monkeypatch.setattr("ravi.epochs.time", types.SimpleNamespace(perf_counter=lambda: float(next(ticks))))
+    looks = []
+    run = ravi.run("psrl", "riverswim/3", 500, callback=looks.append)
+    times = [int(look.time[0]) for look in looks]
+    assert times == sorted(times)
+    assert len(set(times)) > 5
+    at = dict(zip(run.times.tolist(), run.regret_curve[0].tolist(), strict=True))
+    for look in looks:
+        assert look.numbers["regret_total"][0] == pytest.approx(at[int(look.time[0])], rel=1e-12)
+    assert (run.regret_curve == ravi.run("psrl", "riverswim/3", 500).regret_curve).all()
+
+
+def test_who_learns_tells_too():
+    looks = []
+    found = ravi.learn("FrozenLake-v1", steps=400, callback=looks.append)
+    assert (looks[-1].seeds, looks[-1].time) == (0, 400)
+    assert looks[-1].numbers["earned"][0] == found.earned.value
+
+
+def test_tensorboard_has_every_number_of_every_seed(monkeypatch):
+    held = []
+
+    class SummaryWriter:
+        def __init__(self, folder):
+            held.append(folder)
+
+        def add_scalar(self, name, value, step):
+            held.append((name, value, step))
+
+        def close(self):
+            held.append("closed")
+
+    monkeypatch.setitem(sys.modules, "tensorboardX", types.SimpleNamespace(SummaryWriter=SummaryWriter))
+    with TensorBoard("there") as writer:
+        run = ravi.run("psrl", "riverswim/3", 100, seeds=2, callback=writer)
+    assert (held[0], held[-1]) == ("there", "closed")
+    for row, seed in enumerate(run.seeds):
+        assert (f"regret_total/seed {seed}", run.regret[row], 100) in held
+
+
+def test_weights_and_biases_has_them_over_the_plays(monkeypatch):
+    logged, options = [], {}
+    held = types.SimpleNamespace(
+        log=logged.append, define_metric=lambda *_, **__: None, finish=lambda: logged.append(0)
+    )
+    there = types.SimpleNamespace(init=lambda **given: options.update(given) or held)
+    monkeypatch.setitem(sys.modules, "wandb", there)
+    with WeightsAndBiases("mine", name="a") as writer:
+        run = ravi.run("psrl", "riverswim/3", 100, callback=writer)
+    assert options == {"project": "mine", "name": "a"}
+    assert {"t": 100, "regret_total/seed 0": run.regret[0]} in logged
+    assert logged[-1] == 0
+
+
+def test_a_writer_that_is_not_installed_says_so_in_one_line(monkeypatch):
+    for name in ("tensorboardX", "torch.utils.tensorboard", "torch", "wandb"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(InputError, match=r"^TensorBoard needs tensorboardX: pip install tensorboardX$"):
+        TensorBoard("there")
+    with pytest.raises(InputError, match=r"^WeightsAndBiases needs wandb: pip install wandb$"):
+        WeightsAndBiases("mine")
+
+
+def test_the_logger_is_told_what_was_run(caplog, capsys):
+    with caplog.at_level(logging.INFO, logger="ravi"):
+        run = ravi.run("psrl", "riverswim/3", 100)
+        found = ravi.learn("FrozenLake-v1", steps=50)
+    assert [record.getMessage().rpartition(", in")[0] for record in caplog.records] == [run.title, found.title]
+    assert capsys.readouterr() == ("", "")
