@@ -219,17 +219,6 @@ def delta(value: Any, T: int) -> float:
     return 1 / T if value is None else _in_reach(probability(value, "delta"), "delta", LEAST_DELTA)
 
 
-def confidence(T: Any, chance: Any, scale: Any) -> tuple[int, float, float]:
-    """T, and what confidence radii are made of: delta and `scale`."""
-    T = steps(T)
-    return T, delta(chance, T), nonnegative(scale, "scale")
-
-
-def regression(T: Any, chance: Any, scale: Any, regularization: Any) -> tuple[int, float, float, float]:
-    """The same, and lambda."""
-    return *confidence(T, chance, scale), positive(regularization, "regularization")
-
-
 def step_size(eta: float | None, step_scale: float, published: float) -> float:
     """eta, `published` unless given, times `step_scale`."""
     step = published if eta is None else positive(eta, "eta")

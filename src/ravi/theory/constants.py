@@ -118,9 +118,8 @@ def beta_mixture_half(
 
 
 def _tabular(horizon: float, states: int, actions: int, steps: int, delta: float) -> tuple[float, int, int, int, float]:
-    T = inputs.whole(steps, "steps")
-    X, A = inputs.whole(states, "states"), inputs.whole(actions, "actions")
-    return inputs.horizon(horizon), X, A, T, inputs.delta(delta, T)
+    H, X, A, T = inputs.table(horizon, states, actions, steps)
+    return H, X, A, T, inputs.delta(delta, T)
 
 
 def _mixture(

@@ -6,53 +6,49 @@
 from __future__ import annotations
 
 from math import inf
-from typing import NoReturn
+from typing import Any, NoReturn
 
 MOST = 2**62  # steps
 
 
 def positive(value: float, name: str) -> float:
-    if isinstance(value, (int, float)) and 0 < value < inf:
-        return float(value)
-    from ravi import checks
-
-    return checks.positive(value, name)
+    plain = isinstance(value, (int, float)) and 0 < value < inf
+    return float(value) if plain else _checks().positive(value, name)
 
 
 def nonnegative(value: float, name: str) -> float:
-    if isinstance(value, (int, float)) and 0 <= value < inf:
-        return float(value)
-    from ravi import checks
-
-    return checks.nonnegative(value, name)
+    plain = isinstance(value, (int, float)) and 0 <= value < inf
+    return float(value) if plain else _checks().nonnegative(value, name)
 
 
 def whole(value: float, name: str, least: int = 1) -> int:
     if isinstance(value, int) and least <= value <= MOST:
         return value
-    from ravi import checks
-
-    return checks.whole(value, name, least, MOST)
+    found: int = _checks().whole(value, name, least, MOST)
+    return found
 
 
 def horizon(value: float) -> float:
     H = positive(value, "horizon")
-    if H < 1:
-        refuse(f"horizon is {H:g}; it must be at least 1, as H = 1/(1 - gamma)")
-    return H
+    return H if H >= 1 else refuse(f"horizon is {H:g}; it must be at least 1, as H = 1/(1 - gamma)")
+
+
+def table(horizon_: float, states: int, actions: int, steps: int) -> tuple[float, int, int, int]:
+    """H, X, A and T."""
+    return horizon(horizon_), whole(states, "states"), whole(actions, "actions"), whole(steps, "steps")
 
 
 def delta(value: float | None, steps: int) -> float:
     """The probability of failure, in (0, 1]; by default 1/T, as in Theorem 5.6."""
-    if value is None:
-        return 1 / steps
-    result = positive(value, "delta")
-    if result > 1:
-        refuse(f"delta is {result:g}; it must be at most 1")
-    return result
+    result = 1 / steps if value is None else positive(value, "delta")
+    return result if result <= 1 else refuse(f"delta is {result:g}; it must be at most 1")
 
 
 def refuse(message: str) -> NoReturn:
-    from ravi.checks import InputError
+    raise _checks().InputError(message)
 
-    raise InputError(message)
+
+def _checks() -> Any:
+    from ravi import checks
+
+    return checks

@@ -21,7 +21,7 @@ from ravi.theory.parts import Bound
 
 def bonus_sum(horizon: float, states: int, actions: int, steps: int, beta: float) -> float:
     """Lemma 5.2: E[sum_{t <= T+} CB_t(X_t, A_t)] <= beta (2 sqrt(2) sqrt(X A (T + gamma H)) + (2 + sqrt(2)) H X A)."""
-    H, X, A, T = _numbers(horizon, states, actions, steps)
+    H, X, A, T = inputs.table(horizon, states, actions, steps)
     beta = inputs.nonnegative(beta, "beta")
     plays = T + constants.expected_padding(H)
     return beta * (2 * sqrt(2) * sqrt(X * A * plays) + (2 + sqrt(2)) * H * X * A)
@@ -34,7 +34,7 @@ def clipped_bonus_sum(horizon: float, states: int, actions: int, steps: int, bet
     The i-th epoch with late visits has 2^{i+1} - 1 <= T; the sum goes on to the largest T there is, which adds next to
     nothing and keeps the ratio to T free of jumps.
     """
-    H, X, A, T = _numbers(horizon, states, actions, steps)
+    H, X, A, T = inputs.table(horizon, states, actions, steps)
     beta = inputs.nonnegative(beta, "beta")
     plays = T + constants.expected_padding(H)
     late = sum(min(H, 2 * beta / sqrt(2 ** (i + 1) - 1)) for i in range(inputs.MOST.bit_length()))
@@ -49,7 +49,7 @@ def printed(horizon: float, states: int, actions: int, steps: int, *, delta: flo
     The paper prints the order X H sqrt(A T), which leaves out the second part, H^2 sqrt(T log A): it is the larger one
     as soon as H exceeds about X sqrt(A / log A).
     """
-    H, X, A, T = _numbers(horizon, states, actions, steps)
+    H, X, A, T = inputs.table(horizon, states, actions, steps)
     beta = constants.beta_tabular(H, X, A, T, inputs.delta(delta, T))
     return generic.printed(H, A, T, bonus_sum(H, X, A, T, beta))
 
@@ -58,7 +58,7 @@ def corrected(
     horizon: float, states: int, actions: int, steps: int, *, delta: float | None = None, inner_steps: int = 1
 ) -> Bound:
     """`printed` by `generic.corrected`: gamma H^3 sqrt(log A / (2 T)) + delta T more, for M = 1."""
-    H, X, A, T = _numbers(horizon, states, actions, steps)
+    H, X, A, T = inputs.table(horizon, states, actions, steps)
     delta = inputs.delta(delta, T)
     S = bonus_sum(H, X, A, T, constants.beta_tabular(H, X, A, T, delta))
     return generic.corrected(H, A, T, S, delta=delta, inner_steps=inner_steps)
@@ -74,12 +74,7 @@ def sharp(
 
     Validity asks for gamma |(P - P_hat) V| <= CB, so the factor gamma is free.
     """
-    H, X, A, T = _numbers(horizon, states, actions, steps)
+    H, X, A, T = inputs.table(horizon, states, actions, steps)
     delta, gamma = inputs.delta(delta, T), 1 - 1 / H
     S = clipped_bonus_sum(H, X, A, T, gamma * constants.beta_tabular_l1(H, X, A, T, delta))
     return generic.sharp(H, A, T, S, delta=delta, inner_steps=inner_steps)
-
-
-def _numbers(horizon: float, states: int, actions: int, steps: int) -> tuple[float, int, int, int]:
-    X, A = inputs.whole(states, "states"), inputs.whole(actions, "actions")
-    return inputs.horizon(horizon), X, A, inputs.whole(steps, "steps")

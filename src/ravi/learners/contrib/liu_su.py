@@ -34,9 +34,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ravi import checks
 from ravi.compiled import compiled
 from ravi.core import Array, Learner, Path, Problem, Seedwise
+from ravi.learners.options import Confidence, takes
 from ravi.learners.q.core import NONE, best, first_action, renew, seed_renew
 from ravi.learners.q.ucb_q import C2, bonus, constants, rate
 from ravi.random import uniform
@@ -59,11 +59,10 @@ class State(NamedTuple):
         return {"visits are as many as the plays made": self.visits.sum((1, 2, 3), dtype=np.int64) == facts.time}
 
 
-def liu_su(
-    problem: Problem, steps: int, *, scale: float = 1.0, delta: float | None = None, accuracy: float = 0.1
-) -> Learner:
+@takes()
+def liu_su(problem: Problem, T: int, o: Confidence, accuracy: float = 0.1) -> Learner:
     """Double Q-learning with UCB, reconstructed; `scale` multiplies the bonus."""
-    T, delta, scale = checks.confidence(steps, delta, scale)
+    scale, delta = o
     r, gamma, H, X, A = problem.rewards, problem.discount, problem.horizon, problem.states, problem.actions
     c = constants(problem, delta, scale, accuracy)
 

@@ -33,7 +33,7 @@ import numpy as np
 
 from ravi.core import Array, Estimator, Learner, Problem
 from ravi.estimators.counts import Counts, counts, tallies
-from ravi.learners.ravi_ucb.options import Options, takes
+from ravi.learners.options import Options, takes
 from ravi.learners.regularised.md_mpi import frequencies, generic
 from ravi.optimism.bonuses import multiple_of_width
 from ravi.planning.bellman import expect_with

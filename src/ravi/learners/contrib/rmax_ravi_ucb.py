@@ -67,6 +67,7 @@ from ravi.compiled import compiled
 from ravi.core import Array, Learner, Problem
 from ravi.estimators.gram import Gram, gram, gram_walk, reopen, row
 from ravi.estimators.linear import features_of, measures, width
+from ravi.learners.options import Regression, takes
 from ravi.planning.mirror import mirror_step
 from ravi.ranges import Facts, LogPolicy, Number, Policy, Positive, Probability, Whole, logarithms
 from ravi.schedules import at_reset
@@ -87,21 +88,19 @@ class State(NamedTuple):
         return {"log_policy is that of policy": logarithms(self.log_policy, self.policy)}
 
 
+@takes()
 def rmax_ravi_ucb(
     problem: Problem,
-    steps: int,
-    *,
-    scale: float = 1.0,
+    T: int,
+    o: Regression,
     step_scale: float = 1.0,
-    delta: float | None = None,
-    regularization: float = 1.0,
     threshold: float = 0.5,
     ascension: str = "hard",
     eta: float | None = None,
     beta: float | None = None,
 ) -> Learner:
     """RMAX-RAVI-UCB; `threshold` is omega, the bonus above which a pair leads to heaven."""
-    T, delta, scale, lam = checks.regression(steps, delta, scale, regularization)
+    scale, delta, lam = o
     hard = checks.one_of(ascension, ("hard", "sigmoid"), "ascension") == "hard"
     omega = checks.nonnegative(threshold, "threshold") if hard else checks.positive(threshold, "threshold")
     r, gamma, H, X, A = problem.rewards, problem.discount, problem.horizon, problem.states, problem.actions

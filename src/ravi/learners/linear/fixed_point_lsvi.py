@@ -53,6 +53,7 @@ from ravi.compiled import compiled
 from ravi.core import Array, Learner, Problem
 from ravi.estimators.gram import Gram, gram, gram_walk, reopen, row
 from ravi.estimators.linear import features_of, measures, width
+from ravi.learners.options import Regression, takes
 from ravi.ranges import Number, Policy, Value, Whole
 from ravi.schedules import whenever
 
@@ -71,18 +72,12 @@ class State(NamedTuple):
     cycles: Whole  # those of them that came back to an earlier round   (n,)
 
 
+@takes()
 def fixed_point_lsvi(
-    problem: Problem,
-    steps: int,
-    *,
-    scale: float = 1.0,
-    delta: float | None = None,
-    regularization: float = 1.0,
-    rounds: int | None = None,
-    tolerance: float | None = None,
+    problem: Problem, T: int, o: Regression, rounds: int | None = None, tolerance: float | None = None
 ) -> Learner:
     """Fixed-point LSVI on the shortest-path form of the problem; `rounds` is U, the most per plan."""
-    T, delta, scale, lam = checks.regression(steps, delta, scale, regularization)
+    scale, delta, lam = o
     gamma, H, X, A = problem.discount, problem.horizon, problem.states, problem.actions
     tol = 1 / T if tolerance is None else checks.positive(tolerance, "tolerance")
     contraction = max(1, 2 + ceil(log(1 / tol) / log(1 / gamma)), ceil(log(H / tol) / log(1 / gamma)))

@@ -45,6 +45,7 @@ from ravi.core import Array, Learner, Problem
 from ravi.estimators.gram import Gram, gram, gram_walk, reopen, row
 from ravi.estimators.linear import features_of, measures, predict
 from ravi.learners.linear.largest_gain import COMPARED, TIE, largest_gain
+from ravi.learners.options import Regression, takes
 from ravi.planning.solver import deterministic
 from ravi.ranges import Number, NumberOrNan, Policy, Whole
 from ravi.schedules import whenever
@@ -63,18 +64,10 @@ class State(NamedTuple):
     failed: Whole  # plans that found nothing feasible                     (n,)
 
 
-def fopo(
-    problem: Problem,
-    steps: int,
-    *,
-    scale: float = 1.0,
-    delta: float | None = None,
-    regularization: float = 1.0,
-    span: float | None = None,
-    beta: float | None = None,
-) -> Learner:
+@takes()
+def fopo(problem: Problem, T: int, o: Regression, span: float | None = None, beta: float | None = None) -> Learner:
     """FOPO on the reset chain; `span` is sp, a bound on the span of V*."""
-    T, delta, scale, lam = checks.regression(steps, delta, scale, regularization)
+    scale, delta, lam = o
     sp = problem.horizon if span is None else checks.positive(span, "span")
     X, A = problem.states, problem.actions
     phi = features_of(problem)

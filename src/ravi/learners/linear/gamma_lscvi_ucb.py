@@ -34,22 +34,21 @@ from ravi.core import Learner, Problem
 from ravi.estimators.linear import features_of, width
 from ravi.learners.linear.core import State, least_squares
 from ravi.learners.linear.least_squares import Backups, backward, lists
+from ravi.learners.options import Regression, takes
 from ravi.planning.stages import effective_horizon
 
 
+@takes()
 def gamma_lscvi_ucb(
     problem: Problem,
-    steps: int,
-    *,
-    scale: float = 1.0,
-    delta: float | None = None,
+    T: int,
+    o: Regression,
     span: float | None = None,
     variant: str = "stationary",
-    regularization: float = 1.0,
     truncation: float = 0.01,
 ) -> Learner:
     """gamma-LSCVI-UCB with c_beta = 1; `scale` multiplies beta; `span` is sp; `variant` is "stationary" or "staged"."""
-    T, delta, scale, lam = checks.regression(steps, delta, scale, regularization)
+    scale, delta, lam = o
     checks.one_of(variant, ("stationary", "staged"), "variant")
     r, gamma, H, phi = problem.rewards, problem.discount, problem.horizon, features_of(problem)
     U = effective_horizon(problem, truncation)

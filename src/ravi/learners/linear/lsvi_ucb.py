@@ -37,21 +37,14 @@ from ravi.core import Learner, Problem
 from ravi.estimators.linear import features_of, width
 from ravi.learners.linear.core import State, least_squares
 from ravi.learners.linear.least_squares import Backups, backward, lists
+from ravi.learners.options import Regression, takes
 from ravi.planning.stages import effective_horizon
 
 
-def lsvi_ucb(
-    problem: Problem,
-    steps: int,
-    *,
-    scale: float = 1.0,
-    delta: float | None = None,
-    regularization: float = 1.0,
-    truncation: float = 0.01,
-    replan: str = "reset",
-) -> Learner:
+@takes()
+def lsvi_ucb(problem: Problem, T: int, o: Regression, truncation: float = 0.01, replan: str = "reset") -> Learner:
     """LSVI-UCB with c = 1; `scale` multiplies beta; `replan` is "reset" or "determinant"."""
-    T, delta, scale, lam = checks.regression(steps, delta, scale, regularization)
+    scale, delta, lam = o
     checks.one_of(replan, ("reset", "determinant"), "replan")
     r, gamma, H, phi = problem.rewards, problem.discount, problem.horizon, features_of(problem)
     S = effective_horizon(problem, truncation)

@@ -37,22 +37,21 @@ from ravi.core import Learner, Problem
 from ravi.estimators.linear import features_of, width
 from ravi.learners.linear.core import State, least_squares
 from ravi.learners.linear.least_squares import Backups, backward, lists
+from ravi.learners.options import Regression, takes
 from ravi.planning.stages import effective_horizon
 
 
+@takes()
 def olsvi_fh(
     problem: Problem,
-    steps: int,
-    *,
-    scale: float = 1.0,
-    delta: float | None = None,
+    T: int,
+    o: Regression,
     span: float | None = None,
     stage: str = "discounted",
-    regularization: float = 1.0,
     truncation: float = 0.01,
 ) -> Learner:
     """OLSVI.FH; `scale` multiplies beta; `span` is sp, H unless given; `stage` is "discounted" or "undiscounted"."""
-    T, delta, scale, lam = checks.regression(steps, delta, scale, regularization)
+    scale, delta, lam = o
     checks.one_of(stage, ("discounted", "undiscounted"), "stage")
     r, phi = problem.rewards, features_of(problem)
     gamma = problem.discount if stage == "discounted" else 1.0

@@ -33,28 +33,21 @@ from math import sqrt
 
 import numpy as np
 
-from ravi import checks
 from ravi.compiled import compiled
 from ravi.core import Array, Learner, Problem
 from ravi.estimators.linear import features_of
 from ravi.estimators.ridge import invert_root
 from ravi.learners.linear.core import State, least_squares
 from ravi.learners.linear.least_squares import Backups, backward, lists
+from ravi.learners.options import Regression, takes
 from ravi.planning.stages import effective_horizon
 from ravi.random import block
 
 
-def rlsvi(
-    problem: Problem,
-    steps: int,
-    *,
-    scale: float = 1.0,
-    delta: float | None = None,
-    regularization: float = 1.0,
-    truncation: float = 0.01,
-) -> Learner:
+@takes()
+def rlsvi(problem: Problem, T: int, o: Regression, truncation: float = 0.01) -> Learner:
     """RLSVI with sigma = scale H sqrt(d)."""
-    _, delta, scale, lam = checks.regression(steps, delta, scale, regularization)
+    scale, delta, lam = o
     r, gamma, H, phi = problem.rewards, problem.discount, problem.horizon, features_of(problem)
     S, d = effective_horizon(problem, truncation), phi.shape[-1]
     sigma = scale * H * sqrt(d)

@@ -45,6 +45,7 @@ from ravi.compiled import compiled
 from ravi.core import Array, Learner, Problem
 from ravi.estimators.gram import DOUBLED, Gram, add_feature, gram, growth, renew
 from ravi.learners.mixture.ellipsoid import centre
+from ravi.learners.options import Regression, takes
 from ravi.optimism.ellipsoids import SIMPLEX, chosen
 from ravi.optimism.extended_value_iteration import greedy
 from ravi.optimism.simplex import ball
@@ -62,18 +63,10 @@ class State(NamedTuple):
     policy: Policy  # (n, X, A)
 
 
-def threshold(
-    problem: Problem,
-    steps: int,
-    *,
-    scale: float = 1.0,
-    delta: float | None = None,
-    regularization: float = 1.0,
-    accuracy: float = 0.1,
-    alpha: float | None = None,
-) -> Learner:
+@takes()
+def threshold(problem: Problem, T: int, o: Regression, accuracy: float = 0.1, alpha: float | None = None) -> Learner:
     """Unknown pairs are worth H; `scale` multiplies beta, `alpha` is the uncertainty up to which a pair is known."""
-    T, delta, scale, lam = checks.regression(steps, delta, scale, regularization)
+    scale, delta, lam = o
     chosen(SIMPLEX, problem)
     X, A, d, H, gamma = problem.states, problem.actions, problem.dimension, problem.horizon, problem.discount
     by_accuracy = checks.positive(accuracy, "accuracy") * (1 - gamma) / (2 * gamma)

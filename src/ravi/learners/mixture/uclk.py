@@ -51,6 +51,7 @@ from ravi import checks
 from ravi.core import Array, Learner, Path, Problem
 from ravi.estimators.gram import Gram, gram, gram_walk, renew
 from ravi.learners.mixture.ellipsoid import embedding, planner, rounds
+from ravi.learners.options import Regression, takes
 from ravi.optimism.ellipsoids import SIMPLEX, chosen
 from ravi.optimism.extended_value_iteration import greedy
 from ravi.ranges import Number, Plays, Policy, Value, Whole
@@ -68,17 +69,10 @@ class State(NamedTuple):
     empty: Whole  # plans whose ellipsoid missed the set   (n,)
 
 
-def uclk(
-    problem: Problem,
-    steps: int,
-    *,
-    scale: float = 1.0,
-    delta: float | None = None,
-    regularization: float = 1.0,
-    inner: str = "auto",
-) -> Learner:
+@takes()
+def uclk(problem: Problem, T: int, o: Regression, inner: str = "auto") -> Learner:
     """UCLK with its published radius; `scale` multiplies it, `regularization` is lambda."""
-    T, delta, scale, lam = checks.regression(steps, delta, scale, regularization)
+    scale, delta, lam = o
     inner = chosen(inner, problem)
     X, A, d, H = problem.states, problem.actions, problem.dimension, problem.horizon
     radius(problem, np.ones(1), delta, lam)  # refuses a problem without bounds

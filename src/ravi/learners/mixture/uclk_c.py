@@ -31,20 +31,18 @@ from __future__ import annotations
 from ravi import checks
 from ravi.core import Learner, Problem
 from ravi.learners.mixture.uclk_plus import variance_weighted
+from ravi.learners.options import Confidence, takes
 
 
+@takes()
 def uclk_c(
     problem: Problem,
-    steps: int,
-    *,
-    scale: float = 1.0,
-    delta: float | None = None,
+    T: int,
+    o: Confidence,
     regularization: float | None = None,
     inner: str = "auto",
     span: float | None = None,
 ) -> Learner:
     """UCLK-C with published radii; `scale` multiplies them, `span` is c >= sp(V*), `regularization` is lambda."""
     c = checks.positive(problem.horizon if span is None else span, "span")
-    return variance_weighted(
-        problem, steps, scale, delta, regularization, inner, "variance", name="uclk-c", R=c, span=c, centred=True
-    )
+    return variance_weighted(problem, T, o, regularization, inner, "variance", name="uclk-c", R=c, span=c, centred=True)

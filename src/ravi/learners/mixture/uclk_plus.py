@@ -41,6 +41,7 @@ from ravi.core import Array, Learner, Path, Problem
 from ravi.estimators.gram import Gram, gram, renew
 from ravi.estimators.variance_weighted import Constants, Weighted, radii, weighted_walk
 from ravi.learners.mixture.ellipsoid import embedding, planner, rounds
+from ravi.learners.options import Confidence, takes
 from ravi.optimism.ellipsoids import SIMPLEX, chosen
 from ravi.optimism.extended_value_iteration import greedy
 from ravi.ranges import Number, Plays, Policy, Value, Whole
@@ -61,12 +62,11 @@ class State(NamedTuple):
     empty: Whole  # plans whose ellipsoid missed the set   (n,)
 
 
+@takes()
 def uclk_plus(
     problem: Problem,
-    steps: int,
-    *,
-    scale: float = 1.0,
-    delta: float | None = None,
+    T: int,
+    o: Confidence,
     regularization: float | None = None,
     inner: str = "auto",
     weighting: str = "variance",
@@ -74,15 +74,14 @@ def uclk_plus(
     """UCLK+ with its published radii; `scale` multiplies them, `regularization` is lambda."""
     H = problem.horizon
     return variance_weighted(
-        problem, steps, scale, delta, regularization, inner, weighting, name="uclk+", R=H, span=np.inf, centred=False
+        problem, T, o, regularization, inner, weighting, name="uclk+", R=H, span=np.inf, centred=False
     )
 
 
 def variance_weighted(
     problem: Problem,
-    steps: int,
-    scale: float,
-    delta: float | None,
+    T: int,
+    o: Confidence,
     regularization: float | None,
     inner: str,
     weighting: str,
@@ -93,7 +92,7 @@ def variance_weighted(
     centred: bool,
 ) -> Learner:
     """What UCLK+ and UCLK-C share: targets W = V, or V - min V where `centred`, in [0, R]; V cut to min V + `span`."""
-    T, delta, scale = checks.confidence(steps, delta, scale)
+    scale, delta = o
     checks.one_of(weighting, ("variance", "unit"), "weighting")
     inner = chosen(inner, problem)
     X, A, d, H = problem.states, problem.actions, problem.dimension, problem.horizon

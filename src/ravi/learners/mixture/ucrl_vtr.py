@@ -48,6 +48,7 @@ from ravi import checks
 from ravi.core import Array, Learner, Path, Problem
 from ravi.estimators.by_age import checked, estimate, learn, radius
 from ravi.estimators.gram import Gram, gram
+from ravi.learners.options import Regression, takes
 from ravi.planning.backward import greedy_pass, lists
 from ravi.planning.stages import effective_horizon
 from ravi.ranges import Age, Number, Plays, Policy, Positive, Value
@@ -65,18 +66,10 @@ class State(NamedTuple):
     began: Age  # age at the start of the path       (n,)
 
 
-def ucrl_vtr(
-    problem: Problem,
-    steps: int,
-    *,
-    scale: float = 1.0,
-    delta: float | None = None,
-    regularization: float = 1.0,
-    truncation: float = 0.01,
-    replan: str = "reset",
-) -> Learner:
+@takes()
+def ucrl_vtr(problem: Problem, T: int, o: Regression, truncation: float = 0.01, replan: str = "reset") -> Learner:
     """UCRL-VTR; `scale` multiplies beta. replan: "reset", or "determinant" for resets after the determinant doubled."""
-    T, delta, scale, lam = checks.regression(steps, delta, scale, regularization)
+    scale, delta, lam = o
     rarely = checks.one_of(replan, ("reset", "determinant"), "replan") == "determinant"
     psi = lists(problem)
     S, B_theta = effective_horizon(problem, truncation), checks.positive(problem.parameter_bound, "parameter_bound")

@@ -21,12 +21,12 @@ Deviations: none.
 
 from __future__ import annotations
 
-from ravi import checks
 from ravi.core import Learner, Problem
-from ravi.learners.pac.core import TOLERANCE, optimistic
+from ravi.learners.options import takes
+from ravi.learners.pac.core import Options, optimistic
 
 
-def certainty_equivalent(problem: Problem, steps: int, *, tolerance: float = TOLERANCE) -> Learner:
+@takes("tolerance")
+def certainty_equivalent(problem: Problem, T: int, o: Options) -> Learner:
     """The optimal policy of p_hat, with V to within `tolerance`."""
-    checks.steps(steps)
-    return optimistic(problem, name="certainty-equivalent", settings={}, tolerance=tolerance)
+    return optimistic("certainty-equivalent", problem, o, {})

@@ -50,15 +50,15 @@ from ravi import checks
 from ravi.compiled import compiled
 from ravi.core import Array, Learner, Path, Problem, Seedwise, Told
 from ravi.estimators.counts import FIRST_PLAYS, Counts, tallies
+from ravi.learners.options import Confidence
 from ravi.learners.q.core import highest
 from ravi.optimism.supported import best as best_of
-from ravi.optimism.supported import recorded
+from ravi.optimism.supported import is_told, recorded
 from ravi.ranges import Action, Facts, Policy, Value
 from ravi.schedules import seed_never, whenever
 from ravi.teams import each, team
 from ravi.walk import walking
 
-TOLERANCE = 1e-4  # of V, after every play
 GRAIN = 2.0**-44  # of H: theta is not below it, so that rounding keeps no plan going
 UNLIMITED = 2**31 - 1  # plays of a pair that no run reaches
 
@@ -76,22 +76,37 @@ class State(NamedTuple):
         return {"V is the largest Q, and best the first action that has it": best}
 
 
+class Options(NamedTuple):
+    """What may be said of a learner of this family (`ravi.learners.options.takes`)."""
+
+    scale: float = 1.0
+    delta: float = None  # type: ignore[assignment]  # 1/T unless given: a number once it is checked
+    accuracy: float = 0.1  # eps, in parts of H
+    m: int | None = None  # plays of a pair; what it may be depends on the learner
+    tolerance: float = 1e-4  # of V, after every play
+    support: str = "off"
+
+    def checked(self, T: int) -> Options:
+        scale, delta = Confidence(self.scale, self.delta).checked(T)
+        accuracy, tolerance = checks.positive(self.accuracy, "accuracy"), checks.positive(self.tolerance, "tolerance")
+        return Options(scale, delta, accuracy, self.m, tolerance, "on" if is_told(self.support) else "off")
+
+
 def optimistic(
-    problem: Problem,
-    *,
     name: str,
+    problem: Problem,
+    o: Options,
     settings: dict[str, Any],
-    tolerance: float,
+    *,
     beta: float = 0.0,
     radius: float = 0.0,
     least: int = 1,
     most: int = UNLIMITED,
-    told: bool = False,
 ) -> Learner:
-    """The learner of these equations; `radius` is c; `told` the successors or not."""
+    """The learner of these equations; `radius` is c."""
     X, A, r = problem.states, problem.actions, problem.rewards
     gamma, H = problem.discount, problem.horizon
-    theta = max(checks.positive(tolerance, "tolerance") / (gamma * H), GRAIN * H)
+    theta, told = max(o.tolerance / (gamma * H), GRAIN * H), is_told(o.support)
     constants = gamma, H, beta, radius, min(least, UNLIMITED), told, theta
 
     def init(keys: Array) -> State:
@@ -121,11 +136,6 @@ def optimistic(
 def keep(s: Any, path: Path) -> Any:
     """ADD of a learner whose walk has learned already."""
     return s
-
-
-def samples(m: Any, theory: float) -> int:
-    """The number m of plays: as given, or what theory asks for."""
-    return int(np.ceil(theory)) if m is None else checks.whole(m, "m", 0)
 
 
 @compiled

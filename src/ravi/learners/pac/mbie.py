@@ -37,34 +37,19 @@ from math import inf, log, log1p, sqrt
 
 from ravi import checks
 from ravi.core import Learner, Problem
-from ravi.learners.pac.core import TOLERANCE, optimistic
+from ravi.learners.options import takes
+from ravi.learners.pac.core import Options, optimistic
 from ravi.optimism.supported import is_told, outcomes
 
 
-def mbie(
-    problem: Problem,
-    steps: int,
-    *,
-    scale: float = 1.0,
-    delta: float | None = None,
-    m: int | None = None,
-    tolerance: float = TOLERANCE,
-    support: str = "off",
-) -> Learner:
+@takes(without=("accuracy",))
+def mbie(problem: Problem, T: int, o: Options) -> Learner:
     """MBIE with its published radii; `scale` multiplies them."""
-    T, delta, scale = checks.confidence(steps, delta, scale)
-    X, A, told = problem.states, problem.actions, is_told(support)
-    m = T if m is None else checks.whole(m, "m")
-    radius = scale * sqrt(max(0.0, 2 * (log_subsets(outcomes(problem, told)) - log(delta / (2 * X * A * m)))))
-    return optimistic(
-        problem,
-        name="mbie",
-        settings={"scale": scale, "delta": delta, "m": m, "radius": radius},
-        tolerance=tolerance,
-        radius=radius,
-        most=m,
-        told=told,
-    )
+    X, A, m = problem.states, problem.actions, T if o.m is None else checks.whole(o.m, "m")
+    subsets = log_subsets(outcomes(problem, is_told(o.support)))
+    radius = o.scale * sqrt(max(0.0, 2 * (subsets - log(o.delta / (2 * X * A * m)))))
+    settings = {"scale": o.scale, "delta": o.delta, "m": m, "radius": radius}
+    return optimistic("mbie", problem, o, settings, radius=radius, most=m)
 
 
 def log_subsets(X: int) -> float:

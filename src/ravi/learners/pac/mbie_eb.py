@@ -35,31 +35,14 @@ from math import log, sqrt
 
 from ravi import checks
 from ravi.core import Learner, Problem
-from ravi.learners.pac.core import TOLERANCE, optimistic
-from ravi.optimism.supported import is_told
+from ravi.learners.options import takes
+from ravi.learners.pac.core import Options, optimistic
 
 
-def mbie_eb(
-    problem: Problem,
-    steps: int,
-    *,
-    scale: float = 1.0,
-    delta: float | None = None,
-    m: int | None = None,
-    tolerance: float = TOLERANCE,
-    support: str = "off",
-) -> Learner:
+@takes(without=("accuracy",))
+def mbie_eb(problem: Problem, T: int, o: Options) -> Learner:
     """MBIE-EB with its published beta; `scale` multiplies it."""
-    T, delta, scale = checks.confidence(steps, delta, scale)
-    X, A, H = problem.states, problem.actions, problem.horizon
-    m = T if m is None else checks.whole(m, "m")
-    beta = scale * H * sqrt(log(2 * X * A * m / delta) / 2)
-    return optimistic(
-        problem,
-        name="mbie-eb",
-        settings={"scale": scale, "delta": delta, "m": m, "beta": beta},
-        tolerance=tolerance,
-        beta=beta,
-        most=m,
-        told=is_told(support),
-    )
+    X, A, H, m = problem.states, problem.actions, problem.horizon, T if o.m is None else checks.whole(o.m, "m")
+    beta = o.scale * H * sqrt(log(2 * X * A * m / o.delta) / 2)
+    settings = {"scale": o.scale, "delta": o.delta, "m": m, "beta": beta}
+    return optimistic("mbie-eb", problem, o, settings, beta=beta, most=m)

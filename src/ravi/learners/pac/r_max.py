@@ -27,34 +27,24 @@ Deviations: rewards are known. V is accurate to `tolerance` (`ravi.learners.pac.
 
 from __future__ import annotations
 
-from math import log
+from math import ceil, log
 
 from ravi import checks
 from ravi.core import Learner, Problem
-from ravi.learners.pac.core import TOLERANCE, UNLIMITED, optimistic, samples
+from ravi.learners.options import takes
+from ravi.learners.pac.core import UNLIMITED, Options, optimistic
 
 
-def r_max(
-    problem: Problem,
-    steps: int,
-    *,
-    scale: float = 1.0,
-    delta: float | None = None,
-    accuracy: float = 0.1,
-    m: int | None = None,
-    tolerance: float = TOLERANCE,
-) -> Learner:
+@takes(without=("support",))
+def r_max(problem: Problem, T: int, o: Options) -> Learner:
     """R-MAX with m plays until a pair is known; `scale` multiplies the radius, and so m by its square."""
-    T, delta, scale = checks.confidence(steps, delta, scale)
+    scale, delta = o.scale, o.delta
     X, A, H = problem.states, problem.actions, problem.horizon
-    eps = checks.positive(accuracy, "accuracy") * H
+    eps = o.accuracy * H
     theory = lambda: scale**2 * 2 * (X * log(2) + log(X * A / delta)) * H**4 / eps**2  # noqa: E731
-    m = samples(m, 0.0 if m is not None else checks.derived(theory, "m", scale=scale, accuracy=accuracy))
-    return optimistic(
-        problem,
-        name="r-max",
-        settings={"scale": scale, "delta": delta, "accuracy": accuracy, "m": m},
-        tolerance=tolerance,
-        least=max(m, 1),
-        most=m or UNLIMITED,
-    )
+    if o.m is None:
+        m = ceil(checks.derived(theory, "m", scale=scale, accuracy=o.accuracy))
+    else:
+        m = checks.whole(o.m, "m", 0)
+    settings = {"scale": scale, "delta": delta, "accuracy": o.accuracy, "m": m}
+    return optimistic("r-max", problem, o, settings, least=max(m, 1), most=m or UNLIMITED)

@@ -43,6 +43,7 @@ from ravi import checks
 from ravi.compiled import compiled
 from ravi.core import Array, Learner, Problem, Seedwise, Told
 from ravi.estimators.counts import EVERY_PLAY, Counts, tallies
+from ravi.learners.options import Confidence, takes
 from ravi.learners.pac.core import keep, one_hot, seed_one_hot
 from ravi.optimism.supported import best as best_of
 from ravi.optimism.supported import is_told, recorded
@@ -72,18 +73,12 @@ class State(NamedTuple):
         return {"n(x) are sums of visits": self.plays == self.data.visits.sum(-1)}
 
 
+@takes()
 def ucbvi_gamma(
-    problem: Problem,
-    steps: int,
-    *,
-    scale: float = 1.0,
-    delta: float | None = None,
-    third_term: str = "on",
-    beta: float | None = None,
-    support: str = "off",
+    problem: Problem, T: int, o: Confidence, third_term: str = "on", beta: float | None = None, support: str = "off"
 ) -> Learner:
     """UCBVI-gamma with its published bonus; `scale` multiplies it."""
-    T, delta, scale = checks.confidence(steps, delta, scale)
+    scale, delta = o
     checks.one_of(third_term, ("on", "off"), "third_term")
     told = is_told(support)
     X, A, r = problem.states, problem.actions, problem.rewards

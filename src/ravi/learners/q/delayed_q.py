@@ -38,6 +38,7 @@ import numpy as np
 from ravi import checks
 from ravi.compiled import compiled
 from ravi.core import Array, Learner, Path, Problem, Seedwise
+from ravi.learners.options import Confidence, takes
 from ravi.learners.q.core import NONE, best, first_action, highest, renew, seed_renew
 from ravi.ranges import Count, Flag, Past, PlaceOrNone, Policy, Positive, Value
 from ravi.schedules import whenever
@@ -57,17 +58,10 @@ class State(NamedTuple):
     stale: PlaceOrNone  # (n,)
 
 
-def delayed_q(
-    problem: Problem,
-    steps: int,
-    *,
-    scale: float = 1.0,
-    delta: float | None = None,
-    accuracy: float = 0.1,
-    m: int | None = None,
-) -> Learner:
+@takes()
+def delayed_q(problem: Problem, T: int, o: Confidence, accuracy: float = 0.1, m: int | None = None) -> Learner:
     """Delayed Q-learning for a gap of `accuracy`; `scale` multiplies the radius that m stands for."""
-    T, delta, scale = checks.confidence(steps, delta, scale)
+    scale, delta = o
     eps1 = checks.probability(accuracy, "accuracy") / 9
     r, gamma, H, X, A = problem.rewards, problem.discount, problem.horizon, problem.states, problem.actions
     if m is None:

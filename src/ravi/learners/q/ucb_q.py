@@ -41,6 +41,7 @@ import numpy as np
 from ravi import checks
 from ravi.compiled import compiled
 from ravi.core import Array, Learner, Path, Problem, Seedwise
+from ravi.learners.options import Confidence, takes
 from ravi.learners.q.core import NONE, best, first_action, highest, renew, seed_renew
 from ravi.ranges import Count, Facts, Number, PlaceOrNone, Policy, Value
 from ravi.schedules import whenever
@@ -69,11 +70,10 @@ class Constants(NamedTuple):
     pairs: float  # X A / delta
 
 
-def ucb_q(
-    problem: Problem, steps: int, *, scale: float = 1.0, delta: float | None = None, accuracy: float = 0.1
-) -> Learner:
+@takes()
+def ucb_q(problem: Problem, T: int, o: Confidence, accuracy: float = 0.1) -> Learner:
     """Q-learning with UCB for a gap of `accuracy`; `scale` multiplies the bonus."""
-    T, delta, scale = checks.confidence(steps, delta, scale)
+    scale, delta = o
     r, gamma, X, A = problem.rewards, problem.discount, problem.states, problem.actions
     c = constants(problem, delta, scale, accuracy)
 

@@ -36,8 +36,9 @@ from ravi.estimators.counts import EVERY_PLAY, Counts, tallies, tally
 from ravi.estimators.gram import Gram, gram, gram_walk, renew
 from ravi.estimators.ridge import nonzeros
 from ravi.learners.mixture.ellipsoid import embedding_of, on_simplex
+from ravi.learners.options import takes
 from ravi.learners.posterior.mixture import sampled
-from ravi.learners.ravi_kl.ravi_kl import CANDIDATES, SLACK, TOLERANCE
+from ravi.learners.ravi_kl.ravi_kl import SLACK, TOLERANCE, Options
 from ravi.optimism.extended_value_iteration import greedy
 from ravi.optimism.likelihood import Likelihood, likelihood, rows_of, shape, simulators
 from ravi.optimism.simplex import Ball, ball
@@ -61,15 +62,8 @@ class State(NamedTuple):
     policy: Policy  # (n, X, A)
 
 
-def linear_mixture(
-    problem: Problem,
-    steps: int,
-    *,
-    plan: str = "slack",
-    scale: float = 1.0,
-    slack: float | None = None,
-    candidate: str | None = None,
-) -> Learner:
+@takes("plan", "scale", "slack", "candidate")
+def linear_mixture(problem: Problem, T: int, o: Options) -> Learner:
     """RAVI-KL on a linear mixture. `slack` and `candidate` are of plan=slack.
 
     Setting: discounted with resets, linear mixture of dimension d.
@@ -79,14 +73,8 @@ def linear_mixture(
     Cost: O(d^2) per step; per plan O(d^2) for every move that was seen, and some maxima over an ellipsoid for each of
     the X A pairs.
     """
-    checks.steps(steps)
-    checks.one_of(plan, PLANS, "plan")
-    scale = checks.nonnegative(scale, "scale")
-    for name, value in (("slack", slack), ("candidate", candidate)):
-        if value is not None and plan != "slack":
-            raise checks.InputError(f"{name} is an option of plan=slack, not of plan={plan}")
-    c = SLACK if slack is None else checks.nonnegative(slack, "slack")
-    kind = checks.one_of(candidate or "half", CANDIDATES, "candidate") if plan == "slack" else None
+    plan, scale, c = checks.one_of(o.plan, PLANS, "plan"), o.scale, SLACK if o.slack is None else o.slack
+    kind = o.candidate
     if problem.features is None:
         raise checks.InputError(f"{problem.name} has no features: only a linear mixture MDP has weights to learn")
     psi = simulators(problem)

@@ -45,6 +45,7 @@ from ravi import checks
 from ravi.core import Array, Learner, Path, Problem, Seedwise, Sets, Stated, Told
 from ravi.estimators.counts import EVERY_PLAY, Counts, counts, tallies, tally
 from ravi.estimators.rewarded import KINDS, Rewarded, earn
+from ravi.learners.options import takes
 from ravi.learners.ravi_kl.inner_sets import OfSets
 from ravi.learners.ravi_kl.nearly_optimistic import (
     CHOICES,
@@ -96,20 +97,39 @@ class State(NamedTuple):
     policy: Policy  #                                                       (n, X, A)
 
 
-def tabular(
-    problem: Problem,
-    steps: int,
-    *,
-    plan: str = "slack",
-    support: str = "on",
-    scale: float = 1.0,
-    slack: float | None = None,
-    candidate: str | None = None,
-    delta: float | None = None,
-    inner: int | None = None,
-    fresh: str | None = None,
-    eta: float | None = None,
-) -> Learner:
+class Options(NamedTuple):
+    """What may be said of RAVI-KL (`ravi.learners.options.takes`)."""
+
+    plan: str = "slack"
+    support: str = "on"
+    scale: float = 1.0
+    slack: float | None = None  # of plan=slack, as is
+    candidate: str | None = None
+    delta: float | None = None  # of plan=mirror, as are
+    inner: int | None = None
+    fresh: str | None = None
+    eta: float | None = None
+
+    def checked(self, T: int) -> Options:
+        checks.one_of(self.plan, PLANS, "plan")
+        is_told(self.support)
+        for of, names in (("mirror", ("delta", "inner", "fresh", "eta")), ("slack", ("slack", "candidate"))):
+            for name in names:
+                if getattr(self, name) is not None and self.plan != of:
+                    raise checks.InputError(f"{name} is an option of plan={of}, not of plan={self.plan}")
+        o = self._replace(scale=checks.nonnegative(self.scale, "scale"))
+        if self.plan == "slack":
+            c = SLACK if self.slack is None else checks.nonnegative(self.slack, "slack")
+            return o._replace(slack=c, candidate=checks.one_of(self.candidate or "half", CANDIDATES, "candidate"))
+        if self.plan == "greedy":
+            return o
+        inner = None if self.inner is None else checks.whole(self.inner, "inner")
+        fresh = checks.one_of(self.fresh or "on", ("on", "off"), "fresh")
+        return o._replace(delta=checks.delta(self.delta, T), inner=inner, fresh=fresh)
+
+
+@takes()
+def tabular(problem: Problem, T: int, o: Options) -> Learner:
     """RAVI-KL on counts. `slack` and `candidate` are of plan=slack; `delta`, `inner` (M, by default H rounded up),
     `fresh` (on, or off as in Algorithm 1) and `eta` of plan=mirror.
 
@@ -122,28 +142,12 @@ def tabular(
     Cost: O(1) per step; per plan a few logarithms for each of the X A B entries, fewer where counts did not move; at
     most T / H + X A log2(2 T / X A) plans.
     """
-    form = _form(plan, support, scale, slack, candidate, delta, inner, fresh, eta)
-    if plan != "mirror":
-        checks.steps(steps)
-        return optimistic(problem, form)
-    return mirror(problem, steps, form, delta=delta, inner=inner, fresh=fresh, eta=eta)
+    return mirror(problem, T, o) if o.plan == "mirror" else optimistic(problem, o)
 
 
+@takes()
 def unknown_rewards(
-    problem: Problem,
-    steps: int,
-    *,
-    plan: str = "slack",
-    support: str = "on",
-    rewards: str = "bernoulli",
-    reward_scale: float = 1.0,
-    scale: float = 1.0,
-    slack: float | None = None,
-    candidate: str | None = None,
-    delta: float | None = None,
-    inner: int | None = None,
-    fresh: str | None = None,
-    eta: float | None = None,
+    problem: Problem, T: int, o: Options, rewards: str = "bernoulli", reward_scale: float = 1.0
 ) -> Learner:
     """RAVI-KL on counts that is not told its rewards: what a play earns is 1 with probability r(x, a) and else 0
     (rewards=bernoulli), or r(x, a) (rewards=deterministic). `reward_scale` multiplies the radius of rewards, or their
@@ -155,66 +159,28 @@ def unknown_rewards(
     mirror steps) x at resets and doublings (or at resets).
     Cost: that of RAVI-KL.
     """
-    form = _form(plan, support, scale, slack, candidate, delta, inner, fresh, eta)
     kind = checks.one_of(rewards, KINDS, "rewards")
     reward_scale = checks.nonnegative(reward_scale, "reward_scale")
-    if plan != "mirror":
-        checks.steps(steps)
-        return optimistic(problem, form, kind, reward_scale)
-    base = mirror(problem, steps, form, delta=delta, inner=inner, fresh=fresh, eta=eta)
-    return unknown(base, problem, steps, rewards=kind, reward_scale=reward_scale)
+    if o.plan != "mirror":
+        return optimistic(problem, o, kind, reward_scale)
+    return unknown(mirror(problem, T, o), problem, T, rewards=kind, reward_scale=reward_scale)
 
 
-class Form(NamedTuple):
-    """What makes a RAVI-KL."""
-
-    support: bool
-    scale: float
-    slack: float | None  # None: greedy
-    candidate: str | None
-
-
-def _form(plan: str, support: str, scale: float, slack: float | None, candidate: str | None, *of_mirror: Any) -> Form:
-    checks.one_of(plan, PLANS, "plan")
-    told = is_told(support)
-    mirrors = dict(zip(("delta", "inner", "fresh", "eta"), of_mirror, strict=True))
-    for of, options in (("mirror", mirrors), ("slack", {"slack": slack, "candidate": candidate})):
-        for name, value in options.items():
-            if value is not None and plan != of:
-                raise checks.InputError(f"{name} is an option of plan={of}, not of plan={plan}")
-    scale = checks.nonnegative(scale, "scale")
-    if plan != "slack":
-        return Form(told, scale, None, None)
-    c = SLACK if slack is None else checks.nonnegative(slack, "slack")
-    return Form(told, scale, c, checks.one_of(candidate or "half", CANDIDATES, "candidate"))
-
-
-def mirror(
-    problem: Problem,
-    steps: int,
-    form: Form,
-    *,
-    delta: float | None,
-    inner: int | None,
-    fresh: str | None,
-    eta: float | None,
-) -> Learner:
+def mirror(problem: Problem, T: int, o: Options) -> Learner:
     """Algorithm 1 with sets: the estimate (L + U) / 2 and the bonus gamma (U - L) / 2."""
-    T = checks.steps(steps)
-    delta = checks.delta(delta, T)
+    scale, told, delta, anew = o.scale, is_told(o.support), checks.delta(o.delta, T), o.fresh == "on"
     H, X, A, gamma = problem.horizon, problem.states, problem.actions, problem.discount
-    symbols = problem.branching if form.support else X
-    M = constants.inner_steps(H) if inner is None else checks.whole(inner, "inner")
-    anew = checks.one_of(fresh or "on", ("on", "off"), "fresh") == "on"
+    symbols = problem.branching if told else X
+    M = constants.inner_steps(H) if o.inner is None else o.inner
     S = of_tables.clipped_bonus_sum(H, X, A, T, gamma * theory.beta_mirror(H, X, A, symbols, T, delta))
-    step = checks.step_size(eta, 1.0, constants.eta_balanced(H, A, T, S, M))
+    step = checks.step_size(o.eta, 1.0, constants.eta_balanced(H, A, T, S, M))
     level = log(X * A / delta)
 
     def radius(D: Counts) -> Array:
-        return form.scale * of_all_values(D._replace(visits=D.visits - 1), level, symbols)
+        return scale * of_all_values(D._replace(visits=D.visits - 1), level, symbols)
 
     def between(D: Counts, V: Array) -> tuple[Array, Array]:
-        return ends(problem.successors, D._replace(visits=D.visits - 1), radius(D), form.support, V)  # L, U
+        return ends(problem.successors, D._replace(visits=D.visits - 1), radius(D), told, V)  # L, U
 
     def expect(D: Counts, V: Array) -> Array:
         low, high = between(D, V)
@@ -225,7 +191,7 @@ def mirror(
         return (high - low) / 2
 
     estimator = counts(problem)._replace(expect=expect, width=width)
-    sets = OfSets(level, symbols, form.scale, form.support)
+    sets = OfSets(level, symbols, scale, told)
     on = (*(["fresh"] if anew else []), "gamma", "balance", "sets")
     learner = ravi_ucb_plus.generic(
         problem,
@@ -235,39 +201,34 @@ def mirror(
         inner=M,
         fresh=anew,
         name="ravi-kl",
-        stated=Stated("tabular", None, form.scale, delta=delta, on=on),
-        settings={
-            "plan": "mirror", "support": "on" if form.support else "off", "scale": form.scale, "delta": delta,
-            "parts": list(on),
-        },
+        stated=Stated("tabular", None, scale, delta=delta, on=on),
+        settings={"plan": "mirror", "support": o.support, "scale": scale, "delta": delta, "parts": list(on)},
         backups=of_counts(problem, sets, np.array([step]), anew) if anew else None,
     )  # fmt: skip
     epoch = Counted(problem, sets, np.array([step]), anew, M, "uniform", ravi_ucb_plus.laid)
-    return learner._replace(seedwise=on_counts(epoch), told=Told(form.support))
+    return learner._replace(seedwise=on_counts(epoch), told=Told(told))
 
 
-def optimistic(problem: Problem, form: Form, rewards: str | None = None, reward_scale: float = 1.0) -> Learner:
+def optimistic(problem: Problem, o: Options, rewards: str | None = None, reward_scale: float = 1.0) -> Learner:
     """The most optimistic policy, or with slack a candidate that is nearly as optimistic. rewards: how they are drawn,
     where they are not known."""
-    X, A = problem.states, problem.actions
-    numbers, planned = numbers_of(problem, form, rewards is not None, reward_scale), CHOICES[form.candidate]
+    X, A, told = problem.states, problem.actions, is_told(o.support)
+    numbers, planned = numbers_of(problem, o, rewards is not None, reward_scale), CHOICES[o.candidate]
 
     def init(keys: Array) -> State:
         n = len(keys)
         shape = (n, X, A)
-        earned = (
-            ()
-            if rewards is None
-            else Rewarded((), np.zeros(shape, np.int64), np.zeros(shape), np.array(keys, np.uint64))
-        )
+        earned: Any = ()
+        if rewards is not None:
+            earned = Rewarded((), np.zeros(shape, np.int64), np.zeros(shape), np.array(keys, np.uint64))
         stage, policy = np.full(n, -1, np.int64), np.full(shape, 1 / A)
-        other: Any = () if form.candidate is None else cold(problem, n)
-        if form.candidate == "posterior":
+        other: Any = () if o.candidate is None else cold(problem, n)
+        if o.candidate == "posterior":
             other = Drawn(keys, np.zeros((n, X)), policy.copy())
         return State(tallies(problem, n), earned, cold(problem, n), other, np.zeros((n, X)), stage, policy)
 
     def room(n: int, teams: int) -> Scratch:
-        return scratch(problem, form.support, form.candidate == "posterior", rewards is not None, n, teams)
+        return scratch(problem, told, o.candidate == "posterior", rewards is not None, n, teams)
 
     def laid(s: State, room: Scratch) -> Own:
         earned = NOTHING
@@ -292,23 +253,23 @@ def optimistic(problem: Problem, form: Form, rewards: str | None = None, reward_
         return s
 
     kept: dict[str, Any] = {"plan": "greedy"}
-    if form.slack is not None:
-        kept = {"plan": "slack", "slack": form.slack, "candidate": form.candidate}
-    kept |= {"support": "on" if form.support else "off", "scale": form.scale}
+    if o.slack is not None:
+        kept = {"plan": "slack", "slack": o.slack, "candidate": o.candidate}
+    kept |= {"support": o.support, "scale": o.scale}
     name = "ravi-kl"
     if rewards is not None:
         name, kept = "ravi-kl/unknown-rewards", kept | {"rewards": rewards, "reward_scale": reward_scale}
-    seedwise = Seedwise(seed_plan(form.candidate), seed_learn, lambda s, teams: laid(s, room(len(s.stage), teams)))
+    seedwise = Seedwise(seed_plan(o.candidate), seed_learn, lambda s, teams: laid(s, room(len(s.stage), teams)))
     return Learner(
         name, init, plan, add, reset_or_doubling(), kept, seedwise=seedwise,
-        told=Told(form.support, rewards, reward_scale), sets=Sets(form.scale, form.slack or 0.0),
+        told=Told(told, rewards, reward_scale), sets=Sets(o.scale, o.slack or 0.0),
     )  # fmt: skip
 
 
-def numbers_of(problem: Problem, form: Form, unknown: bool, reward_scale: float) -> Numbers:
+def numbers_of(problem: Problem, o: Options, unknown: bool, reward_scale: float) -> Numbers:
     """Of the plans of `ravi.learners.ravi_kl.nearly_optimistic`."""
     X, A, H = problem.states, problem.actions, problem.horizon
     return Numbers(
-        problem.discount, 2 * X if unknown else X, H * X * A, form.scale, reward_scale, TOLERANCE, form.slack or 0.0,
-        form.support,
+        problem.discount, 2 * X if unknown else X, H * X * A, o.scale, reward_scale, TOLERANCE, o.slack or 0.0,
+        is_told(o.support),
     )  # fmt: skip

@@ -34,10 +34,10 @@ from ravi import checks, tree
 from ravi.compiled import compiled
 from ravi.core import Array, Data, Learner, Problem, Seedwise
 from ravi.estimators.counts import EVERY_PLAY
+from ravi.learners.options import ALL, Builder, Options, takes
 from ravi.learners.ravi_ucb import plus as ravi_ucb_plus
 from ravi.learners.ravi_ucb import ravi_ucb
 from ravi.learners.ravi_ucb.inner import OfCounts, made_of, on_counts, seed_learn, seed_plan
-from ravi.learners.ravi_ucb.options import ALL, Builder, Options, takes
 from ravi.ranges import Facts, Fixed, LogPolicy, NextPlay, Policy, Range, Value, logarithms
 from ravi.schedules import at_reset
 from ravi.teams import Room, each, sync

@@ -30,7 +30,7 @@ from __future__ import annotations
 from ravi.core import Array, Learner, Problem, Stated
 from ravi.estimators.linear import features_of, linear
 from ravi.learners.linear.lsvi_ucb import bonus_factor
-from ravi.learners.ravi_ucb.options import Options, takes
+from ravi.learners.options import Options, takes
 from ravi.learners.ravi_ucb.ravi_ucb import generic, theorem_step
 from ravi.optimism.bonuses import multiple_of_width
 from ravi.together import of_rows

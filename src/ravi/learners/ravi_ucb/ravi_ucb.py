@@ -41,8 +41,8 @@ from ravi.core import MDP, Array, Bonus, Data, Estimator, Learner, Parts, Path, 
 from ravi.estimators.counts import EVERY_PLAY, counts
 from ravi.estimators.known import known
 from ravi.estimators.ridge import ridge
+from ravi.learners.options import Options, takes
 from ravi.learners.ravi_ucb.inner import Counted, Iterates, OfSeeds, Played, of_widths, on_counts
-from ravi.learners.ravi_ucb.options import Options, takes
 from ravi.optimism.bonuses import multiple_of_width
 from ravi.planning.bellman import backup, backup_in_place, expect_in_place, extend
 from ravi.planning.mirror import mirror_step, step_in_place

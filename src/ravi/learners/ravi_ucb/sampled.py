@@ -24,7 +24,7 @@ import numpy as np
 from ravi import checks
 from ravi.core import Array, Data, Learner, Problem, Stated
 from ravi.estimators.sampled import Embedded, draw, sampled
-from ravi.learners.ravi_ucb.options import ALL, Options, takes
+from ravi.learners.options import ALL, Options, takes
 from ravi.learners.ravi_ucb.ravi_ucb import generic, theorem_step
 from ravi.theory import constants
 

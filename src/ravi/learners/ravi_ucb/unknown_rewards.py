@@ -37,10 +37,10 @@ import numpy as np
 from ravi import checks
 from ravi.core import Array, Bonus, Embedding, Estimator, Learner, Problem, told
 from ravi.estimators.rewarded import KINDS, Rewarded, rewarded
+from ravi.learners.options import ALL, Options, takes
 from ravi.learners.ravi_ucb import plus as ravi_ucb_plus
 from ravi.learners.ravi_ucb import ravi_ucb
 from ravi.learners.ravi_ucb.inner import made_of, on_counts
-from ravi.learners.ravi_ucb.options import ALL, Options, takes
 from ravi.optimism.rewards import middle_rewards, optimistic_rewards, reward_spread
 from ravi.together import alike, of_rows
 

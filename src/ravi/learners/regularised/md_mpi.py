@@ -41,8 +41,8 @@ import numpy as np
 from ravi import checks
 from ravi.core import Array, Bonus, Data, Estimator, Learner, Problem, Stated
 from ravi.estimators.counts import Counts, counts
+from ravi.learners.options import Options, takes
 from ravi.learners.ravi_ucb import ravi_ucb
-from ravi.learners.ravi_ucb.options import Options, takes
 from ravi.learners.ravi_ucb.ravi_ucb import State, radius
 from ravi.learners.regularised.optimistic_evaluation import mean, settle
 from ravi.optimism.bonuses import multiple_of_width

@@ -33,7 +33,7 @@ from math import log
 
 from ravi.core import Learner, Problem, Stated
 from ravi.estimators.counts import counts
-from ravi.learners.ravi_ucb.options import Options, takes
+from ravi.learners.options import Options, takes
 from ravi.learners.ravi_ucb.ravi_ucb import radius
 from ravi.learners.regularised.md_mpi import frequencies, generic
 from ravi.optimism.bonuses import multiple_of_width

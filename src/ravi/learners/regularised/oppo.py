@@ -46,6 +46,7 @@ from ravi import checks
 from ravi.core import Array, Learner, Path, Problem
 from ravi.estimators.by_age import checked, estimate, learn, radius
 from ravi.estimators.gram import Gram, gram
+from ravi.learners.options import Regression, takes
 from ravi.planning.backward import lists, policy_pass
 from ravi.planning.mirror import mirror_step
 from ravi.planning.stages import effective_horizon
@@ -70,18 +71,10 @@ class State(NamedTuple):
         return {"log_policy is that of policy": logarithms(self.log_policy, self.policy)}
 
 
-def oppo(
-    problem: Problem,
-    steps: int,
-    *,
-    scale: float = 1.0,
-    step_scale: float = 1.0,
-    delta: float | None = None,
-    regularization: float = 1.0,
-    truncation: float = 0.01,
-) -> Learner:
+@takes()
+def oppo(problem: Problem, T: int, o: Regression, step_scale: float = 1.0, truncation: float = 0.01) -> Learner:
     """OPPO; `scale` multiplies beta, `step_scale` alpha."""
-    T, delta, scale, lam = checks.regression(steps, delta, scale, regularization)
+    scale, delta, lam = o
     psi = lists(problem)
     S, B_theta = effective_horizon(problem, truncation), checks.positive(problem.parameter_bound, "parameter_bound")
     X, A, d = problem.states, problem.actions, problem.dimension

@@ -26,7 +26,7 @@ action with one without reward where it cuts (`ravi.optimism.extended_value_iter
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
@@ -36,9 +36,10 @@ from ravi.compiled import bound, compiled
 from ravi.core import Array, Learner, Path, Problem, Seedwise, Told
 from ravi.estimators.counts import EVERY_PLAY, Counts, tallies, tally
 from ravi.estimators.reset_counts import all_states, reset_tallies, tally_resets
+from ravi.learners.options import Confidence
 from ravi.optimism import extended_value_iteration as optimistic
 from ravi.optimism.extended_value_iteration import Sets, act, cut, given, worth
-from ravi.optimism.supported import recorded
+from ravi.optimism.supported import is_told, recorded
 from ravi.ranges import SLACK, Facts, Number, Policy, Whole
 from ravi.schedules import doubling
 from ravi.teams import NEVER, Room, each, first, made, sync, team, team_sum
@@ -108,31 +109,44 @@ class Own(NamedTuple):
     idle: Any
 
 
+class Options(NamedTuple):
+    """What may be said of a learner of this family (`ravi.learners.options.takes`)."""
+
+    scale: float = 1.0  # of the radii
+    delta: float = None  # type: ignore[assignment]  # 1/T unless given: a number once it is checked
+    span: float | None = None  # c
+    mode: str = "aware"
+    planning: str = "average"
+    support: str = "off"
+
+    def checked(self, T: int) -> Options:
+        checks.one_of(self.mode, ("aware", "blind"), "mode")
+        checks.one_of(self.planning, ("average", "discounted"), "planning")
+        if self.mode == "blind" and self.planning == "discounted":
+            raise checks.InputError("planning=discounted needs mode=aware: a blind learner knows of no discount")
+        if self.told and self.mode == "blind":
+            raise checks.InputError(
+                "support=on needs mode=aware: a blind learner counts x_{t+1}, and resets lead beyond the stored "
+                "successors"
+            )
+        scale, delta = Confidence(self.scale, self.delta).checked(T)
+        return self._replace(scale=scale, delta=delta)
+
+    @property
+    def told(self) -> bool:
+        """Whether kernels are on the stored successors only."""
+        return is_told(self.support)
+
+
 def extended(
-    problem: Problem,
-    plausible: Plausible,
-    *,
-    name: str,
-    mode: str,
-    planning: str,
-    told: bool,
-    settings: dict[str, Any],
-    span: float = np.inf,
+    name: str, problem: Problem, plausible: Plausible, o: Options, more: Mapping[str, Any] = {}, *, span: float = np.inf
 ) -> Learner:
-    """The learner whose plausible kernels are those of `plausible`; `told`: on the stored successors."""
-    checks.one_of(mode, ("aware", "blind"), "mode")
-    checks.one_of(planning, ("average", "discounted"), "planning")
-    if mode == "blind" and planning == "discounted":
-        raise checks.InputError("planning=discounted needs mode=aware: a blind learner knows of no discount")
-    if mode == "blind" and told:
-        raise checks.InputError(
-            "support=on needs mode=aware: a blind learner counts x_{t+1}, and resets lead beyond the stored successors"
-        )
+    """The learner whose plausible kernels are those of `plausible`. more: for the record."""
     X, A = problem.states, problem.actions
-    blind = mode == "blind"
+    blind, told = o.mode == "blind", o.told
     successors = all_states(X, A) if blind else problem.successors
     gamma, mixing = (1.0, MIXING) if blind else (problem.discount, 1.0)
-    accuracy = 1.0 if planning == "average" else (1 - gamma) / gamma
+    accuracy = 1.0 if o.planning == "average" else (1 - gamma) / gamma
     radii, constants, sets, worth, idle = plausible
     loop = bound(optimistic._iterate, radii=radii, most=sets.most, worth=worth)  # as if it stood where `radii` does
     plan_seeds = bound(_plan, radii=radii, prepare=sets.prepare, iterate=loop, idle=idle)
@@ -159,7 +173,7 @@ def extended(
         (tally_resets if blind else tally)(s.data, path)
         return s
 
-    record = settings | {"mode": mode, "planning": planning} | recorded(told)
+    record = {"scale": o.scale, "delta": o.delta, **more, "mode": o.mode, "planning": o.planning} | recorded(told)
     seedwise = None if blind else Seedwise(bound(_seed_plan, radii=radii, plan=plan_seeds), learn, own, reset=False)
     return Learner(name, init, plan, add, doubling(), record, seedwise=seedwise, told=Told(told))
 

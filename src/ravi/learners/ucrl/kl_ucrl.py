@@ -42,33 +42,22 @@ from __future__ import annotations
 
 from math import e, log
 
-from ravi import checks
 from ravi.compiled import compiled
 from ravi.core import Learner, Problem
-from ravi.learners.ucrl.core import Plausible, extended
+from ravi.learners.options import takes
+from ravi.learners.ucrl.core import Options, Plausible, extended
 from ravi.optimism import sets, supported
-from ravi.optimism.supported import is_told, outcomes
+from ravi.optimism.supported import outcomes
 from ravi.teams import each
 
 
-def kl_ucrl(
-    problem: Problem,
-    steps: int,
-    *,
-    scale: float = 1.0,
-    delta: float | None = None,
-    mode: str = "aware",
-    planning: str = "average",
-    support: str = "off",
-) -> Learner:
+@takes(without=("span",))
+def kl_ucrl(problem: Problem, T: int, o: Options) -> Learner:
     """KL-UCRL with its published radius C_P / n; `scale` multiplies it."""
-    T, delta, scale = checks.confidence(steps, delta, scale)
-    told = is_told(support)
+    told = o.told
     m, ball = outcomes(problem, told), supported.kl if told else sets.kl
-    C = scale * constant(problem.states, problem.actions, T, delta, m)
-    plausible = Plausible(kl_radii, (C,), ball)
-    settings = {"scale": scale, "delta": delta, "constant": C}
-    return extended(problem, plausible, name="kl-ucrl", mode=mode, planning=planning, told=told, settings=settings)
+    C = o.scale * constant(problem.states, problem.actions, T, o.delta, m)
+    return extended("kl-ucrl", problem, Plausible(kl_radii, (C,), ball), o, {"constant": C})
 
 
 def constant(X: int, A: int, T: int, delta: float, m: int | None = None) -> float:

@@ -41,35 +41,19 @@ import math
 
 from ravi import checks, compiled
 from ravi.core import Learner, Problem
-from ravi.learners.ucrl.core import extended
+from ravi.learners.options import takes
+from ravi.learners.ucrl.core import Options, extended
 from ravi.learners.ucrl.ucrl2b import box
 from ravi.optimism import extended_value_iteration as optimistic
-from ravi.optimism.supported import is_told
 
 
-def scal(
-    problem: Problem,
-    steps: int,
-    *,
-    scale: float = 1.0,
-    delta: float | None = None,
-    span: float | None = None,
-    mode: str = "aware",
-    planning: str = "average",
-    support: str = "off",
-) -> Learner:
+@takes()
+def scal(problem: Problem, T: int, o: Options) -> Learner:
     """SCAL with the radii of UCRL2B; `scale` multiplies them; `span` is c."""
-    T, delta, scale = checks.confidence(steps, delta, scale)
-    c = bound(problem, span)
-    told = is_told(support)
-    plausible = box(problem, scale, delta, told)
+    c, plausible = bound(problem, o.span), box(problem, o)
     radii, sets = plausible.radii, plausible.sets
     idle = compiled.bound(optimistic._least, radii=radii, prepare=sets.prepare, most=sets.most)
-    settings = {"scale": scale, "delta": delta, "span": c}
-    return extended(
-        problem, plausible._replace(idle=idle), name="scal", mode=mode, planning=planning, told=told,
-        settings=settings, span=c,
-    )  # fmt: skip
+    return extended("scal", problem, plausible._replace(idle=idle), o, {"span": c}, span=c)
 
 
 def bound(problem: Problem, span: float | None) -> float:

@@ -40,37 +40,25 @@ import math
 from ravi import checks
 from ravi.compiled import compiled
 from ravi.core import Array, Learner, Problem
-from ravi.learners.ucrl.core import Plausible, extended, radii_of, reference
+from ravi.learners.options import takes
+from ravi.learners.ucrl.core import Options, Plausible, extended, radii_of, reference
 from ravi.learners.ucrl.scal import bound
 from ravi.optimism.sets import most_smoothed, smoothed
-from ravi.optimism.supported import capped, is_told
+from ravi.optimism.supported import capped
 from ravi.teams import each
 
 
-def scal_plus(
-    problem: Problem,
-    steps: int,
-    *,
-    scale: float = 1.0,
-    delta: float | None = None,
-    span: float | None = None,
-    mode: str = "aware",
-    planning: str = "average",
-    support: str = "off",
-) -> Learner:
+@takes()
+def scal_plus(problem: Problem, T: int, o: Options) -> Learner:
     """SCAL+ with its published bonus; `scale` multiplies it; `span` is c."""
-    T, delta, scale = checks.confidence(steps, delta, scale)
-    c, told = bound(problem, span), is_told(support)
+    c, scale = bound(problem, o.span), o.scale
     if not math.isfinite(c):
         raise checks.InputError("span is inf; the bonus of scal+ is a multiple of it, so it must be finite")
     checks.derived(lambda: 4 * scale * c * problem.horizon, "the bonus", scale=scale, span=c)
 
-    constants = (scale * c, delta, problem.states * problem.actions)
-    plausible = Plausible(bonus, constants, smoothed, promised_stored if told else promised, idle)
-    settings = {"scale": scale, "delta": delta, "span": c, "reference": reference(problem)}
-    return extended(
-        problem, plausible, name="scal+", mode=mode, planning=planning, told=told, settings=settings, span=c
-    )
+    constants = (scale * c, o.delta, problem.states * problem.actions)
+    plausible = Plausible(bonus, constants, smoothed, promised_stored if o.told else promised, idle)
+    return extended("scal+", problem, plausible, o, {"span": c, "reference": reference(problem)}, span=c)
 
 
 def width(visits: Array, t: Array, delta: float) -> Array:

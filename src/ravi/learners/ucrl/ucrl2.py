@@ -37,31 +37,22 @@ import numpy as np
 from ravi import checks
 from ravi.compiled import compiled
 from ravi.core import Array, Learner, Problem
-from ravi.learners.ucrl.core import Plausible, extended, radii_of
+from ravi.learners.options import takes
+from ravi.learners.ucrl.core import Options, Plausible, extended, radii_of
 from ravi.optimism import sets, supported
-from ravi.optimism.supported import is_told, outcomes
+from ravi.optimism.supported import outcomes
 from ravi.teams import each
 
 
-def ucrl2(
-    problem: Problem,
-    steps: int,
-    *,
-    scale: float = 1.0,
-    delta: float | None = None,
-    mode: str = "aware",
-    planning: str = "average",
-    support: str = "off",
-) -> Learner:
+@takes(without=("span",))
+def ucrl2(problem: Problem, T: int, o: Options) -> Learner:
     """UCRL2 with its published radii; `scale` multiplies them."""
-    T, delta, scale = checks.confidence(steps, delta, scale)
-    told = is_told(support)
+    scale, delta, told = o.scale, o.delta, o.told
     m, ball = outcomes(problem, told), supported.l1 if told else sets.l1
     one = np.ones((1, problem.states, problem.actions))
     checks.derived(lambda: scale * float(radius(one, np.array([T]), delta, m).max()), "the radius", scale=scale)
     plausible = Plausible(l1_radii, (scale, delta, m, problem.actions), ball)
-    settings = {"scale": scale, "delta": delta}
-    return extended(problem, plausible, name="ucrl2", mode=mode, planning=planning, told=told, settings=settings)
+    return extended("ucrl2", problem, plausible, o)
 
 
 def radius(visits: Array, t: Array, delta: float, m: int | None = None) -> Array:

@@ -39,40 +39,28 @@ import numpy as np
 from ravi import checks
 from ravi.compiled import compiled
 from ravi.core import Array, Learner, Problem
-from ravi.learners.ucrl.core import Plausible, extended, radii_of
+from ravi.learners.options import takes
+from ravi.learners.ucrl.core import Options, Plausible, extended, radii_of
 from ravi.optimism import sets, supported
-from ravi.optimism.supported import is_told, outcomes
+from ravi.optimism.supported import outcomes
 from ravi.teams import each
 
 LARGEST = 1e5  # more than any radius: 6 ln(6 X A n / delta) at n = 1, delta >= 1e-100
 
 
-def ucrl2b(
-    problem: Problem,
-    steps: int,
-    *,
-    scale: float = 1.0,
-    delta: float | None = None,
-    mode: str = "aware",
-    planning: str = "average",
-    support: str = "off",
-) -> Learner:
+@takes(without=("span",))
+def ucrl2b(problem: Problem, T: int, o: Options) -> Learner:
     """UCRL2B with its published radii; `scale` multiplies them."""
-    T, delta, scale = checks.confidence(steps, delta, scale)
-    told = is_told(support)
-    settings = {"scale": scale, "delta": delta}
-    return extended(
-        problem, box(problem, scale, delta, told), name="ucrl2b", mode=mode, planning=planning, told=told,
-        settings=settings,
-    )  # fmt: skip
+    return extended("ucrl2b", problem, box(problem, o), o)
 
 
-def box(problem: Problem, scale: float, delta: float, told: bool) -> Plausible:
+def box(problem: Problem, o: Options) -> Plausible:
     """The kernels within `scale` times the radii."""
+    scale, told = o.scale, o.told
     checks.derived(lambda: scale * LARGEST, "the radius", scale=scale)
     within = supported.bernstein if told else sets.bernstein
     return Plausible(
-        box_radii, (scale, *_numbers(problem.states, problem.actions, outcomes(problem, told), delta)), within
+        box_radii, (scale, *_numbers(problem.states, problem.actions, outcomes(problem, told), o.delta)), within
     )
 
 

@@ -1,4 +1,4 @@
-"""What may be said of a learner of RAVI-UCB's family? One record of options, checked once, that ids and calls name."""
+"""What may be said of a learner? Records of options, checked once, that ids and calls name."""
 
 from __future__ import annotations
 
@@ -16,8 +16,30 @@ PICKS = ("uniform", "last")
 WEIGHTS = ("span", "variance")
 
 
+class Confidence(NamedTuple):
+    """Of what confidence sets are made of."""
+
+    scale: float = 1.0  # of their radii
+    delta: float = None  # type: ignore[assignment]  # 1/T unless given: a number once it is checked
+
+    def checked(self, T: int) -> Confidence:
+        return Confidence(checks.nonnegative(self.scale, "scale"), checks.delta(self.delta, T))
+
+
+class Regression(NamedTuple):
+    """The same of a ridge regression."""
+
+    scale: float = 1.0
+    delta: float = None  # type: ignore[assignment]
+    regularization: float = 1.0  # lambda
+
+    def checked(self, T: int) -> Regression:
+        of = Confidence(self.scale, self.delta).checked(T)
+        return Regression(*of, checks.positive(self.regularization, "regularization"))
+
+
 class Options(NamedTuple):
-    """Every learner takes some of them, in this order (`takes`)."""
+    """Of RAVI-UCB's family: every learner takes some of them, in this order."""
 
     inner: int | None = None  # M, backups an epoch; by default H rounded up
     fresh: str = "on"
@@ -51,53 +73,58 @@ class Options(NamedTuple):
         """beta times `scale`."""
         return checks.nonnegative(checks.nonnegative(beta, "beta") * self.scale, "scale * beta")
 
+    def checked(self, T: int) -> Options:
+        """Options that are what they claim to be; V_0 and pi_0 are held against the problem where they are used."""
+
+        def unless_none(check: Callable[[Any, str], Any], name: str) -> Any:
+            return None if getattr(self, name) is None else check(getattr(self, name), name)
+
+        for name in SWITCHES:
+            checks.one_of(getattr(self, name), ("on", "off"), name)
+        checks.one_of(self.pick, PICKS, "pick")
+        checks.one_of(self.weights, WEIGHTS, "weights")
+        scale, delta, lam = Regression(self.scale, self.delta, self.regularization).checked(T)
+        return self._replace(
+            inner=unless_none(checks.whole, "inner"),
+            scale=scale,
+            step_scale=checks.positive(self.step_scale, "step_scale"),
+            eta=unless_none(checks.positive, "eta"),
+            beta=unless_none(checks.nonnegative, "beta"),
+            delta=delta,
+            regularization=lam,
+            bound=unless_none(checks.positive, "bound"),
+        )
+
 
 ALL = Options()  # at their defaults
-
-
-def checked(o: Options, T: int) -> Options:
-    """Options that are what they claim to be; V_0 and pi_0 are held against the problem where they are used."""
-
-    def unless_none(check: Callable[[Any, str], Any], name: str) -> Any:
-        return None if getattr(o, name) is None else check(getattr(o, name), name)
-
-    for name in SWITCHES:
-        checks.one_of(getattr(o, name), ("on", "off"), name)
-    checks.one_of(o.pick, PICKS, "pick")
-    checks.one_of(o.weights, WEIGHTS, "weights")
-    return o._replace(
-        inner=unless_none(checks.whole, "inner"),
-        scale=checks.nonnegative(o.scale, "scale"),
-        step_scale=checks.positive(o.step_scale, "step_scale"),
-        eta=unless_none(checks.positive, "eta"),
-        beta=unless_none(checks.nonnegative, "beta"),
-        delta=checks.delta(o.delta, T),
-        regularization=checks.positive(o.regularization, "regularization"),
-        bound=unless_none(checks.positive, "bound"),
-    )
 
 
 class Builder(Protocol):
     """Builds a learner from a problem and T, options by name; `of`: from their record, which is checked already."""
 
-    of: Callable[..., Learner]  # problem, T, Options
+    of: Callable[..., Learner]  # problem, T, the record
     names: tuple[str, ...]  # of these options
 
     def __call__(self, problem: Any, steps: int, **options: Any) -> Learner: ...
 
 
 def takes(*those: str, without: Container[str] = ()) -> Callable[[Callable[..., Learner]], Builder]:
-    """Of a function (problem, T, ..., o: Options, ...) the builder to which these options are given one by one, in the
-    place of the record; those of its own are named too. Its signature says so, which is what ids are read by."""
-    hints, names = get_type_hints(Options), tuple(name for name in those if name not in without)
+    """Of a function (problem, T, ..., o: a record, ...) the builder to which these options, all of the record unless
+    they are named, are given one by one in its place; those of its own are named too. Its signature says so, which is
+    what ids are read by."""
 
     def named(build: Callable[..., Learner]) -> Builder:
         types, (problem, T, *own) = get_type_hints(build), signature(build).parameters.values()
+        (record,) = (one.name for one in own if hasattr(types[one.name], "checked"))
+        Record, hints = types[record], get_type_hints(types[record])
+        names = tuple(name for name in those or Record._fields if name not in without)
         flat = [problem.replace(annotation=types[problem.name]), T.replace(name="steps", annotation=int)]
         for one in own:
-            if types[one.name] is Options:
-                record, default = one.name, Options._field_defaults
-                flat += [Parameter(name, KEYWORD, default=default[name], annotation=hints[name]) for name in names]
+            if one.name == record:
+                for name in names:
+                    default = Record._field_defaults[name]
+                    kind = hints[name] if default is not None else hints[name] | None
+                    flat.append(Parameter(name, KEYWORD, default=default, annotation=kind))
             else:
                 flat.append(one.replace(kind=KEYWORD, annotation=types[one.name]))
         shape = signature(build).replace(parameters=flat, return_annotation=Learner)
@@ -106,8 +133,8 @@ def takes(*those: str, without: Container[str] = ()) -> Callable[[Callable[..., 
         def builder(*given: Any, **options: Any) -> Learner:
             bound = shape.bind(*given, **options)
             (problem, steps), own = bound.args, bound.kwargs
-            T, o = checks.steps(steps), Options(**{name: own.pop(name) for name in names if name in own})
-            return build(problem, T, **own, **{record: checked(o, T)})
+            T, o = checks.steps(steps), Record(**{name: own.pop(name) for name in names if name in own})
+            return build(problem, T, **own, **{record: o.checked(T)})
 
         builder.__annotations__ = {one.name: one.annotation for one in flat} | {"return": Learner}
         vars(builder).update(__signature__=shape, of=build, names=names)
