@@ -67,7 +67,7 @@ docs: $(READY)
 	$(BIN)/python docs/figures/growth_mixture.py
 	$(BIN)/python docs/figures/levels.py
 	$(BIN)/python docs/make_guides.py
-	$(BIN)/python docs/make_tour.py
+	$(BIN)/python docs/make_notebooks.py
 
 # The docs as pages of HTML, in site/: to be read without a network. A link that leads nowhere is an error.
 site: $(SITE)

@@ -13,7 +13,8 @@ from tests.docs.test_guides import RUN
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "benchmarks").glob("*.md")])
 GUIDES = {ROOT / "docs" / f"{name}.md" for name in RUN.GUIDES}  # run whole, by tests/docs/test_guides.py
-SINGLE = [page for page in PAGES if page not in GUIDES]  # whose snippets stand alone
+NOTEBOOKS = {page.with_suffix(".md") for page in (ROOT / "docs").rglob("*.ipynb")}  # by tests/docs/test_notebooks.py
+SINGLE = [page for page in PAGES if page not in GUIDES | NOTEBOOKS]  # whose snippets stand alone
 
 
 def resolved(path):

@@ -21,6 +21,7 @@ TILES = {  # of Gymnasium: columns (0: as many as rows), where actions lead, wha
     "FrozenLake": (0, (LEFT, DOWN, RIGHT, UP), ("left", "down", "right", "up")),
     "CliffWalking": (12, (UP, RIGHT, DOWN, LEFT), ("up", "right", "down", "left")),
 }
+APART = 0.4  # of a short scale, between its two ends
 NUMBERED = 30  # cells in a strip up to which actions are written into it
 
 
@@ -167,6 +168,8 @@ def _policy(figure: Any, ax: Any, where: Layout, policy: np.ndarray) -> np.ndarr
 def _bar(figure: Any, ax: Any, image: Any, where: Layout, ticks: Any = None, **more: Any) -> Any:
     """The scale beside a map; beside a strip it is short, and names both ends."""
     shape = {"pad": 0.01, "fraction": 0.02, "aspect": 3} if where.strip else {"pad": 0.02, "fraction": 0.05}
+    if where.strip and ticks is not None and len(ticks) == 2 and np.ptp(image.norm(ticks)) < APART:
+        ticks = ticks[1:]  # two would be written over each other
     bar = figure.colorbar(image, ax=ax, ticks=ticks, **shape, **more)
     if ticks is not None:
         bar.ax.set_yticklabels([f"{tick:,.0f}" if abs(tick) >= 100 else f"{tick:.3g}" for tick in ticks])
