@@ -12,7 +12,7 @@ from ravi.cli import common
 from ravi.lab.experiments import runner
 from ravi.lab.report import watch as watching
 from ravi.lab.report.rendering import Panel, Shown, Table
-from ravi.lab.report.tables import comparison_table, rates_table, table, tuning_table
+from ravi.lab.report.tables import comparison_table, table
 from ravi.printable import printable
 from tests.lab.report.folders import made
 
@@ -94,7 +94,7 @@ def test_nothing_that_a_command_prints_is_obeyed(folder, capsys, monkeypatch):
 
 def test_tables_show_labels_as_they_are_written(folder):
     found = ravi.results(folder)
-    for one in (table(found), comparison_table(found, column="theory"), rates_table(found), tuning_table(found)):
+    for one in (table(found), comparison_table(found, column="theory")):
         for text in (one.text(), one.markdown(), one.latex(), one.csv(), str(one)):
             assert harmless(text)
     assert "[red]" in table(found).text()

@@ -7,7 +7,7 @@ from ravi.checks import InputError
 from ravi.core import MDP
 from ravi.mdps import garnet, riverswim
 from ravi.planning import evaluate, occupancy, solve
-from ravi.verify.reset_chain import best_gain, gain_of, reset_kernel
+from ravi.verify.reset_chain import Gain, gain_of, reset_kernel
 from tests.helpers import dense
 from tests.planning.exact import (
     cycle,
@@ -28,6 +28,22 @@ MDPS = {
     "some successors of probability 0": lambda: random_mdp(4, 9, 3, 4, 0.85),
     "one state": lambda: random_mdp(5, 1, 3, 1, 0.7),
 }
+
+
+def best_gain(P, r) -> Gain:
+    """The best gain, its bias and a policy that has both: Howard (1960) for average rewards, ties to the first action.
+
+    An action gives way only to one that is better by more than rounding, so that no policy comes twice.
+    """
+    states, one_hot = np.arange(len(r)), np.eye(r.shape[1])
+    actions = r.argmax(-1)
+    while True:
+        found = gain_of(P, r, one_hot[actions])
+        Q = r + P @ found.bias
+        better = Q[states, actions] + 2.0**-52 * (len(r) + 8) * (1 + np.ptp(found.bias)) < Q.max(-1)
+        if not better.any():
+            return found
+        actions = np.where(better, Q.argmax(-1), actions)
 
 
 @pytest.fixture(params=MDPS)

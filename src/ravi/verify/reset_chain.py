@@ -6,7 +6,7 @@ is the kernel of x_{t+1} given x_t and a_t, resets included. For every policy pi
 
     nu = P~_pi^T nu,  sum nu = 1                    its stationary law is the occupancy nu^pi
     g + h = r_pi + P~_pi h                          its gain is g = rho(pi), its bias h = V^pi + constant    `gain_of`
-    g* + h = max_a {r + P~ h}                       the best gain is rho*, with h = V* + constant            `best_gain`
+    g* + h = max_a {r + P~ h}                       the best gain is rho*, with h = V* + constant
 
 because P~_pi V = gamma P_pi V + (1 - gamma) <nu_0, V>, and (1 - gamma) <nu_0, V^pi> = rho(pi). So the regret of the
 average-reward literature, on the chain that is played, is the regret that is scored here, policy by policy. What its
@@ -14,8 +14,8 @@ assumptions ask for is there: every chain resets with probability 1 - gamma, wha
 ||nu' P~_pi^n - nu^pi||_1 <= 2 gamma^n for every law nu': to 1/2 within ln 4 / ln(1 / gamma) < 1.39 H steps. And the
 span of the best bias is that of V*, at most H.
 
-`gain_of` and `best_gain` take any unichain kernel, and know neither gamma nor nu_0: what they find is found as an
-average-reward planner finds it, by dense linear systems. They are for checks, and for X up to about a thousand.
+`gain_of` takes any unichain kernel, and knows neither gamma nor nu_0: what it finds is found as an average-reward
+planner finds it, by dense linear systems. It is for checks, and for X up to about a thousand.
 """
 
 from __future__ import annotations
@@ -26,8 +26,6 @@ import numpy as np
 
 from ravi import checks
 from ravi.core import MDP, Array
-
-EPS = 2.0**-52
 
 
 class Gain(NamedTuple):
@@ -59,23 +57,6 @@ def gain_of(P: Array, r: Array, policy: Array) -> Gain:
     g = float(nu @ r_pi)
     h = np.linalg.solve(np.eye(X) - P_pi + nu, r_pi - g)  # Poisson's equation
     return Gain(g, h, nu, pi)
-
-
-def best_gain(P: Array, r: Array) -> Gain:
-    """The best gain, its bias and a policy that has both: Howard (1960) for average rewards, ties to the first action.
-
-    An action gives way only to one that is better by more than rounding, so that no policy comes twice.
-    """
-    P, r, _ = _tables(P, r, np.full(np.shape(r), 1 / np.shape(r)[1]))
-    states, one_hot = np.arange(len(r)), np.eye(r.shape[1])
-    actions = r.argmax(-1)
-    while True:
-        found = gain_of(P, r, one_hot[actions])
-        Q = r + P @ found.bias
-        better = Q[states, actions] + EPS * (len(r) + 8) * (1 + np.ptp(found.bias)) < Q.max(-1)
-        if not better.any():
-            return found
-        actions = np.where(better, Q.argmax(-1), actions)
 
 
 def _tables(P: Array, r: Array, policy: Array) -> tuple[Array, Array, Array]:

@@ -27,7 +27,7 @@ from ravi.lab.experiments.suite_file.specification import specify
 from ravi.lab.experiments.work import Task, undone, work
 from ravi.lab.report import watch as watching
 from ravi.lab.report.page import report
-from ravi.lab.report.tables import table, tuning_table
+from ravi.lab.report.tables import table
 from ravi.runs import versions
 from tests.lab.experiments.small import SMALL, bits
 
@@ -354,7 +354,6 @@ def test_a_tuning_with_lost_trials_is_not_final_says_so_and_is_gone_on_with(tune
     assert why in held.summary()
     assert f"ravi-ucb on riverswim/4, T = 200: {why}" in repr(held)
     assert table(held).records[0]["why"] == why
-    assert why in tuning_table(held).text()
     view = watching.View(folder)
     view.look(0.0)
     assert why in watching.text(view)

@@ -5,16 +5,14 @@ import io
 import re
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 import ravi
 from ravi.checks import InputError
 from ravi.cli import show
-from ravi.lab.experiments.rows import rows_of
 from ravi.lab.report.rendering import decimals, escaped, estimate_and_interval, number
-from ravi.lab.report.tables import comparison_table, rates_table, table, tuning_table
-from ravi.statistics import compare, growth, improvement, interval, rates, scores
+from ravi.lab.report.tables import comparison_table, table
+from ravi.statistics import compare, improvement, interval, scores
 from tests.lab.experiments.stores import created, failed, rows, setting
 from tests.lab.experiments.test_results import tuned
 
@@ -259,8 +257,7 @@ def test_latex_takes_any_name(tmp_path):
     assert r"\textless{}$\gamma$\textgreater{} \textbar{}-{}-" in text
     assert r"\label{tab:three}" in text
     assert r"95\% interval" in text
-    for other in (comparison_table(stored(tmp_path / "b")), rates_table(stored(tmp_path / "c"))):
-        assert_compiles(other.latex())
+    assert_compiles(comparison_table(stored(tmp_path / "b")).latex())
 
 
 def test_escapes_leave_nothing_that_tex_reads():
@@ -320,65 +317,6 @@ def test_pairs_are_compared_by_seed(tmp_path):
     assert own.panels[0].rows[1][3].mark == ""
     with pytest.raises(InputError, match=r"there is no learner 'PSR'\. Did you mean PSRL"):
         comparison_table(found, first="PSR")
-
-
-def test_rates_are_those_of_the_curves(tmp_path):
-    found = stored(tmp_path)
-    made = rates_table(found, share=0.6)
-    times, _, curves = found.curves(label="uniform")
-    told = growth(times, curves, share=0.6)
-    row = next(one for one in made.records if one["label"] == "uniform")
-    assert (row["exponent"], row["low"], row["high"]) == told[:3]
-    assert row["exponent"] == pytest.approx(1)
-    assert row["theory"] == 1
-    created(tmp_path / "empty")
-    assert rates_table(ravi.results(tmp_path / "empty")).text().count("not tuned yet") == 1
-
-
-def test_no_rate_is_told_of_rounding(tmp_path):
-    """Regret that is zero to its certified error grows as rounding does: that is no finding."""
-    section = {"name": "zero", "mdps": ["riverswim/4"], "learners": ["optimum"], "steps": [20], "seeds": 3, "points": 5}
-    store = created(tmp_path, {"name": "zero", "sections": [section]})
-    with store.launch({"format": 1}) as launch:
-        store.write([rows(launch, "optimum")])
-    made = rates_table(ravi.results(tmp_path))
-    assert made.records[0]["why"] == "no regret beyond its certified error"
-    assert "none (no regret beyond its certified error)" in made.text()
-
-
-def test_rates_across_sizes_are_those_of_the_statistics(tmp_path):
-    section = {"name": "sizes", "mdps": ["riverswim/4"], "learners": ["uniform"], "steps": [20, 40, 80], "seeds": 3}
-    store = created(tmp_path, {"name": "sizes", "points": 5, "sections": [section]})
-    with store.launch({"format": 1}) as launch:
-        for T in (20, 40, 80):
-            found = ravi.run("uniform", "riverswim/4", steps=T, seeds=3, points=5)
-            batch = rows_of(found, setting("uniform", T), ravi.mdp("riverswim/4"), launch)
-            store.write([pa.Table.from_batches([batch])])
-    made = rates_table(ravi.results(tmp_path))
-    (row,) = (one for one in made.records if one["quantity"] == "T")
-    (told,) = rates(ravi.results(tmp_path))
-    assert row["exponent"] == told.rate.exponent == pytest.approx(1)
-    assert (row["sizes"], row["theory"]) == ("20.0 40.0 80.0", 1)
-    assert "Across sizes" in made.text()
-    assert "20, 40, 80" in made.text()
-    assert_compiles(made.latex())
-
-
-def test_tuning_says_what_was_tried_and_whether_the_range_was_too_small(tmp_path):
-    store = created(tmp_path)
-    tuned(store)
-    made = tuning_table(ravi.results(tmp_path))
-    assert len(made.records) == 2
-    assert [row["chosen"] for row in made.records] == [True, False]
-    assert "0.1!" not in made.text(), "the smallest that was tried, of a range that the record does not tell"
-    assert "1.50 ± 0.25" in made.text()
-    assert_compiles(made.latex())
-    for low, marked in ((0.1, True), (0.01, False)):
-        record = tuned(store) | {"ranges": {"scale": [low, 1.0], "step_scale": [1.0, 100.0]}}
-        store.keep_tuning(record["subject"], record)
-        assert ("0.1!" in tuning_table(ravi.results(tmp_path)).text()) == marked
-    tuned(store, chosen=None)
-    assert "none chosen: all failed" in tuning_table(ravi.results(tmp_path)).text()
 
 
 def test_the_setting_decides_not_the_label(tmp_path):

@@ -12,11 +12,11 @@ from ravi.checks import InputError
 from ravi.core import MDP
 from ravi.engine import run
 from ravi.learners.contrib.o_reps import o_reps
-from ravi.learners.contrib.occupancy_descent import o_reps_step
 from ravi.mdps import garnet, one_state_of, riverswim
 from tests.helpers import dense, spy
 from tests.literal.algorithms import draw
 from tests.literal.philox import uniform
+from tests.support.occupancy_step import o_reps_step
 
 
 def literal(P, r, gamma, nu0, T, eta, key):

@@ -6,7 +6,6 @@ from scipy.optimize import minimize
 
 from ravi.checks import InputError
 from ravi.core import MDP
-from ravi.learners.contrib.occupancy_descent import o_reps_step
 from ravi.mdps import garnet, one_state_of, riverswim
 from ravi.planning import evaluate, occupancy, solve
 from ravi.planning.bellman import expect
@@ -15,6 +14,7 @@ from ravi.planning.linear_program import optimal_occupancy
 from ravi.planning.mirror import mirror_step
 from tests.helpers import dense
 from tests.planning.exact import cycle, random_mdp, random_policies
+from tests.support.occupancy_step import o_reps_step
 
 MDPS = {
     "riverswim": lambda: riverswim(6, 0.95),

@@ -1,4 +1,4 @@
-"""How do the numbers stand in a paper? Tables of results: learner x MDP, comparisons, rates, tuning.
+"""How do the numbers stand in a paper? Tables of results: learner x MDP, and learners in pairs.
 
     found = ravi.results("results")
     print(table(found))                              # learner x MDP, theory and tuned side by side
@@ -19,14 +19,14 @@ import numpy as np
 
 from ravi.checks import InputError, did_you_mean, one_of, probability
 from ravi.ids import LEARNERS
-from ravi.lab.report.rendering import BEST, TIE, Panel, Shown, Table, decimals, estimate_and_interval, number
+from ravi.lab.report.rendering import BEST, TIE, Panel, Shown, Table, estimate_and_interval
 
 if TYPE_CHECKING:
     from ravi.lab.experiments.results import Results
-    from ravi.statistics import Exponent, Interval, Scores
+    from ravi.statistics import Interval, Scores
 
 WIDE = 6  # cells side by side in a panel, at most; the MDPs after them stand below
-EXPONENT, SHARE = 3, 2  # decimals of an exponent and of a probability, at most
+SHARE = 2  # decimals of a probability, at most
 DECIMALS = {"regret": 4, "trajectory_regret": 4, "gap": 8}  # likewise: below, it is rounding (certified errors)
 WORDS = {"mean": "mean", "median": "median", "iqm": "interquartile mean"}
 VALUES = {"regret": "Regret", "gap": "Gap of the last policy", "trajectory_regret": "Trajectory regret"}
@@ -242,9 +242,6 @@ def _note(cells: Sequence[dict[str, Any]], entries: Sequence[dict[str, Any]], st
     return "; ".join(parts) + "."
 
 
-# Other tables.
-
-
 def comparison_table(
     results: Results,
     *,
@@ -311,153 +308,6 @@ def _probability(wins: Interval) -> Shown:
 
 def _wins(wins: Interval) -> dict[str, float]:
     return {"improvement": wins.estimate, "improvement_low": wins.low, "improvement_high": wins.high}
-
-
-def rates_table(
-    results: Results,
-    *,
-    section: str | None = None,
-    column: str | None = None,
-    steps: int | None = None,
-    share: float = 0.5,
-    level: float = 0.95,
-) -> Table:
-    """How fast regret grows: within each run, and with T, H, d, X and A where the suite lets them vary."""
-    from ravi.statistics import growth, rates
-    from ravi.statistics.rates import proved as proved_of
-    from ravi.statistics.scores import entries_of
-
-    probability(level, "level")
-    entries = entries_of(results, section, column, steps)
-    errors = _largest_errors(results)
-    records: list[dict[str, Any]] = []
-    within, across = [], []
-    for entry in entries:
-        which = {key: entry[key] for key in ("section", "column", "label", "mdp", "steps")}
-        proved = proved_of(entry["learner"]).get("T")
-        record: dict[str, Any] = {**which, "quantity": "t"}
-        try:
-            times, seeds, curves = results.curves(**which)
-            if len(seeds) and curves[:, -1].mean() <= errors.get(entry["setting"], 0.0):
-                raise InputError("no regret beyond its certified error")
-            rate = growth(times, curves, share=share, level=level)
-        except InputError as error:
-            record |= {"why": str(error)}
-            cell = Shown("none", f"({_because(error)})")
-        else:
-            record |= rate._asdict() | {"seeds": len(seeds)}
-            cell = Shown(*estimate_and_interval(rate.exponent, rate.low, rate.high, EXPONENT))
-        records.append(record | {"theory": proved and proved.exponent, "source": proved and proved.source})
-        where = (entry["section"], entry["mdp"], f"{entry['steps']:,}", entry["label"], entry["column"])
-        within.append((*map(Shown, where), cell, _proved(proved)))
-    asked = {(entry["section"], entry["column"], entry["label"]) for entry in entries}
-    found = [one for one in rates(results, level=level) if (one.section, one.column, one.label) in asked]
-    for one in found:
-        fixed = ", ".join(f"{name} = {size:,.6g}" for name, size in one.fixed.items() if size)
-        names = (one.section, one.mdp, one.label, one.column, _with(one.quantity, one.along), fixed)
-        sizes = ", ".join(f"{size:,.6g}" if size < 1e6 else f"{size:,.0f}" for size in one.sizes)
-        if one.rate is None:
-            told = Shown("none", f"({one.why})")
-        else:
-            told = Shown(*estimate_and_interval(one.rate.exponent, one.rate.low, one.rate.high, EXPONENT))
-        across.append((*map(Shown, (*names, sizes)), told, _proved(one.theory)))
-        records.append(
-            {"section": one.section, "column": one.column, "label": one.label, "mdp": one.mdp}
-            | {"quantity": one.quantity, "sizes": " ".join(f"{size!r}" for size in one.sizes), "fixed": fixed}
-            | {"seeds": one.seeds}
-            | ({"why": one.why} if one.rate is None else one.rate._asdict())
-            | {"theory": one.theory and one.theory.exponent, "source": one.theory and one.theory.source}
-        )
-    head: tuple[str, ...] = ("section", "MDP", "T", "learner", "column", "exponent of t", "theory")
-    panels = [Panel("Within runs", 5, (), head, tuple(within))]
-    if across:
-        head = ("section", "MDPs", "learner", "column", "in", "at", "sizes", "exponent", "theory")
-        panels.append(Panel("Across sizes", 7, (), head, tuple(across)))
-    note = (
-        f"Within runs: the slope of log mean regret against log t over the last {_percent(share)} of the steps; across "
-        f"sizes: of log mean regret at T against the log of the size. Brackets: {_percent(level)} intervals, seeds "
-        "resampled. Theory: the exponent of an upper bound, up to logarithms: a measured one may well be smaller."
-    )
-    return Table("How fast regret grows.", note, tuple(panels), tuple(records))
-
-
-def _largest_errors(results: Results) -> dict[str, float]:
-    """The largest certified error of the regret, by setting."""
-    found: dict[str, float] = {}
-    for setting, error in zip(*(results.runs[name].to_pylist() for name in ("setting", "regret_error")), strict=True):
-        found[setting] = max(found.get(setting, 0.0), error or 0.0)
-    return found
-
-
-def _proved(theory: Exponent | None) -> Shown:
-    return Shown("-" if theory is None else f"{theory.exponent:g}")
-
-
-def _with(quantity: str, along: Sequence[str]) -> str:
-    return f"{quantity} (with {', '.join(along)})" if along else quantity
-
-
-def _because(error: InputError) -> str:
-    lines = str(error).splitlines()
-    return "not tuned yet" if "not tuned yet" in lines[0] else "not run yet" if "shape (0" in lines[0] else lines[0]
-
-
-def tuning_table(results: Results) -> Table:
-    """What tuning tried and chose, for every learner on every MDP."""
-    from ravi.lab.experiments.schedule.tuning import at_edge
-
-    rows, records = [], []
-    for record in results.tuning.values():
-        tried, chosen = record["configurations"], record.get("chosen")
-        first = tried[0] if tried else {}
-        won = {} if chosen is None else tried[chosen]
-        ends = at_edge(record)
-        failed = sum(1 for one in tried if one.get("failed"))
-        rows.append(
-            (
-                Shown(str(record.get("mdp"))),
-                Shown(str(record.get("learner"))),
-                Shown(f"{record.get('steps', 0):,}"),
-                Shown(f"{len(tried)}", f"({failed} with failures)" if failed else ""),
-                *(Shown(_multiplier(won, name) + ("!" if name in ends else "")) for name in ("scale", "step_scale")),
-                _with_error(first),
-                _with_error(won) if chosen is not None else _none_chosen(record),
-            )
-        )
-        records += [
-            {key: record.get(key) for key in ("mdp", "learner", "steps", "sampler", "budget")}
-            | {"configuration": place, "chosen": place == chosen}
-            | {key: one.get(key) for key in ("scale", "step_scale", "regret", "standard_error", "failed")}
-            for place, one in enumerate(tried)
-        ]
-    head = ("MDP", "learner", "T", "tried", "scale", "step_scale", "regret, theory", "regret, tuned")
-    note = (
-        "Mean regret over the tuning seeds, which are not those that are reported, \N{PLUS-MINUS SIGN} one standard "
-        "error. The chosen one is the smallest of many, so its own mean is too small on average: the reported seeds "
-        "tell. !: chosen at an end of the range; a wider range might have done better."
-    )
-    return Table("What tuning chose.", note, (Panel("", 3, (), head, tuple(rows)),), tuple(records))
-
-
-def _none_chosen(record: dict[str, Any]) -> Shown:
-    from ravi.lab.experiments.schedule.tuning import lacking
-
-    return Shown(f"none chosen: {lacking(record) if record.get('missing') else 'all failed'}")
-
-
-def _multiplier(one: dict[str, Any], name: str) -> str:
-    return "-" if one.get(name) is None else f"{one[name]:g}"
-
-
-def _with_error(one: dict[str, Any]) -> Shown:
-    mean, error = one.get("regret"), one.get("standard_error")
-    if mean is None:
-        return Shown("missing" if one.get("missing") else "failed")
-    if error is None:
-        return Shown(number(mean, decimals(mean, math.inf)))
-    places = decimals(mean, error)
-    rest = f"\N{PLUS-MINUS SIGN} {number(error, places)}" if round(error, places) > 0 else ""
-    return Shown(number(mean, places), rest)
 
 
 def _percent(share: float) -> str:

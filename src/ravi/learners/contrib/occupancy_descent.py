@@ -12,7 +12,7 @@ where KL is that of two distributions of pairs: of states too, not of actions on
 and at its minimum mu_{k+1}(x, a) ~ mu_k(x, a) exp(eta A_V(x, a)), so pi_{k+1} ~ pi_k exp(eta (r + gamma P V)). The
 gradient of phi is how far that mu is from an occupancy (the flow). A constant added to V changes nothing: V is given
 with the sum equal to one, and then (1 - gamma) <nu_0, V> is the optimum. For every V, phi(V) is at least the optimum,
-and every policy gives at most that: the difference is a certificate (`gap`).
+and every policy gives at most that: the difference is a certificate.
 
 Two steps with eta are one step with 2 eta: the exponents add up, and the conditions of optimality are the same. So k
 steps from a policy maximise <mu, r> - KL(mu || mu_0) / (k eta), and with k the return tends to rho*. And a step that
@@ -36,13 +36,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ravi import checks
 from ravi.compiled import compiled
-from ravi.core import MDP, Array
-from ravi.planning.certificates import EPS, distributions
+from ravi.core import Array
+from ravi.planning.certificates import EPS
 from ravi.planning.chains import eliminated_occupancy, policy_chain
-from ravi.planning.entropy import relative_entropy
-from ravi.planning.occupancies import occupancy
 
 FLOW = 1e-11  # largest residual of the flow, in L1, of a step that counts as made
 PRECISION = 1e-8  # eta times the last Newton step: after it, by quadratic convergence, rounding is left
@@ -53,16 +50,6 @@ ATTEMPTS = 100  # of Newton's method, on parts of one step; then the rest of the
 REACHED = 1e-30  # occupancy from which on a state counts
 
 
-class Step(NamedTuple):
-    """One step of O-REPS; batches first."""
-
-    policy: Array  # pi_{k+1}                                                     (..., X, A)
-    mu: Array  # mu_{k+1}, a distribution                                         (..., X, A)
-    V: Array  # of the dual, with sum mu_k exp(eta A_V) = 1                       (..., X)
-    flow: Array  # ||E^T mu - gamma P^T mu - (1 - gamma) nu_0||_1                 (...)
-    gap: Array  # phi(V) less what the occupancy of the policy reaches: >= 0 but for rounding   (...)
-
-
 class Model(NamedTuple):
     """What the compiled step reads."""
 
@@ -71,47 +58,6 @@ class Model(NamedTuple):
     transitions: Array  # (X, A, B)
     initial: Array  # (X,)
     discount: float
-
-
-def o_reps_step(mdp: MDP, policy: Array, eta: float, *, value: Array | None = None) -> Step:
-    """The step from mu_k = mu^policy, of one policy (X, A) or of a batch (n, X, A); `value` is a guess of V."""
-    given = checks.policy(policy, mdp)
-    eta = checks.positive(eta, "eta")
-    batch = distributions(given.reshape(-1, mdp.states, mdp.actions)).copy()
-    before = batch.copy()
-    V = np.zeros(batch.shape[:2]) if value is None else checks.finite(value, "value") + np.zeros(batch.shape[:2])
-    with np.errstate(divide="ignore"):
-        log_policy = np.log(batch)
-    mu, flow = step(
-        mdp.rewards[None], mdp.successors, mdp.transitions[None], mdp.discount, mdp.initial, eta, V, log_policy, batch
-    )
-    gap = _dual(mdp, before, eta, V) - _primal(mdp, before, eta, batch)
-    shape = given.shape
-    return Step(
-        batch.reshape(shape),
-        mu.reshape(shape),
-        V.reshape(shape[:-1]),
-        flow.reshape(shape[:-2]),
-        gap.reshape(shape[:-2]),
-    )
-
-
-def _dual(mdp: MDP, policy: Array, eta: float, V: Array) -> Array:
-    """phi(V) of each of a batch."""
-    from ravi.planning.bellman import expect
-
-    mu = occupancy(mdp, policy, 1e-14).mu
-    z = eta * (mdp.rewards + mdp.discount * expect(mdp, V) - V[..., None])
-    top = np.where(mu > 0, z, -np.inf).max((1, 2))
-    mass = np.where(mu > 0, mu * np.exp(np.minimum(z - top[:, None, None], 0)), 0.0).sum((1, 2))
-    return (top + np.log(mass)) / eta + (1 - mdp.discount) * V @ mdp.initial
-
-
-def _primal(mdp: MDP, policy: Array, eta: float, other: Array) -> Array:
-    """<mu, r> - KL(mu || mu_k) / eta of each of a batch, for the occupancy mu of `other`."""
-    one, two = occupancy(mdp, policy, 1e-14).mu, occupancy(mdp, other, 1e-14).mu
-    apart = relative_entropy(two.reshape(len(two), -1), one.reshape(len(one), -1))
-    return (two * mdp.rewards).sum((1, 2)) - apart / eta
 
 
 def step(
