@@ -34,7 +34,7 @@ WORLDS = {  # name -> id, options, most steps
     "FrozenLake 8x8": ("FrozenLake8x8-v1", {}, 120_000),
     "FrozenLake 8x8, not slippery": ("FrozenLake8x8-v1", {"is_slippery": False}, 20_000),
     "CliffWalking": ("CliffWalking-v1", {}, 20_000),
-    "CliffWalking, slippery": ("CliffWalkingSlippery-v1", {}, 60_000),
+    "CliffWalking, slippery": ("CliffWalkingSlippery-v1", {}, 120_000),
     "Taxi": ("Taxi-v4", {}, 60_000),
     "Taxi, rainy": ("Taxi-v4", {"is_rainy": True}, 60_000),
 }

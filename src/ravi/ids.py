@@ -313,21 +313,27 @@ def learner(text: str, mdp: MDP | Problem, steps: int) -> Learner:
     >>> ravi.learner("ravi-ucb,scale=0.1", ravi.mdp("riverswim/6"), 1000).settings["scale"]
     0.1
     """
-    a_problem(mdp, "mdp")
+    return maker(text)(mdp, steps)
+
+
+def maker(text: str) -> Callable[[MDP | Problem, int], Learner]:
+    """`learner` of an id, which is read once, for any number of problems."""
     name, given, known = _learner(text)
     builder = builder_of(known) if known is not None else foreign.function(text, name, Learner)
     args, kwargs = _arguments(text, given, builder, skip=2)
-    if known is not None and known.oracle:
-        if not isinstance(mdp, MDP):
+    _takes(text, builder, None, None, *args, **kwargs)
+
+    def make(mdp: MDP | Problem, steps: int) -> Learner:
+        a_problem(mdp, "mdp")
+        if known is not None and known.oracle and not isinstance(mdp, MDP):
             raise InputError(f"{text} is given the MDP itself; {mdp.name} is a problem whose kernel nobody knows")
-        told: Problem = mdp
-    else:
-        told = mdp.problem if isinstance(mdp, MDP) else mdp
-    _takes(text, builder, told, steps, *args, **kwargs)
-    made = builder(told, steps, *args, **kwargs)
-    if not isinstance(made, Learner):
-        raise InputError(f"{text}: {name} gave {type(made).__name__}, not a Learner")
-    return made
+        told = mdp if (known is not None and known.oracle) or not isinstance(mdp, MDP) else mdp.problem
+        made = builder(told, steps, *args, **kwargs)
+        if not isinstance(made, Learner):
+            raise InputError(f"{text}: {name} gave {type(made).__name__}, not a Learner")
+        return made
+
+    return make
 
 
 def canonical(text: str) -> str:

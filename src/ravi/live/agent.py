@@ -171,6 +171,7 @@ class Agent:
         self.index = 1 + int(steps * uniform(seed, 0, OUTPUT))  # I, the time of the output policy
         self.output: Floats | None = None
         self.rewards.open(self.table.rewards)
+        self._make: Builder | None = None  # what an id says
         self._build()
         keys = np.array([seed], np.uint64)
         self.state = self.learner.init(keys)
@@ -346,7 +347,9 @@ class Agent:
 
         self.problem = self.table.problem()
         if isinstance(self.given, str):
-            self.learner = ids.learner(self.given, self.problem, self.steps)
+            if self._make is None:
+                self._make = ids.maker(self.given)
+            self.learner = self._make(self.problem, self.steps)
         elif isinstance(self.given, Learner):
             self.learner = self.given
         elif callable(self.given):

@@ -119,6 +119,8 @@ class Environment:
                 successor = self.observation_space.number(observation)
             except InputError as error:
                 raise StreamError(f"{self._at()}: the observation {error}") from None
+        if type(reward) is int and abs(reward) < 2**53:
+            reward = float(reward)
         if type(reward) is not float or not math.isfinite(reward):
             reward = self._reward(reward)
         if self.env.action_space is not self._offered:

@@ -5,7 +5,7 @@ import numpy as np
 import ravi
 from ravi import ids
 from ravi.learners.posterior import psrl_pooled
-from ravi.learners.posterior.psrl_pooled import BINS
+from ravi.learners.posterior.psrl_pooled import BINS, KINDS
 
 WORLD = "garnet/6,3,2,discount=0.9"
 
@@ -20,28 +20,33 @@ def drawn(state, problem, end=-1):
 
 
 def test_the_policy_is_optimal_for_the_draw():
-    """Q = r_k + gamma {(1 - u) <P_k, V> + u H}, written out with one more state, which earns 1 for ever."""
+    """Q = r_k + gamma {(1 - u) <P_k, V> + u W} and Q = W where n = 0, with W = 1 + gamma max V_0, written out with one
+    more state, which is worth W, or 0 for V_0."""
     world = ids.mdp(WORLD)
-    made = ravi.run("psrl/pooled,tolerance=1e-9", world, 300, [3])
-    learner = ids.learner("psrl/pooled,tolerance=1e-9", world, 300)
+    made = ravi.run("psrl/pooled,tolerance=1e-9", world, 30, [3])
+    learner = ids.learner("psrl/pooled,tolerance=1e-9", world, 30)
     state = learner.plan(made.batch.state)
     r, P = drawn(state, world.problem)
     X, A, B = world.successors.shape
-    dense = np.zeros((X + 1, A, X + 1))
-    dense[X, :, X] = 1
+    dense = np.zeros((X, A, X + 1))
     for x in range(X):
         for a in range(A):
             dense[x, a, world.successors[x, a]] = P[x, a, :B]
             dense[x, a, X] = P[x, a, B]
-    rewards = np.vstack([r, np.ones(A)])
     np.testing.assert_allclose(dense.sum(-1), 1)
-    V = np.zeros(X + 1)
-    for _ in range(1000):
-        Q = rewards + 0.9 * dense @ V
-        V = Q.max(-1)
+    fresh = state.data.visits[0] == 0
+    assert 0 < fresh.sum() < X * A
+
+    def solved(W):
+        V = np.zeros(X)
+        for _ in range(1000):
+            Q = np.where(fresh, W, r + 0.9 * dense @ np.append(V, W))
+            V = Q.max(-1)
+        return Q, V
+
+    Q, V = solved(1 + 0.9 * solved(0.0)[1].max())
     best = state.policy[0].argmax(-1)
-    np.testing.assert_allclose(Q[np.arange(X), best], V[:X], atol=1e-8)
-    assert V[X] > 9.99
+    np.testing.assert_allclose(Q[np.arange(X), best], V, atol=1e-6)
 
 
 def test_draws_have_the_moments_of_their_distribution():
@@ -61,15 +66,25 @@ def test_what_is_new_is_counted_over_all_pairs():
     world = ids.mdp(WORLD)
     made = ravi.run("psrl/pooled", world, 200, [5], record=["stream"])
     x, a, y = (made.results[f"stream_{name}"][0] for name in ("state", "action", "successor"))
-    tries, new, seen = np.zeros(BINS), np.zeros(BINS), {}
+    tries, new, seen = np.zeros((BINS, KINDS)), np.zeros((BINS, KINDS)), {}
     for triple in zip(x.tolist(), a.tolist(), y.tolist(), strict=True):
         before = seen.setdefault(triple[:2], [])
         if before:
-            tries[min(len(before), BINS - 1)] += 1
-            new[min(len(before), BINS - 1)] += triple[2] not in before
+            place = min(int(np.ceil(np.log2(len(before)))), BINS - 1), len(set(before))
+            tries[place] += 1
+            new[place] += triple[2] not in before
         before.append(triple[2])
     assert (made.batch.state.novelty.tries[0] == tries).all()
     assert (made.batch.state.novelty.new[0] == new).all()
+
+
+def test_what_is_missing_is_pooled_by_plays_and_successors():
+    """Of pairs with 3-4 plays: 5 of 10 that had shown two successors were new, none of 30 that had shown three."""
+    tries, new = np.zeros(KINDS, np.int64), np.zeros(KINDS, np.int64)
+    tries[2], new[2], tries[3] = 10, 5, 30
+    assert psrl_pooled._missing(tries, new, 2) == (5 + 5 / 40) / 11
+    assert psrl_pooled._missing(tries, new, 3) == (5 / 40) / 31
+    assert psrl_pooled._missing(tries, 0 * new, 3) == 0
 
 
 def test_a_world_without_chance_is_learned_by_one_play_of_every_pair():
@@ -100,3 +115,14 @@ def test_an_end_is_worth_what_it_was_seen_to_earn():
     assert (r[2] == world.rewards[2].min()).all()
     assert (P[2] == 0).all()
     assert (np.delete(P, 2, 0)[..., -1] == 1).all()  # nothing else was played
+
+
+def test_a_plan_that_would_be_the_last_one_again_is_not_made():
+    """The values, set to nonsense, stay where no pair was played first, and are found anew where one was."""
+    learner = ids.learner("psrl/pooled", ids.mdp("deep-sea/4"), 200)
+    state = ravi.run("psrl/pooled", "deep-sea/4", 200, [1]).batch.state
+    state = learner.plan(state)
+    state.u[:] = 7.0
+    assert (learner.plan(state).u == 7.0).all()
+    state.planned[:] -= 1
+    assert (learner.plan(state).u != 7.0).any()

@@ -5,29 +5,36 @@ I. J. Good, "The population frequencies of species and the estimation of populat
 Setting: discounted with resets, tabular; for streams whose rewards and successors are not known.
 Trust: DERIVED: the definition is the algorithm; its plans are compared with a transcription of the equations below.
 
-Of all plays so far of a pair that had been played n times before, u(n) is the part that was new to the pair: a
-successor that it had not led to, or the first reward that differed from those before (n = 63 and more are counted as
-one). In epoch k, with n and N' the counts of a pair:
+A play is new to its pair if it leads to a successor that the pair had not led to, or earns the first reward that
+differs from those before. Of all plays so far of pairs that had been played before, n times (in bins 1, 2, 3-4, 5-8,
+..., 65 and more) and with k different successors, t(n, k) were tried and f(n, k) were new; a dot is a sum:
+
+    u(n, k) = {f(n, k) + f(n, .) / t(n, .)} / {t(n, k) + 1}
+
+In epoch k, with n and N' the counts of a pair:
 
     P_k(. | x, a) ~ Dirichlet(N'(x, a, .)), on the successors that were met
     r_k(x, a)     ~ Normal(r_hat, s^2 / n), cut to [0, 1]; s^2 is the variance of rewards, 0 while all were alike
-    Q(x, a)       = r_k + gamma {(1 - u(n)) <P_k, V> + u(n) H}     where n > 0,      V(x) = max_a Q(x, a)
-    Q(x, a)       = H                                              where n = 0
+    Q(x, a)       = r_k + gamma {(1 - u) <P_k, V> + u W}     where n > 0,      V(x) = max_a Q(x, a)
+    Q(x, a)       = W                                        where n = 0
+    W             = 1 + gamma max_x V_0(x),                  V_0 is V with 0 in place of W
 
-pi_k is greedy for Q (ties: the first action), until a reset, or until the plays of a pair within the epoch reach
-max(1, n). Where no play was ever new, every pair is taken to do what it did the first time: a world without chance is
-learned by one play of every pair. In a world of chance u(n) says how many plays it takes until a pair has shown what it
-can do. That is what is assumed: a pair is like the others.
+What is new pays at most 1, and then leads at most to the best that is known. pi_k is greedy for Q (ties: the first
+action), until a reset, or until the plays of a pair within the epoch reach max(1, n). Where no play was ever new, every
+pair is taken to do what it did the first time: a world without chance is learned by one play of every pair. In a world
+of chance u says how many plays it takes until a pair has shown what it can do: where all pairs have three successors, a
+pair that has shown three has shown all. That is what is assumed: a pair is like the others.
 
-Constants: none. `tolerance` is that of pi_k under P_k. `end` is a state known to be an end: every action stays there
-and earns the least that one of them was seen to earn.
+Constants: none. `tolerance` is that of pi_k under P_k, in parts of the span of V; that of V_0 is 100 times as much.
+`end` is a state known to be an end: every action stays there and earns the least that one of them was seen to earn.
 Guarantee: none.
 Composition: counts from 0 x bootstrap draws, and pooled missing mass x modified policy iteration x at resets and
 doublings.
 Cost: O(1) per step; a gamma variate per successor met of a pair that has several, per plan; X A (B + 1) per sweep of
-all actions; at most T / H + X A log2(2 T / X A) plans.
-Deviations: none. Where rewards are learned (`ravi.learn`, with reward_scale=0), they are read from the table of their
-means, and the variance is that of means of the plays that are added together, each counted once.
+all actions; at most T / H + X A log2(2 T / X A) plans, of which those are not made that would be the last one again.
+Deviations: a first reward that differs is counted beside its play's successor, by the successors met then. Where
+rewards are learned (`ravi.learn`, with reward_scale=0), they are read from the table of their means, and the variance
+is that of means of the plays that are added together, each counted once.
 """
 
 from __future__ import annotations
@@ -43,24 +50,27 @@ from ravi.compiled import compiled
 from ravi.core import Array, Learner, Path, Problem
 from ravi.estimators.counts import EVERY_PLAY, Counts, tallies
 from ravi.learners.posterior.dirichlet import gamma_above_one
-from ravi.learners.posterior.psrl import SHRINK, goal_of
+from ravi.learners.posterior.psrl import SHRINK
 from ravi.random import block
 from ravi.ranges import Count, Facts, Fixed, Policy, Positive, Probability, Value
 from ravi.schedules import reset_or_doubling
 
-TOLERANCE = 1e-4  # of the value of pi_k, under P_k
-BINS = 64  # of n; the last has all that are beyond
+TOLERANCE = 1e-3  # of the value of pi_k under P_k, in parts of the span of V
+ROUGH = 100.0  # times that, of V_0
+ROUNDING = 2.0**-40  # of H: a span of T u - u that can be reached
+BINS = 8  # of n: 1, 2, 3-4, ..., 65 and more
+KINDS = 16  # of successors met; 15 and more are one
 ALIKE = 1e-9  # means of rewards that differ by less are the same, but for rounding
 
 
 class Novelty(NamedTuple):
-    """What was new to a pair, by the plays of it before, of all pairs together."""
+    """What was new to a pair, by the plays and the successors of it before, of all pairs together."""
 
-    tries: Count  # plays                       (n, BINS)
-    new: Count  # of which something was new    (n, BINS)
+    tries: Count  # plays                       (n, BINS, KINDS)
+    new: Count  # of which something was new    (n, BINS, KINDS)
 
     def agrees(self, facts: Facts) -> dict[str, Array]:
-        return {"no more was new than was tried": self.new <= self.tries}
+        return {"no more was new than was tried": self.new.sum((1, 2)) <= 2 * self.tries.sum((1, 2))}
 
 
 class Earned(NamedTuple):
@@ -76,7 +86,9 @@ class State(NamedTuple):
     novelty: Novelty
     earned: Earned
     key: Fixed  # of the draws   (n,)
-    u: Value  # V of the last sample, and H, less the least   (n, X + 1)
+    known: Value  # V_0 of the last sample, and 0, less the least    (n, X + 1)
+    u: Value  # V of the last sample, and W, less the least          (n, X + 1)
+    planned: Count  # pairs that had been played at the last plan    (n,)
     policy: Policy  # (n, X, A)
 
 
@@ -85,30 +97,27 @@ def psrl_pooled(problem: Problem, steps: int, *, tolerance: float = TOLERANCE, e
     checks.steps(steps)
     last = -1 if end is None else checks.whole(end, "end", 0, problem.states - 1)
     X, A, B = problem.successors.shape
-    gamma, goal = problem.discount, goal_of(problem, checks.positive(tolerance, "tolerance"))
+    gamma, goal = problem.discount, checks.positive(tolerance, "tolerance") / (problem.discount * problem.horizon)
 
     def init(keys: Array) -> State:
         n = len(keys)
-        novelty = Novelty(np.zeros((n, BINS), np.int64), np.zeros((n, BINS), np.int64))
+        novelty = Novelty(np.zeros((n, BINS, KINDS), np.int64), np.zeros((n, BINS, KINDS), np.int64))
         earned = Earned(np.zeros((n, X, A)), np.zeros((n, X, A)), np.zeros((n, X, A), np.int64))
-        policy = np.full((n, X, A), 1 / A)
-        return State(tallies(problem, n), novelty, earned, np.array(keys, np.uint64), np.zeros((n, X + 1)), policy)
+        values = (np.zeros((n, X + 1)), np.zeros((n, X + 1)), np.zeros(n, np.int64), np.full((n, X, A), 1 / A))
+        return State(tallies(problem, n), novelty, earned, np.array(keys, np.uint64), *values)
 
     scratch = cache(lambda: (np.empty((X, A)), np.empty((X, A, B + 1)), np.empty(X + 1), np.empty(X, np.int64)))
 
     def plan(s: State) -> State:
-        for i in range(len(s.key)):
-            known = (each[i] for each in (*s.data, *s.novelty, *s.earned))
-            _draw(problem.rewards, *known, s.key[i], last, *scratch()[:2])
-            _plan(problem.successors, gamma, goal, last, *scratch(), s.u[i], s.policy[i])
+        of, values = (*s.data, *s.novelty, *s.earned, s.key), (s.known, s.u, s.planned, s.policy)
+        _plan(problem.rewards, problem.successors, gamma, goal, last, *of, *scratch(), *values)
         return s
 
     def add(s: State, path: Path) -> State:
         _add(problem.rewards, *s.data, *s.novelty, *s.earned, *path[:2], path.slot, path.length)
         return s
 
-    kept = {"tolerance": gamma * problem.horizon * goal, "end": end}
-    return Learner("psrl/pooled", init, plan, add, reset_or_doubling(), kept)
+    return Learner("psrl/pooled", init, plan, add, reset_or_doubling(), {"tolerance": tolerance, "end": end})
 
 
 @compiled
@@ -119,8 +128,9 @@ def _add(rewards, visits, moves, tries, new, mean, squares, terms, state, action
             x, a, j = state[i, l], action[i, l], slot[i, l]
             n = visits[i, x, a]
             if n > 0:
-                tries[i, min(n, BINS - 1)] += 1
-                new[i, min(n, BINS - 1)] += moves[i, x, a, j] == 0
+                b, k = _bin(n), _kinds(moves[i, x, a])
+                tries[i, b, k] += 1
+                new[i, b, k] += moves[i, x, a, j] == 0
             visits[i, x, a] += 1
             moves[i, x, a, j] += 1
         for l in range(length[i]):  # a pair that comes twice has nothing left the second time
@@ -133,7 +143,7 @@ def _add(rewards, visits, moves, tries, new, mean, squares, terms, state, action
             if n > m:
                 if abs(off) > ALIKE:
                     if squares[i, x, a] == 0.0:
-                        new[i, min(n - m, BINS - 1)] += 1
+                        new[i, _bin(n - m), _kinds(moves[i, x, a])] += 1
                     squares[i, x, a] += off * off * n * (n - m) / m
                 terms[i, x, a] += 1
             mean[i, x, a] = rewards[x, a]
@@ -145,8 +155,57 @@ def _add(rewards, visits, moves, tries, new, mean, squares, terms, state, action
 
 
 @compiled
+def _bin(n):  # type: ignore[no-untyped-def]
+    """Of n = 1, 2, 3-4, 5-8, ...: 0, 1, 2, 3, ..."""
+    b = 0
+    while n > 1 and b < BINS - 1:
+        n = (n + 1) // 2
+        b += 1
+    return b
+
+
+@compiled
+def _kinds(row):  # type: ignore[no-untyped-def]
+    """How many successors were met."""
+    k = 0
+    for j in range(row.shape[0]):
+        k += row[j] > 0
+    return min(k, KINDS - 1)
+
+
+@compiled
+def _plan(  # type: ignore[no-untyped-def]
+    rewards, successors, gamma, goal, end, visits, moves, tries, new, mean, squares, terms, key, r, P, next, greedy,
+    known, u, planned, policy,
+):  # fmt: skip
+    """pi_k of every seed, with its values; where nothing is drawn and no pair was played first, it is the last one."""
+    n, X, A = policy.shape
+    for i in range(n):
+        played, moved = 0, new[i].sum() > 0
+        for x in range(X):
+            for a in range(A):
+                if visits[i, x, a] > 0:
+                    played += 1
+                    moved |= abs(rewards[x, a] - mean[i, x, a]) > ALIKE
+        if played == planned[i] and played > 0 and not moved:
+            continue
+        planned[i] = played
+        _draw(rewards, visits[i], moves[i], tries[i], new[i], mean[i], squares[i], terms[i], key[i], end, r, P)
+        _solve(successors, gamma, ROUGH * goal, end, 0.0, r, P, known[i], next, greedy)
+        W = min(1.0 / (1.0 - gamma), 1.0 + gamma * (known[i].max() - known[i, X]))
+        for x in range(X):
+            for a in range(A):
+                if visits[i, x, a] == 0 and x != end:
+                    r[x, a] = (1.0 - gamma) * W
+        _solve(successors, gamma, goal, end, (1.0 - gamma) * W, r, P, u[i], next, greedy)
+        policy[i] = 0.0
+        for x in range(X):
+            policy[i, x, greedy[x]] = 1.0
+
+
+@compiled
 def _draw(rewards, visits, moves, tries, new, mean, squares, terms, key, end, r, P):  # type: ignore[no-untyped-def]
-    """r_k (X, A), and P_k (X, A, B + 1) with u(n) in its last column, of one seed."""
+    """r_k (X, A), 0 where n = 0, and P_k (X, A, B + 1) with u in its last column, of one seed."""
     X, A, B = moves.shape
     t, part = 1 + visits.sum(), 1
     for x in range(X):
@@ -157,7 +216,7 @@ def _draw(rewards, visits, moves, tries, new, mean, squares, terms, key, end, r,
                 r[x, a] = rewards[x].min()
                 continue
             if n == 0:
-                r[x, a], row[B] = 1.0, 1.0
+                r[x, a], row[B] = 0.0, 1.0
                 continue
             total = 0.0
             for j in range(B):
@@ -169,8 +228,7 @@ def _draw(rewards, visits, moves, tries, new, mean, squares, terms, key, end, r,
                     row[j] *= (1.0 - u) ** (1.0 / moves[x, a, j])  # of shape m, from one of shape m + 1
                     part += 1
                 total += row[j]
-            b = min(n, BINS - 1)
-            row[B] = new[b] / tries[b] if tries[b] > 0 else 0.0
+            row[B] = _missing(tries[_bin(n)], new[_bin(n)], _kinds(moves[x, a]))
             for j in range(B):
                 row[j] *= (1.0 - row[B]) / total
             r[x, a] = rewards[x, a]
@@ -182,30 +240,38 @@ def _draw(rewards, visits, moves, tries, new, mean, squares, terms, key, end, r,
 
 
 @compiled
-def _plan(successors, gamma, goal, end, r, P, new, greedy, u, policy):  # type: ignore[no-untyped-def]
-    """Modified policy iteration from u, in place, until span(T u - u) <= goal; the policy of the last T. One seed's."""
-    X, A = r.shape
-    while True:
-        span = _sweep(successors, gamma, end, r, P, u, new, greedy, True)
-        if span <= goal:
-            break
-        enough = max(SHRINK * span, goal / 2)
-        while span > enough:
-            span = _sweep(successors, gamma, end, r, P, u, new, greedy, False)
-    policy[:] = 0.0
-    for x in range(X):
-        policy[x, greedy[x]] = 1.0
+def _missing(tries, new, k):  # type: ignore[no-untyped-def]
+    """u(n, k), of the bin of n."""
+    all_tries, all_new = 0, 0
+    for l in range(KINDS):
+        all_tries += tries[l]
+        all_new += new[l]
+    return min(1.0, (new[k] + all_new / max(all_tries, 1)) / (tries[k] + 1))
 
 
 @compiled
-def _sweep(successors, gamma, end, r, P, u, new, greedy, improve):  # type: ignore[no-untyped-def]
+def _solve(successors, gamma, goal, end, novel, r, P, u, next, greedy):  # type: ignore[no-untyped-def]
+    """Modified policy iteration from u, in place, until span(T u - u) <= goal times that of u; `greedy` is that of the
+    last T. What is new earns `novel` for ever."""
+    while True:
+        span = _sweep(successors, gamma, end, novel, r, P, u, next, greedy, True)
+        enough = max(goal * u.max(), ROUNDING / (1.0 - gamma))
+        if span <= enough:
+            return
+        enough = max(SHRINK * span, enough / 2)
+        while span > enough:
+            span = _sweep(successors, gamma, end, novel, r, P, u, next, greedy, False)
+
+
+@compiled
+def _sweep(successors, gamma, end, novel, r, P, u, next, greedy, improve):  # type: ignore[no-untyped-def]
     """u <- its backup by the best actions, which are written, or by those of before; less its least. The span of what
-    it moved by. The last entry is of a state that is worth H."""
+    it moved by. The last entry is of a state that earns `novel` for ever."""
     X, A, B = successors.shape
     top = u[X]
-    new[X] = 1.0 + gamma * top
-    low = high = new[X] - top
-    least = new[X]
+    next[X] = novel + gamma * top
+    low = high = next[X] - top
+    least = next[X]
     for x in range(X):
         best = -np.inf
         for a in range(A if improve else 1):
@@ -218,8 +284,8 @@ def _sweep(successors, gamma, end, r, P, u, new, greedy, improve):  # type: igno
             if value > best:
                 best = value
                 greedy[x] = b
-        new[x] = best
+        next[x] = best
         low, high, least = min(low, best - u[x]), max(high, best - u[x]), min(least, best)
     for x in range(X + 1):
-        u[x] = new[x] - least
+        u[x] = next[x] - least
     return high - low
