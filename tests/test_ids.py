@@ -26,6 +26,7 @@ def test_every_learner_of_the_table_is_built_and_is_its_own_canonical_id(name):
         ("riverswim/6,discount=0.9", "riverswim,6,0.9"),
         ("garnet/5,2,2,seed=3", "garnet/5,2,2,seed=3.0"),
         ("riverswim/6,discount=0.9", "riverswim/n=6,discount=9e-1"),
+        ("garnet/5,2,2,seed=3,discount=0.9", "garnet/5,2,2,discount=0.9,seed=3"),
     ],
 )
 def test_two_spellings_of_an_mdp_are_the_same_arrays(one, other):

@@ -14,6 +14,7 @@ import re
 import sys
 import typing
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -233,7 +234,8 @@ def _of_file(text: str, discount: float | None) -> MDP | None:
         return files.read(path, **options if discount is None else {"discount": discount}).mdp
     if os.path.exists(path) and (options or discount is not None):
         raise InputError(f"{path} is a file of ravi's own, which says its discount")
-    return MDP.load(path)
+    found = MDP.load(path)
+    return replace(found, name=os.path.basename(path)) if found.name == MDP.name else found  # which nobody named
 
 
 def _table_of(env: Any, discount: float | None) -> MDP:
@@ -405,7 +407,7 @@ def is_file(text: str) -> bool:
 def _file_in(text: str) -> tuple[str, dict[str, Any]]:
     """The path, and the discount that follows it."""
     path, comma, given = text.partition(",discount=")
-    if not comma or os.path.exists(text):
+    if not comma or "," in given or os.path.exists(text):  # of an id, options may follow
         return text, {}
     return path, {"discount": checks.probability(checks.number(given, "discount"), "discount")}
 

@@ -15,7 +15,7 @@ import numpy as np
 import scipy
 
 import ravi
-from ravi import checks, extras, headers, tree
+from ravi import checks, extras, headers, printable, tree
 from ravi.core import Array, Floats, Ints
 from ravi.curve import grid
 
@@ -247,7 +247,7 @@ class Run:
         """Who learned where, and for how long."""
         n = len(self.seeds)
         state = "" if self.complete else f", stopped after {int(self.plays.min()):,} to {int(self.plays.max()):,} plays"
-        seeds = f"{n} seed{'s' if n > 1 else ''}"
+        seeds = printable.counted(n, "seed")
         return f"{self.learner} on {self.mdp} (gamma {self.discount:.10g}): {self.steps:,} steps, {seeds}{state}"
 
     def facts(self) -> list[tuple[str, str]]:

@@ -71,6 +71,11 @@ def test_an_mdp_may_be_a_file(tmp_path):
     riverswim(4, 0.9).save(tmp_path / "mine.mdp")
     found = json.loads(ravi("solve", str(tmp_path / "mine.mdp"), "--json").stdout)
     assert found["optimum"] == pytest.approx(0.239731, abs=1e-6)
+    assert found["mdp"] == "riverswim/4"
+    unnamed = riverswim(4, 0.9)
+    object.__setattr__(unnamed, "name", "mdp")
+    unnamed.save(tmp_path / "mine.mdp")
+    assert json.loads(ravi("solve", str(tmp_path / "mine.mdp"), "--json").stdout)["mdp"] == "mine.mdp"
 
 
 @pytest.mark.parametrize(

@@ -179,7 +179,7 @@ def test_text_json_and_status_say_the_same():
         "broken   bb  ill",
         "             -> heal",
         "warning  c   so so",
-        "3 checks: 1 broken, 1 warnings",
+        "3 checks: 1 broken, 1 warning",
     ]
     held = report.json()
     assert held["status"] == 1

@@ -16,7 +16,7 @@ from typer.core import TyperGroup
 
 from ravi import __version__, checks
 from ravi.checks import InputError
-from ravi.cli import info, learn, run, show, suite
+from ravi.cli import completion, info, learn, run, show, suite
 from ravi.cli.common import say
 
 
@@ -32,7 +32,24 @@ class Commands(TyperGroup):
             if not word.strip():
                 raise InputError(f"{before if before.startswith('--') else 'an argument'} is empty; leave it out")
             before = word
-        return super().parse_args(ctx, args)
+        return super().parse_args(ctx, args if ctx.resilient_parsing else self.suite_run(args))
+
+    def suite_run(self, words: list[str]) -> list[str]:
+        """`ravi run SUITE ...` is `ravi suite run SUITE ...`; an option of the other of the two is told to be one."""
+        if words[:1] != ["run"]:
+            return words
+        one, many = self.commands["run"], self.commands["suite"].commands["run"]  # type: ignore[attr-defined]
+        takes = {name: not getattr(p, "is_flag", False) for c in (one, many) for p in c.params for name in p.opts}
+        named = [word.partition("=")[0] for word in words]
+        values = {at + 1 for at, word in enumerate(words) if takes.get(word) and word.startswith("--")}
+        given = [at for at, word in enumerate(words) if not word.startswith("--") and at not in values]
+        suite = len(given) == 2
+        of_one, of_many = ({name for p in c.params for name in p.opts if name.startswith("--")} for c in (one, many))
+        wrong = next((name for name in named if name in (of_one - of_many if suite else of_many - of_one)), None)
+        if wrong and len(given) > 1:
+            meaning = "one run of a learner on an MDP, and this is a suite" if suite else "a suite, and this is one run"
+            raise InputError(f"{wrong} is for {meaning}")
+        return ["suite", *words] if suite and "--help" not in words else words
 
 
 app = typer.Typer(
@@ -43,7 +60,7 @@ app = typer.Typer(
     help="Optimistic planning and exploration in infinite-horizon discounted MDPs, with exact regret.",
 )
 app.command()(suite.demo)
-app.command()(suite.run)
+app.command()(run.run)
 app.command()(suite.suites)
 app.command()(suite.results)
 app.command()(suite.reproduce)
@@ -60,11 +77,17 @@ app.command(name="list")(info.list_)
 app.command()(info.advise)
 app.command()(info.doctor)
 app.command()(info.cite)
+app.command()(completion.completion)
+suites = typer.Typer(no_args_is_help=True, help="Suites: many learners on many MDPs, into a folder of results.")
+suites.command(name="run")(suite.run)
+suites.command(name="list")(suite.suites)
+app.add_typer(suites, name="suite")
 
 
 def main() -> None:
     """The entry point: bad input is one line and exit status 2, Ctrl-C is 130."""
     try:
+        completion.answers()
         app(prog_name="ravi")
     except InputError as error:
         say(f"ravi: {error}", error=True)

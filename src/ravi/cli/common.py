@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from ravi.display.progress import Progress, telling
-from ravi.printable import printable
+from ravi.printable import folded, printable, room
 
 JSON = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 ALLOW_CODE = Annotated[
@@ -37,9 +38,30 @@ def typed(*names: str | None) -> None:
                 foreign.beside(name, module, here)
 
 
-def say(text: object, error: bool = False) -> None:
-    """Print what may hold text of others: the terminal shows all of it, and obeys nothing."""
-    print(printable(str(text), keep="\n\t"), file=sys.stderr if error else sys.stdout, flush=True)
+def say(text: object, error: bool = False, whole: bool = False) -> None:
+    """Print what may hold text of others: the terminal shows all of it, and obeys nothing.
+
+    Lines are folded to the terminal's columns, but for errors, which are one line each, and what is to be kept whole.
+    """
+    shown = printable(str(text), keep="\n\t")
+    print(shown if error or whole else folded(shown, room()), file=sys.stderr if error else sys.stdout, flush=True)
+
+
+def say_json(told: Any) -> None:
+    """Print one JSON object in one line; what is not a number is null there."""
+    from decimal import Decimal
+    from math import isfinite
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {str(key): plain(one) for key, one in value.items()}
+        if isinstance(value, (list, tuple)):
+            return [plain(one) for one in value]
+        if isinstance(value, Decimal):
+            return int(value) if value == value.to_integral_value() else float(value)
+        return None if isinstance(value, float) and not isfinite(value) else value
+
+    say(json.dumps(plain(told), default=str, allow_nan=False), whole=True)
 
 
 def stopped_early(kept: Path | None) -> typer.Exit:

@@ -25,6 +25,7 @@ from packaging.version import Version
 
 from ravi.checks import InputError
 from ravi.extras import install
+from ravi.printable import counted
 
 OK, WARNING, BROKEN, ABSENT = "ok", "warning", "broken", "absent"
 PYTHON = "3.11"
@@ -60,7 +61,8 @@ class Report(NamedTuple):
             lines.append(f"{verdict:8} {name:{width}}  {seen}")
             lines += [f"{'':8} {'':{width}}  -> {advice}"] if advice else []
         count = {verdict: sum(check.verdict == verdict for check in self.checks) for verdict in (BROKEN, WARNING)}
-        lines.append(f"{len(self.checks)} checks: {count[BROKEN]} broken, {count[WARNING]} warnings")
+        warned = counted(count[WARNING], "warning")
+        lines.append(f"{counted(len(self.checks), 'check')}: {count[BROKEN]} broken, {warned}")
         return "\n".join(lines)
 
     def json(self) -> dict[str, Any]:

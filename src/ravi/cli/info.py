@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from ravi.cli.common import JSON, say, typed
+from ravi.cli import completion
+from ravi.cli.common import JSON, say, say_json, typed
 
 
 def list_(as_json: JSON = False) -> None:
@@ -34,7 +34,7 @@ def list_(as_json: JSON = False) -> None:
         for name, known in ids.LEARNERS.items()
     }
     if as_json:
-        say(json.dumps({"mdps": mdps, "worlds": worlds, "learners": learners}))
+        say_json({"mdps": mdps, "worlds": worlds, "learners": learners})
         return
     tables = {"MDPs": mdps, "Other worlds": worlds, "Learners": learners}
     for title, table in tables.items():
@@ -49,7 +49,12 @@ def _first_line(builder: Any) -> str:
 
 
 def advise(
-    source: Annotated[str, typer.Argument(help="An MDP: an id or a file; or the id of a Gymnasium environment.")],
+    source: Annotated[
+        str,
+        typer.Argument(
+            help="An MDP: an id or a file; or the id of a Gymnasium environment.", autocompletion=completion.mdps
+        ),
+    ],
     steps: Annotated[str, typer.Option(help="How many plays.")] = "1e5",
     seeds: Annotated[str, typer.Option(help="How many runs.")] = "1",
     discount: Annotated[float | None, typer.Option(help="gamma of an environment; 0.99 unless given.")] = None,
@@ -60,7 +65,7 @@ def advise(
 
     typed(source)
     found = advise(source, steps, seeds=seeds, discount=discount)
-    say(json.dumps(found.json()) if as_json else found.text())
+    say_json(found.json()) if as_json else say(found.text())
 
 
 def doctor(
@@ -71,12 +76,15 @@ def doctor(
     from ravi.cli.doctor import doctor
 
     report = doctor(folder)
-    say(json.dumps(report.json()) if as_json else report.text())
+    say_json(report.json()) if as_json else say(report.text())
     raise typer.Exit(report.status)
 
 
 def cite(
-    names: Annotated[list[str] | None, typer.Argument(help="Learners, or a folder of results; none: ravi.")] = None,
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(help="Learners, or a folder of results; none: ravi.", autocompletion=completion.learners),
+    ] = None,
 ) -> None:
     """Print BibTeX: of the paper and this library, or of the papers of these learners."""
     from ravi.cli.citations import cite

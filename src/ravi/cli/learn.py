@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ravi.checks import InputError
-from ravi.cli.common import ALLOW_CODE, JSON, progress_bar, say, stopped_early, typed
+from ravi.cli import completion
+from ravi.cli.common import ALLOW_CODE, JSON, progress_bar, say, say_json, stopped_early, typed
 
 if TYPE_CHECKING:
     from ravi.live.learning import Learned
@@ -34,7 +35,11 @@ DISCOUNT = 0.99  # as `ravi.live.defaults` has it
 def learn(
     env: Annotated[str, typer.Argument(help="The id of a Gymnasium environment: FrozenLake-v1.")],
     learner: Annotated[
-        str | None, typer.Option(help="A learner's id: ravi-ucb,scale=0.01. See ravi list. Chosen, unless given.")
+        str | None,
+        typer.Option(
+            help="A learner's id: ravi-ucb,scale=0.01. See ravi list. Chosen, unless given.",
+            autocompletion=completion.learners,
+        ),
     ] = None,
     discount: Annotated[
         float, typer.Option(help="gamma: a reset follows each play with probability 1 - gamma.")
@@ -144,7 +149,7 @@ def learn(
             "saved": None if save is None else str(save),
         }
     )
-    say(json.dumps(told) if as_json else "\n".join(_lines(told)))
+    say_json(told) if as_json else say("\n".join(_lines(told)))
     if halted:
         raise stopped_early(checkpoint)
 
@@ -179,7 +184,7 @@ def evaluate(
             progress_bar(f"playing {policy}") as progress,
         ):
             found = evaluate(kept, world, progress=progress, **facts)
-    say(json.dumps({"file": str(policy), **found.json()}) if as_json else f"{found!r}")
+    say_json({"file": str(policy), **found.json()}) if as_json else say(f"{found!r}")
 
 
 def play(
@@ -217,7 +222,7 @@ def play(
         with _rendered(render or "rgb_array"):
             played = kept.play(env, number, render=render, video=video, **given)
         if as_json:
-            say(json.dumps({"file": str(policy), "episodes": [each._asdict() for each in played]}))
+            say_json({"file": str(policy), "episodes": [each._asdict() for each in played]})
         for number, each in enumerate(played if not as_json else [], 1):
             say(f"episode {number}: {each}")
         return
@@ -226,7 +231,7 @@ def play(
         shown = _framed(world, frames) if render == "ansi" else world
         plays = play(kept, shown, n, seed=seed, termination=termination)
         if as_json:
-            say(json.dumps({"file": str(policy), "plays": [each._asdict() for each in plays]}))
+            say_json({"file": str(policy), "plays": [each._asdict() for each in plays]})
             return
         _tell(plays, frames)
 

@@ -1,4 +1,4 @@
-"""What can be typed about one run, or one MDP? `run MDP LEARNER`, `solve`, `verify`."""
+"""What can be typed about one run, or one MDP? `run`, `solve`, `verify`."""
 
 from __future__ import annotations
 
@@ -9,29 +9,44 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ravi.checks import InputError
-from ravi.cli.common import JSON, progress_bar, say, stopped_early, typed
+from ravi.cli import completion
+from ravi.cli.common import JSON, progress_bar, say, say_json, stopped_early, typed
 
 if TYPE_CHECKING:
     from ravi.runs import Run
 
-MDP = Annotated[str, typer.Argument(help="An MDP: an id such as riverswim/6 or garnet/100,4,4,seed=3, or a file.")]
+MDP = Annotated[
+    str,
+    typer.Argument(
+        help="An MDP: an id such as riverswim/6 or garnet/100,4,4,seed=3, or a file.", autocompletion=completion.mdps
+    ),
+]
 
 
-def run_one(
-    mdp: str,
-    learner: str,
-    *,
-    steps: str,
-    seeds: str,
-    points: int,
-    trajectory: bool,
-    pad: bool,
-    save: Path | None,
-    figure: Path | None,
-    as_json: bool,
-    device: str = "cpu",
+def run(
+    mdp: MDP,
+    learner: Annotated[
+        str,
+        typer.Argument(help="Such as ravi-ucb,scale=0.03 or ravi-ucb/mixture.", autocompletion=completion.learners),
+    ],
+    steps: Annotated[str, typer.Option(help="T, the number of steps of each seed.")] = "1e5",
+    seeds: Annotated[str, typer.Option(help="How many seeds, from 0 on; or which: 5-8 or 1,7,9.")] = "16",
+    points: Annotated[int, typer.Option(help="Points of the curves.")] = 500,
+    trajectory: Annotated[
+        bool, typer.Option(help="Record the trajectory regret of the earlier literature too.")
+    ] = False,
+    pad: Annotated[bool, typer.Option(help="Play the last epoch to its end (T+).")] = False,
+    save: Annotated[
+        Path | None, typer.Option(help="Keep the run in this file; if it holds a stopped run, go on.")
+    ] = None,
+    figure: Annotated[Path | None, typer.Option(help="Draw the regret into this file (png, pdf, svg).")] = None,
+    device: Annotated[str, typer.Option(help="cpu or gpu.")] = "cpu",
+    as_json: JSON = False,
 ) -> None:
-    """Run a learner on an MDP and print its exact regret. Ctrl-C stops, prints and saves what there is."""
+    """Run a learner on an MDP and print its exact regret. Ctrl-C stops, prints and saves what there is.
+
+    A suite of runs is run by ravi suite run; ravi run SUITE is the same.
+    """
     from ravi import checks, engine, files
     from ravi.runs import Run
     from ravi.worlds import world_named
@@ -75,7 +90,7 @@ def run_one(
             made, interrupted = stop.run, True
     if save is not None:
         made.save(save)
-    say(json.dumps(_summary(made, world)) if as_json else f"{made!r}{_against_uniform(made, world)}")
+    say_json(_summary(made, world)) if as_json else say(f"{made!r}{_against_uniform(made, world)}")
     if figure is not None:
         from ravi.lab.report.figures import regret_figure
 
@@ -119,7 +134,7 @@ def solve(
             "method": solution.method, "seconds": seconds, "value": solution.V.tolist(), "policy": actions.tolist(),
             "units": world.units, "return_in_units": world.horizon * world.in_units(solution.optimum),
         }  # fmt: skip
-        say(json.dumps(found))
+        say_json(found)
         return
     say(f"{world!r}")
     say(f"  optimum rho*    {solution.optimum:.12g}  (error at most {solution.optimum_error:.1e})")
@@ -142,8 +157,13 @@ def solve(
 
 
 def verify(
-    mdp: Annotated[str | None, typer.Argument(help="An MDP; without one, small tabular and mixture runs.")] = None,
-    learner: Annotated[str, typer.Argument(help="A learner of RAVI-UCB's form.")] = "ravi-ucb",
+    mdp: Annotated[
+        str | None,
+        typer.Argument(help="An MDP; without one, small tabular and mixture runs.", autocompletion=completion.mdps),
+    ] = None,
+    learner: Annotated[
+        str, typer.Argument(help="A learner of RAVI-UCB's form.", autocompletion=completion.learners)
+    ] = "ravi-ucb",
     steps: Annotated[
         str | None, typer.Option(help="T, the number of steps of each seed; 2e4 where it is not given.")
     ] = None,

@@ -9,6 +9,7 @@ import typer
 
 from ravi.checks import InputError
 from ravi.cli.common import say
+from ravi.printable import room
 
 FOLDER = Annotated[Path, typer.Argument(help="A folder of results; others may be writing into it.")]
 
@@ -75,11 +76,10 @@ def table(
     T = None if steps is None else checks.steps(steps)
     checks.one_of(form, ("text", "latex", "markdown", "csv"), "--format")
     made = table(results(folder), section=section, column=column, steps=T, statistic=statistic, level=level)
-    text = getattr(made, form)().rstrip("\n") + "\n"
     if out is None:
-        say(text.rstrip("\n"))
+        say((made.text(room()) if form == "text" else getattr(made, form)()).rstrip("\n"), whole=True)
         return
-    files.put_text(out, text)
+    files.put_text(out, getattr(made, form)().rstrip("\n") + "\n")
 
 
 def watch(

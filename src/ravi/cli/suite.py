@@ -1,8 +1,7 @@
-"""What can be typed about suites and folders of results? `demo`, `run SUITE`, `suites`, `results`, `reproduce`."""
+"""What can be typed about suites and folders of results? `demo`, `suite run`, `suites`, `results`, `reproduce`."""
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from contextlib import suppress
@@ -12,19 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ravi.checks import InputError
-from ravi.cli.common import ALLOW_CODE, JSON, progress_bar, say
-from ravi.cli.run import run_one
-from ravi.printable import printable
+from ravi.cli import completion
+from ravi.cli.common import ALLOW_CODE, JSON, progress_bar, say, say_json
+from ravi.printable import columns, counted, printable, room
 
 if TYPE_CHECKING:
     from ravi.lab.experiments.results import Results
     from ravi.lab.experiments.runner import Status
 
-ONE, MANY = "One run: ravi run MDP LEARNER", "A suite: ravi run SUITE --out FOLDER"
-WORKERS = Annotated[int | None, typer.Option(help="Processes; by default one per core.", rich_help_panel=MANY)]
-CLUSTER = Annotated[
-    str | None, typer.Option(help="The address of a Ray cluster instead, or local.", rich_help_panel=MANY)
-]
+WORKERS = Annotated[int | None, typer.Option(help="Processes; by default one per core.")]
+CLUSTER = Annotated[str | None, typer.Option(help="The address of a Ray cluster instead, or local.")]
 
 
 def demo(
@@ -42,110 +38,56 @@ def demo(
 
 
 def run(
-    what: Annotated[
-        str, typer.Argument(help="A suite (see ravi suites), its TOML file, or a folder of results; or an MDP.")
+    suite: Annotated[
+        str,
+        typer.Argument(
+            help="A suite (see ravi suites), its TOML file, or a folder of results.", autocompletion=completion.suites
+        ),
     ],
-    learner: Annotated[
-        str | None, typer.Argument(help="After an MDP: a learner, such as ravi-ucb,scale=0.03 or ravi-ucb/mixture.")
-    ] = None,
-    seeds: Annotated[
-        str | None, typer.Option(help="How many seeds, from 0 on; or which: 5-8 or 1,7,9. One run: 16.")
-    ] = None,
-    device: Annotated[str | None, typer.Option(help="cpu or gpu, in place of what a suite says; else the cpu.")] = None,
-    as_json: JSON = False,
-    out: Annotated[Path | None, typer.Option(help="The folder of the results.", rich_help_panel=MANY)] = None,
+    out: Annotated[Path | None, typer.Option(help="The folder of the results.")] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Tell what would run, and how long it would take.", rich_help_panel=MANY)
+        bool, typer.Option("--dry-run", help="Tell what would run, and how long it would take.")
     ] = False,
+    seeds: Annotated[str | None, typer.Option(help="How many seeds, from 0 on; or which: 5-8 or 1,7,9.")] = None,
     workers: WORKERS = None,
     cluster: CLUSTER = None,
-    shard: Annotated[
-        str | None, typer.Option(help="i/n: the i-th of n parts of the work, as in an array job.", rich_help_panel=MANY)
-    ] = None,
-    retry: Annotated[bool, typer.Option("--retry", help="Run again what failed.", rich_help_panel=MANY)] = False,
-    adopt: Annotated[
-        bool, typer.Option("--adopt", help="Let a folder take this suite in place of its own.", rich_help_panel=MANY)
-    ] = False,
+    shard: Annotated[str | None, typer.Option(help="i/n: the i-th of n parts of the work, as in an array job.")] = None,
+    retry: Annotated[bool, typer.Option("--retry", help="Run again what failed.")] = False,
+    adopt: Annotated[bool, typer.Option("--adopt", help="Let a folder take this suite in place of its own.")] = False,
     mix_versions: Annotated[
-        bool,
-        typer.Option(
-            "--mix-versions", help="Go on with other versions than the folder was made with.", rich_help_panel=MANY
-        ),
+        bool, typer.Option("--mix-versions", help="Go on with other versions than the folder was made with.")
     ] = False,
-    slice: Annotated[
-        float | None, typer.Option(help="Seconds between checkpoints of a long run: 30.", rich_help_panel=MANY)
-    ] = None,
+    slice: Annotated[float, typer.Option(help="Seconds between checkpoints of a long run.")] = 30.0,
+    device: Annotated[str | None, typer.Option(help="cpu or gpu, in place of what the suite says.")] = None,
     allow_code: Annotated[
-        bool,
-        typer.Option(
-            "--allow-code", help="Import and run the modules that a folder of results names.", rich_help_panel=MANY
-        ),
+        bool, typer.Option("--allow-code", help="Import and run the modules that a folder of results names.")
     ] = False,
-    steps: Annotated[str | None, typer.Option(help="T: 1e5 unless given.", rich_help_panel=ONE)] = None,
-    points: Annotated[int | None, typer.Option(help="Points of the curves: 500.", rich_help_panel=ONE)] = None,
-    trajectory: Annotated[
-        bool, typer.Option(help="Record the trajectory regret of the earlier literature too.", rich_help_panel=ONE)
-    ] = False,
-    pad: Annotated[bool, typer.Option(help="Play the last epoch to its end (T+).", rich_help_panel=ONE)] = False,
-    save: Annotated[
-        Path | None,
-        typer.Option(help="Keep the run in this file; if it holds a stopped run, go on.", rich_help_panel=ONE),
-    ] = None,
-    figure: Annotated[
-        Path | None, typer.Option(help="Draw the regret into this file (png, pdf, svg).", rich_help_panel=ONE)
-    ] = None,
+    as_json: JSON = False,
 ) -> None:
-    """Run a suite into a folder; the same command goes on where it stopped. Or run one learner on one MDP.
+    """Run a suite into a folder; the same command goes on where it stopped.
 
     Regret is exact. Ctrl-C stops in good order. Exit status 1 when runs failed, 130 when stopped.
     """
-    one: dict[str, Any] = {
-        "--steps": steps,
-        "--points": points,
-        "--trajectory": trajectory,
-        "--pad": pad,
-        "--save": save,
-    }
-    one["--figure"] = figure
-    many: dict[str, Any] = {
-        "--out": out,
-        "--dry-run": dry_run,
-        "--workers": workers,
-        "--cluster": cluster,
-        "--shard": shard,
-    }
-    many |= {"--retry": retry, "--adopt": adopt, "--mix-versions": mix_versions, "--slice": slice}
-    many |= {"--allow-code": allow_code}
-    if learner is not None:
-        _none_of(many, "a suite, and this is one run")
-        run_one(
-            what, learner, steps="1e5" if steps is None else steps, seeds="16" if seeds is None else seeds,
-            points=500 if points is None else points,
-            trajectory=trajectory, pad=pad, save=save, figure=figure, as_json=as_json,
-            device="cpu" if device is None else device,
-        )  # fmt: skip
-        return
-    _none_of(one, "one run of a learner on an MDP, and this is a suite")
-    if out is None and os.path.isfile(Path(what) / "specification.json"):
-        out = Path(what)  # a folder goes on by itself
+    if out is None and os.path.isfile(Path(suite) / "specification.json"):
+        out = Path(suite)  # a folder goes on by itself
     if dry_run and device == "gpu":
         raise InputError("--dry-run tries runs on the CPU, and does not know a GPU's times: leave out --device")
     if dry_run:
         from ravi.lab.experiments.forecast import forecast
 
-        with progress_bar(f"trying {what}") as progress:
+        with progress_bar(f"trying {suite}") as progress:
             told = forecast(
-                what, out, seeds=seeds, workers=workers, shard=shard, adopt=adopt, retry=retry,
+                suite, out, seeds=seeds, workers=workers, shard=shard, adopt=adopt, retry=retry,
                 mix_versions=mix_versions, allow_code=allow_code, progress=progress,
             )  # fmt: skip
-        say(_json(told.json()) if as_json else told.text())
+        say_json(told.json()) if as_json else say(told.text(room()))
         return
     if out is None:
         raise InputError("a suite needs --out FOLDER for its results (one run of a learner is ravi run MDP LEARNER)")
     from ravi.lab.experiments.runner import run_suite, status_bar
 
     last: list[Status] = []
-    with status_bar(None, what, patience=0) as show:
+    with status_bar(None, suite, patience=0) as show:
 
         def tell(status: Status) -> None:
             last[:] = [status]
@@ -153,8 +95,8 @@ def run(
                 show(status)
 
         made = run_suite(
-            what, out, seeds=seeds, workers=workers, cluster=cluster, shard=shard, retry=retry, adopt=adopt,
-            mix_versions=mix_versions, slice=30.0 if slice is None else slice, allow_code=allow_code, progress=tell,
+            suite, out, seeds=seeds, workers=workers, cluster=cluster, shard=shard, retry=retry, adopt=adopt,
+            mix_versions=mix_versions, slice=slice, allow_code=allow_code, progress=tell,
             device=device, command=["ravi", *sys.argv[1:]],
         )  # fmt: skip
     stopped = bool(last) and last[0].stopping
@@ -164,7 +106,10 @@ def run(
         raise typer.Exit(130)
     failed = len(made.runs) - made.runs["failure"].null_count
     if failed:
-        say(f"ravi: {failed} runs failed; ravi results {out} --sql 'select * from failures' says how", error=True)
+        say(
+            f"ravi: {counted(failed, 'run')} failed; ravi results {out} --sql 'select * from failures' says how",
+            error=True,
+        )
     for line in made.unfinished():
         say(f"ravi: {line}; the same command tries them again", error=True)
     raise typer.Exit(1 if failed else 0)
@@ -172,23 +117,25 @@ def run(
 
 def suites(as_json: JSON = False) -> None:
     """List the suites that come with the library."""
+    from ravi.lab.experiments.forecast import runs_of
     from ravi.lab.experiments.schedule import plan
+    from ravi.lab.experiments.schedule.agenda import Agenda, Shard
     from ravi.lab.experiments.suite_file.specification import shipped
 
-    found = shipped()
-    runs = {name: plan.asked(suite, plan.facts_of(suite, {}), {}).runs for name, suite in found.items()}
+    told = {}
+    for name, suite in shipped().items():
+        facts = plan.facts_of(suite, {})
+        runs = plan.asked(suite, facts, {}).runs
+        every = Agenda(suite, facts, {}, Shard(), keep=lambda *_: None).total
+        sections = [section.name for section in suite.sections]
+        told[name] = {"title": suite.title, "sections": sections, "runs": runs, "tuning": every - runs}
+        if not as_json:
+            parts = f"{counted(len(sections), 'section')}, {runs_of(runs, every)}"
+            say(f"{name:9}  {suite.title}\n{'':9}  {parts}")
     if as_json:
-        told = {
-            name: {"title": suite.title, "sections": [section.name for section in suite.sections], "runs": runs[name]}
-            for name, suite in found.items()
-        }
-        say(json.dumps(told))
+        say_json(told)
         return
-    for name, suite in found.items():
-        tuned = any("tuned" in section.columns for section in suite.sections)
-        counted = f"{runs[name]:,} runs{', and their tuning' if tuned else ''}"
-        say(f"{name:10} {suite.title}\n{'':10} {len(suite.sections)} sections, {counted}")
-    say("\nravi run NAME --dry-run tells what one would run; ravi run NAME --out FOLDER runs it.")
+    say("\nravi suite run NAME --dry-run tells what one would run; with --out FOLDER it runs.")
 
 
 def results(
@@ -207,14 +154,15 @@ def results(
         return
     answer = found.sql(sql)
     names = answer.column_names
-    columns = [_values(name, column) for name, column in zip(names, answer.columns, strict=True)]
+    cells = [_values(name, column) for name, column in zip(names, answer.columns, strict=True)]
     if as_json:
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
             raise InputError(f"--sql: two columns are called {twice}; name them apart (AS)")
-        say(_json({"rows": [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]}))
+        say_json({"rows": [dict(zip(names, row, strict=True)) for row in zip(*cells, strict=True)]})
         return
-    _print_table(list(map(printable, names)), [list(map(_cell, row)) for row in zip(*columns, strict=True)])
+    rows = [list(map(printable, names)), *(list(map(_cell, row)) for row in zip(*cells, strict=True))]
+    say("\n".join(columns(rows, "l" * len(names), room(), lead=0)), whole=True)
 
 
 def reproduce(
@@ -231,37 +179,14 @@ def reproduce(
 
     with status_bar(None, f"reproducing {folder}", patience=0) as show:
         report = reproduce(folder, runs=runs, workers=workers, cluster=cluster, allow_code=allow_code, progress=show)
-    say(_json(report.json()) if as_json else report.text())
+    say_json(report.json()) if as_json else say(report.text())
     raise typer.Exit(report.status)
-
-
-def _none_of(options: dict[str, Any], meaning: str) -> None:
-    given = [name for name, value in options.items() if value not in (None, False)]
-    if given:
-        raise InputError(f"{given[0]} is for {meaning}")
-
-
-def _json(told: Any) -> str:
-    """One JSON object; what is not a number is null there."""
-    from decimal import Decimal
-    from math import isfinite
-
-    def plain(value: Any) -> Any:
-        if isinstance(value, dict):
-            return {str(key): plain(one) for key, one in value.items()}
-        if isinstance(value, (list, tuple)):
-            return [plain(one) for one in value]
-        if isinstance(value, Decimal):
-            return int(value) if value == value.to_integral_value() else float(value)
-        return None if isinstance(value, float) and not isfinite(value) else value
-
-    return json.dumps(plain(told), default=str, allow_nan=False)
 
 
 def _print_results(made: Results, as_json: bool, **more: Any) -> None:
     if not as_json:
         with suppress(InputError):  # its specification cannot be read: the rest says so
-            say(f"{made.summary()}\n")
+            say(f"{made.summary(room())}\n")
         say(repr(made))
         return
     rows = made.sql(
@@ -272,7 +197,7 @@ def _print_results(made: Results, as_json: bool, **more: Any) -> None:
     told = {"folder": str(made.folder), "suite": made.suite.name} | made.counts._asdict() | more
     told |= {"unfinished": made.unfinished()}
     told |= {"troubles": [str(one) for one in made.troubles], "conflicts": [str(one) for one in made.conflicts]}
-    say(_json(told | {"results": rows}))
+    say_json(told | {"results": rows})
 
 
 def _values(name: str, column: Any) -> list[Any]:
@@ -285,9 +210,3 @@ def _values(name: str, column: Any) -> list[Any]:
 
 def _cell(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, float) else "" if value is None else printable(str(value))
-
-
-def _print_table(names: list[str], rows: list[list[str]]) -> None:
-    widths = [max(map(len, column)) for column in zip(names, *rows, strict=True)]
-    for row in [names, *rows]:
-        say("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())

@@ -9,6 +9,7 @@ from typing import Any
 from ravi.checks import InputError
 from ravi.lab.experiments.results import Results
 from ravi.lab.experiments.runner import Status, run_suite
+from ravi.printable import room
 from ravi.runs import source
 
 MDP = "riverswim/mixture/6"
@@ -62,7 +63,7 @@ def demo(folder: Path, steps: int, seeds: int, progress: Callable[[Status], None
     worst = found.sql("SELECT max(regret_error) AS worst FROM runs").to_pylist()[0]["worst"]
     speed = found.sql("SELECT sum(steps) / sum(seconds) AS speed FROM runs").to_pylist()[0]["speed"]
     lines = [
-        table(found).text(),
+        table(found).text(room()),
         "",
         f"Regret is computed, not sampled: every number is exact to within {worst:.1e}, certified. "
         f"{found.runs.num_rows:,} runs at {speed:,.0f} steps a second and core.",

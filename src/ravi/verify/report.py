@@ -11,6 +11,7 @@ import numpy as np
 
 from ravi.core import Array
 from ravi.display import html as display
+from ravi.printable import counted
 from ravi.runs import Run
 from ravi.theory import doubling
 from ravi.verify.books import Scene, Worst
@@ -158,22 +159,24 @@ class Report:
     def text(self, *, failed: bool = False) -> str:
         rows = self.failed() if failed else self.rows
         lines = [self._head(), ""]
-        lines.append(
-            f"{'':2}{'claim':6} {'where':24} {'kind':4} {'measured':>11} {'bound':>11} {'margin':>11}  verdict"
-        )
+        lines.append(f"{'':2}{'claim':6} kind {'measured':>11} {'bound':>11} {'margin':>11}  verdict")
         for row in rows:
             numbers = " ".join(f"{value:11.4g}" for value in row.shown())
             note = f" ({row.note})" if row.note else ""
             mark = "  " if row.holds else "! "
-            lines.append(f"{mark}{row.id:6} {row.where[:24]:24} {row.kind:4} {numbers}  {row.verdict}{note}")
-            lines.append(f"{'':9}{row.statement}")
+            lines.append(f"{mark}{row.id:6} {row.kind:4} {numbers}  {row.verdict}{note}")
+            lines.append(f"{'':9}{row.where}: {row.statement}")
         return "\n".join([*lines, "", str(self.ladder), "", self.summary()])
 
     def summary(self) -> str:
         bad = self.failed()
         measured = sum(row.verdict in ("holds", "violated") for row in self.rows)
         first = self.invalid_at[self.invalid_at > 0]
-        stop = f" Bonuses were invalid in {len(first)} seeds, first in epoch {int(first.min())}." if len(first) else ""
+        stop = (
+            f" Bonuses were invalid in {counted(len(first), 'seed')}, first in epoch {int(first.min())}."
+            if len(first)
+            else ""
+        )
         if not bad:
             return f"All {measured} claims hold ({len(self.rows) - measured} not measured).{stop}"
         return f"{len(bad)} of {measured} claims are violated: {', '.join(row.id for row in bad)}.{stop}"
@@ -181,8 +184,8 @@ class Report:
     def _head(self) -> str:
         run = self.run
         return (
-            f"{run.learner} on {run.mdp} (gamma {run.discount:g}), {run.steps:,} steps, {len(run.seeds)} seeds; "
-            "D deterministic, P with probability 1 - delta, E in expectation"
+            f"{run.learner} on {run.mdp} (gamma {run.discount:g}), {run.steps:,} steps, "
+            f"{counted(len(run.seeds), 'seed')}; D deterministic, P with probability 1 - delta, E in expectation"
         )
 
     def __repr__(self) -> str:

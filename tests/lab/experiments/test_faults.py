@@ -353,7 +353,7 @@ def test_a_damaged_specification_is_named_and_made_again_by_the_suite_that_it_wa
     launched(TINY, folder)
     whole = (folder / "specification.json").read_text()
     (folder / "specification.json").write_text(content)
-    with pytest.raises(InputError, match=rf"specification\.json is damaged(.*)ravi run SUITE --out {folder}"):
+    with pytest.raises(InputError, match=rf"specification\.json is damaged(.*)ravi suite run SUITE --out {folder}"):
         launched(folder, folder)
     with pytest.raises(InputError, match=r"was of this suite: if it was this one, delete .*specification\.json"):
         launched(TINY | {"seeds": 5}, folder)

@@ -335,9 +335,9 @@ def test_the_summary_counts_seeds_and_failures(tmp_path):
     found = ravi.results(tmp_path)
     lines = [line.split() for line in found.summary().splitlines()]
     mean = f"{made(seeds=(0, 1)).regret.mean():,.2f}"
-    assert lines[0] == ["section", "MDP", "T", "learner", "column", "seeds", "failed", "mean", "regret"]
-    assert lines[1] == ["first", "riverswim/4", "20", "uniform", "given", "2", "of", "3", "1", mean]
-    assert lines[2] == ["first", "riverswim/4", "20", "ours", "given", "0", "of", "3", "0", "-"]
+    assert lines[0] == ["section", "MDP", "learner", "column", "T", "seeds", "failed", "mean", "regret"]
+    assert lines[1] == ["first", "riverswim/4", "uniform", "given", "20", "2", "of", "3", "1", mean]
+    assert lines[2] == ["first", "riverswim/4", "ours", "given", "20", "0", "of", "3", "0", "-"]
     assert found.counts == (8, 2, 1, 0)
     assert found.regret(label="uniform")[0].tolist() == found.curves(label="uniform")[1].tolist() == [0, 1]
     assert "2 of 8 done, 1 failed" in repr(found)

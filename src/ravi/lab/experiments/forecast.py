@@ -21,6 +21,7 @@ from ravi.lab.experiments.schedule.settings import Setting
 from ravi.lab.experiments.store import Store
 from ravi.lab.experiments.suite_file.specification import Entry
 from ravi.lab.experiments.work import briefly, until
+from ravi.printable import ENDLESS, columns, counted, printable, titled
 from ravi.worlds import World
 
 PILOT_STEPS, PILOT_SEEDS = 2000, 64  # at most
@@ -46,6 +47,7 @@ class Forecast(NamedTuple):
     suite: str
     lines: list[Line]
     runs: int  # in all, tuning among them; every run counts once
+    reported: int  # of which are no tuning
     stored: int  # of which are in the folder
     seconds: float  # of computing, for the rest
     workers: int
@@ -56,23 +58,19 @@ class Forecast(NamedTuple):
         found = self._asdict() | {"lines": [line._asdict() for line in self.lines]}
         return found | {"wall_seconds": self.seconds / self.workers}
 
-    def text(self) -> str:
-        head = (
-            f"{'section':16} {'MDP':34} {'learner':34} {'column':7} {'T':>9} {'runs':>6} {'tuning':>6} {'seconds':>9}"
-        )
-        lines = [head]
+    def text(self, width: int = ENDLESS) -> str:
+        rows: list[tuple[str, ...]] = [("section", "MDP", "learner", "column", "T", "runs", "tuning", "seconds")]
         for line in self.lines:
-            lines.append(
-                f"{line.section[:16]:16} {line.mdp[:34]:34} {line.label[:34]:34} {line.column:7} {line.steps:9,} "
-                f"{line.runs:6,} {line.tuning:6,} {line.seconds:9,.1f}"
-            )
+            names = map(printable, (line.section, titled(line.mdp), line.label, line.column))
+            rows.append((*names, *(f"{n:,}" for n in (line.steps, line.runs, line.tuning)), f"{line.seconds:,.1f}"))
+        lines = columns(rows, "llllrrrr", width)
         minutes = self.seconds / self.workers / 60
         wall = f"{minutes * 60:,.0f} s" if minutes < 2 else f"{minutes:,.0f} min" if minutes < 120 else ""
         wall = wall or f"{minutes / 60:,.1f} h"
         lines += [
             "",
-            f"{self.suite}: {self.runs:,} runs, {self.stored:,} of them stored already; about {wall} on "
-            f"{self.workers} worker{'s' if self.workers > 1 else ''}.",
+            f"{self.suite}: {runs_of(self.reported, self.runs)}, {self.stored:,} of them stored already; "
+            f"about {wall} on {counted(self.workers, 'worker')}.",
             f"Reckoned from pilots of up to {PILOT_STEPS:,} steps of {self.pilots} of {self.pairs} pairs of MDP "
             "and learner; expect it to be out by a factor of two.",
         ]
@@ -121,7 +119,13 @@ def forecast(
         runs = len(entry.seeds)
         lines.append(Line(entry.section, entry.mdp, entry.label, entry.column, entry.steps, runs, tuning, seconds))
     left = agenda.seconds_left
-    return Forecast(wanted.name, lines, agenda.total, agenda.done, left, n, len(speeds), len(pairs))
+    reported = plan.asked(wanted, facts, {}).runs
+    return Forecast(wanted.name, lines, agenda.total, reported, agenda.done, left, n, len(speeds), len(pairs))
+
+
+def runs_of(reported: int, every: int) -> str:
+    """How many runs a suite is: those that it reports, and those of tuning."""
+    return counted(every, "run") + (f" ({reported:,} and {every - reported:,} of tuning)" if every > reported else "")
 
 
 def _pair(setting: Setting) -> Pair:

@@ -30,7 +30,7 @@ from ravi.lab.experiments.manifest import cores, differing
 from ravi.lab.experiments.recorded import curves_of
 from ravi.lab.experiments.rows import SCHEMA
 from ravi.lab.experiments.store import Store, Trouble, opened
-from ravi.printable import printable
+from ravi.printable import ENDLESS, columns, counted, printable, titled
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
@@ -333,28 +333,19 @@ class Results:
             "count(failure) AS failed, avg(regret) AS mean FROM results GROUP BY ALL"
         ).to_pylist()  # fmt: skip
         found = {tuple(row[key] for key in KEYS): row for row in rows}
-        lines: list[tuple[str, ...]] = [("section", "MDP", "T", "learner", "column", "seeds", "failed", "mean regret")]
+        lines: list[tuple[str, ...]] = [("section", "MDP", "learner", "column", "T", "seeds", "failed", "mean regret")]
         for entry, _ in self._planned:
             which = tuple(getattr(entry, key) for key in KEYS)
             row = found.get(which, {"seeds": 0, "failed": 0, "mean": None})
             mean = self.untuned.get(which, "-") if row["mean"] is None else f"{row['mean']:,.2f}"
             seeds = f"{row['seeds']} of {len(entry.seeds)}"
-            names = (entry.section, entry.mdp, f"{entry.steps:,}", entry.label, entry.column)
-            lines.append((*map(printable, names), seeds, str(row["failed"]), mean))
+            names = map(printable, (entry.section, titled(entry.mdp), entry.label, entry.column))
+            lines.append((*names, f"{entry.steps:,}", seeds, str(row["failed"]), mean))
         return lines
 
-    def summary(self) -> str:
-        """The mean regret at T of every entry, with the number of seeds."""
-        lines = self._means()
-        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        left = (True, True, False, True, True, False, False, False)
-        return "\n".join(
-            "  ".join(
-                cell.ljust(width) if is_left else cell.rjust(width)
-                for cell, width, is_left in zip(line, widths, left, strict=True)
-            ).rstrip()
-            for line in lines
-        )
+    def summary(self, width: int = ENDLESS) -> str:
+        """The mean regret at T of every entry, with the number of seeds, in so many columns of text."""
+        return "\n".join(columns(self._means(), "llllrrrr", width))
 
     def _facts(self) -> tuple[str, list[tuple[str, str]]]:
         """What it is, and by name what is to be said of it."""
@@ -362,12 +353,13 @@ class Results:
         try:
             name, counts = self.suite.name, self.counts
         except InputError as error:
-            head, runs = f"({error})", f"{self.runs.num_rows:,} runs, {failed:,} failed"
+            head, runs = f"({error})", f"{counted(self.runs.num_rows, 'run')}, {failed:,} failed"
         else:
             head = f"of {printable(name)}"
             runs = f"{counts.done:,} of {counts.planned:,} done, {counts.failed:,} failed"
             runs += f"; {counts.others:,} more, for tuning or of other suites" if counts.others else ""
-        found = [("runs", f"{runs}; {len(self.manifests)} launches")]
+        launches = f"{len(self.manifests)} launch{'es' if len(self.manifests) != 1 else ''}"
+        found = [("runs", f"{runs}; {launches}")]
         if unfinished := self.unfinished():
             found.append(("TUNING", f"{_listed(unfinished)}; the command that made it tries them again"))
         if self.troubles:
@@ -382,7 +374,7 @@ class Results:
             head, *rows = self._means()
         except InputError:  # no suite that can be read
             return html.summary(title, facts)
-        return html.summary(title, facts, html.table(head, rows, 5, most=len(rows)))
+        return html.summary(title, facts, html.table(head, rows, 4, most=len(rows)))
 
     def __repr__(self) -> str:
         title, facts = self._facts()

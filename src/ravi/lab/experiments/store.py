@@ -312,7 +312,7 @@ def opened(path: Path) -> pq.ParquetFile | str:
 
 
 def _mended(folder: Path) -> str:
-    return f"ravi run SUITE --out {folder}, with the suite that it was made from, makes it again and keeps all runs"
+    return f"ravi suite run SUITE --out {folder}, with the suite that it was made from, makes it again and keeps runs"
 
 
 def _json(path: Path, *, must: bool = False) -> dict[str, Any]:

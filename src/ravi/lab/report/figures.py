@@ -24,6 +24,7 @@ from ravi.display.style import COLOURS, Drawn, known_formats, library, slug, wri
 from ravi.jsons import parsed
 from ravi.lab.report.curves import Curves, gap_curves, gap_of, mean_gap, regret_curves, regret_figure, regret_of
 from ravi.lab.report.index import KINDS, STORY, kind_of, known_kinds
+from ravi.printable import titled
 from ravi.runs import Run
 
 if TYPE_CHECKING:
@@ -184,7 +185,7 @@ def _comparisons(results: Results) -> Iterator[tuple[str, Callable[[], Drawn]]]:
 
 
 def _titled(what: str, column: str) -> str:
-    return what if column == "given" else f"{what}, {column}"
+    return titled(what) if column == "given" else f"{titled(what)}, {column}"
 
 
 def _tuning(results: Results) -> Iterator[tuple[str, Callable[[], Drawn]]]:

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from ravi import files
 from ravi.checks import InputError
 from ravi.display import html
-from ravi.printable import printable
+from ravi.printable import ENDLESS, columns, folded, printable
 
 SIGNIFICANT = 6  # digits of an estimate, at most
 PLAIN = 4  # digits of an estimate without an interval
@@ -82,25 +82,18 @@ class Table:
     panels: tuple[Panel, ...]
     records: tuple[dict[str, Any], ...]
 
-    def text(self) -> str:
-        """For a terminal."""
-        parts = [self.caption]
+    def text(self, width: int = ENDLESS) -> str:
+        """For a terminal of so many columns."""
+        parts = [folded(self.caption, width)]
         for panel in self.panels:
             lines = [[*panel.head], *([_plain(cell) for cell in row] for row in panel.rows)]
             if panel.groups:
                 lines[0] = _merged(panel)
-            lines = [list(map(printable, line)) for line in lines]
-            widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-            block = [
-                "  ".join(
-                    text.ljust(width) if place < panel.names else text.rjust(width)
-                    for place, (text, width) in enumerate(zip(line, widths, strict=True))
-                ).rstrip()
-                for line in lines
-            ]
+            align = "l" * panel.names + "r" * (len(panel.head) - panel.names)
+            block = columns([list(map(printable, line)) for line in lines], align, width)
             parts.append("\n".join([printable(panel.title), *block] if panel.title else block))
         note = self.note.replace(BEST, "*").replace(TIE, "\N{DAGGER}")
-        return "\n\n".join([*parts, textwrap.fill(printable(note), 110, break_on_hyphens=False)])
+        return "\n\n".join([*parts, textwrap.fill(printable(note), min(110, width), break_on_hyphens=False)])
 
     def markdown(self) -> str:
         parts = [_in_markdown(self.caption)]

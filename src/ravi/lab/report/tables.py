@@ -20,6 +20,7 @@ import numpy as np
 from ravi.checks import InputError, did_you_mean, one_of, probability
 from ravi.ids import LEARNERS
 from ravi.lab.report.rendering import BEST, TIE, Panel, Shown, Table, estimate_and_interval
+from ravi.printable import titled
 
 if TYPE_CHECKING:
     from ravi.lab.experiments.results import Results
@@ -193,7 +194,7 @@ def _panels(cells: Sequence[dict[str, Any]], title: str) -> list[Panel]:
     made = []
     for first in range(0, len(places), fit):
         here = places[first : first + fit]
-        over = [f"{mdp}, T = {T:,}" if several else mdp for mdp, T in here]
+        over = [f"{titled(mdp)}, T = {T:,}" if several else titled(mdp) for mdp, T in here]
         rows = [
             (Shown(label), *(_shown(by[(*place, label, column)]) for place in here for column in columns))
             for label in labels

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ravi.checks import InputError, positive
-from ravi.printable import printable
+from ravi.printable import counted, printable, room, titled
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,6 +40,7 @@ MEMORY, ENOUGH = 120.0, 5.0  # seconds over which the speed is measured, at most
 FAILURES = 5  # that are told, the last ones
 TROUBLES = 5
 WIDTH = 140  # of a frame that goes to no terminal
+WIDE = 100  # columns from which on intervals are shown
 REACTION = 0.1  # seconds until Ctrl-C is heard
 OTHER_LINES = 16  # of a frame, besides those of learners
 
@@ -60,7 +61,7 @@ def watch(
     console = console or RichConsole()
     if once:
         view.look(time.monotonic())
-        print(text(view))
+        print(text(view, min(room(), WIDTH)))
         return
     with suppress(KeyboardInterrupt), interrupts() as stopped:  # an exception may be lost in a library's callback
         if console.is_terminal:
@@ -75,7 +76,7 @@ def _live(view: View, console: Console, every: float, stopped: Callable[[], bool
     with Live(console=console, auto_refresh=False, transient=False) as live:
         while not stopped():
             view.look(time.monotonic())
-            live.update(frame(view, console.height), refresh=True)
+            live.update(frame(view, console.height, console.width), refresh=True)
             if view.finished:
                 return
             _wait(every, stopped)
@@ -364,7 +365,7 @@ def text(view: View, width: int = WIDTH) -> str:
     from rich.console import Console as RichConsole
 
     sink = io.StringIO()
-    RichConsole(file=sink, width=width, color_system=None, force_terminal=False).print(frame(view))
+    RichConsole(file=sink, width=width, color_system=None, force_terminal=False).print(frame(view, width=width))
     return "\n".join(line.rstrip() for line in sink.getvalue().splitlines())
 
 
@@ -372,10 +373,10 @@ def headline(view: View) -> str:
     if view.waiting:
         return printable(f"waiting for {view.folder}: {view.waiting}")
     done, failed, planned = view.totals
-    parts = [f"{done:,} of {planned:,} runs done, {failed:,} failed"]
+    parts = [f"{done:,} of {counted(planned, 'run')} done, {failed:,} failed"]
     if view.tuning[1]:
         chosen, subjects = view.tuning
-        parts.append(f"tuning has chosen for {chosen} of {subjects}, after {view.trials[0]:,} runs")
+        parts.append(f"tuning has chosen for {chosen} of {subjects}, after {counted(view.trials[0], 'run')}")
     if not view.finished:
         if view.rate is not None:
             parts.append(f"{view.rate:,.2g} runs a second")
@@ -386,14 +387,14 @@ def headline(view: View) -> str:
     return "; ".join(parts)
 
 
-def frame(view: View, height: int | None = None) -> RenderableType:
+def frame(view: View, height: int | None = None, width: int = WIDTH) -> RenderableType:
     """All that is shown; with a height, the learners that fit: first those that are under way, then those to come."""
     from rich.console import Group
 
     if view.suite is None or view.waiting:
         return _words(headline(view))
     parts: list[RenderableType] = [_words(f"{view.suite.name} in {view.folder}", style="bold"), _words(headline(view))]
-    parts += [_words(""), _learners(view, height)]
+    parts += [_words(""), _learners(view, height, width)]
     launches = _launches(view)
     parts += [_words(""), *(_words(line) for line in launches)]
     if view.checkpoints:
@@ -403,14 +404,14 @@ def frame(view: View, height: int | None = None) -> RenderableType:
         parts.append(_words(f"failures (the last {len(view.failures)}; {total:,} among those asked for)", style="red"))
         parts += [_words(f"  {one.learner} on {one.mdp}, seed {one.seed}: {one.error}") for one in view.failures]
     if view.troubles:
-        parts.append(_words(f"troubles ({len(view.troubles)} files are left out)", style="red"))
+        parts.append(_words(f"troubles ({counted(len(view.troubles), 'file')} left out)", style="red"))
         parts += [_words(f"  {trouble}") for trouble in view.troubles[:TROUBLES]]
     if view.finished:
         parts.append(_words("all is done" if not view.totals[1] else "all is done, but for what failed", style="bold"))
     return Group(*parts)
 
 
-def _learners(view: View, height: int | None) -> RenderableType:
+def _learners(view: View, height: int | None, width: int) -> RenderableType:
     from rich.table import Table
 
     from ravi.lab.report.rendering import estimate_and_interval
@@ -418,8 +419,10 @@ def _learners(view: View, height: int | None) -> RenderableType:
     room = len(view.lines) if height is None else max(3, height - OTHER_LINES)
     shown = fitting(view.lines, room)
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("section", "MDP", "T", "learner", "column", "done", "failed", "mean regret", "interval"):
-        table.add_column(name, justify="left" if name in ("section", "MDP", "learner", "column") else "right")
+    for name in ("section", "MDP", "learner", "column"):
+        table.add_column(name, overflow="fold")
+    for name in ("T", "done", "failed", "mean regret", "interval")[: 5 if width >= WIDE else 4]:
+        table.add_column(name, justify="right", no_wrap=True)
     for line in shown:
         entry = line.entry
         mean, ends = "-", ""
@@ -429,9 +432,9 @@ def _learners(view: View, height: int | None) -> RenderableType:
             mean, ends = estimate_and_interval(*line.mean[:3])
             ends = "one seed" if line.done == 1 else ends
         done = f"{line.done} of {line.planned}"
-        names = (entry.section, entry.mdp, f"{entry.steps:,}", entry.label, entry.column)
-        style = "dim" if not line.left else ""
-        table.add_row(*map(_words, (*names, done, str(line.failed), mean, ends)), style=style)
+        names = (entry.section, titled(entry.mdp), entry.label, entry.column)
+        cells = (*names, f"{entry.steps:,}", done, str(line.failed), mean, ends)
+        table.add_row(*map(_words, cells[: len(table.columns)]), style="dim" if not line.left else "")
     if len(shown) < len(view.lines):
         whole = sum(1 for line in view.lines if not line.left) - sum(1 for line in shown if not line.left)
         table.add_row(_words(f"... and {len(view.lines) - len(shown)} more, {whole} of them done"))
@@ -460,7 +463,7 @@ def _launches(view: View) -> list[str]:
         manifest = view.launches.get(name, {})
         command = " ".join(map(str, manifest.get("command", ())))
         found.append(
-            f"launch {name} is alive, {view.made.get(name, 0):,} runs stored, "
+            f"launch {name} is alive, {counted(view.made.get(name, 0), 'run')} stored, "
             f"since {manifest.get('started', '?')}: {command}"
         )
     return found
