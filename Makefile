@@ -68,6 +68,8 @@ docs: $(READY)
 	$(BIN)/python docs/figures/levels.py
 	$(BIN)/python docs/make_guides.py
 	$(BIN)/python docs/make_notebooks.py
+	$(BIN)/ravi verify --json docs/explanation/verified.json > /dev/null
+	$(BIN)/python docs/make_verified.py
 
 # The docs as pages of HTML, in site/: to be read without a network. A link that leads nowhere is an error.
 site: $(SITE)

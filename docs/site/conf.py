@@ -25,8 +25,9 @@ smartquotes_action = "D"  # dashes, and quotes as they are typed
 # One theme without web fonts and without scripts of others, in light and dark.
 html_theme = "furo"
 pygments_dark_style = "github-dark"
-html_static_path = ["style.css"]
+html_static_path = ["style.css", "claims.js"]
 html_css_files = ["style.css"]
+html_js_files = ["claims.js"]  # of the table of claims
 html_extra_path = ["index.html"]  # leads to docs/index.html
 html_show_copyright = html_copy_source = html_show_sourcelink = False
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
