@@ -1,4 +1,7 @@
-"""Every public name says what it takes, what it gives and shows it: its docstring has an example that is run here."""
+"""Every public name says what it takes, what it gives and shows it: its docstring has an example that is run here.
+
+Methods and properties of public classes have docstrings too; those that take arguments name each.
+"""
 
 import doctest
 import inspect
@@ -9,7 +12,27 @@ import ravi
 
 NAMES = sorted(set(ravi.__all__) - {"__version__"})
 MODULES = ("gymnasium", "importers")  # whose functions have docstrings of their own
-LATER = ("Learned", "Run", "Stopped", "learn", "resume", "resume_settings", "run", "run_settings")
+
+
+def members(kind):
+    """Public methods and properties of a class, by name, as the functions that they are made of."""
+    for name in (name for name in dir(kind) if not name.startswith("_")):
+        given = inspect.getattr_static(kind, name)
+        given = getattr(given, "fget", None) or getattr(given, "func", None) or getattr(given, "__func__", given)
+        if inspect.isfunction(given) and given.__module__.startswith("ravi"):
+            yield name, given
+
+
+CLASSES = [name for name in NAMES if inspect.isclass(getattr(ravi, name))]
+MEMBERS = {f"{name}.{own}": given for name in CLASSES for own, given in members(getattr(ravi, name))}
+
+
+@pytest.mark.parametrize("name", MEMBERS)
+def test_a_public_method_is_told(name):
+    text = inspect.getdoc(MEMBERS[name]) or ""
+    assert text
+    taken = [one for one in inspect.signature(MEMBERS[name]).parameters if one not in ("self", "cls")]
+    assert [one for one in taken if one not in text] == []
 
 
 @pytest.mark.parametrize("name", sorted(set(NAMES) - set(MODULES)))
@@ -23,9 +46,12 @@ def test_a_public_name_is_told_and_shown(name):
         assert [one for one in inspect.signature(thing).parameters if one not in told] == []
 
 
-@pytest.mark.parametrize("name", sorted(set(NAMES) - set(MODULES)))
+SHOWN = [name for name, given in MEMBERS.items() if ">>>" in (given.__doc__ or "")]
+
+
+@pytest.mark.parametrize("name", [*sorted(set(NAMES) - set(MODULES)), *SHOWN])
 def test_the_example_of_a_public_name_runs(name):
-    tests = doctest.DocTestFinder(recurse=False).find(getattr(ravi, name), name)
+    tests = doctest.DocTestFinder(recurse=False).find(MEMBERS.get(name) or getattr(ravi, name), name)
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS, verbose=False)
     said = []
     for test in tests:

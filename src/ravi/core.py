@@ -56,23 +56,28 @@ class Problem:
 
     @property
     def states(self) -> int:
-        return int(self.rewards.shape[0])  # X
+        """X, the number of states."""
+        return int(self.rewards.shape[0])
 
     @property
     def actions(self) -> int:
-        return int(self.rewards.shape[1])  # A
+        """A, the number of actions."""
+        return int(self.rewards.shape[1])
 
     @property
     def branching(self) -> int:
-        return int(self.successors.shape[2])  # B
+        """B, the successors that are stored of every pair of a state and an action."""
+        return int(self.successors.shape[2])
 
     @property
     def dimension(self) -> int:
-        return 0 if self.features is None else int(self.features.shape[3])  # d
+        """d, the number of features of a linear mixture; 0 without features."""
+        return 0 if self.features is None else int(self.features.shape[3])
 
     @property
     def horizon(self) -> float:
-        return 1 / (1 - self.discount)  # H
+        """H = 1 / (1 - gamma), the effective horizon: the expected number of steps between resets."""
+        return 1 / (1 - self.discount)
 
     @property
     def bound(self) -> float:
@@ -82,7 +87,7 @@ class Problem:
         return max(self.parameter_bound, self.feature_bound)
 
     def in_units(self, value: Any) -> Any:
-        """A reward, or a normalised return (1 - gamma) <nu_0, V>, in the user's units."""
+        """`value`, a reward or a normalised return (1 - gamma) <nu_0, V>, in the user's units."""
         low, high = self.units
         return low + (high - low) * value
 
@@ -135,6 +140,7 @@ class MDP(Problem):
 
     @cached_property
     def problem(self) -> Problem:
+        """What a learner is told: the MDP without its kernel, and without theta."""
         return told(self, Problem)
 
     @cached_property
@@ -152,7 +158,14 @@ class MDP(Problem):
     def from_dense(
         P: Any, r: Any, discount: float, initial: Any, *, renormalise: bool = False, name: str = "mdp"
     ) -> MDP:
-        """From arrays P[x, a, x'] and r[x, a]; `initial` is nu_0 or one state."""
+        """An MDP from arrays P[x, a, x'] and r[x, a]. `initial` is nu_0 (X,), or the one state to start in. Rows of P
+        must sum to one within 1e-9; `renormalise` rescales those that do within 1e-3, as files with printed decimals
+        have them. `name` is what messages and files call it.
+
+        >>> P, r = [[[1, 0], [0, 1]], [[0, 1], [0, 1]]], [[0, 0], [1, 0]]
+        >>> MDP.from_dense(P, r, discount=0.9, initial=0).states
+        2
+        """
         from ravi.mdps.tables import from_dense
 
         return from_dense(P, r, discount, initial, renormalise=renormalise, name=name)
@@ -161,7 +174,13 @@ class MDP(Problem):
     def from_sparse(
         P: Any, r: Any, discount: float, initial: Any, *, renormalise: bool = False, name: str = "mdp"
     ) -> MDP:
-        """From a SciPy sparse matrix with row x * A + a, or A sparse X-by-X matrices, one per action."""
+        """An MDP from a SciPy sparse matrix P with row x * A + a, or A sparse X-by-X matrices, one per action; `r`,
+        `discount`, `initial`, `renormalise` and `name` are as for `from_dense`.
+
+        >>> from scipy.sparse import eye_array
+        >>> MDP.from_sparse([eye_array(3), eye_array(3)], [[0, 1]] * 3, discount=0.9, initial=0).branching
+        1
+        """
         from ravi.mdps.tables import from_sparse
 
         return from_sparse(P, r, discount, initial, renormalise=renormalise, name=name)
@@ -179,7 +198,15 @@ class MDP(Problem):
         feature_bound: float | None = None,
         name: str = "mdp",
     ) -> MDP:
-        """A linear mixture MDP: P(x' | x, a) = <theta, psi(x, a, x')>, with psi on the successors (X, A, B, D)."""
+        """A linear mixture MDP: P(x' | x, a) = <theta, psi(x, a, x')>. `features` are psi (X, A, B, D) on the
+        `successors` (X, A, B), `parameter` is theta (D,), `rewards` are (X, A); `discount`, `initial` and `name` are as
+        for `from_dense`. `parameter_bound` and `feature_bound` are B_theta >= ||theta|| and B_phi >= ||phi_V|| / H of
+        Assumption 5.3, computed unless given.
+
+        >>> psi, to = [[[[1, 0], [0, 1]]], [[[1, 0], [0, 1]]]], [[[0, 1]], [[0, 1]]]
+        >>> MDP.from_features(psi, [0.3, 0.7], to, [[0], [1]], discount=0.9, initial=0).dimension
+        2
+        """
         from ravi.mdps.tables import from_features
 
         bounds = {"parameter_bound": parameter_bound, "feature_bound": feature_bound}
@@ -189,9 +216,13 @@ class MDP(Problem):
     def from_linear(
         pair_features: Any, measures: Any, rewards: Any, discount: float, initial: Any, *, name: str = "mdp"
     ) -> MDP:
-        """A linear MDP: P(x' | x, a) = <phi(x, a), m(x')>, with phi (X, A, D) and m (D, X).
+        """A linear MDP: P(x' | x, a) = <phi(x, a), m(x')>, with `pair_features` phi (X, A, D) and `measures` m (D, X).
+        `rewards` are (X, A), or (D,) for r(x, a) = <phi(x, a), rewards>; `discount`, `initial` and `name` are as for
+        `from_dense`.
 
-        `rewards` are (X, A), or (D,) for r(x, a) = <phi(x, a), rewards>.
+        >>> phi, m = [[[1, 0]], [[0, 1]]], [[0.5, 0.5], [0, 1]]
+        >>> MDP.from_linear(phi, m, [0, 1], discount=0.9, initial=0).rewards.tolist()
+        [[0.0], [1.0]]
         """
         from ravi.mdps.tables import from_linear
 
@@ -204,13 +235,22 @@ class MDP(Problem):
         return of_mdp(self)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write one portable file; `MDP.load` gives the same arrays back, bit for bit."""
+        """Write one portable file to `path`; `MDP.load` gives the same arrays back, bit for bit."""
         from ravi.files import save_mdp
 
         save_mdp(self, path)
 
     @staticmethod
     def load(path: str | PathLike[str]) -> MDP:
+        """The MDP that `save` wrote to `path`, checked as if it had just been made.
+
+        >>> from tempfile import NamedTemporaryFile
+        >>> mdp = MDP.from_dense([[[1]]], [[1]], discount=0.9, initial=0)
+        >>> with NamedTemporaryFile(suffix=".mdp") as file:
+        ...     mdp.save(file.name)
+        ...     MDP.load(file.name).digest == mdp.digest
+        True
+        """
         from ravi.files import load_mdp
 
         return load_mdp(path)

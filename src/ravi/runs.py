@@ -131,6 +131,7 @@ class Run:
 
     @property
     def complete(self) -> bool:
+        """Whether every seed has made its T steps; a run that was stopped can be resumed."""
         return bool((self.plays == self.steps).all())
 
     @property
@@ -197,6 +198,7 @@ class Run:
 
     @property
     def steps_per_second(self) -> float:
+        """Steps of all seeds together, by the wall-clock seconds that the run took."""
         return float(self.plays.sum()) / max(self.seconds, 1e-9)
 
     def save(self, path: Place) -> None:
@@ -207,6 +209,28 @@ class Run:
 
     @staticmethod
     def load(path: Place) -> Run:
+        """Read a run, to look at it or to `ravi.resume` it.
+
+        Parameters
+        ----------
+        path
+            The file that `save` wrote, or an open one.
+
+        Returns
+        -------
+        Run
+            The same numbers, bit for bit.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import ravi
+        >>> made = ravi.run("psrl", "riverswim/3", 100, seeds=2)
+        >>> with tempfile.NamedTemporaryFile(suffix=".run") as file:
+        ...     made.save(file.name)
+        ...     bool((ravi.Run.load(file.name).regret == made.regret).all())
+        True
+        """
         from ravi.files import load_run
 
         return load_run(path)
@@ -284,7 +308,8 @@ class Run:
         return found + ([("settings", settings)] if settings else [])
 
     def plot(self, *, axes: Any = None, label: str | None = None, log: bool = False) -> Drawn:
-        """The regret of all seeds over time, on axes of one's own where given; needs matplotlib.
+        """The regret of all seeds over time, on axes of one's own where given; needs matplotlib. label: of the curve;
+        log: both axes are logarithmic.
 
         `run.plot().save("regret")` writes regret.pdf and regret.png; `axes=drawn.figure.axes[0]` adds another run.
         """

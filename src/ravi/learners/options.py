@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container
 from functools import wraps
+from hashlib import sha256
 from inspect import Parameter, signature
 from typing import Any, NamedTuple, Protocol, get_type_hints
 
+import numpy as np
+
 from ravi import checks
-from ravi.core import Array, Learner
+from ravi.core import Array, Learner, Problem, Stated
 
 KEYWORD = Parameter.KEYWORD_ONLY
 SWITCHES = ("fresh", "centre", "span", "clip", "gamma", "radius", "balance")  # parts of RAVI-UCB+, "on" or "off"
@@ -97,6 +100,40 @@ class Options(NamedTuple):
 
 
 ALL = Options()  # at their defaults
+
+
+def record(stated: Stated | None, settings: dict[str, Any] | None) -> dict[str, Any]:
+    """What a learner keeps of its constants: those that are stated, unless it says another record of them."""
+    if settings is not None:
+        return settings
+    return {} if stated is None else stated.record()
+
+
+def begun(V0: Array, pi0: Array, given: Array | None) -> dict[str, float | str]:
+    """V_0 and pi_0, for the record."""
+    return {"initial_value": recorded(V0), "initial_policy": "uniform" if given is None else recorded(pi0)}
+
+
+def recorded(array: Array) -> float | str:
+    """A number, or a hash of an array, for the record."""
+    return float(array) if array.ndim == 0 else sha256(array.tobytes()).hexdigest()[:16]
+
+
+def value_to_begin(value: float | Array, problem: Problem) -> Array:
+    """V_0 in [0, H]^X: only then is every V_k (Lemma 4.2 and the martingales of Lemma 5.4 need it)."""
+    array = checks.finite(value, "initial_value")
+    if array.ndim:
+        checks.shaped(array, (problem.states,), "initial_value", "(X,)")
+    return checks.between(array, 0, problem.horizon, "initial_value")
+
+
+def policy_to_begin(policy: Array | None, problem: Problem) -> Array:
+    """pi_0 without zeros: a zero would stay for ever, and H(pi* || pi_0) would be infinite."""
+    shape = (problem.states, problem.actions)
+    if policy is None:
+        return np.full(shape, 1 / problem.actions)
+    array = checks.policy(policy, problem, "initial_policy", interior=True)
+    return checks.shaped(array, shape, "initial_policy", "(X, A)")
 
 
 class Builder(Protocol):

@@ -537,15 +537,15 @@ class Agent:
     # How it is kept.
 
     def save(self, path: str | PathLike[str], extra: dict[str, Any] | None = None) -> None:
-        """Write one file from which `Agent.load` goes on, bit for bit. A play under way, without its answer, is not in
-        it: act gives it again. extra: more to keep, as JSON."""
+        """Write a file to `path` from which `Agent.load` goes on, bit for bit. A step under way, without its answer, is
+        not in it: act gives it again. extra: more to keep, as JSON."""
         keeping.save(self, path, extra or {})
 
     @staticmethod
     def load(
         path: str | PathLike[str], learner: str | Builder | Learner | None = None, *, allow_code: bool = False
     ) -> Agent:
-        """Go on from a file; a learner that had no id must be given again. `extra` is what was kept with it.
+        """Go on from the file at `path`; a learner that had no id must be given again. `extra` is what it kept.
 
         A file that names a module, `module:function`, needs its id again, or allow_code (docs/guides/security.md).
         """

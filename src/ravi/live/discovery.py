@@ -42,6 +42,7 @@ class Discovery:
 
     @property
     def done(self) -> bool:
+        """Whether the agent has made all its steps."""
         return self.agent.done
 
     def act(self, x: Any, actions: Sequence[Any]) -> Any:
@@ -105,13 +106,13 @@ class Discovery:
             self.agent.grow(X if states <= X else max(states, 2 * X), max(actions, A))
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write one file from which `Discovery.load` goes on, bit for bit."""
+        """Write one file to `path` from which `Discovery.load` goes on, bit for bit."""
         labels = {"states": self.states.plain()["labels"], "actions": [spelled(tuple(each)) for each in self.actions]}
         self.agent.save(path, {"discovery": labels})
 
     @staticmethod
     def load(path: str | PathLike[str], *, allow_code: bool = False) -> Discovery:
-        """Go on from a file; allow_code: as for `Agent.load`."""
+        """Go on from the file at `path`; allow_code: as for `Agent.load`."""
         kept = Agent.load(path, allow_code=allow_code)
         labels = kept.extra.get("discovery")
         if labels is None:

@@ -93,6 +93,7 @@ class Learned:
 
     @property
     def plays(self) -> int:
+        """How many steps of the environment were learned from."""
         return self.agent.plays
 
     @property
@@ -107,11 +108,13 @@ class Learned:
 
     def interval(self, which: str | None = None, *, confidence: float = CONFIDENCE, assume: str = "seen") -> Interval:
         """How good a policy is by what was seen: at least how much it is worth, and how far below the best at most, as
-        discounted returns (`ravi.live.intervals`). assume: "seen" (pairs do only what they did so far) or "nothing"."""
+        discounted returns, with this `confidence` (`ravi.live.intervals`). which: as for `table`. assume: "seen" (pairs
+        do only what they did so far) or "nothing"."""
         return _interval(self.agent, self.environment, self.table(which), confidence, assume)
 
     def table(self, which: str | None = None) -> Floats:
-        """A policy, (X, A) or (S, X, A) by age: the planned one of the default learner, else the last, unless named.
+        """A policy, (X, A) or (S, X, A) by age: the planned one of the default learner, else the last, unless
+        `which` names another.
 
         last: what is played now. output: that of a time drawn uniformly beforehand, whose expected gap is the regret
         over T (Section 2); known once that time has come. planned: optimal in the MDP of what was seen.
@@ -128,7 +131,7 @@ class Learned:
         return self.agent.output
 
     def policy(self, which: str | None = None) -> Policy:
-        """A policy, to save, play and evaluate."""
+        """A policy, to save, play and evaluate; `which` as for `table`."""
         from ravi.live.policies import Policy
 
         told = self.agent.table.told
@@ -163,7 +166,8 @@ class Learned:
         return found
 
     def plot(self, which: str | None = None) -> Drawn:
-        """A policy, its value by what was seen and how often states were visited, where they lie; needs matplotlib."""
+        """A policy (`which`, as for `table`), its value by what was seen and how often states were visited, where they
+        lie; needs matplotlib."""
         from ravi.display.pictures import of_policy
         from ravi.planning.evaluation import evaluate
 

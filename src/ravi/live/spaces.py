@@ -197,12 +197,30 @@ class Grid:
                 raise InputError(f"{checks.at('bins', [i])} is {n}: cells are narrower than {self.dtype} can tell")
 
     def over(self, shape: Iterable[int], dtype: Any) -> Grid:
-        """The same cells for a Box of this shape and type."""
+        """The same cells for a Box of this shape and `dtype`."""
         asked = tuple(shape)
         low, high, bins = (np.array(each).reshape(self.shape) for each in (self.low, self.high, self.bins))
         return Grid(low, high, bins, self.outside, shape=asked, dtype=np.dtype(dtype).name)
 
     def number(self, observation: Any) -> int:
+        """The number of the cell that an observation is in.
+
+        Parameters
+        ----------
+        observation
+            An array of numbers, of the shape of the box.
+
+        Returns
+        -------
+        int
+            From 0 to `size` - 1; the last coordinate changes fastest.
+
+        Examples
+        --------
+        >>> import ravi
+        >>> ravi.Grid(low=0, high=1, bins=[4]).number([0.3])
+        1
+        """
         array = _array(observation)
         if array is None or array.shape != self.shape or array.dtype.kind not in "iubf":
             raise _alien(observation, self)
@@ -216,10 +234,41 @@ class Grid:
         return number
 
     def observation(self, number: int) -> np.ndarray:
+        """The centre of a cell.
+
+        Parameters
+        ----------
+        number
+            Of the cell, as `number` gives it.
+
+        Returns
+        -------
+        array
+            Of the shape and type of the box.
+
+        Examples
+        --------
+        >>> import ravi
+        >>> ravi.Grid(low=0, high=1, bins=[4]).observation(1).tolist()
+        [0.375]
+        """
         cells = zip(self.low, self.high, self.bins, _digits(number, self.bins), strict=True)
         return np.array([_centre(*cell) for cell in cells], self.dtype).reshape(self.shape)
 
     def plain(self) -> dict[str, Any]:
+        """The grid as plain numbers and texts, for a file.
+
+        Returns
+        -------
+        dict
+            Its bounds, bins, shape and type.
+
+        Examples
+        --------
+        >>> import ravi
+        >>> ravi.Grid(low=0, high=1, bins=[4]).plain()["bins"]
+        [4]
+        """
         return {"kind": "grid", "low": self.low, "high": self.high, "bins": self.bins, "outside": self.outside,
                 "shape": list(self.shape), "dtype": self.dtype.name}  # fmt: skip
 

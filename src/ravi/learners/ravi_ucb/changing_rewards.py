@@ -30,7 +30,7 @@ import numpy as np
 from ravi import checks
 from ravi.core import Array, Data, Learner, Path
 from ravi.estimators.counts import EVERY_PLAY
-from ravi.learners.ravi_ucb.ravi_ucb import recorded
+from ravi.learners.options import recorded
 from ravi.mdps.changing_rewards import Changing
 from ravi.planning.bellman import backup
 from ravi.planning.mirror import mirror_step

@@ -53,10 +53,9 @@ from ravi.estimators.counts import EVERY_PLAY, counts
 from ravi.estimators.ridge import ridge
 from ravi.estimators.variance import of_variances, variance_weighted
 from ravi.estimators.variance_weighted import Constants, radii
-from ravi.learners.options import PICKS, Options, takes
+from ravi.learners.options import PICKS, Options, record, takes
 from ravi.learners.ravi_ucb import ravi_ucb
 from ravi.learners.ravi_ucb.inner import Backups, Counted, Iterates, OfCounts, OfSeeds, Played, of_counts, on_counts
-from ravi.learners.ravi_ucb.ravi_ucb import record
 from ravi.optimism.bonuses import discounted, log_term, multiple_of_width, of_determinant, of_span, within_span
 from ravi.random import PICK, uniform
 from ravi.ranges import Facts, Fixed, LogPolicy, NextPlay, Policy, Value, logarithms

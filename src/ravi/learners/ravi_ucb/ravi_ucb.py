@@ -30,18 +30,16 @@ never be tried.
 from __future__ import annotations
 
 from collections.abc import Callable
-from hashlib import sha256
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from ravi import checks
 from ravi.compiled import compiled
 from ravi.core import MDP, Array, Bonus, Data, Estimator, Learner, Parts, Path, Problem, Seedwise, Stated
 from ravi.estimators.counts import EVERY_PLAY, counts
 from ravi.estimators.known import known
 from ravi.estimators.ridge import ridge
-from ravi.learners.options import Options, takes
+from ravi.learners.options import Options, begun, policy_to_begin, record, takes, value_to_begin
 from ravi.learners.ravi_ucb.inner import Counted, Iterates, OfSeeds, Played, of_widths, on_counts
 from ravi.optimism.bonuses import multiple_of_width
 from ravi.planning.bellman import backup, backup_in_place, expect_in_place, extend
@@ -243,37 +241,3 @@ def radius(o: Options, problem: Problem, T: int) -> float:
 def theorem_step(o: Options, problem: Problem, T: int) -> float:
     """eta of Theorem 4.1, unless it is given; times `step_scale`."""
     return o.step(constants.eta(problem.horizon, problem.actions, T))
-
-
-def record(stated: Stated | None, settings: dict[str, Any] | None) -> dict[str, Any]:
-    """What a learner keeps of its constants: those that are stated, unless it says another record of them."""
-    if settings is not None:
-        return settings
-    return {} if stated is None else stated.record()
-
-
-def begun(V0: Array, pi0: Array, given: Array | None) -> dict[str, float | str]:
-    """V_0 and pi_0, for the record."""
-    return {"initial_value": recorded(V0), "initial_policy": "uniform" if given is None else recorded(pi0)}
-
-
-def recorded(array: Array) -> float | str:
-    """A number, or a hash of an array, for the record."""
-    return float(array) if array.ndim == 0 else sha256(array.tobytes()).hexdigest()[:16]
-
-
-def value_to_begin(value: float | Array, problem: Problem) -> Array:
-    """V_0 in [0, H]^X: only then is every V_k (Lemma 4.2 and the martingales of Lemma 5.4 need it)."""
-    array = checks.finite(value, "initial_value")
-    if array.ndim:
-        checks.shaped(array, (problem.states,), "initial_value", "(X,)")
-    return checks.between(array, 0, problem.horizon, "initial_value")
-
-
-def policy_to_begin(policy: Array | None, problem: Problem) -> Array:
-    """pi_0 without zeros: a zero would stay for ever, and H(pi* || pi_0) would be infinite."""
-    shape = (problem.states, problem.actions)
-    if policy is None:
-        return np.full(shape, 1 / problem.actions)
-    array = checks.policy(policy, problem, "initial_policy", interior=True)
-    return checks.shaped(array, shape, "initial_policy", "(X, A)")

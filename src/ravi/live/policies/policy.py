@@ -58,6 +58,7 @@ class Policy:
 
     @property
     def stages(self) -> int:
+        """How many steps after a reset have a policy of their own; 1 where one policy is for all."""
         return 1 if self.table.ndim == 2 else int(self.table.shape[0])
 
     @property
@@ -84,8 +85,25 @@ class Policy:
     def of(
         where: Any, table: Any, discount: float | None = None, *, termination: str = "absorb", learner: str = ""
     ) -> Policy:
-        """The policy of a table, `ravi.solve(mdp).policy`, for an environment (itself or its id, with the discount), or
-        for a model of `ravi.importers`, whose labels it is asked by."""
+        """The policy of a table, `ravi.solve(mdp).policy`.
+
+        Parameters
+        ----------
+        where
+            An environment of Gymnasium or its id, or a model of `ravi.importers`, whose labels it is asked by.
+        table
+            Of shape (X, A), or (S, X, A) by the number of steps since a reset.
+        discount
+            gamma; of an environment it must be given.
+        termination
+            What a terminal state is: "absorb", or "restart".
+        learner
+            Who found it, for the record.
+
+        Returns
+        -------
+        Policy
+        """
         from ravi.importers.imported import Imported
         from ravi.live.environment import Environment
 
@@ -118,7 +136,8 @@ class Policy:
         return np.random.default_rng(self.seed)
 
     def chosen(self, row: int | None, age: int, deterministic: bool, rng: np.random.Generator) -> int:
-        """The number of an action: drawn, or the likeliest; uniform where there is no row."""
+        """The number of an action in state `row` (uniform where that is None), `age` steps after a reset: drawn by
+        `rng`, or (`deterministic`) the likeliest."""
         if row is None:
             return int(rng.integers(self.table.shape[-1]))
         return int(self.probabilities(row, age).argmax()) if deterministic else self.action(row, age, rng.random())
@@ -166,7 +185,8 @@ class Policy:
 
         render: "ansi" prints what the environment shows, "human" opens its window. video: a folder, in which every
         episode becomes a file (`RecordVideo`). Both are how an id is made; an environment shows itself as it was made.
-        limit: the steps after which an episode is cut that the environment does not end. options: those of an id.
+        limit: the steps after which an episode is cut that the environment does not end. options: those of an id. seed:
+        of the environment, and of the actions that are drawn. deterministic: the likeliest action, none is drawn.
         allow_code: the policy may name a module, whose code is then run (docs/guides/security.md).
         """
         from ravi.live.policies.episodes import episodes as played
@@ -181,7 +201,7 @@ class Policy:
         return self.observations.frame(self.table)
 
     def save(self, path: Place) -> None:
-        """Write one small file; `Policy.load` gives the same bits back."""
+        """Write one small file to `path`; `Policy.load` gives the same bits back."""
         from ravi.files import write
 
         header = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "table"}
