@@ -10,7 +10,7 @@ import ravi
 from ravi import tree
 from ravi.checks import InputError
 from ravi.continuous import box, grid, level, pendulum, planner_of, quadrature, ravi_ucb, ravi_ucb_plus, reference
-from ravi.continuous.learner import Planner
+from ravi.continuous.planner import Planner
 from ravi.continuous.running import score
 from ravi.core import Path
 from ravi.learners.ravi_ucb import plus as finite_plus

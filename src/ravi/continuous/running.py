@@ -20,7 +20,8 @@ from ravi.continuous import quadrature
 from ravi.continuous.beta import level
 from ravi.continuous.core import BEGIN_LANE, ContinuousMDP
 from ravi.continuous.exact import Reference, optimal, reference, return_of
-from ravi.continuous.learner import NONE, Planner, Rule, backed_up_all, planner_at, ravi_ucb, ravi_ucb_plus, sound
+from ravi.continuous.learner import ravi_ucb, ravi_ucb_plus, sound
+from ravi.continuous.planner import NONE, Planner, Rule, backed_up_all, planner_at
 from ravi.continuous.quadrature import Grid
 from ravi.continuous.swing_up import pendulum
 from ravi.core import Array, Learner, Measure, Path
