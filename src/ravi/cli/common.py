@@ -27,11 +27,11 @@ def typed(*names: str | None) -> None:
     to: the user has typed the module's name, which is to run it. Ids that a file says do not come here, an id without
     a module changes nothing, and the folder is last on the path, so that no file in it hides another module.
     """
-    from ravi import foreign, gymnasium, ids
-
     here = os.getcwd()
     for name in names:
         if name is not None and ":" in name:
+            from ravi import foreign, gymnasium, ids
+
             module = (ids.code_in(name) or gymnasium.code_in(name) or "").partition(":")[0]
             if all(part.isidentifier() for part in module.split(".")):
                 foreign.importable(here)

@@ -44,7 +44,7 @@ def mdps(incomplete: str) -> list[str]:
     from ravi import ids
     from ravi.mdps import MDPS
 
-    return _fitting(incomplete, MDPS | ids.WORLDS, lambda name: MDPS.get(name) or ids.builder_of(ids.WORLDS[name]))
+    return _fitting(incomplete, {**MDPS, **ids.WORLDS}, lambda name: MDPS.get(name) or ids.builder_of(ids.WORLDS[name]))
 
 
 def learners(incomplete: str) -> list[str]:
