@@ -14,6 +14,8 @@ import numpy as np
 from ravi.theory import generic, inputs, tabular
 from ravi.theory.parts import Bound
 
+TOLERANCE = 0.1  # plans end at a span of this / sqrt(t)
+
 
 def worst_redundancy(plays: float, symbols: int) -> float:
     """C_B(n) = ln(Gamma(1/2) Gamma(n + B/2) / (Gamma(B/2) Gamma(n + 1/2))): of KT over B symbols, at most."""

@@ -14,7 +14,6 @@ import numpy as np
 from scipy.optimize import nnls
 
 from ravi.core import MDP, Array, Path
-from ravi.learners.ravi_kl.ravi_kl import TOLERANCE
 from ravi.optimism.likelihood import Likelihood, Rows, rows_of, shape, simulators
 from ravi.optimism.simplex import Ball, ball, maximum
 from ravi.theory import kl as theory
@@ -162,7 +161,7 @@ def look(model: Model, scene: Scene, state: Any, m: Books, path: Path) -> Seen:
     valid, wide, policy = np.empty(n, bool), np.empty((n, X)), state.policy
     phi = np.einsum("xajd,nxaj->nxad", model.psi, centred(state.V_played)[:, mdp.successors])
     time, apart = path.time.astype(float), np.empty(n)
-    tol = TOLERANCE / np.sqrt(time)
+    tol = theory.TOLERANCE / np.sqrt(time)
     for i in range(n):
         at = likelihood(
             model.rows, m.moves[i], state.theta[i], log(2 / theory.mixture_level(H, d, time[i])), given.scale

@@ -15,7 +15,6 @@ from scipy.special import gammaln, rel_entr
 
 from ravi.core import Array, Measure, Path
 from ravi.estimators.counts import Counts
-from ravi.learners.ravi_kl.ravi_kl import TOLERANCE
 from ravi.optimism.relative_entropy import highest_rewards, largest
 from ravi.theory import kl as theory
 from ravi.verify.books import Scene, Worst
@@ -258,7 +257,7 @@ def regret_bound(scene: Scene, form: Any = theory.regret) -> float:
         return np.inf
     made = form(
         scene.H, mdp.states, mdp.actions, mdp.branching, scene.steps, slack=given.slack,
-        tolerance=TOLERANCE, unknown_rewards=scene.told.rewards is not None,
+        tolerance=theory.TOLERANCE, unknown_rewards=scene.told.rewards is not None,
     )  # fmt: skip
     return float(made)
 
@@ -310,7 +309,7 @@ def seen(scene: Scene, state: Any, m: Books, path: Path) -> Seen:
     return at_truth(
         scene, policy, own, data=state.data, moves=moves, time=time, rho=rho, rewards=r, earned=earned, V=V,
         valid=valid, near=close.all((1, 2)), plays=(policy * n).sum(-1),
-        eps=given.slack * np.sqrt(H * X * A / time), tol=gamma * TOLERANCE / np.sqrt(time),
+        eps=given.slack * np.sqrt(H * X * A / time), tol=gamma * theory.TOLERANCE / np.sqrt(time),
     )  # fmt: skip
 
 

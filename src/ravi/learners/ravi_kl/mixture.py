@@ -38,7 +38,7 @@ from ravi.estimators.ridge import nonzeros
 from ravi.learners.mixture.ellipsoid import embedding_of, on_simplex
 from ravi.learners.options import takes
 from ravi.learners.posterior.mixture import sampled
-from ravi.learners.ravi_kl.ravi_kl import SLACK, TOLERANCE, Options
+from ravi.learners.ravi_kl.ravi_kl import SLACK, Options
 from ravi.optimism.extended_value_iteration import greedy
 from ravi.optimism.likelihood import Likelihood, likelihood, rows_of, shape, simulators
 from ravi.optimism.simplex import Ball, ball
@@ -119,7 +119,7 @@ def linear_mixture(problem: Problem, T: int, o: Options) -> Learner:
         renew(s.gram)
         for i in range(len(s.theta)):
             t, one = 1 + int(s.data.visits[i].sum()), slice(i, i + 1)
-            at, tol = likely(s, i, t), TOLERANCE * H / math.sqrt(t)
+            at, tol = likely(s, i, t), theory.TOLERANCE * H / math.sqrt(t)
             full = set_of(s, i, t, at, 1.0)
             s.V[one], s.policy[one] = best(full, s.V[one], tol)
             s.V_played[i] = s.V[i]

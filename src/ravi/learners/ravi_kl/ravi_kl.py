@@ -75,7 +75,6 @@ from ravi.theory import tabular as of_tables
 PLANS = ("mirror", "greedy", "slack")
 CANDIDATES = ("half", "posterior")
 SLACK = 0.3  # c of eps_t = c sqrt(H X A / t)
-TOLERANCE = 0.1  # plans end at a span of this / sqrt(t)
 STAGE = Range(lambda k, f, _: (k >= -1) & (k <= theory.stage(1 + f.time)), "a stage that has begun, or -1 for none")
 
 
@@ -270,6 +269,6 @@ def numbers_of(problem: Problem, o: Options, unknown: bool, reward_scale: float)
     """Of the plans of `ravi.learners.ravi_kl.nearly_optimistic`."""
     X, A, H = problem.states, problem.actions, problem.horizon
     return Numbers(
-        problem.discount, 2 * X if unknown else X, H * X * A, o.scale, reward_scale, TOLERANCE, o.slack or 0.0,
+        problem.discount, 2 * X if unknown else X, H * X * A, o.scale, reward_scale, theory.TOLERANCE, o.slack or 0.0,
         is_told(o.support),
     )  # fmt: skip
