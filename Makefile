@@ -79,6 +79,7 @@ site: $(SITE)
 bench: $(READY)
 	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/solve.py
+	$(BIN)/python benchmarks/cold_start.py
 	$(BIN)/python benchmarks/inner.py
 	$(BIN)/python benchmarks/kl.py
 	$(BIN)/python benchmarks/learners.py

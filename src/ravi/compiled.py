@@ -24,9 +24,10 @@ import stat
 import sys
 import time
 import warnings
-from collections.abc import Callable
-from contextlib import suppress
-from functools import cache
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import cache, partial
 from pathlib import Path
 from types import FunctionType
 from typing import Any
@@ -34,10 +35,14 @@ from typing import Any
 import numba
 import numpy as np
 from numba.core import caching as _caching
+from numba.core import types as _types
 
 caching: Any = _caching  # Numba's types say nothing of it
+unliteral: Any = _types.unliteral
 PACKAGE = Path(__file__).parent
 SEASON = 90 * 24 * 3600  # seconds
+FEW = 10_000  # numbers that Python goes through in less time than it takes to compile
+WORTH = 2.0  # seconds of a function in Python, after which it is compiled
 IMPORTS = re.compile(rb"^(?:from (ravi[\w.]*) import (\([^)]*\)|[^\n]*)|import (ravi[\w.]*))", re.MULTILINE)
 
 
@@ -221,6 +226,10 @@ class _Kept(caching.FunctionCache):  # type: ignore[misc]
         self._impl_class = lambda function: _Kind(function, folder)
         super().__init__(function)
 
+    def kept(self) -> bool:
+        """Whether the function is here, for some types."""
+        return os.path.exists(self._cache_file._index_path)
+
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:
             return super().load_overload(sig, target_context)
@@ -240,10 +249,100 @@ class _Kept(caching.FunctionCache):  # type: ignore[misc]
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile `function` at its first call; its plain form stays at `.py_func`."""
     made: Any = numba.njit(error_model="numpy")(function)  # x / 0 is inf or nan, as in NumPy: no branch in a loop
+    if made is function:  # where Numba is told to compile nothing
+        return made
     folder = cache_folder(Path(function.__code__.co_filename))
-    if folder is not None and made is not function:  # which it is where Numba is told to compile nothing
+    if folder is not None:
         made._cache = _Kept(function, folder)
+    made._compile_for_args = partial(_met, made, made._compile_for_args)  # what Numba asks for types that are new to it
+    made.get_call_template = partial(_of_general_types, made.get_call_template)
     return made
+
+
+def _of_general_types(template: Callable[..., Any], arguments: Any, names: Any) -> Any:
+    """What a compiled caller calls: one function for all integers, where Numba would compile one for each constant."""
+    return template(tuple(map(unliteral, arguments)), {name: unliteral(kind) for name, kind in names.items()})
+
+
+class Effort:
+    """What compiling has taken, and what it may be saved: one for the process."""
+
+    seconds = 0.0  # that functions took to be compiled or loaded
+    allowance = 0.0  # seconds for which Python may run functions that are not in the cache
+    interpreted = 0.0  # seconds for which it did
+    tell: Callable[[], None] | None = None  # called when a function is compiled that is not in the cache
+
+
+effort = Effort()
+_interpreted_for = defaultdict[Any, float](float)  # seconds, by function
+
+
+@contextmanager
+def sparing(seconds: float = 2.0) -> Iterator[None]:
+    """For what is soon done: Python runs what is not in the cache, as long as it has few numbers to go through and
+    that takes no longer than `seconds` of CPU time. The results are the same, bit for bit (tests/test_interpreted.py).
+    """
+    outer = effort.allowance
+    effort.allowance = max(outer, seconds)
+    try:
+        yield
+    finally:
+        effort.allowance = min(outer, effort.allowance)
+
+
+def _met(made: Any, compile_for: Callable[..., Any], *arguments: Any) -> Callable[..., Any]:
+    """What is to be called with arguments of types that `made` has not met."""
+    new = not (isinstance(made._cache, _Kept) and made._cache.kept())
+    if new and min(effort.allowance, WORTH - _interpreted_for[made]) > 0 and _numbers(arguments) <= FEW:
+        return partial(_interpret, made)
+    if new and effort.tell is not None:
+        effort.tell()
+    began = time.perf_counter()
+    try:
+        return compile_for(*arguments)
+    finally:
+        effort.seconds += time.perf_counter() - began
+
+
+def _numbers(values: Any) -> int:
+    """How many there are in nested tuples of arrays and numbers."""
+    return sum(map(_numbers, values)) if isinstance(values, tuple) else np.size(values)
+
+
+def _interpret(made: Any, *arguments: Any) -> Any:
+    """Call it as Python does, and take the time."""
+    began = time.process_time()
+    with np.errstate(all="ignore"):
+        found = interpreted(made)(*_as_numpy(arguments))
+    taken = time.process_time() - began
+    effort.allowance -= taken
+    effort.interpreted += taken
+    _interpreted_for[made] += taken
+    return tuple(map(_plain, found)) if type(found) is tuple else _plain(found)
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+@cache
+def interpreted(function: Any) -> Callable[..., Any]:
+    """A compiled function, and those that it calls, as Python runs them; x / 0 is inf or nan there, too."""
+    plain = function.py_func
+    names = {
+        name: interpreted(value)
+        for name in plain.__code__.co_names
+        if hasattr(value := plain.__globals__.get(name), "py_func")
+    }
+    code = plain.__code__.replace(co_consts=_as_numpy(plain.__code__.co_consts))
+    return FunctionType(code, {**plain.__globals__, **names}, plain.__name__)
+
+
+def _as_numpy(value: Any) -> Any:
+    """Numbers of Python, also in tuples, as those of NumPy, which divide by 0."""
+    if type(value) is tuple:
+        return tuple(map(_as_numpy, value))
+    return np.float64(value) if type(value) is float else value
 
 
 def instance(frame: Callable[..., Any], **names: Callable[..., Any]) -> Any:

@@ -17,6 +17,7 @@ import numpy as np
 
 from ravi import checks, ids, tree, whole
 from ravi import device as devices
+from ravi.compiled import effort, sparing
 from ravi.core import MDP, Array, Learner, Measure
 from ravi.display.progress import Progress, telling, wanted
 from ravi.epochs import Batch, Leg
@@ -322,7 +323,8 @@ def _all(parts: Sequence[Part], world: World, own: Sequence[Measure], going: Goi
         learner = part.learners[0]
         world.room(learner, part.T, part.options, len(part.learners) * part.n)
         _can_run(going.device, learner, own)
-        scores = world.scores(learner, part.T, part.options)
+        with sparing():
+            scores = world.scores(learner, part.T, part.options)
         scores = scores._replace(measures=[*scores.measures, *own])
         _can_run(going.device, learner, scores.measures)
         ready.append((part, scores))
@@ -345,8 +347,9 @@ def _all(parts: Sequence[Part], world: World, own: Sequence[Measure], going: Goi
 
 def _go_on(part: Part, world: World, scores: Scores, going: Any) -> list[Run]:
     """A part goes on to its end, or where it stops. going: with `stop` and `progress` of this part."""
-    batch = part.begin(scores.measures)
-    began = time.perf_counter()
+    with sparing():
+        batch = part.begin(scores.measures)
+    began = time.perf_counter() - effort.seconds
     T, pad, answers, cpu = part.T, part.options["pad"], world.answers, going.device == "cpu"
     done: list[Batch] = []
 
@@ -362,7 +365,7 @@ def _go_on(part: Part, world: World, scores: Scores, going: Any) -> list[Run]:
         leg = Leg(learner, answers, T, 1 / (1 - world.discount), pad, scores.measures, going.pause, going.stop, told)
         done.append(world.go(leg, tree.take(batch, some), going.device))
     each = tree.apart(tree.join(done), part.n)
-    seconds = (time.perf_counter() - began) / len(each)
+    seconds = (time.perf_counter() - effort.seconds - began) / len(each)  # without compiling
     made = zip(part.learners, each, part.spent, strict=True)
     return [_made(part, world, scores, learner, stands, spent + seconds) for learner, stands, spent in made]
 

@@ -10,6 +10,7 @@ import pytest
 
 import ravi
 from ravi.checks import InputError
+from ravi.compiled import effort
 from ravi.display import progress
 from ravi.writers import TensorBoard, WeightsAndBiases
 
@@ -49,10 +50,20 @@ def test_a_terminal_has_a_bar_and_keeps_nothing_of_it(monkeypatch):
     assert said.endswith("\x1b[2K")  # the line is cleared
 
 
-def test_what_is_quick_has_no_bar(monkeypatch):
+def test_a_bar_says_that_functions_are_compiled(monkeypatch):
     there = terminal(monkeypatch)
-    ravi.run("psrl", "riverswim/3", 100)
-    ravi.learn("FrozenLake-v1", steps=50)
+    with progress.telling(None, "it", patience=0):
+        monkeypatch.setattr(progress, "PACE", 0.0)
+        effort.tell()
+    assert "compiling, once" in there.getvalue()
+    assert effort.tell is None
+
+
+def test_what_is_quick_has_no_bar(monkeypatch):
+    for _ in range(2):  # the first may compile
+        there = terminal(monkeypatch)
+        ravi.run("psrl", "riverswim/3", 100)
+        ravi.learn("FrozenLake-v1", steps=50)
     with progress.telling(None, "it", patience=60) as tell:
         tell(1, 2)
     assert there.getvalue() == ""

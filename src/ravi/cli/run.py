@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,6 +16,7 @@ from ravi.cli.common import JSON, progress_bar, say, say_json, stopped_early, ty
 if TYPE_CHECKING:
     from ravi.runs import Run
 
+SHORT = 20_000  # plays of all seeds, which Python makes in the time that it takes to compile a few functions
 MDP = Annotated[
     str,
     typer.Argument(
@@ -48,13 +50,15 @@ def run(
     A suite of runs is run by ravi suite run; ravi run SUITE is the same.
     """
     from ravi import checks, engine, files
+    from ravi.compiled import effort, sparing
     from ravi.runs import Run
     from ravi.worlds import world_named
 
     T, chosen = checks.steps(steps), checks.seeds(seeds, "--seeds")
     typed(mdp, learner)
     world = world_named(mdp)
-    agent = world.learner(learner, T)
+    with sparing():
+        agent = world.learner(learner, T)
     if save is not None:
         files.may_be(save)  # told before the work, not after
     if figure is not None:
@@ -72,11 +76,10 @@ def run(
         )
     if stopped is not None and [stopped.options[key] for key in ("record", "points", "pad")] != [wanted, points, pad]:
         raise InputError(f"{save} holds a run with other --trajectory, --points or --pad than these")
-    with progress_bar(f"{agent.name} on {world.name}") as progress:
-        if world.kind != "continuous":  # whose learners are made for one T
-            engine.run(
-                agent, world, 1, 1, record=wanted, device=device, progress=False
-            )  # compiles: the speed is that of the run
+    short = T * len(chosen) <= SHORT
+    with progress_bar(f"{agent.name} on {world.name}") as progress, sparing(4.0) if short else nullcontext():
+        if device == "gpu":  # whose kernels are compiled: the speed is that of the run
+            engine.run(agent, world, 1, 1, record=wanted, device=device, progress=False)
         try:
             if stopped is not None:
                 made = engine.resume(stopped, agent, world, progress=progress, device=device)
@@ -90,7 +93,9 @@ def run(
             made, interrupted = stop.run, True
     if save is not None:
         made.save(save)
-    say_json(_summary(made, world)) if as_json else say(f"{made!r}{_against_uniform(made, world)}")
+    slow = short and effort.interpreted > made.seconds / 2
+    note = "\n  not compiled     so short a run is over sooner so" if slow else ""
+    say_json(_summary(made, world)) if as_json else say(f"{made!r}{_against_uniform(made, world)}{note}")
     if figure is not None:
         from ravi.lab.report.figures import regret_figure
 
@@ -113,17 +118,18 @@ def solve(
     import time
 
     from ravi import ids
+    from ravi.compiled import effort, sparing
     from ravi.planning.solver import solve
 
     typed(mdp)
     world = ids.mdp(mdp)
     if save is not None:
         world.save(save)
-    began = time.perf_counter()
-    with progress_bar(f"solving {world.name}"):
+    with progress_bar(f"solving {world.name}"), sparing():
+        began = time.perf_counter() - effort.seconds
         solution = solve(world, method=method, tol=tol, device=device)
-    seconds = time.perf_counter() - began
-    uniform = _uniform(world)
+        seconds = time.perf_counter() - effort.seconds - began  # without compiling
+        uniform = _uniform(world)
     actions = solution.policy.argmax(-1)
     if as_json:
         found = {
@@ -221,9 +227,11 @@ def verify(
 def _uniform(world: Any) -> float:
     import numpy as np
 
+    from ravi.compiled import sparing
     from ravi.planning.evaluation import return_of
 
-    return float(return_of(world, np.full(world.rewards.shape, 1 / world.actions)))
+    with sparing():
+        return float(return_of(world, np.full(world.rewards.shape, 1 / world.actions)))
 
 
 def _against_uniform(made: Run, world: Any) -> str:

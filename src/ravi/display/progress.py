@@ -46,16 +46,20 @@ def telling(progress: Any, label: str, patience: float = PATIENCE) -> Iterator[P
 
 @contextmanager
 def bar(progress: bool | None, label: str, patience: float = PATIENCE) -> Iterator[Draw | None]:
-    """What draws a bar, from when it has taken so long; None where there is to be none."""
+    """What draws a bar, from when it has taken so long; None where there is to be none. It says when functions are
+    compiled."""
     if progress is False or (progress is None and not watched()):
         yield None
         return
+    from ravi.compiled import effort
+
     began, drawn, draw = time.monotonic(), 0.0, None
+    far: tuple[int, int | None] = 0, None
     with ExitStack() as stack:
 
         def show(done: int, total: int | None, words: str) -> None:
-            nonlocal draw, drawn
-            now = time.monotonic()
+            nonlocal draw, drawn, far
+            now, far = time.monotonic(), (done, total)
             if now - began < patience or (now - drawn < PACE and done != total):
                 return
             drawn = now
@@ -64,6 +68,8 @@ def bar(progress: bool | None, label: str, patience: float = PATIENCE) -> Iterat
 
         if patience == 0:
             show(0, None, "")
+        stack.callback(setattr, effort, "tell", effort.tell)
+        effort.tell = lambda: show(*far, "compiling, once")
         yield show
 
 

@@ -119,7 +119,7 @@ def _shadow(rule, clock, m, q):  # type: ignore[no-untyped-def]
         m.used[SHADOWS] += 1
         m.shadow_place[i] = g + 1
         m.shadow_Q[g] = q
-        m.shadow_log_policy[g] = np.log(1.0 / A)
+        m.shadow_log_policy[g] = math.log(1.0 / A)
         m.shadow_last[g] = 1.0 / A
         m.shadow_policy[g] = 1.0 / A
         m.shadow_V[g] = rule.V0
@@ -215,7 +215,7 @@ def _add(rule, m, s, a, to):  # type: ignore[no-untyped-def]
     elif base < rule.H:
         row = _new_row(rule, m, s)
         m.Q[row] = cut(rule, m.rewards[s, 0] + bonus(rule, 1))
-        m.log_policy[row] = np.log(1.0 / A)
+        m.log_policy[row] = math.log(1.0 / A)
         m.last[row] = 1.0 / A
         m.policy[row] = 1.0 / A
 

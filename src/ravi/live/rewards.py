@@ -14,6 +14,7 @@ All in units of [0, 1], (r - low) / (high - low).
 
 from __future__ import annotations
 
+from math import exp
 from typing import Any
 
 import numpy as np
@@ -98,7 +99,7 @@ class Rewards:
 
 @compiled
 def _observe_one(weight, total, last, table, x, a, reward, t, memory, spread):  # type: ignore[no-untyped-def]
-    kept = np.exp((last[x, a] - t) / memory)  # 1 where nothing is forgotten
+    kept = exp((last[x, a] - t) / memory)  # 1 where nothing is forgotten
     last[x, a] = t
     weight[x, a] = weight[x, a] * kept + 1.0
     total[x, a] = total[x, a] * kept + reward

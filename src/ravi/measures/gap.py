@@ -135,13 +135,16 @@ def follow(chased: Chased, tracked: Tracked, policy: Array, wanted: Array, room:
     """Bring `returns` and `error` to the policy that is played by the rows `policy` (n, X, A), for the seeds with
     wanted > 0; in place. room: of one team."""
     room = scratch(policy.shape[1], policy.shape[2], 1) if room is None else room
-    FOLLOW(0, len(wanted), *chased, policy, wanted, *tracked, *room)
+    follow_all = FOLLOW if policy.shape[1] > SMALL else FOLLOW_SMALL
+    follow_all(0, len(wanted), *chased, policy, wanted, *tracked, *room)
 
 
 @compiled
 def solved(tables, pi, V, rho_V, tol):  # type: ignore[no-untyped-def]
     """V <- V^pi up to a constant, as planners find it; whether it did."""
-    V[:] = relative_values(tables, pi, V.copy(), 2 * tol)[0]
+    W, _ = relative_values(tables, pi, V.copy(), 2 * tol)
+    for x in range(V.shape[0]):
+        V[x] = W[x]
     return True
 
 
@@ -149,6 +152,53 @@ def solved(tables, pi, V, rho_V, tol):  # type: ignore[no-untyped-def]
 def given_up(tables, pi, V, rho_V, tol):  # type: ignore[no-untyped-def]
     """Where nothing can be allocated: V stays as sweeps left it, and is certified as it is."""
     return False
+
+
+def _swept_to(  # type: ignore[no-untyped-def]
+    i, tables, into, nu0, tol, patience, pi, V, d, value_step, dual_step, rho_V, rho_d, old, share, rounding
+):  # fmt: skip
+    """V and d are swept until they score pi; whether that was enough (else V is solved for), ||rho_d||_1 span(rho_V) /
+    2, min rho_V and max rho_V. A team's."""
+    X = V.shape[0]
+    H = 1 / (1 - tables.discount)
+    total = 0.0
+    for x in each(X):
+        old[0, x], old[1, x] = V[x], d[x]
+        V[x] = min(max(V[x] + value_step[i, x], 0.0), H)
+        d[x] = max(d[x] + dual_step[i, x], 0.0)
+        total += d[x]
+    total = team_sum(total)
+    if total > H:
+        for x in each(X):
+            d[x] *= H / total
+    sync()
+    bound, last, low, high, size, sweeps, done = np.inf, np.inf, 0.0, 0.0, 0.0, 0, False
+    while not done and sweeps < patience:
+        low, high, size = residuals(tables, into, nu0, pi, V, d, rho_V, rho_d, share)
+        bound = size * (high - low) / 2
+        done = bound <= tol or bound >= last  # accurate enough, or at the rounding floor
+        sweeps += 1
+        if not done:
+            if bound < rounding:
+                last = bound  # one more sweep is welcome, as long as it helps
+            if sweeps < patience:
+                for x in each(X):
+                    V[x] += rho_V[x]
+                    d[x] += rho_d[x]
+                sync()
+    swept = done or not solved(tables, pi, V, rho_V, tol)  # else the chain mixes too slowly for sweeps
+    if not swept:
+        for x in each(X):
+            value_step[i, x], dual_step[i, x] = 0.0, 0.0
+    return swept, bound, low, high
+
+
+@compiled
+def swept_to(  # type: ignore[no-untyped-def]
+    i, tables, into, nu0, tol, patience, pi, V, d, value_step, dual_step, rho_V, rho_d, old, share, rounding
+):  # fmt: skip
+    """In place of `_swept_to` where there are few states, which are eliminated: less to compile."""
+    return False, 0.0, 0.0, 0.0
 
 
 def _follow(  # type: ignore[no-untyped-def]
@@ -196,35 +246,10 @@ def _follow(  # type: ignore[no-untyped-def]
                 sync()
             swept = X > SMALL
             if swept:
-                total = 0.0
-                for x in each(X):
-                    old[0, x], old[1, x] = V[x], d[x]
-                    V[x] = min(max(V[x] + value_step[i, x], 0.0), H)
-                    d[x] = max(d[x] + dual_step[i, x], 0.0)
-                    total += d[x]
-                total = team_sum(total)
-                if total > H:
-                    for x in each(X):
-                        d[x] *= H / total
-                sync()
-                bound, last, low, high, size, sweeps, done = np.inf, np.inf, 0.0, 0.0, 0.0, 0, False
-                while not done and sweeps < patience:
-                    low, high, size = residuals(tables, into, nu0, pi, V, d, rho_V, rho_d, share)
-                    bound = size * (high - low) / 2
-                    done = bound <= tol or bound >= last  # accurate enough, or at the rounding floor
-                    sweeps += 1
-                    if not done:
-                        if bound < rounding:
-                            last = bound  # one more sweep is welcome, as long as it helps
-                        if sweeps < patience:
-                            for x in each(X):
-                                V[x] += rho_V[x]
-                                d[x] += rho_d[x]
-                            sync()
-                swept = done or not solved(tables, pi, V, rho_V, tol)  # else the chain mixes too slowly for sweeps
-                if not swept:
-                    for x in each(X):
-                        value_step[i, x], dual_step[i, x] = 0.0, 0.0
+                swept, bound, low, high = swept_to(
+                    i, tables, into, nu0, tol, patience, pi, V, d, value_step, dual_step, rho_V, rho_d, old, share,
+                    rounding,
+                )  # fmt: skip
             else:
                 values_of_small(tables, pi, small[k], rho_V, rho_d, V)
             J, mass = 0.0, 0.0
@@ -313,5 +338,6 @@ def value_residual(tables, pi, V, d, rho_V, share):  # type: ignore[no-untyped-d
     return team_min(low), team_max(high)
 
 
-FOLLOW = bound_to(_follow, solved=solved)
-FOLLOW_SWEEPING = bound_to(_follow, solved=given_up)  # allocates nothing
+FOLLOW = bound_to(_follow, swept_to=bound_to(_swept_to, solved=solved))
+FOLLOW_SWEEPING = bound_to(_follow, swept_to=bound_to(_swept_to, solved=given_up))  # allocates nothing
+FOLLOW_SMALL = bound_to(_follow, swept_to=swept_to)

@@ -29,7 +29,7 @@ part in it.
 
 from __future__ import annotations
 
-from math import sqrt
+from math import cos, log1p, sin, sqrt
 
 import numpy as np
 
@@ -79,9 +79,9 @@ def _gaussians(covariance, sigma, key, time, xi):  # type: ignore[no-untyped-def
     for i in range(n):
         for part in range((S * d + 3) // 4):  # four uniform numbers make four Gaussians
             u0, u1, u2, u3 = block(key[i], time[i], part + 1)
-            first, second = sigma * np.sqrt(-2 * np.log1p(-u0)), sigma * np.sqrt(-2 * np.log1p(-u2))
-            z[4 * part], z[4 * part + 1] = first * np.cos(2 * np.pi * u1), first * np.sin(2 * np.pi * u1)
-            z[4 * part + 2], z[4 * part + 3] = second * np.cos(2 * np.pi * u3), second * np.sin(2 * np.pi * u3)
+            first, second = sigma * sqrt(-2 * log1p(-u0)), sigma * sqrt(-2 * log1p(-u2))
+            z[4 * part], z[4 * part + 1] = first * cos(2 * np.pi * u1), first * sin(2 * np.pi * u1)
+            z[4 * part + 2], z[4 * part + 3] = second * cos(2 * np.pi * u3), second * sin(2 * np.pi * u3)
         invert_root(covariance[i], R)  # Lambda^{-1} = R R^T, R upper triangular
         for j in range(d):  # where the entries of a row end; one-hot features have one
             ends[j] = d

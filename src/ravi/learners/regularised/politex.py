@@ -31,7 +31,7 @@ over visits has mean 0).
 
 from __future__ import annotations
 
-from math import log, sqrt
+from math import exp, log, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -105,7 +105,7 @@ def weigh(total, eta, policy):  # type: ignore[no-untyped-def]
         top = total[x].max()
         mass = 0.0
         for a in range(A):
-            policy[x, a] = np.exp(eta * (total[x, a] - top))
+            policy[x, a] = exp(eta * (total[x, a] - top))
             mass += policy[x, a]
         for a in range(A):
             policy[x, a] /= mass

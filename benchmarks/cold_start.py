@@ -1,0 +1,59 @@
+"""What does a command cost before anything is compiled? CPU seconds with an empty cache, and again with what it kept.
+
+python benchmarks/cold_start.py [--write FILE]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import timing
+
+COMMANDS = [
+    "solve riverswim/6", "solve garnet/2000,4,4",
+    *(f"run {mdp} {learner} --steps {steps}"
+      for steps in ("1000", "100000")
+      for mdp, learner in (("riverswim/6", "ravi-ucb"), ("riverswim/6", "ravi-ucb+"), ("riverswim/6", "ravi-kl"),
+                           ("riverswim/6", "psrl"), ("riverswim/6", "q-learning"), ("garnet/200,4,4", "ravi-ucb"))),
+]  # fmt: skip
+
+
+def seconds(command: str, cache: str) -> float:
+    """CPU seconds of a process that starts, does this and ends."""
+
+    def spent() -> float:
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return used.ru_utime + used.ru_stime
+
+    began = spent()
+    words = [sys.executable, "-m", "ravi", *command.split()]
+    subprocess.run(words, check=True, stdout=subprocess.DEVNULL, env=os.environ | {"RAVI_CACHE_DIR": cache})
+    return spent() - began
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--write", type=Path, help="put the table into this file, in place of the one there")
+    options = parser.parse_args()
+    lines = ["| `ravi ...` | empty cache (s) | again (s) | functions kept |", "|---|---|---|---|"]
+    for command in COMMANDS:
+        with tempfile.TemporaryDirectory() as cache:
+            first, again = seconds(command, cache), seconds(command, cache)
+            kept = len(list(Path(cache).rglob("*.nbc")))
+        lines.append(f"| {command} | {first:.1f} | {again:.1f} | {kept} |")
+    lines += ["", f"CPU seconds, of the start of Python, too. {timing.measured_by('cold_start.py')}"]
+    told = "\n".join(lines) + "\n"
+    print(told, end="")
+    if options.write is not None:
+        rest = options.write.read_text().split("\n## ", 1)[1:] if options.write.exists() else []
+        options.write.write_text("\n## ".join([told, *rest]))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,81 @@
+"""What is soon done is run by Python where it is not compiled yet: with the same bits, and no time for compiling."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ravi
+from ravi import compiled
+from tests.support.bits import bits
+
+
+def python(folder, *words):
+    """Run Python with a cache that begins in this folder, empty; what it printed, and how many functions it keeps."""
+    done = subprocess.run(
+        [sys.executable, *words], capture_output=True, text=True, env=os.environ | {"RAVI_CACHE_DIR": str(folder)}
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout, len(list(Path(folder).rglob("*.nbc")))
+
+
+def test_every_learner_does_the_same_interpreted_and_compiled(tmp_path):
+    printed, kept = python(tmp_path, "-m", "tests.support.bits", "inf")
+    assert kept == 0
+    assert json.loads(printed) == bits()
+
+
+def test_a_command_compiles_nothing_for_a_small_mdp(tmp_path):
+    printed, kept = python(tmp_path, "-m", "ravi", "solve", "riverswim/6", "--json")
+    found, solved = json.loads(printed), ravi.solve(ravi.mdp("riverswim/6"))
+    assert kept == 0
+    assert (found["optimum"], found["value_error"]) == (solved.optimum, solved.error)
+    assert np.array_equal(found["value"], solved.V)
+
+
+def test_compiling_is_not_counted_as_the_time_of_a_run():
+    sound = ravi.learner("uniform", ravi.mdp("riverswim/6"), 10)
+
+    def plan(state):
+        time.sleep(0.5)
+        compiled.effort.seconds += 0.5  # as if half a second had been compiled
+        return state
+
+    assert ravi.run(sound._replace(plan=plan), "riverswim/6", 10, 1).seconds < 0.4
+
+
+@pytest.fixture
+def halved(monkeypatch):
+    """A function that nothing has called, and no cache holds."""
+    monkeypatch.setattr(compiled, "cache_folder", lambda source: None)
+    return compiled.compiled(lambda x: x / 0.0 if x > 1.0 else x / 2.0)
+
+
+def test_python_runs_what_is_not_compiled_and_divides_by_zero_as_numpy_does(halved):
+    with compiled.sparing():
+        assert (halved(1.0), halved(3.0)) == (0.5, np.inf)
+    assert not halved.signatures
+    assert type(halved(1.0)) is float  # compiled: what is not said to be soon done may be long
+    assert halved.signatures
+
+
+@pytest.mark.parametrize("limit", ["allowance", "FEW", "WORTH"])
+def test_what_takes_long_is_compiled(halved, limit, monkeypatch):
+    if limit != "allowance":
+        monkeypatch.setattr(compiled, limit, 0)
+    with compiled.sparing(0.0 if limit == "allowance" else 2.0):
+        assert halved(1.0) == 0.5
+    assert halved.signatures
+
+
+def test_who_wants_to_know_is_told_of_compiling(halved, monkeypatch):
+    told = []
+    monkeypatch.setattr(compiled.effort, "tell", lambda: told.append(1))
+    halved(1.0)
+    halved(1.0)
+    assert told == [1]
