@@ -117,12 +117,26 @@ def test_an_end_is_worth_what_it_was_seen_to_earn():
     assert (np.delete(P, 2, 0)[..., -1] == 1).all()  # nothing else was played
 
 
-def test_a_plan_that_would_be_the_last_one_again_is_not_made():
-    """The values, set to nonsense, stay where no pair was played first, and are found anew where one was."""
-    learner = ids.learner("psrl/pooled", ids.mdp("deep-sea/4"), 200)
-    state = ravi.run("psrl/pooled", "deep-sea/4", 200, [1]).batch.state
-    state = learner.plan(state)
-    state.u[:] = 7.0
-    assert (learner.plan(state).u == 7.0).all()
-    state.planned[:] -= 1
-    assert (learner.plan(state).u != 7.0).any()
+def test_a_plan_is_made_when_a_pair_was_played_first_or_plays_have_grown():
+    """The values, set to nonsense, stay, or are found anew."""
+
+    def planned(world, **changes):
+        learner, state = (
+            ids.learner("psrl/pooled", ids.mdp(world), 2000),
+            ravi.run("psrl/pooled", world, 2000, [1]).batch.state,
+        )
+        state = learner.plan(state)._replace(
+            pairs=(state.data.visits > 0).sum((1, 2)), plays=state.data.visits.sum((1, 2))
+        )
+        for name, less in changes.items():
+            getattr(state, name)[:] -= less
+        state.u[:] = 7.0
+        return (learner.plan(state).u != 7.0).any()
+
+    assert not planned("deep-sea/4")
+    assert not planned("deep-sea/4", plays=1000)  # nothing is drawn
+    assert planned("deep-sea/4", pairs=1)
+    assert not planned(WORLD)
+    assert not planned(WORLD, plays=3)
+    assert planned(WORLD, plays=4)
+    assert planned(WORLD, pairs=1)

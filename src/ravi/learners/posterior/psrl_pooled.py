@@ -20,10 +20,11 @@ In epoch k, with n and N' the counts of a pair:
     W             = 1 + gamma max_x V_0(x),                  V_0 is V with 0 in place of W
 
 What is new pays at most 1, and then leads at most to the best that is known. pi_k is greedy for Q (ties: the first
-action), until a reset, or until the plays of a pair within the epoch reach max(1, n). Where no play was ever new, every
-pair is taken to do what it did the first time: a world without chance is learned by one play of every pair. In a world
-of chance u says how many plays it takes until a pair has shown what it can do: where all pairs have three successors, a
-pair that has shown three has shown all. That is what is assumed: a pair is like the others.
+action), until a reset, or until the plays of a pair within the epoch reach max(1, n); then it is drawn anew, if a pair
+was played for the first time, or if plays have grown by 0.2 % since the last draw and any was new. Where no play was
+ever new, every pair is taken to do what it did the first time: a world without chance is learned by one play of every
+pair. In a world of chance u says how many plays it takes until a pair has shown what it can do: where all pairs have
+three successors, a pair that has shown three has shown all. That is what is assumed: a pair is like the others.
 
 Constants: none. `tolerance` is that of pi_k under P_k, in parts of the span of V; that of V_0 is 100 times as much.
 `end` is a state known to be an end: every action stays there and earns the least that one of them was seen to earn.
@@ -31,7 +32,7 @@ Guarantee: none.
 Composition: counts from 0 x bootstrap draws, and pooled missing mass x modified policy iteration x at resets and
 doublings.
 Cost: O(1) per step; a gamma variate per successor met of a pair that has several, per plan; X A (B + 1) per sweep of
-all actions; at most T / H + X A log2(2 T / X A) plans, of which those are not made that would be the last one again.
+all actions; at most 500 (1 + ln T) + X A plans.
 Deviations: a first reward that differs is counted beside its play's successor, by the successors met then. Where
 rewards are learned (`ravi.learn`, with reward_scale=0), they are read from the table of their means, and the variance
 is that of means of the plays that are added together, each counted once.
@@ -58,6 +59,7 @@ from ravi.schedules import reset_or_doubling
 TOLERANCE = 1e-3  # of the value of pi_k under P_k, in parts of the span of V
 ROUGH = 100.0  # times that, of V_0
 ROUNDING = 2.0**-40  # of H: a span of T u - u that can be reached
+RARELY = 0.002  # growth of plays between two plans
 BINS = 8  # of n: 1, 2, 3-4, ..., 65 and more
 KINDS = 16  # of successors met; 15 and more are one
 ALIKE = 1e-9  # means of rewards that differ by less are the same, but for rounding
@@ -88,7 +90,8 @@ class State(NamedTuple):
     key: Fixed  # of the draws   (n,)
     known: Value  # V_0 of the last sample, and 0, less the least    (n, X + 1)
     u: Value  # V of the last sample, and W, less the least          (n, X + 1)
-    planned: Count  # pairs that had been played at the last plan    (n,)
+    pairs: Count  # that had been played at the last plan            (n,)
+    plays: Count  # likewise                                         (n,)
     policy: Policy  # (n, X, A)
 
 
@@ -103,13 +106,14 @@ def psrl_pooled(problem: Problem, steps: int, *, tolerance: float = TOLERANCE, e
         n = len(keys)
         novelty = Novelty(np.zeros((n, BINS, KINDS), np.int64), np.zeros((n, BINS, KINDS), np.int64))
         earned = Earned(np.zeros((n, X, A)), np.zeros((n, X, A)), np.zeros((n, X, A), np.int64))
-        values = (np.zeros((n, X + 1)), np.zeros((n, X + 1)), np.zeros(n, np.int64), np.full((n, X, A), 1 / A))
-        return State(tallies(problem, n), novelty, earned, np.array(keys, np.uint64), *values)
+        values = (np.zeros((n, X + 1)), np.zeros((n, X + 1)), np.zeros(n, np.int64), np.zeros(n, np.int64))
+        policy = np.full((n, X, A), 1 / A)
+        return State(tallies(problem, n), novelty, earned, np.array(keys, np.uint64), *values, policy)
 
     scratch = cache(lambda: (np.empty((X, A)), np.empty((X, A, B + 1)), np.empty(X + 1), np.empty(X, np.int64)))
 
     def plan(s: State) -> State:
-        of, values = (*s.data, *s.novelty, *s.earned, s.key), (s.known, s.u, s.planned, s.policy)
+        of, values = (*s.data, *s.novelty, *s.earned, s.key), (s.known, s.u, s.pairs, s.plays, s.policy)
         _plan(problem.rewards, problem.successors, gamma, goal, last, *of, *scratch(), *values)
         return s
 
@@ -176,20 +180,20 @@ def _kinds(row):  # type: ignore[no-untyped-def]
 @compiled
 def _plan(  # type: ignore[no-untyped-def]
     rewards, successors, gamma, goal, end, visits, moves, tries, new, mean, squares, terms, key, r, P, next, greedy,
-    known, u, planned, policy,
+    known, u, pairs, plays, policy,
 ):  # fmt: skip
-    """pi_k of every seed, with its values; where nothing is drawn and no pair was played first, it is the last one."""
-    n, X, A = policy.shape
-    for i in range(n):
-        played, moved = 0, new[i].sum() > 0
+    """pi_k of every seed, with its values, where it is due."""
+    seeds, X, A = policy.shape
+    for i in range(seeds):
+        n, t, drawn = 0, visits[i].sum(), new[i].sum() > 0
         for x in range(X):
             for a in range(A):
                 if visits[i, x, a] > 0:
-                    played += 1
-                    moved |= abs(rewards[x, a] - mean[i, x, a]) > ALIKE
-        if played == planned[i] and played > 0 and not moved:
+                    n += 1
+                    drawn |= abs(rewards[x, a] - mean[i, x, a]) > ALIKE
+        if t > 0 and n == pairs[i] and (not drawn or t - plays[i] < RARELY * t):
             continue
-        planned[i] = played
+        pairs[i], plays[i] = n, t
         _draw(rewards, visits[i], moves[i], tries[i], new[i], mean[i], squares[i], terms[i], key[i], end, r, P)
         _solve(successors, gamma, ROUGH * goal, end, 0.0, r, P, known[i], next, greedy)
         W = min(1.0 / (1.0 - gamma), 1.0 + gamma * (known[i].max() - known[i, X]))
