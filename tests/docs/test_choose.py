@@ -45,14 +45,18 @@ def test_advice_fits_what_is_known():
     assert "ravi run riverswim/3 psrl --steps 1000  (about" in found.text()
 
 
-def test_advice_on_environments():
+def test_advice_on_environments(monkeypatch):
     pytest.importorskip("gymnasium")
     lake = advise("FrozenLake-v1", 1e5, discount=0.9, timed=False)
     assert [choice.command.split()[:2] for choice in lake.choices] == [["ravi", "solve"], ["ravi", "learn"]]
-    assert "--discount 0.9 --steps 100000 --policy planned" in lake.choices[1].command
+    assert lake.choices[1].command == "ravi learn FrozenLake-v1 --discount 0.9 --steps 100000 --save it.policy"
     car = advise("MountainCar-v0", 1e5, timed=False)
-    assert "--reward-range LOW HIGH --bins 10,10 --outside clip" in car.choices[0].command
+    assert car.choices[0].command == "ravi learn MountainCar-v0 --steps 100000 --save it.policy"
     assert car.json()["choices"][0]["guarantee"].startswith("none")
+    monkeypatch.setattr("ravi.live.defaults.BOXES", {})
+    monkeypatch.setattr("ravi.live.defaults.RANGES", {})
+    unknown = advise("MountainCar-v0", 1e5, timed=False).choices[0].command
+    assert "--reward-range LOW HIGH --bins 10,10 --outside clip" in unknown
     with pytest.raises(InputError, match="learners here choose among finitely many"):
         advise("Pendulum-v1", 1e5)
     with pytest.raises(InputError, match="Gymnasium makes no environment of"):

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 from ravi import checks, ids
 from ravi.checks import InputError
 from ravi.core import MDP
+from ravi.live import defaults
 
 PILOT = 2000  # plays of an environment that are timed
-EXAMPLE = 0.99  # the discount of an environment, where none is given
 
 
 class Choice(NamedTuple):
@@ -66,7 +66,9 @@ def advise(source: str, steps: Any, *, seeds: Any = 1, discount: float | None = 
     checks.instance(source, str, "source", "the id of an MDP, a file, or the id of an environment")
     if ids.names_an_mdp(source):
         return _of_table(source, T, len(checks.seeds(seeds)), timed)
-    return _of_environment(source, T, EXAMPLE if discount is None else checks.probability(discount, "discount"), timed)
+    return _of_environment(
+        source, T, defaults.DISCOUNT if discount is None else checks.probability(discount, "discount"), timed
+    )
 
 
 def _of_table(source: str, T: int, seeds: int, timed: bool) -> Advice:
@@ -117,13 +119,15 @@ def _of_environment(source: str, T: int, discount: float, timed: bool) -> Advice
             choices.append(Choice("It ships its table, and nothing has to be learned:",
                                   f"ravi solve gymnasium/{source},discount={discount:g}",
                                   "exact: the optimum and an optimal policy, with a bound on the error"))  # fmt: skip
-        words = ["ravi learn", source, "--learner psrl --reward-scale 0", f"--discount {discount:g} --steps {T}"]
-        words += [] if table else ["--reward-range LOW HIGH"]
-        words += [f"--bins {','.join(['10'] * space.shape[0])} --outside clip"] if kind == "Box" else []
-        words += ["--policy planned --save it.policy"]
+        words = ["ravi learn", source] + ([f"--discount {discount:g}"] if discount != defaults.DISCOUNT else [])
+        words += [f"--steps {T}"]
+        words += [] if table or defaults.reward_range(world) is not None else ["--reward-range LOW HIGH"]
+        if kind == "Box" and defaults.grid(world) is None:
+            words += [f"--bins {','.join(['10'] * space.shape[0])} --outside clip"]
+        words += ["--save it.policy"]
         seconds = _pilot(world, discount) * T if timed and table else None
         when = "It is played:" if kind != "Box" else "It is played, its observations cut into cells:"
-        bound = guarantee_of("psrl") if kind != "Box" else "none: a cell is not a state"
+        bound = guarantee_of("psrl/pooled") if kind != "Box" else "none: a cell is not a state"
         choices.append(Choice(when, " ".join(words), bound, seconds))
     finally:
         world.close()
@@ -134,7 +138,7 @@ def _pilot(world: Any, discount: float) -> float:
     """Seconds a play."""
     from ravi.live.learning import learn
 
-    learn(world, "psrl", 10, discount=discount, reward_scale=0)  # compiles
+    learn(world, steps=10, discount=discount)  # compiles
     began = time.perf_counter()
-    learn(world, "psrl", PILOT, discount=discount, reward_scale=0)
+    learn(world, steps=PILOT, discount=discount)
     return (time.perf_counter() - began) / PILOT
