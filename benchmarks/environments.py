@@ -1,9 +1,10 @@
 """How many steps of an environment does a learner need? `python benchmarks/environments.py [--write FILE]`.
 
-Each learner plays in an environment of Gymnasium that ships its table, as `ravi.learn` would, rewards unknown. Whenever
-its steps have grown by 15 %, its planned policy is evaluated exactly on the table (gamma = 0.99, ends absorbed).
-Counted are the steps of the environment, not plays after an end, from which on the policy loses at most 10, 1 and 0.1 %
-of the optimum, up to the end of the run: at its most steps, or when it has lost at most 0.1 % five times in a row.
+Each learner plays in an environment of Gymnasium, as `ravi.learn` would, rewards unknown. Whenever its steps have grown
+by 15 %, its planned policy is evaluated exactly on the environment's table (gamma = 0.99, ends absorbed); that of
+Blackjack is computed here, from a deck without end. Counted are the steps of the environment, not plays after an end,
+from which on the policy loses at most 10, 1 and 0.1 % of the optimum, up to the end of the run: at its most steps, or
+when it has lost at most 0.1 % five times in a row.
 Q-learning as everyone writes it is `everyone`: alpha = 0.1, epsilon = 0.1, Q = 0, episodes of at most 200 steps, its
 greedy policy evaluated.
 """
@@ -11,9 +12,11 @@ greedy policy evaluated.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import sys
 import time
+from functools import cache
 from pathlib import Path
 
 from timing import measured_by  # first: it keeps BLAS to one thread
@@ -35,8 +38,10 @@ WORLDS = {  # name -> id, options, most steps
     "FrozenLake 8x8, not slippery": ("FrozenLake8x8-v1", {"is_slippery": False}, 20_000),
     "CliffWalking": ("CliffWalking-v1", {}, 20_000),
     "CliffWalking, slippery": ("CliffWalkingSlippery-v1", {}, 120_000),
-    "Taxi": ("Taxi-v4", {}, 60_000),
-    "Taxi, rainy": ("Taxi-v4", {"is_rainy": True}, 60_000),
+    "Taxi": ("Taxi-v4", {}, 20_000),
+    "Taxi, rainy": ("Taxi-v4", {"is_rainy": True}, 120_000),
+    "Taxi, fickle": ("Taxi-v4", {"fickle_passenger": True}, 60_000),
+    "Blackjack": ("Blackjack-v1", {}, 200_000),
 }
 LEARNERS = {  # id -> multiplier of the bonus of rewards; None is the default
     None: 0.0,
@@ -45,6 +50,7 @@ LEARNERS = {  # id -> multiplier of the bonus of rewards; None is the default
     "mbie-eb,scale=1e-4": 0.0,
     "ucbvi-gamma,scale=1e-3": 0.0,
     "ravi-ucb+,scale=1e-4": 0.0,
+    "ravi-kl,support=off,scale=1e-3": 0.0,
     "q-learning": 0.0,
     "everyone": 0.0,
 }
@@ -56,7 +62,7 @@ class World:
     def __init__(self, name):
         identity, options, self.most = WORLDS[name]
         self.env = gymnasium.make(identity, max_episode_steps=-1, **options)
-        self.mdp = ravi.mdp(self.env, discount=DISCOUNT)
+        self.mdp = blackjack(self.env) if name == "Blackjack" else ravi.mdp(self.env, discount=DISCOUNT)
         X, A, _ = self.mdp.successors.shape
         self.P = np.zeros((X, A, X))
         np.add.at(
@@ -72,6 +78,55 @@ class World:
 
     def lost(self, policy):
         return (self.optimum - self.value(policy)) / abs(self.optimum)
+
+
+def blackjack(env):
+    """The table of Blackjack-v1: states are numbers of observations (hand, dealer's card, usable ace); the end."""
+    from ravi.live.spaces import space_of
+
+    number, cards = space_of(env.observation_space).number, {**dict.fromkeys(range(1, 10), 1 / 13), 10: 4 / 13}
+    X = space_of(env.observation_space).size + 1
+    P, r = np.zeros((X, 2, X)), np.zeros((X, 2))
+    P[:, :, -1] = 1  # an end, and states that there are not
+
+    @cache
+    def dealt(total, ace):  # what the dealer comes to; 0 is bust
+        usable = ace and total + 10 <= 21
+        best = total + 10 * usable
+        if best >= 17:
+            return {best if best <= 21 else 0: 1.0}
+        found = {}
+        for card, p in cards.items():
+            for end, q in dealt(total + card, ace or card == 1).items():
+                found[end] = found.get(end, 0) + p * q
+        return found
+
+    initial = np.zeros(X)
+    for dealer in cards:
+        ends = dealt(dealer, dealer == 1)
+        for hard in range(2, 22):  # aces as 1
+            for ace in (0, 1):
+                usable = int(ace and hard + 10 <= 21)
+                hand = hard + 10 * usable
+                if hand > 21 or (ace and not usable):
+                    continue
+                x = number((hand, dealer, usable))
+                r[x, 0] = sum(q * (float(hand > end) - float(hand < end)) for end, q in ends.items())
+                P[x, 1] = 0
+                for card, p in cards.items():
+                    total = hard + card
+                    if total > 21:
+                        P[x, 1, -1] += p
+                        r[x, 1] -= p
+                    else:
+                        soft = int((ace or card == 1) and total + 10 <= 21)
+                        P[x, 1, number((total + 10 * soft, dealer, soft))] += p
+        for one, p in cards.items():
+            for two, q in cards.items():
+                usable = int(1 in (one, two))
+                initial[number((one + two + 10 * usable, dealer, usable))] += cards[dealer] * p * q
+    made = ravi.MDP.from_dense(P, (r + 1) / 2, DISCOUNT, initial)
+    return dataclasses.replace(made, rewards=(r + 1) / 2, units=(-1, 1))
 
 
 def by_agent(world, learner, scale, seed):
