@@ -74,6 +74,14 @@ def test_progress_is_told_and_a_stop_is_heard_in_between(pretended, monkeypatch)
     assert told[-1] == (int(run.batch.walkers.time.sum()), 600)
 
 
+def test_a_callback_is_told_how_it_ended(pretended):
+    looks = []
+    run = ravi.run(LEARNER, world_of(LEARNER), 300, 2, device="gpu", callback=looks.append)
+    (look,) = looks[-1:]
+    assert (look.numbers["regret_total"] == run.regret).all()
+    assert (look.time == 300).all()
+
+
 def test_a_policy_that_is_none_is_refused(pretended):
     learner = ids.learner(LEARNER, ids.mdp("riverswim/6"), 50)
     broken = lambda keys: learner.init(keys)._replace(log_policy=np.full((len(keys), 6, 2), np.nan))  # noqa: E731

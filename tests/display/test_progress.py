@@ -1,5 +1,6 @@
 """Bars where someone looks, gone at the end; and callbacks that are told what the run then holds."""
 
+import doctest
 import io
 import logging
 import sys
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 import ravi
+from ravi import writers
 from ravi.checks import InputError
 from ravi.compiled import effort
 from ravi.display import progress
@@ -194,3 +196,8 @@ def test_the_logger_is_told_what_was_run(caplog, capsys):
         found = ravi.learn("FrozenLake-v1", steps=50)
     assert [record.getMessage().rpartition(", in")[0] for record in caplog.records] == [run.title, found.title]
     assert capsys.readouterr() == ("", "")
+
+
+def test_the_example_of_a_look_runs():
+    assert doctest.testmod(writers).failed == 0
+    assert doctest.testmod(writers).attempted > 0
