@@ -89,19 +89,21 @@ bench: $(READY)
 	$(BIN)/python benchmarks/large.py
 
 # The set-up: a virtual environment, the locked packages by their hashes, this package; then what only tests need.
+# Modules are compiled when they are first imported: most never are.
+INSTALL := $(BIN)/python -m pip install --quiet --no-compile
 $(DEMO): demo.lock pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "ravi needs Python 3.11 or newer; try: make PYTHON=python3.11 ...")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --require-hashes -r demo.lock
-	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
+	$(INSTALL) --require-hashes -r demo.lock
+	$(INSTALL) --no-deps --no-build-isolation -e .
 	touch $@
 
 $(READY): $(DEMO) requirements.lock
-	$(BIN)/python -m pip install --quiet --require-hashes -r requirements.lock
+	$(INSTALL) --require-hashes -r requirements.lock
 	touch $@
 
 $(SITE): $(DEMO) site.lock
-	$(BIN)/python -m pip install --quiet --require-hashes -r site.lock
+	$(INSTALL) --require-hashes -r site.lock
 	touch $@
 
 # Renew the locks after a change of dependencies (needs uv): all packages; in the same versions, those of demo and site.

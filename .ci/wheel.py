@@ -7,6 +7,7 @@ import base64
 import csv
 import hashlib
 import io
+import os
 import sys
 import tarfile
 import tomllib
@@ -45,6 +46,8 @@ def of_metadata(text: bytes) -> None:
     said = Metadata.from_email(text, validate=True)
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert (said.name, str(said.version)) == (project["name"], project["version"])
+    if os.environ.get("GITHUB_REF_TYPE") == "tag":
+        assert os.environ["GITHUB_REF_NAME"] == f"v{said.version}", "the tag is not that of the version"
     assert said.description_content_type == "text/markdown"
     shown = page((ROOT / "README.md").read_text(), project["version"], repository())
     assert (said.description or "").strip() == shown.strip()

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 import yaml
 
+import ravi
 from tests import conftest
 
 ROOT = Path(__file__).parents[2]
@@ -43,7 +44,10 @@ def test_a_workflow_calls_only_targets_that_exist(workflow):
 
 def test_workflows_test_what_is_promised_and_publish_what_was_run():
     called = [command.split()[1] for workflow in WORKFLOWS for command in commands(workflow)]
-    assert sorted(called) == ["pages", "site", "test", "wheel"]
+    assert sorted(called) == ["pages", "site", "site", "test", "test", "wheel", "wheel"]
+    release = read(ROOT / ".github" / "workflows" / "release.yml")
+    assert release[True] == {"push": {"tags": ["v*"]}}
+    assert set(release["jobs"]["packages"]["needs"]) == {*release["jobs"]} - {"packages"}
     (job,) = read(ROOT / ".github" / "workflows" / "tests.yml")["jobs"].values()
     versions = re.findall(r"Python :: (3\.\d+)", "\n".join(PROJECT["project"]["classifiers"]))
     assert job["strategy"]["matrix"] == {"os": ["ubuntu-latest", "macos-latest"], "python": versions}
@@ -149,3 +153,21 @@ def test_a_package_leads_to_the_place_that_it_was_built_at(monkeypatch):
         "[three](https://arxiv.org/abs/1) [four](#start)"
     )
     assert build["urls"](home)["Repository"] == home == "https://host.example/who/ravi"
+
+
+def test_the_recipe_of_conda_needs_what_the_project_needs():
+    text = (ROOT / "conda" / "meta.yaml").read_text()
+    recipe = yaml.safe_load(re.sub(r"{%.*%}|{{ PYTHON }}", "", text).replace("{{ version }}", ravi.__version__))
+    project = PROJECT["project"]
+    assert f'version = "{ravi.__version__}"' in text
+    needs = recipe["requirements"]
+    asked = [f"python {project['requires-python']}", *(one.replace(">=", " >=") for one in project["dependencies"])]
+    assert needs["run"] == asked
+    assert PROJECT["build-system"]["requires"] == [needs["host"][-1].replace(" ", "")]
+    extras = {one.split(">=")[0]: one for found in project["optional-dependencies"].values() for one in found}
+    others = {"python-duckdb": "duckdb", "matplotlib-base": "matplotlib"}  # as conda calls them
+    for one in needs["run_constrained"]:
+        name, least = one.split(" ")
+        assert f"{others.get(name, name)}{least}" == extras[others.get(name, name)]
+    assert recipe["build"]["entry_points"] == [f"ravi = {project['scripts']['ravi']}"]
+    assert recipe["about"]["summary"] == project["description"]
