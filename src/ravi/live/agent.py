@@ -26,18 +26,17 @@ import numpy as np
 
 from ravi import checks
 from ravi.checks import InputError, StreamError
-from ravi.compiled import compiled
 from ravi.core import MDP, Floats, Ints, Learner, Path, Problem, Until, Walkers, a_problem
 from ravi.live import keeping
 from ravi.live.estimates import Estimate, of_cycles, optimistic_value, seen
 from ravi.live.keeping import BUFFER, Play
 from ravi.live.rewards import MODES, Range, Rewards
+from ravi.live.steps import Certain, Numbers, draw
 from ravi.live.table import Table, blank, grown, laid
 from ravi.played import refuse
-from ravi.random import ACTION, OUTPUT, RESET, block, uniform
-from ravi.walk import World, room
+from ravi.random import ACTION, OUTPUT, RESET, uniform
+from ravi.walk import room
 
-AHEAD = 256  # plays whose random numbers are drawn at once
 NOT_OVER = np.zeros(1, np.bool_)
 
 Builder = Callable[[Problem, int], Learner]
@@ -160,8 +159,7 @@ class Agent:
         self.time = 0  # plays taken in
         self._pending: Play | None = None
         self._acted: tuple[int, int] | None = None  # the state and the action of the play under way
-        self._numbers: list[list[float]] = []
-        self._first = -AHEAD  # the first play whose numbers are there
+        self._numbers = Numbers(seed)
         self._restart = 1 - problem.discount
         self.starts = np.zeros(problem.states, np.int64)  # how often a stretch began where
         self.cycles: list[float] = []  # what was earned from reset to reset, in the user's units
@@ -220,7 +218,7 @@ class Agent:
             self._started(x)
         if self._over[0]:
             self._plan()
-        a = draw(self._row(x), self._drawn(self.time + 1)[ACTION])
+        a = draw(self._row(x), self._numbers(self.time + 1)[ACTION])
         self._acted = (x, a)
         return a
 
@@ -246,7 +244,7 @@ class Agent:
             raise StreamError(f"play {t}: the reward of state {x} and action {a} {error}") from None
         if self.table.closed and self.table.slot(x, a, y) < 0:
             raise StreamError(f"play {t}: state {x} and action {a} led to {y}, which {self.table.told.name} rules out")
-        reset = self._drawn(t)[RESET] < self._restart
+        reset = self._numbers(t)[RESET] < self._restart
         self._pending = (x, a, y, part, reset or cut, cut and not reset and not end)
         self._acted = None
         return reset or cut
@@ -370,11 +368,7 @@ class Agent:
                 )
             self.table.closed = True
         if self.learner.walk is not None:
-            X, A, B = self.table.sizes
-            self._cumulative, self._initial, self._begins = np.ones((X, A, B)), np.ones(X), 0
-            self._certain: dict[int, int] = {}  # the slot that is certain, of pairs x A + a
-            stays, resets = (World(self.problem.successors, self._cumulative, self._initial, p) for p in (0.0, 1.0))
-            self._worlds = (stays, resets)
+            self._certain = Certain(self.problem)
 
     def _check_sizes(self) -> None:
         told, wanted = self.state.policy.shape[-2:], self.table.sizes[:2]
@@ -429,12 +423,6 @@ class Agent:
                 found = self._rows[x] = policy[x].tolist()
             return found
         return policy[min(int(self.state.age[0]), len(policy) - 1), x].tolist()
-
-    def _drawn(self, t: int) -> list[float]:
-        """The random numbers of play t."""
-        if not self._first <= t < self._first + AHEAD:
-            self._numbers, self._first = _blocks(np.uint64(self.seed), t, AHEAD).tolist(), t
-        return self._numbers[t - self._first]
 
     def _take_in(self, play: Play, then: int) -> None:
         """The play that waits is complete: it led to `then`."""
@@ -501,20 +489,12 @@ class Agent:
     def _step(self) -> None:
         """By the learner's own walk: one step, in a world in which what happened is certain."""
         (x, a, _, slot, reset, reward), then = self._buffer.pop(), self._after
-        path, pair = self._path, x * self.table.actions + a
         self.table.moves[x, a, slot] += 1
         self.rewards.observe_one(x, a, reward, self.time)
-        if self._certain.get(pair) != slot:
-            row = self._cumulative[x, a]
-            row[:slot], row[slot:] = 0.0, 1.0
-            self._certain[pair] = slot
-        if reset:
-            low, high = sorted((self._begins, then))
-            self._initial[low:high] = 0.0 if then > self._begins else 1.0
-            self._begins = then
+        world, path = self._certain.after(x, a, slot, reset, then), self._path
         self._walkers.state[0] = x  # its time is where the last walk ended
         assert self.learner.walk is not None
-        self.learner.walk(self._worlds[reset], self.state, self._walkers, path, self._over, self._until, self.steps)
+        self.learner.walk(world, self.state, self._walkers, path, self._over, self._until, self.steps)
         self.state = self.learner.add(self.state, path)
 
     def _relay(self, x: int, a: int, y: int) -> None:
@@ -550,24 +530,3 @@ class Agent:
         A file that names a module, `module:function`, needs its id again, or allow_code (docs/guides/security.md).
         """
         return keeping.load(path, learner, allow_code)
-
-
-def draw(row: list[float], u: float) -> int:
-    """An action of these probabilities, as `ravi.walk.draw` draws it."""
-    a, mass = 0, 0.0
-    for b, p in enumerate(row):
-        if p > 0.0:
-            a = b
-            mass += p
-            if u < mass:
-                break
-    return a
-
-
-@compiled
-def _blocks(key, first, many):  # type: ignore[no-untyped-def]
-    """The numbers of plays first, first + 1, ...: (many, 4)."""
-    numbers = np.empty((many, 4))
-    for i in range(many):
-        numbers[i, 0], numbers[i, 1], numbers[i, 2], numbers[i, 3] = block(key, first + i, 0)
-    return numbers
