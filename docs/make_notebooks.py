@@ -48,7 +48,8 @@ def run(text: str, folder: Path | str) -> nbformat.NotebookNode:
     for number, part in enumerate(parts):
         part.id = f"cell-{number}"
     made = nbformat.v4.new_notebook(cells=parts, metadata=LANGUAGE)
-    NotebookClient(made, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(folder)}}).execute()
+    options = {"resources": {"metadata": {"path": str(folder)}}, "coalesce_streams": True}  # however they came
+    NotebookClient(made, timeout=300, kernel_name="python3", **options).execute()
     for cell in made.cells:
         cell.metadata.clear()
         if cell.cell_type == "code":  # bars that are gone leave nothing
