@@ -122,8 +122,8 @@ def test_a_plan_is_made_when_a_pair_was_played_first_or_plays_have_grown():
 
     def planned(world, **changes):
         learner, state = (
-            ids.learner("psrl/pooled", ids.mdp(world), 2000),
-            ravi.run("psrl/pooled", world, 2000, [1]).batch.state,
+            ids.learner("psrl/pooled", ids.mdp(world), 20_000),
+            ravi.run("psrl/pooled", world, 20_000, [1]).batch.state,
         )
         state = learner.plan(state)._replace(
             pairs=(state.data.visits > 0).sum((1, 2)), plays=state.data.visits.sum((1, 2))
@@ -134,9 +134,9 @@ def test_a_plan_is_made_when_a_pair_was_played_first_or_plays_have_grown():
         return (learner.plan(state).u != 7.0).any()
 
     assert not planned("deep-sea/4")
-    assert not planned("deep-sea/4", plays=1000)  # nothing is drawn
+    assert not planned("deep-sea/4", plays=9000)  # nothing is drawn
     assert planned("deep-sea/4", pairs=1)
     assert not planned(WORLD)
-    assert not planned(WORLD, plays=3)
-    assert planned(WORLD, plays=4)
+    assert not planned(WORLD, plays=9)
+    assert planned(WORLD, plays=10)
     assert planned(WORLD, pairs=1)

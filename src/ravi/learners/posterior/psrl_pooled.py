@@ -21,7 +21,7 @@ In epoch k, with n and N' the counts of a pair:
 
 What is new pays at most 1, and then leads at most to the best that is known. pi_k is greedy for Q (ties: the first
 action), until a reset, or until the plays of a pair within the epoch reach max(1, n); then it is drawn anew, if a pair
-was played for the first time, or if plays have grown by 0.2 % since the last draw and any was new. Where no play was
+was played for the first time, or if plays have grown by 0.05 % since the last draw and any was new. Where no play was
 ever new, every pair is taken to do what it did the first time: a world without chance is learned by one play of every
 pair. In a world of chance u says how many plays it takes until a pair has shown what it can do: where all pairs have
 three successors, a pair that has shown three has shown all. That is what is assumed: a pair is like the others.
@@ -32,7 +32,7 @@ Guarantee: none.
 Composition: counts from 0 x bootstrap draws, and pooled missing mass x modified policy iteration x at resets and
 doublings.
 Cost: O(1) per step; a gamma variate per successor met of a pair that has several, per plan; X A (B + 1) per sweep of
-all actions; at most 500 (1 + ln T) + X A plans.
+all actions; at most 2000 (1 + ln T) + X A plans.
 Deviations: a first reward that differs is counted beside its play's successor, by the successors met then. Where
 rewards are learned (`ravi.learn`, with reward_scale=0), they are read from the table of their means, and the variance
 is that of means of the plays that are added together, each counted once.
@@ -59,7 +59,7 @@ from ravi.schedules import reset_or_doubling
 TOLERANCE = 1e-3  # of the value of pi_k under P_k, in parts of the span of V
 ROUGH = 100.0  # times that, of V_0
 ROUNDING = 2.0**-40  # of H: a span of T u - u that can be reached
-RARELY = 0.002  # growth of plays between two plans
+RARELY = 0.0005  # growth of plays between two plans
 BINS = 8  # of n: 1, 2, 3-4, ..., 65 and more
 KINDS = 16  # of successors met; 15 and more are one
 ALIKE = 1e-9  # means of rewards that differ by less are the same, but for rounding
