@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+import math
 import sys
 import time
 from functools import cache
@@ -38,7 +39,7 @@ WORLDS = {  # name -> id, options, most steps
     "FrozenLake 8x8, not slippery": ("FrozenLake8x8-v1", {"is_slippery": False}, 20_000),
     "CliffWalking": ("CliffWalking-v1", {}, 20_000),
     "CliffWalking, slippery": ("CliffWalkingSlippery-v1", {}, 120_000),
-    "Taxi": ("Taxi-v4", {}, 20_000),
+    "Taxi": ("Taxi-v4", {}, 60_000),
     "Taxi, rainy": ("Taxi-v4", {"is_rainy": True}, 120_000),
     "Taxi, fickle": ("Taxi-v4", {"fickle_passenger": True}, 60_000),
     "Blackjack": ("Blackjack-v1", {}, 200_000),
@@ -189,25 +190,27 @@ def _since(found, part):
 
 
 def cell(reached):
-    """The median, and how many seeds of all came there."""
+    """The median with its 95 % interval, from order statistics (six seeds or more), and how many seeds of all came."""
     there = sorted(np.inf if steps is None else steps for steps in reached)
-    middle = there[(len(there) - 1) // 2]
-    count = sum(np.isfinite(there))
-    return ("-" if np.isinf(middle) else f"{middle:,.0f}") + ("" if count == len(there) else f" ({count}/{len(there)})")
+    N, count = len(there), int(np.isfinite(there).sum())
+    shown = ["-" if np.isinf(steps) else f"{steps:,.0f}" for steps in there]
+    few = max((k for k in range(N) if 2 * sum(math.comb(N, i) for i in range(k + 1)) <= 0.05 * 2**N), default=None)
+    between = "" if few is None or there[few] == np.inf else f" [{shown[few]}, {shown[N - 1 - few]}]"
+    return shown[(N - 1) // 2] + between + ("" if count == N else f" ({count}/{N})")
 
 
 def table(name, kept, seeds):
-    yield "| learner | 90 % | 99 % | 99.9 % | lost at the end, most | CPU seconds, median |"
-    yield "|---|---|---|---|---|---|"
+    yield "| learner | seeds | 90 % | 99 % | 99.9 % | lost at the end, most | CPU seconds, median |"
+    yield "|---|---|---|---|---|---|---|"
     for learner in LEARNERS:
         rows = [kept[key] for seed in range(seeds) if (key := f"{name}|{learner}|{seed}") in kept]
         called = "the default" if learner is None else f"`{learner}`"
         if not rows:
-            yield f"| {called} | not measured | | | | |"
+            yield f"| {called} | 0 | | | | | |"
             continue
         cells = [cell([row["reached"][i] for row in rows]) for i in range(len(LOST))]
         lost, seconds = max(row["end"][1] for row in rows), float(np.median([row["seconds"] for row in rows]))
-        yield f"| {called} | {' | '.join(cells)} | {100 * lost:.2f} % | {seconds:.1f} |"
+        yield f"| {called} | {len(rows)} | {' | '.join(cells)} | {100 * lost:.2f} % | {seconds:.1f} |"
 
 
 def main():
@@ -232,10 +235,10 @@ def main():
                 given.keep.write_text(json.dumps(kept))
     parts = [measured_by("environments.py"), "", __doc__.split("\n\n", 1)[1].strip(), ""]
     parts += [
-        f"Up to {given.seeds} seeds; medians of steps, and in brackets how many seeds came there, if not all.",
+        "Medians of steps over the seeds, with 95 % intervals from order statistics where there are six seeds or more;",
+        "in brackets how many seeds came there, if not all. Where there are few seeds, or none, a run takes long.",
         "",
     ]
-    parts += ["Not measured: Blackjack, and grids of CartPole, MountainCar and Acrobot, which ship no table.", ""]
     for name, (_, _, most) in WORLDS.items():
         parts += [f"### {name}: at most {most:,} steps", "", *table(name, kept, given.seeds), ""]
     text = "\n".join(parts)
