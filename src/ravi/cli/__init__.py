@@ -59,29 +59,21 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Optimistic planning and exploration in infinite-horizon discounted MDPs, with exact regret.",
 )
-app.command()(suite.demo)
-app.command()(run.run)
-app.command()(suite.suites)
-app.command()(suite.results)
-app.command()(suite.reproduce)
-app.command()(show.watch)
-app.command()(show.report)
-app.command()(show.figures)
-app.command()(show.table)
-app.command()(run.solve)
-app.command()(run.verify)
-app.command()(learn.learn)
-app.command()(learn.evaluate)
-app.command()(learn.play)
-app.command(name="list")(info.list_)
-app.command()(info.advise)
-app.command()(info.doctor)
-app.command()(info.cite)
-app.command()(completion.completion)
 suites = typer.Typer(no_args_is_help=True, help="Suites: many learners on many MDPs, into a folder of results.")
 suites.command(name="run")(suite.run)
 suites.command(name="list")(suite.suites)
-app.add_typer(suites, name="suite")
+COMMANDS = {
+    "One MDP, one learner": (suite.demo, run.run, run.solve, run.verify, info.advise),
+    "An environment of one's own": (learn.learn, learn.evaluate, learn.play),
+    "Suites, and folders of results": (
+        suite.suites, suite.results, suite.reproduce, show.watch, show.report, show.figures, show.table,
+    ),
+    "The library itself": (info.list_, info.doctor, info.cite, completion.completion),
+}  # fmt: skip
+for panel, commands in COMMANDS.items():
+    for command in commands:
+        app.command(name=command.__name__.rstrip("_"), rich_help_panel=panel)(command)
+app.add_typer(suites, name="suite", rich_help_panel="Suites, and folders of results")
 
 
 def main() -> None:

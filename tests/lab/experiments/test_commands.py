@@ -105,6 +105,7 @@ def test_mistakes_are_told_at_once(place):
         (["mine.toml"], "--out"),
         (["mine.toml", "--out", "x", "--steps", "100"], "--steps is for one run"),
         (["riverswim/4", "psrl", "--out", "x"], "--out is for a suite"),
+        (["riverswim/4"], "riverswim/4 is an MDP, and a run needs a learner too: ravi run riverswim/4 psrl"),
         (["mine.toml", "--out", "x", "--shard", "5/3"], "shard"),
         (["mine.toml", "--out", "x", "--workers", "0"], "workers"),
         (["mine.toml", "--out", "out", "--seeds", "7"], "--adopt"),
