@@ -83,16 +83,16 @@ def test_the_words_of_a_cpu_do_not_reach_a_kernel():
         "from ravi import run; run('uniform', 'riverswim/6', 50, 1)\n"
         "import numpy as np\n"
         "from ravi.teams import each\n"
-        "from ravi import device\n"
+        "from ravi.cuda import cuda_words\n"
         "from numba import njit, types\n"
         "from types import SimpleNamespace\n"
         "def shared(a):\n    for x in each(a.shape[0]):\n        a[x] += 1.0\n"
         "njit(shared)(np.zeros(3))\n"
         "kind = types.Array(types.float64, 1, 'C')\n"
-        "cuda = device.cuda_words()\n"
+        "cuda = cuda_words()\n"
         "from numba.cuda import dispatcher\n"
         "dispatcher.get_current_device = lambda: SimpleNamespace(compute_capability=(9, 0))\n"
-        "print('ntid.x' in device.cuda_words().compile_ptx(shared, (kind,), cc=(9, 0))[0])"
+        "print('ntid.x' in cuda.compile_ptx(shared, (kind,), cc=(9, 0))[0])"
     )
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, cwd=ROOT)
     assert done.stdout.strip() == "True", done.stderr[-1000:]

@@ -13,7 +13,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache, partial
+from functools import cache
+from math import ceil
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,13 +22,16 @@ import numpy as np
 from ravi import checks, extras, teams, tree, whole
 from ravi.compiled import instance
 from ravi.core import Array, Learner, Measure, Path
+from ravi.cuda import cuda_words, rounded_apart
 from ravi.walk import World
 
 DEVICES = ("cpu", "gpu")
 BLOCK = 128  # threads of a block
 WIDE = 32  # threads of a team that goes through epochs, at most: a warp
 WIDEST, FULL = 256, 2**18  # threads of a team of a loop over seeds, at most; of all teams, about
-REGISTERS = 128  # of a thread, at most: the fewer, the more teams are at work
+REGISTERS = 64  # of a thread, at most: the fewer, the more threads are at work; of half as many, twice that
+STRETCH = 16  # steps of one thread's seed between two that it may wait after
+AT_WORK = 2**17  # threads that a GPU has room for with REGISTERS each, about
 LOOK = 0.25  # seconds between two looks, about
 FEW, MOST = 8, 4096  # epochs between two looks: at first, and at most
 
@@ -60,102 +64,16 @@ def target() -> Target:
 
 
 @cache
-def cuda_words() -> Any:
-    """numba-cuda, in whose kernels the words of `ravi.teams` mean what they do on a GPU."""
-    vars(np).setdefault("row_stack", np.vstack)  # numba-cuda 0.30 asks for it, and NumPy 2.5 has it no more
-    from numba import cuda as numba_cuda
-    from numba.cuda import extending
-
-    cuda: Any = numba_cuda  # whose types say little
-    overload: Any = vars(extending)["overload"]
-
-    @overload(teams.seeds)
-    def seeds(n):  # type: ignore[no-untyped-def]
-        return lambda n: range(
-            cuda.blockIdx.x * cuda.blockDim.y + cuda.threadIdx.y, n, cuda.gridDim.x * cuda.blockDim.y
-        )
-
-    @overload(teams.each)
-    def each(m):  # type: ignore[no-untyped-def]
-        return lambda m: range(cuda.threadIdx.x, m, cuda.blockDim.x)
-
-    @overload(teams.strips)
-    def strips(m):  # type: ignore[no-untyped-def]
-        return lambda m: range(cuda.threadIdx.x // 32, m, max(cuda.blockDim.x // 32, 1))
-
-    @overload(teams.along)
-    def along(m):  # type: ignore[no-untyped-def]
-        return lambda m: range(cuda.threadIdx.x % 32, m, min(cuda.blockDim.x, 32))
-
-    @overload(teams.sync)
-    def sync():  # type: ignore[no-untyped-def]
-        def wait():  # type: ignore[no-untyped-def]
-            if cuda.blockDim.x > 32:
-                cuda.syncthreads()
-            elif cuda.blockDim.x > 1:
-                cuda.syncwarp(((1 << cuda.blockDim.x) - 1) << ((cuda.threadIdx.y * cuda.blockDim.x) % 32))
-
-        return wait
-
-    @overload(teams.first)
-    def first():  # type: ignore[no-untyped-def]
-        return lambda: cuda.threadIdx.x == 0
-
-    @overload(teams.alone)
-    def alone():  # type: ignore[no-untyped-def]
-        return lambda: cuda.blockDim.x == 1
-
-    @overload(teams.team)
-    def team():  # type: ignore[no-untyped-def]
-        return lambda: cuda.blockIdx.x * cuda.blockDim.y + cuda.threadIdx.y
-
-    def reduced(word: Callable[..., Any], join: Callable[..., Any]) -> None:
-        @overload(word)
-        def over_team(value):  # type: ignore[no-untyped-def]
-            def reduce(value):  # type: ignore[no-untyped-def]
-                step = cuda.blockDim.x >> 1
-                mask = ((1 << cuda.blockDim.x) - 1) << ((cuda.threadIdx.y * cuda.blockDim.x) % 32)
-                if step > 0:
-                    cuda.syncwarp(mask)
-                while step > 0:
-                    value = join(value, cuda.shfl_xor_sync(mask, value, step))
-                    step >>= 1
-                return value
-
-            return reduce
-
-    reduced(teams.team_sum, cuda.jit(device=True)(lambda a, b: a + b))
-    reduced(teams.team_max, cuda.jit(device=True)(lambda a, b: max(a, b)))
-    reduced(teams.team_min, cuda.jit(device=True)(lambda a, b: min(a, b)))
-    return cuda
-
-
-@contextmanager
-def rounded_apart() -> Iterator[None]:
-    """Kernels compiled meanwhile round a product and a sum apart, as a CPU does, where a GPU would round once: so ties
-    break as on a CPU. numba-cuda has no switch for what NVVM calls fma, and its linker would fuse again (hence `lto`).
-    """
-    from numba.cuda.cudadrv import nvvm
-
-    compile_ir = nvvm.compile_ir
-    nvvm.compile_ir = partial(compile_ir, fma=False)
-    try:
-        yield
-    finally:
-        nvvm.compile_ir = compile_ir
-
-
-@cache
-def kernel(*functions: Any) -> Any:
-    """`whole.frame` of these functions as a kernel."""
-    return cuda_words().jit(whole.framed(*functions), max_registers=REGISTERS, lto=False)
+def kernel(registers: int, *functions: Any) -> Any:
+    """`whole.framed` of these functions as a kernel."""
+    return cuda_words().jit(whole.framed(*functions), max_registers=registers, lto=False)
 
 
 class Memory:
     """Arrays of this machine, and their likes on the GPU. Views of one array are views of one there."""
 
-    def __init__(self, cupy: Any, cuda: Any) -> None:
-        self.cupy, self.cuda = cupy, cuda
+    def __init__(self, cupy: Any, cuda: Any, order: str = "C") -> None:
+        self.cupy, self.cuda, self.order = cupy, cuda, order  # order: of scratch
         self.held: dict[tuple[int, int], Any] = {}  # address and bytes -> there, flat
         self.alive: list[Array] = []  # so that no address is used again
 
@@ -163,7 +81,7 @@ class Memory:
         """A leaf of the arguments of a kernel, there."""
         if isinstance(leaf, teams.Room) or (isinstance(leaf, np.ndarray) and leaf.size == 0):
             filled = tuple(max(size, 1) for size in leaf.shape)
-            array = self.cuda.as_cuda_array(self.cupy.empty(filled, leaf.dtype), sync=False)
+            array = self.cuda.as_cuda_array(self.cupy.empty(filled, leaf.dtype, self.order), sync=False)
             return array if filled == leaf.shape else array[tuple(slice(size) for size in leaf.shape)]
         if not isinstance(leaf, np.ndarray):
             return leaf
@@ -186,8 +104,8 @@ class Memory:
 def width(states: int, seeds: int) -> int:
     """Threads of a team, a power of two: one where there are few states and many seeds, a warp where there are many
     states. Steps are one thread's, so that of many seeds several share a warp."""
-    threads = 1
-    while threads < min(states, WIDE) and ((threads < 8 and states >= 24) or seeds * threads * 2 <= 2**16):
+    threads, most = 1, AT_WORK if states >= 24 else AT_WORK // 2
+    while threads < min(states, WIDE) and ((threads < 8 and states >= 24) or seeds * threads * 2 <= most):
         threads *= 2
     return threads
 
@@ -204,19 +122,31 @@ class Flight:
         threads = width(batch.state.policy.shape[-2], n)
         self.shape = -(-n * threads // BLOCK), (threads, BLOCK // threads)
         teams_there = self.shape[0] * self.shape[1][1]
-        self.memory = Memory(self.cupy, self.cuda)
+        assert learner.seedwise is not None
+        if threads < WIDE and not learner.seedwise.together:
+            length = min(length, STRETCH)
+        self.mark, self.restart = int(batch.walkers.time.min()), world.restart
+        # what threads write side by side stands side by side
+        self.memory = Memory(self.cupy, self.cuda, "F" if threads == 1 else "C")
         self.here = whole.arguments(
             learner, world, T, pad, measures, batch, teams=teams_there, epochs=MOST, length=length
         )
         self.there = teams.mapped(self.memory.there, self.here)
-        self.kernel = kernel(*whole.functions(learner, measures))
+        recorders = [measure.recorder for measure in measures if measure.recorder is not None]
+        self.rows = any(one.rows(own) for one, own in zip(recorders, self.here.kept, strict=False))
+        registers = REGISTERS if n * threads > AT_WORK // 2 else 2 * REGISTERS
+        self.kernel = kernel(registers, *whole.functions(learner, measures))
         self.row = self.memory.of(self.here.row)
 
     def go(self, epochs: int) -> None:
-        """So many epochs more."""
+        """So many epochs more, of each seed where their rows are kept; else in the mean, so that no seed is late."""
+        self.mark += ceil(epochs / self.restart)
+        self.launch(*(epochs, self.T) if self.rows else (MOST, self.mark))
+
+    def launch(self, epochs: int, mark: int) -> None:
         stream = self.cuda.external_stream(self.cupy.cuda.get_current_stream().ptr)
         with rounded_apart():
-            self.kernel[self.shape[0], self.shape[1], stream](epochs, *self.there)
+            self.kernel[self.shape[0], self.shape[1], stream](epochs, mark, *self.there)
 
     def look(self, epochs: int) -> None:
         """Bring home how far the seeds are, and the rows of the epochs since the last look."""
@@ -269,7 +199,7 @@ class Together(Flight):
 
     def _epoch(self) -> None:
         self._settle(self.learner.plan(self.state))
-        super().go(1)
+        self.launch(1, self.T)
         self._settle(self.learner.add(self.state, self.path))
         now = (self.time >= self.T) & ~self.finished
         for (_, kept), (_, leaf) in zip(tree.leaves(self.aside), tree.leaves(self.state), strict=True):
@@ -346,7 +276,7 @@ def loop(low: int, high: int, *arguments: Any) -> None:
 
 @cache
 def _loop_kernel(looped: Any) -> Any:
-    return cuda_words().jit(instance(_over, loop=looped), max_registers=REGISTERS // 2, lto=False)
+    return cuda_words().jit(instance(_over, loop=looped), max_registers=REGISTERS, lto=False)
 
 
 def over_seeds_there(looped: Callable[..., Any], n: int, arguments: tuple[Any, ...], threads: int = 0) -> None:

@@ -11,6 +11,9 @@ What happens to a seed is written once, as a compiled function of that seed whic
     first()         True           whether this is the first thread of the team
     alone()         True           whether it is the only one
     team()          0              the number of the team, for scratch
+    some(v, n)      v              whether v is true of some of the teams that go in step: those of a warp that have one
+                                   of n seeds
+    enough(v, w, n) v              whether it is of this team, and of half of those of which w is
     team_sum(v)     v              the sum of the v of all threads, to each of them, and sync(); team_max, team_min.
                                    Of a team of one warp at most
 
@@ -98,9 +101,9 @@ def product(a: Any, b: Any) -> Any:
     from ravi.device import over_seeds_there
 
     n, rows, columns = a.shape[0], a.shape[1], b.shape[2]
-    made = like(a, (n * rows, columns))
-    over_seeds_there(_rows_of_product, n * rows, (a, b, made), 1 << min(columns - 1, 31).bit_length())
-    return made.reshape(n, rows, columns)
+    made = like(a, (n, rows, columns))
+    over_seeds_there(_tiles_of_product, n * -(-rows // 2) * -(-columns // 4), (a, b, made), 1)
+    return made
 
 
 class Place:
@@ -163,6 +166,16 @@ def team() -> int:
     return at().number
 
 
+def some(value: bool, n: int) -> bool:
+    """Whether it is true of some of the teams that go in step; all of them ask."""
+    return value
+
+
+def enough(ready: bool, going: bool, n: int) -> bool:
+    """Whether this team is ready, and with it half of those that are going; all that go in step ask."""
+    return ready
+
+
 def team_sum(value: Any) -> Any:
     """The sum over the threads of the team."""
     return at().agree(value, sum)
@@ -209,6 +222,16 @@ def _team():  # type: ignore[no-untyped-def]
     return lambda: 0
 
 
+@overload(some)
+def _some(value, n):  # type: ignore[no-untyped-def]
+    return lambda value, n: value
+
+
+@overload(enough)
+def _enough(ready, going, n):  # type: ignore[no-untyped-def]
+    return lambda ready, going, n: ready
+
+
 @overload(team_sum)
 @overload(team_max)
 @overload(team_min)
@@ -217,12 +240,22 @@ def _alone(value):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _rows_of_product(low, high, a, b, out):  # type: ignore[no-untyped-def]
-    """Rows low, ..., high - 1 of `product`, those of one seed after those of another; a team's."""
-    for row in range(low, high):
-        i, p = row // a.shape[1], row % a.shape[1]
-        for c in each(b.shape[2]):
-            total = 0.0
-            for j in range(b.shape[1]):
-                total += a[i, p, j] * b[i, j, c]
-            out[row, c] = total
+def _tiles_of_product(low, high, a, b, out):  # type: ignore[no-untyped-def]
+    """Tiles low, ..., high - 1 of `product`, of two rows and four columns each, which what is read serves together.
+    Columns of a tile stand apart, so that those of the next tile are read with them; one beyond the last is the last."""
+    rows, columns = a.shape[1], b.shape[2]
+    apart = (columns + 3) // 4
+    tiles = (rows + 1) // 2 * apart
+    for tile in range(low, high):
+        i, rest = tile // tiles, tile % tiles
+        p, c = rest // apart * 2, rest % apart
+        q, most = min(p + 1, rows - 1), columns - 1
+        c1, c2, c3 = min(c + apart, most), min(c + 2 * apart, most), min(c + 3 * apart, most)
+        p0, p1, p2, p3, q0, q1, q2, q3 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+        for j in range(b.shape[1]):
+            u, v = a[i, p, j], a[i, q, j]
+            w0, w1, w2, w3 = b[i, j, c], b[i, j, c1], b[i, j, c2], b[i, j, c3]
+            p0, p1, p2, p3 = p0 + u * w0, p1 + u * w1, p2 + u * w2, p3 + u * w3
+            q0, q1, q2, q3 = q0 + v * w0, q1 + v * w1, q2 + v * w2, q3 + v * w3
+        out[i, p, c], out[i, p, c1], out[i, p, c2], out[i, p, c3] = p0, p1, p2, p3
+        out[i, q, c], out[i, q, c1], out[i, q, c2], out[i, q, c3] = q0, q1, q2, q3

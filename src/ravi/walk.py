@@ -112,7 +112,7 @@ def misplaced(initial, restart, state, time, key):  # type: ignore[no-untyped-de
 
 def _walk(  # type: ignore[no-untyped-def]
     low, high, successors, cumulative, initial, restart, policy, state, time, key, xs, actions, ys, slots, resets,
-    lengths, firsts, after, over, stop_at_reset, deadline, visits, ages, steps, ahead, own,
+    lengths, firsts, after, over, stop_at_reset, deadline, visits, ages, steps, ahead, learning, own,
 ):  # fmt: skip
     """Seeds low, ..., high - 1. Steps follow one another, and are one thread's; of several, all draw its numbers ahead,
     into `ahead` (teams, as many, 4)."""
@@ -159,7 +159,7 @@ def _walk(  # type: ignore[no-untyped-def]
                         visits[i, x, a] -= 1
                         if visits[i, x, a] <= 0:
                             done = True
-                    if learn(own, i, t, x, a, y, slot, reset):
+                    if learning and learn(own, i, t, x, a, y, slot, reset):
                         done = True
                     x = np.int32(find(initial, u_initial)) if reset else y
                     if (reset and stop_at_reset) or t >= most:
@@ -213,7 +213,7 @@ def walking(learn: Callable[..., Any], own: Callable[[Any, Walkers], tuple[Any, 
         policy, ages = (state.policy, state.age) if state.policy.ndim == 4 else (state.policy[:, None], NO_AGES)
         return loop(
             0, len(over), *world, policy, *walkers, *path, over, until.reset, until.deadline, visits, ages, steps,
-            NONE_AHEAD, own(state, walkers),
+            NONE_AHEAD, True, own(state, walkers),
         )  # fmt: skip
 
     return walk

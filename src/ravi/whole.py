@@ -16,7 +16,7 @@ import numpy as np
 
 from ravi.compiled import compiled, instance
 from ravi.core import Array, Learner, Measure, Seedwise
-from ravi.teams import NEVER, Room, first, seeds, sync
+from ravi.teams import NEVER, Room, enough, first, seeds, some, sync
 from ravi.walk import NO_AGES, NO_VISITS, World, room, steps_with
 from ravi.walk import learn as nothing
 
@@ -36,12 +36,13 @@ def no_plan(own, i, t):  # type: ignore[no-untyped-def]
 
 
 TOGETHER = Seedwise(no_plan, nothing, lambda state, teams: (), together=True)
-plan, walk, stroll = nothing, nothing, nothing  # `framed` puts those of a run here
+plan, walk = nothing, nothing  # `framed` puts those of a run here
 one = two = three = four = five = no_record
 
 
 def _advance(  # type: ignore[no-untyped-def]
     epochs,
+    mark,
     row,
     T,
     padded,
@@ -59,33 +60,32 @@ def _advance(  # type: ignore[no-untyped-def]
     own,
     kept,
 ):
-    """Up to `epochs` epochs more of every seed that has not made its T plays; rows are those from row[0] on."""
+    """Up to `epochs` epochs more of every seed, as long as it has made fewer than `mark` and T plays; rows are those
+    from row[0] on. `over` is 1 between epochs. Seeds that go in step wait there for each other (`enough`); the others
+    of them walk on meanwhile, a path at a time."""
     successors, cumulative, initial, restart = world
     state, time, key = walkers
     xs, actions, ys, slots, resets, lengths, firsts, after = path
-    for i in seeds(state.shape[0]):
-        for e in range(epochs):
-            sync()
-            if time[i] >= T:
-                break
-            end = plan(own, i, time[i] + 1)
-            sync()
-            opening, beyond = True, False
-            if first():
-                over[i], deadline[i] = 0, min(T, end)
-            sync()
-            while over[i] == 0:
-                sync()  # all have read `over`
-                if not beyond:
-                    walk(
-                        i, i + 1, successors, cumulative, initial, restart, by_stage, state, time, key, xs, actions, ys,
-                        slots, resets, lengths, firsts, after, over, reset_ends, deadline, visits, ages, T, ahead, own,
-                    )  # fmt: skip
-                if beyond:  # from T on to the reset, without learning
-                    stroll(
-                        i, i + 1, successors, cumulative, initial, restart, by_stage, state, time, key, xs, actions, ys,
-                        slots, resets, lengths, firsts, after, over, True, deadline, visits, ages, T, ahead, own,
-                    )  # fmt: skip
+    n, last = state.shape[0], min(T, mark)
+    for i in seeds(n):
+        e, going, opening, beyond = 0, True, True, False
+        while some(going, n):
+            between = over[i] == 1
+            if between:
+                going = e < epochs and time[i] < last
+            if enough(between and going, going, n):
+                end = plan(own, i, time[i] + 1)
+                sync()
+                if first():
+                    over[i], deadline[i] = 0, min(T, end)
+                sync()
+                between, opening, beyond = False, True, False
+            if not between:
+                walk(
+                    i, i + 1, successors, cumulative, initial, restart, by_stage, state, time, key, xs, actions, ys,
+                    slots, resets, lengths, firsts, after, over, reset_ends or beyond, deadline, visits, ages, T, ahead,
+                    not beyond, own,
+                )  # fmt: skip
                 sync()
                 one(kept[0], i, row[0] + e, opening, policy, firsts, lengths, xs, actions, ys, resets)
                 two(kept[1], i, row[0] + e, opening, policy, firsts, lengths, xs, actions, ys, resets)
@@ -94,11 +94,12 @@ def _advance(  # type: ignore[no-untyped-def]
                 five(kept[4], i, row[0] + e, opening, policy, firsts, lengths, xs, actions, ys, resets)
                 opening = False
                 if padded and over[i] == 1 and time[i] >= T and not resets[i, lengths[i] - 1]:
-                    beyond = True
+                    beyond = True  # from T on to the reset, without learning
                     sync()
                     if first():
                         over[i], deadline[i] = 0, NEVER
                 sync()
+                e += over[i] == 1
 
 
 def refused(learner: Learner, measures: Sequence[Measure]) -> str | None:
@@ -119,11 +120,11 @@ def functions(learner: Learner, measures: Sequence[Measure]) -> tuple[Any, ...]:
 def framed(plan: Any, learn: Any, *records: Any) -> Any:
     """`_advance` with these functions: a plain one, to be compiled for its target."""
     named = dict(zip(NAMES, [*records, *[no_record] * (len(NAMES) - len(records))], strict=True))
-    return instance(_advance, plan=plan, walk=steps_with(learn), stroll=steps_with(nothing), **named)
+    return instance(_advance, plan=plan, walk=steps_with(learn), **named)
 
 
 class Arguments(NamedTuple):
-    """What `_advance` takes after the number of epochs."""
+    """What `_advance` takes after `epochs` and `mark`."""
 
     row: Array
     T: int
@@ -155,7 +156,7 @@ def arguments(
     epochs: int,
     length: int,
 ) -> Arguments:
-    """What `_advance` takes after the number of epochs, which is at most `epochs`, with paths of `length` plays: nested
+    """What `_advance` takes after `epochs`, at most those, and `mark`, with paths of `length` plays: nested
     tuples of numbers, of arrays and views of the batch's arrays, and of `ravi.teams.Room`."""
     seedwise = learner.seedwise
     assert seedwise is not None

@@ -12,7 +12,8 @@ from types import SimpleNamespace
 import numpy as np
 from numba import typeof, types
 
-from ravi import device, ids, teams, whole
+from ravi import ids, teams, whole
+from ravi.cuda import cuda_words
 from ravi.walk import world_of
 from ravi.worlds import Tabular
 
@@ -33,7 +34,7 @@ def ptx(text, measured):
     """The kernel of a learner; with all measures, or with none."""
     from numba.cuda import dispatcher
 
-    cuda = device.cuda_words()
+    cuda = cuda_words()
     dispatcher.get_current_device = lambda: SimpleNamespace(compute_capability=HOPPER)
     mdp = ids.mdp("riverswim/6")
     learner = ids.learner(text, mdp, 100)
@@ -41,7 +42,7 @@ def ptx(text, measured):
     measures = Tabular(mdp).scores(learner, 100, options).measures
     batch = Tabular(mdp).begin(learner, np.arange(2, dtype=np.uint64), measures)
     arguments = whole.arguments(learner, world_of(mdp), 100, False, measures, batch, teams=2, epochs=8, length=64)
-    given = (types.int64, *(type_of(one) for one in arguments))
+    given = (types.int64, types.int64, *(type_of(one) for one in arguments))
     return cuda.compile_ptx(whole.framed(*whole.functions(learner, measures)), given, cc=HOPPER)[0]
 
 

@@ -110,9 +110,9 @@ def play(text, mdp, T, size, record=(), seed=0):
     frame = whole.framed(*whole.functions(learner, measures))
     there = teams.made(arguments)
     if size == 1:
-        frame(T, *there)
+        frame(T, T, *there)
     else:
-        Team(size, seed).run(lambda: frame(T, *there))
+        Team(size, seed).run(lambda: frame(T, T, *there))
     held = {name: leaf for name, leaf in tree.leaves(batch) if isinstance(leaf, np.ndarray)}
     rows = measures[0].recorder.rows(arguments[-1][0])
     return held | {"T_k": rows[0], "gap_k": rows[1]}

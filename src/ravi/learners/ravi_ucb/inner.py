@@ -148,14 +148,13 @@ def inner_backups(low, high, own, count):  # type: ignore[no-untyped-def]
     V, Q, _, log_policy, policy, played_V, played_policy = own.iterates
     for i in range(low, high):
         prepared(own, i)
-        for j in range(count):
-            if own.fresh:
+        for half in range(2 * count):  # of a backup
+            if (half % 2 == 0) == own.fresh:
                 backed_up(own, i)
-            step_in_place(i, i + 1, log_policy, policy, Q, own.eta, V)
-            sync()
-            if not own.fresh:
-                backed_up(own, i)
-            if own.chosen[i] == j:
+            else:
+                step_in_place(i, i + 1, log_policy, policy, Q, own.eta, V)
+                sync()
+            if half == 2 * own.chosen[i] + 1:
                 for x in each(V.shape[1]):
                     played_V[i, x] = V[i, x]
                     for a in range(policy.shape[2]):
