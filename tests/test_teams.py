@@ -29,7 +29,7 @@ NEEDED = {
     "ravi.learners.ravi_ucb.inner:_backed_up": [0, 1],
     "ravi.learners.ravi_ucb.inner:inner_backups": [0],
     "ravi.planning.chains:take_out": [0, 1],
-    "ravi.whole:_advance": [2, 6],
+    "ravi.whole:_advance": [2],
     "ravi.estimators.ridge:_add": [0, 1],
     "ravi.estimators.ridge:root_of": [0, 1, 2, 3, 4, 5],
 }

@@ -71,7 +71,7 @@ def cuda_words() -> Any:
     def team():  # type: ignore[no-untyped-def]
         return lambda: cuda.blockIdx.x * cuda.blockDim.y + cuda.threadIdx.y
 
-    @cuda.jit(device=True)  # type: ignore[untyped-decorator]
+    @cuda.jit(device=True)
     def in_step(n):  # type: ignore[no-untyped-def]
         """The threads of this warp whose teams have one of n seeds, as bits."""
         size, thread = cuda.blockDim.x, cuda.threadIdx.y * cuda.blockDim.x
@@ -115,13 +115,13 @@ def cuda_words() -> Any:
 
 def _plain_code() -> None:
     """Ranges that count up, and indices that are taken as they are."""
-    from llvmlite.ir import Constant
-    from numba import types
-    from numba.cuda import cgutils
+    from llvmlite.ir import Constant  # type: ignore[import-untyped]
+    from numba import cuda, types
     from numba.cuda.core.imputils import RefType, iternext_impl
     from numba.cuda.cpython import rangeobj
     from numba.cuda.np import arrayobj
 
+    cgutils: Any = vars(cuda)["cgutils"]
     counted_from_the_end = arrayobj.fix_integer_index
 
     def index(context: Any, builder: Any, kind: Any, value: Any, size: Any) -> Any:

@@ -49,7 +49,7 @@ def curve(n: int, times: Array) -> Curve:
 @compiled
 def add_steps(low, high, times, total, cursor, values, table, first, length, state, action):  # type: ignore[no-untyped-def]
     """Step t of seeds low, ..., high - 1 adds table[x_t, a_t]."""
-    P, end = times.shape[0], times[-1]
+    P, end = times.shape[0], times[times.shape[0] - 1]
     for i in range(low, high):
         so_far, at, l = total[i], cursor[i], 0
         last = min(length[i], max(end - first[i] + 1, 0))  # beyond T it is padding

@@ -242,7 +242,7 @@ def _alone(value):  # type: ignore[no-untyped-def]
 @compiled
 def _tiles_of_product(low, high, a, b, out):  # type: ignore[no-untyped-def]
     """Tiles low, ..., high - 1 of `product`, of two rows and four columns each, which what is read serves together.
-    Columns of a tile stand apart, so that those of the next tile are read with them; one beyond the last is the last."""
+    Columns of a tile stand apart, so that those of the next tile are read with them; beyond the last is the last."""
     rows, columns = a.shape[1], b.shape[2]
     apart = (columns + 3) // 4
     tiles = (rows + 1) // 2 * apart

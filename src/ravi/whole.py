@@ -78,7 +78,6 @@ def _advance(  # type: ignore[no-untyped-def]
                 sync()
                 if first():
                     over[i], deadline[i] = 0, min(T, end)
-                sync()
                 between, opening, beyond = False, True, False
             if not between:
                 walk(
@@ -86,7 +85,6 @@ def _advance(  # type: ignore[no-untyped-def]
                     slots, resets, lengths, firsts, after, over, reset_ends or beyond, deadline, visits, ages, T, ahead,
                     not beyond, own,
                 )  # fmt: skip
-                sync()
                 one(kept[0], i, row[0] + e, opening, policy, firsts, lengths, xs, actions, ys, resets)
                 two(kept[1], i, row[0] + e, opening, policy, firsts, lengths, xs, actions, ys, resets)
                 three(kept[2], i, row[0] + e, opening, policy, firsts, lengths, xs, actions, ys, resets)

@@ -99,6 +99,23 @@ class Lane(teams.Place):
         return how(self.team.agreed)
 
 
+class FromTheFront(np.ndarray):
+    """An array as kernels take it, in which no index is counted from the end (`ravi.cuda`)."""
+
+    def _counted(self, index):
+        if any(
+            isinstance(one, (int, np.integer)) and one < 0 for one in (index if isinstance(index, tuple) else (index,))
+        ):
+            raise IndexError(f"an index of {index} in a kernel")
+        return index
+
+    def __getitem__(self, index):
+        return super().__getitem__(self._counted(index))
+
+    def __setitem__(self, index, value):
+        super().__setitem__(self._counted(index), value)
+
+
 def play(text, mdp, T, size, record=(), seed=0):
     """A run of one seed by a team: what its arrays hold at the end."""
     mdp = ids.mdp(mdp)
@@ -108,7 +125,9 @@ def play(text, mdp, T, size, record=(), seed=0):
     batch = Tabular(mdp).begin(learner, np.array([3], np.uint64), measures)
     arguments = whole.arguments(learner, world_of(mdp), T, True, measures, batch, teams=1, epochs=T, length=16)
     frame = whole.framed(*whole.functions(learner, measures))
-    there = teams.made(arguments)
+    there = teams.mapped(
+        lambda leaf: leaf.view(FromTheFront) if isinstance(leaf, np.ndarray) else leaf, teams.made(arguments)
+    )
     if size == 1:
         frame(T, T, *there)
     else:

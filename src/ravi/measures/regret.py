@@ -174,7 +174,7 @@ def charge(  # type: ignore[no-untyped-def]
 
     An epoch is charged as a whole, so that rounding does not depend on the stretches that it comes in.
     """
-    T = times[-1]
+    T = times[times.shape[0] - 1]
     for i in range(low, high):
         if opening:
             opened[i], base[i], base_error[i] = first[i] - 1, total[i], error[i]

@@ -100,7 +100,7 @@ def seed_record(own, i, row, opening, policy, firsts, lengths, xs, actions, ys, 
         if opening:
             opened[i], base_error[i] = firsts[i] - 1, error[i]
         along(i, i + 1, times, total, cursor, values, loss, age, firsts, lengths, xs, resets)
-        last = min(firsts[i] - 1 + lengths[i], times[-1])
+        last = min(firsts[i] - 1 + lengths[i], times[times.shape[0] - 1])
         error[i] = base_error[i] + max(last - opened[i], 0) * loss_error[i]
 
 
@@ -156,7 +156,7 @@ def lose(i, policy, before, loss, loss_error, against, scratch):  # type: ignore
 @compiled
 def along(low, high, times, total, cursor, values, loss, age, first, length, state, reset):  # type: ignore[no-untyped-def]
     """Step t of seeds low, ..., high - 1 adds the loss of x_t at its age."""
-    end, last = times[-1], loss.shape[1] - 1
+    end, last = times[times.shape[0] - 1], loss.shape[1] - 1
     for i in range(low, high):
         for l in range(length[i]):
             t = first[i] + l
