@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -255,16 +255,21 @@ class Counted:
         chosen, scratch = Room((len(of.at.V),), np.int64), self.constants.scratch(self.problem, teams)
         return self.laid(of, chosen, Room((teams, learned)), scratch)
 
+    @cached_property
+    def fixed(self) -> tuple[Array, Array, float, float]:
+        """Of the problem, by pairs: successors (X A, B), r (X A,), gamma, H."""
+        problem, (X, A, B) = self.problem, self.problem.successors.shape
+        return problem.successors.reshape(X * A, B), problem.rewards.reshape(X * A), problem.discount, problem.horizon
+
     def laid(self, of: OfSeeds, chosen: Any, learned: Any, room: Any) -> OnCounts:
         """These seeds, by pairs."""
-        problem, (X, A, B) = self.problem, self.problem.successors.shape
+        X, A, B = self.problem.successors.shape
         (D, at, played, key, time), flat, earned = of, (-1, X * A), TOLD
         if self.paid is not None:
             earned = Rewards(D.plays.reshape(flat), D.total.reshape(flat), *self.paid, D.key)
             D = D.inner
-        fixed = problem.successors.reshape(X * A, B), problem.rewards.reshape(X * A), problem.discount, problem.horizon
         return OnCounts(
-            fixed, self.eta, self.fresh, self.constants, D.visits.reshape(flat), D.moves.reshape(-1, X * A, B),
+            self.fixed, self.eta, self.fresh, self.constants, D.visits.reshape(flat), D.moves.reshape(-1, X * A, B),
             (at.V, at.Q, at.Q.reshape(flat), at.log_policy, at.policy, *played), self.inner, self.pick == "uniform",
             NO_KEY if key is None else key, np.zeros(len(at.V), np.int64) if time is None else time, earned, chosen,
             learned, room,
