@@ -42,7 +42,7 @@ GARNET = "garnet/100,4,4,discount=0.99"
 TIMED = {  # learner -> MDP, seeds there, plays there, seeds on a core, plays on a core
     "ravi-ucb,beta=0.5,eta=0.2": [
         ("riverswim/6,discount=0.9", 65_536, 200_000, 64, 20_000),
-        (GARNET, 4_096, 200_000, 64, 20_000),
+        (GARNET, 4_096, 400_000, 64, 20_000),
         (GARNET, 256, 400_000, 64, 20_000),
         ("riverswim/6,discount=0.9", 1_000_000, 10_000, 64, 20_000),
     ],

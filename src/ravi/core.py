@@ -393,6 +393,7 @@ class Recorder(NamedTuple):
     own: Callable[[Any, int, int], tuple[Any, ...]]  # M, number of teams, rows -> what it is given
     rows: Callable[[tuple[Any, ...]], tuple[Array, ...]] = lambda own: ()  # own -> of epochs since the last look
     log: Callable[[Any, tuple[Array, ...]], None] | None = None  # M, those of some epochs: appends them
+    reads: int = 2  # of the path: its lengths; 1: states and actions, too; 2: all
 
 
 class Rows(NamedTuple):

@@ -32,7 +32,7 @@ WIDEST, FULL = 256, 2**18  # threads of a team of a loop over seeds, at most; of
 REGISTERS = 64  # of a thread, at most: the fewer, the more threads are at work; of half as many, twice that
 STRETCH = 16  # steps of one thread's seed between two that it may wait after
 AT_WORK = 2**17  # threads that a GPU has room for with REGISTERS each, about
-LOOK = 0.25  # seconds between two looks, about
+LOOK = 0.5  # seconds between two looks, about
 FEW, MOST = 8, 4096  # epochs between two looks: at first, and at most
 
 

@@ -112,10 +112,10 @@ def misplaced(initial, restart, state, time, key):  # type: ignore[no-untyped-de
 
 def _walk(  # type: ignore[no-untyped-def]
     low, high, successors, cumulative, initial, restart, policy, state, time, key, xs, actions, ys, slots, resets,
-    lengths, firsts, after, over, stop_at_reset, deadline, visits, ages, steps, ahead, learning, own,
+    lengths, firsts, after, over, stop_at_reset, deadline, visits, ages, steps, ahead, written, learning, own,
 ):  # fmt: skip
     """Seeds low, ..., high - 1. Steps follow one another, and are one thread's; of several, all draw its numbers ahead,
-    into `ahead` (teams, as many, 4)."""
+    into `ahead` (teams, as many, 4). written: what of the path is (`Recorder.reads`)."""
     room, k = xs.shape[1], team()
     counted, staged, last = visits.shape[0] > 0, ages.shape[0] > 0, policy.shape[1] - 1
     unfinished, ended = 0, 0
@@ -149,8 +149,10 @@ def _walk(  # type: ignore[no-untyped-def]
                     slot = find(cumulative[x, a], u_successor)
                     y = successors[x, a, slot]
                     reset = u_reset < restart
-                    xs[i, length], actions[i, length], ys[i, length], slots[i, length] = x, a, y, slot
-                    resets[i, length] = reset
+                    if written > 0:
+                        xs[i, length], actions[i, length] = x, a
+                    if written > 1:
+                        ys[i, length], slots[i, length], resets[i, length] = y, slot, reset
                     length += 1
                     if staged:
                         age = 0 if reset else age + 1
@@ -213,7 +215,7 @@ def walking(learn: Callable[..., Any], own: Callable[[Any, Walkers], tuple[Any, 
         policy, ages = (state.policy, state.age) if state.policy.ndim == 4 else (state.policy[:, None], NO_AGES)
         return loop(
             0, len(over), *world, policy, *walkers, *path, over, until.reset, until.deadline, visits, ages, steps,
-            NONE_AHEAD, True, own(state, walkers),
+            NONE_AHEAD, 2, True, own(state, walkers),
         )  # fmt: skip
 
     return walk

@@ -57,6 +57,7 @@ def _advance(  # type: ignore[no-untyped-def]
     visits,
     ages,
     ahead,
+    written,
     own,
     kept,
 ):
@@ -83,7 +84,7 @@ def _advance(  # type: ignore[no-untyped-def]
                 walk(
                     i, i + 1, successors, cumulative, initial, restart, by_stage, state, time, key, xs, actions, ys,
                     slots, resets, lengths, firsts, after, over, reset_ends or beyond, deadline, visits, ages, T, ahead,
-                    not beyond, own,
+                    written, not beyond, own,
                 )  # fmt: skip
                 one(kept[0], i, row[0] + e, opening, policy, firsts, lengths, xs, actions, ys, resets)
                 two(kept[1], i, row[0] + e, opening, policy, firsts, lengths, xs, actions, ys, resets)
@@ -138,6 +139,7 @@ class Arguments(NamedTuple):
     visits: Array
     ages: Array
     ahead: Any
+    written: int  # of the path
     own: Any
     kept: Any
 
@@ -160,13 +162,11 @@ def arguments(
     assert seedwise is not None
     n, state = len(batch.walkers.time), batch.state
     keys = (batch.walkers.key,) if seedwise.keyed else ()
-    kept = [
-        measure.recorder.own(m, teams, epochs)
-        for measure, m in zip(measures, batch.records, strict=True)
-        if measure.recorder is not None
-    ]
+    recorders = [measure.recorder for measure in measures if measure.recorder is not None]
+    kept = [recorder.own(m, teams, epochs) for recorder, m in zip(recorders, batch.records, strict=True)]
+    written = 2 if pad or seedwise.together else max((recorder.reads for recorder in recorders), default=0)
     return Arguments(
         np.zeros(1, np.int64), T, pad, seedwise.reset, tuple(world), state.policy, state.policy[:, None],
         tuple(batch.walkers), tuple(room(n, length)), np.ones(n, np.uint8), np.zeros(n, np.int64), NO_VISITS, NO_AGES,
-        Room((teams, AHEAD, 4)), seedwise.own(state, teams, *keys), (*kept, *[()] * (len(NAMES) - len(kept))),
+        Room((teams, AHEAD, 4)), written, seedwise.own(state, teams, *keys), (*kept, *[()] * (len(NAMES) - len(kept))),
     )  # fmt: skip

@@ -41,7 +41,7 @@ def output(problem: Problem, steps: int, stages: int = 0) -> Measure:
     def results(m: Output) -> dict[str, Array]:
         return {"output_index": m.index, "output_policy": m.policy}
 
-    recorder = Recorder(seed_record, lambda m, teams, rows: tuple(m))
+    recorder = Recorder(seed_record, lambda m, teams, rows: tuple(m), reads=0)
     return Measure("output", init, record, results, None if stages else recorder)
 
 

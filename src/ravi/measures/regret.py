@@ -99,7 +99,7 @@ def regret(
         for T_k, gap_k in zip(*rows, strict=True):
             m.starts.row()[:], m.gaps.row()[:] = T_k, gap_k
 
-    recorder = Recorder(seed_record, own, lambda own: own[-2:] if keep_epochs else (), log)
+    recorder = Recorder(seed_record, own, lambda own: own[-2:] if keep_epochs else (), log, reads=0)
     return Measure("regret", init, record, results, None if stages else recorder)
 
 

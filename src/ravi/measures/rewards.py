@@ -20,7 +20,7 @@ def rewards(mdp: MDP, steps: int, points: int) -> Measure:
     def results(m: Curve) -> dict[str, Array]:
         return {"reward": m.values, "reward_total": m.total}
 
-    recorder = Recorder(seed_record, lambda m, teams, rows: (times, *m, mdp.rewards))
+    recorder = Recorder(seed_record, lambda m, teams, rows: (times, *m, mdp.rewards), reads=1)
     return Measure("rewards", lambda keys: OnGrid(*curve(len(keys), times)), record, results, recorder)
 
 
