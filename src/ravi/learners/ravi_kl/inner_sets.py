@@ -64,11 +64,10 @@ def _balls(own, i):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _backed_up(own, i):  # type: ignore[no-untyped-def]
+def _backed_up(fixed, constants, fresh, visits, moves, learned, room, v, Q):  # type: ignore[no-untyped-def]
     """Q of one seed, from its V; a team's."""
-    successors, r, gamma, H = own.fixed
-    k, v, Q, room, support = team(), own.iterates[0][i], own.iterates[2][i], own.room, own.constants.support
-    learned = own.learned[k]
+    successors, r, gamma, H = fixed
+    k, support = team(), constants.support
     size, to, p, radius, dual, y, minus = (
         room.size[k], room.to[k], room.p[k], room.radius[k], room.dual[k], room.y[k], room.minus[k],
     )  # fmt: skip
@@ -76,7 +75,7 @@ def _backed_up(own, i):  # type: ignore[no-untyped-def]
     for x in each(v.shape[0]):
         top, less = max(top, v[x]), max(less, -v[x])
     top = team_max(top)
-    if own.fresh and learned.shape[0] == 0:  # U is all that is asked for
+    if fresh and learned.shape[0] == 0:  # U is all that is asked for
         for j in each(size.shape[0]):
             U, K = top_of(successors[j], v) if support else top, size[j]
             if K > 0:

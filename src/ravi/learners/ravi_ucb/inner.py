@@ -105,12 +105,11 @@ def _factors(own, i):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _backed_up(own, i):  # type: ignore[no-untyped-def]
+def _backed_up(fixed, constants, fresh, visits, moves, learned, room, V, Q):  # type: ignore[no-untyped-def]
     """Q of one seed, from its V; a team's."""
-    successors, r, gamma, H = own.fixed
-    _, _, span, centre, clip, discount = own.constants
-    k, V, Q, visits, moves = team(), own.iterates[0][i], own.iterates[2][i], own.visits[i], own.moves[i]
-    U, factors, learned = own.room.U[k], own.room.factors[k], own.learned[k]
+    successors, r, gamma, H = fixed
+    _, _, span, centre, clip, discount = constants
+    U, factors = room.U[team()], room.factors[team()]
     P, B = successors.shape
     low, high = V[0], V[0]
     for x in each(V.shape[0]):
@@ -145,16 +144,18 @@ prepared, backed_up, backups = _factors, _backed_up, _factors  # `bound` puts th
 
 def inner_backups(low, high, own, count):  # type: ignore[no-untyped-def]
     """M backups of seeds low, ..., high - 1 on data that stand still; a team's."""
-    V, Q, _, log_policy, policy, played_V, played_policy = own.iterates
+    V, Q, by_pair, log_policy, policy, played_V, played_policy = own.iterates
+    fixed, constants, fresh, visits, moves, room = own.fixed, own.constants, own.fresh, own.visits, own.moves, own.room
+    learned, eta, chosen = own.learned[team()], own.eta, own.chosen
     for i in range(low, high):
         prepared(own, i)
         for half in range(2 * count):  # of a backup
-            if (half % 2 == 0) == own.fresh:
-                backed_up(own, i)
+            if (half % 2 == 0) == fresh:
+                backed_up(fixed, constants, fresh, visits[i], moves[i], learned, room, V[i], by_pair[i])
             else:
-                step_in_place(i, i + 1, log_policy, policy, Q, own.eta, V)
+                step_in_place(i, i + 1, log_policy, policy, Q, eta, V)
                 sync()
-            if half == 2 * own.chosen[i] + 1:
+            if half == 2 * chosen[i] + 1:
                 for x in each(V.shape[1]):
                     played_V[i, x] = V[i, x]
                     for a in range(policy.shape[2]):
