@@ -116,7 +116,7 @@ def protocol(steps, repeats):
 
 def lake(settings, seeds):
     mdp = ravi.mdp("gymnasium/FrozenLake8x8-v1,discount=0.99")
-    yield f"| learner | plays | seeds within {CLOSE:.0%} | median lost | most lost | CPU seconds, median | most |"
+    yield f"| learner | steps | seeds within {CLOSE:.0%} | median lost | most lost | CPU seconds, median | most |"
     yield "|---|---|---|---|---|---|---|"
     for learner, steps, scale in settings:
         found = [lake_run(mdp, learner, steps, scale, seed) for seed in range(seeds)]

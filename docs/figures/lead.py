@@ -27,7 +27,7 @@ SECTIONS = {
 OURS = ("ravi-kl", "ravi-kl,support=off", "ravi-kl/mixture")
 NOTES: dict[str, str] = {
     "told": """Where RAVI-KL is behind PSRL, many pairs have to be tried that turn out to matter little: two Garnets of
-50 and 200 states, and FrozenLake (where after 20,000 plays only PSRL and `candidate=posterior` are far below the
+50 and 200 states, and FrozenLake (where after 20,000 steps only PSRL and `candidate=posterior` are far below the
 uniform policy). Optimism tries each such pair until its bound is low, PSRL only while its draws say so. With a
 posterior draw as its candidate and a small slack (`candidate=posterior,slack=0.1`), RAVI-KL plays what PSRL plays where
 its bound allows it, and has the same proof: then it is tied with PSRL on both Garnets, and 6.0 behind on FrozenLake.

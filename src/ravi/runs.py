@@ -270,7 +270,7 @@ class Run:
     def title(self) -> str:
         """Who learned where, and for how long."""
         n = len(self.seeds)
-        state = "" if self.complete else f", stopped after {int(self.plays.min()):,} to {int(self.plays.max()):,} plays"
+        state = "" if self.complete else f", stopped after {int(self.plays.min()):,} to {int(self.plays.max()):,} steps"
         seeds = printable.counted(n, "seed")
         return f"{self.learner} on {self.mdp} (gamma {self.discount:.10g}): {self.steps:,} steps, {seeds}{state}"
 

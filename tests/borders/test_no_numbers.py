@@ -204,7 +204,7 @@ def test_an_environment_says_whether_it_ends(which):
         def step(self, action):
             return 0, 0.0, *("no" if name == which else np.False_ for name in ("terminated", "truncated")), {}
 
-    with pytest.raises(InputError, match=f"play 1: {which} is 'no', neither True nor False"):
+    with pytest.raises(InputError, match=f"step 1: {which} is 'no', neither True nor False"):
         ravi.learn(Vague(), "uniform", 10, discount=0.9, reward_range=(0, 1))
 
 
@@ -212,7 +212,7 @@ def test_an_environment_says_whether_it_ends(which):
 def test_a_reward_that_is_no_number_leaves_the_agent_as_it_was(reward):
     live = ravi.agent("uniform", steps=5, states=2, actions=2, discount=0.9)
     a = live.act(0)
-    with pytest.raises(InputError, match=r"play 1: the reward of state 0 and action . is .*, not a number"):
+    with pytest.raises(InputError, match=r"step 1: the reward of state 0 and action . is .*, not a number"):
         live.observe(0, a, 0, reward)
     with pytest.raises(InputError, match="cut is 'no', neither True nor False"):
         live.observe(0, a, 0, 0.5, cut="no")

@@ -113,13 +113,13 @@ def test_what_was_earned_is_in_the_units_that_evaluate_has(typed, own):
 def test_learn_prints_for_people_too(typed, own):
     out, err, status = typed(*LEARN, *RANGE, "--save", "it.policy", "--option", "length=5")
     assert (err, status) == ("", 0)
-    assert out.startswith("ravi-ucb,scale=0.01,eta=0.5 in Lake-v0, length=5 (gamma 0.9): 3,000 plays\n")
+    assert out.startswith("ravi-ucb,scale=0.01,eta=0.5 in Lake-v0, length=5 (gamma 0.9): 3,000 steps\n")
     for line in ("terminations (absorb)", "of 7 steps, taken off", "from 0 to 1 (given)", "optimistic value ",
-                 "per cycle (95 % interval", "plays per second", "the last one, in it.policy",
+                 "per cycle (95 % interval", "steps per second", "the last one, in it.policy",
                  "ravi evaluate it.policy; ravi play it.policy"):  # fmt: skip
         assert line in out, line
     assert Policy.load("it.policy").table.shape == (6, 2)
-    assert "play 1: state 0" in typed("play", "it.policy")[0]  # in the lake of five
+    assert "step 1: state 0" in typed("play", "it.policy")[0]  # in the lake of five
 
 
 def test_a_table_has_the_range_of_rewards(typed):
@@ -174,7 +174,7 @@ def test_ctrl_c_keeps_the_checkpoint_and_the_same_command_goes_on(typed, own):
     assert Policy.load("it.policy").table.tobytes() == whole.table.tobytes()
     again, _, status = typed(*words[:-1], "--checkpoint", "it.agent")
     assert status == 0
-    assert "before: the checkpoint has all plays" in again
+    assert "before: the checkpoint has all steps" in again
 
 
 def test_an_output_policy_that_is_still_to_come_is_not_kept(typed, own):
@@ -268,7 +268,7 @@ def test_play_is_what_evaluate_sums(typed, lake):
 def test_play_shows_plays_and_cycles(typed, lake):
     out, err, status = typed("play", "lake.policy", "--cycles", 2)
     assert (err, status) == ("", 0)
-    assert out.startswith("cycle 1\n  play 1: state 0, action ")
+    assert out.startswith("cycle 1\n  step 1: state 0, action ")
     assert "cycle 2\n" in out
     assert out.count("which earned") == 2
 
@@ -276,8 +276,8 @@ def test_play_shows_plays_and_cycles(typed, lake):
 def test_play_renders_every_state(typed, lake):
     out, _, status = typed("play", "lake.policy", "--render", "ansi", "--cycles", 3)
     assert status == 0
-    assert out.startswith("cycle 1\n\x1b[41mS\x1b[0mFFF\nFHFH\nFFFH\nHFFG\n  play 1: state 0")
-    assert out.count("\x1b[41m") == out.count("  play ") + 3  # where it stands, at first and after every play
+    assert out.startswith("cycle 1\n\x1b[41mS\x1b[0mFFF\nFHFH\nFFFH\nHFFG\n  step 1: state 0")
+    assert out.count("\x1b[41m") == out.count("  step ") + 3  # where it stands, at first and after every play
 
 
 # mistakes

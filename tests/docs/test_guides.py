@@ -53,7 +53,7 @@ def test_what_differs_is_seen_and_times_are_not():
     def true(wanted, got):
         return RUN.Said("", wanted, got, 0, 0).true
 
-    assert true("regret 12.5, in 3.10 s, 12,000 plays per second\n", "regret 12.5, in 4 s, 9 plays per second\n")
+    assert true("regret 12.5, in 3.10 s, 12,000 steps per second\n", "regret 12.5, in 4 s, 9 steps per second\n")
     assert true("optimum 0.5 (error at most 1.2e-12)\n", "optimum 0.5 (error at most 3e-11)\n")
     assert true("first\n...\nlast\n", "first\n2\n3\nlast\n")
     assert not true("regret 12.5\n", "regret 12.6\n")

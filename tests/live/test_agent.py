@@ -194,7 +194,7 @@ def small(**more):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda live: live.act(3), "play 1: the state is 3, but states are 0 to 2"),
+        (lambda live: live.act(3), "step 1: the state is 3, but states are 0 to 2"),
         (lambda live: live.act(-1), "the state is -1"),
         (lambda live: live.act(1.0), "the state is 1.0, not the number of a state"),
         (lambda live: live.act(True), "the state is True"),
@@ -235,7 +235,7 @@ def test_after_a_bad_answer_the_right_one_is_taken():
 def test_a_jump_without_a_reset_is_told():
     live = small(discount=0.999)
     live.observe(0, live.act(0), 1, 0.5)
-    with pytest.raises(StreamError, match="the state is 2, but the play before led to 1, without a reset"):
+    with pytest.raises(StreamError, match="the state is 2, but the step before led to 1, without a reset"):
         live.act(2)
     live.act(1)
 
@@ -243,7 +243,7 @@ def test_a_jump_without_a_reset_is_told():
 def test_no_more_plays_than_were_asked_for():
     live = world_of(small(), ids.mdp("garnet/3,2,2,discount=0.5"), 50)
     assert live.done
-    with pytest.raises(StreamError, match="all 50 plays are made"):
+    with pytest.raises(StreamError, match="all 50 steps are made"):
         live.act(0)
 
 

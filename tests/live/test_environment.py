@@ -69,7 +69,7 @@ def test_a_truncated_transition_keeps_its_successor_and_needs_a_reset(terminatio
     stream.reset()
     assert stream.step(0) == Step(4, 2.0, True)
     assert counters(stream) == {"plays": 1, "resets": 1, "steps": 1, "terminations": 0, "truncations": 1}
-    with pytest.raises(StreamError, match="play 2: the environment must be reset first"):
+    with pytest.raises(StreamError, match="step 2: the environment must be reset first"):
         stream.step(0)
     assert stream.reset() == 1
     assert stream.step(0) == Step(2, 0.0, False)
@@ -182,16 +182,16 @@ def test_a_box_is_cut_by_a_grid_and_actions_may_have_parts():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (answer(5), r"Script, play 1: the observation 5 is not among whole numbers from 0 to 4"),
-        (answer(1.0), "play 1: the observation 1.0 is not among"),
-        (answer(reward=np.nan), "play 1: the reward is nan, not a finite number"),
-        (answer(reward=float("inf")), "play 1: the reward is inf"),
-        (answer(reward=np.float32(-np.inf)), "play 1: the reward is -inf"),
-        (answer(reward=None), "play 1: the reward is None, not a number"),
-        (answer(reward="1"), "play 1: the reward is '1', not a number"),
-        (answer(reward=np.array([1.0])), r"play 1: the reward is array\(\[1.\]\), not a number"),
-        ((0, 0.0, False, {}), "play 1: it gave .*, not the five values of a step"),
-        (None, "play 1: it gave None"),
+        (answer(5), r"Script, step 1: the observation 5 is not among whole numbers from 0 to 4"),
+        (answer(1.0), "step 1: the observation 1.0 is not among"),
+        (answer(reward=np.nan), "step 1: the reward is nan, not a finite number"),
+        (answer(reward=float("inf")), "step 1: the reward is inf"),
+        (answer(reward=np.float32(-np.inf)), "step 1: the reward is -inf"),
+        (answer(reward=None), "step 1: the reward is None, not a number"),
+        (answer(reward="1"), "step 1: the reward is '1', not a number"),
+        (answer(reward=np.array([1.0])), r"step 1: the reward is array\(\[1.\]\), not a number"),
+        ((0, 0.0, False, {}), "step 1: it gave .*, not the five values of a step"),
+        (None, "step 1: it gave None"),
     ],
 )
 def test_a_stream_that_is_not_sound_is_an_error_that_names_the_play_and_the_value(given, message):
@@ -216,7 +216,7 @@ def test_a_reset_that_is_not_sound_is_an_error():
         def reset(self, *, seed=None, options=None):
             return self.answer
 
-    with pytest.raises(StreamError, match="Bad, play 0, reset 1: the observation 9 is not among"):
+    with pytest.raises(StreamError, match="Bad, step 0, reset 1: the observation 9 is not among"):
         Environment(Bad()).reset()
     Bad.answer = 3
     with pytest.raises(StreamError, match="reset 1: it gave 3, not an observation and its info"):
@@ -261,7 +261,7 @@ def test_an_action_space_made_anew_with_the_same_actions_is_the_same():
 
 def test_plays_before_a_reset_and_actions_that_are_none_are_errors():
     stream = Environment(Script([answer()]))
-    with pytest.raises(StreamError, match="play 1: the environment must be reset first"):
+    with pytest.raises(StreamError, match="step 1: the environment must be reset first"):
         stream.step(0)
     stream.reset()
     for action in (-1, 2):

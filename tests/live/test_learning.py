@@ -136,7 +136,7 @@ def test_a_run_that_is_stopped_goes_on_bit_for_bit(tmp_path):
 def test_an_environment_that_raises_loses_nothing(tmp_path):
     file = tmp_path / "robot.agent"
     with pytest.raises(
-        Broken, match=r"play \d+: it raised OSError: the robot fell over; the same call goes on"
+        Broken, match=r"step \d+: it raised OSError: the robot fell over; the same call goes on"
     ) as broken:
         learn(Corridor(fail=120), SCALED, 1000, checkpoint=file, **MOST)
     kept = broken.value.learned
@@ -356,7 +356,7 @@ def test_a_range_without_the_zero_of_the_end_is_explained():
             place, _, *rest = super().step(action)
             return place, 1.5, *rest
 
-    with pytest.raises(Broken, match="a terminated play leads to a state that earns 0"):
+    with pytest.raises(Broken, match="a terminated step leads to a state that earns 0"):
         learn(Dear(), "uniform", 2000, discount=0.97, reward_range=(1, 2))
 
 

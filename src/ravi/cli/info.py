@@ -55,7 +55,7 @@ def advise(
             help="An MDP: an id or a file; or the id of a Gymnasium environment.", autocompletion=completion.mdps
         ),
     ],
-    steps: Annotated[str, typer.Option(help="How many plays.")] = "1e5",
+    steps: Annotated[str, typer.Option(help="How many steps.")] = "1e5",
     seeds: Annotated[str, typer.Option(help="How many runs.")] = "1",
     discount: Annotated[float | None, typer.Option(help="gamma of an environment; 0.99 unless given.")] = None,
     as_json: JSON = False,

@@ -42,16 +42,16 @@ def learn(
         ),
     ] = None,
     discount: Annotated[
-        float, typer.Option(help="gamma: a reset follows each play with probability 1 - gamma.")
+        float, typer.Option(help="gamma: a reset follows each step with probability 1 - gamma.")
     ] = DISCOUNT,
-    steps: Annotated[str, typer.Option(help="How many plays.")] = "1e5",
+    steps: Annotated[str, typer.Option(help="How many steps.")] = "1e5",
     termination: Annotated[
         str, typer.Option(help="What a termination leads to: absorb (nothing more is earned) or restart.")
     ] = "absorb",
     option: OPTION = None,
     rewards: Annotated[str, typer.Option(help="unknown (learned), known (by its table) or changing.")] = "unknown",
     memory: Annotated[
-        float | None, typer.Option(help="For changing rewards: plays after which a reward is old.")
+        float | None, typer.Option(help="For changing rewards: steps after which a reward is old.")
     ] = None,
     reward_range: Annotated[
         tuple[float, float] | None, typer.Option(help="The least and the largest reward, where no table has them.")
@@ -247,13 +247,13 @@ def _tell(plays: Iterator[Play], frames: list[str]) -> None:
                 print(frame)  # as the environment draws it
             del frames[:1]
         total += each.reward
-        say(f"  play {each.age + 1}: state {each.state}, action {each.action}, reward {each.reward:g}, "
+        say(f"  step {each.age + 1}: state {each.state}, action {each.action}, reward {each.reward:g}, "
               f"then {each.successor}")  # fmt: skip
         for frame in frames:
             print(frame)  # as the environment draws it
         frames.clear()
         if each.end:
-            say(f"  {each.end} after {each.age + 1} plays, which earned {total:g}")
+            say(f"  {each.end} after {each.age + 1} steps, which earned {total:g}")
 
 
 def _loaded(path: Path) -> Policy:
@@ -368,7 +368,7 @@ def _reward_range(
             return gymnasium.mdp(world, discount, termination=termination).units, "its transition table"
         except InputError as error:
             why = str(error)
-    raise InputError(f"the range of rewards is not known ({why}): give --reward-range LOW HIGH, of a single play")
+    raise InputError(f"the range of rewards is not known ({why}): give --reward-range LOW HIGH, of a single step")
 
 
 def _time_limit(world: Any) -> int | None:
@@ -414,7 +414,7 @@ def _lines(told: dict[str, Any]) -> Iterator[str]:
     """The same, for people."""
     options = "".join(f", {key}={value}" for key, value in told["options"].items())
     where = f"{told['environment']}{options} (gamma {told['discount']:.10g})"
-    yield f"{told['learner']} in {where}: {told['plays']:,} plays{'' if told['complete'] else ', stopped'}"
+    yield f"{told['learner']} in {where}: {told['plays']:,} steps{'' if told['complete'] else ', stopped'}"
     yield (
         f"  environment      {told['steps']:,} steps, {told['resets']:,} resets, {told['terminations']:,} terminations "
         f"({told['termination']}), {told['truncations']:,} truncations"
@@ -432,9 +432,9 @@ def _lines(told: dict[str, Any]) -> Iterator[str]:
     if told["interval"] is not None:
         yield f"  worth            {told['interval_words']}"
     if told["plays_before"] == told["plays"]:
-        yield "  made             before: the checkpoint has all plays"
+        yield "  made             before: the checkpoint has all steps"
     else:
-        yield f"  made in          {told['seconds']:.2f} s, {told['plays_per_second']:,.0f} plays per second"
+        yield f"  made in          {told['seconds']:.2f} s, {told['plays_per_second']:,.0f} steps per second"
     if told["saved"] is None:
         yield "  policy           not kept: --save FILE keeps it"
     else:

@@ -9,8 +9,8 @@
 
 It is the loop of `ravi.engine` turned inside out: same plans, same epochs, same random numbers. A learner that is fed
 the stream of a simulated run comes to the same state, bit for bit. The actions and the resets are those of its key:
-number t of both is a pure function of (seed, t). What a play led to is known when the next one begins, after a possible
-reset; a play is therefore taken in by the next `act`, or by `end`.
+number t of both is a pure function of (seed, t). What a step led to is known when the next one begins, after a possible
+reset; a step is therefore taken in by the next `act`, or by `end`.
 
 An error leaves the agent as it was before the call that raised it.
 """
@@ -57,7 +57,7 @@ def agent(
     seed: int = 0,
     name: str = "stream",
 ) -> Agent:
-    """A learner (its id, or a function of problem and steps) at the start of a stream of `steps` plays.
+    """A learner (its id, or a function of problem and steps) at the start of a stream of `steps` steps.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def agent(
     True
     """
     if steps is None:
-        raise InputError("steps is missing: the plays that the learner is to make")
+        raise InputError("steps is missing: the steps that the learner is to make")
     T = checks.steps(steps)
     usual = "unknown" if problem is None else "known"
     mode = usual if rewards is None else checks.one_of(rewards, MODES, "rewards")
@@ -156,14 +156,14 @@ class Agent:
                 f"{learner.name} is built already: where rewards are {rewards}, give its id or its builder"
             )
         self.range = Range(*problem.units)
-        self.time = 0  # plays taken in
+        self.time = 0  # steps taken in
         self._pending: Play | None = None
-        self._acted: tuple[int, int] | None = None  # the state and the action of the play under way
+        self._acted: tuple[int, int] | None = None  # the state and the action of the step under way
         self._numbers = Numbers(seed)
         self._restart = 1 - problem.discount
         self.starts = np.zeros(problem.states, np.int64)  # how often a stretch began where
         self.cycles: list[float] = []  # what was earned from reset to reset, in the user's units
-        self.cycle, self.length = 0.0, 0  # what this one earned so far, in parts of [0, 1], and its plays
+        self.cycle, self.length = 0.0, 0  # what this one earned so far, in parts of [0, 1], and its steps
         self.whole = True  # whether it began with a reset
         self.cuts = 0  # resets that were not the learner's
         self.index = 1 + int(steps * uniform(seed, 0, OUTPUT))  # I, the time of the output policy
@@ -179,7 +179,7 @@ class Agent:
         self._until = Until(True, np.zeros(1, np.int64), None)
         self._path = room(1, 1 if self.learner.walk is not None else BUFFER)
         self._parts = np.zeros(self._path.state.shape)  # rewards of the path
-        self._buffer: list[tuple[int, int, int, int, bool, float]] = []  # x, a, y, slot, reset, reward of plays to add
+        self._buffer: list[tuple[int, int, int, int, bool, float]] = []  # x, a, y, slot, reset, reward of steps to add
         self._after = 0  # the state after them
         self._deadline = 0
         self._rows: dict[int, list[float]] = {}
@@ -191,27 +191,27 @@ class Agent:
 
     @property
     def plays(self) -> int:
-        """Plays that were observed."""
+        """Steps that were observed."""
         return self.time + (self._pending is not None)
 
     @property
     def done(self) -> bool:
-        """Whether all its plays are made."""
+        """Whether all its steps are made."""
         return self.plays >= self.steps
 
     def act(self, x: int) -> int:
-        """The action to play in state x."""
+        """The action to take in state x."""
         if self._acted is not None:
-            raise StreamError(f"play {self.time + 1}: act was called twice; observe comes between")
+            raise StreamError(f"step {self.time + 1}: act was called twice; observe comes between")
         if type(x) is not int or not 0 <= x < self.table.states:
             x = self._state(x, "the state")
         if self.done:
-            raise StreamError(f"all {self.steps} plays are made")
+            raise StreamError(f"all {self.steps} steps are made")
         play = self._pending
         if play is not None:
             if x != play[2] and not play[4]:
                 raise StreamError(
-                    f"play {self.time + 2}: the state is {x}, but the play before led to {play[2]}, without a reset"
+                    f"step {self.time + 2}: the state is {x}, but the step before led to {play[2]}, without a reset"
                 )
             self._take_in(play, x)
         if self._restarted:
@@ -229,10 +229,10 @@ class Agent:
         if type(cut) is not bool:
             cut = checks.flag(cut, "cut")
         if self._acted is None:
-            raise StreamError(f"play {t}: observe was called, but there is no play: act comes first")
+            raise StreamError(f"step {t}: observe was called, but there is no step under way: act comes first")
         if (x, a) != self._acted:
             raise StreamError(
-                f"play {t}: observed state {x} and action {a}, but the agent chose action {self._acted[1]} in state "
+                f"step {t}: observed state {x} and action {a}, but the agent chose action {self._acted[1]} in state "
                 f"{self._acted[0]}"
             )
         x, a = self._acted
@@ -241,22 +241,22 @@ class Agent:
         try:
             part = self.range.part(reward)
         except InputError as error:
-            raise StreamError(f"play {t}: the reward of state {x} and action {a} {error}") from None
+            raise StreamError(f"step {t}: the reward of state {x} and action {a} {error}") from None
         if self.table.closed and self.table.slot(x, a, y) < 0:
-            raise StreamError(f"play {t}: state {x} and action {a} led to {y}, which {self.table.told.name} rules out")
+            raise StreamError(f"step {t}: state {x} and action {a} led to {y}, which {self.table.told.name} rules out")
         reset = self._numbers(t)[RESET] < self._restart
         self._pending = (x, a, y, part, reset or cut, cut and not reset and not end)
         self._acted = None
         return reset or cut
 
     def end(self, x: int | None = None) -> None:
-        """Take in the last play. x: the state after it, if a reset followed and it is known."""
+        """Take in the last step. x: the state after it, if a reset followed and it is known."""
         if self._pending is not None:
             self._take_in(self._pending, self._pending[2] if x is None else self._state(x, "the state"))
         self._add()
 
     def interrupt(self) -> None:
-        """The stream broke off where it stood: what it does next begins with a reset. A play without an answer is not
+        """The stream broke off where it stood: what it does next begins with a reset. A step without an answer is not
         counted; the next `act` makes it anew."""
         if self._pending is not None and not self._pending[4]:
             self._pending = (*self._pending[:4], True, True)
@@ -382,11 +382,11 @@ class Agent:
         """A state that is one."""
         if type(x) is not int:
             if isinstance(x, bool) or not isinstance(x, (int, np.integer)):
-                raise StreamError(f"play {self.time + 1}: {what} is {x!r}, not the number of a state")
+                raise StreamError(f"step {self.time + 1}: {what} is {x!r}, not the number of a state")
             x = int(x)
         if not 0 <= x < self.table.successors.shape[0]:
             raise StreamError(
-                f"play {self.time + 1}: {what} is {x}, but states are 0 to {self.table.successors.shape[0] - 1}"
+                f"step {self.time + 1}: {what} is {x}, but states are 0 to {self.table.successors.shape[0] - 1}"
             )
         return x
 
@@ -425,7 +425,7 @@ class Agent:
         return policy[min(int(self.state.age[0]), len(policy) - 1), x].tolist()
 
     def _take_in(self, play: Play, then: int) -> None:
-        """The play that waits is complete: it led to `then`."""
+        """The step that waits is complete: it led to `then`."""
         x, a, y, reward, reset, cut = play
         slot = self.table.slot(x, a, y)
         if slot < 0:

@@ -38,7 +38,7 @@ class Discovery:
     def __init__(self, agent: Agent) -> None:
         self.agent = agent
         self.states, self.actions = Labels(), list[list[Any]]()
-        self._chosen: tuple[Any, Any, int] | None = None  # the state, the action and its number, of the play under way
+        self._chosen: tuple[Any, Any, int] | None = None  # the state, the action and its number, of the step under way
 
     @property
     def done(self) -> bool:
@@ -46,12 +46,12 @@ class Discovery:
         return self.agent.done
 
     def act(self, x: Any, actions: Sequence[Any]) -> Any:
-        """The action to play in state x, one of `actions`."""
+        """The action to take in state x, one of `actions`."""
         offered = [named(action) for action in actions]
         if not offered:
-            raise StreamError(f"play {self.agent.plays + 1}: state {x!r} has no actions")
+            raise StreamError(f"step {self.agent.plays + 1}: state {x!r} has no actions")
         if len(set(offered)) < len(offered):
-            raise StreamError(f"play {self.agent.plays + 1}: the actions {offered} of state {x!r} are not distinct")
+            raise StreamError(f"step {self.agent.plays + 1}: the actions {offered} of state {x!r} are not distinct")
         number = self._number(x)
         known = self._actions_of(number)
         if known is None:
@@ -59,7 +59,7 @@ class Discovery:
             self.actions[number] = known = offered
         elif set(known) != set(offered):
             raise StreamError(
-                f"play {self.agent.plays + 1}: the actions of state {x!r} were {known}, and now are {offered}"
+                f"step {self.agent.plays + 1}: the actions of state {x!r} were {known}, and now are {offered}"
             )
         j = self.agent.act(number)
         self._chosen = (named(x), known[j % len(known)], j)
@@ -68,11 +68,13 @@ class Discovery:
     def observe(self, x: Any, a: Any, y: Any, reward: float, *, cut: bool = False) -> bool:
         """(x, a) led to y and earned `reward`: whether to reset now. cut: the stream itself ends here."""
         if self._chosen is None:
-            raise StreamError(f"play {self.agent.plays + 1}: observe was called, but there is no play: act comes first")
+            raise StreamError(
+                f"step {self.agent.plays + 1}: observe was called, but there is no step under way: act comes first"
+            )
         state, action, j = self._chosen
         if (named(x), named(a)) != (state, action):
             raise StreamError(
-                f"play {self.agent.plays + 1}: observed state {x!r} and action {a!r}, but the agent chose {action!r} "
+                f"step {self.agent.plays + 1}: observed state {x!r} and action {a!r}, but the agent chose {action!r} "
                 f"in state {state!r}"
             )
         self.agent.range.part(reward)  # before y gets a number

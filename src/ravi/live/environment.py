@@ -191,13 +191,13 @@ class Environment:
         self._offered = self.env.action_space
 
     def _at(self) -> str:
-        return f"{self.name}, play {self.plays}"
+        return f"{self.name}, step {self.plays}"
 
     def _at_reset(self) -> str:
         return f"{self._at()}, reset {self.resets + 1}"
 
     def __repr__(self) -> str:
-        return f"<Environment {self.name}: X={self.states}, A={self.actions}, {self.termination}, {self.plays} plays>"
+        return f"<Environment {self.name}: X={self.states}, A={self.actions}, {self.termination}, {self.plays} steps>"
 
 
 def _origin(env: Any) -> dict[str, Any]:

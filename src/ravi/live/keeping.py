@@ -161,7 +161,7 @@ def _taken_up(agent: Agent, arrays: dict[str, Array]) -> Carried:
     begun, (X, A, _) = carried(agent), agent.table.sizes
     waiting = len(arrays.get("buffer", ()))
     if waiting > (0 if agent.learner.walk is not None else BUFFER):
-        raise InputError(f"buffer has {waiting} plays, more than can wait")
+        raise InputError(f"buffer has {waiting} steps, more than can wait")
     most, kept = agent.state.policy.shape[1:], arrays["output"].shape if "output" in arrays else ()
     shapes: dict[str, Any] = {
         "visits": (1, X, A), "output": tuple(map(min, most, kept)) if len(kept) == len(most) else most,
@@ -203,16 +203,16 @@ def _check_numbers(header: dict[str, Any], agent: Agent, held: Carried) -> None:
         raise InputError(f"its pending successor is {pending[2]}, which {agent.table.told.name} rules out")
     if header["time"] != held.walkers.time[0] + len(held.buffer):
         raise InputError(
-            f"its time is {header['time']}, but {held.walkers.time[0]} plays were added and {len(held.buffer)} wait"
+            f"its time is {header['time']}, but {held.walkers.time[0]} steps were added and {len(held.buffer)} wait"
         )
     begun, ended = int(held.starts.sum()), len(held.cycles)
     if begun > header["time"] + header["cuts"] + 2 or ended > begun:
-        raise InputError(f"its starts are {begun} and its cycles {ended}, in {header['time']} plays")
+        raise InputError(f"its starts are {begun} and its cycles {ended}, in {header['time']} steps")
     low, high = (end * agent.steps for end in agent.table.told.units)
     if ended and not (min(low, 0.0) <= held.cycles.min() and held.cycles.max() <= max(high, 0.0)):
         raise InputError("its cycles earned more, or less, than there is to earn")
     if (len(held.output) > 0) != (header["time"] >= agent.index):
-        raise InputError(f"its output policy is that of play {agent.index}, and its time is {header['time']}")
+        raise InputError(f"its output policy is that of step {agent.index}, and its time is {header['time']}")
 
 
 def _go_on(agent: Agent, header: dict[str, Any], held: Carried) -> None:

@@ -127,7 +127,7 @@ class Learned:
 
             return solve(self.agent.model()).policy
         if self.agent.output is None:
-            raise InputError(f"the output policy is that of play {self.agent.index}, and {self.plays} were made")
+            raise InputError(f"the output policy is that of step {self.agent.index}, and {self.plays} were made")
         return self.agent.output
 
     def policy(self, which: str | None = None) -> Policy:
@@ -148,7 +148,7 @@ class Learned:
     @property
     def title(self) -> str:
         """Who learned where, from how many plays."""
-        told, made = self.agent.table.told, f"{self.plays} plays of {self.agent.steps} in {self.agent.plans} epochs"
+        told, made = self.agent.table.told, f"{self.plays} steps of {self.agent.steps} in {self.agent.plans} epochs"
         return f"{self.agent.learner.name} on {self.environment['name']}, gamma = {told.discount:g}: {made}"
 
     def facts(self) -> list[tuple[str, str]]:
@@ -157,11 +157,11 @@ class Learned:
         ends = f"{at['terminations']} terminations ({at['termination']}), {at['truncations']} truncations"
         found = [("the environment", f"{at['steps']} steps, {at['resets']} resets, {ends}")]
         if self.optimistic is not None:
-            words = f"{self.optimistic:.6g} per play, {H * self.optimistic:.6g} discounted"
+            words = f"{self.optimistic:.6g} per step, {H * self.optimistic:.6g} discounted"
             found.append(("optimistic value", words))
         if (earned := self.earned) is not None:
             interval = f"[{H * earned.low:.6g}, {H * earned.high:.6g}]"
-            words = f"{earned.value:.6g} per play, {H * earned.value:.6g} discounted {interval}"
+            words = f"{earned.value:.6g} per step, {H * earned.value:.6g} discounted {interval}"
             found.append(("earned, later half", words))
         return found
 
@@ -413,10 +413,10 @@ def _interval(agent: Agent, stream: Mapping[str, Any], policy: Array, confidence
 def _said(error: Exception, stream: Environment, live: Agent) -> str:
     """What went wrong, where, and at which play."""
     if not isinstance(error, InputError):
-        return f"{stream.name}, play {live.plays + 1}: it raised {type(error).__name__}: {error}"
+        return f"{stream.name}, step {live.plays + 1}: it raised {type(error).__name__}: {error}"
     told = str(error)
     if not live.range.low <= 0 <= live.range.high and f"state {stream.terminal} " in told:
-        told += " (a terminated play leads to a state that earns 0: a range with 0 in it, or termination='restart')"
+        told += " (a terminated step leads to a state that earns 0: a range with 0 in it, or termination='restart')"
     return told if told.startswith(stream.name) or isinstance(error, Unwritable) else f"{stream.name}, {told}"
 
 
@@ -468,7 +468,7 @@ def _range(stream: Environment) -> tuple[float, float]:
     except InputError:
         raise InputError(
             f"reward_range is missing: {stream.name} has no table to take it from; say the least and the largest "
-            "reward of a play, for instance (-1, 0)"
+            "reward of a step, for instance (-1, 0)"
         ) from None
 
 

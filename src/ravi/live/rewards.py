@@ -36,7 +36,7 @@ class Rewards:
         self.mode = checks.one_of(mode, MODES, "rewards")
         self.scale = checks.nonnegative(scale, "reward_scale")
         if (memory is not None) != (mode == "changing"):
-            raise InputError("memory is for rewards='changing', which needs it: plays after which a reward is old")
+            raise InputError("memory is for rewards='changing', which needs it: steps after which a reward is old")
         self.memory = None if memory is None else checks.positive(memory, "memory")
         self.steps = steps
         self.weight = self.total = np.zeros((0, 0))

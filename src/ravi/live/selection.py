@@ -101,7 +101,7 @@ class Selected:
     def __repr__(self) -> str:
         return (
             f"<Selected candidate {self.index} of {len(self.estimates)}: estimate {self.estimates[self.index]:.6g}, "
-            f"{self.rollouts:,} rollouts each, {self.plays:,} plays in all; {self.claim} with probability "
+            f"{self.rollouts:,} rollouts each, {self.plays:,} steps in all; {self.claim} with probability "
             f"{1 - self.delta:g}>"
         )
 

@@ -88,14 +88,14 @@ class Evaluation:
                 ends = "(no interval: cycles without spread)" if self.cycles > 1 else "(no interval: one cycle)"
             yield f"  value, sampled   {self.mean:.6g}  {ends}"
         if self.cycles:
-            yield f"  from             {self.cycles:,} cycles, {self.plays:,} plays"
+            yield f"  from             {self.cycles:,} cycles, {self.plays:,} steps"
         if self.truncated:
             yield (
                 f"  truncated        {self.truncated:,} cycles, left out: long cycles are cut more often, "
                 "so what is left is not a fair sample"
             )
         if self.unknown:
-            yield f"  unknown states   {self.unknown:,} plays, by uniform actions"
+            yield f"  unknown states   {self.unknown:,} steps, by uniform actions"
 
 
 def evaluate(

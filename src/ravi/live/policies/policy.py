@@ -66,7 +66,7 @@ class Policy:
         """Who learned it, where, and from how many plays."""
         where = self.environment.get("name", "")
         made = f"of {self.learner}" if self.learner else "of one's own"
-        return made + (f" on {where}" if where else "") + (f", {self.steps:,} plays" if self.steps else "")
+        return made + (f" on {where}" if where else "") + (f", {self.steps:,} steps" if self.steps else "")
 
     def probabilities(self, x: int, age: int = 0) -> Floats:
         """pi(. | x) at this age   (A,)."""
