@@ -187,17 +187,9 @@ class MDP(Problem):
 
     @staticmethod
     def from_features(
-        features: Any,
-        parameter: Any,
-        successors: Any,
-        rewards: Any,
-        discount: float,
-        initial: Any,
-        *,
-        parameter_bound: float | None = None,
-        feature_bound: float | None = None,
-        name: str = "mdp",
-    ) -> MDP:
+        features: Any, parameter: Any, successors: Any, rewards: Any, discount: float, initial: Any, *,
+        parameter_bound: float | None = None, feature_bound: float | None = None, name: str = "mdp",
+    ) -> MDP:  # fmt: skip
         """A linear mixture MDP: P(x' | x, a) = <theta, psi(x, a, x')>. `features` are psi (X, A, B, D) on the
         `successors` (X, A, B), `parameter` is theta (D,), `rewards` are (X, A); `discount`, `initial` and `name` are as
         for `from_dense`. `parameter_bound` and `feature_bound` are B_theta >= ||theta|| and B_phi >= ||phi_V|| / H of
@@ -217,8 +209,7 @@ class MDP(Problem):
         pair_features: Any, measures: Any, rewards: Any, discount: float, initial: Any, *, name: str = "mdp"
     ) -> MDP:
         """A linear MDP: P(x' | x, a) = <phi(x, a), m(x')>, with `pair_features` phi (X, A, D) and `measures` m (D, X).
-        `rewards` are (X, A), or (D,) for r(x, a) = <phi(x, a), rewards>; `discount`, `initial` and `name` are as for
-        `from_dense`.
+        `rewards` are (X, A), or (D,) for r(x, a) = <phi(x, a), rewards>; `discount`, `initial`, `name`: `from_dense`.
 
         >>> phi, m = [[[1, 0]], [[0, 1]]], [[0.5, 0.5], [0, 1]]
         >>> MDP.from_linear(phi, m, [0, 1], discount=0.9, initial=0).rewards.tolist()

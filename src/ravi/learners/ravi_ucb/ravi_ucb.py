@@ -96,17 +96,10 @@ def plan_of(
 
 
 def generic(
-    problem: Problem,
-    estimator: Estimator,
-    bonus: Bonus,
-    eta: float | Array,
-    *,
-    initial_value: float | Array = 0.0,
-    initial_policy: Array | None = None,
-    name: str = "ravi-ucb/generic",
-    stated: Stated | None = None,
+    problem: Problem, estimator: Estimator, bonus: Bonus, eta: float | Array, *, initial_value: float | Array = 0.0,
+    initial_policy: Array | None = None, name: str = "ravi-ucb/generic", stated: Stated | None = None,
     settings: dict[str, Any] | None = None,
-) -> Learner:
+) -> Learner:  # fmt: skip
     """Algorithm 1 with TRANSITION-ESTIMATE and ADD from `estimator`, and BONUS from `bonus`. An array eta is one number
     of every row (`ravi.together`). stated: the constants of both; `settings`: another record of them."""
     X, A, eta = problem.states, problem.actions, positive(eta, "eta")
