@@ -318,10 +318,10 @@ def test_a_part_that_is_damaged_is_named_and_made_again(finished, undisturbed, t
             left = ravi.results(folder)
         assert [Path(trouble.name).name for trouble in left.troubles] == [part.name]
         with pytest.warns(DamagedWarning, match=part.name):
-            run_suite(SMALL, folder, workers=2)
+            run_suite(SMALL, folder, workers=1)
         part.unlink()
     else:
-        run_suite(SMALL, folder, workers=2)
+        run_suite(SMALL, folder, workers=1)
     assert bits(folder) == undisturbed
 
 
