@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -93,9 +94,9 @@ def run(
             made, interrupted = stop.run, True
     if save is not None:
         made.save(save)
-    slow = short and effort.interpreted > made.seconds / 2
-    note = "\n  not compiled     so short a run is over sooner so" if slow else ""
-    say_json(_summary(made, world)) if as_json else say(f"{made!r}{_against_uniform(made, world)}{note}")
+    say_json(_summary(made, world)) if as_json else say(f"{made!r}{_against_uniform(made, world)}")
+    if effort.interpreted > made.seconds / 2 and short and sys.stderr.isatty():
+        say("ravi: not compiled, since so short a run is over sooner so; others are faster", error=True)
     if figure is not None:
         from ravi.lab.report.figures import regret_figure
 
