@@ -99,13 +99,13 @@ def going_on(patch, setting):
     return setting.build()
 
 
-@mutation("pi goes on from one phase to the next, V does not", "B2", "V7a", setting=REGRESSION)
+@mutation("pi goes on from one phase to the next, V does not", "B2", "V7a", "P6", setting=REGRESSION)
 def policies_go_on(patch, setting):
     kept(patch, "log_policy", "last_policy")
     return setting.build()
 
 
-@mutation("V goes on from one phase to the next, pi does not", "B2", "V7a", setting=SEVERAL)
+@mutation("V goes on from one phase to the next, pi does not", "B2", "V7a", "V7c", setting=SEVERAL)
 def values_go_on(patch, setting):
     kept(patch, "V_last")
     return setting.build()
@@ -125,7 +125,7 @@ def forgotten(patch):
     patch.setattr(doubling, "begin", begin)
 
 
-@mutation("counts begin anew with a phase", "V2a")
+@mutation("counts begin anew with a phase", "V2a", "V2c", "V2e")
 def counts_forgotten(patch, setting):
     forgotten(patch)
     return setting.build()
@@ -250,7 +250,7 @@ def never_less(patch, setting):
     return setting.build()
 
 
-@mutation("Q is made for 1 - r", "V1b", "B5", "B5s", setting=SHORT)
+@mutation("Q is made for 1 - r", "V1b", "B5", "B5s", "V4a", "V4b", "V6b", "V6", "V6c", setting=SHORT)
 def the_worst(patch, setting):
     sound = ravi_ucb.backup
     patch.setattr(ravi_ucb_plus, "of_counts", lambda problem, numbers, eta, fresh: None)

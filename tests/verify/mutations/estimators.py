@@ -147,7 +147,7 @@ def no_middle(patch, setting):
     return estimated(patch, setting, expect=expect)
 
 
-@mutation("the bonus does not pay for the pair that is backed up", "N2d")
+@mutation("the bonus does not pay for the pair that is backed up", "N2d", "S4", "S8")
 def no_error_of_the_pair(patch, setting):
     learner = setting.build()
     bonus = learner.parts.bonus
@@ -158,7 +158,7 @@ def no_error_of_the_pair(patch, setting):
     return learner._replace(parts=learner.parts._replace(bonus=less))
 
 
-@mutation("y_t is always the first successor", "N5", setting=SHIFTED)
+@mutation("y_t is always the first successor", "N5", "A17", "A18", setting=SHIFTED)
 def first_successors(patch, setting):
     walked(patch, lambda world, policy: (world._replace(cumulative=0 * world.cumulative + 1), policy))
     return setting.build()
@@ -214,7 +214,7 @@ def less_beta(patch, setting):
     return setting.build()
 
 
-@mutation("the bonus is beta times the squared norm of phi", "L1c", setting=LINEAR)
+@mutation("the bonus is beta times the squared norm of phi", "L1c", "A1", setting=LINEAR)
 def squared_norm(patch, setting):
     return of_linear(patch, setting, width=lambda sound: lambda D, V: sound.width(D, V) ** 2)
 
@@ -233,7 +233,7 @@ def old_inverse(patch, setting):
     return of_linear(patch, setting, add=add)
 
 
-@mutation("y_t is drawn for another action, in a linear MDP", "L3", setting=ONE_HOT)
+@mutation("y_t is drawn for another action, in a linear MDP", "L3", "S9b", setting=ONE_HOT)
 def other_moves(patch, setting):
     walked(patch, lambda world, policy: (world._replace(cumulative=world.cumulative[:, ::-1]), policy))
     return setting.build()

@@ -42,7 +42,7 @@ def backed_up(patch, rule):
     patch.setattr(ravi_ucb, "backup", rule)
 
 
-@mutation("Q is not truncated from above", "S3", "S8")
+@mutation("Q is not truncated from above", "S3", "S8", "A1b")
 def no_ceiling(patch, setting):
     backed_up(patch, lambda r, CB, gamma, PV, H: np.maximum(r + CB + gamma * PV, 0))
     return setting.build()
@@ -72,7 +72,7 @@ def discounted_reward(patch, setting):
     return setting.build()
 
 
-@mutation("the backup has no bonus", "S8")
+@mutation("the backup has no bonus", "S8", "A5")
 def no_bonus(patch, setting):
     backed_up(patch, lambda r, CB, gamma, PV, H: backup(r, 0 * CB, gamma, PV, H))
     return setting.build()
@@ -158,7 +158,7 @@ def not_normalised(patch, setting):
     return setting.build()
 
 
-@mutation("pi is greedy for Q: no mirror step", "S2", "A12a", "A12b")
+@mutation("pi is greedy for Q: no mirror step", "S2", "A12a", "A12b", "P6", "A7", "A8", "A10", "A15c")
 def greedy(patch, setting):
     def rule(log_pi, pi, Q, eta):
         best = np.eye(Q.shape[-1])[Q.argmax(-1)]
@@ -205,7 +205,7 @@ def counted_twice(patch, setting):
     return setting.build()
 
 
-@mutation("N starts at 0", "T0a", "T0c")
+@mutation("N starts at 0", "T0a", "T0c", "A18", "T3a", "T4")
 def from_zero(patch, setting):
     def init(sound):
         return lambda n: sound.init(n)._replace(visits=0 * sound.init(n).visits)
@@ -312,7 +312,7 @@ def regressed(patch, **changes):
     patch.setattr(ravi_ucb, "ridge", broken)
 
 
-@mutation("targets are V_{k-1}, not V_k", "M0a", "M3", setting=MIXTURE)
+@mutation("targets are V_{k-1}, not V_k", "M0a", "M3", "M8a", setting=MIXTURE)
 def stale_targets(patch, setting):
     learner, before = setting.build(), {}
 
@@ -327,7 +327,7 @@ def stale_targets(patch, setting):
     return learner._replace(plan=plan, add=add)
 
 
-@mutation("targets are computed again with every new V_k", "M0a", "M3", setting=MIXTURE)
+@mutation("targets are computed again with every new V_k", "M0a", "M3", "M4", "M7", setting=MIXTURE)
 def fresh_targets(patch, setting):
     world = ids.mdp(setting.mdp)
     samples = []  # (seed, phi_i, y_i)
@@ -369,7 +369,7 @@ def less_regularization(patch, setting):
     return setting.build()
 
 
-@mutation("the root of Lambda^-1 is never renewed", "M0b", "M2", setting=MIXTURE)
+@mutation("the root of Lambda^-1 is never renewed", "M0b", "M2", "M9", "M11", setting=MIXTURE)
 def old_root(patch, setting):
     def add(sound):
         def add(D, V, path):
@@ -442,7 +442,7 @@ def new_bonus(patch, setting):
     return learner._replace(plan=plan)
 
 
-@mutation("the bonus is taken at V_{k-1}", "S8", setting=MIXTURE)
+@mutation("the bonus is taken at V_{k-1}", "S8", "A1a", "A4", setting=MIXTURE)
 def bonus_of_the_value_before(patch, setting):
     learner, problem = setting.build(), ids.mdp(setting.mdp).problem
 
@@ -469,7 +469,7 @@ def walked(patch, change):
     patch.setattr(epochs, "walk", walk)
 
 
-@mutation("resets have probability 2 (1 - gamma)", "S5", "S6a")
+@mutation("resets have probability 2 (1 - gamma)", "S5", "S6a", "A19")
 def more_resets(patch, setting):
     walked(patch, lambda world, policy: (world._replace(restart=2 * world.restart), policy))
     return setting.build()
@@ -481,7 +481,7 @@ def other_starts(patch, setting):
     return setting.build()
 
 
-@mutation("y_t is drawn for another action", "S9b")
+@mutation("y_t is drawn for another action", "S9b", "T2")
 def other_successors(patch, setting):
     walked(patch, lambda world, policy: (world._replace(cumulative=world.cumulative[:, ::-1]), policy))
     return setting.build()
@@ -561,12 +561,12 @@ def blind_paths(patch, setting):
 # ---- the two loops
 
 
-@mutation("epochs go on through resets", "S5", "S6a")
+@mutation("epochs go on through resets", "S5", "S6a", "M12")
 def endless_epochs(patch, setting):
     return setting.build()._replace(until=never())
 
 
-@mutation("epochs end after H steps, reset or not", "S6a")
+@mutation("epochs end after H steps, reset or not", "S6a", "A17")
 def short_epochs(patch, setting):
     H = int(ids.mdp(setting.mdp).horizon)
     return setting.build()._replace(until=lambda state, time: Until(True, time + H))
@@ -631,7 +631,7 @@ def another_regret(patch, setting):
     return setting.build()
 
 
-@mutation("rho* is too large by 1e-6", "P5", "P7")
+@mutation("rho* is too large by 1e-6", "P5", "P7", "A3")
 def another_optimum(patch, setting):
     def solve(mdp, **options):
         found = solver.solve(mdp, **options)

@@ -104,7 +104,7 @@ def shared(patch, setting):
     return added(setting.build(), change)
 
 
-@mutation("nothing is learned", "U6", "U7", setting=SHORT)
+@mutation("nothing is learned", "U6", "U7", "V2a", setting=SHORT)
 def unlearned(patch, setting):
     def add(state, path):
         state.time[:] += path.length
@@ -130,7 +130,7 @@ def width(plays, spread, none=1.0):
     return np.where(plays > 0, np.minimum(spread / np.sqrt(np.maximum(plays, 1)), 1), none)
 
 
-@mutation("the event is for one number of plays only: no T in the logarithm", "U2")
+@mutation("the event is for one number of plays only: no T in the logarithm", "U2", "V2c")
 def no_union(patch, setting):
     spread = unknown_rewards.reward_spread
     patch.setattr(unknown_rewards, "reward_spread", lambda X, A, T, delta: spread(X, A, 1, 1.0))

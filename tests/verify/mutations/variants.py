@@ -63,7 +63,7 @@ def too_small(patch, setting):
     return setting.build()
 
 
-@mutation("the bonus scales with sp(V), not half of it", "V2d", setting=COUNTS_OF_H)
+@mutation("the bonus scales with sp(V), not half of it", "V2d", "V2e", setting=COUNTS_OF_H)
 def whole_span(patch, setting):
     of_span = ravi_ucb_plus.of_span
     in_parts(patch)
@@ -135,7 +135,7 @@ def not_cut(patch, setting):
     return setting.build()
 
 
-@mutation("P_hat V is that of V_{i-1}", "V2c")
+@mutation("P_hat V is that of V_{i-1}", "V2c", "V4b")
 def late_estimate(patch, setting):
     def change(sound):
         kept = {}
@@ -227,7 +227,7 @@ def stale(patch, setting):
     return learner._replace(plan=plan)
 
 
-@mutation("policies begin anew with every epoch", "V7a")
+@mutation("policies begin anew with every epoch", "V7a", "V4a", "V5a")
 def forgetful(patch, setting):
     learner = setting.build()
 
