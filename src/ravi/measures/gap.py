@@ -135,8 +135,7 @@ def follow(chased: Chased, tracked: Tracked, policy: Array, wanted: Array, room:
     """Bring `returns` and `error` to the policy that is played by the rows `policy` (n, X, A), for the seeds with
     wanted > 0; in place. room: of one team."""
     room = scratch(policy.shape[1], policy.shape[2], 1) if room is None else room
-    follow_all = FOLLOW if policy.shape[1] > SMALL else FOLLOW_SMALL
-    follow_all(0, len(wanted), *chased, policy, wanted, *tracked, *room)
+    (FOLLOW if policy.shape[1] > SMALL else FOLLOW_SMALL)(0, len(wanted), *chased, policy, wanted, *tracked, *room)
 
 
 @compiled
@@ -155,48 +154,38 @@ def given_up(tables, pi, V, rho_V, tol):  # type: ignore[no-untyped-def]
 
 
 def _swept_to(  # type: ignore[no-untyped-def]
-    i, tables, into, nu0, tol, patience, pi, V, d, value_step, dual_step, rho_V, rho_d, old, share, rounding
+    tables, into, nu0, tol, patience, pi, V, d, value_step, dual_step, rho_V, rho_d, old, share, rounding
 ):  # fmt: skip
-    """V and d are swept until they score pi; whether that was enough (else V is solved for), ||rho_d||_1 span(rho_V) /
-    2, min rho_V and max rho_V. A team's."""
-    X = V.shape[0]
-    H = 1 / (1 - tables.discount)
-    total = 0.0
+    """V and d, swept; whether that was enough, its bound, min rho_V and max rho_V. A team's."""
+    X, H, total = V.shape[0], 1 / (1 - tables.discount), 0.0
     for x in each(X):
         old[0, x], old[1, x] = V[x], d[x]
-        V[x] = min(max(V[x] + value_step[i, x], 0.0), H)
-        d[x] = max(d[x] + dual_step[i, x], 0.0)
+        V[x] = min(max(V[x] + value_step[x], 0.0), H)
+        d[x] = max(d[x] + dual_step[x], 0.0)
         total += d[x]
     total = team_sum(total)
     if total > H:
         for x in each(X):
             d[x] *= H / total
-    sync()
     bound, last, low, high, size, sweeps, done = np.inf, np.inf, 0.0, 0.0, 0.0, 0, False
     while not done and sweeps < patience:
+        for x in each(X if sweeps > 0 else 0):
+            V[x] += rho_V[x]
+            d[x] += rho_d[x]
+        sync()
         low, high, size = residuals(tables, into, nu0, pi, V, d, rho_V, rho_d, share)
-        bound = size * (high - low) / 2
+        bound, sweeps = size * (high - low) / 2, sweeps + 1
         done = bound <= tol or bound >= last  # accurate enough, or at the rounding floor
-        sweeps += 1
-        if not done:
-            if bound < rounding:
-                last = bound  # one more sweep is welcome, as long as it helps
-            if sweeps < patience:
-                for x in each(X):
-                    V[x] += rho_V[x]
-                    d[x] += rho_d[x]
-                sync()
+        last = bound if bound < rounding else last  # one more sweep is welcome, as long as it helps
     swept = done or not solved(tables, pi, V, rho_V, tol)  # else the chain mixes too slowly for sweeps
     if not swept:
         for x in each(X):
-            value_step[i, x], dual_step[i, x] = 0.0, 0.0
+            value_step[x], dual_step[x] = 0.0, 0.0
     return swept, bound, low, high
 
 
 @compiled
-def swept_to(  # type: ignore[no-untyped-def]
-    i, tables, into, nu0, tol, patience, pi, V, d, value_step, dual_step, rho_V, rho_d, old, share, rounding
-):  # fmt: skip
+def swept_to(*_):  # type: ignore[no-untyped-def]
     """In place of `_swept_to` where there are few states, which are eliminated: less to compile."""
     return False, 0.0, 0.0, 0.0
 
@@ -247,7 +236,7 @@ def _follow(  # type: ignore[no-untyped-def]
             swept = X > SMALL
             if swept:
                 swept, bound, low, high = swept_to(
-                    i, tables, into, nu0, tol, patience, pi, V, d, value_step, dual_step, rho_V, rho_d, old, share,
+                    tables, into, nu0, tol, patience, pi, V, d, value_step[i], dual_step[i], rho_V, rho_d, old, share,
                     rounding,
                 )  # fmt: skip
             else:
