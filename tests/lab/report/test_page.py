@@ -22,11 +22,11 @@ from ravi.lab.report.page.charts import COLOURS, DASHES, SEEDS, embedded, rounde
 from ravi.lab.report.page.content import FAILURES, content
 from ravi.lab.report.page.data import parts
 from ravi.lab.report.page.shapes import LISTED, POINTS, spread
-from ravi.lab.report.page.words import range_of, text_of, written
+from ravi.lab.report.page.words import range_of, written
 from ravi.statistics.intervals import interval, stratified
 from ravi.statistics.rates import rates
 from tests.lab.experiments.stores import created, rows
-from tests.lab.report.folders import made
+from tests.lab.report.folders import made, text_of
 
 EVIL = "<script>alert(1)</script>"
 SUITE = {

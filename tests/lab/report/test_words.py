@@ -11,11 +11,11 @@ from ravi.lab.report.page import words
 from ravi.lab.report.page.analysis import LEVEL, studied
 from ravi.lab.report.page.content import content
 from ravi.lab.report.page.data import parts
-from ravi.lab.report.page.words import Name, Number, text_of, written
+from ravi.lab.report.page.words import Name, Number, written
 from ravi.statistics import growth, interval
 from ravi.statistics.intervals import Interval
 from ravi.statistics.rates import Exponent, Measured, Rate
-from tests.lab.report.folders import drawn, made
+from tests.lab.report.folders import drawn, made, text_of
 
 LEARNERS = ["ravi-ucb", "ucrl2", "psrl", "mbie-eb", "ravi-ucb/known", "uniform"]
 SUITE = {

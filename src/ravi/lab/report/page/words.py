@@ -40,12 +40,6 @@ class Number(NamedTuple):
 Sentence = tuple[str | Name | Number, ...]
 
 
-def text_of(sentence: Sentence) -> str:
-    return "".join(
-        part if isinstance(part, str) else part[0] if isinstance(part, Name) else part.shown for part in sentence
-    )
-
-
 # Numbers as they are written.
 
 
