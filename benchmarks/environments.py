@@ -6,7 +6,7 @@ Blackjack is computed here, from a deck without end. Counted are the steps of th
 from which on the policy loses at most 10, 1 and 0.1 % of the optimum, up to the end of the run: at its most steps, or
 when it has lost at most 0.1 % five times in a row.
 Q-learning as everyone writes it is `everyone`: alpha = 0.1, epsilon = 0.1, Q = 0, episodes of at most 200 steps, its
-greedy policy evaluated.
+greedy policy evaluated. The default took its form on these environments and seeds, which favours it.
 """
 
 from __future__ import annotations

@@ -7,9 +7,10 @@ Trust: DERIVED: the definition is the algorithm; its plans are compared with a t
 
 A play is new to its pair if it leads to a successor that the pair had not led to, or earns the first reward that
 differs from those before. Of all plays so far of pairs that had been played before, n times (in bins 1, 2, 3-4, 5-8,
-..., 65 and more) and with k different successors, t(n, k) were tried and f(n, k) were new; a dot is a sum:
+..., 65 and more) and with k different successors, t(n, k) were tried and f(n, k) were new, f at most t; a dot is a sum:
 
-    u(n, k) = {f(n, k) + f(n, .) / t(n, .)} / {t(n, k) + 1}
+    m(n)    = max {1 / t(., .), max_{l >= n} f(l, .) / t(l, .)}, or 0 while nothing was new
+    u(n, k) ~ Beta(f(n, k) + m(n), t(n, k) - f(n, k) + 1), or 0 where m is
 
 In epoch k, with n and N' the counts of a pair:
 
@@ -24,15 +25,16 @@ action), until a reset, or until the plays of a pair within the epoch reach max(
 was played for the first time, or if plays have grown by 0.05 % since the last draw and any was new. Where no play was
 ever new, every pair is taken to do what it did the first time: a world without chance is learned by one play of every
 pair. In a world of chance u says how many plays it takes until a pair has shown what it can do: where all pairs have
-three successors, a pair that has shown three has shown all. That is what is assumed: a pair is like the others.
+three successors, a pair that has shown three has shown all. That is what is assumed: a pair is like the others. How far
+that is known is what u is drawn by, so that a pair whose first plays were bad luck comes again.
 
 Constants: none. `tolerance` is that of pi_k under P_k, in parts of the span of V; that of V_0 is 100 times as much.
 `end` is a state known to be an end: every action stays there and earns the least that one of them was seen to earn.
 Guarantee: none.
 Composition: counts from 0 x bootstrap draws, and pooled missing mass x modified policy iteration x at resets and
 doublings.
-Cost: O(1) per step; a gamma variate per successor met of a pair that has several, per plan; X A (B + 1) per sweep of
-all actions; at most 2000 (1 + ln T) + X A plans.
+Cost: O(1) per step; per plan a gamma variate per successor met of a pair that has several, and two per pair in a world
+of chance; X A (B + 1) per sweep of all actions; at most 2000 (1 + ln T) + X A plans.
 Deviations: a first reward that differs is counted beside its play's successor, by the successors met then. Where
 rewards are learned (`ravi.learn`, with reward_scale=0), they are read from the table of their means, and the variance
 is that of means of the plays that are added together, each counted once.
@@ -232,7 +234,7 @@ def _draw(rewards, visits, moves, tries, new, mean, squares, terms, key, end, r,
                     row[j] *= (1.0 - u) ** (1.0 / moves[x, a, j])  # of shape m, from one of shape m + 1
                     part += 1
                 total += row[j]
-            row[B] = _missing(tries[_bin(n)], new[_bin(n)], _kinds(moves[x, a]))
+            row[B], part = _missing(tries, new, _bin(n), _kinds(moves[x, a]), key, t, part)
             for j in range(B):
                 row[j] *= (1.0 - row[B]) / total
             r[x, a] = rewards[x, a]
@@ -244,13 +246,19 @@ def _draw(rewards, visits, moves, tries, new, mean, squares, terms, key, end, r,
 
 
 @compiled
-def _missing(tries, new, k):  # type: ignore[no-untyped-def]
-    """u(n, k), of the bin of n."""
-    all_tries, all_new = 0, 0
-    for l in range(KINDS):
-        all_tries += tries[l]
-        all_new += new[l]
-    return min(1.0, (new[k] + all_new / max(all_tries, 1)) / (tries[k] + 1))
+def _missing(tries, new, b, k, key, t, part):  # type: ignore[no-untyped-def]
+    """u(n, k), n in bin b, and the next part of the block of random numbers."""
+    most = min(new.sum(), 1) / max(tries.sum(), 1)
+    for c in range(b, BINS):
+        most = max(most, new[c].sum() / max(tries[c].sum(), 1))
+    if most == 0.0:
+        return 0.0, part
+    f = new[b, k] + most
+    some, part = gamma_above_one(f + 1.0, key, t, part)
+    u, _, _, _ = block(key, t, part)
+    some *= (1.0 - u) ** (1.0 / f)  # of shape f, from one of shape f + 1
+    rest, part = gamma_above_one(max(tries[b, k] - new[b, k], 0) + 1.0, key, t, part + 1)
+    return some / (some + rest), part
 
 
 @compiled
