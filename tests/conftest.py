@@ -16,6 +16,7 @@ QUICK = 0.2  # CPU seconds of a test function
 LISTED = 0.1  # what takes less is not in the list by itself; a function that is compiled first takes longer
 LIST = Path(__file__).with_name("durations.txt")
 TAKEN = pytest.StashKey[Counter]()
+os.environ.pop("COLUMNS", None)  # of the terminal, by pytest-xdist: what is printed is as wide as it is
 
 
 def file_of(item):

@@ -76,9 +76,10 @@ def _mypy(script: Path) -> list[str]:
 
 
 def _pyright(script: Path) -> list[str]:
-    settings = {"extraPaths": [SOURCE], "typeCheckingMode": "strict", "pythonPath": sys.executable}
+    settings = {"extraPaths": [SOURCE], "typeCheckingMode": "strict"}
     (script.parent / "pyrightconfig.json").write_text(json.dumps(settings))
-    done = _run("basedpyright", "--outputjson", "--project", str(script.parent), environment={})
+    python = ("--pythonpath", sys.executable)
+    done = _run("basedpyright", "--outputjson", *python, "--project", str(script.parent), environment={})
     return [each["message"] for each in json.loads(done.stdout)["generalDiagnostics"]]
 
 

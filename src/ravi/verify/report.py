@@ -178,7 +178,8 @@ class Report:
             else ""
         )
         if not bad:
-            return f"All {measured} claims hold ({len(self.rows) - measured} not measured).{stop}"
+            hold = "The claim holds" if measured == 1 else f"All {measured} claims hold"
+            return f"{hold} ({len(self.rows) - measured} not measured).{stop}"
         return f"{len(bad)} of {measured} claims are violated: {', '.join(row.id for row in bad)}.{stop}"
 
     def _head(self) -> str:
