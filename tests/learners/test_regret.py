@@ -1,6 +1,6 @@
 """Every learner learns: under fixed keys a tuned setting keeps its regret below a fraction of the uniform policy's.
 
-T = 20,000 and 4 seeds; only `scale`, `step_scale`, m, known spans and optimistic starts are set. The fractions are
+T = 20,000 and 8 seeds; only `scale`, `step_scale`, m, known spans and optimistic starts are set. The fractions are
 about 1.5 times what was measured when the learner was written, so that a change of the last bit does not matter and a
 change of the algorithm does. The certainty-equivalent learner and MDP-EXP2 do not explore, and RiverSwim shows it:
 their fraction there is 1.1.
@@ -12,7 +12,7 @@ import pytest
 
 from ravi.engine import run
 
-T, SEEDS = 20_000, 4
+T, SEEDS = 20_000, 8
 
 TABULAR = {
     "ravi-ucb,scale=0.001,step_scale=30": (0.47, 0.09),
