@@ -1,17 +1,20 @@
 """How fast is a run? Ratios against a whole-run compiled yardstick, taken in one run of this script.
 
-    python benchmarks/speed.py [--quick] [--write benchmarks/speed.md]
+    python benchmarks/speed.py [--quick] [--before CHECKOUT] [--write benchmarks/speed.md]
 
 CPU time of one core (BLAS on one thread), functions compiled beforehand, the least of several repeats: these machines
 are shared. "theory" are the paper's constants, under which most rows of Q stay at H; "moving" is beta = 1 and
-eta = 0.05, under which the policy moves in most states at every epoch.
+eta = 0.05, under which the policy moves in most states at every epoch. With --before, the script of another checkout
+is run in turns with this one, and the times of both stand side by side.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 from timing import least, measured_by  # first: it keeps BLAS to one thread
@@ -137,15 +140,72 @@ def growth(rows, repeats, quick):
     rows.append("")
 
 
+TIMED = {  # columns that are compared, by table: column -> its name in the comparison
+    "MDP": {3: "64 seeds", 5: "64 seeds, with regret", 7: "1 seed", 8: "1 seed, with regret"},
+    "d": {2: "64 seeds", 5: "64 seeds, with regret"},
+    "X": {1: "1 seed", 3: "1 seed, with regret"},
+}
+
+
+def cells(page):
+    """The compared cells of a page that this script wrote: (row, column) -> time, or one over steps per second."""
+    found, table, mixture = {}, {}, False
+    for line in page.splitlines():
+        words = [word.strip(" *") for word in line.strip("|").split("|")]
+        if words[0] in TIMED:
+            table, mixture = TIMED[words[0]], words[0] == "d"
+            columns = 1 if words[0] == "X" else 2
+            kind = {"MDP": "", "d": "mixture, d = ", "X": "Garnet(X, 4, 5), X = "}[words[0]]
+        elif line.startswith("|") and not line.startswith("|--"):
+            for column, name in table.items():
+                number = float(words[column].replace(",", ""))
+                found[kind + ", ".join(words[:columns]), name] = 1 / number if mixture and column == 5 else number
+    return found
+
+
+def against(before, rounds, options):
+    """Rows that set another checkout's times beside these: both scripts in turns, the least of each time."""
+    least_of = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for _ in range(rounds):
+            for which, checkout in (("before", before), ("after", Path(__file__).parents[1])):
+                page = Path(folder) / f"{which}.md"
+                subprocess.run(
+                    [sys.executable, str(checkout / "benchmarks/speed.py"), *options, "--write", str(page)],
+                    env={**os.environ, "PYTHONPATH": str(checkout / "src")},
+                    stdout=subprocess.DEVNULL,
+                    check=True,
+                )
+                for cell, number in cells(page.read_text()).items():
+                    least_of[which, cell] = min(number, least_of.get((which, cell), np.inf))
+    rows = [f"### Against an earlier version, both in turns, the least of {rounds} rounds: time after / time before\n"]
+    names = list(dict.fromkeys(name for table in TIMED.values() for name in table.values()))
+    rows += ["| | " + " | ".join(names) + " |", "|---" * (len(names) + 1) + "|"]
+    for row in dict.fromkeys(row for which, (row, _) in least_of if which == "after"):
+        ratios = [
+            f"{least_of['after', (row, name)] / least_of['before', (row, name)]:.2f}"
+            if ("before", (row, name)) in least_of
+            else ""
+            for name in names
+        ]
+        rows.append(f"| {row} | " + " | ".join(ratios) + " |")
+    return [*rows, ""]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="shorter runs, fewer repeats")
     parser.add_argument("--write", type=Path, help="write the tables to this file")
+    parser.add_argument("--before", type=Path, help="a checkout of an earlier version to compare with")
+    parser.add_argument("--rounds", type=int, default=3, help="how often both are run in turns (default: 3)")
     wanted = parser.parse_args()
     repeats = 1 if wanted.quick else 3
     rows: list[str] = []
     for part in (tabular, mixture, growth):
         part(rows, repeats, wanted.quick)
+    if wanted.before is not None:
+        rows += against(wanted.before, wanted.rounds, ["--quick"] if wanted.quick else [])
+        print("\n".join(rows[-20:]))
     if wanted.write is not None:
         wanted.write.write_text("\n".join([measured_by("speed.py"), "", *rows]))
 

@@ -55,8 +55,9 @@ def here(leg: Leg, batch: Batch) -> Batch:
     walkers, state, records = batch
     n = len(walkers.time)
     stretch = learner.walk or walk
-    path = None
+    path, asked, until = None, None, Until(reset=False)
     last = np.full(n, T, np.int64)
+    recording = [measure.record for measure in measures]
     finished = walkers.time >= T
     aside = tree.copy(batch) if finished.any() else None  # the seeds that have ended, as they ended
     over = np.empty(n, np.uint8)
@@ -67,17 +68,16 @@ def here(leg: Leg, batch: Batch) -> Batch:
             break
         state = learner.plan(state)
         refuse(learner.name, state.policy, walkers.key, finished)
-        until = learner.until(state, walkers.time)
-        deadline = last if until.deadline is None else np.minimum(last, until.deadline)
-        until = Until(until.reset, deadline, until.visits)
+        wanted = learner.until(state, walkers.time)
+        if wanted is not asked:
+            asked, deadline = wanted, last if wanted.deadline is None else np.minimum(last, wanted.deadline)
+            until = Until(wanted.reset, deadline, wanted.visits)
         path = path or room(n, min(T, _stretch(n, H, until.reset)))
         over[:] = finished
         opening, left = True, n
         while left:  # repeat
             left, ended = stretch(world, state, walkers, path, over, until, T)  # play, observe
-            records = tuple(
-                measure.record(m, state, path, opening) for measure, m in zip(measures, records, strict=True)
-            )
+            records = tuple([record(m, state, path, opening) for record, m in zip(recording, records, strict=True)])
             state = learner.add(state, path)  # ADD
             opening = False
             if ended:

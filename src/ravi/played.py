@@ -61,7 +61,7 @@ def refuse(name: str, policy: Array, keys: Array, over: Array) -> None:
     """An error where rows (n, X, A) or (n, S, X, A) of a learner, of the seeds that are not over, are no policy."""
     if policy.dtype.char not in TYPES:
         raise InputError(f"{name} has a policy of {policy.dtype}; it must be of float64 or float32")
-    rows = policy.reshape(len(keys), -1, policy.shape[-1])
+    rows = policy if policy.ndim == 3 else policy.reshape(len(keys), -1, policy.shape[-1])
     i, place = _no_policy(rows, over)
     if i < 0:
         return

@@ -126,9 +126,11 @@ class Chased(NamedTuple):
     patience: int  # sweeps, then V is solved for
 
 
-def chased(mdp: MDP, tol: float, patience: int = PATIENCE) -> Chased:
+def chased(mdp: MDP, tol: float, patience: int = PATIENCE, *, shared: bool = False) -> Chased:
+    """shared: by teams of several threads, which alone read the predecessors of a state (`residuals`)."""
     made = tables(mdp)
-    return Chased(made, entries(made), mdp.initial / fsum(mdp.initial), tol, patience)
+    into = entries(made) if shared else Entries(np.zeros(0, np.uint32), np.zeros(0, np.uint32), np.zeros(0))
+    return Chased(made, into, mdp.initial / fsum(mdp.initial), tol, patience)
 
 
 def follow(chased: Chased, tracked: Tracked, policy: Array, wanted: Array, room: Scratch | None = None) -> None:

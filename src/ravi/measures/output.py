@@ -34,8 +34,7 @@ def output(problem: Problem, steps: int, stages: int = 0) -> Measure:
         return Output(index, np.full((len(keys), *shape), np.nan))
 
     def record(m: Output, state: Any, path: Path, opening: bool) -> Output:
-        n = len(m.index)
-        _keep(m.index, m.policy.reshape(n, -1), state.policy.reshape(n, -1), path.time, path.length)
+        _keep(m.index, m.policy, state.policy, path.time, path.length)
         return m
 
     def results(m: Output) -> dict[str, Array]:
@@ -59,5 +58,4 @@ def seed_record(own, i, row, opening, policy, firsts, lengths, xs, actions, ys, 
 def _keep(index, kept, policy, first, length):  # type: ignore[no-untyped-def]
     for i in range(index.shape[0]):
         if first[i] <= index[i] < first[i] + length[i]:
-            for j in range(kept.shape[1]):
-                kept[i, j] = policy[i, j]
+            kept[i] = policy[i]

@@ -89,7 +89,7 @@ def regret(
         }
 
     def own(m: Regret, teams: int, rows: int) -> tuple[Any, ...]:
-        n, against = len(m.error), chased(mdp, tol, sweep_limit(mdp.discount, EPS))
+        n, against = len(m.error), chased(mdp, tol, sweep_limit(mdp.discount, EPS), shared=True)
         rows = rows if keep_epochs else 0
         charged = (times, *m.regret, optimum, optimum_error, m.error, m.opened, m.base, m.base_error)
         starts, gaps = np.zeros((max(rows, 1), n), np.int64), np.zeros((max(rows, 1), n))
