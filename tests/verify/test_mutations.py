@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import ravi.verify
 from tests.verify.mutations import (
     broken,
     changing_rewards,
@@ -26,6 +27,16 @@ SETTINGS = [
     for family, mistakes in ALL.items()
     for setting, name in mistakes.names.items()
 ]
+CLAIMS = {
+    "paper": ravi.verify.CLAIMS,
+    "estimators": ravi.verify.KINDS,
+    "sets": ravi.verify.SETS,
+    **{
+        name: getattr(ravi.verify, name).registry.claims
+        for name in ("variants", "unknown_rewards", "changing_rewards", "doubling", "mixtures")
+    },
+}
+CERTAIN = {"M10"}  # an inequality between numbers: no learner, no observer and no run has a part in it
 MUTATIONS = [pytest.param(m, id=f"{family}-{m.name}") for family, mistakes in ALL.items() for m in mistakes.all]
 
 
@@ -46,6 +57,12 @@ def test_every_mistake_is_caught(mutation):
     assert found.status == 1
     assert not found.holds
     assert ", ".join(row.id for row in found.failed()) in found.summary()
+
+
+@pytest.mark.parametrize("family", ALL)
+def test_every_claim_catches_a_mistake(family):
+    """Each of a family, one that is made there."""
+    assert {claim.id for claim in CLAIMS[family]} - ALL[family].caught() == CERTAIN & {c.id for c in CLAIMS[family]}
 
 
 @pytest.mark.parametrize("family", ALL)

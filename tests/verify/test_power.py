@@ -44,12 +44,10 @@ from tests.verify.mutations.paper import (
     backed_up,
     biased,
     by_hand,
-    mutation,
     scaled,
 )
 
 PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "verify.md"
-NEW = {"S8", "S9a", "S9b", "S9c", "S10", "T0a", "T0b", "T0c", "M0a", "M0b"}
 
 
 # ---- sound learners
@@ -73,10 +71,6 @@ def test_values_that_are_no_numbers_are_refused_before_they_are_played(monkeypat
     backed_up(monkeypatch, lambda r, CB, gamma, PV, H: np.where(CB > 0, np.nan, r))
     with pytest.raises(InputError, match=r"ravi-ucb planned what is no policy: seed 0, state 0: .* sums to nan"):
         verify(TABULAR.build(), TABULAR.mdp, TABULAR.steps, TABULAR.seeds)
-
-
-def test_every_named_claim_exists_and_what_the_walk_and_the_data_are_held_to_finds_mistakes():
-    assert NEW <= mutation.caught() <= {claim.id for claim in CLAIMS}
 
 
 def test_the_walk_by_hand_is_the_walk(monkeypatch):
@@ -459,8 +453,8 @@ def test_the_claims_that_the_docs_name_and_count():
     assert {sum(c.kind != "D" for c in claims) for claims in about.values()} == {22}
     assert "22 statistical claims" in counts
     assert ", ".join(c.id for c in CLAIMS if c.conditional).replace(", A15c", " and A15c") in counts
-    for claim in NEW | {"S4", "S5", "S6a", "S6b", "A1", "A15", "A15c", "A17", "A18", "A19", "A20", "M13"}:
-        assert claim in text
+    for claim in CLAIMS:
+        assert claim.id in text
 
 
 def test_the_bounds_of_the_showcase_are_the_theorys():

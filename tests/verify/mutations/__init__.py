@@ -6,13 +6,16 @@ learner finds its parts (the names in its module), so that the audit, which has 
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cache
 from typing import Any, NamedTuple
 
 import pytest
 
-from ravi import ids
+import ravi.verify
+from ravi import ids, worlds
 from ravi.core import Learner
+from ravi.planning import solver
 from ravi.verify import verify
 
 
@@ -87,3 +90,15 @@ def broken(mutation, *, only=()):
     with pytest.MonkeyPatch.context() as patch:
         learner = mutation.make(patch, setting)
         return verify(learner, setting.place(), setting.steps, setting.seeds, only=only)
+
+
+def in_millionths(patch, setting):
+    """A sound learner whose regret is measured against an optimum in other units than the rewards."""
+    regret = worlds.regret
+
+    def of(found):
+        return replace(found, optimum=1e6 * found.optimum)
+
+    patch.setattr(worlds, "regret", lambda mdp, T, points, found, **more: regret(mdp, T, points, of(found), **more))
+    patch.setattr(ravi.verify, "solve", lambda mdp, **more: of(solver.solve(mdp, **more)))
+    return setting.build()

@@ -11,9 +11,10 @@ from ravi.estimators import sampled, variance
 from ravi.learners.ravi_ucb import linear as ravi_ucb_linear
 from ravi.learners.ravi_ucb import plus as ravi_ucb_plus
 from ravi.learners.ravi_ucb import sampled as mixture_sampled
+from ravi.theory import mixture
 from ravi.verify import KINDS
 from tests.verify import mutations
-from tests.verify.mutations import Mistakes
+from tests.verify.mutations import Mistakes, in_millionths
 from tests.verify.mutations.paper import walked, with_next_states
 
 WORLD = "ensemble/3,8,2,6,discount=0.75"
@@ -29,9 +30,14 @@ WEIGHTED = Setting(WORLD, "ravi-ucb+/mixture,weights=variance,inner=3,eta=0.5,sc
 WHOLE = Setting(
     "terrain/3,discount=0.75", "ravi-ucb+/mixture,weights=variance,inner=3,eta=0.5,regularization=1e-6", 150, 5
 )
+# Where H is next to 1, bounds are low enough for a mistake to exceed them.
+SHORT_SAMPLED = Setting("fork/2,discount=0.1", "ravi-ucb/mixture-sampled,samples=1", 30, 6, moves=0)
+SHORT_LINEAR = Setting("one-state/2,discount=0.1", "ravi-ucb/linear", 60, 6, moves=0)
+SHORT_WEIGHTED = Setting("fork/2,discount=0.1", "ravi-ucb+/mixture,weights=variance,inner=2", 60, 6, moves=0)
 NAMES = {
     SAMPLED: "sampled", CENTRED: "centred", SPARSE: "sparse", LONG: "long", SHIFTED: "shifted", LINEAR: "linear",
-    ONE_HOT: "one-hot", WEIGHTED: "weighted", WHOLE: "whole",
+    ONE_HOT: "one-hot", WEIGHTED: "weighted", WHOLE: "whole", SHORT_SAMPLED: "short, sampled",
+    SHORT_LINEAR: "short, linear", SHORT_WEIGHTED: "short, weighted",
 }  # fmt: skip
 
 mutation = Mistakes(NAMES, ", in a regression of another kind")
@@ -326,3 +332,28 @@ def no_second_covariance(patch, setting):
 @mutation("Sigma_hat never grows", "W1a", "W2b", "W2d", setting=WHOLE)
 def no_covariance(patch, setting):
     return of_weights(patch, setting, add=frozen("covariance"))
+
+
+# ---- the bounds
+
+
+@mutation("rho* is in millionths (sampled features)", "N9", setting=SHORT_SAMPLED)
+def millionths_of_sampled_features(patch, setting):
+    return in_millionths(patch, setting)
+
+
+@mutation("rho* is in millionths (a linear MDP)", "L6", setting=SHORT_LINEAR)
+def millionths_of_a_linear_mdp(patch, setting):
+    return in_millionths(patch, setting)
+
+
+@mutation("rho* is in millionths (weights by variance)", "W4", setting=SHORT_WEIGHTED)
+def millionths_of_weights(patch, setting):
+    return in_millionths(patch, setting)
+
+
+@mutation("S, what bonuses may sum to, is a thousandth", "W3", setting=SHORT_WEIGHTED)
+def small_sum(patch, setting):
+    sound = mixture.clipped_bonus_sum
+    patch.setattr(mixture, "clipped_bonus_sum", lambda *given, **more: sound(*given, **more) / 1000)
+    return setting.build()

@@ -12,16 +12,17 @@ from ravi.schedules import at_reset
 from ravi.theory import kl as theory
 from ravi.verify import mixtures as claims
 from ravi.walk import walk
-from tests.verify.mutations import Mistakes, Setting
-from tests.verify.mutations.sets import another_action, around
+from tests.verify.mutations import Mistakes, Setting, in_millionths
+from tests.verify.mutations.sets import another_action, around, times
 
 GREEDY = Setting("two-ends/4,discount=0.8", "ravi-kl/mixture,plan=greedy", 120, 2)
 SLACK = Setting("two-ends/3,discount=0.8", "ravi-kl/mixture,slack=0.02", 100, 2)
 VERTICES = Setting("riverswim/mixture/3,discount=0.8", "ravi-kl/mixture,plan=greedy", 80, 2)  # not a list of kernels
 LONG = Setting("fork/2,discount=0.97", "ravi-kl/mixture,plan=greedy", 60, 2)  # phases end by doubling
 DRAWN = Setting("fork/2,discount=0.8", "ravi-kl/mixture,slack=0.005,candidate=posterior", 100, 3)
+SMALL = Setting("fork/2,discount=0.8", "ravi-kl/mixture,plan=greedy", 60, 6)
 NAMES = {GREEDY: "greedy mixture", SLACK: "slack mixture", VERTICES: "vertices", LONG: "long phases, mixture",
-         DRAWN: "posterior mixture"}  # fmt: skip
+         DRAWN: "posterior mixture", SMALL: "small mixture"}  # fmt: skip
 
 mutation = Mistakes(NAMES, ", mixtures")
 MUTATIONS = mutation.all
@@ -49,6 +50,37 @@ def too_narrow(patch, setting):
     for module in (learners, claims):
         patch.setattr(module, "shape", narrow)
     return setting.build()
+
+
+@mutation("Lambda is a million times too large, to learner and observer", "KM3", "KM7", setting=SMALL)
+def pointed(patch, setting):
+    was = learners.shape
+    for module in (learners, claims):
+        patch.setattr(module, "shape", lambda at, part: 1e6 * (was(at, part) + np.eye(len(at.theta))))
+    return setting.build()
+
+
+@mutation("G stands still, to the observer", "KM1", "KM6c", setting=SMALL)
+def still(patch, setting):
+    was = claims.follow
+
+    def follow(m, path):
+        G = m.more.G.copy()
+        was(m, path)
+        m.more.G[:] = G
+
+    patch.setattr(claims, "follow", follow)
+    return setting.build()
+
+
+@mutation("optimistic values count a thousand times, to the observer", "KM4", "KM5", setting=SMALL)
+def other_units(patch, setting):
+    return times(patch, setting, 1000, claims)
+
+
+@mutation("rho* is in millionths", "KM8", setting=SMALL)
+def millionths(patch, setting):
+    return in_millionths(patch, setting)
 
 
 @mutation("theta_hat is never moved", "KM2")

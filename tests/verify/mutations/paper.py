@@ -1,6 +1,7 @@
 """Which mistakes could RAVI-UCB make? Each as a small change, with the claims that must catch it."""
 
 from dataclasses import replace
+from math import log
 
 import numpy as np
 
@@ -16,7 +17,9 @@ from ravi.planning.mirror import mirror_step
 from ravi.played import PLAYABLE
 from ravi.random import block
 from ravi.schedules import never
-from tests.verify.mutations import Mistakes, Setting
+from ravi.theory import mixture
+from ravi.verify import audit, books, constants, discussion, preliminaries, regression
+from tests.verify.mutations import Mistakes, Setting, in_millionths
 
 TABULAR = Setting("garnet/3,2,3,discount=0.75", "ravi-ucb,scale=0.03,step_scale=60", 600, 6)
 MIXTURE = Setting("ensemble/2,4,2,2,discount=0.75", "ravi-ucb/mixture,scale=0.1,step_scale=30", 500, 6)
@@ -27,7 +30,15 @@ BARE = Setting("hypercube/3,discount=0.75", "ravi-ucb/mixture,scale=0", 600, 6, 
 HEAVY = Setting("ensemble/2,4,2,2,discount=0.75", "ravi-ucb/mixture,regularization=100", 600, 6, moves=0)
 ROUGH = Setting("terrain/3,discount=0.75", "ravi-ucb/mixture", 600, 6, moves=0)
 RING = Setting("ring/1,discount=0.8", "ravi-ucb", 600, 6, moves=0)
-NAMES = {TABULAR: "tabular", MIXTURE: "mixture", BARE: "bare", HEAVY: "heavy", ROUGH: "rough", RING: "ring"}
+# Where H is next to 1 or the kernel is known, bounds are low enough for a mistake to exceed them.
+KNOWN = Setting("trap,discount=0.3", "ravi-ucb/known", 100, 6)
+SWUM = Setting("riverswim/4,discount=0.5", "ravi-ucb/known", 50, 4, moves=0)
+SHORT = Setting("one-state/2,discount=0.1", "ravi-ucb", 60, 6, moves=0)
+SHORT_MIXTURE = Setting("fork/2,discount=0.1", "ravi-ucb/mixture", 30, 6, moves=0)
+NAMES = {
+    TABULAR: "tabular", MIXTURE: "mixture", BARE: "bare", HEAVY: "heavy", ROUGH: "rough", RING: "ring", KNOWN: "known",
+    SWUM: "swum", SHORT: "short", SHORT_MIXTURE: "short mixture",
+}  # fmt: skip
 
 
 mutation = Mistakes(NAMES)
@@ -76,6 +87,24 @@ def discounted_reward(patch, setting):
 def no_bonus(patch, setting):
     backed_up(patch, lambda r, CB, gamma, PV, H: backup(r, 0 * CB, gamma, PV, H))
     return setting.build()
+
+
+def in_hundredths(patch, setting):
+    backed_up(patch, lambda r, CB, gamma, PV, H: 100 * r + CB + gamma * PV)
+    return setting.build()
+
+
+@mutation(
+    "rewards count a hundred times, and Q is not truncated", "A6", "A9", "A11", "A11s", "A13", "A13s", "A14",
+    setting=SWUM,
+)  # fmt: skip
+def other_units(patch, setting):
+    return in_hundredths(patch, setting)
+
+
+@mutation("rewards count a hundred times, and Q is not truncated (mixture)", "M1b", "M6", "M8b", setting=MIXTURE)
+def other_units_in_a_regression(patch, setting):
+    return in_hundredths(patch, setting)
 
 
 @mutation("the learner believes in another gamma", "S8")
@@ -174,6 +203,17 @@ def hard_maximum(patch, setting):
     return setting.build()
 
 
+def descending(log_pi, pi, Q, eta):
+    V, log_pi, pi = mirror_step(log_pi, pi, -Q, eta)
+    return -V, log_pi, pi
+
+
+@mutation("the step descends", "S2", "A15", "A20", "A20c", setting=KNOWN)
+def descent(patch, setting):
+    mirrored(patch, descending)
+    return setting.build()
+
+
 @mutation("pi starts from pi_0 in every epoch", "S2", "C2")
 def forgetful(patch, setting):
     def rule(log_pi, pi, Q, eta):
@@ -220,6 +260,21 @@ def without_the_one(patch, setting):
         return lambda D, V: sound.expect(D, V) * D.visits / np.maximum(D.visits - 1, 1)
 
     counted(patch, expect=expect)
+    return setting.build()
+
+
+@mutation("P_hat is not normalised", "T0b", "T1", "T1s")
+def sums(patch, setting):
+    def expect(sound):
+        return lambda D, V: sound.expect(D, V) * D.visits
+
+    counted(patch, expect=expect)
+    return setting.build()
+
+
+@mutation("counts stand still", "T0a", "T3b")
+def never_counted(patch, setting):
+    counted(patch, add=lambda sound: lambda D, V, path: D)
     return setting.build()
 
 
@@ -475,6 +530,12 @@ def more_resets(patch, setting):
     return setting.build()
 
 
+@mutation("resets are twenty times too rare", "S6b", "M13", setting=MIXTURE)
+def rare_resets(patch, setting):
+    walked(patch, lambda world, policy: (world._replace(restart=world.restart / 20), policy))
+    return setting.build()
+
+
 @mutation("states after a reset are drawn from another law than nu_0", "S9c")
 def other_starts(patch, setting):
     walked(patch, lambda world, policy: (world._replace(initial=world.initial**3), policy))
@@ -638,6 +699,89 @@ def another_optimum(patch, setting):
         return replace(found, optimum=found.optimum + 1e-6)
 
     patch.setattr(ravi.verify, "solve", solve)
+    return setting.build()
+
+
+@mutation("rho* is in millionths", "T5", "M16", setting=SHORT)
+def millionths(patch, setting):
+    return in_millionths(patch, setting)
+
+
+@mutation("rho* is in millionths (mixture)", "M15", setting=SHORT_MIXTURE)
+def millionths_in_a_mixture(patch, setting):
+    return in_millionths(patch, setting)
+
+
+# ---- the observer
+
+
+def with_less_discount(function):
+    """It, of an MDP whose gamma is less by 0.01."""
+    return lambda mdp, policy: function(replace(mdp, discount=mdp.discount - 0.01), policy)
+
+
+@mutation("policies are evaluated with another gamma", "P1", "D3", setting=KNOWN)
+def another_value(patch, setting):
+    patch.setattr(preliminaries, "evaluate", with_less_discount(preliminaries.evaluate))
+    patch.setattr(discussion, "return_of", with_less_discount(discussion.return_of))
+    return setting.build()
+
+
+@mutation("occupancies are those of another gamma", "P3", "P4", setting=KNOWN)
+def another_occupancy(patch, setting):
+    patch.setattr(audit, "occupancy", with_less_discount(audit.occupancy))
+    return setting.build()
+
+
+@mutation("P^T takes the weights of another action", "P2", setting=KNOWN)
+def another_adjoint(patch, setting):
+    flow = preliminaries.flow
+    patch.setattr(preliminaries, "flow", lambda mdp, weights: flow(mdp, weights[..., ::-1]))
+    return setting.build()
+
+
+@mutation("H is taken for 1", "A2", setting=KNOWN)
+def no_horizon(patch, setting):
+    patch.setattr(books.Scene, "H", property(lambda scene: 1.0))
+    return setting.build()
+
+
+@mutation("H(pi* || pi_0) is in bits", "A16", setting=KNOWN)
+def in_bits(patch, setting):
+    entropy = audit.relative_entropy
+    patch.setattr(audit, "relative_entropy", lambda p, q: entropy(p, q) / log(2))
+    return setting.build()
+
+
+@mutation("B is half of what it is", "M1a", "M1b", setting=MIXTURE)
+def half_the_bound(patch, setting):
+    patch.setattr(regression, "bound_of", lambda scene: constants.bound_of(scene) / 2)
+    return setting.build()
+
+
+@mutation("events have probability 1 - 1 / delta", "M5", "C3", setting=MIXTURE)
+def inverted_delta(patch, setting):
+    for module in (regression, discussion):
+        patch.setattr(module, "delta_of", lambda scene: 1 / constants.delta_of(scene))
+    return setting.build()
+
+
+@mutation("the sum of bonuses is bounded with a beta of 0.01", "M14", setting=MIXTURE)
+def small_beta(patch, setting):
+    patch.setattr(mixture, "_beta", lambda *given: 0.01)
+    return setting.build()
+
+
+@mutation("the planner of the Discussion descends", "D1", "D4", setting=KNOWN)
+def planning_descends(patch, setting):
+    patch.setattr(discussion, "mirror_step", descending)
+    return setting.build()
+
+
+@mutation("exact planning is for rewards 1 - r", "D2", setting=KNOWN)
+def planning_for_others(patch, setting):
+    iterates = discussion.md_mpi_iterates
+    patch.setattr(discussion, "md_mpi_iterates", lambda mdp, eta: iterates(replace(mdp, rewards=1 - mdp.rewards), eta))
     return setting.build()
 
 

@@ -10,14 +10,19 @@ from ravi.core import Until, told
 from ravi.learners.ravi_kl import ravi_kl
 from ravi.schedules import at_reset
 from ravi.verify import sets as claims
-from tests.verify.mutations import Mistakes, Setting
+from tests.verify.mutations import Mistakes, Setting, in_millionths
+from tests.verify.mutations.paper import walked
 
 GREEDY = Setting("riverswim/5,discount=0.9", "ravi-kl,plan=greedy", 600, 3)
 SLACK = Setting("riverswim/5,discount=0.9", "ravi-kl,slack=0.02", 600, 3)
 EARNED = Setting("riverswim/4,discount=0.9", "ravi-kl/unknown-rewards,slack=0.02", 600, 4)
 LONG = Setting("riverswim/3,discount=0.97", "ravi-kl,plan=greedy", 150, 3)  # phases end by doubling
 DRAWN = Setting("riverswim/5,discount=0.9", "ravi-kl,slack=0.02,candidate=posterior", 600, 3)
-NAMES = {GREEDY: "greedy", SLACK: "slack", EARNED: "unknown rewards", LONG: "long phases", DRAWN: "posterior"}
+SMALL = Setting("riverswim/3,discount=0.8", "ravi-kl,plan=greedy", 200, 8)
+NAMES = {
+    GREEDY: "greedy", SLACK: "slack", EARNED: "unknown rewards", LONG: "long phases", DRAWN: "posterior",
+    SMALL: "small",
+}  # fmt: skip
 
 mutation = Mistakes(NAMES)
 MUTATIONS = mutation.all
@@ -89,6 +94,53 @@ def no_maximum(patch, setting):
     return setting.build()
 
 
+@mutation("the maximum over a set is its minimum, to the observer", "K2", "K10", setting=SMALL)
+def minimum(patch, setting):
+    was = claims.largest
+    patch.setattr(claims, "largest", lambda successors, D, rho, support, V: -was(successors, D, rho, support, -V))
+    return setting.build()
+
+
+def times(patch, setting, factor, module=claims):
+    """A sound learner, whose optimistic values the observer takes for `factor` times what they are."""
+    was = module._fixed_point
+    patch.setattr(module, "_fixed_point", lambda *given: factor * was(*given))
+    return setting.build()
+
+
+@mutation("optimistic values are halved, to the observer", "K3", setting=SMALL)
+def halved(patch, setting):
+    return times(patch, setting, 0.5)
+
+
+@mutation("optimistic values count a thousand times, to the observer", "K7", "K8", "K12", setting=SMALL)
+def other_units(patch, setting):
+    return times(patch, setting, 1000)
+
+
+@mutation("gaps are too large by H, to the observer", "K11", setting=SMALL)
+def large_gaps(patch, setting):
+    was = claims.at_truth
+
+    def at_truth(scene, *given, **more):
+        seen = was(scene, *given, **more)
+        return seen._replace(gap=seen.gap + scene.H)
+
+    patch.setattr(claims, "at_truth", at_truth)
+    return setting.build()
+
+
+@mutation("rho* is in millionths", "K13", "K14", setting=SMALL)
+def millionths(patch, setting):
+    return in_millionths(patch, setting)
+
+
+@mutation("y_t is drawn for another action", "K6", setting=SMALL)
+def other_successors(patch, setting):
+    walked(patch, lambda world, policy: (world._replace(cumulative=world.cumulative[:, ::-1]), policy))
+    return setting.build()
+
+
 @mutation("every candidate is played", "K4", setting=DRAWN)
 def every_candidate(patch, setting):
     return with_numbers(patch, setting, slack=100.0)
@@ -113,6 +165,14 @@ def twice(patch, setting):
 @mutation("phases end at resets only", "K9a", setting=LONG)
 def resets_only(patch, setting):
     return setting.build()._replace(until=at_reset())
+
+
+@mutation("no phase ends after play 30", "K9a", "K9b", "K9c", setting=SMALL)
+def endless(patch, setting):
+    def until(state, time):
+        return Until(reset=False, deadline=np.where(time < 30, time + 3, setting.steps))
+
+    return setting.build()._replace(until=until)
 
 
 @mutation("a phase ends with every play", "K9d", setting=LONG)

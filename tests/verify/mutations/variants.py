@@ -10,13 +10,20 @@ from ravi import ids, tree
 from ravi.learners.ravi_ucb import plus as ravi_ucb_plus
 from ravi.learners.ravi_ucb import ravi_ucb
 from ravi.optimism import bonuses
-from tests.verify.mutations import Mistakes, Setting
+from ravi.theory import tabular
+from tests.verify.mutations import Mistakes, Setting, in_millionths
 
 COUNTS = Setting("garnet/3,2,3,discount=0.75", "ravi-ucb+,inner=3,eta=0.5", 300, 6)
 COUNTS_OF_H = Setting("garnet/3,2,3,discount=0.75", "ravi-ucb+,inner=3,eta=0.5,span=off,clip=off", 300, 6, moves=0)
 REGRESSION = Setting("ensemble/2,4,2,2,discount=0.75", "ravi-ucb+/mixture,inner=3,eta=0.5", 250, 6)
 REGRESSION_UNCUT = Setting("ensemble/2,4,2,2,discount=0.75", "ravi-ucb+/mixture,inner=3,eta=0.5,clip=off", 250, 6)
-NAMES = {COUNTS: "counts", COUNTS_OF_H: "counts of H", REGRESSION: "regression", REGRESSION_UNCUT: "uncut"}
+OLDER_Q = Setting("garnet/3,2,3,discount=0.75", "ravi-ucb+,inner=3,eta=0.5,fresh=off", 120, 6, moves=0)
+ONE_STATE = Setting("one-state/2,discount=0.5", "ravi-ucb+,inner=4,eta=0.5,scale=0.01", 20, 300, moves=0)
+SHORT = Setting("trap,discount=0.5", "ravi-ucb+,inner=2", 60, 6, moves=0)
+NAMES = {
+    COUNTS: "counts", COUNTS_OF_H: "counts of H", REGRESSION: "regression", REGRESSION_UNCUT: "uncut",
+    OLDER_Q: "older Q", ONE_STATE: "one state", SHORT: "short",
+}  # fmt: skip
 
 mutation = Mistakes(NAMES, ", in RAVI-UCB+")
 MUTATIONS = mutation.all
@@ -200,6 +207,34 @@ def high_ceiling(patch, setting):
     return setting.build()
 
 
+@mutation("the backup has no bonus", "V1b", "V6a")
+def no_bonus(patch, setting):
+    sound = ravi_ucb.backup
+    in_parts(patch)
+    patch.setattr(ravi_ucb, "backup", lambda r, CB, gamma, PV, H: sound(r, 0 * CB, gamma, PV, H))
+    return setting.build()
+
+
+@mutation("rewards count a hundred times, and Q is not truncated", "V1b", "V5b", "V6b")
+def other_units(patch, setting):
+    in_parts(patch)
+    patch.setattr(ravi_ucb, "backup", lambda r, CB, gamma, PV, H: 100 * r + CB + gamma * PV)
+    return setting.build()
+
+
+@mutation("V is the logarithm of a sum, not of a mean", "V1a", "V6c", setting=OLDER_Q)
+def unweighted(patch, setting):
+    sound = ravi_ucb.mirror_step
+    in_parts(patch)
+
+    def rule(log_pi, pi, Q, eta, in_place):
+        V, log_pi, pi = sound(log_pi, pi, Q, eta)
+        return V + np.log(Q.shape[-1]) / eta, log_pi, pi
+
+    patch.setattr(ravi_ucb, "mirror_step", rule)
+    return setting.build()
+
+
 @mutation("the plan makes M - 1 backups", "V7a")
 def one_less(patch, setting):
     learner = setting.build()
@@ -251,6 +286,17 @@ def undrawn(patch, setting):
     return learner._replace(plan=plan)
 
 
+@mutation("the first of the M policies is played", "V7b", "V7c", "V7d", setting=ONE_STATE)
+def the_first(patch, setting):
+    learner = setting.build()
+
+    def plan(s):
+        first = tree.copy(next(iter(learner.parts.backups(s))))
+        return learner.plan(s)._replace(V=first.V_last, policy=first.last_policy)
+
+    return learner._replace(plan=plan)
+
+
 @mutation("the draw is the same in every epoch", "V7b")
 def drawn_once(patch, setting):
     learner = setting.build()
@@ -283,3 +329,18 @@ def another_target(patch, setting):
         return done._replace(V=V)
 
     return learner._replace(add=add)
+
+
+# ---- the bounds
+
+
+@mutation("S, what bonuses may sum to, is a thousandth", "V8", setting=SHORT)
+def small_sum(patch, setting):
+    sound = tabular.clipped_bonus_sum
+    patch.setattr(tabular, "clipped_bonus_sum", lambda *given: sound(*given) / 1000)
+    return setting.build()
+
+
+@mutation("rho* is in millionths", "V6", "V9", "V9s", setting=SHORT)
+def millionths(patch, setting):
+    return in_millionths(patch, setting)
