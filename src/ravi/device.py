@@ -224,15 +224,9 @@ class Together(Flight):
 
 
 def advance(
-    learner: Learner,
-    world: World,
-    T: int,
-    pad: bool,
-    measures: Sequence[Measure],
-    batch: Any,
-    length: int,
+    learner: Learner, world: World, T: int, pad: bool, measures: Sequence[Measure], batch: Any, length: int,
     looked: Callable[[], bool],
-) -> None:
+) -> None:  # fmt: skip
     """Take the seeds of a batch through their epochs, in place, until all have made T plays, or `looked`, which is
     asked in between kernels, says to stop."""
     assert learner.seedwise is not None

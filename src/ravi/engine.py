@@ -139,23 +139,12 @@ def run(
 
 
 def run_settings(
-    learners: Sequence[Learner | str],
-    mdp: Named,
-    steps: int,
-    seeds: int | Iterable[int] = 1,
-    *,
-    record: Sequence[str] = (),
-    measures: Sequence[Measure] = (),
-    points: int = 500,
-    pad: bool = False,
-    keep_epochs: bool = True,
-    pause: int | None = None,
-    stop: Callable[[], bool] | None = None,
-    progress: Progress | bool | None = None,
-    callback: Callback | None = None,
-    measured: bool = True,
+    learners: Sequence[Learner | str], mdp: Named, steps: int, seeds: int | Iterable[int] = 1, *,
+    record: Sequence[str] = (), measures: Sequence[Measure] = (), points: int = 500, pad: bool = False,
+    keep_epochs: bool = True, pause: int | None = None, stop: Callable[[], bool] | None = None,
+    progress: Progress | bool | None = None, callback: Callback | None = None, measured: bool = True,
     device: str = "cpu",
-) -> list[Run]:
+) -> list[Run]:  # fmt: skip
     """`run` of each of these learners: with the same bits, as one batch where they are one learner that differs in
     `scale`, `step_scale`, `eta` and `beta` only and can (`ravi.together`), else one after the other.
 

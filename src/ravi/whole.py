@@ -145,17 +145,9 @@ class Arguments(NamedTuple):
 
 
 def arguments(
-    learner: Learner,
-    world: World,
-    T: int,
-    pad: bool,
-    measures: Sequence[Measure],
-    batch: Any,
-    *,
-    teams: int,
-    epochs: int,
-    length: int,
-) -> Arguments:
+    learner: Learner, world: World, T: int, pad: bool, measures: Sequence[Measure], batch: Any, *, teams: int,
+    epochs: int, length: int,
+) -> Arguments:  # fmt: skip
     """What `_advance` takes after `epochs`, at most those, and `mark`, with paths of `length` plays: nested
     tuples of numbers, of arrays and views of the batch's arrays, and of `ravi.teams.Room`."""
     seedwise = learner.seedwise

@@ -9,11 +9,10 @@ from scipy import stats
 import ravi
 from ravi import ids
 from ravi.checks import InputError, StreamError
-from ravi.core import MDP, Until
+from ravi.core import MDP
 from ravi.engine import run
 from ravi.estimators.counts import Counts
 from ravi.learners.pac.core import backups
-from ravi.learners.pac.ucbvi_gamma import ALL
 from ravi.learners.ucrl import kl_ucrl, ucrl2, ucrl2b
 from ravi.mdps import garnet, one_state_of, riverswim
 from ravi.planning.solver import solve
@@ -162,22 +161,6 @@ def test_a_kernel_that_is_deterministic_is_known(learner):
     assert (made.gap <= 1e-9).all()
     assert (made.regret < 1).all()
     assert (run(learner, mdp, 300, 2).regret > 1.5).all()
-
-
-@pytest.mark.parametrize("option", ["scale=0.002", "scale=0.005,beta=0.0003"])
-@pytest.mark.parametrize("mdp", [garnet(40, 3, 3, 0, 0.8), riverswim(20, 0.9)], ids=["garnet", "riverswim"])
-def test_what_is_left_out_of_a_sweep_of_ucbvi_changes_no_bit(option, mdp):
-    T = 2000
-    learner = ids.learner(f"ucbvi-gamma,{option},support=on", mdp, T)
-
-    def all_stale(state):
-        state.many[:] = ALL
-        return learner.plan(state)
-
-    full = learner._replace(plan=all_stale, until=lambda s, time: Until(reset=False, deadline=time + 1))
-    short, long = run(learner, mdp, T, 2, measured=False), run(full, mdp, T, 2, measured=False)
-    for name in ("Q", "V", "best", "spread", "many"):
-        np.testing.assert_array_equal(getattr(short.batch.state, name), getattr(long.batch.state, name), name)
 
 
 # Constants.

@@ -60,17 +60,9 @@ from ravi.walk import draw, find
 
 
 def ravi_ucb(
-    problem: ContinuousProblem,
-    grid: Grid,
-    steps: int,
-    *,
-    scale: float = 1.0,
-    step_scale: float = 1.0,
-    eta: float | None = None,
-    delta: float | None = None,
-    regularization: float = 1.0,
-    misspecification: float = 0.0,
-) -> core.Learner:
+    problem: ContinuousProblem, grid: Grid, steps: int, *, scale: float = 1.0, step_scale: float = 1.0,
+    eta: float | None = None, delta: float | None = None, regularization: float = 1.0, misspecification: float = 0.0,
+) -> core.Learner:  # fmt: skip
     """Algorithm 3. `scale` multiplies beta, `step_scale` eta; `regularization` is lambda; `misspecification` is eps.
 
     Setting: discounted with resets, a mixture of d densities on a box.
@@ -95,18 +87,10 @@ def ravi_ucb(
 
 
 def ravi_ucb_plus(
-    problem: ContinuousProblem,
-    grid: Grid,
-    steps: int,
-    *,
-    inner: int | None = None,
-    scale: float = 1.0,
-    step_scale: float = 1.0,
-    eta: float | None = None,
-    delta: float | None = None,
-    regularization: float = 1.0,
+    problem: ContinuousProblem, grid: Grid, steps: int, *, inner: int | None = None, scale: float = 1.0,
+    step_scale: float = 1.0, eta: float | None = None, delta: float | None = None, regularization: float = 1.0,
     misspecification: float = 0.0,
-) -> core.Learner:
+) -> core.Learner:  # fmt: skip
     """RAVI-UCB+ with all its parts. `inner` is M, by default H rounded up; `scale` multiplies beta, `step_scale` eta;
     `regularization` is lambda; `misspecification` is eps.
 

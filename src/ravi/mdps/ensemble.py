@@ -30,32 +30,18 @@ BROUGHT = ("rewards", "discount", "initial", "units")  # by simulators that are 
 
 @overload
 def ensemble(
-    simulators: Iterable[Any],
-    weights: None = None,
-    *,
-    rewards: Any = None,
-    discount: float | None = None,
-    initial: Any = None,
-    states: int | None = None,
-    actions: int | None = None,
-    units: tuple[float, float] | None = None,
-    name: str = "ensemble",
-) -> Problem: ...
+    simulators: Iterable[Any], weights: None = None, *, rewards: Any = None, discount: float | None = None,
+    initial: Any = None, states: int | None = None, actions: int | None = None,
+    units: tuple[float, float] | None = None, name: str = "ensemble",
+) -> Problem: ...  # fmt: skip
 
 
 @overload
 def ensemble(
-    simulators: Iterable[Any],
-    weights: Any,
-    *,
-    rewards: Any = None,
-    discount: float | None = None,
-    initial: Any = None,
-    states: int | None = None,
-    actions: int | None = None,
-    units: tuple[float, float] | None = None,
-    name: str = "ensemble",
-) -> MDP: ...
+    simulators: Iterable[Any], weights: Any, *, rewards: Any = None, discount: float | None = None,
+    initial: Any = None, states: int | None = None, actions: int | None = None,
+    units: tuple[float, float] | None = None, name: str = "ensemble",
+) -> MDP: ...  # fmt: skip
 
 
 def ensemble(

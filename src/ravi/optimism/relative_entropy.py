@@ -23,7 +23,7 @@ import numpy as np
 from ravi.compiled import compiled
 from ravi.core import Array
 from ravi.estimators.counts import Counts
-from ravi.optimism.sets import CERTAIN, shortfall
+from ravi.optimism.sets import CERTAIN, shortfall, top_of
 from ravi.teams import each
 
 LOG_PI = math.log(math.pi)
@@ -130,15 +130,6 @@ def seen(successors, moves, n, rho, to, p):  # type: ignore[no-untyped-def]
             to[k], p[k] = successors[j], moves[j] / n
             k += 1
     return k
-
-
-@compiled
-def top_of(successors, v):  # type: ignore[no-untyped-def]
-    """max V over the stored successors of a pair."""
-    top = v[np.uint32(successors[0])]
-    for j in range(1, successors.shape[0]):
-        top = max(top, v[np.uint32(successors[j])])
-    return top
 
 
 @compiled

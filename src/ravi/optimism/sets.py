@@ -108,6 +108,15 @@ def _seen(own, i, k, radius, all_from):  # type: ignore[no-untyped-def]
 
 
 @compiled
+def top_of(successors, v):  # type: ignore[no-untyped-def]
+    """max V over the stored successors of a pair."""
+    top = v[np.uint32(successors[0])]
+    for j in range(1, successors.shape[0]):
+        top = max(top, v[np.uint32(successors[j])])
+    return top
+
+
+@compiled
 def _nothing_chosen(filled, rest):  # type: ignore[no-untyped-def]
     """All of the mass to the best state, as it stays where anything is plausible."""
     for q in each(rest.shape[0]):

@@ -86,16 +86,9 @@ def quadratic(Lam, centre, phi, s, allowed, theta, pull, L, one, p, order):  # t
             if theta[j] > 0.0 or j == added:
                 order[m] = j
                 m += 1
-        _factor(Lam, order, m, L)
         for k in range(m):
             one[k], p[k] = 1.0, s * phi[order[k]] - pull[order[k]]
-        _solve(L, m, one)
-        _solve(L, m, p)
-        total, lean = 0.0, 0.0
-        for k in range(m):
-            total += one[k]
-            lean += p[k]
-        nu = lean / total
+        nu = _multiplier(Lam, m, L, one, p, order)
         step, block = 1.0, -1
         for k in range(m):
             p[k] -= nu * one[k]
@@ -142,18 +135,24 @@ def quadratic(Lam, centre, phi, s, allowed, theta, pull, L, one, p, order):  # t
 
 
 @compiled
-def speed(Lam, phi, m, L, one, p, order):  # type: ignore[no-untyped-def]
-    """phi' K phi - (1' K phi)^2 / 1' K 1 on the support order[:m], K the inverse of Lambda there."""
+def _multiplier(Lam, m, L, one, p, order):  # type: ignore[no-untyped-def]
+    """one <- K one, p <- K p on the support order[:m], K the inverse of Lambda there; gives 1' K p / 1' K 1."""
     _factor(Lam, order, m, L)
-    for k in range(m):
-        one[k], p[k] = 1.0, phi[order[k]]
     _solve(L, m, one)
     _solve(L, m, p)
     total, lean = 0.0, 0.0
     for k in range(m):
         total += one[k]
         lean += p[k]
-    nu, q = lean / total, 0.0
+    return lean / total
+
+
+@compiled
+def speed(Lam, phi, m, L, one, p, order):  # type: ignore[no-untyped-def]
+    """phi' K phi - (1' K phi)^2 / 1' K 1 on the support order[:m], K the inverse of Lambda there."""
+    for k in range(m):
+        one[k], p[k] = 1.0, phi[order[k]]
+    nu, q = _multiplier(Lam, m, L, one, p, order), 0.0
     for k in range(m):
         q += (phi[order[k]] - nu) * (p[k] - nu * one[k])
     return max(q, 0.0)

@@ -24,13 +24,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 from ravi import checks
 from ravi.compiled import compiled
 from ravi.core import Problem
 from ravi.optimism.extended_value_iteration import Sets
-from ravi.optimism.sets import _product, arrange, prepare_kl, reranked, shortfall, unranked
+from ravi.optimism.sets import _product, arrange, prepare_kl, reranked, shortfall, top_of, unranked
 from ravi.teams import each
 
 
@@ -47,15 +45,6 @@ def outcomes(problem: Problem, told: bool) -> int:
 def recorded(told: bool) -> dict[str, Any]:
     """The setting as a run records it; one that is off is not there, as in runs from before it was."""
     return {"support": "on"} if told else {}
-
-
-@compiled
-def best(to, v):  # type: ignore[no-untyped-def]
-    """max V over the states `to`."""
-    top = v[np.uint32(to[0])]
-    for j in range(1, to.shape[0]):
-        top = max(top, v[np.uint32(to[j])])
-    return top
 
 
 @compiled
@@ -116,7 +105,7 @@ def most_stored_kl(own, i, k, v, out):  # type: ignore[no-untyped-def]
     radius, size, to, p, y, start = own.radius[k], own.size[k], own.to[k], own.p[k], own.w[k], own.rest[k]
     successors = own.successors
     for q in each(out.shape[0]):
-        top = best(successors[q], v)
+        top = top_of(successors[q], v)
         below, K = 0.0, size[q]
         if K > 0:
             below, start[q] = shortfall(K, to[q], p[q], radius[q], v, top, start[q], y[q])
@@ -128,7 +117,7 @@ def capped(own, i, v, Q):  # type: ignore[no-untyped-def]
     """Q = min{Q, rewards + gamma max over S(x, a) of V}, in place."""
     r, gamma, successors = own.rewards[i if own.rewards.shape[0] > 1 else 0], own.discount, own.successors
     for q in each(Q.shape[0]):
-        Q[q] = min(Q[q], r[q] + gamma * best(successors[q], v))
+        Q[q] = min(Q[q], r[q] + gamma * top_of(successors[q], v))
 
 
 l1 = Sets(prepare_stored, most_stored_l1)

@@ -29,14 +29,9 @@ from ravi.theory.parts import Bound
 
 
 def sharp(
-    horizon: float,
-    actions: int,
-    steps: int,
-    clipped_bonus: float,
-    *,
-    delta: float | None = None,
+    horizon: float, actions: int, steps: int, clipped_bonus: float, *, delta: float | None = None,
     eta: float | None = None,
-) -> Bound:
+) -> Bound:  # fmt: skip
     """`generic.sharp`, and gamma H more: pi_0 uniform, V_0 constant, `clipped_bonus` >= E[sum min(2 CB_t, H)]."""
     made = generic.sharp(horizon, actions, steps, clipped_bonus, delta=delta, eta=eta)
     more = constants.expected_padding(horizon)

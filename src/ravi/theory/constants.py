@@ -84,15 +84,9 @@ def beta_tabular_l1(horizon: float, states: int, actions: int, steps: int, delta
 
 
 def beta_mixture(
-    horizon: float,
-    dimension: int,
-    steps: int,
-    delta: float,
-    *,
-    parameter_bound: float,
-    feature_bound: float,
+    horizon: float, dimension: int, steps: int, delta: float, *, parameter_bound: float, feature_bound: float,
     regularization: float = 1.0,
-) -> float:
+) -> float:  # fmt: skip
     """Lemma 5.4: beta = H sqrt(2 ((d/2) log(1 + T B^2 H^2 / (lambda d)) + log(1/delta))) + sqrt(lambda) B.
 
     The first B bounds ||phi_V|| / H, the second ||theta||; the paper takes one B for both.
@@ -102,15 +96,9 @@ def beta_mixture(
 
 
 def beta_mixture_half(
-    horizon: float,
-    dimension: int,
-    steps: int,
-    delta: float,
-    *,
-    parameter_bound: float,
-    feature_bound: float,
+    horizon: float, dimension: int, steps: int, delta: float, *, parameter_bound: float, feature_bound: float,
     regularization: float = 1.0,
-) -> float:
+) -> float:  # fmt: skip
     """Lemma 5.4 with H/2 in place of the first H: given the past, the noise V_i(y) - (P V_i)(x, a) lies in an interval
     of length at most H, so it is H/2-sub-Gaussian (Hoeffding); the paper takes it in [-H, H]."""
     radius, bias = _mixture(horizon, dimension, steps, delta, parameter_bound, feature_bound, regularization)

@@ -49,15 +49,9 @@ def corrected(
 
 
 def sharp(
-    horizon: float,
-    actions: int,
-    steps: int,
-    clipped_bonus: float,
-    *,
-    delta: float | None = None,
-    eta: float | None = None,
-    inner_steps: int = 1,
-) -> Bound:
+    horizon: float, actions: int, steps: int, clipped_bonus: float, *, delta: float | None = None,
+    eta: float | None = None, inner_steps: int = 1,
+) -> Bound:  # fmt: skip
     """Theorem 4.1 with more care; `clipped_bonus` is E[sum_{t <= T+} min(2 CB_t(X_t, A_t), H)].
 
         R_T <= E[sum min(2 CB, H)] + H (log A / (M eta) + eta kappa E K) + H^2 / M + delta T

@@ -27,16 +27,9 @@ from ravi.theory.parts import Bound
 
 
 def radius(
-    horizon: float,
-    states: int,
-    dimension: int,
-    steps: int,
-    *,
-    feature_bound: float,
-    weight_bound: float,
-    regularization: float = 1.0,
-    delta: float | None = None,
-) -> float:
+    horizon: float, states: int, dimension: int, steps: int, *, feature_bound: float, weight_bound: float,
+    regularization: float = 1.0, delta: float | None = None,
+) -> float:  # fmt: skip
     """beta_X before the run: (H/2) sqrt(d log(1 + T b^2 / (lambda d)) + 2 log(1/delta) + 2 X log 2) + sqrt(lambda) W.
 
     `feature_bound` is b >= ||phi||, `weight_bound` W >= ||m V|| for V in [0, H]^X.
@@ -59,16 +52,9 @@ def bonus_sum(
 
 
 def corrected(
-    horizon: float,
-    dimension: int,
-    actions: int,
-    steps: int,
-    beta: float,
-    *,
-    feature_bound: float,
-    regularization: float = 1.0,
-    delta: float | None = None,
-) -> Bound:
+    horizon: float, dimension: int, actions: int, steps: int, beta: float, *, feature_bound: float,
+    regularization: float = 1.0, delta: float | None = None,
+) -> Bound:  # fmt: skip
     """R_T <= 2 E[sum CB] + the rest of `generic.corrected`, for a beta of at least `radius`."""
     S = bonus_sum(horizon, dimension, steps, beta, feature_bound=feature_bound, regularization=regularization)
     return generic.corrected(horizon, actions, steps, S, delta=delta)

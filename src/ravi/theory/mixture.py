@@ -84,15 +84,9 @@ def clipped_bonus_sum(
 
 
 def printed(
-    horizon: float,
-    dimension: int,
-    actions: int,
-    steps: int,
-    *,
-    bound: float,
-    regularization: float = 1.0,
+    horizon: float, dimension: int, actions: int, steps: int, *, bound: float, regularization: float = 1.0,
     delta: float | None = None,
-) -> Bound:
+) -> Bound:  # fmt: skip
     """Theorem 5.6, explicitly: R_T <= 2 (C_1(T) + sqrt(T) C_2(T)) + sqrt(2 H^4 log A T) + 2 H^2.
 
     The paper has lambda = 1 and delta = 1/T, and states the order sqrt((d^2 H^3 + B^2 d H + H^4 log A) T).
@@ -102,16 +96,9 @@ def printed(
 
 
 def corrected(
-    horizon: float,
-    dimension: int,
-    actions: int,
-    steps: int,
-    *,
-    bound: float,
-    regularization: float = 1.0,
-    delta: float | None = None,
-    inner_steps: int = 1,
-) -> Bound:
+    horizon: float, dimension: int, actions: int, steps: int, *, bound: float, regularization: float = 1.0,
+    delta: float | None = None, inner_steps: int = 1,
+) -> Bound:  # fmt: skip
     """Theorem 5.6 with the paper's constants and a proof without gaps, by `generic.corrected`; for M = 1:
 
     R_T <= 2 beta (d B H^2 / (sqrt(lambda) log 2) L+ + sqrt(d S+ H (4 + 2 log T)))
@@ -122,16 +109,9 @@ def corrected(
 
 
 def sharp(
-    horizon: float,
-    dimension: int,
-    actions: int,
-    steps: int,
-    *,
-    bound: float,
-    regularization: float = 1.0,
-    delta: float | None = None,
-    inner_steps: int = 1,
-) -> Bound:
+    horizon: float, dimension: int, actions: int, steps: int, *, bound: float, regularization: float = 1.0,
+    delta: float | None = None, inner_steps: int = 1,
+) -> Bound:  # fmt: skip
     """`generic.sharp` for the bonus gamma beta ||phi||, beta of `constants.beta_mixture_half`, and eta_sharp.
 
     R_T <= (d / log 2) H^2 L+ + 2 gamma beta sqrt(d S+ f((2 + log T) H))
@@ -144,12 +124,14 @@ def sharp(
 
 
 def _beta(H: float, d: int, T: int, B: float, lam: float, delta: float) -> float:
+    """Lemma 5.4, with one B for ||theta|| and ||phi|| / H."""
     return constants.beta_mixture(H, d, T, delta, parameter_bound=B, feature_bound=B, regularization=lam)
 
 
 def _numbers(
     horizon: float, dimension: int, steps: int, bound: float, regularization: float, delta: float | None
 ) -> tuple[float, int, int, float, float, float]:
+    """H, d, T, B, lambda and delta, checked."""
     T = inputs.whole(steps, "steps")
     B, lam = inputs.positive(bound, "bound"), inputs.positive(regularization, "regularization")
     return inputs.horizon(horizon), inputs.whole(dimension, "dimension"), T, B, lam, inputs.delta(delta, T)

@@ -23,39 +23,27 @@ from ravi.theory.parts import Bound
 
 
 def bonus_sum(
-    horizon: float,
-    dimension: int,
-    steps: int,
-    *,
-    bound: float,
-    parameter_bound: float,
-    error: float,
-    regularization: float = 1.0,
-    delta: float | None = None,
-) -> float:
+    horizon: float, dimension: int, steps: int, *, bound: float, parameter_bound: float, error: float,
+    regularization: float = 1.0, delta: float | None = None,
+) -> float:  # fmt: skip
     """E[sum_{t <= T+} CB_t(X_t, A_t)] <= (beta + B_theta eps sqrt(T)) N + B_theta eps (T + gamma H).
 
     `bound` is B, for ||theta|| and ||phi~|| / H; `parameter_bound` is B_theta; `error` is eps.
     """
     H, T = inputs.horizon(horizon), inputs.whole(steps, "steps")
+    B, given = inputs.positive(bound, "bound"), {"regularization": regularization}
     B_theta, eps = inputs.positive(parameter_bound, "parameter_bound"), inputs.nonnegative(error, "error")
-    radius = _beta(H, dimension, T, bound=bound, regularization=regularization, delta=delta) + B_theta * eps * sqrt(T)
-    norms = mixture.norm_sum(H, dimension, T, bound=bound, regularization=regularization)
-    return radius * norms + B_theta * eps * (T + constants.expected_padding(H))
+    beta = constants.beta_mixture(
+        H, dimension, T, inputs.delta(delta, T), parameter_bound=B, feature_bound=B, **given
+    )  # fmt: skip
+    norms = mixture.norm_sum(H, dimension, T, bound=B, **given)
+    return (beta + B_theta * eps * sqrt(T)) * norms + B_theta * eps * (T + constants.expected_padding(H))
 
 
 def corrected(
-    horizon: float,
-    dimension: int,
-    actions: int,
-    steps: int,
-    *,
-    bound: float,
-    parameter_bound: float,
-    error: float,
-    regularization: float = 1.0,
-    delta: float | None = None,
-) -> Bound:
+    horizon: float, dimension: int, actions: int, steps: int, *, bound: float, parameter_bound: float, error: float,
+    regularization: float = 1.0, delta: float | None = None,
+) -> Bound:  # fmt: skip
     """R_T <= 2 E[sum CB] + sqrt(2 H^4 log A T) + gamma H^3 sqrt(log A / (2 T)) + 2 H^2 + delta T; at eps = 0 it is
     `mixture.corrected`."""
     S = bonus_sum(
@@ -63,9 +51,3 @@ def corrected(
         regularization=regularization, delta=delta,
     )  # fmt: skip
     return generic.corrected(horizon, actions, steps, S, delta=delta)
-
-
-def _beta(H: float, d: int, T: int, *, bound: float, regularization: float, delta: float | None = None) -> float:
-    """Lemma 5.4."""
-    B, delta = inputs.positive(bound, "bound"), inputs.delta(delta, inputs.whole(T, "steps"))
-    return constants.beta_mixture(H, d, T, delta, parameter_bound=B, feature_bound=B, regularization=regularization)

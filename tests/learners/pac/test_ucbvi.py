@@ -38,7 +38,13 @@ def test_a_run_is_its_pseudo_code_at_every_step(text, scale, third, beta, mdp):
     assert (np.min(Q) < mdp.horizon - 0.1) == (scale < 1)
 
 
-@pytest.mark.parametrize("option", ["scale=0.004,third_term=off", "scale=0.002", "scale=0.005,beta=0.0003"])
+@pytest.mark.parametrize(
+    "option",
+    [
+        "scale=0.004,third_term=off",
+        *(f"{option},support={on}" for option in ("scale=0.002", "scale=0.005,beta=0.0003") for on in ("off", "on")),
+    ],
+)
 @pytest.mark.parametrize("mdp", [garnet(40, 3, 3, 0, 0.8), riverswim(20, 0.9)], ids=["garnet", "riverswim"])
 def test_what_is_left_out_of_a_sweep_changes_no_bit(option, mdp):
     T = 4000

@@ -15,7 +15,7 @@ from ravi.theory import mixture
 from ravi.verify import KINDS
 from tests.verify import mutations
 from tests.verify.mutations import Mistakes, in_millionths
-from tests.verify.mutations.paper import walked, with_next_states
+from tests.verify.mutations.paper import for_another_action, walked, with_next_states
 
 WORLD = "ensemble/3,8,2,6,discount=0.75"
 Setting = partial(mutations.Setting, moves=0.1, only=(*(claim.id for claim in KINDS), "S4", "A1", "V3"))
@@ -241,8 +241,7 @@ def old_inverse(patch, setting):
 
 @mutation("y_t is drawn for another action, in a linear MDP", "L3", "S9b", setting=ONE_HOT)
 def other_moves(patch, setting):
-    walked(patch, lambda world, policy: (world._replace(cumulative=world.cumulative[:, ::-1]), policy))
-    return setting.build()
+    return for_another_action(patch, setting)
 
 
 # ---- samples weighted by their variance

@@ -524,6 +524,11 @@ def walked(patch, change):
     patch.setattr(epochs, "walk", walk)
 
 
+def for_another_action(patch, setting):
+    walked(patch, lambda world, policy: (world._replace(cumulative=world.cumulative[:, ::-1]), policy))
+    return setting.build()
+
+
 @mutation("resets have probability 2 (1 - gamma)", "S5", "S6a", "A19")
 def more_resets(patch, setting):
     walked(patch, lambda world, policy: (world._replace(restart=2 * world.restart), policy))
@@ -544,8 +549,7 @@ def other_starts(patch, setting):
 
 @mutation("y_t is drawn for another action", "S9b", "T2")
 def other_successors(patch, setting):
-    walked(patch, lambda world, policy: (world._replace(cumulative=world.cumulative[:, ::-1]), policy))
-    return setting.build()
+    return for_another_action(patch, setting)
 
 
 @mutation("actions are drawn from the first policy for ever", "S9a")

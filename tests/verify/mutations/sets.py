@@ -11,7 +11,7 @@ from ravi.learners.ravi_kl import ravi_kl
 from ravi.schedules import at_reset
 from ravi.verify import sets as claims
 from tests.verify.mutations import Mistakes, Setting, in_millionths
-from tests.verify.mutations.paper import walked
+from tests.verify.mutations.paper import for_another_action
 
 GREEDY = Setting("riverswim/5,discount=0.9", "ravi-kl,plan=greedy", 600, 3)
 SLACK = Setting("riverswim/5,discount=0.9", "ravi-kl,slack=0.02", 600, 3)
@@ -137,8 +137,7 @@ def millionths(patch, setting):
 
 @mutation("y_t is drawn for another action", "K6", setting=SMALL)
 def other_successors(patch, setting):
-    walked(patch, lambda world, policy: (world._replace(cumulative=world.cumulative[:, ::-1]), policy))
-    return setting.build()
+    return for_another_action(patch, setting)
 
 
 @mutation("every candidate is played", "K4", setting=DRAWN)

@@ -20,13 +20,12 @@ import sys
 import threading
 import time
 from contextlib import contextmanager, suppress
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from ravi import checks
 from ravi.checks import InputError
 from ravi.extras import install
-from ravi.lab.experiments.pools import AHEAD, ONE_THREAD, Lost, search_path
+from ravi.lab.experiments.pools import AHEAD, ONE_THREAD, Closing, Lost, search_path
 from ravi.lab.experiments.work import Outcome, Task, undone, work
 from ravi.runs import versions
 
@@ -40,7 +39,7 @@ PATIENCE = 10.0  # seconds that the head of a cluster has to answer
 FRESH = 1.0  # seconds for which the number of CPUs is taken to be what it was
 
 
-class Cluster:
+class Cluster(Closing):
     """A pool (`ravi.lab.experiments.pools.Pool`) of the CPUs of a Ray cluster.
 
     address: "local" starts a Ray on this machine with so many CPUs (all, for None), which ends with the pool and
@@ -103,14 +102,6 @@ class Cluster:
             self._flying.clear()
             if self._joined:
                 self._ray.shutdown()  # ends a Ray of one's own, and leaves any other
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _fetched(self, call: Any) -> tuple[int, Outcome | Lost]:
         """What has come of a call; Ray may forget it then."""

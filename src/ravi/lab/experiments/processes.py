@@ -19,13 +19,12 @@ import sys
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from ravi import checks
 from ravi.checks import InputError
 from ravi.lab.experiments import worker as program
-from ravi.lab.experiments.pools import AHEAD, ONE_THREAD, Lost, search_path
+from ravi.lab.experiments.pools import AHEAD, ONE_THREAD, Closing, Lost, search_path
 from ravi.lab.experiments.work import Outcome, Task, undone
 from ravi.lab.experiments.worker import BEGUN, CHUNK, DONE, MARK, READY, Messages, framed
 
@@ -84,7 +83,7 @@ class _Worker:
         os.close(self.life)
 
 
-class Processes:
+class Processes(Closing):
     """A pool (`ravi.lab.experiments.pools.Pool`) of worker processes, for one thread of the driver at a time."""
 
     def __init__(self, workers: int) -> None:
@@ -136,14 +135,6 @@ class Processes:
         while self._team:
             self._team.pop().release()
         self._events.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _start(self) -> None:
         ours, its = socket.socketpair()

@@ -52,7 +52,7 @@ from ravi.core import Array, Learner, Path, Problem, Seedwise, Told
 from ravi.estimators.counts import FIRST_PLAYS, Counts, tallies
 from ravi.learners.options import Confidence
 from ravi.learners.q.core import highest
-from ravi.optimism.supported import best as best_of
+from ravi.optimism.sets import top_of
 from ravi.optimism.supported import is_told, recorded
 from ravi.ranges import Action, Facts, Policy, Value
 from ravi.schedules import seed_never, whenever
@@ -276,7 +276,7 @@ def backups(  # type: ignore[no-untyped-def]
         plays, row, to = visits[p], moves[p], successors[p]
         most = H
         if told:
-            top = best_of(to, V)
+            top = top_of(to, V)
             most = min(H, rewards[p] + gamma * top)
         if plays < least:
             out[q] = most

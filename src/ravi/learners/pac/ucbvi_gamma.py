@@ -45,7 +45,7 @@ from ravi.core import Array, Learner, Problem, Seedwise, Told
 from ravi.estimators.counts import EVERY_PLAY, Counts, tallies
 from ravi.learners.options import Confidence, takes
 from ravi.learners.pac.core import keep, one_hot, seed_one_hot
-from ravi.optimism.supported import best as best_of
+from ravi.optimism.sets import top_of
 from ravi.optimism.supported import is_told, recorded
 from ravi.planning.predecessors import predecessors
 from ravi.ranges import Action, Count, Facts, Place, Policy, Positive, Value, between
@@ -146,7 +146,7 @@ def _sweep(  # type: ignore[no-untyped-def]
     for q in range(size):
         p = np.uint32(todo[k, q])
         row, to, share = moves[p], successors[p], 1.0 / max(visits[p], 1)
-        value = min(Q[p], rewards[p] + gamma * best_of(to, V)) if told else Q[p]
+        value = min(Q[p], rewards[p] + gamma * top_of(to, V)) if told else Q[p]
         if visits[p] > 0 or not told:
             total = 0.0
             for j in range(B):
