@@ -162,6 +162,7 @@ class Agent:
         self._numbers = Numbers(seed)
         self._restart = 1 - problem.discount
         self.starts = np.zeros(problem.states, np.int64)  # how often a stretch began where
+        self.late_start = np.zeros(1, np.int64)  # and how often one had, when one last began where none had
         self.cycles: list[float] = []  # what was earned from reset to reset, in the user's units
         self.cycle, self.length = 0.0, 0  # what this one earned so far, in parts of [0, 1], and its steps
         self.whole = True  # whether it began with a reset
@@ -183,6 +184,7 @@ class Agent:
         self._after = 0  # the state after them
         self._deadline = 0
         self._rows: dict[int, list[float]] = {}
+        self._followed: Floats | None = None
         self.plans = 0
         self._restarted = True  # whether the next state is a start
         self.extra: dict[str, Any] = {}  # what was kept beside it
@@ -268,6 +270,13 @@ class Agent:
             if self.learner.stages:
                 self.state.age[0] = 0
         self._acted = None
+
+    def follow(self, policy: Floats | None) -> None:
+        """Play this policy (X, A) from now on, and learn from what comes of it; None: play the learner's own again. For
+        learners that do not learn at every step."""
+        if policy is not self._followed:
+            self._followed = policy
+            self._rows.clear()
 
     # What it knows.
 
@@ -393,6 +402,8 @@ class Agent:
     def _started(self, x: int) -> None:
         """A stretch begins at x."""
         self._restarted = False
+        if self.starts[x] == 0:
+            self.late_start[0] = self.starts.sum()
         self.starts[x] += 1
         if not self.start_known:
             self.table.initial[:] = self.starts / self.starts.sum()
@@ -416,7 +427,7 @@ class Agent:
 
     def _row(self, x: int) -> list[float]:
         """The probabilities of the actions in x."""
-        policy = self.state.policy[0]
+        policy = self.state.policy[0] if self._followed is None else self._followed
         if policy.ndim == 2:
             found = self._rows.get(x)
             if found is None:
@@ -474,14 +485,13 @@ class Agent:
         return path
 
     def _count(self, path: Path, table: Table, rewards: Rewards) -> None:
-        table.count(path)
+        table.count(path, self._parts)
         rewards.observe(path, self._parts, int(path.time[0]))
 
     def _counted(self) -> tuple[Table, Rewards]:
         """The table and the rewards with what waits in the buffer, as copies: who looks at an agent changes nothing. (A
         learner may read rewards when it adds: when that is must not depend on who looked.)"""
-        table, rewards = copy(self.table), deepcopy(self.rewards)
-        table.moves = table.moves.copy()
+        table, rewards = self.table.copied(), deepcopy(self.rewards)
         if self._buffer:
             self._count(self._laid(), table, rewards)
         return table, rewards
@@ -489,7 +499,7 @@ class Agent:
     def _step(self) -> None:
         """By the learner's own walk: one step, in a world in which what happened is certain."""
         (x, a, _, slot, reset, reward), then = self._buffer.pop(), self._after
-        self.table.moves[x, a, slot] += 1
+        self.table.count_one(x, a, slot, reward)
         self.rewards.observe_one(x, a, reward, self.time)
         world, path = self._certain.after(x, a, slot, reset, then), self._path
         self._walkers.state[0] = x  # its time is where the last walk ended

@@ -17,6 +17,7 @@ import numpy as np
 from ravi import checks, files, headers, tree
 from ravi.checks import InputError
 from ravi.core import MDP, Array, Learner, Problem, Until, Walkers
+from ravi.live.table import COUNTED
 from ravi.ranges import Age, Count, Facts, Flag, Past, Policy, Positive, Probability, Whole, check
 
 if TYPE_CHECKING:
@@ -52,7 +53,12 @@ class Carried(NamedTuple):
     walkers: Walkers
     rewards: Earned
     moves: Count  # how often each successor was met    (X, A, B)
+    earned: Positive  # what was earned then, in [0, 1]  (X, A, B)
+    least: Probability  # and the least of it            (X, A, B)
+    most: Probability  # and the most; below the least where a file from before tells of neither   (X, A, B)
+    late: Count  # plays of a pair before it last showed something new   (X, A)
     starts: Whole  # how often a stretch began where    (X,)
+    late_start: Whole  # stretches before one last began at a new place   (1,)
     over: Flag  # whether the epoch is                  (1,)
     deadline: Age  # of the epoch                       (1,)
     visits: Whole  # that are left to it                (1, X, A), or empty
@@ -62,7 +68,14 @@ class Carried(NamedTuple):
     buffer_rewards: Probability  # and what they earned, in [0, 1]   (m,)
 
     def agrees(self, facts: Facts) -> dict[str, Array | bool]:
-        return {"moves are as many as the plays that were added": self.moves.sum() == facts.time}
+        told, near = self.least <= self.most, 1e-9 * self.moves
+        inside = (self.least * self.moves - near <= self.earned) & (self.earned <= self.most * self.moves + near)
+        return {
+            "moves are as many as the plays that were added": self.moves.sum() == facts.time,
+            "what a successor earned is from its least to its most": inside | ~told,
+            "nothing new was shown after the last play": self.late <= self.moves.sum(-1),
+            "nor after the last start": self.late_start <= self.starts.sum(),
+        }
 
 
 def carried(agent: Agent) -> Carried:
@@ -72,8 +85,10 @@ def carried(agent: Agent) -> Carried:
         state=agent.state,
         walkers=agent._walkers,
         rewards=Earned(*(kept.get(name, np.zeros((0, 0), kind)) for name, kind in EARNED.items())),
-        moves=agent.table.moves,
+        **{name: getattr(agent.table, name) for name in COUNTED},
+        late=agent.table.late,
         starts=agent.starts,
+        late_start=agent.late_start,
         over=agent._over,
         deadline=until.deadline,
         visits=np.zeros((0, X, A), np.int32) if until.visits is None else until.visits,
@@ -120,6 +135,11 @@ def load(path: str | PathLike[str], learner: str | Builder | Learner | None, all
     header, arrays = files.read(path, "agent")
     try:
         headers.checked({"after": 0, **header}, HEADER)  # `after` came later
+        if "least" not in arrays:  # so did rewards by successor: of those before nothing is known
+            moves, starts = arrays["moves"], arrays["starts"]
+            arrays |= {"least": (moves > 0) * 1.0, "earned": np.zeros(moves.shape), "most": np.zeros(moves.shape)}
+            arrays |= {"late": np.where((moves > 0).sum(-1) > 1, moves.sum(-1), 0)}
+            arrays |= {"late_start": np.where((starts > 0).sum(keepdims=True) > 1, starts.sum(), 0)}
         agent = _begun(header, arrays, learner, allow_code)
         held = _taken_up(agent, {name: array for name, array in arrays.items() if not name.startswith("problem.")})
         _check_numbers(header, agent, held)
@@ -223,7 +243,9 @@ def _go_on(agent: Agent, header: dict[str, Any], held: Carried) -> None:
     agent.cycle, agent.length, agent.cycles = header["cycle"], header["length"], held.cycles.tolist()
     agent.extra, agent._after = header["extra"], header["after"]
     agent.state, agent._walkers, agent._over, agent.starts = held.state, held.walkers, held.over, held.starts
-    agent.table.moves[:] = held.moves
+    agent.late_start, agent.table.late[:] = held.late_start, held.late
+    for name in COUNTED:
+        getattr(agent.table, name)[:] = getattr(held, name)
     agent.rewards.fill(held.rewards._asdict())
     agent._until = Until(header["until_reset"], held.deadline, held.visits if held.visits.size else None)
     agent._deadline, agent.output = int(held.deadline[0]), held.output if held.output.size else None

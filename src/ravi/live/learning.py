@@ -37,7 +37,7 @@ from ravi.live.agent import Agent, agent
 from ravi.live.discovery import FIRST
 from ravi.live.environment import Environment
 from ravi.live.estimates import Estimate
-from ravi.live.intervals import ASSUMED, CONFIDENCE, Interval, interval
+from ravi.live.intervals import ASSUMED, CONFIDENCE, Interval, interval, optimistic
 from ravi.live.rewards import MODES
 from ravi.live.spaces import Grid
 from ravi.live.table import FEW
@@ -55,7 +55,6 @@ STEPS = 100_000  # plays, unless given
 POLICIES = ("last", "output", "planned")
 
 Callback = Callable[[Look], None]
-Enough = Callable[[Callable[[], "Learned"]], bool]  # whether to stop, of what was learned
 
 
 class Broken(StreamError):
@@ -261,7 +260,8 @@ def learn(
         live, path = _begun(stream, learner, steps, problem, discount, reward_range, checkpoint, given)
         with telling(progress, f"{live.learner.name} in {stream.name}") as tell:
             told = Told(live, tell, callback)
-            return _go_on(live, stream, path, told, defaults.POLICY if usual else "last", _until(until_gap, assume))
+            until = Until(live, until_gap, assume, explore=usual)
+            return _go_on(live, stream, path, told, defaults.POLICY if usual else "last", until)
     finally:
         if isinstance(env, str):  # made here
             with suppress(Exception):  # what was learned is worth more
@@ -295,7 +295,7 @@ def _begun(
     return live, path
 
 
-def _go_on(live: Agent, stream: Environment, path: Path | None, tell: Told, usual: str, enough: Enough) -> Learned:
+def _go_on(live: Agent, stream: Environment, path: Path | None, tell: Told, usual: str, until: Until) -> Learned:
     began = saved = time.monotonic()
     abroad = False  # whether others have the word: there an interruption leaves the agent whole
     hurried = False  # by a second Ctrl-C
@@ -310,11 +310,12 @@ def _go_on(live: Agent, stream: Environment, path: Path | None, tell: Told, usua
 
     def keep() -> None:
         if path is not None:
-            live.save(path, {"environment": stream.plain()})
+            live.save(path, {"environment": stream.plain()} | until.plain())
 
     with interrupts(signal.SIGTERM, at_once=at_once) as stopped:
         try:
-            while not live.done and not enough(learned):
+            while not live.done and not until.enough(learned):
+                live.follow(until.explores if stream.resets % 2 else None)
                 abroad = True
                 x = stream.reset()
                 abroad = False
@@ -385,29 +386,52 @@ class Told:
             self.callback(Look(np.array([live.seed]), np.array([live.plays]), known))
 
 
-def _until(gap: float | None, assume: str) -> Enough:
-    """Whether the usual policy is known to be within `gap` of the best; asked whenever plays have grown by a fifth."""
-    if gap is None:
-        return lambda learned: False
-    goal, due = checks.positive(gap, "until_gap"), 0.0
-    checks.one_of(assume, ASSUMED, "assume")
+class Until:
+    """Whether the usual policy is known to be within `gap` of the best; asked whenever plays have grown by a fifth.
 
-    def enough(learned: Callable[[], Learned]) -> bool:
-        nonlocal due
-        found = learned()
-        if found.plays < max(due, 1):
+    A learner that loses little leaves alone what it holds to be bad, and never learns how bad. So the default learner
+    plays the policy of the upper bound, `explores`, from every other reset on, where the world has shown chance.
+    """
+
+    def __init__(self, live: Agent, gap: float | None, assume: str, *, explore: bool) -> None:
+        self.live, self.assume, self.explore = live, checks.one_of(assume, ASSUMED, "assume"), explore
+        self.gap = None if gap is None else checks.positive(gap, "until_gap")
+        self.due = 1
+        self.explores: Floats | None = None
+        if gap is not None and "looked" in live.extra:
+            self.due, best = live.extra["looked"]
+            self._take(np.array(best, np.int64))
+
+    def enough(self, learned: Callable[[], Learned]) -> bool:
+        if self.gap is None or self.live.plays < self.due:
             return False
-        due = 1.2 * found.plays
-        return found.interval(assume=assume).gap <= goal
+        found = learned()
+        self.due = 1 + int(1.2 * found.plays)
+        if self.explore and self.live.table.late.any():
+            self._take(optimistic(self.live, self.assume, _end(self.live, found.environment)))
+        return found.interval(assume=self.assume).gap <= self.gap
 
-    return enough
+    def plain(self) -> dict[str, Any]:
+        """What goes into the checkpoint."""
+        best = np.zeros(0) if self.explores is None else self.explores.argmax(-1)
+        return {} if self.gap is None else {"looked": [self.due, best.tolist()]}
+
+    def _take(self, actions: Array) -> None:
+        X, A, _ = self.live.table.sizes
+        if len(actions) and (actions.shape != (X,) or not 0 <= actions.min() <= actions.max() < A):
+            raise InputError(f"a policy to explore by has {X} actions below {A}")
+        self.explores = np.eye(A)[actions] if len(actions) else None
 
 
 def _interval(agent: Agent, stream: Mapping[str, Any], policy: Array, confidence: float, assume: str) -> Interval:
     if stream["observations"].get("kind") == "labels":
         raise InputError("states are discovered: how many there are is not known, and no interval speaks of them")
-    end = agent.table.states - 1 if stream["termination"] == "absorb" else None
-    return interval(agent, policy, confidence=confidence, assume=assume, end=end)
+    return interval(agent, policy, confidence=confidence, assume=assume, end=_end(agent, stream))
+
+
+def _end(agent: Agent, stream: Mapping[str, Any]) -> int | None:
+    """The state that is never left, if there is one."""
+    return agent.table.states - 1 if stream["termination"] == "absorb" else None
 
 
 def _said(error: Exception, stream: Environment, live: Agent) -> str:

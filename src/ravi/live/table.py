@@ -9,6 +9,7 @@ of a state are as the learner begins them.
 
 from __future__ import annotations
 
+from copy import copy
 from math import prod
 from typing import Any, NamedTuple
 
@@ -21,6 +22,7 @@ from ravi.core import MDP, Array, Path, Problem, told
 from ravi.problems import room
 
 FEW = 4  # successors that a pair has room for, at first
+COUNTED = ("moves", "earned", "least", "most")  # by pair and successor
 
 
 class Layout(NamedTuple):
@@ -39,6 +41,10 @@ class Table:
             np.array(array) for array in (problem.rewards, problem.successors, problem.initial)
         )
         self.moves = np.zeros(self.successors.shape, np.int64)  # how often each successor was met
+        self.earned, self.least, self.most = np.zeros((3, *self.successors.shape))  # what was earned then
+        self.late = np.zeros(
+            self.rewards.shape, np.int64
+        )  # plays that a pair had made when it last showed something new
         self._index()
 
     @property
@@ -64,9 +70,21 @@ class Table:
             self._slots[key] = found
         return found
 
-    def count(self, path: Path) -> None:
-        """What the plays of a path led to."""
-        _count(self.moves, path.state, path.action, path.slot, path.length[0])
+    def count(self, path: Path, rewards: Array) -> None:
+        """What the plays of a path led to and earned."""
+        of = (self.moves, self.earned, self.least, self.most, self.late)
+        _count(*of, path.state, path.action, path.slot, rewards, path.length[0])
+
+    def count_one(self, x: int, a: int, slot: int, reward: float) -> None:
+        """The same for a single play."""
+        _count_one(self.moves, self.earned, self.least, self.most, self.late, x, a, slot, reward)
+
+    def copied(self) -> Table:
+        """Itself, with counts of its own."""
+        made = copy(self)
+        for name in (*COUNTED, "late"):
+            setattr(made, name, getattr(self, name).copy())
+        return made
 
     def meet(self, x: int, a: int, y: int) -> Layout:
         """Make a place for y among the successors of (x, a), for the first time."""
@@ -75,13 +93,16 @@ class Table:
         if not len(unmet):
             before = self.successors
             self.successors = _wider(before, min(X, 2 * B), x, a, y)
-            self.moves = moved(self.moves, before, self.successors)
+            for name in COUNTED:
+                setattr(self, name, moved(getattr(self, name), before, self.successors))
             self._index()
             return Layout(None, before, self.successors)
         before = self.successors[x, a].copy()
         after = np.sort(np.append(np.delete(before, unmet[-1]), np.int32(y)))
         self.successors[x, a] = after
-        self.moves[x, a] = moved(self.moves[x, a], before, after)
+        for name in COUNTED:
+            row = getattr(self, name)[x, a]
+            row[:] = moved(row, before, after)
         for z in before.tolist():
             self._slots.pop((x * A + a) * X + z, None)
         return Layout((x, a), before, after)
@@ -95,7 +116,10 @@ class Table:
         successors = first_states(states, actions, B)
         successors[:X, :A] = self.successors
         self.successors = successors
-        self.moves = corner(np.zeros((states, actions, B), np.int64), self.moves)
+        for name in COUNTED:
+            was = getattr(self, name)
+            setattr(self, name, corner(np.zeros((states, actions, B), was.dtype), was))
+        self.late = corner(np.zeros((states, actions), np.int64), self.late)
         self.rewards = corner(np.ones((states, actions)), self.rewards)
         self.initial = corner(np.zeros(states), self.initial)
         self._index()
@@ -187,9 +211,23 @@ def corner(large: Array, small: Array) -> Array:
 
 
 @compiled
-def _count(moves, state, action, slot, length):  # type: ignore[no-untyped-def]
+def _count_one(moves, earned, least, most, late, x, a, slot, reward):  # type: ignore[no-untyped-def]
+    new, low, high = moves[x, a, slot] == 0, least[x, a, slot], most[x, a, slot]
+    if new:
+        least[x, a, slot] = most[x, a, slot] = reward
+    elif low <= high:  # else not known, of a file from before
+        new = low == high and reward != low
+        least[x, a, slot], most[x, a, slot] = min(low, reward), max(high, reward)
+    if new:
+        late[x, a] = moves[x, a].sum()
+    moves[x, a, slot] += 1
+    earned[x, a, slot] += reward
+
+
+@compiled
+def _count(moves, earned, least, most, late, state, action, slot, rewards, length):  # type: ignore[no-untyped-def]
     for l in range(length):
-        moves[state[0, l], action[0, l], slot[0, l]] += 1
+        _count_one(moves, earned, least, most, late, state[0, l], action[0, l], slot[0, l], rewards[0, l])
 
 
 @compiled
