@@ -259,7 +259,7 @@ class Walkers(NamedTuple):
     """Where each seed stands. Written in place by `walk`."""
 
     state: Place  # x, the state to act in                   (n,)
-    time: Walked  # plays made so far; the next one is t = time + 1   (n,)
+    time: Walked  # steps made so far; the next one is t = time + 1   (n,)
     key: Fixed  # of the seed's random numbers               (n,)
 
 
@@ -280,8 +280,8 @@ class Until(NamedTuple):
     """An epoch runs until the first of these."""
 
     reset: bool  # a reset ends it
-    deadline: Array | None = None  # so does the play t = deadline   (n,)
-    visits: Array | None = None  # so does the play of a pair that this brings to 0; counted down in place   (n, X, A)
+    deadline: Array | None = None  # so does the step t = deadline   (n,)
+    visits: Array | None = None  # so does the visit of a pair that this brings to 0; counted down in place   (n, X, A)
 
 
 class Estimator(NamedTuple):
@@ -369,7 +369,7 @@ class Sets(NamedTuple):
 class Seedwise(NamedTuple):
     """A learner's epoch as compiled functions of one seed, on either target (`ravi.teams`, `ravi.whole`)."""
 
-    plan: Callable[..., Any]  # own, i, t -> the play that ends the epoch at the latest; t is its first: a team's
+    plan: Callable[..., Any]  # own, i, t -> the step that ends the epoch at the latest; t is its first: a team's
     learn: Callable[..., Any]  # own, i, t, x, a, y, slot, reset -> whether the epoch ends: what `add` does, at a step
     own: Callable[..., tuple[Any, ...]]  # State, number of teams -> what both are given, scratch by team
     reset: bool = True  # whether a reset ends an epoch

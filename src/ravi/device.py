@@ -227,7 +227,7 @@ def advance(
     learner: Learner, world: World, T: int, pad: bool, measures: Sequence[Measure], batch: Any, length: int,
     looked: Callable[[], bool],
 ) -> None:  # fmt: skip
-    """Take the seeds of a batch through their epochs, in place, until all have made T plays, or `looked`, which is
+    """Take the seeds of a batch through their epochs, in place, until all have made T steps, or `looked`, which is
     asked in between kernels, says to stop."""
     assert learner.seedwise is not None
     made = Together if learner.seedwise.together else Flight

@@ -1,6 +1,6 @@
 """How do seeds go through their epochs? The two loops of Algorithm 1: epochs k (plan), and in them steps t (play, add).
 
-All seeds go through epoch k together, each at its own time; a seed that has made its T plays is set aside, so that what
+All seeds go through epoch k together, each at its own time; a seed that has made its T steps is set aside, so that what
 it ends with does not depend on its batch.
 """
 
@@ -44,7 +44,7 @@ class Leg(NamedTuple):
     H: float
     pad: bool  # play on to the reset after T, without learning
     measures: Sequence[Measure]
-    pause: int | None  # stop when every seed has made so many plays
+    pause: int | None  # stop when every seed has made so many steps
     stopped: Callable[[], bool]  # or when this says so
     tell: Callable[[Batch], None] | None  # where seeds stand
 

@@ -15,7 +15,7 @@ from ravi.compiled import compiled
 # The numbers of step t, in the block of lanes 0 to 3.
 RESET, ACTION, SUCCESSOR, INITIAL = 0, 1, 2, 3
 # Numbers beyond the first block belong to learners that randomise (lanes 4, 5, ... of step t):
-PICK, REWARD = 4, 5  # which of several policies is played; what a play earns, where that is random
+PICK, REWARD = 4, 5  # which of several policies is played; what a step earns, where that is random
 # Step 0 is never played; its block holds the first state (INITIAL) and the index of the output policy.
 OUTPUT = 0
 # Policies that are played by themselves, from reset to reset: cycle c has the steps from (c + 1) CYCLE on, beyond any

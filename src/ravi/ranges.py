@@ -41,7 +41,7 @@ class Facts(NamedTuple):
     actions: int  # A
     horizon: float  # H
     steps: int  # T
-    time: Array  # plays made by each seed, at most T      (n,)
+    time: Array  # steps made by each seed, at most T      (n,)
     walked: Array  # the same, with those of padding       (n,)
     most: int  # as many as can be: T, and padding where there is some
 
@@ -84,7 +84,7 @@ def between(low: float, high: Callable[[Facts], Any], words: str) -> Range:
 
 
 def _until_now(low: int, more: int, words: str) -> Range:
-    """Up to the plays of the seed, or to one more."""
+    """Up to the steps of the seed, or to one more."""
     return Range(lambda a, f, _: (a >= low) & (a <= per_seed(f.time + more, a)), words)
 
 

@@ -126,7 +126,7 @@ class Run:
 
     @property
     def plays(self) -> Ints:
-        """How many of the T plays each seed has made   (n,)."""
+        """How many of the T steps each seed has made   (n,)."""
         return np.minimum(self._at("walkers.time"), self.steps)
 
     @property

@@ -2,7 +2,7 @@
 
 at_reset       at the next reset
 never          at none: for policies that do not change
-doubling       when the plays of a pair in this epoch reach the plays before it (UCRL2)
+doubling       when the visits of a pair in this epoch reach the visits before it (UCRL2)
 reset_or_doubling  whichever comes first (RAVI-KL)
 whenever       when the policy changes: for learners that learn at every step
 """
@@ -40,7 +40,7 @@ def never() -> Schedule:
 
 @compiled
 def seed_never(own, i, t):  # type: ignore[no-untyped-def]
-    """The deadline of `never`, of a seed whose next play is t: a plan of nothing (`ravi.core.Seedwise`)."""
+    """The deadline of `never`, of a seed whose next step is t: a plan of nothing (`ravi.core.Seedwise`)."""
     return t - 1 + STRETCH
 
 
@@ -50,7 +50,7 @@ def whenever() -> Schedule:
 
 
 def doubling() -> Schedule:
-    """When the plays of some pair within the epoch reach max(1, n), n its plays before (UCRL2)."""
+    """When the visits of some pair within the epoch reach max(1, n), n its visits before (UCRL2)."""
 
     def schedule(state: Any, time: Array) -> Until:
         return Until(reset=False, visits=np.maximum(state.data.visits, 1))
@@ -59,7 +59,7 @@ def doubling() -> Schedule:
 
 
 def reset_or_doubling() -> Schedule:
-    """At the next reset, or when the plays of some pair within the epoch reach max(1, n), whichever comes first."""
+    """At the next reset, or when the visits of some pair within the epoch reach max(1, n), whichever comes first."""
 
     def schedule(state: Any, time: Array) -> Until:
         return Until(reset=True, visits=np.maximum(state.data.visits, 1))

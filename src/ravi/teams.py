@@ -35,7 +35,7 @@ from numba.extending import overload
 
 from ravi.compiled import compiled
 
-NEVER = np.iinfo(np.int64).max  # a play that never comes
+NEVER = np.iinfo(np.int64).max  # a step that never comes
 
 
 class Room(NamedTuple):

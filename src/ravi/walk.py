@@ -45,7 +45,7 @@ def _cumulative(probabilities: Array) -> Array:
 
 
 def start(world: World, keys: Array) -> Walkers:
-    """Every seed at its first state x_1 ~ nu_0, before any play."""
+    """Every seed at its first state x_1 ~ nu_0, before any step."""
     keys = np.asarray(keys, np.uint64)
     return Walkers(_first_states(world.initial, keys), np.zeros(len(keys), np.int64), keys)
 
@@ -102,7 +102,7 @@ def _first_states(initial, keys):  # type: ignore[no-untyped-def]
 
 @compiled
 def misplaced(initial, restart, state, time, key):  # type: ignore[no-untyped-def]
-    """The first seed that is not where the start, or the reset after its last play, led; -1 where there is none."""
+    """The first seed that is not where the start, or the reset after its last step, led; -1 where there is none."""
     for i in range(state.shape[0]):
         u_reset, _, _, u_initial = block(key[i], time[i], 0)
         if (time[i] == 0 or u_reset < restart) and find(initial, u_initial) != state[i]:
@@ -203,7 +203,7 @@ def walking(learn: Callable[..., Any], own: Callable[[Any, Walkers], tuple[Any, 
     Walk : walks every seed that is not `over` until it is, or until its path is full; all in place. How many are not
         over then, and how many came to their last step T. `until` has a deadline.
 
-        A policy (n, X, A) is stationary. One of (n, S, X, A) has a stage for every age, the plays since the last reset;
+        A policy (n, X, A) is stationary. One of (n, S, X, A) has a stage for every age, the steps since the last reset;
         the last serves for all later ages. Its state holds `age` (n,), which is written here.
     """
     loop = steps_with(learn)

@@ -61,7 +61,7 @@ def _advance(  # type: ignore[no-untyped-def]
     own,
     kept,
 ):
-    """Up to `epochs` epochs more of every seed, as long as it has made fewer than `mark` and T plays; rows are those
+    """Up to `epochs` epochs more of every seed, as long as it has made fewer than `mark` and T steps; rows are those
     from row[0] on. `over` is 1 between epochs. Seeds that go in step wait there for each other (`enough`); the others
     of them walk on meanwhile, a path at a time."""
     successors, cumulative, initial, restart = world

@@ -31,7 +31,7 @@ class Look(NamedTuple):
     """
 
     seeds: Ints  # which seeds                                     (n,)
-    time: Ints  # how many plays each has made                     (n,)
+    time: Ints  # how many steps each has made                     (n,)
     numbers: dict[str, Floats]  # of each, by what they are: `regret_total`, `gap`, `reward_total`, ...   (n,)
 
 
@@ -70,7 +70,7 @@ class TensorBoard(_Writer):
 
 
 class WeightsAndBiases(_Writer):
-    """Numbers of one run there, over the plays `t`; `options` are those of `wandb.init`."""
+    """Numbers of one run there, over the steps `t`; `options` are those of `wandb.init`."""
 
     def __init__(self, project: str, **options: Any) -> None:
         try:

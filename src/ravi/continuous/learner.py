@@ -13,7 +13,7 @@ the beta that it used. At any x,
 
 so that the records are all there is to keep. On the nodes V, log pi and pi are kept up, backup by backup. Elsewhere a
 state is met once (densities have no atoms), so nothing is gained by keeping what is known of it: it is evaluated when
-it is met, over all records, which costs A d m densities and A d (m + d) for each record. A play is thus as dear as the
+it is met, over all records, which costs A d m densities and A d (m + d) for each record. A step is thus as dear as the
 run is long; memory is m + d^2 + d a record. (Writing the U in a basis of their own gains little: cuts leave kinks in V,
 and 1,500 records on 64 nodes have rank 61 to ten digits.)
 
@@ -68,7 +68,7 @@ def ravi_ucb(
     Setting: discounted with resets, a mixture of d densities on a box.
     Guarantee: that of Theorem 5.6, if eps bounds the error of the quadrature; beta grows by eps sqrt(T).
     Composition: ridge regression on values x beta ||phi||_{Lambda^-1} x one mirror step and one backup x at resets.
-    Cost: A d m + p A d (m + d) per play, p the epochs so far; m A d m per plan; T / H plans; in all
+    Cost: A d m + p A d (m + d) per step, p the epochs so far; m A d m per plan; T / H plans; in all
     about T^2 A d (m + d) / (2 H).
     """
     T = checks.steps(steps)
@@ -98,7 +98,7 @@ def ravi_ucb_plus(
     Guarantee: that of RAVI-UCB+ for mixtures, if eps bounds the error of the quadrature; beta grows by eps sqrt(T).
     Composition: ridge regression on values in parts of their span x the determinant's radius x M mirror steps and
     backups x at resets.
-    Cost: A d m + p A d (m + d) per play, p the backups so far; M m A d m per plan; T / H plans; in
+    Cost: A d m + p A d (m + d) per step, p the backups so far; M m A d m per plan; T / H plans; in
     all about M T^2 A d (m + d) / (2 H).
     """
     T = checks.steps(steps)

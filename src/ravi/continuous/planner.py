@@ -90,7 +90,7 @@ class State(NamedTuple):
     taken: Whole  # that the last policy is of                    (n,)
     active: Whole  # that the played one is of                    (n,)
     earned: Positive  # sum of rewards                            (n,)
-    time: Plays  # plays made                                     (n,)
+    time: Plays  # steps made                                     (n,)
     key: Fixed  #                                                 (n,)
     records: Records
 
@@ -233,7 +233,7 @@ class Planner:
         self.last = V[0]
 
     def plan(self, t: int) -> None:
-        """An epoch whose first play is t."""
+        """An epoch whose first step is t."""
         how, chosen = self.learner, 0
         if not invert_root(self.covariance, self.root):
             raise checks.InputError(f"{how.problem.name}: Lambda is no longer positive definite to working precision")

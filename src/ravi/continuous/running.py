@@ -40,7 +40,7 @@ class Walkers(NamedTuple):
     """Where each seed stands."""
 
     state: Number  # x    (n, D)
-    time: Walked  # plays made so far    (n,)
+    time: Walked  # steps made so far    (n,)
     key: Fixed  # (n,)
 
 

@@ -2,7 +2,7 @@
 
     Lambda_1 = lambda I,  b_1 = 0
     phi_h(x, a) = sum_x' psi(x, a, x') V_{h+1}(x')
-    Lambda += phi_h(x, a) phi_h(x, a)^T,   b += phi_h(x, a) V_{h+1}(y)     after a play of (x, a) at age h that led to y
+    Lambda += phi_h(x, a) phi_h(x, a)^T,   b += phi_h(x, a) V_{h+1}(y)     after a step of (x, a) at age h that led to y
     theta_hat = Lambda^{-1} b
 
 with V_0, ..., V_S of the plan that was being played; ages beyond S - 1 count as S - 1, and V_S = 0 teaches nothing.
@@ -13,7 +13,7 @@ theta lies in {||theta - theta_hat||_Lambda <= beta} at all times, with probabil
 (Abbasi-Yadkori, Pal, Szepesvari 2011, Theorem 2, for noise that is H/2-sub-Gaussian: V(y) - (P V)(x, a) is, by
 Hoeffding's lemma, since V lies in [0, H]).
 
-The inverse goes on by Sherman and Morrison's formula, and is computed anew after every RENEWAL plays of a seed. Before
+The inverse goes on by Sherman and Morrison's formula, and is computed anew after every RENEWAL steps of a seed. Before
 every plan it is tried on one vector, Lambda^{-1} Lambda 1 = 1, and computed anew where that is off by more than OFF
 (`checked`). A Lambda whose inverse is then off by more than LOST still is refused. The data are a `Gram` whose `opened`
 is ln det Lambda of the last plan.

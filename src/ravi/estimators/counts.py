@@ -50,7 +50,7 @@ def tallies(problem: Problem, n: int) -> Counts:
 
 
 def tally(D: Counts, path: Path) -> Counts:
-    """Count the plays of a path, in place."""
+    """Count the steps of a path, in place."""
     _add(D.visits, D.moves, path.state, path.action, path.slot, path.length)
     return D
 
@@ -115,7 +115,7 @@ def _add(visits, moves, state, action, slot, length):  # type: ignore[no-untyped
 
 @compiled
 def tally_play(visits, moves, left, i, x, a, slot):  # type: ignore[no-untyped-def]
-    """Count one play of seed i; whether it was the last of those that are `left` of its pair (n, X, A), or of none
+    """Count one step of seed i; whether it was the last of those that are `left` of its pair (n, X, A), or of none
     (n, 0, 0)."""
     visits[i, x, a] += 1
     moves[i, x, a, slot] += 1

@@ -1,6 +1,6 @@
 """How much has been seen of every direction? Lambda = lambda I + sum phi phi^T, its inverse and its determinant.
 
-A walk that adds the feature of every play as it goes, and ends the epoch at the play with det Lambda > 2 det Lambda_k,
+A walk that adds the feature of every step as it goes, and ends the epoch at the step with det Lambda > 2 det Lambda_k,
 where Lambda_k is what the epoch began with (Abbasi-Yadkori, Pal, Szepesvari 2011; UCLK, LSVI-UCB and their kin): then
 at most (d / ln 2) ln(1 + T max ||phi||^2 / (lambda d)) epochs are planned.
 
@@ -39,7 +39,7 @@ class Gram(NamedTuple):
     moves: Number  # sum phi e_y^T; empty where moves are not kept      (n, d or 0, X)
 
     def agrees(self, facts: Facts) -> dict[str, Array | bool]:
-        """What is renewed when an epoch begins may be of fewer plays than Lambda, never of more."""
+        """What is renewed when an epoch begins may be of fewer steps than Lambda, never of more."""
         sign, log_det = np.linalg.slogdet(self.covariance)
         if not (sign > 0).all():
             return {"covariance is positive definite": False}

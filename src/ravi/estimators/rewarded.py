@@ -2,7 +2,7 @@
 
     n(x, a) = plays,   total(x, a) = their rewards,   r_hat = total / n
 
-A play of (x, a) at time t earns r(x, a) itself, or 1 with probability r(x, a) and else 0, drawn from the key: number
+A visit of (x, a) at time t earns r(x, a) itself, or 1 with probability r(x, a) and else 0, drawn from the key: number
 REWARD of step t. Rewards are read where a pair is played, and nowhere else.
 """
 
@@ -56,7 +56,7 @@ def rewarded(estimator: Estimator, rewards: Array, kind: str) -> Estimator:
 
 
 def earn(D: Rewarded, rewards: Array, kind: str, path: Path) -> None:
-    """Count what the plays of a path earned, in place."""
+    """Count what the steps of a path earned, in place."""
     random = kind == "bernoulli"
     _earn(D.plays, D.total, D.key, rewards, random, path.state, path.action, path.length, path.time)
 

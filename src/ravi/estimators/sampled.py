@@ -32,7 +32,7 @@ is at most sqrt(sum z_i^2), and so
 
     |(P V - P_hat V)(x, a)| <= (beta + B sqrt(sum_i eps_i^2)) ||phi~_V(x, a)||_{Lambda^{-1}} + B eps(x, a),
 
-beta that of Lemma 5.4 for features of the norm of phi~. The sum is over the plays so far: `bias`.
+beta that of Lemma 5.4 for features of the norm of phi~. The sum is over the steps so far: `bias`.
 
 Centred: P V = c + P (V - c) since rows have mass 1, so <theta, phi_{V-c}> = P V - c, and all holds with U = V - c in
 place of V, c = (max V + min V) / 2. The error is then in parts of the span of V, and a constant V is backed up exactly.
@@ -76,7 +76,7 @@ class Sampled(NamedTuple):
     covariance: Covariance  # Lambda   (n, d, d)
     response: Number  # b              (n, d)
     root: Number  # R, upper triangular, Lambda^{-1} = R R^T   (n, d, d)
-    bias: Positive  # sum of eps_i^2 over the plays              (n,)
+    bias: Positive  # sum of eps_i^2 over the steps              (n,)
 
     def agrees(self, facts: Facts) -> dict[str, Array]:
         return _regression(self).agrees(facts)

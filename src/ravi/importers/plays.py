@@ -1,4 +1,4 @@
-"""A log of plays, made by whoever: which model do they suggest, which policy is safe to follow, and what is it worth?
+"""A log of steps, made by whoever: which model do they suggest, which policy is safe to follow, and what is it worth?
 
     state,action,reward,next,end
     low,wait,2,low,0
@@ -34,14 +34,14 @@ from ravi.importers.table import Rows, numbered, numeric, read_rows, start
 from ravi.live.policies import Policy
 from ravi.mdps.tables import scatter
 
-END = "terminal"  # the state that plays which end lead to
+END = "terminal"  # the state that steps which end lead to
 TOLERANCE = 1e-7  # of H: how far a bound may be from the best that the sets allow
 MOST = 100_000  # sweeps
 
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """What a log of plays says."""
+    """What a log of steps says."""
 
     model: Imported  # certainty equivalence; a pair that was never played earns the least, and stays
     policy: Policy  # the pessimistic one, asked by label
@@ -71,11 +71,11 @@ def plays(
     delta: float = 0.05,
     name: str | None = None,
 ) -> Batch:
-    """What the plays in a CSV file or a DataFrame say: columns state, action, reward and next; end (0 or 1) where some
+    """What the steps in a CSV file or a DataFrame say: columns state, action, reward and next; end (0 or 1) where some
     end an episode.
 
     `initial` is the state that the policy begins in, or {label: probability}; unless given, nu_0 is learned from where
-    the log begins anew. `reward_range`: the least and the largest reward of a play; those of the log unless given, and
+    the log begins anew. `reward_range`: the least and the largest reward of a step; those of the log unless given, and
     then the interval is for rewards in that range.
     """
     gamma, level = checks.probability(discount, "discount"), checks.probability(delta, "delta")
@@ -161,7 +161,7 @@ def _range(log_: _Log, given: tuple[float, float] | None, rows: Rows) -> tuple[f
 
 
 class _Plausible:
-    """What plays leave open: kernels, mean rewards in [0, 1], and first states."""
+    """What steps leave open: kernels, mean rewards in [0, 1], and first states."""
 
     def __init__(self, log_: _Log, X: int, A: int, low: float, high: float, level: float, end: int | None) -> None:
         from ravi.optimism import relative_entropy as sets

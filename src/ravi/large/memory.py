@@ -4,7 +4,7 @@ A state is *met* when it is visited or seen as a successor; a hash table gives i
 of Q is constant whatever happens elsewhere (see `ravi.large.playing`): then V is that constant and its policy pi_0, and
 it needs no row. Moves of a pair are a list, ascending by successor, so that sums over them are those of a table.
 
-Arrays have room to spare; a play takes at most so much of it (`SPARE`), and where less is left they are doubled.
+Arrays have room to spare; a step takes at most so much of it (`SPARE`), and where less is left they are doubled.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ravi.ranges import Count, Facts, LogPolicy, Next, Number, Place, Policy, Pr
 
 NONE = -1
 SLOTS, ROWS, MOVES, SHADOWS = 0, 1, 2, 3  # what is counted in `used`
-SPARE = (2, 2, 1, 2)  # of each, that one play may take
+SPARE = (2, 2, 1, 2)  # of each, that one step may take
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _HALF = np.uint64(32)
 
@@ -108,7 +108,7 @@ def empty(actions: int, room: int = 1024) -> Memory:
 
 
 def grown(memory: Memory) -> Memory:
-    """With room for another play: what is short of it doubles."""
+    """With room for another step: what is short of it doubles."""
     for kind, names in KINDS.items():
         room = len(getattr(memory, names[0]))
         if memory.used[kind] + SPARE[kind] <= room:
@@ -130,7 +130,7 @@ def _doubled(array: Array) -> Array:
 
 @compiled
 def short(memory):  # type: ignore[no-untyped-def]
-    """Whether a play may need more room than there is."""
+    """Whether a step may need more room than there is."""
     used = memory.used
     return (
         used[SLOTS] + SPARE[SLOTS] > memory.ids.shape[0]

@@ -4,7 +4,7 @@ A pair that was never played has N = 1 and an empty row of P_hat, so that
 
     Q(x, a) = q(x, a) = Pi_H[r(x, a) + CB(1)]        at every backup, whatever V is:
 
-a state without plays depends on nothing but its own rewards. After g mirror steps with q,
+a state without visits depends on nothing but its own rewards. After g mirror steps with q,
 
     pi(a|x) ~ pi_0(a|x) exp(g eta q(x, a)),    V(x) = (1/eta) log (sum pi_0 exp(g eta q) / sum pi_0 exp((g-1) eta q)),
 
@@ -55,7 +55,7 @@ class Rule(NamedTuple):
 class Clock(NamedTuple):
     """Where a run is, written in place."""
 
-    time: Walked  # plays made                                           (1,)
+    time: Walked  # steps made                                           (1,)
     epoch: Next  # k                                                     (1,)
     inside: Flag  # whether the epoch goes on                            (1,)
     state: Place  # x to act in                                          (1,)
@@ -193,7 +193,7 @@ def _met(source, rule, clock, m, x):  # type: ignore[no-untyped-def]
 
 @compiled
 def _add(rule, m, s, a, to):  # type: ignore[no-untyped-def]
-    """ADD: a play of the pair (s, a) that led to `to`; a state that it unsettles gets its row."""
+    """ADD: a visit of the pair (s, a) that led to `to`; a state that it unsettles gets its row."""
     A = m.rewards.shape[1]
     m.visits[s, a] += 1
     before, e = NONE, m.first[s, a]

@@ -1,6 +1,6 @@
-"""How does a run go where X is large? By one compiled loop over what was met: the plays of a table, bit for bit.
+"""How does a run go where X is large? By one compiled loop over what was met: the steps of a table, bit for bit.
 
-Under the same key and the same id it plays the plays of the run in its MDP: the same numbers, the same policies (bit
+Under the same key and the same id it plays the steps of the run in its MDP: the same numbers, the same policies (bit
 for bit, unless unvisited states are filled in by the closed form), the same rewards. It does not score every epoch; two
 policies are kept, the last one and the output policy of a uniform time (`ravi.large.snapshot`), whose exact returns can
 be asked for.

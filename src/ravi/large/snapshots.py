@@ -26,7 +26,7 @@ def large(world: World | MDP | str) -> World:
 
 
 def snapshot(run: Run, world: World | MDP | str, row: int = 0, *, output: bool = False) -> Snapshot:
-    """The policy of the last epoch of seed `row` of a run; or the output policy, that of play I, uniform on 1, ..., T,
+    """The policy of the last epoch of seed `row` of a run; or the output policy, that of step I, uniform on 1, ..., T,
     whose expected gap is regret / T. `world` is the one that the run was made in."""
     checks.instance(run, Run, "run", "a run in a large world")
     if run.world != "large":

@@ -1,7 +1,7 @@
 """What does `ravi.learn(env, steps=...)` choose, when nothing is said? A learner, its constants, the policy to take.
 
 The learner is PSRL without a prior (`ravi.learners.posterior.psrl_pooled`), without a bonus for rewards; gamma is 0.99;
-plays after an end, which show nothing new, are left out but for the first; and the policy is `planned`, the best for
+steps after an end, which show nothing new, are left out but for the first; and the policy is `planned`, the best for
 what was seen.
 benchmarks/environments.md has the measurements that decided it. Of a few environments of Gymnasium that have no table,
 the range of rewards and a grid are known here too; all can be given.
@@ -15,7 +15,7 @@ from ravi.live.spaces import Grid
 
 DISCOUNT = 0.99
 POLICY = "planned"
-REWARD_SCALE = 0.0  # of a reward that is always the same, one play shows all
+REWARD_SCALE = 0.0  # of a reward that is always the same, one step shows all
 RANGES = {"Blackjack": (-1.0, 1.0), "CartPole": (0.0, 1.0), "MountainCar": (-1.0, 0.0), "Acrobot": (-1.0, 0.0)}
 BOXES: dict[str, tuple[Any, Any, Any]] = {  # low, high and cells of each coordinate; what is outside is clipped
     "CartPole": ([-2.4, -3.0, -0.21, -3.0], [2.4, 3.0, 0.21, 3.0], [4, 5, 9, 9]),

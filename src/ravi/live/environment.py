@@ -29,11 +29,11 @@ COUNTERS = ("plays", "resets", "steps", "terminations", "truncations")
 
 
 class Step(NamedTuple):
-    """What a play led to."""
+    """What a step led to."""
 
     successor: int
     reward: float  # in the environment's units
-    cut: bool  # truncated: the environment must be reset before the next play
+    cut: bool  # truncated: the environment must be reset before the next step
 
 
 class Environment:

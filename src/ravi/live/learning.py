@@ -1,11 +1,11 @@
 """How does a learner learn in an environment of Gymnasium? `ravi.learn(env, steps=...)`.
 
-The learner resets the environment with probability 1 - gamma after each play, as in the paper: that is what makes a
+The learner resets the environment with probability 1 - gamma after each step, as in the paper: that is what makes a
 stream of experience a discounted problem. What the environment's own ends stand for is said by `termination`.
 
-Nothing is lost: where the environment raises, or gives what it must not, the agent is kept as it was before that play
+Nothing is lost: where the environment raises, or gives what it must not, the agent is kept as it was before that step
 (`Broken.learned`, and in the checkpoint), and the same call goes on, from a reset. A checkpoint that cannot be written
-breaks off a stream too. Ctrl-C goes on to the next reset and stops there; a second one stops after the play, also where
+breaks off a stream too. Ctrl-C goes on to the next reset and stops there; a second one stops after the step, also where
 the environment does not answer; a third one at once, the checkpoint as it was written last. Checkpoints are written
 at resets, so that an environment made anew goes on bit for bit, if all its randomness comes from the seed of its reset.
 """
@@ -146,7 +146,7 @@ class Learned:
 
     @property
     def title(self) -> str:
-        """Who learned where, from how many plays."""
+        """Who learned where, from how many steps."""
         told, made = self.agent.table.told, f"{self.plays} steps of {self.agent.steps} in {self.agent.plans} epochs"
         return f"{self.agent.learner.name} on {self.environment['name']}, gamma = {told.discount:g}: {made}"
 
@@ -227,10 +227,10 @@ def learn(
     assume : what that probability rests on: "seen" or "nothing" (`ravi.live.intervals`)
     checkpoint : a file that is written now and then, at the end, and when anything happens; where it exists, the same
         call goes on from it
-    progress : called now and then with the number of plays made, and in all; None for a bar on a terminal or in a
+    progress : called now and then with the number of steps made, and in all; None for a bar on a terminal or in a
         notebook, False for none
     callback : called with a `ravi.writers.Look` ten times a second at most, and at the end: the optimistic value
-        and what was earned, per play
+        and what was earned, per step
 
     Returns
     -------
@@ -435,7 +435,7 @@ def _end(agent: Agent, stream: Mapping[str, Any]) -> int | None:
 
 
 def _said(error: Exception, stream: Environment, live: Agent) -> str:
-    """What went wrong, where, and at which play."""
+    """What went wrong, where, and at which step."""
     if not isinstance(error, InputError):
         return f"{stream.name}, step {live.plays + 1}: it raised {type(error).__name__}: {error}"
     told = str(error)

@@ -2,9 +2,9 @@
 
     known      r(x, a) is given; what is observed is recorded only
     unknown    r_hat + b,  b(x, a) = c sqrt(ln(2 X A T / delta) / (2 n(x, a))),  at most 1; 1 where n = 0
-    changing   the same, but an observation s plays ago weighs e^(-s / memory), in the mean and in n
+    changing   the same, but an observation s steps ago weighs e^(-s / memory), in the mean and in n
 
-By Hoeffding's inequality and a union bound over pairs and over the plays of each, |r - r_hat| <= b for all pairs and
+By Hoeffding's inequality and a union bound over pairs and over the visits of each, |r - r_hat| <= b for all pairs and
 times with probability 1 - delta when c = 1: then min{r_hat + b, 1} is optimistic, and the bound of Lemma 4.2 has
 2 (CB + b) in place of 2 CB. With changing rewards that holds up to how much they change within the memory.
 
@@ -43,7 +43,7 @@ class Rewards:
         self.last = np.zeros((0, 0), np.int64)
 
     def open(self, table: Array, t: int = 0) -> None:
-        """Begin with a table (X, A), or go on with a larger one at play t."""
+        """Begin with a table (X, A), or go on with a larger one at step t."""
         self.table = table
         if self.mode == "known":
             return
@@ -57,20 +57,20 @@ class Rewards:
         self.renew(t)
 
     def observe(self, path: Path, rewards: Array, t: int) -> None:
-        """The plays of a path earned `rewards` (1, L), in [0, 1], the first of them at play t."""
+        """The steps of a path earned `rewards` (1, L), in [0, 1], the first of them at step t."""
         if self.mode == "known":
             return
         arrays = (self.weight, self.total, self.last, self.table)
         _observe(*arrays, path.state, path.action, rewards, path.length[0], t, self.memory or np.inf, self.spread)
 
     def observe_one(self, x: int, a: int, reward: float, t: int) -> None:
-        """The same for a single play."""
+        """The same for a single step."""
         if self.mode != "known":
             arrays = (self.weight, self.total, self.last, self.table)
             _observe_one(*arrays, x, a, reward, t, self.memory or np.inf, self.spread)
 
     def renew(self, t: int) -> None:
-        """The table as it is at play t: before a plan, where rewards change; and where the bonus is another."""
+        """The table as it is at step t: before a plan, where rewards change; and where the bonus is another."""
         if self.mode == "known":
             return
         kept = 1.0 if self.memory is None else np.exp((self.last - t) / self.memory)

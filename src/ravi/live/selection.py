@@ -2,7 +2,7 @@
 
 The Discussion names it and omits the details; `ravi.theory.selection` derives them. J policies of uniform times are
 kept as the run goes on (`candidates`). Each is then played W times from a reset to the next, and judged by the reward
-of the last play before the reset, whose pair has the law mu^pi: its mean is the normalised return, and it is in [0, 1].
+of the last step before the reset, whose pair has the law mu^pi: its mean is the normalised return, and it is in [0, 1].
 The best by these means has, with probability 1 - delta over times and rollouts, given the run,
 
     gap <= 2 regret / T + epsilon.
@@ -198,7 +198,7 @@ def _table(policy: Any) -> Array:
 
 
 def _on_mdp(table: Array, mdp: MDP, rollouts: int, seed: int) -> tuple[float, int]:
-    """The mean of the last rewards of rollouts, and their plays."""
+    """The mean of the last rewards of rollouts, and their steps."""
     stages = checks.policy(table, mdp)  # (X, A), or by age
     stages = np.ascontiguousarray(stages if stages.ndim == 3 else stages[None])
     total, plays = _rollouts(*world_of(mdp), stages, mdp.rewards, np.uint64(seed), rollouts)

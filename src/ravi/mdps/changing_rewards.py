@@ -1,6 +1,6 @@
 """What is a world whose rewards change? One kernel, and tables of rewards that take turns, given beforehand.
 
-With tables r_1, ..., r_J and blocks of length b, table 1 + ((i - 1) // b) mod J is in force at play i, or in epoch i
+With tables r_1, ..., r_J and blocks of length b, table 1 + ((i - 1) // b) mod J is in force at step i, or in epoch i
 (`clock`): an adversary who has chosen everything in advance. A learner sees the table in force after the epoch, whole
 (full information), never before.
 """
@@ -29,13 +29,13 @@ class Changing:
     clock: str
 
     def number(self, i: Any) -> Any:
-        """Which table, from 0, is in force at play or epoch i, from 1."""
+        """Which table, from 0, is in force at step or epoch i, from 1."""
         return (i - 1) // self.block % len(self.tables)
 
     def expected(self, steps: int) -> Array:
-        """How many of T plays each table is in force for, on average   (J,).
+        """How many of T steps each table is in force for, on average   (J,).
 
-        By epochs, play t is in epoch 1 + Bin(t - 1, 1 - gamma), whose law modulo the turns of the tables is, on the
+        By epochs, step t is in epoch 1 + Bin(t - 1, 1 - gamma), whose law modulo the turns of the tables is, on the
         discrete Fourier transform, lambda^{t-1} with lambda = gamma + (1 - gamma) e^{-i omega}: a geometric sum.
         """
         T, J = steps, len(self.tables)
@@ -62,7 +62,7 @@ class Changing:
 
 
 def changing(mdp: MDP, tables: Any, *, block: int = 1, clock: str = "plays") -> Changing:
-    """The kernel of `mdp` with the rewards of `tables` (J, X, A), each for `block` plays or epochs, over and over."""
+    """The kernel of `mdp` with the rewards of `tables` (J, X, A), each for `block` steps or epochs, over and over."""
     array = checks.finite(tables, "tables")
     X, A = an_mdp(mdp).states, mdp.actions
     if array.ndim != 3 or array.shape[1:] != (X, A) or not len(array):

@@ -2,7 +2,7 @@
 
     R_t = max_pi sum_{i <= t} <mu^pi, r_i> - sum_{i <= t} <mu^{pi_i}, r_i>
 
-A play t under pi_k with table j in force adds <mu^{pi_k}, r_j> to the second sum. The first is the optimum under the
+A step t under pi_k with table j in force adds <mu^{pi_k}, r_j> to the second sum. The first is the optimum under the
 mean of the tables that were in force, by value iteration with its certificate, and at T by linear program beside it.
 R_t may be negative: a learner that follows the changes does better than every fixed policy. Where tables change with
 epochs, how long each is in force depends on the seed's resets, and so does the best policy; the theorem bounds the
@@ -45,7 +45,7 @@ AGREE = 1e-7  # between the certified optimum and that of the linear program
 class Best(NamedTuple):
     """The best fixed policy for tables that were in force for so long."""
 
-    rho: float  # what it earns a play
+    rho: float  # what it earns a step
     error: float  # certified
     policy: Array  # (X, A)
 
@@ -58,7 +58,7 @@ def best_fixed(world: Changing, counts: Array) -> Best:
 
 
 def by_program(world: Changing, counts: Array) -> float:
-    """What it earns a play, by linear program: <mu*, r>."""
+    """What it earns a step, by linear program: <mu*, r>."""
     mdp = world.average(counts)
     return float((optimal_occupancy(mdp) * mdp.rewards).sum())
 
@@ -73,7 +73,7 @@ class Hindsight(NamedTuple):
     cursor: Whole  # the next grid time to fill             (n,)
     earned_at: NumberOrNan  # at grid times                 (n, P)
     plays_at: Count  # likewise                             (n, P, J)
-    last: Array  # the table of the last play, or of the epoch; -1 before the first   (n,)
+    last: Array  # the table of the last step, or of the epoch; -1 before the first   (n,)
     by_epoch: Positive  # sum_k <mu^{pi_k}, r_k>            (n,)
     epochs: Next  # with r_k = r_j                          (n, J)
     bonuses: Positive  # sums of `charge`                   (n, 2)

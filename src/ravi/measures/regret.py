@@ -30,7 +30,7 @@ class Regret(NamedTuple):
     tracked: Tracked | Staged
     regret: Curve
     error: Positive  # certified bound on the error of the regret so far   (n,)
-    opened: Past  # the play before the epoch     (n,)
+    opened: Past  # the step before the epoch     (n,)
     base: Number  # the regret then               (n,)
     base_error: Positive  # and its error         (n,)
     starts: Log  # T_k, 0 where a seed has ended

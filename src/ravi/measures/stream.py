@@ -26,7 +26,7 @@ class Stream(NamedTuple):
 
 
 def padding(horizon: float) -> int:
-    """Plays that there is room for beyond T: T+ - T exceeds 50 H with probability below e^-50."""
+    """Steps that there is room for beyond T: T+ - T exceeds 50 H with probability below e^-50."""
     return ceil(50 * horizon) + 1
 
 
@@ -59,7 +59,7 @@ def seed_record(own, i, row, opening, policy, firsts, lengths, xs, actions, ys, 
 def _write(  # type: ignore[no-untyped-def]
     low, high, state, action, successor, reset, firsts, lengths, xs, actions, ys, resets
 ):
-    """The plays of seeds low, ..., high - 1, where they belong."""
+    """The steps of seeds low, ..., high - 1, where they belong."""
     for i in range(low, high):
         begin = firsts[i] - 1
         for l in each(lengths[i]):

@@ -29,11 +29,11 @@ TOLERANCE = 1e-10  # of V^pi, as `evaluate` has it
 class Trajectory(NamedTuple):
     policy: PolicyOrNan  # the policy that `loss` belongs to  (n, X, A), or (n, S, X, A)
     loss: Number  # V* - V^pi, by age                         (n, S or 1, X)
-    age: Age  # plays since the last reset                    (n,)
+    age: Age  # steps since the last reset                    (n,)
     loss_error: Positive  # certified bound on its error      (n,)
     regret: Curve
     error: Positive  # certified bound on the error of the sum so far   (n,)
-    opened: Past  # the play before the epoch    (n,)
+    opened: Past  # the step before the epoch    (n,)
     base_error: Positive  # `error` then             (n,)
 
 

@@ -87,7 +87,7 @@ def highest(v):  # type: ignore[no-untyped-def]
 
 @compiled
 def _seen(own, i, k, radius, all_from):  # type: ignore[no-untyped-def]
-    """Which successors were seen, and their p_hat: none without plays, or where the radius is so great that anything
+    """Which successors were seen, and their p_hat: none without visits, or where the radius is so great that anything
     is plausible; a team's."""
     successors, visits, moves, size, to, p = (
         own.successors,

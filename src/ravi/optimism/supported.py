@@ -49,7 +49,7 @@ def recorded(told: bool) -> dict[str, Any]:
 
 @compiled
 def prepare_stored(own, i, k):  # type: ignore[no-untyped-def]
-    """The stored successors of each pair, and their p_hat, 0 without plays."""
+    """The stored successors of each pair, and their p_hat, 0 without visits."""
     successors, visits, moves, to, p = own.successors, own.visits[i], own.moves[i], own.to[k], own.p[k]
     constant = own.constant[k]
     for q in each(successors.shape[0]):

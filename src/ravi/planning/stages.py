@@ -1,4 +1,4 @@
-"""What is a policy worth that depends on its age? pi_0, ..., pi_{S-1}, one for each number of plays since the reset.
+"""What is a policy worth that depends on its age? pi_0, ..., pi_{S-1}, one for each number of steps since the reset.
 
 The last stage serves for all later ages, so with W_{S-1} = V^{pi_{S-1}} and, backwards,
 

@@ -1,10 +1,10 @@
 """How large can the regret be where rewards change? Theorem 4.1 against every fixed policy, and gamma H more.
 
-Let the tables be fixed in advance, r_t in force at play t, and f_t = <mu* - mu^{pi_k}, r_t> for a fixed policy pi*.
+Let the tables be fixed in advance, r_t in force at step t, and f_t = <mu* - mu^{pi_k}, r_t> for a fixed policy pi*.
 What is known when epoch k begins settles pi_k, T_k, whether k <= K(T), and whether k < tau, the first invalid epoch;
 how long the epoch lasts is up to resets. Write r_k for the table that is revealed after it.
 
-Clock "plays": r_k is the table of the epoch's last play. The epoch reaches its i-th play (i = 0, 1, ...) with
+Clock "plays": r_k is the table of the epoch's last step. The epoch reaches its i-th step (i = 0, 1, ...) with
 probability gamma^i, and ends with it with probability (1 - gamma) gamma^i, so that
 
     E[sum_{t in epoch k} f_t] = sum_i gamma^i f_{T_k + i} = H E[<mu* - mu^{pi_k}, r_k>].
@@ -18,7 +18,7 @@ Lemma 4.3 with r_k, in the epochs before tau, and Lemma 4.4 give
 
     E[sum_{t <= T+, before tau} f_t] <= E[sum_{t <= T+} min(2 CB_t, H)] + H (log A / eta + eta kappa E K) + H^2.
 
-From tau on f_t <= 1, which costs delta T. And f_t may be negative, -1 at least, where a gap is not: the plays after T,
+From tau on f_t <= 1, which costs delta T. And f_t may be negative, -1 at least, where a gap is not: the steps after T,
 gamma H on average, may have lowered the sum, and are taken out of it for gamma H.
 """
 

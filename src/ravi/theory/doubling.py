@@ -1,6 +1,6 @@
 """What does it cost not to know T? Phases of lengths l, 2 l, 4 l, ..., each run as if it were all.
 
-Phase i (i = 0, 1, ...) has length l_i = 2^i l and comes after S_i = (2^i - 1) l plays. A part of a bound that grows
+Phase i (i = 0, 1, ...) has length l_i = 2^i l and comes after S_i = (2^i - 1) l steps. A part of a bound that grows
 like c sqrt(T) adds up, over the phases i <= m that T reaches into, each charged whole, to
 
     c sum_{i <= m} sqrt(l_i) <= c sqrt(l_m) / (1 - 2^{-1/2}) <= c sqrt(T + l - 1) / (1 - 2^{-1/2}),
@@ -16,11 +16,11 @@ lower the sum of its bonuses, which is that of l_i plays with the larger beta_i:
   epoch with late visits starts with N >= 2^{i+1} - 1: the two parts of Lemma 5.2.
 - *Regressions.* With Lambda at the start of the phase, Lambda' at its end and G = Lambda' - Lambda, ln det Lambda' -
   ln det Lambda = ln det(I + Lambda^{-1/2} G Lambda^{-1/2}) <= d ln(1 + tr(G) / (lambda d)), as Lambda >= lambda I: the
-  bound of Lemma A.2 for the plays of the phase alone. Lemma A.3 doubles the same determinant with every bad epoch.
+  bound of Lemma A.2 for the steps of the phase alone. Lemma A.3 doubles the same determinant with every bad epoch.
 
 A phase may begin late, at s > S_i, and has then S_{i+1} - s < l_i plays before its end: every sum that is bounded is
-one over fewer plays. Policies begin anew: from where the last phase ended, H(pi* || pi_0) would not be bounded by
-ln A. A phase gives way at the first reset after its end, gamma H plays later on average, each of which costs at most 1.
+one over fewer steps. Policies begin anew: from where the last phase ended, H(pi* || pi_0) would not be bounded by
+ln A. A phase gives way at the first reset after its end, gamma H steps later on average, each of which costs at most 1.
 
 Where Q is fresh, <mu^{pi_1}, E V_1> - <mu*, Q_1> joins the boundary of each phase (`ravi.learners.ravi_ucb.plus`): at
 most 1 if CB is the same for all pairs at V_0 = 0. With data that is so only if it is 0 there, as it is for regressions,
@@ -45,12 +45,12 @@ def length(phase: int, first: int) -> int:
 
 
 def end(phase: int, first: int) -> int:
-    """S_{i+1} = (2^{i+1} - 1) l: the last play of phase i, were there a reset."""
+    """S_{i+1} = (2^{i+1} - 1) l: the last step of phase i, were there a reset."""
     return (first << (phase + 1)) - first
 
 
 def phases(steps: int, first: int = 1) -> int:
-    """How many phases T plays reach into: the least m + 1 with S_{m+1} >= T."""
+    """How many phases T steps reach into: the least m + 1 with S_{m+1} >= T."""
     T, l = inputs.whole(steps, "steps"), inputs.whole(first, "first")
     return ((T - 1) // l + 1).bit_length()
 

@@ -73,7 +73,7 @@ class Optimism(NamedTuple):
 
     total: float
     deviations: float  # of the kernels planned with from P
-    first: float  # plays of pairs that had none before
+    first: float  # visits of pairs that had none before
     invalid: float  # plans that are not optimistic
     slack: float  # policies that are less optimistic than the most optimistic one
     tolerance: float  # plans that end before they have converged
@@ -86,7 +86,7 @@ class Optimism(NamedTuple):
 
 
 def doublings(states: int, actions: int, steps: int) -> float:
-    """Phases that end because the plays of a pair in them reach those before: at most X A (1 + log2(T / X A)), or T."""
+    """Phases that end as the visits of a pair in them reach those before: at most X A (1 + log2(T / X A)), or T."""
     pairs = states * actions
     return min(float(steps), pairs * (1 + max(0.0, log2(steps / pairs))))
 
@@ -107,7 +107,7 @@ def optimism(
     """Theorem 1, expected regret O~(H sqrt(B X A T)).
 
     (1 + sqrt 2) H sqrt(X A T / 2) (sqrt(rho) + sqrt(rho_G))                 deviations
-    + H X A                                                                  first plays
+    + H X A                                                                  first visits
     + X A + 2 sqrt 2 (1 + c) sqrt(H X A T) + 2 sqrt 2 tolerance sqrt(T)      invalid plans, slack, tolerance
     + 2 H (2 doublings + 1) + H + 1                                          phases, the event
     """
@@ -126,7 +126,7 @@ def variance(
         deviations <= 2 (alpha sqrt(2 H T + H^2 K) + b H rho L) + 2 H alpha^2 + H X A + H
 
     alpha = a sqrt(rho L / gamma), a = sqrt 2 + sqrt 6, b = 2/3 + sqrt(32/3), rho the larger of the two radii,
-    L = 2 X A ln(1 + T / X A), at least sum_t 1 / n over plays of pairs that had some before, and K = 2 doublings + 1
+    L = 2 X A ln(1 + T / X A), at least sum_t 1 / n over visits of pairs that had some before, and K = 2 doublings + 1
     phases whose ends are no resets.
     """
     H, X, A, T = inputs.horizon(horizon), states, actions, inputs.whole(steps, "steps")
@@ -193,7 +193,7 @@ def mixture_radius(dimension: int, time: float, rho: float) -> float:
 
 
 def mixture_doublings(dimension: int, states: int, actions: int, steps: int) -> float:
-    """Phases that end without a reset: by a pair's plays, or by det G, which is at most (1 + T)^d; or T."""
+    """Phases that end without a reset: by a pair's visits, or by det G, which is at most (1 + T)^d; or T."""
     return min(float(steps), doublings(states, actions, steps) + dimension * log2(1 + steps))
 
 

@@ -1,7 +1,7 @@
 """How much does it cost not to know the rewards? The sum of their bonuses, twice, and delta T.
 
-The bonus of a pair with n plays is b(n) = min{s / sqrt(n), 1}, and b(0) = 1; s = sqrt(ln(2 X A T / delta) / 2) times
-its scale. As in Lemma 5.2 (`ravi.theory.tabular`), let a pair have n plays when an epoch starts, and let its visits in
+The bonus of a pair with n visits is b(n) = min{s / sqrt(n), 1}, and b(0) = 1; s = sqrt(ln(2 X A T / delta) / 2) times
+its scale. As in Lemma 5.2 (`ravi.theory.tabular`), let a pair have n visits when an epoch starts, and let its visits in
 that epoch be j = 0, 1, ... If j < n, then s / sqrt(n) <= sqrt(2) s / sqrt(n + j), where n + j >= 1 counts the plays of
 the pair before: all such visits add up to at most 2 sqrt(2) s sqrt(n_end), and over pairs to 2 sqrt(2) s sqrt(X A T+).
 A visit with j >= n is late; where n = 0 all are. From the first late visit on, an epoch lasts another H steps on
@@ -22,7 +22,7 @@ from ravi.theory.parts import Bound, bound
 
 
 def spread(states: int, actions: int, steps: int, delta: float) -> float:
-    """s = b sqrt(n) = sqrt(ln(2 X A T / delta) / 2): Hoeffding, for X A pairs, T numbers of plays and both signs."""
+    """s = b sqrt(n) = sqrt(ln(2 X A T / delta) / 2): Hoeffding, for X A pairs, T numbers of visits and both signs."""
     X, A, T = inputs.whole(states, "states"), inputs.whole(actions, "actions"), inputs.whole(steps, "steps")
     return sqrt(log(2 * X * A * T / inputs.delta(delta, T)) / 2)
 

@@ -10,10 +10,10 @@ Where T is not known, each phase is a sequence of its own, from V_0 and pi_0, wi
 bonuses were valid so far, begin anew, and the worst case of each claim is kept for each. Books go on: data are kept.
 Which phase an epoch is in is found from T_k alone. Where a phase ends, so does its sequence: a mirror step leads from
 its last backup to a policy that is never played. Where Q is fresh, that backup is made with the data with which its
-last epoch began. That is what the proof sums: at the data of the next phase there would be more plays than beta_i
+last epoch began. That is what the proof sums: at the data of the next phase there would be more steps than beta_i
 allows for.
 
-Where rewards change, Q_{k+1} is made when epoch k + 1 is planned, from r_k, the table of epoch k's last play (or of
+Where rewards change, Q_{k+1} is made when epoch k + 1 is planned, from r_k, the table of epoch k's last step (or of
 epoch k): backup k is complete only then.
 """
 
@@ -372,7 +372,7 @@ def _ended(whole: Scene, claims: Sequence[Claim], m: Audit, state: Any, k: int) 
     if scene.parts.backups is not None:
         following = _planned(scene, next(iter(scene.parts.backups(state))))
     else:
-        if scene.world is not None:  # the table of play T+; no learner makes this step
+        if scene.world is not None:  # the table of step T+; no learner makes this step
             b, r = m.backup, scene.world.tables[m.turned.last]
             Q = np.clip(r + b.CB + scene.mdp.discount * b.PV_hat, 0, scene.H)
             m = m._replace(backup=b._replace(r=r, Q=Q))

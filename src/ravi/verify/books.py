@@ -183,9 +183,9 @@ class Drawn(NamedTuple):
 
 
 class Turned(NamedTuple):
-    """Where rewards change: over plays, f_t = <mu* - mu^{pi_t}, r_t> for each of the C comparators."""
+    """Where rewards change: over steps, f_t = <mu* - mu^{pi_t}, r_t> for each of the C comparators."""
 
-    last: Array  # the table of the last play, or of the epoch                  (n,)
+    last: Array  # the table of the last step, or of the epoch                  (n,)
     rho: Array  # <mu^{pi_k}, r_j>                                              (n, J)
     regret: Array  # sum_{t <= T} f_t                                           (n, C)
     drift: Array  # sum_{t <= T+} f_t - H sum_k <mu* - mu^{pi_k}, r_k>          (n, C)
@@ -286,7 +286,7 @@ class Seen(NamedTuple):
 class Keeper(NamedTuple):
     """How data of a kind of their own are followed, from definitions: a NamedTuple of arrays, seeds first."""
 
-    init: Callable[[int], Any]  # n -> books before the first play
+    init: Callable[[int], Any]  # n -> books before the first step
     follow: Callable[
         [Any, Array, Path, Array], None
-    ]  # books, V of the epoch, path, which plays are learned from (n, L)
+    ]  # books, V of the epoch, path, which steps are learned from (n, L)

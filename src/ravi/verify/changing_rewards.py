@@ -39,7 +39,7 @@ claim = registry.claim
 
 claim("R1a", "V_1 = V_0,  pi_1 = pi_0", "Algorithm 1", phase="begin")(lemmas.begins)
 claim(
-    "R1b", "Q_{k+1} = Pi_H[r_k + CB_k + gamma P_hat_k V_k], r_k the table of epoch k's last play, or of epoch k",
+    "R1b", "Q_{k+1} = Pi_H[r_k + CB_k + gamma P_hat_k V_k], r_k the table of epoch k's last step, or of epoch k",
     "Discussion", phase="step",
 )(lemmas.backup)  # fmt: skip
 claim("R1c", "V_{k+1}, pi_{k+1} are the mirror step from pi_k by Q_{k+1}", "Algorithm 1", phase="step")(lemmas.mirror)
@@ -107,7 +107,7 @@ def lemma_in_hindsight(s: Seen) -> tuple[Array, Array]:
     kind="E", phase="run", equality=True,
 )  # fmt: skip
 def last_plays_stand_for_all(e: Evidence) -> tuple[Array, Array, Interval]:
-    """A martingale by plays. With f = f_t, a play adds f to the left side, and with probability 1 - gamma ends the
+    """A martingale by steps. With f = f_t, a step adds f to the left side, and with probability 1 - gamma ends the
     epoch and adds H f to the right side: the difference has the mean 0 and the variance gamma f^2 + (1 - gamma)
     (gamma H f)^2 = gamma H f^2, and its size is at most H, since |f| <= 1."""
     return e.audit.turned.drift, np.array(0.0), bernstein(e.audit.turned.variance.sum(0), e.scene.H / 3, e.n)

@@ -67,14 +67,14 @@ def begun_anew(s: Seen) -> tuple[Array, Array]:
     return off if s.anew else nothing - np.inf, nothing
 
 
-@claim("B3", "eta_i is that of l_i plays", "doubling", phase="plan")
+@claim("B3", "eta_i is that of l_i steps", "doubling", phase="plan")
 def own_step(s: Seen) -> tuple[Array, Array]:
     right = s.scene.stated.step_scale * published_eta(s.scene)
     return nil(s) + abs(s.scene.parts.eta / right - 1), nil(s)
 
 
 def published_eta(scene: Scene) -> float:
-    """Of l_i plays: that of Theorem 4.1, or the balanced one, with the beta of as many plays."""
+    """Of l_i steps: that of Theorem 4.1, or the balanced one, with the beta of as many steps."""
     H, A, l, M = scene.H, scene.mdp.actions, scene.length, scene.parts.inner
     if scene.stated.beta is not None:
         return constants.eta(H, A, l)

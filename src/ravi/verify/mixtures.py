@@ -41,24 +41,24 @@ class Model(NamedTuple):
 
 
 class Mixed(NamedTuple):
-    """What claims about mixtures need of a plan, and along the plays; seeds first."""
+    """What claims about mixtures need of a plan, and along the steps; seeds first."""
 
     G: Array  # of the observer                                            (n, d, d)
-    apart: Array  # how far the learner's G is from it after the first plays, in parts of its largest entry   (n,)
+    apart: Array  # how far the learner's G is from it after the first steps, in parts of its largest entry   (n,)
     phi: Array  # phi_U of the learner's V, at all pairs                   (n, X, A, d)
     gap: Array  # of theta_hat                                             (n,)
     likely: Array  # the largest form of Lambda at the ends of the set of likelihoods, in parts of its bound   (n,)
     V: Array  # of the learner, for the fixed point                        (n, X)
     wide: Array  # 2 CB at the played actions, and what tolerance adds     (n, X)
     opened: Array  # ln det G when the phase began                         (n,)
-    grown: Array  # the most that ln det G had grown by before a play      (n,)
+    grown: Array  # the most that ln det G had grown by before a step      (n,)
     potential: Array  # sum min{1, ||phi||^2 in the inverse of G}          (n,)
 
 
 # ---- every plan
 
 
-@claim("KM1", "G = I + sum phi_U phi_U^T over the plays", "docs/explanation/kl.md")
+@claim("KM1", "G = I + sum phi_U phi_U^T over the steps", "docs/explanation/kl.md")
 def gram(s: Seen) -> tuple[Array, Array]:
     return s.more.apart, nil(s)
 
@@ -89,7 +89,7 @@ def deviations(s: Seen) -> tuple[Array, Array]:
 # ---- the whole run
 
 
-@claim("KM6a", "det G is at most twice that of the phase's beginning, before its last play", "Theorem 4", phase="run")
+@claim("KM6a", "det G is at most twice that of the phase's beginning, before its last step", "Theorem 4", phase="run")
 def doubled(e: Evidence) -> tuple[Array, Array]:
     return e.audit.more.grown, np.full(e.n, DOUBLED)
 
@@ -105,7 +105,7 @@ def potential(e: Evidence) -> tuple[Array, Array]:
     return e.audit.more.potential, np.full(e.n, 2 * e.audit.more.G.shape[-1] * log(1 + e.run.steps))
 
 
-@claim("KM7", "E plays while theta* is not in E <= sum of the levels", "Lemma 5", kind="E", phase="run")
+@claim("KM7", "E steps while theta* is not in E <= sum of the levels", "Lemma 5", kind="E", phase="run")
 def invalid(e: Evidence) -> tuple[Array, Array]:
     """As K10: at each t the plan in force was made at (t - X A + 1) / 2 or later."""
     mdp, d = e.scene.mdp, e.audit.more.G.shape[-1]
@@ -194,7 +194,7 @@ def look(model: Model, scene: Scene, state: Any, m: Books, path: Path) -> Seen:
 
 
 def follow(m: Books, path: Path) -> None:
-    """G, its determinant and the potential along the plays, in place."""
+    """G, its determinant and the potential along the steps, in place."""
     s = m.more
     for i in np.flatnonzero(path.length):
         G, inverse = s.G[i], np.linalg.inv(s.G[i])

@@ -155,7 +155,7 @@ def expected_padding(e: Evidence) -> tuple[Array, Array, Interval]:
     return e.run.padding.astype(float), np.array(constants.expected_padding(e.scene.H)), law
 
 
-@claim("S7", "T plays; x_{t+1} = y_t unless a reset follows", "Algorithm 1", phase="run")
+@claim("S7", "T steps; x_{t+1} = y_t unless a reset follows", "Algorithm 1", phase="run")
 def plays(e: Evidence) -> tuple[Array, Array]:
     off = np.abs(e.run.plays - e.run.steps) + e.audit.walked.shortfall
     return off + np.abs(e.audit.walked.visited - e.plays), np.zeros(e.n)

@@ -58,14 +58,14 @@ class Seen(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """Along the plays t <= T   (n,)."""
+    """Along the steps t <= T   (n,)."""
 
     invalid: Array  # plays under invalid plans
     lead: Array  # sum (1 - gamma) <nu_0, V_k - V^{pi_k}>
     g: Array  # sum g(x_t, a_t)
     size: Array  # sum |g(x_t, a_t)|
     variance: Array  # sum Var_P(V_k)(x_t, a_t)
-    roots: Array  # sum n^{-1/2} over plays with n >= 1
+    roots: Array  # sum n^{-1/2} over steps with n >= 1
     inverse: Array  # sum 1 / n over them
     first: Array  # plays with n = 0
     doublings: Array  # phases that end without a reset, before T
@@ -87,15 +87,15 @@ class Books(NamedTuple):
     variance: Array  # (n, X)
     plays: Array  # (n, X)
     began: Array  # whether the phase began after a reset, or at x_1   (n,)
-    reset: Array  # whether its last play so far was followed by one   (n,)
+    reset: Array  # whether its last step so far was followed by one   (n,)
     sums: Sums
     worst: Worst
     more: Any = ()  # see Seen
 
 
 class Kind(NamedTuple):
-    """Of sets: how an observer sees a plan (scene, state, books, its first plays), what it begins with (of n seeds),
-    and what it adds up along the plays (books, path), in place."""
+    """Of sets: how an observer sees a plan (scene, state, books, its first steps), what it begins with (of n seeds),
+    and what it adds up along the steps (books, path), in place."""
 
     look: Callable[[Scene, Any, Books, Path], Seen]
     start: Callable[[int], Any]
@@ -110,7 +110,7 @@ def nil(s: Seen) -> Array:
 
 
 @claim(
-    "K1", "n and N' are of what was played, and so are the plays whose rewards were counted", "docs/explanation/kl.md"
+    "K1", "n and N' are of what was played, and so are the visits whose rewards were counted", "docs/explanation/kl.md"
 )
 def counts(s: Seen) -> tuple[Array, Array]:
     n = s.moves.sum(-1)
@@ -141,7 +141,7 @@ def certificate(s: Seen) -> tuple[Array, Array]:
 
 
 def charge(s: Seen) -> Array:
-    """What Theorem 1 charges a play under this plan with."""
+    """What Theorem 1 charges a step under this plan with."""
     lead = s.U_own - (s.scene.solution.optimum - s.gap)
     return ~s.valid + s.eps + s.tol + lead
 
@@ -194,14 +194,14 @@ def plans_are_young(e: Evidence) -> tuple[Array, Array]:
     return e.audit.sums.age, np.zeros(e.n)
 
 
-@claim("K9b", "sum n^{-1/2} <= (1 + sqrt 2) sqrt(X A T), over plays with n >= 1", "Theorem 1", phase="run")
+@claim("K9b", "sum n^{-1/2} <= (1 + sqrt 2) sqrt(X A T), over steps with n >= 1", "Theorem 1", phase="run")
 def roots(e: Evidence) -> tuple[Array, Array]:
     X, A = e.scene.mdp.states, e.scene.mdp.actions
     return e.audit.sums.roots, np.full(e.n, (1 + sqrt(2)) * sqrt(X * A * e.run.steps))
 
 
 @claim(
-    "K9c", "sum 1 / n <= 2 X A ln(1 + T / X A) over them, and at most X A plays have n = 0", "Theorem 2", phase="run"
+    "K9c", "sum 1 / n <= 2 X A ln(1 + T / X A) over them, and at most X A steps have n = 0", "Theorem 2", phase="run"
 )
 def inverses(e: Evidence) -> tuple[Array, Array]:
     pairs = e.scene.mdp.states * e.scene.mdp.actions
@@ -214,7 +214,7 @@ def doublings(e: Evidence) -> tuple[Array, Array]:
     return e.audit.sums.doublings, np.full(e.n, theory.doublings(e.scene.mdp.states, e.scene.mdp.actions, e.run.steps))
 
 
-@claim("K10", "E plays under invalid plans <= sum of the levels that allow for them", "Lemma 1", kind="E", phase="run")
+@claim("K10", "E steps under invalid plans <= sum of the levels that allow for them", "Lemma 1", kind="E", phase="run")
 def invalid(e: Evidence) -> tuple[Array, Array]:
     """At each t the plan in force was made at (t - X A + 1) / 2 or later: that level bounds the chance of t."""
     T, mdp = e.run.steps, e.scene.mdp
@@ -386,7 +386,7 @@ def _opened(scene: Scene, claims: Sequence[Claim], m: Books, s: Seen) -> Books:
 
 
 def _followed(m: Books, path: Path) -> None:
-    """Sums along the plays, in place."""
+    """Sums along the steps, in place."""
     X, A = m.moves.shape[1:3]
     for i in np.flatnonzero(path.length):
         L = path.length[i]

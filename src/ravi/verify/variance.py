@@ -1,6 +1,6 @@
 """What does RAVI-UCB+ with samples weighted by their variance claim? Its data, its confidence sets, and its bound.
 
-W = V - min V in [0, R], R = H; at play t, with f = phi_W(x_t, a_t), g = phi_{W^2}(x_t, a_t), and sigma_t of both
+W = V - min V in [0, R], R = H; at step t, with f = phi_W(x_t, a_t), g = phi_{W^2}(x_t, a_t), and sigma_t of both
 regressions as they stood (`ravi.estimators.variance_weighted`), written out again here, with radii for delta / 3:
 
     Sigma_hat += f f^T / sigma^2,  b_hat += f W(y_t) / sigma^2,    Sigma_tilde += g g^T,  b_tilde += g W(y_t)^2.
@@ -10,7 +10,7 @@ theta_hat, since sigma^2 >= R^2 / d bounds the noise; so sigma_t^2 is at least t
 within beta_hat of theta_hat. The first two hold whatever `scale` is, with radii of scale 1; the others need 1 or more.
 
 The regret: sigma_t^2 <= R^2 + 2 R^2, so ||f|| <= sqrt(3) H ||f / sigma_t||, and ||f / sigma_t|| <= sqrt(d) B_phi are
-features as Lemma 5.5 asks for, whatever sigma_t is made of, since it is known before the reset of play t is drawn:
+features as Lemma 5.5 asks for, whatever sigma_t is made of, since it is known before the reset of step t is drawn:
 
     E[sum_{t <= T+} min(2 CB_t, H)] <= S = (d / log 2) H^2 L+ + 2 gamma sqrt(3) H beta_hat(T) sqrt(d S+ C),
 
@@ -47,7 +47,7 @@ class Books(NamedTuple):
     second_covariance: Array  # Sigma_tilde  (n, d, d)
     second_response: Array  # b_tilde        (n, d)
     plays: Array  # t - 1                    (n,)
-    short: Array  # max_t of Var W(y_t) - sigma_t^2, -inf before the first play   (n,)
+    short: Array  # max_t of Var W(y_t) - sigma_t^2, -inf before the first step   (n,)
     most: Array  # lambda d + sum ||f||^2 / max(R^2 / d, Var W(y_t))   (n,)
 
 
@@ -159,7 +159,7 @@ def away(scene: Scene, covariance: Array, response: Array) -> Array:
 
 
 def at_hand(s: Seen, name: str) -> Array:
-    """This radius for the next play, at scale 1   (n,)."""
+    """This radius for the next step, at scale 1   (n,)."""
     return np.array([getattr(radii(s.scene, 1 + t, 1.0), name) for t in s.own.plays])
 
 

@@ -98,7 +98,9 @@ def played(s: Seen) -> tuple[Array, Array]:
     return worst(np.abs(s.plan.state.policy - s.plan.policy), np.abs(s.plan.state.V - s.plan.V)), nil(s)
 
 
-@claim("V7c", "m is uniform: plays of each of the M less their mean", "RAVI-UCB+", kind="E", phase="run", equality=True)
+@claim(
+    "V7c", "m is uniform: epochs of each of the M less their mean", "RAVI-UCB+", kind="E", phase="run", equality=True
+)
 def uniformly(e: Evidence) -> tuple[Array, Array, Interval]:
     times = e.audit.drawn.times
     if e.scene.parts.pick != "uniform":

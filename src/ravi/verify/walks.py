@@ -1,4 +1,4 @@
-"""What do claims about plays need to see? Books on every play, and on every epoch when it has ended."""
+"""What do claims about steps need to see? Books on every step, and on every epoch when it has ended."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def standardised(scene: Scene, V: Array) -> tuple[Array, Array]:
 
 
 def _turn(scene: Scene, m: Audit, plays: Plays, capped: Array) -> None:
-    """Regret against every comparator, with the table of each play."""
+    """Regret against every comparator, with the table of each step."""
     assert scene.world is not None
     s, rows = m.turned, plays.rows
     number = scene.world.number(plays.t if scene.world.clock == "plays" else m.seen[rows])
@@ -99,7 +99,7 @@ def _turn(scene: Scene, m: Audit, plays: Plays, capped: Array) -> None:
     s.variance[:] += scene.mdp.discount * scene.H * np.einsum("ncj,nj->nc", f**2, under)
     s.lead[:] += np.where(m.valid[:, None], total, 0)
     np.add.at(s.paid, rows, np.where(m.valid[rows], capped, 0))
-    s.last[rows] = number  # rows are in order of time: the last play's stays
+    s.last[rows] = number  # rows are in order of time: the last step's stays
 
 
 def close(scene: Scene, m: Audit, active: Array) -> None:

@@ -128,7 +128,7 @@ def table_at(world, clock):
     return world.tables[world.number(np.maximum(clock, 1))]
 
 
-@mutation("r_k is the table of the play after the epoch", "R1b", "R4a")
+@mutation("r_k is the table of the step after the epoch", "R1b", "R4a")
 def next_play(patch, setting):
     return told(setting, lambda world, s, first: table_at(world, s.time + 1))
 
@@ -143,12 +143,12 @@ def epoch_before(patch, setting):
     return told(setting, lambda world, s, first: table_at(world, s.epoch - 1))
 
 
-@mutation("r_k is the table of the epoch's first play", "R1b", "R4a")
+@mutation("r_k is the table of the epoch's first step", "R1b", "R4a")
 def first_play(patch, setting):
     return told(setting, lambda world, s, first: table_at(world, first))
 
 
-@mutation("r_k is the mean of the tables of the epoch's plays", "R1b")
+@mutation("r_k is the mean of the tables of the epoch's steps", "R1b")
 def mean_of_the_epoch(patch, setting):
     def mean(world, s, first):
         rows = [
@@ -349,7 +349,7 @@ def descent(patch, setting):
 # ---- the epochs
 
 
-@mutation("epochs end after H plays, whatever the resets", "R7", setting=PACED)
+@mutation("epochs end after H steps, whatever the resets", "R7", setting=PACED)
 def fixed_epochs(patch, setting):
     H = round(setting.world().mdp.horizon)
     return setting.build()._replace(until=lambda state, time: Until(False, time + H))

@@ -46,7 +46,7 @@ class Theory:
 # ---- which phase it is
 
 
-@mutation("a phase goes on for ten plays too long", "B1")
+@mutation("a phase goes on for ten steps too long", "B1")
 def late(patch, setting):
     sound = doubling.begin
 
@@ -140,13 +140,13 @@ def regression_forgotten(patch, setting):
 # ---- the constants of a phase
 
 
-@mutation("the union bound is over the plays of the phase, not over all", "V2d")
+@mutation("the union bound is over the steps of the phase, not over all", "V2d")
 def own_plays(patch, setting):
     patch.setattr(doubling, "theory", Theory(end=lambda i, l: l << i))
     return setting.build()
 
 
-@mutation("the determinant is bounded for the plays of the phase, not for all", "V2d", setting=PAPERS)
+@mutation("the determinant is bounded for the steps of the phase, not for all", "V2d", setting=PAPERS)
 def own_determinant(patch, setting):
     patch.setattr(doubling, "theory", Theory(end=lambda i, l: l << i))
     return setting.build()
@@ -174,7 +174,7 @@ def first_eta(patch, setting):
     return setting.build()
 
 
-@mutation("eta is that of S_{i+1} plays", "B3", setting=SEVERAL)
+@mutation("eta is that of S_{i+1} steps", "B3", setting=SEVERAL)
 def eta_of_all(patch, setting):
     patch.setattr(doubling, "theory", Theory(length=lambda i, l: (l << (i + 1)) - l))
     return setting.build()
@@ -214,7 +214,7 @@ def mixed_up(patch, setting):
     return setting.build()
 
 
-@mutation("m is drawn by the play of the phase, not by that of the run", "V7b", setting=SEVERAL)
+@mutation("m is drawn by the step of the phase, not by that of the run", "V7b", setting=SEVERAL)
 def drawn_anew(patch, setting):
     def change(sound, self, s):
         doubling.begin(self, s)

@@ -192,7 +192,7 @@ def of_linear(patch, setting, **changes):
     return estimated(patch, setting, ravi_ucb_linear, "linear", **changes)
 
 
-@mutation("plays are added twice", "L1a", setting=LINEAR)
+@mutation("steps are added twice", "L1a", setting=LINEAR)
 def added_twice(patch, setting):
     def add(sound):
         return lambda D, V, path: sound.add(sound.add(D, V, path), V, path)

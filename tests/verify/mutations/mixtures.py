@@ -159,6 +159,6 @@ def resets_only(patch, setting):
     return learner._replace(until=at_reset(), walk=on)
 
 
-@mutation("a phase ends with every play", "KM6b", setting=LONG)
+@mutation("a phase ends with every step", "KM6b", setting=LONG)
 def every_play(patch, setting):
     return setting.build()._replace(until=lambda state, time: Until(reset=True, deadline=time + 1))

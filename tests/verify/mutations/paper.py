@@ -637,7 +637,7 @@ def short_epochs(patch, setting):
     return setting.build()._replace(until=lambda state, time: Until(True, time + H))
 
 
-@mutation("T + 1 plays", "T0a")
+@mutation("T + 1 steps", "T0a")
 def one_play_more(patch, setting):
     sound = epochs.walk
 
@@ -649,7 +649,7 @@ def one_play_more(patch, setting):
     return setting.build()
 
 
-@mutation("T - 1 plays", "T0a")
+@mutation("T - 1 steps", "T0a")
 def one_play_less(patch, setting):
     sound = epochs.here
     patch.setattr(epochs, "here", lambda leg, batch: sound(leg._replace(T=leg.T - 1), batch))

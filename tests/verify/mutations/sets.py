@@ -166,7 +166,7 @@ def resets_only(patch, setting):
     return setting.build()._replace(until=at_reset())
 
 
-@mutation("no phase ends after play 30", "K9a", "K9b", "K9c", setting=SMALL)
+@mutation("no phase ends after step 30", "K9a", "K9b", "K9c", setting=SMALL)
 def endless(patch, setting):
     def until(state, time):
         return Until(reset=False, deadline=np.where(time < 30, time + 3, setting.steps))
@@ -174,7 +174,7 @@ def endless(patch, setting):
     return setting.build()._replace(until=until)
 
 
-@mutation("a phase ends with every play", "K9d", setting=LONG)
+@mutation("a phase ends with every step", "K9d", setting=LONG)
 def every_play(patch, setting):
     return setting.build()._replace(until=lambda state, time: Until(reset=True, deadline=time + 1))
 

@@ -39,13 +39,13 @@ def earning(patch, rule):
     patch.setattr(rewarded, "_earn", earn)
 
 
-@mutation("a play earns 1 with probability 1 - r", "U1", "U3a")
+@mutation("a step earns 1 with probability 1 - r", "U1", "U3a")
 def reversed_rewards(patch, setting):
     earning(patch, lambda r, u, key, t: float(u >= r))
     return setting.build()
 
 
-@mutation("a play earns 1 with probability 1 - r, and that is learned", "U8", "U8s", setting=SHORT)
+@mutation("a step earns 1 with probability 1 - r, and that is learned", "U8", "U8s", setting=SHORT)
 def reversed_for_long(patch, setting):
     earning(patch, lambda r, u, key, t: float(u >= r))
     return setting.build()
@@ -57,7 +57,7 @@ def another_number(patch, setting):
     return setting.build()
 
 
-@mutation("a play earns r itself, though rewards are random", "U1")
+@mutation("a step earns r itself, though rewards are random", "U1")
 def mean_rewards(patch, setting):
     earning(patch, lambda r, u, key, t: r)
     return setting.build()
@@ -75,7 +75,7 @@ def added(learner, change):
     return learner._replace(add=add)
 
 
-@mutation("plays are counted from 1, as those of the kernel are", "U1")
+@mutation("visits are counted from 1, as those of the kernel are", "U1")
 def from_one(patch, setting):
     learner = setting.build()
 
@@ -87,7 +87,7 @@ def from_one(patch, setting):
     return learner._replace(init=init)
 
 
-@mutation("plays and totals begin anew with every stretch", "U1", "U5", setting=ONE)
+@mutation("visits and totals begin anew with every stretch", "U1", "U5", setting=ONE)
 def forgetful(patch, setting):
     def change(before, after, path):
         after.plays[:] -= before.plays
@@ -130,7 +130,7 @@ def width(plays, spread, none=1.0):
     return np.where(plays > 0, np.minimum(spread / np.sqrt(np.maximum(plays, 1)), 1), none)
 
 
-@mutation("the event is for one number of plays only: no T in the logarithm", "U2", "V2c")
+@mutation("the event is for one number of visits only: no T in the logarithm", "U2", "V2c")
 def no_union(patch, setting):
     spread = unknown_rewards.reward_spread
     patch.setattr(unknown_rewards, "reward_spread", lambda X, A, T, delta: spread(X, A, 1, 1.0))

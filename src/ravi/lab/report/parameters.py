@@ -25,7 +25,7 @@ CORNERS = 200  # of a drawn ellipse
 
 
 class Ellipsoid(NamedTuple):
-    time: int  # plays made
+    time: int  # steps made
     centre: np.ndarray  # theta_hat   (d,)
     covariance: np.ndarray  # Lambda  (d, d)
     radius: float  # beta
@@ -66,7 +66,7 @@ def ellipsoid_of(run: Run, seed: int = 0) -> Ellipsoid:
 def ellipsoids(
     learner: Learner | str, mdp: MDP | str, steps: int, times: Iterable[int], *, seed: int = 0
 ) -> list[Ellipsoid]:
-    """Run a mixture learner and keep its ellipsoid after the epochs in which it makes these many plays."""
+    """Run a mixture learner and keep its ellipsoid after the epochs in which it makes these many steps."""
     from ravi.engine import resolved, resume, run
 
     mdp, learner = resolved(mdp, learner, steps)

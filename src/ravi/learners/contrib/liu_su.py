@@ -7,7 +7,7 @@ their pseudo-code was not at hand. The update, the coin, the action rule and the
 made double.
 
 Q_j = Q_hat_j = H and n_j = 0 for all pairs and j = 0, 1. At step t, a = argmax min(Q_hat_0, Q_hat_1)(x, .), y
-follows, a fair coin shows j, and with k = n_j(x, a) after this play:
+follows, a fair coin shows j, and with k = n_j(x, a) after this step:
 
     Q_j(x, a)     = (1 - alpha_k) Q_j(x, a) + alpha_k (r(x, a) + b_k + gamma Q_hat_{1-j}(y, a')),
                     a' = argmax min(Q_hat_0, Q_hat_1)(y, .)
@@ -21,7 +21,7 @@ Constants: those of `ucb-q`, delta = 1/T. `scale` multiplies c_2.
 Guarantee: regret O(sqrt(X A T) H^2.5) up to logarithms is theirs, for their version. Of this one: both Q_hat_j >= Q*
 at all times with probability 1 - delta already at c_2 = gamma; the proof is that of `ucb-q`, since Q_hat_{1-j}(y, a')
 >= max min(Q_hat_0, Q_hat_1)(y, .) >= V*(y); two tables, thus twice the failures.
-Composition: no model x bonus on the target x one averaging step per play, tables crossed x whenever the policy
+Composition: no model x bonus on the target x one averaging update per step, tables crossed x whenever the policy
 changes.
 Cost: O(A) per step, and a second block of random numbers; O(A) per plan; plans as the policy changes.
 Deviations: all that the reconstruction may have wrong. Targets take the true successor y_t where a reset follows. The

@@ -1,4 +1,4 @@
-"""What do the least-squares learners of linear MDPs share? Their data, their plays, and when they plan.
+"""What do the least-squares learners of linear MDPs share? Their data, their steps, and when they plan.
 
 All keep Lambda = lambda I + sum phi phi^T and M = sum phi e_y^T (`ravi.estimators.linear`), with phi(x, a) the
 problem's features of pairs or, where it has none, one coordinate for every pair, and plan by a backward pass over
@@ -6,11 +6,11 @@ stages (`ravi.learners.linear.least_squares`). One regression serves all stages:
 plan
 
     reset         at every reset
-    determinant   at the play with det Lambda > 2 det Lambda_k: then (d / ln 2) ln(1 + T / (lambda d)) times at most
-                  (and after 2^20 plays, where runs can be stopped)
+    determinant   at the step with det Lambda > 2 det Lambda_k: then (d / ln 2) ln(1 + T / (lambda d)) times at most
+                  (and after 2^20 steps, where runs can be stopped)
     block         at every reset, and at every age that is a multiple of the number of stages
 
-Cost: a play costs d^2, or d with one-hot features; a plan inverts Lambda in d^3 (less where
+Cost: a step costs d^2, or d with one-hot features; a plan inverts Lambda in d^3 (less where
 it has zeros) and makes its pass. Nothing grows with T.
 """
 
@@ -33,8 +33,8 @@ class State(NamedTuple):
     data: Gram
     values: Number  # V_h of the stages                       (n, S, X)
     policy: Policy  # greedy, by age or stationary            (n, ages, X, A) or (n, X, A)
-    age: Age  # plays since the last reset                    (n,)
-    time: NextPlay  # t of the next play                      (n,)
+    age: Age  # steps since the last reset                    (n,)
+    time: NextPlay  # t of the next step                      (n,)
     key: Fixed  #                                             (n,)
 
 
@@ -80,7 +80,7 @@ def least_squares(
 
 
 def _at_block(length: int) -> Schedule:
-    """At the next reset, or after `length` plays."""
+    """At the next reset, or after `length` steps."""
 
     def schedule(state: State, time: Array) -> Until:
         return Until(reset=True, deadline=time + length)

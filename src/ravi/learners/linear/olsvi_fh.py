@@ -1,4 +1,4 @@
-"""OLSVI.FH: least-squares value iteration on blocks of plays, each taken for an episode of its own.
+"""OLSVI.FH: least-squares value iteration on blocks of steps, each taken for an episode of its own.
 
 Paper: C.-Y. Wei, M. Jafarnia-Jahromi, H. Luo, R. Jain, "Learning infinite-horizon average-reward MDPs with linear
 function approximation", AISTATS 2021.
@@ -12,7 +12,7 @@ of every block, with V_B = 0, for h = B - 1, ..., 0:
     w_h = Lambda^{-1} sum_t phi_t V_{h+1}(y_t)
     Q_h(x, a) = Pi_[0, H_B][r(x, a) + gamma <phi(x, a), w_h> + beta ||phi(x, a)||_{Lambda^{-1}}],   V_h(x) = max_a Q_h
 
-and at play h of the block argmax_a Q_h(x, a) is played. H_B = sum_{h < B} gamma^h is what a block can be worth.
+and at step h of the block argmax_a Q_h(x, a) is played. H_B = sum_{h < B} gamma^h is what a block can be worth.
 
 Constants: beta = scale 40 d H_B sqrt(ln(T / delta)), the paper's, with the range H_B of a block's values for its
 length; lambda = 1, delta = 1/T; sp = H unless `span` is given (the span of V* is at most H); B is rounded up, and is at
@@ -20,7 +20,7 @@ most the S of `truncation`: gamma^S H <= 0.01.
 Guarantee: regret O(sqrt(sp) (d T)^{3/4} + (sp d T)^{2/3}) up to logarithms, for the average reward.
 Composition: least squares for any target x beta ||phi||_{Lambda^-1} x backward pass of B stages x at blocks.
 Cost: d^2 per step, d with one-hot features; d^3 + B (nnz(K) + nnz(phi) + X A) per plan; a plan for each block.
-Deviations: a block ends at a reset too, since plays after it do not follow from plays before. A block then begins at
+Deviations: a block ends at a reset too, since steps after it do not follow from steps before. A block then begins at
 every age that is a multiple of B, so the plan repeated, stage (age mod B) at every age, is what would be played from
 a fresh reset if learning stopped; it is played and scored as that for ages up to the least multiple of B that is at
 least S, and the last stage from there on, which matters with probability gamma^S <= truncation / H. With resets the
@@ -74,5 +74,5 @@ def olsvi_fh(
 
 
 def block_length(span: float, d: int, T: int) -> int:
-    """The paper's number of plays in a block, rounded up."""
+    """The paper's number of steps in a block, rounded up."""
     return ceil(max(sqrt(span) * T**0.25 / d**0.75, (span * T / d**2) ** (1 / 3)))

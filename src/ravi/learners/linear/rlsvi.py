@@ -23,7 +23,7 @@ Cost: d^2 per step, d with one-hot features; d^3 + S (d^2 + nnz(K) + nnz(phi) + 
 plans.
 Deviations: rewards are known, so gamma P_hat V alone is perturbed. The paper's lambda, of its prior, is lambda /
 sigma^2 here. Q is clipped to [0, H] (the paper's is not). One regression serves all stages, each with noise of its
-own. Gaussians come by Box and Muller's formula from the numbers i >= 4 of the time of the next play. `delta` has no
+own. Gaussians come by Box and Muller's formula from the numbers i >= 4 of the time of the next step. `delta` has no
 part in it.
 """
 

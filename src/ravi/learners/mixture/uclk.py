@@ -15,7 +15,7 @@ Phase k starts at t_k, with Lambda = lambda I + sum phi phi^T, b = sum phi V(y),
     Q_k    : from Q = H, V(x) = max_a Q(x, a), U = ceil(H ln(T H)) rounds of
              Q <- r + gamma max {<theta, phi_V>: theta in C_k, <theta, psi> a kernel}
     play the greedy policy of Q_k;   phi = phi_{V_k}(x_t, a_t),   Lambda += phi phi^T,   b += phi V_k(y_t)
-    the phase ends with the play after which det Lambda is more than twice that of its start.
+    the phase ends with the step after which det Lambda is more than twice that of its start.
 
 `inner` says which theta make a kernel (`ravi.optimism.ellipsoids`):
 
@@ -35,7 +35,7 @@ the problem's own bounds are larger, they take the place of d in t_k d and lambd
 Guarantee: regret O~(d H^2 sqrt(T)) along the trajectory, for plans over kernels.
 Composition: ridge regression on values x ellipsoid and kernels x extended value iteration x doubling determinants.
 Cost: d^2 per step; a plan solves X A small convex programmes, about d^3 each, for about ten backups; at most
-d log2(1 + T B_phi^2 H^2 / (lambda d)) plans, and one every 2^20 plays.
+d log2(1 + T B_phi^2 H^2 / (lambda d)) plans, and one every 2^20 steps.
 Deviations: on the simplex, theta itself must be there (a mixture): auto sees to that, explicit exact-simplex assumes
 it. If theta_hat is so far off that C_k misses the set, beta is raised to the least radius at which it does not (counted
 in `empty`). Ties go to the first action.

@@ -12,7 +12,7 @@ Phase k is that of UCLK+ (`ravi.learners.mixture.uclk_plus`) with a bound c on t
     Q <- r + gamma max {<theta, phi_V>: theta in C_k, <theta, psi> a kernel},
     V(x) <- max_a Q(x, a),   V <- min(V, min V + c)
     W = V_k - min V_k is regressed in place of V_k, its squares in the second regression
-    the phase ends with the play after which det Sigma_hat is more than twice that of its start.
+    the phase ends with the step after which det Sigma_hat is more than twice that of its start.
 
 Constants: those of UCLK+ with R = c. `span` is c; H unless given, which cuts nothing, since V lies in [0, H] anyway.
 Guarantee: regret O~(d sqrt(c T)) in the average-reward setting, with a discount that depends on T.

@@ -14,7 +14,7 @@ Phase k starts at t_k, and is UCLK's (`ravi.learners.mixture.uclk`) but for the 
     Q_k    : from Q = H, V(x) = max_a Q(x, a), U = ceil(H ln(T H)) rounds of
              Q <- r + gamma max {<theta, phi_V>: theta in C_k, <theta, psi> a kernel}
     play the greedy policy of Q_k;   every sample enters with its weight, R = H, W = V_k
-    the phase ends with the play after which det Sigma_hat is more than twice that of its start.
+    the phase ends with the step after which det Sigma_hat is more than twice that of its start.
 
 The weights 1 / sigma^2, the second regression, on V_k^2, and the three radii are in
 `ravi.estimators.variance_weighted`.

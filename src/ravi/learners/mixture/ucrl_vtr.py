@@ -8,12 +8,12 @@ is that of the appendix in which the ICML paper describes its own runs (F.1.3, A
 has a wider one, sqrt(16 C^2 H^2 d ln(1 + H k) ln^2((k + 1)^2 H / delta)) with lambda = H^2 d; lecture notes by one of
 the authors have H where this has H / 2.
 
-At a reset, from the plays of all ages so far:
+At a reset, from the steps of all ages so far:
 
     theta_hat = Lambda^{-1} b,   V_S = 0,   and for h = S - 1, ..., 0, with phi_h = sum_x' psi(., ., x') V_{h+1}(x'),
     Q_h = Pi_H[r + gamma (<theta_hat, phi_h> + beta ||phi_h||_{Lambda^{-1}})],   V_h = max_a Q_h
 
-then the greedy action of Q_h is played at age h, and every play adds
+then the greedy action of Q_h is played at age h, and every step adds
 
     Lambda += phi_h(x, a) phi_h(x, a)^T,   b += phi_h(x, a) V_{h+1}(y)
 
@@ -62,7 +62,7 @@ class State(NamedTuple):
     beta: Positive  # and its radius                 (n,)
     V: Value  # V_0, ..., V_S                        (n, S + 1, X)
     policy: Policy  # by age                         (n, S, X, A)
-    age: Age  # plays since the reset                (n,)
+    age: Age  # steps since the reset                (n,)
     began: Age  # age at the start of the path       (n,)
 
 

@@ -1,12 +1,12 @@
-"""What do R-MAX, MBIE, MBIE-EB and the certainty-equivalent learner share? An optimistic fixed point, after every play.
+"""What do R-MAX, MBIE, MBIE-EB and the certainty-equivalent learner share? An optimistic fixed point, after every step.
 
-With n the plays of a pair and p_hat = N' / n, all of them play the greedy policy (ties: the first action) of
+With n the visits of a pair and p_hat = N' / n, all of them play the greedy policy (ties: the first action) of
 
     Q(x, a) = H                                                                            where n < least
     Q(x, a) = min{H, r(x, a) + beta / sqrt(n) + gamma max <p, V>}, ||p - p_hat||_1 <= c / sqrt(n),   elsewhere
     V(x)    = max_a Q(x, a),
 
-p over all X states, where a pair is counted up to its first `most` plays and then is frozen:
+p over all X states, where a pair is counted up to its first `most` visits and then is frozen:
 
     r-max                  beta = c = 0       least = most = m
     mbie                   beta = 0           least = 1, most = m
@@ -14,18 +14,18 @@ p over all X states, where a pair is counted up to its first `most` plays and th
     certainty-equivalent   beta = c = 0       least = 1, most without limit
 
 A learner that is told the stored successors S(x, a) (support=on) has p over these, and its Q is cut by what the best of
-them is worth, with or without plays:
+them is worth, with or without visits:
 
     Q(x, a) = r(x, a) + gamma max_{S(x, a)} V                                              where n < least
     Q(x, a) = min{H, r + min{beta / sqrt(n) + gamma max <p, V>, gamma max_{S(x, a)} V}}    elsewhere
 
 Both are gamma-contractions, and no more than the cut is true of any kernel on S(x, a).
 
-The papers plan anew after every play; so does this, in the walk, from where the last plan ended. Q is always the
-backup of `known`, a V of before; a play changes one row of p_hat, so one entry of Q. Where |max_a Q - known| <= theta
+The papers plan anew after every step; so does this, in the walk, from where the last plan ended. Q is always the
+backup of `known`, a V of before; a step changes one row of p_hat, so one entry of Q. Where |max_a Q - known| <= theta
 at every state, the plan is over. Otherwise `known` is swept with the greedy policy until it moves by at most theta /
 2, Q is backed up from it, and so on: modified policy iteration. Since the backup is a gamma-contraction, after every
-play
+step
 
     |V - V_fixed| <= gamma theta / (1 - gamma) = tolerance        at every state,
 
@@ -60,11 +60,11 @@ from ravi.teams import each, team
 from ravi.walk import walking
 
 GRAIN = 2.0**-44  # of H: theta is not below it, so that rounding keeps no plan going
-UNLIMITED = 2**31 - 1  # plays of a pair that no run reaches
+UNLIMITED = 2**31 - 1  # visits of a pair that no run reaches
 
 
 class State(NamedTuple):
-    data: Annotated[Counts, FIRST_PLAYS]  # of the first `most` plays of every pair
+    data: Annotated[Counts, FIRST_PLAYS]  # of the first `most` visits of every pair
     Q: Value  # (n, X, A)
     V: Value  # max_a Q                                         (n, X)
     best: Action  # the first of the best actions               (n, X)
@@ -82,8 +82,8 @@ class Options(NamedTuple):
     scale: float = 1.0
     delta: float = None  # type: ignore[assignment]  # 1/T unless given: a number once it is checked
     accuracy: float = 0.1  # eps, in parts of H
-    m: int | None = None  # plays of a pair; what it may be depends on the learner
-    tolerance: float = 1e-4  # of V, after every play
+    m: int | None = None  # visits of a pair; what it may be depends on the learner
+    tolerance: float = 1e-4  # of V, after every step
     support: str = "off"
 
     def checked(self, T: int) -> Options:
@@ -159,7 +159,7 @@ def seed_one_hot(own, i, t):  # type: ignore[no-untyped-def]
 
 @compiled
 def _learn(own, i, t, x, a, y, slot, reset):  # type: ignore[no-untyped-def]
-    """A plan after every play; whether the policy is another one."""
+    """A plan after every step; whether the policy is another one."""
     ((best, policy), rewards, rows, every, most, gamma, H, beta, radius, least, told, theta, visits, moves, Q, V, known,
      chosen, change, old) = own  # fmt: skip
     p, k = x * policy.shape[2] + a, team()
@@ -178,7 +178,7 @@ def _learn(own, i, t, x, a, y, slot, reset):  # type: ignore[no-untyped-def]
 
 @compiled
 def _unplayed(rewards, successors, gamma, H, beta, radius, least, told, theta):  # type: ignore[no-untyped-def]
-    """Q, V, the best actions and the V that Q is the backup of, before the first play."""
+    """Q, V, the best actions and the V that Q is the backup of, before the first step."""
     X, A, B = successors.shape
     visits, moves, policy = np.zeros(X * A, np.int32), np.zeros((X * A, B), np.int32), np.zeros((X, A))
     Q, V, best, known = np.full(X * A, H), np.full(X, H), np.zeros(X, np.int32), np.full(X, H)

@@ -7,7 +7,7 @@ Trust: CHECKED: the radius against A. L. Strehl, L. Li, M. L. Littman, JMLR 10, 
 inner maximum against Jaksch et al. 2010 (Figure 2), who take it from here, delta_T and the recursion against public
 notes and code. The paper itself was not at hand. The coverage of the radius is tested.
 
-With n the plays of (x, a) before step t, of which the first m count:
+With n the visits of (x, a) before step t, of which the first m count:
 
     d(x, a) = sqrt(2 (ln(2^X - 2) + ln(1 / delta_T)) / n),                 delta_T = delta / (2 X A m)
     Q(x, a) = H                                                            where n = 0
@@ -24,7 +24,7 @@ hold for. m = T does so for any eps, and freezes nothing; it is the default. An 
 are known: the delta / 2 that the paper spends on them is kept back, so the balls hold with probability 1 - delta / 2.
 Guarantee: all but O~(X^2 A H^6 / eps^3) steps are eps-optimal, with probability 1 - delta; with support=on all but
 O~(B X A H^6 / eps^3).
-Composition: counts from 0, frozen at m x L1 ball x the fixed point after every play x epochs end when the policy
+Composition: counts from 0, frozen at m x L1 ball x the fixed point after every step x epochs end when the policy
 changes.
 Cost: O(1) per step, and B^2 at most per backup of what the step has changed by more than the tolerance allows: all X A
 pairs where max V has (`ravi.learners.pac.core`).

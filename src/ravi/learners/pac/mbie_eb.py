@@ -6,7 +6,7 @@ Setting: discounted, tabular, PAC.
 Trust: CHECKED: recursion, start and beta against public notes of a course that writes out the algorithm. The paper
 itself was not at hand. Compared with an independent transcription on whole runs.
 
-With n the plays of (x, a) before step t, of which the first m count:
+With n the visits of (x, a) before step t, of which the first m count:
 
     Q(x, a) = H                                                              where n = 0
     Q(x, a) = min{H, r(x, a) + gamma <p_hat(. | x, a), V> + beta / sqrt(n)}  elsewhere,      V(x) = max_a Q(x, a)
@@ -21,12 +21,12 @@ delta = 1/T; `scale` multiplies it. As for MBIE, the paper proves its bound for 
 H^4 / eps^2; m = T holds for any eps, freezes nothing, and is the default. An explicit `m` is taken as it is.
 Guarantee: all but O~(X^2 A H^6 / eps^3) steps are eps-optimal, with probability 1 - delta. V >= V* at every step with
 probability 1 - delta (up to the tolerance). With support=on likewise.
-Composition: counts from 0, frozen at m x beta / sqrt(n) x the fixed point after every play x epochs end when the
+Composition: counts from 0, frozen at m x beta / sqrt(n) x the fixed point after every step x epochs end when the
 policy changes.
 Cost: O(1) per step, and A B per backup of what the step has changed by more than the tolerance allows
 (`ravi.learners.pac.core`); at most one plan per step.
 Deviations: rewards are known. Q is cut at H, which the paper leaves out: V* <= H, so V stays optimistic. V is accurate
-to `tolerance`. With scale = 0 this is the certainty-equivalent learner, bit for bit, where m exceeds the plays.
+to `tolerance`. With scale = 0 this is the certainty-equivalent learner, bit for bit, where m exceeds the visits.
 """
 
 from __future__ import annotations

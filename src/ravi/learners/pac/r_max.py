@@ -14,7 +14,7 @@ A pair is known once it was played m times, and is then counted no more:
     a_t     = argmax_a Q(x_t, a)                     the first of the best
 
 Constants: m = ceil(scale^2 2 (X ln 2 + ln(X A / delta)) H^4 / eps^2) with eps = `accuracy` H, so that `accuracy` is a
-target for the gap (0.1 unless given), and delta = 1/T. By Weissman et al. (2003), after m plays ||p_hat - p||_1 <= eps
+target for the gap (0.1 unless given), and delta = 1/T. By Weissman et al. (2003), after m visits ||p_hat - p||_1 <= eps
 / H^2 for every pair with probability 1 - delta; then every policy's value is within eps / 2 of its value under p_hat.
 An explicit `m` is taken as it is. With m = 0 nothing is unknown but what was never played, and nothing is frozen: that
 is the certainty-equivalent learner, bit for bit.
@@ -37,7 +37,7 @@ from ravi.learners.pac.core import UNLIMITED, Options, optimistic
 
 @takes(without=("support",))
 def r_max(problem: Problem, T: int, o: Options) -> Learner:
-    """R-MAX with m plays until a pair is known; `scale` multiplies the radius, and so m by its square."""
+    """R-MAX with m visits until a pair is known; `scale` multiplies the radius, and so m by its square."""
     scale, delta = o.scale, o.delta
     X, A, H = problem.states, problem.actions, problem.horizon
     eps = o.accuracy * H

@@ -7,7 +7,7 @@ minimum, known rewards, U and beta. The displays of the bonus could not be read:
 their three terms are those of the bonus that the text says it follows, UCBVI-BF (Azar, Osband, Munos, ICML 2017,
 Algorithm 4: 8, 8, and no logarithm in the third). Compared with an independent transcription at every step of runs.
 
-Q_1 = V_1 = H. At step t, with n, n(x') and P_t = N' / max(n, 1) including the play of step t:
+Q_1 = V_1 = H. At step t, with n, n(x') and P_t = N' / max(n, 1) including step t:
 
     a_t           = argmax_a Q_t(x_t, a)                                                     the first of the best
     UCB_t(x, a)   = sqrt(8 U Var_{P_t}(V_t) / n) + 8 U H / n + sqrt(8 sum_x' P_t(x') min{100 B_t(x'), H^2} / n)
@@ -114,7 +114,7 @@ def ucbvi_gamma(
 
 @compiled
 def _learn(own, i, t, x, a, y, slot, reset):  # type: ignore[no-untyped-def]
-    """A sweep after every play; whether the policy is another one."""
+    """A sweep after every step; whether the policy is another one."""
     ((best, policy), rewards, rows, start, pairs, places, gamma, H, U, scale, far, told, visits, moves, Q, V, plays,
      spread, changed, many, listed, touched, stamp, todo) = own  # fmt: skip
     k = team()
@@ -138,7 +138,7 @@ def _sweep(  # type: ignore[no-untyped-def]
     rewards, successors, start, pairs, places, gamma, H, U, scale, far, told, visits, moves, Q, V,
     best, spread, changed, many, policy, played, listed, touched, todo, k, stamp,
 ):  # fmt: skip
-    """Q_{t+1} and V_{t+1} after a play of the pair `played`; whether the greedy policy is no longer `policy`."""
+    """Q_{t+1} and V_{t+1} after a visit of the pair `played`; whether the greedy policy is no longer `policy`."""
     A, B = policy.shape[1], moves.shape[1]
     size = _stale(start, pairs, places, told, moves, changed, many, played, listed, todo, k, stamp)
     height, third = 8.0 * U * H, far > 0.0

@@ -11,7 +11,7 @@ The entries of a row are those of all X states, or of the stored successors of i
 
 Both are exact. With a small shape most variates are far below the sum of the row: p^(1 / shape) < e^-60 is told from p
 alone, and such an entry is 0 (it would not change the sum in double precision). Only where all entries of a row are
-below e^-20, as with a tiny alpha_0 in a row without plays, is the row computed in logarithms.
+below e^-20, as with a tiny alpha_0 in a row without visits, is the row computed in logarithms.
 
 The uniforms are the blocks 1, 2, ... of step t under the learner's key (`ravi.random`), in the order of use.
 """
@@ -67,7 +67,7 @@ def draw_gammas(prior, counts, to, key, t, part, row):  # type: ignore[no-untype
         row[x] = 0.0
     for j in range(to.shape[0]):
         row[to[j]] = counts[j]
-    unseen = math.exp(-TINY * prior) / (1.0 + prior / math.e)  # u below which a state without plays gets nothing
+    unseen = math.exp(-TINY * prior) / (1.0 + prior / math.e)  # u below which a state without visits gets nothing
     spare, left = (0.0, 0.0, 0.0, 0.0), 0
     for x in range(X):
         shape = prior + row[x]

@@ -268,7 +268,7 @@ class Own(NamedTuple):
     lasted: Array
     u: Array
     policy: Array
-    left: Any  # scratch: plays of a pair until the epoch ends   (n, X, A), or of none (n, 0, 0)
+    left: Any  # scratch: visits of a pair until the epoch ends   (n, X, A), or of none (n, 0, 0)
 
 
 @compiled
@@ -288,5 +288,5 @@ def seed_plan(own, i, t):  # type: ignore[no-untyped-def]
 
 @compiled
 def seed_learn(own, i, t, x, a, y, slot, reset):  # type: ignore[no-untyped-def]
-    """Count the play; one thread's."""
+    """Count the step; one thread's."""
     return tally_play(own.visits, own.moves, own.left, i, x, a, slot)

@@ -10,7 +10,7 @@ move of the chain (R. L. Smith 1984; R. M. Neal 2003, "Slice sampling")
 
 leaves the posterior as it is, whatever C, which is of the data alone. In units of C the posterior is about as wide in
 all directions, so that 4 d moves from one draw to the next are many: their correlation was 0 to .2 on ensembles of 10
-kernels, up to .8 on ensembles of 30 with few plays. Where no move tells kernels apart, draws are independent.
+kernels, up to .8 on ensembles of 30 with few steps. Where no move tells kernels apart, draws are independent.
 
 The uniforms are the blocks 1, 2, ... of step t under the learner's key (`ravi.random`), in the order of use.
 """

@@ -1,4 +1,4 @@
-"""Delayed Q-learning: a value is lowered only on the evidence of m plays, and only by much.
+"""Delayed Q-learning: a value is lowered only on the evidence of m visits, and only by much.
 
 Paper: A. Strehl, L. Li, E. Wiewiora, J. Langford, M. Littman, "PAC model-free reinforcement learning", ICML 2006.
 Setting: discounted, tabular, PAC: the number of steps at which the policy is not eps-optimal.
@@ -12,20 +12,20 @@ Q = H, U = l = b = t* = 0 and LEARN = true for all pairs. At step t, a = argmax 
     if LEARN(x, a):  U(x, a) += r(x, a) + gamma max Q(y, .);  l(x, a) += 1
         if l(x, a) = m:                                         an attempted update
             if Q(x, a) - U(x, a) / m >= 2 eps1:  Q(x, a) = U(x, a) / m + eps1;  t* = t
-            else if b(x, a) >= t*:  LEARN(x, a) = false         all m plays were made under the present Q
+            else if b(x, a) >= t*:  LEARN(x, a) = false         all m visits were made under the present Q
             b(x, a) = t;  U(x, a) = l(x, a) = 0
     else if b(x, a) < t*:  LEARN(x, a) = true                   some Q has changed since
 
 Constants: eps1 = eps (1 - gamma) / 9 and m = ceil(H^2 ln(3 X A (1 + X A H / eps1) / delta) / (2 eps1^2)), delta =
 1/T, eps = `accuracy` H in units of V: `accuracy` is the gap in return that is aimed at, so eps1 = accuracy / 9.
-`scale` multiplies the radius that m plays leave, so m becomes ceil(scale^2 m); `m` sets it outright.
+`scale` multiplies the radius that m visits leave, so m becomes ceil(scale^2 m); `m` sets it outright.
 Guarantee: with probability 1 - delta, Q >= Q* always, and the policy is eps-optimal but for O(X A H^8 / eps^4) steps,
 up to logarithms. Whatever m: Q only falls, by at least eps1 at each update, so there are at most X A H / eps1
 updates.
 Composition: no model x optimistic initial values x averages of m targets x whenever the policy changes.
 Cost: O(A) per step; O(A) per plan; plans are at most the updates.
 Deviations: targets take the true successor y_t where a reset follows. The authors' version of 2009 (JMLR 10) lets b
-be the step at which an attempt began, and so stops learning a pair up to m plays earlier; this is the one of 2006.
+be the step at which an attempt began, and so stops learning a pair up to m visits earlier; this is the one of 2006.
 """
 
 from __future__ import annotations

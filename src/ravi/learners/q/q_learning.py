@@ -6,7 +6,7 @@ Setting: discounted, tabular; no guarantee of regret.
 Trust: CHECKED: the update, step sizes, their range and omega = 4/5 against the second paper, which finds it best for
 the dependence on H where all pairs are updated at once (0.77 where they are visited one by one).
 
-Q = 0 and n = 0 for all pairs. At step t, with k = n(x, a) before this play:
+Q = 0 and n = 0 for all pairs. At step t, with k = n(x, a) before this step:
 
     pi_t          = (1 - eps_t) greedy(Q) + eps_t uniform,    eps_t = min(1, c / t^(1/3))
     Q(x, a)       = (1 - alpha_k) Q(x, a) + alpha_k (r(x, a) + gamma max Q(y, .)),    alpha_k = 1 / (k + 1)^omega
@@ -14,7 +14,7 @@ Q = 0 and n = 0 for all pairs. At step t, with k = n(x, a) before this play:
 Constants: c = 1, which `scale` multiplies; omega = `power` = 4/5, in (1/2, 1). initial=optimistic starts with Q = H.
 Guarantee: Q converges to Q* where every pair is played for ever. No bound on the regret: exploration does not know
 where to go, and where reward is many steps away (RiverSwim) uniform actions need exponentially many steps to find it.
-Composition: no model x uniform exploration x one averaging step per play x at resets, and whenever a greedy action
+Composition: no model x uniform exploration x one averaging update per step x at resets, and whenever a greedy action
 changes.
 Cost: O(A) per step; O(X A) per plan after a reset, else O(A); plans: T / H, and as greedy actions change.
 Deviations: eps_t is set at resets and kept until the next one, so that the policy is constant in an epoch. The policy

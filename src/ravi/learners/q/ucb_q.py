@@ -8,7 +8,7 @@ xi, M, eps1, H_q and the rule of Q_hat; the numbers of both agree. The paper its
 below is DERIVED here.
 
 Q = Q_hat = H and n = 0 for all pairs. At step t, a = argmax Q_hat(x, .), y follows, and with k = n(x, a) after this
-play:
+step:
 
     b_k         = (c_2 / (1 - gamma)) sqrt(H_q iota(k) / k),    iota(k) = ln(X A (k + 1) (k + 2) / delta)
     alpha_k     = (H_q + 1) / (H_q + k)
@@ -20,11 +20,11 @@ H), M = max(ceil(2 log2(H / xi)), 10), eps1 = eps / (24 R M ln H), H_q = ln(H / 
 delta = 1/T. `scale` multiplies c_2.
 Guarantee: with probability 1 - delta the policy is eps-optimal but for O(X A H^7 / eps^2) steps, up to logarithms.
 Q_hat >= Q* at all times with probability 1 - delta/2 already at c_2 = gamma, that is at scale = gamma / (4 sqrt(2)):
-after k plays Q - Q* >= sum_i alpha_k^i (b_i - gamma (P V* - V*(y_i))), where the weights alpha_k^i sum to 1 and their
+after k steps Q - Q* >= sum_i alpha_k^i (b_i - gamma (P V* - V*(y_i))), where the weights alpha_k^i sum to 1 and their
 squares to at most 2 H_q / k [H_q >= 1]; b_i >= b_k; by Azuma-Hoeffding for increments in an interval of length gamma
 alpha_k^i H the noise exceeds gamma H sqrt(H_q iota(k) / k) with probability exp(-iota(k)) at most; and sum_k X A
 exp(-iota(k)) = delta / 2.
-Composition: no model x bonus on the target x one averaging step per play x whenever the policy changes.
+Composition: no model x bonus on the target x one averaging update per step x whenever the policy changes.
 Cost: O(A) per step; O(A) per plan; plans as the policy changes, which is up to every other step while values are
 close.
 Deviations: targets take the true successor y_t where a reset follows. 24 R M ln H is taken to be 1 at least, so that

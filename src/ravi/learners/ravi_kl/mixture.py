@@ -12,7 +12,7 @@ are that, else the kernels at the vertices of all theta that make one. At time t
     G = I + sum_s phi_s phi_s^T,   phi_s = phi_U(x_s, a_s),  U = V_k less its middle, in parts of half its span
     V = max_a {r + gamma max_{theta in E} <theta, phi_V>}
 
-and the greedy policy is played until a reset, until the plays of a pair reach max(1, n), or until the play with which
+and the greedy policy is played until a reset, until the visits of a pair reach max(1, n), or until the step with which
 det G is more than doubled. e is 1/10, and all likely theta are in E. Moves that were seen make the first part small;
 the second, whose beta is large, is what the regret bound goes by. With plan=slack another policy is played where it is
 nearly as optimistic: that of rho / 2 (candidate=half), or the optimal one of a draw from the posterior with a uniform
@@ -69,7 +69,7 @@ def linear_mixture(problem: Problem, T: int, o: Options) -> Learner:
     Setting: discounted with resets, linear mixture of dimension d.
     Guarantee: expected regret O~(d H sqrt(T)), with no T to know. docs/explanation/kl.md, Theorem 4.
     Composition: counts of moves x an ellipsoid around a set of likelihoods, and the simplex x policy iteration on sets
-    x at resets and doublings, of plays and of a determinant.
+    x at resets and doublings, of visits and of a determinant.
     Cost: O(d^2) per step; per plan O(d^2) for every move that was seen, and some maxima over an ellipsoid for each of
     the X A pairs.
     """

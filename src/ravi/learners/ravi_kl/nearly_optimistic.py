@@ -61,13 +61,13 @@ class Scratch(NamedTuple):
     of_coins: Any  # (teams, 2, X, 2); none where rewards are known
     rewards: Any  # at most; those of the problem where they are known    (n or 1, X, A)
     rho: Any  # (n, X, A)
-    time: Any  # t of the next play                                       (n,)
+    time: Any  # t of the next step                                       (n,)
     tol: Any  # (n,)
     returns: Any  # U; what the candidate returns at least; what it does  (3, n)
     taken: Any  # whether the candidate is                                (n,)
     active: Any  # whether what it returns is to be found                 (n,)
     drawn: Any  # the actions of a candidate that is drawn                (n, X)
-    left: Any  # plays of a pair until the epoch ends                     (n, X, A)
+    left: Any  # visits of a pair until the epoch ends                     (n, X, A)
 
 
 def scratch(problem: Problem, told: bool, draws: bool, unknown: bool, n: int, teams: int) -> Scratch:
@@ -152,7 +152,7 @@ def _sets(own):  # type: ignore[no-untyped-def]
 @compiled
 def _most_optimistic(low, high, own, planned):  # type: ignore[no-untyped-def]
     """The sets, and the best policy and its U. Where the level of the sets is another one, no bound on what a pair is
-    worth holds on: neither of the best policy, nor those whose plays are `planned`."""
+    worth holds on: neither of the best policy, nor those whose steps are `planned`."""
     gamma, bounds, size, scale, reward_scale, tolerance, _, _ = own.numbers
     best, visits, stage, room = own.best, own.visits, own.stage, own.room
     _, X, A = visits.shape
@@ -238,7 +238,7 @@ planned = greedy  # `seed_plan` puts that of a learner here
 
 
 def _seed_plan(own, i, t):  # type: ignore[no-untyped-def]
-    """An epoch of one seed; it ends at a reset, or when the plays of a pair within it reach those before."""
+    """An epoch of one seed; it ends at a reset, or when the visits of a pair within it reach those before."""
     visits, left = own.visits[i], own.room.left[i]
     for x in each(visits.shape[0]):
         for a in range(visits.shape[1]):
@@ -253,7 +253,7 @@ def seed_plan(candidate: str | None) -> Callable[..., Any]:
 
 @compiled
 def seed_learn(own, i, t, x, a, y, slot, reset):  # type: ignore[no-untyped-def]
-    """Count the play, and what it earns where rewards are not known; one thread's."""
+    """Count the step, and what it earns where rewards are not known; one thread's."""
     plays, total, key, table, random = own.earned
     if plays.shape[0] > 0:
         reward = table[x, a]

@@ -49,12 +49,12 @@ class Warm(NamedTuple):
     u: Value  # V of the last plan, less its least                                      (n, X)
     dual: Annotated[Array, LOGARITHM]  # ln t of the pair's last maximum; nan at first  (n, X, A)
     bound: Annotated[Array, WORTH]  # at least what the pair is worth at u              (n, X, A)
-    visits: CountOrNone  # plays of the pair when its bound was made; -1 for none       (n, X, A)
+    visits: CountOrNone  # visits of the pair when its bound was made; -1 for none       (n, X, A)
     choice: Action  # the action of the last plan                                       (n, X)
 
 
 class Sets(NamedTuple):
-    """What is plausible: rewards, and kernels near the frequencies of plays."""
+    """What is plausible: rewards, and kernels near the frequencies of steps."""
 
     rewards: Array  # at most                                     (n or 1, X, A)
     visits: Array  # from zero                                    (n, X, A)
@@ -101,7 +101,7 @@ def plan(  # type: ignore[no-untyped-def]
     """The policy that is best under the best kernel of the sets, at `share` of their radii, to tol (n,), into `choice`
     (n, X), and U into `returns` (n,); or what `choice`, the actions of a policy, returns, where it is `fixed`. Of seeds
     low, ..., high - 1 that are `active` (n,). u, dual, bound and visits of `warm` are written to; its bounds must be of
-    sets that differ from these only where the plays of a pair do. A team's."""
+    sets that differ from these only where the visits of a pair do. A team's."""
     r, visits, moves, rho, support = sets
     u, dual, bound, planned = warm
     sizes, tos, ps, radii, counts, targets, qs, Lus, news = scratch

@@ -4,7 +4,7 @@ Paper: A. Moulin, G. Neu, "Optimistic Planning by Regularized Dynamic Programmin
 BONUS; the sets are those of Filippi, Cappe and Garivier (2010), with radii from mixtures and from betting.
 Trust: DERIVED: the radii, the planning and the regret bounds are this library's; docs/explanation/kl.md has the proofs.
 
-Of a pair (x, a) with n plays and the frequencies p_hat of their successors, the plausible kernels are
+Of a pair (x, a) with n visits and the frequencies p_hat of their successors, the plausible kernels are
 
     C(x, a) = {q on S(x, a) : n KL(p_hat || q) <= rho},
 
@@ -14,7 +14,7 @@ S(x, a) its stored successors (support=on), or all states (support=off). Every f
                    drawn uniformly, until the next reset. With L = min_C <q, V> and U = max_C <q, V> it is
                    TRANSITION-ESTIMATE (L + U) / 2 and BONUS gamma (U - L) / 2: valid wherever P is in C.
                    rho = ln(X A / delta) + ln p_hat(y^n) / KT(y^n), delta = 1/T: P is in C for all n at once.
-    plan=greedy    the policy that is greedy for V = max_a {r + gamma max_C <q, V>}, until a reset, or until the plays
+    plan=greedy    the policy that is greedy for V = max_a {r + gamma max_C <q, V>}, until a reset, or until the visits
                    of a pair within the epoch reach those before. rho = ln(X / delta_t) + kappa(n): it need hold at V*
                    only, and does with probability 1 - delta_t, for all n at once.
                    delta_t = min{1, sqrt(H X A / t)}: T is not used.
@@ -148,7 +148,7 @@ def tabular(problem: Problem, T: int, o: Options) -> Learner:
 def unknown_rewards(
     problem: Problem, T: int, o: Options, rewards: str = "bernoulli", reward_scale: float = 1.0
 ) -> Learner:
-    """RAVI-KL on counts that is not told its rewards: what a play earns is 1 with probability r(x, a) and else 0
+    """RAVI-KL on counts that is not told its rewards: what a step earns is 1 with probability r(x, a) and else 0
     (rewards=bernoulli), or r(x, a) (rewards=deterministic). `reward_scale` multiplies the radius of rewards, or their
     bonus (plan=mirror).
 

@@ -10,11 +10,11 @@ with valid bonuses,
 
     sum_k <mu* - mu^{pi_k}, r_k> <= 2 sum_k <mu^{pi_k}, CB_k> + H(pi* || pi_0) / eta + K eta H^3 / 2 + 2 H.
 
-Where rewards change with every play, r_k is the table of the epoch's last play. An epoch reaches its i-th play
+Where rewards change with every step, r_k is the table of the epoch's last step. An epoch reaches its i-th step
 (i = 0, 1, ...) with probability gamma^i and ends with it with probability (1 - gamma) gamma^i, so for tables that were
-chosen in advance, and f_t = <mu* - mu^{pi_k}, r_t>, the sum of f_t over the epoch has the mean H E[f of the last play].
+chosen in advance, and f_t = <mu* - mu^{pi_k}, r_t>, the sum of f_t over the epoch has the mean H E[f of the last step].
 The expected regret against every fixed policy is then bounded as in Theorem 4.1, with gamma H more: its sum goes on to
-T+, and what is lost after T, gamma H plays on average, may be negative here, -1 a play at least. (The mean table of an
+T+, and what is lost after T, gamma H steps on average, may be negative here, -1 a step at least. (The mean table of an
 epoch will not do: short epochs would count too much.)
 
 RAVI-UCB+ is not covered where it makes several backups an epoch: its policies would answer to the rewards of the epoch
@@ -47,7 +47,7 @@ class State(NamedTuple):
     CB: Positive  # CB_k               (n, X, A)
     PV: Number  # P_hat_k V_k          (n, X, A)
     epoch: Next  # k                   (n,)
-    time: Plays  # plays made          (n,)
+    time: Plays  # steps made          (n,)
 
     def agrees(self, facts: Facts) -> dict[str, Array]:
         return {"log_policy is that of policy": logarithms(self.log_policy, self.policy)}
@@ -68,7 +68,7 @@ def changing(base: Learner, world: Changing) -> Learner:
     def revealed(s: State) -> Array:
         """Q_{k+1}, from the table r_k of the epoch that has ended; Q_1 where none has."""
         Q = s.Q.copy()
-        clock = s.time if world.clock == "plays" else s.epoch  # the last play, or k
+        clock = s.time if world.clock == "plays" else s.epoch  # the last step, or k
         number = np.where(s.epoch > 0, world.number(clock), -1)
         for j in np.unique(number[number >= 0]):
             rows = number == j

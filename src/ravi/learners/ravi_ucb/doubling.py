@@ -7,9 +7,9 @@ Phase i = 0, 1, ... is for l_i = 2^i l plays, after S_i = (2^i - 1) l; it is the
 
     eta_i = eta of l_i plays,    beta_i = beta of S_{i+1} plays at delta_i = 1 / l_i
 
-from V_0 and pi_0 on, with the data of all phases before: so many plays may stand behind a bonus, hence S_{i+1}. On
+from V_0 and pi_0 on, with the data of all phases before: so many steps may stand behind a bonus, hence S_{i+1}. On
 counts (Algorithm 2) that is eta_i = sqrt(2 ln A / (H^2 l_i)) and beta_i = 8 H sqrt(X ln(X A S_{i+1} / delta_i)). A
-phase gives way at the first reset after its end, and an epoch belongs to the phase that its first play is in: phases
+phase gives way at the first reset after its end, and an epoch belongs to the phase that its first step is in: phases
 that an epoch passes over are skipped. In phase 0 it is the learner for T = l, bit for bit.
 
 What an estimator keeps must not depend on T: counts and regressions with a fixed lambda do not, whatever their samples
@@ -63,7 +63,7 @@ class State(NamedTuple):
     log_policy: LogPolicy  # log pi_j               (n, X, A)
     last_policy: Policy  # pi_j                     (n, X, A)
     key: Fixed  #                                   (n,)
-    time: NextPlay  # t of the next play            (n,)
+    time: NextPlay  # t of the next step            (n,)
     phase: Annotated[Array, BEGUN]  # i             (n,)
 
     def agrees(self, facts: Facts) -> dict[str, Array]:
@@ -113,7 +113,7 @@ def _begin(low, high, l, time, phase, fresh, at):  # type: ignore[no-untyped-def
     for i in range(low, high):
         k, t = phase[i], time[i]
         sync()  # all have read the phase
-        if t > (l << (k + 1)) - l:  # S_{k+1} plays were made
+        if t > (l << (k + 1)) - l:  # S_{k+1} steps were made
             k, lengths = 0, (t - 1) // l + 1
             while lengths > 1:  # `theory.phases` less one
                 k, lengths = k + 1, lengths >> 1
@@ -201,7 +201,7 @@ def _alike(base: Learner, problem: Problem) -> Learner:
 def in_phases(
     name: str, build: Builder, problem: Problem, first: int, o: Options, most: int, step: Callable[..., float]
 ) -> Learner:
-    """A builder's learner in phases: eta, `step(o, problem, T)`, is that of l_i plays, the rest that of S_{i+1}."""
+    """A builder's learner in phases: eta, `step(o, problem, T)`, is that of l_i steps, the rest that of S_{i+1}."""
     l = checks.whole(first, "first", 1, most)
 
     def phase(i: int) -> Learner:
@@ -233,7 +233,7 @@ def linear_mixture(problem: Problem, T: int, first: int = 1, o: Options = ALL) -
 
     Setting: discounted with resets, linear mixture of dimension d; T unknown.
     Guarantee: that of RAVI-UCB (Theorem 5.6), its parts in sqrt(T) at most 1 / (1 - 2^(-1/2)) = 3.414... times as large
-    (with beta of 2 T plays), and all else once in each of 1 + log2(T) phases at most (`theory.doubling`).
+    (with beta of 2 T steps), and all else once in each of 1 + log2(T) phases at most (`theory.doubling`).
     Composition: ridge regression on values x beta_i ||phi||_{Lambda^-1} x one mirror step and one backup x at resets.
     Cost: O(d^2) per step; X A (B d + d^2) per plan; T / H plans.
     """
@@ -263,7 +263,7 @@ def plus_linear_mixture(problem: Problem, T: int, first: int = 1, o: Options = A
 
     Setting: discounted with resets, linear mixture of dimension d; T unknown.
     Guarantee: that of RAVI-UCB+, its parts in sqrt(T) at most 1 / (1 - 2^(-1/2)) = 3.414... times as large (with beta
-    of 2 T plays), and all else once in each of 1 + log2(T) phases at most (`theory.doubling`).
+    of 2 T steps), and all else once in each of 1 + log2(T) phases at most (`theory.doubling`).
     Composition: ridge regression on values in parts of their span x the determinant's radius x M mirror steps and
     backups x at resets.
     Cost: O(d^2) per step; M X A (B d + d^2) per plan; T / H plans.

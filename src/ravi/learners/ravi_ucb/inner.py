@@ -220,7 +220,7 @@ class OnCounts(NamedTuple):
     inner: int  # M
     picks: bool  # one of the M policies is drawn; else it is the last
     key: Array  # (n,)
-    time: Array  # of the next play   (n,)
+    time: Array  # of the next step   (n,)
     earned: Any  # Rewards
     chosen: Any  # at which of the M to put aside   (n,)
     learned: Any  # scratch by team, for rewards that are not told (teams, X A), or of none (teams, 0)
@@ -234,7 +234,7 @@ class OfSeeds(NamedTuple):
     at: Iterates
     played: Played
     key: Array | None = None  # where one of the M policies is drawn
-    time: Array | None = None  # of the next play, where the state keeps it
+    time: Array | None = None  # of the next step, where the state keeps it
 
 
 @dataclass(frozen=True, eq=False)
@@ -290,7 +290,7 @@ def made_of(learner: Learner) -> Counted | None:
 
 @compiled
 def seed_learn(own, i, t, x, a, y, slot, reset):  # type: ignore[no-untyped-def]
-    """Count the play; one thread's."""
+    """Count the step; one thread's."""
     p = x * own.iterates[1].shape[2] + a
     own.visits[i, p] += 1
     own.moves[i, p, slot] += 1

@@ -75,7 +75,7 @@ class State(NamedTuple):
     log_policy: LogPolicy  # log pi_j               (n, X, A)
     last_policy: Policy  # pi_j                     (n, X, A)
     key: Fixed  #                                   (n,)
-    time: NextPlay  # t of the next play            (n,)
+    time: NextPlay  # t of the next step            (n,)
 
     def agrees(self, facts: Facts) -> dict[str, Array]:
         return {"log_policy is that of last_policy": logarithms(self.log_policy, self.last_policy)}
@@ -207,7 +207,7 @@ def tabular(problem: Problem, T: int, o: Options) -> Learner:
 
 @compiled
 def _pick(low, high, key, time, M, chosen):  # type: ignore[no-untyped-def]
-    """m - 1 of seeds low, ..., high - 1: uniform, number PICK of the next play."""
+    """m - 1 of seeds low, ..., high - 1: uniform, number PICK of the next step."""
     for i in range(low, high):
         if first():
             chosen[i] = int(M * uniform(key[i], time[i], PICK))

@@ -18,7 +18,7 @@ after each step. Q_1 = E V_0, so that V_1 = V_0 and pi_1 = pi_0.
 
 Constants: eta of Theorem 4.1, beta of Lemmas 5.1 and 5.4 with delta = 1/T, lambda = 1, V_0 = 0, pi_0 uniform.
 Deviations: the paper to the letter but for three repairs, all in the engine: x_1 ~ nu_0 (the text draws X_0 and plays
-from t = 1), exactly T plays (the printed loops make T - 1, or never stop when a reset falls on T), and samples keep
+from t = 1), exactly T steps (the printed loops make T - 1, or never stop when a reset falls on T), and samples keep
 the true successor y_t (the printed x_{t+1} is overwritten by a reset).
 
 Traits to know: pi_k ignores the data of

@@ -1,4 +1,4 @@
-"""RAVI-UCB and RAVI-UCB+ where rewards are not known: they are learned from what plays earn, with a bonus of their own.
+"""RAVI-UCB and RAVI-UCB+ where rewards are not known: they are learned from what steps earn, with a bonus of their own.
 
 Paper: A. Moulin, G. Neu, "Optimistic Planning by Regularized Dynamic Programming", ICML 2023.
 Trust: DERIVED: the paper knows its rewards, and says that not to costs a constant factor; the bonus is Hoeffding's.
@@ -22,7 +22,7 @@ kernel, by a factor of some 11 H sqrt(X) for RAVI-UCB and of gamma H or more for
 Q_1, made of no data, is the same for all pairs.
 
 Constants: those of the learner it is made of, and its delta for the second event too; `reward_scale` multiplies b.
-Deviations: a play earns 1 with probability r(x, a), else 0, from its key (rewards=bernoulli), or r(x, a) itself
+Deviations: a step earns 1 with probability r(x, a), else 0, from its key (rewards=bernoulli), or r(x, a) itself
 (rewards=deterministic). The table of rewards is read at the pairs that are played only. What the run reports as earned
 is the mean r(x_t, a_t). On a live stream, `ravi.agent` learns rewards for any learner; give it `ravi-ucb` there.
 """

@@ -9,11 +9,11 @@ In epoch k, for all stages h, with pi_h^0 uniform and Q_h^0 = 0:
 
     pi_h^k(a|x) proportional to pi_h^{k-1}(a|x) exp(alpha Q_h^{k-1}(x, a))
 
-    theta_hat = Lambda^{-1} b from the plays before the epoch,   V_S = 0,   and for h = S - 1, ..., 0,
+    theta_hat = Lambda^{-1} b from the steps before the epoch,   V_S = 0,   and for h = S - 1, ..., 0,
     phi_h = sum_x' psi(., ., x') V_{h+1}(x'),   Gamma_h = gamma beta ||phi_h||_{Lambda^{-1}},
     Q_h^k = Pi_H[r + gamma <theta_hat, phi_h> + Gamma_h],   V_h = sum_a pi_h^k(a|.) Q_h^k(., a)
 
-pi_h^k is played at age h, and every play adds phi_h(x, a) with the target V_{h+1}(y) to the regression. V is the mean
+pi_h^k is played at age h, and every step adds phi_h(x, a) with the target V_{h+1}(y) to the regression. V is the mean
 of Q under the policy that is played; RAVI-UCB has its soft maximum, and makes one backup where OPPO makes S.
 
 Constants: alpha = sqrt(2 ln A / (H^2 K)), K = (1 - gamma) T + gamma the expected number of epochs; `step_scale`
@@ -64,7 +64,7 @@ class State(NamedTuple):
     Q: Value  # Q_0, ..., Q_{S-1}                    (n, S, X, A)
     log_policy: LogPolicy  # log pi_h                (n, S, X, A)
     policy: Policy  # pi_h, by age                   (n, S, X, A)
-    age: Age  # plays since the reset                (n,)
+    age: Age  # steps since the reset                (n,)
     began: Age  # age at the start of the path       (n,)
 
     def agrees(self, facts: Facts) -> dict[str, Array]:

@@ -18,7 +18,7 @@ discounted, has mean Q^{pi_k}(x, a): the reward l steps later is earned with pro
 Constants: J = max(1, round((1 - gamma) sqrt(T))), so that a phase takes about tau = sqrt(T) plays, and K = round((1 -
 gamma) T / J) phases; eta = (1 / H) sqrt(8 ln A / K). `step_scale` multiplies eta, `phase` sets J. Where from: the
 mean gap over K phases is at most the mean regret of exponential weights, of order H sqrt(ln A / K) = H sqrt(tau ln A
-/ T), and twice the error of q_hat, of order H / sqrt(tau) where visits are a fixed share of plays. T times their sum,
+/ T), and twice the error of q_hat, of order H / sqrt(tau) where visits are a fixed share of steps. T times their sum,
 H (sqrt(tau T) + T / sqrt(tau)), is least at tau of order sqrt(T).
 Guarantee: regret of order T^(3/4) if every policy visits all pairs. It does not explore: what is not visited stays at
 its default, 0, or H with unvisited=optimistic.

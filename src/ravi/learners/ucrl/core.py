@@ -2,7 +2,7 @@
 
 At the start t_k of a phase the learner takes every kernel that is plausible, given its counts, together with the policy
 that does best in the best of them, found by u <- max_a {r + max_p <p, u>} (`ravi.optimism.extended_value_iteration`),
-and plays that policy until the plays of some pair in the phase reach max(1, n), n its plays before.
+and plays that policy until the visits of some pair in the phase reach max(1, n), n its visits before.
 
 These are average-reward methods; here they are scored on the reset chain P~ = gamma P + (1 - gamma) 1 nu_0^T, where the
 average reward of a policy is its discounted return rho exactly (`ravi.optimism.extended_value_iteration`).
@@ -102,7 +102,7 @@ class Own(NamedTuple):
     gain: Array
     policy: Array
     unfinished: Array
-    left: Any  # plays of each pair until the phase ends   (n, X A)
+    left: Any  # visits of each pair until the phase ends   (n, X A)
     before: Any  # scratch by team, as are
     Lu: Any
     Q: Any
@@ -211,7 +211,7 @@ def _plan(low, high, own):  # type: ignore[no-untyped-def]
 
 
 def _seed_plan(own, i, t):  # type: ignore[no-untyped-def]
-    """The phase of seed i that starts at t, and how many plays of each pair end it; a team's."""
+    """The phase of seed i that starts at t, and how many visits of each pair end it; a team's."""
     if first():
         own.start[i] = t
     for p in each(own.left.shape[1]):
@@ -223,7 +223,7 @@ def _seed_plan(own, i, t):  # type: ignore[no-untyped-def]
 
 @compiled
 def learn(own, i, t, x, a, y, slot, reset):  # type: ignore[no-untyped-def]
-    """Count the play, and down to the end of the phase; one thread's."""
+    """Count the step, and down to the end of the phase; one thread's."""
     p = x * own.policy.shape[2] + a
     own.given.visits[i, p] += 1
     own.given.moves[i, p, slot] += 1

@@ -8,7 +8,7 @@ and its Proposition 1; the paper itself could not be opened. The maximum over th
 `ravi.optimism.sets`; the one public implementation found agrees where a best state was never seen, and is wrong
 elsewhere (docs/explanation/trust.md).
 
-In phase k, which starts at t_k, with n the plays of (x, a) before it:
+In phase k, which starts at t_k, with n the visits of (x, a) before it:
 
     KL(p_hat(. | x, a) || p) <= C_P / n
     C_P = X (B + ln(B + 1/ln T) (1 + 1/(B + 1/ln T))),   B = ln(2 e X^2 A ln T / delta)

@@ -6,7 +6,7 @@ Setting: average reward, tabular, weakly communicating; c >= span(h*) is known.
 Trust: CHECKED: kernel and bonus against the authors' public code of 2018; the printed paper, which could not be opened,
 may have other constants in the logarithm.
 
-In phase k, which starts at t_k, with n the plays of (x, a) before it and a fixed reference state x_bar:
+In phase k, which starts at t_k, with n the visits of (x, a) before it and a fixed reference state x_bar:
 
     P_bar(. | x, a) = (n p_hat(. | x, a) + e_{x_bar}) / (n + 1)
     b(x, a) = c min(beta, 2),   beta = sqrt(7 ln(2 X A t_k / delta) / max(1, n)) + 1 / (n + 1)
@@ -26,7 +26,7 @@ number of outcomes in b.
 Constants: the authors', c = H unless `span` is given, delta = 1/T. x_bar is the mode of nu_0, the first if there are
 several. `scale` multiplies b.
 Guarantee: regret O~(c sqrt(Gamma X A T)) with probability 1 - delta; with support=on too.
-Composition: counts from 0 with one play to x_bar x bonus c beta x span-constrained value iteration x doubling.
+Composition: counts from 0 with one step to x_bar x bonus c beta x span-constrained value iteration x doubling.
 Cost: O(1) per step; X A B per sweep, B the successors stored per pair; at most X A log2(8 T / (X A)) plans.
 Deviations: rewards are known, so the reward bonus is 0. The aware mode plans with gamma P_bar + (1 - gamma) 1 nu_0^T
 and the same b, though gamma b would do. u starts where the last phase ended (`ravi.learners.ucrl.core`). Plans stop and

@@ -5,7 +5,7 @@ Setting: average reward, tabular, communicating.
 Trust: CHECKED: radii, stopping rule, phases and the inner maximum against the paper (Figures 1 and 2) and public code;
 on the same counts the maxima and extended value iteration agree with that code (docs/explanation/trust.md).
 
-In phase k, which starts at t_k, with n the plays of (x, a) before it:
+In phase k, which starts at t_k, with n the visits of (x, a) before it:
 
     ||p - p_hat(. | x, a)||_1 <= d(x, a) = sqrt(14 X ln(2 A t_k / delta) / max(1, n))
     u'(x) = max_a {r(x, a) + max_p <p, u>}                       until span(u' - u) <= 1 / sqrt(t_k)
@@ -24,7 +24,7 @@ Composition: counts from 0 x L1 ball x extended value iteration x doubling.
 Cost: O(1) per step; X A B per sweep, B the successors stored per pair; at most X A log2(8 T / (X A)) plans.
 Deviations: rewards are known, so the paper's reward radius is 0; the reset chain is planned and scored, and u starts
 where the last phase ended (`ravi.learners.ucrl.core`). The paper ends a phase when the pair that it is about to play
-has had its plays; here a phase ends right after the play that makes them so many, whatever comes next. The paper stops
+has had its visits; here a phase ends right after the step that makes them so many, whatever comes next. The paper stops
 a plan at a span below 1 / sqrt(t_k); here one that is equal will do.
 """
 

@@ -7,7 +7,7 @@ Trust: CHECKED: both radii, with ln(6 X A n / delta), against the authors' publi
 says that it follows R. Fruit's thesis; the paper itself could not be opened. A later public implementation, of others,
 has ln(18 X A n / delta), which is delta / 3 in the place of delta; either is enough for the inequality below.
 
-In phase k, which starts at t_k, with n+ = max(1, n), n the plays of (x, a) before it, and l = ln(6 X A n+ / delta):
+In phase k, which starts at t_k, with n+ = max(1, n), n the visits of (x, a) before it, and l = ln(6 X A n+ / delta):
 
     |p(x') - p_hat(x')| <= 2 sqrt(p_hat(x') (1 - p_hat(x')) l / n+) + 6 l / n+        for every x'
     u'(x) = max_a {r(x, a) + max_p <p, u>}                       until span(u' - u) <= 1 / sqrt(t_k)

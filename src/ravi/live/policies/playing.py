@@ -1,6 +1,6 @@
 """How is a policy played? On a stream that numbers states and actions as the policy does, cycle by cycle.
 
-A cycle goes from a reset to the next, which follows each play with probability 1 - gamma. Play j of cycle c of a seed
+A cycle goes from a reset to the next, which follows each step with probability 1 - gamma. Step j of cycle c of a seed
 uses the block (c + 1) CYCLE + j of its numbers (`ravi.random`): whether a reset follows, and the action. So a cycle
 does not depend on those before it, and its reset is the same for every policy.
 """
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 
 class Play(NamedTuple):
-    """One play of a policy, in the numbers of the environment and the units of its rewards."""
+    """One step of a policy, in the numbers of the environment and the units of its rewards."""
 
     cycle: int
-    age: int  # plays since the reset
+    age: int  # steps since the reset
     state: int
     action: int
     reward: float
@@ -43,7 +43,7 @@ def play(
     termination: str | None = None,
     allow_code: bool = False,
 ) -> Iterator[Play]:
-    """Play `policy` on `env`, given as for `evaluate`, play by play.
+    """Play `policy` on `env`, given as for `evaluate`, step by step.
 
     A cycle ends at a reset, in the absorbing state, where nothing more is earned, or where it is truncated.
     """

@@ -42,7 +42,7 @@ class Policy:
     array([0., 1.])
     """
 
-    table: Floats  # pi(a | x), or by age, the plays since the reset; the last stage serves on   (X, A) or (S, X, A)
+    table: Floats  # pi(a | x), or by age, the steps since the reset; the last stage serves on   (X, A) or (S, X, A)
     discount: float  # gamma, which it was learned for
     units: tuple[float, float] = (0.0, 1.0)  # what the learner's rewards 0 and 1 stand for
     learner: str = ""
@@ -63,7 +63,7 @@ class Policy:
 
     @property
     def origin(self) -> str:
-        """Who learned it, where, and from how many plays."""
+        """Who learned it, where, and from how many steps."""
         where = self.environment.get("name", "")
         made = f"of {self.learner}" if self.learner else "of one's own"
         return made + (f" on {where}" if where else "") + (f", {self.steps:,} steps" if self.steps else "")
@@ -76,7 +76,7 @@ class Policy:
         return self.table[x] if self.table.ndim == 2 else self.table[min(age, self.stages - 1), x]
 
     def action(self, x: int, age: int, u: float) -> int:
-        """The action that a number u in [0, 1) draws in state x, `age` plays after the reset; as a run draws it."""
+        """The action that a number u in [0, 1) draws in state x, `age` steps after the reset; as a run draws it."""
         from ravi.walk import draw
 
         return int(draw(self.probabilities(x, age), u))
@@ -152,7 +152,7 @@ class Policy:
         """The action for an observation and the state of the policy, as Stable-Baselines3's `predict` has them.
 
         An observation is one of the environment that the policy was learned in, before any grid; several of a vector of
-        environments, with one more axis in front, give several actions. A policy by age has a state, the plays since
+        environments, with one more axis in front, give several actions. A policy by age has a state, the steps since
         `episode_start`; any other has none. deterministic: the likeliest action. Else it is drawn, by numbers that
         follow from the policy's seed; where an observation was never met, uniformly.
         """

@@ -27,7 +27,7 @@ class Job:
         self.seeds = np.empty(0, np.int64)  # ascending
         self.state = np.empty(0, np.uint8)
         self.regrets = np.empty(0)  # of stored runs; inf where they failed, nan where they were lost
-        self.pace: float | None = None  # seconds a play, as last seen
+        self.pace: float | None = None  # seconds a step, as last seen
         self.left = 0  # runs that are to be handed out
         self.under_way = 0  # runs that are handed out
         self.queued = False  # whether an agenda has it among those to take from
@@ -74,7 +74,7 @@ class Job:
         return [int(seed) for seed in self.seeds[places]]
 
     def timed(self, plays: int, seconds: float) -> None:
-        """So many plays, of all seeds together, took so long."""
+        """So many steps, of all seeds together, took so long."""
         self.pace = seconds / plays
 
     def settle(self, seeds: Array, failed: Array, regrets: Array, lost: Array | None = None) -> tuple[int, int]:
