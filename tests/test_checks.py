@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from ravi import checks, mdp
+from ravi import checks, mdp, problems
 from ravi.checks import InputError
 
 PROBLEM = mdp("riverswim/3,discount=0.9").problem
@@ -92,9 +92,9 @@ def test_rows_are_distributions_to_the_tolerance_and_no_further():
     with pytest.raises(InputError, match=r"p\[0, 1\] is -0.5, a negative probability"):
         checks.sums_to_one(np.array([[1.5, -0.5]]), "p")
     with pytest.raises(InputError, match=r"policy has shape \(3, 3\), not \(X, A\) = \(3, 2\)"):
-        checks.policy(np.full((3, 3), 1 / 3), PROBLEM)
+        problems.policy(np.full((3, 3), 1 / 3), PROBLEM)
     with pytest.raises(InputError, match=r"policy\[2, 0\] is 0; every action needs"):
-        checks.policy([[0.5, 0.5], [0.5, 0.5], [0, 1]], PROBLEM, interior=True)
+        problems.policy([[0.5, 0.5], [0.5, 0.5], [0, 1]], PROBLEM, interior=True)
 
 
 def test_a_start_is_a_state_or_a_distribution():

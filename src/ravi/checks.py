@@ -11,12 +11,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from reprlib import Repr
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from ravi.core import Problem
 
 T = TypeVar("T")
 
@@ -362,21 +359,6 @@ def distribution(initial: Any, states: int, name: str = "initial") -> np.ndarray
         return np.eye(1, states, int(initial))[0]
     array = finite(initial, name)
     return sums_to_one(shaped(array, (states,), name, "(X,)"), name)
-
-
-def policy(value: Any, problem: Problem, name: str = "policy", *, interior: bool = False) -> np.ndarray:
-    """A policy (X, A) or a batch (n, X, A) whose rows sum to one; `interior`: without zeros."""
-    from ravi import memory  # which has its errors from here
-
-    array = finite(value, name)
-    shape = (problem.states, problem.actions)
-    if array.ndim not in (2, 3) or array.shape[-2:] != shape:
-        raise InputError(f"{name} has shape {array.shape}, not (X, A) = {shape} or a batch (n, X, A)")
-    memory.needed(32 * array.size, f"{name} of shape {array.shape}", "their number")
-    sums_to_one(array, name)
-    if interior and (array == 0).any():
-        raise InputError(f"{at(name, first(array == 0))} is 0; every action needs a positive probability")
-    return array
 
 
 def units(value: Any, name: str = "units") -> tuple[float, float]:

@@ -179,6 +179,19 @@ def kernel(self: MDP) -> dict[str, Any]:
     return fields | {"parameter": sealed(theta), "parameter_bound": norm if declared is None else declared}
 
 
+def policy(value: Any, problem: Problem, name: str = "policy", *, interior: bool = False) -> np.ndarray:
+    """A policy (X, A) or a batch (n, X, A) whose rows sum to one; `interior`: without zeros."""
+    array = finite(value, name)
+    shape = (problem.states, problem.actions)
+    if array.ndim not in (2, 3) or array.shape[-2:] != shape:
+        raise InputError(f"{name} has shape {array.shape}, not (X, A) = {shape} or a batch (n, X, A)")
+    memory.needed(32 * array.size, f"{name} of shape {array.shape}", "their number")
+    sums_to_one(array, name)
+    if interior and (array == 0).any():
+        raise InputError(f"{at(name, first(array == 0))} is 0; every action needs a positive probability")
+    return array
+
+
 def feature_bound(features: np.ndarray, declared: float | None = None) -> float:
     """B_phi >= max over (x, a) and V in [0, 1]^X of ||sum_x' psi(x, a, x') V(x')||  (Assumption 5.3).
 

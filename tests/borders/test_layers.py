@@ -1,9 +1,15 @@
-"""The core needs no extra: without optional packages, commands run, or say in one line what to install."""
+"""The core needs no extra: without optional packages, commands run, or say in one line what to install. And modules
+import one another in one direction."""
 
+import ast
 import subprocess
 import sys
+from graphlib import TopologicalSorter
+from pathlib import Path
 
 import pytest
+
+import ravi
 
 EXTRAS = ("pyarrow", "duckdb", "matplotlib", "plotly", "jinja2", "ray", "gymnasium", "optuna", "adastop", "cupy")
 BARE = f"import sys\nfor name in {EXTRAS!r}: sys.modules[name] = None\nfrom ravi.cli import main\nmain()"
@@ -52,3 +58,28 @@ def test_what_needs_an_extra_says_so_in_one_line(words, needs, extra, tmp_path):
     assert said.count("\n") == 1, said
     assert needs in said
     assert f"pip install 'ravi[{extra}]', or in a clone pip install -e '.[{extra}]'" in said
+
+
+def imported(path, names):
+    """The modules of the library that a file imports when it is imported itself; for types alone does not count."""
+
+    def found(nodes):
+        for node in nodes:
+            if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "ravi":
+                for alias in node.names:
+                    whole = f"{node.module}.{alias.name}"
+                    yield whole if whole in names else node.module
+            elif isinstance(node, (ast.If, ast.Try)) and "TYPE_CHECKING" not in ast.dump(getattr(node, "test", node)):
+                yield from found(node.body)
+
+    return set(found(ast.parse(path.read_text()).body)) & names
+
+
+def test_no_module_imports_one_that_imports_it():
+    """When they are imported. A method of a data class (`MDP.save`, `Run.load`) may import what it stands for."""
+    root = Path(ravi.__file__).parent
+    files = {".".join(("ravi", *path.relative_to(root).with_suffix("").parts)): path for path in root.rglob("*.py")}
+    files = {name: path for name, path in files.items() if not name.endswith("__init__")}  # packages gather names
+    graph = {name: imported(path, set(files)) for name, path in files.items()}
+    assert len(list(TopologicalSorter(graph).static_order())) == len(files)  # else a CycleError, which names them
+    assert sum(map(len, graph.values())) > 3 * len(files)

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ravi import checks
+from ravi import checks, problems
 from ravi.core import MDP, Array
 from ravi.learners.contrib.occupancy_descent import step
 from ravi.planning.bellman import expect
@@ -25,7 +25,7 @@ class Step(NamedTuple):
 
 def o_reps_step(mdp: MDP, policy: Array, eta: float, *, value: Array | None = None) -> Step:
     """The step from mu_k = mu^policy, of one policy (X, A) or of a batch (n, X, A); `value` is a guess of V."""
-    given = checks.policy(policy, mdp)
+    given = problems.policy(policy, mdp)
     eta = checks.positive(eta, "eta")
     batch = distributions(given.reshape(-1, mdp.states, mdp.actions)).copy()
     before = batch.copy()

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ravi import checks, memory
+from ravi import checks, memory, problems
 from ravi.checks import InputError
 from ravi.core import MDP, Array
 from ravi.mdps.tables import RENORMALISED, scatter
@@ -43,7 +43,7 @@ class Imported:
 
     def played(self, table: Any) -> Array:
         """A policy of the MDP (X, A) by the actions that there are; `ravi.Policy.of(model, table)` has the labels."""
-        given = checks.policy(table, self.mdp.problem, "table")
+        given = problems.policy(table, self.mdp.problem, "table")
         found = np.zeros_like(given)
         np.add.at(found, (np.arange(self.mdp.states)[:, None], self.stands_for), given)
         return found

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ravi import checks
+from ravi import checks, problems
 from ravi.core import MDP, Array, Learner, Path, Problem, Seedwise
 from ravi.ranges import Policy
 from ravi.schedules import never, seed_never
@@ -26,7 +26,7 @@ class State(NamedTuple):
 
 def fixed(problem: Problem, policy: Array, name: str = "fixed") -> Learner:
     """Play `policy` (X, A) for ever."""
-    table = checks.shaped(checks.policy(policy, problem), (problem.states, problem.actions), "policy", "(X, A)")
+    table = checks.shaped(problems.policy(policy, problem), (problem.states, problem.actions), "policy", "(X, A)")
     table = table / table.sum(-1, keepdims=True)  # rows that miss one within the tolerance
 
     def init(keys: Array) -> State:

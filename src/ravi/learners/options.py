@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol, get_type_hints
 
 import numpy as np
 
-from ravi import checks
+from ravi import checks, problems
 from ravi.core import Array, Learner, Problem, Stated
 
 KEYWORD = Parameter.KEYWORD_ONLY
@@ -132,7 +132,7 @@ def policy_to_begin(policy: Array | None, problem: Problem) -> Array:
     shape = (problem.states, problem.actions)
     if policy is None:
         return np.full(shape, 1 / problem.actions)
-    array = checks.policy(policy, problem, "initial_policy", interior=True)
+    array = problems.policy(policy, problem, "initial_policy", interior=True)
     return checks.shaped(array, shape, "initial_policy", "(X, A)")
 
 

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ravi import checks
+from ravi import checks, problems
 from ravi.checks import InputError, StreamError
 from ravi.compiled import compiled
 from ravi.core import MDP, Array, Floats, Ints, Measure, Path, Problem, a_problem
@@ -199,7 +199,7 @@ def _table(policy: Any) -> Array:
 
 def _on_mdp(table: Array, mdp: MDP, rollouts: int, seed: int) -> tuple[float, int]:
     """The mean of the last rewards of rollouts, and their steps."""
-    stages = checks.policy(table, mdp)  # (X, A), or by age
+    stages = problems.policy(table, mdp)  # (X, A), or by age
     stages = np.ascontiguousarray(stages if stages.ndim == 3 else stages[None])
     total, plays = _rollouts(*world_of(mdp), stages, mdp.rewards, np.uint64(seed), rollouts)
     return total / rollouts, int(plays)

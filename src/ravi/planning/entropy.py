@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ravi import checks
+from ravi import checks, problems
 from ravi.core import MDP, Array
 from ravi.planning.occupancies import occupancy
 
@@ -38,7 +38,7 @@ def _series(t: np.ndarray) -> np.ndarray:
 
 def conditional_relative_entropy(mdp: MDP, policy: Array, other: Array) -> Array:
     """H(pi || pi'), of two policies or of two batches. States that pi never visits do not count."""
-    pi, pi_other = checks.policy(policy, mdp), checks.policy(other, mdp, "other")
+    pi, pi_other = problems.policy(policy, mdp), problems.policy(other, mdp, "other")
     if pi.shape != pi_other.shape:
         raise checks.InputError(f"policy has shape {pi.shape}, but other has {pi_other.shape}")
     nu = occupancy(mdp, pi).nu  # (..., X)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ravi import checks
+from ravi import checks, problems
 from ravi.compiled import compiled
 from ravi.core import MDP, Array, Floats, an_mdp
 from ravi.planning.bands import LONG, band_of, banded_values
@@ -70,7 +70,7 @@ def evaluate(mdp: MDP, policy: ArrayLike, tol: float = 1e-10) -> Evaluation:
     >>> ravi.evaluate(mdp, np.full((6, 2), 0.5))
     <Evaluation: return 0.00..., V and Q ± ...>
     """
-    batch = checks.policy(policy, an_mdp(mdp))
+    batch = problems.policy(policy, an_mdp(mdp))
     tol = checks.positive(tol, "tol")
     single = batch.ndim == 2
     batch = distributions(batch[None] if single else batch)

@@ -15,8 +15,7 @@ import numpy as np
 
 from ravi.core import MDP
 from ravi.planning.certificates import Tables, centre, tables
-from ravi.planning.solver import Sweep
-from ravi.planning.sweeps import bellman_sweep
+from ravi.planning.sweeps import Sweep, bellman_sweep
 
 TOLERANCES = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}  # the least that HiGHS takes
 

@@ -24,7 +24,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ravi import checks
+from ravi import checks, problems
 from ravi.core import MDP, Floats, an_mdp
 from ravi.planning.bellman import expect
 from ravi.planning.mirror import mirror_step
@@ -109,7 +109,7 @@ def md_mpi_iterates(
         raise checks.InputError(f"initial_value has shape {V0.shape}; it must be a number or (X,) = ({mdp.states},)")
     if initial_policy is None:
         initial_policy = np.full((mdp.states, mdp.actions), 1 / mdp.actions)
-    policy = checks.policy(initial_policy, mdp, "initial_policy", interior=True)
+    policy = problems.policy(initial_policy, mdp, "initial_policy", interior=True)
     return _iterates(mdp, eta, m, regularised_evaluation, V0, policy)
 
 

@@ -15,8 +15,7 @@ from ravi.compiled import compiled
 from ravi.planning.banded import start_of
 from ravi.planning.certificates import Tables, centre, span_goal, sweep_limit
 from ravi.planning.chains import Chain, approach
-from ravi.planning.solver import Sweep
-from ravi.planning.sweeps import bellman_sweep
+from ravi.planning.sweeps import Sweep, bellman_sweep
 
 SHRINK = 0.05  # 0.01 to 0.2 take at most an eighth longer, on random MDPs and on grids
 MOST = 1000  # sweeps of one policy

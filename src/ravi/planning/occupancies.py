@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ravi import checks
+from ravi import checks, problems
 from ravi.compiled import compiled
 from ravi.core import MDP, Floats, an_mdp
 from ravi.planning.certificates import EPS, distributions, miss, sweep_limit, tables
@@ -76,7 +76,7 @@ def occupancy(mdp: MDP, policy: ArrayLike, tol: float = 1e-10) -> Occupancy:
     >>> abs((mu * mdp.rewards).sum() - best.optimum) < 1e-9
     np.True_
     """
-    batch = checks.policy(policy, an_mdp(mdp))
+    batch = problems.policy(policy, an_mdp(mdp))
     tol = checks.positive(tol, "tol")
     single = batch.ndim == 2
     batch = distributions(batch[None] if single else batch)

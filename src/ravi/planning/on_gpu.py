@@ -15,8 +15,7 @@ from ravi.checks import InputError
 from ravi.planning.certificates import Tables, span_goal, sweep_limit
 from ravi.planning.chains import Chain
 from ravi.planning.modified_policy_iteration import follow
-from ravi.planning.solver import Sweep
-from ravi.planning.sweeps import bellman_sweep, chain_sweep
+from ravi.planning.sweeps import Sweep, bellman_sweep, chain_sweep
 
 SWEEPS = {"value_iteration": 0, "modified_policy_iteration": 8}  # of the greedy policy, between two of all actions
 

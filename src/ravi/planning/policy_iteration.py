@@ -10,8 +10,8 @@ import numpy as np
 
 from ravi.planning.certificates import Tables, span_goal
 from ravi.planning.evaluation import relative_values
-from ravi.planning.solver import Sweep, deterministic
-from ravi.planning.sweeps import bellman_sweep
+from ravi.planning.solver import deterministic
+from ravi.planning.sweeps import Sweep, bellman_sweep
 
 
 def policy_iteration(tables: Tables, tol: float) -> Sweep:

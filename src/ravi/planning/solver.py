@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,24 +12,13 @@ from ravi import checks
 from ravi.core import MDP, Array, Floats, an_mdp
 from ravi.device import DEVICES
 from ravi.planning.certificates import EPS, half_width, mean, tables
+from ravi.planning.sweeps import Sweep
 
 if TYPE_CHECKING:
     from ravi.display.style import Drawn
 
 REST = 1.5  # of `rounding`: what methods stop at where it is most of the error
 METHODS = ("modified_policy_iteration", "policy_iteration", "value_iteration", "linear_program")
-
-
-class Sweep(NamedTuple):
-    """The last sweep of a method: all that the answer and its certificate need."""
-
-    Q: Array  # r + gamma P W                                 (X, A)
-    TW: Array  # max_a Q                                      (X,)
-    greedy: Array  # argmax_a Q                               (X,)
-    low: float  # min of T W - W
-    high: float  # max of T W - W
-    size: float  # max |W|
-    sweeps: int
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -2,9 +2,24 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from ravi.compiled import compiled
+from ravi.core import Array
+
+
+class Sweep(NamedTuple):
+    """The last sweep of a method: all that the answer and its certificate need."""
+
+    Q: Array  # r + gamma P W                                 (X, A)
+    TW: Array  # max_a Q                                      (X,)
+    greedy: Array  # argmax_a Q                               (X,)
+    low: float  # min of T W - W
+    high: float  # max of T W - W
+    size: float  # max |W|
+    sweeps: int
 
 
 @compiled

@@ -10,8 +10,7 @@ import numpy as np
 
 from ravi.compiled import compiled
 from ravi.planning.certificates import Tables, centre, span_goal, sweep_limit
-from ravi.planning.solver import Sweep
-from ravi.planning.sweeps import bellman_sweep
+from ravi.planning.sweeps import Sweep, bellman_sweep
 
 
 def value_iteration(tables: Tables, tol: float) -> Sweep:

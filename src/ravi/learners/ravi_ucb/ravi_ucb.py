@@ -177,17 +177,6 @@ def linear_mixture(problem: Problem, T: int, o: Options) -> Learner:
     return of_rows(build, (theorem_step(o, problem, T), o.scaled(beta)), problem, T)
 
 
-def plus(problem: Problem, steps: int, **options: Any) -> Learner:
-    """RAVI-UCB+, what to use in practice: on a regression where the problem has features, else on counts.
-
-    See `ravi.learners.ravi_ucb.plus`, which builds on this file.
-    """
-    from ravi.learners.ravi_ucb import plus as ravi_ucb_plus
-
-    build = ravi_ucb_plus.tabular if problem.features is None else ravi_ucb_plus.linear_mixture
-    return build(problem, steps, **options)
-
-
 @takes("step_scale", "eta", "initial_value", "initial_policy")
 def known_kernel(mdp: MDP, T: int, o: Options) -> Learner:
     """Algorithm 1 with P_hat = P and CB = 0: what the planning costs when there is nothing to learn (MD-MPI).
