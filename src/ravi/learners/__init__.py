@@ -70,7 +70,7 @@ LEARNERS = {
         "ravi.learners.posterior.mixture", "linear_mixture", "PSRL on theta: posterior sampling for linear mixtures"
     ),
     "psrl/pooled": Known(
-        "ravi.learners.posterior.psrl_pooled", "psrl_pooled", "PSRL without a prior: what is new is pooled"
+        "ravi.learners.posterior.psrl_pooled", "psrl_pooled", "PSRL whose prior is learned from all pairs"
     ),
     "delayed-q": Known("ravi.learners.q.delayed_q", "delayed_q", "Delayed Q-learning: updates of m plays at a time"),
     "ucb-q": Known("ravi.learners.q.ucb_q", "ucb_q", "Q-learning with UCB (Dong, Wang, Chen, Wang)"),

@@ -303,10 +303,13 @@ class Agent:
         return of_cycles(self.cycles[len(self.cycles) // 2 :], self.table.told.discount)
 
     def model(self) -> MDP:
-        """The MDP of what was seen: frequencies and mean rewards. A pair that was never played stays where it is, and
-        earns the least."""
+        """The MDP of what was seen: frequencies and mean rewards, or what the learner expects by them (`psrl/pooled`).
+        A pair that was never played stays where it is, and earns the least."""
         table, rewards = self._counted()
-        return seen(table, rewards.mean(), self.table.initial)
+        mean = rewards.mean()
+        if hasattr(self.state, "expected"):
+            table.moves, mean = self.state.expected(table.moves, mean)
+        return seen(table, mean, self.table.initial)
 
     def reveal(self, rewards: Any) -> None:
         """From now on the rewards are these, (X, A) in the user's units: for worlds that show them."""

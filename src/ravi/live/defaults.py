@@ -1,8 +1,8 @@
 """What does `ravi.learn(env, steps=...)` choose, when nothing is said? A learner, its constants, the policy to take.
 
-The learner is PSRL without a prior (`ravi.learners.posterior.psrl_pooled`), without a bonus for rewards; gamma is 0.99;
-steps after an end, which show nothing new, are left out but for the first; and the policy is `planned`, the best for
-what was seen.
+The learner is PSRL whose prior is learned (`ravi.learners.posterior.psrl_pooled`), without a bonus for rewards; gamma
+is 0.99; steps after an end, which show nothing new, are left out but for the first; and the policy is `planned`, the
+best for what is expected by what was seen.
 benchmarks/environments.md has the measurements that decided it. Of a few environments of Gymnasium that have no table,
 the range of rewards and a grid are known here too; all can be given.
 """

@@ -1,21 +1,31 @@
-"""PSRL without a prior: how likely a pair leads to what it never led to is learned from all pairs together.
+"""PSRL whose prior is learned: what a pair may do that it never did, and how often it does what it did, is learned from
+all pairs together.
 
 Paper: none; draws as those of D. Rubin, "The Bayesian bootstrap", Annals of Statistics 9, 1981, missing mass as that of
-I. J. Good, "The population frequencies of species and the estimation of population parameters", Biometrika 40, 1953.
+I. J. Good, "The population frequencies of species and the estimation of population parameters", Biometrika 40, 1953,
+and a prior from the data as in H. Robbins, "An empirical Bayes approach to statistics", Berkeley Symposium 3, 1956.
 Setting: discounted with resets, tabular; for streams whose rewards and successors are not known.
 Trust: DERIVED: the definition is the algorithm; its plans are compared with a transcription of the equations below.
 
 A play is new to its pair if it leads to a successor that the pair had not led to, or earns the first reward that
-differs from those before. Of all plays so far of pairs that had been played before, n times (in bins 1, 2, 3-4, 5-8,
-..., 65 and more) and with k different successors, t(n, k) were tried and f(n, k) were new, f at most t; a dot is a sum:
+differs from what that successor paid before. Of all plays so far of pairs that had been played before, n times (in bins
+1, 2, 3-4, 5-8, ..., 65 and more) and with k different successors, t(n, k) were tried and f(n, k) were new, f at most t;
+a dot is a sum:
 
     m(n)    = max {1 / t(., .), max_{l >= n} f(l, .) / t(l, .)}, or 0 while nothing was new
     u(n, k) ~ Beta(f(n, k) + m(n), t(n, k) - f(n, k) + 1), or 0 where m is
 
-In epoch k, with n and N' the counts of a pair:
+Of those that led to a successor that was known, s(n, k, i) led to the i-th of the k, from the one that the pair had led
+to most often; successors of equal counts N' share their ranks. With b(y) the mean of (s(n, k, i) + 1) / (s(n, k, .) +
+k) over the ranks of y,
 
-    P_k(. | x, a) ~ Dirichlet(N'(x, a, .)), on the successors that were met
-    r_k(x, a)     ~ Normal(r_hat, s^2 / n), cut to [0, 1]; s^2 is the variance of rewards, 0 while all were alike
+    c(n, k) ~ prod (N'(y) + c b(y)) / (n + c) over these plays, each as it was then; c is 0, 1, 4, 16, ..., or 1024
+
+In epoch k, with n and N' the counts of a pair, and rho(y) the mean of what it earned on the way to y:
+
+    P_k(. | x, a) ~ Dirichlet(N'(x, a, .) + c b), on the successors that were met
+    r_k(x, a)     ~ Normal(r_hat + <P_k - N' / n, rho>, s^2 / n), cut to [0, 1]; s^2 is the variance of rewards about
+                    rho, 0 while each successor always paid the same
     Q(x, a)       = r_k + gamma {(1 - u) <P_k, V> + u W}     where n > 0,      V(x) = max_a Q(x, a)
     Q(x, a)       = W                                        where n = 0
     W             = 1 + gamma max_x V_0(x),                  V_0 is V with 0 in place of W
@@ -25,19 +35,23 @@ action), until a reset, or until the plays of a pair within the epoch reach max(
 was played for the first time, or if plays have grown by 0.05 % since the last draw and any was new. Where no play was
 ever new, every pair is taken to do what it did the first time: a world without chance is learned by one play of every
 pair. In a world of chance u says how many plays it takes until a pair has shown what it can do: where all pairs have
-three successors, a pair that has shown three has shown all. That is what is assumed: a pair is like the others. How far
-that is known is what u is drawn by, so that a pair whose first plays were bad luck comes again.
+three successors, a pair that has shown three has shown all; and c how much its chances are those of the others: where
+all slip to each side with probability 1/3, a pair that has shown three is known. Where pairs differ, c is small and
+counts alone decide, as they do at last with any c. That is what is assumed: a pair is like the others. How far that is
+known is what u and c are drawn by, so that a pair whose first plays were bad luck comes again.
 
 Constants: none. `tolerance` is that of pi_k under P_k, in parts of the span of V; that of V_0 is 100 times as much.
 `end` is a state known to be an end: every action stays there and earns the least that one of them was seen to earn.
 Guarantee: none.
-Composition: counts from 0 x bootstrap draws, and pooled missing mass x modified policy iteration x at resets and
+Composition: a prior of all pairs x posterior draws, and pooled missing mass x modified policy iteration x at resets and
 doublings.
-Cost: O(1) per step; per plan a gamma variate per successor met of a pair that has several, and two per pair in a world
+Cost: O(B) per step; per plan a gamma variate per successor met of a pair that has several, and two per pair in a world
 of chance; X A (B + 1) per sweep of all actions; at most 2000 (1 + ln T) + X A plans.
-Deviations: a first reward that differs is counted beside its play's successor, by the successors met then. Where
-rewards are learned (`ravi.learn`, with reward_scale=0), they are read from the table of their means, and the variance
-is that of means of the plays that are added together, each counted once.
+Deviations: a pair with more than 14 successors has c = 0. Where rewards are learned (`ravi.learn`, with
+reward_scale=0), they are read from the table of their means: what plays that are added together earned is known as a
+sum, of which successors that were known take what they paid and those that were not the rest; else rho moves as a
+running mean does, and s^2 is of sums less what rho says, each counted once. The planned policy of a stream is that of
+the means of P_k and r_k, u left out.
 """
 
 from __future__ import annotations
@@ -55,7 +69,7 @@ from ravi.estimators.counts import EVERY_PLAY, Counts, tallies
 from ravi.learners.posterior.dirichlet import gamma_above_one
 from ravi.learners.posterior.psrl import SHRINK
 from ravi.random import block
-from ravi.ranges import Count, Facts, Fixed, Policy, Positive, Probability, Value
+from ravi.ranges import Count, Facts, Fixed, LogPolicy, Policy, Positive, Probability, Value
 from ravi.schedules import reset_or_doubling
 
 TOLERANCE = 1e-3  # of the value of pi_k under P_k, in parts of the span of V
@@ -64,6 +78,7 @@ ROUNDING = 2.0**-40  # of H: a span of T u - u that can be reached
 RARELY = 0.0005  # growth of plays between two plans
 BINS = 8  # of n: 1, 2, 3-4, ..., 65 and more
 KINDS = 16  # of successors met; 15 and more are one
+WEIGHTS = (0.0, *(4.0**g for g in range(6)))  # c
 ALIKE = 1e-9  # means of rewards that differ by less are the same, but for rounding
 
 
@@ -77,17 +92,26 @@ class Novelty(NamedTuple):
         return {"no more was new than was tried": self.new.sum((1, 2)) <= 2 * self.tries.sum((1, 2))}
 
 
+class Usual(NamedTuple):
+    """How often a pair leads to each rank of its successors, by its plays and successors before, of all together."""
+
+    share: Positive  # plays that were not new, by rank              (n, BINS, KINDS, KINDS)
+    likely: LogPolicy  # the logarithm of their likelihood, by c     (n, BINS, KINDS, len(WEIGHTS))
+
+
 class Earned(NamedTuple):
     """What is known of the rewards of a pair."""
 
+    paid: Probability  # mean by successor              (n, X, A, B)
     mean: Probability  # of the plays that were added   (n, X, A)
-    squares: Positive  # of means of plays that were added together, less the mean: their sum   (n, X, A)
+    squares: Positive  # of plays that were added together, less what their successors pay: their sum   (n, X, A)
     terms: Count  # of the sum                          (n, X, A)
 
 
 class State(NamedTuple):
     data: Annotated[Counts, EVERY_PLAY]
     novelty: Novelty
+    usual: Usual
     earned: Earned
     key: Fixed  # of the draws   (n,)
     known: Value  # V_0 of the last sample, and 0, less the least    (n, X + 1)
@@ -95,6 +119,12 @@ class State(NamedTuple):
     pairs: Count  # that had been played at the last plan            (n,)
     plays: Count  # likewise                                         (n,)
     policy: Policy  # (n, X, A)
+
+    def expected(self, moves: Array, rewards: Array) -> tuple[Array, Array]:
+        """Of seed 0: n times the mean of P_k, given the counts (X, A, B), and that of r_k, given the means (X, A)."""
+        r, P = rewards.astype(np.float64), moves.astype(np.float64)
+        _expect(moves, self.usual.share[0], self.usual.likely[0], self.earned.paid[0], r, P)
+        return P, r
 
 
 def psrl_pooled(problem: Problem, steps: int, *, tolerance: float = TOLERANCE, end: int | None = None) -> Learner:
@@ -107,27 +137,30 @@ def psrl_pooled(problem: Problem, steps: int, *, tolerance: float = TOLERANCE, e
     def init(keys: Array) -> State:
         n = len(keys)
         novelty = Novelty(np.zeros((n, BINS, KINDS), np.int64), np.zeros((n, BINS, KINDS), np.int64))
-        earned = Earned(np.zeros((n, X, A)), np.zeros((n, X, A)), np.zeros((n, X, A), np.int64))
+        usual = Usual(np.zeros((n, BINS, KINDS, KINDS)), np.zeros((n, BINS, KINDS, len(WEIGHTS))))
+        earned = Earned(np.zeros((n, X, A, B)), np.zeros((n, X, A)), np.zeros((n, X, A)), np.zeros((n, X, A), np.int64))
         values = (np.zeros((n, X + 1)), np.zeros((n, X + 1)), np.zeros(n, np.int64), np.zeros(n, np.int64))
         policy = np.full((n, X, A), 1 / A)
-        return State(tallies(problem, n), novelty, earned, np.array(keys, np.uint64), *values, policy)
+        return State(tallies(problem, n), novelty, usual, earned, np.array(keys, np.uint64), *values, policy)
 
     scratch = cache(lambda: (np.empty((X, A)), np.empty((X, A, B + 1)), np.empty(X + 1), np.empty(X, np.int64)))
 
     def plan(s: State) -> State:
-        of, values = (*s.data, *s.novelty, *s.earned, s.key), (s.known, s.u, s.pairs, s.plays, s.policy)
+        of, values = (*s.data, *s.novelty, *s.usual, *s.earned, s.key), (s.known, s.u, s.pairs, s.plays, s.policy)
         _plan(problem.rewards, problem.successors, gamma, goal, last, *of, *scratch(), *values)
         return s
 
     def add(s: State, path: Path) -> State:
-        _add(problem.rewards, *s.data, *s.novelty, *s.earned, *path[:2], path.slot, path.length)
+        _add(problem.rewards, *s.data, *s.novelty, *s.usual, *s.earned, *path[:2], path.slot, path.length)
         return s
 
     return Learner("psrl/pooled", init, plan, add, reset_or_doubling(), {"tolerance": tolerance, "end": end})
 
 
 @compiled
-def _add(rewards, visits, moves, tries, new, mean, squares, terms, state, action, slot, length):  # type: ignore[no-untyped-def]
+def _add(  # type: ignore[no-untyped-def]
+    rewards, visits, moves, tries, new, share, likely, paid, mean, squares, terms, state, action, slot, length
+):
     """Count the plays of a path, and what was new in them."""
     for i in range(state.shape[0]):
         for l in range(length[i]):
@@ -137,27 +170,75 @@ def _add(rewards, visits, moves, tries, new, mean, squares, terms, state, action
                 b, k = _bin(n), _kinds(moves[i, x, a])
                 tries[i, b, k] += 1
                 new[i, b, k] += moves[i, x, a, j] == 0
+                if moves[i, x, a, j] > 0:
+                    _score(moves[i, x, a], n, k, j, share[i, b, k], likely[i, b, k])
+            if moves[i, x, a, j] == 0:
+                paid[i, x, a, j] = -1.0  # until the rewards are read
             visits[i, x, a] += 1
             moves[i, x, a, j] += 1
         for l in range(length[i]):  # a pair that comes twice has nothing left the second time
             x, a = state[i, l], action[i, l]
-            n, m, off = visits[i, x, a], 0, rewards[x, a] - mean[i, x, a]
+            n, m, fresh, off = visits[i, x, a], 0, 0, 0.0
             if terms[i, x, a] < 0:
                 continue
             for k in range(l, length[i]):
-                m += state[i, k] == x and action[i, k] == a
-            if n > m:
-                if abs(off) > ALIKE:
-                    if squares[i, x, a] == 0.0:
-                        new[i, _bin(n - m), _kinds(moves[i, x, a])] += 1
-                    squares[i, x, a] += off * off * n * (n - m) / m
-                terms[i, x, a] += 1
+                if state[i, k] == x and action[i, k] == a:
+                    m += 1
+                    fresh += paid[i, x, a, slot[i, k]] < 0.0
+                    off -= max(paid[i, x, a, slot[i, k]], 0.0)
+            off += n * rewards[x, a] - (n - m) * mean[i, x, a]  # earned, less what the successors pay
+            noisy = fresh == 0 and abs(off) > ALIKE * n
+            if noisy:
+                if squares[i, x, a] == 0.0:
+                    new[i, _bin(n - m), _kinds(moves[i, x, a])] += 1
+                squares[i, x, a] += off * off / m * (n - m) / n
+            terms[i, x, a] += fresh == 0
+            for k in range(l, length[i]):
+                if state[i, k] == x and action[i, k] == a:
+                    j = slot[i, k]
+                    if paid[i, x, a, j] < 0.0:
+                        paid[i, x, a, j] = min(1.0, max(0.0, off / fresh))
+                    elif noisy:
+                        paid[i, x, a, j] = min(1.0, max(0.0, paid[i, x, a, j] + off / (m * moves[i, x, a, j])))
             mean[i, x, a] = rewards[x, a]
             terms[i, x, a] = -1 - terms[i, x, a]
         for l in range(length[i]):
             x, a = state[i, l], action[i, l]
             if terms[i, x, a] < 0:
                 terms[i, x, a] = -1 - terms[i, x, a]
+
+
+@compiled
+def _score(row, n, k, j, share, likely):  # type: ignore[no-untyped-def]
+    """A play of a pair with k successors, which were met `row` times of n, led to the j-th of them."""
+    if 1 < k < KINDS - 1:
+        first, after = _rank(row, j)
+        base = _base(share, k, first, after)
+        for g in range(len(WEIGHTS)):
+            likely[g] += math.log((row[j] + WEIGHTS[g] * base) / (n + WEIGHTS[g]))
+        for rank in range(first, after):
+            share[rank] += 1.0 / (after - first)
+
+
+@compiled
+def _rank(row, j):  # type: ignore[no-untyped-def]
+    """How many successors were met more often than j, and how many as often or more."""
+    first = after = 0
+    for l in range(row.shape[0]):
+        first += row[l] > row[j]
+        after += row[l] >= row[j]
+    return first, after
+
+
+@compiled
+def _base(share, k, first, after):  # type: ignore[no-untyped-def]
+    """b of a successor whose rank is one of first, ..., after - 1."""
+    here = total = 0.0
+    for rank in range(k):
+        total += share[rank] + 1.0
+        if first <= rank < after:
+            here += share[rank] + 1.0
+    return here / (total * (after - first))
 
 
 @compiled
@@ -181,8 +262,8 @@ def _kinds(row):  # type: ignore[no-untyped-def]
 
 @compiled
 def _plan(  # type: ignore[no-untyped-def]
-    rewards, successors, gamma, goal, end, visits, moves, tries, new, mean, squares, terms, key, r, P, next, greedy,
-    known, u, pairs, plays, policy,
+    rewards, successors, gamma, goal, end, visits, moves, tries, new, share, likely, paid, mean, squares, terms, key,
+    r, P, next, greedy, known, u, pairs, plays, policy,
 ):  # fmt: skip
     """pi_k of every seed, with its values, where it is due."""
     seeds, X, A = policy.shape
@@ -196,7 +277,8 @@ def _plan(  # type: ignore[no-untyped-def]
         if t > 0 and n == pairs[i] and (not drawn or t - plays[i] < RARELY * t):
             continue
         pairs[i], plays[i] = n, t
-        _draw(rewards, visits[i], moves[i], tries[i], new[i], mean[i], squares[i], terms[i], key[i], end, r, P)
+        pooled, earned = (tries[i], new[i], share[i], likely[i]), (paid[i], squares[i], terms[i])
+        _draw(rewards, visits[i], moves[i], *pooled, *earned, key[i], end, r, P)
         _solve(successors, gamma, ROUGH * goal, end, 0.0, r, P, known[i], next, greedy)
         W = min(1.0 / (1.0 - gamma), 1.0 + gamma * (known[i].max() - known[i, X]))
         for x in range(X):
@@ -210,10 +292,16 @@ def _plan(  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _draw(rewards, visits, moves, tries, new, mean, squares, terms, key, end, r, P):  # type: ignore[no-untyped-def]
+def _draw(  # type: ignore[no-untyped-def]
+    rewards, visits, moves, tries, new, share, likely, paid, squares, terms, key, end, r, P
+):
     """r_k (X, A), 0 where n = 0, and P_k (X, A, B + 1) with u in its last column, of one seed."""
     X, A, B = moves.shape
-    t, part = 1 + visits.sum(), 1
+    t, part, c = 1 + visits.sum(), 1, np.zeros((BINS, KINDS))
+    for b in range(BINS):
+        for k in range(2, KINDS - 1):
+            if share[b, k, 0] > 0.0:
+                c[b, k], part = _weight(likely[b, k], key, t, part)
     for x in range(X):
         for a in range(A):
             n, row = visits[x, a], P[x, a]
@@ -224,25 +312,62 @@ def _draw(rewards, visits, moves, tries, new, mean, squares, terms, key, end, r,
             if n == 0:
                 r[x, a], row[B] = 0.0, 1.0
                 continue
-            total = 0.0
+            total, tilt, b, k = 0.0, 0.0, _bin(n), _kinds(moves[x, a])
             for j in range(B):
                 if moves[x, a, j] == n:
                     row[j] = 1.0
                 elif moves[x, a, j] > 0:
-                    row[j], part = gamma_above_one(moves[x, a, j] + 1.0, key, t, part)
+                    shape = float(moves[x, a, j])
+                    if c[b, k] > 0.0:
+                        first, after = _rank(moves[x, a], j)
+                        shape += c[b, k] * _base(share[b, k], k, first, after)
+                    row[j], part = gamma_above_one(shape + 1.0, key, t, part)
                     u, _, _, _ = block(key, t, part)
-                    row[j] *= (1.0 - u) ** (1.0 / moves[x, a, j])  # of shape m, from one of shape m + 1
+                    row[j] *= (1.0 - u) ** (1.0 / shape)  # of this shape, from one more
                     part += 1
                 total += row[j]
-            row[B], part = _missing(tries, new, _bin(n), _kinds(moves[x, a]), key, t, part)
+            row[B], part = _missing(tries, new, b, k, key, t, part)
             for j in range(B):
+                tilt += (row[j] / total - moves[x, a, j] / n) * paid[x, a, j]
                 row[j] *= (1.0 - row[B]) / total
-            r[x, a] = rewards[x, a]
+            r[x, a] = min(1.0, max(0.0, rewards[x, a] + tilt)) if k > 1 else rewards[x, a]
             if squares[x, a] > 0.0:
                 u, w, _, _ = block(key, t, part)
                 part += 1
                 z = math.sqrt(-2.0 * math.log(1.0 - u)) * math.cos(2.0 * math.pi * w)
-                r[x, a] = min(1.0, max(0.0, mean[x, a] + z * math.sqrt(squares[x, a] / (terms[x, a] * n))))
+                r[x, a] = min(1.0, max(0.0, r[x, a] + z * math.sqrt(squares[x, a] / (terms[x, a] * n))))
+
+
+@compiled
+def _weight(likely, key, t, part):  # type: ignore[no-untyped-def]
+    """c, drawn by how likely each is, and the next part of the block of random numbers."""
+    odds = np.exp(likely - likely.max())
+    u, g = block(key, t, part)[0] * odds.sum(), 0
+    while g < len(WEIGHTS) - 1 and u >= odds[g]:
+        u -= odds[g]
+        g += 1
+    return WEIGHTS[g], part + 1
+
+
+@compiled
+def _expect(moves, share, likely, paid, r, P):  # type: ignore[no-untyped-def]
+    """r (X, A) and P (X, A, B), the means and the counts, as they are expected to be; in place."""
+    X, A, B = moves.shape
+    for x in range(X):
+        for a in range(A):
+            n, k, tilt = moves[x, a].sum(), _kinds(moves[x, a]), 0.0
+            if not 1 < k < KINDS - 1:
+                continue
+            b, own = _bin(n), 0.0
+            odds = np.exp(likely[b, k] - likely[b, k].max())
+            for g in range(len(WEIGHTS)):  # the mean of n / (n + c)
+                own += odds[g] / odds.sum() * n / (n + WEIGHTS[g])
+            for j in range(B):
+                if moves[x, a, j] > 0:
+                    first, after = _rank(moves[x, a], j)
+                    P[x, a, j] = own * moves[x, a, j] + (1.0 - own) * n * _base(share[b, k], k, first, after)
+                    tilt += (P[x, a, j] - moves[x, a, j]) / n * paid[x, a, j]
+            r[x, a] = min(1.0, max(0.0, r[x, a] + tilt))
 
 
 @compiled
