@@ -28,16 +28,16 @@ from ravi.walk import World
 DEVICES = ("cpu", "gpu")
 BLOCK = 128  # threads of a block
 WIDE = 32  # threads of a team that goes through epochs, at most: a warp
-WIDEST, FULL = 256, 2**18  # threads of a team of a loop over seeds, at most; of all teams, about
-REGISTERS = 64  # of a thread, at most: the fewer, the more threads are at work; of half as many, twice that
-STRETCH = 16  # steps of one thread's seed between two that it may wait after
+WIDEST, FULL = 256, 2**18  # the most threads of a team that loops over seeds; of all teams together, about
+REGISTERS = 64  # of a thread, at most: the fewer registers, the more threads fit on the GPU
+STRETCH = 16  # steps of a seed after which its thread may wait for others
 AT_WORK = 2**17  # threads that a GPU has room for with REGISTERS each, about
 LOOK = 0.5  # seconds between two looks, about
 FEW, MOST = 8, 4096  # epochs between two looks: at first, and at most
 
 
 class Target(NamedTuple):
-    """What compiles and holds arrays there."""
+    """The packages that hold arrays on the GPU and compile kernels for it."""
 
     cupy: Any
     cuda: Any
@@ -65,12 +65,12 @@ def target() -> Target:
 
 @cache
 def kernel(registers: int, *functions: Any) -> Any:
-    """`whole.framed` of these functions as a kernel."""
+    """The kernel that `whole.framed` makes of these functions."""
     return cuda_words().jit(whole.framed(*functions), max_registers=registers, lto=False)
 
 
 class Memory:
-    """Arrays of this machine, and their likes on the GPU. Views of one array are views of one there."""
+    """Arrays of the host and their copies on the GPU; views of one array are views of one copy."""
 
     def __init__(self, cupy: Any, cuda: Any, order: str = "C") -> None:
         self.cupy, self.cuda, self.order = cupy, cuda, order  # order: of scratch
@@ -78,7 +78,7 @@ class Memory:
         self.alive: list[Array] = []  # so that no address is used again
 
     def there(self, leaf: Any) -> Any:
-        """A leaf of the arguments of a kernel, there."""
+        """A leaf of the arguments of a kernel, as the GPU takes it."""
         if isinstance(leaf, teams.Room) or (isinstance(leaf, np.ndarray) and leaf.size == 0):
             filled = tuple(max(size, 1) for size in leaf.shape)
             array = self.cuda.as_cuda_array(self.cupy.empty(filled, leaf.dtype, self.order), sync=False)
@@ -88,7 +88,7 @@ class Memory:
         return self.cuda.as_cuda_array(self.of(np.ascontiguousarray(leaf)), sync=False)
 
     def of(self, array: Array) -> Any:
-        """What is there of an array of this machine; its like, where nothing was."""
+        """The copy of an array of the host; it is made where there is none yet."""
         place = (array.__array_interface__["data"][0], array.nbytes)
         if place not in self.held:
             self.held[place] = self.cupy.asarray(array).ravel()
@@ -96,14 +96,14 @@ class Memory:
         return self.held[place].view(array.dtype).reshape(array.shape)
 
     def back(self, array: Array) -> None:
-        """Write what is there into an array of this machine."""
+        """Copy an array back from the GPU into that of the host."""
         if array.size and (array.__array_interface__["data"][0], array.nbytes) in self.held:
             array[...] = self.cupy.asnumpy(self.of(array))
 
 
 def width(states: int, seeds: int) -> int:
-    """Threads of a team, a power of two: one where there are few states and many seeds, a warp where there are many
-    states. Steps are one thread's, so that of many seeds several share a warp."""
+    """The number of threads of a team, a power of two: one where there are few states and many seeds, a warp where
+    there are many states. One thread of a team makes the steps, so several of many seeds share a warp."""
     threads, most = 1, AT_WORK if states >= 24 else AT_WORK // 2
     while threads < min(states, WIDE) and ((threads < 8 and states >= 24) or seeds * threads * 2 <= most):
         threads *= 2
@@ -111,7 +111,7 @@ def width(states: int, seeds: int) -> int:
 
 
 class Flight:
-    """A run on the GPU: its arrays there, and the kernel that takes them on."""
+    """A run on the GPU: its arrays there, and the kernel that advances them."""
 
     def __init__(
         self, learner: Learner, world: World, T: int, pad: bool, measures: Sequence[Measure], batch: Any, length: int
@@ -139,7 +139,7 @@ class Flight:
         self.row = self.memory.of(self.here.row)
 
     def go(self, epochs: int) -> None:
-        """So many epochs more, of each seed where their rows are kept; else in the mean, so that no seed is late."""
+        """Go on for `epochs` epochs: of each seed where rows of epochs are kept, else on average: no seed lags."""
         self.mark += ceil(epochs / self.restart)
         self.launch(*(epochs, self.T) if self.rows else (MOST, self.mark))
 
@@ -149,21 +149,21 @@ class Flight:
             self.kernel[self.shape[0], self.shape[1], stream](epochs, mark, *self.there)
 
     def look(self, epochs: int) -> None:
-        """Bring home how far the seeds are, and the rows of the epochs since the last look."""
+        """Copy the times of the seeds to the host, and the rows of the epochs since the last look."""
         self.memory.back(self.batch.walkers.time)
         for measure, m, own in zip(self.measures, self.batch.records, self.here.kept, strict=False):
             _log(self.memory, measure, m, own, epochs)
 
     def land(self) -> None:
-        """Bring home everything."""
+        """Copy the whole batch to the host."""
         for _, leaf in tree.leaves(self.batch):
             if isinstance(leaf, np.ndarray):
                 self.memory.back(leaf)
 
 
 class Together(Flight):
-    """A run in which all seeds plan and learn at once, by functions of arrays. The first epochs are made call by call;
-    then one is recorded as a graph of CUDA, and launched again and again: what it calls costs no more than its work."""
+    """A run in which all seeds plan and learn at once, by functions of arrays. The first epochs are made call by call.
+    Then an epoch is recorded as a CUDA graph, which is launched repeatedly without the overhead of the calls."""
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
@@ -188,8 +188,8 @@ class Together(Flight):
         self.stream.synchronize()
 
     def _recorded(self) -> Any:
-        """An epoch as a graph, which is not made now. What it wrote in between stays the stream's own: nothing else
-        takes memory on it."""
+        """An epoch as a CUDA graph; it is recorded, not executed. Its intermediate arrays stay allocated on the stream,
+        on which nothing else takes memory."""
         self.stream.begin_capture()
         try:
             self._epoch()
@@ -208,7 +208,7 @@ class Together(Flight):
         self.row += 1
 
     def _settle(self, state: Any) -> None:
-        """A state that a learner gave, into the arrays that the kernel knows."""
+        """Copy a state that a learner returned into the arrays that the kernel was given."""
         for (_, mine), (_, leaf) in zip(tree.leaves(self.state), tree.leaves(state), strict=True):
             if not self.cupy.may_share_memory(mine, leaf):
                 self.cupy.copyto(mine, leaf)
@@ -255,7 +255,7 @@ def here_is(memory: Memory) -> Iterator[None]:
 
 
 def constant_there(array: Array) -> Any:
-    """`ravi.teams.beside` on the GPU: kept there from its first use on."""
+    """`ravi.teams.beside` on the GPU; the copy is kept from its first use on."""
     return _current[-1].of(array)
 
 
@@ -265,7 +265,7 @@ def _over(n, arguments):  # type: ignore[no-untyped-def]
 
 
 def loop(low: int, high: int, *arguments: Any) -> None:
-    """Of `_over`; `over_seeds_there` puts its own here."""
+    """The loop that `_over` calls; `over_seeds_there` binds its own to this name."""
 
 
 @cache
@@ -274,7 +274,7 @@ def _loop_kernel(looped: Any) -> Any:
 
 
 def over_seeds_there(looped: Callable[..., Any], n: int, arguments: tuple[Any, ...], threads: int = 0) -> None:
-    """`ravi.teams.over_seeds` on the GPU, by teams of so many threads; of 0, of as many as there is room for."""
+    """`ravi.teams.over_seeds` on the GPU, by teams of `threads` threads; 0: as many as there is room for."""
     cupy, cuda = target()
     memory = _current[-1]
     threads = threads or min(max(1 << (FULL // n).bit_length() - 1, WIDE), WIDEST)

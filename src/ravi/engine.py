@@ -95,7 +95,7 @@ def run(
     measured: bool = True,
     device: str = "cpu",
 ) -> Run:
-    """Run `learner` on `mdp` (themselves or their ids) for exactly `steps` plays under each seed; score it exactly.
+    """Run `learner` on `mdp` (themselves or their ids) for exactly `steps` steps under each seed, and score it exactly.
 
     Parameters
     ----------

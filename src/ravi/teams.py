@@ -1,4 +1,4 @@
-"""Who does a loop? A team: one thread on a CPU, several on a GPU. One source, two targets.
+"""Which threads run a loop? A team: one thread on a CPU, several on a GPU, from one source.
 
 What happens to a seed is written once, as a compiled function of that seed which says what may be done side by side:
 
@@ -11,18 +11,19 @@ What happens to a seed is written once, as a compiled function of that seed whic
     first()         True           whether this is the first thread of the team
     alone()         True           whether it is the only one
     team()          0              the number of the team, for scratch
-    some(v, n)      v              whether v is true of some of the teams that go in step: those of a warp that have one
-                                   of n seeds
-    enough(v, w, n) v              whether it is of this team, and of half of those of which w is
-    team_sum(v)     v              the sum of the v of all threads, to each of them, and sync(); team_max, team_min.
-                                   Of a team of one warp at most
+    some(v, n)      v              whether v is true for at least one team in lockstep: the teams of this warp that have
+                                   one of the n seeds
+    enough(v, w, n) v              whether v is true for this team, and for at least half of the teams in lockstep for
+                                   which w is true
+    team_sum(v)     v              the sum of v over the threads of the team, given to each of them after a sync();
+                                   likewise team_max and team_min. The team must not be larger than a warp
 
-Numba compiles a body with the words' meaning on a CPU wherever it is called from there, and with that on a GPU in a
-kernel (`ravi.device`, which defines it). A body that serves both allocates nothing, returns no array, raises nothing. A
-thread may read what another wrote only after sync(), and all threads of a team reach every sync() and every sum: so
-`if` and `break` around these depend on what is the same for all.
+Numba compiles a body with the meanings of the second column where it is called on a CPU, and with those of the third
+in a kernel (`ravi.device` defines them). A body for both allocates nothing, returns no array and raises nothing. A
+thread may read what another one wrote only after sync(). All threads of a team must reach every sync() and every sum,
+so a condition of an `if` or `break` around them must have the same value in all threads.
 
-Where nothing is compiled (NUMBA_DISABLE_JIT), the words ask `at`: there tests play teams of several threads.
+Where nothing is compiled (NUMBA_DISABLE_JIT), these functions ask `at`; tests simulate teams of several threads by it.
 """
 
 from __future__ import annotations
@@ -39,19 +40,19 @@ NEVER = np.iinfo(np.int64).max  # a step that never comes
 
 
 class Room(NamedTuple):
-    """An array for scratch, to be made where a loop runs; nothing is in it."""
+    """The shape of an uninitialised scratch array, which is allocated on the device on which a loop runs."""
 
     shape: tuple[int, ...]  # of teams first
     dtype: Any = np.float64
 
 
 def made(tree: Any) -> Any:
-    """Every `Room` of nested tuples as an array of this machine."""
+    """Nested tuples with every `Room` allocated in the memory of the host."""
     return mapped(lambda leaf: np.empty(leaf.shape, leaf.dtype) if isinstance(leaf, Room) else leaf, tree)
 
 
 def mapped(change: Callable[[Any], Any], tree: Any) -> Any:
-    """Nested tuples with every leaf changed, a `Room` being one."""
+    """Nested tuples with `change` applied to every leaf; a `Room` is a leaf."""
     if isinstance(tree, Room) or not isinstance(tree, tuple):
         return change(tree)
     parts = [mapped(change, part) for part in tree]
@@ -59,8 +60,8 @@ def mapped(change: Callable[[Any], Any], tree: Any) -> Any:
 
 
 def over_seeds(loop: Callable[..., Any], where: Any, *arguments: Any, rooms: tuple[tuple[int, ...], ...] = ()) -> None:
-    """`loop(low, high, *arguments, *scratch)` over all seeds of `where`, an array of seeds first: here, or on the GPU
-    where that is. This is the one place that chooses. rooms: the shapes of scratch for a team; all get some.
+    """Call `loop(low, high, *arguments, *scratch)` over all seeds, on the device that holds `where`, an array of seeds
+    first. The choice of the device is made here only. rooms: the shapes of the scratch arrays that every team gets.
     """
     if isinstance(where, np.ndarray):
         if rooms:
@@ -73,12 +74,12 @@ def over_seeds(loop: Callable[..., Any], where: Any, *arguments: Any, rooms: tup
 
 
 def like(array: Any, shape: tuple[int, ...]) -> Any:
-    """A new array of numbers where `array` is; nothing is in it."""
+    """A new, uninitialised array of floats on the device that holds `array`."""
     return np.empty(shape) if isinstance(array, np.ndarray) else np.empty_like(array, np.float64, shape=shape)
 
 
 def beside(constant: Any, array: Any) -> Any:
-    """A number as it is; an array of this machine that never changes, where `array` is."""
+    """A constant on the device that holds `array`: a number as it is, an array of the host copied there once."""
     if not isinstance(constant, np.ndarray) or isinstance(array, np.ndarray):
         return constant
     from ravi.device import constant_there
@@ -87,12 +88,12 @@ def beside(constant: Any, array: Any) -> Any:
 
 
 def squared(array: Any) -> Any:
-    """Sums of squares along the last axis, where `array` is. (CuPy has no vecdot.)"""
+    """Sums of squares along the last axis, on the device that holds `array` (CuPy has no vecdot)."""
     return np.vecdot(array, array) if isinstance(array, np.ndarray) else (array * array).sum(-1)
 
 
 def product(a: Any, b: Any) -> Any:
-    """a b of every seed, (n, p, j) times (n, j, c), where they are; no seed depends on its batch.
+    """The product a b of every seed, (n, p, j) times (n, j, c), on their device; no seed depends on its batch.
 
     On a GPU by a loop: CuPy's own, cuBLAS, is not let into a graph of CUDA, which an epoch there is (`ravi.device`).
     """
@@ -107,15 +108,15 @@ def product(a: Any, b: Any) -> Any:
 
 
 class Place:
-    """Where a thread stands; what is asked where nothing is compiled."""
+    """The position of a thread within its team and warp, where nothing is compiled."""
 
     lane, size, number, teams, warp = 0, 1, 0, 1, 32
 
     def wait(self) -> None:
-        """For the other threads of the team."""
+        """Wait for the other threads of the team."""
 
     def agree(self, value: Any, how: Callable[[list[Any]], Any]) -> Any:
-        """`how` of the values of all threads."""
+        """`how` applied to the values of all threads of the team."""
         return value
 
 
@@ -167,12 +168,12 @@ def team() -> int:
 
 
 def some(value: bool, n: int) -> bool:
-    """Whether it is true of some of the teams that go in step; all of them ask."""
+    """Whether `value` is true for at least one team in lockstep; all of these must call it."""
     return value
 
 
 def enough(ready: bool, going: bool, n: int) -> bool:
-    """Whether this team is ready, and with it half of those that are going; all that go in step ask."""
+    """Whether this team is ready and at least half of the teams that are going are; all in lockstep must call it."""
     return ready
 
 

@@ -26,12 +26,12 @@ NAMES = ("one", "two", "three", "four", "five")  # of the measures in `_advance`
 
 @compiled
 def no_record(own, i, row, opening, policy, firsts, lengths, xs, actions, ys, resets):  # type: ignore[no-untyped-def]
-    """What is recorded by a measure that is not there."""
+    """The `record` of a measure that there is not: it does nothing."""
 
 
 @compiled
 def no_plan(own, i, t):  # type: ignore[no-untyped-def]
-    """What a seed plans by itself where all plan together."""
+    """The plan of one seed where all seeds plan together: nothing."""
     return NEVER
 
 
@@ -61,9 +61,9 @@ def _advance(  # type: ignore[no-untyped-def]
     own,
     kept,
 ):
-    """Up to `epochs` epochs more of every seed, as long as it has made fewer than `mark` and T steps; rows are those
-    from row[0] on. `over` is 1 between epochs. Seeds that go in step wait there for each other (`enough`); the others
-    of them walk on meanwhile, a path at a time."""
+    """Take every seed through up to `epochs` more epochs, while it has made fewer than `mark` and T steps; their rows
+    are written from row[0] on. `over` is 1 between two epochs. There, seeds whose teams are in lockstep wait for each
+    other (`enough`), while the others of them go on walking, a path at a time."""
     successors, cumulative, initial, restart = world
     state, time, key = walkers
     xs, actions, ys, slots, resets, lengths, firsts, after = path
@@ -102,7 +102,7 @@ def _advance(  # type: ignore[no-untyped-def]
 
 
 def refused(learner: Learner, measures: Sequence[Measure]) -> str | None:
-    """Why such a run cannot go this way; None where it can."""
+    """Why seeds of such a run cannot go through epochs by themselves; None where they can."""
     if learner.seedwise is None:
         return f"{learner.name} does not run there"
     strange = [measure.name for measure in measures if measure.recorder is None]
@@ -110,20 +110,20 @@ def refused(learner: Learner, measures: Sequence[Measure]) -> str | None:
 
 
 def functions(learner: Learner, measures: Sequence[Measure]) -> tuple[Any, ...]:
-    """What makes `_advance` that of this learner and these measures."""
+    """The functions that are bound into `_advance` for this learner and these measures."""
     assert learner.seedwise is not None
     records = [measure.recorder.record for measure in measures if measure.recorder is not None]
     return learner.seedwise.plan, learner.seedwise.learn, *records
 
 
 def framed(plan: Any, learn: Any, *records: Any) -> Any:
-    """`_advance` with these functions: a plain one, to be compiled for its target."""
+    """`_advance` with these functions bound: a Python function, to be compiled for its target."""
     named = dict(zip(NAMES, [*records, *[no_record] * (len(NAMES) - len(records))], strict=True))
     return instance(_advance, plan=plan, walk=steps_with(learn), **named)
 
 
 class Arguments(NamedTuple):
-    """What `_advance` takes after `epochs` and `mark`."""
+    """The arguments of `_advance` after `epochs` and `mark`."""
 
     row: Array
     T: int
@@ -148,7 +148,7 @@ def arguments(
     learner: Learner, world: World, T: int, pad: bool, measures: Sequence[Measure], batch: Any, *, teams: int,
     epochs: int, length: int,
 ) -> Arguments:  # fmt: skip
-    """What `_advance` takes after `epochs`, at most those, and `mark`, with paths of `length` plays: nested
+    """The arguments of `_advance` after `epochs` (at most so many) and `mark`, with paths of `length` steps: nested
     tuples of numbers, of arrays and views of the batch's arrays, and of `ravi.teams.Room`."""
     seedwise = learner.seedwise
     assert seedwise is not None

@@ -206,7 +206,7 @@ def learn(
     progress: Progress | bool | None = None,
     callback: Callback | None = None,
 ) -> Learned:
-    """Let `learner` (its id, or a function of problem and steps) make `steps` plays in `env` (itself, or its id).
+    """Let `learner` (its id, or a function of problem and steps) make `steps` steps in `env` (itself, or its id).
 
     Without a learner, one is chosen, and what is not given with it (`ravi.live.defaults`).
 
