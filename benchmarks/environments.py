@@ -16,8 +16,10 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import itertools
 import json
 import math
+import subprocess
 import sys
 import time
 from functools import cache
@@ -58,6 +60,7 @@ LEARNERS = {  # id -> multiplier of the bonus of rewards; None is the default
     "q-learning": 0.0,
     "everyone": 0.0,
 }
+RLBERRY = ("QL", "SARSA")
 
 
 class World:
@@ -193,11 +196,30 @@ def by_everyone(world, seed):
         yield steps, lambda: np.eye(A)[Q.argmax(1)]
 
 
-def run(name, learner, scale, seed):
+def by_rlberry(python, name, agent, seed):
+    """An agent of rlberry-scool, which plays in a Python of its own."""
+    identity, options, _ = WORLDS[name]
+    of = (agent, identity, json.dumps(options), str(seed))
+    script = Path(__file__).with_name("rlberry_agents.py")
+    with subprocess.Popen([python, str(script), *of], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as playing:
+        try:
+            for line in playing.stdout:
+                found = json.loads(line)
+                actions = np.array([*found["actions"], 0])  # and of the end
+                yield found["steps"], lambda actions=actions: np.eye(4)[actions]
+        finally:
+            playing.kill()
+    raise SystemExit(f"{agent} of rlberry-scool stopped: run `{python} {script} {' '.join(of)}` to see why")
+
+
+def run(name, learner, scale, seed, rlberry=None):
     """The steps from which on at most each part is lost (None: not within the run), and CPU seconds."""
     world, found, due, judged = World(name), [], FIRST, 0.0
     began = time.process_time()
-    plays = by_everyone(world, seed) if learner == "everyone" else by_agent(world, learner, scale, seed)
+    if rlberry is not None:
+        plays = by_rlberry(rlberry, name, learner, seed)
+    else:
+        plays = by_everyone(world, seed) if learner == "everyone" else by_agent(world, learner, scale, seed)
     for steps, policy in plays:
         if steps >= due:
             paused = time.process_time()
@@ -230,14 +252,15 @@ def cell(reached):
 def table(name, kept, seeds):
     yield "| learner | seeds | 90 % | 99 % | 99.9 % | lost at the end, most | CPU seconds, median |"
     yield "|---|---|---|---|---|---|---|"
-    for learner in LEARNERS:
+    for learner in (*LEARNERS, *(f"rlberry-scool: {agent}" for agent in RLBERRY)):
         rows = [kept[key] for seed in range(seeds) if (key := f"{name}|{learner}|{seed}") in kept]
         called = "the default" if learner is None else f"`{learner}`"
         if not rows:
             continue
         cells = [cell([row["reached"][i] for row in rows]) for i in range(len(LOST))]
-        lost, seconds = max(row["end"][1] for row in rows), float(np.median([row["seconds"] for row in rows]))
-        yield f"| {called} | {len(rows)} | {' | '.join(cells)} | {100 * lost:.2f} % | {seconds:.1f} |"
+        lost, times = max(row["end"][1] for row in rows), [row["seconds"] for row in rows]
+        seconds = "" if None in times else f"{float(np.median(times)):.1f}"
+        yield f"| {called} | {len(rows)} | {' | '.join(cells)} | {100 * lost:.2f} % | {seconds} |"
 
 
 def main():
@@ -247,8 +270,17 @@ def main():
     parser.add_argument("--seeds", type=int, default=8)
     parser.add_argument("--worlds", default=",".join(str(i) for i in range(len(WORLDS))), help="by number, from 0")
     parser.add_argument("--learners", default=",".join(str(i) for i in range(len(LEARNERS))), help="by number, from 0")
+    parser.add_argument(
+        "--rlberry", metavar="PYTHON", help="a Python with rlberry-scool: its agents, on FrozenLake 4x4"
+    )
     given = parser.parse_args()
     kept = json.loads(given.keep.read_text()) if given.keep.exists() else {}
+    for seed, agent in itertools.product(range(given.seeds), RLBERRY if given.rlberry else ()):
+        key = f"FrozenLake 4x4|rlberry-scool: {agent}|{seed}"
+        if key not in kept:
+            reached, seconds, end = run("FrozenLake 4x4", agent, 0.0, seed, given.rlberry)
+            kept[key] = {"reached": reached, "seconds": None, "end": end}
+            given.keep.write_text(json.dumps(kept))
     for seed in range(given.seeds):
         for i in map(int, given.worlds.split(",") if given.worlds else []):
             for j in map(int, given.learners.split(",")):
@@ -264,8 +296,9 @@ def main():
     parts += [
         "Medians of steps over the seeds, with 95 % intervals from order statistics where there are six seeds or more;",
         "in brackets how many seeds came there, if not all. A seed that did not come there counts as one that never",
-        "does. Learners that are missing were not measured; nor grids of CartPole, MountainCar and Acrobot, which have",
-        "no table.",
+        "does. Learners that are missing, and Blackjack where it is, were not measured; nor grids of CartPole,",
+        "MountainCar and Acrobot, which have no table, and UCBVI of rlberry-scool. Its QL and SARSA (gamma =",
+        "0.99, alpha = 0.1, epsilon = 0.1, ties to the first action) play in a Python of their own (`--rlberry PYTHON`), by `benchmarks/rlberry_agents.py`.",
         "",
     ]
     for name, (_, _, most) in WORLDS.items():

@@ -1,0 +1,44 @@
+"""The tabular agents of rlberry-scool in an environment of Gymnasium, in a Python that has them and not ravi.
+
+`python rlberry_agents.py AGENT ID OPTIONS SEED` prints, after every 100 steps, a line
+of JSON: the steps so far, and the action of the agent's policy at every state. `environments.py --rlberry PYTHON` reads
+them until it has enough.
+"""
+
+import json
+import sys
+
+import gymnasium
+import rlberry
+from rlberry_scool.agents import QLAgent, SARSAAgent
+
+EXPLORE = {"exploration_type": "epsilon", "exploration_rate": 0.1}
+AGENTS = {  # class, its options
+    "QL": (QLAgent, {"gamma": 0.99, "alpha": 0.1, **EXPLORE}),
+    "SARSA": (SARSAAgent, {"gamma": 0.99, "alpha": 0.1, **EXPLORE}),
+}
+
+
+class Counted(gymnasium.Wrapper):
+    """Counts the steps."""
+
+    steps = 0
+
+    def step(self, action):
+        self.steps += 1
+        return self.env.step(action)
+
+
+def main(name, identity, options, seed):
+    rlberry.utils.logging.set_level("ERROR")
+    kind, settings = AGENTS[name]
+    env = Counted(gymnasium.make(identity, **json.loads(options)))
+    env.reset(seed=int(seed))
+    agent = kind(env, copy_env=False, seeder=int(seed), **settings)
+    while True:
+        agent.fit(100)
+        actions = [int(agent.policy(x)) for x in range(env.observation_space.n)]
+        print(json.dumps({"steps": env.steps, "actions": actions}), flush=True)
+
+
+main(*sys.argv[1:])
