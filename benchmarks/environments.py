@@ -298,7 +298,8 @@ def main():
         "in brackets how many seeds came there, if not all. A seed that did not come there counts as one that never",
         "does. Learners that are missing, and Blackjack where it is, were not measured; nor grids of CartPole,",
         "MountainCar and Acrobot, which have no table, and UCBVI of rlberry-scool. Its QL and SARSA (gamma =",
-        "0.99, alpha = 0.1, epsilon = 0.1, ties to the first action) play in a Python of their own (`--rlberry PYTHON`), by `benchmarks/rlberry_agents.py`.",
+        "0.99, alpha = 0.1, epsilon = 0.1, ties to the first action) play in a Python of their own (`--rlberry",
+        "PYTHON`), by `benchmarks/rlberry_agents.py`.",
         "",
     ]
     for name, (_, _, most) in WORLDS.items():
