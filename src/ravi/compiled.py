@@ -41,8 +41,9 @@ caching: Any = _caching  # Numba's types say nothing of it
 unliteral: Any = _types.unliteral
 PACKAGE = Path(__file__).parent
 SEASON = 90 * 24 * 3600  # seconds
-FEW = 10_000  # numbers that Python goes through in less time than it takes to compile
-WORTH = 2.0  # seconds of a function in Python, after which it is compiled
+FEW = 15_000  # numbers that Python goes through in less time than it takes to compile
+WORTH = 3.0  # seconds of a function in Python, from which on it is compiled
+EARLY = 0.2  # of a run: the part from which on it is known how long the whole would take
 IMPORTS = re.compile(rb"^(?:from (ravi[\w.]*) import (\([^)]*\)|[^\n]*)|import (ravi[\w.]*))", re.MULTILINE)
 
 
@@ -270,6 +271,7 @@ class Effort:
     seconds = 0.0  # that functions took to be compiled or loaded
     allowance = 0.0  # seconds for which Python may run functions that are not in the cache
     interpreted = 0.0  # seconds for which it did
+    done = 1.0  # the part of the run that is under way
     tell: Callable[[], None] | None = None  # called when a function is compiled that is not in the cache
 
 
@@ -287,13 +289,14 @@ def sparing(seconds: float = 2.0) -> Iterator[None]:
     try:
         yield
     finally:
-        effort.allowance = min(outer, effort.allowance)
+        effort.allowance, effort.done = min(outer, effort.allowance), 1.0
 
 
 def _met(made: Any, compile_for: Callable[..., Any], *arguments: Any) -> Callable[..., Any]:
     """What is to be called with arguments of types that `made` has not met."""
     new = not (isinstance(made._cache, _Kept) and made._cache.kept())
-    if new and min(effort.allowance, WORTH - _interpreted_for[made]) > 0 and _numbers(arguments) <= FEW:
+    whole = _interpreted_for[made] / max(effort.done, EARLY)  # seconds, if it goes on like this
+    if new and effort.allowance > 0 and whole < WORTH and _numbers(arguments) <= FEW:
         return partial(_interpret, made)
     if new and effort.tell is not None:
         effort.tell()

@@ -15,12 +15,16 @@ import numpy as np
 
 from ravi import device as devices
 from ravi import tree
+from ravi.compiled import effort
 from ravi.core import Array, Learner, Measure, Until
 from ravi.measures.stream import padding
 from ravi.played import refuse
 from ravi.walk import World, room, walk
 
 NO_DEADLINE = np.iinfo(np.int64).max
+BRIEF = (
+    64  # steps that a path has room for where Python may run the loop over them: so it soon looks how long that takes
+)
 
 
 class Batch(NamedTuple):
@@ -72,7 +76,7 @@ def here(leg: Leg, batch: Batch) -> Batch:
         if wanted is not asked:
             asked, deadline = wanted, last if wanted.deadline is None else np.minimum(last, wanted.deadline)
             until = Until(wanted.reset, deadline, wanted.visits)
-        path = path or room(n, min(T, _stretch(n, H, until.reset)))
+        path = path or room(n, min(T, BRIEF if effort.allowance > 0 else _stretch(n, H, until.reset)))
         over[:] = finished
         opening, left = True, n
         while left:  # repeat
@@ -91,6 +95,8 @@ def here(leg: Leg, batch: Batch) -> Batch:
                     aside = tree.copy(batch)
                 else:
                     tree.put(aside, batch, now)
+        if effort.allowance > 0:
+            effort.done = float(walkers.time.mean()) / T
         if tell is not None and time.perf_counter() - told > 0.1:
             tell(Batch(walkers, state, records))
             told = time.perf_counter()
