@@ -28,6 +28,7 @@ from ravi import checks
 from ravi.checks import InputError, StreamError
 from ravi.core import MDP, Floats, Ints, Learner, Path, Problem, Until, Walkers, a_problem
 from ravi.live import keeping
+from ravi.live.boxes import Smooth
 from ravi.live.estimates import Estimate, of_cycles, optimistic_value, seen
 from ravi.live.keeping import BUFFER, Play
 from ravi.live.rewards import MODES, Range, Rewards
@@ -304,7 +305,9 @@ class Agent:
 
     def model(self) -> MDP:
         """The MDP of what was seen: frequencies and mean rewards, or what the learner expects by them (`psrl/pooled`).
-        A pair that was never played stays where it is, and earns the least."""
+        A pair that was never played stays where it is, and earns the least. Of a Box, see `ravi.live.boxes`."""
+        if isinstance(self.given, Smooth):
+            return self.given.model(self.state, self.problem)
         table, rewards = self._counted()
         mean = rewards.mean()
         if hasattr(self.state, "expected"):

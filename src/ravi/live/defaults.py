@@ -3,29 +3,35 @@
 The learner is PSRL whose prior is learned (`ravi.learners.posterior.psrl_pooled`), without a bonus for rewards; gamma
 is 0.99; steps after an end, which show nothing new, are left out but for the first; and the policy is `planned`, the
 best for what is expected by what was seen.
-benchmarks/environments.md has the measurements that decided it. Of a few environments of Gymnasium that have no table,
-the range of rewards and a grid are known here too; all can be given.
+Of a Box that a grid cuts into cells, it is how observations move (`ravi.live.boxes`), and gamma is 0.998.
+benchmarks/environments.md and benchmarks/grids.md have the measurements that decided it. Of a few environments of
+Gymnasium that have no table, the range of rewards and a grid are known here too; all can be given.
 """
 
 from __future__ import annotations
 
+from math import pi
 from typing import Any
 
-from ravi.live.spaces import Grid
+from ravi.live.boxes import Smooth
+from ravi.live.spaces import Grid, Space
 
 DISCOUNT = 0.99
+DISCOUNT_OF_A_GRID = 0.998  # a Box moves little in a step: what matters is some hundred steps ahead
 POLICY = "planned"
 REWARD_SCALE = 0.0  # of a reward that is always the same, one step shows all
 RANGES = {"Blackjack": (-1.0, 1.0), "CartPole": (0.0, 1.0), "MountainCar": (-1.0, 0.0), "Acrobot": (-1.0, 0.0)}
-BOXES: dict[str, tuple[Any, Any, Any]] = {  # low, high and cells of each coordinate; what is outside is clipped
-    "CartPole": ([-2.4, -3.0, -0.21, -3.0], [2.4, 3.0, 0.21, 3.0], [4, 5, 9, 9]),
-    "MountainCar": ([-1.2, -0.07], [0.6, 0.07], [36, 28]),
-    "Acrobot": ([-1.0, -1.0, -1.0, -1.0, -6.0, -9.0], [1.0, 1.0, 1.0, 1.0, 6.0, 9.0], [4, 4, 4, 4, 6, 6]),
+BOXES: dict[str, dict[str, Any]] = {  # what is outside is clipped
+    "CartPole": {"low": [-2.6, -2.0, -0.23, -2.0], "high": [2.6, 2.0, 0.23, 2.0], "bins": [15, 11, 11, 11]},
+    "MountainCar": {"low": [-1.2, -0.07], "high": [0.6, 0.07], "bins": [60, 60]},
+    "Acrobot": {"low": [-pi, -pi, -6.0, -10.0], "high": [pi, pi, 6.0, 10.0], "bins": [15, 15, 11, 13], "angles": 2},
 }
 
 
-def learner(end: int | None) -> str:
-    """The learner's id; end: the state that an end of the environment leads to, if it does."""
+def learner(space: Space, end: int | None) -> str | Smooth:
+    """The learner: of a grid whose episodes end in a state, how it moves; else an id. end: that state, if there is."""
+    if isinstance(space, Grid) and end is not None and Smooth.fits(space):
+        return Smooth(space)
     return "psrl/pooled" if end is None else f"psrl/pooled,end={end}"
 
 
@@ -37,7 +43,7 @@ def reward_range(env: Any) -> tuple[float, float] | None:
 def grid(env: Any) -> Grid | None:
     """The cells of an environment that is known here."""
     box = BOXES.get(_name(env))
-    return None if box is None else Grid(*box, outside="clip")
+    return None if box is None else Grid(**box, outside="clip")
 
 
 def _name(env: Any) -> str:

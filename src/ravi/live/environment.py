@@ -72,6 +72,7 @@ class Environment:
         self.resets = self.steps = 0  # of the environment: an absorbed play is no step of it
         self.terminations = self.truncations = 0
         self._absorbed, self._begun = False, False
+        self.before = self.after = None  # the observations of the last step of the environment
         self.skip = skip  # whether plays after an end are left out, but for the first, which shows what it earns
 
     @property
@@ -92,7 +93,7 @@ class Environment:
             raise StreamError(f"{self._at_reset()}: the observation {error}") from None
         self._same_actions(space_of(self.env.action_space))
         self.resets += 1
-        self._absorbed, self._begun = False, True
+        self._absorbed, self._begun, self.after = False, True, observation
         return state
 
     def step(self, action: int) -> Step:
@@ -119,6 +120,7 @@ class Environment:
                 successor = self.observation_space.number(observation)
             except InputError as error:
                 raise StreamError(f"{self._at()}: the observation {error}") from None
+        self.before, self.after = self.after, observation
         if type(reward) is int and abs(reward) < 2**53:
             reward = float(reward)
         if type(reward) is not float or not math.isfinite(reward):

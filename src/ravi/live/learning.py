@@ -34,6 +34,7 @@ from ravi.files import Unwritable
 from ravi.interrupts import interrupts
 from ravi.live import defaults
 from ravi.live.agent import Agent, agent
+from ravi.live.boxes import Smooth
 from ravi.live.discovery import FIRST
 from ravi.live.environment import Environment
 from ravi.live.estimates import Estimate
@@ -251,8 +252,10 @@ def learn(
         grid = defaults.grid(env)
     stream = Environment(env, termination=termination, grid=grid, seed=seed, discover=discover, skip=usual)
     if learner is None:
-        learner, reward_range = defaults.learner(stream.terminal), reward_range or defaults.reward_range(stream.env)
-        discount = defaults.DISCOUNT if discount is None and problem is None else discount
+        learner = defaults.learner(stream.observation_space, stream.terminal)
+        reward_range = reward_range or defaults.reward_range(stream.env)
+        if discount is None and problem is None:
+            discount = defaults.DISCOUNT_OF_A_GRID if isinstance(learner, Smooth) else defaults.DISCOUNT
     if reward_scale is None:
         reward_scale = defaults.REWARD_SCALE if usual else 1.0
     given: dict[str, Any] = {"rewards": rewards, "reward_scale": reward_scale, "memory": memory, "seed": seed}
@@ -327,6 +330,9 @@ def _go_on(live: Agent, stream: Environment, path: Path | None, tell: Told, usua
                     y, reward, cut = stream.step(a)
                     abroad = False
                     reset = live.observe(x, a, _room(live, y), reward, cut=cut, end=cut and y == stream.terminal)
+                    if isinstance(live.given, Smooth) and x != stream.terminal:
+                        part, ended = live.range.part(reward), y == stream.terminal
+                        live.given.tell(live.state, stream.before, a, stream.after, part, ended)
                     x = y
                 now = time.monotonic()
                 abroad = True
@@ -426,6 +432,8 @@ class Until:
 def _interval(agent: Agent, stream: Mapping[str, Any], policy: Array, confidence: float, assume: str) -> Interval:
     if stream["observations"].get("kind") == "labels":
         raise InputError("states are discovered: how many there are is not known, and no interval speaks of them")
+    if isinstance(agent.given, Smooth):
+        raise InputError("states are cells: where one leads depends on the place in it, and no interval speaks of that")
     return interval(agent, policy, confidence=confidence, assume=assume, end=_end(agent, stream))
 
 

@@ -151,7 +151,8 @@ class Grid:
 
     Numbers for `low`, `high` and `bins` hold for every coordinate. A cell contains its lower edge; the last one its
     upper edge too. What lies outside is an error, or (`clip`) belongs to the nearest cell; nan is always an error.
-    `observation` gives the centre of a cell.
+    `observation` gives the centre of a cell. angles: the observation, of one axis, begins with the cosine and the sine
+    of so many angles; the grid is over the angles themselves, from -pi to pi, and what comes after them.
 
     Examples
     --------
@@ -159,18 +160,34 @@ class Grid:
     >>> grid = ravi.Grid(low=[0, -1], high=[1, 1], bins=[4, 2])
     >>> grid.size, grid.number([0.3, 0.5])
     (8, 3)
+    >>> pendulum = ravi.Grid(low=[-np.pi, -8], high=[np.pi, 8], bins=[4, 2], angles=1)
+    >>> pendulum.number([0, 1, 3])  # an angle of pi / 2, and a speed of 3
+    7
     """
 
-    __slots__ = ("bins", "dtype", "high", "low", "outside", "shape", "size")
+    __slots__ = ("angles", "bins", "dtype", "high", "low", "outside", "shape", "size")
 
     def __init__(
-        self, low: Any, high: Any, bins: Any, outside: str = "error", *, shape: Any = None, dtype: str = "float64"
+        self,
+        low: Any,
+        high: Any,
+        bins: Any,
+        outside: str = "error",
+        *,
+        shape: Any = None,
+        dtype: str = "float64",
+        angles: int = 0,
     ) -> None:
         ends = checks.finite(low, "low"), checks.finite(high, "high")
         counts = checks.array(bins, "bins")
         if counts.dtype.kind not in "iu":
             raise InputError(f"bins is {checks.shown(bins)}, not whole numbers")
+        self.angles = checks.whole(angles, "angles", 0)
         asked = None if shape is None else _shape(shape)
+        if self.angles and asked is not None:
+            if len(asked) != 1 or asked[0] < 2 * self.angles:
+                raise InputError(f"a box of shape {asked} has no cosines and sines of {self.angles} angles")
+            asked = (asked[0] - self.angles,)
         try:
             known = np.broadcast_shapes(ends[0].shape, ends[1].shape, counts.shape) if asked is None else asked
             memory.needed(200 * math.prod(known), f"a grid over {math.prod(known)} coordinates", "their number")
@@ -185,7 +202,11 @@ class Grid:
             ) from None
         self.low, self.high = lows.tolist(), highs.tolist()
         self.bins = [checks.whole(n, checks.at("bins", [i])) for i, n in enumerate(numbers.tolist())]
-        self.shape, self.dtype = known, _real(dtype)
+        if self.angles and (len(known) != 1 or known[0] < self.angles):
+            raise InputError(f"a grid of shape {known} is not over {self.angles} angles")
+        if any(abs(end) != math.pi for end in (*self.low[: self.angles], *self.high[: self.angles])):
+            raise InputError("an angle is cut from low = -pi to high = pi")
+        self.shape, self.dtype = (known[0] + self.angles,) if self.angles else known, _real(dtype)
         self.outside = checks.one_of(outside, OUTSIDE, "outside")
         self.size = math.prod(self.bins)
         for i, (a, b, n) in enumerate(zip(self.low, self.high, self.bins, strict=True)):
@@ -199,8 +220,35 @@ class Grid:
     def over(self, shape: Iterable[int], dtype: Any) -> Grid:
         """The same cells for a Box of this shape and `dtype`."""
         asked = tuple(shape)
-        low, high, bins = (np.array(each).reshape(self.shape) for each in (self.low, self.high, self.bins))
-        return Grid(low, high, bins, self.outside, shape=asked, dtype=np.dtype(dtype).name)
+        cells = self.shape if not self.angles else (len(self.bins),)
+        low, high, bins = (np.array(each).reshape(cells) for each in (self.low, self.high, self.bins))
+        return Grid(low, high, bins, self.outside, shape=asked, dtype=np.dtype(dtype).name, angles=self.angles)
+
+    def coordinates(self, observation: Any) -> list[float]:
+        """What is cut into cells: the entries of an observation, with angles for cosines and sines.
+
+        Parameters
+        ----------
+        observation
+            An array of numbers, of the shape of the box.
+
+        Returns
+        -------
+        list of numbers
+            One for each entry of `bins`.
+
+        Examples
+        --------
+        >>> import ravi
+        >>> ravi.Grid(low=-np.pi, high=np.pi, bins=[8], angles=1).coordinates([1, 0])
+        [0.0]
+        """
+        array = _array(observation)
+        if array is None or array.shape != self.shape or array.dtype.kind not in "iubf":
+            raise _alien(observation, self)
+        entries = array.ravel().tolist()
+        turns = range(0, 2 * self.angles, 2)
+        return [math.atan2(entries[i + 1], entries[i]) for i in turns] + entries[2 * self.angles :]
 
     def number(self, observation: Any) -> int:
         """The number of the cell that an observation is in.
@@ -221,11 +269,8 @@ class Grid:
         >>> ravi.Grid(low=0, high=1, bins=[4]).number([0.3])
         1
         """
-        array = _array(observation)
-        if array is None or array.shape != self.shape or array.dtype.kind not in "iubf":
-            raise _alien(observation, self)
         number = 0
-        for x, low, high, n in zip(array.ravel().tolist(), self.low, self.high, self.bins, strict=True):
+        for x, low, high, n in zip(self.coordinates(observation), self.low, self.high, self.bins, strict=True):
             if not low <= x <= high:
                 if x != x or self.outside == "error":
                     raise _alien(observation, self)
@@ -253,7 +298,9 @@ class Grid:
         [0.375]
         """
         cells = zip(self.low, self.high, self.bins, _digits(number, self.bins), strict=True)
-        return np.array([_centre(*cell) for cell in cells], self.dtype).reshape(self.shape)
+        centre = [_centre(*cell) for cell in cells]
+        turns = [end for angle in centre[: self.angles] for end in (math.cos(angle), math.sin(angle))]
+        return np.array(turns + centre[self.angles :], self.dtype).reshape(self.shape)
 
     def plain(self) -> dict[str, Any]:
         """The grid as plain numbers and texts, for a file.
@@ -269,8 +316,9 @@ class Grid:
         >>> ravi.Grid(low=0, high=1, bins=[4]).plain()["bins"]
         [4]
         """
+        turns = {"angles": self.angles} if self.angles else {}
         return {"kind": "grid", "low": self.low, "high": self.high, "bins": self.bins, "outside": self.outside,
-                "shape": list(self.shape), "dtype": self.dtype.name}  # fmt: skip
+                "shape": list(self.shape), "dtype": self.dtype.name, **turns}  # fmt: skip
 
     def __repr__(self) -> str:
         return f"arrays of shape {self.shape} of numbers from {_short(self.low)} to {_short(self.high)}"
@@ -339,7 +387,7 @@ def space_from(plain: Mapping[str, Any]) -> Space:
         if make is Parts:
             given["spaces"] = [space_from(part) for part in given["spaces"]]
         elif make is Grid:
-            shape = tuple(given["shape"])
+            shape = tuple(given["shape"]) if not given.get("angles") else (-1,)
             given |= {name: np.array(given[name]).reshape(shape) for name in ("low", "high", "bins")}
         return make(**given)
     except (KeyError, TypeError, ValueError) as error:

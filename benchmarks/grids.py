@@ -1,0 +1,97 @@
+"""What does the default of `ravi learn` make of a Box? `python benchmarks/grids.py [--write benchmarks/grids.md]`.
+
+`ravi.learn(ID, steps=T)`, nothing else said, of environments that Gymnasium calls solved at a mean return. The policy
+is played for 100 episodes of the environment's own, time limit included, on seeds that were not learned from.
+--rows FILE keeps what was measured, a line of JSON each: a second call goes on from there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from pathlib import Path
+
+from timing import measured_by  # first: it keeps BLAS to one thread
+
+# isort: split
+import numpy as np
+
+import ravi
+from ravi.live.policies import evaluate
+
+SOLVED = {"CartPole-v1": 475, "MountainCar-v0": -110, "Acrobot-v1": -100}  # the mean return of 100 episodes
+STEPS = {"CartPole-v1": (5_000, 2_000), "MountainCar-v0": (10_000, 5_000), "Acrobot-v1": (10_000,)}
+EPISODES = 100
+
+
+def measured(name: str, steps: int, seed: int) -> dict[str, float]:
+    began = time.process_time()
+    learned = ravi.learn(name, steps=steps, seed=seed, progress=False)
+    policy = learned.policy()
+    seconds = time.process_time() - began
+    returns = [each.total for each in policy.play(episodes=EPISODES, seed=seed, deterministic=True)]
+    own = evaluate(policy, learned.agent.model())  # in the MDP that it was planned in
+    lost = own.gap / max(abs(own.optimum), 1e-12)
+    cells = len(learned.agent.visits) - 1
+    return {"mean": float(np.mean(returns)), "worst": min(returns), "seconds": seconds, "lost": lost, "cells": cells}
+
+
+def rows_of(path: Path | None, seeds: int, only: str | None) -> dict[tuple[str, int, int], dict[str, float]]:
+    lines = path.read_text().splitlines() if path is not None and path.exists() else []
+    found = {tuple(key): row for key, row in map(json.loads, lines)}
+    for name in SOLVED if only is None else [only]:
+        for steps in STEPS[name]:
+            for key in ((name, steps, seed) for seed in range(seeds)):
+                if key not in found:
+                    found[key] = measured(*key)
+                    print(*key, found[key], flush=True)
+                    if path is not None:
+                        with path.open("a") as file:
+                            file.write(json.dumps([key, found[key]]) + "\n")
+    return found
+
+
+def page(rows: dict[tuple[str, int, int], dict[str, float]]) -> str:
+    lines = [
+        "# Boxes by the default",
+        "",
+        measured_by("grids.py"),
+        "",
+        f"`ravi.learn(ID, steps=T)`, nothing else said. The policy is played for {EPISODES} episodes of the",
+        "environment's own, with its time limit, on seeds that were not learned from; *mean return* is the mean over",
+        "learning seeds of the mean over episodes, in brackets the worst seed's. *Solved* counts the seeds whose mean",
+        "return is at least what Gymnasium names. *Lost* is the largest loss of the policy, of the optimum of",
+        "the model over cells that it was planned in. CPU seconds are of one seed, with its last plan, on one core.",
+        "",
+        "| environment | solved at | cells | T | mean return | solved | lost | CPU s |",
+        "|---|--:|--:|--:|--:|--:|--:|--:|",
+    ]
+    for name, goal in SOLVED.items():
+        for steps in sorted(STEPS[name]):
+            of = [row for (n, T, _), row in sorted(rows.items()) if (n, T) == (name, steps)]
+            if of:
+                mean, lost, seconds = ([row[what] for row in of] for what in ("mean", "lost", "seconds"))
+                lines.append(
+                    f"| {name} | {goal} | {of[0]['cells']:,} | {steps:,} | {np.mean(mean):.1f} ({min(mean):.1f}) "
+                    f"| {sum(value >= goal for value in mean)} of {len(of)} | {100 * max(0.0, *lost):.4f} % "
+                    f"| {np.mean(seconds):.1f} |"
+                )
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=8)
+    parser.add_argument("--only", choices=SOLVED)
+    parser.add_argument("--rows", type=Path)
+    parser.add_argument("--write", type=Path)
+    given = parser.parse_args()
+    text = page(rows_of(given.rows, given.seeds, given.only))
+    print(text)
+    if given.write is not None:
+        given.write.write_text(text)
+
+
+if __name__ == "__main__":
+    main()
