@@ -42,8 +42,11 @@ def learn(
         ),
     ] = None,
     discount: Annotated[
-        float, typer.Option(help="gamma: a reset follows each step with probability 1 - gamma.")
-    ] = DISCOUNT,
+        float | None,
+        typer.Option(
+            help="gamma: a reset follows each step with probability 1 - gamma. 0.99, of a Box by itself 0.998."
+        ),
+    ] = None,
     steps: Annotated[str, typer.Option(help="How many steps.")] = "1e5",
     termination: Annotated[
         str, typer.Option(help="What a termination leads to: absorb (nothing more is earned) or restart.")
@@ -90,7 +93,6 @@ def learn(
     The environment's time limit is taken off: the discount is the horizon.
     """
     from ravi import checks, files, ids
-    from ravi.live.agent import Agent
     from ravi.live.defaults import grid as grid_of
     from ravi.live.defaults import reward_range as range_of
     from ravi.live.learning import POLICIES, Broken, Halted, learn
@@ -101,7 +103,10 @@ def learn(
     T, given = checks.steps(steps), _options(option)
     if policy is not None:
         checks.one_of(policy, POLICIES, "--policy")
-    checks.probability(discount, "--discount")
+    if discount is not None:
+        checks.probability(discount, "--discount")
+    elif learner is not None:
+        discount = DISCOUNT
     checks.one_of(termination, TERMINATIONS, "--termination")
     checks.one_of(rewards, MODES, "--rewards")
     typed(env, learner)
@@ -113,11 +118,14 @@ def learn(
         raise InputError(
             f"{env} is an MDP, not an environment: ravi run {env} {learner or 'psrl'} learns on it, with exact regret"
         )
-    before = 0 if checkpoint is None or not checkpoint.exists() else Agent.load(checkpoint, learner).plays
+    before = 0
+    if checkpoint is not None and checkpoint.exists():
+        header, _ = files.read(checkpoint, "agent")
+        before = header["time"] + (header["pending"] is not None)
     with _closing(made(env, given)) as world:
         grid = _grid(world, bins, low, high, outside, discover or (learner is None and grid_of(world) is not None))
         usual = None if learner is not None else range_of(world)
-        limits, whence = _reward_range(world, env, discount, termination, rewards, reward_range, usual)
+        limits, whence = _reward_range(world, env, discount or DISCOUNT, termination, rewards, reward_range, usual)
         with progress_bar(f"{learner or 'learning'} in {env}") as progress:
             try:
                 found = learn(
