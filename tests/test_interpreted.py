@@ -30,6 +30,23 @@ def test_every_learner_does_the_same_interpreted_and_compiled(tmp_path):
     assert json.loads(printed) == bits()
 
 
+def test_what_python_ran_has_the_numbers_of_python(tmp_path):
+    """Rows of results are hashed with the optimum as it is written: 0.25 is not np.float64(0.25)."""
+    code = """if True:
+        import math, ravi
+        from ravi.compiled import sparing
+        with sparing(math.inf):
+            found = ravi.solve(ravi.mdp("riverswim/5"))
+        print(repr([found.optimum, found.optimum_error, found.error, found.policy_error, found.rounding]))
+    """
+    printed, kept = python(tmp_path, "-c", code)
+    found = ravi.solve(ravi.mdp("riverswim/5"))
+    assert kept == 0
+    assert printed.strip() == repr(
+        [found.optimum, found.optimum_error, found.error, found.policy_error, found.rounding]
+    )
+
+
 def test_a_command_compiles_nothing_for_a_small_mdp(tmp_path):
     printed, kept = python(tmp_path, "-m", "ravi", "solve", "riverswim/6", "--json")
     found, solved = json.loads(printed), ravi.solve(ravi.mdp("riverswim/6"))

@@ -37,6 +37,8 @@ import numpy as np
 from numba.core import caching as _caching
 from numba.core import types as _types
 
+from ravi import late
+
 caching: Any = _caching  # Numba's types say nothing of it
 unliteral: Any = _types.unliteral
 PACKAGE = Path(__file__).parent
@@ -240,6 +242,8 @@ class _Kept(caching.FunctionCache):  # type: ignore[misc]
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
+        if isinstance(data.entry_point, late.Late):
+            return
         try:
             super().save_overload(sig, data)
         except Exception as error:  # the disk is full, or what was compiled cannot be written down
@@ -302,7 +306,9 @@ def _met(made: Any, compile_for: Callable[..., Any], *arguments: Any) -> Callabl
         effort.tell()
     began = time.perf_counter()
     try:
-        return compile_for(*arguments)
+        with late.put_off():
+            found = compile_for(*arguments)
+        return late.settled(made, found)
     finally:
         effort.seconds += time.perf_counter() - began
 

@@ -112,14 +112,15 @@ def solve(mdp: MDP, method: str = "modified_policy_iteration", tol: float = 1e-1
         sweep = getattr(import_module(f"ravi.planning.{method}"), method)(arrays, tol)
 
     gamma, H = mdp.discount, mdp.horizon
-    shift = gamma * H * (sweep.low + sweep.high) / 2  # to the middle of MacQueen's bounds
-    error = half_width(sweep.low, sweep.high, sweep.size, gamma, arrays.grain)
+    low, high, size = float(sweep.low), float(sweep.high), float(sweep.size)  # of Python, whatever ran the sweeps
+    shift = gamma * H * (low + high) / 2  # to the middle of MacQueen's bounds
+    error = half_width(low, high, size, gamma, arrays.grain)
     V = sweep.TW + shift
     return Solution(
         V=V,
         Q=sweep.Q + shift,
         policy=deterministic(sweep.greedy, mdp.actions),
-        optimum=(1 - gamma) * mean(mdp.initial, V),
+        optimum=(1 - gamma) * float(mean(mdp.initial, V)),
         error=error,
         optimum_error=(1 - gamma) * error + 4 * EPS,
         policy_error=2 * (1 - gamma) * error,
@@ -127,7 +128,7 @@ def solve(mdp: MDP, method: str = "modified_policy_iteration", tol: float = 1e-1
         method=method,
         name=mdp.name,
         tol=tol,
-        rounding=half_width(0.0, 0.0, sweep.size, gamma, arrays.grain),
+        rounding=half_width(0.0, 0.0, size, gamma, arrays.grain),
     )
 
 

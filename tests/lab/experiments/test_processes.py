@@ -105,6 +105,15 @@ def test_a_failing_learner_gives_failed_rows_and_spoils_no_other_seed(pool):
     assert [row["failure"] for row in rows] == [None, "learner", None]
 
 
+def test_a_task_that_was_withdrawn_too_late_is_not_taken_for_another_of_its_number(mine, tmp_path):
+    good = task()
+    with Processes(1) as pool:
+        begin(pool, tmp_path / "begun")
+        pool._team[0].tasks.clear()  # another worker has taken over task 0
+        (outcome,) = drive(pool, [good])
+    assert bits(outcome.rows) == bits(work(good).rows)
+
+
 def test_what_a_learner_prints_does_no_harm(pool):
     alive = pids(pool)
     one = task("misbehaving:prints", seeds=(0,))

@@ -10,6 +10,7 @@ kills then does not, as long as that does not go on for minutes. When the driver
 
 from __future__ import annotations
 
+import itertools
 import os
 import selectors
 import signal
@@ -46,7 +47,7 @@ class _Worker:
     life: int  # a pipe's end: the worker dies when it is closed
     unsent: bytearray = field(default_factory=bytearray)
     messages: Messages = field(default_factory=Messages)
-    tasks: dict[int, Task] = field(default_factory=dict)  # in the order in which it does them
+    tasks: dict[int, tuple[int, Task]] = field(default_factory=dict)  # key -> number and task, as it does them
     begun: int | None = None  # which of them it does now
     ready: bool = False
     hung_up: bool = False
@@ -55,7 +56,7 @@ class _Worker:
     @property
     def spare(self) -> list[int]:
         """The tasks that another worker may take over: those not begun, and not about to be."""
-        waiting = [number for number in self.tasks if number != self.begun]
+        waiting = [key for key in self.tasks if key != self.begun]
         return waiting[1:] if self.ready and self.begun is None else waiting
 
     def kill(self) -> None:
@@ -90,6 +91,7 @@ class Processes(Closing):
         self.workers = checks.whole(workers, "workers", 1, MOST)
         self._team: list[_Worker] = []
         self._back: list[tuple[int, Outcome | Lost]] = []
+        self._keys = itertools.count()  # of tasks as they are given to a worker: numbers may come again
         self._events = selectors.DefaultSelector()
         self._failed = self._killed = 0  # starts, one after another
         self._due: list[float] = []  # when workers are to be started in the place of dead ones
@@ -123,9 +125,10 @@ class Processes(Closing):
         self._interrupted = True
         self._due.clear()
         for worker in self._team:
-            for number in [number for number in worker.tasks if number != worker.begun]:
-                self._send(worker, (number, None))
-                self._back.append((number, undone(worker.tasks.pop(number))))
+            for key in [key for key in worker.tasks if key != worker.begun]:
+                self._send(worker, (key, None))
+                number, task = worker.tasks.pop(key)
+                self._back.append((number, undone(task)))
             if worker.begun is not None:
                 worker.process.send_signal(signal.SIGINT)
 
@@ -162,17 +165,18 @@ class Processes(Closing):
         self._send(worker, search_path())
 
     def _give(self, worker: _Worker, number: int, task: Task) -> None:
-        worker.tasks[number] = task
-        self._send(worker, (number, task))
+        key = next(self._keys)
+        worker.tasks[key] = number, task
+        self._send(worker, (key, task))
 
     def _share(self) -> None:
         """Let workers that have nothing to do take over what waits behind long tasks."""
         for idle in self._team:
             busy = max(self._team, key=lambda worker: len(worker.spare))
             if idle.ready and not idle.tasks and busy.spare:
-                number = busy.spare[-1]
-                self._send(busy, (number, None))
-                self._give(idle, number, busy.tasks.pop(number))
+                key = busy.spare[-1]
+                self._send(busy, (key, None))
+                self._give(idle, *busy.tasks.pop(key))
 
     def _turn(self, seconds: float) -> None:
         """Read and write what can be, waiting so long for something; replace the dead."""
@@ -223,15 +227,15 @@ class Processes(Closing):
         except ConnectionResetError:
             worker.hung_up = True
 
-    def _heard(self, worker: _Worker, what: str, number: int = 0, outcome: Outcome | None = None) -> None:
+    def _heard(self, worker: _Worker, what: str, key: int = 0, outcome: Outcome | None = None) -> None:
         if what == READY:
             worker.ready, self._failed, self._killed = True, 0, 0
         elif what == BEGUN:
-            worker.begun = number
+            worker.begun = key
         elif what == DONE and outcome is not None:
             worker.begun = None
-            if worker.tasks.pop(number, None) is not None:  # else it was withdrawn too late: another's will count
-                self._back.append((number, outcome))
+            if key in worker.tasks:  # else it was withdrawn too late: another's will count
+                self._back.append((worker.tasks.pop(key)[0], outcome))
 
     def _bury(self, worker: _Worker) -> None:
         """See a dead worker off, say what it takes along, and put another in its place."""
@@ -249,8 +253,8 @@ class Processes(Closing):
         worker.release()
         last = worker.words.decode(errors="replace").strip()
         why = f"worker {worker.process.pid} {_end(worker.process.returncode)}"
-        for number in worker.tasks:
-            self._back.append((number, Lost(number == worker.begun, f"{why}\n{last}".strip())))
+        for key, (number, _) in worker.tasks.items():
+            self._back.append((number, Lost(key == worker.begun, f"{why}\n{last}".strip())))
         if not worker.ready:
             self._stillborn(worker.process.returncode, why, last)
         if not self._interrupted:

@@ -1,0 +1,133 @@
+"""What of a compiled function is put off until it is needed? Optimising, machine code, and what Python calls: most
+functions are called by compiled ones only, which take them in and are optimised as a whole.
+
+Numba makes all of it for every function as it is compiled, which takes two fifths of the time. The parts of it that are
+replaced here for as long as it compiles for us (`put_off`) are private; where one is missing, nothing is put off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from numba.core import codegen as _codegen
+from numba.core import compiler_lock as _compiler_lock
+from numba.core import cpu as _cpu
+from numba.core import dispatcher as _dispatcher
+
+codegen: Any = _codegen  # Numba's types say nothing of these
+cpu: Any = _cpu
+dispatcher: Any = _dispatcher
+lock: Any = vars(_compiler_lock)["global_compiler_lock"]
+
+
+class Library(codegen.JITCodeLibrary):  # type: ignore[misc]
+    """What was compiled of a function: to be linked into its callers, and machine code when that is asked for."""
+
+    _wraps: tuple[Callable[[], None], ...] = ()  # each adds what Python calls
+    _new = False  # as opposed to one that is read from the cache
+    _waits = False  # to be optimised, and for machine code
+
+    def _optimize_final_module(self) -> None:
+        self._new = True
+
+    def _finalize_final_module(self) -> None:
+        if self._new:
+            self._waits = self._finalized = True
+        else:
+            super()._finalize_final_module()
+
+    def get_pointer_to_function(self, name: str) -> Any:
+        if self._wraps:
+            wraps, self._wraps, linked = self._wraps, (), self._finalized
+            self._finalized = False
+            for wrap in wraps:
+                wrap()
+            self._finalized = linked
+        self._ensure_finalized()
+        if self._waits:
+            self._waits, self._shared_module = False, None  # that was without what Python calls
+            super()._optimize_final_module()
+            super()._finalize_final_module()
+        return super().get_pointer_to_function(name)
+
+
+class Late:
+    """In place of a function that Python can call, until it does."""
+
+    def __init__(self, *parts: Any) -> None:
+        self.parts, self.function = parts, None  # parts: context, library, description, environment
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self.made()(*arguments)
+
+    def made(self) -> Any:
+        """The function."""
+        with lock:
+            self.function = self.function or PLAIN["get_executable"](*self.parts)
+        return self.function
+
+
+def settled(function: Any, found: Any) -> Any:
+    """The function that `function` has for some types, where `found` is that or what stands in its place."""
+    if not isinstance(found, Late):
+        return found
+    with lock:
+        made, (context, library, described, _) = found.made(), found.parts
+        for types, result in list(function.overloads.items()):
+            if result.entry_point is found:  # as it is, unless another thread was faster
+                result = result._replace(entry_point=made)
+                context.insert_user_function(made, described, [library])
+                function.add_overload(result)
+                if library._new:
+                    function._cache.save_overload(types, result)
+    return made
+
+
+def _create_cpython_wrapper(context: Any, library: Any, *arguments: Any, **options: Any) -> None:
+    def wrap() -> None:
+        with context.push_code_library(library):
+            PLAIN["create_cpython_wrapper"](context, library, *arguments, **options)
+
+    library._wraps += (wrap,)
+
+
+def _create_cfunc_wrapper(context: Any, library: Any, described: Any, *arguments: Any) -> None:
+    """C calls none of ours, nor of Numba's."""
+    if not described.modname.startswith(("ravi.", "numba.")):
+        PLAIN["create_cfunc_wrapper"](context, library, described, *arguments)
+
+
+def _add_overload(function: Any, result: Any) -> None:
+    """What is not there yet is known to compiled callers only."""
+    if isinstance(result.entry_point, Late):
+        function.overloads[tuple(result.signature.args)] = result
+    else:
+        PLAIN["add_overload"](function, result)
+
+
+REPLACED = [
+    (cpu.CPUContext, "get_executable", lambda *parts: Late(*parts)),
+    (cpu.CPUContext, "create_cpython_wrapper", _create_cpython_wrapper),
+    (cpu.CPUContext, "create_cfunc_wrapper", _create_cfunc_wrapper),
+    (dispatcher._DispatcherBase, "add_overload", _add_overload),
+    (codegen.JITCPUCodegen, "_library_class", Library),
+]
+PLAIN: dict[str, Any] = {name: getattr(owner, name, None) for owner, name, _ in REPLACED}
+
+
+@contextmanager
+def put_off() -> Iterator[None]:
+    """Functions that are compiled meanwhile wait for machine code until Python calls them (`settled`)."""
+    with lock:
+        if None in PLAIN.values() or codegen.JITCPUCodegen._library_class is Library:
+            yield  # nothing can be put off, or all is already
+            return
+        for owner, name, ours in REPLACED:
+            setattr(owner, name, ours)
+        try:
+            yield
+        finally:
+            for owner, name, _ in REPLACED:
+                setattr(owner, name, PLAIN[name])

@@ -1,0 +1,99 @@
+"""What is put off when functions are compiled (`ravi.late`) changes nothing but when it is done."""
+
+import threading
+
+import numba
+import numpy as np
+import pytest
+
+from ravi import late
+from ravi.compiled import compiled
+
+
+@pytest.fixture
+def functions(monkeypatch, tmp_path):
+    monkeypatch.setenv("RAVI_CACHE_DIR", str(tmp_path))
+
+    @numba.njit
+    def of_a_user(x):
+        return x + 0.5
+
+    @compiled
+    def inner(x):
+        return np.sqrt(x) + of_a_user(x)
+
+    @compiled
+    def outer(values):
+        made = np.empty_like(values)
+        for i in range(len(values)):
+            made[i] = inner(values[i])
+        return made
+
+    return outer, inner, of_a_user
+
+
+def expected(values):
+    return np.sqrt(values) + (values + 0.5)
+
+
+def late_ones(function):
+    return [isinstance(result.entry_point, late.Late) for result in function.overloads.values()]
+
+
+def test_what_only_compiled_functions_call_has_no_machine_code_until_python_calls_it(functions):
+    outer, inner, of_a_user = functions
+    values = np.arange(5.0)
+    assert (outer(values) == expected(values)).all()
+    assert (late_ones(outer), late_ones(inner), late_ones(of_a_user)) == ([False], [True], [True])
+    assert inner(4.0) == expected(4.0)
+    assert late_ones(inner) == [False]
+    assert of_a_user(1.0) == of_a_user(1.0) == 1.5  # which is none of ours, and so asks each time
+    assert (outer(values.astype(np.float32)) == expected(values.astype(np.float32))).all()
+    assert late_ones(outer) == [False, False]
+
+
+def test_a_function_that_python_called_first_is_taken_into_its_callers(functions):
+    outer, inner, _ = functions
+    assert inner(9.0) == expected(9.0)
+    assert (outer(np.full(3, 9.0)) == expected(9.0)).all()
+    assert late_ones(inner) == [False]
+
+
+def test_numba_is_as_it_was_after_an_error(functions):
+    outer, _, _ = functions
+    with pytest.raises(numba.TypingError):
+        outer("no array")
+    assert all(getattr(owner, name) is late.PLAIN[name] for owner, name, _ in late.REPLACED)
+
+    @numba.njit
+    def another(x):
+        return 2 * x
+
+    assert another(2) == 4
+    assert late_ones(another) == [False]
+
+
+def test_threads_that_compile_at_once_wait_for_each_other(functions):
+    outer, inner, _ = functions
+    found = []
+
+    @numba.njit
+    def another(x):
+        return 3 * x
+
+    def work(k):
+        found.append([lambda: outer(np.full(k + 1, 4.0))[k], lambda: inner(4.0), lambda: another(1.5)][k % 3]())
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(found) == [4.5] * 2 + [6.5] * 4
+
+
+def test_where_numba_lacks_a_part_nothing_is_put_off(functions, monkeypatch):
+    outer, inner, _ = functions
+    monkeypatch.setitem(late.PLAIN, "create_cpython_wrapper", None)
+    assert (outer(np.ones(2)) == expected(1.0)).all()
+    assert late_ones(inner) == [False]
