@@ -94,6 +94,6 @@ def test_threads_that_compile_at_once_wait_for_each_other(functions):
 
 def test_where_numba_lacks_a_part_nothing_is_put_off(functions, monkeypatch):
     outer, inner, _ = functions
-    monkeypatch.setitem(late.PLAIN, "create_cpython_wrapper", None)
+    monkeypatch.setitem(late.PLAIN, "create_cfunc_wrapper", None)
     assert (outer(np.ones(2)) == expected(1.0)).all()
     assert late_ones(inner) == [False]

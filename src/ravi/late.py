@@ -1,5 +1,5 @@
-"""What of a compiled function is put off until it is needed? Optimising, machine code, and what Python calls: most
-functions are called by compiled ones only, which take them in and are optimised as a whole.
+"""What of a compiled function is put off until it is needed? Optimising, and machine code: most functions are called by
+compiled ones only, which take them in and are optimised as a whole.
 
 Numba makes all of it for every function as it is compiled, which takes two fifths of the time. The parts of it that are
 replaced here for as long as it compiles for us (`put_off`) are private; where one is missing, nothing is put off.
@@ -7,7 +7,7 @@ replaced here for as long as it compiles for us (`put_off`) are private; where o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -25,7 +25,6 @@ lock: Any = vars(_compiler_lock)["global_compiler_lock"]
 class Library(codegen.JITCodeLibrary):  # type: ignore[misc]
     """What was compiled of a function: to be linked into its callers, and machine code when that is asked for."""
 
-    _wraps: tuple[Callable[[], None], ...] = ()  # each adds what Python calls
     _new = False  # as opposed to one that is read from the cache
     _waits = False  # to be optimised, and for machine code
 
@@ -39,15 +38,9 @@ class Library(codegen.JITCodeLibrary):  # type: ignore[misc]
             super()._finalize_final_module()
 
     def get_pointer_to_function(self, name: str) -> Any:
-        if self._wraps:
-            wraps, self._wraps, linked = self._wraps, (), self._finalized
-            self._finalized = False
-            for wrap in wraps:
-                wrap()
-            self._finalized = linked
         self._ensure_finalized()
         if self._waits:
-            self._waits, self._shared_module = False, None  # that was without what Python calls
+            self._waits = False
             super()._optimize_final_module()
             super()._finalize_final_module()
         return super().get_pointer_to_function(name)
@@ -85,14 +78,6 @@ def settled(function: Any, found: Any) -> Any:
     return made
 
 
-def _create_cpython_wrapper(context: Any, library: Any, *arguments: Any, **options: Any) -> None:
-    def wrap() -> None:
-        with context.push_code_library(library):
-            PLAIN["create_cpython_wrapper"](context, library, *arguments, **options)
-
-    library._wraps += (wrap,)
-
-
 def _create_cfunc_wrapper(context: Any, library: Any, described: Any, *arguments: Any) -> None:
     """C calls none of ours, nor of Numba's."""
     if not described.modname.startswith(("ravi.", "numba.")):
@@ -109,7 +94,6 @@ def _add_overload(function: Any, result: Any) -> None:
 
 REPLACED = [
     (cpu.CPUContext, "get_executable", lambda *parts: Late(*parts)),
-    (cpu.CPUContext, "create_cpython_wrapper", _create_cpython_wrapper),
     (cpu.CPUContext, "create_cfunc_wrapper", _create_cfunc_wrapper),
     (dispatcher._DispatcherBase, "add_overload", _add_overload),
     (codegen.JITCPUCodegen, "_library_class", Library),
