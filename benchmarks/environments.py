@@ -296,8 +296,8 @@ def main():
     parts += [
         "Medians of steps over the seeds, with 95 % intervals from order statistics where there are six seeds or more;",
         "in brackets how many seeds came there, if not all. A seed that did not come there counts as one that never",
-        "does. Learners that are missing, and Blackjack where it is, were not measured; nor grids of CartPole,",
-        "MountainCar and Acrobot, which have no table, and UCBVI of rlberry-scool. Its QL and SARSA (gamma =",
+        "does. Learners that are missing, and Blackjack where it is, were not measured, nor UCBVI of rlberry-scool;",
+        "CartPole, MountainCar and Acrobot are in `benchmarks/grids.md`. QL and SARSA of rlberry-scool (gamma =",
         "0.99, alpha = 0.1, epsilon = 0.1, ties to the first action) play in a Python of their own (`--rlberry",
         "PYTHON`), by `benchmarks/rlberry_agents.py`.",
         "",
