@@ -1,8 +1,8 @@
 """What of a compiled function is put off until it is needed? Optimising, and machine code: most functions are called by
 compiled ones only, which take them in and are optimised as a whole.
 
-Numba makes all of it for every function as it is compiled, which takes two fifths of the time. The parts of it that are
-replaced here for as long as it compiles for us (`put_off`) are private; where one is missing, nothing is put off.
+Numba makes both for every function as it is compiled, which takes a sixth to two fifths of the time. The parts of it
+that are replaced here while it compiles for us (`put_off`) are private; where one is missing, nothing is put off.
 """
 
 from __future__ import annotations
