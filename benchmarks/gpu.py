@@ -47,8 +47,8 @@ TIMED = {  # learner -> MDP, seeds there, plays there, seeds on a core, plays on
         ("riverswim/6,discount=0.9", 1_000_000, 10_000, 64, 20_000),
     ],
     "ravi-ucb/mixture,beta=1,eta=0.05": [
-        ("ensemble/10,100,4,4,discount=0.95", 1_024, 40_000, 4, 40_000),
-        ("ensemble/72,100,4,4,discount=0.95", 1_024, 10_000, 4, 10_000),
+        ("ensemble/10,100,4,4,discount=0.95", 1_024, 200_000, 4, 200_000),
+        ("ensemble/72,100,4,4,discount=0.95", 1_024, 40_000, 4, 40_000),
     ],
     "psrl,support=on": [(GARNET, 4_096, 100_000, 4, 100_000)],
     "ucrl2,scale=0.1": [(GARNET, 4_096, 100_000, 16, 100_000)],

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 
 from ravi.contract import bits, spy
-from ravi.learners.posterior.dirichlet import draw_gammas, normalise
+from ravi.learners.posterior.dirichlet import AHEAD, draw_gammas, normalise
 
-__all__ = ["COMMAND", "assert_same_bits", "bits", "dense", "draw_row", "script", "spy"]
+__all__ = ["COMMAND", "assert_same_bits", "bits", "dense", "draw_rows", "script", "spy"]
 
 COMMAND = str(Path(sys.executable).with_name("ravi"))  # as it is installed: it does not look in the current folder
 
@@ -21,11 +21,11 @@ def dense(mdp):
     return P
 
 
-def draw_row(prior, counts, to, key, t, part, row):
-    """row ~ Dirichlet(prior + counts), the counts being of the entries `to`; the first block that was not used."""
-    part = draw_gammas(prior, counts, to, key, t, part, row)
-    normalise(prior, row)
-    return part
+def draw_rows(prior, counts, to, key, t, P):
+    """P (X, A, entries) ~ Dirichlet(prior + counts), the counts being of the entries `to`."""
+    draw_gammas(prior, counts, to, key, t, np.empty(AHEAD), np.empty(P.shape, np.int32), P)
+    for row in P.reshape(-1, P.shape[-1]):
+        normalise(prior, row)
 
 
 def assert_same_bits(one, other):

@@ -83,7 +83,7 @@ def test_the_words_of_a_cpu_do_not_reach_a_kernel():
         "from ravi import run; run('uniform', 'riverswim/6', 50, 1)\n"
         "import numpy as np\n"
         "from ravi.teams import each\n"
-        "from ravi.cuda import cuda_words\n"
+        "from ravi.cuda import compiling, cuda_words\n"
         "from numba import njit, types\n"
         "from types import SimpleNamespace\n"
         "def shared(a):\n    for x in each(a.shape[0]):\n        a[x] += 1.0\n"
@@ -92,10 +92,12 @@ def test_the_words_of_a_cpu_do_not_reach_a_kernel():
         "cuda = cuda_words()\n"
         "from numba.cuda import dispatcher\n"
         "dispatcher.get_current_device = lambda: SimpleNamespace(compute_capability=(9, 0))\n"
-        "print('ntid.x' in cuda.compile_ptx(shared, (kind,), cc=(9, 0))[0])"
+        "for threads in (32, 1):\n"
+        "    with compiling(threads):\n"
+        "        print('tid.x' in cuda.compile_ptx(shared, (kind,), cc=(9, 0))[0])"
     )
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, cwd=ROOT)
-    assert done.stdout.strip() == "True", done.stderr[-1000:]
+    assert done.stdout.split() == ["True", "False"], done.stderr[-1000:]
 
 
 def test_what_does_not_run_there_is_refused_by_name():

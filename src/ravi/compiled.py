@@ -337,6 +337,8 @@ def _plain(value: Any) -> Any:
 @cache
 def interpreted(function: Any) -> Callable[..., Any]:
     """A compiled function, and those that it calls, as Python runs them; x / 0 is inf or nan there, too."""
+    if not hasattr(function, "py_func"):  # where Numba is told to compile nothing
+        return function
     plain = function.py_func
     names = {
         name: interpreted(value)

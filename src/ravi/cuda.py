@@ -1,11 +1,12 @@
 """What do the words of `ravi.teams` mean on a GPU, and what is asked of numba-cuda, which compiles them there?
 
-numba-cuda is imported at the first call. Three of its ways are changed, each by what it has no switch for:
+numba-cuda is imported at the first call. Four of its ways are changed, each by what it has no switch for:
 
 - a loop over a range counts up to its end. As numba-cuda has it, it divides for how often it will go round, and counts
   that down beside; NVVM does not see through it, and kernels are half as large again.
 - no index is counted from the end of an array, but for constants; so none is tested for being negative.
-- a product and a sum are rounded apart (`rounded_apart`).
+- a product and a sum are rounded apart (`compiling`).
+- functions are compiled for each size of teams (`_own_words`).
 """
 
 from __future__ import annotations
@@ -13,104 +14,133 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache, partial
+from types import FunctionType
 from typing import Any
 
 import numpy as np
 
-from ravi import teams
+from ravi import random, teams
+
+_threads = [1]  # of a team, in the kernel that is being compiled
 
 
 @cache
 def cuda_words() -> Any:
     """numba-cuda, in whose kernels the words of `ravi.teams` mean what they do on a GPU."""
     vars(np).setdefault("row_stack", np.vstack)  # numba-cuda 0.30 asks for it, and NumPy 2.5 has it no more
+    from numba import cuda
+
+    _plain_code()
+    _own_words()
+    return cuda
+
+
+def _own_words() -> None:
+    """Names in kernels stand for the words of their teams, and for compiled functions of ours in which they do."""
+    from numba.core.dispatcher import Dispatcher
+    from numba.cuda import dispatcher, target
+
+    CUDADispatcher, context = (
+        vars(dispatcher)["CUDADispatcher"],
+        vars(target)["CUDATypingContext"],
+    )  # said to be untyped
+    resolved = context.resolve_value_type
+
+    @cache
+    def for_teams(function: Any, threads: int) -> Any:
+        """A compiled function, for kernels of such teams."""
+        return CUDADispatcher(function.py_func, function.targetoptions | {"device": True, "debug": False, "opt": True})
+
+    def resolve_value_type(self: Any, value: Any) -> Any:
+        if isinstance(value, FunctionType):
+            value = _words(_threads[-1]).get(value, value)
+        elif isinstance(value, Dispatcher) and not isinstance(value, CUDADispatcher):
+            value = for_teams(value, _threads[-1])
+        return resolved(self, value)
+
+    context.resolve_value_type = resolve_value_type
+
+
+@cache
+def _words(threads: int) -> dict[Any, Any]:
+    """The words of `ravi.teams` where teams are so many threads, as functions of numba-cuda. The number is a constant
+    of the kernel: what a team of one thread does is no part of one of many, which must fit the instruction cache."""
     from numba import cuda as numba_cuda
-    from numba.cuda import extending
 
     cuda: Any = numba_cuda  # whose types say little
-    _plain_code()
-    overload: Any = vars(extending)["overload"]
+    warp = min(threads, 32)
+    bits, several, many = (1 << warp) - 1, threads > 1, threads >= 32
+    device = cuda.jit(device=True)
 
-    @overload(teams.seeds)
-    def seeds(n):  # type: ignore[no-untyped-def]
-        return lambda n: range(
-            cuda.blockIdx.x * cuda.blockDim.y + cuda.threadIdx.y, n, cuda.gridDim.x * cuda.blockDim.y
-        )
+    @device
+    def mask():  # type: ignore[no-untyped-def]
+        """The threads of this team, as bits; of a team of several warps, those of this warp."""
+        return bits if many else bits << ((cuda.threadIdx.y * threads) % 32)
 
-    @overload(teams.each)
-    def each(m):  # type: ignore[no-untyped-def]
-        return lambda m: range(cuda.threadIdx.x, m, cuda.blockDim.x)
-
-    @overload(teams.strips)
-    def strips(m):  # type: ignore[no-untyped-def]
-        return lambda m: range(cuda.threadIdx.x // 32, m, max(cuda.blockDim.x // 32, 1))
-
-    @overload(teams.along)
-    def along(m):  # type: ignore[no-untyped-def]
-        return lambda m: range(cuda.threadIdx.x % 32, m, min(cuda.blockDim.x, 32))
-
-    @overload(teams.sync)
+    @device
     def sync():  # type: ignore[no-untyped-def]
-        def wait():  # type: ignore[no-untyped-def]
-            if cuda.blockDim.x > 32:
-                cuda.syncthreads()
-            elif cuda.blockDim.x > 1:
-                cuda.syncwarp(((1 << cuda.blockDim.x) - 1) << ((cuda.threadIdx.y * cuda.blockDim.x) % 32))
+        if threads > 32:
+            cuda.syncthreads()
+        elif several:
+            cuda.syncwarp(mask())
 
-        return wait
-
-    @overload(teams.first)
-    def first():  # type: ignore[no-untyped-def]
-        return lambda: cuda.threadIdx.x == 0
-
-    @overload(teams.alone)
-    def alone():  # type: ignore[no-untyped-def]
-        return lambda: cuda.blockDim.x == 1
-
-    @overload(teams.team)
-    def team():  # type: ignore[no-untyped-def]
-        return lambda: cuda.blockIdx.x * cuda.blockDim.y + cuda.threadIdx.y
-
-    @cuda.jit(device=True)
+    @device
     def in_step(n):  # type: ignore[no-untyped-def]
         """The threads of this warp whose teams have one of n seeds, as bits."""
-        size, thread = cuda.blockDim.x, cuda.threadIdx.y * cuda.blockDim.x
-        threads = (n - cuda.blockIdx.x * cuda.blockDim.y) * size - thread // 32 * 32
-        return 0xFFFFFFFF if threads >= 32 else (1 << threads) - 1
+        there = (n - cuda.blockIdx.x * cuda.blockDim.y) * threads - cuda.threadIdx.y * threads // 32 * 32
+        return 0xFFFFFFFF if there >= 32 else (1 << there) - 1
 
-    @overload(teams.some)
+    @device
     def some(value, n):  # type: ignore[no-untyped-def]
-        return lambda value, n: value if cuda.blockDim.x >= 32 else cuda.any_sync(in_step(n), value)
+        return value if many else cuda.any_sync(in_step(n), value)
 
-    @overload(teams.enough)
+    @device
     def enough(ready, going, n):  # type: ignore[no-untyped-def]
-        def half(ready, going, n):  # type: ignore[no-untyped-def]
-            if cuda.blockDim.x >= 32:
-                return ready
-            waiting, all_ = cuda.ballot_sync(in_step(n), ready), cuda.ballot_sync(in_step(n), going)
-            return ready and 2 * cuda.popc(waiting) >= cuda.popc(all_)
+        if many:
+            return ready
+        waiting, all_ = cuda.ballot_sync(in_step(n), ready), cuda.ballot_sync(in_step(n), going)
+        return ready and 2 * cuda.popc(waiting) >= cuda.popc(all_)
 
-        return half
+    @device
+    def seeds(n):  # type: ignore[no-untyped-def]
+        return range(cuda.blockIdx.x * cuda.blockDim.y + cuda.threadIdx.y, n, cuda.gridDim.x * cuda.blockDim.y)
 
-    def reduced(word: Callable[..., Any], join: Callable[..., Any]) -> None:
-        @overload(word)
+    @device
+    def each(m):  # type: ignore[no-untyped-def]
+        return range(cuda.threadIdx.x, m, cuda.blockDim.x)
+
+    @device
+    def strips(m):  # type: ignore[no-untyped-def]
+        return range(cuda.threadIdx.x // 32, m, max(cuda.blockDim.x // 32, 1))
+
+    @device
+    def along(m):  # type: ignore[no-untyped-def]
+        return range(cuda.threadIdx.x % 32, m, min(cuda.blockDim.x, 32))
+
+    def reduced(join: Callable[..., Any]) -> Any:
+        @device
         def over_team(value):  # type: ignore[no-untyped-def]
-            def reduce(value):  # type: ignore[no-untyped-def]
-                step = cuda.blockDim.x >> 1
-                mask = ((1 << cuda.blockDim.x) - 1) << ((cuda.threadIdx.y * cuda.blockDim.x) % 32)
-                if step > 0:
-                    cuda.syncwarp(mask)
-                while step > 0:
-                    value = join(value, cuda.shfl_xor_sync(mask, value, step))
-                    step >>= 1
-                return value
+            step = min(cuda.blockDim.x, 32) >> 1
+            if several:
+                cuda.syncwarp(mask())
+            while step > 0:
+                value = join(value, cuda.shfl_xor_sync(mask(), value, step))
+                step >>= 1
+            return value
 
-            return reduce
+        return over_team
 
-    reduced(teams.team_sum, cuda.jit(device=True)(lambda a, b: a + b))
-    reduced(teams.team_max, cuda.jit(device=True)(lambda a, b: max(a, b)))
-    reduced(teams.team_min, cuda.jit(device=True)(lambda a, b: min(a, b)))
-    return cuda
+    return {
+        teams.seeds: seeds, teams.each: each, teams.strips: strips, teams.along: along, teams.sync: sync,
+        teams.some: some, teams.enough: enough,
+        teams.first: device(lambda: cuda.threadIdx.x == 0 if several else True),
+        teams.alone: device(lambda: not several),
+        teams.team: device(lambda: cuda.blockIdx.x * cuda.blockDim.y + cuda.threadIdx.y),
+        teams.team_sum: reduced(device(lambda a, b: a + b)),
+        teams.team_max: reduced(device(lambda a, b: max(a, b))),
+        teams.team_min: reduced(device(lambda a, b: min(a, b))),
+        random.high: device(lambda a, b: np.uint64(cuda.libdevice.umul64hi(a, b))),
+    }  # fmt: skip
 
 
 def _plain_code() -> None:
@@ -152,15 +182,17 @@ def _plain_code() -> None:
 
 
 @contextmanager
-def rounded_apart() -> Iterator[None]:
-    """Kernels compiled meanwhile round a product and a sum apart, as a CPU does, where a GPU would round once: so ties
-    break as on a CPU. numba-cuda has no switch for what NVVM calls fma, and its linker would fuse again (hence `lto`).
-    """
+def compiling(threads: int) -> Iterator[None]:
+    """Kernels compiled meanwhile are for teams of `threads` threads. They round a product and a sum apart, as a CPU
+    does, where a GPU would round once: so ties break as on a CPU. numba-cuda has no switch for what NVVM calls fma, and
+    its linker would fuse again (hence `lto`)."""
     from numba.cuda.cudadrv import nvvm
 
     compile_ir = nvvm.compile_ir
     nvvm.compile_ir = partial(compile_ir, fma=False)
+    _threads.append(threads)
     try:
         yield
     finally:
+        _threads.pop()
         nvvm.compile_ir = compile_ir

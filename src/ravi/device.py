@@ -22,7 +22,7 @@ import numpy as np
 from ravi import checks, extras, teams, tree, whole
 from ravi.compiled import instance
 from ravi.core import Array, Learner, Measure, Path
-from ravi.cuda import cuda_words, rounded_apart
+from ravi.cuda import compiling, cuda_words
 from ravi.walk import World
 
 DEVICES = ("cpu", "gpu")
@@ -64,32 +64,46 @@ def target() -> Target:
 
 
 @cache
-def kernel(registers: int, *functions: Any) -> Any:
-    """The kernel that `whole.framed` makes of these functions."""
+def kernel(registers: int, threads: int, *functions: Any) -> Any:
+    """The kernel that `whole.framed` makes of these functions, for teams of so many threads."""
     return cuda_words().jit(whole.framed(*functions), max_registers=registers, lto=False)
+
+
+def _place(array: Array) -> tuple[int, int]:
+    """Where an array lies: its address, and how many bytes."""
+    return array.__array_interface__["data"][0], array.nbytes
 
 
 class Memory:
     """Arrays of the host and their copies on the GPU; views of one array are views of one copy."""
 
-    def __init__(self, cupy: Any, cuda: Any, order: str = "C") -> None:
-        self.cupy, self.cuda, self.order = cupy, cuda, order  # order: of scratch
+    def __init__(self, cupy: Any, cuda: Any) -> None:
+        self.cupy, self.cuda = cupy, cuda
         self.held: dict[tuple[int, int], Any] = {}  # address and bytes -> there, flat
         self.alive: list[Array] = []  # so that no address is used again
 
     def there(self, leaf: Any) -> Any:
         """A leaf of the arguments of a kernel, as the GPU takes it."""
         if isinstance(leaf, teams.Room) or (isinstance(leaf, np.ndarray) and leaf.size == 0):
-            filled = tuple(max(size, 1) for size in leaf.shape)
-            array = self.cuda.as_cuda_array(self.cupy.empty(filled, leaf.dtype, self.order), sync=False)
-            return array if filled == leaf.shape else array[tuple(slice(size) for size in leaf.shape)]
+            return self.scratch(leaf, range(len(leaf.shape)))
         if not isinstance(leaf, np.ndarray):
             return leaf
         return self.cuda.as_cuda_array(self.of(np.ascontiguousarray(leaf)), sync=False)
 
+    def scratch(self, leaf: Any, axes: Sequence[int]) -> Any:
+        """An uninitialised array; entries along the last of `axes` are neighbours, then those along the one before."""
+        filled = tuple(max(size, 1) for size in leaf.shape)
+        array = self.cupy.empty(tuple(filled[axis] for axis in axes), leaf.dtype).transpose(np.argsort(axes).tolist())
+        array = self.cuda.as_cuda_array(array, sync=False)
+        return array if filled == leaf.shape else array[tuple(slice(size) for size in leaf.shape)]
+
+    def constant(self, array: Array) -> Any:
+        """A copy that no view shares; entries along the first axis, which a team divides, are neighbours."""
+        return self.cuda.as_cuda_array(self.cupy.asfortranarray(self.cupy.asarray(array)), sync=False)
+
     def of(self, array: Array) -> Any:
         """The copy of an array of the host; it is made where there is none yet."""
-        place = (array.__array_interface__["data"][0], array.nbytes)
+        place = _place(array)
         if place not in self.held:
             self.held[place] = self.cupy.asarray(array).ravel()
             self.alive.append(array)
@@ -97,7 +111,7 @@ class Memory:
 
     def back(self, array: Array) -> None:
         """Copy an array back from the GPU into that of the host."""
-        if array.size and (array.__array_interface__["data"][0], array.nbytes) in self.held:
+        if array.size and _place(array) in self.held:
             array[...] = self.cupy.asnumpy(self.of(array))
 
 
@@ -126,17 +140,35 @@ class Flight:
         if threads < WIDE and not learner.seedwise.together:
             length = min(length, STRETCH)
         self.mark, self.restart = int(batch.walkers.time.min()), world.restart
-        # what threads write side by side stands side by side
-        self.memory = Memory(self.cupy, self.cuda, "F" if threads == 1 else "C")
+        self.memory = Memory(self.cupy, self.cuda)
         self.here = whole.arguments(
             learner, world, T, pad, measures, batch, teams=teams_there, epochs=MOST, length=length
         )
-        self.there = teams.mapped(self.memory.there, self.here)
         recorders = [measure.recorder for measure in measures if measure.recorder is not None]
-        self.rows = any(one.rows(own) for one, own in zip(recorders, self.here.kept, strict=False))
+        self.rows = [row for one, own in zip(recorders, self.here.kept, strict=False) for row in one.rows(own)]
+        self.there = self._laid_out(threads)
         registers = REGISTERS if n * threads > AT_WORK // 2 else 2 * REGISTERS
-        self.kernel = kernel(registers, *whole.functions(learner, measures))
+        self.kernel = kernel(registers, threads, *whole.functions(learner, measures))
         self.row = self.memory.of(self.here.row)
+
+    def _laid_out(self, threads: int) -> Any:
+        """The arguments of the kernel there. What threads read or write at the same time are neighbours: in scratch
+        and in constants of the learner and of measures, where teams are threads of their own the teams, else what
+        comes after the team, which threads of a team share. What comes back to the host is as it is there."""
+        back = [*self.rows, *(leaf for _, leaf in tree.leaves(self.batch) if isinstance(leaf, np.ndarray))]
+        shared = {_place(array) for array in back}
+
+        def there(leaf: Any) -> Any:
+            if isinstance(leaf, teams.Room):
+                last = len(leaf.shape) - 1
+                return self.memory.scratch(leaf, range(last, -1, -1) if threads == 1 else [0, *range(last, 0, -1)])
+            if isinstance(leaf, np.ndarray) and leaf.ndim > 1 and leaf.size and _place(leaf) not in shared:
+                return self.memory.constant(leaf)
+            return self.memory.there(leaf)
+
+        plain = teams.mapped(self.memory.there, self.here._replace(own=(), kept=()))
+        own, kept = (teams.mapped(there, part) for part in (self.here.own, self.here.kept))
+        return plain._replace(own=own, kept=kept)
 
     def go(self, epochs: int) -> None:
         """Go on for `epochs` epochs: of each seed where rows of epochs are kept, else on average: no seed lags."""
@@ -145,7 +177,7 @@ class Flight:
 
     def launch(self, epochs: int, mark: int) -> None:
         stream = self.cuda.external_stream(self.cupy.cuda.get_current_stream().ptr)
-        with rounded_apart():
+        with compiling(self.shape[1][0]):
             self.kernel[self.shape[0], self.shape[1], stream](epochs, mark, *self.there)
 
     def look(self, epochs: int) -> None:
@@ -269,7 +301,7 @@ def loop(low: int, high: int, *arguments: Any) -> None:
 
 
 @cache
-def _loop_kernel(looped: Any) -> Any:
+def _loop_kernel(looped: Any, threads: int) -> Any:
     return cuda_words().jit(instance(_over, loop=looped), max_registers=REGISTERS, lto=False)
 
 
@@ -287,8 +319,8 @@ def over_seeds_there(looped: Callable[..., Any], n: int, arguments: tuple[Any, .
         return cuda.as_cuda_array(leaf, sync=False) if isinstance(leaf, cupy.ndarray) else memory.there(leaf)
 
     stream = cuda.external_stream(cupy.cuda.get_current_stream().ptr)
-    with rounded_apart():
-        _loop_kernel(looped)[shape[0], shape[1], stream](n, teams.mapped(there, arguments))
+    with compiling(threads):
+        _loop_kernel(looped, threads)[shape[0], shape[1], stream](n, teams.mapped(there, arguments))
 
 
 def _log(memory: Memory, measure: Measure, m: Any, own: Any, count: int) -> None:

@@ -8,9 +8,14 @@ step t is the same alone, in a batch, in another process, after a resume, and fo
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any, TypeAlias
 
-from ravi.compiled import compiled
+import numpy as np
+from numba.extending import overload
+
+from ravi.compiled import compiled, interpreted
+
+Array: TypeAlias = np.ndarray[Any, Any]
 
 # The numbers of step t, in the block of lanes 0 to 3.
 RESET, ACTION, SUCCESSOR, INITIAL = 0, 1, 2, 3
@@ -28,19 +33,21 @@ _LOW, _HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
 _SHIFT, _UNIT = np.uint64(11), 2.0**-53
 
 
-@compiled
-def _high(a, b):  # type: ignore[no-untyped-def]
-    """The upper word of the 128-bit product of two words."""
+def high(a: Any, b: Any) -> Any:
+    """The upper word of the 128-bit product of two words; a GPU has an instruction for it (`ravi.cuda`)."""
     a0, a1, b0, b1 = a & _LOW, a >> _HALF, b & _LOW, b >> _HALF
     middle = a1 * b0 + ((a0 * b0) >> _HALF)
     return a1 * b1 + (middle >> _HALF) + (((middle & _LOW) + a0 * b1) >> _HALF)
+
+
+overload(high, strict=False)(lambda a, b: high)
 
 
 @compiled
 def philox(c0, c1, c2, c3, k0, k1):  # type: ignore[no-untyped-def]
     """Philox4x64-10: four words of 64 bits from a counter of four and a key of two."""
     for _ in range(10):
-        c0, c1, c2, c3 = _high(_M1, c2) ^ c1 ^ k0, _M1 * c2, _high(_M0, c0) ^ c3 ^ k1, _M0 * c0
+        c0, c1, c2, c3 = high(_M1, c2) ^ c1 ^ k0, _M1 * c2, high(_M0, c0) ^ c3 ^ k1, _M0 * c0
         k0, k1 = k0 + _W0, k1 + _W1
     return c0, c1, c2, c3
 
@@ -57,3 +64,10 @@ def block(key, t, part):  # type: ignore[no-untyped-def]
 def uniform(key, t, i):  # type: ignore[no-untyped-def]
     """Number i of step t under `key`."""
     return block(key, t, i // 4)[i % 4]
+
+
+def uniforms(keys: Array, t: int, i: int) -> Array:
+    """Number i of step t under each of `keys` (n,): `uniform`, without a loop to be compiled."""
+    with np.errstate(over="ignore"):
+        numbers: Array = interpreted(block)(np.asarray(keys, np.uint64), t, i // 4)[i % 4]
+    return numbers

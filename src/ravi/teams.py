@@ -88,8 +88,12 @@ def beside(constant: Any, array: Any) -> Any:
 
 
 def squared(array: Any) -> Any:
-    """Sums of squares along the last axis, on the device that holds `array` (CuPy has no vecdot)."""
-    return np.vecdot(array, array) if isinstance(array, np.ndarray) else (array * array).sum(-1)
+    """Sums of squares along the last axis of (n, p, c), on the device that holds `array`."""
+    if isinstance(array, np.ndarray):
+        return np.vecdot(array, array)
+    sums = like(array, array.shape[:-1])
+    over_seeds(_squares, array, array, sums)
+    return sums
 
 
 def product(a: Any, b: Any) -> Any:
@@ -238,6 +242,17 @@ def _enough(ready, going, n):  # type: ignore[no-untyped-def]
 @overload(team_min)
 def _alone(value):  # type: ignore[no-untyped-def]
     return lambda value: value
+
+
+@compiled
+def _squares(low, high, array, sums):  # type: ignore[no-untyped-def]
+    """`squared` of seeds low, ..., high - 1; a team's."""
+    for i in range(low, high):
+        for p in each(sums.shape[1]):
+            total = 0.0
+            for c in range(array.shape[2]):
+                total += array[i, p, c] * array[i, p, c]
+            sums[i, p] = total
 
 
 @compiled

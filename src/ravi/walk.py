@@ -15,10 +15,10 @@ import numpy as np
 
 from ravi.compiled import bound, compiled
 from ravi.core import MDP, Array, Path, Until, Walk, Walkers
-from ravi.random import INITIAL, block, uniform
+from ravi.random import INITIAL, block, uniforms
 from ravi.teams import alone, each, first, sync, team
 
-SHORT = 8  # successors up to this many are searched one by one
+PARTS, MANY = 8, 512  # of `find`
 
 
 class World(NamedTuple):
@@ -47,7 +47,8 @@ def _cumulative(probabilities: Array) -> Array:
 def start(world: World, keys: Array) -> Walkers:
     """Every seed at its first state x_1 ~ nu_0, before any step."""
     keys = np.asarray(keys, np.uint64)
-    return Walkers(_first_states(world.initial, keys), np.zeros(len(keys), np.int64), keys)
+    states = np.searchsorted(world.initial, uniforms(keys, 0, INITIAL), side="right")
+    return Walkers(states.astype(np.int32), np.zeros(len(keys), np.int64), keys)
 
 
 def room(n: int, length: int) -> Path:
@@ -65,18 +66,27 @@ NONE_AHEAD = np.zeros((1, 1, 4))
 
 @compiled
 def find(cumulative, u):  # type: ignore[no-untyped-def]
-    """The first j with u < cumulative[j]."""
+    """The first j with u < cumulative[j]. Eight parts at a time, without a branch, which would wait for what it reads;
+    where there are many, half of them at a time."""
     low, high = 0, cumulative.shape[0] - 1
-    if high < SHORT:  # without a branch, which would wait for what it reads
+    if high < PARTS:
         for j in range(high):
             low += u >= cumulative[j]
         return low
-    while low < high:
+    while high - low >= MANY:
         middle = (low + high) // 2
         if u < cumulative[middle]:
             high = middle
         else:
             low = middle + 1
+    while high - low >= PARTS:
+        size, part = (high - low) // PARTS + 1, 0
+        for k in range(1, PARTS):
+            part += u >= cumulative[min(low + k * size - 1, high)]
+        low += part * size
+        high = min(low + size - 1, high)
+    for j in range(low, high):
+        low += u >= cumulative[j]
     return low
 
 
@@ -90,14 +100,6 @@ def draw(probabilities, u):  # type: ignore[no-untyped-def]
             a = b
         mass += p
     return a
-
-
-@compiled
-def _first_states(initial, keys):  # type: ignore[no-untyped-def]
-    state = np.empty(keys.shape[0], np.int32)
-    for i in range(keys.shape[0]):
-        state[i] = find(initial, uniform(keys[i], 0, INITIAL))
-    return state
 
 
 @compiled

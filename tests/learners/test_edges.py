@@ -9,7 +9,7 @@ from ravi import checks, ids
 from ravi.checks import InputError
 from ravi.engine import run
 from ravi.mdps import garnet, riverswim
-from tests.helpers import assert_same_bits, bits, draw_row, spy
+from tests.helpers import assert_same_bits, bits, draw_rows, spy
 from tests.support.learners import OPTIONS
 
 NAMES = (
@@ -122,9 +122,9 @@ def test_absurd_numbers_are_refused_by_name_or_do_no_harm(name, mdp):
 
 @pytest.mark.parametrize("prior", [1e-300, 1e-3, 1e15, 1e300])
 def test_a_row_of_any_prior_is_a_distribution(prior):
-    row = np.empty(4)
+    row, counts, to = np.empty((1, 1, 4)), np.array([[[3, 0]]], np.int32), np.array([[[1, 2]]], np.int32)
     for t in range(20):
-        draw_row(prior, np.array([3, 0], np.int32), np.array([1, 2], np.int32), np.uint64(1), t, 1, row)
+        draw_rows(prior, counts, to, np.uint64(1), t, row)
         assert (row >= 0).all()
         assert row.sum() == pytest.approx(1, abs=1e-12)
     with pytest.raises(InputError, match="prior"):

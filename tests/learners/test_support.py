@@ -18,7 +18,7 @@ from ravi.mdps import garnet, one_state_of, riverswim
 from ravi.planning.solver import solve
 from ravi.statistics import THEORY
 from ravi.statistics.rates import proved
-from tests.helpers import assert_same_bits, bits, dense, draw_row, spy
+from tests.helpers import assert_same_bits, bits, dense, draw_rows, spy
 from tests.learners.pac.test_core import TIGHT, lists, step_by_step, without_ties
 from tests.literal import extended as literal
 from tests.literal import model_based as by_hand
@@ -91,12 +91,9 @@ def test_every_policy_of_psrl_is_optimal_for_its_draw_on_the_stored_successors(o
     run(learner, mdp, T, [11], measures=[spy(seen)])
     (X, A, B), r, gamma = mdp.successors.shape, mdp.rewards, mdp.discount
     for state, path in seen:
-        part, drawn, P = 1, np.empty((X, A, B)), np.zeros((X, A, X))
-        for x, a in np.ndindex(X, A):
-            part = draw_row(
-                learner.settings["prior"], state.data.moves[0, x, a], np.arange(B), np.uint64(11), int(path.time[0]),
-                part, drawn[x, a],
-            )  # fmt: skip
+        drawn, P, places = np.empty((X, A, B)), np.zeros((X, A, X)), np.tile(np.arange(B), (X, A, 1))
+        prior, t = learner.settings["prior"], int(path.time[0])
+        draw_rows(prior, state.data.moves[0], places, np.uint64(11), t, drawn)
         np.put_along_axis(P, mdp.successors.astype(np.int64), drawn, axis=2)
         pi = state.policy[0].argmax(-1)
         value = np.linalg.solve(np.eye(X) - gamma * P[np.arange(X), pi], r[np.arange(X), pi])
@@ -107,9 +104,10 @@ def test_every_policy_of_psrl_is_optimal_for_its_draw_on_the_stored_successors(o
 def test_rows_on_the_stored_successors_have_the_law_of_their_posterior(prior, counts):
     """Means to five standard errors, KS of every margin at 1e-6: chance of a false alarm below 1e-4 in all."""
     many, alpha, places = 10_000, prior + np.array(counts), np.arange(3, dtype=np.int32)
-    drawn = np.empty((many, 3))
+    drawn, counts = np.empty((many, 1, 1, 3)), np.array(counts, np.int32)
     for t in range(many):
-        draw_row(prior, np.array(counts, np.int32), places, np.uint64(7), t, 1, drawn[t])
+        draw_rows(prior, counts[None, None], places[None, None], np.uint64(7), t, drawn[t])
+    drawn = drawn[:, 0, 0]
     exact = stats.dirichlet(alpha)
     assert (np.abs(drawn.mean(0) - exact.mean()) <= 5 * np.sqrt(exact.var() / many)).all()
     for j in range(3):

@@ -13,7 +13,7 @@ import numpy as np
 from numba import typeof, types
 
 from ravi import ids, teams, whole
-from ravi.cuda import cuda_words
+from ravi.cuda import compiling, cuda_words
 from ravi.walk import world_of
 from ravi.worlds import Tabular
 
@@ -30,8 +30,8 @@ def type_of(leaf):
     return typeof(leaf)
 
 
-def ptx(text, measured):
-    """The kernel of a learner; with all measures, or with none."""
+def ptx(text, measured, threads=32):
+    """The kernel of a learner for such teams; with all measures, or with none."""
     from numba.cuda import dispatcher
 
     cuda = cuda_words()
@@ -43,13 +43,14 @@ def ptx(text, measured):
     batch = Tabular(mdp).begin(learner, np.arange(2, dtype=np.uint64), measures)
     arguments = whole.arguments(learner, world_of(mdp), 100, False, measures, batch, teams=2, epochs=8, length=64)
     given = (types.int64, types.int64, *(type_of(one) for one in arguments))
-    return cuda.compile_ptx(whole.framed(*whole.functions(learner, measures)), given, cc=HOPPER)[0]
+    with compiling(threads):
+        return cuda.compile_ptx(whole.framed(*whole.functions(learner, measures)), given, cc=HOPPER)[0]
 
 
 if __name__ == "__main__":
     for place, text in enumerate(sys.argv[1:]):
         try:
             made = ptx(text, measured=place == 0)
-            print(json.dumps([text, len(made), "ntid.x" in made]), flush=True)
+            print(json.dumps([text, len(made), ".tid.x" in made]), flush=True)
         except Exception as error:
             print(json.dumps([text, 0, f"{type(error).__name__}: {error}"[:500]]), flush=True)

@@ -116,10 +116,10 @@ def _add(visits, moves, state, action, slot, length):  # type: ignore[no-untyped
 @compiled
 def tally_play(visits, moves, left, i, x, a, slot):  # type: ignore[no-untyped-def]
     """Count one step of seed i; whether it was the last of those that are `left` of its pair (n, X, A), or of none
-    (n, 0, 0)."""
-    visits[i, x, a] += 1
-    moves[i, x, a, slot] += 1
-    if left.shape[1] == 0:
-        return False
-    left[i, x, a] -= 1
-    return left[i, x, a] <= 0
+    (n, 0, 0). All is read before any is written, so that a GPU waits once."""
+    n, m = visits[i, x, a], moves[i, x, a, slot]
+    more = left[i, x, a] - 1 if left.shape[1] > 0 else 1
+    visits[i, x, a], moves[i, x, a, slot] = n + 1, m + 1
+    if left.shape[1] > 0:
+        left[i, x, a] = more
+    return more <= 0

@@ -83,15 +83,15 @@ class Scratch(NamedTuple):
 
     value: Array  # rho_V                     (teams, X)
     dual: Array  # rho_d                      (teams, X)
-    old: Array  # V and d of the policy before   (teams, 2, X)
+    old: Array  # V and d of the policy before   (teams, X, 2)
     drawn: Array  # the policy that is played    (teams, X, A)
-    share: Array  # gamma d pi of every pair  (teams, X A)
+    share: Array  # gamma d pi of every pair  (teams, A X)
     small: Array  # for elimination           (teams, X, X), where X is small
 
 
 def rooms(X: int, A: int, teams: int) -> tuple[Room, ...]:
     few = X if X <= SMALL else 1
-    return tuple(Room((teams, *shape)) for shape in ((X,), (X,), (2, X), (X, A), (X * A,), (few, few)))
+    return tuple(Room((teams, *shape)) for shape in ((X,), (X,), (X, 2), (X, A), (A * X,), (few, few)))
 
 
 def scratch(X: int, A: int, teams: int) -> Scratch:
@@ -99,11 +99,17 @@ def scratch(X: int, A: int, teams: int) -> Scratch:
 
 
 class Entries(NamedTuple):
-    """P by where it leads: entries start[y] to start[y + 1] are those of state y, in the order of pairs."""
+    """P by where it leads: the many[y] entries of state y are start[y], start[y] + APART, ..., in the order of pairs.
+    So threads that gather for neighbouring states read neighbouring entries."""
 
-    start: Array  # (X + 1,)
-    pair: Array  # x A + a                    (X A B,)
-    weight: Array  # P(y | x, a)              (X A B,)
+    start: Array  # (X,)
+    many: Array  # (X,)
+    pair: Array  # a X + x
+    weight: Array  # P(y | x, a)
+
+
+APART = 32
+NO_ENTRIES = Entries(np.zeros(0, np.uint32), np.zeros(0, np.uint32), np.zeros(0, np.uint32), np.zeros(0))
 
 
 def entries(tables: Tables) -> Entries:
@@ -112,8 +118,14 @@ def entries(tables: Tables) -> Entries:
     before = predecessors(tables.successors)
     weight = tables.transitions.reshape(X * A, B)[before.pair, before.slot]
     there = weight > 0
-    start = np.concatenate([[0], np.cumsum(there)])[before.start]
-    return Entries(start.astype(np.uint32), before.pair[there].view(np.uint32), weight[there])
+    first = np.concatenate([[0], np.cumsum(there)])[before.start]  # entries of state y: first[y], ..., first[y + 1] - 1
+    y, many = np.arange(X), np.diff(first)
+    rows = np.maximum.reduceat(many, np.arange(0, X, APART))  # of the lists of APART states side by side
+    start = (APART * (np.cumsum(rows) - rows))[y // APART] + y % APART
+    place = np.repeat(start, many) + APART * (np.arange(first[-1]) - np.repeat(first[:-1], many))
+    pair, laid = np.zeros((2, APART * rows.sum()))
+    pair[place], laid[place] = before.pair[there] % A * X + before.pair[there] // A, weight[there]
+    return Entries(start.astype(np.uint32), many.astype(np.uint32), pair.astype(np.uint32), laid)
 
 
 class Chased(NamedTuple):
@@ -129,8 +141,7 @@ class Chased(NamedTuple):
 def chased(mdp: MDP, tol: float, patience: int = PATIENCE, *, shared: bool = False) -> Chased:
     """shared: by teams of several threads, which alone read the predecessors of a state (`residuals`)."""
     made = tables(mdp)
-    into = entries(made) if shared else Entries(np.zeros(0, np.uint32), np.zeros(0, np.uint32), np.zeros(0))
-    return Chased(made, into, mdp.initial / fsum(mdp.initial), tol, patience)
+    return Chased(made, entries(made) if shared else NO_ENTRIES, mdp.initial / fsum(mdp.initial), tol, patience)
 
 
 def follow(chased: Chased, tracked: Tracked, policy: Array, wanted: Array, room: Scratch | None = None) -> None:
@@ -161,7 +172,7 @@ def _swept_to(  # type: ignore[no-untyped-def]
     """V and d, swept; whether that was enough, its bound, min rho_V and max rho_V. A team's."""
     X, H, total = V.shape[0], 1 / (1 - tables.discount), 0.0
     for x in each(X):
-        old[0, x], old[1, x] = V[x], d[x]
+        old[x, 0], old[x, 1] = V[x], d[x]
         V[x] = min(max(V[x] + value_step[x], 0.0), H)
         d[x] = max(d[x] + dual_step[x], 0.0)
         total += d[x]
@@ -255,8 +266,8 @@ def _follow(  # type: ignore[no-untyped-def]
                 for x in each(X):
                     V[x] += rho_V[x]
                     d[x] += rho_d[x]
-                    value_step[i, x] = V[x] - old[0, x]
-                    dual_step[i, x] = d[x] - old[1, x]
+                    value_step[i, x] = V[x] - old[x, 0]
+                    dual_step[i, x] = d[x] - old[x, 1]
             else:  # from V alone: the formula with d = 0
                 low, high = value_residual(tables, pi, V, d, rho_V, share)
                 for x in each(X):
@@ -296,11 +307,12 @@ def residuals(tables, into, nu0, pi, V, d, rho_V, rho_d, share):  # type: ignore
             size += abs(rho_d[x])
     else:
         low, high = value_residual(tables, pi, V, d, rho_V, share)
-        start, pair, weight = into
+        start, many, pair, weight = into
         for y in each(X):
-            total = nu0[y] - d[y]
-            for e in range(start[y], start[y + 1]):
+            total, e = nu0[y] - d[y], start[y]
+            for _ in range(many[y]):
                 total += weight[e] * share[pair[e]]
+                e += APART
             rho_d[y] = total
             size += abs(total)
         size = team_sum(size)
@@ -317,7 +329,7 @@ def value_residual(tables, pi, V, d, rho_V, share):  # type: ignore[no-untyped-d
         total, mass = -V[x], gamma * d[x]
         for a in range(A):
             p = pi[x, a]
-            share[x * A + a] = p * mass
+            share[a * X + x] = p * mass
             if p > 0.0:
                 mean = 0.0
                 to, row = successors[x, a], transitions[x, a]

@@ -12,7 +12,7 @@ import numpy as np
 
 from ravi.compiled import compiled
 from ravi.core import Array, Measure, Path, Problem, Recorder
-from ravi.random import OUTPUT, uniform
+from ravi.random import OUTPUT, uniforms
 from ravi.ranges import Facts, Fixed, PolicyOrNan
 from ravi.teams import each
 
@@ -30,7 +30,7 @@ def output(problem: Problem, steps: int, stages: int = 0) -> Measure:
     shape = ((stages,) if stages else ()) + (problem.states, problem.actions)
 
     def init(keys: Array) -> Output:
-        index = np.array([1 + int(steps * uniform(key, 0, OUTPUT)) for key in keys], np.int64)
+        index = 1 + (steps * uniforms(keys, 0, OUTPUT)).astype(np.int64)
         return Output(index, np.full((len(keys), *shape), np.nan))
 
     def record(m: Output, state: Any, path: Path, opening: bool) -> Output:

@@ -40,11 +40,12 @@ import numpy as np
 
 from ravi.compiled import compiled
 from ravi.optimism.extended_value_iteration import LANES, Sets
-from ravi.teams import each, first, sync, team_max
+from ravi.teams import alone, each, first, sync, team_max
 
 CERTAIN = 40.0  # KL radii from which max <p, V> is max V: exp(-40) of the span is less than rounding
 FAR = 100.0  # spans from max V to nu, beyond which ln(1 + .) would lose digits
 ABSENT = -1.0  # the probability of a state that is no successor
+COUNTED = 1_000  # states, up to which several threads sort by counting
 NARROW = 1e-4  # sqrt(2 d / variance) below which the KL maximum is its series, to 1e-12 of the span
 
 
@@ -224,20 +225,33 @@ def unranked(own, k):  # type: ignore[no-untyped-def]
 
 @compiled
 def reranked(own, k, v):  # type: ignore[no-untyped-def]
-    """Sort the states by falling v, ties as they were; whether p is to be chosen anew."""
+    """Sort the states by falling v, ties as they were; whether p is to be chosen anew. Of few states, several threads
+    count for each how many come before it."""
     order, rank, anew, falls = own.order[k], own.rank[k], not own.ranked[k], 0
     X = v.shape[0]
     for j in each(X - 1):
         if v[order[j]] < v[order[j + 1]]:
             falls = 1
-    changed = team_max(falls) == 1
+    changed, counted = team_max(falls) == 1, not alone() and X <= COUNTED
     sync()
     if first():
         own.ranked[k] = True
-        if changed:
+        if changed and not counted:
             _sort(v, order)
+    if changed and counted:
+        for x in each(X):
+            before, mine, place = 0, v[x], rank[x]
+            for y in range(X):
+                before += v[y] > mine or (v[y] == mine and rank[y] < place)
+            order[x] = before
+        sync()  # all have read the ranks
+        for x in each(X):
+            rank[x] = order[x]
+        sync()
+        for x in each(X):
+            order[rank[x]] = x
     sync()
-    if changed:
+    if changed and not counted:
         for j in each(X):
             rank[order[j]] = j
         sync()

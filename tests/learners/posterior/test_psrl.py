@@ -7,10 +7,10 @@ from scipy import stats
 from ravi import ids
 from ravi.checks import InputError
 from ravi.engine import run
-from ravi.learners.posterior.dirichlet import gamma_above_one, gamma_up_to_one
+from ravi.learners.posterior.dirichlet import chance_up_to_one, gamma_above_one, up_to_one
 from ravi.mdps import garnet, riverswim
 from ravi.random import block
-from tests.helpers import draw_row, spy
+from tests.helpers import draw_rows, spy
 
 KEY = np.uint64(7)
 
@@ -29,8 +29,8 @@ def test_variates_of_shape_up_to_one_are_gamma(shape):
     draws = []
     for t in range(100_000):
         u, w, _, _ = block(KEY, t, 1)
-        g, accepted = gamma_up_to_one(shape, u, w)
-        if accepted:
+        g, small = up_to_one(shape, u)
+        if w < chance_up_to_one(shape, g, small):
             draws.append(np.log(g) if g > 0 else np.log(-g) / shape)
     assert len(draws) > 70_000
     assert stats.kstest(draws, stats.loggamma(shape).cdf).pvalue > 1e-5
@@ -38,10 +38,10 @@ def test_variates_of_shape_up_to_one_are_gamma(shape):
 
 
 def rows(prior, counts, to, X, many):
-    out = np.empty((many, X))
+    out, counts, to = np.empty((many, 1, 1, X)), np.array(counts, np.int32), np.array(to, np.int32)
     for t in range(many):
-        draw_row(prior, np.array(counts, np.int32), np.array(to, np.int32), KEY, t, 1, out[t])
-    return out
+        draw_rows(prior, counts[None, None], to[None, None], KEY, t, out[t])
+    return out[:, 0, 0]
 
 
 @pytest.mark.parametrize(
@@ -83,14 +83,9 @@ def test_every_policy_is_optimal_for_its_draw(option):
     run(learner, mdp, T, [11], measures=[spy(seen)])
     X, A, r, gamma = 8, 3, mdp.rewards, mdp.discount
     for k, (state, path) in enumerate(seen):
-        t, part, P = int(path.time[0]), 1, np.empty((X, A, X))
+        t, P = int(path.time[0]), np.empty((X, A, X))
         assert t == state.began[0]
-        for x in range(X):
-            for a in range(A):
-                part = draw_row(
-                    learner.settings["prior"], state.data.moves[0, x, a], mdp.successors[x, a], np.uint64(11), t, part,
-                    P[x, a],
-                )  # fmt: skip
+        draw_rows(learner.settings["prior"], state.data.moves[0], mdp.successors, np.uint64(11), t, P)
         pi = state.policy[0].argmax(-1)
         value = np.linalg.solve(np.eye(X) - gamma * P[np.arange(X), pi], r[np.arange(X), pi])
         assert (r + gamma * P @ value <= value[:, None] + 1e-6).all()

@@ -23,72 +23,192 @@ import math
 import numpy as np
 
 from ravi.compiled import compiled
-from ravi.random import block
+from ravi.random import block, uniform
+from ravi.teams import alone, each, first, sync
 
 TINY = 60.0  # entries below e^-TINY are 0 ...
 SMALL = math.exp(-20.0)  # ... in a row whose greatest entry is above this
+AHEAD = (32, 10)  # blocks that a team looks at together, and what it finds of each (`_look_ahead`)
+LEAST = -2.4494  # of z, above which a candidate of any shape above one is positive: -3 sqrt(2 / 3) is less
+
+
+@compiled
+def normal(u, w):  # type: ignore[no-untyped-def]
+    """A normal variate from two uniform ones."""
+    return math.sqrt(-2.0 * math.log(1.0 - u)) * math.cos(2.0 * math.pi * w)
+
+
+@compiled
+def above_one(shape, z):  # type: ignore[no-untyped-def]
+    """The candidate of Marsaglia and Tsang from a normal z, for shape > 1; not positive where it is none."""
+    d = shape - 1.0 / 3.0
+    v = 1.0 + 1.0 / math.sqrt(9.0 * d) * z
+    return d * (v * v * v)
+
+
+@compiled
+def squeezed(z, accept):  # type: ignore[no-untyped-def]
+    """Whether the candidate from z is accepted, where it is positive: told from z alone, in 90 % of cases."""
+    return accept < 1.0 - 0.0331 * z**4
+
+
+@compiled
+def accepted_above_one(shape, z, accept):  # type: ignore[no-untyped-def]
+    """Whether `accept`, a uniform number, accepts the candidate from z."""
+    d = shape - 1.0 / 3.0
+    v = 1.0 + 1.0 / math.sqrt(9.0 * d) * z
+    if v <= 0.0:
+        return False
+    v = v * v * v
+    return squeezed(z, accept) or math.log(accept) < 0.5 * z * z + d * (1.0 - v + math.log(v))
 
 
 @compiled
 def gamma_above_one(shape, key, t, part):  # type: ignore[no-untyped-def]
     """A gamma variate of shape > 1, and the first block that was not used."""
-    d = shape - 1.0 / 3.0
-    c = 1.0 / math.sqrt(9.0 * d)
     while True:
         u, w, accept, _ = block(key, t, part)
-        part += 1
-        z = math.sqrt(-2.0 * math.log(1.0 - u)) * math.cos(2.0 * math.pi * w)
-        v = 1.0 + c * z
-        if v > 0.0:
-            v = v * v * v
-            if accept < 1.0 - 0.0331 * z**4 or math.log(accept) < 0.5 * z * z + d * (1.0 - v + math.log(v)):
-                return d * v, part
+        z, part = normal(u, w), part + 1
+        if accepted_above_one(shape, z, accept):
+            return above_one(shape, z), part
 
 
 @compiled
-def gamma_up_to_one(shape, u, w):  # type: ignore[no-untyped-def]
-    """The candidate of GS from u, and whether w accepts it. A candidate p^(1 / shape) below e^-TINY comes as -p."""
+def up_to_one(shape, u):  # type: ignore[no-untyped-def]
+    """The candidate of GS from u, and whether it is one of p <= 1. One below e^-TINY comes as -p."""
     p = (1.0 + shape / math.e) * u
     if p <= 1.0:
-        if p < math.exp(-TINY * shape):
-            return -p, True
-        g = math.exp(math.log(p) / shape)
-        return g, w < 1.0 - g or w < math.exp(-g)
-    g = -math.log((1.0 + shape / math.e - p) / shape)
-    return g, w < g ** (shape - 1.0)
+        return -p if p < math.exp(-TINY * shape) else math.exp(math.log(p) / shape), True
+    return -math.log((1.0 + shape / math.e - p) / shape), False
 
 
 @compiled
-def draw_gammas(prior, counts, to, key, t, part, row):  # type: ignore[no-untyped-def]
-    """row ~ Gamma(prior + counts), the counts being of the entries `to`; the first block that was not used. What is too
-    small to be told from 0 comes as in `gamma_up_to_one`. One thread's, since blocks follow one another."""
-    X = row.shape[0]
-    for x in range(X):
-        row[x] = 0.0
-    for j in range(to.shape[0]):
-        row[to[j]] = counts[j]
+def chance_up_to_one(shape, g, small):  # type: ignore[no-untyped-def]
+    """With which chance the candidate is accepted; one that comes as -p always is."""
+    if small:
+        return math.exp(-g)
+    return 1.0 if shape == 1.0 else g ** (shape - 1.0)  # a power takes long on a GPU
+
+
+@compiled
+def draw_gammas(prior, counts, to, key, t, ahead, codes, G):  # type: ignore[no-untyped-def]
+    """G (X, A, entries) ~ Gamma(prior + counts), the counts (X, A, B) being of the entries `to` (X, A, B). What is too
+    small to be told from 0 comes as in `up_to_one`.
+
+    A team's. Which block a variate begins at depends on all before it, so these are found one after another. Where the
+    team is more than one thread, its threads find side by side what can be said of the next blocks (`_look_ahead`), all
+    go through the candidates, which costs no more than if one did, and note in `codes` (as G) what was accepted: of a
+    shape above one the block, else the number. At last they make the variates of that side by side.
+    """
+    X, A, entries = G.shape
+    for x in each(X):
+        for a in range(A):
+            for j in range(entries):
+                G[x, a, j] = 0.0
+            for j in range(counts.shape[2]):
+                G[x, a, to[x, a, j]] = counts[x, a, j]
+    sync()
     unseen = math.exp(-TINY * prior) / (1.0 + prior / math.e)  # u below which a state without visits gets nothing
-    spare, left = (0.0, 0.0, 0.0, 0.0), 0
+    part, begun, end = 1, 1, 1  # the next block, and those ahead
     for x in range(X):
-        shape = prior + row[x]
-        if shape > 1.0:
-            row[x], part = gamma_above_one(shape, key, t, part)
-        else:
-            while True:
-                if left < 1:
-                    spare, left, part = block(key, t, part), 4, part + 1
-                u, left = spare[4 - left], left - 1
-                if u < unseen:
-                    row[x] = -(1.0 + prior / math.e) * u
-                    break
-                if left < 1:
-                    spare, left, part = block(key, t, part), 4, part + 1
-                w, left = spare[4 - left], left - 1
-                g, accepted = gamma_up_to_one(shape, u, w)
-                if accepted:
-                    row[x] = g
-                    break
-    return part
+        for a in range(A):
+            spare, left, at = (0.0, 0.0, 0.0, 0.0), 0, 0  # numbers of the block `at`, and how many are not used
+            for j in range(entries):
+                shape, accepted = prior + G[x, a, j], False
+                while not accepted:  # a candidate takes at most one block
+                    if not alone() and part == end:
+                        begun, end = part, part + ahead.shape[0]
+                        sync()  # what was ahead is used
+                        _look_ahead(prior, unseen, key, t, begun, ahead)
+                        sync()
+                    if shape > 1.0:
+                        if alone():
+                            u, w, accept, _ = block(key, t, part)
+                            z = normal(u, w)
+                            accepted = accepted_above_one(shape, z, accept)
+                            if accepted:
+                                G[x, a, j] = above_one(shape, z)
+                        else:
+                            b, code = part - begun, part
+                            accepted = ahead[b, 5] > 0.0 or accepted_above_one(shape, ahead[b, 4], ahead[b, 2])
+                        part += 1
+                        continue
+                    if left < 1:
+                        at, left, part = part, 4, part + 1
+                        if alone():
+                            spare = block(key, t, at)
+                    code, left = 4 * at + 4 - left, left - 1
+                    if alone():
+                        u = spare[3 - left]
+                        if u < unseen:
+                            G[x, a, j], accepted = -(1.0 + prior / math.e) * u, True
+                            continue
+                        g, small = up_to_one(shape, u)
+                    else:
+                        chance = _ahead(ahead, begun, code, 6)
+                        if chance < 0.0:
+                            chance = _chance(prior, unseen, uniform(key, t, code))
+                        if chance > 1.0:
+                            accepted = True
+                            continue
+                    if left < 1:
+                        at, left, part = part, 4, part + 1
+                        if alone():
+                            spare = block(key, t, at)
+                    left -= 1
+                    if alone():
+                        w = spare[3 - left]
+                        accepted = (small and w < 1.0 - g) or w < chance_up_to_one(shape, g, small)
+                        if accepted:
+                            G[x, a, j] = g
+                    else:
+                        w = _ahead(ahead, begun, 4 * at + 3 - left, 0)
+                        if w < 0.0:
+                            w = uniform(key, t, 4 * at + 3 - left)
+                        accepted = w < chance
+                if not alone() and first():
+                    codes[x, a, j] = code
+    if not alone():
+        sync()
+        for x in each(X):
+            for a in range(A):
+                for j in range(entries):
+                    shape = prior + G[x, a, j]
+                    if shape > 1.0:
+                        u, w, _, _ = block(key, t, codes[x, a, j])
+                        G[x, a, j] = above_one(shape, normal(u, w))
+                    else:
+                        G[x, a, j], _ = up_to_one(shape, uniform(key, t, codes[x, a, j]))
+
+
+@compiled
+def _look_ahead(prior, unseen, key, t, begun, ahead):  # type: ignore[no-untyped-def]
+    """Of the blocks from `begun` on: their numbers; the normal z, and 1 where it is accepted whatever the shape (above
+    one) is; with which chance numbers are accepted for a state without visits, of every second number, as most
+    candidates take two; of others -1. A team's."""
+    for b in each(ahead.shape[0]):
+        numbers = block(key, t, begun + b)
+        z = normal(numbers[0], numbers[1])
+        ahead[b, 4], ahead[b, 5] = z, 1.0 if z > LEAST and squeezed(z, numbers[2]) else 0.0
+        for l in range(4):
+            ahead[b, l] = numbers[l]
+            ahead[b, 6 + l] = _chance(prior, unseen, numbers[l]) if prior <= 1.0 and l % 2 == 0 else -1.0
+
+
+@compiled
+def _chance(prior, unseen, u):  # type: ignore[no-untyped-def]
+    """With which chance u gives a variate of a state without visits; 2 where that needs no second number."""
+    if u < unseen:
+        return 2.0
+    g, small = up_to_one(prior, u)
+    return min(chance_up_to_one(prior, g, small), 1.0)
+
+
+@compiled
+def _ahead(ahead, begun, code, column):  # type: ignore[no-untyped-def]
+    """What stands in `ahead` of a number; -1 where its block is not there any more."""
+    b = code // 4 - begun
+    return ahead[b, column + code % 4] if b >= 0 else -1.0
 
 
 @compiled

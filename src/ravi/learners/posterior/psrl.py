@@ -45,7 +45,7 @@ from ravi import checks
 from ravi.compiled import compiled
 from ravi.core import Array, Learner, Path, Problem, Seedwise, Told, Until
 from ravi.estimators.counts import EVERY_PLAY, Counts, tallies, tally, tally_play
-from ravi.learners.posterior.dirichlet import draw_gammas, normalise
+from ravi.learners.posterior.dirichlet import AHEAD, draw_gammas, normalise
 from ravi.optimism.sets import _product
 from ravi.optimism.supported import is_told, outcomes, recorded
 from ravi.ranges import Fixed, Next, Policy, Value
@@ -153,6 +153,8 @@ class Posterior(NamedTuple):
     P: Any  # (teams, X, A, entries of a row)
     new: Any  # (teams, X)
     greedy: Any  # (teams, X)
+    ahead: Any  # see `draw_gammas`   (teams, *AHEAD)
+    codes: Any  # as P
 
 
 def posterior(problem: Problem, told: bool, prior: float, goal: float, teams: int) -> Posterior:
@@ -160,23 +162,20 @@ def posterior(problem: Problem, told: bool, prior: float, goal: float, teams: in
     states, places = np.zeros(0, np.int32), problem.successors
     if told:
         states, places = places, np.tile(np.arange(B, dtype=np.int32), (X, A, 1))
-    P = Room((teams, X, A, outcomes(problem, told)))
-    return Posterior(states, places, problem.discount, prior, goal, P, Room((teams, X)), Room((teams, X), np.int64))
+    P, new, greedy = Room((teams, X, A, outcomes(problem, told))), Room((teams, X)), Room((teams, X), np.int64)
+    rooms = P, new, greedy, Room((teams, *AHEAD)), P._replace(dtype=np.int32)
+    return Posterior(states, places, problem.discount, prior, goal, *rooms)
 
 
 @compiled
 def draw_and_plan(low, high, of, rewards, moves, key, t, u, policy):  # type: ignore[no-untyped-def]
     """P_k of seeds low, ..., high - 1, and the policy that is optimal for it; a team's."""
-    states, places, gamma, prior, goal, kernels, new, greedy = of
+    states, places, gamma, prior, goal, kernels, new, greedy, ahead, codes = of
     _, X, A = policy.shape
     k = team()
     P = kernels[k]
     for i in range(low, high):
-        if first():
-            part = 1
-            for x in range(X):
-                for a in range(A):
-                    part = draw_gammas(prior, moves[i, x, a], places[x, a], key[i], t[i], part, P[x, a])
+        draw_gammas(prior, moves[i], places, key[i], t[i], ahead[k], codes[k], P)
         sync()
         for x in each(X):
             for a in range(A):

@@ -290,11 +290,10 @@ def made_of(learner: Learner) -> Counted | None:
 
 @compiled
 def seed_learn(own, i, t, x, a, y, slot, reset):  # type: ignore[no-untyped-def]
-    """Count the step; one thread's."""
+    """Count the step; one thread's. Both counts are read before one is written."""
     p = x * own.iterates[1].shape[2] + a
-    own.visits[i, p] += 1
-    own.moves[i, p, slot] += 1
-    own.time[i] = t + 1
+    n, m = own.visits[i, p], own.moves[i, p, slot]
+    own.visits[i, p], own.moves[i, p, slot], own.time[i] = n + 1, m + 1, t + 1
     plays, total, table, _, random, key = own.earned
     if table.shape[0] > 0:
         reward = table[p]

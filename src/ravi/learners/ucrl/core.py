@@ -223,9 +223,8 @@ def _seed_plan(own, i, t):  # type: ignore[no-untyped-def]
 
 @compiled
 def learn(own, i, t, x, a, y, slot, reset):  # type: ignore[no-untyped-def]
-    """Count the step, and down to the end of the phase; one thread's."""
+    """Count the step, and down to the end of the phase; one thread's. All is read before any is written."""
     p = x * own.policy.shape[2] + a
-    own.given.visits[i, p] += 1
-    own.given.moves[i, p, slot] += 1
-    own.left[i, p] -= 1
-    return own.left[i, p] <= 0
+    n, m, left = own.given.visits[i, p], own.given.moves[i, p, slot], own.left[i, p] - 1
+    own.given.visits[i, p], own.given.moves[i, p, slot], own.left[i, p] = n + 1, m + 1, left
+    return left <= 0
