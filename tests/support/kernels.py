@@ -51,6 +51,6 @@ if __name__ == "__main__":
     for place, text in enumerate(sys.argv[1:]):
         try:
             made = ptx(text, measured=place == 0)
-            print(json.dumps([text, len(made), ".tid.x" in made]), flush=True)
+            print(json.dumps([text, len(made), "ntid.x" in made]), flush=True)
         except Exception as error:
             print(json.dumps([text, 0, f"{type(error).__name__}: {error}"[:500]]), flush=True)
