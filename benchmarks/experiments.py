@@ -29,7 +29,7 @@ from ravi.lab.experiments.schedule import jobs
 from ravi.lab.experiments.schedule.agenda import Agenda, Shard
 from ravi.lab.experiments.schedule.settings import Setting
 from ravi.lab.experiments.store import Store
-from ravi.lab.experiments.suite_file.specification import specify
+from ravi.lab.experiments.suite_file.specify import specify
 from ravi.lab.experiments.work import Outcome, Task, work
 from ravi.runs import versions
 

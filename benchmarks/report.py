@@ -49,7 +49,7 @@ def folder_of(place, learners, mdps, seeds, points):
     from ravi.lab.experiments.rows import SCHEMA
     from ravi.lab.experiments.schedule import plan
     from ravi.lab.experiments.store import Store
-    from ravi.lab.experiments.suite_file.specification import specify
+    from ravi.lab.experiments.suite_file.specify import specify
 
     suite = specify(suite_of(learners, mdps, seeds, points), build=False)
     facts, worlds = plan.facts_of(suite, {}), {}

@@ -17,7 +17,7 @@ from ravi.core import MDP
 from ravi.lab.experiments.results import DamagedWarning
 from ravi.lab.experiments.runner import run_suite
 from ravi.lab.experiments.store import Store
-from ravi.lab.experiments.suite_file.specification import specify
+from ravi.lab.experiments.suite_file.specify import specify
 from ravi.lab.report.page import report
 from ravi.mdps import bandit
 from tests.lab.report.folders import made

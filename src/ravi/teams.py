@@ -59,6 +59,16 @@ def mapped(change: Callable[[Any], Any], tree: Any) -> Any:
     return type(tree)(*parts) if hasattr(tree, "_fields") else tuple(parts)
 
 
+class Gpu(NamedTuple):
+    """What `ravi.device` does with arrays that it holds on a GPU."""
+
+    over_seeds: Callable[..., None]  # loop, number of seeds, arguments, threads of a team
+    constant: Callable[[Any], Any]  # an array of the host -> its copy there
+
+
+gpu: Any = None  # Gpu, from when `ravi.device` is imported: before, no array is there
+
+
 def over_seeds(loop: Callable[..., Any], where: Any, *arguments: Any, rooms: tuple[tuple[int, ...], ...] = ()) -> None:
     """Call `loop(low, high, *arguments, *scratch)` over all seeds, on the device that holds `where`, an array of seeds
     first. The choice of the device is made here only. rooms: the shapes of the scratch arrays that every team gets.
@@ -68,9 +78,7 @@ def over_seeds(loop: Callable[..., Any], where: Any, *arguments: Any, rooms: tup
             arguments += tuple(np.empty((1, *shape)) for shape in rooms)
         loop(0, len(where), *arguments)
     else:
-        from ravi.device import over_seeds_there
-
-        over_seeds_there(loop, len(where), arguments + tuple(Room((1, *shape)) for shape in rooms))
+        gpu.over_seeds(loop, len(where), arguments + tuple(Room((1, *shape)) for shape in rooms))
 
 
 def like(array: Any, shape: tuple[int, ...]) -> Any:
@@ -82,9 +90,7 @@ def beside(constant: Any, array: Any) -> Any:
     """A constant on the device that holds `array`: a number as it is, an array of the host copied there once."""
     if not isinstance(constant, np.ndarray) or isinstance(array, np.ndarray):
         return constant
-    from ravi.device import constant_there
-
-    return constant_there(constant)
+    return gpu.constant(constant)
 
 
 def squared(array: Any) -> Any:
@@ -103,11 +109,9 @@ def product(a: Any, b: Any) -> Any:
     """
     if isinstance(a, np.ndarray):
         return np.matmul(a, b)
-    from ravi.device import over_seeds_there
-
     n, rows, columns = a.shape[0], a.shape[1], b.shape[2]
     made = like(a, (n, rows, columns))
-    over_seeds_there(_tiles_of_product, n * -(-rows // 2) * -(-columns // 4), (a, b, made), 1)
+    gpu.over_seeds(_tiles_of_product, n * -(-rows // 2) * -(-columns // 4), (a, b, made), 1)
     return made
 
 

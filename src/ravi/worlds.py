@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import singledispatch
 from typing import Any, NamedTuple, Protocol, TypeAlias
 from weakref import WeakKeyDictionary
 
@@ -236,8 +237,13 @@ Named: TypeAlias = Any  # what `ravi.run` takes for a world: an MDP, one whose r
 def world_named(world: Named) -> World:
     """A world: itself, that of an MDP, of one whose rewards change, of a large one, or of the id of any."""
     made = ids.world(world) if isinstance(world, str) else world
-    if hasattr(made, "go"):
-        return made
-    if hasattr(made, "to_run"):
-        return made.to_run()
-    return turning(made) if isinstance(made, Changing) else Tabular(ids.mdp(made))
+    return made if hasattr(made, "go") else to_run(made)
+
+
+@singledispatch
+def to_run(made: Any) -> World:
+    """As the engine runs learners in it; `ravi.large` and `ravi.continuous` say how theirs are."""
+    return Tabular(ids.mdp(made))
+
+
+to_run.register(Changing, turning)

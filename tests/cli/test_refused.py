@@ -7,7 +7,8 @@ import pytest
 from ravi import cli, ids, memory
 from ravi.checks import InputError
 from ravi.lab.experiments.runner import shard_of
-from ravi.lab.experiments.suite_file.specification import MOST, specify
+from ravi.lab.experiments.suite_file.specification import MOST
+from ravi.lab.experiments.suite_file.specify import specify
 
 
 def refused(monkeypatch, capsys, *words):

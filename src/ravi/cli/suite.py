@@ -126,7 +126,7 @@ def suites(as_json: JSON = False) -> None:
     from ravi.lab.experiments.forecast import runs_of
     from ravi.lab.experiments.schedule import plan
     from ravi.lab.experiments.schedule.agenda import Agenda, Shard
-    from ravi.lab.experiments.suite_file.specification import shipped
+    from ravi.lab.experiments.suite_file.specify import shipped
 
     told = {}
     for name, suite in shipped().items():

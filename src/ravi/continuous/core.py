@@ -117,12 +117,6 @@ class ContinuousMDP:
         theta = checks.distribution(self.parameter, self.problem.dimension, "parameter")
         object.__setattr__(self, "parameter", theta)
 
-    def to_run(self) -> Any:
-        """As `ravi.run` takes it: nothing is scored (see `ravi.continuous.box`)."""
-        from ravi.continuous.running import Box
-
-        return Box(self)
-
 
 @cache
 def _pointer(function: Callable[..., Any], signature: Any) -> Any:

@@ -31,7 +31,7 @@ from ravi.log import Log
 from ravi.planning.mirror import mirror_step
 from ravi.ranges import Facts, Fixed, LogPolicy, Number, NumberOrNan, Plays, Policy, Positive, Walked, Whole
 from ravi.runs import Options, Run
-from ravi.worlds import COPIES, Scores
+from ravi.worlds import COPIES, Scores, to_run
 
 LEARNERS = {"ravi-ucb": ravi_ucb, "ravi-ucb+": ravi_ucb_plus}
 
@@ -243,3 +243,6 @@ def score(m: Scored, i: int, planner: Planner, ref: Reference, rows: Array) -> f
 @compiled
 def _first(begin, constants, key, x):  # type: ignore[no-untyped-def]
     begin(constants, key, 0, BEGIN_LANE, x)
+
+
+to_run.register(ContinuousMDP, Box)  # nothing is scored: see `box`

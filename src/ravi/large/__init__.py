@@ -1,6 +1,7 @@
 """How is a world with millions of states learned in? With memory and time set by what was met, not by X."""
 
+from ravi.large import running  # says how `ravi.run` goes there
 from ravi.large.snapshots import Snapshot, snapshot
 from ravi.large.worlds import World, grid, of_mdp, procedural
 
-__all__ = ["Snapshot", "World", "grid", "of_mdp", "procedural", "snapshot"]
+__all__ = ["Snapshot", "World", "grid", "of_mdp", "procedural", "running", "snapshot"]

@@ -32,7 +32,7 @@ from ravi.ranges import Facts, Next, NumberOrNan, Place, Policy, Positive, Whole
 from ravi.runs import Options, Run
 from ravi.schedules import at_reset
 from ravi.tree import Ragged
-from ravi.worlds import COPIES, Scores
+from ravi.worlds import COPIES, Scores, to_run
 
 SLICE = 2**14  # plays between which Ctrl-C is heard
 
@@ -305,3 +305,6 @@ def _mistake(world: World, why: int, now: Clock) -> str:
         return f"{world.name}: successor({x:.0f}, {a:.0f}, u) gives {value:.0f}; states are 0 to {world.states - 1}"
     assert why == BAD_REWARD
     return f"{world.name}: reward({x:.0f}, {a:.0f}) is {value:g}, not in [0, 1]"
+
+
+to_run.register(World, Met)

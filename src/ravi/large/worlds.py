@@ -65,12 +65,6 @@ class World:
         """Of its MDP; nothing where it is given by functions."""
         return "" if self.mdp is None else self.mdp.digest
 
-    def to_run(self) -> Any:
-        """As `ravi.run` takes it."""
-        from ravi.large.running import Met
-
-        return Met(self)
-
     def __repr__(self) -> str:
         return f"<World {self.name}: X={self.states:,}, A={self.actions}, gamma={self.discount:g}>"
 

@@ -545,4 +545,4 @@ class Agent:
 
         A file that names a module, `module:function`, needs its id again, or allow_code (docs/guides/security.md).
         """
-        return keeping.load(path, learner, allow_code)
+        return keeping.load(Agent, path, learner, allow_code)

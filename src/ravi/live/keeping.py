@@ -130,8 +130,10 @@ def save(agent: Agent, path: str | PathLike[str], extra: Mapping[str, Any]) -> N
     files.write(path, "agent", header, arrays)
 
 
-def load(path: str | PathLike[str], learner: str | Builder | Learner | None, allow_code: bool) -> Agent:
-    """The agent of a file."""
+def load(
+    kind: type[Agent], path: str | PathLike[str], learner: str | Builder | Learner | None, allow_code: bool
+) -> Agent:
+    """The agent of a file, of this class."""
     header, arrays = files.read(path, "agent")
     try:
         headers.checked({"after": 0, **header}, HEADER)  # `after` came later
@@ -140,7 +142,7 @@ def load(path: str | PathLike[str], learner: str | Builder | Learner | None, all
             arrays |= {"least": (moves > 0) * 1.0, "earned": np.zeros(moves.shape), "most": np.zeros(moves.shape)}
             arrays |= {"late": np.where((moves > 0).sum(-1) > 1, moves.sum(-1), 0)}
             arrays |= {"late_start": np.where((starts > 0).sum(keepdims=True) > 1, starts.sum(), 0)}
-        agent = _begun(header, arrays, learner, allow_code)
+        agent = _begun(kind, header, arrays, learner, allow_code)
         held = _taken_up(agent, {name: array for name, array in arrays.items() if not name.startswith("problem.")})
         _check_numbers(header, agent, held)
         _go_on(agent, {"after": 0, **header}, held)
@@ -151,11 +153,14 @@ def load(path: str | PathLike[str], learner: str | Builder | Learner | None, all
 
 
 def _begun(
-    header: dict[str, Any], arrays: dict[str, Array], learner: str | Builder | Learner | None, allow_code: bool
+    kind: type[Agent],
+    header: dict[str, Any],
+    arrays: dict[str, Array],
+    learner: str | Builder | Learner | None,
+    allow_code: bool,
 ) -> Agent:
     """The agent as it began, on the table as it is now."""
     from ravi import ids
-    from ravi.live.agent import Agent
 
     given = header["learner"] if learner is None else learner
     if given is None:
@@ -169,7 +174,7 @@ def _begun(
     problem = (MDP if header["truth"] else Problem)(**facts)
     mode, scale, memory = header["rewards"]
     seed = checks.whole(header["seed"], "seed", 0, 2**63 - 1)
-    agent = Agent(given, problem, checks.steps(header["steps"]), mode, scale, memory, seed, header["start_known"])
+    agent = kind(given, problem, checks.steps(header["steps"]), mode, scale, memory, seed, header["start_known"])
     if agent.learner.name != header["learner_name"]:
         raise InputError(f"it is of {header['learner_name']}, not of {agent.learner.name}")
     agent.table.rewards[:] = problem.rewards  # the learner's own, also where a bonus is in it

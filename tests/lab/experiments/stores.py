@@ -10,7 +10,7 @@ from ravi.lab.experiments.rows import failed_rows, rows_of
 from ravi.lab.experiments.schedule import plan
 from ravi.lab.experiments.schedule.settings import Setting
 from ravi.lab.experiments.store import Store
-from ravi.lab.experiments.suite_file.specification import specify
+from ravi.lab.experiments.suite_file.specify import specify
 
 STEPS, POINTS = 20, 5
 SUITE = {

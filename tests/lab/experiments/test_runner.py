@@ -23,7 +23,7 @@ from ravi.lab.experiments.schedule import plan
 from ravi.lab.experiments.schedule.agenda import Agenda, Shard
 from ravi.lab.experiments.schedule.settings import Setting
 from ravi.lab.experiments.store import Store
-from ravi.lab.experiments.suite_file.specification import specify
+from ravi.lab.experiments.suite_file.specify import specify
 from ravi.lab.experiments.work import Task, undone, work
 from ravi.lab.report import watch as watching
 from ravi.lab.report.page import report

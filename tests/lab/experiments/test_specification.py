@@ -12,14 +12,8 @@ import pytest
 from ravi import checks, ids
 from ravi.checks import InputError
 from ravi.foreign import importable
-from ravi.lab.experiments.suite_file.specification import (
-    FIRST_TUNING_SEED,
-    Section,
-    Suite,
-    Tuning,
-    differences,
-    specify,
-)
+from ravi.lab.experiments.suite_file.specification import FIRST_TUNING_SEED, Section, Suite, Tuning, differences
+from ravi.lab.experiments.suite_file.specify import specify
 
 SECTION = {"name": "s", "mdps": ["riverswim/4"], "learners": ["ravi-ucb", "uniform"], "steps": 1e3, "seeds": 4}
 

@@ -12,7 +12,7 @@ from ravi.lab.experiments import work as working
 from ravi.lab.experiments.runner import run_suite
 from ravi.lab.experiments.schedule.agenda import Agenda
 from ravi.lab.experiments.schedule.settings import Setting
-from ravi.lab.experiments.suite_file.specification import specify
+from ravi.lab.experiments.suite_file.specify import specify
 from ravi.lab.experiments.work import undone, work
 from tests.lab.experiments.small import bits as stored
 from tests.lab.experiments.tasks import bits, task, write_learners

@@ -9,7 +9,7 @@ from ravi import ids
 from ravi.checks import InputError
 from ravi.lab.experiments import forecast, reproduce
 from ravi.lab.experiments.runner import run_suite
-from ravi.lab.experiments.suite_file.specification import specify
+from ravi.lab.experiments.suite_file.specify import specify
 from ravi.lab.report.figures import figures
 from ravi.lab.report.page import report
 from ravi.lab.report.tables import table

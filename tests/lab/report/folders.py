@@ -9,7 +9,7 @@ from ravi.curve import grid
 from ravi.lab.experiments.rows import SCHEMA
 from ravi.lab.experiments.schedule import plan
 from ravi.lab.experiments.store import Store
-from ravi.lab.experiments.suite_file.specification import specify
+from ravi.lab.experiments.suite_file.specify import specify
 from ravi.lab.report.page.words import Name
 
 PUBLISHED = {"scale": None, "step_scale": None}

@@ -18,7 +18,8 @@ from ravi.foreign import importable
 from ravi.lab.experiments.manifest import differing
 from ravi.lab.experiments.schedule import plan
 from ravi.lab.experiments.store import Damaged, Store
-from ravi.lab.experiments.suite_file.specification import Suite, differences, specify
+from ravi.lab.experiments.suite_file.specification import Suite, differences
+from ravi.lab.experiments.suite_file.specify import specify
 from ravi.runs import versions
 from ravi.worlds import Tabular, World
 

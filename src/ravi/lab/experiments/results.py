@@ -163,7 +163,7 @@ class Results:
 
     @cached_property
     def suite(self) -> Suite:
-        from ravi.lab.experiments.suite_file.specification import specify
+        from ravi.lab.experiments.suite_file.specify import specify
 
         return specify(self.specification, build=False)
 

@@ -208,7 +208,7 @@ class View:
     def _specified(self) -> bool:
         """Whether the folder says what is to be run; a suite that was extended is read again."""
         from ravi.lab.experiments.schedule.plan import facts_from
-        from ravi.lab.experiments.suite_file.specification import specify
+        from ravi.lab.experiments.suite_file.specify import specify
 
         path = self.folder / "specification.json"
         try:

@@ -15,10 +15,10 @@ import numpy as np
 
 from ravi import checks
 from ravi.checks import InputError
-from ravi.live.policies.policy import Policy
 
 if TYPE_CHECKING:
     from ravi.live.environment import Environment
+    from ravi.live.policies.policy import Policy
 
 
 class Play(NamedTuple):

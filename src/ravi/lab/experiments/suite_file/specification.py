@@ -25,19 +25,9 @@ own gets those options appended that have several values. MDPs that are files, a
 
 from __future__ import annotations
 
-import os
-import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any, NamedTuple
-
-from ravi import checks
-from ravi.checks import InputError
-from ravi.lab import suites
-from ravi.lab.experiments.suite_file.mistakes import Mistakes
-from ravi.lab.experiments.suite_file.toml_lines import lines
 
 COLUMNS = ("theory", "tuned", "given")  # published constants; multipliers tuned on other seeds; as the id says
 DECIDED = ("scale", "step_scale", "eta", "beta", "m")  # options that the columns theory and tuned decide themselves
@@ -123,41 +113,6 @@ class Entry(NamedTuple):
     record: tuple[str, ...]
 
 
-def specify(source: str | os.PathLike[str] | Mapping[str, Any], *, seeds: Any = None, build: bool = True) -> Suite:
-    """The suite of a name (`ravi.lab.suites`), of a TOML file, or of Python data of the same shape.
-
-    seeds: these, in place of those of every section: how many, a text such as 5-8 or 1,7,9, or a list.
-    build: every MDP is built, and every learner for every MDP and T, so that what cannot be is told now. Without it
-    ids are taken as they are: for a suite that was specified before.
-    """
-    from ravi.lab.experiments.suite_file.reading import Reader
-
-    if isinstance(source, Mapping):
-        data, told, base, name = dict(source), Mistakes("", {}), Path.cwd(), "suite"
-    else:
-        text, file, base, name = _text(source)
-        try:
-            data = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
-            raise InputError(_syntax(file, error)) from None
-        except RecursionError:
-            raise InputError(f"{file}: its lists and tables are nested too deep") from None
-        told = Mistakes(file, lines(text))
-    read = Reader(told, base)
-    suite = read.suite(data, name, seeds)
-    if checks.flag(build, "build"):
-        from ravi.lab.experiments.suite_file.building import Builder
-
-        Builder(told, base).check(suite, read.places)
-    told.tell()
-    return suite
-
-
-def shipped() -> dict[str, Suite]:
-    """The suites that come with the library, by name; nothing is built."""
-    return {name: specify(name, build=False) for name in suites.SUITES}
-
-
 def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     """What differs between two suites as `Suite.plain` gives them, line by line; nothing where they are the same."""
     found = list(_differences("", _by_name(old), _by_name(new)))
@@ -198,22 +153,3 @@ def _short(value: Any) -> str:
 
 def _listed(fields: dict[str, Any]) -> dict[str, Any]:
     return {key: list(value) if isinstance(value, tuple) else value for key, value in fields.items()}
-
-
-def _text(source: str | os.PathLike[str]) -> tuple[str, str, Path, str]:
-    """The TOML of a suite, how its file is called in messages, its folder, and the name that it has by default."""
-    if isinstance(source, str) and source in suites.SUITES:
-        return suites.text(source), f"{source}.toml", Path.cwd(), source
-    path = checks.path(source, "suite")
-    if not path.is_file():
-        near = checks.did_you_mean(os.fspath(source), suites.SUITES) or f" Known: {', '.join(suites.SUITES)}."
-        raise InputError(f"there is no suite {os.fspath(source)!r}.{near} A suite may also be a TOML file.")
-    try:
-        return path.read_bytes().decode(), str(path), path.absolute().parent, path.stem
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot read {path}: {error}") from None
-
-
-def _syntax(file: str, error: tomllib.TOMLDecodeError) -> str:
-    found = re.fullmatch(r"(.*) \(at line (\d+), column (\d+)\)", str(error))
-    return f"{file}:{found[2]}: {found[1]} (column {found[3]})" if found else f"{file}: {error}"
