@@ -6,6 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DEMO := $(VENV)/.demo
 SITE := $(VENV)/.site
+unexport PYTHONDONTWRITEBYTECODE  # with it every process compiles the modules of Numba and SciPy anew: 1.4 s of CPU
 
 .PHONY: demo test quick durations check browser pages wheel hooks docs site bench lock clean
 
