@@ -3,17 +3,19 @@ compiled for a CPU, where a team is one thread; arrays there are copies."""
 
 from types import SimpleNamespace
 
-import numba
 import numpy as np
+from numba.core.caching import NullCache
 
 from ravi import device
+from ravi.compiled import compiled
 
 
 class Kernel:
     """A kernel, whatever the shape that it is launched with."""
 
     def __init__(self, function):
-        self.compiled = numba.njit(error_model="numpy")(function)
+        self.compiled = compiled(function)
+        self.compiled._cache = NullCache()  # by the file that it is bound to, which need not import its frame
 
     def __getitem__(self, shape):
         return lambda *arguments: self.compiled(*arguments) and None
