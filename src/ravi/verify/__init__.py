@@ -18,6 +18,7 @@ more.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cache
 
 import numpy as np
 
@@ -185,14 +186,18 @@ def _about(claims: Sequence[Claim], scene: Scene) -> list[Claim]:
 
 
 def wanted(claim: Claim, only: Sequence[str]) -> bool:
-    known = {
-        c.id: c for c in (*CLAIMS, *VARIANTS, *UNKNOWN, *CHANGING, *KINDS, *SETS, *MIXTURES, *doubling.registry.claims)
-    }.values()
-    unknown = [name for name in only if not any(_names(c, name) for c in known)]
-    if unknown:
-        hint = checks.did_you_mean(unknown[0], [c.id for c in known])
-        raise checks.InputError(f"there is no claim {unknown[0]!r}.{hint}")
+    for name in only:
+        _known(name)
     return not only or any(_names(claim, name) for name in only)
+
+
+@cache
+def _known(name: str) -> None:
+    """That a claim has this name."""
+    every = (*CLAIMS, *VARIANTS, *UNKNOWN, *CHANGING, *KINDS, *SETS, *MIXTURES, *doubling.registry.claims)
+    if not any(_names(claim, name) for claim in every):
+        hint = checks.did_you_mean(name, list(dict.fromkeys(claim.id for claim in every)))
+        raise checks.InputError(f"there is no claim {name!r}.{hint}")
 
 
 def _names(claim: Claim, name: str) -> bool:

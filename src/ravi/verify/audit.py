@@ -343,6 +343,8 @@ def note(worst: Worst, index: int, rows: Array, k: int, measured: Array, bound: 
     margin = bound - measured
     rows = rows & ~(margin >= worst.margin[:, index])  # also where it is nan: a nan is a violation,
     rows &= ~np.isnan(worst.margin[:, index])  # and stays one
+    if not rows.any():
+        return
     for part, value in zip(worst, (margin, measured, bound, np.full(len(rows), k)), strict=True):
         part[rows, index] = np.broadcast_to(value, rows.shape)[rows]
 
