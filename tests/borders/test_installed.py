@@ -48,27 +48,27 @@ except ravi.InputError as error:
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("dist")
+def environment(tmp_path_factory):
+    """The folder of a fresh one, with the wheel and nothing else."""
+    folder = tmp_path_factory.mktemp("installed")
     built = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder]
     subprocess.run(built, cwd=ROOT, check=True, capture_output=True)
-    (found,) = folder.glob("*.whl")
-    return found
-
-
-def installed(wheel, folder, *hidden):
-    """A fresh environment with the wheel, and with the packages of this one but for those that are hidden."""
+    (wheel,) = folder.glob("*.whl")
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder / "venv"], check=True)
-    python = folder / "venv" / "bin" / "python"
-    put = [sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-deps", "--no-index", wheel]
-    subprocess.run(put, check=True)
-    (folder / "packages").mkdir()
+    into = [sys.executable, "-m", "pip", "--python", folder / "venv" / "bin" / "python"]
+    subprocess.run([*into, "install", "--quiet", "--no-deps", "--no-index", wheel], check=True)
+    return folder / "venv"
+
+
+def among(environment, packages, *hidden):
+    """Its Python, with the packages of this environment, linked in a folder, but for those that are hidden."""
+    packages.mkdir()
     for one in PACKAGES.iterdir():
         if not one.name.lower().startswith((*hidden, "ravi", "_ravi", "_editable")) and one.suffix != ".pth":
-            (folder / "packages" / one.name).symlink_to(one)
-    (own,) = (folder / "venv").glob("lib/python*/site-packages")
-    (own / "packages.pth").write_text(str(folder / "packages"))
-    return python
+            (packages / one.name).symlink_to(one)
+    (own,) = environment.glob("lib/python*/site-packages")
+    (own / "packages.pth").write_text(str(packages))
+    return environment / "bin" / "python"
 
 
 def ran(python, code, folder):
@@ -78,13 +78,13 @@ def ran(python, code, folder):
     return done.stdout
 
 
-def test_the_core_runs_with_nothing_but_what_it_asks_for(wheel, tmp_path):
+def test_the_core_runs_with_nothing_but_what_it_asks_for(environment, tmp_path):
     hidden = [name for found in MODULES.values() for name in found]
-    python = installed(wheel, tmp_path, *hidden, "pandas", "tensorboard", "wandb", "torch")
+    python = among(environment, tmp_path / "packages", *hidden, "pandas", "tensorboard", "wandb", "torch")
     said = ran(
         python, "import ravi; print(ravi.__file__, ravi.run('uniform', 'riverswim/3', 50, 2).regret.shape)", tmp_path
     )
-    assert str(tmp_path) in said
+    assert str(environment) in said
     assert "(2,)" in said
     for words in (["--version"], ["list"], ["solve", "riverswim/3"]):
         subprocess.run([python.with_name("ravi"), *words], cwd=tmp_path, check=True, capture_output=True)
@@ -96,8 +96,8 @@ def test_the_core_runs_with_nothing_but_what_it_asks_for(wheel, tmp_path):
 
 
 @pytest.mark.parametrize("extra", [name for name in MODULES if name != "gpu"])
-def test_without_one_extra_one_line_says_how_to_have_it(extra, wheel, tmp_path):
-    python = installed(wheel, tmp_path, *MODULES[extra])
+def test_without_one_extra_one_line_says_how_to_have_it(extra, environment, tmp_path):
+    python = among(environment, tmp_path / "packages", *MODULES[extra])
     if extra == "report":
         ran(python, f"import ravi; {ASKED['lab']}", tmp_path)
     line = ran(python, TRIED.format(ASKED[extra]), tmp_path)
@@ -105,9 +105,9 @@ def test_without_one_extra_one_line_says_how_to_have_it(extra, wheel, tmp_path):
     assert line.rstrip().endswith(f"pip install 'ravi[{extra}]', or in a clone pip install -e '.[{extra}]'")
 
 
-def test_every_extra_is_tried_and_the_wheel_says_what_it_needs(wheel, tmp_path):
+def test_every_extra_is_tried_and_the_wheel_says_what_it_needs(environment, tmp_path):
     assert set(MODULES) == set(ASKED) == set(EXTRAS) - {"all"}
-    python = installed(wheel, tmp_path)
+    python = among(environment, tmp_path / "packages")
     told = "import json; from importlib.metadata import metadata; print(json.dumps(metadata('ravi').json))"
     found = json.loads(ran(python, told, tmp_path))
     assert set(found["provides_extra"]) == set(EXTRAS)
