@@ -12,7 +12,9 @@ import pytest
 from ravi.checks import InputError
 from ravi.lab.experiments.cluster import Cluster
 from ravi.lab.experiments.pools import Lost
+from ravi.lab.experiments.runner import run_suite
 from ravi.lab.experiments.work import Outcome, work
+from tests.lab.experiments import small
 from tests.lab.experiments.tasks import bits, drive, gone, task, through, wait_for, write_learners
 
 ROOT = Path(__file__).parents[3]
@@ -76,6 +78,14 @@ def test_ray_gives_the_bits_that_the_driver_would(pool):
     tasks = [task(seeds=(seed, seed + 1)) for seed in (0, 5)] + [task("ucrl2"), task("psrl", seeds=range(5))]
     for one, outcome in zip(tasks, drive(pool, tasks), strict=True):
         assert bits(outcome.rows) == bits(work(one).rows)
+
+
+@pytest.mark.slow
+def test_a_suite_on_ray_gives_the_same_bits(pool, tmp_path):
+    """On the Ray that is there."""
+    run_suite(small.SMALL, tmp_path / "processes", workers=2)
+    run_suite(small.SMALL, tmp_path / "ray", workers=2, cluster="local")
+    assert small.bits(tmp_path / "ray") == small.bits(tmp_path / "processes")
 
 
 @pytest.mark.slow
@@ -177,6 +187,7 @@ sys.path[:0] = {places}
 import ray
 from ray.cluster_utils import Cluster as Machines
 from ravi.lab.experiments.cluster import Cluster
+from tests.lab.experiments import small
 from tests.lab.experiments.tasks import bits, drive, task, wait_for
 from pathlib import Path
 machines = Machines(initialize_head=True, head_node_args={{"num_cpus": 0, "include_dashboard": False}})
