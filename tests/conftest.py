@@ -1,6 +1,6 @@
 """In which order do tests run, and which of them are quick? By `durations.txt`, which `make durations` measures.
 
-First the contract's, a family of learners at a time: they compile every learner, no core what another does, and all
+First the contract's, in two parts that share little code: they compile every learner, each core its own, and all
 later ones load that. Then file by file, the longest first, so that no core waits for another at the end. Slow (left out
 by `make quick`) is what is marked so; a test function whose cases together take more than `QUICK` seconds; a file that
 was never measured; and of the mistakes that `ravi verify` is shown, all but so many that every claim which a mistake is
@@ -18,7 +18,7 @@ from xdist.scheduler import LoadFileScheduling
 QUICK = 0.2  # CPU seconds of a test function
 LISTED = 0.1  # what takes less is not in the list by itself; a function that is compiled first takes longer
 LIST = Path(__file__).with_name("durations.txt")
-FAMILY = re.compile(r".*/test_contract\.py::\w+\[.+?(?=[,/+]|-riverswim|-ensemble)")  # of a learner
+OURS = re.compile(r".*/test_contract\.py::\w+\[ravi-")  # RAVI's own learners
 TAKEN = pytest.StashKey[Counter]()
 os.environ.pop("COLUMNS", None)  # of the terminal, by pytest-xdist: what is printed is as wide as it is
 
@@ -62,11 +62,10 @@ def pytest_collection_modifyitems(items):
 
 
 class Scheduler(LoadFileScheduling):
-    """What goes to one process: the tests of a file; of the contract, those of a family."""
+    """What goes to one process: the tests of a file; of the contract, those of RAVI's learners, or of all others."""
 
     def _split_scope(self, nodeid):
-        family = FAMILY.match(nodeid)
-        return family[0] if family else super()._split_scope(nodeid)
+        return "the contract of RAVI" if OURS.match(nodeid) else super()._split_scope(nodeid)
 
 
 @pytest.hookimpl(optionalhook=True)  # where pytest-xdist is
