@@ -50,6 +50,7 @@ def test_a_sound_learner_violates_nothing_and_its_policies_move(setting):
         assert np.abs(found.run.last_policy - 1 / found.run.last_policy.shape[-1]).max() > setting.moves
 
 
+@pytest.mark.slow  # its runs are those of the test above
 @pytest.mark.parametrize("setting", [one for one in SETTINGS if one.id.startswith(("sets", "mixtures"))])
 def test_every_claim_about_sets_is_held(setting):
     claims = ravi.verify.SETS if setting in sets.NAMES else ravi.verify.MIXTURES
