@@ -8,6 +8,7 @@ A callback is any function of a `Look`. Neither package comes with ravi: who ask
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from os import PathLike, fspath
 from types import TracebackType
 from typing import Any, NamedTuple
@@ -35,14 +36,16 @@ class Look(NamedTuple):
     numbers: dict[str, Floats]  # of each, by what they are: `regret_total`, `gap`, `reward_total`, ...   (n,)
 
 
-class _Writer:
+class _Writer(ABC):
     """What is written for every number of every seed; closed at the end."""
 
+    @abstractmethod
     def write(self, name: str, value: float, time: int) -> None:
-        raise NotImplementedError
+        """A number at a time."""
 
+    @abstractmethod
     def close(self) -> None:
-        raise NotImplementedError
+        """No more is written."""
 
     def __call__(self, look: Look) -> None:
         for name, values in look.numbers.items():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from abc import ABC, abstractmethod
 from typing import NamedTuple, Protocol, Self
 
 from ravi.lab.experiments.work import Outcome, Task
@@ -50,11 +51,12 @@ class Pool(Protocol):
     def __exit__(self, *raised: object) -> None: ...
 
 
-class Closing:
+class Closing(ABC):
     """What is closed where its `with` ends."""
 
+    @abstractmethod
     def close(self) -> None:
-        raise NotImplementedError
+        """Give up what is under way."""
 
     def __enter__(self) -> Self:
         return self
