@@ -6,14 +6,18 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DEMO := $(VENV)/.demo
 SITE := $(VENV)/.site
+MAKEFLAGS += --jobs=2  # the checks beside the tests, a browser beside packages
 unexport PYTHONDONTWRITEBYTECODE  # with it every process compiles the modules of Numba and SciPy anew: 1.4 s of CPU
 
-.PHONY: demo test quick durations check browser pages wheel hooks docs site bench lock clean
+.PHONY: demo test suite quick durations check browser pages wheel hooks docs site bench lock clean
 
 demo: $(DEMO)
 	$(BIN)/ravi demo
 
-test: $(READY) check browser
+test: check suite
+
+# Every test.
+suite: $(READY) browser
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 quick: $(READY)
