@@ -168,12 +168,13 @@ def test_what_is_missing_is_pooled_by_plays_and_successors():
         (1, 1, 0.5, 1.0),
         (4, 2, 1 / 44, 1.0),
     ):  # m is 1/2, or 1/44
-        found = [psrl_pooled._missing(tries, new, b, k, np.uint64(key), 1, 1)[0] for key in range(4000)]
+        pooled = psrl_pooled._rates(tries, new)[b], tries[b, k], new[b, k]
+        found = [psrl_pooled._missing(*pooled, np.uint64(key), 1, 1)[0] for key in range(4000)]
         mean = f / (f + rest)
         variance = mean * (1 - mean) / (f + rest + 1)
         assert abs(np.mean(found) - mean) < 5 * np.sqrt(variance / 4000)
         assert abs(np.var(found) / variance - 1) < 0.3
-    assert psrl_pooled._missing(tries, 0 * new, 2, 2, np.uint64(0), 1, 1) == (0.0, 1)
+    assert not psrl_pooled._rates(tries, 0 * new).any()  # nothing was new
 
 
 def test_a_pair_whose_first_plays_were_bad_luck_comes_again():

@@ -58,7 +58,7 @@ from __future__ import annotations
 
 import math
 from functools import cache
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
@@ -143,7 +143,10 @@ def psrl_pooled(problem: Problem, steps: int, *, tolerance: float = TOLERANCE, e
         policy = np.full((n, X, A), 1 / A)
         return State(tallies(problem, n), novelty, usual, earned, np.array(keys, np.uint64), *values, policy)
 
-    scratch = cache(lambda: (np.empty((X, A)), np.empty((X, A, B + 1)), np.empty(X + 1), np.empty(X, np.int64)))
+    @cache
+    def scratch() -> tuple[Any, ...]:
+        chain = np.empty(X + 1, np.int32), np.empty(X), np.empty(X + 1), np.empty(X + 1), _room(X, B)
+        return np.empty((X, A)), np.empty((X, A, B + 1)), _room(X * A, B), np.empty(X, np.int32), chain
 
     def plan(s: State) -> State:
         of, values = (*s.data, *s.novelty, *s.usual, *s.earned, s.key), (s.known, s.u, s.pairs, s.plays, s.policy)
@@ -155,6 +158,11 @@ def psrl_pooled(problem: Problem, steps: int, *, tolerance: float = TOLERANCE, e
         return s
 
     return Learner("psrl/pooled", init, plan, add, reset_or_doubling(), {"tolerance": tolerance, "end": end})
+
+
+def _room(rows: int, B: int) -> tuple[Array, Array, Array]:
+    """For as many rows of P, without what is 0: see `_pack`."""
+    return np.zeros(rows + 1, np.int32), np.empty(rows * (B + 1), np.int32), np.empty(rows * (B + 1))
 
 
 @compiled
@@ -263,7 +271,7 @@ def _kinds(row):  # type: ignore[no-untyped-def]
 @compiled
 def _plan(  # type: ignore[no-untyped-def]
     rewards, successors, gamma, goal, end, visits, moves, tries, new, share, likely, paid, mean, squares, terms, key,
-    r, P, next, greedy, known, u, pairs, plays, policy,
+    r, P, rows, greedy, chain, known, u, pairs, plays, policy,
 ):  # fmt: skip
     """pi_k of every seed, with its values, where it is due."""
     seeds, X, A = policy.shape
@@ -279,13 +287,14 @@ def _plan(  # type: ignore[no-untyped-def]
         pairs[i], plays[i] = n, t
         pooled, earned = (tries[i], new[i], share[i], likely[i]), (paid[i], squares[i], terms[i])
         _draw(rewards, visits[i], moves[i], *pooled, *earned, key[i], end, r, P)
-        _solve(successors, gamma, ROUGH * goal, end, 0.0, r, P, known[i], next, greedy)
+        _pack(successors, end, P, rows)
+        _solve(rows, gamma, ROUGH * goal, 0.0, r, known[i], greedy, chain)
         W = min(1.0 / (1.0 - gamma), 1.0 + gamma * (known[i].max() - known[i, X]))
         for x in range(X):
             for a in range(A):
                 if visits[i, x, a] == 0 and x != end:
                     r[x, a] = (1.0 - gamma) * W
-        _solve(successors, gamma, goal, end, (1.0 - gamma) * W, r, P, u[i], next, greedy)
+        _solve(rows, gamma, goal, (1.0 - gamma) * W, r, u[i], greedy, chain)
         policy[i] = 0.0
         for x in range(X):
             policy[i, x, greedy[x]] = 1.0
@@ -297,7 +306,7 @@ def _draw(  # type: ignore[no-untyped-def]
 ):
     """r_k (X, A), 0 where n = 0, and P_k (X, A, B + 1) with u in its last column, of one seed."""
     X, A, B = moves.shape
-    t, part, c = 1 + visits.sum(), 1, np.zeros((BINS, KINDS))
+    t, part, c, least = 1 + visits.sum(), 1, np.zeros((BINS, KINDS)), _rates(tries, new)
     for b in range(BINS):
         for k in range(2, KINDS - 1):
             if share[b, k, 0] > 0.0:
@@ -326,9 +335,11 @@ def _draw(  # type: ignore[no-untyped-def]
                     row[j] *= (1.0 - u) ** (1.0 / shape)  # of this shape, from one more
                     part += 1
                 total += row[j]
-            row[B], part = _missing(tries, new, b, k, key, t, part)
+            if least[b] > 0.0:
+                row[B], part = _missing(least[b], tries[b, k], new[b, k], key, t, part)
             for j in range(B):
-                tilt += (row[j] / total - moves[x, a, j] / n) * paid[x, a, j]
+                if k > 1:
+                    tilt += (row[j] / total - moves[x, a, j] / n) * paid[x, a, j]
                 row[j] *= (1.0 - row[B]) / total
             r[x, a] = min(1.0, max(0.0, rewards[x, a] + tilt)) if k > 1 else rewards[x, a]
             if squares[x, a] > 0.0:
@@ -371,58 +382,136 @@ def _expect(moves, share, likely, paid, r, P):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _missing(tries, new, b, k, key, t, part):  # type: ignore[no-untyped-def]
-    """u(n, k), n in bin b, and the next part of the block of random numbers."""
-    most = min(new.sum(), 1) / max(tries.sum(), 1)
-    for c in range(b, BINS):
-        most = max(most, new[c].sum() / max(tries[c].sum(), 1))
-    if most == 0.0:
-        return 0.0, part
-    f = new[b, k] + most
+def _rates(tries, new):  # type: ignore[no-untyped-def]
+    """m(n), by the bin of n."""
+    most, found = min(new.sum(), 1) / max(tries.sum(), 1), np.empty(BINS)
+    for b in range(BINS - 1, -1, -1):
+        most = max(most, new[b].sum() / max(tries[b].sum(), 1))
+        found[b] = most
+    return found
+
+
+@compiled
+def _missing(least, tries, new, key, t, part):  # type: ignore[no-untyped-def]
+    """u(n, k), with m(n) = `least` > 0, and the next part of the block of random numbers."""
+    f = new + least
     some, part = gamma_above_one(f + 1.0, key, t, part)
     u, _, _, _ = block(key, t, part)
     some *= (1.0 - u) ** (1.0 / f)  # of shape f, from one of shape f + 1
-    rest, part = gamma_above_one(max(tries[b, k] - new[b, k], 0) + 1.0, key, t, part + 1)
+    rest, part = gamma_above_one(max(tries - new, 0) + 1.0, key, t, part + 1)
     return some / (some + rest), part
 
 
 @compiled
-def _solve(successors, gamma, goal, end, novel, r, P, u, next, greedy):  # type: ignore[no-untyped-def]
-    """Modified policy iteration from u, in place, until span(T u - u) <= goal times that of u; `greedy` is that of the
-    last T. What is new earns `novel` for ever."""
-    while True:
-        span = _sweep(successors, gamma, end, novel, r, P, u, next, greedy, True)
-        enough = max(goal * u.max(), ROUNDING / (1.0 - gamma))
-        if span <= enough:
-            return
-        enough = max(SHRINK * span, enough / 2)
-        while span > enough:
-            span = _sweep(successors, gamma, end, novel, r, P, u, next, greedy, False)
+def _pack(successors, end, P, rows):  # type: ignore[no-untyped-def]
+    """The entries of P that are not 0, what is new as one of state X before those of its row, and the end as one that
+    leads to itself: those of pair p = x A + a are first[p], ..., first[p + 1] - 1."""
+    X, A, B = successors.shape
+    first, to, mass = rows
+    size = np.uint32(0)
+    for x in range(X):
+        for a in range(A):
+            row, states = P[x, a], successors[x, a]
+            if row[B] > 0.0 or x == end:
+                to[size], mass[size] = (X, row[B]) if x != end else (x, 1.0)
+                size += np.uint32(1)
+            if row[B] < 1.0:
+                for j in range(B):
+                    if row[j] > 0.0:
+                        to[size], mass[size] = states[j], row[j]
+                        size += np.uint32(1)
+            first[x * A + a + 1] = size
 
 
 @compiled
-def _sweep(successors, gamma, end, novel, r, P, u, next, greedy, improve):  # type: ignore[no-untyped-def]
-    """u <- its backup by the best actions, which are written, or by those of before; less its least. The span of what
-    it moved by. The last entry is of a state that earns `novel` for ever."""
-    X, A, B = successors.shape
-    top = u[X]
-    next[X] = novel + gamma * top
-    low = high = next[X] - top
-    least = next[X]
+def _solve(rows, gamma, goal, novel, r, u, greedy, chain):  # type: ignore[no-untyped-def]
+    """Modified policy iteration from u, in place, until span(T u - u) <= goal times that of u; `greedy` is that of the
+    last T. What is new earns `novel` for ever."""
+    next = chain[2]
+    while True:
+        _improve(rows, gamma, r, u, next, greedy)
+        span = _move(gamma, novel, u, next)
+        enough = max(goal * u.max(), ROUNDING / (1.0 - gamma))
+        if span <= enough:
+            return
+        _follow(rows, gamma, novel, max(SHRINK * span, enough / 2), span, r, u, greedy, chain)
+
+
+@compiled
+def _improve(rows, gamma, r, u, next, greedy):  # type: ignore[no-untyped-def]
+    """The backup of u by the best actions, which are written."""
+    X, A = r.shape
     for x in range(X):
         best = -np.inf
-        for a in range(A if improve else 1):
-            b = a if improve else greedy[x]
-            row, to = P[x, b], successors[x, b]
-            value = row[B] * top if x != end else u[x]
-            for j in range(B):
-                value += row[j] * u[np.uint32(to[j])]
-            value = r[x, b] + gamma * value
+        for a in range(A):
+            value = r[x, a] + gamma * _mean(rows, x * A + a, u)
             if value > best:
                 best = value
-                greedy[x] = b
+                greedy[x] = a
         next[x] = best
-        low, high, least = min(low, best - u[x]), max(high, best - u[x]), min(least, best)
+
+
+@compiled
+def _follow(rows, gamma, novel, enough, span, r, u, greedy, chain):  # type: ignore[no-untyped-def]
+    """Sweeps of the greedy policy, from u, which is its backup, until they move by a span of at most `enough`. A state
+    that only leads to what is new is worth what that is, and is left out."""
+    place, earns, next, values, own = chain
+    size = _leave_out(rows, novel, r, greedy, place, earns, own)
+    for x in range(u.shape[0]):
+        values[place[x]] = u[x]
+    while span > enough:
+        for k in range(size):
+            next[k] = earns[k] + gamma * _mean(own, k, values)
+        span = _move(gamma, novel, values[: size + 1], next)
+    for x in range(u.shape[0]):
+        u[x] = values[place[x]]
+
+
+@compiled
+def _leave_out(rows, novel, r, greedy, place, earns, own):  # type: ignore[no-untyped-def]
+    """How many states remain: what they earn, and where they lead, by their places. All others have the next place."""
+    X, A = r.shape
+    (first, to, mass), (own_first, own_to, own_mass) = rows, own
+    size = entries = 0
+    for x in range(X):
+        e = first[x * A + greedy[x]]
+        alike = to[e] == X and mass[e] == 1.0 and r[x, greedy[x]] == novel
+        place[x] = -1 if alike else size
+        size += not alike
     for x in range(X + 1):
+        if x == X or place[x] < 0:
+            place[x] = size
+    for x in range(X):
+        if place[x] < size:
+            p = x * A + greedy[x]
+            earns[place[x]] = r[x, greedy[x]]
+            for e in range(first[p], first[p + 1]):
+                own_to[entries], own_mass[entries] = place[to[e]], mass[e]
+                entries += 1
+            own_first[place[x] + 1] = entries
+    return size
+
+
+@compiled
+def _mean(rows, p, u):  # type: ignore[no-untyped-def]
+    """That of u after pair p."""
+    first, to, mass = rows
+    value = 0.0
+    for e in range(np.uint32(first[p]), np.uint32(first[p + 1])):
+        value += mass[e] * u[np.uint32(to[e])]
+    return value
+
+
+@compiled
+def _move(gamma, novel, u, next):  # type: ignore[no-untyped-def]
+    """u <- next, less its least; the span of what it moved by. The last entry is of a state that earns `novel` for
+    ever."""
+    last = u.shape[0] - 1
+    next[last] = novel + gamma * u[last]
+    low = high = next[last] - u[last]
+    least = next[last]
+    for x in range(last):
+        low, high, least = min(low, next[x] - u[x]), max(high, next[x] - u[x]), min(least, next[x])
+    for x in range(last + 1):
         u[x] = next[x] - least
     return high - low
