@@ -160,6 +160,7 @@ class Agent:
         self.time = 0  # steps taken in
         self._pending: Play | None = None
         self._acted: tuple[int, int] | None = None  # the state and the action of the step under way
+        self._drawn: list[float] = []  # and its random numbers
         self._numbers = Numbers(seed)
         self._restart = 1 - problem.discount
         self.starts = np.zeros(problem.states, np.int64)  # how often a stretch began where
@@ -178,13 +179,12 @@ class Agent:
         self._check_sizes()
         self._walkers = Walkers(np.zeros(1, np.int32), np.zeros(1, np.int64), keys)
         self._over = np.ones(1, np.uint8)
-        self._until = Until(True, np.zeros(1, np.int64), None)
+        self._opened(Until(True, np.zeros(1, np.int64), None))
         self._path = room(1, 1 if self.learner.walk is not None else BUFFER)
         self._parts = np.zeros(self._path.state.shape)  # rewards of the path
         self._buffer: list[tuple[int, int, int, int, bool, float]] = []  # x, a, y, slot, reset, reward of steps to add
         self._after = 0  # the state after them
-        self._deadline = 0
-        self._rows: dict[int, list[float]] = {}
+        self._rows: dict[int, int | list[float]] = {}  # by state: its action, or the probabilities of all
         self._followed: Floats | None = None
         self.plans = 0
         self._restarted = True  # whether the next state is a start
@@ -200,7 +200,7 @@ class Agent:
     @property
     def done(self) -> bool:
         """Whether all its steps are made."""
-        return self.plays >= self.steps
+        return self.time + (self._pending is not None) >= self.steps
 
     def act(self, x: int) -> int:
         """The action to take in state x."""
@@ -208,9 +208,9 @@ class Agent:
             raise StreamError(f"step {self.time + 1}: act was called twice; observe comes between")
         if type(x) is not int or not 0 <= x < self.table.states:
             x = self._state(x, "the state")
-        if self.done:
-            raise StreamError(f"all {self.steps} steps are made")
         play = self._pending
+        if self.time + (play is not None) >= self.steps:
+            raise StreamError(f"all {self.steps} steps are made")
         if play is not None:
             if x != play[2] and not play[4]:
                 raise StreamError(
@@ -221,7 +221,11 @@ class Agent:
             self._started(x)
         if self._over[0]:
             self._plan()
-        a = draw(self._row(x), self._numbers(self.time + 1)[ACTION])
+        self._drawn = self._numbers(self.time + 1)
+        row = self._rows.get(x)
+        if row is None:
+            row = self._row(x)
+        a = row if isinstance(row, int) else draw(row, self._drawn[ACTION])
         self._acted = (x, a)
         return a
 
@@ -247,7 +251,7 @@ class Agent:
             raise StreamError(f"step {t}: the reward of state {x} and action {a} {error}") from None
         if self.table.closed and self.table.slot(x, a, y) < 0:
             raise StreamError(f"step {t}: state {x} and action {a} led to {y}, which {self.table.told.name} rules out")
-        reset = self._numbers(t)[RESET] < self._restart
+        reset = self._drawn[RESET] < self._restart
         self._pending = (x, a, y, part, reset or cut, cut and not reset and not end)
         self._acted = None
         return reset or cut
@@ -351,7 +355,7 @@ class Agent:
         if self._until.visits is not None:
             more = np.ones((1, states, actions), self._until.visits.dtype)
             more[:, :X, :A] = self._until.visits
-            self._until = self._until._replace(visits=more)
+            self._opened(self._until._replace(visits=more))
         self._rows.clear()
 
     def _build(self) -> None:
@@ -425,21 +429,25 @@ class Agent:
         deadline = np.array([self.steps], np.int64)
         if until.deadline is not None:
             deadline = np.minimum(deadline, until.deadline)
-        self._until = Until(until.reset, deadline, until.visits)
-        self._deadline = int(deadline[0])
+        self._opened(Until(until.reset, deadline, until.visits))
         self._over[0] = 0
         self._rows.clear()
         self.plans += 1
 
-    def _row(self, x: int) -> list[float]:
-        """The probabilities of the actions in x."""
+    def _opened(self, until: Until) -> None:
+        """The epoch lasts until this; of its visits, if they count, as many are left as `_left` says by pair."""
+        assert until.deadline is not None
+        self._until, self._deadline = until, int(until.deadline[0])
+        self._left = None if until.visits is None else until.visits.reshape(-1).data
+
+    def _row(self, x: int) -> int | list[float]:
+        """The action in x, or the probabilities of all; kept until the next plan, where the policy is not by age."""
         policy = self.state.policy[0] if self._followed is None else self._followed
-        if policy.ndim == 2:
-            found = self._rows.get(x)
-            if found is None:
-                found = self._rows[x] = policy[x].tolist()
-            return found
-        return policy[min(int(self.state.age[0]), len(policy) - 1), x].tolist()
+        if policy.ndim == 3:
+            return policy[min(int(self.state.age[0]), len(policy) - 1), x].tolist()
+        row: list[float] = policy[x].tolist()
+        found = self._rows[x] = row.index(max(row)) if row.count(0.0) == len(row) - 1 else row
+        return found
 
     def _take_in(self, play: Play, then: int) -> None:
         """The step that waits is complete: it led to `then`."""
@@ -461,14 +469,15 @@ class Agent:
         if self.learner.walk is not None:
             self._step()
             return
-        until = self._until
         if self.learner.stages:
             self.state.age[0] = 0 if reset else self.state.age[0] + 1
-        if until.visits is not None:
-            until.visits[0, x, a] -= 1
-            if until.visits[0, x, a] <= 0:
+        left = self._left
+        if left is not None:
+            pair = x * self.table.actions + a
+            left[pair] -= 1
+            if left[pair] <= 0:
                 self._over[0] = 1
-        if (reset and until.reset) or t >= self._deadline:
+        if (reset and self._until.reset) or t >= self._deadline:
             self._over[0] = 1
         if len(self._buffer) == BUFFER:
             self._add()

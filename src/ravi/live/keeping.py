@@ -252,7 +252,7 @@ def _go_on(agent: Agent, header: dict[str, Any], held: Carried) -> None:
     for name in COUNTED:
         getattr(agent.table, name)[:] = getattr(held, name)
     agent.rewards.fill(held.rewards._asdict())
-    agent._until = Until(header["until_reset"], held.deadline, held.visits if held.visits.size else None)
-    agent._deadline, agent.output = int(held.deadline[0]), held.output if held.output.size else None
+    agent._opened(Until(header["until_reset"], held.deadline, held.visits if held.visits.size else None))
+    agent.output = held.output if held.output.size else None
     waiting = zip(held.buffer.tolist(), held.buffer_rewards.tolist(), strict=True)
     agent._buffer = [(x, a, y, slot, bool(reset), reward) for (x, a, y, slot, reset), reward in waiting]

@@ -302,6 +302,8 @@ def _go_on(live: Agent, stream: Environment, path: Path | None, tell: Told, usua
     began = saved = time.monotonic()
     abroad = False  # whether others have the word: there an interruption leaves the agent whole
     hurried = False  # by a second Ctrl-C
+    act, observe, step, end = live.act, live.observe, stream.step, stream.terminal
+    smooth = live.given if isinstance(live.given, Smooth) else None
 
     def at_once(count: int) -> bool:
         nonlocal hurried
@@ -325,14 +327,15 @@ def _go_on(live: Agent, stream: Environment, path: Path | None, tell: Told, usua
                 _room(live, x)
                 reset = False
                 while not reset and not live.done and not hurried:
-                    a = live.act(x)
+                    a = act(x)
                     abroad = True
-                    y, reward, cut = stream.step(a)
+                    y, reward, cut = step(a)
                     abroad = False
-                    reset = live.observe(x, a, _room(live, y), reward, cut=cut, end=cut and y == stream.terminal)
-                    if isinstance(live.given, Smooth) and x != stream.terminal:
-                        part, ended = live.range.part(reward), y == stream.terminal
-                        live.given.tell(live.state, stream.before, a, stream.after, part, ended)
+                    if y >= live.table.states:
+                        _room(live, y)
+                    reset = observe(x, a, y, reward, cut=cut, end=cut and y == end)
+                    if smooth is not None and x != end:
+                        smooth.tell(live.state, stream.before, a, stream.after, live.range.part(reward), y == end)
                     x = y
                 now = time.monotonic()
                 abroad = True
@@ -452,11 +455,10 @@ def _said(error: Exception, stream: Environment, live: Agent) -> str:
     return told if told.startswith(stream.name) or isinstance(error, Unwritable) else f"{stream.name}, {told}"
 
 
-def _room(live: Agent, x: int) -> int:
-    """x, in a table that has room for it: one that is discovered doubles."""
+def _room(live: Agent, x: int) -> None:
+    """A table that has room for x: one that is discovered doubles."""
     if x >= live.table.states:
         live.grow(max(2 * live.table.states, x + 1), live.table.actions)
-    return x
 
 
 def _problem(

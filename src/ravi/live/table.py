@@ -25,12 +25,34 @@ FEW = 4  # successors that a pair has room for, at first
 COUNTED = ("moves", "earned", "least", "most")  # by pair and successor
 
 
-class Layout(NamedTuple):
-    """How successors lie since one was met for the first time: of its pair, or of all where there was no room."""
+class Exchanged(NamedTuple):
+    """A successor of (x, a) that was met for the first time took the place of one that never was."""
 
-    pair: tuple[int, int] | None
-    before: Array  # its successors, or all          (B,) or (X, A, B)
-    after: Array  # likewise, with one more
+    x: int
+    a: int
+    gone: int  # the place of that one
+    come: int  # and of the new one, in ascending order
+
+    def laid(self, counts: Array, new: int = 0) -> Array:
+        """Counts of successors (X, A, B) as they lie now, in place; `new` is that of the new one."""
+        row, gone, come = counts[self.x, self.a], self.gone, self.come
+        if gone < come:
+            row[gone:come] = row[gone + 1 : come + 1]
+        else:
+            row[come + 1 : gone + 1] = row[come:gone]
+        row[come] = new
+        return counts
+
+
+class Widened(NamedTuple):
+    """All pairs have more successors than before, since one of them had no room for another."""
+
+    before: Array  # (X, A, B)
+    after: Array
+
+    def laid(self, counts: Array) -> Array:
+        """Counts of successors as they lie now."""
+        return moved(counts, self.before, self.after)
 
 
 class Table:
@@ -86,26 +108,25 @@ class Table:
             setattr(made, name, getattr(self, name).copy())
         return made
 
-    def meet(self, x: int, a: int, y: int) -> Layout:
+    def meet(self, x: int, a: int, y: int) -> Exchanged | Widened:
         """Make a place for y among the successors of (x, a), for the first time."""
         X, A, B = self.sizes
-        unmet = np.nonzero(self.moves[x, a] == 0)[0]
-        if not len(unmet):
-            before = self.successors
-            self.successors = _wider(before, min(X, 2 * B), x, a, y)
-            for name in COUNTED:
-                setattr(self, name, moved(getattr(self, name), before, self.successors))
+        layout: Exchanged | Widened
+        unmet = np.flatnonzero(self.moves[x, a] == 0)
+        if len(unmet):
+            row, gone = self.successors[x, a], int(unmet[-1])
+            for z in row.tolist():
+                self._slots.pop((x * A + a) * X + z, None)
+            before = int(np.searchsorted(row, y))
+            layout = Exchanged(x, a, gone, before - (gone < before))
+            layout.laid(self.successors, y)
+        else:
+            layout = Widened(self.successors, _wider(self.successors, min(X, 2 * B), x, a, y))
+            self.successors = layout.after
             self._index()
-            return Layout(None, before, self.successors)
-        before = self.successors[x, a].copy()
-        after = np.sort(np.append(np.delete(before, unmet[-1]), np.int32(y)))
-        self.successors[x, a] = after
         for name in COUNTED:
-            row = getattr(self, name)[x, a]
-            row[:] = moved(row, before, after)
-        for z in before.tolist():
-            self._slots.pop((x * A + a) * X + z, None)
-        return Layout((x, a), before, after)
+            setattr(self, name, layout.laid(getattr(self, name)))
+        return layout
 
     def grow(self, states: int, actions: int) -> None:
         """Room for more states and actions; what was seen stays."""
@@ -149,16 +170,11 @@ def first_states(X: int, A: int, B: int) -> Array:
     return np.ascontiguousarray(np.broadcast_to(np.arange(B, dtype=np.int32), (X, A, B)))
 
 
-def laid(state: Any, layout: Layout, sizes: tuple[int, int, int]) -> Any:
+def laid(state: Any, layout: Exchanged | Widened, sizes: tuple[int, int, int]) -> Any:
     """A learner's state in the new layout of its successors. Counts of successors are its arrays (n, X, A, B)."""
 
     def change(leaf: Array) -> Array:
-        if leaf.ndim != 4 or leaf.shape[1:] != sizes:
-            return leaf
-        if layout.pair is None:
-            return moved(leaf[0], layout.before, layout.after)[None]
-        leaf[(0, *layout.pair)] = moved(leaf[(0, *layout.pair)], layout.before, layout.after)
-        return leaf
+        return layout.laid(leaf[0])[None] if leaf.ndim == 4 and leaf.shape[1:] == sizes else leaf
 
     return tree.mapped(change, state)
 
