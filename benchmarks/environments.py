@@ -22,7 +22,6 @@ import math
 import subprocess
 import sys
 import time
-from functools import cache
 from pathlib import Path
 
 from timing import measured_by  # first: it keeps BLAS to one thread
@@ -32,8 +31,10 @@ import gymnasium
 import numpy as np
 
 import ravi
+from blackjack import blackjack
 from ravi.live import defaults
 from ravi.live.environment import Environment
+from ravi.live.spaces import space_of
 
 DISCOUNT, FIRST, MORE, STAYS = 0.99, 200, 1.15, 5
 LOST = (0.1, 0.01, 0.001)
@@ -48,6 +49,7 @@ WORLDS = {  # name -> id, options, most steps
     "Taxi, rainy": ("Taxi-v4", {"is_rainy": True}, 500_000),
     "Taxi, fickle": ("Taxi-v4", {"fickle_passenger": True}, 120_000),
     "Blackjack": ("Blackjack-v1", {}, 200_000),
+    "Blackjack, naturals draw": ("Blackjack-v1", {"sab": False}, 200_000),
 }
 LEARNERS = {  # id -> multiplier of the bonus of rewards; None is the default
     None: 0.0,
@@ -69,13 +71,13 @@ class World:
     def __init__(self, name):
         identity, options, self.most = WORLDS[name]
         self.env = gymnasium.make(identity, max_episode_steps=-1, **options)
-        self.mdp = TABLES.get(name, lambda env: ravi.mdp(env, discount=DISCOUNT))(self.env)
-        self.sees = np.arange(self.mdp.states) % OBSERVED.get(name, self.mdp.states)  # the observation of each state
+        self.mdp, self.sees = TABLES.get(name, shipped)(self.env)
         X, A, _ = self.mdp.successors.shape
         self.P = np.zeros((X, A, X))
         np.add.at(
             self.P, (np.arange(X)[:, None, None], np.arange(A)[:, None], self.mdp.successors), self.mdp.transitions
         )
+        self.short = identity == "Blackjack-v1"  # episodes of a step or two
         self.optimum = self.value(ravi.solve(self.mdp).policy)
 
     def value(self, policy):
@@ -89,53 +91,10 @@ class World:
         return (self.optimum - self.value(policy)) / abs(self.optimum)
 
 
-def blackjack(env):
-    """The table of Blackjack-v1: states are numbers of observations (hand, dealer's card, usable ace); the end."""
-    from ravi.live.spaces import space_of
-
-    number, cards = space_of(env.observation_space).number, {**dict.fromkeys(range(1, 10), 1 / 13), 10: 4 / 13}
-    X = space_of(env.observation_space).size + 1
-    P, r = np.zeros((X, 2, X)), np.zeros((X, 2))
-    P[:, :, -1] = 1  # an end, and states that there are not
-
-    @cache
-    def dealt(total, ace):  # what the dealer comes to; 0 is bust
-        usable = ace and total + 10 <= 21
-        best = total + 10 * usable
-        if best >= 17:
-            return {best if best <= 21 else 0: 1.0}
-        found = {}
-        for card, p in cards.items():
-            for end, q in dealt(total + card, ace or card == 1).items():
-                found[end] = found.get(end, 0) + p * q
-        return found
-
-    initial = np.zeros(X)
-    for dealer in cards:
-        ends = dealt(dealer, dealer == 1)
-        for hard in range(2, 22):  # aces as 1
-            for ace in (0, 1):
-                usable = int(ace and hard + 10 <= 21)
-                hand = hard + 10 * usable
-                if hand > 21 or (ace and not usable):
-                    continue
-                x = number((hand, dealer, usable))
-                r[x, 0] = sum(q * (float(hand > end) - float(hand < end)) for end, q in ends.items())
-                P[x, 1] = 0
-                for card, p in cards.items():
-                    total = hard + card
-                    if total > 21:
-                        P[x, 1, -1] += p
-                        r[x, 1] -= p
-                    else:
-                        soft = int((ace or card == 1) and total + 10 <= 21)
-                        P[x, 1, number((total + 10 * soft, dealer, soft))] += p
-        for one, p in cards.items():
-            for two, q in cards.items():
-                usable = int(1 in (one, two))
-                initial[number((one + two + 10 * usable, dealer, usable))] += cards[dealer] * p * q
-    made = ravi.MDP.from_dense(P, (r + 1) / 2, DISCOUNT, initial)
-    return dataclasses.replace(made, rewards=(r + 1) / 2, units=(-1, 1))
+def shipped(env):
+    """The table that an environment comes with, and the number of the observation of each state."""
+    mdp = ravi.mdp(env, discount=DISCOUNT)
+    return mdp, np.arange(mdp.states)
 
 
 def fickle(env):
@@ -154,17 +113,20 @@ def fickle(env):
             P[x, a, y] = 1
     initial = np.concatenate([plain.initial, np.zeros(X)])
     made = ravi.MDP.from_dense(P, np.tile(plain.rewards, (2, 1)), DISCOUNT, initial)
-    return dataclasses.replace(made, units=plain.units)
+    return dataclasses.replace(made, units=plain.units), np.arange(2 * X) % X
 
 
-TABLES = {"Blackjack": blackjack, "Taxi, fickle": fickle}
-OBSERVED = {"Taxi, fickle": 501}
+TABLES = {
+    "Taxi, fickle": fickle,
+    "Blackjack": lambda env: blackjack(env, DISCOUNT),
+    "Blackjack, naturals draw": lambda env: blackjack(env, DISCOUNT),
+}
 
 
 def by_agent(world, learner, scale, seed):
     """Steps so far, and the policy, of a learner of the library."""
-    stream = Environment(world.env, seed=seed, skip=learner is None)
-    learner = defaults.learner(stream.terminal) if learner is None else learner
+    stream = Environment(world.env, seed=seed, skip=learner is None or world.short)
+    learner = defaults.learner(stream.observation_space, stream.terminal) if learner is None else learner
     live = ravi.agent(
         learner, None, 50 * world.most, states=stream.states, actions=stream.actions, discount=DISCOUNT,
         reward_range=world.mdp.units, reward_scale=scale, seed=seed,
@@ -180,15 +142,16 @@ def by_agent(world, learner, scale, seed):
 
 def by_everyone(world, seed):
     """Tabular Q-learning, in ten lines."""
-    rng, env = np.random.default_rng(seed), world.env
+    rng, env, space = np.random.default_rng(seed), world.env, space_of(world.env.observation_space)
     A = env.action_space.n
-    Q, steps = np.zeros((env.observation_space.n + 1, A)), 0
+    Q, steps = np.zeros((space.size + 1, A)), 0
     while True:
-        x, _ = env.reset(seed=int(rng.integers(2**31)))
+        x = space.number(env.reset(seed=int(rng.integers(2**31)))[0])
         for _ in range(200):
             best = np.flatnonzero(Q[x] == Q[x].max())
             a = int(rng.integers(A)) if rng.random() < 0.1 else int(rng.choice(best))
-            y, reward, terminated, _, _ = env.step(a)
+            observation, reward, terminated, _, _ = env.step(a)
+            y = space.number(observation)
             Q[x, a] += 0.1 * (reward + DISCOUNT * Q[y].max() * (not terminated) - Q[x, a])
             x, steps = y, steps + 1
             if terminated:
