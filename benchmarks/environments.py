@@ -212,13 +212,25 @@ def cell(reached):
     return shown[(N - 1) // 2] + between + ("" if count == N else f" ({count}/{N})")
 
 
-def table(name, kept, seeds):
+def rows_of(page):
+    """Rows that were measured before: (name of the world, learner as it is called) -> row."""
+    found, name = {}, ""
+    for line in page.splitlines():
+        if line.startswith("### "):
+            name = line[4:].rpartition(":")[0]
+        elif line.startswith("| "):
+            found[name, line.split(" | ")[0][2:]] = line
+    return found
+
+
+def table(name, kept, seeds, before):
     yield "| learner | seeds | 90 % | 99 % | 99.9 % | lost at the end, most | CPU seconds, median |"
     yield "|---|---|---|---|---|---|---|"
     for learner in (*LEARNERS, *(f"rlberry-scool: {agent}" for agent in RLBERRY)):
         rows = [kept[key] for seed in range(seeds) if (key := f"{name}|{learner}|{seed}") in kept]
         called = "the default" if learner is None else f"`{learner}`"
         if not rows:
+            yield from [before[name, called]] if (name, called) in before else []
             continue
         cells = [cell([row["reached"][i] for row in rows]) for i in range(len(LOST))]
         lost, times = max(row["end"][1] for row in rows), [row["seconds"] for row in rows]
@@ -228,7 +240,7 @@ def table(name, kept, seeds):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--write", type=Path)
+    parser.add_argument("--write", type=Path, help="a page; rows of it that are not of runs that are made stay")
     parser.add_argument("--keep", type=Path, default=Path("environments.json"), help="runs that are made already")
     parser.add_argument("--seeds", type=int, default=8)
     parser.add_argument("--worlds", default=",".join(str(i) for i in range(len(WORLDS))), help="by number, from 0")
@@ -265,10 +277,10 @@ def main():
         "PYTHON`), by `benchmarks/rlberry_agents.py`.",
         "",
     ]
+    before = rows_of(given.write.read_text()) if given.write is not None and given.write.is_file() else {}
     for name, (_, _, most) in WORLDS.items():
-        if not any(key.startswith(f"{name}|") for key in kept):
-            continue
-        parts += [f"### {name}: at most {most:,} steps", "", *table(name, kept, given.seeds), ""]
+        rows = list(table(name, kept, given.seeds, before))
+        parts += [f"### {name}: at most {most:,} steps", "", *rows, ""] if len(rows) > 2 else []
     text = "\n".join(parts)
     if given.write is None:
         print(text)

@@ -21,6 +21,7 @@ DISCOUNT_OF_A_GRID = 0.998  # a Box moves little in a step: what matters is some
 POLICY = "planned"
 REWARD_SCALE = 0.0  # of a reward that is always the same, one step shows all
 RANGES = {"Blackjack": (-1.0, 1.0), "CartPole": (0.0, 1.0), "MountainCar": (-1.0, 0.0), "Acrobot": (-1.0, 0.0)}
+NATURAL = (-1.0, 1.5)  # of Blackjack with natural=True, which counts for nothing where sab=True
 BOXES: dict[str, dict[str, Any]] = {  # what is outside is clipped
     "CartPole": {"low": [-2.6, -2.0, -0.23, -2.0], "high": [2.6, 2.0, 0.23, 2.0], "bins": [15, 11, 11, 11]},
     "MountainCar": {"low": [-1.2, -0.07], "high": [0.6, 0.07], "bins": [60, 60]},
@@ -37,7 +38,9 @@ def learner(space: Space, end: int | None) -> str | Smooth:
 
 def reward_range(env: Any) -> tuple[float, float] | None:
     """The least and the largest reward of an environment that is known here."""
-    return RANGES.get(_name(env))
+    options = getattr(getattr(env, "spec", None), "kwargs", {})
+    natural = _name(env) == "Blackjack" and options.get("natural") and not options.get("sab")
+    return NATURAL if natural else RANGES.get(_name(env))
 
 
 def grid(env: Any) -> Grid | None:
@@ -47,8 +50,5 @@ def grid(env: Any) -> Grid | None:
 
 
 def _name(env: Any) -> str:
-    """The name in an environment's id, without its version; a Blackjack with natural=True pays more, and is another."""
-    spec = getattr(env, "spec", None)
-    if spec is not None and spec.kwargs.get("natural"):
-        return ""
-    return str(env if isinstance(env, str) else getattr(spec, "id", "")).rpartition("-v")[0]
+    """The name in an environment's id, without its version."""
+    return str(env if isinstance(env, str) else getattr(getattr(env, "spec", None), "id", "")).rpartition("-v")[0]
