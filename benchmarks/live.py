@@ -3,18 +3,22 @@
 (a) The protocol: microseconds per play beyond the time that the world itself takes, in a world that takes next to none.
 (b) FrozenLake 8x8, by the command: how many seeds come within 1 % of the optimum, in how many CPU seconds. With
 --write, this table is also put into docs/guides/gymnasium.md.
+(c) Where there are hundreds of states: microseconds per step of `ravi.learn`, the environment included, and, with
+--before FOLDER, those of another checkout of this repository, each in a process of its own, in turns.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import resource
 import shlex
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 from timing import least, measured_by  # first: it keeps BLAS to one thread
@@ -40,6 +44,14 @@ SETTINGS = (  # learner, plays, multiplier of the bonus of rewards
     ("psrl", "3e5", "0"),
     ("ravi-ucb+,scale=1e-4", "3e5", "0"),
 )
+WORLDS = {  # name -> id, options, steps, learners; None is the default
+    "Taxi-v4": ("Taxi-v4", {}, 100_000, (
+        None, "certainty-equivalent", "r-max", "mbie-eb", "mbie-eb,scale=1e-4", "ravi-kl,support=off,scale=1e-3",
+        "ravi-ucb", "ravi-ucb+,scale=1e-4", "ucbvi-gamma,scale=1e-3", "q-learning", "psrl", "uniform",
+    )),
+    "Taxi-v4, rainy": ("Taxi-v4", {"is_rainy": True}, 100_000, (None,)),
+    "Blackjack-v1": ("Blackjack-v1", {}, 50_000, (None,)),
+}  # fmt: skip
 CLOSE = 0.01
 GUIDE = Path(__file__).parent.parent / "docs" / "guides" / "gymnasium.md"
 
@@ -145,6 +157,54 @@ def lake_run(mdp, learner, steps, scale, seed):
     return found.gap / found.optimum, seconds
 
 
+def hundreds(repeats, before):
+    """Microseconds of CPU per step, the least of several processes of each version in turns."""
+    yield "| environment | learner | steps | the environment alone, us | us per step | before |"
+    yield "|---|---|---|---|---|---|"
+    sources = [Path(__file__).parent.parent / "src", *([] if before is None else [before / "src"])]
+    for name, (_, _, steps, learners) in WORLDS.items():
+        for learner in learners:
+            found = [[apart(source, name, learner) for source in sources] for _ in range(repeats)]
+            alone = min(run[0][1] for run in found)
+            took, *was = (f"{min(run[i][0] for run in found):.1f}" for i in range(len(sources)))
+            called = "the default" if learner is None else f"`{learner}`"
+            yield f"| {name} | {called} | {steps:,} | {alone:.1f} | {took} | {''.join(was)} |"
+
+
+def apart(source, name, learner):
+    """`in_world` of the library at `source`."""
+    words = [sys.executable, __file__, "--part", "world", "--world", name, "--learner", learner or ""]
+    done = subprocess.run(
+        words, check=True, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": str(source)}
+    )
+    print(source.parent.name, name, learner, done.stdout.strip(), file=sys.stderr, flush=True)
+    return json.loads(done.stdout)
+
+
+def in_world(name, learner):
+    """Microseconds per step of `ravi.learn`, and of the environment alone, by actions at random."""
+    import gymnasium
+
+    identity, options, steps, _ = WORLDS[name]
+    given = {"learner": learner, "discount": DISCOUNT, "reward_scale": 0.0} if learner else {}
+
+    def made():
+        return gymnasium.make(identity, max_episode_steps=-1, **options)
+
+    def random():
+        env, actions = made(), np.random.default_rng(0).integers(made().action_space.n, size=steps).tolist()
+        env.reset(seed=0)
+        began = time.process_time()
+        for a in actions:
+            if env.step(a)[2]:
+                env.reset()
+        return time.process_time() - began
+
+    ravi.learn(made(), steps=1000, **given)  # compiled
+    took = least(lambda: ravi.learn(made(), steps=steps, **given), 1)
+    return [1e6 * took / steps, 1e6 * min(random() for _ in range(3)) / steps]
+
+
 def spent():
     """CPU seconds of the commands so far."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -157,19 +217,28 @@ def main():
     parser.add_argument("--steps", type=lambda text: int(float(text)), default=200_000, help="of the protocol's runs")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--seeds", type=int, default=12)
-    parser.add_argument("--part", choices=("protocol", "lake"))
+    parser.add_argument("--part", choices=("protocol", "lake", "hundreds", "world"))
+    parser.add_argument("--before", type=Path, metavar="FOLDER", help="another checkout, to compare with")
+    parser.add_argument("--world", choices=WORLDS, help="of --part world")
+    parser.add_argument("--learner", help="of --part world; none is the default")
     given = parser.parse_args()
+    if given.part == "world":
+        print(json.dumps(in_world(given.world, given.learner)))
+        return
     parts = [measured_by("live.py"), ""]
-    if given.part != "lake":
+    if given.part in (None, "protocol"):
         parts += [f"### (a) Beyond the time of the world: {STATES} states, gamma {DISCOUNT}, {given.steps:,} plays", ""]
         parts += [*protocol(given.steps, given.repeats), ""]
-    if given.part != "protocol":
+    if given.part in (None, "lake"):
         table = list(lake(SETTINGS, given.seeds))
         parts += ["### (b) FrozenLake 8x8, gamma .99, by the command, its start included", "", *table, ""]
         if given.write is not None:
             page = GUIDE.read_text()
             shown = "<!-- measured -->\n" + "\n".join(table) + "\n<!-- end -->"
             GUIDE.write_text(re.sub(r"<!-- measured -->.*?<!-- end -->", lambda _: shown, page, flags=re.DOTALL))
+    if given.part in (None, "hundreds"):
+        parts += ["### (c) Where there are hundreds of states, gamma .99, rewards unknown", ""]
+        parts += [*hundreds(given.repeats, given.before), ""]
     text = "\n".join(parts)
     if given.write is None:
         print(text)
