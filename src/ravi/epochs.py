@@ -22,9 +22,7 @@ from ravi.played import refuse
 from ravi.walk import World, room, walk
 
 NO_DEADLINE = np.iinfo(np.int64).max
-BRIEF = (
-    64  # steps that a path has room for where Python may run the loop over them: so it soon looks how long that takes
-)
+BRIEF = 64  # steps of a path where Python may run the loop over them: it soon looks how long that takes
 
 
 class Batch(NamedTuple):

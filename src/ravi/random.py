@@ -8,14 +8,12 @@ step t is the same alone, in a batch, in another process, after a resume, and fo
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numba.extending import overload
 
 from ravi.compiled import compiled, interpreted
-
-Array: TypeAlias = np.ndarray[Any, Any]
 
 # The numbers of step t, in the block of lanes 0 to 3.
 RESET, ACTION, SUCCESSOR, INITIAL = 0, 1, 2, 3
@@ -66,8 +64,7 @@ def uniform(key, t, i):  # type: ignore[no-untyped-def]
     return block(key, t, i // 4)[i % 4]
 
 
-def uniforms(keys: Array, t: int, i: int) -> Array:
+def uniforms(keys: Any, t: int, i: int) -> Any:
     """Number i of step t under each of `keys` (n,): `uniform`, without a loop to be compiled."""
     with np.errstate(over="ignore"):
-        numbers: Array = interpreted(block)(np.asarray(keys, np.uint64), t, i // 4)[i % 4]
-    return numbers
+        return interpreted(block)(np.asarray(keys, np.uint64), t, i // 4)[i % 4]

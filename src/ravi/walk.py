@@ -66,8 +66,7 @@ NONE_AHEAD = np.zeros((1, 1, 4))
 
 @compiled
 def find(cumulative, u):  # type: ignore[no-untyped-def]
-    """The first j with u < cumulative[j]. Eight parts at a time, without a branch, which would wait for what it reads;
-    where there are many, half of them at a time."""
+    """The first j with u < cumulative[j]: in eight parts, without a branch, which would wait for what it reads."""
     low, high = 0, cumulative.shape[0] - 1
     if high < PARTS:
         for j in range(high):
@@ -83,8 +82,7 @@ def find(cumulative, u):  # type: ignore[no-untyped-def]
         size, part = (high - low) // PARTS + 1, 0
         for k in range(1, PARTS):
             part += u >= cumulative[min(low + k * size - 1, high)]
-        low += part * size
-        high = min(low + size - 1, high)
+        low, high = low + part * size, min(low + (part + 1) * size - 1, high)
     for j in range(low, high):
         low += u >= cumulative[j]
     return low

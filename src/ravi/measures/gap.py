@@ -51,6 +51,7 @@ from ravi.teams import Room, alone, each, first, made, sync, team, team_max, tea
 
 PATIENCE = 300  # sweeps, then V is solved for; a policy that moves by little needs one to ten
 SMALL = 16  # states up to which a chain is solved by elimination
+APART = 32  # of the entries of `Entries`
 
 
 class Tracked(NamedTuple):
@@ -108,19 +109,15 @@ class Entries(NamedTuple):
     weight: Array  # P(y | x, a)
 
 
-APART = 32
-NO_ENTRIES = Entries(np.zeros(0, np.uint32), np.zeros(0, np.uint32), np.zeros(0, np.uint32), np.zeros(0))
-
-
 def entries(tables: Tables) -> Entries:
     """Those of positive probability."""
     X, A, B = tables.transitions.shape
     before = predecessors(tables.successors)
     weight = tables.transitions.reshape(X * A, B)[before.pair, before.slot]
     there = weight > 0
-    first = np.concatenate([[0], np.cumsum(there)])[before.start]  # entries of state y: first[y], ..., first[y + 1] - 1
-    y, many = np.arange(X), np.diff(first)
-    rows = np.maximum.reduceat(many, np.arange(0, X, APART))  # of the lists of APART states side by side
+    first, y = np.concatenate([[0], np.cumsum(there)])[before.start], np.arange(X)
+    many = np.diff(first)  # those of state y come from first[y] on, in one list
+    rows = np.maximum.reduceat(many, y[::APART])  # of the lists of APART states side by side
     start = (APART * (np.cumsum(rows) - rows))[y // APART] + y % APART
     place = np.repeat(start, many) + APART * (np.arange(first[-1]) - np.repeat(first[:-1], many))
     pair, laid = np.zeros((2, APART * rows.sum()))
@@ -140,8 +137,9 @@ class Chased(NamedTuple):
 
 def chased(mdp: MDP, tol: float, patience: int = PATIENCE, *, shared: bool = False) -> Chased:
     """shared: by teams of several threads, which alone read the predecessors of a state (`residuals`)."""
-    made = tables(mdp)
-    return Chased(made, entries(made) if shared else NO_ENTRIES, mdp.initial / fsum(mdp.initial), tol, patience)
+    made, none = tables(mdp), np.zeros(0, np.uint32)
+    into = entries(made) if shared else Entries(none, none, none, np.zeros(0))
+    return Chased(made, into, mdp.initial / fsum(mdp.initial), tol, patience)
 
 
 def follow(chased: Chased, tracked: Tracked, policy: Array, wanted: Array, room: Scratch | None = None) -> None:
@@ -309,10 +307,9 @@ def residuals(tables, into, nu0, pi, V, d, rho_V, rho_d, share):  # type: ignore
         low, high = value_residual(tables, pi, V, d, rho_V, share)
         start, many, pair, weight = into
         for y in each(X):
-            total, e = nu0[y] - d[y], start[y]
-            for _ in range(many[y]):
+            total = nu0[y] - d[y]
+            for e in range(start[y], start[y] + APART * many[y], APART):
                 total += weight[e] * share[pair[e]]
-                e += APART
             rho_d[y] = total
             size += abs(total)
         size = team_sum(size)
