@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ravi.random import block, philox, uniform
+from ravi.random import block, philox, uniform, uniforms
 from tests.literal import philox as plain
 
 ONES = 2**64 - 1
@@ -50,3 +50,9 @@ def test_numbers_are_uniform_and_uncorrelated_between_lanes_steps_and_keys():
     pairs += [(u[1:, i], u[:-1, i]) for i in range(4)] + [(u[:, i], v[:, i]) for i in range(4)]
     for one, other in pairs:
         assert abs(np.corrcoef(one, other)[0, 1]) < 5 / np.sqrt(n)
+
+
+def test_numbers_of_many_keys_are_those_of_each():
+    keys = np.array([0, 1, 7, 2**63, ONES], np.uint64)
+    for t, i in ((0, 0), (0, 3), (17, 5), (2**40, 2)):
+        assert uniforms(keys, t, i).tolist() == [uniform(key, t, i) for key in keys]

@@ -132,3 +132,13 @@ def test_the_length_of_padding_is_geometric():
 def test_the_world_holds_no_square_array():
     world = world_of(garnet(5000, 2, 3))
     assert sum(np.asarray(part).nbytes for part in world) < 5000 * 2 * 3 * 12 + 5000 * 8 + 100
+
+
+@pytest.mark.parametrize("size", [1, 2, 8, 9, 10, 17, 65, 73, 100, 511, 512, 513, 600])
+def test_a_row_of_any_length_is_searched_as_by_bisection(size):
+    rng = np.random.default_rng(size)
+    row = rng.dirichlet(np.full(size, 0.3)) * (rng.random(size) < 0.8)
+    cumulative = _cumulative(row / row.sum() if row.sum() > 0 else np.full(size, 1 / size))
+    u = np.concatenate([rng.random(200), cumulative, np.nextafter(cumulative, 0)])
+    u = u[u < 1]
+    np.testing.assert_array_equal([find(cumulative, one) for one in u], np.searchsorted(cumulative, u, side="right"))
