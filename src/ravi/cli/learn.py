@@ -214,7 +214,7 @@ def play(
     allow_code: ALLOW_CODE = False,
     as_json: JSON = False,
 ) -> None:
-    """Play a policy: every play on a line, every cycle's sum; or whole episodes, shown or as videos."""
+    """Play a policy: every step on a line, every cycle's sum; or whole episodes, shown or as videos."""
     from ravi import checks
     from ravi.live.policies import play
 
