@@ -93,13 +93,7 @@ def chance_up_to_one(shape, g, small):  # type: ignore[no-untyped-def]
 @compiled
 def draw_gammas(prior, counts, to, key, t, ahead, codes, G):  # type: ignore[no-untyped-def]
     """G (X, A, entries) ~ Gamma(prior + counts), the counts (X, A, B) being of the entries `to` (X, A, B). What is too
-    small to be told from 0 comes as in `up_to_one`.
-
-    A team's. Which block a variate begins at depends on all before it, so these are found one after another. Where the
-    team is more than one thread, its threads find side by side what can be said of the next blocks (`_look_ahead`), all
-    go through the candidates, which costs no more than if one did, and note in `codes` (as G) what was accepted: of a
-    shape above one the block, else the number. At last they make the variates of that side by side.
-    """
+    small to be told from 0 comes as in `up_to_one`. A team's; `ahead` and `codes` (as G) are scratch."""
     X, A, entries = G.shape
     for x in each(X):
         for a in range(A):
@@ -109,76 +103,91 @@ def draw_gammas(prior, counts, to, key, t, ahead, codes, G):  # type: ignore[no-
                 G[x, a, to[x, a, j]] = counts[x, a, j]
     sync()
     unseen = math.exp(-TINY * prior) / (1.0 + prior / math.e)  # u below which a state without visits gets nothing
-    part, begun, end = 1, 1, 1  # the next block, and those ahead
+    if alone():
+        _one_by_one(prior, unseen, key, t, G)
+    else:
+        _side_by_side(prior, unseen, key, t, ahead, codes, G)
+
+
+@compiled
+def _one_by_one(prior, unseen, key, t, G):  # type: ignore[no-untyped-def]
+    """From counts to variates, in place; one thread's."""
+    X, A, entries = G.shape
+    part = 1  # the next block
     for x in range(X):
         for a in range(A):
-            spare, left, at = (0.0, 0.0, 0.0, 0.0), 0, 0  # numbers of the block `at`, and how many are not used
+            spare, left = (0.0, 0.0, 0.0, 0.0), 0  # numbers of a block, and how many are not used
+            for j in range(entries):
+                shape = prior + G[x, a, j]
+                if shape > 1.0:
+                    G[x, a, j], part = gamma_above_one(shape, key, t, part)
+                    continue
+                while True:
+                    if left < 1:
+                        spare, left, part = block(key, t, part), 4, part + 1
+                    u, left = spare[4 - left], left - 1
+                    if u < unseen:
+                        G[x, a, j] = -(1.0 + prior / math.e) * u
+                        break
+                    if left < 1:
+                        spare, left, part = block(key, t, part), 4, part + 1
+                    w, left = spare[4 - left], left - 1
+                    g, small = up_to_one(shape, u)
+                    if (small and w < 1.0 - g) or w < chance_up_to_one(shape, g, small):
+                        G[x, a, j] = g
+                        break
+
+
+@compiled
+def _side_by_side(prior, unseen, key, t, ahead, codes, G):  # type: ignore[no-untyped-def]
+    """The same, of a team. Which block a variate begins at depends on all before it, so candidates are gone through one
+    after another, by all threads, which costs no more than if one did. What can be said of the next blocks was found
+    side by side (`_look_ahead`), and so are the variates made at last, of what was accepted: `codes`, of a shape above
+    one the block, else the number."""
+    X, A, entries = G.shape
+    part, begun, end, code = 1, 1, 1, 0  # the next block, and those ahead
+    for x in range(X):
+        for a in range(A):
+            left, at = 0, 0  # how many numbers of the block `at` are not used
             for j in range(entries):
                 shape, accepted = prior + G[x, a, j], False
                 while not accepted:  # a candidate takes at most one block
-                    if not alone() and part == end:
+                    if part == end:
                         begun, end = part, part + ahead.shape[0]
                         sync()  # what was ahead is used
                         _look_ahead(prior, unseen, key, t, begun, ahead)
                         sync()
                     if shape > 1.0:
-                        if alone():
-                            u, w, accept, _ = block(key, t, part)
-                            z = normal(u, w)
-                            accepted = accepted_above_one(shape, z, accept)
-                            if accepted:
-                                G[x, a, j] = above_one(shape, z)
-                        else:
-                            b, code = part - begun, part
-                            accepted = ahead[b, 5] > 0.0 or accepted_above_one(shape, ahead[b, 4], ahead[b, 2])
-                        part += 1
+                        b, code, part = part - begun, part, part + 1
+                        accepted = ahead[b, 5] > 0.0 or accepted_above_one(shape, ahead[b, 4], ahead[b, 2])
                         continue
                     if left < 1:
                         at, left, part = part, 4, part + 1
-                        if alone():
-                            spare = block(key, t, at)
                     code, left = 4 * at + 4 - left, left - 1
-                    if alone():
-                        u = spare[3 - left]
-                        if u < unseen:
-                            G[x, a, j], accepted = -(1.0 + prior / math.e) * u, True
-                            continue
-                        g, small = up_to_one(shape, u)
-                    else:
-                        chance = _ahead(ahead, begun, code, 6)
-                        if chance < 0.0:
-                            chance = _chance(prior, unseen, uniform(key, t, code))
-                        if chance > 1.0:
-                            accepted = True
-                            continue
-                    if left < 1:
-                        at, left, part = part, 4, part + 1
-                        if alone():
-                            spare = block(key, t, at)
-                    left -= 1
-                    if alone():
-                        w = spare[3 - left]
-                        accepted = (small and w < 1.0 - g) or w < chance_up_to_one(shape, g, small)
-                        if accepted:
-                            G[x, a, j] = g
-                    else:
+                    chance = _ahead(ahead, begun, code, 6)
+                    if chance < 0.0:
+                        chance = _chance(prior, unseen, uniform(key, t, code))
+                    accepted = chance > 1.0
+                    if not accepted:
+                        if left < 1:
+                            at, left, part = part, 4, part + 1
+                        left -= 1
                         w = _ahead(ahead, begun, 4 * at + 3 - left, 0)
                         if w < 0.0:
                             w = uniform(key, t, 4 * at + 3 - left)
                         accepted = w < chance
-                if not alone() and first():
+                if first():
                     codes[x, a, j] = code
-    if not alone():
-        sync()
-        for x in each(X):
-            for a in range(A):
-                for j in range(entries):
-                    shape = prior + G[x, a, j]
-                    if shape > 1.0:
-                        u, w, _, _ = block(key, t, codes[x, a, j])
-                        G[x, a, j] = above_one(shape, normal(u, w))
-                    else:
-                        G[x, a, j], _ = up_to_one(shape, uniform(key, t, codes[x, a, j]))
+    sync()
+    for x in each(X):
+        for a in range(A):
+            for j in range(entries):
+                shape = prior + G[x, a, j]
+                if shape > 1.0:
+                    u, w, _, _ = block(key, t, codes[x, a, j])
+                    G[x, a, j] = above_one(shape, normal(u, w))
+                else:
+                    G[x, a, j], _ = up_to_one(shape, uniform(key, t, codes[x, a, j]))
 
 
 @compiled
