@@ -53,6 +53,7 @@ def test_numbers_are_uniform_and_uncorrelated_between_lanes_steps_and_keys():
 
 
 def test_numbers_of_many_keys_are_those_of_each():
-    keys = np.array([0, 1, 7, 2**63, ONES], np.uint64)
-    for t, i in ((0, 0), (0, 3), (17, 5), (2**40, 2)):
-        assert uniforms(keys, t, i).tolist() == [uniform(key, t, i) for key in keys]
+    few = np.array([0, 1, 7, 2**63, ONES], np.uint64)
+    for keys in (few, np.concatenate([few, np.arange(40, dtype=np.uint64)])):
+        for t, i in ((0, 0), (0, 3), (17, 5), (2**40, 2)):
+            assert uniforms(keys, t, i).tolist() == [uniform(key, t, i) for key in keys]

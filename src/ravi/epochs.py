@@ -19,9 +19,9 @@ from ravi.compiled import effort
 from ravi.core import Array, Learner, Measure, Until
 from ravi.measures.stream import padding
 from ravi.played import refuse
+from ravi.teams import NEVER
 from ravi.walk import World, room, walk
 
-NO_DEADLINE = np.iinfo(np.int64).max
 BRIEF = 64  # steps of a path where Python may run the loop over them: it soon looks how long that takes
 
 
@@ -137,7 +137,7 @@ def _pad(leg: Leg, batch: Batch, path: Any, finished: Array) -> tuple[Any, ...]:
     rows = np.arange(len(walkers.time))
     ended_by_reset = path.reset[rows, np.maximum(path.length - 1, 0)]
     over = (finished | (walkers.time < leg.T) | ended_by_reset).astype(np.uint8)
-    until = Until(reset=True, deadline=np.full(len(over), NO_DEADLINE))
+    until = Until(reset=True, deadline=np.full(len(over), NEVER))
     while not over.all():
         walk(leg.world, state, walkers, path, over, until, leg.T)
         records = tuple(measure.record(m, state, path, False) for measure, m in zip(leg.measures, records, strict=True))

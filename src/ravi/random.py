@@ -66,5 +66,7 @@ def uniform(key, t, i):  # type: ignore[no-untyped-def]
 
 def uniforms(keys: Any, t: int, i: int) -> Any:
     """Number i of step t under each of `keys` (n,): `uniform`, without a loop to be compiled."""
+    if len(keys) < 64:  # arrays take as long for one as for hundreds
+        return np.array([uniform(key, t, i) for key in keys])
     with np.errstate(over="ignore"):
         return interpreted(block)(np.asarray(keys, np.uint64), t, i // 4)[i % 4]

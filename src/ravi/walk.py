@@ -46,9 +46,8 @@ def _cumulative(probabilities: Array) -> Array:
 
 def start(world: World, keys: Array) -> Walkers:
     """Every seed at its first state x_1 ~ nu_0, before any step."""
-    keys = np.asarray(keys, np.uint64)
-    states = np.searchsorted(world.initial, uniforms(keys, 0, INITIAL), side="right")
-    return Walkers(states.astype(np.int32), np.zeros(len(keys), np.int64), keys)
+    states = np.searchsorted(world.initial, uniforms(keys, 0, INITIAL), side="right").astype(np.int32)
+    return Walkers(states, np.zeros(len(keys), np.int64), np.asarray(keys, np.uint64))
 
 
 def room(n: int, length: int) -> Path:

@@ -115,8 +115,8 @@ def entries(tables: Tables) -> Entries:
     before = predecessors(tables.successors)
     weight = tables.transitions.reshape(X * A, B)[before.pair, before.slot]
     there = weight > 0
-    first, y = np.concatenate([[0], np.cumsum(there)])[before.start], np.arange(X)
-    many = np.diff(first)  # those of state y come from first[y] on, in one list
+    first, y = np.concatenate([[0], np.cumsum(there)])[before.start], np.arange(X)  # those of y are from first[y] on
+    many = np.diff(first)
     rows = np.maximum.reduceat(many, y[::APART])  # of the lists of APART states side by side
     start = (APART * (np.cumsum(rows) - rows))[y // APART] + y % APART
     place = np.repeat(start, many) + APART * (np.arange(first[-1]) - np.repeat(first[:-1], many))
