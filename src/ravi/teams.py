@@ -19,7 +19,7 @@ What happens to a seed is written once, as a compiled function of that seed whic
                                    likewise team_max and team_min. The team must not be larger than a warp
 
 Numba compiles a body with the meanings of the second column where it is called on a CPU, and with those of the third
-in a kernel (`ravi.device` defines them). A body for both allocates nothing, returns no array and raises nothing. A
+in a kernel (`ravi.cuda` defines them). A body for both allocates nothing, returns no array and raises nothing. A
 thread may read what another one wrote only after sync(). All threads of a team must reach every sync() and every sum,
 so a condition of an `if` or `break` around them must have the same value in all threads.
 
