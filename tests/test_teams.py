@@ -28,6 +28,7 @@ FORMS = ["ravi-ucb+", "ravi-kl", "psrl", "ucrl2", "certainty-equivalent", "ucbvi
 NEEDED = {
     "ravi.learners.ravi_ucb.inner:_backed_up": [0, 1],
     "ravi.learners.ravi_ucb.inner:inner_backups": [0],
+    "ravi.learners.posterior.dirichlet:_side_by_side": [0, 1, 2, 3],
     "ravi.planning.chains:take_out": [0, 1],
     "ravi.whole:_advance": [2],
     "ravi.estimators.ridge:_add": [0, 1],

@@ -216,7 +216,7 @@ def caught(name, which):
 
 
 PLAYED = (("riverswim/4,discount=0.7", 30), ("garnet/18,2,2,discount=0.7", 20))
-MUTATED = ("ravi-ucb,scale=0.01,step_scale=30", "ravi-ucb+,inner=2,scale=0.1")
+MUTATED = ("ravi-ucb,scale=0.01,step_scale=30", "ravi-ucb+,inner=2,scale=0.1", "psrl,support=on", "psrl")
 
 if __name__ == "__main__":
     np.seterr(over="ignore")

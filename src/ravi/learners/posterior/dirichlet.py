@@ -23,12 +23,12 @@ import math
 import numpy as np
 
 from ravi.compiled import compiled
-from ravi.random import block, uniform
+from ravi.random import block
 from ravi.teams import alone, each, first, sync
 
 TINY = 60.0  # entries below e^-TINY are 0 ...
 SMALL = math.exp(-20.0)  # ... in a row whose greatest entry is above this
-AHEAD = (32, 10)  # blocks that a team looks at together, and what it finds of each (`_look_ahead`)
+AHEAD = (33, 10)  # blocks that a team looks at together, and one before; what it finds of each (`_look_ahead`)
 LEAST = -2.4494  # of z, above which a candidate of any shape above one is positive: -3 sqrt(2 / 3) is less
 
 
@@ -91,9 +91,9 @@ def chance_up_to_one(shape, g, small):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def draw_gammas(prior, counts, to, key, t, ahead, codes, G):  # type: ignore[no-untyped-def]
+def draw_gammas(prior, counts, to, key, t, ahead, shapes, G):  # type: ignore[no-untyped-def]
     """G (X, A, entries) ~ Gamma(prior + counts), the counts (X, A, B) being of the entries `to` (X, A, B). What is too
-    small to be told from 0 comes as in `up_to_one`. A team's; `ahead` and `codes` (as G) are scratch."""
+    small to be told from 0 comes as in `up_to_one`. A team's; `ahead` and `shapes` (X A entries,) are scratch."""
     X, A, entries = G.shape
     for x in each(X):
         for a in range(A):
@@ -106,7 +106,7 @@ def draw_gammas(prior, counts, to, key, t, ahead, codes, G):  # type: ignore[no-
     if alone():
         _one_by_one(prior, unseen, key, t, G)
     else:
-        _side_by_side(prior, unseen, key, t, ahead, codes, G)
+        _side_by_side(prior, unseen, key, t, ahead, shapes, G)
 
 
 @compiled
@@ -139,85 +139,74 @@ def _one_by_one(prior, unseen, key, t, G):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _side_by_side(prior, unseen, key, t, ahead, codes, G):  # type: ignore[no-untyped-def]
-    """The same, of a team. Which block a variate begins at depends on all before it, so candidates are gone through one
-    after another, by all threads, which costs no more than if one did. What can be said of the next blocks was found
-    side by side (`_look_ahead`), and so are the variates made at last, of what was accepted: `codes`, of a shape above
-    one the block, else the number."""
+def _side_by_side(prior, unseen, key, t, ahead, shapes, G):  # type: ignore[no-untyped-def]
+    """The same, of a team. Which numbers a variate is made of depends on all candidates before it, so all threads go
+    through the candidates one after another, which costs no more than if one did. What becomes of the candidates in the
+    next blocks was found side by side (`_look_ahead`), and the variates are made side by side at last, of what was
+    accepted, a normal z or a uniform u, which G holds until then."""
     X, A, entries = G.shape
-    part, begun, end, code = 1, 1, 1, 0  # the next block, and those ahead
+    for x in each(X):
+        for a in range(A):
+            for j in range(entries):
+                shapes[(x * A + a) * entries + j] = prior + G[x, a, j]
+    blocks, part, begun, end, e = ahead.shape[0] - 1, 1, 1, 1, 0  # the next block, and those ahead
     for x in range(X):
         for a in range(A):
-            left, at = 0, 0  # how many numbers of the block `at` are not used
+            left, row = 0, 0  # how many numbers of the block in this row of `ahead` are not used
             for j in range(entries):
-                shape, accepted = prior + G[x, a, j], False
+                accepted, value = False, 0.0
                 while not accepted:  # a candidate takes at most one block
                     if part == end:
-                        begun, end = part, part + ahead.shape[0]
-                        sync()  # what was ahead is used
-                        _look_ahead(prior, unseen, key, t, begun, ahead)
+                        begun, end = part, part + blocks
+                        sync()  # what was ahead is used, but for one block
+                        for c in each(ahead.shape[1] if left > 0 else 0):
+                            ahead[blocks, c] = ahead[row, c]
+                        row = blocks
                         sync()
-                    if shape > 1.0:
-                        b, code, part = part - begun, part, part + 1
-                        accepted = ahead[b, 5] > 0.0 or accepted_above_one(shape, ahead[b, 4], ahead[b, 2])
+                        _look_ahead(prior, unseen, key, t, begun, blocks, ahead)
+                        sync()
+                    if shapes[e] > 1.0:
+                        value, accept, part = ahead[part - begun, 4], ahead[part - begun, 5], part + 1
+                        accepted = accept < 0.0 or accepted_above_one(shapes[e], value, accept)
                         continue
                     if left < 1:
-                        at, left, part = part, 4, part + 1
-                    code, left = 4 * at + 4 - left, left - 1
-                    chance = _ahead(ahead, begun, code, 6)
-                    if chance < 0.0:
-                        chance = _chance(prior, unseen, uniform(key, t, code))
-                    accepted = chance > 1.0
-                    if not accepted:
+                        row, left, part = part - begun, 4, part + 1
+                    value, verdict, left = ahead[row, 4 - left], ahead[row, 10 - left], left - 1
+                    if verdict <= 1.0:  # it takes a second number
                         if left < 1:
-                            at, left, part = part, 4, part + 1
+                            row, left, part = part - begun, 4, part + 1
+                            verdict = 1.0 if ahead[row, 0] < verdict else 0.0
                         left -= 1
-                        w = _ahead(ahead, begun, 4 * at + 3 - left, 0)
-                        if w < 0.0:
-                            w = uniform(key, t, 4 * at + 3 - left)
-                        accepted = w < chance
+                    accepted = verdict > 0.0
                 if first():
-                    codes[x, a, j] = code
+                    G[x, a, j] = value
+                e += 1
     sync()
     for x in each(X):
         for a in range(A):
             for j in range(entries):
-                shape = prior + G[x, a, j]
-                if shape > 1.0:
-                    u, w, _, _ = block(key, t, codes[x, a, j])
-                    G[x, a, j] = above_one(shape, normal(u, w))
-                else:
-                    G[x, a, j], _ = up_to_one(shape, uniform(key, t, codes[x, a, j]))
+                shape = shapes[(x * A + a) * entries + j]
+                G[x, a, j] = above_one(shape, G[x, a, j]) if shape > 1.0 else up_to_one(shape, G[x, a, j])[0]
 
 
 @compiled
-def _look_ahead(prior, unseen, key, t, begun, ahead):  # type: ignore[no-untyped-def]
-    """Of the blocks from `begun` on: their numbers; the normal z, and 1 where it is accepted whatever the shape (above
-    one) is; with which chance numbers are accepted for a state without visits, of every second number, as most
-    candidates take two; of others -1. A team's."""
-    for b in each(ahead.shape[0]):
-        numbers = block(key, t, begun + b)
-        z = normal(numbers[0], numbers[1])
-        ahead[b, 4], ahead[b, 5] = z, 1.0 if z > LEAST and squeezed(z, numbers[2]) else 0.0
-        for l in range(4):
-            ahead[b, l] = numbers[l]
-            ahead[b, 6 + l] = _chance(prior, unseen, numbers[l]) if prior <= 1.0 and l % 2 == 0 else -1.0
-
-
-@compiled
-def _chance(prior, unseen, u):  # type: ignore[no-untyped-def]
-    """With which chance u gives a variate of a state without visits; 2 where that needs no second number."""
-    if u < unseen:
-        return 2.0
-    g, small = up_to_one(prior, u)
-    return min(chance_up_to_one(prior, g, small), 1.0)
-
-
-@compiled
-def _ahead(ahead, begun, code, column):  # type: ignore[no-untyped-def]
-    """What stands in `ahead` of a number; -1 where its block is not there any more."""
-    b = code // 4 - begun
-    return ahead[b, column + code % 4] if b >= 0 else -1.0
+def _look_ahead(prior, unseen, key, t, begun, blocks, ahead):  # type: ignore[no-untyped-def]
+    """Of the blocks from `begun` on, in a row each: their numbers (0 to 3); the normal z (4), and the number that may
+    accept it (5), or -1 where it is accepted whatever the shape, above one, is; and what becomes of the candidate for a
+    state without visits that begins at each number (6 to 9): 2 where it is accepted as it is, else 1 or 0 as the second
+    number accepts it or not, and of the last, whose second number is in another block, the chance. A team's."""
+    for b in each(blocks):
+        ahead[b, 0], ahead[b, 1], ahead[b, 2], ahead[b, 3] = block(key, t, begun + b)
+        z, accept = normal(ahead[b, 0], ahead[b, 1]), ahead[b, 2]
+        ahead[b, 4], ahead[b, 5] = z, -1.0 if z > LEAST and squeezed(z, accept) else accept
+        for l in range(4 if prior <= 1.0 else 0):
+            verdict = 2.0
+            if ahead[b, l] >= unseen:
+                g, small = up_to_one(prior, ahead[b, l])
+                verdict = min(chance_up_to_one(prior, g, small), 1.0)
+                if l < 3:
+                    verdict = 1.0 if ahead[b, l + 1] < verdict else 0.0
+            ahead[b, 6 + l] = verdict
 
 
 @compiled

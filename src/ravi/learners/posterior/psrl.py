@@ -154,7 +154,7 @@ class Posterior(NamedTuple):
     new: Any  # (teams, X)
     greedy: Any  # (teams, X)
     ahead: Any  # see `draw_gammas`   (teams, *AHEAD)
-    codes: Any  # as P
+    shapes: Any  # likewise   (teams, entries of P)
 
 
 def posterior(problem: Problem, told: bool, prior: float, goal: float, teams: int) -> Posterior:
@@ -163,19 +163,19 @@ def posterior(problem: Problem, told: bool, prior: float, goal: float, teams: in
     if told:
         states, places = places, np.tile(np.arange(B, dtype=np.int32), (X, A, 1))
     P, new, greedy = Room((teams, X, A, outcomes(problem, told))), Room((teams, X)), Room((teams, X), np.int64)
-    rooms = P, new, greedy, Room((teams, *AHEAD)), P._replace(dtype=np.int32)
+    rooms = P, new, greedy, Room((teams, *AHEAD)), Room((teams, X * A * P.shape[-1]))
     return Posterior(states, places, problem.discount, prior, goal, *rooms)
 
 
 @compiled
 def draw_and_plan(low, high, of, rewards, moves, key, t, u, policy):  # type: ignore[no-untyped-def]
     """P_k of seeds low, ..., high - 1, and the policy that is optimal for it; a team's."""
-    states, places, gamma, prior, goal, kernels, new, greedy, ahead, codes = of
+    states, places, gamma, prior, goal, kernels, new, greedy, ahead, shapes = of
     _, X, A = policy.shape
     k = team()
     P = kernels[k]
     for i in range(low, high):
-        draw_gammas(prior, moves[i], places, key[i], t[i], ahead[k], codes[k], P)
+        draw_gammas(prior, moves[i], places, key[i], t[i], ahead[k], shapes[k], P)
         sync()
         for x in each(X):
             for a in range(A):
