@@ -137,7 +137,8 @@ class Flight:
         self.shape = -(-n * threads // BLOCK), (threads, BLOCK // threads)
         teams_there = self.shape[0] * self.shape[1][1]
         assert learner.seedwise is not None
-        if threads < WIDE and not learner.seedwise.together:
+        self.together = learner.seedwise.together
+        if threads < WIDE and not self.together:
             length = min(length, STRETCH)
         self.mark, self.restart = int(batch.walkers.time.min()), world.restart
         self.memory = Memory(self.cupy, self.cuda)
@@ -177,7 +178,7 @@ class Flight:
 
     def launch(self, epochs: int, mark: int) -> None:
         stream = self.cuda.external_stream(self.cupy.cuda.get_current_stream().ptr)
-        with compiling(self.shape[1][0]):
+        with compiling(self.shape[1][0], rolled=not self.together):
             self.kernel[self.shape[0], self.shape[1], stream](epochs, mark, *self.there)
 
     def look(self, epochs: int) -> None:

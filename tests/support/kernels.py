@@ -2,7 +2,8 @@
 
     python -m tests.support.kernels ID ...
 
-prints a line of JSON for every id: how long its PTX is, or why there is none.
+prints a line of JSON for every id: how long its PTX is, whether its loops are divided among threads, and whether they
+are not unrolled; or why there is none.
 """
 
 import json
@@ -43,7 +44,7 @@ def ptx(text, measured, threads=32):
     batch = Tabular(mdp).begin(learner, np.arange(2, dtype=np.uint64), measures)
     arguments = whole.arguments(learner, world_of(mdp), 100, False, measures, batch, teams=2, epochs=8, length=64)
     given = (types.int64, types.int64, *(type_of(one) for one in arguments))
-    with compiling(threads):
+    with compiling(threads, rolled=True):
         return cuda.compile_ptx(whole.framed(*whole.functions(learner, measures)), given, cc=HOPPER)[0]
 
 
@@ -51,6 +52,6 @@ if __name__ == "__main__":
     for place, text in enumerate(sys.argv[1:]):
         try:
             made = ptx(text, measured=place == 0)
-            print(json.dumps([text, len(made), "ntid.x" in made]), flush=True)
+            print(json.dumps([text, len(made), "ntid.x" in made and "nounroll" in made]), flush=True)
         except Exception as error:
             print(json.dumps([text, 0, f"{type(error).__name__}: {error}"[:500]]), flush=True)
