@@ -187,9 +187,9 @@ def _plain_code() -> None:
 
 @contextmanager
 def compiling(threads: int, *, rolled: bool = False) -> Iterator[None]:
-    """Kernels compiled meanwhile are for teams of `threads` threads; rolled: no loop is unrolled. They round a product and a sum apart, as a CPU
-    does, where a GPU would round once: so ties break as on a CPU. numba-cuda has no switch for what NVVM calls fma, and
-    its linker would fuse again (hence `lto`)."""
+    """Kernels compiled meanwhile are for teams of `threads` threads; rolled: no loop is unrolled. They round a product
+    and a sum apart, as a CPU does, where a GPU would round once: so ties break as on a CPU. numba-cuda has no switch
+    for what NVVM calls fma, and its linker would fuse again (hence `lto`)."""
     from numba.cuda.cudadrv import nvvm as driver
 
     nvvm: Any = driver
