@@ -31,17 +31,9 @@ if TYPE_CHECKING:
     from ravi.theory.search import first_useful, smallest_steps
 
 __all__ = [
-    "Bound",
-    "constants",
-    "elliptical",
-    "first_useful",
-    "generic",
-    "mixture",
-    "per_run",
-    "selection",
-    "smallest_steps",
+    "Bound", "constants", "elliptical", "first_useful", "generic", "mixture", "per_run", "selection", "smallest_steps",
     "tabular",
-]
+]  # fmt: skip
 
 _HOMES = {"Bound": "parts", "first_useful": "search", "smallest_steps": "search"}
 
