@@ -319,10 +319,7 @@ def _all(parts: Sequence[Part], world: World, own: Sequence[Measure], going: Goi
         ready.append((part, scores))
     total, made = sum(len(part.learners) * part.n * part.T for part in parts), list[Run]()
     label = f"{parts[0].learners[0].name} on {world.name}"
-    with (
-        interrupts() if stop is None else nullcontext(stop) as stopped,
-        telling(going.progress, label) as progress,
-    ):
+    with interrupts() if stop is None else nullcontext(stop) as stopped, telling(going.progress, label) as progress:
         for part, scores in ready:
             before = sum(int(one.plays.sum()) for one in made)
             tell = None if progress is None else (lambda done, before=before: progress(before + done, total))

@@ -29,8 +29,7 @@ MDP = Annotated[
 def run(
     mdp: MDP,
     learner: Annotated[
-        str,
-        typer.Argument(help="Such as ravi-ucb,scale=0.03 or ravi-ucb/mixture.", autocompletion=completion.learners),
+        str, typer.Argument(help="Such as ravi-ucb,scale=0.03 or ravi-ucb/mixture.", autocompletion=completion.learners)
     ],
     steps: Annotated[str, typer.Option(help="T, the number of steps of each seed.")] = "1e5",
     seeds: Annotated[str, typer.Option(help="How many seeds, from 0 on; or which: 5-8 or 1,7,9.")] = "16",

@@ -30,12 +30,7 @@ from ravi.problems import room
 
 
 def fork(
-    simulators: int = 4,
-    discount: float = 0.9,
-    weight: float = 0.32,
-    high: float = 0.9,
-    low: float = 0.1,
-    best: int = 0,
+    simulators: int = 4, discount: float = 0.9, weight: float = 0.32, high: float = 0.9, low: float = 0.1, best: int = 0
 ) -> MDP:
     """The fork with d simulators and actions; `weight` is that of the simulator `best`, the others share the rest."""
     d = checks.whole(simulators, "simulators", 2)

@@ -49,10 +49,5 @@ def ring(gadgets: int = 4, gap: float | None = None, discount: float = 0.95, act
     r = np.zeros((2 * S, A))
     r[1::2] = 1
     return MDP(
-        rewards=r,
-        successors=successors,
-        transitions=P,
-        initial=np.tile([1 / S, 0], S),
-        discount=gamma,
-        name=name,
+        rewards=r, successors=successors, transitions=P, initial=np.tile([1 / S, 0], S), discount=gamma, name=name
     )

@@ -47,12 +47,7 @@ def riverswim(n: int = 6, discount: float = 0.95) -> MDP:
         actions=2,
     )
     return MDP(
-        rewards=_rewards(n),
-        successors=successors,
-        transitions=P,
-        initial=np.eye(1, n)[0],
-        discount=discount,
-        name=name,
+        rewards=_rewards(n), successors=successors, transitions=P, initial=np.eye(1, n)[0], discount=discount, name=name
     )
 
 
@@ -78,16 +73,7 @@ def riverswim_mixture(n: int = 6, discount: float = 0.95) -> MDP:
         actions=2,
         dimension=3,
     )
-    return from_features(
-        psi,
-        (0.35, 0.6, 0.05),
-        successors,
-        _rewards(n),
-        discount,
-        0,
-        parameter_bound=1.0,
-        name=name,
-    )
+    return from_features(psi, (0.35, 0.6, 0.05), successors, _rewards(n), discount, 0, parameter_bound=1.0, name=name)
 
 
 def _rewards(n: int) -> np.ndarray:

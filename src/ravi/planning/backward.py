@@ -68,15 +68,7 @@ def lists(problem: Problem) -> Lists:
 
 
 def greedy_pass(
-    psi: Lists,
-    r: Array,
-    gamma: float,
-    theta: Array,
-    inverse: Array,
-    beta: Array,
-    due: Array,
-    V: Array,
-    policy: Array,
+    psi: Lists, r: Array, gamma: float, theta: Array, inverse: Array, beta: Array, due: Array, V: Array, policy: Array
 ) -> None:
     """V (n, S + 1, X) and the greedy policy (n, S, X, A) of the seeds that are `due` (n,), in place.
 

@@ -135,11 +135,7 @@ def _why(results: Results, entry: dict[str, Any], done: int, failed: int, unreco
 
 
 def _mark(
-    cells: list[dict[str, Any]],
-    entries: Sequence[dict[str, Any]],
-    seen: dict[str, Seen],
-    statistic: str,
-    level: float,
+    cells: list[dict[str, Any]], entries: Sequence[dict[str, Any]], seen: dict[str, Seen], statistic: str, level: float
 ) -> None:
     """The best learner of every MDP, T and column, and its ties, among those that must learn the kernel."""
     from ravi.statistics import from_table

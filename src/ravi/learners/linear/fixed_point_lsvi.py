@@ -107,14 +107,7 @@ def fixed_point_lsvi(
             s.cycles[i] += end == CYCLE
         return s
 
-    settings = {
-        "alpha": alpha,
-        "scale": scale,
-        "delta": delta,
-        "regularization": lam,
-        "rounds": U,
-        "tolerance": tol,
-    }
+    settings = {"alpha": alpha, "scale": scale, "delta": delta, "regularization": lam, "rounds": U, "tolerance": tol}
     return Learner(
         "fixed-point-lsvi",
         init,

@@ -63,12 +63,7 @@ class State(NamedTuple):
 
 
 def politex(
-    problem: Problem,
-    steps: int,
-    *,
-    step_scale: float = 1.0,
-    phase: int | None = None,
-    unvisited: str = "zero",
+    problem: Problem, steps: int, *, step_scale: float = 1.0, phase: int | None = None, unvisited: str = "zero"
 ) -> Learner:
     """POLITEX from returns between resets; `phase` is J, the number of reset epochs per policy."""
     T = checks.steps(steps)
