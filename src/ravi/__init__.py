@@ -9,8 +9,6 @@
 Nothing is compiled, and nothing heavy imported, before it is used.
 """
 
-from __future__ import annotations
-
 import importlib
 from typing import TYPE_CHECKING, Any
 

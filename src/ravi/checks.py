@@ -1,7 +1,5 @@
 """Is this input what it claims to be? Every border of the library asks here; every error names the entry."""
 
-from __future__ import annotations
-
 import difflib
 import math
 import operator

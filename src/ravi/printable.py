@@ -4,8 +4,6 @@ Labels, errors and names of files come from folders and programs of others. An e
 the screen, rename the window or hide what was printed before; a line break could pass for a line of ours.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -16,8 +16,6 @@ A field of type Array says nothing, and is believed: so a learner of one's own g
 which of its arrays are indices.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Annotated, Any, NamedTuple, TypeAlias, get_type_hints

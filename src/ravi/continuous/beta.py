@@ -7,8 +7,6 @@ the third, which drifts, next to nothing. A level near 0.15 earns a little, one 
 Both parameters of every Beta are at least kappa / 10, so densities are bounded, and smooth inside.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

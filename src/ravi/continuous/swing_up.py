@@ -9,8 +9,6 @@ and stays in it after (the normal is conditioned on the range). A simulator is (
 made by one of them, drawn from theta. Upright earns 1, hanging 0, by (1 + cos) / 2; fast motion and torque cost.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -5,8 +5,6 @@ every kind of colour vision; lines differ in dashes and markers too, so that not
 without pyplot: no screen, no state left behind.
 """
 
-from __future__ import annotations
-
 import io
 import re
 from collections.abc import Iterable, Sequence

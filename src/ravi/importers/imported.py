@@ -8,8 +8,6 @@ Every format ends here, in entries (x, a, x', probability, reward). What they ma
 - rewards outside [0, 1] are shifted and scaled, and `MDP.units` leads back
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple

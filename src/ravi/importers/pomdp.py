@@ -11,8 +11,6 @@ are as likely. Where observations are declared, the file is a POMDP: what is rea
 is the MDP in which the state is seen, and a reward that depends on an observation is an error.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from typing import Any, NamedTuple

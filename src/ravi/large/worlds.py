@@ -7,8 +7,6 @@ An MDP stored on its support is one. So are three functions, compiled here, of w
 No array has a row for every state: X may be 10^12.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Which learners come with the library, and under which ids? Each is loaded when it is asked for."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 

@@ -1,7 +1,5 @@
 """Which MDPs come with the library, and under which ids? A family is loaded when it is first asked for."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module

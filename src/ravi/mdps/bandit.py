@@ -10,8 +10,6 @@ T steps make about T / H pulls; without resets no learner could pull twice. As a
 1 + sum_a p_a^2; ||phi_V||^2 = (V(good) - V(bad))^2 + V(bad)^2 at state 0, so B_phi = sqrt(2).
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

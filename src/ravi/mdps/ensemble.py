@@ -5,8 +5,6 @@ linearly combined model ensembles: psi_i = P_i on the union of the supports, the
 phi_V(x, a) = ((P_1 V)(x, a), ..., (P_d V)(x, a)) lies in [0, H]^d: B_theta = 1, B_phi = sqrt(d), attained at V = H.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Mapping
 from itertools import islice

@@ -16,8 +16,6 @@ mixture helps. Ties go to the first action in greedy learners: where the best on
 [0.356, 0.281, 0.281, 0.281]
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

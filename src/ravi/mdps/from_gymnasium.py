@@ -11,8 +11,6 @@ that H * mdp.in_units(optimum) is the discounted return in the environment's uni
 either, and is dropped. An environment without a table is learned from by playing: `ravi.learn`.
 """
 
-from __future__ import annotations
-
 import math
 import re
 import warnings

@@ -7,8 +7,6 @@ dense. An instance is its seed's: built from sorts, products and differences of 
 same bits everywhere.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

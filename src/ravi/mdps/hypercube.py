@@ -20,8 +20,6 @@ c = 1 - gamma + gamma (delta + p),
 the best action is sign(theta), with m = Delta.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from ravi import checks

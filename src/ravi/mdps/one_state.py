@@ -8,8 +8,6 @@ X = 1 with rewards r(a): rho(pi) = sum_a pi(a) r(a). With P known, CB = 0 and V_
 and nothing is truncated: an index that is off by one shows at once.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -16,8 +16,6 @@ theta = (lambda, mu_1, ..., mu_A, 1), d = A + 2:
 phi_V = e_lambda (V(x + 1) - V(x)) + e_{mu_a} (V(x - 1) - V(x)) + e_1 V(x), so B_phi = sqrt(3) for N > 1.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from ravi import checks

@@ -11,8 +11,6 @@ By symmetry all gadgets have the same values: with p = 1 - gamma + eps,
 and the same with p = 1 - gamma + eps m for a policy that gives the best actions probability m.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from ravi import checks

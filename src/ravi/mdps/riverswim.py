@@ -12,8 +12,6 @@ Always left: rho = .005. Right everywhere is optimal from state 0 once gamma exc
 for n = 4, 5, 6, 8, 10. For n = 6 and gamma = .9, <nu_0, V*> = 425329947 / 326053817.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from ravi import checks

@@ -7,8 +7,6 @@ al. 2003, and a union bound), so |(P_m - P) V| is at most half of that times the
 a mixture of them is a linear mixture, but the truth is one only up to that error.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from math import log, sqrt
 from typing import NamedTuple

@@ -6,8 +6,6 @@ states that the pair does lead to take at most k places below B), so nothing her
 X * A * B.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any

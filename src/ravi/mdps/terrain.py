@@ -14,8 +14,6 @@ theta = (s_1, ..., s_q, 1), d = q + 1, and with I the intended cell and L, R tho
 ||theta||^2 = 1 + sum s^2. phi_V = e_tau ((V(L) + V(R)) / 2 - V(I)) + e_{q+1} V(I), so B_phi = sqrt(2).
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from ravi import checks

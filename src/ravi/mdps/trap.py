@@ -10,8 +10,6 @@ that is eps / (1 - gamma + gamma eps) for q = 0. rho* = 1. A learner that always
 a trajectory without resets it would be charged H once and nothing after.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from ravi import checks

@@ -12,8 +12,6 @@ first simulator the right one is.
 [0.2625, 0.39, 0.3475]
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -11,8 +11,6 @@ along the column first, then along the row. The corners (0, 0), (0, W - 1), (W -
 ([0, 7, 13, 17], [0.0, 0.21, 0.4, 0.39])
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -14,8 +14,6 @@ most ln(X A / delta) + C_B(n) (`ravi.theory.kl.worst_redundancy`). By Pinsker's 
 is at most sp(V) sqrt(rho / 2n).
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

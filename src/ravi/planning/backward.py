@@ -14,8 +14,6 @@ Pairs are kept by falling m, and inner loops run over pairs: that is what proces
 are equal to the bit, so are all earlier ones, and a greedy pass copies them.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any, NamedTuple
 

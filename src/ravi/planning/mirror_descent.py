@@ -15,8 +15,6 @@ Type 1 with m = 1 is Algorithm 1 of the RAVI-UCB paper with P_hat = P and no bon
 and (V_K, pi_K) is what K mirror steps and K - 1 backups have made. The truncation to [0, H] is idle for V_0 in [0, H].
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import islice
 from typing import NamedTuple

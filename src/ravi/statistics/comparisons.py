@@ -1,7 +1,5 @@
 """Which learner is better, and is that sure? Paired differences, profiles, the best."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 

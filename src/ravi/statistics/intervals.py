@@ -9,8 +9,6 @@ too few to be resampled, Student's t stands in. One seed gives an interval witho
 Percentile intervals, the common choice, are too short: see docs/reference/statistics.md.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache

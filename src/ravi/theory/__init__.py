@@ -20,8 +20,6 @@ its proofs: E K, the padding to T+, the failure event. `sharp` uses what the sam
 for other settings of the learner, which its docstring names. H = 1/(1 - gamma) and gamma H = H - 1 throughout.
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 

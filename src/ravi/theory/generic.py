@@ -1,7 +1,5 @@
 """How large can the regret be, given the sum of the bonuses? Theorem 4.1."""
 
-from __future__ import annotations
-
 from math import log, sqrt
 
 from ravi.theory import constants, inputs

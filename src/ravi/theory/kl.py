@@ -4,8 +4,6 @@ Notation: B successors stored per pair, C_B(n) the worst redundancy of the KT mi
 rho the largest radius of a run, rho_G = ln(X A T) + C_B(T) that of the event on which P is near p_hat.
 """
 
-from __future__ import annotations
-
 from math import lgamma, log, log2, sqrt
 from typing import Any, NamedTuple
 

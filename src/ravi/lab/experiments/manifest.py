@@ -1,7 +1,5 @@
 """What made these results? A manifest of every launch: versions, the state of the source, the machine, the command."""
 
-from __future__ import annotations
-
 import os
 import platform
 import subprocess

@@ -1,7 +1,5 @@
 """Does a folder come out the same again? Its runs are made anew, and their bits compared."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 from collections.abc import Callable, Collection, Mapping

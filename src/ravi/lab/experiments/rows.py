@@ -1,7 +1,5 @@
 """What is kept of a run? One row: what it was, its exact regret with the error, its curves, or how it failed."""
 
-from __future__ import annotations
-
 import json
 import traceback
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """What is in a folder of figures? A page that shows those that were drawn, by what they tell."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from html import escape
 from pathlib import Path

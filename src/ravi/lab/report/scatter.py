@@ -1,7 +1,5 @@
 """Who has less regret, and at what cost? Ranks, regret against computing time, and against what was tuned."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 

@@ -28,8 +28,6 @@ Deviations: all that the reconstruction may have wrong. Targets take the true su
 tables that a bonus may carry above H are `raw`; `Q` is the lower of the two Q_hat. The coin is number 4 of step t.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

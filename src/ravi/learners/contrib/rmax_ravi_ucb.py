@@ -55,8 +55,6 @@ Deviations: rewards are known; adversarial rewards and imitation are left out. T
 uniform policy.
 """
 
-from __future__ import annotations
-
 from math import log, sqrt
 from typing import NamedTuple
 

@@ -14,8 +14,6 @@ Cost: a step costs d^2, or d with one-hot features; a plan inverts Lambda in d^3
 it has zeros) and makes its pass. Nothing grows with T.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, NamedTuple
 

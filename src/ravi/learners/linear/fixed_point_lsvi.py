@@ -41,8 +41,6 @@ bound on B*, which the paper finds by doubling. The paper plans anew at every go
 moves w by alpha at most in the norm of Lambda; here plans go on to the fixed point.
 """
 
-from __future__ import annotations
-
 from math import ceil, log, sqrt
 from typing import NamedTuple
 

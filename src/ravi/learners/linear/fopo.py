@@ -33,8 +33,6 @@ Deviations: the paper's optimisation has no efficient algorithm; `ravi.learners.
 J <= 1 is added: rho* is no more. Ties go to the first action.
 """
 
-from __future__ import annotations
-
 from math import log, sqrt
 from typing import NamedTuple
 

@@ -25,8 +25,6 @@ u. Here U is the least number with gamma^U H <= `truncation` (0.01), after which
 and the first backup's policy from age U - 1 on. Rewards are known; Q is clipped at 0 too.
 """
 
-from __future__ import annotations
-
 from math import log, sqrt
 
 from ravi import checks

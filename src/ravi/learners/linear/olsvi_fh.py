@@ -28,8 +28,6 @@ expected reward of a block is its sum discounted by gamma: that is stage=discoun
 there were no resets (gamma = 1 above, H_B = B), as the paper does. Rewards are known; Q is clipped at 0 too.
 """
 
-from __future__ import annotations
-
 from math import ceil, log, sqrt
 
 from ravi import checks

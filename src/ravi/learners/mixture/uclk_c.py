@@ -26,8 +26,6 @@ is added. `inner` is UCLK's: auto is exact-simplex only where no weights outside
 null-space; inner=exact-simplex, given explicitly, assumes that theta is on the simplex.
 """
 
-from __future__ import annotations
-
 from ravi import checks
 from ravi.core import Learner, Problem
 from ravi.learners.mixture.uclk_plus import variance_weighted

@@ -30,8 +30,6 @@ Deviations: those of UCLK. `inner` is UCLK's: auto is exact-simplex only where n
 kernel, else null-space; inner=exact-simplex, given explicitly, assumes that theta is on the simplex.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

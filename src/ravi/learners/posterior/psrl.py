@@ -33,8 +33,6 @@ reached, is raised to that; the one in force is among the settings. Entries of P
 row are 0 (`ravi.learners.posterior.dirichlet`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache
 from typing import Annotated, Any, NamedTuple, TypeAlias

@@ -5,8 +5,6 @@ They learn at every step, within the walk. They act greedily in a table, ties to
 `stale` and ends the epoch, and `plan` sets that row anew: O(A), whatever X is.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from ravi.compiled import compiled

@@ -28,8 +28,6 @@ Deviations: targets take the true successor y_t where a reset follows. The autho
 be the step at which an attempt began, and so stops learning a pair up to m visits earlier; this is the one of 2006.
 """
 
-from __future__ import annotations
-
 from math import ceil, log
 from typing import Any, NamedTuple
 

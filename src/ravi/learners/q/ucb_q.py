@@ -31,8 +31,6 @@ Deviations: targets take the true successor y_t where a reset follows. 24 R M ln
 H_q > 0 where gamma is close to 0. The paper's Q, which a bonus may carry above H, is `raw` here.
 """
 
-from __future__ import annotations
-
 from math import ceil, floor, log, log2, sqrt
 from typing import Any, NamedTuple
 

@@ -37,8 +37,6 @@ invalid data, the backup at the data before takes its place: no policy comes of 
 when the epoch starts.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from math import log, sqrt
 from typing import Annotated, Any, NamedTuple

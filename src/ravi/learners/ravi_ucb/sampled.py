@@ -17,8 +17,6 @@ has at most m successors nothing is sampled, eps = 0, and with centre=off the le
 Deviations: beyond sampling, those of `ravi-ucb/mixture`; and with centre=on, V less its middle is regressed.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from ravi import checks

@@ -27,8 +27,6 @@ Deviations: a step earns 1 with probability r(x, a), else 0, from its key (rewar
 is the mean r(x_t, a_t). On a live stream, `ravi.agent` learns rewards for any learner; give it `ravi-ucb` there.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -31,8 +31,6 @@ Deviations: the planner has no truncation. The outer one keeps V_k in [0, H] whe
 0; for m = 1 it is idle.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -34,8 +34,6 @@ mean 0. The matrix is that of the actions played, where the paper averages phi p
 place of the paper's rule, which skips a phase (w_k = 0) in which some direction was seen too little.
 """
 
-from __future__ import annotations
-
 from math import ceil, isfinite, log, sqrt
 from typing import NamedTuple
 

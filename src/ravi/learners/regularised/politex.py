@@ -29,8 +29,6 @@ all count, so they are dependent, and the ratio of sums is consistent rather tha
 over visits has mean 0).
 """
 
-from __future__ import annotations
-
 from math import exp, log, sqrt
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """What is wrong with a suite, and where? All of it, a line for each mistake."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 

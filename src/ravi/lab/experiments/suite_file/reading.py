@@ -1,7 +1,5 @@
 """Is this what a suite looks like? From what TOML gives, or Python, to the types of a suite."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
