@@ -17,7 +17,7 @@ import numpy as np
 from ravi import checks, memory, problems
 from ravi.checks import InputError
 from ravi.core import MDP, Array
-from ravi.mdps.tables import RENORMALISED, scatter
+from ravi.mdps.tables import RENORMALISED, table_of
 
 
 class Entries(NamedTuple):
@@ -82,16 +82,8 @@ def imported(
     np.add.at(distance, (x, a), p * (r - one[x, a]))  # exact where all are the same
     earned = one + distance
     rewards = np.take_along_axis(earned, stands_for, 1)
-    successors, transitions = scatter(_led(x, a, y, p, ends, there, stands_for), X, A)
-    mdp = MDP(
-        rewards=np.clip((rewards - low) / (high - low), 0.0, 1.0),
-        successors=successors,
-        transitions=transitions,
-        initial=initial,
-        discount=gamma,
-        name=name,
-        units=(low, high),
-    )
+    led, r = _led(x, a, y, p, ends, there, stands_for), np.clip((rewards - low) / (high - low), 0.0, 1.0)
+    mdp = table_of(led, r, gamma, initial, name=name, units=(low, high))
     named = [None if each is None else list(each) for each in (states, actions)]
     return Imported(mdp, named[0], named[1], checks.sealed(stands_for))
 

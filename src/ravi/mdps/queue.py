@@ -21,7 +21,7 @@ import numpy as np
 from ravi import checks
 from ravi.core import MDP
 from ravi.mdps.names import named
-from ravi.mdps.tables import from_features, scatter
+from ravi.mdps.tables import mixture_of
 from ravi.problems import room
 
 
@@ -44,18 +44,13 @@ def queue(
     x, a = np.arange(N + 1)[:, None], np.arange(A)  # (X, 1), (A,)
     e = np.eye(A + 2)
     come, serve, nothing = e[0], np.tile(e[1 : A + 1], (N, 1)), e[A + 1]  # `serve` by (x, a), for N states
-    successors, psi = scatter(
-        [
-            (x, a, x, nothing),
-            (x[:-1], a, x[:-1] + 1, come),
-            (x[:-1], a, x[:-1], -come),
-            (x[1:], a, x[1:] - 1, serve),
-            (x[1:], a, x[1:], -serve),
-        ],
-        states=N + 1,
-        actions=A,
-        dimension=A + 2,
-    )
+    entries = [
+        (x, a, x, nothing),
+        (x[:-1], a, x[:-1] + 1, come),
+        (x[:-1], a, x[:-1], -come),
+        (x[1:], a, x[1:] - 1, serve),
+        (x[1:], a, x[1:], -serve),
+    ]
     r = (1 - x / N + cost * (1 - a / max(A - 1, 1))) / (1 + cost)
     mu = service * (a + 1) / A
-    return from_features(psi, [arrival, *mu, 1.0], successors, r, discount, np.full(N + 1, 1 / (N + 1)), name=name)
+    return mixture_of(entries, [arrival, *mu, 1.0], r, discount, np.full(N + 1, 1 / (N + 1)), name=name)

@@ -184,6 +184,23 @@ def scatter(
     return rows.reshape(shape), table.reshape(*shape, *tail)
 
 
+def table_of(
+    entries: Iterable[tuple[Any, Any, Any, Any]], rewards: np.ndarray, discount: float, initial: Any, **more: Any
+) -> MDP:
+    """The MDP whose kernel is `scatter` of entries; its rewards are (X, A)."""
+    successors, P = scatter(entries, *rewards.shape)
+    return MDP(rewards=rewards, successors=successors, transitions=P, initial=initial, discount=discount, **more)
+
+
+def mixture_of(
+    entries: Iterable[tuple[Any, Any, Any, Any]], parameter: Any, rewards: np.ndarray, discount: float, initial: Any,
+    **more: Any,
+) -> MDP:  # fmt: skip
+    """The mixture whose features are `scatter` of entries; its rewards are (X, A), its parameter (D,)."""
+    successors, psi = scatter(entries, *rewards.shape, len(parameter))
+    return from_features(psi, parameter, successors, rewards, discount, initial, **more)
+
+
 def _entries(matrix: Any, label: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Row, column and value of a sparse matrix's non-zeros, doubles added up; errors name them as the user does."""
     coo = matrix.tocoo()
