@@ -263,20 +263,8 @@ def _summary(made: Run, world: Any) -> dict[str, Any]:
     if made.options["pad"]:
         more["padding"] = made.padding.tolist()
     return {
-        "mdp": made.mdp,
-        "world": made.world,
-        "learner": made.learner,
-        "discount": made.discount,
-        "steps": made.steps,
-        "seeds": made.seeds,
-        "complete": made.complete,
-        "optimum": made.optimum,
-        "optimum_error": made.optimum_error,
-        "plays": made.plays.tolist(),
-        "seconds": made.seconds,
-        "steps_per_second": made.steps_per_second,
-        "settings": made.settings,
-        "units": made.units,
-        "versions": made.versions,
-        **more,
-    }
+        "mdp": made.mdp, "world": made.world, "learner": made.learner, "discount": made.discount, "steps": made.steps,
+        "seeds": made.seeds, "complete": made.complete, "optimum": made.optimum, "optimum_error": made.optimum_error,
+        "plays": made.plays.tolist(), "seconds": made.seconds, "steps_per_second": made.steps_per_second,
+        "settings": made.settings, "units": made.units, "versions": made.versions, **more,
+    }  # fmt: skip

@@ -34,19 +34,10 @@ def level(
         raise checks.InputError(f"concentration is {kappa:g}; below 10 densities are unbounded")
     d, A = s.shape
     problem = ContinuousProblem(
-        low=np.zeros(1),
-        high=np.ones(1),
-        actions=A,
-        simulators=d,
-        discount=discount,
-        constants=np.concatenate([[kappa, A], s.ravel()]),
-        factor=_factor,
-        draw=_draw,
-        reward=_reward,
-        initial=_initial,
-        begin=_begin,
-        name="level",
-    )
+        low=np.zeros(1), high=np.ones(1), actions=A, simulators=d, discount=discount,
+        constants=np.concatenate([[kappa, A], s.ravel()]), factor=_factor, draw=_draw, reward=_reward, initial=_initial,
+        begin=_begin, name="level",
+    )  # fmt: skip
     return ContinuousMDP(problem, weights)
 
 

@@ -33,20 +33,10 @@ def pendulum(weights: Any = TRUTH, *, simulators: Any = SIMULATORS, discount: fl
     """The example; `weights` is theta, `simulators` are rows (mass, length, friction)."""
     bodies = checks.finite(simulators, "simulators")
     problem = ContinuousProblem(
-        low=np.array([-math.pi, -SPEED]),
-        high=np.array([math.pi, SPEED]),
-        periodic=(True, False),
-        actions=3,
-        simulators=len(bodies),
-        discount=discount,
-        constants=bodies.ravel(),
-        factor=_factor,
-        draw=_draw,
-        reward=_reward,
-        initial=_initial,
-        begin=_begin,
-        name="pendulum",
-    )
+        low=np.array([-math.pi, -SPEED]), high=np.array([math.pi, SPEED]), periodic=(True, False), actions=3,
+        simulators=len(bodies), discount=discount, constants=bodies.ravel(), factor=_factor, draw=_draw, reward=_reward,
+        initial=_initial, begin=_begin, name="pendulum",
+    )  # fmt: skip
     return ContinuousMDP(problem, weights)
 
 

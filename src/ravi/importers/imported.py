@@ -51,18 +51,10 @@ class Imported:
 
 
 def imported(
-    entries: Entries,
-    X: int,
-    A: int,
-    discount: float,
-    initial: Any,
-    *,
-    name: str,
-    states: Sequence[Any] | None = None,
-    actions: Sequence[Any] | None = None,
-    renormalise: bool = False,
+    entries: Entries, X: int, A: int, discount: float, initial: Any, *, name: str, states: Sequence[Any] | None = None,
+    actions: Sequence[Any] | None = None, renormalise: bool = False,
     where: Callable[[int, int], str] = lambda x, a: f"state {x}, action {a}",
-) -> Imported:
+) -> Imported:  # fmt: skip
     """The MDP of entries; `where` says of a pair how its source calls it, and where it stands there."""
     gamma = checks.probability(discount, "discount")
     memory.needed(200 * len(entries.state), f"{name} with {len(entries.state):,} transitions", "their number")

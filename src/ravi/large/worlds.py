@@ -75,16 +75,9 @@ def of_mdp(mdp: MDP, *, unvisited: str = "iterated") -> World:
 
 
 def procedural(
-    reward: Callable[[int, int], float],
-    successor: Callable[[int, int, float], int],
-    initial: Callable[[float], int],
-    *,
-    states: int,
-    actions: int,
-    discount: float,
-    name: str = "world",
-    unvisited: str = "iterated",
-) -> World:
+    reward: Callable[[int, int], float], successor: Callable[[int, int, float], int], initial: Callable[[float], int],
+    *, states: int, actions: int, discount: float, name: str = "world", unvisited: str = "iterated",
+) -> World:  # fmt: skip
     """A world of three functions that Numba can compile: of whole numbers and u, using constants and nothing else."""
     source = Procedure(
         numba.cfunc("float64(int64, int64)")(reward),
@@ -92,13 +85,9 @@ def procedural(
         numba.cfunc("int64(float64)")(initial),
     )
     return World(
-        name,
-        checks.whole(states, "states", 1, MOST_STATES),
-        checks.whole(actions, "actions"),
-        checks.probability(discount, "discount"),
-        source,
-        unvisited=unvisited,
-    )
+        name, checks.whole(states, "states", 1, MOST_STATES), checks.whole(actions, "actions"),
+        checks.probability(discount, "discount"), source, unvisited=unvisited,
+    )  # fmt: skip
 
 
 def grid(width: int = 1000, discount: float = 0.9, *, unvisited: str = "iterated") -> World:

@@ -106,12 +106,9 @@ def ensemble(
     column = np.repeat(np.arange(d), [kernel.value.size for kernel in kernels])  # whose entry it is
     psi[place, column] = np.concatenate([kernel.value for kernel in kernels])
     told |= {
-        "successors": successors.reshape(X, A, -1),
-        "features": psi.reshape(X, A, -1, d),
-        "parameter_bound": 1.0,
-        "feature_bound": float(np.sqrt(d)),
-        "name": name,
-    }
+        "successors": successors.reshape(X, A, -1), "features": psi.reshape(X, A, -1, d), "parameter_bound": 1.0,
+        "feature_bound": float(np.sqrt(d)), "name": name,
+    }  # fmt: skip
     if weights is None:
         return Problem(**told)
     if isinstance(weights, (int, np.integer)) and not isinstance(weights, checks.NO_NUMBER) and not 0 <= weights < d:

@@ -26,14 +26,9 @@ class Sampled(NamedTuple):
 
 
 def sampled(
-    simulator: Callable[[int, int, float], int],
-    states: int,
-    actions: int,
-    draws: int,
-    *,
-    seed: int = 0,
+    simulator: Callable[[int, int, float], int], states: int, actions: int, draws: int, *, seed: int = 0,
     delta: float = 0.01,
-) -> Sampled:
+) -> Sampled:  # fmt: skip
     """The table of (x, a, u) -> y by `draws` draws for every pair. Give every simulator a seed of its own."""
     X, A, m = checks.whole(states, "states"), checks.whole(actions, "actions"), checks.whole(draws, "draws")
     delta = checks.probability(delta, "delta")

@@ -103,17 +103,9 @@ def from_features(
     except InputError as error:
         raise InputError(f"features that do not make a kernel: <theta, psi> gives {error}") from None
     return MDP(
-        rewards=rewards,
-        successors=successors,
-        transitions=P,
-        initial=initial,
-        discount=discount,
-        features=psi,
-        parameter=theta,
-        parameter_bound=parameter_bound,
-        feature_bound=feature_bound,
-        name=name,
-    )
+        rewards=rewards, successors=successors, transitions=P, initial=initial, discount=discount, features=psi,
+        parameter=theta, parameter_bound=parameter_bound, feature_bound=feature_bound, name=name,
+    )  # fmt: skip
 
 
 def from_linear(
@@ -219,30 +211,18 @@ def _entries(matrix: Any, label: str) -> tuple[np.ndarray, np.ndarray, np.ndarra
 
 
 def _from_entries(
-    pair: np.ndarray,
-    successor: np.ndarray,
-    value: np.ndarray,
-    X: int,
-    A: int,
-    r: Any,
-    discount: float,
-    initial: Any,
-    renormalise: bool,
-    name: str,
-) -> MDP:
+    pair: np.ndarray, successor: np.ndarray, value: np.ndarray, X: int, A: int, r: Any, discount: float, initial: Any,
+    renormalise: bool, name: str,
+) -> MDP:  # fmt: skip
     """The MDP of the non-zero P(successor | pair) = value, each (pair, successor) once."""
     rewards = checks.between(checks.shaped(checks.finite(r, "r"), (X, A), "r", "(X, A)"), 0, 1, "r")
     successors, place = support(pair, successor, X * A, X)
     P = np.zeros(successors.size)
     P[place] = value
     return MDP(
-        rewards=rewards,
-        successors=successors.reshape(X, A, -1),
-        transitions=_normalised(P.reshape(X, A, -1), renormalise),
-        initial=initial,
-        discount=discount,
-        name=name,
-    )
+        rewards=rewards, successors=successors.reshape(X, A, -1),
+        transitions=_normalised(P.reshape(X, A, -1), renormalise), initial=initial, discount=discount, name=name,
+    )  # fmt: skip
 
 
 def _normalised(P: np.ndarray, renormalise: bool) -> np.ndarray:

@@ -67,14 +67,9 @@ class Tracked(NamedTuple):
 def track(mdp: MDP, n: int) -> Tracked:
     shape = (n, mdp.states)
     return Tracked(
-        np.zeros(shape),
-        np.tile(mdp.initial * mdp.horizon, (n, 1)),
-        np.zeros(shape),
-        np.zeros(shape),
-        np.full((n, mdp.states, mdp.actions), np.nan),
-        np.zeros(n),
-        np.zeros(n),
-    )
+        np.zeros(shape), np.tile(mdp.initial * mdp.horizon, (n, 1)), np.zeros(shape), np.zeros(shape),
+        np.full((n, mdp.states, mdp.actions), np.nan), np.zeros(n), np.zeros(n),
+    )  # fmt: skip
 
 
 class Scratch(NamedTuple):

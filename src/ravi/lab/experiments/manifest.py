@@ -88,15 +88,10 @@ def git(inside: Path) -> dict[str, Any] | None:
 def machine() -> dict[str, Any]:
     """What it runs on; what cannot be found out is None."""
     return {
-        "system": platform.system(),
-        "release": platform.release(),
-        "libc": " ".join(platform.libc_ver()).strip() or None,
-        "cpu": cpu(),
-        "cores": cores(),
-        "cores_present": os.cpu_count(),
-        "memory": memory(),
-        "gpu": gpu(),
-    }
+        "system": platform.system(), "release": platform.release(),
+        "libc": " ".join(platform.libc_ver()).strip() or None, "cpu": cpu(), "cores": cores(),
+        "cores_present": os.cpu_count(), "memory": memory(), "gpu": gpu(),
+    }  # fmt: skip
 
 
 def cpu() -> str | None:

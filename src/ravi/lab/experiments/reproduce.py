@@ -199,11 +199,6 @@ def _settings(held: Results) -> tuple[dict[str, Setting], list[str]]:
 
 def _section(setting: Setting, seeds: list[int]) -> Section:
     return Section(
-        name=setting.digest,
-        mdps=(setting.mdp,),
-        learners={setting.learner: setting.learner},
-        steps=(setting.steps,),
-        seeds=tuple(seeds),
-        points=setting.points,
-        record=setting.record,
-    )
+        name=setting.digest, mdps=(setting.mdp,), learners={setting.learner: setting.learner}, steps=(setting.steps,),
+        seeds=tuple(seeds), points=setting.points, record=setting.record,
+    )  # fmt: skip

@@ -40,16 +40,9 @@ Pass = Callable[[State], None]  # makes the values and the policy of a state who
 
 
 def least_squares(
-    problem: Problem,
-    make: Pass,
-    *,
-    name: str,
-    stages: int,
-    ages: int,
-    regularization: float,
-    replan: str,
+    problem: Problem, make: Pass, *, name: str, stages: int, ages: int, regularization: float, replan: str,
     settings: dict[str, Any],
-) -> Learner:
+) -> Learner:  # fmt: skip
     """The learner that plans `stages` stages by `make`, and plays them by age, or without ages (0) the first."""
     phi = features_of(problem)
     X, A, d = problem.states, problem.actions, phi.shape[-1]

@@ -107,14 +107,9 @@ def fixed_point_lsvi(
 
     settings = {"alpha": alpha, "scale": scale, "delta": delta, "regularization": lam, "rounds": U, "tolerance": tol}
     return Learner(
-        "fixed-point-lsvi",
-        init,
-        plan,
-        lambda s, path: s,
-        whenever(),
-        settings,
+        "fixed-point-lsvi", init, plan, lambda s, path: s, whenever(), settings,
         walk=gram_walk(lambda s: (s.data, phi, None)),
-    )
+    )  # fmt: skip
 
 
 @compiled

@@ -41,13 +41,9 @@ from ravi.planning.stages import effective_horizon
 
 @takes()
 def olsvi_fh(
-    problem: Problem,
-    T: int,
-    o: Regression,
-    span: float | None = None,
-    stage: str = "discounted",
+    problem: Problem, T: int, o: Regression, span: float | None = None, stage: str = "discounted",
     truncation: float = 0.01,
-) -> Learner:
+) -> Learner:  # fmt: skip
     """OLSVI.FH; `scale` multiplies beta; `span` is sp, H unless given; `stage` is "discounted" or "undiscounted"."""
     scale, delta, lam = o
     checks.one_of(stage, ("discounted", "undiscounted"), "stage")

@@ -80,21 +80,11 @@ class State(NamedTuple):
 
 
 def generic(
-    problem: Problem,
-    estimator: Estimator,
-    bonus: Bonus,
-    eta: float | Array,
-    *,
-    inner: int = 1,
-    fresh: bool = True,
-    pick: str = "uniform",
-    initial_value: float | Array = 0.0,
-    initial_policy: Array | None = None,
-    name: str = "ravi-ucb+/generic",
-    stated: Stated | None = None,
-    settings: dict[str, Any] | None = None,
+    problem: Problem, estimator: Estimator, bonus: Bonus, eta: float | Array, *, inner: int = 1, fresh: bool = True,
+    pick: str = "uniform", initial_value: float | Array = 0.0, initial_policy: Array | None = None,
+    name: str = "ravi-ucb+/generic", stated: Stated | None = None, settings: dict[str, Any] | None = None,
     backups: Backups | None = None,
-) -> Learner:
+) -> Learner:  # fmt: skip
     """Algorithm 1 with `inner` backups an epoch. pick: which of their policies is played; "last" has no guarantee.
     `backups` does what `estimator` and `bonus` say, faster. eta: an array is one number of every row."""
     M = checks.whole(inner, "inner")

@@ -63,11 +63,6 @@ def mixture_sampled(
     )
     own = {"beta": beta, "samples": samples, "draws": draws, "centre": centre, "error": float(made.errors.max())}
     return generic(
-        problem,
-        estimator,
-        bonus,
-        theorem_step(o, problem, T),
-        name="ravi-ucb/mixture-sampled",
-        stated=stated,
+        problem, estimator, bonus, theorem_step(o, problem, T), name="ravi-ucb/mixture-sampled", stated=stated,
         settings=own | stated._replace(on=None).record(),
-    )
+    )  # fmt: skip

@@ -153,19 +153,12 @@ class Trials:
                 }
             )
         return {
-            "subject": self.subject.digest,
-            "mdp": base.mdp,
-            "mdp_digest": base.mdp_digest,
-            "learner": base.learner,
-            "steps": base.steps,
-            "sampler": self.tuning.sampler,
-            "budget": self.tuning.budget,
+            "subject": self.subject.digest, "mdp": base.mdp, "mdp_digest": base.mdp_digest, "learner": base.learner,
+            "steps": base.steps, "sampler": self.tuning.sampler, "budget": self.tuning.budget,
             "ranges": {"scale": list(self.tuning.scale), "step_scale": list(self.tuning.step_scale)},
-            "seeds": list(seeds),
-            "configurations": tried,
-            "missing": missing,
+            "seeds": list(seeds), "configurations": tried, "missing": missing,
             "chosen": None if missing else best(self.regrets),
-        }
+        }  # fmt: skip
 
 
 def lacking(record: Mapping[str, Any] | None) -> str:
