@@ -229,6 +229,13 @@ def one_of(value: Any, known: Iterable[str], name: str) -> str:
     return value
 
 
+def must_be(value: Any, known: Iterable[str], what: str) -> None:
+    """Raise unless there is one of this name."""
+    words = list(known)
+    if value not in words:
+        raise InputError(f"there is no {what} {value!r}.{did_you_mean(str(value), words)} Known: {', '.join(words)}.")
+
+
 def steps(value: Any) -> int:
     """T, the number of steps; counts are 32-bit."""
     return whole(value, "steps (T)", 1, 2**31 - 2)

@@ -9,6 +9,7 @@ from ravi.optimism import sets, supported
 from ravi.optimism.extended_value_iteration import given
 from ravi.teams import made as made_room
 from tests.optimism.test_sets import GAMMA, SHAPES, backed, dual, pairs, rows
+from tests.support.plans import backup_of
 from tests.support.plans import least as least_of
 
 KINDS = ["l1", "bernstein", "kl"]
@@ -19,7 +20,7 @@ def made(where, kind, r, successors, D, rng, gamma=GAMMA):
     """A backup of each kind, of `sets` or of `supported`, with random radii, some beyond all."""
     radius = rng.choice([0.0, 1e-3, 0.1, 0.5, 1.0, 1.7, 2.0, 60.0], D.visits.shape)
     radii = {"l1": [radius], "bernstein": [radius, radius / 9], "kl": [radius]}[kind]
-    return getattr(where, kind)(r, successors, gamma, D, *radii), radius
+    return backup_of(getattr(where, kind), r, successors, gamma, D, *radii), radius
 
 
 def entries(successors, D, V, i, x, a):

@@ -18,7 +18,6 @@ from ravi.continuous import draws
 from ravi.continuous.core import ContinuousMDP, ContinuousProblem
 from ravi.core import Array
 
-ACTIONS = ("down", "stay", "up")
 SHIFTS = ((-0.2, 0.0, 0.25), (0.2, 0.0, -0.2), (-0.1, 0.1, -0.1))  # s_ia of the simulators
 TRUTH = (0.45, 0.3, 0.25)
 START = (3.0, 9.0)  # nu_0 = Beta(3, 9)

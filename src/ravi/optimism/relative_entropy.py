@@ -30,14 +30,6 @@ ENDS, COIN = np.array([0, 1], np.int32), np.array([0.0, 1.0])  # of a coin: its 
 SERIES = 24  # counts from which Gamma functions are taken by Stirling's series, here accurate to 1e-13
 
 
-def of_one_value(visits: Array, log_inverse_level: Array) -> Array:
-    """rho = ln(1 / level) + kappa(n), for level = delta / X   (n, X, A). log_inverse_level: (n,)."""
-    rho = np.empty(visits.shape)
-    for i, level in enumerate(log_inverse_level):
-        radii_of_one_value(visits[i], level, 1.0, rho[i])
-    return rho
-
-
 def of_all_values(D: Counts, log_inverse_level: float, symbols: int) -> Array:
     """rho = ln(1 / level) + ln p_hat(y^n) / KT(y^n) over `symbols` states, for level = delta / (X A)   (n, X, A)."""
     return _of_all_values(D.visits, D.moves, log_inverse_level, symbols)

@@ -254,12 +254,6 @@ def linear_mixture(problem: Problem, T: int, o: Options) -> Learner:
     return of_rows(build, (_eta(o, problem, T, M, S if on["balance"] else 0.0), o.scale), problem, T)
 
 
-def fitting(problem: Problem, steps: int, **options: Any) -> Learner:
-    """RAVI-UCB+ on a regression where the problem has features, else on counts."""
-    build = tabular if problem.features is None else linear_mixture
-    return build(problem, steps, **options)
-
-
 def _variance_weighted(problem: Problem, T: int, o: Options, M: int) -> Learner:
     """sigma^2 is at most R^2 + 2 R^2, and at least R^2 / d. Three events must hold: hence delta / 3."""
     H, d, lam, delta = problem.horizon, problem.dimension, o.regularization, o.delta
