@@ -22,11 +22,8 @@ def printable(text: str, keep: str = "") -> str:
     r"""The text, with \x1b for an escape, and so on for all that is no letter, but for what is kept."""
     if text.isprintable():
         return text
-    return "".join(one if one in keep or one in LETTERS else _spelled(one) for one in text)
-
-
-def _spelled(one: str) -> str:
-    return one.encode("unicode_escape").decode() if unicodedata.category(one) in OBEYED else one
+    spelled = {one for one in text if one not in keep and one not in LETTERS and unicodedata.category(one) in OBEYED}
+    return "".join(one.encode("unicode_escape").decode() if one in spelled else one for one in text)
 
 
 def counted(number: int, what: str) -> str:

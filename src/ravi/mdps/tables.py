@@ -180,7 +180,8 @@ def table_of(
     entries: Iterable[tuple[Any, Any, Any, Any]], rewards: np.ndarray, discount: float, initial: Any, **more: Any
 ) -> MDP:
     """The MDP whose kernel is `scatter` of entries; its rewards are (X, A)."""
-    successors, P = scatter(entries, *rewards.shape)
+    X, A = rewards.shape
+    successors, P = scatter(entries, X, A)
     return MDP(rewards=rewards, successors=successors, transitions=P, initial=initial, discount=discount, **more)
 
 
@@ -189,7 +190,8 @@ def mixture_of(
     **more: Any,
 ) -> MDP:  # fmt: skip
     """The mixture whose features are `scatter` of entries; its rewards are (X, A), its parameter (D,)."""
-    successors, psi = scatter(entries, *rewards.shape, len(parameter))
+    X, A = rewards.shape
+    successors, psi = scatter(entries, X, A, len(parameter))
     return from_features(psi, parameter, successors, rewards, discount, initial, **more)
 
 

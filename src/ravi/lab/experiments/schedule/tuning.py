@@ -59,7 +59,8 @@ class Lattice:
     """All pairs at once."""
 
     def __init__(self, tuning: Tuning, multipliers: tuple[str, ...], subject: str) -> None:
-        self._left = [_only(pair, multipliers) for pair in lattice(tuning)]
+        absent = dict.fromkeys(name for name in Configuration._fields if name not in multipliers)
+        self._left = [pair._replace(**absent) for pair in lattice(tuning)]
 
     def ask(self) -> list[Configuration]:
         asked, self._left = self._left, []
@@ -193,10 +194,6 @@ def _between(start: float, end: float, share: float) -> float:
 def _within(value: float, ends: tuple[float, float]) -> float:
     """To three digits, and not beyond the ends."""
     return min(max(float(f"{value:.3g}"), ends[0]), ends[1])
-
-
-def _only(pair: Configuration, multipliers: tuple[str, ...]) -> Configuration:
-    return Configuration(*(value if name in multipliers else None for name, value in pair._asdict().items()))
 
 
 def _optuna() -> Any:
