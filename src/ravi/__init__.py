@@ -9,97 +9,41 @@
 Nothing is compiled, and nothing heavy imported, before it is used.
 """
 
-from __future__ import annotations
-
 import importlib
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
-# Where each public name lives.
-_HOMES = {
-    # MDPs
-    "MDP": "ravi.core",
-    "Problem": "ravi.core",
-    "mdp": "ravi.ids",
-    "ensemble": "ravi.mdps.ensemble",
-    # planning
-    "solve": "ravi.planning.solver",
-    "evaluate": "ravi.planning.evaluation",
-    "occupancy": "ravi.planning.occupancies",
-    "return_of": "ravi.planning.evaluation",
-    "md_mpi": "ravi.planning.mirror_descent",
-    # learning
-    "learner": "ravi.ids",
-    "Learner": "ravi.core",
-    "Estimator": "ravi.core",
-    "Measure": "ravi.core",
-    "run": "ravi.engine",
-    "run_settings": "ravi.engine",
-    "resume": "ravi.engine",
-    "resume_settings": "ravi.engine",
-    "Run": "ravi.runs",
-    "Stopped": "ravi.engine",
-    "candidates": "ravi.live.selection",
-    "select": "ravi.live.selection",
-    # the world
-    "learn": "ravi.live.learning",
-    "Learned": "ravi.live.learning",
-    "agent": "ravi.live.agent",
-    "Agent": "ravi.live.agent",
-    "discover": "ravi.live.discovery",
-    "Discovery": "ravi.live.discovery",
-    "Grid": "ravi.live.spaces",
-    "Policy": "ravi.live.policies",
-    "load_policy": "ravi.live.policies",
-    # experiments
-    "run_suite": "ravi.lab.experiments.runner",
-    "results": "ravi.lab.experiments.results",
-    # errors
-    "InputError": "ravi.checks",
-    "StreamError": "ravi.checks",
+# The public names, by the module where they live.
+_PUBLIC = {
+    "core": ("MDP", "Problem", "Learner", "Estimator", "Measure"),
+    "ids": ("mdp", "learner"),
+    "mdps.ensemble": ("ensemble",),
+    "planning.solver": ("solve",),
+    "planning.evaluation": ("evaluate", "return_of"),
+    "planning.occupancies": ("occupancy",),
+    "planning.mirror_descent": ("md_mpi",),
+    "engine": ("run", "run_settings", "resume", "resume_settings", "Stopped"),
+    "runs": ("Run",),
+    "live.selection": ("candidates", "select"),
+    "live.learning": ("learn", "Learned"),
+    "live.agent": ("agent", "Agent"),
+    "live.discovery": ("discover", "Discovery"),
+    "live.spaces": ("Grid",),
+    "live.policies": ("Policy", "load_policy"),
+    "lab.experiments.runner": ("run_suite",),
+    "lab.experiments.results": ("results",),
+    "checks": ("InputError", "StreamError"),
 }
+_HOMES = {name: f"ravi.{module}" for module, names in _PUBLIC.items() for name in names}
 _MODULES = {"gymnasium": "ravi.mdps.from_gymnasium", "importers": "ravi.importers"}  # modules that are names themselves
 
 __all__ = [
-    "MDP",
-    "Agent",
-    "Discovery",
-    "Estimator",
-    "Grid",
-    "InputError",
-    "Learned",
-    "Learner",
-    "Measure",
-    "Policy",
-    "Problem",
-    "Run",
-    "Stopped",
-    "StreamError",
-    "__version__",
-    "agent",
-    "candidates",
-    "discover",
-    "ensemble",
-    "evaluate",
-    "gymnasium",
-    "importers",
-    "learn",
-    "learner",
-    "load_policy",
-    "md_mpi",
-    "mdp",
-    "occupancy",
-    "results",
-    "resume",
-    "resume_settings",
-    "return_of",
-    "run",
-    "run_settings",
-    "run_suite",
-    "select",
-    "solve",
-]
+    "MDP", "Agent", "Discovery", "Estimator", "Grid", "InputError", "Learned", "Learner", "Measure", "Policy",
+    "Problem", "Run", "Stopped", "StreamError", "__version__", "agent", "candidates", "discover", "ensemble",
+    "evaluate", "gymnasium", "importers", "learn", "learner", "load_policy", "md_mpi", "mdp", "occupancy", "results",
+    "resume", "resume_settings", "return_of", "run", "run_settings", "run_suite", "select", "solve",
+]  # fmt: skip
 
 if TYPE_CHECKING:
     from ravi import importers

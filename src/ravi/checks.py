@@ -1,7 +1,5 @@
 """Is this input what it claims to be? Every border of the library asks here; every error names the entry."""
 
-from __future__ import annotations
-
 import difflib
 import math
 import operator
@@ -229,6 +227,13 @@ def one_of(value: Any, known: Iterable[str], name: str) -> str:
         near = did_you_mean(value, words) if isinstance(value, str) else ""
         raise InputError(f"{name} is {shown(value)}, not one of {', '.join(words)}.{near}")
     return value
+
+
+def must_be(value: Any, known: Iterable[str], what: str) -> None:
+    """Raise unless there is one of this name."""
+    words = list(known)
+    if value not in words:
+        raise InputError(f"there is no {what} {value!r}.{did_you_mean(str(value), words)} Known: {', '.join(words)}.")
 
 
 def steps(value: Any) -> int:

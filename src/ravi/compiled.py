@@ -11,8 +11,6 @@ write into it, nor put another in its place. Where none is, or the disk is full,
 and a warning says so, once.
 """
 
-from __future__ import annotations
-
 import grp
 import hashlib
 import os

@@ -7,8 +7,6 @@ Every learner with an id of its own passes (`tests/test_contract.py`). A learner
 steps that builds one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache, cached_property

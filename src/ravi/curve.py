@@ -1,7 +1,5 @@
 """How does a sum over steps grow? Running totals per seed, kept at the times that a plot needs."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -173,12 +173,9 @@ def run_settings(
     keys = np.array(checks.seeds(seeds), np.uint64)
     recorded = _wanted(record)
     options: Options = {
-        "record": recorded,
-        "points": checks.whole(points, "points"),
-        "pad": checks.flag(pad, "pad"),
-        "keep_epochs": checks.flag(keep_epochs, "keep_epochs"),
-        "measured": checks.flag(measured, "measured"),
-    }
+        "record": recorded, "points": checks.whole(points, "points"), "pad": checks.flag(pad, "pad"),
+        "keep_epochs": checks.flag(keep_epochs, "keep_epochs"), "measured": checks.flag(measured, "measured"),
+    }  # fmt: skip
     if recorded and not options["measured"]:
         raise checks.InputError(f"record names {recorded[0]!r}, but measured=False records nothing")
 
@@ -226,16 +223,9 @@ def resume(
     True
     """
     return resume_settings(
-        [stopped],
-        [learner],
-        mdp,
-        measures=measures,
-        pause=pause,
-        stop=stop,
-        progress=progress,
-        callback=callback,
+        [stopped], [learner], mdp, measures=measures, pause=pause, stop=stop, progress=progress, callback=callback,
         device=device,
-    )[0]
+    )[0]  # fmt: skip
 
 
 def resume_settings(
@@ -319,10 +309,7 @@ def _all(parts: Sequence[Part], world: World, own: Sequence[Measure], going: Goi
         ready.append((part, scores))
     total, made = sum(len(part.learners) * part.n * part.T for part in parts), list[Run]()
     label = f"{parts[0].learners[0].name} on {world.name}"
-    with (
-        interrupts() if stop is None else nullcontext(stop) as stopped,
-        telling(going.progress, label) as progress,
-    ):
+    with interrupts() if stop is None else nullcontext(stop) as stopped, telling(going.progress, label) as progress:
         for part, scores in ready:
             before = sum(int(one.plays.sum()) for one in made)
             tell = None if progress is None else (lambda done, before=before: progress(before + done, total))
@@ -374,23 +361,11 @@ def _made(part: Part, world: World, scores: Scores, learner: Learner, batch: Bat
     for measure, m in zip(scores.measures, batch.records, strict=True):
         results |= measure.results(m)
     return Run(
-        world=world.kind,
-        mdp=world.name,
-        mdp_digest=world.digest,
-        learner=learner.name,
-        settings=_plain(learner),
-        discount=world.discount,
-        steps=part.T,
-        seeds=[int(key) for key in batch.walkers.key],
-        optimum=scores.optimum,
-        optimum_error=scores.error,
-        options=part.options,
-        seconds=seconds,
-        versions=versions(),
-        batch=batch,
-        results=results,
-        units=world.units,
-    )
+        world=world.kind, mdp=world.name, mdp_digest=world.digest, learner=learner.name, settings=_plain(learner),
+        discount=world.discount, steps=part.T, seeds=[int(key) for key in batch.walkers.key], optimum=scores.optimum,
+        optimum_error=scores.error, options=part.options, seconds=seconds, versions=versions(), batch=batch,
+        results=results, units=world.units,
+    )  # fmt: skip
 
 
 def _can_run(device: str, learner: Learner, measures: Sequence[Measure]) -> None:

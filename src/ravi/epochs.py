@@ -4,8 +4,6 @@ All seeds go through epoch k together, each at its own time; a seed that has mad
 it ends with does not depend on its batch.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Sequence
 from math import ceil, log

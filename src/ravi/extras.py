@@ -1,7 +1,5 @@
 """What is to be typed where an optional package is missing? One line, the same everywhere."""
 
-from __future__ import annotations
-
 from typing import Any
 
 

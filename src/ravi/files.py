@@ -50,21 +50,12 @@ MDP_HEADER = {
     "feature_bound": float | None,
 }  # fmt: skip
 
-# What zipfile, numpy and json raise at bytes that are not theirs.
+# What zipfile, numpy and json raise at bytes that are not theirs; RuntimeError at an entry that claims to be encrypted,
+# or (NotImplementedError) to be of an unknown compression.
 DAMAGE = (
-    zipfile.BadZipFile,
-    zlib.error,
-    struct.error,
-    EOFError,
-    KeyError,
-    MemoryError,
-    OSError,
-    OverflowError,
-    RuntimeError,  # an entry that claims to be encrypted, or (NotImplementedError) of an unknown compression
-    SyntaxError,
-    TypeError,
-    ValueError,
-)
+    zipfile.BadZipFile, zlib.error, struct.error, EOFError, KeyError, MemoryError, OSError, OverflowError,
+    RuntimeError, SyntaxError, TypeError, ValueError,
+)  # fmt: skip
 
 Path = str | os.PathLike[str]
 Place = Path | IO[bytes]  # where an archive is written or read: a path, or an open file, such as io.BytesIO

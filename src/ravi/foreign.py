@@ -8,8 +8,6 @@ by itself; docs/guides/security.md has them for users:
 2. A function is called only if it says itself what it makes: its return annotation is `Learner`, or `MDP`.
 """
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 import re

@@ -4,8 +4,6 @@ A type is written as in an annotation: `str`, `int`, `float`, `bool`, `float | N
 `tuple[float, float]`. A whole number is a float too, a truth value is neither, and nothing is nan or infinite.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Mapping
 from math import isfinite

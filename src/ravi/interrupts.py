@@ -1,7 +1,5 @@
 """How is Ctrl-C heard? As a flag that a loop reads where it can stop."""
 
-from __future__ import annotations
-
 import signal
 import threading
 from collections.abc import Callable, Iterator

@@ -4,8 +4,6 @@ Objects that decide what is shown carry a `seal`, a hash of all that they hold: 
 noticed. It is no signature: who changes an object on purpose can seal it again.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

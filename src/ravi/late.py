@@ -5,8 +5,6 @@ Numba makes both for every function as it is compiled, which takes a sixth to tw
 that are replaced here while it compiles for us (`put_off`) are private; where one is missing, nothing is put off.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any

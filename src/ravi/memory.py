@@ -1,7 +1,5 @@
 """Is there room for it? What is to be taken is reckoned, and held against what this process may still take."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress

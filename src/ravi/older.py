@@ -1,7 +1,5 @@
 """How is the file of a large run read that was written before these were runs like all others? As one of one seed."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

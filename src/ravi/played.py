@@ -11,8 +11,6 @@ and |q - p|_1 <= |s_A - 1| + 2^-53 A. It is q that is scored. Rows of |s_A - 1| 
 scored as they are: certificates pay 2^-52 A + |s_A - 1| for these.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from ravi.checks import InputError

@@ -4,8 +4,6 @@ Labels, errors and names of files come from folders and programs of others. An e
 the screen, rename the window or hide what was printed before; a line break could pass for a line of ours.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil
@@ -24,11 +22,8 @@ def printable(text: str, keep: str = "") -> str:
     r"""The text, with \x1b for an escape, and so on for all that is no letter, but for what is kept."""
     if text.isprintable():
         return text
-    return "".join(one if one in keep or one in LETTERS else _spelled(one) for one in text)
-
-
-def _spelled(one: str) -> str:
-    return one.encode("unicode_escape").decode() if unicodedata.category(one) in OBEYED else one
+    spelled = {one for one in text if one not in keep and one not in LETTERS and unicodedata.category(one) in OBEYED}
+    return "".join(one.encode("unicode_escape").decode() if one in spelled else one for one in text)
 
 
 def counted(number: int, what: str) -> str:

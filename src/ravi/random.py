@@ -6,8 +6,6 @@ lane i % 4 of the block is the number, its upper 53 bits a float in [0, 1). So a
 step t is the same alone, in a batch, in another process, after a resume, and for every learner.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -16,8 +16,6 @@ A field of type Array says nothing, and is believed: so a learner of one's own g
 which of its arrays are indices.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Annotated, Any, NamedTuple, TypeAlias, get_type_hints
@@ -98,8 +96,7 @@ Covariance: TypeAlias = Annotated[
     Array, Range(lambda a, f, begun: _definite(a, begun, LARGEST), "a row of lambda I and a sum of phi phi^T")
 ]
 Inverse: TypeAlias = Annotated[
-    Array,
-    Range(lambda a, f, begun: _definite(a, 0.0, begun), "a row of the inverse of such a sum"),
+    Array, Range(lambda a, f, begun: _definite(a, 0.0, begun), "a row of the inverse of such a sum")
 ]
 Probability: TypeAlias = Annotated[Array, between(0, lambda f: 1 + SLACK, "a probability")]
 VALUE = Range(lambda a, f, _: np.abs(a - f.horizon / 2) <= f.horizon * (0.5 + SLACK), "a value from 0 to {horizon}")

@@ -7,8 +7,6 @@ reset_or_doubling  whichever comes first (RAVI-KL)
 whenever       when the policy changes: for learners that learn at every step
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

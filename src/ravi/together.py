@@ -5,8 +5,6 @@ same alone and in a batch, so every setting comes out as by itself. Learners are
 of its own; what they have in common is built once more, by `Rows.of`, with those numbers as arrays.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -6,8 +6,6 @@ Step t uses the four numbers of block t: whether a reset follows, the action, th
 reset. Reset flags are thus the same for every learner under the same key: comparisons are paired.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, NamedTuple
 

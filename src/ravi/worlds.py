@@ -3,8 +3,6 @@
 `ravi.engine` runs, stops, resumes and keeps runs of whatever answers to `World`; nothing of it is about tables.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import singledispatch
 from typing import Any, NamedTuple, Protocol, TypeAlias

@@ -6,8 +6,6 @@
 A callback is any function of a `Look`. Neither package comes with ravi: who asks for one is told how to have it.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from os import PathLike, fspath
 from types import TracebackType

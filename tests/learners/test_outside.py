@@ -17,10 +17,10 @@ from ravi.estimators.reset_counts import all_states
 from ravi.learners.mixture import uclk
 from ravi.learners.q import ucb_q
 from ravi.learners.ucrl import kl_ucrl, ucrl2
-from ravi.optimism.extended_value_iteration import greedy, iterate
+from ravi.optimism.extended_value_iteration import greedy
 from ravi.optimism.sets import bernstein, kl, l1
 from tests.helpers import spy
-from tests.support.plans import least, truncated
+from tests.support.plans import backup_of, iterate, least, truncated
 
 MOVES = np.array(
     [
@@ -47,7 +47,7 @@ def box(rewards, scale):
     """The radii 2 sqrt(p (1 - p) l / n) + 6 l / n, l = ln(6 X A n / delta), times `scale`."""
     n = DATA.visits
     l = np.log(6 * 8 * n / DELTA)
-    return bernstein(rewards, *GIVEN, 2 * scale * np.sqrt(l / n), 6 * scale * l / n)
+    return backup_of(bernstein, rewards, *GIVEN, 2 * scale * np.sqrt(l / n), 6 * scale * l / n)
 
 
 def test_radii_maxima_and_extended_value_iteration_of_ucrl2():
@@ -60,8 +60,8 @@ def test_radii_maxima_and_extended_value_iteration_of_ucrl2():
         [3.2, 2.941734701999383],
         [2.7540470821319025, 2.5433601013566682],
     ]
-    np.testing.assert_allclose(maxima(l1(FREE, *GIVEN, d / 10)), outside, rtol=1e-14)
-    plan = iterate(l1(REWARDS, *GIVEN, d / 10), np.zeros((1, 4)), 2, 1e-13)
+    np.testing.assert_allclose(maxima(backup_of(l1, FREE, *GIVEN, d / 10)), outside, rtol=1e-14)
+    plan = iterate(backup_of(l1, REWARDS, *GIVEN, d / 10), np.zeros((1, 4)), 2, 1e-13)
     outside = [0.0, 0.49471782812381826, 0.5449130300885465, 1.2688780828052209]
     np.testing.assert_allclose(plan.u[0], outside, rtol=0, atol=1e-12)
     assert greedy(plan.Q)[0].argmax(-1).tolist() == [1, 0, 1, 0]
@@ -124,7 +124,7 @@ def test_kl_maxima_where_the_outside_code_is_right_and_where_it_is_not():
     """Right where mass goes to a best state that was not seen, a closed form; else its search for nu ends at p_hat."""
     radius = 0.1 * kl_ucrl.constant(4, 2, 1000, DELTA) / DATA.visits
     assert radius[0, 0, 0] == pytest.approx(0.50560245622115694, rel=1e-14)
-    found = maxima(kl(FREE, *GIVEN, radius))
+    found = maxima(backup_of(kl, FREE, *GIVEN, radius))
     outside = np.array(
         [
             [1.8791703423220705, 2.450000056249996],

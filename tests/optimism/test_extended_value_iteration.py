@@ -8,9 +8,9 @@ import pytest
 from ravi.estimators.counts import Counts
 from ravi.optimism import extended_value_iteration as optimistic
 from ravi.optimism import sets
-from ravi.optimism.extended_value_iteration import greedy, iterate
+from ravi.optimism.extended_value_iteration import greedy
 from tests.literal.extended import inner_box, inner_kl, inner_l1
-from tests.support.plans import least, truncated, values
+from tests.support.plans import backup_of, iterate, least, truncated, values
 
 KINDS = ["l1", "bernstein", "kl"]
 X, A, B = 6, 3, 3
@@ -28,10 +28,10 @@ def draws(seed, n=4, most=40):
 
 def made(kind, r, successors, gamma, D, radius):
     if kind == "l1":
-        return sets.l1(r, successors, gamma, D, radius)
+        return backup_of(sets.l1, r, successors, gamma, D, radius)
     if kind == "kl":
-        return sets.kl(r, successors, gamma, D, radius / 4)
-    return sets.bernstein(r, successors, gamma, D, radius, radius / 5)
+        return backup_of(sets.kl, r, successors, gamma, D, radius / 4)
+    return backup_of(sets.bernstein, r, successors, gamma, D, radius, radius / 5)
 
 
 def inner(kind, p, radius, u):
@@ -145,7 +145,7 @@ def test_a_blind_plan_finds_the_gain_of_a_periodic_chain():
     """Two states in turn, rewards 1 and 0: gain 1/2. Without mixing the iteration would never end."""
     D = Counts(np.full((1, 2, 1), 10, np.int32), np.array([[[[0, 10]], [[10, 0]]]], np.int32))
     successors = np.array([[[0, 1]], [[0, 1]]], np.int32)
-    backup = sets.plain(np.array([[[1.0], [0.0]]]), successors, 1.0, D)
+    backup = backup_of(sets.plain, np.array([[[1.0], [0.0]]]), successors, 1.0, D)
     plan = iterate(backup, np.zeros((1, 2)), 1, np.full(1, 1e-10), mixing=0.9)
     assert (plan.low + plan.high)[0] / 2 / 0.9 == pytest.approx(0.5, abs=1e-10)
 
@@ -153,7 +153,7 @@ def test_a_blind_plan_finds_the_gain_of_a_periodic_chain():
 def test_a_plan_that_does_not_end_is_cut(monkeypatch):
     monkeypatch.setattr(optimistic, "MOST", 50)
     D = Counts(np.full((1, 2, 1), 10, np.int32), np.array([[[[0, 10]], [[10, 0]]]], np.int32))
-    backup = sets.plain(np.array([[[1.0], [0.0]]]), np.array([[[0, 1]], [[0, 1]]], np.int32), 1.0, D)
+    backup = backup_of(sets.plain, np.array([[[1.0], [0.0]]]), np.array([[[0, 1]], [[0, 1]]], np.int32), 1.0, D)
     assert iterate(backup, np.zeros((1, 2)), 1, np.full(1, 1e-10)).sweeps[0] == 50
 
 

@@ -10,6 +10,7 @@ from scipy.special import gammaln, rel_entr
 from ravi.estimators.counts import Counts
 from ravi.optimism import relative_entropy as sets
 from ravi.theory import kl as theory
+from tests.support.plans import of_one_value
 
 
 def rows(rng, count, B, most=60):
@@ -155,6 +156,6 @@ def test_both_radii_cover_at_all_plays_at_once(P, f, sharp):
         _, high = sets.ends(successors, D, rho, True, V)
         return (high[..., 0] < P @ f - 1e-12).any(1).mean()
 
-    assert failed(sets.of_one_value(D.visits, level)) <= most
+    assert failed(of_one_value(D.visits, level)) <= most
     assert failed(sets.of_all_values(D, math.log(1 / delta), len(P))) <= most
     assert not sharp or failed(np.full(D.visits.shape, math.log(1 / delta))) > most

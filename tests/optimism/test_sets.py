@@ -9,6 +9,7 @@ from scipy.optimize import linprog, minimize
 
 from ravi.estimators.counts import Counts
 from ravi.optimism import sets
+from tests.support.plans import backup_of
 from tests.support.plans import least as least_of
 
 GAMMA = 0.9
@@ -49,7 +50,7 @@ def test_the_l1_maximum_is_that_of_the_linear_program():
         successors, D, V, rng = rows(seed)
         X = V.shape[1]
         radius = rng.choice([0.0, 1e-9, 0.1, 0.5, 1.0, 1.7, 2.0, 3.0], D.visits.shape)
-        Q = backed(sets.l1(np.zeros((1, X, 3)), successors, 1.0, D, radius), V)
+        Q = backed(backup_of(sets.l1, np.zeros((1, X, 3)), successors, 1.0, D, radius), V)
         for i, x, a in pairs(D):
             if D.visits[i, x, a] == 0:
                 assert Q[i, x, a] == V[i].max()
@@ -75,7 +76,7 @@ def test_the_bernstein_maximum_is_that_of_the_linear_program(shape):
         X = V.shape[1]
         factor = rng.choice([0.0, 0.1, 0.5, 2.0], D.visits.shape)
         constant = rng.choice([0.0, 1e-9, 0.01, 0.06, 0.3, 0.5, 1.0, 5.0], D.visits.shape)
-        Q = backed(sets.bernstein(np.zeros((1, X, 3)), successors, 1.0, D, factor, constant), V)
+        Q = backed(backup_of(sets.bernstein, np.zeros((1, X, 3)), successors, 1.0, D, factor, constant), V)
         for i, x, a in pairs(D):
             if D.visits[i, x, a] == 0:
                 assert Q[i, x, a] == V[i].max()
@@ -120,7 +121,7 @@ def test_the_kl_maximum_is_that_of_the_dual(shape):
         successors, D, V, rng = rows(seed, **shape)
         X = V.shape[1]
         radius = 10.0 ** rng.uniform(-7, 2, D.visits.shape)
-        Q = backed(sets.kl(np.zeros((1, X, 3)), successors, 1.0, D, radius), V)
+        Q = backed(backup_of(sets.kl, np.zeros((1, X, 3)), successors, 1.0, D, radius), V)
         for i, x, a in pairs(D):
             if D.visits[i, x, a] == 0:
                 assert Q[i, x, a] == V[i].max()
@@ -134,7 +135,7 @@ def test_the_kl_maximum_is_reached_by_a_kernel_on_the_border():
     successors, D, V, rng = rows(11, X=15, B=5, most=60)
     X = V.shape[1]
     for radius in (1e-3, 0.05, 0.7, 3.0):
-        Q = backed(sets.kl(np.zeros((1, X, 3)), successors, 1.0, D, np.full(D.visits.shape, radius)), V)
+        Q = backed(backup_of(sets.kl, np.zeros((1, X, 3)), successors, 1.0, D, np.full(D.visits.shape, radius)), V)
         for i, x, a in pairs(D):
             p, v = p_hat(successors, D, i, x, a, X), V[i]
             seen = p > 0
@@ -174,7 +175,8 @@ def test_a_general_solver_finds_no_better_kernel_in_the_kl_ball():
         D = Counts(np.array([[[counts.sum()]]], np.int32), counts[None, None, None].astype(np.int32))
         successors = np.arange(X, dtype=np.int32)[None, None]
         Q = np.empty((1, 1, 1))
-        sets.kl(np.zeros((1, 1, 1)), successors, 1.0, D, np.full((1, 1, 1), d))(v[None], np.ones(1, np.bool_), Q)
+        backup = backup_of(sets.kl, np.zeros((1, 1, 1)), successors, 1.0, D, np.full((1, 1, 1), d))
+        backup(v[None], np.ones(1, np.bool_), Q)
         p = counts / counts.sum()
         seen = p > 0
         found = minimize(
@@ -213,8 +215,8 @@ def test_a_general_solver_finds_no_better_kernel_in_the_kl_ball():
 )
 def test_edges_of_the_kl_ball(counts, v, d, want):
     D = Counts(np.array([[[sum(counts)]]], np.int32), np.array(counts, np.int32)[None, None, None])
-    Q, v = np.empty((1, 1, 1)), np.array(v)
-    backup = sets.kl(np.zeros((1, 1, 1)), np.arange(3, dtype=np.int32)[None, None], 1.0, D, np.full((1, 1, 1), d))
+    Q, v, successors = np.empty((1, 1, 1)), np.array(v), np.arange(3, dtype=np.int32)[None, None]
+    backup = backup_of(sets.kl, np.zeros((1, 1, 1)), successors, 1.0, D, np.full((1, 1, 1), d))
     for _ in range(2):  # the second from where the first ended
         backup(v[None], np.ones(1, np.bool_), Q)
         if want is None:
@@ -237,8 +239,8 @@ def test_a_narrow_kl_ball_is_resolved_to_twelve_digits(seen):
             p = (low + high) / 2
             kl = q * (q / p).ln() + (1 - q) * ((1 - q) / (1 - p)).ln()
             low, high = (p, high) if kl < Decimal(d) else (low, p)
-        Q = np.empty((1, 1, 1))
-        backup = sets.kl(np.zeros((1, 1, 1)), np.arange(2, dtype=np.int32)[None, None], 1.0, D, np.full((1, 1, 1), d))
+        Q, successors = np.empty((1, 1, 1)), np.arange(2, dtype=np.int32)[None, None]
+        backup = backup_of(sets.kl, np.zeros((1, 1, 1)), successors, 1.0, D, np.full((1, 1, 1), d))
         backup(np.array([[1.0, 0.0]]), np.ones(1, np.bool_), Q)
         assert Q[0, 0, 0] == pytest.approx(float(low), abs=2e-12)
 
@@ -271,11 +273,11 @@ def made(name, r, successors, gamma, D, rng):
     """A backup of each kind with random radii."""
     radius = rng.uniform(0, 1.5, D.visits.shape)
     return {
-        "plain": lambda: sets.plain(r, successors, gamma, D),
-        "smoothed": lambda: sets.smoothed(r, successors, gamma, D, reference=2),
-        "l1": lambda: sets.l1(r, successors, gamma, D, radius),
-        "bernstein": lambda: sets.bernstein(r, successors, gamma, D, radius, radius / 9),
-        "kl": lambda: sets.kl(r, successors, gamma, D, radius),
+        "plain": lambda: backup_of(sets.plain, r, successors, gamma, D),
+        "smoothed": lambda: backup_of(sets.smoothed, r, successors, gamma, D, reference=2),
+        "l1": lambda: backup_of(sets.l1, r, successors, gamma, D, radius),
+        "bernstein": lambda: backup_of(sets.bernstein, r, successors, gamma, D, radius, radius / 9),
+        "kl": lambda: backup_of(sets.kl, r, successors, gamma, D, radius),
     }[name]()
 
 
@@ -296,7 +298,7 @@ def test_backups_are_monotone_and_move_constants_along(kind, shape):
     assert (Q - r - GAMMA * V.max(1)[:, None, None] <= tiny).all()
     assert (Q - r - GAMMA * V.min(1)[:, None, None] >= -tiny).all()
     if kind in ("l1", "bernstein", "kl"):  # a larger set promises more
-        assert (Q - backed(sets.plain(r, successors, GAMMA, D), V) >= -tiny).all()
+        assert (Q - backed(backup_of(sets.plain, r, successors, GAMMA, D), V) >= -tiny).all()
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -345,12 +347,13 @@ def test_a_batch_does_not_change_a_seed(kind):
 
     def one(rows):
         part = Counts(D.visits[rows], D.moves[rows])
+        given = r[rows], successors, GAMMA, part
         kinds = {
-            "plain": lambda: sets.plain(r[rows], successors, GAMMA, part),
-            "smoothed": lambda: sets.smoothed(r[rows], successors, GAMMA, part, reference=2),
-            "l1": lambda: sets.l1(r[rows], successors, GAMMA, part, radius[rows]),
-            "bernstein": lambda: sets.bernstein(r[rows], successors, GAMMA, part, radius[rows], radius[rows] / 9),
-            "kl": lambda: sets.kl(r[rows], successors, GAMMA, part, radius[rows]),
+            "plain": lambda: backup_of(sets.plain, *given),
+            "smoothed": lambda: backup_of(sets.smoothed, *given, reference=2),
+            "l1": lambda: backup_of(sets.l1, *given, radius[rows]),
+            "bernstein": lambda: backup_of(sets.bernstein, *given, radius[rows], radius[rows] / 9),
+            "kl": lambda: backup_of(sets.kl, *given, radius[rows]),
         }
         backup = kinds[kind]()
         backed(backup, V[rows] ** 2)
@@ -367,9 +370,9 @@ def test_a_point_set_is_the_plain_backup(kind):
         successors, D, V, rng = rows(8, **shape)
         r, none = rng.random((1, *D.visits.shape[1:])), np.zeros(D.visits.shape)
         build = {"l1": sets.l1, "bernstein": sets.bernstein, "kl": sets.kl}[kind]
-        point = build(r, successors, GAMMA, D, *([none, none] if kind == "bernstein" else [none]))
-        atol = 1e-12 * (1 + V.max())
-        np.testing.assert_allclose(backed(point, V), backed(sets.plain(r, successors, GAMMA, D), V), rtol=0, atol=atol)
+        point = backup_of(build, r, successors, GAMMA, D, *([none, none] if kind == "bernstein" else [none]))
+        plain, atol = backup_of(sets.plain, r, successors, GAMMA, D), 1e-12 * (1 + V.max())
+        np.testing.assert_allclose(backed(point, V), backed(plain, V), rtol=0, atol=atol)
 
 
 @pytest.mark.parametrize("kind", KINDS)

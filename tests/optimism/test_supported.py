@@ -9,6 +9,7 @@ from ravi.optimism import sets, supported
 from ravi.optimism.extended_value_iteration import given
 from ravi.teams import made as made_room
 from tests.optimism.test_sets import GAMMA, SHAPES, backed, dual, pairs, rows
+from tests.support.plans import backup_of
 from tests.support.plans import least as least_of
 
 KINDS = ["l1", "bernstein", "kl"]
@@ -19,7 +20,7 @@ def made(where, kind, r, successors, D, rng, gamma=GAMMA):
     """A backup of each kind, of `sets` or of `supported`, with random radii, some beyond all."""
     radius = rng.choice([0.0, 1e-3, 0.1, 0.5, 1.0, 1.7, 2.0, 60.0], D.visits.shape)
     radii = {"l1": [radius], "bernstein": [radius, radius / 9], "kl": [radius]}[kind]
-    return getattr(where, kind)(r, successors, gamma, D, *radii), radius
+    return backup_of(getattr(where, kind), r, successors, gamma, D, *radii), radius
 
 
 def entries(successors, D, V, i, x, a):
@@ -85,7 +86,7 @@ def test_backups_are_monotone_move_constants_along_and_lie_between_the_counts_an
     assert (r + GAMMA * stored.max(-1) + tiny >= Q).all()
     assert (r + GAMMA * stored.min(-1) - tiny <= Q).all()
     played = D.visits > 0
-    assert (Q - backed(sets.plain(r, successors, GAMMA, D), V) >= -tiny)[played].all()
+    assert (Q - backed(backup_of(sets.plain, r, successors, GAMMA, D), V) >= -tiny)[played].all()
     least = backed(least_of(backup), V)
     assert (least + r >= GAMMA * stored.min(-1) - tiny).all()
     np.testing.assert_allclose((least + r)[~played], GAMMA * stored.min(-1)[~played], rtol=0, atol=1e-10)
@@ -98,7 +99,8 @@ def test_neither_batches_nor_sweeps_before_leave_a_trace_and_nothing_else_is_wri
 
     def one(part, history):
         counts, radii = Counts(D.visits[part], D.moves[part]), [radius[part], radius[part] / 9]
-        backup = getattr(supported, kind)(r[part], successors, GAMMA, counts, *radii[: 2 if kind == "bernstein" else 1])
+        radii = radii[: 2 if kind == "bernstein" else 1]
+        backup = backup_of(getattr(supported, kind), r[part], successors, GAMMA, counts, *radii)
         for _ in range(history):
             backed(backup, np.cos(V[part] * 3))
         Q = np.full((*V[part].shape, 3), 99.0)
@@ -117,7 +119,7 @@ def test_neither_batches_nor_sweeps_before_leave_a_trace_and_nothing_else_is_wri
 def test_a_bonus_is_cut_by_the_best_stored_successor():
     successors, D, V, rng = rows(9)
     r = rng.random((1, *D.visits.shape[1:]))
-    bonus = sets.smoothed(r + 5 * rng.random(D.visits.shape), successors, GAMMA, D, reference=2)
+    bonus = backup_of(sets.smoothed, r + 5 * rng.random(D.visits.shape), successors, GAMMA, D, reference=2)
     Q, own = backed(bonus, V), made_room(given(r, successors, GAMMA, D, 1))
     for i in range(len(V)):
         supported.capped(own, i, V[i], Q[i].reshape(-1))  # a view

@@ -4,8 +4,6 @@ A docstring cites as people do: A. Moulin, G. Neu, "Title", ICML 2023. What can 
 is split; all else goes into a note as it stands. No field is made up.
 """
 
-from __future__ import annotations
-
 import inspect
 import os
 import re

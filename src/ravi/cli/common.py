@@ -1,7 +1,5 @@
 """What do commands share? Options, ids that are typed, how they print, a bar, and what is said after Ctrl-C."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

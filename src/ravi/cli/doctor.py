@@ -4,8 +4,6 @@ Nothing is repaired, nothing is fetched, and nothing heavy is imported that is n
 disk is removed again.
 """
 
-from __future__ import annotations
-
 import os
 import platform
 import shutil

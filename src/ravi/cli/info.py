@@ -24,7 +24,7 @@ def list_(as_json: JSON = False) -> None:
 
     def listed(builders: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         return {
-            name: {"summary": _first_line(builder), "options": shown(ids.options_of(builder))}
+            name: {"summary": str(inspect.getdoc(builder)).splitlines()[0], "options": shown(ids.options_of(builder))}
             for name, builder in builders.items()
         }
 
@@ -42,10 +42,6 @@ def list_(as_json: JSON = False) -> None:
         for name, entry in table.items():
             options = ", ".join(k if v is None else f"{k}={v}" for k, v in entry["options"].items())
             say(f"  {name:18} {entry['summary']}\n  {'':18} {options or 'no options'}")
-
-
-def _first_line(builder: Any) -> str:
-    return (builder.__doc__ or "").strip().splitlines()[0]
 
 
 def advise(

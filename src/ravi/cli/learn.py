@@ -346,14 +346,9 @@ def _grid(world: Any, bins: str | None, low: str | None, high: str | None, outsi
 
 
 def _reward_range(
-    world: Any,
-    env: str,
-    discount: float,
-    termination: str,
-    rewards: str,
-    given: tuple[float, float] | None,
+    world: Any, env: str, discount: float, termination: str, rewards: str, given: tuple[float, float] | None,
     usual: tuple[float, float] | None,
-) -> tuple[tuple[float, float] | None, str]:
+) -> tuple[tuple[float, float] | None, str]:  # fmt: skip
     """The least and the largest reward, where they must be said, and who says so."""
     from ravi import checks, gymnasium
 

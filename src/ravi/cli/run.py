@@ -29,8 +29,7 @@ MDP = Annotated[
 def run(
     mdp: MDP,
     learner: Annotated[
-        str,
-        typer.Argument(help="Such as ravi-ucb,scale=0.03 or ravi-ucb/mixture.", autocompletion=completion.learners),
+        str, typer.Argument(help="Such as ravi-ucb,scale=0.03 or ravi-ucb/mixture.", autocompletion=completion.learners)
     ],
     steps: Annotated[str, typer.Option(help="T, the number of steps of each seed.")] = "1e5",
     seeds: Annotated[str, typer.Option(help="How many seeds, from 0 on; or which: 5-8 or 1,7,9.")] = "16",
@@ -264,20 +263,8 @@ def _summary(made: Run, world: Any) -> dict[str, Any]:
     if made.options["pad"]:
         more["padding"] = made.padding.tolist()
     return {
-        "mdp": made.mdp,
-        "world": made.world,
-        "learner": made.learner,
-        "discount": made.discount,
-        "steps": made.steps,
-        "seeds": made.seeds,
-        "complete": made.complete,
-        "optimum": made.optimum,
-        "optimum_error": made.optimum_error,
-        "plays": made.plays.tolist(),
-        "seconds": made.seconds,
-        "steps_per_second": made.steps_per_second,
-        "settings": made.settings,
-        "units": made.units,
-        "versions": made.versions,
-        **more,
-    }
+        "mdp": made.mdp, "world": made.world, "learner": made.learner, "discount": made.discount, "steps": made.steps,
+        "seeds": made.seeds, "complete": made.complete, "optimum": made.optimum, "optimum_error": made.optimum_error,
+        "plays": made.plays.tolist(), "seconds": made.seconds, "steps_per_second": made.steps_per_second,
+        "settings": made.settings, "units": made.units, "versions": made.versions, **more,
+    }  # fmt: skip

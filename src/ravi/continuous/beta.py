@@ -7,8 +7,6 @@ the third, which drifts, next to nothing. A level near 0.15 earns a little, one 
 Both parameters of every Beta are at least kappa / 10, so densities are bounded, and smooth inside.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
@@ -20,7 +18,6 @@ from ravi.continuous import draws
 from ravi.continuous.core import ContinuousMDP, ContinuousProblem
 from ravi.core import Array
 
-ACTIONS = ("down", "stay", "up")
 SHIFTS = ((-0.2, 0.0, 0.25), (0.2, 0.0, -0.2), (-0.1, 0.1, -0.1))  # s_ia of the simulators
 TRUTH = (0.45, 0.3, 0.25)
 START = (3.0, 9.0)  # nu_0 = Beta(3, 9)
@@ -36,19 +33,10 @@ def level(
         raise checks.InputError(f"concentration is {kappa:g}; below 10 densities are unbounded")
     d, A = s.shape
     problem = ContinuousProblem(
-        low=np.zeros(1),
-        high=np.ones(1),
-        actions=A,
-        simulators=d,
-        discount=discount,
-        constants=np.concatenate([[kappa, A], s.ravel()]),
-        factor=_factor,
-        draw=_draw,
-        reward=_reward,
-        initial=_initial,
-        begin=_begin,
-        name="level",
-    )
+        low=np.zeros(1), high=np.ones(1), actions=A, simulators=d, discount=discount,
+        constants=np.concatenate([[kappa, A], s.ravel()]), factor=_factor, draw=_draw, reward=_reward, initial=_initial,
+        begin=_begin, name="level",
+    )  # fmt: skip
     return ContinuousMDP(problem, weights)
 
 

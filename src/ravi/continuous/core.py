@@ -7,8 +7,6 @@ function of one coordinate, and integrals are on tensor grids. Its functions are
 that Numba can compile, or decorated by `numba.njit`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property

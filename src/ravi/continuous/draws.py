@@ -3,8 +3,6 @@
 Rejection takes as many lanes as it needs: each function gives the next free lane beside its number.
 """
 
-from __future__ import annotations
-
 import math
 
 from ravi.compiled import compiled

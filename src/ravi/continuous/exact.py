@@ -6,8 +6,6 @@ An MDP on the nodes; its solution at every other x is one more backup (Nystrom's
 of the quadrature, which falls with the number of nodes: compare a grid with a finer one.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -32,8 +32,6 @@ the nodes. In RAVI-UCB+, targets V(y) are cut to them, so that their noise lies 
 must; what the cut takes away is part of eps.
 """
 
-from __future__ import annotations
-
 import math
 from functools import partial
 from math import log, sqrt

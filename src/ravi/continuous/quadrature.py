@@ -6,8 +6,6 @@ Rows are normalised, explicitly: constants are integrated exactly, p_i is a dist
 sqrt(d) H. |Z - 1| is what this changes. It is reported, and a grid on which it exceeds a tolerance is refused.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

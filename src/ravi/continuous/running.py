@@ -6,8 +6,6 @@ its key. Policies are scored on a reference grid of their own (`ravi.continuous.
 nodes, epoch by epoch, and their return there is computed, not sampled.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from hashlib import sha256
 from typing import Any, NamedTuple

@@ -9,8 +9,6 @@ and stays in it after (the normal is conditioned on the range). A simulator is (
 made by one of them, drawn from theta. Upright earns 1, hanging 0, by (1 + cos) / 2; fast motion and torque cost.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
@@ -35,20 +33,10 @@ def pendulum(weights: Any = TRUTH, *, simulators: Any = SIMULATORS, discount: fl
     """The example; `weights` is theta, `simulators` are rows (mass, length, friction)."""
     bodies = checks.finite(simulators, "simulators")
     problem = ContinuousProblem(
-        low=np.array([-math.pi, -SPEED]),
-        high=np.array([math.pi, SPEED]),
-        periodic=(True, False),
-        actions=3,
-        simulators=len(bodies),
-        discount=discount,
-        constants=bodies.ravel(),
-        factor=_factor,
-        draw=_draw,
-        reward=_reward,
-        initial=_initial,
-        begin=_begin,
-        name="pendulum",
-    )
+        low=np.array([-math.pi, -SPEED]), high=np.array([math.pi, SPEED]), periodic=(True, False), actions=3,
+        simulators=len(bodies), discount=discount, constants=bodies.ravel(), factor=_factor, draw=_draw, reward=_reward,
+        initial=_initial, begin=_begin, name="pendulum",
+    )  # fmt: skip
     return ContinuousMDP(problem, weights)
 
 

@@ -3,8 +3,6 @@
 `layout` is the one place that knows which family of MDPs lies how, and what its actions mean.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from math import isqrt

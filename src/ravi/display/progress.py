@@ -4,8 +4,6 @@
 none, or a function of one's own. What takes less than `PATIENCE` seconds has no bar.
 """
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Callable, Iterator

@@ -5,11 +5,10 @@ every kind of colour vision; lines differ in dashes and markers too, so that not
 without pyplot: no screen, no state left behind.
 """
 
-from __future__ import annotations
-
 import io
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -18,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ravi import files
-from ravi.checks import InputError, did_you_mean
+from ravi.checks import InputError, must_be
 from ravi.extras import install
 
 SINGLE, DOUBLE = 3.25, 6.75  # inches: one column, two columns
@@ -118,13 +117,18 @@ def styled() -> Any:
     return library().rc_context(SETTINGS)
 
 
+@contextmanager
+def canvas(width: float, height: float) -> Iterator[tuple[Any, Any]]:
+    """A figure of one pair of axes, and the axes, to be drawn on within."""
+    figure, ((axes,),) = panels(width=width, height=height)
+    with styled():
+        yield figure, axes
+
+
 def known_formats(formats: Sequence[str]) -> list[str]:
     chosen = [formats] if isinstance(formats, str) else list(formats)
     for kind in chosen:
-        if kind not in FORMATS:
-            raise InputError(
-                f"there is no format {kind!r}.{did_you_mean(str(kind), FORMATS)} Known: {', '.join(FORMATS)}."
-            )
+        must_be(kind, FORMATS, "format")
     return chosen
 
 

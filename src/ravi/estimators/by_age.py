@@ -19,8 +19,6 @@ every plan it is tried on one vector, Lambda^{-1} Lambda 1 = 1, and computed ane
 is ln det Lambda of the last plan.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

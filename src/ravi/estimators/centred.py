@@ -12,8 +12,6 @@ samples weighted by 1 / sigma^2, whose noise, in an interval of length sp(V) / s
 `clip`: P_hat V is cut to [min V, max V], where P V is.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -11,8 +11,6 @@ The learners that the paper is compared with count plays as they are, from n = 0
 `tallies`. What lies beyond the stored successors has count 0; it is for the learner to allow for it.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -12,8 +12,6 @@ step that it cannot make in working precision (1 + phi^T Lambda^{-1} phi <= 0, o
 that ends the epoch, and `renew` refuses it.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Annotated, Any, NamedTuple

@@ -1,7 +1,5 @@
 """What if the kernel is known? P_hat = P and no error: RAVI-UCB becomes MD-MPI, its regularised planner."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

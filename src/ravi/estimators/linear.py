@@ -10,8 +10,6 @@ width is ||phi(x, a)||_{Lambda^{-1}}. The data are a `Gram` with moves (`ravi.es
 Every MDP is linear with phi(x, a) = e_{x,a}, d = X A: where a problem has no features of pairs, these are used.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from ravi.compiled import compiled

@@ -3,8 +3,6 @@
 These are counts of the reset chain P~ = gamma P + (1 - gamma) 1 nu_0^T, and may end in any state: N' is (X, A, X).
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from ravi.compiled import compiled

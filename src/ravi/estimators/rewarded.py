@@ -6,8 +6,6 @@ A visit of (x, a) at time t earns r(x, a) itself, or 1 with probability r(x, a) 
 REWARD of step t. Rewards are read where a pair is played, and nowhere else.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, NamedTuple
 
 import numpy as np

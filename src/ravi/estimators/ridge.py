@@ -13,8 +13,6 @@ renewed once for each stretch of experience, so that widths are ||R^T phi||, non
 psi lives on the successors, and is read by its non-zero entries only.
 """
 
-from __future__ import annotations
-
 import math
 from functools import lru_cache
 from typing import NamedTuple

@@ -38,8 +38,6 @@ Centred: P V = c + P (V - c) since rows have mass 1, so <theta, phi_{V-c}> = P V
 place of V, c = (max V + min V) / 2. The error is then in parts of the span of V, and a constant V is backed up exactly.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from math import log
 from typing import NamedTuple

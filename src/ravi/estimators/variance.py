@@ -11,8 +11,6 @@ The inverses that sigma is made of go from step to step by Sherman and Morrison'
 no bit depends on where a stretch of experience ends. The root that widths are made of is, from Sigma_hat itself.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -20,8 +20,6 @@ They have B_phi = 1, and H stages, with ln(4 t^2 H / delta) for all of them; a m
 The walk ends an epoch where det Sigma_hat has doubled.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple

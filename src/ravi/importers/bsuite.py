@@ -5,8 +5,6 @@ That is exact where an environment is deterministic and its observation is its s
 discounting chain have it. Where it is not, episodes that are played against the table show it.
 """
 
-from __future__ import annotations
-
 from copy import deepcopy
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Tables by state, action and successor: Colosseum's MDPs, and (T, R) as papers and benchmarks keep them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

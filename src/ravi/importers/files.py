@@ -1,7 +1,5 @@
 """Which file is which? By how its name ends; commands and `ravi.mdp` come here with what is no file of ravi's."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

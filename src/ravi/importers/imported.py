@@ -8,8 +8,6 @@ Every format ends here, in entries (x, a, x', probability, reward). What they ma
 - rewards outside [0, 1] are shifted and scaled, and `MDP.units` leads back
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -19,7 +17,7 @@ import numpy as np
 from ravi import checks, memory, problems
 from ravi.checks import InputError
 from ravi.core import MDP, Array
-from ravi.mdps.tables import RENORMALISED, scatter
+from ravi.mdps.tables import RENORMALISED, table_of
 
 
 class Entries(NamedTuple):
@@ -53,18 +51,10 @@ class Imported:
 
 
 def imported(
-    entries: Entries,
-    X: int,
-    A: int,
-    discount: float,
-    initial: Any,
-    *,
-    name: str,
-    states: Sequence[Any] | None = None,
-    actions: Sequence[Any] | None = None,
-    renormalise: bool = False,
+    entries: Entries, X: int, A: int, discount: float, initial: Any, *, name: str, states: Sequence[Any] | None = None,
+    actions: Sequence[Any] | None = None, renormalise: bool = False,
     where: Callable[[int, int], str] = lambda x, a: f"state {x}, action {a}",
-) -> Imported:
+) -> Imported:  # fmt: skip
     """The MDP of entries; `where` says of a pair how its source calls it, and where it stands there."""
     gamma = checks.probability(discount, "discount")
     memory.needed(200 * len(entries.state), f"{name} with {len(entries.state):,} transitions", "their number")
@@ -84,16 +74,8 @@ def imported(
     np.add.at(distance, (x, a), p * (r - one[x, a]))  # exact where all are the same
     earned = one + distance
     rewards = np.take_along_axis(earned, stands_for, 1)
-    successors, transitions = scatter(_led(x, a, y, p, ends, there, stands_for), X, A)
-    mdp = MDP(
-        rewards=np.clip((rewards - low) / (high - low), 0.0, 1.0),
-        successors=successors,
-        transitions=transitions,
-        initial=initial,
-        discount=gamma,
-        name=name,
-        units=(low, high),
-    )
+    led, r = _led(x, a, y, p, ends, there, stands_for), np.clip((rewards - low) / (high - low), 0.0, 1.0)
+    mdp = table_of(led, r, gamma, initial, name=name, units=(low, high))
     named = [None if each is None else list(each) for each in (states, actions)]
     return Imported(mdp, named[0], named[1], checks.sealed(stands_for))
 

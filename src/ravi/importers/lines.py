@@ -1,7 +1,5 @@
 """How is a text file read so that an error names its file, its line, and what would be right?"""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """pymdptoolbox's `(P, R)`: A matrices of transitions, one per action, and rewards by state, pair or transition."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -17,8 +17,6 @@ has a better lower end. Two assumptions are yours: the states of the log are all
 `reward_range`.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from math import log
 from typing import Any

@@ -11,8 +11,6 @@ are as likely. Where observations are declared, the file is a POMDP: what is rea
 is the MDP in which the state is seen, and a reward that depends on an observation is an error.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from typing import Any, NamedTuple
@@ -62,7 +60,7 @@ class _Reader:
         self.lines, self.place = lines, 0
         self.tokens = [Token(number, word) for number, text in lines for word in re.findall(r":|[^\s:]+", text)]
         self.discount: float | None = None
-        self.cost, self.observed = False, False
+        self.cost = False
         self.states: list[str] = []
         self.actions: list[str] = []
         self.start: Any = None
@@ -81,7 +79,7 @@ class _Reader:
             self.colon(line, word)
             if word in "TRO":
                 self._sized(line, word)
-            getattr(self, f"_{word}")(line)
+            self._read(line, word)
         for name in ("states", "actions"):
             if not getattr(self, name):
                 raise InputError(f"{self.lines.path} has no line `{name}: ...`: their names, or how many")
@@ -138,24 +136,28 @@ class _Reader:
 
     # ---- entries
 
-    def _discount(self, line: int) -> None:
-        token = self.take()
-        self.discount = self.lines.number(token.line, token.text, "discount")
+    def _read(self, line: int, word: str) -> None:
+        match word:
+            case "discount":
+                self.discount = self.lines.number(*self.take(), "discount")
+            case "values":
+                self._values()
+            case "states" | "actions":
+                setattr(self, word, self._names(line, word))
+            case "start":
+                self._start(line)
+            case "T":
+                self._entry(line, self.P, "T")
+            case "R":
+                self._entry(line, self.earned, "R")
+            case _:  # observations and O: what is seen of a state changes no MDP
+                self.words()
 
-    def _values(self, line: int) -> None:
+    def _values(self) -> None:
         number, word = self.take()
         if word not in ("reward", "cost"):
             raise self.lines.wrong(number, f"values is {word!r}, not reward or cost")
         self.cost = word == "cost"
-
-    def _states(self, line: int) -> None:
-        self.states = self._names(line, "states")
-
-    def _actions(self, line: int) -> None:
-        self.actions = self._names(line, "actions")
-
-    def _observations(self, line: int) -> None:
-        self.observed = bool(self.words())
 
     def _names(self, line: int, what: str) -> list[str]:
         words = [token.text for token in self.words()]
@@ -198,15 +200,6 @@ class _Reader:
             raise self.lines.wrong(line, f"{word} stands before states and actions are declared")
         memory.needed(16 * X * X * A, f"{self.lines.path} with {X} states and {A} actions", "their number")
         self.P, self.earned = np.zeros((X, A, X)), np.zeros((X, A, X))
-
-    def _T(self, line: int) -> None:
-        self._entry(line, self.P, "T")
-
-    def _R(self, line: int) -> None:
-        self._entry(line, self.earned, "R")
-
-    def _O(self, line: int) -> None:
-        self.words()  # what is seen of a state changes no MDP
 
     def _entry(self, line: int, table: Any, what: str) -> None:
         """T: or R: action [: state [: successor [: *]]], then what is left of it."""

@@ -11,8 +11,6 @@ rewards       of states `state reward`, of transitions `state choice successor r
 An MDP begins in the states that are labelled init (each as often), or in state 0. A choice is an action by its number.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from pathlib import Path

@@ -3,8 +3,6 @@
 An action that is not feasible (R = -inf, or no pair) is no action of its state. Q may be dense or sparse.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

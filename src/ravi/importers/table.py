@@ -8,8 +8,6 @@ One line for each transition, in any order; states and actions are called as the
 they come. Columns may stand in any order, and others beside them. A state that is never left is an end.
 """
 
-from __future__ import annotations
-
 import csv
 import os
 from collections.abc import Callable, Iterable

@@ -3,8 +3,6 @@
 docs/guides/choose.md has the same as a table. Guarantees are those that the learners' own docstrings state.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from typing import Any, NamedTuple

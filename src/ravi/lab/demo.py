@@ -1,7 +1,5 @@
 """What does it look like at work? A small suite on RiverSwim, its table, its figure and its page."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

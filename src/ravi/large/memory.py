@@ -7,8 +7,6 @@ it needs no row. Moves of a pair are a list, ascending by successor, so that sum
 Arrays have room to spare; a step takes at most so much of it (`SPARE`), and where less is left they are doubled.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

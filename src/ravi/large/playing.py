@@ -16,8 +16,6 @@ with r + CB(N) >= H, since P_hat V >= 0 and Q is cut at H. Such a state is *sett
 nothing is kept but its counts. So a plan costs what is known, not what was met, and that much less than X.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

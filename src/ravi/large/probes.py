@@ -1,7 +1,5 @@
 """What does a large world answer in states that were met? All rewards, and a hash of moves and starts at draws."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from ravi.compiled import compiled

@@ -1,7 +1,5 @@
 """Which constants does a learner have in a large world? Those of its id, as `ravi.run` would set them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from ravi import checks, ids

@@ -9,8 +9,6 @@ A world of functions is not in the file of a run. It is given again, and its ans
 compared: all rewards, and a hash of successors and starts at a few draws.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import inf
 from typing import Any, NamedTuple

@@ -7,8 +7,6 @@ An MDP stored on its support is one. So are three functions, compiled here, of w
 No array has a row for every state: X may be 10^12.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -77,16 +75,9 @@ def of_mdp(mdp: MDP, *, unvisited: str = "iterated") -> World:
 
 
 def procedural(
-    reward: Callable[[int, int], float],
-    successor: Callable[[int, int, float], int],
-    initial: Callable[[float], int],
-    *,
-    states: int,
-    actions: int,
-    discount: float,
-    name: str = "world",
-    unvisited: str = "iterated",
-) -> World:
+    reward: Callable[[int, int], float], successor: Callable[[int, int, float], int], initial: Callable[[float], int],
+    *, states: int, actions: int, discount: float, name: str = "world", unvisited: str = "iterated",
+) -> World:  # fmt: skip
     """A world of three functions that Numba can compile: of whole numbers and u, using constants and nothing else."""
     source = Procedure(
         numba.cfunc("float64(int64, int64)")(reward),
@@ -94,13 +85,9 @@ def procedural(
         numba.cfunc("int64(float64)")(initial),
     )
     return World(
-        name,
-        checks.whole(states, "states", 1, MOST_STATES),
-        checks.whole(actions, "actions"),
-        checks.probability(discount, "discount"),
-        source,
-        unvisited=unvisited,
-    )
+        name, checks.whole(states, "states", 1, MOST_STATES), checks.whole(actions, "actions"),
+        checks.probability(discount, "discount"), source, unvisited=unvisited,
+    )  # fmt: skip
 
 
 def grid(width: int = 1000, discount: float = 0.9, *, unvisited: str = "iterated") -> World:

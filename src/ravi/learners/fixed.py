@@ -7,8 +7,6 @@ Cost: O(A) per step; no plans.
 Trust: DERIVED: nothing is estimated.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -88,15 +88,11 @@ class Options(NamedTuple):
         checks.one_of(self.weights, WEIGHTS, "weights")
         scale, delta, lam = Regression(self.scale, self.delta, self.regularization).checked(T)
         return self._replace(
-            inner=unless_none(checks.whole, "inner"),
-            scale=scale,
-            step_scale=checks.positive(self.step_scale, "step_scale"),
-            eta=unless_none(checks.positive, "eta"),
-            beta=unless_none(checks.nonnegative, "beta"),
-            delta=delta,
-            regularization=lam,
+            inner=unless_none(checks.whole, "inner"), scale=scale,
+            step_scale=checks.positive(self.step_scale, "step_scale"), eta=unless_none(checks.positive, "eta"),
+            beta=unless_none(checks.nonnegative, "beta"), delta=delta, regularization=lam,
             bound=unless_none(checks.positive, "bound"),
-        )
+        )  # fmt: skip
 
 
 ALL = Options()  # at their defaults

@@ -1,7 +1,5 @@
 """Which MDPs come with the library, and under which ids? A family is loaded when it is first asked for."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
@@ -38,39 +36,17 @@ __all__ = [
 ]  # fmt: skip
 
 _HOMES = {  # of functions that are not alone in a file of their name
-    "aggregated": "linear",
-    "bandit_of": "bandit",
-    "from_dense": "tables",
-    "from_features": "tables",
-    "from_sparse": "tables",
-    "garnets": "ensemble",
-    "gymnasium": "from_gymnasium",
-    "hypercube_linear": "linear",
-    "one_state_of": "one_state",
-    "riverswim_mixture": "riverswim",
-}
+    "aggregated": "linear", "bandit_of": "bandit", "from_dense": "tables", "from_features": "tables",
+    "from_sparse": "tables", "garnets": "ensemble", "gymnasium": "from_gymnasium", "hypercube_linear": "linear",
+    "one_state_of": "one_state", "riverswim_mixture": "riverswim",
+}  # fmt: skip
 _IDS = {
-    "riverswim": "riverswim",
-    "riverswim/mixture": "riverswim_mixture",
-    "deep-sea": "deep_sea",
-    "trap": "trap",
-    "bandit": "bandit",
-    "one-state": "one_state",
-    "garnet": "garnet",
-    "hypercube": "hypercube",
-    "ensemble": "garnets",
-    "terrain": "terrain",
-    "queue": "queue",
-    "two-cycle": "two_cycle",
-    "two-ends": "two_ends",
-    "winds": "winds",
-    "fork": "fork",
-    "ring": "ring",
-    "linear": "linear",
-    "linear/aggregated": "aggregated",
-    "hypercube/linear": "hypercube_linear",
-    "gymnasium": "gymnasium",
-}
+    "riverswim": "riverswim", "riverswim/mixture": "riverswim_mixture", "deep-sea": "deep_sea", "trap": "trap",
+    "bandit": "bandit", "one-state": "one_state", "garnet": "garnet", "hypercube": "hypercube", "ensemble": "garnets",
+    "terrain": "terrain", "queue": "queue", "two-cycle": "two_cycle", "two-ends": "two_ends", "winds": "winds",
+    "fork": "fork", "ring": "ring", "linear": "linear", "linear/aggregated": "aggregated",
+    "hypercube/linear": "hypercube_linear", "gymnasium": "gymnasium",
+}  # fmt: skip
 
 
 class _Builders(Mapping[str, Callable[..., MDP]]):

@@ -10,8 +10,6 @@ T steps make about T / H pulls; without resets no learner could pull twice. As a
 1 + sum_a p_a^2; ||phi_V||^2 = (V(good) - V(bad))^2 + V(bad)^2 at state 0, so B_phi = sqrt(2).
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -19,7 +17,7 @@ import numpy as np
 from ravi import checks
 from ravi.core import MDP
 from ravi.mdps.names import named
-from ravi.mdps.tables import from_features, scatter
+from ravi.mdps.tables import mixture_of
 from ravi.problems import room
 
 CHOICE, GOOD, BAD = 0, 1, 2
@@ -43,17 +41,12 @@ def bandit_of(probabilities: Any, discount: float = 0.95, *, name: str = "bandit
     A = p.size
     room(name, "arms", 3, A, 2, A + 1)
     a, e = np.arange(A), np.eye(A + 1)
-    successors, psi = scatter(
-        [
-            (CHOICE, a, GOOD, e[:A]),
-            (CHOICE, a, BAD, e[A] - e[:A]),
-            (GOOD, a, GOOD, e[A]),
-            (BAD, a, BAD, e[A]),
-        ],
-        states=3,
-        actions=A,
-        dimension=A + 1,
-    )
+    entries = [
+        (CHOICE, a, GOOD, e[:A]),
+        (CHOICE, a, BAD, e[A] - e[:A]),
+        (GOOD, a, GOOD, e[A]),
+        (BAD, a, BAD, e[A]),
+    ]
     r = np.zeros((3, A))
     r[GOOD] = 1
-    return from_features(psi, [*p, 1.0], successors, r, discount, CHOICE, name=name)
+    return mixture_of(entries, [*p, 1.0], r, discount, CHOICE, name=name)

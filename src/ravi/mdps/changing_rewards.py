@@ -5,8 +5,6 @@ With tables r_1, ..., r_J and blocks of length b, table 1 + ((i - 1) // b) mod J
 (full information), never before.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any
 

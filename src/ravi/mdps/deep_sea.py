@@ -12,8 +12,6 @@ A pass either collects the treasure, after n rights, or nothing but crumbs, so w
 The uniform policy finds the treasure with probability 2^-n per pass.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from ravi import checks

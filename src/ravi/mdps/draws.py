@@ -5,8 +5,6 @@ words are turned into doubles here, by (word >> 11) * 2**-53, and into everythin
 is possible.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -5,8 +5,6 @@ linearly combined model ensembles: psi_i = P_i on the union of the supports, the
 phi_V(x, a) = ((P_1 V)(x, a), ..., (P_d V)(x, a)) lies in [0, H]^d: B_theta = 1, B_phi = sqrt(d), attained at V = H.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
@@ -108,12 +106,9 @@ def ensemble(
     column = np.repeat(np.arange(d), [kernel.value.size for kernel in kernels])  # whose entry it is
     psi[place, column] = np.concatenate([kernel.value for kernel in kernels])
     told |= {
-        "successors": successors.reshape(X, A, -1),
-        "features": psi.reshape(X, A, -1, d),
-        "parameter_bound": 1.0,
-        "feature_bound": float(np.sqrt(d)),
-        "name": name,
-    }
+        "successors": successors.reshape(X, A, -1), "features": psi.reshape(X, A, -1, d), "parameter_bound": 1.0,
+        "feature_bound": float(np.sqrt(d)), "name": name,
+    }  # fmt: skip
     if weights is None:
         return Problem(**told)
     if isinstance(weights, (int, np.integer)) and not isinstance(weights, checks.NO_NUMBER) and not 0 <= weights < d:

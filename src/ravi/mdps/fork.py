@@ -16,8 +16,6 @@ mixture helps. Ties go to the first action in greedy learners: where the best on
 [0.356, 0.281, 0.281, 0.281]
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -25,17 +23,12 @@ import numpy as np
 from ravi import checks
 from ravi.core import MDP
 from ravi.mdps.names import named
-from ravi.mdps.tables import from_features, scatter
+from ravi.mdps.tables import mixture_of
 from ravi.problems import room
 
 
 def fork(
-    simulators: int = 4,
-    discount: float = 0.9,
-    weight: float = 0.32,
-    high: float = 0.9,
-    low: float = 0.1,
-    best: int = 0,
+    simulators: int = 4, discount: float = 0.9, weight: float = 0.32, high: float = 0.9, low: float = 0.1, best: int = 0
 ) -> MDP:
     """The fork with d simulators and actions; `weight` is that of the simulator `best`, the others share the rest."""
     d = checks.whole(simulators, "simulators", 2)
@@ -46,11 +39,8 @@ def fork(
     p = np.where(np.eye(d, dtype=bool), high, low)  # to state 1, by action and simulator
     half, a = np.full(d, 0.5), np.arange(d)
     entries = [(0, a, 1, p), (0, a, 2, 1 - p), *((x, a, y, half) for x in (1, 2) for y in (0, x))]
-    successors, psi = scatter(entries, states=3, actions=d, dimension=d)
     r = np.zeros((3, d))
     r[1] = 1
     theta = np.full(d, (1 - weight) / (d - 1))
     theta[best] = weight
-    return from_features(
-        psi, theta, successors, r, discount, 0, parameter_bound=1.0, feature_bound=math.sqrt(d), name=name
-    )
+    return mixture_of(entries, theta, r, discount, 0, parameter_bound=1.0, feature_bound=math.sqrt(d), name=name)

@@ -11,8 +11,6 @@ that H * mdp.in_units(optimum) is the discounted return in the environment's uni
 either, and is dropped. An environment without a table is learned from by playing: `ravi.learn`.
 """
 
-from __future__ import annotations
-
 import math
 import re
 import warnings
@@ -28,7 +26,7 @@ from ravi.checks import InputError
 from ravi.core import MDP, an_mdp
 from ravi.extras import install
 from ravi.mdps.names import named
-from ravi.mdps.tables import scatter
+from ravi.mdps.tables import table_of
 
 TERMINATIONS = ("absorb", "restart")
 ENTRY = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.-]*")  # where something is in a module
@@ -178,16 +176,9 @@ def _read(env: Any, discount: float, termination: str, initial: Any, name: str |
     ends = any(entry.terminated for entry in entries)
     absorbing = ends and termination == "absorb"
     units = _units(env, entries, absorbing)
-    successors, transitions = scatter(_led(entries, nu0, X, A, absorbing), X + absorbing, A)
-    return MDP(
-        rewards=_rewards(entries, units, X, A, absorbing),
-        successors=successors,
-        transitions=transitions,
-        initial=np.append(nu0, 0.0) if absorbing else nu0,
-        discount=discount,
-        name=_called(env, termination) if name is None else name,
-        units=units,
-    )
+    rewards, start = _rewards(entries, units, X, A, absorbing), np.append(nu0, 0.0) if absorbing else nu0
+    called = _called(env, termination) if name is None else name
+    return table_of(_led(entries, nu0, X, A, absorbing), rewards, discount, start, name=called, units=units)
 
 
 def _count(space: Any, what: str) -> int:

@@ -7,8 +7,6 @@ dense. An instance is its seed's: built from sorts, products and differences of 
 same bits everywhere.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np
@@ -36,13 +34,9 @@ def garnet(
     room(name, "states, actions or branching", X, A, b, scattered=False)
     successors, P = garnet_kernel(draw, X, A, b)
     return MDP(
-        rewards=garnet_rewards(draw, X, A),
-        successors=successors,
-        transitions=P,
-        initial=np.full(X, 1 / X) if start == "uniform" else np.eye(1, X)[0],
-        discount=discount,
-        name=name,
-    )
+        rewards=garnet_rewards(draw, X, A), successors=successors, transitions=P,
+        initial=np.full(X, 1 / X) if start == "uniform" else np.eye(1, X)[0], discount=discount, name=name,
+    )  # fmt: skip
 
 
 def sizes(states: int, actions: int, branching: int) -> tuple[int, int, int]:

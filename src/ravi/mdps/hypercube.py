@@ -20,8 +20,6 @@ c = 1 - gamma + gamma (delta + p),
 the best action is sign(theta), with m = Delta.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from ravi import checks
@@ -62,13 +60,6 @@ def hypercube(dimension: int = 5, discount: float = 0.9, margin: float | None = 
     r = np.zeros((2, A))
     r[1] = 1
     return from_features(
-        psi,
-        [*(sign * (Delta / (d - 1) / alpha)), 1 / beta],
-        np.broadcast_to(np.arange(2), (2, A, 2)),
-        r,
-        gamma,
-        0,
-        parameter_bound=1 + Delta,
-        feature_bound=1.0,
-        name=name,
-    )
+        psi, [*(sign * (Delta / (d - 1) / alpha)), 1 / beta], np.broadcast_to(np.arange(2), (2, A, 2)), r, gamma, 0,
+        parameter_bound=1 + Delta, feature_bound=1.0, name=name,
+    )  # fmt: skip

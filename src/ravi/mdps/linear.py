@@ -12,8 +12,6 @@ m_j ~ Dirichlet(1, ..., 1) on the states, theta uniform on [0, 1]^d, nu_0 unifor
 a row of exponentials, -log of uniforms, normalised: the last digit of a logarithm may differ between machines.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """What is an MDP called? By the id that builds it: `garnet/100,4,4,seed=3`."""
 
-from __future__ import annotations
-
 from typing import Any
 
 

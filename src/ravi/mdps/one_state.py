@@ -8,8 +8,6 @@ X = 1 with rewards r(a): rho(pi) = sum_a pi(a) r(a). With P known, CB = 0 and V_
 and nothing is truncated: an index that is off by one shows at once.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -36,10 +34,6 @@ def one_state_of(rewards: Any, discount: float = 0.95, *, name: str = "one-state
     checks.between(r, 0, 1, "rewards")
     shape = (1, r.size, 1)
     return MDP(
-        rewards=r[None],
-        successors=np.zeros(shape, np.int32),
-        transitions=np.ones(shape),
-        initial=np.ones(1),
-        discount=discount,
-        name=name,
-    )
+        rewards=r[None], successors=np.zeros(shape, np.int32), transitions=np.ones(shape), initial=np.ones(1),
+        discount=discount, name=name,
+    )  # fmt: skip

@@ -16,25 +16,19 @@ theta = (lambda, mu_1, ..., mu_A, 1), d = A + 2:
 phi_V = e_lambda (V(x + 1) - V(x)) + e_{mu_a} (V(x - 1) - V(x)) + e_1 V(x), so B_phi = sqrt(3) for N > 1.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from ravi import checks
 from ravi.core import MDP
 from ravi.mdps.names import named
-from ravi.mdps.tables import from_features, scatter
+from ravi.mdps.tables import mixture_of
 from ravi.problems import room
 
 
 def queue(
-    size: int = 20,
-    speeds: int = 2,
-    discount: float = 0.95,
-    arrival: float = 0.3,
-    service: float = 0.6,
+    size: int = 20, speeds: int = 2, discount: float = 0.95, arrival: float = 0.3, service: float = 0.6,
     cost: float = 0.2,
-) -> MDP:
+) -> MDP:  # fmt: skip
     """The queue with room for N customers and A speeds; `service` is the rate of the fastest, `cost` its price."""
     N, A = checks.whole(size, "size", 1), checks.whole(speeds, "speeds", 1)
     arrival, service = checks.probability(arrival, "arrival"), checks.probability(service, "service")
@@ -46,18 +40,13 @@ def queue(
     x, a = np.arange(N + 1)[:, None], np.arange(A)  # (X, 1), (A,)
     e = np.eye(A + 2)
     come, serve, nothing = e[0], np.tile(e[1 : A + 1], (N, 1)), e[A + 1]  # `serve` by (x, a), for N states
-    successors, psi = scatter(
-        [
-            (x, a, x, nothing),
-            (x[:-1], a, x[:-1] + 1, come),
-            (x[:-1], a, x[:-1], -come),
-            (x[1:], a, x[1:] - 1, serve),
-            (x[1:], a, x[1:], -serve),
-        ],
-        states=N + 1,
-        actions=A,
-        dimension=A + 2,
-    )
+    entries = [
+        (x, a, x, nothing),
+        (x[:-1], a, x[:-1] + 1, come),
+        (x[:-1], a, x[:-1], -come),
+        (x[1:], a, x[1:] - 1, serve),
+        (x[1:], a, x[1:], -serve),
+    ]
     r = (1 - x / N + cost * (1 - a / max(A - 1, 1))) / (1 + cost)
     mu = service * (a + 1) / A
-    return from_features(psi, [arrival, *mu, 1.0], successors, r, discount, np.full(N + 1, 1 / (N + 1)), name=name)
+    return mixture_of(entries, [arrival, *mu, 1.0], r, discount, np.full(N + 1, 1 / (N + 1)), name=name)

@@ -11,15 +11,13 @@ By symmetry all gadgets have the same values: with p = 1 - gamma + eps,
 and the same with p = 1 - gamma + eps m for a policy that gives the best actions probability m.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from ravi import checks
 from ravi.core import MDP
 from ravi.mdps.draws import uniforms
 from ravi.mdps.names import named
-from ravi.mdps.tables import scatter
+from ravi.mdps.tables import table_of
 from ravi.problems import room
 
 
@@ -36,23 +34,12 @@ def ring(gadgets: int = 4, gap: float | None = None, discount: float = 0.95, act
     best = (A * uniforms(seed)(S)).astype(np.int64)  # a*_i
     low, a = 2 * np.arange(S)[:, None], np.arange(A)  # (S, 1), (A,)
     stay = (gamma - eps * (best[:, None] == a)).ravel()  # (S * A,)
-    successors, P = scatter(
-        [
-            (low, a, low + 1, 1 - stay),
-            (low, a, low, stay),
-            (low + 1, a, low + 1, gamma),
-            (low + 1, a, (low + 2) % (2 * S), 1 - gamma),
-        ],
-        states=2 * S,
-        actions=A,
-    )
+    entries = [
+        (low, a, low + 1, 1 - stay),
+        (low, a, low, stay),
+        (low + 1, a, low + 1, gamma),
+        (low + 1, a, (low + 2) % (2 * S), 1 - gamma),
+    ]
     r = np.zeros((2 * S, A))
     r[1::2] = 1
-    return MDP(
-        rewards=r,
-        successors=successors,
-        transitions=P,
-        initial=np.tile([1 / S, 0], S),
-        discount=gamma,
-        name=name,
-    )
+    return table_of(entries, r, gamma, np.tile([1 / S, 0], S), name=name)

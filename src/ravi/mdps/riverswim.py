@@ -12,14 +12,12 @@ Always left: rho = .005. Right everywhere is optimal from state 0 once gamma exc
 for n = 4, 5, 6, 8, 10. For n = 6 and gamma = .9, <nu_0, V*> = 425329947 / 326053817.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from ravi import checks
 from ravi.core import MDP
 from ravi.mdps.names import named
-from ravi.mdps.tables import from_features, scatter
+from ravi.mdps.tables import mixture_of, table_of
 from ravi.problems import room
 
 LEFT, RIGHT = 0, 1
@@ -32,28 +30,17 @@ def riverswim(n: int = 6, discount: float = 0.95) -> MDP:
     name = named("riverswim", n)
     room(name, "n", n, 2, 3)
     x, inside = np.arange(n), np.arange(1, n - 1)
-    successors, P = scatter(
-        [
-            (x, LEFT, np.maximum(x - 1, 0), 1.0),
-            (0, RIGHT, 0, 0.4),
-            (0, RIGHT, 1, 0.6),
-            (inside, RIGHT, inside - 1, 0.05),
-            (inside, RIGHT, inside, 0.6),
-            (inside, RIGHT, inside + 1, 0.35),
-            (n - 1, RIGHT, n - 2, 0.4),
-            (n - 1, RIGHT, n - 1, 0.6),
-        ],
-        states=n,
-        actions=2,
-    )
-    return MDP(
-        rewards=_rewards(n),
-        successors=successors,
-        transitions=P,
-        initial=np.eye(1, n)[0],
-        discount=discount,
-        name=name,
-    )
+    entries = [
+        (x, LEFT, np.maximum(x - 1, 0), 1.0),
+        (0, RIGHT, 0, 0.4),
+        (0, RIGHT, 1, 0.6),
+        (inside, RIGHT, inside - 1, 0.05),
+        (inside, RIGHT, inside, 0.6),
+        (inside, RIGHT, inside + 1, 0.35),
+        (n - 1, RIGHT, n - 2, 0.4),
+        (n - 1, RIGHT, n - 1, 0.6),
+    ]
+    return table_of(entries, _rewards(n), discount, np.eye(1, n)[0], name=name)
 
 
 def riverswim_mixture(n: int = 6, discount: float = 0.95) -> MDP:
@@ -67,27 +54,13 @@ def riverswim_mixture(n: int = 6, discount: float = 0.95) -> MDP:
     name = named("riverswim/mixture", n)
     room(name, "n", n, 2, 3, 3)
     x = np.arange(n)
-    successors, psi = scatter(
-        [
-            (x, LEFT, np.maximum(x - 1, 0), (1, 1, 1)),
-            (x, RIGHT, np.minimum(x + 1, n - 1), (1, 0, 0)),
-            (x, RIGHT, x, (0, 1, 0)),
-            (x, RIGHT, np.maximum(x - 1, 0), (0, 0, 1)),
-        ],
-        states=n,
-        actions=2,
-        dimension=3,
-    )
-    return from_features(
-        psi,
-        (0.35, 0.6, 0.05),
-        successors,
-        _rewards(n),
-        discount,
-        0,
-        parameter_bound=1.0,
-        name=name,
-    )
+    entries = [
+        (x, LEFT, np.maximum(x - 1, 0), (1, 1, 1)),
+        (x, RIGHT, np.minimum(x + 1, n - 1), (1, 0, 0)),
+        (x, RIGHT, x, (0, 1, 0)),
+        (x, RIGHT, np.maximum(x - 1, 0), (0, 0, 1)),
+    ]
+    return mixture_of(entries, (0.35, 0.6, 0.05), _rewards(n), discount, 0, parameter_bound=1.0, name=name)
 
 
 def _rewards(n: int) -> np.ndarray:

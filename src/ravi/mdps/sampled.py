@@ -7,8 +7,6 @@ al. 2003, and a union bound), so |(P_m - P) V| is at most half of that times the
 a mixture of them is a linear mixture, but the truth is one only up to that error.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from math import log, sqrt
 from typing import NamedTuple
@@ -28,14 +26,9 @@ class Sampled(NamedTuple):
 
 
 def sampled(
-    simulator: Callable[[int, int, float], int],
-    states: int,
-    actions: int,
-    draws: int,
-    *,
-    seed: int = 0,
+    simulator: Callable[[int, int, float], int], states: int, actions: int, draws: int, *, seed: int = 0,
     delta: float = 0.01,
-) -> Sampled:
+) -> Sampled:  # fmt: skip
     """The table of (x, a, u) -> y by `draws` draws for every pair. Give every simulator a seed of its own."""
     X, A, m = checks.whole(states, "states"), checks.whole(actions, "actions"), checks.whole(draws, "draws")
     delta = checks.probability(delta, "delta")

@@ -3,8 +3,6 @@
 Whatever it is written as, it is checked here, and every error names the simulator, the pair and the number.
 """
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import fsum

@@ -6,8 +6,6 @@ states that the pair does lead to take at most k places below B), so nothing her
 X * A * B.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
@@ -105,17 +103,9 @@ def from_features(
     except InputError as error:
         raise InputError(f"features that do not make a kernel: <theta, psi> gives {error}") from None
     return MDP(
-        rewards=rewards,
-        successors=successors,
-        transitions=P,
-        initial=initial,
-        discount=discount,
-        features=psi,
-        parameter=theta,
-        parameter_bound=parameter_bound,
-        feature_bound=feature_bound,
-        name=name,
-    )
+        rewards=rewards, successors=successors, transitions=P, initial=initial, discount=discount, features=psi,
+        parameter=theta, parameter_bound=parameter_bound, feature_bound=feature_bound, name=name,
+    )  # fmt: skip
 
 
 def from_linear(
@@ -186,6 +176,25 @@ def scatter(
     return rows.reshape(shape), table.reshape(*shape, *tail)
 
 
+def table_of(
+    entries: Iterable[tuple[Any, Any, Any, Any]], rewards: np.ndarray, discount: float, initial: Any, **more: Any
+) -> MDP:
+    """The MDP whose kernel is `scatter` of entries; its rewards are (X, A)."""
+    X, A = rewards.shape
+    successors, P = scatter(entries, X, A)
+    return MDP(rewards=rewards, successors=successors, transitions=P, initial=initial, discount=discount, **more)
+
+
+def mixture_of(
+    entries: Iterable[tuple[Any, Any, Any, Any]], parameter: Any, rewards: np.ndarray, discount: float, initial: Any,
+    **more: Any,
+) -> MDP:  # fmt: skip
+    """The mixture whose features are `scatter` of entries; its rewards are (X, A), its parameter (D,)."""
+    X, A = rewards.shape
+    successors, psi = scatter(entries, X, A, len(parameter))
+    return from_features(psi, parameter, successors, rewards, discount, initial, **more)
+
+
 def _entries(matrix: Any, label: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Row, column and value of a sparse matrix's non-zeros, doubles added up; errors name them as the user does."""
     coo = matrix.tocoo()
@@ -204,30 +213,18 @@ def _entries(matrix: Any, label: str) -> tuple[np.ndarray, np.ndarray, np.ndarra
 
 
 def _from_entries(
-    pair: np.ndarray,
-    successor: np.ndarray,
-    value: np.ndarray,
-    X: int,
-    A: int,
-    r: Any,
-    discount: float,
-    initial: Any,
-    renormalise: bool,
-    name: str,
-) -> MDP:
+    pair: np.ndarray, successor: np.ndarray, value: np.ndarray, X: int, A: int, r: Any, discount: float, initial: Any,
+    renormalise: bool, name: str,
+) -> MDP:  # fmt: skip
     """The MDP of the non-zero P(successor | pair) = value, each (pair, successor) once."""
     rewards = checks.between(checks.shaped(checks.finite(r, "r"), (X, A), "r", "(X, A)"), 0, 1, "r")
     successors, place = support(pair, successor, X * A, X)
     P = np.zeros(successors.size)
     P[place] = value
     return MDP(
-        rewards=rewards,
-        successors=successors.reshape(X, A, -1),
-        transitions=_normalised(P.reshape(X, A, -1), renormalise),
-        initial=initial,
-        discount=discount,
-        name=name,
-    )
+        rewards=rewards, successors=successors.reshape(X, A, -1),
+        transitions=_normalised(P.reshape(X, A, -1), renormalise), initial=initial, discount=discount, name=name,
+    )  # fmt: skip
 
 
 def _normalised(P: np.ndarray, renormalise: bool) -> np.ndarray:

@@ -14,15 +14,13 @@ theta = (s_1, ..., s_q, 1), d = q + 1, and with I the intended cell and L, R tho
 ||theta||^2 = 1 + sum s^2. phi_V = e_tau ((V(L) + V(R)) / 2 - V(I)) + e_{q+1} V(I), so B_phi = sqrt(2).
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from ravi import checks
 from ravi.core import MDP
 from ravi.mdps.draws import uniforms
 from ravi.mdps.names import named
-from ravi.mdps.tables import from_features, scatter
+from ravi.mdps.tables import mixture_of
 from ravi.problems import room
 
 MOVES = ((-1, 0), (0, 1), (1, 0), (0, -1))  # up, right, down, left: the sides of a are a - 1 and a + 1
@@ -45,7 +43,6 @@ def terrain(width: int = 5, types: int = 2, discount: float = 0.95, seed: int = 
         entries.append((np.arange(X), a, towards[a], e[q] - e[ground]))
         for side in (a - 1, a + 1):
             entries.append((np.arange(X), a, towards[side % A], e[ground] / 2))
-    successors, psi = scatter(entries, states=X, actions=A, dimension=q + 1)
     r = np.zeros((X, A))
     r[-1] = 1
-    return from_features(psi, [*slip, 1.0], successors, r, discount, 0, name=name)
+    return mixture_of(entries, [*slip, 1.0], r, discount, 0, name=name)

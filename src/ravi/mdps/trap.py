@@ -10,14 +10,12 @@ that is eps / (1 - gamma + gamma eps) for q = 0. rho* = 1. A learner that always
 a trajectory without resets it would be charged H once and nothing after.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from ravi import checks
 from ravi.core import MDP
 from ravi.mdps.names import named
-from ravi.mdps.tables import scatter
+from ravi.mdps.tables import table_of
 
 STAY, JUMP = 0, 1
 
@@ -28,12 +26,5 @@ def trap(discount: float = 0.95, leave: float = 0.0) -> MDP:
     entries = [(0, STAY, 0, 1.0), (0, JUMP, 1, 1.0), (1, [STAY, JUMP], 1, 1 - q)]
     if q > 0:
         entries.append((1, [STAY, JUMP], 0, q))
-    successors, P = scatter(entries, states=2, actions=2)
-    return MDP(
-        rewards=np.array([[1.0, 0.0], [0.0, 0.0]]),
-        successors=successors,
-        transitions=P,
-        initial=np.eye(2)[0],
-        discount=discount,
-        name=named("trap", leave=(q, 0.0)),
-    )
+    rewards = np.array([[1.0, 0.0], [0.0, 0.0]])
+    return table_of(entries, rewards, discount, np.eye(2)[0], name=named("trap", leave=(q, 0.0)))

@@ -15,8 +15,6 @@ terrible. (From a constant V it happens to find the fixed point (10, 9.4737, 10)
 Regularised value iteration keeps moving too, but its policies settle at gap 0.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from ravi.core import MDP

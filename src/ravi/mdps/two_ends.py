@@ -12,8 +12,6 @@ first simulator the right one is.
 [0.2625, 0.39, 0.3475]
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -21,7 +19,7 @@ import numpy as np
 from ravi import checks
 from ravi.core import MDP
 from ravi.mdps.names import named
-from ravi.mdps.tables import from_features, scatter
+from ravi.mdps.tables import mixture_of
 from ravi.problems import room
 
 THETA = (0.35, 0.4, 0.25)
@@ -38,9 +36,7 @@ def two_ends(n: int = 9, discount: float = 0.95, left: float = 0.55) -> MDP:
     down, up = np.maximum(x - 1, 0), np.minimum(x + 1, n - 1)
     entries = [(x, 0, down, 0.9 * one), (x, 0, x, 0.1 * one)]
     entries += [(x, 1, y, np.where(np.arange(3) == i, SAID, OTHER)) for i, y in enumerate((up, x, down))]
-    successors, psi = scatter(entries, states=n, actions=2, dimension=3)
     r = np.zeros((n, 2))
     r[0], r[-1] = left, 1
-    return from_features(
-        psi, THETA, successors, r, discount, n // 2, parameter_bound=1.0, feature_bound=math.sqrt(3), name=name
-    )
+    bounds = {"parameter_bound": 1.0, "feature_bound": math.sqrt(3)}
+    return mixture_of(entries, THETA, r, discount, n // 2, **bounds, name=name)

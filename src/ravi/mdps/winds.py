@@ -11,8 +11,6 @@ along the column first, then along the row. The corners (0, 0), (0, W - 1), (W -
 ([0, 7, 13, 17], [0.0, 0.21, 0.4, 0.39])
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -20,7 +18,7 @@ import numpy as np
 from ravi import checks
 from ravi.core import MDP
 from ravi.mdps.names import named
-from ravi.mdps.tables import from_features, scatter
+from ravi.mdps.tables import mixture_of
 from ravi.mdps.terrain import MOVES
 from ravi.problems import room
 
@@ -46,6 +44,5 @@ def winds(width: int = 5, discount: float = 0.95) -> MDP:
         blown = np.where(i != ci, (i + np.sign(ci - i)) * W + j, i * W + j + np.sign(cj - j))
         entries.append((x[:, None], np.arange(4), blown[:, None], WIND * e[k]))
         r[ci * W + cj] = PAY[k]
-    successors, psi = scatter(entries, states=W * W, actions=4, dimension=4)
     centre = (W // 2) * (W + 1)
-    return from_features(psi, THETA, successors, r, discount, centre, parameter_bound=1.0, feature_bound=2.0, name=name)
+    return mixture_of(entries, THETA, r, discount, centre, parameter_bound=1.0, feature_bound=2.0, name=name)

@@ -31,8 +31,6 @@ Of 2 grain, at least eps (B + 23) is not needed for V, of the roundings of rho_d
 many = eps max(2 A - 12, 0) is enough. A row that misses by more is scored as the row that is played: nothing is lost.
 """
 
-from __future__ import annotations
-
 from math import fsum
 from typing import NamedTuple
 
@@ -69,14 +67,9 @@ class Tracked(NamedTuple):
 def track(mdp: MDP, n: int) -> Tracked:
     shape = (n, mdp.states)
     return Tracked(
-        np.zeros(shape),
-        np.tile(mdp.initial * mdp.horizon, (n, 1)),
-        np.zeros(shape),
-        np.zeros(shape),
-        np.full((n, mdp.states, mdp.actions), np.nan),
-        np.zeros(n),
-        np.zeros(n),
-    )
+        np.zeros(shape), np.tile(mdp.initial * mdp.horizon, (n, 1)), np.zeros(shape), np.zeros(shape),
+        np.full((n, mdp.states, mdp.actions), np.nan), np.zeros(n), np.zeros(n),
+    )  # fmt: skip
 
 
 class Scratch(NamedTuple):

@@ -17,8 +17,6 @@ bonuses under mu^{pi_k}:
 where bonuses were valid; a V_0 that is not constant adds H to the first.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -4,8 +4,6 @@ Corollary 5.7 draws an epoch index instead; with a random number of epochs that 
 default here, and the policy of a uniform epoch can be had from T_k and gap_k. I is fixed by the key before the run.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

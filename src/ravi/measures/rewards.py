@@ -1,7 +1,5 @@
 """What was earned? The realised reward sum_t r(x_t, a_t), for the record; the headline is the exact regret."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from ravi.compiled import compiled

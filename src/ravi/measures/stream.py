@@ -1,7 +1,5 @@
 """What was the stream of experience? Every (x_t, a_t, y_t) and reset flag; memory n T, for short runs and tests."""
 
-from __future__ import annotations
-
 from math import ceil
 from typing import Any, NamedTuple
 

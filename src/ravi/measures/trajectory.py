@@ -6,8 +6,6 @@ measured along the stream with resets, with V^{pi_t} exact to a certified error.
 from the age on at which x_t is met.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -16,8 +16,6 @@ and both P V and its estimate are within sp/2 and (n/(n+1)) sp/2 of c. The secon
 of which Lemma 5.4 bounds the determinant; s is the noise, H/2 for V, 1 for V in parts of half its span.
 """
 
-from __future__ import annotations
-
 from math import log
 
 import numpy as np

@@ -15,8 +15,6 @@ kernels have much in common. They cannot if each kernel has a move that no other
 The first is solved in `ravi.optimism.simplex`; the others have closed forms.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -29,10 +29,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ravi.compiled import bound, compiled
+from ravi.compiled import compiled
 from ravi.core import Array
 from ravi.estimators.counts import Counts
-from ravi.teams import Room, each, made, sync, team_max, team_min
+from ravi.teams import Room, each, sync, team_max, team_min
 
 MOST = 100_000  # sweeps of one plan: enough for rewards of span 1 where gamma <= 0.999; near gamma = 1 it may not be
 LANES = 32  # threads of a team, at most
@@ -80,54 +80,6 @@ class Sets(NamedTuple):
 
     prepare: Callable[..., Any]  # given, i, k: what does not depend on V, where the radii are there
     most: Callable[..., Any]  # given, i, k, V (X,), out (X A,): max <p, V> of every pair
-
-    def __call__(
-        self, rewards: Array, successors: Array, discount: float, D: Counts, *radii: Array, reference: int = 0
-    ) -> Backup:
-        """The backups of all seeds, with these radii (n, X, A)."""
-        own = given(rewards, successors, discount, D, len(D.visits), reference=reference)
-        own = made(own)
-        for room, array in zip((own.radius, own.constant), radii, strict=False):
-            room[:] = array.reshape(room.shape)
-        for i in range(len(D.visits)):
-            self.prepare(own, i, i)
-        return Backup(self, own)
-
-
-class Backup(NamedTuple):
-    """Q = rewards + gamma max <p, V>, of every seed."""
-
-    sets: Sets
-    own: Given
-
-    def __call__(self, V: Array, active: Array, Q: Array) -> None:
-        """V (n, X), active (n,), Q (n, X, A): writes Q where active."""
-        for i in np.flatnonzero(active):
-            out = np.empty(self.own.visits.shape[1])
-            self.sets.most(self.own, i, i, V[i], out)
-            worth(self.own, i, i, V[i], out)
-            Q[i] = out.reshape(Q.shape[1:])
-
-
-class Plan(NamedTuple):
-    u: Array  # L u less its least, of the last sweep          (n, X)
-    before: Array  # the u of the last sweep                   (n, X)
-    Q: Array  # its backup                                     (n, X, A)
-    low: Array  # min of L u - u at the end                    (n,)
-    high: Array  # max of L u - u at the end                   (n,)
-    least: Array  # what was taken from L u                    (n,)
-    sweeps: Array  # how many; MOST where a plan did not end   (n,)
-
-
-def iterate(backup: Backup, u: Array, actions: int, tol: Array, *, span: float = np.inf, mixing: float = 1.0) -> Plan:
-    """Sweep every seed until its own span(L u - u) <= tol (n,), from `u` (n, X), which is not changed."""
-    n, X = u.shape
-    u, before, Q, Lu = u.copy(), np.empty((n, X)), np.empty((n, X * actions)), np.empty(X)
-    goal = np.asarray(tol, np.float64) + np.zeros(n)
-    loop = bound(_iterate, most=backup.sets.most)
-    ends = [loop(backup.own, i, i, u[i], before[i], Lu, Q[i], goal[i], span, mixing, MOST) for i in range(n)]
-    low, high, least, sweeps = (np.array(end) for end in zip(*ends, strict=True))
-    return Plan(u, before, Q.reshape(n, X, actions), low, high, least, sweeps)
 
 
 def greedy(Q: Array) -> Array:

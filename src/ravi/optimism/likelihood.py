@@ -16,8 +16,6 @@ any m_c >= max_Theta <theta, psi_c>: first max_i psi_ci, then, three times, the 
 found, p_c + ||psi_c|| in the inverse of its Lambda, along the simplex.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -14,8 +14,6 @@ most ln(X A / delta) + C_B(n) (`ravi.theory.kl.worst_redundancy`). By Pinsker's 
 is at most sp(V) sqrt(rho / 2n).
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -30,14 +28,6 @@ LOG_PI = math.log(math.pi)
 HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
 ENDS, COIN = np.array([0, 1], np.int32), np.array([0.0, 1.0])  # of a coin: its outcomes, and what they earn
 SERIES = 24  # counts from which Gamma functions are taken by Stirling's series, here accurate to 1e-13
-
-
-def of_one_value(visits: Array, log_inverse_level: Array) -> Array:
-    """rho = ln(1 / level) + kappa(n), for level = delta / X   (n, X, A). log_inverse_level: (n,)."""
-    rho = np.empty(visits.shape)
-    for i, level in enumerate(log_inverse_level):
-        radii_of_one_value(visits[i], level, 1.0, rho[i])
-    return rho
 
 
 def of_all_values(D: Counts, log_inverse_level: float, symbols: int) -> Array:

@@ -14,8 +14,6 @@ where n = 0 too: 1 <= r + 2. Since r is in [0, 1], the event says no less than l
 an interval of half-width h = (hi - lo) / 2 <= b; where n = 0 it is [0, 1], which holds r on any event.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from ravi.core import Array

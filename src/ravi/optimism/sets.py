@@ -32,8 +32,6 @@ nu = max V if f(max V) <= d (mass goes to a best state that was never seen), and
 ln(nu - max V), kept inside a bracket, from where the last sweep ended. An error in nu enters the value squared.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -21,8 +21,6 @@ all theta' of the set have
 What is returned as the maximum is this bound: never too small, up to rounding.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

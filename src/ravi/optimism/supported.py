@@ -19,8 +19,6 @@ What becomes of a constant: where X is the number of outcomes of a row, it is B 
 stays. Each learner says so in its own words, with what it is then guaranteed.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """How is a known MDP planned in? The names below load their modules, and Numba with them, when they are first used."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 

@@ -14,8 +14,6 @@ Pairs are kept by falling m, and inner loops run over pairs: that is what proces
 are equal to the bit, so are all earlier ones, and a greedy pass copies them.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any, NamedTuple
 
@@ -68,15 +66,7 @@ def lists(problem: Problem) -> Lists:
 
 
 def greedy_pass(
-    psi: Lists,
-    r: Array,
-    gamma: float,
-    theta: Array,
-    inverse: Array,
-    beta: Array,
-    due: Array,
-    V: Array,
-    policy: Array,
+    psi: Lists, r: Array, gamma: float, theta: Array, inverse: Array, beta: Array, due: Array, V: Array, policy: Array
 ) -> None:
     """V (n, S + 1, X) and the greedy policy (n, S, X, A) of the seeds that are `due` (n,), in place.
 

@@ -18,8 +18,6 @@ The next pass may go the other way. Passes never lose value. All is relative to 
 What comes out is where `modified_policy_iteration` starts; nothing is certified here.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from ravi.compiled import compiled

@@ -10,8 +10,6 @@ state at the rim, neighbours of few neighbours first. Where steps spread, as in 
 breadth first are soon too wide, and the search is over before it has cost anything.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

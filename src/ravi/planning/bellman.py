@@ -7,8 +7,6 @@
 (Pi_M f)(.)   = max(min(f(.), M), 0)                    `truncate`
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from ravi.compiled import compiled

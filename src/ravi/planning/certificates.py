@@ -23,8 +23,6 @@ With W centred, max |W| is half the span of V, often far below H, so H rho is fa
 case allows.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

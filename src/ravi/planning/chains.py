@@ -6,8 +6,6 @@ Both read x = source + gamma K x with a sparse K >= 0, and both are solved exact
 states, and by sweeps, helped by a Krylov method where they are slow, where there are many.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

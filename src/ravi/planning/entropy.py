@@ -8,8 +8,6 @@ p log(p / q) - p + q = p (t - log(1 + t)), t = q / p - 1: no term is negative, n
 small t the term is summed as t^2 / 2 - t^3 / 3 + ...
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from ravi import checks, problems

@@ -1,7 +1,5 @@
 """What are V^pi, Q^pi and rho(pi) of a policy, and how far off can the answer be?"""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -7,8 +7,6 @@ The first has V* as its solution, whatever the positive weights; the second, its
 has the occupancy measures of optimal policies. HiGHS solves both.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

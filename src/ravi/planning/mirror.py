@@ -15,8 +15,6 @@ expm1 won; below -1/2 the sum is taken of logarithms. log pi is kept, because a 
 never come back; its drift (1e-16 an epoch) is taken out by normalising every step.
 """
 
-from __future__ import annotations
-
 import math
 from functools import lru_cache
 

@@ -15,8 +15,6 @@ Type 1 with m = 1 is Algorithm 1 of the RAVI-UCB paper with P_hat = P and no bon
 and (V_K, pi_K) is what K mirror steps and K - 1 backups have made. The truncation to [0, H] is idle for V_0 in [0, H].
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import islice
 from typing import NamedTuple
@@ -77,25 +75,16 @@ def md_mpi(
     """
     K = checks.whole(iterations, "iterations")
     iterates = md_mpi_iterates(
-        mdp,
-        eta,
-        sweeps=sweeps,
-        regularised_evaluation=regularised_evaluation,
-        initial_value=initial_value,
+        mdp, eta, sweeps=sweeps, regularised_evaluation=regularised_evaluation, initial_value=initial_value,
         initial_policy=initial_policy,
-    )
+    )  # fmt: skip
     return next(islice(iterates, K - 1, None))
 
 
 def md_mpi_iterates(
-    mdp: MDP,
-    eta: float,
-    *,
-    sweeps: int = 1,
-    regularised_evaluation: bool = True,
-    initial_value: ArrayLike = 0.0,
+    mdp: MDP, eta: float, *, sweeps: int = 1, regularised_evaluation: bool = True, initial_value: ArrayLike = 0.0,
     initial_policy: ArrayLike | None = None,
-) -> Iterator[Iterate]:
+) -> Iterator[Iterate]:  # fmt: skip
     """The iterates k = 1, 2, ... of MD-MPI, without end.
 
     `initial_value` is V_0, a number or (X,). `initial_policy` is pi_0, uniform unless given, (X, A) or a batch

@@ -7,8 +7,6 @@ Section 6.5). Where sweeps of a policy are slow, a Krylov method solves for its 
 states lead to near ones only, policies are improved within their band first (`ravi.planning.banded`).
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from ravi.compiled import compiled

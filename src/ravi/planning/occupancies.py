@@ -11,8 +11,6 @@ that miss the sum one by d move a flow by d. With a factor of two to spare, and 
     error = H (||rho||_1 + sum_y 2^-52 (n(y) + A + 4) flow(y) + grain of T_pi).
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ Only what finds V differs: the greedy policy is swept a fixed number of times be
 look at the span costs as much as a sweep there. Krylov methods and bands are a CPU's.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

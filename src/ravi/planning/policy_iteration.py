@@ -4,8 +4,6 @@ Howard (1960). An action gives way only to one that is better by more than round
 policy that was seen before, there is nothing left to improve.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from ravi.planning.certificates import Tables, span_goal

@@ -1,7 +1,5 @@
 """From where can a state be reached? For every state, the pairs that store it among their successors."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -117,19 +117,11 @@ def solve(mdp: MDP, method: str = "modified_policy_iteration", tol: float = 1e-1
     error = half_width(low, high, size, gamma, arrays.grain)
     V = sweep.TW + shift
     return Solution(
-        V=V,
-        Q=sweep.Q + shift,
-        policy=deterministic(sweep.greedy, mdp.actions),
-        optimum=(1 - gamma) * float(mean(mdp.initial, V)),
-        error=error,
-        optimum_error=(1 - gamma) * error + 4 * EPS,
-        policy_error=2 * (1 - gamma) * error,
-        sweeps=sweep.sweeps,
-        method=method,
-        name=mdp.name,
-        tol=tol,
+        V=V, Q=sweep.Q + shift, policy=deterministic(sweep.greedy, mdp.actions),
+        optimum=(1 - gamma) * float(mean(mdp.initial, V)), error=error, optimum_error=(1 - gamma) * error + 4 * EPS,
+        policy_error=2 * (1 - gamma) * error, sweeps=sweep.sweeps, method=method, name=mdp.name, tol=tol,
         rounding=half_width(0.0, 0.0, size, gamma, arrays.grain),
-    )
+    )  # fmt: skip
 
 
 def deterministic(actions: Array, A: int) -> Array:

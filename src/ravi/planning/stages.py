@@ -13,8 +13,6 @@ to 1 - gamma of it, with 4 eps for the last sum.
 A learner that plans backwards chooses S by what it may leave out: `effective_horizon`.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What is one pass over the states? Of T, for all actions, of T_pi, and of the chain that a policy makes."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

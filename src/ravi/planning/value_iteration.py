@@ -4,8 +4,6 @@ The span shrinks by gamma a sweep at least, and by the second eigenvalue of the 
 no need to wait for gamma^n H to vanish (Puterman 2005, Section 6.6.2).
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from ravi.compiled import compiled

@@ -1,7 +1,5 @@
 """Which learner is better, and is that sure? Paired differences, profiles, the best."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -137,13 +135,7 @@ def profiles(
 
 
 def best(
-    scores: Scores,
-    mdp: str,
-    *,
-    statistic: str = "mean",
-    level: float = 0.95,
-    resamples: int = 2000,
-    key: int = 0,
+    scores: Scores, mdp: str, *, statistic: str = "mean", level: float = 0.95, resamples: int = 2000, key: int = 0
 ) -> Best:
     """The learner with the smallest mean (median, iqm), and those of which the seeds do not show that they are worse.
 

@@ -9,8 +9,6 @@ too few to be resampled, Student's t stands in. One seed gives an interval witho
 Percentile intervals, the common choice, are too short: see docs/reference/statistics.md.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
@@ -18,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ravi.checks import InputError, at, did_you_mean, first
+from ravi.checks import InputError, at, first, must_be
 
 STATISTICS = ("mean", "median", "iqm")
 LEAST_FOR_MEAN, LEAST_FOR_IQM = 5, 12  # seeds for bootstrap-t: with fewer, resamples may have next to no variance
@@ -382,8 +380,4 @@ def check_level(level: float, resamples: int = 1) -> None:
 
 def _check(statistic: str, level: float, resamples: int) -> None:
     check_level(level, resamples)
-    if statistic not in STATISTICS:
-        raise InputError(
-            f"there is no statistic {statistic!r}.{did_you_mean(str(statistic), STATISTICS)} "
-            f"Known: {', '.join(STATISTICS)}."
-        )
+    must_be(statistic, STATISTICS, "statistic")

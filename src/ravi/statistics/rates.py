@@ -127,13 +127,7 @@ def growth(
 
 
 def scaling(
-    sizes: Any,
-    values: Sequence[Any],
-    *,
-    paired: bool = False,
-    level: float = 0.95,
-    resamples: int = 2000,
-    key: int = 0,
+    sizes: Any, values: Sequence[Any], *, paired: bool = False, level: float = 0.95, resamples: int = 2000, key: int = 0
 ) -> Rate:
     """The slope of log mean value against log size; values: one array (n,) per size, of T, H, d, X or A.
 

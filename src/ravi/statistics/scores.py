@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ravi import checks
-from ravi.checks import InputError, did_you_mean
+from ravi.checks import InputError, did_you_mean, must_be
 
 if TYPE_CHECKING:
     from ravi.lab.experiments.results import Results
@@ -48,10 +48,9 @@ class Scores:
 
     def known(self, learner: str, *mdps: str) -> None:
         """Raise unless there are runs of this learner, and on these MDPs."""
-        for name, names, kind in ((learner, self.learners, "learner"), *((mdp, self.mdps, "MDP") for mdp in mdps)):
-            if name not in names:
-                meant = did_you_mean(str(name), names)
-                raise InputError(f"there is no {kind} {name!r}.{meant} Known: {', '.join(names)}.")
+        must_be(learner, self.learners, "learner")
+        for mdp in mdps:
+            must_be(mdp, self.mdps, "MDP")
 
 
 def from_table(

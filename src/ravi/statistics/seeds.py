@@ -1,7 +1,5 @@
 """How many seeds are enough? A rule by the width of the paired interval, and the sequential test AdaStop."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import combinations
 from typing import Any, NamedTuple

@@ -6,8 +6,6 @@ order, those that run i beats are the last: with the sums of d from every place 
 sums are of whole numbers, and exact.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple

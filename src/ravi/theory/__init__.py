@@ -20,8 +20,6 @@ its proofs: E K, the padding to T+, the failure event. `sharp` uses what the sam
 for other settings of the learner, which its docstring names. H = 1/(1 - gamma) and gamma H = H - 1 throughout.
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -31,17 +29,9 @@ if TYPE_CHECKING:
     from ravi.theory.search import first_useful, smallest_steps
 
 __all__ = [
-    "Bound",
-    "constants",
-    "elliptical",
-    "first_useful",
-    "generic",
-    "mixture",
-    "per_run",
-    "selection",
-    "smallest_steps",
+    "Bound", "constants", "elliptical", "first_useful", "generic", "mixture", "per_run", "selection", "smallest_steps",
     "tabular",
-]
+]  # fmt: skip
 
 _HOMES = {"Bound": "parts", "first_useful": "search", "smallest_steps": "search"}
 

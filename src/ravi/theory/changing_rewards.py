@@ -22,8 +22,6 @@ From tau on f_t <= 1, which costs delta T. And f_t may be negative, -1 at least,
 gamma H on average, may have lowered the sum, and are taken out of it for gamma H.
 """
 
-from __future__ import annotations
-
 from ravi.theory import constants, generic
 from ravi.theory.parts import Bound
 

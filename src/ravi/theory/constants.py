@@ -1,7 +1,5 @@
 """Which constants does the theory set? Step size and confidence radii, each by the statement that derives it."""
 
-from __future__ import annotations
-
 from math import ceil, log, log1p, sqrt
 
 from ravi.theory import inputs

@@ -27,8 +27,6 @@ most 1 if CB is the same for all pairs at V_0 = 0. With data that is so only if 
 and for counts with `span` or `clip`; without these it is H at most (`start`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import log, sqrt
 

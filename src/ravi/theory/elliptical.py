@@ -4,8 +4,6 @@ The sums of these lemmas run over the steps up to T+, the end of the epoch of st
 number of steps that are summed: T+ of a run, T + gamma H for a mean (the logarithm is concave), T for the print.
 """
 
-from __future__ import annotations
-
 from math import log, log1p
 
 from ravi.theory import constants, inputs

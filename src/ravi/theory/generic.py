@@ -1,7 +1,5 @@
 """How large can the regret be, given the sum of the bonuses? Theorem 4.1."""
 
-from __future__ import annotations
-
 from math import log, sqrt
 
 from ravi.theory import constants, inputs
@@ -16,15 +14,9 @@ def printed(horizon: float, actions: int, steps: int, bonus: float) -> Bound:
 
 
 def corrected(
-    horizon: float,
-    actions: int,
-    steps: int,
-    bonus: float,
-    *,
-    delta: float | None = None,
-    eta: float | None = None,
+    horizon: float, actions: int, steps: int, bonus: float, *, delta: float | None = None, eta: float | None = None,
     inner_steps: int = 1,
-) -> Bound:
+) -> Bound:  # fmt: skip
     """Theorem 4.1 with the paper's constants and a proof without gaps; `bonus` is E[sum_{t <= T+} CB_t(X_t, A_t)].
 
         R_T <= 2 E[sum CB] + H (log A / (M eta) + eta H^3/2 E K) + 2 H^2 / M + delta T

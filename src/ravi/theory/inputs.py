@@ -3,8 +3,6 @@
 `ravi.checks` is imported only then, so that good input needs no NumPy.
 """
 
-from __future__ import annotations
-
 from math import inf
 from typing import Any, NoReturn
 

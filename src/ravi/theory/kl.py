@@ -4,8 +4,6 @@ Notation: B successors stored per pair, C_B(n) the worst redundancy of the KT mi
 rho the largest radius of a run, rho_G = ln(X A T) + C_B(T) that of the event on which P is near p_hat.
 """
 
-from __future__ import annotations
-
 from math import lgamma, log, log2, sqrt
 from typing import Any, NamedTuple
 
@@ -161,15 +159,10 @@ def _added(
         rho, rho_G = radii(H, X, A, 2, T, unknown_rewards=True)
         rewards = (1 + sqrt(2)) * sqrt(X * A * T / 2) * (sqrt(rho) + sqrt(rho_G)) + X * A
     parts = {
-        "deviations": deviations,
-        "first": H * X * A,
-        "invalid": X * A + root,
-        "slack": slack * root,
-        "tolerance": 2 * sqrt(2) * tolerance * sqrt(T),
-        "phases": 2 * H * (2 * doublings(X, A, T) + 1),
-        "failure": 1.0 + H,
-        "rewards": rewards,
-    }
+        "deviations": deviations, "first": H * X * A, "invalid": X * A + root, "slack": slack * root,
+        "tolerance": 2 * sqrt(2) * tolerance * sqrt(T), "phases": 2 * H * (2 * doublings(X, A, T) + 1),
+        "failure": 1.0 + H, "rewards": rewards,
+    }  # fmt: skip
     return Optimism(sum(parts.values()), **parts)
 
 
@@ -212,13 +205,8 @@ def mixture(
     beta = sqrt((1 + GUARD) / GUARD * mixture_radius(d, T, rho + GAP))
     root = 2 * sqrt(2) * d * sqrt(H * T)
     parts = {
-        "deviations": 2 * (H - 1) * beta * sqrt(d * T * log(1 + T)),
-        "first": 0.0,
-        "invalid": states * actions + root,
-        "slack": slack * root,
-        "tolerance": 2 * sqrt(2) * tolerance * H * sqrt(T),
-        "phases": 2 * H * (2 * mixture_doublings(d, states, actions, T) + 1),
-        "failure": 0.0,
-        "rewards": 0.0,
-    }
+        "deviations": 2 * (H - 1) * beta * sqrt(d * T * log(1 + T)), "first": 0.0, "invalid": states * actions + root,
+        "slack": slack * root, "tolerance": 2 * sqrt(2) * tolerance * H * sqrt(T),
+        "phases": 2 * H * (2 * mixture_doublings(d, states, actions, T) + 1), "failure": 0.0, "rewards": 0.0,
+    }  # fmt: skip
     return Optimism(sum(parts.values()), **parts)

@@ -18,8 +18,6 @@ with probability 1 - delta, and Theorem 4.1 with Lemma 5.5 (its features do not 
 is a bound.
 """
 
-from __future__ import annotations
-
 from math import log, sqrt
 
 from ravi.theory import generic, inputs, mixture

@@ -4,8 +4,6 @@ Theorem 5 of docs/explanation/kl.md has the proof. It holds for every learner, a
 time, that knows all of the MDP but which action is best in each gadget.
 """
 
-from __future__ import annotations
-
 from math import sqrt
 from typing import NamedTuple
 

@@ -16,8 +16,6 @@ The paper's last line, C_1 + C_2 = O(B H^{3/2} d log^{3/2} T), holds for C_2 onl
 log^{3/2} T. It does not grow with sqrt(T), and the order of Theorem 5.6 stands.
 """
 
-from __future__ import annotations
-
 from math import sqrt
 
 from ravi.theory import constants, generic, inputs

@@ -1,7 +1,5 @@
 """What is a bound made of? Four parts that add up to its total."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 

@@ -1,7 +1,5 @@
 """What must one run satisfy? Lemma 4.3, for K epochs with valid bonuses, whatever happened in them."""
 
-from __future__ import annotations
-
 from ravi.theory import constants, inputs
 from ravi.theory.parts import Bound, bound
 

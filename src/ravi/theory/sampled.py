@@ -14,8 +14,6 @@ E[sum_{t <= T+} ||phi~_t||_{Lambda^{-1}}], and E T+ = T + gamma H,
 and Theorem 4.1 adds the rest. N is of order sqrt(d H T): the error costs B_theta eps sqrt(d H) T, up to logarithms.
 """
 
-from __future__ import annotations
-
 from math import sqrt
 
 from ravi.theory import constants, generic, inputs, mixture

@@ -10,8 +10,6 @@ bisection finds the answer; if none fails down to TRIED, every T below is tried.
 the claim changes at most once between neighbouring powers of two: for a ratio that falls from there on, always.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from ravi.theory import inputs

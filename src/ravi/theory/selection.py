@@ -9,8 +9,6 @@ probability 1 - delta/2 (Hoeffding). The candidate with the largest average has
     gap <= 2 regret / T + eps     with probability 1 - delta.
 """
 
-from __future__ import annotations
-
 from math import ceil, log, log2
 
 from ravi.theory import inputs

@@ -11,8 +11,6 @@ such epoch of a pair (i = 0, 1, ...) starts with N >= 2^{i+1} - 1 >= 2^i, and la
 H sum_i 2^{-i/2} = (2 + sqrt(2)) H per pair.
 """
 
-from __future__ import annotations
-
 from math import sqrt
 
 from ravi.theory import constants, generic, inputs

@@ -13,8 +13,6 @@ On both events, of probability 1 - 2 delta, the bonus CB + h with h <= b is vali
 min(2 CB, H), and 2 delta T for failures.
 """
 
-from __future__ import annotations
-
 from math import log, sqrt
 
 from ravi.theory import constants, inputs, tabular

@@ -17,6 +17,7 @@ from ravi.optimism.sets import l1
 from ravi.planning.solver import solve
 from tests.helpers import assert_same_bits, bits, dense, spy
 from tests.literal import model_based as literal
+from tests.support.plans import backup_of
 
 TIGHT = "tolerance=1e-11"
 
@@ -103,7 +104,7 @@ def test_the_ball_is_that_of_the_confidence_sets():
         moves = rng.integers(0, 4, (1, *mdp.successors.shape)).astype(np.int32)
         moves[..., 0] += moves.sum(-1) == 0
         D, c, V = Counts(moves.sum(-1).astype(np.int32), moves), rng.uniform(0, 4), rng.uniform(0, 3, 7).round(1)
-        ball = l1(mdp.rewards[None], mdp.successors, 0.9, D, c / np.sqrt(D.visits))
+        ball = backup_of(l1, mdp.rewards[None], mdp.successors, 0.9, D, c / np.sqrt(D.visits))
         Q = np.empty((1, 7, 2))
         ball(V[None], np.ones(1, bool), Q)
         np.testing.assert_allclose(backed_up(mdp, (0.9, 1e9, 0.0, c, 1), D, V), Q[0], rtol=0, atol=1e-12)

@@ -10,8 +10,9 @@ import ravi
 from ravi.estimators.counts import Counts, tallies
 from ravi.learners.ravi_kl import plausible
 from ravi.learners.ravi_kl.plausible import Sets, cold, scratch
-from ravi.optimism.relative_entropy import ends, of_one_value
+from ravi.optimism.relative_entropy import ends
 from ravi.teams import made
+from tests.support.plans import of_one_value
 
 TOL = 1e-9
 

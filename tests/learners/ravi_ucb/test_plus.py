@@ -502,13 +502,3 @@ def test_variance_weighted_bonuses_are_valid_over_seeds():
             phi = estimator.embed(state.V)
             off = world.discount * np.abs(np.einsum("xay,ny->nxa", P, state.V) - estimator.expect(state.data, phi))
             assert (off - made.parts.bonus(state.data, phi)).max() <= 1e-9
-
-
-def test_plus_takes_the_form_that_the_problem_allows():
-    mixture, table = ids.mdp("riverswim/mixture/5,discount=0.9"), ids.mdp("riverswim/5,discount=0.9")
-    assert ravi_ucb_plus.fitting(mixture.problem, 100, inner=3).settings == ids.learner(
-        "ravi-ucb+/mixture,inner=3", mixture, 100
-    ).settings  # fmt: skip
-    assert ravi_ucb_plus.fitting(table.problem, 100).settings == ids.learner("ravi-ucb+", table, 100).settings
-    assert ravi_ucb_plus.fitting(mixture.problem, 100).name == "ravi-ucb+/mixture"
-    assert ravi_ucb_plus.fitting(table.problem, 100).name == "ravi-ucb+"

@@ -4,8 +4,6 @@ Two rows of one run with different bits are a conflict. What is compared and ord
 the tables themselves only one copy is made.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What would a suite run, and how long would it take? Counted exactly; timed by short pilots."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Mapping

@@ -4,8 +4,6 @@ The suite is frozen when it is launched: later edits of its file, or of the MDPs
 on by itself, and are told where the file is named again.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from pathlib import Path

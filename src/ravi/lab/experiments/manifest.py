@@ -1,7 +1,5 @@
 """What made these results? A manifest of every launch: versions, the state of the source, the machine, the command."""
 
-from __future__ import annotations
-
 import os
 import platform
 import subprocess
@@ -51,7 +49,11 @@ def differing(was: dict[str, Any], now: dict[str, Any]) -> list[str]:
     for name in versions():
         old, new = (held.get("versions", {}).get(name) or "unknown" for held in (was, now))
         lines += [f"{name}: {old}, then {new}"] if old != new else []
-    for name, found in (("llvmlite", _llvmlite), ("cpu", _cpu), ("BLAS", _blas)):
+    for name, found in (
+        ("llvmlite", lambda held: held.get("versions", {}).get("llvmlite")),
+        ("cpu", lambda held: held.get("machine", {}).get("cpu")),
+        ("BLAS", _blas),
+    ):
         old, new = found(was), found(now)
         lines += [f"{name}: {old}, then {new}"] if old and new and old != new else []
     return lines
@@ -90,15 +92,10 @@ def git(inside: Path) -> dict[str, Any] | None:
 def machine() -> dict[str, Any]:
     """What it runs on; what cannot be found out is None."""
     return {
-        "system": platform.system(),
-        "release": platform.release(),
-        "libc": " ".join(platform.libc_ver()).strip() or None,
-        "cpu": cpu(),
-        "cores": cores(),
-        "cores_present": os.cpu_count(),
-        "memory": memory(),
-        "gpu": gpu(),
-    }
+        "system": platform.system(), "release": platform.release(),
+        "libc": " ".join(platform.libc_ver()).strip() or None, "cpu": cpu(), "cores": cores(),
+        "cores_present": os.cpu_count(), "memory": memory(), "gpu": gpu(),
+    }  # fmt: skip
 
 
 def cpu() -> str | None:
@@ -169,14 +166,6 @@ def blas() -> dict[str, Any]:
         kept = ("internal_api", "version", "num_threads", "architecture", "threading_layer")
         found["loaded"] = [{key: pool[key] for key in kept if key in pool} for pool in pools]
     return found
-
-
-def _llvmlite(held: dict[str, Any]) -> str | None:
-    return held.get("versions", {}).get("llvmlite")
-
-
-def _cpu(held: dict[str, Any]) -> str | None:
-    return held.get("machine", {}).get("cpu")
 
 
 def _blas(held: dict[str, Any]) -> str | None:

@@ -1,7 +1,5 @@
 """Who does the tasks? A pool: processes of this machine (`processes`), or a Ray cluster (`cluster`), all alike."""
 
-from __future__ import annotations
-
 import os
 import sys
 from abc import ABC, abstractmethod

@@ -8,8 +8,6 @@ ends with an error of its own before it has started ends the driver too, if othe
 kills then does not, as long as that does not go on for minutes. When the driver dies, workers die at once.
 """
 
-from __future__ import annotations
-
 import itertools
 import os
 import selectors

@@ -4,8 +4,6 @@ A line is some runs, given by where they are: part and row. Lines are read in th
 many at a time as fit in a little memory, so that a part is read once, or not much more often.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 

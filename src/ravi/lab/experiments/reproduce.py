@@ -1,7 +1,5 @@
 """Does a folder come out the same again? Its runs are made anew, and their bits compared."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 from collections.abc import Callable, Collection, Mapping
@@ -201,11 +199,6 @@ def _settings(held: Results) -> tuple[dict[str, Setting], list[str]]:
 
 def _section(setting: Setting, seeds: list[int]) -> Section:
     return Section(
-        name=setting.digest,
-        mdps=(setting.mdp,),
-        learners={setting.learner: setting.learner},
-        steps=(setting.steps,),
-        seeds=tuple(seeds),
-        points=setting.points,
-        record=setting.record,
-    )
+        name=setting.digest, mdps=(setting.mdp,), learners={setting.learner: setting.learner}, steps=(setting.steps,),
+        seeds=tuple(seeds), points=setting.points, record=setting.record,
+    )  # fmt: skip

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ravi import checks
-from ravi.checks import InputError, did_you_mean
+from ravi.checks import InputError, did_you_mean, must_be
 from ravi.core import Floats, Ints
 from ravi.curve import grid
 from ravi.display import html
@@ -228,8 +228,7 @@ class Results:
         """These columns (all, curves too, unless named) of the runs for which an SQL condition holds."""
         known = ["run", *SCHEMA.names]
         for name in columns or ():
-            if name not in known:
-                raise InputError(f"there is no column {name!r}.{did_you_mean(name, known)} Known: {', '.join(known)}.")
+            must_be(name, known, "column")
         chosen = ", ".join(known if columns is None else columns)
         condition = "" if where is None else f" WHERE ({where}\n)"
         return self.sql(f"SELECT {chosen} FROM runs{condition} ORDER BY {', '.join(ORDER)}")
@@ -255,8 +254,7 @@ class Results:
 
     def curves(self, name: str = "regret", **which: Any) -> tuple[Ints, Ints, Floats]:
         """The times (P,), the seeds (n,) and the curves (n, P) of one entry; name: regret, reward or trajectory."""
-        if name not in NAMES:
-            raise InputError(f"there is no curve {name!r}.{did_you_mean(name, NAMES)} Known: {', '.join(NAMES)}.")
+        must_be(name, NAMES, "curve")
         entry = self._entry(which)
         chosen = self._rows(entry)
         times = grid(self._planned[entry][0].steps, self._planned[entry][0].points)

@@ -1,7 +1,5 @@
 """What is kept of a run? One row: what it was, its exact regret with the error, its curves, or how it failed."""
 
-from __future__ import annotations
-
 import json
 import traceback
 from collections.abc import Sequence
@@ -73,16 +71,10 @@ def rows_of(run: Run, setting: Setting, mdp: Named, launch: str) -> pa.RecordBat
     optima = run.results["optimum"].tolist() if run.world == "changing" else [run.optimum] * n
     heads = [repr((optimum, run.optimum_error, constants)).encode() for optimum in optima]
     columns: dict[str, Any] = _columns(setting, run.seeds, launch) | {
-        "discount": [run.discount] * n,
-        "states": [X] * n,
-        "actions": [A] * n,
-        "dimension": [d] * n,
-        "optimum": optima,
-        "optimum_error": [run.optimum_error] * n,
-        "constants": [constants] * n,
-        "seconds": [run.seconds / n] * n,
+        "discount": [run.discount] * n, "states": [X] * n, "actions": [A] * n, "dimension": [d] * n, "optimum": optima,
+        "optimum_error": [run.optimum_error] * n, "constants": [constants] * n, "seconds": [run.seconds / n] * n,
         "digest": [_digest(heads[i], found, i) for i in range(n)],
-    }
+    }  # fmt: skip
     for name, array in found.items():
         if array is not None:
             columns[name] = _lists(array) if name in CURVES else np.ascontiguousarray(array, np.float64)

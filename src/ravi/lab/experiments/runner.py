@@ -183,16 +183,9 @@ class Driver:
     """Between an agenda, a pool and a store."""
 
     def __init__(
-        self,
-        store: Store,
-        launch: str,
-        pool: Pool,
-        agenda: Agenda,
-        retry: bool = False,
-        mix_versions: bool = False,
-        slice: float = 30.0,
-        device: str = "cpu",
-    ) -> None:
+        self, store: Store, launch: str, pool: Pool, agenda: Agenda, retry: bool = False, mix_versions: bool = False,
+        slice: float = 30.0, device: str = "cpu",
+    ) -> None:  # fmt: skip
         self.store, self.launch, self.pool, self.agenda = store, launch, pool, agenda
         self.mix_versions, self.slice, self.versions = mix_versions, slice, versions()
         self.device, self.rows = device, MOST if device == "cpu" else MOST_THERE

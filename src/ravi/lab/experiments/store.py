@@ -13,8 +13,6 @@ of processes can write and read at once, and one that dies leaves behind what it
 Names hold no times: clocks do not matter.
 """
 
-from __future__ import annotations
-
 import fcntl
 import io
 import json

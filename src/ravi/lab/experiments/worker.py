@@ -4,8 +4,6 @@
 needs Python's own only.
 """
 
-from __future__ import annotations
-
 import faulthandler
 import io
 import os

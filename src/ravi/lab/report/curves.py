@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ravi.checks import InputError
-from ravi.display.style import GREY, PALE, SINGLE, Drawn, legend_below, line, looks, panels, styled, written
+from ravi.display.style import GREY, PALE, SINGLE, Drawn, canvas, legend_below, line, looks, written
 
 if TYPE_CHECKING:
     from ravi.runs import Run
@@ -75,15 +75,15 @@ def regret_curves(
     """
     shown = {label: _shown(label, held, level) for label, held in curves.items()}
     logarithmic = logarithmic and any((one.mean > 0).any() for one in shown.values())
-    figure, axes = panels(width=width, height=0.66 * width)
-    top = max((float(np.max(_finite(one.high, one.mean))) for one in shown.values()), default=1.0)
+    tops = (float(np.where(np.isfinite(one.high), one.high, one.mean).max()) for one in shown.values())
+    top = max(tops, default=1.0)
     begin = min((float(one.times[0]) for one in shown.values()), default=0.0) if logarithmic else 0.0
-    behind = {name: _from(begin, np.asarray(t, float), np.asarray(v, float)) for name, (t, v) in (bounds or {}).items()}
+    given = {name: (np.asarray(t, float), np.asarray(v, float)) for name, (t, v) in (bounds or {}).items()}
+    behind = {name: (t[t >= begin], v[t >= begin]) for name, (t, v) in given.items()}
     behind = {name: tv for name, tv in behind.items() if len(tv[1]) and (logarithmic or tv[1].max() <= 3 * top)}
     ends = {name: float(v) for name, v in (rungs or {}).items() if np.isfinite(v) and v > 0}
     ends = {name: v for name, v in ends.items() if logarithmic or v <= 3 * top}
-    with styled():
-        ax = axes[0, 0]
+    with canvas(width, 0.66 * width) as (figure, ax):
         for number, (name, (times, values)) in enumerate(behind.items()):
             ax.plot(times, values, color=GREY, linewidth=0.8 + 0.9 * (number % 3), alpha=0.6, label=name, zorder=1,
                     linestyle=("-", "--", ":")[number % 3])  # fmt: skip
@@ -114,10 +114,8 @@ def gap_curves(
 ) -> Drawn:
     """The gap of the current policy against time, with an interval at every time; from `gap_of` or `mean_gap`."""
     shown = {label: _shown(label, held, level) for label, held in curves.items()}
-    figure, axes = panels(width=width, height=0.66 * width)
     positive = any((one.mean > 0).any() for one in shown.values())
-    with styled():
-        ax = axes[0, 0]
+    with canvas(width, 0.66 * width) as (figure, ax):
         _lines(ax, shown, logarithmic and positive)
         if logarithmic and positive:
             top = max(float(one.mean.max()) for one in shown.values())
@@ -173,22 +171,12 @@ def _named(axes: Any) -> None:
     axes.set_ylim(bottom, top)
 
 
-def _from(begin: float, times: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    return times[times >= begin], values[times >= begin]
-
-
-def _finite(values: np.ndarray, otherwise: np.ndarray) -> np.ndarray:
-    return np.where(np.isfinite(values), values, otherwise)
-
-
 def regret_figure(
     runs: Mapping[str, Run], path: str | PathLike[str], *, title: str = "", yardsticks: Collection[str] = ()
 ) -> None:
     """Regret against time, the mean over seeds with a band from the least to the largest; yardsticks in grey behind."""
-    figure, axes = panels(width=6.4, height=4.0)
     every = looks(label for label in runs if label not in yardsticks)
-    with styled():
-        ax = axes[0, 0]
+    with canvas(6.4, 4.0) as (figure, ax):
         for label, run in runs.items():
             there = ~np.isnan(run.regret_curve).any(axis=0)
             times, curve = run.times[there], run.regret_curve[:, there]

@@ -1,14 +1,12 @@
 """What is in a folder of figures? A page that shows those that were drawn, by what they tell."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from html import escape
 from pathlib import Path
 from urllib.parse import quote
 
 from ravi import files
-from ravi.checks import InputError, did_you_mean
+from ravi.checks import must_be
 
 KINDS = {  # in the order of the page
     "ranks": "Who wins, by how much",
@@ -35,9 +33,7 @@ def known_kinds(kinds: Iterable[str]) -> tuple[str, ...]:
     """Kinds of figures by name; `all` is every one."""
     chosen = tuple(kinds)
     for kind in chosen:
-        if kind not in KINDS and kind != "all":
-            told = f"{', '.join(KINDS)}, all"
-            raise InputError(f"there is no figure {kind!r}.{did_you_mean(kind, (*KINDS, 'all'))} Known: {told}.")
+        must_be(kind, (*KINDS, "all"), "figure")
     return tuple(KINDS) if "all" in chosen else chosen
 
 

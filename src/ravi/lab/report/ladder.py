@@ -1,7 +1,5 @@
 """How far is a run's regret from the bounds that were proved of it? The ladder of `ravi.verify`, drawn."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from ravi.display.style import COLOURS, panels, written

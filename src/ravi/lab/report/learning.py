@@ -8,8 +8,6 @@ Since log(pi_k / pi_{k-1}) = eta (Q_k - V_k) and Q_k is in [0, H], s_k is at mos
 at most s_k^2 / 8 (the variance of what has span s is at most s^2 / 4, along the whole way from one policy to the next).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ravi.checks import InputError
-from ravi.display.style import SINGLE, Drawn, legend_below, line, looks, panels, short, styled
+from ravi.display.style import SINGLE, Drawn, canvas, legend_below, line, looks, short
 
 if TYPE_CHECKING:
     from ravi.statistics.scores import Scores
@@ -78,9 +78,7 @@ def profile_figure(
     names = [name for name in asked if name in found.share]
     if not names:
         raise InputError(f"none of {', '.join(asked)} ran on every MDP")
-    figure, axes = panels(width=width, height=0.66 * width)
-    with styled():
-        ax = axes[0, 0]
+    with canvas(width, 0.66 * width) as (figure, ax):
         for name, one in looks(asked).items():  # each looks as in the figures that have them all
             if name not in found.share:
                 continue
@@ -158,9 +156,7 @@ def _matrix(names: list[str], values: np.ndarray, texts: list[list[str]], ends: 
     cell = 0.36
     width = max(SINGLE, cell * len(names) + margin + 0.9)
     size = min(cell, (width - margin - 0.9) / max(len(names), 1)) if len(names) > 3 else cell
-    figure, axes = panels(width=width, height=size * len(names) + margin * 0.75 + 0.45)
-    with styled():
-        ax = axes[0, 0]
+    with canvas(width, size * len(names) + margin * 0.75 + 0.45) as (figure, ax):
         image = ax.imshow(values, cmap=DIVERGING, norm=TwoSlopeNorm(ends[1], ends[0], ends[2]), interpolation="nearest")
         for (row, column), value in np.ndenumerate(values):
             if texts[row][column]:

@@ -16,7 +16,7 @@ import numpy as np
 from ravi import tree
 from ravi.checks import InputError
 from ravi.core import MDP, Learner
-from ravi.display.style import SINGLE, Drawn, legend_below, look, panels, styled
+from ravi.display.style import SINGLE, Drawn, canvas, legend_below, look
 
 if TYPE_CHECKING:
     from ravi.runs import Run
@@ -104,9 +104,7 @@ def parameter_figure(
         raise InputError(f"coordinates must be two different ones of 0, ..., {d - 1}, not {coordinates}")
     i, j = coordinates
     shadows = {one.time: one.shadow(coordinates) for one in found}
-    figure, axes = panels(width=width, height=0.85 * width)
-    with styled():
-        ax = axes[0, 0]
+    with canvas(width, 0.85 * width) as (figure, ax):
         for place, one in enumerate(found):
             colour, dash, marker = look(place)
             said = "" if theta is None or one.holds(theta) else ", θ outside"

@@ -3,8 +3,6 @@
 An estimate has as many digits as its interval warrants: half the interval's width is shown with two.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import math

@@ -1,14 +1,12 @@
 """Who has less regret, and at what cost? Ranks, regret against computing time, and against what was tuned."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from ravi.checks import InputError
-from ravi.display.style import GREY, PALE, SINGLE, Drawn, legend_below, looks, panels, short, styled
+from ravi.display.style import GREY, PALE, SINGLE, Drawn, canvas, legend_below, looks, short
 
 SAME = 1e-9  # relative: values nearer to each other differ by rounding
 
@@ -35,9 +33,7 @@ def ranks(regret: Mapping[str, Any], *, level: float = 0.95, title: str = "", wi
     found = {name: interval(runs, level=level) for name, runs in regret.items()}
     order = sorted(found, key=lambda name: found[name].estimate)
     every, least = looks(found), found[order[0]].estimate
-    figure, axes = panels(width=width, height=0.55 + 0.19 * len(order))
-    with styled():
-        ax = axes[0, 0]
+    with canvas(width, 0.55 + 0.19 * len(order)) as (figure, ax):
         for row, name in enumerate(order):
             one, seen = found[name], every[name]
             if one.estimate > 0:
@@ -80,9 +76,7 @@ def pareto(
         for name, (seconds, regret) in runs.items()
     }
     best = frontier({name: (s.estimate, r.estimate) for name, (s, r) in both.items()})
-    figure, axes = panels(width=width, height=0.72 * width)
-    with styled():
-        ax = axes[0, 0]
+    with canvas(width, 0.72 * width) as (figure, ax):
         every = looks(both)
         corner = [(both[name][0].estimate, both[name][1].estimate) for name in best]
         ax.step(*np.array(corner).T, where="post", color=GREY, linewidth=0.9, label="frontier", zorder=1)
@@ -121,9 +115,7 @@ def tuning(
     every = looks(dict.fromkeys([*order, *found]))
     found = {name: found[name] for name in every if name in found}
     shown, chosen = {}, {}
-    figure, axes = panels(width=width, height=0.72 * width)
-    with styled():
-        ax = axes[0, 0]
+    with canvas(width, 0.72 * width) as (figure, ax):
         for name in found:
             colour, dash, marker = every[name]
             tried = sorted(found[name], key=lambda row: row["scale"])

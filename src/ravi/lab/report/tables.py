@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ravi.checks import InputError, did_you_mean, one_of, probability
+from ravi.checks import one_of, probability
 from ravi.ids import LEARNERS
 from ravi.lab.report.rendering import BEST, TIE, Panel, Shown, Table, estimate_and_interval
 from ravi.printable import titled
@@ -135,11 +135,7 @@ def _why(results: Results, entry: dict[str, Any], done: int, failed: int, unreco
 
 
 def _mark(
-    cells: list[dict[str, Any]],
-    entries: Sequence[dict[str, Any]],
-    seen: dict[str, Seen],
-    statistic: str,
-    level: float,
+    cells: list[dict[str, Any]], entries: Sequence[dict[str, Any]], seen: dict[str, Seen], statistic: str, level: float
 ) -> None:
     """The best learner of every MDP, T and column, and its ties, among those that must learn the kernel."""
     from ravi.statistics import from_table
@@ -262,9 +258,8 @@ def comparison_table(
     one_of(statistic, WORDS, "statistic")
     probability(level, "level")
     found = scores(results, section=section, column=column, steps=steps)
-    if first is not None and first not in found.learners:
-        known = ", ".join(found.learners)
-        raise InputError(f"there is no learner {first!r}.{did_you_mean(first, found.learners)} Known: {known}.")
+    if first is not None:
+        found.known(first)
     every = list(combinations(found.learners, 2))
     pairs = every if first is None else [(first, other) for other in found.learners if other != first]
     records: list[dict[str, Any]] = []

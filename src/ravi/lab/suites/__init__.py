@@ -1,7 +1,5 @@
 """Which suites come with the library? TOML files beside this one, each by its name."""
 
-from __future__ import annotations
-
 from importlib.resources import files
 
 SUITES = ("quick", "tabular", "mixture", "linear", "paper", "plus", "scaling", "lead")

@@ -28,21 +28,17 @@ Deviations: all that the reconstruction may have wrong. Targets take the true su
 tables that a bonus may carry above H are `raw`; `Q` is the lower of the two Q_hat. The coin is number 4 of step t.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ravi.compiled import compiled
-from ravi.core import Array, Learner, Path, Problem, Seedwise
+from ravi.core import Array, Learner, Problem
 from ravi.learners.options import Confidence, takes
-from ravi.learners.q.core import NONE, best, first_action, renew, seed_renew
+from ravi.learners.q.core import NONE, best, first_action, greedy_in_a_table
 from ravi.learners.q.ucb_q import C2, bonus, constants, rate
 from ravi.random import uniform
 from ravi.ranges import Count, Facts, Number, PlaceOrNone, Policy, Value
-from ravi.schedules import whenever
-from ravi.walk import walking
 
 COIN = 4  # its number in a step
 
@@ -71,20 +67,11 @@ def liu_su(problem: Problem, T: int, o: Confidence, accuracy: float = 0.1) -> Le
         raw, Q_hat, Q = np.full((n, 2, X, A), H), np.full((n, 2, X, A), H), np.full((n, X, A), H)
         return State(raw, Q_hat, Q, np.zeros((n, 2, X, A), np.int32), first_action(n, X, A), np.full(n, NONE, np.int32))
 
-    def plan(s: State) -> State:
-        renew(0, len(s.policy), s.policy, s.Q, s.stale)
-        return s
-
-    def add(s: State, path: Path) -> State:
-        return s
-
     def own(s: State, teams: int, key: Array) -> tuple[Any, ...]:
         return (s.policy, s.Q, s.stale), key, s.raw, s.Q_hat, s.visits, r, gamma, c.H_q, c.width, c.pairs
 
     settings: dict[str, Any] = {"scale": scale, "delta": delta, "accuracy": accuracy, "c2": C2 * scale} | c._asdict()
-    walk = walking(_learn, lambda s, walkers: own(s, 1, walkers.key))
-    seedwise = Seedwise(seed_renew, _learn, own, reset=False, keyed=True)
-    return Learner("liu-su", init, plan, add, whenever(), settings, walk=walk, seedwise=seedwise)
+    return greedy_in_a_table("liu-su", init, _learn, own, settings, keyed=True)
 
 
 @compiled

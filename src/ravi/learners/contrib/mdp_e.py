@@ -25,8 +25,6 @@ Deviations: P_hat for P; one round per epoch, not per step; a pair that was neve
 found; the evaluation uses the data at the start of the epoch in which the policy is played, one epoch late.
 """
 
-from __future__ import annotations
-
 from math import log, sqrt
 
 import numpy as np

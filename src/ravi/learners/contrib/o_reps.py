@@ -28,8 +28,6 @@ Cost: O(1) per step; three to ten Newton steps of X A B^2 + X^3 per plan; T / H 
 Deviations: as said: P_hat for P, occupancies that discount in place of layers, and mu' for mu_{k-1}.
 """
 
-from __future__ import annotations
-
 from math import log, sqrt
 from typing import Annotated, NamedTuple
 

@@ -29,8 +29,6 @@ gradient sums to zero and M maps constants to constants. States that pi_k does n
 1e-30, where Newton's equations degenerate, have no weight: their policy stays.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

@@ -55,8 +55,6 @@ Deviations: rewards are known; adversarial rewards and imitation are left out. T
 uniform policy.
 """
 
-from __future__ import annotations
-
 from math import log, sqrt
 from typing import NamedTuple
 
@@ -90,15 +88,9 @@ class State(NamedTuple):
 
 @takes()
 def rmax_ravi_ucb(
-    problem: Problem,
-    T: int,
-    o: Regression,
-    step_scale: float = 1.0,
-    threshold: float = 0.5,
-    ascension: str = "hard",
-    eta: float | None = None,
-    beta: float | None = None,
-) -> Learner:
+    problem: Problem, T: int, o: Regression, step_scale: float = 1.0, threshold: float = 0.5, ascension: str = "hard",
+    eta: float | None = None, beta: float | None = None,
+) -> Learner:  # fmt: skip
     """RMAX-RAVI-UCB; `threshold` is omega, the bonus above which a pair leads to heaven."""
     scale, delta, lam = o
     hard = checks.one_of(ascension, ("hard", "sigmoid"), "ascension") == "hard"
@@ -140,25 +132,13 @@ def rmax_ravi_ucb(
         return s._replace(V_up=V, log_policy=log_policy, policy=policy)
 
     settings = {
-        "beta": beta,
-        "eta": eta,
-        "threshold": omega,
-        "ascension": ascension,
-        "scale": scale,
-        "step_scale": step_scale,
-        "delta": delta,
-        "regularization": lam,
-        "phases": E,
-    }
+        "beta": beta, "eta": eta, "threshold": omega, "ascension": ascension, "scale": scale, "step_scale": step_scale,
+        "delta": delta, "regularization": lam, "phases": E,
+    }  # fmt: skip
     return Learner(
-        "rmax-ravi-ucb",
-        init,
-        plan,
-        lambda s, path: s,
-        at_reset(),
-        settings,
+        "rmax-ravi-ucb", init, plan, lambda s, path: s, at_reset(), settings,
         walk=gram_walk(lambda s: (s.data, phi, None)),
-    )
+    )  # fmt: skip
 
 
 @compiled

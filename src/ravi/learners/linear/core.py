@@ -14,8 +14,6 @@ Cost: a step costs d^2, or d with one-hot features; a plan inverts Lambda in d^3
 it has zeros) and makes its pass. Nothing grows with T.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -42,16 +40,9 @@ Pass = Callable[[State], None]  # makes the values and the policy of a state who
 
 
 def least_squares(
-    problem: Problem,
-    make: Pass,
-    *,
-    name: str,
-    stages: int,
-    ages: int,
-    regularization: float,
-    replan: str,
+    problem: Problem, make: Pass, *, name: str, stages: int, ages: int, regularization: float, replan: str,
     settings: dict[str, Any],
-) -> Learner:
+) -> Learner:  # fmt: skip
     """The learner that plans `stages` stages by `make`, and plays them by age, or without ages (0) the first."""
     phi = features_of(problem)
     X, A, d = problem.states, problem.actions, phi.shape[-1]

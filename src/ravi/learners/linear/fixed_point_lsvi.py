@@ -41,8 +41,6 @@ bound on B*, which the paper finds by doubling. The paper plans anew at every go
 moves w by alpha at most in the norm of Lambda; here plans go on to the fixed point.
 """
 
-from __future__ import annotations
-
 from math import ceil, log, sqrt
 from typing import NamedTuple
 
@@ -107,23 +105,11 @@ def fixed_point_lsvi(
             s.cycles[i] += end == CYCLE
         return s
 
-    settings = {
-        "alpha": alpha,
-        "scale": scale,
-        "delta": delta,
-        "regularization": lam,
-        "rounds": U,
-        "tolerance": tol,
-    }
+    settings = {"alpha": alpha, "scale": scale, "delta": delta, "regularization": lam, "rounds": U, "tolerance": tol}
     return Learner(
-        "fixed-point-lsvi",
-        init,
-        plan,
-        lambda s, path: s,
-        whenever(),
-        settings,
+        "fixed-point-lsvi", init, plan, lambda s, path: s, whenever(), settings,
         walk=gram_walk(lambda s: (s.data, phi, None)),
-    )
+    )  # fmt: skip
 
 
 @compiled

@@ -33,8 +33,6 @@ Deviations: the paper's optimisation has no efficient algorithm; `ravi.learners.
 J <= 1 is added: rho* is no more. Ties go to the first action.
 """
 
-from __future__ import annotations
-
 from math import log, sqrt
 from typing import NamedTuple
 
@@ -103,14 +101,9 @@ def fopo(problem: Problem, T: int, o: Regression, span: float | None = None, bet
         return s
 
     settings = {
-        "beta": beta,
-        "span": sp,
-        "norm_bound": bound,
-        "scale": scale,
-        "delta": delta,
-        "regularization": lam,
+        "beta": beta, "span": sp, "norm_bound": bound, "scale": scale, "delta": delta, "regularization": lam,
         "search": "exact" if phi_is_grouping(phi[0]) and A**X <= COMPARED else "heuristic",
-    }
+    }  # fmt: skip
     return Learner(
         "fopo", init, plan, lambda s, path: s, whenever(), settings, walk=gram_walk(lambda s: (s.data, phi, None))
     )

@@ -25,8 +25,6 @@ u. Here U is the least number with gamma^U H <= `truncation` (0.01), after which
 and the first backup's policy from age U - 1 on. Rewards are known; Q is clipped at 0 too.
 """
 
-from __future__ import annotations
-
 from math import log, sqrt
 
 from ravi import checks
@@ -40,13 +38,9 @@ from ravi.planning.stages import effective_horizon
 
 @takes()
 def gamma_lscvi_ucb(
-    problem: Problem,
-    T: int,
-    o: Regression,
-    span: float | None = None,
-    variant: str = "stationary",
+    problem: Problem, T: int, o: Regression, span: float | None = None, variant: str = "stationary",
     truncation: float = 0.01,
-) -> Learner:
+) -> Learner:  # fmt: skip
     """gamma-LSCVI-UCB with c_beta = 1; `scale` multiplies beta; `span` is sp; `variant` is "stationary" or "staged"."""
     scale, delta, lam = o
     checks.one_of(variant, ("stationary", "staged"), "variant")
@@ -62,15 +56,9 @@ def gamma_lscvi_ucb(
 
     settings = {"beta": beta, "scale": scale, "delta": delta, "span": sp, "variant": variant, "truncation": truncation}
     return least_squares(
-        problem,
-        make,
-        name="gamma-lscvi-ucb",
-        stages=U,
-        ages=U if variant == "staged" else 0,
-        regularization=lam,
-        replan="determinant",
-        settings=settings,
-    )
+        problem, make, name="gamma-lscvi-ucb", stages=U, ages=U if variant == "staged" else 0, regularization=lam,
+        replan="determinant", settings=settings,
+    )  # fmt: skip
 
 
 def bonus_factor(span: float, d: int, T: int, delta: float) -> float:

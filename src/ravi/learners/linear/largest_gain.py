@@ -22,8 +22,6 @@ is a maximum anyway, and the one that the published beta gives until very much h
 binds, the maximum is not certified. Every J that is reported solves the equations to rounding, which is checked.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from ravi.compiled import compiled

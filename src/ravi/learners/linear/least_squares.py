@@ -16,8 +16,6 @@ S (nnz K + nnz phi + X A). It ends early where V_h = V_{h+1} to the last bit and
 are then the same.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -28,8 +28,6 @@ do. Ridge regression shrinks to 0: what was never played is worth r + beta / sqr
 scale it is pessimistic until others are known worse.
 """
 
-from __future__ import annotations
-
 from math import log, sqrt
 
 from ravi import checks

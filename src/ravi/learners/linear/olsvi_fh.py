@@ -28,8 +28,6 @@ expected reward of a block is its sum discounted by gamma: that is stage=discoun
 there were no resets (gamma = 1 above, H_B = B), as the paper does. Rewards are known; Q is clipped at 0 too.
 """
 
-from __future__ import annotations
-
 from math import ceil, log, sqrt
 
 from ravi import checks
@@ -43,13 +41,9 @@ from ravi.planning.stages import effective_horizon
 
 @takes()
 def olsvi_fh(
-    problem: Problem,
-    T: int,
-    o: Regression,
-    span: float | None = None,
-    stage: str = "discounted",
+    problem: Problem, T: int, o: Regression, span: float | None = None, stage: str = "discounted",
     truncation: float = 0.01,
-) -> Learner:
+) -> Learner:  # fmt: skip
     """OLSVI.FH; `scale` multiplies beta; `span` is sp, H unless given; `stage` is "discounted" or "undiscounted"."""
     scale, delta, lam = o
     checks.one_of(stage, ("discounted", "undiscounted"), "stage")

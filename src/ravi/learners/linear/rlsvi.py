@@ -27,8 +27,6 @@ own. Gaussians come by Box and Muller's formula from the numbers i >= 4 of the t
 part in it.
 """
 
-from __future__ import annotations
-
 from math import cos, log1p, sin, sqrt
 
 import numpy as np

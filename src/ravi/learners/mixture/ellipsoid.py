@@ -20,8 +20,6 @@ has converged (p = 1) if its last round moved V by at most 1 / (T H), as U round
 period, or none, is reported.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias

@@ -33,8 +33,6 @@ Deviations: none; there is nothing to deviate from. The noise <v, e_y - p> lies 
 first action.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

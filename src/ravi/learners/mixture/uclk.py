@@ -41,8 +41,6 @@ it. If theta_hat is so far off that C_k misses the set, beta is raised to the le
 in `empty`). Ties go to the first action.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

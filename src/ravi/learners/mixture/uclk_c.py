@@ -26,8 +26,6 @@ is added. `inner` is UCLK's: auto is exact-simplex only where no weights outside
 null-space; inner=exact-simplex, given explicitly, assumes that theta is on the simplex.
 """
 
-from __future__ import annotations
-
 from ravi import checks
 from ravi.core import Learner, Problem
 from ravi.learners.mixture.uclk_plus import variance_weighted
@@ -36,13 +34,9 @@ from ravi.learners.options import Confidence, takes
 
 @takes()
 def uclk_c(
-    problem: Problem,
-    T: int,
-    o: Confidence,
-    regularization: float | None = None,
-    inner: str = "auto",
+    problem: Problem, T: int, o: Confidence, regularization: float | None = None, inner: str = "auto",
     span: float | None = None,
-) -> Learner:
+) -> Learner:  # fmt: skip
     """UCLK-C with published radii; `scale` multiplies them, `span` is c >= sp(V*), `regularization` is lambda."""
     c = checks.positive(problem.horizon if span is None else span, "span")
     return variance_weighted(problem, T, o, regularization, inner, "variance", name="uclk-c", R=c, span=c, centred=True)

@@ -30,8 +30,6 @@ Deviations: those of UCLK. `inner` is UCLK's: auto is exact-simplex only where n
 kernel, else null-space; inner=exact-simplex, given explicitly, assumes that theta is on the simplex.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -64,13 +62,9 @@ class State(NamedTuple):
 
 @takes()
 def uclk_plus(
-    problem: Problem,
-    T: int,
-    o: Confidence,
-    regularization: float | None = None,
-    inner: str = "auto",
+    problem: Problem, T: int, o: Confidence, regularization: float | None = None, inner: str = "auto",
     weighting: str = "variance",
-) -> Learner:
+) -> Learner:  # fmt: skip
     """UCLK+ with its published radii; `scale` multiplies them, `regularization` is lambda."""
     H = problem.horizon
     return variance_weighted(
@@ -79,18 +73,9 @@ def uclk_plus(
 
 
 def variance_weighted(
-    problem: Problem,
-    T: int,
-    o: Confidence,
-    regularization: float | None,
-    inner: str,
-    weighting: str,
-    *,
-    name: str,
-    R: float,
-    span: float,
-    centred: bool,
-) -> Learner:
+    problem: Problem, T: int, o: Confidence, regularization: float | None, inner: str, weighting: str, *, name: str,
+    R: float, span: float, centred: bool,
+) -> Learner:  # fmt: skip
     """What UCLK+ and UCLK-C share: targets W = V, or V - min V where `centred`, in [0, R]; V cut to min V + `span`."""
     scale, delta = o
     checks.one_of(weighting, ("variance", "unit"), "weighting")
@@ -128,13 +113,8 @@ def variance_weighted(
         return Weighted(s.first, s.second, s.phi, s.phi_second, s.W, constants, weighting == "variance")
 
     settings: dict[str, Any] = {
-        "scale": scale,
-        "delta": delta,
-        "regularization": lam,
-        "inner": inner,
-        "weighting": weighting,
-        "range": R,
-    }
+        "scale": scale, "delta": delta, "regularization": lam, "inner": inner, "weighting": weighting, "range": R,
+    }  # fmt: skip
     if inner != SIMPLEX:
         settings["rounds"] = rounds(H, T)
     return Learner(name, init, plan, add, whenever(), settings, walk=weighted_walk(weighted))

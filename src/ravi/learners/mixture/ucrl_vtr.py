@@ -37,8 +37,6 @@ and down with h, and rounding grows over the stages. And with a small `scale`, w
 pairs whose reward is not seen from the start may never be tried.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

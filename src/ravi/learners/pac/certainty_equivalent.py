@@ -19,8 +19,6 @@ Cost: O(1) per step, and A B per backup of what the step has changed by more tha
 Deviations: none.
 """
 
-from __future__ import annotations
-
 from ravi.core import Learner, Problem
 from ravi.learners.options import takes
 from ravi.learners.pac.core import Options, optimistic

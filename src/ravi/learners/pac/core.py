@@ -94,16 +94,9 @@ class Options(NamedTuple):
 
 
 def optimistic(
-    name: str,
-    problem: Problem,
-    o: Options,
-    settings: dict[str, Any],
-    *,
-    beta: float = 0.0,
-    radius: float = 0.0,
-    least: int = 1,
-    most: int = UNLIMITED,
-) -> Learner:
+    name: str, problem: Problem, o: Options, settings: dict[str, Any], *, beta: float = 0.0, radius: float = 0.0,
+    least: int = 1, most: int = UNLIMITED,
+) -> Learner:  # fmt: skip
     """The learner of these equations; `radius` is c."""
     X, A, r = problem.states, problem.actions, problem.rewards
     gamma, H = problem.discount, problem.horizon

@@ -31,8 +31,6 @@ pairs where max V has (`ravi.learners.pac.core`).
 Deviations: rewards are known, so the paper's reward radius is 0. V is accurate to `tolerance`. With one outcome d = 0.
 """
 
-from __future__ import annotations
-
 from math import inf, log, log1p, sqrt
 
 from ravi import checks

@@ -29,8 +29,6 @@ Deviations: rewards are known. Q is cut at H, which the paper leaves out: V* <= 
 to `tolerance`. With scale = 0 this is the certainty-equivalent learner, bit for bit, where m exceeds the visits.
 """
 
-from __future__ import annotations
-
 from math import log, sqrt
 
 from ravi import checks

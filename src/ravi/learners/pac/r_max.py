@@ -25,8 +25,6 @@ Cost: O(1) per step; a plan costs A B per backup, for what the new pair has chan
 Deviations: rewards are known. V is accurate to `tolerance` (`ravi.learners.pac.core`).
 """
 
-from __future__ import annotations
-
 from math import ceil, log
 
 from ravi import checks

@@ -32,8 +32,6 @@ bit-identical to that of full sweeps.
 Deviations: none known; rewards are known in the paper too.
 """
 
-from __future__ import annotations
-
 from math import log, sqrt
 from typing import Annotated, Any, NamedTuple
 

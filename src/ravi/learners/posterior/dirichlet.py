@@ -16,8 +16,6 @@ below e^-20, as with a tiny alpha_0 in a row without visits, is the row computed
 The uniforms are the blocks 1, 2, ... of step t under the learner's key (`ravi.random`), in the order of use.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

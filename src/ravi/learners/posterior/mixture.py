@@ -26,8 +26,6 @@ Deviations: draws are those of a Markov chain that leaves the posterior as it is
 until the policy is within 1e-6 of optimal for theta_k in every state (`ravi.learners.posterior.psrl`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Annotated, NamedTuple
 

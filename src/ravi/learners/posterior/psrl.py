@@ -33,8 +33,6 @@ reached, is raised to that; the one in force is among the settings. Entries of P
 row are 0 (`ravi.learners.posterior.dirichlet`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache
 from typing import Annotated, Any, NamedTuple, TypeAlias
@@ -66,14 +64,9 @@ class State(NamedTuple):
 
 
 def psrl(
-    problem: Problem,
-    steps: int,
-    *,
-    prior: float | None = None,
-    schedule: str = "reset",
-    tolerance: float = TOLERANCE,
+    problem: Problem, steps: int, *, prior: float | None = None, schedule: str = "reset", tolerance: float = TOLERANCE,
     support: str = "off",
-) -> Learner:
+) -> Learner:  # fmt: skip
     """PSRL with the prior Dirichlet(`prior`) in every row; unless given, 1 / X, or 1 with support=on."""
     checks.steps(steps)
     checks.one_of(schedule, ("reset", "doubling"), "schedule")

@@ -15,8 +15,6 @@ kernels, up to .8 on ensembles of 30 with few steps. Where no move tells kernels
 The uniforms are the blocks 1, 2, ... of step t under the learner's key (`ravi.random`), in the order of use.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

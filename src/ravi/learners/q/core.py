@@ -5,16 +5,35 @@ They learn at every step, within the walk. They act greedily in a table, ties to
 `stale` and ends the epoch, and `plan` sets that row anew: O(A), whatever X is.
 """
 
-from __future__ import annotations
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from ravi.compiled import compiled
-from ravi.core import Array
-from ravi.schedules import seed_never
+from ravi.core import Array, Learner, Seedwise
+from ravi.schedules import seed_never, whenever
 from ravi.teams import first
+from ravi.walk import walking
 
 NONE = -1  # no row is stale
+
+
+def greedy_in_a_table(
+    name: str, init: Callable[[Array], Any], learn: Any, own: Callable[..., tuple[Any, ...]], settings: dict[str, Any],
+    *, keyed: bool = False,
+) -> Learner:  # fmt: skip
+    """The learner that learns by `learn` at every step, from what `own` gives of its state (and, where it is keyed, of
+    the keys): first (policy, table, stale), as `renew` takes them."""
+
+    def plan(s: Any) -> Any:
+        policy, table, stale = own(s, 1, *[None] * keyed)[0]
+        renew(0, len(policy), policy, table, stale)
+        return s
+
+    walk = walking(learn, lambda s, walkers: own(s, 1, *[walkers.key] * keyed))
+    seedwise = Seedwise(seed_renew, learn, own, reset=False, keyed=keyed)
+    return Learner(name, init, plan, lambda s, path: s, whenever(), settings, walk=walk, seedwise=seedwise)
 
 
 def first_action(n: int, X: int, A: int) -> Array:

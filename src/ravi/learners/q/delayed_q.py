@@ -28,8 +28,6 @@ Deviations: targets take the true successor y_t where a reset follows. The autho
 be the step at which an attempt began, and so stops learning a pair up to m visits earlier; this is the one of 2006.
 """
 
-from __future__ import annotations
-
 from math import ceil, log
 from typing import Any, NamedTuple
 
@@ -37,12 +35,10 @@ import numpy as np
 
 from ravi import checks
 from ravi.compiled import compiled
-from ravi.core import Array, Learner, Path, Problem, Seedwise
+from ravi.core import Array, Learner, Problem
 from ravi.learners.options import Confidence, takes
-from ravi.learners.q.core import NONE, best, first_action, highest, renew, seed_renew
+from ravi.learners.q.core import NONE, best, first_action, greedy_in_a_table, highest
 from ravi.ranges import Count, Flag, Past, PlaceOrNone, Policy, Positive, Value
-from ravi.schedules import whenever
-from ravi.walk import walking
 
 MOST = 2**62  # of m, which is counted in 64 bits
 
@@ -81,19 +77,11 @@ def delayed_q(problem: Problem, T: int, o: Confidence, accuracy: float = 0.1, m:
         Q, policy = np.full((n, X, A), H), first_action(n, X, A)
         return State(Q, zeros, none, none.copy(), yes, np.zeros(n, np.int64), policy, np.full(n, NONE, np.int32))
 
-    def plan(s: State) -> State:
-        renew(0, len(s.policy), s.policy, s.Q, s.stale)
-        return s
-
-    def add(s: State, path: Path) -> State:
-        return s
-
     def own(s: State, teams: int) -> tuple[Any, ...]:
         return (s.policy, s.Q, s.stale), s.U, s.plays, s.attempt, s.learn, s.change, r, gamma, m, eps1
 
     settings: dict[str, Any] = {"m": m, "eps1": eps1, "accuracy": accuracy, "scale": scale, "delta": delta}
-    walk, seedwise = walking(_learn, lambda s, walkers: own(s, 1)), Seedwise(seed_renew, _learn, own, reset=False)
-    return Learner("delayed-q", init, plan, add, whenever(), settings, walk=walk, seedwise=seedwise)
+    return greedy_in_a_table("delayed-q", init, _learn, own, settings)
 
 
 def samples(H: float, X: int, A: int, eps1: float, delta: float) -> float:

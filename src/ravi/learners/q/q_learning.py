@@ -21,8 +21,6 @@ Deviations: eps_t is set at resets and kept until the next one, so that the poli
 that is scored is the one played, with its exploration. Targets take the true successor y_t where a reset follows.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

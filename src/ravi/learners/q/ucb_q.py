@@ -31,8 +31,6 @@ Deviations: targets take the true successor y_t where a reset follows. 24 R M ln
 H_q > 0 where gamma is close to 0. The paper's Q, which a bonus may carry above H, is `raw` here.
 """
 
-from __future__ import annotations
-
 from math import ceil, floor, log, log2, sqrt
 from typing import Any, NamedTuple
 
@@ -40,12 +38,10 @@ import numpy as np
 
 from ravi import checks
 from ravi.compiled import compiled
-from ravi.core import Array, Learner, Path, Problem, Seedwise
+from ravi.core import Array, Learner, Problem
 from ravi.learners.options import Confidence, takes
-from ravi.learners.q.core import NONE, best, first_action, highest, renew, seed_renew
+from ravi.learners.q.core import NONE, best, first_action, greedy_in_a_table, highest
 from ravi.ranges import Count, Facts, Number, PlaceOrNone, Policy, Value
-from ravi.schedules import whenever
-from ravi.walk import walking
 
 C2 = 4 * sqrt(2)
 
@@ -82,19 +78,11 @@ def ucb_q(problem: Problem, T: int, o: Confidence, accuracy: float = 0.1) -> Lea
         raw, Q_hat = np.full((n, X, A), problem.horizon), np.full((n, X, A), problem.horizon)
         return State(raw, Q_hat, np.zeros((n, X, A), np.int32), first_action(n, X, A), np.full(n, NONE, np.int32))
 
-    def plan(s: State) -> State:
-        renew(0, len(s.policy), s.policy, s.Q_hat, s.stale)
-        return s
-
-    def add(s: State, path: Path) -> State:
-        return s
-
     def own(s: State, teams: int) -> tuple[Any, ...]:
         return (s.policy, s.Q_hat, s.stale), s.raw, s.visits, r, gamma, c.H_q, c.width, c.pairs
 
     settings: dict[str, Any] = {"scale": scale, "delta": delta, "accuracy": accuracy, "c2": C2 * scale} | c._asdict()
-    walk, seedwise = walking(_learn, lambda s, walkers: own(s, 1)), Seedwise(seed_renew, _learn, own, reset=False)
-    return Learner("ucb-q", init, plan, add, whenever(), settings, walk=walk, seedwise=seedwise)
+    return greedy_in_a_table("ucb-q", init, _learn, own, settings)
 
 
 def constants(problem: Problem, delta: float, scale: float, accuracy: float) -> Constants:

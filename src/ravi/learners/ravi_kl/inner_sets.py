@@ -6,8 +6,6 @@ for the sets C of `ravi.optimism.relative_entropy`, with radii for all values. W
 Q = Pi_H[r + gamma U] is found without L, and Newton's method for U goes on from where it ended at the last backup.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, NamedTuple
 

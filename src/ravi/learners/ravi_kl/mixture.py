@@ -23,8 +23,6 @@ eps_t = slack d sqrt(H / t), slack = 0.3; plans end within 0.1 / sqrt(t) of thei
 multiplies rho.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Annotated, Any, NamedTuple
 

@@ -9,8 +9,6 @@ Compiled, of seeds low, ..., high - 1, and a team's: a run on a CPU takes all se
 another (`ravi.whole`).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple

@@ -19,8 +19,6 @@ is below the best of its state is not looked at. The bounds hold from plan to pl
 States are a team's (`ravi.teams`): within a backup, and within a sweep, none reads what another writes.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Annotated, Any, NamedTuple
 

@@ -21,8 +21,6 @@ RAVI-UCB+ is not covered where it makes several backups an epoch: its policies w
 before.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, NamedTuple
 
 import numpy as np

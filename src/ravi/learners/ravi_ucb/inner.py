@@ -10,8 +10,6 @@ What does not change within an epoch is found once: the bonus is a number of its
 scales with that. M plans of `ravi.learners.ravi_ucb.ravi_ucb`, one after another, are the oracle of the loop.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

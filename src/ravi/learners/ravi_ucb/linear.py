@@ -25,8 +25,6 @@ Deviations: none from the Discussion. Ridge regression shrinks to 0: with a smal
 pessimistic.
 """
 
-from __future__ import annotations
-
 from ravi.core import Array, Learner, Problem, Stated
 from ravi.estimators.linear import features_of, linear
 from ravi.learners.linear.lsvi_ucb import bonus_factor

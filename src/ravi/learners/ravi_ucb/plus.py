@@ -37,8 +37,6 @@ invalid data, the backup at the data before takes its place: no policy comes of 
 when the epoch starts.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from math import log, sqrt
 from typing import Annotated, Any, NamedTuple
@@ -82,21 +80,11 @@ class State(NamedTuple):
 
 
 def generic(
-    problem: Problem,
-    estimator: Estimator,
-    bonus: Bonus,
-    eta: float | Array,
-    *,
-    inner: int = 1,
-    fresh: bool = True,
-    pick: str = "uniform",
-    initial_value: float | Array = 0.0,
-    initial_policy: Array | None = None,
-    name: str = "ravi-ucb+/generic",
-    stated: Stated | None = None,
-    settings: dict[str, Any] | None = None,
+    problem: Problem, estimator: Estimator, bonus: Bonus, eta: float | Array, *, inner: int = 1, fresh: bool = True,
+    pick: str = "uniform", initial_value: float | Array = 0.0, initial_policy: Array | None = None,
+    name: str = "ravi-ucb+/generic", stated: Stated | None = None, settings: dict[str, Any] | None = None,
     backups: Backups | None = None,
-) -> Learner:
+) -> Learner:  # fmt: skip
     """Algorithm 1 with `inner` backups an epoch. pick: which of their policies is played; "last" has no guarantee.
     `backups` does what `estimator` and `bonus` say, faster. eta: an array is one number of every row."""
     M = checks.whole(inner, "inner")
@@ -264,12 +252,6 @@ def linear_mixture(problem: Problem, T: int, o: Options) -> Learner:
         return made._replace(seedwise=TOGETHER)
 
     return of_rows(build, (_eta(o, problem, T, M, S if on["balance"] else 0.0), o.scale), problem, T)
-
-
-def fitting(problem: Problem, steps: int, **options: Any) -> Learner:
-    """RAVI-UCB+ on a regression where the problem has features, else on counts."""
-    build = tabular if problem.features is None else linear_mixture
-    return build(problem, steps, **options)
 
 
 def _variance_weighted(problem: Problem, T: int, o: Options, M: int) -> Learner:

@@ -27,8 +27,6 @@ since an unvisited row of N'/N is zero, a tabular beta that is scaled below abou
 never be tried.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Annotated, Any, NamedTuple
 

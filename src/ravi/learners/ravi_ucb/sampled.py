@@ -17,8 +17,6 @@ has at most m successors nothing is sampled, eps = 0, and with centre=off the le
 Deviations: beyond sampling, those of `ravi-ucb/mixture`; and with centre=on, V less its middle is regressed.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from ravi import checks
@@ -65,11 +63,6 @@ def mixture_sampled(
     )
     own = {"beta": beta, "samples": samples, "draws": draws, "centre": centre, "error": float(made.errors.max())}
     return generic(
-        problem,
-        estimator,
-        bonus,
-        theorem_step(o, problem, T),
-        name="ravi-ucb/mixture-sampled",
-        stated=stated,
+        problem, estimator, bonus, theorem_step(o, problem, T), name="ravi-ucb/mixture-sampled", stated=stated,
         settings=own | stated._replace(on=None).record(),
-    )
+    )  # fmt: skip

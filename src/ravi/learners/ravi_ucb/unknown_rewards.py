@@ -27,8 +27,6 @@ Deviations: a step earns 1 with probability r(x, a), else 0, from its key (rewar
 is the mean r(x_t, a_t). On a live stream, `ravi.agent` learns rewards for any learner; give it `ravi-ucb` there.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
@@ -102,17 +100,9 @@ def _unknown(base: Learner, problem: Problem, kind: str, reward_scale: float, sp
     estimator, bonus = rewarded(of.estimator, problem.rewards, kind), with_rewards(of.bonus, spread)
     silent = without_rewards(problem)
     made = ravi_ucb_plus.generic(
-        silent,
-        estimator,
-        bonus,
-        of.eta,
-        inner=of.inner,
-        fresh=of.fresh,
-        pick=of.pick,
-        initial_value=of.initial_value,
-        initial_policy=of.initial_policy,
-        name=f"{base.name}/unknown-rewards",
-    )
+        silent, estimator, bonus, of.eta, inner=of.inner, fresh=of.fresh, pick=of.pick, initial_value=of.initial_value,
+        initial_policy=of.initial_policy, name=f"{base.name}/unknown-rewards",
+    )  # fmt: skip
     assert made.parts is not None
 
     def init(keys: Array) -> Any:

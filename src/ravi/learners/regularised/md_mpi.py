@@ -31,8 +31,6 @@ Deviations: the planner has no truncation. The outer one keeps V_k in [0, H] whe
 0; for m = 1 it is idle.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -52,18 +50,10 @@ EVALUATIONS = ("regularised", "plain")
 
 
 def generic(
-    problem: Problem,
-    estimator: Estimator,
-    bonus: Bonus,
-    eta: float,
-    *,
-    sweeps: int = 1,
-    regularised: bool = True,
-    kernel: Callable[[Data], Array] | None = None,
-    name: str = "md-mpi/generic",
-    stated: Stated | None = None,
+    problem: Problem, estimator: Estimator, bonus: Bonus, eta: float, *, sweeps: int = 1, regularised: bool = True,
+    kernel: Callable[[Data], Array] | None = None, name: str = "md-mpi/generic", stated: Stated | None = None,
     settings: dict[str, Any] | None = None,
-) -> Learner:
+) -> Learner:  # fmt: skip
     """RAVI-UCB's loop with m = `sweeps` per policy; 0 for the fixed point.
 
     kernel: D -> P_hat on the successors, (n or 1, X, A, B), with rows of sum one at most: for the fixed point, which

@@ -34,8 +34,6 @@ mean 0. The matrix is that of the actions played, where the paper averages phi p
 place of the paper's rule, which skips a phase (w_k = 0) in which some direction was seen too little.
 """
 
-from __future__ import annotations
-
 from math import ceil, isfinite, log, sqrt
 from typing import NamedTuple
 
@@ -65,14 +63,9 @@ class State(NamedTuple):
 
 
 def mdp_exp2(
-    problem: Problem,
-    steps: int,
-    *,
-    step_scale: float = 1.0,
-    phase: int | None = None,
-    coverage: float | None = None,
+    problem: Problem, steps: int, *, step_scale: float = 1.0, phase: int | None = None, coverage: float | None = None,
     regularization: float = 1.0,
-) -> Learner:
+) -> Learner:  # fmt: skip
     """MDP-EXP2 from returns between resets; `phase` is L, the number of reset epochs per policy."""
     T = checks.steps(steps)
     lam = checks.positive(regularization, "regularization")
@@ -106,14 +99,9 @@ def mdp_exp2(
         return s
 
     settings = {
-        "eta": eta,
-        "phase": L,
-        "coverage": sigma,
-        "mixing": mixing,
-        "window": window,
-        "step_scale": step_scale,
+        "eta": eta, "phase": L, "coverage": sigma, "mixing": mixing, "window": window, "step_scale": step_scale,
         "regularization": lam,
-    }
+    }  # fmt: skip
     return Learner("mdp-exp2", init, plan, add, at_reset(), settings)
 
 

@@ -27,8 +27,6 @@ Deviations: the evaluation uses the data at the start of the epoch in which the 
 does; the policy that comes of it is played one epoch later.
 """
 
-from __future__ import annotations
-
 from math import log
 
 from ravi.core import Learner, Problem, Stated

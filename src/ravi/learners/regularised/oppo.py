@@ -35,8 +35,6 @@ discounted. Stage S - 1 has phi = 0: it follows r alone, teaches nothing, and se
 reaches with probability gamma^(S-1). Rewards do not change.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

@@ -13,8 +13,6 @@ constant that takes the sum of the changes to zero (Bertsekas and Castanon 1989,
 does not do worse than sweeps alone.
 """
 
-from __future__ import annotations
-
 from math import ceil, log
 
 import numpy as np

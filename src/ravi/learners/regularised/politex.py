@@ -29,8 +29,6 @@ all count, so they are dependent, and the ratio of sums is consistent rather tha
 over visits has mean 0).
 """
 
-from __future__ import annotations
-
 from math import exp, log, sqrt
 from typing import Any, NamedTuple
 
@@ -63,12 +61,7 @@ class State(NamedTuple):
 
 
 def politex(
-    problem: Problem,
-    steps: int,
-    *,
-    step_scale: float = 1.0,
-    phase: int | None = None,
-    unvisited: str = "zero",
+    problem: Problem, steps: int, *, step_scale: float = 1.0, phase: int | None = None, unvisited: str = "zero"
 ) -> Learner:
     """POLITEX from returns between resets; `phase` is J, the number of reset epochs per policy."""
     T = checks.steps(steps)

@@ -38,8 +38,6 @@ and scored, and u starts where the last phase ended (`ravi.learners.ucrl.core`);
 `ravi.learners.ucrl.ucrl2`.
 """
 
-from __future__ import annotations
-
 from math import e, log
 
 from ravi.compiled import compiled

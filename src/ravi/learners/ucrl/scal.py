@@ -35,8 +35,6 @@ resets do, with probability 1 - gamma, or in the blind mode mixing and a limit o
 end as in `ravi.learners.ucrl.ucrl2`. See also UCRL2B.
 """
 
-from __future__ import annotations
-
 import math
 
 from ravi import checks, compiled

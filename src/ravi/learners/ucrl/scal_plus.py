@@ -33,8 +33,6 @@ and the same b, though gamma b would do. u starts where the last phase ended (`r
 phases end as in `ravi.learners.ucrl.ucrl2`.
 """
 
-from __future__ import annotations
-
 import math
 
 from ravi import checks

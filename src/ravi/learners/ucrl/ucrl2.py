@@ -28,8 +28,6 @@ has had its visits; here a phase ends right after the step that makes them so ma
 a plan at a span below 1 / sqrt(t_k); here one that is equal will do.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

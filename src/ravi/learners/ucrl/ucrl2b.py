@@ -30,8 +30,6 @@ where scale makes the radii small; plans stop at UCRL2's accuracy, and phases en
 (`ravi.learners.ucrl.core`).
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -4,8 +4,6 @@ An agenda is told what is in the store (`settle`), and says what to run next (`t
 chance, so that any driver, at any moment, comes to the same conclusions from the same store.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from math import ceil

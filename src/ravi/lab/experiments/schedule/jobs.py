@@ -1,7 +1,5 @@
 """What is left of a setting? A job is a setting and its seeds, handed out in batches."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Which runs does a suite ask for? The setting of every entry, and what is tried for those that are tuned."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import replace

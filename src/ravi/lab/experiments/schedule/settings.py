@@ -1,7 +1,5 @@
 """What is a run? A setting (MDP, learner, T, what is kept) and a seed. Its id is a hash of that content."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from functools import cached_property

@@ -59,7 +59,8 @@ class Lattice:
     """All pairs at once."""
 
     def __init__(self, tuning: Tuning, multipliers: tuple[str, ...], subject: str) -> None:
-        self._left = [_only(pair, multipliers) for pair in lattice(tuning)]
+        absent = dict.fromkeys(name for name in Configuration._fields if name not in multipliers)
+        self._left = [pair._replace(**absent) for pair in lattice(tuning)]
 
     def ask(self) -> list[Configuration]:
         asked, self._left = self._left, []
@@ -153,19 +154,12 @@ class Trials:
                 }
             )
         return {
-            "subject": self.subject.digest,
-            "mdp": base.mdp,
-            "mdp_digest": base.mdp_digest,
-            "learner": base.learner,
-            "steps": base.steps,
-            "sampler": self.tuning.sampler,
-            "budget": self.tuning.budget,
+            "subject": self.subject.digest, "mdp": base.mdp, "mdp_digest": base.mdp_digest, "learner": base.learner,
+            "steps": base.steps, "sampler": self.tuning.sampler, "budget": self.tuning.budget,
             "ranges": {"scale": list(self.tuning.scale), "step_scale": list(self.tuning.step_scale)},
-            "seeds": list(seeds),
-            "configurations": tried,
-            "missing": missing,
+            "seeds": list(seeds), "configurations": tried, "missing": missing,
             "chosen": None if missing else best(self.regrets),
-        }
+        }  # fmt: skip
 
 
 def lacking(record: Mapping[str, Any] | None) -> str:
@@ -200,10 +194,6 @@ def _between(start: float, end: float, share: float) -> float:
 def _within(value: float, ends: tuple[float, float]) -> float:
     """To three digits, and not beyond the ends."""
     return min(max(float(f"{value:.3g}"), ends[0]), ends[1])
-
-
-def _only(pair: Configuration, multipliers: tuple[str, ...]) -> Configuration:
-    return Configuration(*(value if name in multipliers else None for name, value in pair._asdict().items()))
 
 
 def _optuna() -> Any:

@@ -1,7 +1,5 @@
 """Can all be built that a suite names? Every world, and every learner for every world and T; no run is made."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """What is wrong with a suite, and where? All of it, a line for each mistake."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
@@ -18,7 +16,8 @@ class Mistakes:
 
     def add(self, path: Place, message: str) -> None:
         line = next((self._lines[path[:i]] for i in range(len(path), 0, -1) if path[:i] in self._lines), 0)
-        where = [f"{self.file}:{line}" if line else self.file, _dotted(path), message]
+        dotted = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).removeprefix(".")
+        where = [f"{self.file}:{line}" if line else self.file, dotted, message]
         self._found.setdefault(": ".join(part for part in where if part), line)
 
     @contextmanager
@@ -39,7 +38,3 @@ def said(error: Exception) -> str:
     if not isinstance(error, InputError):
         return f"{type(error).__name__}: {text}"
     return text.split(" Known: ")[0] if "Did you mean" in text else text
-
-
-def _dotted(path: Place) -> str:
-    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).removeprefix(".")

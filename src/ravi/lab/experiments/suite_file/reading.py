@@ -1,7 +1,5 @@
 """Is this what a suite looks like? From what TOML gives, or Python, to the types of a suite."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -81,13 +79,10 @@ class Reader:
         own = any(name_in(one) for section in found for one in (*section.mdps, *section.learners.values()))
         folder = self._text((), data, "folder", str(self.base) if self.told.file else "")
         return Suite(
-            name=self._text((), data, "name", name),
-            sections=found,
-            title=self._text((), data, "title", "", empty=True),
-            tuning=tuning,
-            folder=os.path.abspath(self.base / folder) if own and folder else "",
-            device=device,
-        )
+            name=self._text((), data, "name", name), sections=found,
+            title=self._text((), data, "title", "", empty=True), tuning=tuning,
+            folder=os.path.abspath(self.base / folder) if own and folder else "", device=device,
+        )  # fmt: skip
 
     def _section(
         self, path: Place, data: Any, defaults: Mapping[str, Any], seeds: Any, tuning: Tuning
@@ -131,16 +126,10 @@ class Reader:
                 where, f"seed {common[0]}{also} is a tuning seed too; what was tuned on it must not report it"
             )
         return Section(
-            name=self._text(path, data, "name", ""),
-            mdps=tuple(mdps),
-            learners=learners,
-            steps=shared.get("steps", ()),
-            seeds=chosen,
-            columns=columns,
-            points=shared.get("points", Section.points),
-            record=shared.get("record", ()),
+            name=self._text(path, data, "name", ""), mdps=tuple(mdps), learners=learners, steps=shared.get("steps", ()),
+            seeds=chosen, columns=columns, points=shared.get("points", Section.points), record=shared.get("record", ()),
             remark=self._text(path, data, "remark", "", empty=True),
-        )
+        )  # fmt: skip
 
     def _shared(self, path: Place, data: Mapping[str, Any]) -> dict[str, Any]:
         """What a section may say itself, or leave to the top."""

@@ -1,7 +1,5 @@
 """Which suite is meant? That of a name, of a TOML file, or of Python data of the same shape: read, and checked."""
 
-from __future__ import annotations
-
 import os
 import re
 import tomllib

@@ -1,7 +1,5 @@
 """On which line of a TOML file is a value? `tomllib` does not say; this walks over a text that it has accepted."""
 
-from __future__ import annotations
-
 import re
 from itertools import pairwise
 from typing import TypeAlias

@@ -3,8 +3,6 @@
 Everything is computed by `ravi.statistics` from the runs of `ravi.lab.report.page.data`, at full precision.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Sequence
 from typing import NamedTuple

@@ -74,12 +74,8 @@ def page(found: Results, claims: list[dict[str, Any]] | None = None) -> Iterator
     )  # fmt: skip
     environment.filters |= {"number": words.written, "range": words.range_of, "percent": words.percent}
     environment.globals |= {
-        "Name": words.Name,
-        "Number": words.Number,
-        "isinstance": isinstance,
-        "str": str,
-        "cells": cells,
-    }
+        "Name": words.Name, "Number": words.Number, "isinstance": isinstance, "str": str, "cells": cells,
+    }  # fmt: skip
     studies: list[Studied] = told["studies"]
     return environment.get_template("template.html.jinja").generate(
         **told,

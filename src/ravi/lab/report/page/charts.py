@@ -1,7 +1,5 @@
 """What do the figures draw? The page's data as JSON: one copy, rounded to what a screen can show, harmless in HTML."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from typing import Any

@@ -72,8 +72,8 @@ def percent(level: float) -> str:
     return f"{100 * level:.4g} %"
 
 
-def counted(n: int, thing: str, what: tuple[str | int, ...]) -> Sentence:
-    return (Number(n, f"{n:,}", what), f" {thing}{'' if n == 1 else 's'}")
+def _count(n: int, *what: str | int) -> Number:
+    return Number(n, str(n), what)
 
 
 def _estimate(found: Interval, *what: str | int) -> Sentence:
@@ -135,7 +135,7 @@ def seeds(parts: Iterable[Part]) -> list[Sentence]:
     if not numbers:
         return [("No run is finished: there is nothing to say about regret.",)]
     least, most = min(numbers), max(numbers)
-    low, high = Number(least, f"{least}", ("least seeds",)), Number(most, f"{most}", ("most seeds",))
+    low, high = _count(least, "least seeds"), _count(most, "most seeds")
     between: Sentence = (low,) if least == most else (low, " to ", high)
     told: Sentence = ("Means are over ", *between, " seed." if most == 1 else " seeds.")
     if most == 1:
@@ -175,27 +175,17 @@ def standing(study: Studied, column: str) -> list[Sentence]:
     together = "the paired difference to every other learner is above 0 (intervals that hold together at 95 %)."
     if m == 1:
         return [(*made[0], f" Here {together}")] if clear else made
-    number = Number(clear, str(clear), ("clear", part.name, column))
-    of = Number(m, str(m), ("contested", part.name, column))
+    number = _count(clear, "clear", part.name, column)
+    of = _count(m, "contested", part.name, column)
     return [*made, ("On ", number, " of these ", of, f" {together}")]
 
 
 def _winner(part: Part, panel: Panel, leaders: list[Told], column: str) -> Sentence:
     first = leaders[0]
     mean = _regret(first, part.name, column, panel.task, first.line.label)
-    n = Number(len(leaders), str(len(leaders)), ("rivals", part.name, column, panel.task))
-    words = f" with {CONSTANTS[column]}: "
-    return (
-        "On ",
-        Name(panel.task),
-        ", ",
-        Name(first.line.label),
-        " has the smallest mean regret of ",
-        n,
-        words,
-        *mean,
-        ".",
-    )
+    n = _count(len(leaders), "rivals", part.name, column, panel.task)
+    head = ("On ", Name(panel.task), ", ", Name(first.line.label), " has the smallest mean regret of ")
+    return (*head, n, f" with {CONSTANTS[column]}: ", *mean, ".")
 
 
 def _winners(part: Part, contested: list[tuple[Panel, list[Told]]], column: str) -> Sentence:
@@ -205,8 +195,8 @@ def _winners(part: Part, contested: list[tuple[Panel, list[Told]]], column: str)
     claims: list[Sentence] = []
     for label, n in sorted(wins.items(), key=lambda item: -item[1]):
         verb = " on " if claims else " has the smallest mean regret on "
-        of: Sentence = () if claims else (" of ", Number(m, str(m), ("contested", part.name, column)), f" {thing}")
-        claims.append((Name(label), verb, Number(n, str(n), ("wins", part.name, column, label)), *of))
+        of: Sentence = () if claims else (" of ", _count(m, "contested", part.name, column), f" {thing}")
+        claims.append((Name(label), verb, _count(n, "wins", part.name, column, label), *of))
     first, *rest = claims
     return (f"With {CONSTANTS[column]}, ", *first, *(("; ", *_joined(rest)) if rest else ()), ".")
 
@@ -219,7 +209,7 @@ def on(study: Studied, panel: Panel, column: str) -> list[Sentence]:
     made = [*_closely(part, panel, column, leaders), *_ours(part, panel, column, leaders)]
     unranked = sum(told.rank == "" for told in leaders)
     if unranked:
-        n = Number(unranked, str(unranked), ("unranked", part.name, column, panel.task))
+        n = _count(unranked, "unranked", part.name, column, panel.task)
         made.append(("On ", Name(panel.task), ", ", n, " have no seed in common with the best."))
     return made
 
@@ -238,7 +228,7 @@ def _closely(part: Part, panel: Panel, column: str, leaders: list[Told]) -> list
     ]
     if len(ties) > NAMED:
         n = len(ties) - NAMED
-        named.append((Number(n, str(n), ("more ties", *key)), " more"))
+        named.append((_count(n, "more ties", *key), " more"))
     mean = _regret(first, *key, first.line.label)
     return [
         (
@@ -258,8 +248,8 @@ def _ours(part: Part, panel: Panel, column: str, leaders: list[Told]) -> list[Se
     for told in leaders[1:]:
         if told.line.ours and told.rank == "behind" and told.behind is not None:
             key = (part.name, column, panel.task)
-            place = Number(told.place, str(told.place), ("place", *key, told.line.label))
-            n = Number(len(leaders), str(len(leaders)), ("rivals", *key))
+            place = _count(told.place, "place", *key, told.line.label)
+            n = _count(len(leaders), "rivals", *key)
             made.append(
                 (
                     "On ", Name(panel.task), f" with {CONSTANTS[column]}, ", Name(told.line.label), " comes in place ",
@@ -289,9 +279,7 @@ def absent(study: Studied, column: str) -> list[Sentence]:
     named: list[Sentence] = []
     for label, tasks in held.items():
         n = len(tasks)
-        where: Sentence = (
-            (Name(tasks[0]),) if n == 1 else (Number(n, str(n), ("absent", part.name, column, label)), f" {thing}")
-        )
+        where: Sentence = (Name(tasks[0]),) if n == 1 else (_count(n, "absent", part.name, column, label), f" {thing}")
         named.append((Name(label), " on ", *where))
     return [(f"With {CONSTANTS[column]}, there is no finished run of ", *_joined(named), ".")] if named else []
 
@@ -315,18 +303,14 @@ def costs(study: Studied) -> list[Sentence]:
     more = [cost.more.difference for cost in held if cost.more is not None]
     if not held:
         return []
-    n = Number(len(held), str(len(held)), ("costs", part.name))
-
-    def tally(which: str, found: Iterable[bool]) -> Number:
-        k = sum(found)
-        return Number(k, str(k), (which, part.name))
+    n = _count(len(held), "costs", part.name)
 
     made: list[Sentence] = [
         (
             "Of ", n, " pairs of a learner with a multiplier and an MDP, tuned multipliers end with less regret than "
-            "the theory's constants in ", tally("cheaper", (found.low > 0 for found in more)),
-            ", with more in ", tally("dearer", (found.high < 0 for found in more)),
-            ", and in ", tally("unclear", (found.low <= 0 <= found.high for found in more)),
+            "the theory's constants in ", _count(sum(found.low > 0 for found in more), "cheaper", part.name),
+            ", with more in ", _count(sum(found.high < 0 for found in more), "dearer", part.name),
+            ", and in ", _count(sum(found.low <= 0 <= found.high for found in more), "unclear", part.name),
             " the 95 % interval of the difference includes 0.",
         )
     ]  # fmt: skip
@@ -346,8 +330,9 @@ def costs(study: Studied) -> list[Sentence]:
     if compared:
         made.append(
             (
-                "With the theory's constants, ", tally("below uniform", (found.low > 0 for found in compared)), " of ",
-                Number(len(compared), str(len(compared)), ("against uniform", part.name)),
+                "With the theory's constants, ",
+                _count(sum(found.low > 0 for found in compared), "below uniform", part.name), " of ",
+                _count(len(compared), "against uniform", part.name),
                 " end with less regret than uniform actions (the interval of the difference is above 0).",
             )
         )  # fmt: skip
@@ -380,19 +365,16 @@ def _our_cost(part: Part, cost: Cost) -> Sentence:
     if found.low == found.high == 0:
         return (*told, "; it is that of uniform actions, to the certified error.")
     if found.high < 0:
-        return (*told, "; and more than uniform actions, by ", *_estimate(_turned(found), "over uniform", *key), ".")
+        over = found._replace(estimate=-found.estimate, low=-found.high, high=-found.low)
+        return (*told, "; and more than uniform actions, by ", *_estimate(over, "over uniform", *key), ".")
     return (*told, "; it cannot be told from uniform actions (difference ", *_estimate(found, "uniform", *key), ").")
-
-
-def _turned(found: Interval) -> Interval:
-    return found._replace(estimate=-found.estimate, low=-found.high, high=-found.low)
 
 
 def edges(tuned: int, at_edge: int) -> list[Sentence]:
     """Whether the ranges of tuning were wide enough."""
     if not at_edge:
         return []
-    n, m = Number(at_edge, str(at_edge), ("at the edge",)), Number(tuned, str(tuned), ("tuned",))
+    n, m = _count(at_edge, "at the edge"), _count(tuned, "tuned")
     return [("For ", n, " of ", m, " the choice lies at the edge of its range, so that others might do better.")]
 
 
@@ -411,16 +393,14 @@ def growth(study: Studied, column: str) -> list[Sentence]:
     if not found:
         return []
 
-    def tally(which: str, n: int) -> Number:
-        return Number(n, str(n), (which, part.name, column))
-
+    key = (part.name, column)
     return [
         (
             f"With {CONSTANTS[column]}, regret over the last half of the run grows as a power of t whose 95 % interval "
-            "is below 1 for ", tally("sublinear", sum(rate.high < 1 - EDGE for rate in found)), " of ",
-            tally("grown", len(found)), " lines, below 1/2 for ",
-            tally("root", sum(rate.high < 0.5 - EDGE for rate in found)), ", and above 1/2 for ",
-            tally("above root", sum(rate.low > 0.5 + EDGE for rate in found)), ".",
+            "is below 1 for ", _count(sum(rate.high < 1 - EDGE for rate in found), "sublinear", *key), " of ",
+            _count(len(found), "grown", *key), " lines, below 1/2 for ",
+            _count(sum(rate.high < 0.5 - EDGE for rate in found), "root", *key), ", and above 1/2 for ",
+            _count(sum(rate.low > 0.5 + EDGE for rate in found), "above root", *key), ".",
         )
     ]  # fmt: skip
 
@@ -436,10 +416,10 @@ def scaling(measured: Sequence[Measured]) -> list[Sentence]:
     inside = len(held) - above - below
     return [
         (
-            "Of ", Number(len(held), str(len(held)), ("exponents",)),
+            "Of ", _count(len(held), "exponents"),
             " fitted exponents that a bound speaks of, the 95 % interval is below the bound's for ",
-            Number(below, str(below), ("below bound",)), ", above it for ", Number(above, str(above), ("above bound",)),
-            ", and includes it for ", Number(inside, str(inside), ("at bound",)), ".",
+            _count(below, "below bound"), ", above it for ", _count(above, "above bound"),
+            ", and includes it for ", _count(inside, "at bound"), ".",
         )
     ]  # fmt: skip
 
