@@ -19,11 +19,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import cache
+from typing import Any
 
 import numpy as np
 
 from ravi import checks, ids
-from ravi.core import MDP, Learner, Measure
+from ravi.core import MDP, Learner
 from ravi.display.progress import Progress
 from ravi.engine import resolved
 from ravi.learners.ravi_ucb.doubling import Phases
@@ -48,9 +49,9 @@ from ravi.verify import (
     unknown_rewards,
     variants,
 )
-from ravi.verify.books import Scene
+from ravi.verify.books import Keeper, Scene
 from ravi.verify.claim import Claim
-from ravi.verify.driver import Form, Observer
+from ravi.verify.driver import Form
 from ravi.verify.ladder import Rung, ladder
 from ravi.verify.report import Report, Row
 
@@ -103,9 +104,7 @@ DOUBLING: tuple[Claim, ...] = (
     *doubling.registry.claims,
 )  # of those that do not know T
 KINDS: tuple[Claim, ...] = estimators.CLAIMS  # of estimators of other kinds, besides those of any learner
-
-
-SETS: tuple[Claim, ...] = tuple(sets.registry.claims)  # of optimistic plans, RAVI-KL's
+SETS: tuple[Claim, ...] = sets.CLAIMS  # of optimistic plans, RAVI-KL's
 MIXTURES: tuple[Claim, ...] = mixtures.CLAIMS  # of those for linear mixtures
 
 
@@ -142,20 +141,19 @@ def form_of(learner: Learner | str, mdp: MDP | Changing | str, steps: int) -> Fo
         return _form(learner, scene, _about(DOUBLING, scene), _total(doubling.sharp(scene)))
     scene = audit.scene_of(learner, mdp, steps, solve(mdp, tol=1e-12))
     if learner.sets is not None:
-        if not learner.sets.kernels:
-            bound = sets.regret_bound(scene)
-            return Form(learner, scene, list(SETS), sets.observed(scene), lambda e: sets.ladder(e, bound))
-        bound, watching = mixtures.regret_bound(scene), sets.observed(scene, mixtures.kind_of(mdp))
-        return Form(learner, scene, list(MIXTURES), watching, lambda e: sets.ladder(e, bound))
-    theirs = [*estimators.claims_of(scene)]
+        module: Any = mixtures if learner.sets.kernels else sets
+        bound = module.regret_bound(scene)
+        return Form(learner, scene, list(module.CLAIMS), lambda e: sets.ladder(e, bound), module.keeper(scene))
+    kind = estimators.KINDS.get(scene.stated.kind)
+    theirs, keeper = (kind.claims, kind.keeper and kind.keeper(scene)) if kind else ((), None)
     if learner.parts is not None and learner.parts.backups is None:
-        bound = estimators.explicit(scene, constants.explicit(scene))
+        bound = kind.explicit(scene) if kind else constants.explicit(scene)
         rungs = analysis.certificate, analysis.printed
-        return _form(learner, scene, [*_about(CLAIMS, scene), *theirs], bound, *rungs)
-    bound = estimators.explicit(scene, _total(expected.regret(scene)))
+        return _form(learner, scene, [*_about(CLAIMS, scene), *theirs], bound, keeper, *rungs)
+    bound = kind.explicit(scene) if kind else _total(expected.regret(scene))
     if expected.learned(scene):
-        return _form(learner, scene, _about(UNKNOWN, scene), bound)
-    return _form(learner, scene, [*_about(VARIANTS, scene), *theirs], bound)
+        return _form(learner, scene, _about(UNKNOWN, scene), bound, unknown_rewards.keeper(scene))
+    return _form(learner, scene, [*_about(VARIANTS, scene), *theirs], bound, keeper)
 
 
 def _form(
@@ -163,16 +161,12 @@ def _form(
     scene: Scene,
     claims: list[Claim],
     bound: float,
+    keeper: Keeper | None = None,
     certificate: Rung = lemmas.certificate,
     lemma: Rung = lemmas.right_side,
 ) -> Form:
     """Of all learners that plan by backups."""
-
-    def watch(along: Sequence[Claim]) -> list[Measure]:
-        return [*unknown_rewards.observers(scene), audit.audit(scene, along, estimators.keeper(scene, along))]
-
-    watching = Observer(watch, lambda along, m, state: audit.finish(scene, along, m, state))
-    return Form(learner, scene, claims, watching, lambda e: ladder(e, certificate, lemma, bound))
+    return Form(learner, scene, claims, lambda e: ladder(e, certificate, lemma, bound), keeper)
 
 
 def _total(bound: Bound | None) -> float:

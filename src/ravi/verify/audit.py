@@ -63,11 +63,11 @@ RESTARTED = ("valid", "at", "backup", "log_policy", "totals", "total_V", "total_
 def scene_of(learner: Learner, mdp: MDP, steps: int, solution: Solution) -> Scene:
     P = np.zeros((mdp.states, mdp.actions, mdp.states))
     np.put_along_axis(P, mdp.successors.astype(np.int64), mdp.transitions, axis=2)
-    nothing: Any = None  # of a learner on sets of kernels there are no parts
-    parts = learner.parts or Parts(nothing, nothing, nothing, nothing, nothing)
+    nothing: Any = None  # plans on sets of kernels have no parts, and begin nowhere
+    uniform = np.full((mdp.states, mdp.actions), 1 / mdp.actions)
+    parts = learner.parts or Parts(nothing, nothing, nothing, np.zeros(mdp.states), uniform)
     star = occupancy(mdp, solution.policy)
-    apart = 0.0 * star.nu if learner.parts is None else relative_entropy(solution.policy, parts.initial_policy)
-    entropy = float(star.nu @ apart)
+    entropy = float(star.nu @ relative_entropy(solution.policy, parts.initial_policy))
     best = Comparators(star.nu[None], np.array([[solution.optimum]]), np.array([entropy]))
     return Scene(mdp, parts, learner.told, steps, solution, star.mu, entropy, P, best, learner.sets)
 
@@ -76,23 +76,26 @@ def audit(scene: Scene, claims: Sequence[Claim], keeper: Keeper | None = None) -
     """`claims` are those that are not about a run as a whole."""
 
     def init(keys: Array) -> Audit:
-        return _start(scene, len(keys), len(claims), keeper)
+        return _start(scene, len(keys), len(claims))._replace(own=keeper.init(keys) if keeper else ())
 
     def record(m: Audit, state: Any, path: Path, opening: bool) -> Audit:
         if opening:
             walks.close(scene, m, path.length > 0)
+            if keeper and keeper.look:
+                own = keeper.look(m, state, path)
+                m = _of_rows(m, path.length > 0, lambda m, rows: m._replace(own=_rows(own, rows)))
             m = _open(scene, claims, m, state, path)
         walks.follow(scene, m, path)
         if keeper:
             columns = np.arange(path.state.shape[1])
             inside = columns < path.length[:, None]
-            keeper.follow(m.own, m.played.V, path, inside & (path.time[:, None] + columns <= scene.steps))
+            keeper.follow(m, path, inside & (path.time[:, None] + columns <= scene.steps))
         return m
 
     return Measure("audit", init, record, lambda m: {})
 
 
-def _start(scene: Scene, n: int, claims: int, keeper: Keeper | None = None) -> Audit:
+def _start(scene: Scene, n: int, claims: int) -> Audit:
     X, A, d, parts = scene.mdp.states, scene.mdp.actions, scene.dimension, scene.parts
     C, J = scene.against.rho.shape
     phases = len(scene.phases)
@@ -117,7 +120,7 @@ def _start(scene: Scene, n: int, claims: int, keeper: Keeper | None = None) -> A
         books, tree.copy(books), tree.copy(at), tree.copy(backup), whole(), whole(-1), walked,
         Matrices(eye.copy(), eye.copy(), zeros(), zeros()), Tables(zeros(), zeros(X, A)),
         Drawn(zeros(parts.inner), zeros(), zeros()),
-        Turned(whole(), zeros(J), zeros(C), zeros(C), zeros(C), zeros(C), zeros()), keeper.init(n) if keeper else (),
+        Turned(whole(), zeros(J), zeros(C), zeros(C), zeros(C), zeros(C), zeros()), (),
         parts.estimator.init(n) if scene.of else (), past,
         Worst(np.full((n, phases, claims), np.inf), *(zeros(phases, claims) for _ in range(3))),
     )  # fmt: skip
@@ -188,6 +191,8 @@ def _of_rows(m: Audit, rows: Array, change: Callable[[Audit, Array], Audit]) -> 
 def _opened(whole: Scene, claims: Sequence[Claim], m: Audit, state: Any, time: Array, k: int, begins: bool) -> Audit:
     """The plan of epoch k, backup by backup, and what is played."""
     scene, D = _in_phase(whole, m), state.data
+    if scene.sets is not None:
+        return _optimistic(scene, claims, m, state, k)
     made = _planned(scene, state)
     iterates, planned = [], made
     for j, planned in enumerate(_backups(scene, m, state)):
@@ -213,6 +218,20 @@ def _opened(whole: Scene, claims: Sequence[Claim], m: Audit, state: Any, time: A
     m.drawn.lead[:] += gaps[nearest, rows] - gaps.mean(0)
     m.drawn.variance[:] += gaps.var(0)
     return m._replace(seen=m.seen + 1, length=0 * m.length, data=tree.copy(D) if whole.of else ())
+
+
+def _optimistic(scene: Scene, claims: Sequence[Claim], m: Audit, state: Any, k: int) -> Audit:
+    """A plan on a set of kernels is no backup: what there is to see of it, its keeper has seen."""
+    plan, before = m.own.plan, m.played
+    m = _valid(m, plan.valid, k)._replace(played=iterate(scene, plan.own, state.policy))
+    _check(claims, "epoch", Seen(scene, k, before, m.there, m.played, m, state.data))
+    return m._replace(seen=m.seen + 1, length=0 * m.length)
+
+
+def _valid(m: Audit, valid: Array, k: int) -> Audit:
+    """Marked with whether the plan of epoch k is valid."""
+    first = m.valid & ~valid & (m.invalid_at == 0)
+    return m._replace(invalid_at=np.where(first, k or m.seen + 1, m.invalid_at), valid=m.valid & valid)
 
 
 def _in_phase(scene: Scene, m: Audit) -> Scene:
@@ -286,12 +305,7 @@ def _backed_up(scene: Scene, claims: Sequence[Claim], m: Audit, Q: Array, D: Any
     """Backup i as it is made."""
     made = _backup(scene, m.at.V, Q, D)
     off = scene.mdp.discount * np.abs(made.PV - made.PV_hat)
-    invalid = ~(off <= made.CB + scene.atol).all((1, 2))
-    m = m._replace(
-        backup=made,
-        invalid_at=np.where(m.valid & invalid & (m.invalid_at == 0), k or m.seen + 1, m.invalid_at),
-        valid=m.valid & ~invalid,
-    )
+    m = _valid(m, (off <= made.CB + scene.atol).all((1, 2)), k)._replace(backup=made)
     _check(claims, "backup", Seen(scene, k, m.at, m.backup, m.at, m, D))
     return m
 
@@ -360,7 +374,7 @@ def finish(scene: Scene, claims: Sequence[Claim], m: Audit, state: Any) -> Audit
         def last(m: Audit, rows: Array) -> Audit:
             here = _rows(state, rows)
             _check(claims, "data", Seen(scene, 0, m.played, m.there, m.played, m, here.data))
-            return _ended(scene, claims, m, here, 0)
+            return _ended(scene, claims, m, here, 0) if scene.sets is None else m
 
         m = _of_rows(m, m.phase == i, last)
     return m

@@ -75,6 +75,11 @@ class Scene(NamedTuple):
         """All that T reaches into; the run itself where T is known."""
         return [self.of(i) for i in range(doubling.phases(self.steps, self.first))] if self.of else [self]
 
+    def stored(self, moves: Array) -> Array:
+        """Moves to all states (n, X, A, X), on the stored successors   (n, X, A, B)."""
+        there = np.broadcast_to(self.mdp.successors.astype(np.int64), (len(moves), *self.mdp.successors.shape))
+        return np.take_along_axis(moves, there, axis=-1)
+
     def phi(self, V: Array) -> Array:
         """phi_V(x, a) = sum_x' psi(x, a, x') V(x'), from the definition   (n, X, A, d)."""
         psi: Any = self.mdp.features
@@ -232,7 +237,7 @@ class Audit(NamedTuple):
     tables: Tables
     drawn: Drawn
     turned: Turned
-    own: Any  # what a keeper keeps (`ravi.verify.estimators`)
+    own: Any  # what a `Keeper` keeps
     data: Any  # D when the epoch began, where there are phases
     past: Past
     worst: Worst
@@ -284,9 +289,9 @@ class Seen(NamedTuple):
 
 
 class Keeper(NamedTuple):
-    """How data of a kind of their own are followed, from definitions: a NamedTuple of arrays, seeds first."""
+    """What an observer keeps besides for the claims of one kind of learner: `Audit.own`, a NamedTuple of arrays, seeds
+    first."""
 
-    init: Callable[[int], Any]  # n -> books before the first step
-    follow: Callable[
-        [Any, Array, Path, Array], None
-    ]  # books, V of the epoch, path, which steps are learned from (n, L)
+    init: Callable[[Array], Any]  # keys of the seeds -> what is kept before the first step
+    follow: Callable[[Audit, Path, Array], None]  # a stretch of steps, those that are learned from (n, L); in place
+    look: Callable[[Audit, Any, Path], Any] | None = None  # an epoch opens: state, its first stretch -> what is kept

@@ -30,10 +30,11 @@ class Claim(NamedTuple):
 
 
 class Registry:
-    """Claims in the order of the paper."""
+    """Claims in the order of the paper, all of one setting where it is given."""
 
-    def __init__(self) -> None:
+    def __init__(self, setting: str = "any") -> None:
         self.claims: list[Claim] = []
+        self.setting = setting
 
     def claim(
         self,
@@ -41,13 +42,15 @@ class Registry:
         statement: str,
         where: str,
         kind: str = "D",
-        phase: str = "epoch",
-        setting: str = "any",
+        phase: str | None = None,  # of a claim in expectation, by default run; else epoch
+        setting: str | None = None,
         conditional: bool = False,
         equality: bool = False,
     ) -> Callable[[Measured], Measured]:
         def add(measure: Measured) -> Measured:
-            self.claims.append(Claim(id, statement, where, kind, phase, setting, conditional, equality, measure))
+            when = phase or ("run" if kind == "E" else "epoch")
+            about = setting or self.setting
+            self.claims.append(Claim(id, statement, where, kind, when, about, conditional, equality, measure))
             return measure
 
         return add

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from ravi.core import MDP, Array
+from ravi.core import Array
 from ravi.verify.books import Seen
 
 
@@ -38,10 +36,3 @@ def mirror_step(Q: Array, policy: Array, eta: float, V: Array, following: Array,
     rounding = 1e-15 * policy.shape[-1] / eta  # of a logarithm, over eta
     off = np.maximum(np.abs(V - right) - rounding, 0)
     return worst(off, np.abs(following - weights / total), improper[:, None])
-
-
-def counts(data: Any, moves: Array, mdp: MDP) -> Array:
-    """N and N', against what was played: `moves` (n, X, A, X)."""
-    there = np.broadcast_to(mdp.successors.astype(np.int64), data.moves.shape)
-    right = np.take_along_axis(moves, there, axis=-1)
-    return worst(np.abs(data.visits - 1 - moves.sum(-1)), np.abs(data.moves - right))

@@ -26,22 +26,3 @@ KINDS = {
     "variance": Kind(variance.registry.claims, variance.keeper, variance.explicit),
 }
 CLAIMS: tuple[Claim, ...] = tuple(claim for kind in KINDS.values() for claim in kind.claims)
-
-
-def claims_of(scene: Scene) -> Sequence[Claim]:
-    kind = KINDS.get(scene.stated.kind)
-    return kind.claims if kind else ()
-
-
-def keeper(scene: Scene, claims: Sequence[Claim]) -> Keeper | None:
-    """Who keeps the books that these claims need, if any does."""
-    kind = KINDS.get(scene.stated.kind)
-    if kind is None or kind.keeper is None or not any(claim in kind.claims for claim in claims):
-        return None
-    return kind.keeper(scene)
-
-
-def explicit(scene: Scene, otherwise: float) -> float:
-    """The regret bound of the kind, where it has one."""
-    kind = KINDS.get(scene.stated.kind)
-    return kind.explicit(scene) if kind else otherwise

@@ -76,7 +76,7 @@ def _symbols(scene: Scene) -> int:
 def _of_sets(scene: Scene, books: Books, V: Array) -> tuple[Array, Array]:
     """L = min_C <q, V> and U = max_C <q, V>, for C of the radius that holds for all V   (n, X, A) each."""
     mdp = scene.mdp
-    moves = np.take_along_axis(books.moves, np.broadcast_to(mdp.successors, (len(V), *mdp.successors.shape)), axis=3)
+    moves = scene.stored(books.moves)
     n, m = moves.sum(-1), _symbols(scene)
     likely = xlogy(moves, moves / np.maximum(n, 1)[..., None]).sum(-1)
     mixed = (gammaln(moves + 0.5) - gammaln(0.5)).sum(-1) - gammaln(n + m / 2) + gammaln(m / 2)

@@ -53,7 +53,8 @@ def ranges(s: Seen) -> Measured:
 
 def counts(s: Seen) -> Measured:
     """N and N' are of what was played."""
-    return distance.counts(s.data, s.books.moves, s.scene.mdp), nil(s)
+    D, moves = s.data, s.books.moves
+    return worst(np.abs(D.visits - 1 - moves.sum(-1)), np.abs(D.moves - s.scene.stored(moves))), nil(s)
 
 
 def regression(s: Seen) -> Measured:

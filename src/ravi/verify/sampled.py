@@ -19,7 +19,7 @@ from ravi.estimators.sampled import deviation, draw
 from ravi.mdps.draws import uniforms
 from ravi.theory import constants
 from ravi.theory import sampled as theory
-from ravi.verify.books import Keeper, Scene, Seen
+from ravi.verify.books import Audit, Keeper, Scene, Seen
 from ravi.verify.claim import Registry
 from ravi.verify.constants import delta_of, lam
 from ravi.verify.distance import nil, relative, worst
@@ -108,11 +108,13 @@ def beta(scene: Scene) -> float:
 def keeper(scene: Scene) -> Keeper:
     d, theta = scene.mdp.dimension, theta_of(scene)
 
-    def init(n: int) -> Books:
+    def init(keys: Array) -> Books:
+        n = len(keys)
         first = lam(scene) * np.tile(np.eye(d), (n, 1, 1))
         return Books(first, np.zeros((n, d)), np.zeros(n), np.zeros((n, d)), np.zeros((n, d)))
 
-    def follow(books: Books, V: Array, path: Path, learned: Array) -> None:
+    def follow(m: Audit, path: Path, learned: Array) -> None:
+        books, V = m.own, m.played.V
         rows, cols = np.nonzero(learned)
         if not len(rows):
             return

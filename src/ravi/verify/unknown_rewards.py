@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ravi.core import Array, Measure, Path
+from ravi.core import Array, Path
 from ravi.random import REWARD, uniform
 from ravi.verify import expected, lemmas, variants
-from ravi.verify.books import Scene, Seen
+from ravi.verify.books import Audit, Keeper, Scene, Seen
 from ravi.verify.claim import Claim, Registry
 from ravi.verify.distance import nil, worst
 from ravi.verify.evidence import Evidence
@@ -106,12 +106,7 @@ class Earned(NamedTuple):
     met: Array  # sum_{t <= T+} b(x_t, a_t)              (n,)
 
 
-def observers(scene: Scene) -> list[Measure]:
-    """The measure that the claims of this file need; none where rewards are known."""
-    return [_earned(scene)] if expected.learned(scene) else []
-
-
-def _earned(scene: Scene) -> Measure:
+def keeper(scene: Scene) -> Keeper:
     r, random = scene.mdp.rewards, scene.told.rewards == "bernoulli"
 
     def init(keys: Array) -> Earned:
@@ -120,32 +115,27 @@ def _earned(scene: Scene) -> Measure:
             np.array(keys, np.uint64), np.zeros(shape), np.zeros(shape), np.zeros(n), np.zeros(shape), np.zeros(n)
         )
 
-    def record(m: Earned, state: Any, path: Path, opening: bool) -> Earned:
-        if opening:
-            active, D = path.length > 0, state.data
-            m.off[:] = np.where(active, np.maximum(m.off, _apart(m.plays, m.total, D)), m.off)
-            m.b[:] = np.where(active[:, None, None], widths(scene, D.plays), m.b)
+    def look(m: Audit, state: Any, path: Path) -> Earned:
+        return m.own._replace(off=np.maximum(m.own.off, _apart(m.own, state.data)), b=widths(scene, state.data.plays))
+
+    def follow(m: Audit, path: Path, learned: Array) -> None:
+        kept = m.own
         rows, cols = np.nonzero(np.arange(path.state.shape[1]) < path.length[:, None])
+        np.add.at(kept.met, rows, kept.b[rows, path.state[rows, cols], path.action[rows, cols]])
+        rows, cols = np.nonzero(learned)
         x, a, t = path.state[rows, cols], path.action[rows, cols], path.time[rows] + cols
-        np.add.at(m.met, rows, m.b[rows, x, a])
-        here = t <= scene.steps  # padding is not learned from
-        rows, x, a, t = rows[here], x[here], a[here], t[here]
         reward = r[x, a]
         if random:
-            drawn = [uniform(key, step, REWARD) for key, step in zip(m.key[rows], t, strict=True)]
+            drawn = [uniform(key, step, REWARD) for key, step in zip(kept.key[rows], t, strict=True)]
             reward = (np.array(drawn) < reward).astype(float)
-        np.add.at(m.plays, (rows, x, a), 1.0)
-        np.add.at(m.total, (rows, x, a), reward)
-        return m
+        np.add.at(kept.plays, (rows, x, a), 1.0)
+        np.add.at(kept.total, (rows, x, a), reward)
 
-    def results(m: Earned) -> dict[str, Array]:
-        return {f"earned_{name}": getattr(m, name) for name in ("plays", "total", "off", "met")}
-
-    return Measure("earned", init, record, results)
+    return Keeper(init, follow, look)
 
 
-def _apart(plays: Array, total: Array, D: Any) -> Array:
-    return worst(np.abs(D.plays - plays), np.abs(D.total - total) / np.maximum(total, 1))
+def _apart(kept: Earned, D: Any) -> Array:
+    return worst(np.abs(D.plays - kept.plays), np.abs(D.total - kept.total) / np.maximum(kept.total, 1))
 
 
 # ---- the claims
@@ -155,10 +145,7 @@ def _apart(plays: Array, total: Array, D: Any) -> Array:
     "U1", "n and sum of rewards are of what was played and earned: number 5 of step t", "unknown rewards", phase="run"
 )
 def data(e: Evidence) -> tuple[Array, Array]:
-    kept = e.run.results
-    return np.maximum(
-        kept["earned_off"], _apart(kept["earned_plays"], kept["earned_total"], e.run.state.data)
-    ), np.zeros(e.n)
+    return np.maximum(e.audit.own.off, _apart(e.audit.own, e.run.state.data)), np.zeros(e.n)
 
 
 @claim(
@@ -208,7 +195,7 @@ def enveloped(s: Seen) -> tuple[Array, Array]:
     "Lemma 5.2", kind="E", phase="run",
 )  # fmt: skip
 def reward_sum(e: Evidence) -> tuple[Array, Array]:
-    return e.run.results["earned_met"], np.array(expected.reward_sum(e.scene))
+    return e.audit.own.met, np.array(expected.reward_sum(e.scene))
 
 
 @claim("U7", "E sum_{t<=T+} min(2 (CB_t + h_t), H) <= S + 2 times that", "Lemmas 5.2, 5.5", kind="E", phase="run")

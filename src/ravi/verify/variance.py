@@ -27,7 +27,7 @@ import numpy as np
 
 from ravi.core import Array, Path
 from ravi.theory import generic, mixture
-from ravi.verify.books import Keeper, Scene, Seen
+from ravi.verify.books import Audit, Keeper, Scene, Seen
 from ravi.verify.claim import Registry
 from ravi.verify.constants import delta_of, lam
 from ravi.verify.distance import nil, relative, worst
@@ -76,13 +76,15 @@ def scale_of(scene: Scene) -> float:
 def keeper(scene: Scene) -> Keeper:
     d, R = scene.mdp.dimension, scene.H
 
-    def init(n: int) -> Books:
+    def init(keys: Array) -> Books:
+        n = len(keys)
         first = lam(scene) * np.tile(np.eye(d), (n, 1, 1))
         none = np.zeros((n, d))
         most = np.full(n, d * lam(scene))
         return Books(first, none, first.copy(), none.copy(), np.zeros(n), np.full(n, -np.inf), most)
 
-    def follow(books: Books, V: Array, path: Path, learned: Array) -> None:
+    def follow(m: Audit, path: Path, learned: Array) -> None:
+        books, V = m.own, m.played.V
         W = V - V.min(-1, keepdims=True)
         first, second = scene.phi(W), scene.phi(W**2)
         for column in range(int(learned.sum(1).max(initial=0))):
