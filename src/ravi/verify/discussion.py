@@ -84,10 +84,8 @@ def exact_rate(e: Evidence) -> tuple[Array, Array]:
     return np.array([row[0] for row in rows]), np.array([row[1] for row in rows])
 
 
-@claim(
-    "D3", "a policy that falls into the trap with probability eps has gap eps / (1 - gamma + gamma eps)", "Discussion",
-    phase="run",
-)  # fmt: skip
+@claim("D3", "a policy that falls into the trap with probability eps has gap eps / (1 - gamma + gamma eps)",
+       "Discussion", phase="run")  # fmt: skip
 def trap_state(e: Evidence) -> tuple[Array, Array]:
     mdp, off = trap(e.scene.mdp.discount), []
     stay = int(mdp.rewards[0].argmax())
@@ -109,9 +107,8 @@ def changing_rewards(e: Evidence) -> tuple[Array, Array]:
     return np.array([row[0] for row in rows]), np.array([row[1] for row in rows])
 
 
-@claim(
-    "C3", "self-normalised sums exceed their bound with probability at most delta", "Theorem C.2", kind="P", phase="run"
-)
+@claim("C3", "self-normalised sums exceed their bound with probability at most delta", "Theorem C.2", kind="P",
+       phase="run")  # fmt: skip
 def self_normalised_sums(e: Evidence) -> tuple[Array, Array]:
     """Sequences in R^3 with signs as noise, one for each seed, at the delta of the run."""
     delta = delta_of(e.scene)

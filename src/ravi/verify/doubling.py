@@ -102,25 +102,22 @@ def sharp(scene: Scene) -> Bound | None:
     )  # fmt: skip
 
 
-@claim("B4", "E sum_{t<=T+} min(2 CB_t, H) <= sum_i S_i", "Lemmas 5.2, 5.5", kind="E", phase="run")
+@claim("B4", "E sum_{t<=T+} min(2 CB_t, H) <= sum_i S_i", "Lemmas 5.2, 5.5", kind="E")
 def bonus_sum(e: Evidence) -> tuple[Array, Array]:
     return e.audit.walked.capped, np.array(sum(bonuses(e.scene)))
 
 
-@claim(
-    "B5", "R_T <= sum_i [S_i + H (log A / (M eta_i) + eta_i kappa E K(l_i)) + H^2 / M + H start / M + 1] + gamma H m",
-    "Theorem 4.1", kind="E", phase="run",
-)  # fmt: skip
+@claim("B5",
+       "R_T <= sum_i [S_i + H (log A / (M eta_i) + eta_i kappa E K(l_i)) + H^2 / M + H start / M + 1] + gamma H m",
+       "Theorem 4.1", kind="E")  # fmt: skip
 def theorem(e: Evidence) -> tuple[Array, Array]:
     """`start` is 0 where Q is not fresh, else 1, or H where CB is not 0 at V_0."""
     bound = sharp(e.scene)
     return e.run.regret, np.array(np.inf if bound is None else bound.total)
 
 
-@claim(
-    "B5s", "R_T <= the bound of the published constants, or that in which each balanced eta_i at most doubles S_i",
-    "theory.doubling", kind="E", phase="run",
-)  # fmt: skip
+@claim("B5s", "R_T <= the bound of the published constants, or that in which each balanced eta_i at most doubles S_i",
+       "theory.doubling", kind="E")  # fmt: skip
 def theorem_published(e: Evidence) -> tuple[Array, Array]:
     return e.run.regret, np.array(published(e.scene))
 

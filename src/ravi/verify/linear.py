@@ -21,7 +21,7 @@ from ravi.verify.distance import nil, relative, worst
 from ravi.verify.ellipsoids import growth, in_norm, solved
 from ravi.verify.evidence import Evidence
 
-registry = Registry()
+registry = Registry("linear")
 claim = registry.claim
 
 
@@ -60,14 +60,13 @@ def widths(s: Seen) -> Array:
     return in_norm(covariance(s), np.broadcast_to(phi, (len(s.after.V), *phi.shape)))
 
 
-@claim("L1a", "Lambda = lambda I + sum phi phi^T, M = sum phi e_y^T, over t < T_k", "Discussion", phase="data",
-       setting="linear")  # fmt: skip
+@claim("L1a", "Lambda = lambda I + sum phi phi^T, M = sum phi e_y^T, over t < T_k", "Discussion", phase="data")
 def data(s: Seen) -> tuple[Array, Array]:
     M = np.einsum("nxay,xad->ndy", s.books.moves, truth(s.scene).phi)
     return np.maximum(relative(s.data.covariance, covariance(s)), relative(s.data.moves, M)), nil(s)
 
 
-@claim("L1b", "P_hat V_k = <phi, Lambda^-1 M V_k>: every target is that of V_k", "Discussion", setting="linear")
+@claim("L1b", "P_hat V_k = <phi, Lambda^-1 M V_k>: every target is that of V_k", "Discussion")
 def estimate(s: Seen) -> tuple[Array, Array]:
     phi = truth(s.scene).phi
     right = np.einsum("nxay,xad,ny->nd", s.books.moves, phi, s.after.V)
@@ -75,7 +74,7 @@ def estimate(s: Seen) -> tuple[Array, Array]:
     return worst(np.abs(s.backup.PV_hat - np.einsum("xad,nd->nxa", phi, w))), nil(s)
 
 
-@claim("L1c", "CB_k = beta ||phi||_{Lambda^-1}, beta = d H sqrt(ln(2 d T / delta))", "Discussion", setting="linear")
+@claim("L1c", "CB_k = beta ||phi||_{Lambda^-1}, beta = d H sqrt(ln(2 d T / delta))", "Discussion")
 def bonus(s: Seen) -> tuple[Array, Array]:
     d = truth(s.scene).phi.shape[-1]
     beta = d * s.scene.H * np.sqrt(np.log(2 * d * s.scene.steps / delta_of(s.scene)))
@@ -83,8 +82,7 @@ def bonus(s: Seen) -> tuple[Array, Array]:
     return worst(np.abs(s.backup.CB - right) / (1 + right)), nil(s)
 
 
-@claim("L2", "P_hat V_k - P V_k = <phi, Lambda^-1 (sum phi_t (V_k(y_t) - P V_k) - lambda m V_k)>", "Appendix A.2",
-       setting="linear")  # fmt: skip
+@claim("L2", "P_hat V_k - P V_k = <phi, Lambda^-1 (sum phi_t (V_k(y_t) - P V_k) - lambda m V_k)>", "Appendix A.2")
 def error_identity(s: Seen) -> tuple[Array, Array]:
     phi, m, *_ = truth(s.scene)
     by = solved(covariance(s), noise(s, s.after.V) - lam(s.scene) * s.after.V @ m.T)
@@ -105,7 +103,7 @@ def spread(s: Seen) -> Array:
 
 
 @claim("L3", "||sum phi_t (V(y_t) - P V)|| <= (H/2) sqrt(log det + 2 log(1/delta) + 2 X log 2), at V_k and a corner",
-       "Theorem C.2, all V", kind="P", phase="data", setting="linear")  # fmt: skip
+       "Theorem C.2, all V", kind="P", phase="data")  # fmt: skip
 def event(s: Seen) -> tuple[Array, Array]:
     """The event is one for all V: of the corners, one that is drawn, and the one that the counts of a pair point to."""
     moves = s.books.moves.sum((1, 2)) - np.einsum("nxa,xay->ny", s.books.moves.sum(-1), s.scene.P)
@@ -115,15 +113,13 @@ def event(s: Seen) -> tuple[Array, Array]:
     return np.max(found, axis=0), spread(s)
 
 
-@claim("L4", "|(P - P_hat) V_k| <= beta_X ||phi||_{Lambda^-1}, whatever the learner's beta", "all V at once", kind="P",
-       setting="linear")  # fmt: skip
+@claim("L4", "|(P - P_hat) V_k| <= beta_X ||phi||_{Lambda^-1}, whatever the learner's beta", "all V at once", kind="P")
 def validity(s: Seen) -> tuple[Array, Array]:
     beta = spread(s) + np.sqrt(lam(s.scene)) * truth(s.scene).heaviest
     return worst(np.abs(s.backup.PV - s.backup.PV_hat) - beta[:, None, None] * widths(s)), nil(s)
 
 
-@claim("L5", "E sum_{t<=T+} CB_t <= beta N, N of Lemma 5.5 for max ||phi|| in place of B H", "Lemma 5.5", kind="E",
-       phase="run", setting="linear")  # fmt: skip
+@claim("L5", "E sum_{t<=T+} CB_t <= beta N, N of Lemma 5.5 for max ||phi|| in place of B H", "Lemma 5.5", kind="E")
 def bonus_sum(e: Evidence) -> tuple[Array, Array]:
     found, beta = truth(e.scene), beta_of(e.scene)
     given = {"feature_bound": found.longest, "regularization": lam(e.scene)}
@@ -132,7 +128,7 @@ def bonus_sum(e: Evidence) -> tuple[Array, Array]:
 
 
 @claim("L6", "beta >= beta_X: R_T <= 2 beta N + sqrt(2 H^4 log A T) + gamma H^3 sqrt(log A / (2 T)) + 2 H^2 + delta T",
-       "Theorem 4.1", kind="E", phase="run", setting="linear")  # fmt: skip
+       "Theorem 4.1", kind="E")  # fmt: skip
 def theorem(e: Evidence) -> tuple[Array, Array]:
     return e.run.regret, np.array(explicit(e.scene))
 

@@ -87,9 +87,8 @@ def fixed_point(s: Seen) -> tuple[Array, Array]:
     return np.maximum(off.max(-1) - s.scene.H * p.tol, (-off).max(-1)), nil(s) + CLOSE * s.scene.H**2
 
 
-@claim(
-    "KM5", "gamma (q_k - P) V_k <= gamma H (sqrt((1 + e) / e) beta ||phi_U||_{G^-1} + tol_t), where valid", "Theorem 4"
-)
+@claim("KM5", "gamma (q_k - P) V_k <= gamma H (sqrt((1 + e) / e) beta ||phi_U||_{G^-1} + tol_t), where valid",
+       "Theorem 4")  # fmt: skip
 def deviations(s: Seen) -> tuple[Array, Array]:
     p = s.own.plan
     return np.where(p.valid, (p.g - p.made.wide).max(-1), -np.inf), nil(s)

@@ -27,7 +27,7 @@ from ravi.verify.ellipsoids import growth, in_norm, solved
 from ravi.verify.evidence import Evidence
 from ravi.verify.regression import theta_of
 
-registry = Registry()
+registry = Registry("sampled")
 claim = registry.claim
 
 
@@ -138,16 +138,14 @@ def embedded(s: Seen) -> Any:
 # ---- features and data
 
 
-@claim(
-    "N1a", "phi~_k = sum_x' (c / (m q)) psi U_k, with the m draws that it names", "sampled features", setting="sampled"
-)
+@claim("N1a", "phi~_k = sum_x' (c / (m q)) psi U_k, with the m draws that it names", "sampled features")
 def features(s: Seen) -> tuple[Array, Array]:
     U, middle, _ = split(s.scene, s.after.V)
     found = embedded(s)
     return worst(np.abs(found.phi - phi_of(s.scene, U)), np.abs(found.middle - middle[:, None, None])), nil(s)
 
 
-@claim("N1b", "||phi - phi~|| <= eps, at V_k and at a corner of [0, H]^X", "sampled features", setting="sampled")
+@claim("N1b", "||phi - phi~|| <= eps, at V_k and at a corner of [0, H]^X", "sampled features")
 def error_is_covered(s: Seen) -> tuple[Array, Array]:
     """phi from the truth, phi~ and eps from the learner."""
     corner = np.random.default_rng(s.k).integers(0, 2, size=(1, s.scene.mdp.states)) * s.scene.H  # for all seeds
@@ -158,23 +156,22 @@ def error_is_covered(s: Seen) -> tuple[Array, Array]:
     return np.maximum(*found), nil(s)
 
 
-@claim("N1c", "||phi~_k|| <= B H, B for phi~", "Assumption 5.3", setting="sampled")
+@claim("N1c", "||phi~_k|| <= B H, B for phi~", "Assumption 5.3")
 def features_are_bounded(s: Seen) -> tuple[Array, Array]:
     return worst(np.linalg.norm(embedded(s).phi, axis=-1)), nil(s) + drawn(s.scene).bound * s.scene.H
 
 
-@claim("N2a", "Lambda = lambda I + sum phi~ phi~^T, b = sum phi~ U(y), over t < T_k", "Algorithm 3", phase="data",
-       setting="sampled")  # fmt: skip
+@claim("N2a", "Lambda = lambda I + sum phi~ phi~^T, b = sum phi~ U(y), over t < T_k", "Algorithm 3", phase="data")
 def regression(s: Seen) -> tuple[Array, Array]:
     return np.maximum(relative(s.data.covariance, s.own.covariance), relative(s.data.response, s.own.response)), nil(s)
 
 
-@claim("N2b", "the bias is sum eps_t(x_t, a_t)^2, over t < T_k", "sampled features", phase="data", setting="sampled")
+@claim("N2b", "the bias is sum eps_t(x_t, a_t)^2, over t < T_k", "sampled features", phase="data")
 def squares(s: Seen) -> tuple[Array, Array]:
     return relative(s.data.bias[:, None], s.own.bias[:, None]), nil(s)
 
 
-@claim("N2c", "P_hat V_k = c + <phi~_k, Lambda^-1 b>", "Algorithm 3", setting="sampled")
+@claim("N2c", "P_hat V_k = c + <phi~_k, Lambda^-1 b>", "Algorithm 3")
 def estimate(s: Seen) -> tuple[Array, Array]:
     U, middle, _ = split(s.scene, s.after.V)
     theta = solved(s.own.covariance, s.own.response)
@@ -190,8 +187,7 @@ def bonus(s: Seen, scale: float) -> Array:
     return scale * (radius[:, None, None] * in_norm(s.own.covariance, phi_of(s.scene, U)) + B * eps)
 
 
-@claim("N2d", "CB_k = (beta + B_theta sqrt(sum eps_t^2)) ||phi~_k|| + B_theta eps_k", "sampled features",
-       setting="sampled")  # fmt: skip
+@claim("N2d", "CB_k = (beta + B_theta sqrt(sum eps_t^2)) ||phi~_k|| + B_theta eps_k", "sampled features")
 def bonuses(s: Seen) -> tuple[Array, Array]:
     right = bonus(s, float(s.scene.stated.scale))
     return worst(np.abs(s.backup.CB - right) / (1 + right)), nil(s)
@@ -200,9 +196,7 @@ def bonuses(s: Seen) -> tuple[Array, Array]:
 # ---- why it is valid
 
 
-@claim(
-    "N3", "P_hat V_k - P V_k by noise, shift, lambda theta and <theta, phi - phi~>", "Appendix A.2", setting="sampled"
-)
+@claim("N3", "P_hat V_k - P V_k by noise, shift, lambda theta and <theta, phi - phi~>", "Appendix A.2")
 def error_identity(s: Seen) -> tuple[Array, Array]:
     U, theta, b = split(s.scene, s.after.V)[0], theta_of(s.scene), s.own
     by = solved(b.covariance, b.noise + b.shift - lam(s.scene) * theta)
@@ -211,26 +205,26 @@ def error_identity(s: Seen) -> tuple[Array, Array]:
     return worst(np.abs(s.backup.PV_hat - s.backup.PV - right)), nil(s)
 
 
-@claim("N4", "||sum phi~_i z_i|| <= B_theta sqrt(bias)", "sampled features", phase="data", setting="sampled")
+@claim("N4", "||sum phi~_i z_i|| <= B_theta sqrt(bias)", "sampled features", phase="data")
 def shift_is_covered(s: Seen) -> tuple[Array, Array]:
     """The shift from the truth, the bias from the learner."""
     return in_norm(s.own.covariance, s.own.shift), B_theta(s.scene) * np.sqrt(s.data.bias)
 
 
 @claim("N5", "||sum phi~_i n_i|| <= H sqrt(2 log(det(Lambda)^(1/2) lambda^(-d/2) / delta))", "Theorem C.2", kind="P",
-       phase="data", setting="sampled")  # fmt: skip
+       phase="data")  # fmt: skip
 def self_normalised(s: Seen) -> tuple[Array, Array]:
     bound = s.scene.H * np.sqrt(growth(s.own.covariance, lam(s.scene)) - 2 * np.log(delta_of(s.scene)))
     return in_norm(s.own.covariance, s.own.noise), bound
 
 
-@claim("N6", "|(P - P_hat) V_k| <= CB_k of scale 1, whatever the scale", "Lemma 5.4", kind="P", setting="sampled")
+@claim("N6", "|(P - P_hat) V_k| <= CB_k of scale 1, whatever the scale", "Lemma 5.4", kind="P")
 def validity(s: Seen) -> tuple[Array, Array]:
     return worst(np.abs(s.backup.PV - s.backup.PV_hat) - bonus(s, 1.0)), nil(s)
 
 
 @claim("N7", "e <= S (sqrt(s / m) + sqrt(2 ln(X A / delta) / m)), for draws by the run's seeds", "McDiarmid", kind="P",
-       phase="run", setting="sampled")  # fmt: skip
+       phase="run")  # fmt: skip
 def deviations(e: Evidence) -> tuple[Array, Array]:
     """With probability 1 - delta over the draws: made once more by each seed, with the library's own `draw`."""
     problem, m = e.scene.mdp.problem, e.scene.stated.samples
@@ -250,8 +244,7 @@ def numbers(scene: Scene) -> dict[str, float]:
     }  # fmt: skip
 
 
-@claim("N8", "E sum_{t<=T+} CB_t <= (beta + B_theta eps sqrt(T)) N + B_theta eps (T + gamma H)", "Lemma 5.5", kind="E",
-       phase="run", setting="sampled")  # fmt: skip
+@claim("N8", "E sum_{t<=T+} CB_t <= (beta + B_theta eps sqrt(T)) N + B_theta eps (T + gamma H)", "Lemma 5.5", kind="E")
 def bonus_sum(e: Evidence) -> tuple[Array, Array]:
     scene = e.scene
     if scene.stated.scale > 1:
@@ -260,7 +253,7 @@ def bonus_sum(e: Evidence) -> tuple[Array, Array]:
 
 
 @claim("N9", "R_T <= 2 of that + sqrt(2 H^4 log A T) + gamma H^3 sqrt(log A / (2 T)) + 2 H^2 + delta T", "Theorem 5.6",
-       kind="E", phase="run", setting="sampled")  # fmt: skip
+       kind="E")  # fmt: skip
 def theorem(e: Evidence) -> tuple[Array, Array]:
     return e.run.regret, np.array(explicit(e.scene))
 

@@ -85,9 +85,8 @@ class Kept(NamedTuple):
 # ---- every plan
 
 
-@claim(
-    "K1", "n and N' are of what was played, and so are the visits whose rewards were counted", "docs/explanation/kl.md"
-)
+@claim("K1", "n and N' are of what was played, and so are the visits whose rewards were counted",
+       "docs/explanation/kl.md")  # fmt: skip
 def counts(s: Seen) -> tuple[Array, Array]:
     moves, n = s.scene.stored(s.books.moves), s.books.moves.sum(-1)
     return worst(np.abs(s.data.moves - moves), np.abs(s.data.visits - n), np.abs(s.own.plan.earned - n)), nil(s)

@@ -141,17 +141,14 @@ def _apart(kept: Earned, D: Any) -> Array:
 # ---- the claims
 
 
-@claim(
-    "U1", "n and sum of rewards are of what was played and earned: number 5 of step t", "unknown rewards", phase="run"
-)
+@claim("U1", "n and sum of rewards are of what was played and earned: number 5 of step t", "unknown rewards",
+       phase="run")  # fmt: skip
 def data(e: Evidence) -> tuple[Array, Array]:
     return np.maximum(e.audit.own.off, _apart(e.audit.own, e.run.state.data)), np.zeros(e.n)
 
 
-@claim(
-    "U2", "min{r_hat + b, 1} + CB_i is what the statements say of these data", "unknown rewards", phase="backup",
-    setting="parts",
-)  # fmt: skip
+@claim("U2", "min{r_hat + b, 1} + CB_i is what the statements say of these data", "unknown rewards", phase="backup",
+       setting="parts")  # fmt: skip
 def bonuses(s: Seen) -> tuple[Array, Array]:
     found = reading(s.scene, s.data)
     right = found.high + expected.bonus(s.scene, s.books, s.at.V)
@@ -169,10 +166,8 @@ def kernel_event(s: Seen) -> tuple[Array, Array]:
     return lemmas.validity(kernel(s))
 
 
-@claim(
-    "U4", "r <= min{r_hat + b, 1} <= r + 2 b, where |r - r_hat| <= b", "unknown rewards", phase="backup",
-    setting="parts",
-)  # fmt: skip
+@claim("U4", "r <= min{r_hat + b, 1} <= r + 2 b, where |r - r_hat| <= b", "unknown rewards", phase="backup",
+       setting="parts")  # fmt: skip
 def optimistic(s: Seen) -> tuple[Array, Array]:
     """The table that the learner plans with: what its backup has beside CB_i."""
     found, r = reading(s.scene, s.data), s.scene.mdp.rewards
@@ -181,33 +176,25 @@ def optimistic(s: Seen) -> tuple[Array, Array]:
     return worst(np.where(sound, np.maximum(r - table, table - r - 2 * found.b), -np.inf)), nil(s)
 
 
-@claim(
-    "U5", "CB_i + h_i <= its envelope, with b in place of h, when the epoch of pi_i began", "unknown rewards",
-    phase="backup", setting="parts",
-)  # fmt: skip
+@claim("U5", "CB_i + h_i <= its envelope, with b in place of h, when the epoch of pi_i began", "unknown rewards",
+       phase="backup", setting="parts")  # fmt: skip
 def enveloped(s: Seen) -> tuple[Array, Array]:
     most = expected.envelope(s.scene, s.audit.older, s.at.V) + widths(s.scene, s.audit.older.moves.sum(-1))
     return worst(s.backup.CB - most), nil(s)
 
 
-@claim(
-    "U6", "E sum_{t<=T+} b_t <= 2 sqrt2 s sqrt(X A (T + gamma H)) + X A H (1 + sum_i min(1, s / sqrt(2^i - 1)))",
-    "Lemma 5.2", kind="E", phase="run",
-)  # fmt: skip
+@claim("U6", "E sum_{t<=T+} b_t <= 2 sqrt2 s sqrt(X A (T + gamma H)) + X A H (1 + sum_i min(1, s / sqrt(2^i - 1)))",
+       "Lemma 5.2", kind="E")  # fmt: skip
 def reward_sum(e: Evidence) -> tuple[Array, Array]:
     return e.audit.own.met, np.array(expected.reward_sum(e.scene))
 
 
-@claim("U7", "E sum_{t<=T+} min(2 (CB_t + h_t), H) <= S + 2 times that", "Lemmas 5.2, 5.5", kind="E", phase="run")
+@claim("U7", "E sum_{t<=T+} min(2 (CB_t + h_t), H) <= S + 2 times that", "Lemmas 5.2, 5.5", kind="E")
 def bonus_sum(e: Evidence) -> tuple[Array, Array]:
     return e.audit.walked.capped, np.array(expected.bonus_sum(e.scene) + 2 * expected.reward_sum(e.scene))
 
 
-claim(
-    "U8", "R_T <= S + 2 E sum b + H (log A / (M eta) + eta kappa E K) + H^2 / M + 2 delta T", "Theorem 4.1", kind="E",
-    phase="run",
-)(variants.theorem)  # fmt: skip
-claim(
-    "U8s", "R_T <= S + 2 E sum b + max(S, s) + s + ..., s = H sqrt(kappa log A E K / M), where eta is balanced",
-    "Theorem 4.1", kind="E", phase="run",
-)(variants.theorem_balanced)  # fmt: skip
+claim("U8", "R_T <= S + 2 E sum b + H (log A / (M eta) + eta kappa E K) + H^2 / M + 2 delta T", "Theorem 4.1",
+      kind="E")(variants.theorem)  # fmt: skip
+claim("U8s", "R_T <= S + 2 E sum b + max(S, s) + s + ..., s = H sqrt(kappa log A E K / M), where eta is balanced",
+      "Theorem 4.1", kind="E")(variants.theorem_balanced)  # fmt: skip

@@ -37,7 +37,7 @@ from ravi.verify.expected import has, times
 from ravi.verify.regression import theta_of
 from ravi.verify.sampled import B_theta
 
-registry = Registry()
+registry = Registry("variance")
 claim = registry.claim
 
 
@@ -119,22 +119,19 @@ def keeper(scene: Scene) -> Keeper:
 # ---- the data
 
 
-@claim(
-    "W1a", "Sigma_hat and b_hat are of what was played, with 1 / sigma_t^2", "UCLK+", phase="data", setting="variance"
-)
+@claim("W1a", "Sigma_hat and b_hat are of what was played, with 1 / sigma_t^2", "UCLK+", phase="data")
 def weighted(s: Seen) -> tuple[Array, Array]:
     return np.maximum(relative(s.data.covariance, s.own.covariance), relative(s.data.response, s.own.response)), nil(s)
 
 
-@claim("W1b", "Sigma_tilde and b_tilde are of the squares", "UCLK+", phase="data", setting="variance")
+@claim("W1b", "Sigma_tilde and b_tilde are of the squares", "UCLK+", phase="data")
 def squared(s: Seen) -> tuple[Array, Array]:
     b, D = s.own, s.data
     apart = relative(D.second_covariance, b.second_covariance), relative(D.second_response, b.second_response)
     return np.max([*apart, np.abs(D.plays - b.plays)], axis=0), nil(s)
 
 
-@claim("W1c", "P_hat V = min V + <phi_W, theta_hat>, cut to [min V, max V], at the V that is played", "UCLK+",
-       setting="variance")  # fmt: skip
+@claim("W1c", "P_hat V = min V + <phi_W, theta_hat>, cut to [min V, max V], at the V that is played", "UCLK+")
 def estimate(s: Seen) -> tuple[Array, Array]:
     low, high = (part[:, None, None] for part in (s.after.V.min(-1), s.after.V.max(-1)))
     phi = s.scene.phi(s.after.V - s.after.V.min(-1, keepdims=True))
@@ -142,7 +139,7 @@ def estimate(s: Seen) -> tuple[Array, Array]:
     return worst(np.abs(s.backup.PV_hat - (np.clip(right, low, high) if has(s.scene, "clip") else right))), nil(s)
 
 
-@claim("W1d", "CB = gamma min(beta_hat(T_k) ||phi_W||, sp(V)), at the V that is played", "UCLK+", setting="variance")
+@claim("W1d", "CB = gamma min(beta_hat(T_k) ||phi_W||, sp(V)), at the V that is played", "UCLK+")
 def bonus(s: Seen) -> tuple[Array, Array]:
     spread = np.ptp(s.after.V, axis=-1)[:, None, None]
     hat = np.array([radii(s.scene, 1 + t, scale_of(s.scene)).hat for t in s.own.plays])[:, None, None]
@@ -165,20 +162,18 @@ def at_hand(s: Seen, name: str) -> Array:
     return np.array([getattr(radii(s.scene, 1 + t, 1.0), name) for t in s.own.plays])
 
 
-@claim("W2a", "||theta_tilde - theta|| <= beta_tilde", "Zhou et al., Theorem 4.1", kind="P", phase="data",
-       setting="variance")  # fmt: skip
+@claim("W2a", "||theta_tilde - theta|| <= beta_tilde", "Zhou et al., Theorem 4.1", kind="P", phase="data")
 def second_moments(s: Seen) -> tuple[Array, Array]:
     return away(s.scene, s.data.second_covariance, s.data.second_response), at_hand(s, "tilde")
 
 
-@claim("W2b", "||theta_hat - theta|| <= beta_check", "Zhou et al., Theorem 4.1", kind="P", phase="data",
-       setting="variance")  # fmt: skip
+@claim("W2b", "||theta_hat - theta|| <= beta_check", "Zhou et al., Theorem 4.1", kind="P", phase="data")
 def coarse(s: Seen) -> tuple[Array, Array]:
     return away(s.scene, s.data.covariance, s.data.response), at_hand(s, "check")
 
 
 @claim("W2c", "sigma_t^2 >= Var W(y_t), and tr Sigma_hat is no larger than that allows, at a scale of 1 or more",
-       "Zhou et al., Lemma 5.2", kind="P", phase="data", setting="variance")  # fmt: skip
+       "Zhou et al., Lemma 5.2", kind="P", phase="data")  # fmt: skip
 def variances(s: Seen) -> tuple[Array, Array]:
     """sigma_t by the observer; the trace of the learner's Sigma_hat, relative to what it may be."""
     grown = np.trace(s.data.covariance, axis1=1, axis2=2) / s.own.most - 1
@@ -186,7 +181,7 @@ def variances(s: Seen) -> tuple[Array, Array]:
 
 
 @claim("W2d", "||theta_hat - theta|| <= beta_hat, at a scale of 1 or more", "Zhou et al., Theorem 4.1", kind="P",
-       phase="data", setting="variance")  # fmt: skip
+       phase="data")  # fmt: skip
 def fine(s: Seen) -> tuple[Array, Array]:
     bound = at_hand(s, "hat") if scale_of(s.scene) >= 1 else nil(s) + np.inf
     return away(s.scene, s.data.covariance, s.data.response), bound
@@ -207,14 +202,13 @@ def clipped_bonus_sum(scene: Scene) -> float:
     )  # fmt: skip
 
 
-@claim("W3", "E sum_{t<=T+} min(2 CB_t, H) <= S, with sigma_t^2 <= 3 H^2", "Lemma 5.5", kind="E", phase="run",
-       setting="variance")  # fmt: skip
+@claim("W3", "E sum_{t<=T+} min(2 CB_t, H) <= S, with sigma_t^2 <= 3 H^2", "Lemma 5.5", kind="E")
 def bonus_sum(e: Evidence) -> tuple[Array, Array]:
     return e.audit.walked.capped, np.array(clipped_bonus_sum(e.scene))
 
 
 @claim("W4", "R_T <= S + H (log A / (M eta) + eta kappa E K) + H^2 / M + delta T, + H / M where fresh", "Theorem 4.1",
-       kind="E", phase="run", setting="variance")  # fmt: skip
+       kind="E")  # fmt: skip
 def theorem(e: Evidence) -> tuple[Array, Array]:
     return e.run.regret, np.array(explicit(e.scene))
 
