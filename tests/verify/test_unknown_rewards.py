@@ -18,7 +18,7 @@ from ravi.theory import unknown_rewards as theory
 from ravi.verify import UNKNOWN, VARIANTS, verify
 from ravi.verify import unknown_rewards as unknown
 from ravi.verify.audit import scene_of
-from ravi.verify.evidence import Evidence
+from ravi.verify.books import Evidence
 from ravi.verify.report import judged
 from tests.verify.mutations.unknown_rewards import ONE, mutation
 

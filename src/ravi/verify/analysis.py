@@ -8,12 +8,11 @@ from ravi.core import Array
 from ravi.planning.entropy import relative_entropy
 from ravi.theory import Bound, constants, generic
 from ravi.verify import lemmas
-from ravi.verify.books import Scene, Seen, Totals
+from ravi.verify.books import Evidence, Scene, Seen, Totals
 from ravi.verify.chance import Interval, bernstein
 from ravi.verify.claim import Registry
 from ravi.verify.constants import delta_of
 from ravi.verify.distance import nil, worst
-from ravi.verify.evidence import Evidence
 from ravi.verify.lemmas import exact, moved
 
 registry = Registry()

@@ -14,6 +14,7 @@ import numpy as np
 from ravi.core import MDP, Array, Parts, Path, Sets, Stated, Told
 from ravi.mdps.changing_rewards import Changing
 from ravi.planning.solver import Solution
+from ravi.runs import Run
 from ravi.theory import doubling
 
 
@@ -295,3 +296,20 @@ class Keeper(NamedTuple):
     init: Callable[[Array], Any]  # keys of the seeds -> what is kept before the first step
     follow: Callable[[Audit, Path, Array], None]  # a stretch of steps, those that are learned from (n, L); in place
     look: Callable[[Audit, Any, Path], Any] | None = None  # an epoch opens: state, its first stretch -> what is kept
+
+
+class Evidence(NamedTuple):
+    """What is known after a run: all that a claim about a whole run, or about all seeds, may look at."""
+
+    scene: Scene
+    audit: Audit  # after `finish`
+    run: Run  # with pad=True; of plans on sets of kernels without
+
+    @property
+    def n(self) -> int:
+        return len(self.run.seeds)
+
+    @property
+    def plays(self) -> Array:
+        """T+ of each seed."""
+        return self.run.steps + self.run.padding

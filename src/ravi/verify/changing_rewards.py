@@ -22,12 +22,11 @@ from ravi.planning.solver import solve
 from ravi.theory import Bound
 from ravi.theory import changing_rewards as theory
 from ravi.verify import audit, expected, lemmas, variants
-from ravi.verify.books import Comparators, Scene, Seen
+from ravi.verify.books import Comparators, Evidence, Scene, Seen
 from ravi.verify.chance import Interval, bernstein
 from ravi.verify.claim import Registry
 from ravi.verify.constants import delta_of
 from ravi.verify.distance import nil
-from ravi.verify.evidence import Evidence
 
 MOST_TABLES = 16  # whose best policies are comparators
 BEST = 0  # of the comparators: for as long as each table is in force on average

@@ -17,9 +17,9 @@ from ravi.planning.evaluation import evaluate, return_of
 from ravi.planning.mirror import mirror_step
 from ravi.planning.mirror_descent import md_mpi_iterates
 from ravi.planning.occupancies import occupancy
+from ravi.verify.books import Evidence
 from ravi.verify.claim import Registry
 from ravi.verify.constants import delta_of
-from ravi.verify.evidence import Evidence
 
 registry = Registry()
 claim = registry.claim

@@ -1,4 +1,4 @@
-"""How far is a run off what Algorithms 1 to 3 say? The mirror step, and the data, as the largest error of each seed."""
+"""How far is a run off what Algorithms 1 to 3 say? The largest error of each seed; norms, solutions of regressions."""
 
 from __future__ import annotations
 
@@ -36,3 +36,23 @@ def mirror_step(Q: Array, policy: Array, eta: float, V: Array, following: Array,
     rounding = 1e-15 * policy.shape[-1] / eta  # of a logarithm, over eta
     off = np.maximum(np.abs(V - right) - rounding, 0)
     return worst(off, np.abs(following - weights / total), improper[:, None])
+
+
+# ---- regressions
+
+
+def solved(covariance: Array, response: Array) -> Array:
+    """Lambda^-1 b."""
+    return np.linalg.solve(covariance, response[..., None])[..., 0]
+
+
+def in_norm(covariance: Array, vectors: Array) -> Array:
+    """||v||_{Lambda^{-1}}, of vectors (n, ..., d)."""
+    flat = vectors.reshape(len(vectors), -1, vectors.shape[-1])
+    half = np.linalg.solve(np.linalg.cholesky(covariance), np.swapaxes(flat, 1, 2))
+    return np.sqrt((half**2).sum(1)).reshape(vectors.shape[:-1])
+
+
+def growth(covariance: Array, regularization: float) -> Array:
+    """log det Lambda - d log lambda."""
+    return np.linalg.slogdet(covariance)[1] - covariance.shape[-1] * np.log(regularization)

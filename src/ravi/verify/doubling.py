@@ -23,11 +23,10 @@ from ravi.theory import constants
 from ravi.theory import doubling as theory
 from ravi.theory.parts import Bound
 from ravi.verify import audit, expected, variants
-from ravi.verify.books import Scene, Seen
+from ravi.verify.books import Evidence, Scene, Seen
 from ravi.verify.claim import Registry
 from ravi.verify.constants import bound_of, lam, papers_beta
 from ravi.verify.distance import nil
-from ravi.verify.evidence import Evidence
 
 REPLACED = ("V8", "V9", "V9s")  # of `variants`: bounds for T known
 

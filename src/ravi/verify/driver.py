@@ -11,9 +11,8 @@ from ravi.core import Learner
 from ravi.display.progress import Progress
 from ravi.engine import run
 from ravi.verify.audit import audit, finish
-from ravi.verify.books import Keeper, Scene
+from ravi.verify.books import Evidence, Keeper, Scene
 from ravi.verify.claim import Claim
-from ravi.verify.evidence import Evidence
 from ravi.verify.ladder import Ladder
 from ravi.verify.report import Report, judged, worst_case
 

@@ -12,7 +12,7 @@ from ravi.theory import constants, generic, kl, mixture, tabular, unknown_reward
 from ravi.theory.parts import Bound
 from ravi.verify.books import Books, Scene
 from ravi.verify.constants import beta_of, delta_of, lam
-from ravi.verify.ellipsoids import growth, in_norm, solved
+from ravi.verify.distance import growth, in_norm, solved
 from ravi.verify.walks import standardised
 
 

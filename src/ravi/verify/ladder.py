@@ -13,8 +13,7 @@ import numpy as np
 
 from ravi.core import Array
 from ravi.verify import lemmas
-from ravi.verify.books import Scene, Totals
-from ravi.verify.evidence import Evidence
+from ravi.verify.books import Evidence, Scene, Totals
 
 
 class Ladder(NamedTuple):

@@ -14,12 +14,10 @@ import numpy as np
 from ravi.core import MDP, Array
 from ravi.theory import constants
 from ravi.theory import linear as theory
-from ravi.verify.books import Scene, Seen
+from ravi.verify.books import Evidence, Scene, Seen
 from ravi.verify.claim import Registry
 from ravi.verify.constants import beta_of, delta_of, lam
-from ravi.verify.distance import nil, relative, worst
-from ravi.verify.ellipsoids import growth, in_norm, solved
-from ravi.verify.evidence import Evidence
+from ravi.verify.distance import growth, in_norm, nil, relative, solved, worst
 
 registry = Registry("linear")
 claim = registry.claim

@@ -19,10 +19,9 @@ from ravi.optimism.likelihood import Likelihood, Rows, rows_of, shape, simulator
 from ravi.optimism.simplex import Ball, ball, maximum
 from ravi.theory import kl as theory
 from ravi.verify import sets
-from ravi.verify.books import Audit, Keeper, Scene, Seen
+from ravi.verify.books import Audit, Evidence, Keeper, Scene, Seen
 from ravi.verify.claim import Claim, Registry
 from ravi.verify.distance import nil
-from ravi.verify.evidence import Evidence
 from ravi.verify.sets import Kept, Plan, at_truth, made_at
 
 SHARED = ("K1", "K3", "K4", "K5", "K9a", "K11")  # claims of `sets` that are about any optimistic plan

@@ -10,11 +10,10 @@ from ravi.planning.entropy import relative_entropy
 from ravi.planning.evaluation import evaluate
 from ravi.theory import constants
 from ravi.verify import lemmas
-from ravi.verify.books import Seen
+from ravi.verify.books import Evidence, Seen
 from ravi.verify.chance import Interval, bernstein, chernoff
 from ravi.verify.claim import Registry
 from ravi.verify.distance import nil, worst
-from ravi.verify.evidence import Evidence
 from ravi.verify.reset_chain import reset_kernel
 
 registry = Registry()

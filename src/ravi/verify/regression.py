@@ -11,13 +11,11 @@ from ravi.estimators.ridge import parameter
 from ravi.theory import elliptical, mixture
 from ravi.verify import lemmas
 from ravi.verify.audit import proper
-from ravi.verify.books import Scene, Seen
+from ravi.verify.books import Evidence, Scene, Seen
 from ravi.verify.chance import Interval, bernstein
 from ravi.verify.claim import Registry
 from ravi.verify.constants import beta_of, bound_of, delta_of, explicit, lam, papers_beta
-from ravi.verify.distance import nil, worst
-from ravi.verify.ellipsoids import growth, in_norm, solved
-from ravi.verify.evidence import Evidence
+from ravi.verify.distance import growth, in_norm, nil, solved, worst
 
 registry = Registry("mixture")
 claim = registry.claim

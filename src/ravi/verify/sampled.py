@@ -19,12 +19,10 @@ from ravi.estimators.sampled import deviation, draw
 from ravi.mdps.draws import uniforms
 from ravi.theory import constants
 from ravi.theory import sampled as theory
-from ravi.verify.books import Audit, Keeper, Scene, Seen
+from ravi.verify.books import Audit, Evidence, Keeper, Scene, Seen
 from ravi.verify.claim import Registry
 from ravi.verify.constants import delta_of, lam
-from ravi.verify.distance import nil, relative, worst
-from ravi.verify.ellipsoids import growth, in_norm, solved
-from ravi.verify.evidence import Evidence
+from ravi.verify.distance import growth, in_norm, nil, relative, solved, worst
 from ravi.verify.regression import theta_of
 
 registry = Registry("sampled")

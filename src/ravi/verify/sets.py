@@ -18,10 +18,9 @@ from ravi.core import Array, Path
 from ravi.estimators.counts import Counts
 from ravi.optimism.relative_entropy import highest_rewards, largest
 from ravi.theory import kl as theory
-from ravi.verify.books import Audit, Keeper, Scene, Seen
+from ravi.verify.books import Audit, Evidence, Keeper, Scene, Seen
 from ravi.verify.claim import Registry
 from ravi.verify.distance import nil, worst
-from ravi.verify.evidence import Evidence
 from ravi.verify.expected import by_dual
 from ravi.verify.ladder import Ladder
 

@@ -7,11 +7,10 @@ import numpy as np
 from ravi.core import Array
 from ravi.theory import constants, tabular
 from ravi.verify import lemmas
-from ravi.verify.books import Seen
+from ravi.verify.books import Evidence, Seen
 from ravi.verify.claim import Registry
 from ravi.verify.constants import delta_of, explicit, papers_beta
 from ravi.verify.distance import nil, worst
-from ravi.verify.evidence import Evidence
 
 registry = Registry("tabular")
 claim = registry.claim

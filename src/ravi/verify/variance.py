@@ -27,12 +27,10 @@ import numpy as np
 
 from ravi.core import Array, Path
 from ravi.theory import generic, mixture
-from ravi.verify.books import Audit, Keeper, Scene, Seen
+from ravi.verify.books import Audit, Evidence, Keeper, Scene, Seen
 from ravi.verify.claim import Registry
 from ravi.verify.constants import delta_of, lam
-from ravi.verify.distance import nil, relative, worst
-from ravi.verify.ellipsoids import in_norm, solved
-from ravi.verify.evidence import Evidence
+from ravi.verify.distance import in_norm, nil, relative, solved, worst
 from ravi.verify.expected import has, times
 from ravi.verify.regression import theta_of
 from ravi.verify.sampled import B_theta

@@ -11,11 +11,10 @@ import numpy as np
 
 from ravi.core import Array
 from ravi.verify import expected, lemmas
-from ravi.verify.books import Seen
+from ravi.verify.books import Evidence, Seen
 from ravi.verify.chance import Interval, bernstein
 from ravi.verify.claim import Registry
 from ravi.verify.distance import nil, worst
-from ravi.verify.evidence import Evidence
 from ravi.verify.preliminaries import drawn
 
 SHARED = (
