@@ -21,8 +21,6 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any
 
-import numpy as np
-
 from ravi import checks, ids
 from ravi.core import MDP, Learner
 from ravi.display.progress import Progress
@@ -30,7 +28,6 @@ from ravi.engine import resolved
 from ravi.learners.ravi_ucb.doubling import Phases
 from ravi.mdps.changing_rewards import Changing
 from ravi.planning.solver import solve
-from ravi.theory import Bound
 from ravi.verify import (
     analysis,
     audit,
@@ -135,10 +132,10 @@ def form_of(learner: Learner | str, mdp: MDP | Changing | str, steps: int) -> Fo
         raise checks.InputError(f"{mdp.name} has {mdp.states} states; verify takes at most {MOST_STATES}")
     if isinstance(world, Changing):
         learner, scene = changing_rewards.scene_of(learner, world, steps)
-        return _form(learner, scene, _about(CHANGING, scene), _total(changing_rewards.regret(scene)))
+        return _form(learner, scene, _about(CHANGING, scene), expected.total(changing_rewards.regret(scene)))
     if isinstance(learner.plan, Phases):
         scene = doubling.scene_of(learner, mdp, steps, solve(mdp, tol=1e-12))
-        return _form(learner, scene, _about(DOUBLING, scene), _total(doubling.sharp(scene)))
+        return _form(learner, scene, _about(DOUBLING, scene), expected.total(doubling.sharp(scene)))
     scene = audit.scene_of(learner, mdp, steps, solve(mdp, tol=1e-12))
     if learner.sets is not None:
         module: Any = mixtures if learner.sets.kernels else sets
@@ -150,7 +147,7 @@ def form_of(learner: Learner | str, mdp: MDP | Changing | str, steps: int) -> Fo
         bound = kind.explicit(scene) if kind else constants.explicit(scene)
         rungs = analysis.certificate, analysis.printed
         return _form(learner, scene, [*_about(CLAIMS, scene), *theirs], bound, keeper, *rungs)
-    bound = kind.explicit(scene) if kind else _total(expected.regret(scene))
+    bound = kind.explicit(scene) if kind else expected.explicit(scene)
     if expected.learned(scene):
         return _form(learner, scene, _about(UNKNOWN, scene), bound, unknown_rewards.keeper(scene))
     return _form(learner, scene, [*_about(VARIANTS, scene), *theirs], bound, keeper)
@@ -167,10 +164,6 @@ def _form(
 ) -> Form:
     """Of all learners that plan by backups."""
     return Form(learner, scene, claims, lambda e: ladder(e, certificate, lemma, bound), keeper)
-
-
-def _total(bound: Bound | None) -> float:
-    return np.inf if bound is None else bound.total
 
 
 def _about(claims: Sequence[Claim], scene: Scene) -> list[Claim]:

@@ -11,7 +11,7 @@ from ravi.verify import lemmas
 from ravi.verify.books import Evidence, Scene, Seen, Totals
 from ravi.verify.chance import Interval, bernstein
 from ravi.verify.claim import Registry
-from ravi.verify.constants import delta_of
+from ravi.verify.constants import delta_of, of_theorem_4_1, uniform
 from ravi.verify.distance import nil, worst
 from ravi.verify.lemmas import exact, moved
 
@@ -159,9 +159,7 @@ def exact_certificate(s: Seen) -> tuple[Array, Array]:
 
 @claim("A16", "H(pi* || pi_0) <= log A for uniform pi_0", "Section 4.3", phase="run")
 def entropy_of_the_uniform(e: Evidence) -> tuple[Array, Array]:
-    uniform = np.ptp(e.scene.parts.initial_policy) < 1e-12
-    bound = np.log(e.scene.mdp.actions) if uniform else np.inf
-    return np.array([e.scene.entropy]), np.array([bound])
+    return np.array([e.scene.entropy]), np.array([np.log(e.scene.mdp.actions) if uniform(e.scene) else np.inf])
 
 
 @claim("A17", "E[sum_{t in epoch k} CB_k(x_t, a_t)] = H <mu^pi_k, CB_k>", "Lemma 4.4", kind="E", equality=True)
@@ -188,9 +186,7 @@ def wald(e: Evidence) -> tuple[Array, Array, Interval]:
 
 def theorem_4_1(e: Evidence, rest: Bound) -> tuple[Array, Array]:
     """Regret less 2 sum_{t<=T+} CB_t, seed by seed, against the rest of the bound: for the theorem's eta and pi_0."""
-    theirs = constants.eta(e.scene.H, e.scene.mdp.actions, e.run.steps)
-    known = np.isclose(e.scene.parts.eta, theirs, rtol=1e-9) and np.ptp(e.scene.parts.initial_policy) < 1e-12
-    return e.run.regret - 2 * e.audit.walked.bonus, np.array(rest.total if known else np.inf)
+    return e.run.regret - 2 * e.audit.walked.bonus, np.array(rest.total if of_theorem_4_1(e.scene) else np.inf)
 
 
 @claim("A20", "R_T <= 2 E sum_{t<=T+} CB_t + sqrt(2 H^4 T log A) + 2 H^2", "Theorem 4.1", kind="E")

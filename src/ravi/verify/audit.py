@@ -53,6 +53,7 @@ from ravi.verify.books import (
     Turned,
     Walked,
     Worst,
+    kernel_of,
 )
 from ravi.verify.claim import Claim
 from ravi.verify.constants import lam
@@ -61,15 +62,13 @@ RESTARTED = ("valid", "at", "backup", "log_policy", "totals", "total_V", "total_
 
 
 def scene_of(learner: Learner, mdp: MDP, steps: int, solution: Solution) -> Scene:
-    P = np.zeros((mdp.states, mdp.actions, mdp.states))
-    np.put_along_axis(P, mdp.successors.astype(np.int64), mdp.transitions, axis=2)
     nothing: Any = None  # plans on sets of kernels have no parts, and begin nowhere
     uniform = np.full((mdp.states, mdp.actions), 1 / mdp.actions)
     parts = learner.parts or Parts(nothing, nothing, nothing, np.zeros(mdp.states), uniform)
     star = occupancy(mdp, solution.policy)
     entropy = float(star.nu @ relative_entropy(solution.policy, parts.initial_policy))
     best = Comparators(star.nu[None], np.array([[solution.optimum]]), np.array([entropy]))
-    return Scene(mdp, parts, learner.told, steps, solution, star.mu, entropy, P, best, learner.sets)
+    return Scene(mdp, parts, learner.told, steps, solution, star.mu, entropy, kernel_of(mdp), best, learner.sets)
 
 
 def audit(scene: Scene, claims: Sequence[Claim], keeper: Keeper | None = None) -> Measure:

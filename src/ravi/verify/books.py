@@ -26,6 +26,13 @@ class Comparators(NamedTuple):
     entropy: Array  # H(pi* || pi_0)    (C,)
 
 
+def kernel_of(mdp: MDP) -> Array:
+    """P as one array   (X, A, X)."""
+    P = np.zeros((mdp.states, mdp.actions, mdp.states))
+    np.put_along_axis(P, mdp.successors.astype(np.int64), mdp.transitions, axis=2)
+    return P
+
+
 class Scene(NamedTuple):
     """What does not change in a run, or in a phase of it: the truth, the optimum, the constants."""
 

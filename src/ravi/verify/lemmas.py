@@ -6,6 +6,9 @@ change (R): their statements and ids are with their tables, what is measured is 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from ravi.core import Array
@@ -13,8 +16,9 @@ from ravi.planning.entropy import relative_entropy
 from ravi.theory import constants
 from ravi.verify import distance, expected
 from ravi.verify.audit import optimisation
-from ravi.verify.books import Comparators, Scene, Seen, Totals
-from ravi.verify.distance import nil, worst
+from ravi.verify.books import Comparators, Evidence, Scene, Seen, Totals
+from ravi.verify.constants import delta_of, lam
+from ravi.verify.distance import growth, in_norm, nil, worst
 
 Measured = tuple[Array, Array]
 
@@ -57,21 +61,42 @@ def counts(s: Seen) -> Measured:
     return worst(np.abs(D.visits - 1 - moves.sum(-1)), np.abs(D.moves - s.scene.stored(moves))), nil(s)
 
 
-def regression(s: Seen) -> Measured:
-    """Lambda and b are of what was played."""
-    pairs = (s.data.covariance, s.books.covariance), (s.data.response, s.books.response)
+def regression(s: Seen, books: Any = None) -> Measured:
+    """Lambda and b are of what was played; `books` are those of a kind of regression of its own."""
+    right = s.books if books is None else books
+    pairs = (s.data.covariance, right.covariance), (s.data.response, right.response)
     return np.maximum(*(distance.relative(*pair) for pair in pairs)), nil(s)
 
 
-def estimate(s: Seen) -> Measured:
-    """P_hat V_i is what the parts say of these data."""
-    return worst(np.abs(s.backup.PV_hat - expected.estimate(s.scene, s.books, s.at.V))), nil(s)
+def estimate(s: Seen, right: Array | None = None) -> Measured:
+    """P_hat V_i is what the parts say of these data, or `right`."""
+    right = expected.estimate(s.scene, s.books, s.at.V) if right is None else right
+    return worst(np.abs(s.backup.PV_hat - right)), nil(s)
 
 
-def bonus(s: Seen) -> Measured:
-    """CB_i is what the parts say of these data."""
-    right = expected.bonus(s.scene, s.books, s.at.V)
+def bonus(s: Seen, right: Array | None = None) -> Measured:
+    """CB_i is what the parts say of these data, or `right`."""
+    right = expected.bonus(s.scene, s.books, s.at.V) if right is None else right
     return worst(np.abs(s.backup.CB - right) / (1 + right)), nil(s)
+
+
+# ---- Appendix A.2 and Lemma 5.4: how far estimates are off
+
+
+def error(s: Seen, right: Array) -> Measured:
+    """P_hat V_i - P V_i = right."""
+    return worst(np.abs(s.backup.PV_hat - s.backup.PV - right)), nil(s)
+
+
+def self_normalised(s: Seen, covariance: Array, noise: Array) -> Measured:
+    """||sum phi_i n_i||_{Lambda^-1} <= H sqrt(2 log(det(Lambda)^(1/2) lambda^(-d/2) / delta)), Theorem C.2."""
+    grown = growth(covariance, lam(s.scene)) - 2 * np.log(delta_of(s.scene))
+    return in_norm(covariance, noise), s.scene.H * np.sqrt(grown)
+
+
+def within(s: Seen, bonus: Array) -> Measured:
+    """|(P - P_hat) V_i| <= bonus."""
+    return worst(np.abs(s.backup.PV - s.backup.PV_hat) - bonus), nil(s)
 
 
 # ---- Lemma 4.2
@@ -114,6 +139,24 @@ def moved(s: Seen) -> Array:
 def fenchel_young(s: Seen) -> Measured:
     """... <= eta kappa(H)."""
     return moved(s), nil(s) + s.scene.parts.eta * constants.kappa(s.scene.H)
+
+
+# ---- in expectation
+
+
+def regret(bound: Callable[[Scene], float]) -> Callable[[Evidence], Measured]:
+    """R_T <= bound."""
+    return lambda e: (e.run.regret, np.array(bound(e.scene)))
+
+
+def bonus_sum(bound: Callable[[Scene], float]) -> Callable[[Evidence], Measured]:
+    """E sum_{t <= T+} CB_t <= bound."""
+    return lambda e: (e.audit.walked.bonus, np.array(bound(e.scene)))
+
+
+def capped_bonus_sum(bound: Callable[[Scene], float]) -> Callable[[Evidence], Measured]:
+    """E sum_{t <= T+} min(2 CB_t, H) <= bound."""
+    return lambda e: (e.audit.walked.capped, np.array(bound(e.scene)))
 
 
 # ---- Lemma 4.3, against every comparator

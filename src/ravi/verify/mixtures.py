@@ -18,7 +18,7 @@ from ravi.core import MDP, Array, Path
 from ravi.optimism.likelihood import Likelihood, Rows, rows_of, shape, simulators
 from ravi.optimism.simplex import Ball, ball, maximum
 from ravi.theory import kl as theory
-from ravi.verify import sets
+from ravi.verify import lemmas, sets
 from ravi.verify.books import Audit, Evidence, Keeper, Scene, Seen
 from ravi.verify.claim import Claim, Registry
 from ravi.verify.distance import nil
@@ -118,17 +118,9 @@ def invalid(e: Evidence) -> tuple[Array, Array]:
     return e.audit.own.sums.invalid, np.array(sum(levels))
 
 
-@claim("KM8", "R_T <= the bound of Theorem 4", "Theorem 4", kind="E")
-def theorem_4(e: Evidence) -> tuple[Array, Array]:
-    return e.run.regret, np.array(regret_bound(e.scene))
-
-
 def kernels(e: Evidence) -> int:
     """d."""
     return int(e.audit.own.steps.G.shape[-1])
-
-
-CLAIMS: tuple[Claim, ...] = (*(one for one in sets.registry.claims if one.id in SHARED), *registry.claims)
 
 
 def regret_bound(scene: Scene) -> float:
@@ -138,6 +130,11 @@ def regret_bound(scene: Scene) -> float:
     if given.scale != 1:
         return np.inf
     return theory.mixture(scene.H, given.kernels, mdp.states, mdp.actions, scene.steps, slack=given.slack).total
+
+
+claim("KM8", "R_T <= the bound of Theorem 4", "Theorem 4", kind="E")(lemmas.regret(regret_bound))
+
+CLAIMS: tuple[Claim, ...] = (*(one for one in sets.registry.claims if one.id in SHARED), *registry.claims)
 
 
 # ---- what is kept

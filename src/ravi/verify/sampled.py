@@ -19,11 +19,12 @@ from ravi.estimators.sampled import deviation, draw
 from ravi.mdps.draws import uniforms
 from ravi.theory import constants
 from ravi.theory import sampled as theory
+from ravi.verify import lemmas
 from ravi.verify.books import Audit, Evidence, Keeper, Scene, Seen
 from ravi.verify.claim import Registry
-from ravi.verify.constants import delta_of, lam
-from ravi.verify.distance import growth, in_norm, nil, relative, solved, worst
-from ravi.verify.regression import theta_of
+from ravi.verify.constants import B_theta, delta_of, lam, of_theorem_4_1, theta_of
+from ravi.verify.distance import in_norm, nil, relative, solved, worst
+from ravi.verify.expected import has
 
 registry = Registry("sampled")
 claim = registry.claim
@@ -46,7 +47,7 @@ class Drawn(NamedTuple):
 
 
 def drawn(scene: Scene) -> Drawn:
-    return _drawn(scene.mdp, scene.stated.samples, scene.stated.draws, centred(scene))
+    return _drawn(scene.mdp, scene.stated.samples, scene.stated.draws, has(scene, "centre"))
 
 
 @lru_cache(maxsize=4)
@@ -72,14 +73,10 @@ def _drawn(mdp: MDP, m: int, seed: int, centre: bool) -> Drawn:
     return Drawn(weight[..., None] * psi, errors, bound)
 
 
-def centred(scene: Scene) -> bool:
-    return "centre" in (scene.stated.on or ())
-
-
 def split(scene: Scene, V: Array) -> tuple[Array, Array, Array]:
     """U (n, X), its c (n,) and max |U| (n,)."""
     low, high = V.min(-1), V.max(-1)
-    if not centred(scene):
+    if not has(scene, "centre"):
         return V, np.zeros(len(V)), high
     return V - ((low + high) / 2)[:, None], (low + high) / 2, (high - low) / 2
 
@@ -87,11 +84,6 @@ def split(scene: Scene, V: Array) -> tuple[Array, Array, Array]:
 def phi_of(scene: Scene, U: Array) -> Array:
     """phi~_U   (n, X, A, d)."""
     return np.einsum("xajd,nxaj->nxad", drawn(scene).features, U[:, scene.mdp.successors])
-
-
-def B_theta(scene: Scene) -> float:
-    assert scene.mdp.parameter_bound is not None
-    return scene.mdp.parameter_bound
 
 
 def beta(scene: Scene) -> float:
@@ -159,9 +151,9 @@ def features_are_bounded(s: Seen) -> tuple[Array, Array]:
     return worst(np.linalg.norm(embedded(s).phi, axis=-1)), nil(s) + drawn(s.scene).bound * s.scene.H
 
 
-@claim("N2a", "Lambda = lambda I + sum phi~ phi~^T, b = sum phi~ U(y), over t < T_k", "Algorithm 3", phase="data")
-def regression(s: Seen) -> tuple[Array, Array]:
-    return np.maximum(relative(s.data.covariance, s.own.covariance), relative(s.data.response, s.own.response)), nil(s)
+claim("N2a", "Lambda = lambda I + sum phi~ phi~^T, b = sum phi~ U(y), over t < T_k", "Algorithm 3", phase="data")(
+    lambda s: lemmas.regression(s, s.own)
+)
 
 
 @claim("N2b", "the bias is sum eps_t(x_t, a_t)^2, over t < T_k", "sampled features", phase="data")
@@ -174,7 +166,7 @@ def estimate(s: Seen) -> tuple[Array, Array]:
     U, middle, _ = split(s.scene, s.after.V)
     theta = solved(s.own.covariance, s.own.response)
     right = middle[:, None, None] + np.einsum("nxad,nd->nxa", phi_of(s.scene, U), theta)
-    return worst(np.abs(s.backup.PV_hat - right)), nil(s)
+    return lemmas.estimate(s, right)
 
 
 def bonus(s: Seen, scale: float) -> Array:
@@ -187,8 +179,7 @@ def bonus(s: Seen, scale: float) -> Array:
 
 @claim("N2d", "CB_k = (beta + B_theta sqrt(sum eps_t^2)) ||phi~_k|| + B_theta eps_k", "sampled features")
 def bonuses(s: Seen) -> tuple[Array, Array]:
-    right = bonus(s, float(s.scene.stated.scale))
-    return worst(np.abs(s.backup.CB - right) / (1 + right)), nil(s)
+    return lemmas.bonus(s, bonus(s, float(s.scene.stated.scale)))
 
 
 # ---- why it is valid
@@ -199,8 +190,7 @@ def error_identity(s: Seen) -> tuple[Array, Array]:
     U, theta, b = split(s.scene, s.after.V)[0], theta_of(s.scene), s.own
     by = solved(b.covariance, b.noise + b.shift - lam(s.scene) * theta)
     phi = phi_of(s.scene, U)
-    right = np.einsum("nxad,nd->nxa", phi, by) - (s.scene.phi(U) - phi) @ theta
-    return worst(np.abs(s.backup.PV_hat - s.backup.PV - right)), nil(s)
+    return lemmas.error(s, np.einsum("nxad,nd->nxa", phi, by) - (s.scene.phi(U) - phi) @ theta)
 
 
 @claim("N4", "||sum phi~_i z_i|| <= B_theta sqrt(bias)", "sampled features", phase="data")
@@ -212,13 +202,12 @@ def shift_is_covered(s: Seen) -> tuple[Array, Array]:
 @claim("N5", "||sum phi~_i n_i|| <= H sqrt(2 log(det(Lambda)^(1/2) lambda^(-d/2) / delta))", "Theorem C.2", kind="P",
        phase="data")  # fmt: skip
 def self_normalised(s: Seen) -> tuple[Array, Array]:
-    bound = s.scene.H * np.sqrt(growth(s.own.covariance, lam(s.scene)) - 2 * np.log(delta_of(s.scene)))
-    return in_norm(s.own.covariance, s.own.noise), bound
+    return lemmas.self_normalised(s, s.own.covariance, s.own.noise)
 
 
 @claim("N6", "|(P - P_hat) V_k| <= CB_k of scale 1, whatever the scale", "Lemma 5.4", kind="P")
 def validity(s: Seen) -> tuple[Array, Array]:
-    return worst(np.abs(s.backup.PV - s.backup.PV_hat) - bonus(s, 1.0)), nil(s)
+    return lemmas.within(s, bonus(s, 1.0))
 
 
 @claim("N7", "e <= S (sqrt(s / m) + sqrt(2 ln(X A / delta) / m)), for draws by the run's seeds", "McDiarmid", kind="P",
@@ -227,7 +216,7 @@ def deviations(e: Evidence) -> tuple[Array, Array]:
     """With probability 1 - delta over the draws: made once more by each seed, with the library's own `draw`."""
     problem, m = e.scene.mdp.problem, e.scene.stated.samples
     limit = deviation(problem, m, delta_of(e.scene))
-    found = [draw(problem, m, seed, centre=centred(e.scene)).errors for seed in e.run.seeds]
+    found = [draw(problem, m, seed, centre=has(e.scene, "centre")).errors for seed in e.run.seeds]
     return np.array([(errors - limit).max() for errors in found]), np.zeros(e.n)
 
 
@@ -235,32 +224,29 @@ def deviations(e: Evidence) -> tuple[Array, Array]:
 
 
 def numbers(scene: Scene) -> dict[str, float]:
-    made, most = drawn(scene), scene.H / 2 if centred(scene) else scene.H
+    made, most = drawn(scene), scene.H / 2 if has(scene, "centre") else scene.H
     return {
         "bound": made.bound, "parameter_bound": B_theta(scene), "error": most * float(made.errors.max()),
         "regularization": lam(scene), "delta": delta_of(scene),
     }  # fmt: skip
 
 
-@claim("N8", "E sum_{t<=T+} CB_t <= (beta + B_theta eps sqrt(T)) N + B_theta eps (T + gamma H)", "Lemma 5.5", kind="E")
-def bonus_sum(e: Evidence) -> tuple[Array, Array]:
-    scene = e.scene
+def bonus_sum(scene: Scene) -> float:
+    """Infinite where bonuses are larger than the theorem's."""
     if scene.stated.scale > 1:
-        return e.audit.walked.bonus, np.array(np.inf)
-    return e.audit.walked.bonus, np.array(theory.bonus_sum(scene.H, scene.mdp.dimension, e.run.steps, **numbers(scene)))
-
-
-@claim("N9", "R_T <= 2 of that + sqrt(2 H^4 log A T) + gamma H^3 sqrt(log A / (2 T)) + 2 H^2 + delta T", "Theorem 5.6",
-       kind="E")  # fmt: skip
-def theorem(e: Evidence) -> tuple[Array, Array]:
-    return e.run.regret, np.array(explicit(e.scene))
+        return np.inf
+    return theory.bonus_sum(scene.H, scene.mdp.dimension, scene.steps, **numbers(scene))
 
 
 def explicit(scene: Scene) -> float:
     """Infinite where the constants are not the theorem's."""
     mdp, T = scene.mdp, scene.steps
-    theirs = constants.eta(scene.H, mdp.actions, T)
-    uniform = np.ptp(scene.parts.initial_policy) < 1e-12
-    if scene.stated.scale != 1 or not np.isclose(scene.parts.eta, theirs, rtol=1e-9) or not uniform:
+    if scene.stated.scale != 1 or not of_theorem_4_1(scene):
         return np.inf
     return theory.corrected(scene.H, mdp.dimension, mdp.actions, T, **numbers(scene)).total
+
+
+claim("N8", "E sum_{t<=T+} CB_t <= (beta + B_theta eps sqrt(T)) N + B_theta eps (T + gamma H)", "Lemma 5.5",
+      kind="E")(lemmas.bonus_sum(bonus_sum))  # fmt: skip
+claim("N9", "R_T <= 2 of that + sqrt(2 H^4 log A T) + gamma H^3 sqrt(log A / (2 T)) + 2 H^2 + delta T", "Theorem 5.6",
+      kind="E")(lemmas.regret(explicit))  # fmt: skip

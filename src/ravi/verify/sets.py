@@ -18,6 +18,7 @@ from ravi.core import Array, Path
 from ravi.estimators.counts import Counts
 from ravi.optimism.relative_entropy import highest_rewards, largest
 from ravi.theory import kl as theory
+from ravi.verify import lemmas
 from ravi.verify.books import Audit, Evidence, Keeper, Scene, Seen
 from ravi.verify.claim import Registry
 from ravi.verify.distance import nil, worst
@@ -215,16 +216,6 @@ def variances(e: Evidence) -> tuple[Array, Array]:
     return e.scene.mdp.discount * s.variance - 2 * H * T - 2 * H * s.size - H**2 * irregular(e), np.array(0.0)
 
 
-@claim("K13", "R_T <= the bound of Theorem 1", "Theorem 1", kind="E")
-def theorem_1(e: Evidence) -> tuple[Array, Array]:
-    return e.run.regret, np.array(regret_bound(e.scene, theory.optimism))
-
-
-@claim("K14", "R_T <= the bound of Theorem 2", "Theorem 2", kind="E")
-def theorem_2(e: Evidence) -> tuple[Array, Array]:
-    return e.run.regret, np.array(regret_bound(e.scene, theory.variance))
-
-
 def regret_bound(scene: Scene, form: Any = theory.regret) -> float:
     """Infinite where the radii are not the theorem's."""
     mdp, given = scene.mdp, scene.sets
@@ -236,6 +227,14 @@ def regret_bound(scene: Scene, form: Any = theory.regret) -> float:
         tolerance=theory.TOLERANCE, unknown_rewards=scene.told.rewards is not None,
     )  # fmt: skip
     return float(made)
+
+
+claim("K13", "R_T <= the bound of Theorem 1", "Theorem 1", kind="E")(
+    lemmas.regret(lambda scene: regret_bound(scene, theory.optimism))
+)
+claim("K14", "R_T <= the bound of Theorem 2", "Theorem 2", kind="E")(
+    lemmas.regret(lambda scene: regret_bound(scene, theory.variance))
+)
 
 
 def ladder(e: Evidence, bound: float) -> Ladder:

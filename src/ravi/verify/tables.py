@@ -69,6 +69,4 @@ def lemma_5_2(e: Evidence) -> tuple[Array, Array]:
     return e.audit.walked.plain, np.array(tabular.bonus_sum(e.scene.H, mdp.states, mdp.actions, e.run.steps, 1.0))
 
 
-@claim("T5", "R_T <= the explicit tabular bound", "Section 5.1", kind="E")
-def tabular_regret(e: Evidence) -> tuple[Array, Array]:
-    return e.run.regret, np.array(explicit(e.scene))
+claim("T5", "R_T <= the explicit tabular bound", "Section 5.1", kind="E")(lemmas.regret(explicit))

@@ -18,7 +18,7 @@ import numpy as np
 
 from ravi.core import Array, Path
 from ravi.random import REWARD, uniform
-from ravi.verify import expected, lemmas, variants
+from ravi.verify import expected, lemmas
 from ravi.verify.books import Audit, Evidence, Keeper, Scene, Seen
 from ravi.verify.claim import Claim, Registry
 from ravi.verify.distance import nil, worst
@@ -188,12 +188,10 @@ def reward_sum(e: Evidence) -> tuple[Array, Array]:
     return e.audit.own.met, np.array(expected.reward_sum(e.scene))
 
 
-@claim("U7", "E sum_{t<=T+} min(2 (CB_t + h_t), H) <= S + 2 times that", "Lemmas 5.2, 5.5", kind="E")
-def bonus_sum(e: Evidence) -> tuple[Array, Array]:
-    return e.audit.walked.capped, np.array(expected.bonus_sum(e.scene) + 2 * expected.reward_sum(e.scene))
-
-
+claim("U7", "E sum_{t<=T+} min(2 (CB_t + h_t), H) <= S + 2 times that", "Lemmas 5.2, 5.5", kind="E")(
+    lemmas.capped_bonus_sum(lambda scene: expected.bonus_sum(scene) + 2 * expected.reward_sum(scene))
+)
 claim("U8", "R_T <= S + 2 E sum b + H (log A / (M eta) + eta kappa E K) + H^2 / M + 2 delta T", "Theorem 4.1",
-      kind="E")(variants.theorem)  # fmt: skip
+      kind="E")(lemmas.regret(expected.explicit))  # fmt: skip
 claim("U8s", "R_T <= S + 2 E sum b + max(S, s) + s + ..., s = H sqrt(kappa log A E K / M), where eta is balanced",
-      "Theorem 4.1", kind="E")(variants.theorem_balanced)  # fmt: skip
+      "Theorem 4.1", kind="E")(lemmas.regret(expected.doubled))  # fmt: skip

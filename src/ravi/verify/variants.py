@@ -100,20 +100,10 @@ def on_average(e: Evidence) -> tuple[Array, Array, Interval]:
 
 # ---- the bounds
 
-
-@claim("V8", "E sum_{t<=T+} min(2 CB_t, H) <= S, of counts or of a regression", "Lemmas 5.2, 5.5", kind="E")
-def bonus_sum(e: Evidence) -> tuple[Array, Array]:
-    return e.audit.walked.capped, np.array(expected.bonus_sum(e.scene))
-
-
-@claim("V9", "R_T <= S + H (log A / (M eta) + eta kappa E K) + H^2 / M + delta T, + H / M where fresh", "Theorem 4.1",
-       kind="E")  # fmt: skip
-def theorem(e: Evidence) -> tuple[Array, Array]:
-    bound = expected.regret(e.scene)
-    return e.run.regret, np.array(np.inf if bound is None else bound.total)
-
-
-@claim("V9s", "R_T <= S + max(S, s) + s + ..., s = H sqrt(kappa log A E K / M), where eta is balanced", "Theorem 4.1",
-       kind="E")  # fmt: skip
-def theorem_balanced(e: Evidence) -> tuple[Array, Array]:
-    return e.run.regret, np.array(expected.doubled(e.scene))
+claim("V8", "E sum_{t<=T+} min(2 CB_t, H) <= S, of counts or of a regression", "Lemmas 5.2, 5.5", kind="E")(
+    lemmas.capped_bonus_sum(expected.bonus_sum)
+)
+claim("V9", "R_T <= S + H (log A / (M eta) + eta kappa E K) + H^2 / M + delta T, + H / M where fresh", "Theorem 4.1",
+      kind="E")(lemmas.regret(expected.explicit))  # fmt: skip
+claim("V9s", "R_T <= S + max(S, s) + s + ..., s = H sqrt(kappa log A E K / M), where eta is balanced", "Theorem 4.1",
+      kind="E")(lemmas.regret(expected.doubled))  # fmt: skip

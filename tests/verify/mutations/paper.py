@@ -18,7 +18,7 @@ from ravi.played import PLAYABLE
 from ravi.random import block
 from ravi.schedules import never
 from ravi.theory import mixture
-from ravi.verify import audit, books, constants, discussion, preliminaries, regression
+from ravi.verify import audit, books, constants, discussion, lemmas, preliminaries, regression
 from tests.verify.mutations import Mistakes, Setting, in_millionths
 
 TABULAR = Setting("garnet/3,2,3,discount=0.75", "ravi-ucb,scale=0.03,step_scale=60", 600, 6)
@@ -765,7 +765,7 @@ def half_the_bound(patch, setting):
 
 @mutation("events have probability 1 - 1 / delta", "M5", "C3", setting=MIXTURE)
 def inverted_delta(patch, setting):
-    for module in (regression, discussion):
+    for module in (lemmas, discussion):
         patch.setattr(module, "delta_of", lambda scene: 1 / constants.delta_of(scene))
     return setting.build()
 
