@@ -87,8 +87,8 @@ def bonuses(scene: Scene) -> list[float]:
 
 
 def sharp(scene: Scene) -> Bound | None:
-    """With the eta of every phase; None where the constants are not the theorem's. `start`: 0 where Q is not fresh, else
-    1, or H where CB is not 0 at V_0."""
+    """With the eta of every phase; None where the constants are not the theorem's. `start` is 0 where Q is not fresh,
+    else 1, or H where CB is not 0 at V_0."""
     parts, phases = scene.parts, scene.phases
     if (parts.pick != "uniform" and parts.inner > 1) or not all(expected.valid(phase) for phase in phases):
         return None
