@@ -17,9 +17,9 @@ from ravi.learners.ravi_ucb import ravi_ucb
 from ravi.planning.solver import solve
 from ravi.theory import constants, generic, linear, mixture, sampled
 from ravi.verify import CLAIMS, KINDS, VARIANTS, verify
-from ravi.verify.audit import scene_of
 from ravi.verify.estimators import KINDS as BY_NAME
 from ravi.verify.sampled import drawn
+from ravi.verify.scene import scene_of
 from ravi.walk import room
 
 PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "verify.md"

@@ -30,9 +30,7 @@ from ravi.mdps.changing_rewards import Changing
 from ravi.planning.solver import solve
 from ravi.verify import (
     analysis,
-    audit,
     changing_rewards,
-    constants,
     discussion,
     doubling,
     estimators,
@@ -46,11 +44,12 @@ from ravi.verify import (
     unknown_rewards,
     variants,
 )
-from ravi.verify.books import Keeper, Scene
+from ravi.verify.books import Keeper
 from ravi.verify.claim import Claim
 from ravi.verify.driver import Form
 from ravi.verify.ladder import Rung, ladder
 from ravi.verify.report import Report, Row
+from ravi.verify.scene import Scene, papers_bound, scene_of
 
 # What `ravi verify` runs when nothing is named: small, with the paper's constants. Under these every tabular Q_k is at
 # H and policies stay uniform, so that many a mistake would not show: hence also a tenth of the bonus, which is valid
@@ -136,7 +135,7 @@ def form_of(learner: Learner | str, mdp: MDP | Changing | str, steps: int) -> Fo
     if isinstance(learner.plan, Phases):
         scene = doubling.scene_of(learner, mdp, steps, solve(mdp, tol=1e-12))
         return _form(learner, scene, _about(DOUBLING, scene), expected.total(doubling.sharp(scene)))
-    scene = audit.scene_of(learner, mdp, steps, solve(mdp, tol=1e-12))
+    scene = scene_of(learner, mdp, steps, solve(mdp, tol=1e-12))
     if learner.sets is not None:
         module: Any = mixtures if learner.sets.kernels else sets
         bound = module.regret_bound(scene)
@@ -144,7 +143,7 @@ def form_of(learner: Learner | str, mdp: MDP | Changing | str, steps: int) -> Fo
     kind = estimators.KINDS.get(scene.stated.kind)
     theirs, keeper = (kind.claims, kind.keeper and kind.keeper(scene)) if kind else ((), None)
     if learner.parts is not None and learner.parts.backups is None:
-        bound = kind.explicit(scene) if kind else constants.explicit(scene)
+        bound = kind.explicit(scene) if kind else papers_bound(scene)
         rungs = analysis.certificate, analysis.printed
         return _form(learner, scene, [*_about(CLAIMS, scene), *theirs], bound, keeper, *rungs)
     bound = kind.explicit(scene) if kind else expected.explicit(scene)

@@ -8,12 +8,12 @@ from ravi.core import Array
 from ravi.planning.entropy import relative_entropy
 from ravi.theory import Bound, constants, generic
 from ravi.verify import lemmas
-from ravi.verify.books import Evidence, Scene, Seen, Totals
+from ravi.verify.books import Evidence, Seen, Totals
 from ravi.verify.chance import Interval, bernstein
 from ravi.verify.claim import Registry
-from ravi.verify.constants import delta_of, of_theorem_4_1, uniform
 from ravi.verify.distance import nil, worst
 from ravi.verify.lemmas import exact, moved
+from ravi.verify.scene import Scene, delta_of, of_theorem_4_1, uniform
 
 registry = Registry()
 claim = registry.claim

@@ -25,57 +25,25 @@ from typing import Any
 import numpy as np
 
 from ravi import tree
-from ravi.core import MDP, Array, Learner, Measure, Parts, Path
+from ravi.core import Array, Measure, Path
 from ravi.planning.bellman import expect
 from ravi.planning.entropy import relative_entropy
 from ravi.planning.mirror import mirror_step
-from ravi.planning.occupancies import occupancy
-from ravi.planning.solver import Solution
 from ravi.random import PICK, uniform
 from ravi.theory import doubling
 from ravi.verify import walks
-from ravi.verify.books import (
-    Audit,
-    Backup,
-    Books,
-    Comparators,
-    Drawn,
-    Iterate,
-    Keeper,
-    Matrices,
-    Past,
-    Plan,
-    Planned,
-    Scene,
-    Seen,
-    Tables,
-    Totals,
-    Turned,
-    Walked,
-    Worst,
-    kernel_of,
-)
+from ravi.verify.books import Audit, Backup, Iterate, Keeper, Plan, Planned, Seen, Totals, Worst, begin, ends, iterate
 from ravi.verify.claim import Claim
-from ravi.verify.constants import lam
+from ravi.verify.scene import Scene
 
 RESTARTED = ("valid", "at", "backup", "log_policy", "totals", "total_V", "total_Q")  # with every phase
-
-
-def scene_of(learner: Learner, mdp: MDP, steps: int, solution: Solution) -> Scene:
-    nothing: Any = None  # plans on sets of kernels have no parts, and begin nowhere
-    uniform = np.full((mdp.states, mdp.actions), 1 / mdp.actions)
-    parts = learner.parts or Parts(nothing, nothing, nothing, np.zeros(mdp.states), uniform)
-    star = occupancy(mdp, solution.policy)
-    entropy = float(star.nu @ relative_entropy(solution.policy, parts.initial_policy))
-    best = Comparators(star.nu[None], np.array([[solution.optimum]]), np.array([entropy]))
-    return Scene(mdp, parts, learner.told, steps, solution, star.mu, entropy, kernel_of(mdp), best, learner.sets)
 
 
 def audit(scene: Scene, claims: Sequence[Claim], keeper: Keeper | None = None) -> Measure:
     """`claims` are those that are not about a run as a whole."""
 
     def init(keys: Array) -> Audit:
-        return _start(scene, len(keys), len(claims))._replace(own=keeper.init(keys) if keeper else ())
+        return begin(scene, len(keys), len(claims))._replace(own=keeper.init(keys) if keeper else ())
 
     def record(m: Audit, state: Any, path: Path, opening: bool) -> Audit:
         if opening:
@@ -92,60 +60,6 @@ def audit(scene: Scene, claims: Sequence[Claim], keeper: Keeper | None = None) -
         return m
 
     return Measure("audit", init, record, lambda m: {})
-
-
-def _start(scene: Scene, n: int, claims: int) -> Audit:
-    X, A, d, parts = scene.mdp.states, scene.mdp.actions, scene.dimension, scene.parts
-    C, J = scene.against.rho.shape
-    phases = len(scene.phases)
-
-    def zeros(*shape: int) -> Array:
-        return np.zeros((n, *shape))
-
-    def whole(value: int = 0) -> Array:
-        return np.full(n, value, np.int64)
-
-    V = parts.initial_value + zeros(X)
-    at = iterate(scene, V, parts.initial_policy + zeros(X, A))
-    backup = Backup(np.repeat(V[..., None], A, -1), *(zeros(X, A) for _ in range(5)))  # Q_1 = E V_0
-    totals = Totals(zeros(J), zeros(), zeros(), zeros(), zeros(), zeros(), *_ends(scene, at))
-    eye = lam(scene) * np.tile(np.eye(d), (n, 1, 1))
-    books = Books(zeros(X, A, X), eye, zeros(d), zeros(d))
-    pairs = zeros(X, A), zeros(X, A), zeros(X, A), zeros(X), zeros(X, A), zeros(X, A), np.zeros(n, bool)
-    walked = Walked(*pairs, *(zeros() for _ in Walked._fields[len(pairs) :]))
-    past = Past(np.zeros((n, phases), bool), tree.mapped(lambda part: np.repeat(0 * part[:, None], phases, 1), totals))
-    return Audit(
-        whole(), whole(-1), np.ones(n, bool), whole(), at, backup, np.log(at.policy), totals, zeros(X), zeros(X, A),
-        books, tree.copy(books), tree.copy(at), tree.copy(backup), whole(), whole(-1), walked,
-        Matrices(eye.copy(), eye.copy(), zeros(), zeros()), Tables(zeros(), zeros(X, A)),
-        Drawn(zeros(parts.inner), zeros(), zeros()),
-        Turned(whole(), zeros(J), zeros(C), zeros(C), zeros(C), zeros(C), zeros()), (),
-        parts.estimator.init(n) if scene.of else (), past,
-        Worst(np.full((n, phases, claims), np.inf), *(zeros(phases, claims) for _ in range(3))),
-    )  # fmt: skip
-
-
-def iterate(scene: Scene, V: Array, policy: Array) -> Iterate:
-    made, improper = proper(policy)
-    found = occupancy(scene.mdp, made)
-    return Iterate(V.copy(), made, found.nu, found.mu, improper)
-
-
-def proper(policy: Array) -> tuple[Array, Array]:
-    """A broken learner's policy made a policy, and the largest change (n,): so that it is reported, not refused."""
-    total = policy.sum(-1, keepdims=True)
-    if (policy >= 0).all() and (np.abs(total - 1) < 1e-12).all():
-        return policy.copy(), np.zeros(len(policy))
-    weights = np.where(policy >= 0, policy, 0.0)  # a nan counts as 0
-    weights = np.where(weights.sum(-1, keepdims=True) > 0, weights, 1.0)
-    made = weights / weights.sum(-1, keepdims=True)
-    return made, np.abs(made - policy).reshape(len(policy), -1).max(-1)
-
-
-def _ends(scene: Scene, at: Iterate) -> tuple[Array, Array]:
-    """<mu, E V> (n,), and <mu* - mu, E V> (n, C)."""
-    own = (at.nu * at.V).sum(-1)
-    return own, at.V @ scene.against.nu.T - own[:, None]
 
 
 # ---- an epoch opens
@@ -166,7 +80,7 @@ def _open(scene: Scene, claims: Sequence[Claim], m: Audit, state: Any, path: Pat
 
             def opened(m: Audit, rows: Array, i: int = int(i), begins: bool = begins) -> Audit:
                 if begins:
-                    start = _start(scene, len(m.seen), 0)
+                    start = begin(scene, len(m.seen), 0)
                     m = m._replace(phase=np.full_like(m.phase, i), **{name: getattr(start, name) for name in RESTARTED})
                 return _opened(scene, claims, m, _rows(state, rows), path.time[rows], k, begins)
 
@@ -287,7 +201,7 @@ def _step(scene: Scene, claims: Sequence[Claim], m: Audit, s: Planned, D: Any, k
     after = iterate(scene, s.V, s.policy)
     # A Q that is not fresh begins with Q_1 = E V_0, which no backup made: its mirror step leads back to V_0, pi_0.
     if first and not fresh:
-        own, end = _ends(scene, after)
+        own, end = ends(scene, after)
         m = m._replace(
             totals=m.totals._replace(first=own, end=end), total_V=after.V.copy(), total_Q=after.V[..., None] + 0 * s.Q
         )
@@ -326,7 +240,7 @@ def _mirrored(scene: Scene, claims: Sequence[Claim], m: Audit, after: Iterate, D
         s.capped + (e.mu * np.minimum(2 * b.CB, scene.H)).sum((1, 2)),
         s.moves + optimisation(scene, e, b, after),
         s.first,
-        _ends(scene, after)[1],
+        ends(scene, after)[1],
     )
     valid = [np.where(m.valid.reshape(-1, *(1,) * (new.ndim - 1)), new, old) for new, old in zip(added, s, strict=True)]
     m = m._replace(totals=Totals(*valid), total_V=m.total_V + after.V, total_Q=m.total_Q + b.Q)

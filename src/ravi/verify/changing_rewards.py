@@ -21,12 +21,13 @@ from ravi.planning.occupancies import occupancy
 from ravi.planning.solver import solve
 from ravi.theory import Bound
 from ravi.theory import changing_rewards as theory
-from ravi.verify import audit, expected, lemmas
-from ravi.verify.books import Comparators, Evidence, Scene, Seen
+from ravi.verify import expected, lemmas
+from ravi.verify import scene as scenes
+from ravi.verify.books import Evidence, Seen
 from ravi.verify.chance import Interval, bernstein
 from ravi.verify.claim import Registry
-from ravi.verify.constants import delta_of, plain
 from ravi.verify.distance import nil
+from ravi.verify.scene import Comparators, Scene, delta_of, plain
 
 MOST_TABLES = 16  # whose best policies are comparators
 BEST = 0  # of the comparators: for as long as each table is in force on average
@@ -135,7 +136,7 @@ def scene_of(learner: Learner, world: Changing, steps: int) -> tuple[Learner, Sc
     for (name, was), now in zip(marks(made.told.world).items(), marks(world).values(), strict=True):
         if was != now:
             raise checks.InputError(f"{made.name} was made with {name} {was}, not {now}")
-    scene = audit.scene_of(made, world.mdp, steps, solve(world.mdp, tol=1e-12))
+    scene = scenes.scene_of(made, world.mdp, steps, solve(world.mdp, tol=1e-12))
     scene = scene._replace(world=world, parts=scene.parts._replace(backups=None))  # those are with one table
     J = len(world.tables)
     turns = [world.expected(steps), np.ones(J), *np.eye(J)[:MOST_TABLES]]

@@ -19,7 +19,7 @@ from ravi.planning.mirror_descent import md_mpi_iterates
 from ravi.planning.occupancies import occupancy
 from ravi.verify.books import Evidence
 from ravi.verify.claim import Registry
-from ravi.verify.constants import delta_of
+from ravi.verify.scene import delta_of
 
 registry = Registry()
 claim = registry.claim

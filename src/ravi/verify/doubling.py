@@ -19,11 +19,12 @@ from ravi.planning.solver import Solution
 from ravi.theory import constants
 from ravi.theory import doubling as theory
 from ravi.theory.parts import Bound
-from ravi.verify import audit, expected, lemmas, variants
-from ravi.verify.books import Scene, Seen
+from ravi.verify import expected, lemmas, variants
+from ravi.verify import scene as scenes
+from ravi.verify.books import Seen
 from ravi.verify.claim import Registry
-from ravi.verify.constants import bound_of, lam, papers_beta
 from ravi.verify.distance import nil
+from ravi.verify.scene import Scene, bound_of, lam, papers_beta
 
 REPLACED = ("V8", "V9", "V9s")  # of `variants`: bounds for T known
 
@@ -39,7 +40,7 @@ def scene_of(learner: Learner, mdp: MDP, steps: int, solution: Solution) -> Scen
     @cache
     def of(i: int) -> Scene:
         made, l = plan.learner(i), theory.length(i, plan.first)
-        scene = audit.scene_of(made, mdp, theory.end(i, plan.first), solution)._replace(phase=i, length=l)
+        scene = scenes.scene_of(made, mdp, theory.end(i, plan.first), solution)._replace(phase=i, length=l)
         scene = scene.stating(delta=1 / l)
         if scene.stated.beta is None:
             return scene

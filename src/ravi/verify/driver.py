@@ -11,10 +11,11 @@ from ravi.core import Learner
 from ravi.display.progress import Progress
 from ravi.engine import run
 from ravi.verify.audit import audit, finish
-from ravi.verify.books import Evidence, Keeper, Scene
+from ravi.verify.books import Evidence, Keeper
 from ravi.verify.claim import Claim
 from ravi.verify.ladder import Ladder
 from ravi.verify.report import Report, judged, worst_case
+from ravi.verify.scene import Scene
 
 
 class Form(NamedTuple):

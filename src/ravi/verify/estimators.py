@@ -10,8 +10,9 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from ravi.verify import linear, sampled, variance
-from ravi.verify.books import Keeper, Scene
+from ravi.verify.books import Keeper
 from ravi.verify.claim import Claim
+from ravi.verify.scene import Scene
 
 
 class Kind(NamedTuple):

@@ -10,9 +10,9 @@ from scipy.special import gammaln, xlogy
 from ravi.core import MDP, Array
 from ravi.theory import constants, generic, kl, mixture, tabular, unknown_rewards
 from ravi.theory.parts import Bound
-from ravi.verify.books import Books, Scene
-from ravi.verify.constants import B_phi, B_theta, beta_of, delta_of, lam, plain
+from ravi.verify.books import Books
 from ravi.verify.distance import growth, in_norm, solved
+from ravi.verify.scene import B_phi, B_theta, Scene, beta_of, delta_of, lam, plain
 from ravi.verify.walks import standardised
 
 

@@ -13,7 +13,8 @@ import numpy as np
 
 from ravi.core import Array
 from ravi.verify import lemmas
-from ravi.verify.books import Evidence, Scene, Totals
+from ravi.verify.books import Evidence, Totals
+from ravi.verify.scene import Scene
 
 
 class Ladder(NamedTuple):

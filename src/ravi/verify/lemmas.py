@@ -16,9 +16,9 @@ from ravi.planning.entropy import relative_entropy
 from ravi.theory import constants
 from ravi.verify import distance, expected
 from ravi.verify.audit import optimisation
-from ravi.verify.books import Comparators, Evidence, Scene, Seen, Totals
-from ravi.verify.constants import delta_of, lam
+from ravi.verify.books import Evidence, Seen, Totals
 from ravi.verify.distance import growth, in_norm, nil, worst
+from ravi.verify.scene import Comparators, Scene, delta_of, lam
 
 Measured = tuple[Array, Array]
 

@@ -14,10 +14,10 @@ import numpy as np
 from ravi.core import MDP, Array
 from ravi.theory import linear as theory
 from ravi.verify import lemmas
-from ravi.verify.books import Scene, Seen, kernel_of
+from ravi.verify.books import Seen
 from ravi.verify.claim import Registry
-from ravi.verify.constants import beta_of, delta_of, lam, of_theorem_4_1
 from ravi.verify.distance import growth, in_norm, nil, relative, solved
+from ravi.verify.scene import Scene, beta_of, delta_of, kernel_of, lam, of_theorem_4_1
 
 registry = Registry("linear")
 claim = registry.claim

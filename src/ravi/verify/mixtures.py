@@ -19,9 +19,10 @@ from ravi.optimism.likelihood import Likelihood, Rows, rows_of, shape, simulator
 from ravi.optimism.simplex import Ball, ball, maximum
 from ravi.theory import kl as theory
 from ravi.verify import lemmas, sets
-from ravi.verify.books import Audit, Evidence, Keeper, Scene, Seen
+from ravi.verify.books import Audit, Evidence, Keeper, Seen
 from ravi.verify.claim import Claim, Registry
 from ravi.verify.distance import nil
+from ravi.verify.scene import Scene
 from ravi.verify.sets import Kept, Plan, at_truth, made_at
 
 SHARED = ("K1", "K3", "K4", "K5", "K9a", "K11")  # claims of `sets` that are about any optimistic plan

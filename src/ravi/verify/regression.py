@@ -10,12 +10,11 @@ from ravi.core import Array
 from ravi.estimators.ridge import parameter
 from ravi.theory import elliptical, mixture
 from ravi.verify import lemmas
-from ravi.verify.audit import proper
-from ravi.verify.books import Evidence, Scene, Seen
+from ravi.verify.books import Evidence, Seen, proper
 from ravi.verify.chance import Interval, bernstein
 from ravi.verify.claim import Registry
-from ravi.verify.constants import beta_of, bound_of, delta_of, explicit, lam, papers_beta, theta_of
 from ravi.verify.distance import growth, in_norm, nil, solved, worst
+from ravi.verify.scene import Scene, beta_of, bound_of, delta_of, lam, papers_beta, papers_bound, theta_of
 
 registry = Registry("mixture")
 claim = registry.claim
@@ -147,7 +146,9 @@ def lemma_5_5(scene: Scene) -> float:
     return mixture.bonus_sum_corrected(scene.H, scene.mdp.dimension, scene.steps, **given)
 
 
-claim("M15", "R_T <= the explicit linear-mixture bound, corrected", "Theorem 5.6", kind="E")(lemmas.regret(explicit))
+claim("M15", "R_T <= the explicit linear-mixture bound, corrected", "Theorem 5.6", kind="E")(
+    lemmas.regret(papers_bound)
+)
 
 
 @claim("M16", "E gap(pi_I) <= bound(T) / T, I uniform in time", "Corollary 5.7", kind="E", setting="any")
@@ -155,4 +156,4 @@ def corollary_5_7(e: Evidence) -> tuple[Array, Array]:
     from ravi.planning.evaluation import return_of
 
     gaps = e.scene.solution.optimum - return_of(e.scene.mdp, proper(e.run.output_policy)[0])
-    return np.asarray(gaps), np.array(min(explicit(e.scene) / e.run.steps, 1.0))
+    return np.asarray(gaps), np.array(min(papers_bound(e.scene) / e.run.steps, 1.0))

@@ -14,11 +14,11 @@ from ravi.display import html as display
 from ravi.printable import counted
 from ravi.runs import Run
 from ravi.theory import doubling
-from ravi.verify.books import Evidence, Scene, Worst
+from ravi.verify.books import Evidence, Worst
 from ravi.verify.chance import Interval, student
 from ravi.verify.claim import Claim
-from ravi.verify.constants import delta_of
 from ravi.verify.ladder import Ladder
+from ravi.verify.scene import Scene, delta_of
 
 ALARM = 1e-6  # the false-alarm probability of one statistical claim
 

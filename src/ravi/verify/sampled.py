@@ -20,11 +20,11 @@ from ravi.mdps.draws import uniforms
 from ravi.theory import constants
 from ravi.theory import sampled as theory
 from ravi.verify import lemmas
-from ravi.verify.books import Audit, Evidence, Keeper, Scene, Seen
+from ravi.verify.books import Audit, Evidence, Keeper, Seen
 from ravi.verify.claim import Registry
-from ravi.verify.constants import B_theta, delta_of, lam, of_theorem_4_1, theta_of
 from ravi.verify.distance import in_norm, nil, relative, solved, worst
 from ravi.verify.expected import has
+from ravi.verify.scene import B_theta, Scene, delta_of, lam, of_theorem_4_1, theta_of
 
 registry = Registry("sampled")
 claim = registry.claim

@@ -19,11 +19,12 @@ from ravi.estimators.counts import Counts
 from ravi.optimism.relative_entropy import highest_rewards, largest
 from ravi.theory import kl as theory
 from ravi.verify import lemmas
-from ravi.verify.books import Audit, Evidence, Keeper, Scene, Seen
+from ravi.verify.books import Audit, Evidence, Keeper, Seen
 from ravi.verify.claim import Registry
 from ravi.verify.distance import nil, worst
 from ravi.verify.expected import by_dual
 from ravi.verify.ladder import Ladder
+from ravi.verify.scene import Scene
 
 CLOSE = 1e-11  # of H: value iteration ends at moves of this size
 

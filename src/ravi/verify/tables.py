@@ -9,8 +9,8 @@ from ravi.theory import constants, tabular
 from ravi.verify import lemmas
 from ravi.verify.books import Evidence, Seen
 from ravi.verify.claim import Registry
-from ravi.verify.constants import delta_of, explicit, papers_beta
 from ravi.verify.distance import nil, worst
+from ravi.verify.scene import delta_of, papers_beta, papers_bound
 
 registry = Registry("tabular")
 claim = registry.claim
@@ -69,4 +69,4 @@ def lemma_5_2(e: Evidence) -> tuple[Array, Array]:
     return e.audit.walked.plain, np.array(tabular.bonus_sum(e.scene.H, mdp.states, mdp.actions, e.run.steps, 1.0))
 
 
-claim("T5", "R_T <= the explicit tabular bound", "Section 5.1", kind="E")(lemmas.regret(explicit))
+claim("T5", "R_T <= the explicit tabular bound", "Section 5.1", kind="E")(lemmas.regret(papers_bound))

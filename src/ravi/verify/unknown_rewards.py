@@ -19,9 +19,10 @@ import numpy as np
 from ravi.core import Array, Path
 from ravi.random import REWARD, uniform
 from ravi.verify import expected, lemmas
-from ravi.verify.books import Audit, Evidence, Keeper, Scene, Seen
+from ravi.verify.books import Audit, Evidence, Keeper, Seen
 from ravi.verify.claim import Claim, Registry
 from ravi.verify.distance import nil, worst
+from ravi.verify.scene import Scene
 
 REPLACED = ("V2d", "V2e", "V8", "V9", "V9s")  # by claims of this file
 OF_THE_KERNEL = ("V2a", "V2b", "V2c")

@@ -28,11 +28,11 @@ import numpy as np
 from ravi.core import Array, Path
 from ravi.theory import mixture
 from ravi.verify import lemmas
-from ravi.verify.books import Audit, Keeper, Scene, Seen
+from ravi.verify.books import Audit, Keeper, Seen
 from ravi.verify.claim import Registry
-from ravi.verify.constants import B_phi, B_theta, delta_of, lam, theta_of
 from ravi.verify.distance import in_norm, nil, relative, solved
 from ravi.verify.expected import has, regret, times, total
+from ravi.verify.scene import B_phi, B_theta, Scene, delta_of, lam, theta_of
 
 registry = Registry("variance")
 claim = registry.claim

@@ -8,7 +8,8 @@ import numpy as np
 
 from ravi.core import Array, Path
 from ravi.planning.bellman import expect
-from ravi.verify.books import Audit, Iterate, Scene
+from ravi.verify.books import Audit, Iterate
+from ravi.verify.scene import Scene
 
 
 class Plays(NamedTuple):
