@@ -33,21 +33,20 @@ from ravi.verify import (
     changing_rewards,
     discussion,
     doubling,
-    estimators,
     expected,
-    lemmas,
+    linear,
     mixtures,
     preliminaries,
     regression,
+    sampled,
     sets,
     tables,
     unknown_rewards,
+    variance,
     variants,
 )
-from ravi.verify.books import Keeper
 from ravi.verify.claim import Claim
 from ravi.verify.driver import Form
-from ravi.verify.ladder import Rung, ladder
 from ravi.verify.report import Report, Row
 from ravi.verify.scene import Scene, papers_bound, scene_of
 
@@ -83,25 +82,19 @@ EVERY = (
 )
 MOST_STATES = 400  # an audit solves dense systems at every epoch
 
-CLAIMS: tuple[Claim, ...] = tuple(
-    claim for part in (preliminaries, analysis, tables, regression, discussion) for claim in part.registry.claims
-)
-VARIANTS: tuple[Claim, ...] = (
-    *(claim for claim in CLAIMS if claim.id in variants.SHARED),
-    *variants.registry.claims,
-)  # of learners with several backups an epoch
-CHANGING: tuple[Claim, ...] = (
-    *(claim for claim in CLAIMS if claim.id in variants.SHARED),
-    *changing_rewards.registry.claims,
-)  # where rewards change
+# Estimators of kinds of their own, by the name that a learner gives them: each with claims, a keeper, a regret bound.
+OWN: dict[str, Any] = {"sampled": sampled, "linear": linear, "variance": variance}
+
+PAPER = (preliminaries, analysis, tables, regression, discussion)
+CLAIMS: tuple[Claim, ...] = tuple(claim for part in PAPER for claim in part.registry.claims)
+ANY = tuple(claim for claim in CLAIMS if claim.id in variants.SHARED)  # about any policies that are played
+VARIANTS: tuple[Claim, ...] = (*ANY, *variants.registry.claims)  # of learners with several backups an epoch
+CHANGING: tuple[Claim, ...] = (*ANY, *changing_rewards.registry.claims)  # where rewards change
 UNKNOWN: tuple[Claim, ...] = unknown_rewards.claims_of(VARIANTS)  # of those that are not told their rewards
-DOUBLING: tuple[Claim, ...] = (
-    *(claim for claim in VARIANTS if claim.id not in doubling.REPLACED),
-    *doubling.registry.claims,
-)  # of those that do not know T
-KINDS: tuple[Claim, ...] = estimators.CLAIMS  # of estimators of other kinds, besides those of any learner
-SETS: tuple[Claim, ...] = sets.CLAIMS  # of optimistic plans, RAVI-KL's
-MIXTURES: tuple[Claim, ...] = mixtures.CLAIMS  # of those for linear mixtures
+DOUBLING: tuple[Claim, ...] = doubling.claims_of(VARIANTS)  # of those that do not know T
+KINDS: tuple[Claim, ...] = tuple(claim for kind in OWN.values() for claim in kind.registry.claims)
+SETS: tuple[Claim, ...] = tuple(sets.registry.claims)  # of optimistic plans, RAVI-KL's
+MIXTURES: tuple[Claim, ...] = (*(claim for claim in SETS if claim.id in mixtures.SHARED), *mixtures.registry.claims)
 
 
 def verify(
@@ -131,38 +124,25 @@ def form_of(learner: Learner | str, mdp: MDP | Changing | str, steps: int) -> Fo
         raise checks.InputError(f"{mdp.name} has {mdp.states} states; verify takes at most {MOST_STATES}")
     if isinstance(world, Changing):
         learner, scene = changing_rewards.scene_of(learner, world, steps)
-        return _form(learner, scene, _about(CHANGING, scene), expected.total(changing_rewards.regret(scene)))
+        return Form(learner, scene, _about(CHANGING, scene), expected.total(changing_rewards.regret(scene)))
     if isinstance(learner.plan, Phases):
         scene = doubling.scene_of(learner, mdp, steps, solve(mdp, tol=1e-12))
-        return _form(learner, scene, _about(DOUBLING, scene), expected.total(doubling.sharp(scene)))
+        return Form(learner, scene, _about(DOUBLING, scene), expected.total(doubling.sharp(scene)))
     scene = scene_of(learner, mdp, steps, solve(mdp, tol=1e-12))
+    own: Any = OWN.get(scene.stated.kind)
     if learner.sets is not None:
-        module: Any = mixtures if learner.sets.kernels else sets
-        bound = module.regret_bound(scene)
-        return Form(learner, scene, list(module.CLAIMS), lambda e: sets.ladder(e, bound), module.keeper(scene))
-    kind = estimators.KINDS.get(scene.stated.kind)
-    theirs, keeper = (kind.claims, kind.keeper and kind.keeper(scene)) if kind else ((), None)
+        own, claims = (mixtures, MIXTURES) if learner.sets.kernels else (sets, SETS)
+        return Form(learner, scene, list(claims), own.explicit(scene), own.keeper(scene))
+    theirs = own.registry.claims if own else []
+    keeper = own.keeper(scene) if own and own.keeper else None
     if learner.parts is not None and learner.parts.backups is None:
-        bound = kind.explicit(scene) if kind else papers_bound(scene)
-        rungs = analysis.certificate, analysis.printed
-        return _form(learner, scene, [*_about(CLAIMS, scene), *theirs], bound, keeper, *rungs)
-    bound = kind.explicit(scene) if kind else expected.explicit(scene)
+        bound, rungs = (own.explicit if own else papers_bound)(scene), (analysis.certificate, analysis.printed)
+        return Form(learner, scene, [*_about(CLAIMS, scene), *theirs], bound, keeper, rungs)
     if expected.learned(scene):
-        return _form(learner, scene, _about(UNKNOWN, scene), bound, unknown_rewards.keeper(scene))
-    return _form(learner, scene, [*_about(VARIANTS, scene), *theirs], bound, keeper)
-
-
-def _form(
-    learner: Learner,
-    scene: Scene,
-    claims: list[Claim],
-    bound: float,
-    keeper: Keeper | None = None,
-    certificate: Rung = lemmas.certificate,
-    lemma: Rung = lemmas.right_side,
-) -> Form:
-    """Of all learners that plan by backups."""
-    return Form(learner, scene, claims, lambda e: ladder(e, certificate, lemma, bound), keeper)
+        bound, keeper = expected.explicit(scene), unknown_rewards.keeper(scene)
+        return Form(learner, scene, _about(UNKNOWN, scene), bound, keeper)
+    bound = (own or expected).explicit(scene)
+    return Form(learner, scene, [*_about(VARIANTS, scene), *theirs], bound, keeper)
 
 
 def _about(claims: Sequence[Claim], scene: Scene) -> list[Claim]:
@@ -192,18 +172,6 @@ def _names(claim: Claim, name: str) -> bool:
 
 
 __all__ = [
-    "CHANGING",
-    "CLAIMS",
-    "DEFAULT",
-    "DOUBLING",
-    "EVERY",
-    "KINDS",
-    "MIXTURES",
-    "SETS",
-    "UNKNOWN",
-    "VARIANTS",
-    "Claim",
-    "Report",
-    "Row",
-    "verify",
-]
+    "CHANGING", "CLAIMS", "DEFAULT", "DOUBLING", "EVERY", "KINDS", "MIXTURES", "SETS", "UNKNOWN", "VARIANTS",
+    "Claim", "Report", "Row", "verify",
+]  # fmt: skip

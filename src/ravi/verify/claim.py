@@ -37,19 +37,13 @@ class Registry:
         self.setting = setting
 
     def claim(
-        self,
-        id: str,
-        statement: str,
-        where: str,
-        kind: str = "D",
-        phase: str | None = None,  # of a claim in expectation, by default run; else epoch
-        setting: str | None = None,
-        conditional: bool = False,
-        equality: bool = False,
-    ) -> Callable[[Measured], Measured]:
+        self, id: str, statement: str, where: str, kind: str = "D", phase: str = "", setting: str = "",
+        conditional: bool = False, equality: bool = False,
+    ) -> Callable[[Measured], Measured]:  # fmt: skip
+        """Above the function that measures it; `phase` is by default run for E, and else epoch."""
+        when, about = phase or ("run" if kind == "E" else "epoch"), setting or self.setting
+
         def add(measure: Measured) -> Measured:
-            when = phase or ("run" if kind == "E" else "epoch")
-            about = setting or self.setting
             self.claims.append(Claim(id, statement, where, kind, when, about, conditional, equality, measure))
             return measure
 

@@ -9,6 +9,7 @@ Claims of probability are judged phase by phase (`report.worst_case`).
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from functools import cache
 
 import numpy as np
@@ -22,7 +23,7 @@ from ravi.theory.parts import Bound
 from ravi.verify import expected, lemmas, variants
 from ravi.verify import scene as scenes
 from ravi.verify.books import Seen
-from ravi.verify.claim import Registry
+from ravi.verify.claim import Claim, Registry
 from ravi.verify.distance import nil
 from ravi.verify.scene import Scene, bound_of, lam, papers_beta
 
@@ -30,6 +31,11 @@ REPLACED = ("V8", "V9", "V9s")  # of `variants`: bounds for T known
 
 registry = Registry()
 claim = registry.claim
+
+
+def claims_of(told: Iterable[Claim]) -> tuple[Claim, ...]:
+    """The claims of a variant that stand where T is not known, and those of this file."""
+    return (*(one for one in told if one.id not in REPLACED), *registry.claims)
 
 
 def scene_of(learner: Learner, mdp: MDP, steps: int, solution: Solution) -> Scene:

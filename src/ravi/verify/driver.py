@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -10,10 +10,11 @@ import numpy as np
 from ravi.core import Learner
 from ravi.display.progress import Progress
 from ravi.engine import run
+from ravi.verify import lemmas
 from ravi.verify.audit import audit, finish
 from ravi.verify.books import Evidence, Keeper
 from ravi.verify.claim import Claim
-from ravi.verify.ladder import Ladder
+from ravi.verify.ladder import Rung, ladder
 from ravi.verify.report import Report, judged, worst_case
 from ravi.verify.scene import Scene
 
@@ -24,8 +25,9 @@ class Form(NamedTuple):
     learner: Learner
     scene: Scene
     claims: list[Claim]
-    ladder: Callable[[Evidence], Ladder]
+    bound: float  # of its regret; infinite where none is proven
     keeper: Keeper | None = None
+    rungs: tuple[Rung, Rung] = (lemmas.certificate, lemmas.right_side)
 
     def report(
         self, chosen: Sequence[Claim], seeds: int | Iterable[int], progress: Progress | bool | None = None
@@ -45,4 +47,4 @@ class Form(NamedTuple):
                 else worst_case(claim, scene, evidence, found.worst, along.index(claim))
                 for claim in chosen
             ]
-            return Report(rows, self.ladder(evidence), made, found.invalid_at)
+            return Report(rows, ladder(evidence, self.bound, *self.rungs), made, found.invalid_at)

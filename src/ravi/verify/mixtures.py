@@ -20,10 +20,10 @@ from ravi.optimism.simplex import Ball, ball, maximum
 from ravi.theory import kl as theory
 from ravi.verify import lemmas, sets
 from ravi.verify.books import Audit, Evidence, Keeper, Seen
-from ravi.verify.claim import Claim, Registry
+from ravi.verify.claim import Registry
 from ravi.verify.distance import nil
 from ravi.verify.scene import Scene
-from ravi.verify.sets import Kept, Plan, at_truth, made_at
+from ravi.verify.sets import Kept, Plan, at_truth, fixed_point, made_at
 
 SHARED = ("K1", "K3", "K4", "K5", "K9a", "K11")  # claims of `sets` that are about any optimistic plan
 CLOSE = 1e-9  # of H: value iteration ends at moves of this size
@@ -81,7 +81,7 @@ def around(s: Seen) -> tuple[Array, Array]:
 
 
 @claim("KM4", "the plan's V is above the fixed point over E, by at most H tol_t", "Lemma 4")
-def fixed_point(s: Seen) -> tuple[Array, Array]:
+def near_the_fixed_point(s: Seen) -> tuple[Array, Array]:
     p = s.own.plan
     off = p.made.V - p.V
     return np.maximum(off.max(-1) - s.scene.H * p.tol, (-off).max(-1)), nil(s) + CLOSE * s.scene.H**2
@@ -124,7 +124,7 @@ def kernels(e: Evidence) -> int:
     return int(e.audit.own.steps.G.shape[-1])
 
 
-def regret_bound(scene: Scene) -> float:
+def explicit(scene: Scene) -> float:
     """Infinite where the radii are not the theorem's."""
     given, mdp = scene.sets, scene.mdp
     assert given is not None
@@ -133,10 +133,7 @@ def regret_bound(scene: Scene) -> float:
     return theory.mixture(scene.H, given.kernels, mdp.states, mdp.actions, scene.steps, slack=given.slack).total
 
 
-claim("KM8", "R_T <= the bound of Theorem 4", "Theorem 4", kind="E")(lemmas.regret(regret_bound))
-
-CLAIMS: tuple[Claim, ...] = (*(one for one in sets.registry.claims if one.id in SHARED), *registry.claims)
-
+claim("KM8", "R_T <= the bound of Theorem 4", "Theorem 4", kind="E")(lemmas.regret(explicit))
 
 # ---- what is kept
 
@@ -176,8 +173,9 @@ def look(model: Model, scene: Scene, m: Audit, state: Any, path: Path) -> Plan:
         E = ball((Lam + theory.GUARD * G / square)[None], at.theta[None], np.array([sqrt(1 + theory.GUARD)]))
         off = model.theta - at.theta
         valid[i] = off @ (Lam + theory.GUARD * G / square) @ off <= 1 + theory.GUARD + 1e-12
-        V[i] = _fixed_point(model, scene, E, np.full(X, H))
-        own[i] = _fixed_point(model, scene, E, V[i], policy[i])
+        most = partial(_most, model, mdp, Ball(*(np.repeat(part, X * mdp.actions, 0) for part in E)))
+        V[i] = fixed_point(mdp, mdp.rewards, most, np.full(X, H), close=CLOSE)
+        own[i] = fixed_point(mdp, mdp.rewards, most, V[i], policy[i], close=CLOSE)
         norm = np.sqrt(np.einsum("xad,de,xae->xa", phi[i], np.linalg.inv(G), phi[i]))
         reach = sqrt((1 + theory.GUARD) / theory.GUARD * square)
         played = phi[i, path.state[i], path.action[i]][: path.length[i]]
@@ -206,6 +204,12 @@ def follow(kept: Kept, path: Path) -> None:
             G += np.outer(row, row)
             inverse -= np.outer(inverse @ row, row @ inverse) / (1 + q)
             grown += log(1 + q)
+
+
+def _most(model: Model, mdp: MDP, E: Ball, V: Array) -> Array:
+    """max_E <theta, phi_V>   (X, A); E of every pair."""
+    phi = np.einsum("xajd,xaj->xad", model.psi, V[mdp.successors])
+    return maximum(E, phi.reshape(-1, phi.shape[-1]))[0].reshape(phi.shape[:2])
 
 
 def centred(V: Array) -> Array:
@@ -244,17 +248,3 @@ def _ends(at: Likelihood, Lam: Array, star: Array) -> float:
         off = low * (aim - at.theta)
         found = max(found, float(off @ Lam @ off))
     return found
-
-
-def _fixed_point(model: Model, scene: Scene, E: Ball, V: Array, policy: Array | None = None) -> Array:
-    """V = max_a {r + gamma max_E <theta, phi_V>}, or of the actions of a policy, by value iteration from V   (X,)."""
-    mdp, (X, A, _, d) = scene.mdp, model.psi.shape
-    many = Ball(*(np.repeat(part, X * A, 0) for part in E))
-    for _ in range(int(50 * mdp.horizon) + 50):  # moves shrink by gamma in each
-        phi = np.einsum("xajd,xaj->xad", model.psi, V[mdp.successors]).reshape(X * A, d)
-        Q = mdp.rewards + mdp.discount * maximum(many, phi)[0].reshape(X, A)
-        new = Q.max(-1) if policy is None else (policy * Q).sum(-1)
-        moved, V = np.abs(new - V).max(), new
-        if moved <= CLOSE * mdp.horizon:
-            break
-    return V

@@ -17,14 +17,13 @@ import numpy as np
 from ravi.core import MDP, Array, Path
 from ravi.estimators.sampled import deviation, draw
 from ravi.mdps.draws import uniforms
-from ravi.theory import constants
 from ravi.theory import sampled as theory
 from ravi.verify import lemmas
 from ravi.verify.books import Audit, Evidence, Keeper, Seen
 from ravi.verify.claim import Registry
 from ravi.verify.distance import in_norm, nil, relative, solved, worst
 from ravi.verify.expected import has
-from ravi.verify.scene import B_theta, Scene, delta_of, lam, of_theorem_4_1, theta_of
+from ravi.verify.scene import B_theta, Scene, delta_of, lam, mixture_beta, of_theorem_4_1, theta_of
 
 registry = Registry("sampled")
 claim = registry.claim
@@ -84,15 +83,6 @@ def split(scene: Scene, V: Array) -> tuple[Array, Array, Array]:
 def phi_of(scene: Scene, U: Array) -> Array:
     """phi~_U   (n, X, A, d)."""
     return np.einsum("xajd,nxaj->nxad", drawn(scene).features, U[:, scene.mdp.successors])
-
-
-def beta(scene: Scene) -> float:
-    """Lemma 5.4, for features of the norm of phi~."""
-    B = drawn(scene).bound
-    return constants.beta_mixture(
-        scene.H, scene.mdp.dimension, scene.steps, delta_of(scene), parameter_bound=B, feature_bound=B,
-        regularization=lam(scene),
-    )  # fmt: skip
 
 
 def keeper(scene: Scene) -> Keeper:
@@ -173,7 +163,7 @@ def bonus(s: Seen, scale: float) -> Array:
     """What is proved, times `scale`   (n, X, A)."""
     U, _, size = split(s.scene, s.after.V)
     B, eps = B_theta(s.scene), size[:, None, None] * drawn(s.scene).errors
-    radius = beta(s.scene) + B * np.sqrt(s.own.bias)
+    radius = mixture_beta(s.scene, drawn(s.scene).bound) + B * np.sqrt(s.own.bias)
     return scale * (radius[:, None, None] * in_norm(s.own.covariance, phi_of(s.scene, U)) + B * eps)
 
 

@@ -153,10 +153,13 @@ def papers_beta(scene: Scene) -> float:
     mdp, T, delta = scene.mdp, scene.steps, delta_of(scene)
     if not scene.dimension:
         return constants.beta_tabular(scene.H, mdp.states, mdp.actions, T, delta)
-    B = bound_of(scene)
-    return constants.beta_mixture(
-        scene.H, mdp.dimension, T, delta, parameter_bound=B, feature_bound=B, regularization=lam(scene)
-    )
+    return mixture_beta(scene, bound_of(scene))
+
+
+def mixture_beta(scene: Scene, B: float) -> float:
+    """Of Lemma 5.4, for ||theta|| and ||phi_V|| / H of at most B."""
+    given = {"parameter_bound": B, "feature_bound": B, "regularization": lam(scene)}
+    return constants.beta_mixture(scene.H, scene.mdp.dimension, scene.steps, delta_of(scene), **given)
 
 
 def lam(scene: Scene) -> float:

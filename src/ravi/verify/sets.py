@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import gammaln, rel_entr
 
-from ravi.core import Array, Path
+from ravi.core import MDP, Array, Path
 from ravi.estimators.counts import Counts
 from ravi.optimism.relative_entropy import highest_rewards, largest
 from ravi.theory import kl as theory
@@ -23,7 +23,6 @@ from ravi.verify.books import Audit, Evidence, Keeper, Seen
 from ravi.verify.claim import Registry
 from ravi.verify.distance import nil, worst
 from ravi.verify.expected import by_dual
-from ravi.verify.ladder import Ladder
 from ravi.verify.scene import Scene
 
 CLOSE = 1e-11  # of H: value iteration ends at moves of this size
@@ -217,7 +216,7 @@ def variances(e: Evidence) -> tuple[Array, Array]:
     return e.scene.mdp.discount * s.variance - 2 * H * T - 2 * H * s.size - H**2 * irregular(e), np.array(0.0)
 
 
-def regret_bound(scene: Scene, form: Any = theory.regret) -> float:
+def explicit(scene: Scene, form: Any = theory.regret) -> float:
     """Infinite where the radii are not the theorem's."""
     mdp, given = scene.mdp, scene.sets
     assert given is not None
@@ -231,20 +230,11 @@ def regret_bound(scene: Scene, form: Any = theory.regret) -> float:
 
 
 claim("K13", "R_T <= the bound of Theorem 1", "Theorem 1", kind="E")(
-    lemmas.regret(lambda scene: regret_bound(scene, theory.optimism))
+    lemmas.regret(lambda scene: explicit(scene, theory.optimism))
 )
 claim("K14", "R_T <= the bound of Theorem 2", "Theorem 2", kind="E")(
-    lemmas.regret(lambda scene: regret_bound(scene, theory.variance))
+    lemmas.regret(lambda scene: explicit(scene, theory.variance))
 )
-
-
-def ladder(e: Evidence, bound: float) -> Ladder:
-    regret, certified = float(e.run.regret.mean()), float(e.audit.own.sums.certified.mean())
-    labels = ("measured regret", "what K5 charges its plays with", "explicit bound")
-    return Ladder(regret, np.nan, certified, np.nan, bound, float(e.run.steps * e.scene.solution.optimum), labels)
-
-
-CLAIMS = tuple(registry.claims)
 
 # ---- what is kept
 
@@ -305,15 +295,17 @@ def _near(scene: Scene, n: Array) -> Array:
     return log(pairs * scene.steps) + _worst_redundancy(n, mdp.branching)
 
 
-def _fixed_point(scene: Scene, r: Array, D: Counts, rho: Array, V: Array, policy: Array | None = None) -> Array:
-    """V = max_a {r + gamma max_C <q, V>}, or of the actions of a policy, by value iteration from V   (n, X)."""
-    mdp, support = scene.mdp, scene.told.support
-    while True:
-        Q = r + mdp.discount * largest(mdp.successors, D, rho, support, V)
+def fixed_point(
+    mdp: MDP, r: Array, most: Callable[[Array], Array], V: Array, policy: Array | None = None, close: float = CLOSE
+) -> Array:
+    """V = max_a {r + gamma most(V)}, or of the actions of a policy, by value iteration from V   (..., X)."""
+    for _ in range(int(50 * mdp.horizon) + 50):  # moves shrink by gamma in each
+        Q = r + mdp.discount * most(V)
         new = Q.max(-1) if policy is None else (policy * Q).sum(-1)
-        if np.abs(new - V).max() <= CLOSE * mdp.horizon:
-            return new
-        V = new
+        moved, V = np.abs(new - V).max(), new
+        if moved <= close * mdp.horizon:
+            break
+    return V
 
 
 def seen(scene: Scene, m: Audit, state: Any, path: Path) -> Plan:
@@ -328,11 +320,15 @@ def seen(scene: Scene, m: Audit, state: Any, path: Path) -> Plan:
     if unknown:
         r = highest_rewards(state.earned.plays, state.earned.total, level, scene.told.reward_scale)
         earned = state.earned.plays
-    V = _fixed_point(scene, r, D, rho, np.full((len(time), X), H))
-    own = _fixed_point(scene, r, D, rho, V, state.policy)
+
+    def most(V: Array) -> Array:
+        return largest(mdp.successors, D, rho, scene.told.support, V)
+
+    V = fixed_point(mdp, r, most, np.full((len(time), X), H))
+    own = fixed_point(mdp, r, most, V, state.policy)
     x, star = np.arange(X), scene.solution.policy.argmax(-1)
-    most = largest(mdp.successors, D, rho, scene.told.support, np.broadcast_to(scene.solution.V, V.shape))
-    valid = (most[:, x, star] >= (scene.P @ scene.solution.V)[x, star] - scene.atol).all(-1)
+    hoped = most(np.broadcast_to(scene.solution.V, V.shape))[:, x, star]
+    valid = (hoped >= (scene.P @ scene.solution.V)[x, star] - scene.atol).all(-1)
     valid &= (r[:, x, star] >= mdp.rewards[x, star] - scene.atol).all(-1)
     far = n * rel_entr(moves / np.maximum(n, 1)[..., None], mdp.transitions).sum(-1)
     return at_truth(
