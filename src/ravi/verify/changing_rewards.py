@@ -67,9 +67,9 @@ claim(
     "sum <mu_k, min(2 CB_k, H)>", "Equation (7)", phase="prefix", conditional=True,
 )(lemmas.sum_below)  # fmt: skip
 claim("R6", "sum <mu* - mu_k, r_k> <= sum <mu_k, min(2 CB_k, H)> + H + H(pi*||pi_0) / eta + eta kappa K, for each pi*",
-      "Lemma 4.3", phase="prefix", conditional=True)(lemmas.lemma_4_3)  # fmt: skip
+      "Lemma 4.3", phase="prefix", conditional=True)(lemmas.lemma_4_3(lemmas.right_side))  # fmt: skip
 claim("R6c", "... <= the exact certificate: nothing of Lemma 4.3 bounded", "proof of Lemma 4.3", phase="prefix",
-      conditional=True)(lemmas.exact_certificate)  # fmt: skip
+      conditional=True)(lemmas.lemma_4_3(lemmas.certificate))  # fmt: skip
 
 
 @claim("R6d", "Lemma 4.3 at the end, against the best fixed policy for the tables revealed to each seed", "Lemma 4.3",

@@ -32,22 +32,16 @@ def certified(e: Evidence, backups: int, rewards: Array, eta: float) -> tuple[fl
     off = 0.7 * e.scene.P + 0.3 * rng.dirichlet(np.ones(mdp.states), size=(mdp.states, mdp.actions))
     V, pi0 = np.zeros((1, mdp.states)), np.full((1, mdp.states, mdp.actions), 1 / mdp.actions)
     log_pi, pi, Q = np.log(pi0), pi0, np.zeros((1, mdp.states, mdp.actions))
-    policies: list[Array] = []
-    values: list[Array] = []
-    bonus: list[Array] = []
-    Qs: list[Array] = []
+    rows = []
     for r in rewards[:backups]:
         V, log_pi, pi = mirror_step(log_pi, pi, Q, eta)
         CB = gamma * np.abs(np.einsum("xay,ny->nxa", e.scene.P - off, V))
         Q = np.clip(r + CB + gamma * np.einsum("xay,ny->nxa", off, V), 0, H)
-        for kept, what in ((policies, pi), (values, V), (bonus, CB), (Qs, Q)):
-            kept.append(what[0])
+        rows.append((pi[0], V[0], CB[0], Q[0]))
     V, _, pi = mirror_step(log_pi, pi, Q, eta)
-    policies, values = [*policies, pi[0]], [*values, V[0]]
-    mu = occupancy(mdp, np.array(policies)).mu
-    nu = mu.sum(-1)
-    star = _best_fixed(e, rewards[:backups].mean(0))
-    mu_star = occupancy(mdp, star).mu
+    policies, values, bonus, Qs = zip(*rows, (pi[0], V[0], CB[0], Q[0]), strict=True)
+    mu, star = occupancy(mdp, np.array(policies)).mu, _best_fixed(e, rewards[:backups].mean(0))
+    nu, mu_star = mu.sum(-1), occupancy(mdp, star).mu
     regret = sum(((mu_star - mu[k]) * rewards[k]).sum() for k in range(backups))
     moves = sum(
         ((mu[k + 1] - mu[k]) * Qs[k]).sum() - nu[k + 1] @ relative_entropy(policies[k + 1], policies[k]) / eta

@@ -8,7 +8,6 @@ Claims of probability are judged phase by phase (`report.worst_case`).
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from functools import cache
 
@@ -122,12 +121,11 @@ def published(scene: Scene) -> float:
 
 
 def doubled(scene: Scene, made: Bound) -> float:
-    """sum_i [S_i + max(S_i, s_i) + s_i + ...], s_i = H sqrt(kappa log A E K(l_i) / M) = H eta_sharp kappa E K(l_i)."""
-    H, A, M, total = scene.H, scene.mdp.actions, scene.parts.inner, made.bonus + made.boundary + made.failure
+    """sum_i [S_i + max(S_i, s_i) + s_i + ...]."""
+    total = made.bonus + made.boundary + made.failure
     for phase, S in zip(scene.phases, bonuses(scene), strict=True):
-        K = constants.expected_epochs(H, phase.length)
-        slow = H * math.sqrt(constants.kappa(H) * math.log(A) * K / M)
-        total += max(S, slow) + slow
+        s = expected.slow(scene, phase.length)
+        total += max(S, s) + s
     return total
 
 

@@ -169,17 +169,14 @@ def bonus_sum(scene: Scene, plays: int | None = None) -> float:
 
 
 def reward_spread(scene: Scene) -> float:
-    """b sqrt(n)."""
-    mdp = scene.mdp
-    s = unknown_rewards.spread(mdp.states, mdp.actions, scene.steps, delta_of(scene))
-    return scene.told.reward_scale * s
+    """b sqrt(n), of scale 1."""
+    return unknown_rewards.spread(scene.mdp.states, scene.mdp.actions, scene.steps, delta_of(scene))
 
 
 def reward_sum(scene: Scene) -> float:
     """E[sum_{t <= T+} b], at most. A smaller reward_scale than 1 is held against the bound of 1: that of 0 is met with
     equality by one pair that is played once, and Student's t needs room."""
-    mdp, scale = scene.mdp, scene.told.reward_scale
-    s = max(scale, 1.0) * unknown_rewards.spread(mdp.states, mdp.actions, scene.steps, delta_of(scene))
+    mdp, s = scene.mdp, max(scene.told.reward_scale, 1.0) * reward_spread(scene)
     return unknown_rewards.bonus_sum(scene.H, mdp.states, mdp.actions, scene.steps, s)
 
 
@@ -226,6 +223,10 @@ def doubled(scene: Scene) -> float:
     balanced = constants.eta_balanced(H, mdp.actions, scene.steps, S, M)
     if not np.isclose(scene.parts.eta, balanced, rtol=1e-9):
         return np.inf
-    K = constants.expected_epochs(H, scene.steps)
-    slow = H * sqrt(constants.kappa(H) * log(mdp.actions) * K / M)  # H ln A / (M eta_sharp) = H eta_sharp kappa E K
-    return found.bonus + max(S, slow) + slow + found.boundary + found.failure
+    return found.bonus + max(S, slow(scene, scene.steps)) + slow(scene, scene.steps) + found.boundary + found.failure
+
+
+def slow(scene: Scene, plays: int) -> float:
+    """s = H sqrt(kappa log A E K / M) = H log A / (M eta_sharp) = H eta_sharp kappa E K, in so many plays."""
+    K = constants.expected_epochs(scene.H, plays)
+    return scene.H * sqrt(constants.kappa(scene.H) * log(scene.mdp.actions) * K / scene.parts.inner)

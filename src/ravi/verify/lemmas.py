@@ -191,6 +191,11 @@ def sum_below(s: Seen) -> Measured:
     return below(s, constants.kappa(s.scene.H), s.totals.capped)
 
 
+def lemma_4_3(right: Callable[[Scene, Totals], Array]) -> Callable[[Seen], Measured]:
+    """sum_i <mu* - mu^{pi_i}, r_i> <= right: what is proven (`right_side`), or that before anything is bounded."""
+    return lambda s: tightest(gaps(s.scene.against, s.totals), right(s.scene, s.totals))
+
+
 def right_side(scene: Scene, s: Totals, c: Comparators | None = None) -> Array:
     """Of Lemma 4.3: sum <mu_i, min(2 CB_i, H)> + H + H(pi*||pi_0) / eta + eta kappa (i + 1)   (n, C); its ends are
     worth H where V_0 is constant."""
@@ -203,16 +208,8 @@ def bounded(scene: Scene, s: Totals, paid: Array, step: float, c: Comparators | 
     return (paid + eta * step * s.backups)[:, None] + (c or scene.against).entropy / eta
 
 
-def lemma_4_3(s: Seen) -> Measured:
-    return tightest(gaps(s.scene.against, s.totals), right_side(s.scene, s.totals))
-
-
 def certificate(scene: Scene, s: Totals, bonuses: Array | None = None) -> Array:
-    """That before anything is bounded   (n, C)."""
+    """Of Lemma 4.3 before anything is bounded   (n, C)."""
     c, paid = scene.against, s.capped if bonuses is None else bonuses
     begins = c.nu @ scene.parts.initial_value - s.first[:, None]
     return (paid + s.moves)[:, None] + s.end - begins + c.entropy / scene.parts.eta
-
-
-def exact_certificate(s: Seen) -> Measured:
-    return tightest(gaps(s.scene.against, s.totals), certificate(s.scene, s.totals))

@@ -11,7 +11,7 @@ left when h and (c - r) / gamma are taken off. What plays earn is drawn again, f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,7 +25,7 @@ from ravi.verify.distance import nil, worst
 from ravi.verify.scene import Scene
 
 REPLACED = ("V2d", "V2e", "V8", "V9", "V9s")  # by claims of this file
-OF_THE_KERNEL = ("V2a", "V2b", "V2c")
+OF_THE_KERNEL = ("T2", "V2a", "V2b", "V2c")
 TWICE = ("V3", "V4")  # two events, each of probability 1 - delta
 RESTATED = {
     "V1b": "Q_{i+1} = Pi_H[min{r_hat + b, 1} + CB_i + gamma P_hat V_i], for each of the M",
@@ -42,20 +42,13 @@ claim = registry.claim
 
 def claims_of(told: Iterable[Claim]) -> tuple[Claim, ...]:
     """The claims of a variant as they are where rewards are not known, and those of this file."""
-    kept = [one for one in told if one.id not in REPLACED]
-    return (*(_as_it_is_here(one) for one in kept), *registry.claims)
+    return (*(_restated(one) for one in told if one.id not in REPLACED), *registry.claims)
 
 
-def _as_it_is_here(one: Claim) -> Claim:
-    if one.id == "T2":
-        return one._replace(measure=_of(lambda s: s._replace(data=s.data.inner), one.measure))
-    measure = _of(kernel, one.measure) if one.id in OF_THE_KERNEL else one.measure
+def _restated(one: Claim) -> Claim:
+    measure = (lambda s: one.measure(kernel(s))) if one.id in OF_THE_KERNEL else one.measure
     events = 2 if one.id in TWICE else 1
     return one._replace(measure=measure, statement=RESTATED.get(one.id, one.statement), events=events)
-
-
-def _of(view: Callable[[Any], Any], measure: Callable[..., Any]) -> Callable[[Any], Any]:
-    return lambda s: measure(view(s))
 
 
 # ---- what data say of rewards
@@ -80,7 +73,8 @@ class Reading(NamedTuple):
 
 def widths(scene: Scene, plays: Array) -> Array:
     """b = s / sqrt(n), at most 1; 1 where n = 0."""
-    return np.where(plays > 0, np.minimum(expected.reward_spread(scene) / np.sqrt(np.maximum(plays, 1)), 1), 1.0)
+    s = scene.told.reward_scale * expected.reward_spread(scene)
+    return np.where(plays > 0, np.minimum(s / np.sqrt(np.maximum(plays, 1)), 1), 1.0)
 
 
 def reading(scene: Scene, D: Any) -> Reading:

@@ -62,9 +62,9 @@ claim("V6b", "sum Delta_i <= <mu_0, E V_0> - <mu_{i+1}, E V_{i+1}> + eta kappa (
       "Equation (7)", phase="prefix", conditional=True)(lemmas.sum_below)  # fmt: skip
 claim("V6",
       "sum gap_i <= sum <mu_i, min(2 CB_i, H)> + H + H(pi*||pi_0) / eta + eta kappa (i + 1), over all M K backups",
-      "Lemma 4.3", phase="prefix", conditional=True)(lemmas.lemma_4_3)  # fmt: skip
+      "Lemma 4.3", phase="prefix", conditional=True)(lemmas.lemma_4_3(lemmas.right_side))  # fmt: skip
 claim("V6c", "sum gap_i <= the exact certificate: nothing of Lemma 4.3 bounded", "proof of Lemma 4.3", phase="prefix",
-      conditional=True)(lemmas.exact_certificate)  # fmt: skip
+      conditional=True)(lemmas.lemma_4_3(lemmas.certificate))  # fmt: skip
 
 
 # ---- what is played
