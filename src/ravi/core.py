@@ -314,7 +314,7 @@ Walk: TypeAlias = Callable[..., tuple[int, int]]  # world, state, walkers, path,
 class Stated(NamedTuple):
     """The constants that statements about a learner of RAVI-UCB's form are made of; None where it has none."""
 
-    kind: str = "generic"  # of its data: "tabular", "mixture", or what names claims of its own (`verify.estimators`)
+    kind: str = "generic"  # of its data: "tabular", "mixture", or what names claims of its own (`verify.OWN`)
     beta: float | Array | None = None  # of a bonus beta * width; `scale` is part of it
     scale: float | Array = 1.0  # of the bonus
     step_scale: float = 1.0  # of eta

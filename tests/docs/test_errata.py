@@ -40,7 +40,8 @@ from ravi.planning.occupancies import occupancy
 from ravi.planning.solver import solve
 from ravi.theory import constants, elliptical, generic, mixture, tabular
 from ravi.verify import CLAIMS, verify
-from ravi.verify.audit import audit, finish, scene_of
+from ravi.verify.audit import audit, finish
+from ravi.verify.scene import scene_of
 
 GAMMAS = [0.3, 0.5, 0.9]
 

@@ -21,11 +21,11 @@ from ravi.mdps import garnet, garnets
 from ravi.optimism.bonuses import multiple_of_width
 from ravi.planning.solver import solve
 from ravi.verify import CLAIMS, verify
-from ravi.verify.audit import audit, finish, note, scene_of
-from ravi.verify.books import Worst
+from ravi.verify.audit import audit, finish, note
+from ravi.verify.books import Evidence, Worst
 from ravi.verify.claim import Claim
-from ravi.verify.evidence import Evidence
 from ravi.verify.report import judged
+from ravi.verify.scene import scene_of
 from tests.verify.claims_recomputed import RECOMPUTED, case_of, certificate, explicit, found, lemma_4_3, regret
 
 TOLERANCE = 1e-9

@@ -13,8 +13,7 @@ from ravi.engine import run
 from ravi.planning.occupancies import occupancy
 from ravi.theory import doubling as theory
 from ravi.verify import DOUBLING, VARIANTS, doubling, verify
-from ravi.verify.books import Worst
-from ravi.verify.evidence import Evidence
+from ravi.verify.books import Evidence, Worst
 from ravi.verify.report import worst_case
 from tests.helpers import spy
 from tests.verify.mutations import sound

@@ -17,9 +17,9 @@ from ravi.learners.ravi_ucb import ravi_ucb
 from ravi.planning.solver import solve
 from ravi.theory import constants, generic, linear, mixture, sampled
 from ravi.verify import CLAIMS, KINDS, VARIANTS, verify
-from ravi.verify.audit import scene_of
-from ravi.verify.estimators import KINDS as BY_NAME
+from ravi.verify import OWN as BY_NAME
 from ravi.verify.sampled import drawn
+from ravi.verify.scene import scene_of
 from ravi.walk import room
 
 PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "verify.md"
@@ -52,7 +52,7 @@ def test_sound_learners_violate_nothing(learner, mdp):
     assert found.holds, found.summary()
     name = ids.learner(learner, ids.mdp(mdp), 150).parts.stated.kind
     own = [row for row in found.rows if row.id in OWN]
-    assert [row.id for row in own] == [claim.id for claim in BY_NAME[name].claims]
+    assert [row.id for row in own] == [claim.id for claim in BY_NAME[name].registry.claims]
     scaled = "scale=" in learner or "eta=" in learner
     unmeasured = {row.id for row in own if row.verdict != "holds"}
     assert unmeasured <= ({"N9", "L6", "W2c", "W2d", "W4"} if scaled else set())

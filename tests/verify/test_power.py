@@ -28,11 +28,12 @@ from ravi.optimism.bonuses import multiple_of_width
 from ravi.planning.solver import solve
 from ravi.theory import search, tabular
 from ravi.verify import CLAIMS, report, verify
-from ravi.verify.audit import audit, finish, scene_of
+from ravi.verify.audit import audit, finish
+from ravi.verify.books import Evidence
 from ravi.verify.chance import bernstein, chernoff, student
 from ravi.verify.claim import Claim
-from ravi.verify.evidence import Evidence
 from ravi.verify.report import judged
+from ravi.verify.scene import scene_of
 from tests.verify.mutations import broken, sound
 from tests.verify.mutations.paper import (
     MIXTURE,

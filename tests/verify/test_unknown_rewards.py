@@ -17,9 +17,9 @@ from ravi.theory import constants, generic, tabular
 from ravi.theory import unknown_rewards as theory
 from ravi.verify import UNKNOWN, VARIANTS, verify
 from ravi.verify import unknown_rewards as unknown
-from ravi.verify.audit import scene_of
-from ravi.verify.evidence import Evidence
+from ravi.verify.books import Evidence
 from ravi.verify.report import judged
+from ravi.verify.scene import scene_of
 from tests.verify.mutations.unknown_rewards import ONE, mutation
 
 PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "verify.md"

@@ -19,40 +19,36 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import cache
-
-import numpy as np
+from typing import Any
 
 from ravi import checks, ids
-from ravi.core import MDP, Learner, Measure
+from ravi.core import MDP, Learner
 from ravi.display.progress import Progress
 from ravi.engine import resolved
 from ravi.learners.ravi_ucb.doubling import Phases
 from ravi.mdps.changing_rewards import Changing
 from ravi.planning.solver import solve
-from ravi.theory import Bound
 from ravi.verify import (
     analysis,
-    audit,
     changing_rewards,
-    constants,
     discussion,
     doubling,
-    estimators,
     expected,
-    lemmas,
+    linear,
     mixtures,
     preliminaries,
     regression,
+    sampled,
     sets,
     tables,
     unknown_rewards,
+    variance,
     variants,
 )
-from ravi.verify.books import Scene
 from ravi.verify.claim import Claim
-from ravi.verify.driver import Form, Observer
-from ravi.verify.ladder import Rung, ladder
+from ravi.verify.driver import Form
 from ravi.verify.report import Report, Row
+from ravi.verify.scene import Scene, papers_bound, scene_of
 
 # What `ravi verify` runs when nothing is named: small, with the paper's constants. Under these every tabular Q_k is at
 # H and policies stay uniform, so that many a mistake would not show: hence also a tenth of the bonus, which is valid
@@ -86,27 +82,19 @@ EVERY = (
 )
 MOST_STATES = 400  # an audit solves dense systems at every epoch
 
-CLAIMS: tuple[Claim, ...] = tuple(
-    claim for part in (preliminaries, analysis, tables, regression, discussion) for claim in part.registry.claims
-)
-VARIANTS: tuple[Claim, ...] = (
-    *(claim for claim in CLAIMS if claim.id in variants.SHARED),
-    *variants.registry.claims,
-)  # of learners with several backups an epoch
-CHANGING: tuple[Claim, ...] = (
-    *(claim for claim in CLAIMS if claim.id in variants.SHARED),
-    *changing_rewards.registry.claims,
-)  # where rewards change
+# Estimators of kinds of their own, by the name that a learner gives them: each with claims, a keeper, a regret bound.
+OWN: dict[str, Any] = {"sampled": sampled, "linear": linear, "variance": variance}
+
+PAPER = (preliminaries, analysis, tables, regression, discussion)
+CLAIMS: tuple[Claim, ...] = tuple(claim for part in PAPER for claim in part.registry.claims)
+ANY = tuple(claim for claim in CLAIMS if claim.id in variants.SHARED)  # about any policies that are played
+VARIANTS: tuple[Claim, ...] = (*ANY, *variants.registry.claims)  # of learners with several backups an epoch
+CHANGING: tuple[Claim, ...] = (*ANY, *changing_rewards.registry.claims)  # where rewards change
 UNKNOWN: tuple[Claim, ...] = unknown_rewards.claims_of(VARIANTS)  # of those that are not told their rewards
-DOUBLING: tuple[Claim, ...] = (
-    *(claim for claim in VARIANTS if claim.id not in doubling.REPLACED),
-    *doubling.registry.claims,
-)  # of those that do not know T
-KINDS: tuple[Claim, ...] = estimators.CLAIMS  # of estimators of other kinds, besides those of any learner
-
-
+DOUBLING: tuple[Claim, ...] = doubling.claims_of(VARIANTS)  # of those that do not know T
+KINDS: tuple[Claim, ...] = tuple(claim for kind in OWN.values() for claim in kind.registry.claims)
 SETS: tuple[Claim, ...] = tuple(sets.registry.claims)  # of optimistic plans, RAVI-KL's
-MIXTURES: tuple[Claim, ...] = mixtures.CLAIMS  # of those for linear mixtures
+MIXTURES: tuple[Claim, ...] = (*(claim for claim in SETS if claim.id in mixtures.SHARED), *mixtures.registry.claims)
 
 
 def verify(
@@ -136,47 +124,25 @@ def form_of(learner: Learner | str, mdp: MDP | Changing | str, steps: int) -> Fo
         raise checks.InputError(f"{mdp.name} has {mdp.states} states; verify takes at most {MOST_STATES}")
     if isinstance(world, Changing):
         learner, scene = changing_rewards.scene_of(learner, world, steps)
-        return _form(learner, scene, _about(CHANGING, scene), _total(changing_rewards.regret(scene)))
+        return Form(learner, scene, _about(CHANGING, scene), expected.total(changing_rewards.regret(scene)))
     if isinstance(learner.plan, Phases):
         scene = doubling.scene_of(learner, mdp, steps, solve(mdp, tol=1e-12))
-        return _form(learner, scene, _about(DOUBLING, scene), _total(doubling.sharp(scene)))
-    scene = audit.scene_of(learner, mdp, steps, solve(mdp, tol=1e-12))
+        return Form(learner, scene, _about(DOUBLING, scene), expected.total(doubling.sharp(scene)))
+    scene = scene_of(learner, mdp, steps, solve(mdp, tol=1e-12))
+    own: Any = OWN.get(scene.stated.kind)
     if learner.sets is not None:
-        if not learner.sets.kernels:
-            bound = sets.regret_bound(scene)
-            return Form(learner, scene, list(SETS), sets.observed(scene), lambda e: sets.ladder(e, bound))
-        bound, watching = mixtures.regret_bound(scene), sets.observed(scene, mixtures.kind_of(mdp))
-        return Form(learner, scene, list(MIXTURES), watching, lambda e: sets.ladder(e, bound))
-    theirs = [*estimators.claims_of(scene)]
+        own, claims = (mixtures, MIXTURES) if learner.sets.kernels else (sets, SETS)
+        return Form(learner, scene, list(claims), own.explicit(scene), own.keeper(scene))
+    theirs = own.registry.claims if own else []
+    keeper = own.keeper(scene) if own and own.keeper else None
     if learner.parts is not None and learner.parts.backups is None:
-        bound = estimators.explicit(scene, constants.explicit(scene))
-        rungs = analysis.certificate, analysis.printed
-        return _form(learner, scene, [*_about(CLAIMS, scene), *theirs], bound, *rungs)
-    bound = estimators.explicit(scene, _total(expected.regret(scene)))
+        bound, rungs = (own.explicit if own else papers_bound)(scene), (analysis.certificate, analysis.printed)
+        return Form(learner, scene, [*_about(CLAIMS, scene), *theirs], bound, keeper, rungs)
     if expected.learned(scene):
-        return _form(learner, scene, _about(UNKNOWN, scene), bound)
-    return _form(learner, scene, [*_about(VARIANTS, scene), *theirs], bound)
-
-
-def _form(
-    learner: Learner,
-    scene: Scene,
-    claims: list[Claim],
-    bound: float,
-    certificate: Rung = lemmas.certificate,
-    lemma: Rung = lemmas.right_side,
-) -> Form:
-    """Of all learners that plan by backups."""
-
-    def watch(along: Sequence[Claim]) -> list[Measure]:
-        return [*unknown_rewards.observers(scene), audit.audit(scene, along, estimators.keeper(scene, along))]
-
-    watching = Observer(watch, lambda along, m, state: audit.finish(scene, along, m, state))
-    return Form(learner, scene, claims, watching, lambda e: ladder(e, certificate, lemma, bound))
-
-
-def _total(bound: Bound | None) -> float:
-    return np.inf if bound is None else bound.total
+        bound, keeper = expected.explicit(scene), unknown_rewards.keeper(scene)
+        return Form(learner, scene, _about(UNKNOWN, scene), bound, keeper)
+    bound = (own or expected).explicit(scene)
+    return Form(learner, scene, [*_about(VARIANTS, scene), *theirs], bound, keeper)
 
 
 def _about(claims: Sequence[Claim], scene: Scene) -> list[Claim]:
@@ -206,18 +172,6 @@ def _names(claim: Claim, name: str) -> bool:
 
 
 __all__ = [
-    "CHANGING",
-    "CLAIMS",
-    "DEFAULT",
-    "DOUBLING",
-    "EVERY",
-    "KINDS",
-    "MIXTURES",
-    "SETS",
-    "UNKNOWN",
-    "VARIANTS",
-    "Claim",
-    "Report",
-    "Row",
-    "verify",
-]
+    "CHANGING", "CLAIMS", "DEFAULT", "DOUBLING", "EVERY", "KINDS", "MIXTURES", "SETS", "UNKNOWN", "VARIANTS",
+    "Claim", "Report", "Row", "verify",
+]  # fmt: skip

@@ -25,125 +25,41 @@ from typing import Any
 import numpy as np
 
 from ravi import tree
-from ravi.core import MDP, Array, Learner, Measure, Parts, Path
+from ravi.core import Array, Measure, Path
 from ravi.planning.bellman import expect
 from ravi.planning.entropy import relative_entropy
 from ravi.planning.mirror import mirror_step
-from ravi.planning.occupancies import occupancy
-from ravi.planning.solver import Solution
 from ravi.random import PICK, uniform
 from ravi.theory import doubling
 from ravi.verify import walks
-from ravi.verify.books import (
-    Audit,
-    Backup,
-    Books,
-    Comparators,
-    Drawn,
-    Iterate,
-    Keeper,
-    Matrices,
-    Past,
-    Plan,
-    Planned,
-    Scene,
-    Seen,
-    Tables,
-    Totals,
-    Turned,
-    Walked,
-    Worst,
-)
+from ravi.verify.books import Audit, Backup, Iterate, Keeper, Plan, Planned, Seen, Totals, Worst, begin, ends, iterate
 from ravi.verify.claim import Claim
-from ravi.verify.constants import lam
+from ravi.verify.scene import Scene
 
 RESTARTED = ("valid", "at", "backup", "log_policy", "totals", "total_V", "total_Q")  # with every phase
-
-
-def scene_of(learner: Learner, mdp: MDP, steps: int, solution: Solution) -> Scene:
-    P = np.zeros((mdp.states, mdp.actions, mdp.states))
-    np.put_along_axis(P, mdp.successors.astype(np.int64), mdp.transitions, axis=2)
-    nothing: Any = None  # of a learner on sets of kernels there are no parts
-    parts = learner.parts or Parts(nothing, nothing, nothing, nothing, nothing)
-    star = occupancy(mdp, solution.policy)
-    apart = 0.0 * star.nu if learner.parts is None else relative_entropy(solution.policy, parts.initial_policy)
-    entropy = float(star.nu @ apart)
-    best = Comparators(star.nu[None], np.array([[solution.optimum]]), np.array([entropy]))
-    return Scene(mdp, parts, learner.told, steps, solution, star.mu, entropy, P, best, learner.sets)
 
 
 def audit(scene: Scene, claims: Sequence[Claim], keeper: Keeper | None = None) -> Measure:
     """`claims` are those that are not about a run as a whole."""
 
     def init(keys: Array) -> Audit:
-        return _start(scene, len(keys), len(claims), keeper)
+        return begin(scene, len(keys), len(claims))._replace(own=keeper.init(keys) if keeper else ())
 
     def record(m: Audit, state: Any, path: Path, opening: bool) -> Audit:
         if opening:
             walks.close(scene, m, path.length > 0)
+            if keeper and keeper.look:
+                own = keeper.look(m, state, path)
+                m = _of_rows(m, path.length > 0, lambda m, rows: m._replace(own=_rows(own, rows)))
             m = _open(scene, claims, m, state, path)
         walks.follow(scene, m, path)
         if keeper:
             columns = np.arange(path.state.shape[1])
             inside = columns < path.length[:, None]
-            keeper.follow(m.own, m.played.V, path, inside & (path.time[:, None] + columns <= scene.steps))
+            keeper.follow(m, path, inside & (path.time[:, None] + columns <= scene.steps))
         return m
 
     return Measure("audit", init, record, lambda m: {})
-
-
-def _start(scene: Scene, n: int, claims: int, keeper: Keeper | None = None) -> Audit:
-    X, A, d, parts = scene.mdp.states, scene.mdp.actions, scene.dimension, scene.parts
-    C, J = scene.against.rho.shape
-    phases = len(scene.phases)
-
-    def zeros(*shape: int) -> Array:
-        return np.zeros((n, *shape))
-
-    def whole(value: int = 0) -> Array:
-        return np.full(n, value, np.int64)
-
-    V = parts.initial_value + zeros(X)
-    at = iterate(scene, V, parts.initial_policy + zeros(X, A))
-    backup = Backup(np.repeat(V[..., None], A, -1), *(zeros(X, A) for _ in range(5)))  # Q_1 = E V_0
-    totals = Totals(zeros(J), zeros(), zeros(), zeros(), zeros(), zeros(), *_ends(scene, at))
-    eye = lam(scene) * np.tile(np.eye(d), (n, 1, 1))
-    books = Books(zeros(X, A, X), eye, zeros(d), zeros(d))
-    pairs = zeros(X, A), zeros(X, A), zeros(X, A), zeros(X), zeros(X, A), zeros(X, A), np.zeros(n, bool)
-    walked = Walked(*pairs, *(zeros() for _ in Walked._fields[len(pairs) :]))
-    past = Past(np.zeros((n, phases), bool), tree.mapped(lambda part: np.repeat(0 * part[:, None], phases, 1), totals))
-    return Audit(
-        whole(), whole(-1), np.ones(n, bool), whole(), at, backup, np.log(at.policy), totals, zeros(X), zeros(X, A),
-        books, tree.copy(books), tree.copy(at), tree.copy(backup), whole(), whole(-1), walked,
-        Matrices(eye.copy(), eye.copy(), zeros(), zeros()), Tables(zeros(), zeros(X, A)),
-        Drawn(zeros(parts.inner), zeros(), zeros()),
-        Turned(whole(), zeros(J), zeros(C), zeros(C), zeros(C), zeros(C), zeros()), keeper.init(n) if keeper else (),
-        parts.estimator.init(n) if scene.of else (), past,
-        Worst(np.full((n, phases, claims), np.inf), *(zeros(phases, claims) for _ in range(3))),
-    )  # fmt: skip
-
-
-def iterate(scene: Scene, V: Array, policy: Array) -> Iterate:
-    made, improper = proper(policy)
-    found = occupancy(scene.mdp, made)
-    return Iterate(V.copy(), made, found.nu, found.mu, improper)
-
-
-def proper(policy: Array) -> tuple[Array, Array]:
-    """A broken learner's policy made a policy, and the largest change (n,): so that it is reported, not refused."""
-    total = policy.sum(-1, keepdims=True)
-    if (policy >= 0).all() and (np.abs(total - 1) < 1e-12).all():
-        return policy.copy(), np.zeros(len(policy))
-    weights = np.where(policy >= 0, policy, 0.0)  # a nan counts as 0
-    weights = np.where(weights.sum(-1, keepdims=True) > 0, weights, 1.0)
-    made = weights / weights.sum(-1, keepdims=True)
-    return made, np.abs(made - policy).reshape(len(policy), -1).max(-1)
-
-
-def _ends(scene: Scene, at: Iterate) -> tuple[Array, Array]:
-    """<mu, E V> (n,), and <mu* - mu, E V> (n, C)."""
-    own = (at.nu * at.V).sum(-1)
-    return own, at.V @ scene.against.nu.T - own[:, None]
 
 
 # ---- an epoch opens
@@ -164,7 +80,7 @@ def _open(scene: Scene, claims: Sequence[Claim], m: Audit, state: Any, path: Pat
 
             def opened(m: Audit, rows: Array, i: int = int(i), begins: bool = begins) -> Audit:
                 if begins:
-                    start = _start(scene, len(m.seen), 0)
+                    start = begin(scene, len(m.seen), 0)
                     m = m._replace(phase=np.full_like(m.phase, i), **{name: getattr(start, name) for name in RESTARTED})
                 return _opened(scene, claims, m, _rows(state, rows), path.time[rows], k, begins)
 
@@ -188,6 +104,8 @@ def _of_rows(m: Audit, rows: Array, change: Callable[[Audit, Array], Audit]) -> 
 def _opened(whole: Scene, claims: Sequence[Claim], m: Audit, state: Any, time: Array, k: int, begins: bool) -> Audit:
     """The plan of epoch k, backup by backup, and what is played."""
     scene, D = _in_phase(whole, m), state.data
+    if scene.sets is not None:
+        return _optimistic(scene, claims, m, state, k)
     made = _planned(scene, state)
     iterates, planned = [], made
     for j, planned in enumerate(_backups(scene, m, state)):
@@ -213,6 +131,20 @@ def _opened(whole: Scene, claims: Sequence[Claim], m: Audit, state: Any, time: A
     m.drawn.lead[:] += gaps[nearest, rows] - gaps.mean(0)
     m.drawn.variance[:] += gaps.var(0)
     return m._replace(seen=m.seen + 1, length=0 * m.length, data=tree.copy(D) if whole.of else ())
+
+
+def _optimistic(scene: Scene, claims: Sequence[Claim], m: Audit, state: Any, k: int) -> Audit:
+    """A plan on a set of kernels is no backup: what there is to see of it, its keeper has seen."""
+    plan, before = m.own.plan, m.played
+    m = _valid(m, plan.valid, k)._replace(played=iterate(scene, plan.own, state.policy))
+    _check(claims, "epoch", Seen(scene, k, before, m.there, m.played, m, state.data))
+    return m._replace(seen=m.seen + 1, length=0 * m.length)
+
+
+def _valid(m: Audit, valid: Array, k: int) -> Audit:
+    """Marked with whether the plan of epoch k is valid."""
+    first = m.valid & ~valid & (m.invalid_at == 0)
+    return m._replace(invalid_at=np.where(first, k or m.seen + 1, m.invalid_at), valid=m.valid & valid)
 
 
 def _in_phase(scene: Scene, m: Audit) -> Scene:
@@ -269,7 +201,7 @@ def _step(scene: Scene, claims: Sequence[Claim], m: Audit, s: Planned, D: Any, k
     after = iterate(scene, s.V, s.policy)
     # A Q that is not fresh begins with Q_1 = E V_0, which no backup made: its mirror step leads back to V_0, pi_0.
     if first and not fresh:
-        own, end = _ends(scene, after)
+        own, end = ends(scene, after)
         m = m._replace(
             totals=m.totals._replace(first=own, end=end), total_V=after.V.copy(), total_Q=after.V[..., None] + 0 * s.Q
         )
@@ -286,12 +218,7 @@ def _backed_up(scene: Scene, claims: Sequence[Claim], m: Audit, Q: Array, D: Any
     """Backup i as it is made."""
     made = _backup(scene, m.at.V, Q, D)
     off = scene.mdp.discount * np.abs(made.PV - made.PV_hat)
-    invalid = ~(off <= made.CB + scene.atol).all((1, 2))
-    m = m._replace(
-        backup=made,
-        invalid_at=np.where(m.valid & invalid & (m.invalid_at == 0), k or m.seen + 1, m.invalid_at),
-        valid=m.valid & ~invalid,
-    )
+    m = _valid(m, (off <= made.CB + scene.atol).all((1, 2)), k)._replace(backup=made)
     _check(claims, "backup", Seen(scene, k, m.at, m.backup, m.at, m, D))
     return m
 
@@ -313,7 +240,7 @@ def _mirrored(scene: Scene, claims: Sequence[Claim], m: Audit, after: Iterate, D
         s.capped + (e.mu * np.minimum(2 * b.CB, scene.H)).sum((1, 2)),
         s.moves + optimisation(scene, e, b, after),
         s.first,
-        _ends(scene, after)[1],
+        ends(scene, after)[1],
     )
     valid = [np.where(m.valid.reshape(-1, *(1,) * (new.ndim - 1)), new, old) for new, old in zip(added, s, strict=True)]
     m = m._replace(totals=Totals(*valid), total_V=m.total_V + after.V, total_Q=m.total_Q + b.Q)
@@ -360,7 +287,7 @@ def finish(scene: Scene, claims: Sequence[Claim], m: Audit, state: Any) -> Audit
         def last(m: Audit, rows: Array) -> Audit:
             here = _rows(state, rows)
             _check(claims, "data", Seen(scene, 0, m.played, m.there, m.played, m, here.data))
-            return _ended(scene, claims, m, here, 0)
+            return _ended(scene, claims, m, here, 0) if scene.sets is None else m
 
         m = _of_rows(m, m.phase == i, last)
     return m

@@ -1,4 +1,4 @@
-"""What does an audit keep? The scene, a backup and the policies about it, sums and books, and the worst of every claim.
+"""What does an audit keep? A backup and the policies about it, sums and books, and the worst of every claim.
 
 Let V_0, pi_0 be where a learner begins, and V_i, pi_i what its i-th mirror step makes; backup i leads from V_i to
 Q_{i+1}, which makes V_{i+1} and pi_{i+1}. RAVI-UCB makes one backup an epoch: there i is k.
@@ -11,74 +11,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ravi.core import MDP, Array, Parts, Path, Sets, Stated, Told
-from ravi.mdps.changing_rewards import Changing
-from ravi.planning.solver import Solution
-from ravi.theory import doubling
-
-
-class Comparators(NamedTuple):
-    """Fixed policies that a run is held against, each for pi*; one optimal policy unless rewards change."""
-
-    nu: Array  # nu*                    (C, X)
-    rho: Array  # <mu*, r_j>            (C, J)
-    entropy: Array  # H(pi* || pi_0)    (C,)
-
-
-class Scene(NamedTuple):
-    """What does not change in a run, or in a phase of it: the truth, the optimum, the constants."""
-
-    mdp: MDP
-    parts: Parts
-    told: Told
-    steps: int  # T; of a phase, the S_{i+1} that its beta allows for
-    solution: Solution
-    mu_star: Array  # mu*        (X, A)
-    entropy: float  # H(pi* || pi_0)
-    P: Array  # the kernel as one array   (X, A, X)
-    against: Comparators
-    sets: Sets | None = None  # of plans on sets of kernels
-    phase: int = 0  # i, where T is not known
-    length: int = 0  # l_i, likewise
-    first: int = 0  # l, likewise
-    of: Callable[[int], Scene] | None = None  # phase i as a scene, likewise
-    world: Changing | None = None  # where rewards change: those of `mdp`, and the optimum, are of the mean table
-
-    @property
-    def H(self) -> float:
-        return self.mdp.horizon
-
-    @property
-    def atol(self) -> float:
-        return 1e-9 * self.mdp.horizon  # of an identity in float64
-
-    @property
-    def setting(self) -> str:
-        """Which data the learner keeps: of a "mixture", "tabular", or of another ("generic") estimator."""
-        return self.stated.kind if self.stated.kind in ("tabular", "mixture") else "generic"
-
-    @property
-    def stated(self) -> Stated:
-        return self.parts.stated
-
-    def stating(self, **constants: Any) -> Scene:
-        """With these constants in place of the learner's."""
-        return self._replace(parts=self.parts._replace(stated=self.stated._replace(**constants)))
-
-    @property
-    def dimension(self) -> int:
-        """d of a linear mixture, 0 where the learner does not use it."""
-        return self.mdp.dimension if self.setting == "mixture" else 0
-
-    @property
-    def phases(self) -> list[Scene]:
-        """All that T reaches into; the run itself where T is known."""
-        return [self.of(i) for i in range(doubling.phases(self.steps, self.first))] if self.of else [self]
-
-    def phi(self, V: Array) -> Array:
-        """phi_V(x, a) = sum_x' psi(x, a, x') V(x'), from the definition   (n, X, A, d)."""
-        psi: Any = self.mdp.features
-        return np.einsum("xajd,nxaj->nxad", psi, V[:, self.mdp.successors])
+from ravi import tree
+from ravi.core import Array, Path
+from ravi.planning.occupancies import occupancy
+from ravi.runs import Run
+from ravi.verify.scene import Scene, lam
 
 
 class Iterate(NamedTuple):
@@ -151,7 +88,6 @@ class Walked(NamedTuple):
     regret: Array  # sum_{t <= T} gap_t                        (n,)
     epochs: Array  # K(T)                                      (n,)
     bad_epochs: Array  # (n,)
-    bad_length: Array  # steps in bad epochs                   (n,)
     bad_rest: Array  # steps of bad epochs from the first bad step on   (n,)
     longest: Array  # max_k L_k                                (n,)
     visited: Array  # plays, padding included                  (n,)
@@ -232,7 +168,7 @@ class Audit(NamedTuple):
     tables: Tables
     drawn: Drawn
     turned: Turned
-    own: Any  # what a keeper keeps (`ravi.verify.estimators`)
+    own: Any  # what a `Keeper` keeps
     data: Any  # D when the epoch began, where there are phases
     past: Past
     worst: Worst
@@ -284,9 +220,84 @@ class Seen(NamedTuple):
 
 
 class Keeper(NamedTuple):
-    """How data of a kind of their own are followed, from definitions: a NamedTuple of arrays, seeds first."""
+    """What an observer keeps besides for the claims of one kind of learner: `Audit.own`, a NamedTuple of arrays, seeds
+    first."""
 
-    init: Callable[[int], Any]  # n -> books before the first step
-    follow: Callable[
-        [Any, Array, Path, Array], None
-    ]  # books, V of the epoch, path, which steps are learned from (n, L)
+    init: Callable[[Array], Any]  # keys of the seeds -> what is kept before the first step
+    follow: Callable[[Audit, Path, Array], None]  # a stretch of steps, those that are learned from (n, L); in place
+    look: Callable[[Audit, Any, Path], Any] | None = None  # an epoch opens: state, its first stretch -> what is kept
+
+
+class Evidence(NamedTuple):
+    """What is known after a run: all that a claim about a whole run, or about all seeds, may look at."""
+
+    scene: Scene
+    audit: Audit  # after `finish`
+    run: Run  # with pad=True; of plans on sets of kernels without
+
+    @property
+    def n(self) -> int:
+        return len(self.run.seeds)
+
+    @property
+    def plays(self) -> Array:
+        """T+ of each seed."""
+        return self.run.steps + self.run.padding
+
+
+# ---- what a run, or a phase, begins with
+
+
+def begin(scene: Scene, n: int, claims: int) -> Audit:
+    """Of n seeds, before the first epoch."""
+    X, A, d, parts = scene.mdp.states, scene.mdp.actions, scene.dimension, scene.parts
+    C, J = scene.against.rho.shape
+    phases = len(scene.phases)
+
+    def zeros(*shape: int) -> Array:
+        return np.zeros((n, *shape))
+
+    def whole(value: int = 0) -> Array:
+        return np.full(n, value, np.int64)
+
+    V = parts.initial_value + zeros(X)
+    at = iterate(scene, V, parts.initial_policy + zeros(X, A))
+    backup = Backup(np.repeat(V[..., None], A, -1), *(zeros(X, A) for _ in range(5)))  # Q_1 = E V_0
+    totals = Totals(zeros(J), zeros(), zeros(), zeros(), zeros(), zeros(), *ends(scene, at))
+    eye = lam(scene) * np.tile(np.eye(d), (n, 1, 1))
+    books = Books(zeros(X, A, X), eye, zeros(d), zeros(d))
+    pairs = zeros(X, A), zeros(X, A), zeros(X, A), zeros(X), zeros(X, A), zeros(X, A), np.zeros(n, bool)
+    walked = Walked(*pairs, *(zeros() for _ in Walked._fields[len(pairs) :]))
+    past = Past(np.zeros((n, phases), bool), tree.mapped(lambda part: np.repeat(0 * part[:, None], phases, 1), totals))
+    return Audit(
+        whole(), whole(-1), np.ones(n, bool), whole(), at, backup, np.log(at.policy), totals, zeros(X), zeros(X, A),
+        books, tree.copy(books), tree.copy(at), tree.copy(backup), whole(), whole(-1), walked,
+        Matrices(eye.copy(), eye.copy(), zeros(), zeros()), Tables(zeros(), zeros(X, A)),
+        Drawn(zeros(parts.inner), zeros(), zeros()),
+        Turned(whole(), zeros(J), zeros(C), zeros(C), zeros(C), zeros(C), zeros()), (),
+        parts.estimator.init(n) if scene.of else (), past,
+        Worst(np.full((n, phases, claims), np.inf), *(zeros(phases, claims) for _ in range(3))),
+    )  # fmt: skip
+
+
+def iterate(scene: Scene, V: Array, policy: Array) -> Iterate:
+    made, improper = proper(policy)
+    found = occupancy(scene.mdp, made)
+    return Iterate(V.copy(), made, found.nu, found.mu, improper)
+
+
+def proper(policy: Array) -> tuple[Array, Array]:
+    """A broken learner's policy made a policy, and the largest change (n,): so that it is reported, not refused."""
+    total = policy.sum(-1, keepdims=True)
+    if (policy >= 0).all() and (np.abs(total - 1) < 1e-12).all():
+        return policy.copy(), np.zeros(len(policy))
+    weights = np.where(policy >= 0, policy, 0.0)  # a nan counts as 0
+    weights = np.where(weights.sum(-1, keepdims=True) > 0, weights, 1.0)
+    made = weights / weights.sum(-1, keepdims=True)
+    return made, np.abs(made - policy).reshape(len(policy), -1).max(-1)
+
+
+def ends(scene: Scene, at: Iterate) -> tuple[Array, Array]:
+    """<mu, E V> (n,), and <mu* - mu, E V> (n, C)."""
+    own = (at.nu * at.V).sum(-1)
+    return own, at.V @ scene.against.nu.T - own[:, None]

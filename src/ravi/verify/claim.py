@@ -30,24 +30,21 @@ class Claim(NamedTuple):
 
 
 class Registry:
-    """Claims in the order of the paper."""
+    """Claims in the order of the paper, all of one setting where it is given."""
 
-    def __init__(self) -> None:
+    def __init__(self, setting: str = "any") -> None:
         self.claims: list[Claim] = []
+        self.setting = setting
 
     def claim(
-        self,
-        id: str,
-        statement: str,
-        where: str,
-        kind: str = "D",
-        phase: str = "epoch",
-        setting: str = "any",
-        conditional: bool = False,
-        equality: bool = False,
-    ) -> Callable[[Measured], Measured]:
+        self, id: str, statement: str, where: str, kind: str = "D", phase: str = "", setting: str = "",
+        conditional: bool = False, equality: bool = False,
+    ) -> Callable[[Measured], Measured]:  # fmt: skip
+        """Above the function that measures it; `phase` is by default run for E, and else epoch."""
+        when, about = phase or ("run" if kind == "E" else "epoch"), setting or self.setting
+
         def add(measure: Measured) -> Measured:
-            self.claims.append(Claim(id, statement, where, kind, phase, setting, conditional, equality, measure))
+            self.claims.append(Claim(id, statement, where, kind, when, about, conditional, equality, measure))
             return measure
 
         return add

@@ -17,9 +17,9 @@ from ravi.planning.evaluation import evaluate, return_of
 from ravi.planning.mirror import mirror_step
 from ravi.planning.mirror_descent import md_mpi_iterates
 from ravi.planning.occupancies import occupancy
+from ravi.verify.books import Evidence
 from ravi.verify.claim import Registry
-from ravi.verify.constants import delta_of
-from ravi.verify.evidence import Evidence
+from ravi.verify.scene import delta_of
 
 registry = Registry()
 claim = registry.claim
@@ -32,22 +32,16 @@ def certified(e: Evidence, backups: int, rewards: Array, eta: float) -> tuple[fl
     off = 0.7 * e.scene.P + 0.3 * rng.dirichlet(np.ones(mdp.states), size=(mdp.states, mdp.actions))
     V, pi0 = np.zeros((1, mdp.states)), np.full((1, mdp.states, mdp.actions), 1 / mdp.actions)
     log_pi, pi, Q = np.log(pi0), pi0, np.zeros((1, mdp.states, mdp.actions))
-    policies: list[Array] = []
-    values: list[Array] = []
-    bonus: list[Array] = []
-    Qs: list[Array] = []
+    rows = []
     for r in rewards[:backups]:
         V, log_pi, pi = mirror_step(log_pi, pi, Q, eta)
         CB = gamma * np.abs(np.einsum("xay,ny->nxa", e.scene.P - off, V))
         Q = np.clip(r + CB + gamma * np.einsum("xay,ny->nxa", off, V), 0, H)
-        for kept, what in ((policies, pi), (values, V), (bonus, CB), (Qs, Q)):
-            kept.append(what[0])
+        rows.append((pi[0], V[0], CB[0], Q[0]))
     V, _, pi = mirror_step(log_pi, pi, Q, eta)
-    policies, values = [*policies, pi[0]], [*values, V[0]]
-    mu = occupancy(mdp, np.array(policies)).mu
-    nu = mu.sum(-1)
-    star = _best_fixed(e, rewards[:backups].mean(0))
-    mu_star = occupancy(mdp, star).mu
+    policies, values, bonus, Qs = zip(*rows, (pi[0], V[0], CB[0], Q[0]), strict=True)
+    mu, star = occupancy(mdp, np.array(policies)).mu, _best_fixed(e, rewards[:backups].mean(0))
+    nu, mu_star = mu.sum(-1), occupancy(mdp, star).mu
     regret = sum(((mu_star - mu[k]) * rewards[k]).sum() for k in range(backups))
     moves = sum(
         ((mu[k + 1] - mu[k]) * Qs[k]).sum() - nu[k + 1] @ relative_entropy(policies[k + 1], policies[k]) / eta
@@ -84,10 +78,8 @@ def exact_rate(e: Evidence) -> tuple[Array, Array]:
     return np.array([row[0] for row in rows]), np.array([row[1] for row in rows])
 
 
-@claim(
-    "D3", "a policy that falls into the trap with probability eps has gap eps / (1 - gamma + gamma eps)", "Discussion",
-    phase="run",
-)  # fmt: skip
+@claim("D3", "a policy that falls into the trap with probability eps has gap eps / (1 - gamma + gamma eps)",
+       "Discussion", phase="run")  # fmt: skip
 def trap_state(e: Evidence) -> tuple[Array, Array]:
     mdp, off = trap(e.scene.mdp.discount), []
     stay = int(mdp.rewards[0].argmax())
@@ -109,9 +101,8 @@ def changing_rewards(e: Evidence) -> tuple[Array, Array]:
     return np.array([row[0] for row in rows]), np.array([row[1] for row in rows])
 
 
-@claim(
-    "C3", "self-normalised sums exceed their bound with probability at most delta", "Theorem C.2", kind="P", phase="run"
-)
+@claim("C3", "self-normalised sums exceed their bound with probability at most delta", "Theorem C.2", kind="P",
+       phase="run")  # fmt: skip
 def self_normalised_sums(e: Evidence) -> tuple[Array, Array]:
     """Sequences in R^3 with signs as noise, one for each seed, at the delta of the run."""
     delta = delta_of(e.scene)

@@ -1,12 +1,10 @@
-"""How far is a run off what Algorithms 1 to 3 say? The mirror step, and the data, as the largest error of each seed."""
+"""How far is a run off what Algorithms 1 to 3 say? The largest error of each seed; norms, solutions of regressions."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from ravi.core import MDP, Array
+from ravi.core import Array
 from ravi.verify.books import Seen
 
 
@@ -40,8 +38,21 @@ def mirror_step(Q: Array, policy: Array, eta: float, V: Array, following: Array,
     return worst(off, np.abs(following - weights / total), improper[:, None])
 
 
-def counts(data: Any, moves: Array, mdp: MDP) -> Array:
-    """N and N', against what was played: `moves` (n, X, A, X)."""
-    there = np.broadcast_to(mdp.successors.astype(np.int64), data.moves.shape)
-    right = np.take_along_axis(moves, there, axis=-1)
-    return worst(np.abs(data.visits - 1 - moves.sum(-1)), np.abs(data.moves - right))
+# ---- regressions
+
+
+def solved(covariance: Array, response: Array) -> Array:
+    """Lambda^-1 b."""
+    return np.linalg.solve(covariance, response[..., None])[..., 0]
+
+
+def in_norm(covariance: Array, vectors: Array) -> Array:
+    """||v||_{Lambda^{-1}}, of vectors (n, ..., d)."""
+    flat = vectors.reshape(len(vectors), -1, vectors.shape[-1])
+    half = np.linalg.solve(np.linalg.cholesky(covariance), np.swapaxes(flat, 1, 2))
+    return np.sqrt((half**2).sum(1)).reshape(vectors.shape[:-1])
+
+
+def growth(covariance: Array, regularization: float) -> Array:
+    """log det Lambda - d log lambda."""
+    return np.linalg.slogdet(covariance)[1] - covariance.shape[-1] * np.log(regularization)

@@ -3,15 +3,12 @@
 Phase i is a run of its own, from V_0 and pi_0, with the eta of l_i plays and the beta of S_{i+1} plays at
 delta_i = 1 / l_i (`ravi.learners.ravi_ucb.doubling`). The claims of `variants` are held against each with these
 constants, which are found anew here; that its data are kept is what V2a and V2b say, whose books are of the whole run.
-
-A claim of probability fails in phase i with probability delta_i at most. With l = 1 these add up to more than 1, so it
-is not judged for a run as a whole: it is rejected where, for some phase, so many of the n seeds fail in it that
-Binomial(n, delta_i) does with probability below 1e-6, divided by the number of phases.
+Claims of probability are judged phase by phase (`report.worst_case`).
 """
 
 from __future__ import annotations
 
-import math
+from collections.abc import Iterable
 from functools import cache
 
 import numpy as np
@@ -22,17 +19,22 @@ from ravi.planning.solver import Solution
 from ravi.theory import constants
 from ravi.theory import doubling as theory
 from ravi.theory.parts import Bound
-from ravi.verify import audit, expected, variants
-from ravi.verify.books import Scene, Seen
-from ravi.verify.claim import Registry
-from ravi.verify.constants import bound_of, lam, papers_beta
+from ravi.verify import expected, lemmas, variants
+from ravi.verify import scene as scenes
+from ravi.verify.books import Seen
+from ravi.verify.claim import Claim, Registry
 from ravi.verify.distance import nil
-from ravi.verify.evidence import Evidence
+from ravi.verify.scene import Scene, bound_of, lam, papers_beta
 
 REPLACED = ("V8", "V9", "V9s")  # of `variants`: bounds for T known
 
 registry = Registry()
 claim = registry.claim
+
+
+def claims_of(told: Iterable[Claim]) -> tuple[Claim, ...]:
+    """The claims of a variant that stand where T is not known, and those of this file."""
+    return (*(one for one in told if one.id not in REPLACED), *registry.claims)
 
 
 def scene_of(learner: Learner, mdp: MDP, steps: int, solution: Solution) -> Scene:
@@ -43,7 +45,7 @@ def scene_of(learner: Learner, mdp: MDP, steps: int, solution: Solution) -> Scen
     @cache
     def of(i: int) -> Scene:
         made, l = plan.learner(i), theory.length(i, plan.first)
-        scene = audit.scene_of(made, mdp, theory.end(i, plan.first), solution)._replace(phase=i, length=l)
+        scene = scenes.scene_of(made, mdp, theory.end(i, plan.first), solution)._replace(phase=i, length=l)
         scene = scene.stating(delta=1 / l)
         if scene.stated.beta is None:
             return scene
@@ -91,7 +93,8 @@ def bonuses(scene: Scene) -> list[float]:
 
 
 def sharp(scene: Scene) -> Bound | None:
-    """With the eta of every phase; None where the constants are not the theorem's."""
+    """With the eta of every phase; None where the constants are not the theorem's. `start` is 0 where Q is not fresh,
+    else 1, or H where CB is not 0 at V_0."""
     parts, phases = scene.parts, scene.phases
     if (parts.pick != "uniform" and parts.inner > 1) or not all(expected.valid(phase) for phase in phases):
         return None
@@ -100,29 +103,6 @@ def sharp(scene: Scene) -> Bound | None:
         scene.H, scene.mdp.actions, bonuses(scene), etas=[phase.parts.eta for phase in phases],
         inner_steps=parts.inner, first=scene.first, start=(1.0 if alike else scene.H) if parts.fresh else 0.0,
     )  # fmt: skip
-
-
-@claim("B4", "E sum_{t<=T+} min(2 CB_t, H) <= sum_i S_i", "Lemmas 5.2, 5.5", kind="E", phase="run")
-def bonus_sum(e: Evidence) -> tuple[Array, Array]:
-    return e.audit.walked.capped, np.array(sum(bonuses(e.scene)))
-
-
-@claim(
-    "B5", "R_T <= sum_i [S_i + H (log A / (M eta_i) + eta_i kappa E K(l_i)) + H^2 / M + H start / M + 1] + gamma H m",
-    "Theorem 4.1", kind="E", phase="run",
-)  # fmt: skip
-def theorem(e: Evidence) -> tuple[Array, Array]:
-    """`start` is 0 where Q is not fresh, else 1, or H where CB is not 0 at V_0."""
-    bound = sharp(e.scene)
-    return e.run.regret, np.array(np.inf if bound is None else bound.total)
-
-
-@claim(
-    "B5s", "R_T <= the bound of the published constants, or that in which each balanced eta_i at most doubles S_i",
-    "theory.doubling", kind="E", phase="run",
-)  # fmt: skip
-def theorem_published(e: Evidence) -> tuple[Array, Array]:
-    return e.run.regret, np.array(published(e.scene))
 
 
 def published(scene: Scene) -> float:
@@ -141,10 +121,18 @@ def published(scene: Scene) -> float:
 
 
 def doubled(scene: Scene, made: Bound) -> float:
-    """sum_i [S_i + max(S_i, s_i) + s_i + ...], s_i = H sqrt(kappa log A E K(l_i) / M) = H eta_sharp kappa E K(l_i)."""
-    H, A, M, total = scene.H, scene.mdp.actions, scene.parts.inner, made.bonus + made.boundary + made.failure
+    """sum_i [S_i + max(S_i, s_i) + s_i + ...]."""
+    total = made.bonus + made.boundary + made.failure
     for phase, S in zip(scene.phases, bonuses(scene), strict=True):
-        K = constants.expected_epochs(H, phase.length)
-        slow = H * math.sqrt(constants.kappa(H) * math.log(A) * K / M)
-        total += max(S, slow) + slow
+        s = expected.slow(scene, phase.length)
+        total += max(S, s) + s
     return total
+
+
+claim("B4", "E sum_{t<=T+} min(2 CB_t, H) <= sum_i S_i", "Lemmas 5.2, 5.5", kind="E")(
+    lemmas.capped_bonus_sum(lambda scene: sum(bonuses(scene)))
+)
+claim("B5", "R_T <= sum_i [S_i + H (log A / (M eta_i) + eta_i kappa E K(l_i)) + H^2 / M + H start / M + 1] + gamma H m",
+      "Theorem 4.1", kind="E")(lemmas.regret(lambda scene: expected.total(sharp(scene))))  # fmt: skip
+claim("B5s", "R_T <= the bound of the published constants, or that in which each balanced eta_i at most doubles S_i",
+      "theory.doubling", kind="E")(lemmas.regret(published))  # fmt: skip

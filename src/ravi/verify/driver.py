@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
-from ravi.core import Learner, Measure
+from ravi.core import Learner
 from ravi.display.progress import Progress
 from ravi.engine import run
-from ravi.verify.books import Scene
+from ravi.verify import lemmas
+from ravi.verify.audit import audit, finish
+from ravi.verify.books import Evidence, Keeper
 from ravi.verify.claim import Claim
-from ravi.verify.evidence import Evidence
-from ravi.verify.ladder import Ladder
+from ravi.verify.ladder import Rung, ladder
 from ravi.verify.report import Report, judged, worst_case
-
-
-class Observer(NamedTuple):
-    """Of the claims that are measured as a run goes on."""
-
-    watch: Callable[[Sequence[Claim]], list[Measure]]  # the last has the record that claims look at
-    finish: Callable[[Sequence[Claim], Any, Any], Any]  # claims, that record, the learner's last state -> the record
-    pad: bool = True  # whether the last epoch is played to its end
+from ravi.verify.scene import Scene
 
 
 class Form(NamedTuple):
@@ -31,8 +25,9 @@ class Form(NamedTuple):
     learner: Learner
     scene: Scene
     claims: list[Claim]
-    observer: Observer
-    ladder: Callable[[Evidence], Ladder]
+    bound: float  # of its regret; infinite where none is proven
+    keeper: Keeper | None = None
+    rungs: tuple[Rung, Rung] = (lemmas.certificate, lemmas.right_side)
 
     def report(
         self, chosen: Sequence[Claim], seeds: int | Iterable[int], progress: Progress | bool | None = None
@@ -41,10 +36,10 @@ class Form(NamedTuple):
         scene, along = self.scene, [claim for claim in chosen if claim.phase != "run"]
         with np.errstate(all="ignore"):  # a broken learner brings inf and nan: violated claims, not warnings
             made = run(
-                self.learner, scene.mdp, scene.steps, seeds, measures=self.observer.watch(along),
-                pad=self.observer.pad, progress=progress,
+                self.learner, scene.mdp, scene.steps, seeds, measures=[audit(scene, along, self.keeper)],
+                pad=scene.sets is None, progress=progress,
             )  # fmt: skip
-            found = self.observer.finish(along, made.batch.records[-1], made.state)
+            found = finish(scene, along, made.batch.records[-1], made.state)
             evidence = Evidence(scene, found, made)
             rows = [
                 judged(claim, scene, evidence, *claim.measure(evidence))
@@ -52,4 +47,4 @@ class Form(NamedTuple):
                 else worst_case(claim, scene, evidence, found.worst, along.index(claim))
                 for claim in chosen
             ]
-            return Report(rows, self.ladder(evidence), made, found.invalid_at)
+            return Report(rows, ladder(evidence, self.bound, *self.rungs), made, found.invalid_at)

@@ -10,9 +10,9 @@ from scipy.special import gammaln, xlogy
 from ravi.core import MDP, Array
 from ravi.theory import constants, generic, kl, mixture, tabular, unknown_rewards
 from ravi.theory.parts import Bound
-from ravi.verify.books import Books, Scene
-from ravi.verify.constants import beta_of, delta_of, lam
-from ravi.verify.ellipsoids import growth, in_norm, solved
+from ravi.verify.books import Books
+from ravi.verify.distance import growth, in_norm, solved
+from ravi.verify.scene import B_phi, B_theta, Scene, beta_of, delta_of, lam, plain
 from ravi.verify.walks import standardised
 
 
@@ -76,7 +76,7 @@ def _symbols(scene: Scene) -> int:
 def _of_sets(scene: Scene, books: Books, V: Array) -> tuple[Array, Array]:
     """L = min_C <q, V> and U = max_C <q, V>, for C of the radius that holds for all V   (n, X, A) each."""
     mdp = scene.mdp
-    moves = np.take_along_axis(books.moves, np.broadcast_to(mdp.successors, (len(V), *mdp.successors.shape)), axis=3)
+    moves = scene.stored(books.moves)
     n, m = moves.sum(-1), _symbols(scene)
     likely = xlogy(moves, moves / np.maximum(n, 1)[..., None]).sum(-1)
     mixed = (gammaln(moves + 0.5) - gammaln(0.5)).sum(-1) - gammaln(n + m / 2) + gammaln(m / 2)
@@ -124,22 +124,16 @@ def radius(scene: Scene, books: Books) -> Array:
     if not has(scene, "radius"):
         return np.full(len(books.covariance), _closed(scene))
     grown = growth(books.covariance, lam(scene))
-    return _noise(scene) * np.sqrt(grown + 2 * log(1 / delta_of(scene))) + sqrt(lam(scene)) * _bound(scene)
+    return _noise(scene) * np.sqrt(grown + 2 * log(1 / delta_of(scene))) + sqrt(lam(scene)) * B_theta(scene)
 
 
 def _noise(scene: Scene) -> float:
     return 1.0 if has(scene, "span") else scene.H / 2
 
 
-def _bound(scene: Scene) -> float:
-    assert scene.mdp.parameter_bound is not None
-    return scene.mdp.parameter_bound
-
-
 def _size(scene: Scene) -> float:
     """||phi_U|| at most."""
-    assert scene.mdp.feature_bound is not None
-    return scene.mdp.feature_bound * (2.0 if has(scene, "span") else scene.H)
+    return B_phi(scene) * (2.0 if has(scene, "span") else scene.H)
 
 
 def _scale(scene: Scene) -> float:
@@ -159,7 +153,7 @@ def _proven(scene: Scene) -> float:
     if not scene.dimension:
         return constants.beta_tabular_l1(scene.H, mdp.states, mdp.actions, T, delta)
     grown = mdp.dimension * log(1 + T * _size(scene) ** 2 / (lam(scene) * mdp.dimension))
-    return _noise(scene) * sqrt(grown + 2 * log(1 / delta)) + sqrt(lam(scene)) * _bound(scene)
+    return _noise(scene) * sqrt(grown + 2 * log(1 / delta)) + sqrt(lam(scene)) * B_theta(scene)
 
 
 def bonus_sum(scene: Scene, plays: int | None = None) -> float:
@@ -175,17 +169,14 @@ def bonus_sum(scene: Scene, plays: int | None = None) -> float:
 
 
 def reward_spread(scene: Scene) -> float:
-    """b sqrt(n)."""
-    mdp = scene.mdp
-    s = unknown_rewards.spread(mdp.states, mdp.actions, scene.steps, delta_of(scene))
-    return scene.told.reward_scale * s
+    """b sqrt(n), of scale 1."""
+    return unknown_rewards.spread(scene.mdp.states, scene.mdp.actions, scene.steps, delta_of(scene))
 
 
 def reward_sum(scene: Scene) -> float:
     """E[sum_{t <= T+} b], at most. A smaller reward_scale than 1 is held against the bound of 1: that of 0 is met with
     equality by one pair that is played once, and Student's t needs room."""
-    mdp, scale = scene.mdp, scene.told.reward_scale
-    s = max(scale, 1.0) * unknown_rewards.spread(mdp.states, mdp.actions, scene.steps, delta_of(scene))
+    mdp, s = scene.mdp, max(scene.told.reward_scale, 1.0) * reward_spread(scene)
     return unknown_rewards.bonus_sum(scene.H, mdp.states, mdp.actions, scene.steps, s)
 
 
@@ -198,18 +189,13 @@ def valid(scene: Scene) -> bool:
     return bool(scene.stated.scale == 1)
 
 
-def regret(scene: Scene) -> Bound | None:
-    """The bound with the eta of the run; None where the constants are not the theorem's."""
-    M, S = scene.parts.inner, bonus_sum(scene)
-    proper = scene.parts.pick == "uniform" or M == 1
-    if (
-        not proper
-        or scene.setting == "generic"
-        or not valid(scene)
-        or np.ptp(scene.parts.initial_policy) > 1e-12
-        or np.ptp(scene.parts.initial_value) > 0
-    ):
+def regret(scene: Scene, S: float | None = None) -> Bound | None:
+    """The bound with the eta of the run; None where the constants are not the theorem's. `S`: where these parts do not
+    say it."""
+    M, known = scene.parts.inner, S is not None or scene.setting != "generic"
+    if not known or not valid(scene) or not plain(scene) or (scene.parts.pick != "uniform" and M > 1):
         return None
+    S = bonus_sum(scene) if S is None else S
     made = generic.sharp(
         scene.H, scene.mdp.actions, scene.steps, S, delta=delta_of(scene), eta=scene.parts.eta, inner_steps=M
     )
@@ -217,6 +203,15 @@ def regret(scene: Scene) -> Bound | None:
         return unknown_rewards.added(made, reward_sum(scene), made.failure)
     more = scene.H / M if scene.parts.fresh else 0.0  # <mu^{pi_1}, E V_1> - <mu*, Q_1> <= 1: the first Q_1
     return made._replace(total=made.total + more, boundary=made.boundary + more)
+
+
+def total(bound: Bound | None) -> float:
+    """Infinite where there is none."""
+    return np.inf if bound is None else bound.total
+
+
+def explicit(scene: Scene) -> float:
+    return total(regret(scene))
 
 
 def doubled(scene: Scene) -> float:
@@ -228,6 +223,10 @@ def doubled(scene: Scene) -> float:
     balanced = constants.eta_balanced(H, mdp.actions, scene.steps, S, M)
     if not np.isclose(scene.parts.eta, balanced, rtol=1e-9):
         return np.inf
-    K = constants.expected_epochs(H, scene.steps)
-    slow = H * sqrt(constants.kappa(H) * log(mdp.actions) * K / M)  # H ln A / (M eta_sharp) = H eta_sharp kappa E K
-    return found.bonus + max(S, slow) + slow + found.boundary + found.failure
+    return found.bonus + max(S, slow(scene, scene.steps)) + slow(scene, scene.steps) + found.boundary + found.failure
+
+
+def slow(scene: Scene, plays: int) -> float:
+    """s = H sqrt(kappa log A E K / M) = H log A / (M eta_sharp) = H eta_sharp kappa E K, in so many plays."""
+    K = constants.expected_epochs(scene.H, plays)
+    return scene.H * sqrt(constants.kappa(scene.H) * log(scene.mdp.actions) * K / scene.parts.inner)

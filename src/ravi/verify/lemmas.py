@@ -6,6 +6,9 @@ change (R): their statements and ids are with their tables, what is measured is 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from ravi.core import Array
@@ -13,8 +16,9 @@ from ravi.planning.entropy import relative_entropy
 from ravi.theory import constants
 from ravi.verify import distance, expected
 from ravi.verify.audit import optimisation
-from ravi.verify.books import Comparators, Scene, Seen, Totals
-from ravi.verify.distance import nil, worst
+from ravi.verify.books import Evidence, Seen, Totals
+from ravi.verify.distance import growth, in_norm, nil, worst
+from ravi.verify.scene import Comparators, Scene, delta_of, lam
 
 Measured = tuple[Array, Array]
 
@@ -53,24 +57,46 @@ def ranges(s: Seen) -> Measured:
 
 def counts(s: Seen) -> Measured:
     """N and N' are of what was played."""
-    return distance.counts(s.data, s.books.moves, s.scene.mdp), nil(s)
+    D, moves = s.data, s.books.moves
+    return worst(np.abs(D.visits - 1 - moves.sum(-1)), np.abs(D.moves - s.scene.stored(moves))), nil(s)
 
 
-def regression(s: Seen) -> Measured:
-    """Lambda and b are of what was played."""
-    pairs = (s.data.covariance, s.books.covariance), (s.data.response, s.books.response)
+def regression(s: Seen, books: Any = None) -> Measured:
+    """Lambda and b are of what was played; `books` are those of a kind of regression of its own."""
+    right = s.books if books is None else books
+    pairs = (s.data.covariance, right.covariance), (s.data.response, right.response)
     return np.maximum(*(distance.relative(*pair) for pair in pairs)), nil(s)
 
 
-def estimate(s: Seen) -> Measured:
-    """P_hat V_i is what the parts say of these data."""
-    return worst(np.abs(s.backup.PV_hat - expected.estimate(s.scene, s.books, s.at.V))), nil(s)
+def estimate(s: Seen, right: Array | None = None) -> Measured:
+    """P_hat V_i is what the parts say of these data, or `right`."""
+    right = expected.estimate(s.scene, s.books, s.at.V) if right is None else right
+    return worst(np.abs(s.backup.PV_hat - right)), nil(s)
 
 
-def bonus(s: Seen) -> Measured:
-    """CB_i is what the parts say of these data."""
-    right = expected.bonus(s.scene, s.books, s.at.V)
+def bonus(s: Seen, right: Array | None = None) -> Measured:
+    """CB_i is what the parts say of these data, or `right`."""
+    right = expected.bonus(s.scene, s.books, s.at.V) if right is None else right
     return worst(np.abs(s.backup.CB - right) / (1 + right)), nil(s)
+
+
+# ---- Appendix A.2 and Lemma 5.4: how far estimates are off
+
+
+def error(s: Seen, right: Array) -> Measured:
+    """P_hat V_i - P V_i = right."""
+    return worst(np.abs(s.backup.PV_hat - s.backup.PV - right)), nil(s)
+
+
+def self_normalised(s: Seen, covariance: Array, noise: Array) -> Measured:
+    """||sum phi_i n_i||_{Lambda^-1} <= H sqrt(2 log(det(Lambda)^(1/2) lambda^(-d/2) / delta)), Theorem C.2."""
+    grown = growth(covariance, lam(s.scene)) - 2 * np.log(delta_of(s.scene))
+    return in_norm(covariance, noise), s.scene.H * np.sqrt(grown)
+
+
+def within(s: Seen, bonus: Array) -> Measured:
+    """|(P - P_hat) V_i| <= bonus."""
+    return worst(np.abs(s.backup.PV - s.backup.PV_hat) - bonus), nil(s)
 
 
 # ---- Lemma 4.2
@@ -115,6 +141,24 @@ def fenchel_young(s: Seen) -> Measured:
     return moved(s), nil(s) + s.scene.parts.eta * constants.kappa(s.scene.H)
 
 
+# ---- in expectation
+
+
+def regret(bound: Callable[[Scene], float]) -> Callable[[Evidence], Measured]:
+    """R_T <= bound."""
+    return lambda e: (e.run.regret, np.array(bound(e.scene)))
+
+
+def bonus_sum(bound: Callable[[Scene], float]) -> Callable[[Evidence], Measured]:
+    """E sum_{t <= T+} CB_t <= bound."""
+    return lambda e: (e.audit.walked.bonus, np.array(bound(e.scene)))
+
+
+def capped_bonus_sum(bound: Callable[[Scene], float]) -> Callable[[Evidence], Measured]:
+    """E sum_{t <= T+} min(2 CB_t, H) <= bound."""
+    return lambda e: (e.audit.walked.capped, np.array(bound(e.scene)))
+
+
 # ---- Lemma 4.3, against every comparator
 
 
@@ -147,6 +191,11 @@ def sum_below(s: Seen) -> Measured:
     return below(s, constants.kappa(s.scene.H), s.totals.capped)
 
 
+def lemma_4_3(right: Callable[[Scene, Totals], Array]) -> Callable[[Seen], Measured]:
+    """sum_i <mu* - mu^{pi_i}, r_i> <= right: what is proven (`right_side`), or that before anything is bounded."""
+    return lambda s: tightest(gaps(s.scene.against, s.totals), right(s.scene, s.totals))
+
+
 def right_side(scene: Scene, s: Totals, c: Comparators | None = None) -> Array:
     """Of Lemma 4.3: sum <mu_i, min(2 CB_i, H)> + H + H(pi*||pi_0) / eta + eta kappa (i + 1)   (n, C); its ends are
     worth H where V_0 is constant."""
@@ -159,16 +208,8 @@ def bounded(scene: Scene, s: Totals, paid: Array, step: float, c: Comparators | 
     return (paid + eta * step * s.backups)[:, None] + (c or scene.against).entropy / eta
 
 
-def lemma_4_3(s: Seen) -> Measured:
-    return tightest(gaps(s.scene.against, s.totals), right_side(s.scene, s.totals))
-
-
 def certificate(scene: Scene, s: Totals, bonuses: Array | None = None) -> Array:
-    """That before anything is bounded   (n, C)."""
+    """Of Lemma 4.3 before anything is bounded   (n, C)."""
     c, paid = scene.against, s.capped if bonuses is None else bonuses
     begins = c.nu @ scene.parts.initial_value - s.first[:, None]
     return (paid + s.moves)[:, None] + s.end - begins + c.entropy / scene.parts.eta
-
-
-def exact_certificate(s: Seen) -> Measured:
-    return tightest(gaps(s.scene.against, s.totals), certificate(s.scene, s.totals))

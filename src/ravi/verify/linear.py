@@ -12,16 +12,14 @@ from typing import NamedTuple
 import numpy as np
 
 from ravi.core import MDP, Array
-from ravi.theory import constants
 from ravi.theory import linear as theory
-from ravi.verify.books import Scene, Seen
+from ravi.verify import lemmas
+from ravi.verify.books import Seen
 from ravi.verify.claim import Registry
-from ravi.verify.constants import beta_of, delta_of, lam
-from ravi.verify.distance import nil, relative, worst
-from ravi.verify.ellipsoids import growth, in_norm, solved
-from ravi.verify.evidence import Evidence
+from ravi.verify.distance import growth, in_norm, nil, relative, solved
+from ravi.verify.scene import Scene, beta_of, delta_of, kernel_of, lam, of_theorem_4_1
 
-registry = Registry()
+registry = Registry("linear")
 claim = registry.claim
 
 
@@ -32,70 +30,63 @@ class Truth(NamedTuple):
     heaviest: float  # W >= ||m V|| for V in [0, H]^X, each coordinate at its own extreme
 
 
-def truth(scene: Scene) -> Truth:
-    return _truth(scene.mdp)
-
-
 @lru_cache(maxsize=4)
-def _truth(mdp: MDP) -> Truth:
-    X, A = mdp.states, mdp.actions
+def truth(mdp: MDP) -> Truth:
+    X, A, P = mdp.states, mdp.actions, kernel_of(mdp)
     phi = np.eye(X * A).reshape(X, A, X * A) if mdp.pair_features is None else np.array(mdp.pair_features)
-    P = np.zeros((X, A, X))
-    np.put_along_axis(P, mdp.successors.astype(np.int64), mdp.transitions, axis=2)
     m = np.linalg.lstsq(phi.reshape(X * A, -1), P.reshape(X * A, X), rcond=None)[0]
     weights = np.maximum(np.where(m > 0, m, 0).sum(-1), np.where(m < 0, -m, 0).sum(-1))
     longest = float(np.linalg.norm(phi, axis=-1).max())
     return Truth(phi, m, longest, mdp.horizon * float(np.linalg.norm(weights)))
 
 
+keeper = None  # counts are enough
+
+
 def covariance(s: Seen) -> Array:
     """Lambda = lambda I + sum_t phi_t phi_t^T   (n, d, d)."""
-    phi = truth(s.scene).phi
+    phi = truth(s.scene.mdp).phi
     return lam(s.scene) * np.eye(phi.shape[-1]) + np.einsum("nxa,xad,xae->nde", s.books.moves.sum(-1), phi, phi)
 
 
 def widths(s: Seen) -> Array:
     """||phi(x, a)||_{Lambda^-1}   (n, X, A)."""
-    phi = truth(s.scene).phi
+    phi = truth(s.scene.mdp).phi
     return in_norm(covariance(s), np.broadcast_to(phi, (len(s.after.V), *phi.shape)))
 
 
-@claim("L1a", "Lambda = lambda I + sum phi phi^T, M = sum phi e_y^T, over t < T_k", "Discussion", phase="data",
-       setting="linear")  # fmt: skip
+@claim("L1a", "Lambda = lambda I + sum phi phi^T, M = sum phi e_y^T, over t < T_k", "Discussion", phase="data")
 def data(s: Seen) -> tuple[Array, Array]:
-    M = np.einsum("nxay,xad->ndy", s.books.moves, truth(s.scene).phi)
+    M = np.einsum("nxay,xad->ndy", s.books.moves, truth(s.scene.mdp).phi)
     return np.maximum(relative(s.data.covariance, covariance(s)), relative(s.data.moves, M)), nil(s)
 
 
-@claim("L1b", "P_hat V_k = <phi, Lambda^-1 M V_k>: every target is that of V_k", "Discussion", setting="linear")
+@claim("L1b", "P_hat V_k = <phi, Lambda^-1 M V_k>: every target is that of V_k", "Discussion")
 def estimate(s: Seen) -> tuple[Array, Array]:
-    phi = truth(s.scene).phi
+    phi = truth(s.scene.mdp).phi
     right = np.einsum("nxay,xad,ny->nd", s.books.moves, phi, s.after.V)
-    w = solved(covariance(s), right)
-    return worst(np.abs(s.backup.PV_hat - np.einsum("xad,nd->nxa", phi, w))), nil(s)
+    return lemmas.estimate(s, np.einsum("xad,nd->nxa", phi, solved(covariance(s), right)))
 
 
-@claim("L1c", "CB_k = beta ||phi||_{Lambda^-1}, beta = d H sqrt(ln(2 d T / delta))", "Discussion", setting="linear")
+@claim("L1c", "CB_k = beta ||phi||_{Lambda^-1}, beta = d H sqrt(ln(2 d T / delta))", "Discussion")
 def bonus(s: Seen) -> tuple[Array, Array]:
-    d = truth(s.scene).phi.shape[-1]
+    d = truth(s.scene.mdp).phi.shape[-1]
     beta = d * s.scene.H * np.sqrt(np.log(2 * d * s.scene.steps / delta_of(s.scene)))
-    right = float(s.scene.stated.scale) * beta * widths(s)
-    return worst(np.abs(s.backup.CB - right) / (1 + right)), nil(s)
+    return lemmas.bonus(s, float(s.scene.stated.scale) * beta * widths(s))
 
 
-@claim("L2", "P_hat V_k - P V_k = <phi, Lambda^-1 (sum phi_t (V_k(y_t) - P V_k) - lambda m V_k)>", "Appendix A.2",
-       setting="linear")  # fmt: skip
+@claim("L2", "P_hat V_k - P V_k = <phi, Lambda^-1 (sum phi_t (V_k(y_t) - P V_k) - lambda m V_k)>", "Appendix A.2")
 def error_identity(s: Seen) -> tuple[Array, Array]:
-    phi, m, *_ = truth(s.scene)
+    phi, m, *_ = truth(s.scene.mdp)
     by = solved(covariance(s), noise(s, s.after.V) - lam(s.scene) * s.after.V @ m.T)
-    return worst(np.abs(s.backup.PV_hat - s.backup.PV - np.einsum("xad,nd->nxa", phi, by))), nil(s)
+    return lemmas.error(s, np.einsum("xad,nd->nxa", phi, by))
 
 
 def noise(s: Seen, V: Array) -> Array:
     """sum_t phi_t (V(y_t) - P V(x_t, a_t))   (n, d)."""
     moves = s.books.moves
     surplus = np.einsum("nxay,ny->nxa", moves - moves.sum(-1, keepdims=True) * s.scene.P, V)
-    return np.einsum("nxa,xad->nd", surplus, truth(s.scene).phi)
+    return np.einsum("nxa,xad->nd", surplus, truth(s.scene.mdp).phi)
 
 
 def spread(s: Seen) -> Array:
@@ -105,7 +96,7 @@ def spread(s: Seen) -> Array:
 
 
 @claim("L3", "||sum phi_t (V(y_t) - P V)|| <= (H/2) sqrt(log det + 2 log(1/delta) + 2 X log 2), at V_k and a corner",
-       "Theorem C.2, all V", kind="P", phase="data", setting="linear")  # fmt: skip
+       "Theorem C.2, all V", kind="P", phase="data")  # fmt: skip
 def event(s: Seen) -> tuple[Array, Array]:
     """The event is one for all V: of the corners, one that is drawn, and the one that the counts of a pair point to."""
     moves = s.books.moves.sum((1, 2)) - np.einsum("nxa,xay->ny", s.books.moves.sum(-1), s.scene.P)
@@ -115,38 +106,31 @@ def event(s: Seen) -> tuple[Array, Array]:
     return np.max(found, axis=0), spread(s)
 
 
-@claim("L4", "|(P - P_hat) V_k| <= beta_X ||phi||_{Lambda^-1}, whatever the learner's beta", "all V at once", kind="P",
-       setting="linear")  # fmt: skip
+@claim("L4", "|(P - P_hat) V_k| <= beta_X ||phi||_{Lambda^-1}, whatever the learner's beta", "all V at once", kind="P")
 def validity(s: Seen) -> tuple[Array, Array]:
-    beta = spread(s) + np.sqrt(lam(s.scene)) * truth(s.scene).heaviest
-    return worst(np.abs(s.backup.PV - s.backup.PV_hat) - beta[:, None, None] * widths(s)), nil(s)
+    beta = spread(s) + np.sqrt(lam(s.scene)) * truth(s.scene.mdp).heaviest
+    return lemmas.within(s, beta[:, None, None] * widths(s))
 
 
-@claim("L5", "E sum_{t<=T+} CB_t <= beta N, N of Lemma 5.5 for max ||phi|| in place of B H", "Lemma 5.5", kind="E",
-       phase="run", setting="linear")  # fmt: skip
-def bonus_sum(e: Evidence) -> tuple[Array, Array]:
-    found, beta = truth(e.scene), beta_of(e.scene)
-    given = {"feature_bound": found.longest, "regularization": lam(e.scene)}
-    bound = theory.bonus_sum(e.scene.H, found.phi.shape[-1], e.run.steps, beta, **given)
-    return e.audit.walked.bonus, np.array(bound)
-
-
-@claim("L6", "beta >= beta_X: R_T <= 2 beta N + sqrt(2 H^4 log A T) + gamma H^3 sqrt(log A / (2 T)) + 2 H^2 + delta T",
-       "Theorem 4.1", kind="E", phase="run", setting="linear")  # fmt: skip
-def theorem(e: Evidence) -> tuple[Array, Array]:
-    return e.run.regret, np.array(explicit(e.scene))
+def bonus_sum(scene: Scene) -> float:
+    found = truth(scene.mdp)
+    given = {"feature_bound": found.longest, "regularization": lam(scene)}
+    return theory.bonus_sum(scene.H, found.phi.shape[-1], scene.steps, beta_of(scene), **given)
 
 
 def explicit(scene: Scene) -> float:
     """Infinite where nothing is proven: beta below beta_X, or another eta or pi_0."""
-    mdp, T, found, beta = scene.mdp, scene.steps, truth(scene), beta_of(scene)
-    given: dict[str, float] = {
-        "feature_bound": found.longest, "regularization": lam(scene), "delta": delta_of(scene),
-    }  # fmt: skip
+    mdp, T, found, beta = scene.mdp, scene.steps, truth(scene.mdp), beta_of(scene)
+    given = {"feature_bound": found.longest, "regularization": lam(scene), "delta": delta_of(scene)}
     d = found.phi.shape[-1]
     least = theory.radius(scene.H, mdp.states, d, T, weight_bound=found.heaviest, **given)
-    theirs = constants.eta(scene.H, mdp.actions, T)
-    uniform = np.ptp(scene.parts.initial_policy) < 1e-12
-    if beta < least or not np.isclose(scene.parts.eta, theirs, rtol=1e-9) or not uniform:
+    if beta < least or not of_theorem_4_1(scene):
         return np.inf
     return theory.corrected(scene.H, d, mdp.actions, T, beta, **given).total
+
+
+claim("L5", "E sum_{t<=T+} CB_t <= beta N, N of Lemma 5.5 for max ||phi|| in place of B H", "Lemma 5.5", kind="E")(
+    lemmas.bonus_sum(bonus_sum)
+)
+claim("L6", "beta >= beta_X: R_T <= 2 beta N + sqrt(2 H^4 log A T) + gamma H^3 sqrt(log A / (2 T)) + 2 H^2 + delta T",
+      "Theorem 4.1", kind="E")(lemmas.regret(explicit))  # fmt: skip

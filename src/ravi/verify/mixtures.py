@@ -1,12 +1,13 @@
 """What does RAVI-KL for linear mixtures claim? Lemma 5 and Theorem 4 of docs/explanation/kl.md, on every plan.
 
-The observer of `ravi.verify.sets`, with other sets: it keeps its own counts and its own G, makes radii and levels by
-their formulas, the likelihood by its definition, and the fixed points by plain value iteration over E, the set that the
+Plans are seen as in `ravi.verify.sets`, of other sets: a keeper has its own G, makes radii and levels by their
+formulas, the likelihood by its definition, and the fixed points by plain value iteration over E, the set that the
 learner should have had. The weights of the truth are those of the MDP, or its weights at the vertices.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from math import log, sqrt
 from typing import Any, NamedTuple
 
@@ -17,11 +18,12 @@ from ravi.core import MDP, Array, Path
 from ravi.optimism.likelihood import Likelihood, Rows, rows_of, shape, simulators
 from ravi.optimism.simplex import Ball, ball, maximum
 from ravi.theory import kl as theory
-from ravi.verify import sets
-from ravi.verify.books import Scene
-from ravi.verify.claim import Claim, Registry
-from ravi.verify.evidence import Evidence
-from ravi.verify.sets import Books, Kind, Seen, at_truth, nil
+from ravi.verify import lemmas, sets
+from ravi.verify.books import Audit, Evidence, Keeper, Seen
+from ravi.verify.claim import Registry
+from ravi.verify.distance import nil
+from ravi.verify.scene import Scene
+from ravi.verify.sets import Kept, Plan, at_truth, fixed_point, made_at
 
 SHARED = ("K1", "K3", "K4", "K5", "K9a", "K11")  # claims of `sets` that are about any optimistic plan
 CLOSE = 1e-9  # of H: value iteration ends at moves of this size
@@ -40,17 +42,22 @@ class Model(NamedTuple):
     theta: Array  # theta*   (d,)
 
 
-class Mixed(NamedTuple):
-    """What claims about mixtures need of a plan, and along the steps; seeds first."""
+class Likely(NamedTuple):
+    """What claims about mixtures need of a plan besides; seeds first."""
 
-    G: Array  # of the observer                                            (n, d, d)
-    apart: Array  # how far the learner's G is from it after the first steps, in parts of its largest entry   (n,)
+    apart: Array  # how far the learner's G is off after the first steps, in parts of its largest entry   (n,)
     phi: Array  # phi_U of the learner's V, at all pairs                   (n, X, A, d)
     gap: Array  # of theta_hat                                             (n,)
     likely: Array  # the largest form of Lambda at the ends of the set of likelihoods, in parts of its bound   (n,)
     V: Array  # of the learner, for the fixed point                        (n, X)
     wide: Array  # 2 CB at the played actions, and what tolerance adds     (n, X)
     opened: Array  # ln det G when the phase began                         (n,)
+
+
+class Steps(NamedTuple):
+    """Along the steps."""
+
+    G: Array  # of the observer                                            (n, d, d)
     grown: Array  # the most that ln det G had grown by before a step      (n,)
     potential: Array  # sum min{1, ||phi||^2 in the inverse of G}          (n,)
 
@@ -60,30 +67,31 @@ class Mixed(NamedTuple):
 
 @claim("KM1", "G = I + sum phi_U phi_U^T over the steps", "docs/explanation/kl.md")
 def gram(s: Seen) -> tuple[Array, Array]:
-    return s.more.apart, nil(s)
+    return s.own.plan.made.apart, nil(s)
 
 
 @claim("KM2", "F(theta_hat) is within 1e-4 of the minimum", "docs/explanation/kl.md")
 def likeliest(s: Seen) -> tuple[Array, Array]:
-    return s.more.gap, nil(s) + theory.GAP
+    return s.own.plan.made.gap, nil(s) + theory.GAP
 
 
 @claim("KM3", "||theta - theta_hat||^2_Lambda <= 2 (rho + gap) for all likely theta", "Lemma 5")
 def around(s: Seen) -> tuple[Array, Array]:
-    return s.more.likely, nil(s) + 1
+    return s.own.plan.made.likely, nil(s) + 1
 
 
 @claim("KM4", "the plan's V is above the fixed point over E, by at most H tol_t", "Lemma 4")
-def fixed_point(s: Seen) -> tuple[Array, Array]:
-    off = s.more.V - s.V
-    return np.maximum(off.max(-1) - s.scene.H * s.tol, (-off).max(-1)), nil(s) + CLOSE * s.scene.H**2
+def near_the_fixed_point(s: Seen) -> tuple[Array, Array]:
+    p = s.own.plan
+    off = p.made.V - p.V
+    return np.maximum(off.max(-1) - s.scene.H * p.tol, (-off).max(-1)), nil(s) + CLOSE * s.scene.H**2
 
 
-@claim(
-    "KM5", "gamma (q_k - P) V_k <= gamma H (sqrt((1 + e) / e) beta ||phi_U||_{G^-1} + tol_t), where valid", "Theorem 4"
-)
+@claim("KM5", "gamma (q_k - P) V_k <= gamma H (sqrt((1 + e) / e) beta ||phi_U||_{G^-1} + tol_t), where valid",
+       "Theorem 4")  # fmt: skip
 def deviations(s: Seen) -> tuple[Array, Array]:
-    return np.where(s.valid, (s.g - s.more.wide).max(-1), -np.inf), nil(s)
+    p = s.own.plan
+    return np.where(p.valid, (p.g - p.made.wide).max(-1), -np.inf), nil(s)
 
 
 # ---- the whole run
@@ -91,37 +99,32 @@ def deviations(s: Seen) -> tuple[Array, Array]:
 
 @claim("KM6a", "det G is at most twice that of the phase's beginning, before its last step", "Theorem 4", phase="run")
 def doubled(e: Evidence) -> tuple[Array, Array]:
-    return e.audit.more.grown, np.full(e.n, DOUBLED)
+    return e.audit.own.steps.grown, np.full(e.n, DOUBLED)
 
 
 @claim("KM6b", "at most X A (1 + log2(T / X A)) + d log2(1 + T) phases end without a reset", "Theorem 4", phase="run")
 def phases(e: Evidence) -> tuple[Array, Array]:
-    mdp, d = e.scene.mdp, e.audit.more.G.shape[-1]
-    return e.audit.sums.doublings, np.full(e.n, theory.mixture_doublings(d, mdp.states, mdp.actions, e.run.steps))
+    mdp, d = e.scene.mdp, kernels(e)
+    return e.audit.own.sums.doublings, np.full(e.n, theory.mixture_doublings(d, mdp.states, mdp.actions, e.run.steps))
 
 
 @claim("KM6c", "sum min{1, ||phi_U||^2_{G^-1}} <= 2 d ln(1 + T)", "Theorem 4", phase="run")
 def potential(e: Evidence) -> tuple[Array, Array]:
-    return e.audit.more.potential, np.full(e.n, 2 * e.audit.more.G.shape[-1] * log(1 + e.run.steps))
+    return e.audit.own.steps.potential, np.full(e.n, 2 * kernels(e) * log(1 + e.run.steps))
 
 
-@claim("KM7", "E steps while theta* is not in E <= sum of the levels", "Lemma 5", kind="E", phase="run")
+@claim("KM7", "E steps while theta* is not in E <= sum of the levels", "Lemma 5", kind="E")
 def invalid(e: Evidence) -> tuple[Array, Array]:
-    """As K10: at each t the plan in force was made at (t - X A + 1) / 2 or later."""
-    mdp, d = e.scene.mdp, e.audit.more.G.shape[-1]
-    made = np.maximum((np.arange(1, e.run.steps + 1) - mdp.states * mdp.actions + 1) / 2, 1)
-    return e.audit.sums.invalid, np.array(sum(theory.mixture_level(e.scene.H, d, s) for s in made))
+    levels = (theory.mixture_level(e.scene.H, kernels(e), s) for s in made_at(e))
+    return e.audit.own.sums.invalid, np.array(sum(levels))
 
 
-@claim("KM8", "R_T <= the bound of Theorem 4", "Theorem 4", kind="E", phase="run")
-def theorem_4(e: Evidence) -> tuple[Array, Array]:
-    return e.run.regret, np.array(regret_bound(e.scene))
+def kernels(e: Evidence) -> int:
+    """d."""
+    return int(e.audit.own.steps.G.shape[-1])
 
 
-CLAIMS: tuple[Claim, ...] = (*(one for one in sets.registry.claims if one.id in SHARED), *registry.claims)
-
-
-def regret_bound(scene: Scene) -> float:
+def explicit(scene: Scene) -> float:
     """Infinite where the radii are not the theorem's."""
     given, mdp = scene.sets, scene.mdp
     assert given is not None
@@ -130,20 +133,19 @@ def regret_bound(scene: Scene) -> float:
     return theory.mixture(scene.H, given.kernels, mdp.states, mdp.actions, scene.steps, slack=given.slack).total
 
 
-# ---- the observer
+claim("KM8", "R_T <= the bound of Theorem 4", "Theorem 4", kind="E")(lemmas.regret(explicit))
+
+# ---- what is kept
 
 
-def kind_of(mdp: MDP) -> Kind:
-    """How plans of RAVI-KL for mixtures on this MDP are seen."""
-    model = model_of(mdp)
-    X, A, _, d = model.psi.shape
+def keeper(scene: Scene) -> Keeper:
+    model = model_of(scene.mdp)
+    d = model.psi.shape[-1]
 
-    def start(n: int) -> Mixed:
-        none, eye = np.zeros(n), np.tile(np.eye(d), (n, 1, 1))
-        phi, values = np.zeros((n, X, A, d)), np.zeros((n, X))
-        return Mixed(eye, none, phi, none, none, values, values, none, none.copy(), none.copy())
+    def steps(n: int) -> Steps:
+        return Steps(np.tile(np.eye(d), (n, 1, 1)), np.zeros(n), np.zeros(n))
 
-    return Kind(lambda scene, state, m, path: look(model, scene, state, m, path), start, follow)
+    return sets.keeping(scene, partial(look, model, scene), steps, follow)
 
 
 def model_of(mdp: MDP) -> Model:
@@ -153,60 +155,61 @@ def model_of(mdp: MDP) -> Model:
     return Model(psi, rows_of(psi), theta / theta.sum())
 
 
-def look(model: Model, scene: Scene, state: Any, m: Books, path: Path) -> Seen:
+def look(model: Model, scene: Scene, m: Audit, state: Any, path: Path) -> Plan:
     mdp, given, d = scene.mdp, scene.sets, model.psi.shape[-1]
     assert given is not None
     X, H, gamma, n = mdp.states, scene.H, mdp.discount, len(path.time)
     V, own, likely, gap = np.empty((n, X)), np.empty((n, X)), np.empty(n), np.empty(n)
     valid, wide, policy = np.empty(n, bool), np.empty((n, X)), state.policy
     phi = np.einsum("xajd,nxaj->nxad", model.psi, centred(state.V_played)[:, mdp.successors])
-    time, apart = path.time.astype(float), np.empty(n)
+    time, apart, was, moves = path.time.astype(float), np.empty(n), m.own.steps.G, scene.stored(m.books.moves)
     tol = theory.TOLERANCE / np.sqrt(time)
     for i in range(n):
-        at = likelihood(
-            model.rows, m.moves[i], state.theta[i], log(2 / theory.mixture_level(H, d, time[i])), given.scale
-        )
+        level = log(2 / theory.mixture_level(H, d, time[i]))
+        at = likelihood(model.rows, moves[i], state.theta[i], level, given.scale)
         gap[i], square = at.gap, theory.mixture_radius(d, time[i], at.rho + at.gap)
-        Lam, G = shape(at, 1.0), m.more.G[i]
+        Lam, G = shape(at, 1.0), was[i]
         likely[i] = _ends(at, Lam, model.theta)
         E = ball((Lam + theory.GUARD * G / square)[None], at.theta[None], np.array([sqrt(1 + theory.GUARD)]))
         off = model.theta - at.theta
         valid[i] = off @ (Lam + theory.GUARD * G / square) @ off <= 1 + theory.GUARD + 1e-12
-        V[i] = _fixed_point(model, scene, E, np.full(X, H))
-        own[i] = _fixed_point(model, scene, E, V[i], policy[i])
+        most = partial(_most, model, mdp, Ball(*(np.repeat(part, X * mdp.actions, 0) for part in E)))
+        V[i] = fixed_point(mdp, mdp.rewards, most, np.full(X, H), close=CLOSE)
+        own[i] = fixed_point(mdp, mdp.rewards, most, V[i], policy[i], close=CLOSE)
         norm = np.sqrt(np.einsum("xad,de,xae->xa", phi[i], np.linalg.inv(G), phi[i]))
         reach = sqrt((1 + theory.GUARD) / theory.GUARD * square)
         played = phi[i, path.state[i], path.action[i]][: path.length[i]]
         G = G + played.T @ played  # the learner adds as it walks
         apart[i] = np.abs(state.gram.covariance[i] - G).max() / G.max()
         wide[i] = (policy[i] * gamma * H * (reach * norm + tol[i])).sum(-1)
-    opened, was = np.linalg.slogdet(m.more.G)[1], m.more
-    more = Mixed(
-        was.G, apart, phi, gap, likely, state.V.copy(), wide, opened, was.grown.copy(),
-        was.potential.copy(),
-    )  # fmt: skip
-    counts = m.moves.sum(-1)
+    counts = moves.sum(-1)
     return at_truth(
-        scene, policy, own, data=state.data, moves=m.moves, time=time, rho=(), rewards=mdp.rewards, earned=counts,
-        V=V, valid=valid, near=np.ones(n, bool), plays=(policy * counts).sum(-1),
-        eps=given.slack * d * np.sqrt(H / time), tol=tol, more=more,
+        scene, policy, own, time=time, earned=counts, V=V, valid=valid, plays=(policy * counts).sum(-1),
+        eps=given.slack * d * np.sqrt(H / time), tol=tol,
+        made=Likely(apart, phi, gap, likely, state.V.copy(), wide, np.linalg.slogdet(was)[1]),
     )  # fmt: skip
 
 
-def follow(m: Books, path: Path) -> None:
+def follow(kept: Kept, path: Path) -> None:
     """G, its determinant and the potential along the steps, in place."""
-    s = m.more
+    s, p = kept.steps, kept.plan.made
     for i in np.flatnonzero(path.length):
         G, inverse = s.G[i], np.linalg.inv(s.G[i])
-        grown = np.linalg.slogdet(G)[1] - s.opened[i]
+        grown = np.linalg.slogdet(G)[1] - p.opened[i]
         for l in range(path.length[i]):
             s.grown[i] = max(s.grown[i], grown)
-            row = s.phi[i, path.state[i, l], path.action[i, l]]
+            row = p.phi[i, path.state[i, l], path.action[i, l]]
             q = row @ inverse @ row
             s.potential[i] += min(1.0, q)
             G += np.outer(row, row)
             inverse -= np.outer(inverse @ row, row @ inverse) / (1 + q)
             grown += log(1 + q)
+
+
+def _most(model: Model, mdp: MDP, E: Ball, V: Array) -> Array:
+    """max_E <theta, phi_V>   (X, A); E of every pair."""
+    phi = np.einsum("xajd,xaj->xad", model.psi, V[mdp.successors])
+    return maximum(E, phi.reshape(-1, phi.shape[-1]))[0].reshape(phi.shape[:2])
 
 
 def centred(V: Array) -> Array:
@@ -245,17 +248,3 @@ def _ends(at: Likelihood, Lam: Array, star: Array) -> float:
         off = low * (aim - at.theta)
         found = max(found, float(off @ Lam @ off))
     return found
-
-
-def _fixed_point(model: Model, scene: Scene, E: Ball, V: Array, policy: Array | None = None) -> Array:
-    """V = max_a {r + gamma max_E <theta, phi_V>}, or of the actions of a policy, by value iteration from V   (X,)."""
-    mdp, (X, A, _, d) = scene.mdp, model.psi.shape
-    many = Ball(*(np.repeat(part, X * A, 0) for part in E))
-    for _ in range(int(50 * mdp.horizon) + 50):  # moves shrink by gamma in each
-        phi = np.einsum("xajd,xaj->xad", model.psi, V[mdp.successors]).reshape(X * A, d)
-        Q = mdp.rewards + mdp.discount * maximum(many, phi)[0].reshape(X, A)
-        new = Q.max(-1) if policy is None else (policy * Q).sum(-1)
-        moved, V = np.abs(new - V).max(), new
-        if moved <= CLOSE * mdp.horizon:
-            break
-    return V

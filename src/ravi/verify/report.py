@@ -14,17 +14,18 @@ from ravi.display import html as display
 from ravi.printable import counted
 from ravi.runs import Run
 from ravi.theory import doubling
-from ravi.verify.books import Scene, Worst
+from ravi.verify.books import Evidence, Worst
 from ravi.verify.chance import Interval, student
 from ravi.verify.claim import Claim
-from ravi.verify.constants import delta_of
-from ravi.verify.evidence import Evidence
 from ravi.verify.ladder import Ladder
+from ravi.verify.scene import Scene, delta_of
 
 ALARM = 1e-6  # the false-alarm probability of one statistical claim
 
 
 class Row(NamedTuple):
+    """A line of the table: a claim, and what was found."""
+
     id: str
     statement: str
     where: str
@@ -60,7 +61,7 @@ def judged(
     measured, bound = np.asarray(measured, float), np.asarray(bound, float)
     if reached is not None and not reached.any():
         why = "no epoch has valid bonuses" if claim.conditional else "nothing to measure"
-        return _row(claim, math.nan, math.nan, math.nan, "not reached", why)
+        return Row(*claim[:4], math.nan, math.nan, math.nan, "not reached", why)
     if claim.kind == "E":
         return _expectation(claim, scene, measured, float(bound), law)
     rows = slice(None) if reached is None else reached
@@ -71,13 +72,10 @@ def judged(
     note = "" if epochs is None else f"epoch {int(epochs[rows][index])}" if epochs[rows][index] else "last epoch"
     worst = (float(measured[rows][index]), float(bound[rows][index]), float(margins[index]))
     if claim.kind == "P":
-        from scipy.stats import binom
-
-        delta = min(claim.events * delta_of(scene), 1.0)
-        tail = float(binom.sf(failed.sum() - 1, len(failed), delta)) if failed.any() else 1.0
+        tail = _tail(failed, min(claim.events * delta_of(scene), 1.0))
         note = f"{int(failed.sum())} of {len(failed)} seeds fail" if failed.any() else note
-        return _row(claim, *worst, "violated" if tail < ALARM else "holds", note, tolerance)
-    return _row(claim, *worst, "violated" if failed.any() else "holds", note, tolerance)
+        return Row(*claim[:4], *worst, "violated" if tail < ALARM else "holds", note, tolerance)
+    return Row(*claim[:4], *worst, "violated" if failed.any() else "holds", note, tolerance)
 
 
 def worst_case(claim: Claim, scene: Scene, evidence: Evidence, worst: Worst, index: int) -> Row:
@@ -97,39 +95,37 @@ def worst_case(claim: Claim, scene: Scene, evidence: Evidence, worst: Worst, ind
     row = judged(known, scene, evidence, measured, bound, epochs=epoch, reached=reached)._replace(kind=claim.kind)
     if one or not reached.any():
         return row
-    from scipy.stats import binom
-
     failed = ~(margin >= -scene.atol)  # a nan fails
     n, count = failed.shape
-    tails = [
-        float(binom.sf(number - 1, n, 1 / doubling.length(i, scene.first))) if number else 1.0
-        for i, number in enumerate(failed.sum(0))
-    ]
+    tails = [_tail(failed[:, i], 1 / doubling.length(i, scene.first)) for i in range(count)]
     i = int(np.argmin(tails))
     note = f"{int(failed[:, i].sum())} of {n} seeds fail in phase {i}" if failed.any() else row.note
     return row._replace(verdict="violated" if tails[i] < ALARM / count else "holds", note=note)
 
 
+def _tail(failed: Array, delta: float) -> float:
+    """The probability that as many seeds fail, where each does with probability delta."""
+    from scipy.stats import binom
+
+    return float(binom.sf(failed.sum() - 1, len(failed), delta)) if failed.any() else 1.0
+
+
 def _expectation(claim: Claim, scene: Scene, values: Array, bound: float, law: Interval | None) -> Row:
     """From the mean of the seeds; of several means, the one with the least room."""
     if bound == math.inf:
-        return _row(claim, float(values.mean()), bound, math.inf, "not applicable", "constants are not the theorem's")
+        return Row(
+            *claim[:4], float(values.mean()), bound, math.inf, "not applicable", "constants are not the theorem's"
+        )
     n, means = len(values), values.mean(0)
     if law is None and n < 3:
-        return _row(claim, float(means), bound, math.nan, "too few seeds", "")
+        return Row(*claim[:4], float(means), bound, math.nan, "too few seeds", "")
     low, high = (law or student(values, bound))(ALARM / means.size)
     rooms = np.ravel(np.minimum(means - low, high - means))
     index = int(np.argmin(np.where(np.isnan(rooms), -np.inf, rooms)))
     mean, room = float(np.ravel(means)[index]), float(rooms[index])
     verdict = "holds" if room >= -scene.atol else "violated"  # a nan is a violation
     error = f"± {float(values.reshape(n, -1)[:, index].std(ddof=1)) / math.sqrt(n):.3g}" if n > 1 else ""
-    return _row(claim, mean, bound, room if claim.equality else bound - mean, verdict, error)
-
-
-def _row(
-    claim: Claim, measured: float, bound: float, margin: float, verdict: str, note: str, tolerance: float = 0.0
-) -> Row:
-    return Row(claim.id, claim.statement, claim.where, claim.kind, measured, bound, margin, verdict, note, tolerance)
+    return Row(*claim[:4], mean, bound, room if claim.equality else bound - mean, verdict, error)
 
 
 class Report:

@@ -17,17 +17,15 @@ import numpy as np
 from ravi.core import MDP, Array, Path
 from ravi.estimators.sampled import deviation, draw
 from ravi.mdps.draws import uniforms
-from ravi.theory import constants
 from ravi.theory import sampled as theory
-from ravi.verify.books import Keeper, Scene, Seen
+from ravi.verify import lemmas
+from ravi.verify.books import Audit, Evidence, Keeper, Seen
 from ravi.verify.claim import Registry
-from ravi.verify.constants import delta_of, lam
-from ravi.verify.distance import nil, relative, worst
-from ravi.verify.ellipsoids import growth, in_norm, solved
-from ravi.verify.evidence import Evidence
-from ravi.verify.regression import theta_of
+from ravi.verify.distance import in_norm, nil, relative, solved, worst
+from ravi.verify.expected import has
+from ravi.verify.scene import B_theta, Scene, delta_of, lam, mixture_beta, of_theorem_4_1, theta_of
 
-registry = Registry()
+registry = Registry("sampled")
 claim = registry.claim
 
 
@@ -48,7 +46,7 @@ class Drawn(NamedTuple):
 
 
 def drawn(scene: Scene) -> Drawn:
-    return _drawn(scene.mdp, scene.stated.samples, scene.stated.draws, centred(scene))
+    return _drawn(scene.mdp, scene.stated.samples, scene.stated.draws, has(scene, "centre"))
 
 
 @lru_cache(maxsize=4)
@@ -74,14 +72,10 @@ def _drawn(mdp: MDP, m: int, seed: int, centre: bool) -> Drawn:
     return Drawn(weight[..., None] * psi, errors, bound)
 
 
-def centred(scene: Scene) -> bool:
-    return "centre" in (scene.stated.on or ())
-
-
 def split(scene: Scene, V: Array) -> tuple[Array, Array, Array]:
     """U (n, X), its c (n,) and max |U| (n,)."""
     low, high = V.min(-1), V.max(-1)
-    if not centred(scene):
+    if not has(scene, "centre"):
         return V, np.zeros(len(V)), high
     return V - ((low + high) / 2)[:, None], (low + high) / 2, (high - low) / 2
 
@@ -91,28 +85,16 @@ def phi_of(scene: Scene, U: Array) -> Array:
     return np.einsum("xajd,nxaj->nxad", drawn(scene).features, U[:, scene.mdp.successors])
 
 
-def B_theta(scene: Scene) -> float:
-    assert scene.mdp.parameter_bound is not None
-    return scene.mdp.parameter_bound
-
-
-def beta(scene: Scene) -> float:
-    """Lemma 5.4, for features of the norm of phi~."""
-    B = drawn(scene).bound
-    return constants.beta_mixture(
-        scene.H, scene.mdp.dimension, scene.steps, delta_of(scene), parameter_bound=B, feature_bound=B,
-        regularization=lam(scene),
-    )  # fmt: skip
-
-
 def keeper(scene: Scene) -> Keeper:
     d, theta = scene.mdp.dimension, theta_of(scene)
 
-    def init(n: int) -> Books:
+    def init(keys: Array) -> Books:
+        n = len(keys)
         first = lam(scene) * np.tile(np.eye(d), (n, 1, 1))
         return Books(first, np.zeros((n, d)), np.zeros(n), np.zeros((n, d)), np.zeros((n, d)))
 
-    def follow(books: Books, V: Array, path: Path, learned: Array) -> None:
+    def follow(m: Audit, path: Path, learned: Array) -> None:
+        books, V = m.own, m.played.V
         rows, cols = np.nonzero(learned)
         if not len(rows):
             return
@@ -136,16 +118,14 @@ def embedded(s: Seen) -> Any:
 # ---- features and data
 
 
-@claim(
-    "N1a", "phi~_k = sum_x' (c / (m q)) psi U_k, with the m draws that it names", "sampled features", setting="sampled"
-)
+@claim("N1a", "phi~_k = sum_x' (c / (m q)) psi U_k, with the m draws that it names", "sampled features")
 def features(s: Seen) -> tuple[Array, Array]:
     U, middle, _ = split(s.scene, s.after.V)
     found = embedded(s)
     return worst(np.abs(found.phi - phi_of(s.scene, U)), np.abs(found.middle - middle[:, None, None])), nil(s)
 
 
-@claim("N1b", "||phi - phi~|| <= eps, at V_k and at a corner of [0, H]^X", "sampled features", setting="sampled")
+@claim("N1b", "||phi - phi~|| <= eps, at V_k and at a corner of [0, H]^X", "sampled features")
 def error_is_covered(s: Seen) -> tuple[Array, Array]:
     """phi from the truth, phi~ and eps from the learner."""
     corner = np.random.default_rng(s.k).integers(0, 2, size=(1, s.scene.mdp.states)) * s.scene.H  # for all seeds
@@ -156,84 +136,77 @@ def error_is_covered(s: Seen) -> tuple[Array, Array]:
     return np.maximum(*found), nil(s)
 
 
-@claim("N1c", "||phi~_k|| <= B H, B for phi~", "Assumption 5.3", setting="sampled")
+@claim("N1c", "||phi~_k|| <= B H, B for phi~", "Assumption 5.3")
 def features_are_bounded(s: Seen) -> tuple[Array, Array]:
     return worst(np.linalg.norm(embedded(s).phi, axis=-1)), nil(s) + drawn(s.scene).bound * s.scene.H
 
 
-@claim("N2a", "Lambda = lambda I + sum phi~ phi~^T, b = sum phi~ U(y), over t < T_k", "Algorithm 3", phase="data",
-       setting="sampled")  # fmt: skip
-def regression(s: Seen) -> tuple[Array, Array]:
-    return np.maximum(relative(s.data.covariance, s.own.covariance), relative(s.data.response, s.own.response)), nil(s)
+claim("N2a", "Lambda = lambda I + sum phi~ phi~^T, b = sum phi~ U(y), over t < T_k", "Algorithm 3", phase="data")(
+    lambda s: lemmas.regression(s, s.own)
+)
 
 
-@claim("N2b", "the bias is sum eps_t(x_t, a_t)^2, over t < T_k", "sampled features", phase="data", setting="sampled")
+@claim("N2b", "the bias is sum eps_t(x_t, a_t)^2, over t < T_k", "sampled features", phase="data")
 def squares(s: Seen) -> tuple[Array, Array]:
     return relative(s.data.bias[:, None], s.own.bias[:, None]), nil(s)
 
 
-@claim("N2c", "P_hat V_k = c + <phi~_k, Lambda^-1 b>", "Algorithm 3", setting="sampled")
+@claim("N2c", "P_hat V_k = c + <phi~_k, Lambda^-1 b>", "Algorithm 3")
 def estimate(s: Seen) -> tuple[Array, Array]:
     U, middle, _ = split(s.scene, s.after.V)
     theta = solved(s.own.covariance, s.own.response)
     right = middle[:, None, None] + np.einsum("nxad,nd->nxa", phi_of(s.scene, U), theta)
-    return worst(np.abs(s.backup.PV_hat - right)), nil(s)
+    return lemmas.estimate(s, right)
 
 
 def bonus(s: Seen, scale: float) -> Array:
     """What is proved, times `scale`   (n, X, A)."""
     U, _, size = split(s.scene, s.after.V)
     B, eps = B_theta(s.scene), size[:, None, None] * drawn(s.scene).errors
-    radius = beta(s.scene) + B * np.sqrt(s.own.bias)
+    radius = mixture_beta(s.scene, drawn(s.scene).bound) + B * np.sqrt(s.own.bias)
     return scale * (radius[:, None, None] * in_norm(s.own.covariance, phi_of(s.scene, U)) + B * eps)
 
 
-@claim("N2d", "CB_k = (beta + B_theta sqrt(sum eps_t^2)) ||phi~_k|| + B_theta eps_k", "sampled features",
-       setting="sampled")  # fmt: skip
+@claim("N2d", "CB_k = (beta + B_theta sqrt(sum eps_t^2)) ||phi~_k|| + B_theta eps_k", "sampled features")
 def bonuses(s: Seen) -> tuple[Array, Array]:
-    right = bonus(s, float(s.scene.stated.scale))
-    return worst(np.abs(s.backup.CB - right) / (1 + right)), nil(s)
+    return lemmas.bonus(s, bonus(s, float(s.scene.stated.scale)))
 
 
 # ---- why it is valid
 
 
-@claim(
-    "N3", "P_hat V_k - P V_k by noise, shift, lambda theta and <theta, phi - phi~>", "Appendix A.2", setting="sampled"
-)
+@claim("N3", "P_hat V_k - P V_k by noise, shift, lambda theta and <theta, phi - phi~>", "Appendix A.2")
 def error_identity(s: Seen) -> tuple[Array, Array]:
     U, theta, b = split(s.scene, s.after.V)[0], theta_of(s.scene), s.own
     by = solved(b.covariance, b.noise + b.shift - lam(s.scene) * theta)
     phi = phi_of(s.scene, U)
-    right = np.einsum("nxad,nd->nxa", phi, by) - (s.scene.phi(U) - phi) @ theta
-    return worst(np.abs(s.backup.PV_hat - s.backup.PV - right)), nil(s)
+    return lemmas.error(s, np.einsum("nxad,nd->nxa", phi, by) - (s.scene.phi(U) - phi) @ theta)
 
 
-@claim("N4", "||sum phi~_i z_i|| <= B_theta sqrt(bias)", "sampled features", phase="data", setting="sampled")
+@claim("N4", "||sum phi~_i z_i|| <= B_theta sqrt(bias)", "sampled features", phase="data")
 def shift_is_covered(s: Seen) -> tuple[Array, Array]:
     """The shift from the truth, the bias from the learner."""
     return in_norm(s.own.covariance, s.own.shift), B_theta(s.scene) * np.sqrt(s.data.bias)
 
 
 @claim("N5", "||sum phi~_i n_i|| <= H sqrt(2 log(det(Lambda)^(1/2) lambda^(-d/2) / delta))", "Theorem C.2", kind="P",
-       phase="data", setting="sampled")  # fmt: skip
+       phase="data")  # fmt: skip
 def self_normalised(s: Seen) -> tuple[Array, Array]:
-    bound = s.scene.H * np.sqrt(growth(s.own.covariance, lam(s.scene)) - 2 * np.log(delta_of(s.scene)))
-    return in_norm(s.own.covariance, s.own.noise), bound
+    return lemmas.self_normalised(s, s.own.covariance, s.own.noise)
 
 
-@claim("N6", "|(P - P_hat) V_k| <= CB_k of scale 1, whatever the scale", "Lemma 5.4", kind="P", setting="sampled")
+@claim("N6", "|(P - P_hat) V_k| <= CB_k of scale 1, whatever the scale", "Lemma 5.4", kind="P")
 def validity(s: Seen) -> tuple[Array, Array]:
-    return worst(np.abs(s.backup.PV - s.backup.PV_hat) - bonus(s, 1.0)), nil(s)
+    return lemmas.within(s, bonus(s, 1.0))
 
 
 @claim("N7", "e <= S (sqrt(s / m) + sqrt(2 ln(X A / delta) / m)), for draws by the run's seeds", "McDiarmid", kind="P",
-       phase="run", setting="sampled")  # fmt: skip
+       phase="run")  # fmt: skip
 def deviations(e: Evidence) -> tuple[Array, Array]:
     """With probability 1 - delta over the draws: made once more by each seed, with the library's own `draw`."""
     problem, m = e.scene.mdp.problem, e.scene.stated.samples
     limit = deviation(problem, m, delta_of(e.scene))
-    found = [draw(problem, m, seed, centre=centred(e.scene)).errors for seed in e.run.seeds]
+    found = [draw(problem, m, seed, centre=has(e.scene, "centre")).errors for seed in e.run.seeds]
     return np.array([(errors - limit).max() for errors in found]), np.zeros(e.n)
 
 
@@ -241,33 +214,29 @@ def deviations(e: Evidence) -> tuple[Array, Array]:
 
 
 def numbers(scene: Scene) -> dict[str, float]:
-    made, most = drawn(scene), scene.H / 2 if centred(scene) else scene.H
+    made, most = drawn(scene), scene.H / 2 if has(scene, "centre") else scene.H
     return {
         "bound": made.bound, "parameter_bound": B_theta(scene), "error": most * float(made.errors.max()),
         "regularization": lam(scene), "delta": delta_of(scene),
     }  # fmt: skip
 
 
-@claim("N8", "E sum_{t<=T+} CB_t <= (beta + B_theta eps sqrt(T)) N + B_theta eps (T + gamma H)", "Lemma 5.5", kind="E",
-       phase="run", setting="sampled")  # fmt: skip
-def bonus_sum(e: Evidence) -> tuple[Array, Array]:
-    scene = e.scene
+def bonus_sum(scene: Scene) -> float:
+    """Infinite where bonuses are larger than the theorem's."""
     if scene.stated.scale > 1:
-        return e.audit.walked.bonus, np.array(np.inf)
-    return e.audit.walked.bonus, np.array(theory.bonus_sum(scene.H, scene.mdp.dimension, e.run.steps, **numbers(scene)))
-
-
-@claim("N9", "R_T <= 2 of that + sqrt(2 H^4 log A T) + gamma H^3 sqrt(log A / (2 T)) + 2 H^2 + delta T", "Theorem 5.6",
-       kind="E", phase="run", setting="sampled")  # fmt: skip
-def theorem(e: Evidence) -> tuple[Array, Array]:
-    return e.run.regret, np.array(explicit(e.scene))
+        return np.inf
+    return theory.bonus_sum(scene.H, scene.mdp.dimension, scene.steps, **numbers(scene))
 
 
 def explicit(scene: Scene) -> float:
     """Infinite where the constants are not the theorem's."""
     mdp, T = scene.mdp, scene.steps
-    theirs = constants.eta(scene.H, mdp.actions, T)
-    uniform = np.ptp(scene.parts.initial_policy) < 1e-12
-    if scene.stated.scale != 1 or not np.isclose(scene.parts.eta, theirs, rtol=1e-9) or not uniform:
+    if scene.stated.scale != 1 or not of_theorem_4_1(scene):
         return np.inf
     return theory.corrected(scene.H, mdp.dimension, mdp.actions, T, **numbers(scene)).total
+
+
+claim("N8", "E sum_{t<=T+} CB_t <= (beta + B_theta eps sqrt(T)) N + B_theta eps (T + gamma H)", "Lemma 5.5",
+      kind="E")(lemmas.bonus_sum(bonus_sum))  # fmt: skip
+claim("N9", "R_T <= 2 of that + sqrt(2 H^4 log A T) + gamma H^3 sqrt(log A / (2 T)) + 2 H^2 + delta T", "Theorem 5.6",
+      kind="E")(lemmas.regret(explicit))  # fmt: skip

@@ -11,21 +11,21 @@ left when h and (c - r) / gamma are taken off. What plays earn is drawn again, f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ravi.core import Array, Measure, Path
+from ravi.core import Array, Path
 from ravi.random import REWARD, uniform
-from ravi.verify import expected, lemmas, variants
-from ravi.verify.books import Scene, Seen
+from ravi.verify import expected, lemmas
+from ravi.verify.books import Audit, Evidence, Keeper, Seen
 from ravi.verify.claim import Claim, Registry
 from ravi.verify.distance import nil, worst
-from ravi.verify.evidence import Evidence
+from ravi.verify.scene import Scene
 
 REPLACED = ("V2d", "V2e", "V8", "V9", "V9s")  # by claims of this file
-OF_THE_KERNEL = ("V2a", "V2b", "V2c")
+OF_THE_KERNEL = ("T2", "V2a", "V2b", "V2c")
 TWICE = ("V3", "V4")  # two events, each of probability 1 - delta
 RESTATED = {
     "V1b": "Q_{i+1} = Pi_H[min{r_hat + b, 1} + CB_i + gamma P_hat V_i], for each of the M",
@@ -42,20 +42,13 @@ claim = registry.claim
 
 def claims_of(told: Iterable[Claim]) -> tuple[Claim, ...]:
     """The claims of a variant as they are where rewards are not known, and those of this file."""
-    kept = [one for one in told if one.id not in REPLACED]
-    return (*(_as_it_is_here(one) for one in kept), *registry.claims)
+    return (*(_restated(one) for one in told if one.id not in REPLACED), *registry.claims)
 
 
-def _as_it_is_here(one: Claim) -> Claim:
-    if one.id == "T2":
-        return one._replace(measure=_of(lambda s: s._replace(data=s.data.inner), one.measure))
-    measure = _of(kernel, one.measure) if one.id in OF_THE_KERNEL else one.measure
+def _restated(one: Claim) -> Claim:
+    measure = (lambda s: one.measure(kernel(s))) if one.id in OF_THE_KERNEL else one.measure
     events = 2 if one.id in TWICE else 1
     return one._replace(measure=measure, statement=RESTATED.get(one.id, one.statement), events=events)
-
-
-def _of(view: Callable[[Any], Any], measure: Callable[..., Any]) -> Callable[[Any], Any]:
-    return lambda s: measure(view(s))
 
 
 # ---- what data say of rewards
@@ -80,7 +73,8 @@ class Reading(NamedTuple):
 
 def widths(scene: Scene, plays: Array) -> Array:
     """b = s / sqrt(n), at most 1; 1 where n = 0."""
-    return np.where(plays > 0, np.minimum(expected.reward_spread(scene) / np.sqrt(np.maximum(plays, 1)), 1), 1.0)
+    s = scene.told.reward_scale * expected.reward_spread(scene)
+    return np.where(plays > 0, np.minimum(s / np.sqrt(np.maximum(plays, 1)), 1), 1.0)
 
 
 def reading(scene: Scene, D: Any) -> Reading:
@@ -106,12 +100,7 @@ class Earned(NamedTuple):
     met: Array  # sum_{t <= T+} b(x_t, a_t)              (n,)
 
 
-def observers(scene: Scene) -> list[Measure]:
-    """The measure that the claims of this file need; none where rewards are known."""
-    return [_earned(scene)] if expected.learned(scene) else []
-
-
-def _earned(scene: Scene) -> Measure:
+def keeper(scene: Scene) -> Keeper:
     r, random = scene.mdp.rewards, scene.told.rewards == "bernoulli"
 
     def init(keys: Array) -> Earned:
@@ -120,51 +109,40 @@ def _earned(scene: Scene) -> Measure:
             np.array(keys, np.uint64), np.zeros(shape), np.zeros(shape), np.zeros(n), np.zeros(shape), np.zeros(n)
         )
 
-    def record(m: Earned, state: Any, path: Path, opening: bool) -> Earned:
-        if opening:
-            active, D = path.length > 0, state.data
-            m.off[:] = np.where(active, np.maximum(m.off, _apart(m.plays, m.total, D)), m.off)
-            m.b[:] = np.where(active[:, None, None], widths(scene, D.plays), m.b)
+    def look(m: Audit, state: Any, path: Path) -> Earned:
+        return m.own._replace(off=np.maximum(m.own.off, _apart(m.own, state.data)), b=widths(scene, state.data.plays))
+
+    def follow(m: Audit, path: Path, learned: Array) -> None:
+        kept = m.own
         rows, cols = np.nonzero(np.arange(path.state.shape[1]) < path.length[:, None])
+        np.add.at(kept.met, rows, kept.b[rows, path.state[rows, cols], path.action[rows, cols]])
+        rows, cols = np.nonzero(learned)
         x, a, t = path.state[rows, cols], path.action[rows, cols], path.time[rows] + cols
-        np.add.at(m.met, rows, m.b[rows, x, a])
-        here = t <= scene.steps  # padding is not learned from
-        rows, x, a, t = rows[here], x[here], a[here], t[here]
         reward = r[x, a]
         if random:
-            drawn = [uniform(key, step, REWARD) for key, step in zip(m.key[rows], t, strict=True)]
+            drawn = [uniform(key, step, REWARD) for key, step in zip(kept.key[rows], t, strict=True)]
             reward = (np.array(drawn) < reward).astype(float)
-        np.add.at(m.plays, (rows, x, a), 1.0)
-        np.add.at(m.total, (rows, x, a), reward)
-        return m
+        np.add.at(kept.plays, (rows, x, a), 1.0)
+        np.add.at(kept.total, (rows, x, a), reward)
 
-    def results(m: Earned) -> dict[str, Array]:
-        return {f"earned_{name}": getattr(m, name) for name in ("plays", "total", "off", "met")}
-
-    return Measure("earned", init, record, results)
+    return Keeper(init, follow, look)
 
 
-def _apart(plays: Array, total: Array, D: Any) -> Array:
-    return worst(np.abs(D.plays - plays), np.abs(D.total - total) / np.maximum(total, 1))
+def _apart(kept: Earned, D: Any) -> Array:
+    return worst(np.abs(D.plays - kept.plays), np.abs(D.total - kept.total) / np.maximum(kept.total, 1))
 
 
 # ---- the claims
 
 
-@claim(
-    "U1", "n and sum of rewards are of what was played and earned: number 5 of step t", "unknown rewards", phase="run"
-)
+@claim("U1", "n and sum of rewards are of what was played and earned: number 5 of step t", "unknown rewards",
+       phase="run")  # fmt: skip
 def data(e: Evidence) -> tuple[Array, Array]:
-    kept = e.run.results
-    return np.maximum(
-        kept["earned_off"], _apart(kept["earned_plays"], kept["earned_total"], e.run.state.data)
-    ), np.zeros(e.n)
+    return np.maximum(e.audit.own.off, _apart(e.audit.own, e.run.state.data)), np.zeros(e.n)
 
 
-@claim(
-    "U2", "min{r_hat + b, 1} + CB_i is what the statements say of these data", "unknown rewards", phase="backup",
-    setting="parts",
-)  # fmt: skip
+@claim("U2", "min{r_hat + b, 1} + CB_i is what the statements say of these data", "unknown rewards", phase="backup",
+       setting="parts")  # fmt: skip
 def bonuses(s: Seen) -> tuple[Array, Array]:
     found = reading(s.scene, s.data)
     right = found.high + expected.bonus(s.scene, s.books, s.at.V)
@@ -182,10 +160,8 @@ def kernel_event(s: Seen) -> tuple[Array, Array]:
     return lemmas.validity(kernel(s))
 
 
-@claim(
-    "U4", "r <= min{r_hat + b, 1} <= r + 2 b, where |r - r_hat| <= b", "unknown rewards", phase="backup",
-    setting="parts",
-)  # fmt: skip
+@claim("U4", "r <= min{r_hat + b, 1} <= r + 2 b, where |r - r_hat| <= b", "unknown rewards", phase="backup",
+       setting="parts")  # fmt: skip
 def optimistic(s: Seen) -> tuple[Array, Array]:
     """The table that the learner plans with: what its backup has beside CB_i."""
     found, r = reading(s.scene, s.data), s.scene.mdp.rewards
@@ -194,33 +170,23 @@ def optimistic(s: Seen) -> tuple[Array, Array]:
     return worst(np.where(sound, np.maximum(r - table, table - r - 2 * found.b), -np.inf)), nil(s)
 
 
-@claim(
-    "U5", "CB_i + h_i <= its envelope, with b in place of h, when the epoch of pi_i began", "unknown rewards",
-    phase="backup", setting="parts",
-)  # fmt: skip
+@claim("U5", "CB_i + h_i <= its envelope, with b in place of h, when the epoch of pi_i began", "unknown rewards",
+       phase="backup", setting="parts")  # fmt: skip
 def enveloped(s: Seen) -> tuple[Array, Array]:
     most = expected.envelope(s.scene, s.audit.older, s.at.V) + widths(s.scene, s.audit.older.moves.sum(-1))
     return worst(s.backup.CB - most), nil(s)
 
 
-@claim(
-    "U6", "E sum_{t<=T+} b_t <= 2 sqrt2 s sqrt(X A (T + gamma H)) + X A H (1 + sum_i min(1, s / sqrt(2^i - 1)))",
-    "Lemma 5.2", kind="E", phase="run",
-)  # fmt: skip
+@claim("U6", "E sum_{t<=T+} b_t <= 2 sqrt2 s sqrt(X A (T + gamma H)) + X A H (1 + sum_i min(1, s / sqrt(2^i - 1)))",
+       "Lemma 5.2", kind="E")  # fmt: skip
 def reward_sum(e: Evidence) -> tuple[Array, Array]:
-    return e.run.results["earned_met"], np.array(expected.reward_sum(e.scene))
+    return e.audit.own.met, np.array(expected.reward_sum(e.scene))
 
 
-@claim("U7", "E sum_{t<=T+} min(2 (CB_t + h_t), H) <= S + 2 times that", "Lemmas 5.2, 5.5", kind="E", phase="run")
-def bonus_sum(e: Evidence) -> tuple[Array, Array]:
-    return e.audit.walked.capped, np.array(expected.bonus_sum(e.scene) + 2 * expected.reward_sum(e.scene))
-
-
-claim(
-    "U8", "R_T <= S + 2 E sum b + H (log A / (M eta) + eta kappa E K) + H^2 / M + 2 delta T", "Theorem 4.1", kind="E",
-    phase="run",
-)(variants.theorem)  # fmt: skip
-claim(
-    "U8s", "R_T <= S + 2 E sum b + max(S, s) + s + ..., s = H sqrt(kappa log A E K / M), where eta is balanced",
-    "Theorem 4.1", kind="E", phase="run",
-)(variants.theorem_balanced)  # fmt: skip
+claim("U7", "E sum_{t<=T+} min(2 (CB_t + h_t), H) <= S + 2 times that", "Lemmas 5.2, 5.5", kind="E")(
+    lemmas.capped_bonus_sum(lambda scene: expected.bonus_sum(scene) + 2 * expected.reward_sum(scene))
+)
+claim("U8", "R_T <= S + 2 E sum b + H (log A / (M eta) + eta kappa E K) + H^2 / M + 2 delta T", "Theorem 4.1",
+      kind="E")(lemmas.regret(expected.explicit))  # fmt: skip
+claim("U8s", "R_T <= S + 2 E sum b + max(S, s) + s + ..., s = H sqrt(kappa log A E K / M), where eta is balanced",
+      "Theorem 4.1", kind="E")(lemmas.regret(expected.doubled))  # fmt: skip

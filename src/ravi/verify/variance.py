@@ -26,18 +26,15 @@ from typing import NamedTuple
 import numpy as np
 
 from ravi.core import Array, Path
-from ravi.theory import generic, mixture
-from ravi.verify.books import Keeper, Scene, Seen
+from ravi.theory import mixture
+from ravi.verify import lemmas
+from ravi.verify.books import Audit, Keeper, Seen
 from ravi.verify.claim import Registry
-from ravi.verify.constants import delta_of, lam
-from ravi.verify.distance import nil, relative, worst
-from ravi.verify.ellipsoids import in_norm, solved
-from ravi.verify.evidence import Evidence
-from ravi.verify.expected import has, times
-from ravi.verify.regression import theta_of
-from ravi.verify.sampled import B_theta
+from ravi.verify.distance import in_norm, nil, relative, solved
+from ravi.verify.expected import has, regret, times, total
+from ravi.verify.scene import B_phi, B_theta, Scene, delta_of, lam, theta_of
 
-registry = Registry()
+registry = Registry("variance")
 claim = registry.claim
 
 
@@ -59,30 +56,27 @@ class Radii(NamedTuple):
 
 def radii(scene: Scene, t: float, scale: float) -> Radii:
     """At play t, for delta / 3."""
-    R, d, B_phi, regular = scene.H, scene.mdp.dimension, scene.mdp.feature_bound, lam(scene)
-    assert B_phi is not None
+    R, d, B, regular = scene.H, scene.mdp.dimension, B_phi(scene), lam(scene)
     l, bias = log(4 * t**2 * 3 / delta_of(scene)), sqrt(regular) * B_theta(scene)
-    m, m_second = log1p(t * B_phi**2 / regular), log1p(t * B_phi**2 * R**4 / (d * regular))
+    m, m_second = log1p(t * B**2 / regular), log1p(t * B**2 * R**4 / (d * regular))
     hat = 8 * sqrt(d * m * l) + 4 * sqrt(d) * l + bias
     check = 8 * d * sqrt(m * l) + 4 * sqrt(d) * l + bias
     tilde = 8 * R**2 * sqrt(d * m_second * l) + 4 * R**2 * l + bias
     return Radii(scale * hat, scale * check, scale * tilde)
 
 
-def scale_of(scene: Scene) -> float:
-    return float(scene.stated.scale)
-
-
 def keeper(scene: Scene) -> Keeper:
     d, R = scene.mdp.dimension, scene.H
 
-    def init(n: int) -> Books:
+    def init(keys: Array) -> Books:
+        n = len(keys)
         first = lam(scene) * np.tile(np.eye(d), (n, 1, 1))
         none = np.zeros((n, d))
         most = np.full(n, d * lam(scene))
         return Books(first, none, first.copy(), none.copy(), np.zeros(n), np.full(n, -np.inf), most)
 
-    def follow(books: Books, V: Array, path: Path, learned: Array) -> None:
+    def follow(m: Audit, path: Path, learned: Array) -> None:
+        books, V = m.own, m.played.V
         W = V - V.min(-1, keepdims=True)
         first, second = scene.phi(W), scene.phi(W**2)
         for column in range(int(learned.sum(1).max(initial=0))):
@@ -105,7 +99,7 @@ def keeper(scene: Scene) -> Keeper:
         """sigma_t of seeds i, from both regressions as they stand."""
         mean = np.einsum("id,id->i", f, solved(books.covariance[i], books.response[i]))
         square = np.einsum("id,id->i", g, solved(books.second_covariance[i], books.second_response[i]))
-        found = [radii(scene, t, scale_of(scene)) for t in books.plays[i]]
+        found = [radii(scene, t, scene.stated.scale) for t in books.plays[i]]
         check, tilde = np.array([r.check for r in found]), np.array([r.tilde for r in found])
         E = np.minimum(R**2, 2 * R * check * in_norm(books.covariance[i], f))
         E += np.minimum(R**2, tilde * in_norm(books.second_covariance[i], g))
@@ -117,36 +111,32 @@ def keeper(scene: Scene) -> Keeper:
 # ---- the data
 
 
-@claim(
-    "W1a", "Sigma_hat and b_hat are of what was played, with 1 / sigma_t^2", "UCLK+", phase="data", setting="variance"
+claim("W1a", "Sigma_hat and b_hat are of what was played, with 1 / sigma_t^2", "UCLK+", phase="data")(
+    lambda s: lemmas.regression(s, s.own)
 )
-def weighted(s: Seen) -> tuple[Array, Array]:
-    return np.maximum(relative(s.data.covariance, s.own.covariance), relative(s.data.response, s.own.response)), nil(s)
 
 
-@claim("W1b", "Sigma_tilde and b_tilde are of the squares", "UCLK+", phase="data", setting="variance")
+@claim("W1b", "Sigma_tilde and b_tilde are of the squares", "UCLK+", phase="data")
 def squared(s: Seen) -> tuple[Array, Array]:
     b, D = s.own, s.data
     apart = relative(D.second_covariance, b.second_covariance), relative(D.second_response, b.second_response)
     return np.max([*apart, np.abs(D.plays - b.plays)], axis=0), nil(s)
 
 
-@claim("W1c", "P_hat V = min V + <phi_W, theta_hat>, cut to [min V, max V], at the V that is played", "UCLK+",
-       setting="variance")  # fmt: skip
+@claim("W1c", "P_hat V = min V + <phi_W, theta_hat>, cut to [min V, max V], at the V that is played", "UCLK+")
 def estimate(s: Seen) -> tuple[Array, Array]:
     low, high = (part[:, None, None] for part in (s.after.V.min(-1), s.after.V.max(-1)))
     phi = s.scene.phi(s.after.V - s.after.V.min(-1, keepdims=True))
     right = low + np.einsum("nxad,nd->nxa", phi, solved(s.own.covariance, s.own.response))
-    return worst(np.abs(s.backup.PV_hat - (np.clip(right, low, high) if has(s.scene, "clip") else right))), nil(s)
+    return lemmas.estimate(s, np.clip(right, low, high) if has(s.scene, "clip") else right)
 
 
-@claim("W1d", "CB = gamma min(beta_hat(T_k) ||phi_W||, sp(V)), at the V that is played", "UCLK+", setting="variance")
+@claim("W1d", "CB = gamma min(beta_hat(T_k) ||phi_W||, sp(V)), at the V that is played", "UCLK+")
 def bonus(s: Seen) -> tuple[Array, Array]:
     spread = np.ptp(s.after.V, axis=-1)[:, None, None]
-    hat = np.array([radii(s.scene, 1 + t, scale_of(s.scene)).hat for t in s.own.plays])[:, None, None]
+    hat = np.array([radii(s.scene, 1 + t, s.scene.stated.scale).hat for t in s.own.plays])[:, None, None]
     right = hat * in_norm(s.own.covariance, s.scene.phi(s.after.V - s.after.V.min(-1, keepdims=True)))
-    right = times(s.scene) * (np.minimum(right, spread) if has(s.scene, "clip") else right)
-    return worst(np.abs(s.backup.CB - right) / (1 + right)), nil(s)
+    return lemmas.bonus(s, times(s.scene) * (np.minimum(right, spread) if has(s.scene, "clip") else right))
 
 
 # ---- the confidence sets
@@ -163,30 +153,28 @@ def at_hand(s: Seen, name: str) -> Array:
     return np.array([getattr(radii(s.scene, 1 + t, 1.0), name) for t in s.own.plays])
 
 
-@claim("W2a", "||theta_tilde - theta|| <= beta_tilde", "Zhou et al., Theorem 4.1", kind="P", phase="data",
-       setting="variance")  # fmt: skip
+@claim("W2a", "||theta_tilde - theta|| <= beta_tilde", "Zhou et al., Theorem 4.1", kind="P", phase="data")
 def second_moments(s: Seen) -> tuple[Array, Array]:
     return away(s.scene, s.data.second_covariance, s.data.second_response), at_hand(s, "tilde")
 
 
-@claim("W2b", "||theta_hat - theta|| <= beta_check", "Zhou et al., Theorem 4.1", kind="P", phase="data",
-       setting="variance")  # fmt: skip
+@claim("W2b", "||theta_hat - theta|| <= beta_check", "Zhou et al., Theorem 4.1", kind="P", phase="data")
 def coarse(s: Seen) -> tuple[Array, Array]:
     return away(s.scene, s.data.covariance, s.data.response), at_hand(s, "check")
 
 
 @claim("W2c", "sigma_t^2 >= Var W(y_t), and tr Sigma_hat is no larger than that allows, at a scale of 1 or more",
-       "Zhou et al., Lemma 5.2", kind="P", phase="data", setting="variance")  # fmt: skip
+       "Zhou et al., Lemma 5.2", kind="P", phase="data")  # fmt: skip
 def variances(s: Seen) -> tuple[Array, Array]:
     """sigma_t by the observer; the trace of the learner's Sigma_hat, relative to what it may be."""
     grown = np.trace(s.data.covariance, axis1=1, axis2=2) / s.own.most - 1
-    return np.maximum(s.own.short, grown), nil(s) + (0.0 if scale_of(s.scene) >= 1 else np.inf)
+    return np.maximum(s.own.short, grown), nil(s) + (0.0 if s.scene.stated.scale >= 1 else np.inf)
 
 
 @claim("W2d", "||theta_hat - theta|| <= beta_hat, at a scale of 1 or more", "Zhou et al., Theorem 4.1", kind="P",
-       phase="data", setting="variance")  # fmt: skip
+       phase="data")  # fmt: skip
 def fine(s: Seen) -> tuple[Array, Array]:
-    bound = at_hand(s, "hat") if scale_of(s.scene) >= 1 else nil(s) + np.inf
+    bound = at_hand(s, "hat") if s.scene.stated.scale >= 1 else nil(s) + np.inf
     return away(s.scene, s.data.covariance, s.data.response), bound
 
 
@@ -195,36 +183,20 @@ def fine(s: Seen) -> tuple[Array, Array]:
 
 def clipped_bonus_sum(scene: Scene) -> float:
     """S; infinite where bonuses are larger than the theorem's."""
-    d, B_phi, T = scene.mdp.dimension, scene.mdp.feature_bound, scene.steps
-    assert B_phi is not None
-    if scale_of(scene) > 1:
+    H, d, T = scene.H, scene.mdp.dimension, scene.steps
+    if scene.stated.scale > 1:
         return np.inf
-    beta = times(scene) * sqrt(3) * scene.H * radii(scene, T, 1.0).hat
-    return mixture.clipped_bonus_sum(
-        scene.H, d, T, beta, bound=sqrt(d) * B_phi / scene.H, regularization=lam(scene)
-    )  # fmt: skip
-
-
-@claim("W3", "E sum_{t<=T+} min(2 CB_t, H) <= S, with sigma_t^2 <= 3 H^2", "Lemma 5.5", kind="E", phase="run",
-       setting="variance")  # fmt: skip
-def bonus_sum(e: Evidence) -> tuple[Array, Array]:
-    return e.audit.walked.capped, np.array(clipped_bonus_sum(e.scene))
-
-
-@claim("W4", "R_T <= S + H (log A / (M eta) + eta kappa E K) + H^2 / M + delta T, + H / M where fresh", "Theorem 4.1",
-       kind="E", phase="run", setting="variance")  # fmt: skip
-def theorem(e: Evidence) -> tuple[Array, Array]:
-    return e.run.regret, np.array(explicit(e.scene))
+    beta = times(scene) * sqrt(3) * H * radii(scene, T, 1.0).hat
+    return mixture.clipped_bonus_sum(H, d, T, beta, bound=sqrt(d) * B_phi(scene) / H, regularization=lam(scene))
 
 
 def explicit(scene: Scene) -> float:
     """Infinite where the constants are not the theorem's."""
-    M, parts = scene.parts.inner, scene.parts
-    plain = np.ptp(parts.initial_policy) < 1e-12 and np.ptp(parts.initial_value) == 0
-    if scale_of(scene) != 1 or not plain or (parts.pick != "uniform" and M > 1):
-        return np.inf
-    made = generic.sharp(
-        scene.H, scene.mdp.actions, scene.steps, clipped_bonus_sum(scene), delta=delta_of(scene), eta=parts.eta,
-        inner_steps=M,
-    )  # fmt: skip
-    return made.total + (scene.H / M if parts.fresh else 0.0)
+    return total(regret(scene, clipped_bonus_sum(scene)))
+
+
+claim("W3", "E sum_{t<=T+} min(2 CB_t, H) <= S, with sigma_t^2 <= 3 H^2", "Lemma 5.5", kind="E")(
+    lemmas.capped_bonus_sum(clipped_bonus_sum)
+)
+claim("W4", "R_T <= S + H (log A / (M eta) + eta kappa E K) + H^2 / M + delta T, + H / M where fresh", "Theorem 4.1",
+      kind="E")(lemmas.regret(explicit))  # fmt: skip

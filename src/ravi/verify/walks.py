@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from ravi.core import Array, Path
 from ravi.planning.bellman import expect
-from ravi.verify.books import Audit, Iterate, Scene
-
-
-class Plays(NamedTuple):
-    """Of a stretch, in order of time: row, and what happened there."""
-
-    rows: Array
-    x: Array
-    a: Array
-    y: Array
-    t: Array
+from ravi.verify.books import Audit, Iterate
+from ravi.verify.scene import Scene
 
 
 def follow(scene: Scene, m: Audit, path: Path) -> None:
@@ -27,8 +16,7 @@ def follow(scene: Scene, m: Audit, path: Path) -> None:
     n, L = path.state.shape
     steps = np.arange(L) < path.length[:, None]
     rows, cols = np.nonzero(steps)
-    x, a, y = path.state[rows, cols], path.action[rows, cols], path.successor[rows, cols]
-    plays = Plays(rows, x, a, y, path.time[rows] + cols)
+    x, a, y, t = path.state[rows, cols], path.action[rows, cols], path.successor[rows, cols], path.time[rows] + cols
     np.add.at(w.visits, (rows, x, a), 1.0)
     np.add.at(w.resets, (rows, x, a), path.reset[rows, cols].astype(float))
     capped = np.minimum(2 * b.CB[rows, x, a], scene.H)
@@ -55,9 +43,9 @@ def follow(scene: Scene, m: Audit, path: Path) -> None:
     last_reset = np.take_along_axis(path.reset, end, 1)[:, 0]
     m.state[:] = np.where(path.length > 0, np.where(last_reset, -1, last_y), m.state)
     if scene.world is not None:
-        _turn(scene, m, plays, capped)
-    learned = plays.t <= T  # padding is not learned from
-    _learn(scene, m, *(part[learned] for part in plays[:4]))
+        _turn(scene, m, rows, t, capped)
+    learned = t <= T  # padding is not learned from
+    _learn(scene, m, *(part[learned] for part in (rows, x, a, y)))
 
 
 def _learn(scene: Scene, m: Audit, rows: Array, x: Array, a: Array, y: Array) -> None:
@@ -84,14 +72,13 @@ def standardised(scene: Scene, V: Array) -> tuple[Array, Array]:
     return middle, np.maximum((high - low) / 2, 1e-6) if "span" in on and scene.dimension else np.ones(len(V))
 
 
-def _turn(scene: Scene, m: Audit, plays: Plays, capped: Array) -> None:
-    """Regret against every comparator, with the table of each step."""
+def _turn(scene: Scene, m: Audit, rows: Array, t: Array, capped: Array) -> None:
+    """Regret against every comparator, with the table of each step: those of seeds `rows` at t."""
     assert scene.world is not None
-    s, rows = m.turned, plays.rows
-    number = scene.world.number(plays.t if scene.world.clock == "plays" else m.seen[rows])
+    s, number = m.turned, scene.world.number(t if scene.world.clock == "plays" else m.seen[rows])
     under, early = np.zeros_like(s.rho), np.zeros_like(s.rho)  # plays under each table; of these the ones with t <= T
     np.add.at(under, (rows, number), 1.0)
-    np.add.at(early, (rows, number), (plays.t <= scene.steps).astype(float))
+    np.add.at(early, (rows, number), (t <= scene.steps).astype(float))
     f = scene.against.rho - s.rho[:, None]  # (n, C, J)
     total = np.einsum("ncj,nj->nc", f, under)
     s.regret[:] += np.einsum("ncj,nj->nc", f, early)
@@ -125,7 +112,7 @@ def close(scene: Scene, m: Audit, active: Array) -> None:
         (w.epochs, 1.0),
     ):  # fmt: skip
         total[:] += np.where(ended, term, 0)
-    for total, term in ((w.bad_epochs, 1.0), (w.bad_length, L), (w.bad_rest, w.after_bad)):
+    for total, term in ((w.bad_epochs, 1.0), (w.bad_rest, w.after_bad)):
         total[:] += np.where(bad, term, 0)
     w.longest[:] = np.where(ended, np.maximum(w.longest, L), w.longest)
     w.largest[:] = np.where(ended, np.maximum(w.largest, CB.max((1, 2))), w.largest)

@@ -13,6 +13,7 @@ from ravi.display import maps as layouts
 from ravi.display import style
 from ravi.engine import resolved
 from ravi.lab.report import grids, learning, parameters
+from ravi.verify.scene import scene_of
 
 matplotlib = pytest.importorskip("matplotlib")
 
@@ -183,7 +184,7 @@ def test_policies_move_by_no_more_than_the_step_allows(seen):
 
 def test_margins_agree_with_verification(seen):
     """The paper's constants are valid here; a tiny bonus is not, from the epoch that the audit names."""
-    from ravi.verify.audit import audit, scene_of
+    from ravi.verify.audit import audit
 
     mdp, learner = resolved("riverswim/4", AGENT, 1500)
     scene = scene_of(learner, mdp, 1500, ravi.solve(mdp))

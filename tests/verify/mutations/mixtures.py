@@ -64,10 +64,10 @@ def pointed(patch, setting):
 def still(patch, setting):
     was = claims.follow
 
-    def follow(m, path):
-        G = m.more.G.copy()
-        was(m, path)
-        m.more.G[:] = G
+    def follow(kept, path):
+        G = kept.steps.G.copy()
+        was(kept, path)
+        kept.steps.G[:] = G
 
     patch.setattr(claims, "follow", follow)
     return setting.build()

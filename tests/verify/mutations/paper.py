@@ -18,7 +18,8 @@ from ravi.played import PLAYABLE
 from ravi.random import block
 from ravi.schedules import never
 from ravi.theory import mixture
-from ravi.verify import audit, books, constants, discussion, preliminaries, regression
+from ravi.verify import books, discussion, lemmas, preliminaries, regression
+from ravi.verify import scene as scenes
 from tests.verify.mutations import Mistakes, Setting, in_millionths
 
 TABULAR = Setting("garnet/3,2,3,discount=0.75", "ravi-ucb,scale=0.03,step_scale=60", 600, 6)
@@ -733,7 +734,7 @@ def another_value(patch, setting):
 
 @mutation("occupancies are those of another gamma", "P3", "P4", setting=KNOWN)
 def another_occupancy(patch, setting):
-    patch.setattr(audit, "occupancy", with_less_discount(audit.occupancy))
+    patch.setattr(books, "occupancy", with_less_discount(books.occupancy))
     return setting.build()
 
 
@@ -746,27 +747,27 @@ def another_adjoint(patch, setting):
 
 @mutation("H is taken for 1", "A2", setting=KNOWN)
 def no_horizon(patch, setting):
-    patch.setattr(books.Scene, "H", property(lambda scene: 1.0))
+    patch.setattr(scenes.Scene, "H", property(lambda scene: 1.0))
     return setting.build()
 
 
 @mutation("H(pi* || pi_0) is in bits", "A16", setting=KNOWN)
 def in_bits(patch, setting):
-    entropy = audit.relative_entropy
-    patch.setattr(audit, "relative_entropy", lambda p, q: entropy(p, q) / log(2))
+    entropy = scenes.relative_entropy
+    patch.setattr(scenes, "relative_entropy", lambda p, q: entropy(p, q) / log(2))
     return setting.build()
 
 
 @mutation("B is half of what it is", "M1a", "M1b", setting=MIXTURE)
 def half_the_bound(patch, setting):
-    patch.setattr(regression, "bound_of", lambda scene: constants.bound_of(scene) / 2)
+    patch.setattr(regression, "bound_of", lambda scene: scenes.bound_of(scene) / 2)
     return setting.build()
 
 
 @mutation("events have probability 1 - 1 / delta", "M5", "C3", setting=MIXTURE)
 def inverted_delta(patch, setting):
-    for module in (regression, discussion):
-        patch.setattr(module, "delta_of", lambda scene: 1 / constants.delta_of(scene))
+    for module in (lemmas, discussion):
+        patch.setattr(module, "delta_of", lambda scene: 1 / scenes.delta_of(scene))
     return setting.build()
 
 

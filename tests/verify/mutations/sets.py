@@ -103,8 +103,8 @@ def minimum(patch, setting):
 
 def times(patch, setting, factor, module=claims):
     """A sound learner, whose optimistic values the observer takes for `factor` times what they are."""
-    was = module._fixed_point
-    patch.setattr(module, "_fixed_point", lambda *given: factor * was(*given))
+    was = module.fixed_point
+    patch.setattr(module, "fixed_point", lambda *given, **more: factor * was(*given, **more))
     return setting.build()
 
 

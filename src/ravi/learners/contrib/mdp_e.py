@@ -10,8 +10,8 @@ In epoch k, with the data at its start,
     V_k, Q_{k+1}     the fixed point of  Q = r + gamma P_hat_k V,  V = <pi_k, Q>;  Q = H where a pair was never played
     pi_{k+1}(a|x) ~ pi_k(a|x) exp(eta Q_{k+1}(x, a))                        for epoch k + 1
 
-P_hat = N' / n. On the reset chain (`ravi.verify.reset_chain`) the Q of the paper, of average rewards, is this one up
-to a constant, which exponential weights do not see.
+P_hat = N' / n. On the reset chain (`ravi.verify.preliminaries.reset_chain`) the Q of the paper, of average rewards, is
+this one up to a constant, which exponential weights do not see.
 
 Constants: eta = (1/H) sqrt(2 ln A / K), K = (1 - gamma) T + gamma the expected number of epochs: it minimises
 ln A / eta + eta H^2 K / 2, the regret of exponential weights in a state over K rounds with gains in [0, H]. (The paper
