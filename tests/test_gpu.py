@@ -44,7 +44,7 @@ def equal(one, other):
     return all(np.array_equal(one.results[k], other.results[k], equal_nan=True) for k in one.results)
 
 
-@pytest.mark.parametrize("text", [LEARNER, "ravi-ucb+,scale=0.1,inner=3", *MIXTURES])
+@pytest.mark.parametrize("text", [LEARNER, "ravi-ucb+,scale=0.1,inner=3", "ucrl2,scale=0.1,mode=blind", *MIXTURES])
 def test_a_run_there_is_the_run_here(text, pretended):
     given = {"record": ["stream"], "pad": True}
     here, there = (ravi.run(text, world_of(text), 300, 3, device=on, **given) for on in ("cpu", "gpu"))

@@ -18,12 +18,16 @@ IDS = [
     "ravi-kl", "ravi-kl,plan=greedy,support=off", "ravi-kl,candidate=posterior", "ravi-kl,plan=mirror,inner=2",
     "ravi-kl/unknown-rewards", "psrl", "psrl,support=on,schedule=doubling", "ucrl2,scale=0.1",
     "ucrl2,scale=0.1,support=on", "ucrl2b,scale=0.1", "kl-ucrl,scale=0.01", "scal,scale=0.03,span=0.3",
-    "scal+,scale=0.02,span=0.5", "mbie,scale=0.1", "mbie-eb,scale=0.03", "r-max,m=3", "certainty-equivalent",
+    "scal+,scale=0.02,span=0.5", "ucrl2,scale=0.1,mode=blind", "ucrl2b,scale=0.1,mode=blind",
+    "kl-ucrl,scale=0.01,mode=blind", "scal,scale=0.03,span=0.3,mode=blind", "scal+,scale=0.02,span=0.5,mode=blind",
+    "mbie,scale=0.1", "mbie-eb,scale=0.03", "r-max,m=3", "certainty-equivalent",
     "ucbvi-gamma,scale=0.005", "q-learning", "ucb-q,scale=0.0003", "liu-su,scale=0.0003", "delayed-q,m=1", "uniform",
     "optimum",
 ]  # fmt: skip
 # Kernels to compile, the first with every measure; on a GPU all are (tests/test_gpu.py).
-FORMS = ["ravi-ucb+", "ravi-kl", "psrl", "ucrl2", "certainty-equivalent", "ucbvi-gamma", "q-learning", "uniform"]
+FORMS = [
+    "ravi-ucb+", "ravi-kl", "psrl", "ucrl2,mode=blind", "certainty-equivalent", "ucbvi-gamma", "q-learning", "uniform",
+]  # fmt: skip
 # sync() that are needed: function -> which of its own.
 NEEDED = {
     "ravi.learners.ravi_ucb.inner:_backed_up": [0, 1],

@@ -151,8 +151,8 @@ def _plan(own, i, t):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _learn(own, i, t, x, a, y, slot, reset):  # type: ignore[no-untyped-def]
-    return seed_learn(own.counted, i, t, x, a, y, slot, reset)
+def _learn(own, i, t, x, a, y, slot, reset, after):  # type: ignore[no-untyped-def]
+    return seed_learn(own.counted, i, t, x, a, y, slot, reset, after)
 
 
 def _in_phases(phases: Phases) -> Seedwise:
