@@ -40,6 +40,8 @@ CHECKED = [
     ("ucb-q,scale=0.0003", TABULAR), ("liu-su,scale=0.0003", TABULAR), ("delayed-q,m=1", TABULAR),
     ("uniform", TABULAR), ("optimum", TABULAR),
     ("ravi-ucb/mixture,scale=0.02,step_scale=30", MIXED), ("ravi-ucb+/mixture,scale=0.1,inner=3", MIXED),
+    ("ravi-ucb/mixture/doubling,scale=0.02,step_scale=30", MIXED),
+    ("ravi-ucb+/mixture/doubling,scale=0.1,inner=3", MIXED),
 ]  # fmt: skip
 GARNET = "garnet/100,4,4,discount=0.99"
 TIMED = {  # learner -> MDP, seeds there, plays there, seeds on a core, plays on a core

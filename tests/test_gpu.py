@@ -9,9 +9,8 @@ from ravi.checks import InputError
 from ravi.mdps import garnet
 from ravi.planning.solver import solve
 from tests.support.pretended_gpu import pretend
-from tests.test_teams import IDS
+from tests.test_teams import IDS, MIXTURES
 
-MIXTURES = ["ravi-ucb/mixture,scale=0.02,step_scale=30", "ravi-ucb+/mixture,scale=0.1,inner=3"]
 LEARNER = "ravi-ucb,scale=0.003,step_scale=30"
 
 

@@ -24,9 +24,15 @@ IDS = [
     "ucbvi-gamma,scale=0.005", "q-learning", "ucb-q,scale=0.0003", "liu-su,scale=0.0003", "delayed-q,m=1", "uniform",
     "optimum",
 ]  # fmt: skip
+# Of those whose seeds plan together.
+MIXTURES = [
+    "ravi-ucb/mixture,scale=0.02,step_scale=30", "ravi-ucb+/mixture,scale=0.1,inner=3",
+    "ravi-ucb/mixture/doubling,scale=0.02,step_scale=30", "ravi-ucb+/mixture/doubling,scale=0.1,inner=3",
+]  # fmt: skip
 # Kernels to compile, the first with every measure; on a GPU all are (tests/test_gpu.py).
 FORMS = [
     "ravi-ucb+", "ravi-kl", "psrl", "ucrl2,mode=blind", "certainty-equivalent", "ucbvi-gamma", "q-learning", "uniform",
+    "ravi-ucb+/mixture/doubling",
 ]  # fmt: skip
 # sync() that are needed: function -> which of its own.
 NEEDED = {
@@ -50,15 +56,14 @@ def lines_of(module, *arguments, **environment):
 
 
 def test_every_learner_that_runs_on_a_gpu_is_here():
-    named = {text.split(",")[0] for text in IDS}
+    named = {text.split(",")[0] for text in [*IDS, *MIXTURES]}
     for name in ids.LEARNERS:
         mdp = ids.mdp("ensemble/3,6,2,2" if "mixture" in name or name == "ravi-ucb/linear" else "riverswim/6")
         try:
             learner = ids.learner(name, mdp, 100)
         except ValueError:
             continue  # of another kind of problem
-        if learner.seedwise is not None and not learner.seedwise.together:
-            assert name in named
+        assert name in named or learner.seedwise is None
 
 
 def test_teams_of_three_threads_do_what_one_does():
