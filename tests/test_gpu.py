@@ -50,6 +50,17 @@ def test_a_run_there_is_the_run_here(text, pretended):
     assert equal(here, there)
 
 
+@pytest.mark.parametrize("text", MIXTURES)
+def test_seeds_that_plan_together_do_so_on_arrays_of_the_gpu(text, monkeypatch):
+    """It is never asked what they hold, and no array of the host is beside one of them."""
+    pretend(monkeypatch, apart=True)
+    here, there = (
+        ravi.run(text, world_of(text), 300, 3, device=on, record=["stream"]).results for on in ("cpu", "gpu")
+    )
+    for name, array in here.items():
+        np.testing.assert_allclose(there[name], array, rtol=1e-7, atol=0 if array.dtype.kind in "iub" else 1e-7)
+
+
 @pytest.mark.parametrize("text", [LEARNER, MIXTURES[0]])
 def test_a_run_goes_on_on_another_device(text, pretended, tmp_path, monkeypatch):
     monkeypatch.setattr(device, "FEW", 2)
