@@ -122,8 +122,8 @@ def test_without_a_gpu_it_is_said():
             call()
     with pytest.raises(InputError, match="device"):
         ravi.run(LEARNER, "riverswim/6", 10, device="tpu")
-    with pytest.raises(InputError, match="politex does not run there"):
-        ravi.run("politex", "riverswim/6", 10, device="gpu")
+    with pytest.raises(InputError, match="o-reps does not run there"):
+        ravi.run("o-reps", "riverswim/6", 10, device="gpu")
 
 
 @pytest.mark.gpu

@@ -21,18 +21,19 @@ IDS = [
     "scal+,scale=0.02,span=0.5", "ucrl2,scale=0.1,mode=blind", "ucrl2b,scale=0.1,mode=blind",
     "kl-ucrl,scale=0.01,mode=blind", "scal,scale=0.03,span=0.3,mode=blind", "scal+,scale=0.02,span=0.5,mode=blind",
     "mbie,scale=0.1", "mbie-eb,scale=0.03", "r-max,m=3", "certainty-equivalent",
-    "ucbvi-gamma,scale=0.005", "q-learning", "ucb-q,scale=0.0003", "liu-su,scale=0.0003", "delayed-q,m=1", "uniform",
-    "optimum",
+    "ucbvi-gamma,scale=0.005", "q-learning", "ucb-q,scale=0.0003", "liu-su,scale=0.0003", "delayed-q,m=1",
+    "md-mpi,scale=0.01,step_scale=30", "politex,phase=2", "uniform", "optimum",
 ]  # fmt: skip
 # Of those whose seeds plan together.
 MIXTURES = [
     "ravi-ucb/mixture,scale=0.02,step_scale=30", "ravi-ucb+/mixture,scale=0.1,inner=3",
     "ravi-ucb/mixture/doubling,scale=0.02,step_scale=30", "ravi-ucb+/mixture/doubling,scale=0.1,inner=3",
+    "ravi-ucb/mixture-sampled,scale=0.02,step_scale=30,samples=2",
 ]  # fmt: skip
 # Kernels to compile, the first with every measure; on a GPU all are (tests/test_gpu.py).
 FORMS = [
     "ravi-ucb+", "ravi-kl", "psrl", "ucrl2,mode=blind", "certainty-equivalent", "ucbvi-gamma", "q-learning", "uniform",
-    "ravi-ucb+/mixture/doubling",
+    "politex", "ravi-ucb+/mixture/doubling", "ravi-ucb/mixture-sampled,samples=2",
 ]  # fmt: skip
 # sync() that are needed: function -> which of its own.
 NEEDED = {
@@ -110,5 +111,5 @@ def test_the_words_of_a_cpu_do_not_reach_a_kernel():
 
 def test_what_does_not_run_there_is_refused_by_name():
     mdp = ids.mdp("riverswim/6")
-    assert whole.refused(ids.learner("politex", mdp, 100), []) == "politex does not run there"
+    assert whole.refused(ids.learner("o-reps", mdp, 100), []) == "o-reps does not run there"
     assert whole.refused(ids.learner("psrl", mdp, 100), []) is None

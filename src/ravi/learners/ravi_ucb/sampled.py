@@ -27,6 +27,7 @@ from ravi.estimators.sampled import Embedded, draw, sampled
 from ravi.learners.options import ALL, Options, takes
 from ravi.learners.ravi_ucb.ravi_ucb import generic, theorem_step
 from ravi.theory import constants
+from ravi.whole import TOGETHER
 
 
 @takes("scale", "step_scale", "eta", "delta", "regularization")
@@ -64,7 +65,7 @@ def mixture_sampled(
         "sampled", beta, scale, o.step_scale, delta, lam, B, ("centre",) if middle else (), samples, draws
     )
     own = {"beta": beta, "samples": samples, "draws": draws, "centre": centre, "error": float(made.errors.max())}
-    return generic(
+    learner = generic(
         problem,
         estimator,
         bonus,
@@ -73,3 +74,4 @@ def mixture_sampled(
         stated=stated,
         settings=own | stated._replace(on=None).record(),
     )
+    return learner._replace(seedwise=TOGETHER)
