@@ -32,11 +32,18 @@ CHECKED = [
     ("psrl", TABULAR), ("psrl,support=on,schedule=doubling", TABULAR),
     ("ucrl2,scale=0.1", TABULAR), ("ucrl2,scale=0.1,support=on", TABULAR), ("ucrl2b,scale=0.1", TABULAR),
     ("kl-ucrl,scale=0.01", TABULAR), ("scal,scale=0.03,span=0.3", TABULAR), ("scal+,scale=0.02,span=0.5", TABULAR),
+    ("ucrl2,scale=0.1,mode=blind", TABULAR), ("ucrl2b,scale=0.1,mode=blind", TABULAR),
+    ("kl-ucrl,scale=0.01,mode=blind", TABULAR), ("scal,scale=0.03,span=0.3,mode=blind", TABULAR),
+    ("scal+,scale=0.02,span=0.5,mode=blind", TABULAR),
     ("mbie,scale=0.1", TABULAR), ("mbie-eb,scale=0.03", TABULAR), ("r-max,m=3", TABULAR),
     ("certainty-equivalent", TABULAR), ("ucbvi-gamma,scale=0.005", TABULAR), ("q-learning", TABULAR),
     ("ucb-q,scale=0.0003", TABULAR), ("liu-su,scale=0.0003", TABULAR), ("delayed-q,m=1", TABULAR),
+    ("md-mpi,scale=0.003,step_scale=30", TABULAR), ("politex,phase=2", TABULAR),
     ("uniform", TABULAR), ("optimum", TABULAR),
     ("ravi-ucb/mixture,scale=0.02,step_scale=30", MIXED), ("ravi-ucb+/mixture,scale=0.1,inner=3", MIXED),
+    ("ravi-ucb/mixture/doubling,scale=0.02,step_scale=30", MIXED),
+    ("ravi-ucb+/mixture/doubling,scale=0.1,inner=3", MIXED),
+    ("ravi-ucb/mixture-sampled,scale=0.02,step_scale=30,samples=2", MIXED),
 ]  # fmt: skip
 GARNET = "garnet/100,4,4,discount=0.99"
 TIMED = {  # learner -> MDP, seeds there, plays there, seeds on a core, plays on a core

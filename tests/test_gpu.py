@@ -9,9 +9,8 @@ from ravi.checks import InputError
 from ravi.mdps import garnet
 from ravi.planning.solver import solve
 from tests.support.pretended_gpu import pretend
-from tests.test_teams import IDS
+from tests.test_teams import IDS, MIXTURES
 
-MIXTURES = ["ravi-ucb/mixture,scale=0.02,step_scale=30", "ravi-ucb+/mixture,scale=0.1,inner=3"]
 LEARNER = "ravi-ucb,scale=0.003,step_scale=30"
 
 
@@ -44,11 +43,22 @@ def equal(one, other):
     return all(np.array_equal(one.results[k], other.results[k], equal_nan=True) for k in one.results)
 
 
-@pytest.mark.parametrize("text", [LEARNER, "ravi-ucb+,scale=0.1,inner=3", *MIXTURES])
+@pytest.mark.parametrize("text", [LEARNER, "ravi-ucb+,scale=0.1,inner=3", "ucrl2,scale=0.1,mode=blind", *MIXTURES])
 def test_a_run_there_is_the_run_here(text, pretended):
     given = {"record": ["stream"], "pad": True}
     here, there = (ravi.run(text, world_of(text), 300, 3, device=on, **given) for on in ("cpu", "gpu"))
     assert equal(here, there)
+
+
+@pytest.mark.parametrize("text", MIXTURES)
+def test_seeds_that_plan_together_do_so_on_arrays_of_the_gpu(text, monkeypatch):
+    """It is never asked what they hold, and no array of the host is beside one of them."""
+    pretend(monkeypatch, apart=True)
+    here, there = (
+        ravi.run(text, world_of(text), 300, 3, device=on, record=["stream"]).results for on in ("cpu", "gpu")
+    )
+    for name, array in here.items():
+        np.testing.assert_allclose(there[name], array, rtol=1e-7, atol=0 if array.dtype.kind in "iub" else 1e-7)
 
 
 @pytest.mark.parametrize("text", [LEARNER, MIXTURES[0]])
@@ -112,8 +122,8 @@ def test_without_a_gpu_it_is_said():
             call()
     with pytest.raises(InputError, match="device"):
         ravi.run(LEARNER, "riverswim/6", 10, device="tpu")
-    with pytest.raises(InputError, match="politex does not run there"):
-        ravi.run("politex", "riverswim/6", 10, device="gpu")
+    with pytest.raises(InputError, match="o-reps does not run there"):
+        ravi.run("o-reps", "riverswim/6", 10, device="gpu")
 
 
 @pytest.mark.gpu

@@ -18,12 +18,23 @@ IDS = [
     "ravi-kl", "ravi-kl,plan=greedy,support=off", "ravi-kl,candidate=posterior", "ravi-kl,plan=mirror,inner=2",
     "ravi-kl/unknown-rewards", "psrl", "psrl,support=on,schedule=doubling", "ucrl2,scale=0.1",
     "ucrl2,scale=0.1,support=on", "ucrl2b,scale=0.1", "kl-ucrl,scale=0.01", "scal,scale=0.03,span=0.3",
-    "scal+,scale=0.02,span=0.5", "mbie,scale=0.1", "mbie-eb,scale=0.03", "r-max,m=3", "certainty-equivalent",
-    "ucbvi-gamma,scale=0.005", "q-learning", "ucb-q,scale=0.0003", "liu-su,scale=0.0003", "delayed-q,m=1", "uniform",
-    "optimum",
+    "scal+,scale=0.02,span=0.5", "ucrl2,scale=0.1,mode=blind", "ucrl2b,scale=0.1,mode=blind",
+    "kl-ucrl,scale=0.01,mode=blind", "scal,scale=0.03,span=0.3,mode=blind", "scal+,scale=0.02,span=0.5,mode=blind",
+    "mbie,scale=0.1", "mbie-eb,scale=0.03", "r-max,m=3", "certainty-equivalent",
+    "ucbvi-gamma,scale=0.005", "q-learning", "ucb-q,scale=0.0003", "liu-su,scale=0.0003", "delayed-q,m=1",
+    "md-mpi,scale=0.01,step_scale=30", "politex,phase=2", "uniform", "optimum",
+]  # fmt: skip
+# Of those whose seeds plan together.
+MIXTURES = [
+    "ravi-ucb/mixture,scale=0.02,step_scale=30", "ravi-ucb+/mixture,scale=0.1,inner=3",
+    "ravi-ucb/mixture/doubling,scale=0.02,step_scale=30", "ravi-ucb+/mixture/doubling,scale=0.1,inner=3",
+    "ravi-ucb/mixture-sampled,scale=0.02,step_scale=30,samples=2",
 ]  # fmt: skip
 # Kernels to compile, the first with every measure; on a GPU all are (tests/test_gpu.py).
-FORMS = ["ravi-ucb+", "ravi-kl", "psrl", "ucrl2", "certainty-equivalent", "ucbvi-gamma", "q-learning", "uniform"]
+FORMS = [
+    "ravi-ucb+", "ravi-kl", "psrl", "ucrl2,mode=blind", "certainty-equivalent", "ucbvi-gamma", "q-learning", "uniform",
+    "politex", "ravi-ucb+/mixture/doubling", "ravi-ucb/mixture-sampled,samples=2",
+]  # fmt: skip
 # sync() that are needed: function -> which of its own.
 NEEDED = {
     "ravi.learners.ravi_ucb.inner:_backed_up": [0, 1],
@@ -47,15 +58,14 @@ def lines_of(module, *arguments, **environment):
 
 
 def test_every_learner_that_runs_on_a_gpu_is_here():
-    named = {text.split(",")[0] for text in IDS}
+    named = {text.split(",")[0] for text in [*IDS, *MIXTURES]}
     for name in ids.LEARNERS:
         mdp = ids.mdp("ensemble/3,6,2,2" if "mixture" in name or name == "ravi-ucb/linear" else "riverswim/6")
         try:
             learner = ids.learner(name, mdp, 100)
         except ValueError:
             continue  # of another kind of problem
-        if learner.seedwise is not None and not learner.seedwise.together:
-            assert name in named
+        assert name in named or learner.seedwise is None
 
 
 def test_teams_of_three_threads_do_what_one_does():
@@ -72,9 +82,9 @@ def test_a_sync_that_is_missing_is_found():
 
 def test_kernels_compile_to_ptx_for_hopper():
     pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")
-    for text, length, as_meant in lines_of("tests.support.kernels", *FORMS):
-        assert length > 0, (text, as_meant)
-        assert as_meant is True, f"{text}: no loop of its kernel is shared among threads, or all are unrolled"
+    for text, length, by_threads in lines_of("tests.support.kernels", *FORMS):
+        assert length > 0, (text, by_threads)
+        assert by_threads is True, f"{text}: no loop of its kernel is shared among threads"
 
 
 def test_the_words_of_a_cpu_do_not_reach_a_kernel():
@@ -102,5 +112,5 @@ def test_the_words_of_a_cpu_do_not_reach_a_kernel():
 
 def test_what_does_not_run_there_is_refused_by_name():
     mdp = ids.mdp("riverswim/6")
-    assert whole.refused(ids.learner("politex", mdp, 100), []) == "politex does not run there"
+    assert whole.refused(ids.learner("o-reps", mdp, 100), []) == "o-reps does not run there"
     assert whole.refused(ids.learner("psrl", mdp, 100), []) is None

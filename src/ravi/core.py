@@ -370,7 +370,7 @@ class Seedwise(NamedTuple):
     """A learner's epoch as compiled functions of one seed, on either target (`ravi.teams`, `ravi.whole`)."""
 
     plan: Callable[..., Any]  # own, i, t -> the step that ends the epoch at the latest; t is its first: a team's
-    learn: Callable[..., Any]  # own, i, t, x, a, y, slot, reset -> whether the epoch ends: what `add` does, at a step
+    learn: Callable[..., Any]  # own, i, t, x, a, y, slot, reset, x_{t+1} -> whether the epoch ends: `add`, at a step
     own: Callable[..., tuple[Any, ...]]  # State, number of teams -> what both are given, scratch by team
     reset: bool = True  # whether a reset ends an epoch
     keyed: bool = False  # whether `own` is given the keys of the seeds (n,) too, which the State does not keep

@@ -158,9 +158,10 @@ def _walk(  # type: ignore[no-untyped-def]
                         visits[i, x, a] -= 1
                         if visits[i, x, a] <= 0:
                             done = True
-                    if learning and learn(own, i, t, x, a, y, slot, reset):
+                    to = np.int32(find(initial, u_initial)) if reset else y
+                    if learning and learn(own, i, t, x, a, y, slot, reset, to):
                         done = True
-                    x = np.int32(find(initial, u_initial)) if reset else y
+                    x = to
                     if (reset and stop_at_reset) or t >= most:
                         done = True
                 state[i], time[i], after[i], lengths[i] = x, t, x, length
@@ -176,7 +177,7 @@ def _walk(  # type: ignore[no-untyped-def]
 
 
 @compiled
-def learn(own, i, t, x, a, y, slot, reset):  # type: ignore[no-untyped-def]
+def learn(own, i, t, x, a, y, slot, reset, after):  # type: ignore[no-untyped-def]
     """What a learner that learns from paths does at a step: nothing."""
     return False
 
@@ -191,8 +192,8 @@ def walking(learn: Callable[..., Any], own: Callable[[Any, Walkers], tuple[Any, 
 
     Parameters
     ----------
-    learn : a compiled function (own, i, t, x, a, y, slot, reset) -> bool: what seed i learns from step t, in place, and
-        whether the epoch ends with it, which it must where the policy is another one.
+    learn : a compiled function (own, i, t, x, a, y, slot, reset, after) -> bool: what seed i learns from step t, in
+        place, and whether the epoch ends with it, which it must where the policy is another one. after: x_{t+1}.
     own : (state, walkers) -> the arrays and numbers that `learn` is given as `own`.
 
     Returns

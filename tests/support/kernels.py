@@ -2,8 +2,8 @@
 
     python -m tests.support.kernels ID ...
 
-prints a line of JSON for every id: how long its PTX is, whether its loops are divided among threads, and whether they
-are not unrolled; or why there is none.
+prints a line of JSON for every id: how long its PTX is, or why there is none. Where all seeds plan together it is that
+of the loops over seeds that a plan and `add` call; with those that only a GPU calls.
 """
 
 import json
@@ -13,9 +13,10 @@ from types import SimpleNamespace
 import numpy as np
 from numba import typeof, types
 
-from ravi import ids, teams, whole
+from ravi import device, ids, teams, whole
+from ravi.compiled import instance
 from ravi.cuda import compiling, cuda_words
-from ravi.walk import world_of
+from ravi.walk import room, world_of
 from ravi.worlds import Tabular
 
 HOPPER = (9, 0)
@@ -31,27 +32,63 @@ def type_of(leaf):
     return typeof(leaf)
 
 
-def ptx(text, measured, threads=32):
-    """The kernel of a learner for such teams; with all measures, or with none."""
+def compiled_for(threads, function, given, rolled=False):
+    """The PTX of a function of these types, for teams of so many threads."""
     from numba.cuda import dispatcher
 
     cuda = cuda_words()
     dispatcher.get_current_device = lambda: SimpleNamespace(compute_capability=HOPPER)
-    mdp = ids.mdp("riverswim/6")
+    with compiling(threads, rolled=rolled):
+        return cuda.compile_ptx(function, given, cc=HOPPER)[0]
+
+
+def loops(learner, n=2):
+    """Every loop over seeds that an epoch calls -> its arguments, with scratch."""
+    called, plain = {}, teams.over_seeds
+
+    def noted(loop, where, *arguments, rooms=()):
+        called[loop] = (*arguments, *(teams.Room((1, *shape)) for shape in rooms))
+        plain(loop, where, *arguments, rooms=rooms)
+
+    holders = [one for one in list(sys.modules.values()) if getattr(one, "over_seeds", None) is plain]
+    for module in holders:
+        module.over_seeds = noted
+    learner.add(learner.plan(learner.init(np.arange(n, dtype=np.uint64))), room(n, 8))
+    for module in holders:
+        module.over_seeds = plain
+    return called
+
+
+def together_ptx(learner, threads=64):
+    """All loops of a learner whose seeds plan together, for teams of several warps."""
+    matrices = np.ones((2, 3, 3))
+    only_there = {teams._tiles_of_product: (matrices,) * 3, teams._squares: (matrices, matrices[0])}
+    return "".join(
+        compiled_for(threads, instance(device._over, loop=loop), (types.int64, type_of(arguments)))
+        for loop, arguments in (loops(learner) | only_there).items()
+    )
+
+
+def ptx(text, measured, threads=32):
+    """The kernel of a learner for such teams; with all measures, or with none."""
+    mdp = ids.mdp("ensemble/3,6,2,2" if "mixture" in text else "riverswim/6")
     learner = ids.learner(text, mdp, 100)
+    if learner.seedwise.together:
+        return together_ptx(learner)
     options = {"record": ["stream", "trajectory"], "points": 5, "pad": False, "keep_epochs": True, "measured": measured}
     measures = Tabular(mdp).scores(learner, 100, options).measures
     batch = Tabular(mdp).begin(learner, np.arange(2, dtype=np.uint64), measures)
     arguments = whole.arguments(learner, world_of(mdp), 100, False, measures, batch, teams=2, epochs=8, length=64)
     given = (types.int64, types.int64, *(type_of(one) for one in arguments))
-    with compiling(threads, rolled=True):
-        return cuda.compile_ptx(whole.framed(*whole.functions(learner, measures)), given, cc=HOPPER)[0]
+    made = compiled_for(threads, whole.framed(*whole.functions(learner, measures)), given, rolled=True)
+    assert "nounroll" in made, "its loops may be unrolled"
+    return made
 
 
 if __name__ == "__main__":
     for place, text in enumerate(sys.argv[1:]):
         try:
             made = ptx(text, measured=place == 0)
-            print(json.dumps([text, len(made), "ntid.x" in made and "nounroll" in made]), flush=True)
+            print(json.dumps([text, len(made), "ntid.x" in made]), flush=True)
         except Exception as error:
             print(json.dumps([text, 0, f"{type(error).__name__}: {error}"[:500]]), flush=True)

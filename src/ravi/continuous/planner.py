@@ -20,7 +20,7 @@ from ravi.continuous.quadrature import Grid, row
 from ravi.core import Array
 from ravi.estimators.centred import LEAST
 from ravi.estimators.ridge import invert_root
-from ravi.optimism.bonuses import log_det_radius
+from ravi.optimism.bonuses import confidence_term, log_det_radius
 from ravi.planning.mirror import mirror_step
 from ravi.random import PICK, uniform
 from ravi.ranges import (
@@ -194,7 +194,7 @@ class Planner:
                 log_det_radius(
                     self.root[None],
                     self.d,
-                    how.delta,
+                    confidence_term(how.delta),
                     noise=how.noise,
                     regularization=how.regularization,
                     bound=how.bound,

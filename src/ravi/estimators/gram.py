@@ -99,7 +99,7 @@ def gram_walk(of: Callable[[Any], tuple[Gram, Array, Array | None]]) -> Walk:
 
 
 @compiled
-def _learn(own, i, t, x, a, y, slot, reset):  # type: ignore[no-untyped-def]
+def _learn(own, i, t, x, a, y, slot, reset, after):  # type: ignore[no-untyped-def]
     """Add phi(x, a); whether the determinant has doubled."""
     covariance, inverse, log_det, opened, response, moves, phi, V, scratch = own
     feature = phi[i if phi.shape[0] > 1 else 0, x, a]

@@ -50,6 +50,7 @@ from ravi.core import Array, Data, Estimator, Path, Problem
 from ravi.estimators.ridge import Regression, ridge
 from ravi.mdps.draws import uniforms
 from ravi.ranges import Covariance, Facts, Number, Positive
+from ravi.teams import beside, first, over_seeds
 
 
 class Draws(NamedTuple):
@@ -127,7 +128,8 @@ def sampled(draws: Draws, regularization: float = 1.0) -> Estimator:
     def parts(V: Array) -> tuple[Array, Array, Array]:
         """U, c and max |U|."""
         if not draws.centre:
-            return V, np.zeros(len(V)), V.max(-1)
+            size = V.max(-1)
+            return V, np.zeros_like(size), size
         low, high = V.min(-1), V.max(-1)
         middle = (high + low) / 2
         return V - middle[:, None], middle, (high - low) / 2
@@ -139,7 +141,7 @@ def sampled(draws: Draws, regularization: float = 1.0) -> Estimator:
     def embed(V: Array) -> Embedded:
         U, middle, size = parts(V)
         size = size[:, None, None]
-        return Embedded(inner.embed(U), middle[:, None, None], size, size * e)
+        return Embedded(inner.embed(U), middle[:, None, None], size, size * beside(e, size))
 
     def expect(D: Sampled, phi: Embedded) -> Array:
         return phi.middle + inner.expect(_regression(D), phi.phi)
@@ -150,7 +152,7 @@ def sampled(draws: Draws, regularization: float = 1.0) -> Estimator:
     def add(D: Sampled, V: Array, path: Path) -> Data:
         U, _, size = parts(V)
         inner.add(_regression(D), U, path)
-        _add_squares(e, size, D.bias, path.state, path.action, path.length)
+        over_seeds(_add_squares, V, e, size, D.bias, path.state, path.action, path.length)
         return D
 
     return Estimator(init, embed, expect, width, add)
@@ -190,7 +192,9 @@ def _weights(q, support, u):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _add_squares(e, size, bias, state, action, length):  # type: ignore[no-untyped-def]
-    for i in range(state.shape[0]):
-        for l in range(length[i]):
-            bias[i] += (size[i] * e[state[i, l], action[i, l]]) ** 2
+def _add_squares(low, high, e, size, bias, state, action, length):  # type: ignore[no-untyped-def]
+    """Of seeds low, ..., high - 1; a team's."""
+    for i in range(low, high):
+        if first():
+            for l in range(length[i]):
+                bias[i] += (size[i] * e[state[i, l], action[i, l]]) ** 2

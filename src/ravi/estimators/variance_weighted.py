@@ -113,7 +113,7 @@ def _predict(inverse, response, phi):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _learn(own, i, t, x, a, y, slot, reset):  # type: ignore[no-untyped-def]
+def _learn(own, i, t, x, a, y, slot, reset, after):  # type: ignore[no-untyped-def]
     """Add the sample, weighted; whether det Sigma_hat has doubled."""
     (covariance, inverse, log_det, opened, response, second_covariance, second_inverse, second_response, first, second,
      W, R, d, lam, B, B_phi, delta, scale, weighing, scratch, f) = own  # fmt: skip

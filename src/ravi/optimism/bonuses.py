@@ -58,26 +58,32 @@ def of_span(
 
 
 def of_determinant(
-    estimator: Estimator, dimension: int, delta: float, *, noise: float, regularization: float, bound: float,
-    scale: float | Array = 1.0,
+    estimator: Estimator, dimension: int, confidence: float | Array, *, noise: float, regularization: float,
+    bound: float, scale: float | Array = 1.0,
 ) -> Bonus:  # fmt: skip
-    """The self-normalised radius of the data at hand, times the width. `noise` is s, `bound` is B."""
+    """The self-normalised radius of the data at hand, times the width: see `log_det_radius`."""
     factor = by_pair(scale)
 
     def bonus(D: Data, phi: Embedding) -> Array:
-        beta = log_det_radius(D.root, dimension, delta, noise=noise, regularization=regularization, bound=bound)
+        beta = log_det_radius(D.root, dimension, confidence, noise=noise, regularization=regularization, bound=bound)
         return beside(factor, beta) * beta[:, None, None] * estimator.width(D, phi)
 
     return bonus
 
 
+def confidence_term(delta: float) -> float:
+    """2 ln(1/delta)."""
+    return 2 * log(1 / delta)
+
+
 def log_det_radius(
-    root: Array, dimension: int, delta: float, *, noise: float, regularization: float, bound: float
+    root: Array, dimension: int, confidence: float | Array, *, noise: float, regularization: float, bound: float
 ) -> Array:
-    """s sqrt(ln det Lambda - d ln lambda + 2 ln(1/delta)) + sqrt(lambda) B   (n,); root: R, Lambda^{-1} = R R^T."""
+    """s sqrt(ln det Lambda - d ln lambda + 2 ln(1/delta)) + sqrt(lambda) B   (n,); root: R, Lambda^{-1} = R R^T.
+    `confidence` is 2 ln(1/delta), one number or one of every row; `noise` is s, `bound` is B."""
     log_det = -2 * np.log(np.diagonal(root, axis1=1, axis2=2)).sum(-1)
     grown = np.maximum(log_det - dimension * log(regularization), 0.0)
-    return noise * np.sqrt(grown + 2 * log(1 / delta)) + regularization**0.5 * bound
+    return noise * np.sqrt(grown + beside(confidence, grown)) + regularization**0.5 * bound
 
 
 def discounted(bonus: Bonus, discount: float) -> Bonus:

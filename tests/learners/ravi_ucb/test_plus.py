@@ -16,7 +16,14 @@ from ravi.learners.ravi_ucb import plus as ravi_ucb_plus
 from ravi.learners.ravi_ucb import ravi_ucb
 from ravi.mdps import garnet, garnets, riverswim, riverswim_mixture, terrain
 from ravi.mdps.tables import from_features
-from ravi.optimism.bonuses import discounted, log_det_radius, multiple_of_width, of_span, within_span
+from ravi.optimism.bonuses import (
+    confidence_term,
+    discounted,
+    log_det_radius,
+    multiple_of_width,
+    of_span,
+    within_span,
+)
 from ravi.random import uniform
 from ravi.theory import constants, generic
 from tests.helpers import assert_same_bits, bits, dense, spy
@@ -365,7 +372,7 @@ def test_the_radius_of_a_determinant_is_its_formula_and_at_most_the_closed_form(
         data = run(learner, mdp, 500, 4, measured=False).state.data
         s, size = (1.0, 2 * mdp.feature_bound) if span == "on" else (5.0, 10 * mdp.feature_bound)
         B, d = mdp.parameter_bound, mdp.dimension
-        beta = log_det_radius(data.root, d, 1 / 500, noise=s, regularization=1.0, bound=B)
+        beta = log_det_radius(data.root, d, confidence_term(1 / 500), noise=s, regularization=1.0, bound=B)
         right = s * np.sqrt(np.linalg.slogdet(data.covariance)[1] + 2 * log(500)) + B
         np.testing.assert_allclose(beta, right, rtol=1e-10)
         closed = s * sqrt(d * log(1 + 500 * size**2 / d) + 2 * log(500)) + B

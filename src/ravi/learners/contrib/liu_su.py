@@ -75,7 +75,7 @@ def liu_su(problem: Problem, T: int, o: Confidence, accuracy: float = 0.1) -> Le
 
 
 @compiled
-def _learn(own, i, t, x, a, y, slot, reset):  # type: ignore[no-untyped-def]
+def _learn(own, i, t, x, a, y, slot, reset, after):  # type: ignore[no-untyped-def]
     (_, Q, stale), key, raw, Q_hat, visits, r, gamma, H_q, width, pairs = own
     j = 1 if uniform(key[i], t, COIN) < 0.5 else 0
     visits[i, j, x, a] += 1

@@ -147,7 +147,7 @@ def _iterate(r, successors, psi, gamma, theta, unknown, V, Q, tol):  # type: ign
 
 
 @compiled
-def _learn(own, i, t, x, a, y, slot, reset):  # type: ignore[no-untyped-def]
+def _learn(own, i, t, x, a, y, slot, reset, after):  # type: ignore[no-untyped-def]
     """Add the next state; whether the determinant has doubled."""
     covariance, inverse, log_det, opened, response, psi, scratch = own
     for b in range(psi.shape[2]):

@@ -165,7 +165,7 @@ def seed_one_hot(own, i, t):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _learn(own, i, t, x, a, y, slot, reset):  # type: ignore[no-untyped-def]
+def _learn(own, i, t, x, a, y, slot, reset, after):  # type: ignore[no-untyped-def]
     """A plan after every step; whether the policy is another one."""
     ((best, policy), rewards, rows, every, most, gamma, H, beta, radius, least, told, theta, visits, moves, Q, V, known,
      chosen, change, old) = own  # fmt: skip

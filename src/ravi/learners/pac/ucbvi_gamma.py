@@ -111,7 +111,7 @@ def ucbvi_gamma(
 
 
 @compiled
-def _learn(own, i, t, x, a, y, slot, reset):  # type: ignore[no-untyped-def]
+def _learn(own, i, t, x, a, y, slot, reset, after):  # type: ignore[no-untyped-def]
     """A sweep after every step; whether the policy is another one."""
     ((best, policy), rewards, rows, start, pairs, places, gamma, H, U, scale, far, told, visits, moves, Q, V, plays,
      spread, changed, many, listed, touched, stamp, todo) = own  # fmt: skip

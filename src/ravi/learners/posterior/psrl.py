@@ -279,6 +279,6 @@ def seed_plan(own, i, t):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def seed_learn(own, i, t, x, a, y, slot, reset):  # type: ignore[no-untyped-def]
+def seed_learn(own, i, t, x, a, y, slot, reset, after):  # type: ignore[no-untyped-def]
     """Count the step; one thread's."""
     return tally_play(own.visits, own.moves, own.left, i, x, a, slot)

@@ -90,7 +90,7 @@ def samples(H: float, X: int, A: int, eps1: float, delta: float) -> float:
 
 
 @compiled
-def _learn(own, i, t, x, a, y, slot, reset):  # type: ignore[no-untyped-def]
+def _learn(own, i, t, x, a, y, slot, reset, after):  # type: ignore[no-untyped-def]
     (_, Q, stale), U, plays, attempt, learn, change, r, gamma, m, eps1 = own
     if learn[i, x, a]:
         U[i, x, a] += r[x, a] + gamma * highest(Q[i, y])

@@ -113,7 +113,7 @@ def _plan(own, i, t):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _learn(own, i, t, x, a, y, slot, reset):  # type: ignore[no-untyped-def]
+def _learn(own, i, t, x, a, y, slot, reset, after):  # type: ignore[no-untyped-def]
     Q, visits, greedy, _, since, _, stale, _, r, gamma, omega = own
     alpha = (visits[i, x, a] + 1.0) ** -omega
     visits[i, x, a] += 1

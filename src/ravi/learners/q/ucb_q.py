@@ -109,7 +109,7 @@ def bonus(k, width, pairs):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _learn(own, i, t, x, a, y, slot, reset):  # type: ignore[no-untyped-def]
+def _learn(own, i, t, x, a, y, slot, reset, after):  # type: ignore[no-untyped-def]
     (_, Q_hat, stale), raw, visits, r, gamma, H_q, width, pairs = own
     visits[i, x, a] += 1
     k = visits[i, x, a]

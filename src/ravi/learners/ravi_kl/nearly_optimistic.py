@@ -250,7 +250,7 @@ def seed_plan(candidate: str | None) -> Callable[..., Any]:
 
 
 @compiled
-def seed_learn(own, i, t, x, a, y, slot, reset):  # type: ignore[no-untyped-def]
+def seed_learn(own, i, t, x, a, y, slot, reset, after):  # type: ignore[no-untyped-def]
     """Count the step, and what it earns where rewards are not known; one thread's."""
     plays, total, key, table, random = own.earned
     if plays.shape[0] > 0:

@@ -32,7 +32,7 @@ import numpy as np
 
 from ravi import checks, tree
 from ravi.compiled import compiled
-from ravi.core import Array, Data, Learner, Problem, Seedwise
+from ravi.core import Array, Data, Learner, Problem, Rows, Seedwise
 from ravi.estimators.counts import EVERY_PLAY
 from ravi.learners.options import ALL, Builder, Options, takes
 from ravi.learners.ravi_ucb import plus as ravi_ucb_plus
@@ -40,9 +40,10 @@ from ravi.learners.ravi_ucb import ravi_ucb
 from ravi.learners.ravi_ucb.inner import OfCounts, made_of, on_counts, seed_learn, seed_plan
 from ravi.ranges import Facts, Fixed, LogPolicy, NextPlay, Policy, Range, Value, logarithms
 from ravi.schedules import at_reset
-from ravi.teams import Room, each, sync
+from ravi.teams import Room, each, over_seeds, sync
 from ravi.teams import first as first_thread
 from ravi.theory import doubling as theory
+from ravi.whole import TOGETHER
 
 MOST = 2**60  # plays of a first phase
 LONGEST = 2**31 - 2  # plays of any run, since counts are 32-bit: a union bound need not be over more
@@ -76,6 +77,7 @@ class Phases:
 
     first: int  # l
     learner: Callable[[int], Learner]  # of phase i
+    at_once: Callable[[State], State] | None = None  # the plan of all seeds, whatever their phases
 
     @cached_property
     def fresh(self) -> tuple[Array, ...]:
@@ -84,6 +86,8 @@ class Phases:
 
     def __call__(self, s: State) -> State:
         begin(self, s)
+        if self.at_once is not None:
+            return self.at_once(s)
         there = np.unique(s.phase)
         if len(there) == 1:
             return State(*(*self.learner(int(there[0])).plan(s), s.phase))
@@ -102,7 +106,7 @@ def iterates(s: Any) -> tuple[Array, ...]:
 
 def begin(phases: Phases, s: State) -> None:
     """Seeds whose phase is over go on in the one that time is in, from V_0 and pi_0; in place."""
-    _begin(0, len(s.phase), phases.first, s.time, s.phase, phases.fresh, iterates(s))
+    over_seeds(_begin, s.phase, phases.first, s.time, s.phase, phases.fresh, iterates(s))
 
 
 @compiled
@@ -126,6 +130,45 @@ def _begin(low, high, l, time, phase, fresh, at):  # type: ignore[no-untyped-def
         sync()
 
 
+@compiled
+def _of_phase(low, high, phase, numbers, rows):  # type: ignore[no-untyped-def]
+    """Give seeds low, ..., high - 1 the numbers of their phases, (phases, count); rows: (n,) of each. A team's."""
+    for i in range(low, high):
+        if first_thread():
+            k = min(phase[i], numbers.shape[0] - 1)  # a GPU goes on with seeds that have ended, in vain
+            for j in range(len(rows)):
+                rows[j][i] = numbers[k, j]
+    sync()
+
+
+def _at_once(first: int, learner: Callable[[int], Learner]) -> Callable[[State], State]:
+    """The plan of all seeds, where phases differ in `ravi.core.Rows.numbers` only: by the learner of those rows."""
+
+    def rows_of(i: int) -> Rows:
+        rows = learner(i).rows
+        assert rows is not None
+        return rows
+
+    @cache
+    def numbers(phases: int) -> Array:
+        return np.array([rows_of(i).numbers for i in range(phases)])
+
+    @cache
+    def of_seeds(n: int) -> tuple[Learner, tuple[Array, ...]]:
+        """The learner of n rows, and their numbers, which are those of the plan under way."""
+        rows = tuple(np.ones(n) for _ in rows_of(0).numbers)
+        return rows_of(0).of(*rows), rows
+
+    def plan(s: State) -> State:
+        made, rows = of_seeds(len(s.phase))
+        # A GPU is not asked which phases there are.
+        phases = int(s.phase.max()) + 1 if isinstance(s.phase, np.ndarray) else theory.phases(LONGEST, first)
+        over_seeds(_of_phase, s.phase, s.phase, numbers(phases), rows)
+        return State(*(*made.plan(s), s.phase))
+
+    return plan
+
+
 class InPhases(NamedTuple):
     """What `_plan` and `_learn` are given."""
 
@@ -133,7 +176,7 @@ class InPhases(NamedTuple):
     phase: Array  # (n,)
     first: int  # l
     fresh: Any
-    constants: Any  # eta, radius and scale by phase   (phases,)
+    numbers: Array  # eta, radius and scale by phase   (phases, 3)
 
 
 @compiled
@@ -142,17 +185,13 @@ def _plan(own, i, t):  # type: ignore[no-untyped-def]
     counted = own.counted
     V, Q, _, log_policy, policy, _, _ = counted.iterates
     _begin(i, i + 1, own.first, counted.time, own.phase, own.fresh, (V, Q, log_policy, policy))
-    if first_thread():
-        k = own.phase[i]
-        eta, radius, scale = own.constants
-        counted.eta[i], counted.constants.radius[i], counted.constants.scale[i] = eta[k], radius[k], scale[k]
-    sync()
+    _of_phase(i, i + 1, own.phase, own.numbers, (counted.eta, counted.constants.radius, counted.constants.scale))
     return seed_plan(counted, i, t)
 
 
 @compiled
-def _learn(own, i, t, x, a, y, slot, reset):  # type: ignore[no-untyped-def]
-    return seed_learn(own.counted, i, t, x, a, y, slot, reset)
+def _learn(own, i, t, x, a, y, slot, reset, after):  # type: ignore[no-untyped-def]
+    return seed_learn(own.counted, i, t, x, a, y, slot, reset, after)
 
 
 def _in_phases(phases: Phases) -> Seedwise:
@@ -164,15 +203,17 @@ def _in_phases(phases: Phases) -> Seedwise:
         assert forms[0] is not None
         counted, room = forms[0](s, teams), Room((len(s.phase),))
         counted = counted._replace(eta=room, constants=counted.constants._replace(radius=room, scale=room))
-        return InPhases(counted, s.phase, phases.first, phases.fresh, tuple(np.array(numbers).T.copy()))
+        return InPhases(counted, s.phase, phases.first, phases.fresh, np.array(numbers))
 
     return Seedwise(_plan, _learn, own)
 
 
 def doubling(name: str, first: int, build: Callable[[int], Learner]) -> Learner:
     """The learner whose phase i is build(i); all are of `ravi_ucb_plus.generic`, on data of one layout."""
-    phases = Phases(first, cache(build))
-    base = phases.learner(0)
+    learner = cache(build)
+    base = learner(0)
+    together = base.seedwise is TOGETHER
+    phases = Phases(first, learner, _at_once(first, learner) if together else None)
 
     def init(keys: Array) -> State:
         return State(*(*base.init(keys), np.zeros(len(keys), np.int64)))
@@ -180,13 +221,13 @@ def doubling(name: str, first: int, build: Callable[[int], Learner]) -> Learner:
     settings = {"first": first} | {name: value for name, value in base.settings.items() if name not in OF_A_PHASE}
     epoch = made_of(base)
     bonuses = epoch is not None and isinstance(epoch.constants, OfCounts)  # sets have no such form
-    seedwise = _in_phases(phases) if bonuses else None
+    seedwise = TOGETHER if together else _in_phases(phases) if bonuses else None
     return Learner(name, init, phases, base.add, at_reset(), settings, seedwise=seedwise)
 
 
 def _alike(base: Learner, problem: Problem) -> Learner:
     """A learner of `ravi_ucb` with the State of RAVI-UCB+; one that has it is itself."""
-    of, counted = base.parts, made_of(base)
+    of, counted, rows = base.parts, made_of(base), base.rows
     assert of is not None
     if of.backups is not None:
         return base
@@ -194,8 +235,13 @@ def _alike(base: Learner, problem: Problem) -> Learner:
         problem, of.estimator, of.bonus, of.eta, inner=of.inner, fresh=of.fresh, initial_value=of.initial_value,
         initial_policy=of.initial_policy, stated=of.stated,
     )  # fmt: skip
-    seedwise = None if counted is None else on_counts(replace(counted, of=ravi_ucb_plus.laid))
-    return made._replace(settings=made.settings | base.settings, seedwise=seedwise)
+    seedwise = base.seedwise if counted is None else on_counts(replace(counted, of=ravi_ucb_plus.laid))
+    made = made._replace(settings=made.settings | base.settings, seedwise=seedwise)
+    if rows is not None:
+        made = made._replace(
+            rows=Rows(made, rows.numbers, rows.same, lambda *numbers: _alike(rows.of(*numbers), problem))
+        )
+    return made
 
 
 def in_phases(

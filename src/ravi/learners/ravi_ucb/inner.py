@@ -287,7 +287,7 @@ def made_of(learner: Learner) -> Counted | None:
 
 
 @compiled
-def seed_learn(own, i, t, x, a, y, slot, reset):  # type: ignore[no-untyped-def]
+def seed_learn(own, i, t, x, a, y, slot, reset, after):  # type: ignore[no-untyped-def]
     """Count the step; one thread's. Both counts are read before one is written."""
     p = x * own.iterates[1].shape[2] + a
     n, m = own.visits[i, p], own.moves[i, p, slot]

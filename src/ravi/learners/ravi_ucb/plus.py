@@ -54,7 +54,15 @@ from ravi.estimators.variance_weighted import Constants, radii
 from ravi.learners.options import PICKS, Options, record, takes
 from ravi.learners.ravi_ucb import ravi_ucb
 from ravi.learners.ravi_ucb.inner import Backups, Counted, Iterates, OfCounts, OfSeeds, Played, of_counts, on_counts
-from ravi.optimism.bonuses import discounted, log_term, multiple_of_width, of_determinant, of_span, within_span
+from ravi.optimism.bonuses import (
+    confidence_term,
+    discounted,
+    log_term,
+    multiple_of_width,
+    of_determinant,
+    of_span,
+    within_span,
+)
 from ravi.random import PICK, uniform
 from ravi.ranges import Facts, Fixed, LogPolicy, NextPlay, Policy, Value, logarithms
 from ravi.teams import first, over_seeds
@@ -240,18 +248,19 @@ def linear_mixture(problem: Problem, T: int, o: Options) -> Learner:
     times = problem.discount if on["gamma"] else 1.0
     S = mixture.clipped_bonus_sum(H, d, T, times * unit * beta, bound=size / H, regularization=lam)
 
-    def build(step: float | Array, scale: float | Array) -> Learner:
+    def build(step: float | Array, far: float | Array, scale: float | Array = 1.0) -> Learner:
         if on["radius"]:
-            bonus = of_determinant(estimator, d, delta, noise=noise, regularization=lam, bound=B, scale=scale)
+            bonus = of_determinant(estimator, d, far, noise=noise, regularization=lam, bound=B, scale=scale)
         else:
-            bonus = multiple_of_width(scale * beta, estimator)
+            bonus = multiple_of_width(far, estimator)
         made = generic(
             problem, estimator, _finished(bonus, problem, on), step, inner=M, fresh=on["fresh"], pick=o.pick,
-            name="ravi-ucb+/mixture", stated=Stated("mixture", None, scale, o.step_scale, delta, lam, on=_named(on)),
+            name="ravi-ucb+/mixture", stated=Stated("mixture", None, o.scale, o.step_scale, delta, lam, on=_named(on)),
         )  # fmt: skip
         return made._replace(seedwise=TOGETHER)
 
-    return of_rows(build, (_eta(o, problem, T, M, S if on["balance"] else 0.0), o.scale), problem, T)
+    numbers = (confidence_term(delta), o.scale) if on["radius"] else (o.scale * beta,)
+    return of_rows(build, (_eta(o, problem, T, M, S if on["balance"] else 0.0), *numbers), problem, T)
 
 
 def _variance_weighted(problem: Problem, T: int, o: Options, M: int) -> Learner:

@@ -25,6 +25,7 @@ from ravi.estimators.sampled import Embedded, draw, sampled
 from ravi.learners.options import ALL, Options, takes
 from ravi.learners.ravi_ucb.ravi_ucb import generic, theorem_step
 from ravi.theory import constants
+from ravi.whole import TOGETHER
 
 
 @takes("scale", "step_scale", "eta", "delta", "regularization")
@@ -62,7 +63,8 @@ def mixture_sampled(
         "sampled", beta, scale, o.step_scale, delta, lam, B, ("centre",) if middle else (), samples, draws
     )
     own = {"beta": beta, "samples": samples, "draws": draws, "centre": centre, "error": float(made.errors.max())}
-    return generic(
+    learner = generic(
         problem, estimator, bonus, theorem_step(o, problem, T), name="ravi-ucb/mixture-sampled", stated=stated,
         settings=own | stated._replace(on=None).record(),
     )  # fmt: skip
+    return learner._replace(seedwise=TOGETHER)

@@ -100,11 +100,14 @@ def md_mpi(problem: Problem, T: int, o: Options, sweeps: int = 1, evaluation: st
     checks.one_of(evaluation, EVALUATIONS, "evaluation")
     beta, estimator = radius(o, problem, T), counts(problem)
     stated = Stated("tabular", beta, o.scale, o.step_scale, o.delta)
-    return generic(
+    made = generic(
         problem, estimator, multiple_of_width(beta, estimator), ravi_ucb.theorem_step(o, problem, T), sweeps=m,
         regularised=evaluation == "regularised", kernel=frequencies, name="md-mpi", stated=stated,
         settings=stated.record() | {"sweeps": m, "evaluation": evaluation},
     )  # fmt: skip
+    if m == 1 and evaluation == "regularised":  # RAVI-UCB
+        made = made._replace(seedwise=ravi_ucb.tabular.of(problem, T, o).seedwise)
+    return made
 
 
 def frequencies(D: Counts) -> Array:

@@ -174,7 +174,8 @@ def extended(
         return s
 
     record = {"scale": o.scale, "delta": o.delta, **more, "mode": o.mode, "planning": o.planning} | recorded(told)
-    seedwise = None if blind else Seedwise(bound(_seed_plan, radii=radii, plan=plan_seeds), learn, own, reset=False)
+    seed_plan = bound(_seed_plan, radii=radii, plan=plan_seeds)
+    seedwise = Seedwise(seed_plan, learn_blind if blind else learn, own, reset=False)
     return Learner(name, init, plan, add, doubling(), record, seedwise=seedwise, told=Told(told))
 
 
@@ -222,9 +223,15 @@ def _seed_plan(own, i, t):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def learn(own, i, t, x, a, y, slot, reset):  # type: ignore[no-untyped-def]
+def learn(own, i, t, x, a, y, slot, reset, after):  # type: ignore[no-untyped-def]
     """Count the step, and down to the end of the phase; one thread's. All is read before any is written."""
     p = x * own.policy.shape[2] + a
     n, m, left = own.given.visits[i, p], own.given.moves[i, p, slot], own.left[i, p] - 1
     own.given.visits[i, p], own.given.moves[i, p, slot], own.left[i, p] = n + 1, m + 1, left
     return left <= 0
+
+
+@compiled
+def learn_blind(own, i, t, x, a, y, slot, reset, after):  # type: ignore[no-untyped-def]
+    """`learn` of a move to x_{t+1}, among all states; one thread's."""
+    return learn(own, i, t, x, a, y, after, reset, after)
