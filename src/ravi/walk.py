@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ravi.compiled import bound, compiled
-from ravi.core import MDP, Array, Path, Until, Walk, Walkers
+from ravi.core import MDP, Array, Path, Until, Walkers
 from ravi.random import INITIAL, block, uniforms
 from ravi.teams import alone, each, first, sync, team
 
