@@ -32,7 +32,7 @@ from ravi.live.boxes import Smooth
 from ravi.live.estimates import Estimate, of_cycles, optimistic_value, seen
 from ravi.live.keeping import BUFFER, Play
 from ravi.live.rewards import MODES, Range, Rewards
-from ravi.live.steps import Numbers, draw
+from ravi.live.steps import Numbers, draw, only_actions
 from ravi.live.table import Table, blank, grown, laid
 from ravi.played import refuse
 from ravi.random import ACTION, OUTPUT, RESET, uniform
@@ -187,7 +187,9 @@ class Agent:
         self._columns = tuple(column[0].data for column in (*self._path[:5], self._parts))
         self._waiting = 0  # how many they are
         self._after = 0  # the state after them
-        self._rows: dict[int, int | list[float]] = {}  # by state: its action, or the probabilities of all
+        self._only = np.full(problem.states, -1, np.int32)  # by state: its action, where it has no other
+        self._actions = self._only.data
+        self._rows: dict[int, list[float]] = {}  # of others, by state: the probabilities of all
         self._followed: Floats | None = None
         self.plans = 0
         self._restarted = True  # whether the next state is a start
@@ -225,10 +227,9 @@ class Agent:
         if self._over[0]:
             self._plan()
         self._drawn = self._numbers(self.time + 1)
-        row = self._rows.get(x)
-        if row is None:
-            row = self._row(x)
-        a = row if isinstance(row, int) else draw(row, self._drawn[ACTION])
+        a = self._actions[x]
+        if a < 0:
+            a = draw(self._rows.get(x) or self._row(x), self._drawn[ACTION])
         self._acted = (x, a)
         return a
 
@@ -284,7 +285,7 @@ class Agent:
         learners that do not learn at every step."""
         if policy is not self._followed:
             self._followed = policy
-            self._rows.clear()
+            self._read()
 
     # What it knows.
 
@@ -359,7 +360,9 @@ class Agent:
             more = np.ones((1, states, actions), self._until.visits.dtype)
             more[:, :X, :A] = self._until.visits
             self._opened(self._until._replace(visits=more))
-        self._rows.clear()
+        self._only = np.full(states, -1, np.int32)
+        self._actions = self._only.data
+        self._read()
 
     def _build(self) -> None:
         """The learner on the table as it is now."""
@@ -415,12 +418,12 @@ class Agent:
 
     def _started(self, x: int) -> None:
         """A stretch begins at x."""
-        self._restarted = False
+        self._restarted, before = False, self.starts.sum()
         if self.starts[x] == 0:
-            self.late_start[0] = self.starts.sum()
+            self.late_start[0] = before
         self.starts[x] += 1
         if not self.start_known:
-            self.table.initial[:] = self.starts / self.starts.sum()
+            np.divide(self.starts, before + 1, out=self.table.initial)
 
     def _plan(self) -> None:
         """Open an epoch."""
@@ -433,7 +436,7 @@ class Agent:
         deadline = self.steps if until.deadline is None else min(self.steps, int(until.deadline[0]))
         self._opened(Until(until.reset, np.array([deadline], np.int64), until.visits))
         self._over[0] = 0
-        self._rows.clear()
+        self._read()
         self.plans += 1
 
     def _opened(self, until: Until) -> None:
@@ -442,14 +445,23 @@ class Agent:
         self._until, self._deadline = until, int(until.deadline[0])
         self._left = None if until.visits is None else until.visits.reshape(-1).data
 
-    def _row(self, x: int) -> int | list[float]:
-        """The action in x, or the probabilities of all; kept until the next plan, where the policy is not by age."""
+    def _read(self) -> None:
+        """The policy is another one."""
+        self._rows.clear()
+        policy = self.state.policy[0] if self._followed is None else self._followed
+        if policy.ndim == 2:
+            only_actions(policy, self._only)
+        else:
+            self._only[:] = -1
+
+    def _row(self, x: int) -> list[float]:
+        """The probabilities of all actions in x; kept until the next plan, where the policy is not by age."""
         policy = self.state.policy[0] if self._followed is None else self._followed
         if policy.ndim == 3:
             return policy[min(int(self.state.age[0]), len(policy) - 1), x].tolist()
         row: list[float] = policy[x].tolist()
-        found = self._rows[x] = row.index(max(row)) if row.count(0.0) == len(row) - 1 else row
-        return found
+        self._rows[x] = row
+        return row
 
     def _take_in(self, play: Play, then: int) -> None:
         """The step that waits is complete: it led to `then`."""

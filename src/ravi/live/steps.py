@@ -32,6 +32,19 @@ def _blocks(key, first, many):  # type: ignore[no-untyped-def]
     return numbers
 
 
+@compiled
+def only_actions(policy, actions):  # type: ignore[no-untyped-def]
+    """The action of every state whose row of a policy (X, A) has no other, in place; -1 of all others."""
+    X, A = policy.shape
+    for x in range(X):
+        many, only = 0, 0
+        for a in range(A):
+            if policy[x, a] != 0.0:
+                many += 1
+                only = a
+        actions[x] = only if many == 1 else -1
+
+
 def draw(row: list[float], u: float) -> int:
     """An action of these probabilities, as `ravi.walk.draw` draws it."""
     a, mass = 0, 0.0

@@ -131,6 +131,7 @@ def psrl_pooled(problem: Problem, steps: int, *, tolerance: float = TOLERANCE, e
     last = -1 if end is None else checks.whole(end, "end", 0, problem.states - 1)
     X, A, B = problem.successors.shape
     gamma, goal = problem.discount, checks.positive(tolerance, "tolerance") / (problem.discount * problem.horizon)
+    by_pair = problem.rewards.reshape(X * A)
 
     def init(keys: Array) -> State:
         n = len(keys)
@@ -142,8 +143,11 @@ def psrl_pooled(problem: Problem, steps: int, *, tolerance: float = TOLERANCE, e
         return State(tallies(problem, n), novelty, usual, earned, np.array(keys, np.uint64), *values, policy)
 
     def plan(s: State) -> State:
-        of, values = (*s.data, *s.novelty, *s.usual, *s.earned, s.key), (s.known, s.u, s.pairs, s.plays, s.policy)
-        _plan(problem.rewards, problem.successors, gamma, goal, last, *of, *scratch(X, A, B), *values)
+        due = np.empty(len(s.key), np.bool_)
+        if _due(by_pair, s.data.visits, s.novelty.new, s.earned.mean, s.pairs, s.plays, due):
+            (paid, _, squares, terms), values = s.earned, (s.known, s.u, s.policy)
+            of = (*s.data, *s.novelty, *s.usual, paid, squares, terms, s.key)
+            _plan(due, problem.rewards, problem.successors, gamma, goal, last, *of, *scratch(X, A, B), *values)
         return s
 
     def add(s: State, path: Path) -> State:
@@ -257,14 +261,33 @@ def _kinds(row):  # type: ignore[no-untyped-def]
 
 
 @compiled
+def _due(rewards, visits, new, mean, pairs, plays, due):  # type: ignore[no-untyped-def]
+    """Which seeds are to draw anew, and of how many pairs and plays, in place; whether any is."""
+    found = False
+    for i in range(visits.shape[0]):
+        N, means = visits[i].reshape(-1), mean[i].reshape(-1)
+        n, t, differ = 0, 0, 0
+        for p in range(N.shape[0]):
+            n += N[p] > 0
+            t += N[p]
+        for p in range(N.shape[0]):  # in loops of their own, several pairs go at once
+            differ += (N[p] > 0) & (abs(rewards[p] - means[p]) > ALIKE)
+        drawn = differ > 0 or new[i].sum() > 0
+        due[i] = t == 0 or n != pairs[i] or (drawn and t - plays[i] >= RARELY * t)
+        if due[i]:
+            pairs[i], plays[i], found = n, t, True
+    return found
+
+
+@compiled
 def _plan(  # type: ignore[no-untyped-def]
-    rewards, successors, gamma, goal, end, visits, moves, tries, new, share, likely, paid, mean, squares, terms, key,
-    r, rows, greedy, chain, known, u, pairs, plays, policy,
+    due, rewards, successors, gamma, goal, end, visits, moves, tries, new, share, likely, paid, squares, terms, key,
+    r, rows, greedy, chain, known, u, policy,
 ):  # fmt: skip
     """pi_k of every seed, with its values, where it is due."""
     seeds, X, A = policy.shape
     for i in range(seeds):
-        if not _due(rewards, visits[i], new[i], mean[i], pairs[i : i + 1], plays[i : i + 1]):
+        if not due[i]:
             continue
         pooled, earned = (tries[i], new[i], share[i], likely[i]), (paid[i], squares[i], terms[i])
         _draw(rewards, successors, visits[i], moves[i], *pooled, *earned, key[i], end, r, rows)
@@ -278,23 +301,6 @@ def _plan(  # type: ignore[no-untyped-def]
         policy[i] = 0.0
         for x in range(X):
             policy[i, x, greedy[x]] = 1.0
-
-
-@compiled
-def _due(rewards, visits, new, mean, pairs, plays):  # type: ignore[no-untyped-def]
-    """Whether one seed is to draw anew; then of how many pairs and plays, in place."""
-    n, t, differ = 0, 0, 0
-    for x in range(visits.shape[0]):
-        for a in range(visits.shape[1]):
-            played = visits[x, a] > 0
-            n += played
-            t += visits[x, a]
-            differ += played & (abs(rewards[x, a] - mean[x, a]) > ALIKE)
-    drawn = differ > 0 or new.sum() > 0
-    if t > 0 and n == pairs[0] and (not drawn or t - plays[0] < RARELY * t):
-        return False
-    pairs[0], plays[0] = n, t
-    return True
 
 
 @compiled
