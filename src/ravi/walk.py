@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ravi.compiled import bound, compiled
-from ravi.core import MDP, Array, Path, Until, Walk, Walkers
+from ravi.core import MDP, Array, Path, Until, Walkers
 from ravi.random import INITIAL, block, uniforms
 from ravi.teams import alone, each, first, sync, team
 
@@ -187,7 +187,32 @@ def steps_with(learn: Callable[..., Any]) -> Callable[..., Any]:
     return bound(_walk, learn=learn)
 
 
-def walking(learn: Callable[..., Any], own: Callable[[Any, Walkers], tuple[Any, ...]]) -> Walk:
+class Walking(NamedTuple):
+    """The walk of a learner that learns at every step; made by `walking`."""
+
+    learn: Callable[..., Any]
+    own: Callable[[Any, Walkers], tuple[Any, ...]]
+    loop: Callable[..., Any]
+
+    def __call__(
+        self, world: World, state: Any, walkers: Walkers, path: Path, over: Array, until: Until, steps: int
+    ) -> tuple[int, int]:
+        """Walk every seed that is not `over` until it is, or until its path is full; all in place. How many are not
+        over then, and how many came to their last step T. `until` has a deadline.
+
+        A policy (n, X, A) is stationary. One of (n, S, X, A) has a stage for every age, the steps since the last reset;
+        the last serves for all later ages. Its state holds `age` (n,), which is written here.
+        """
+        visits = NO_VISITS if until.visits is None else until.visits
+        policy, ages = (state.policy, state.age) if state.policy.ndim == 4 else (state.policy[:, None], NO_AGES)
+        done: tuple[int, int] = self.loop(
+            0, len(over), *world, policy, *walkers, *path, over, until.reset, until.deadline, visits, ages, steps,
+            NONE_AHEAD, 2, True, self.own(state, walkers),
+        )  # fmt: skip
+        return done
+
+
+def walking(learn: Callable[..., Any], own: Callable[[Any, Walkers], tuple[Any, ...]]) -> Walking:
     """The walk of a learner that learns at every step.
 
     Parameters
@@ -195,28 +220,8 @@ def walking(learn: Callable[..., Any], own: Callable[[Any, Walkers], tuple[Any, 
     learn : a compiled function (own, i, t, x, a, y, slot, reset, after) -> bool: what seed i learns from step t, in
         place, and whether the epoch ends with it, which it must where the policy is another one. after: x_{t+1}.
     own : (state, walkers) -> the arrays and numbers that `learn` is given as `own`.
-
-    Returns
-    -------
-    Walk : walks every seed that is not `over` until it is, or until its path is full; all in place. How many are not
-        over then, and how many came to their last step T. `until` has a deadline.
-
-        A policy (n, X, A) is stationary. One of (n, S, X, A) has a stage for every age, the steps since the last reset;
-        the last serves for all later ages. Its state holds `age` (n,), which is written here.
     """
-    loop = steps_with(learn)
-
-    def walk(
-        world: World, state: Any, walkers: Walkers, path: Path, over: Array, until: Until, steps: int
-    ) -> tuple[int, int]:
-        visits = NO_VISITS if until.visits is None else until.visits
-        policy, ages = (state.policy, state.age) if state.policy.ndim == 4 else (state.policy[:, None], NO_AGES)
-        return loop(
-            0, len(over), *world, policy, *walkers, *path, over, until.reset, until.deadline, visits, ages, steps,
-            NONE_AHEAD, 2, True, own(state, walkers),
-        )  # fmt: skip
-
-    return walk
+    return Walking(learn, own, steps_with(learn))
 
 
 walk = walking(learn, lambda state, walkers: ())  # of all others

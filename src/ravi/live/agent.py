@@ -32,11 +32,11 @@ from ravi.live.boxes import Smooth
 from ravi.live.estimates import Estimate, of_cycles, optimistic_value, seen
 from ravi.live.keeping import BUFFER, Play
 from ravi.live.rewards import MODES, Range, Rewards
-from ravi.live.steps import Certain, Numbers, draw
+from ravi.live.steps import Numbers, draw, only_actions
 from ravi.live.table import Table, blank, grown, laid
 from ravi.played import refuse
 from ravi.random import ACTION, OUTPUT, RESET, uniform
-from ravi.walk import room
+from ravi.walk import Walking, room
 
 NOT_OVER = np.zeros(1, np.bool_)
 
@@ -173,6 +173,9 @@ class Agent:
         self.output: Floats | None = None
         self.rewards.open(self.table.rewards)
         self._make: Builder | None = None  # what an id says
+        self._walk: Walking | None
+        self._own: tuple[Any, ...] | None  # what its `learn` is given, of this state
+        self._own_of: Any = None
         self._build()
         keys = np.array([seed], np.uint64)
         self.state = self.learner.init(keys)
@@ -180,11 +183,13 @@ class Agent:
         self._walkers = Walkers(np.zeros(1, np.int32), np.zeros(1, np.int64), keys)
         self._over = np.ones(1, np.uint8)
         self._opened(Until(True, np.zeros(1, np.int64), None))
-        self._path = room(1, 1 if self.learner.walk is not None else BUFFER)
-        self._parts = np.zeros(self._path.state.shape)  # rewards of the path
-        self._buffer: list[tuple[int, int, int, int, bool, float]] = []  # x, a, y, slot, reset, reward of steps to add
+        self._path, self._parts = room(1, BUFFER), np.zeros((1, BUFFER))  # steps to add, and what they earned
+        self._columns = tuple(column[0].data for column in (*self._path[:5], self._parts))
+        self._waiting = 0  # how many they are
         self._after = 0  # the state after them
-        self._rows: dict[int, int | list[float]] = {}  # by state: its action, or the probabilities of all
+        self._only = np.full(problem.states, -1, np.int32)  # by state: its action, where it has no other
+        self._actions = self._only.data
+        self._rows: dict[int, list[float]] = {}  # of others, by state: the probabilities of all
         self._followed: Floats | None = None
         self.plans = 0
         self._restarted = True  # whether the next state is a start
@@ -222,10 +227,9 @@ class Agent:
         if self._over[0]:
             self._plan()
         self._drawn = self._numbers(self.time + 1)
-        row = self._rows.get(x)
-        if row is None:
-            row = self._row(x)
-        a = row if isinstance(row, int) else draw(row, self._drawn[ACTION])
+        a = self._actions[x]
+        if a < 0:
+            a = draw(self._rows.get(x) or self._row(x), self._drawn[ACTION])
         self._acted = (x, a)
         return a
 
@@ -281,7 +285,7 @@ class Agent:
         learners that do not learn at every step."""
         if policy is not self._followed:
             self._followed = policy
-            self._rows.clear()
+            self._read()
 
     # What it knows.
 
@@ -356,7 +360,9 @@ class Agent:
             more = np.ones((1, states, actions), self._until.visits.dtype)
             more[:, :X, :A] = self._until.visits
             self._opened(self._until._replace(visits=more))
-        self._rows.clear()
+        self._only = np.full(states, -1, np.int32)
+        self._actions = self._only.data
+        self._read()
 
     def _build(self) -> None:
         """The learner on the table as it is now."""
@@ -386,8 +392,9 @@ class Agent:
                     "the way: give a problem that has them all, or support=off"
                 )
             self.table.closed = True
-        if self.learner.walk is not None:
-            self._certain = Certain(self.problem)
+        if self.learner.walk is not None and not isinstance(self.learner.walk, Walking):
+            raise InputError(f"{self.learner.name} walks by itself: on a stream, its walk is of `ravi.walk.walking`")
+        self._walk, self._own = self.learner.walk, None  # of a learner that learns at every step
 
     def _check_sizes(self) -> None:
         told, wanted = self.state.policy.shape[-2:], self.table.sizes[:2]
@@ -411,12 +418,12 @@ class Agent:
 
     def _started(self, x: int) -> None:
         """A stretch begins at x."""
-        self._restarted = False
+        self._restarted, before = False, self.starts.sum()
         if self.starts[x] == 0:
-            self.late_start[0] = self.starts.sum()
+            self.late_start[0] = before
         self.starts[x] += 1
         if not self.start_known:
-            self.table.initial[:] = self.starts / self.starts.sum()
+            np.divide(self.starts, before + 1, out=self.table.initial)
 
     def _plan(self) -> None:
         """Open an epoch."""
@@ -426,12 +433,10 @@ class Agent:
         self.state = self.learner.plan(self.state)
         refuse(self.learner.name, self.state.policy, self._walkers.key, NOT_OVER)
         until = self.learner.until(self.state, self._walkers.time)
-        deadline = np.array([self.steps], np.int64)
-        if until.deadline is not None:
-            deadline = np.minimum(deadline, until.deadline)
-        self._opened(Until(until.reset, deadline, until.visits))
+        deadline = self.steps if until.deadline is None else min(self.steps, int(until.deadline[0]))
+        self._opened(Until(until.reset, np.array([deadline], np.int64), until.visits))
         self._over[0] = 0
-        self._rows.clear()
+        self._read()
         self.plans += 1
 
     def _opened(self, until: Until) -> None:
@@ -440,14 +445,23 @@ class Agent:
         self._until, self._deadline = until, int(until.deadline[0])
         self._left = None if until.visits is None else until.visits.reshape(-1).data
 
-    def _row(self, x: int) -> int | list[float]:
-        """The action in x, or the probabilities of all; kept until the next plan, where the policy is not by age."""
+    def _read(self) -> None:
+        """The policy is another one."""
+        self._rows.clear()
+        policy = self.state.policy[0] if self._followed is None else self._followed
+        if policy.ndim == 2:
+            only_actions(policy, self._only)
+        else:
+            self._only[:] = -1
+
+    def _row(self, x: int) -> list[float]:
+        """The probabilities of all actions in x; kept until the next plan, where the policy is not by age."""
         policy = self.state.policy[0] if self._followed is None else self._followed
         if policy.ndim == 3:
             return policy[min(int(self.state.age[0]), len(policy) - 1), x].tolist()
         row: list[float] = policy[x].tolist()
-        found = self._rows[x] = row.index(max(row)) if row.count(0.0) == len(row) - 1 else row
-        return found
+        self._rows[x] = row
+        return row
 
     def _take_in(self, play: Play, then: int) -> None:
         """The step that waits is complete: it led to `then`."""
@@ -464,11 +478,11 @@ class Agent:
         self.length += 1
         if reset:
             self._end_cycle(cut)
-        self._buffer.append((x, a, y, slot, reset, reward))
-        self._after = then
-        if self.learner.walk is not None:
-            self._step()
-            return
+        n, (states, actions, successors, slots, resets, rewards) = self._waiting, self._columns
+        states[n], actions[n], successors[n], slots[n], resets[n], rewards[n] = x, a, y, slot, reset, reward
+        self._waiting, self._after = n + 1, then
+        if self._walk is not None and self._learned(t, x, a, y, slot, reset, reward):
+            self._over[0] = 1
         if self.learner.stages:
             self.state.age[0] = 0 if reset else self.state.age[0] + 1
         left = self._left
@@ -479,48 +493,45 @@ class Agent:
                 self._over[0] = 1
         if (reset and self._until.reset) or t >= self._deadline:
             self._over[0] = 1
-        if len(self._buffer) == BUFFER:
+        if n + 1 == BUFFER:
             self._add()
 
+    def _learned(self, t: int, x: int, a: int, y: int, slot: int, reset: bool, reward: float) -> bool:
+        """What a learner that learns at every step makes of this one; whether the epoch ends with it."""
+        assert self._walk is not None
+        self.rewards.observe_one(x, a, reward, t)
+        if self._own is None or self._own_of is not self.state:
+            self._own, self._own_of = self._walk.own(self.state, self._walkers), self.state
+        over: bool = self._walk.learn(self._own, 0, t, x, a, y, slot, reset)
+        return over
+
     def _add(self) -> None:
-        """What waits in the buffer, into the learner: ADD."""
-        if self._buffer:
-            path = self._laid()
+        """What waits, into the learner: ADD."""
+        if self._waiting:
+            path = self._waiting_path()
             self._walkers.state[0], self._walkers.time[0] = self._after, self.time
             self._count(path, self.table, self.rewards)
-            self._buffer.clear()
+            self._waiting = 0
             self.state = self.learner.add(self.state, path)
 
-    def _laid(self) -> Path:
-        """The buffer as a path."""
-        path, n = self._path, len(self._buffer)
-        for column, plays in zip((*path[:5], self._parts), zip(*self._buffer, strict=True), strict=True):
-            column[0, :n] = plays
+    def _waiting_path(self) -> Path:
+        """What waits, as a path."""
+        path, n = self._path, self._waiting
         path.length[0], path.time[0], path.after[0] = n, self.time - n + 1, self._after
         return path
 
     def _count(self, path: Path, table: Table, rewards: Rewards) -> None:
         table.count(path, self._parts)
-        rewards.observe(path, self._parts, int(path.time[0]))
+        if self._walk is None:  # else they were observed step by step
+            rewards.observe(path, self._parts, int(path.time[0]))
 
     def _counted(self) -> tuple[Table, Rewards]:
-        """The table and the rewards with what waits in the buffer, as copies: who looks at an agent changes nothing. (A
-        learner may read rewards when it adds: when that is must not depend on who looked.)"""
+        """The table and the rewards with what waits, as copies: who looks at an agent changes nothing. (A learner may
+        read rewards when it adds: when that is must not depend on who looked.)"""
         table, rewards = self.table.copied(), deepcopy(self.rewards)
-        if self._buffer:
-            self._count(self._laid(), table, rewards)
+        if self._waiting:
+            self._count(self._waiting_path(), table, rewards)
         return table, rewards
-
-    def _step(self) -> None:
-        """By the learner's own walk: one step, in a world in which what happened is certain."""
-        (x, a, _, slot, reset, reward), then = self._buffer.pop(), self._after
-        self.table.count_one(x, a, slot, reward)
-        self.rewards.observe_one(x, a, reward, self.time)
-        world, path = self._certain.after(x, a, slot, reset, then), self._path
-        self._walkers.state[0] = x  # its time is where the last walk ended
-        assert self.learner.walk is not None
-        self.learner.walk(world, self.state, self._walkers, path, self._over, self._until, self.steps)
-        self.state = self.learner.add(self.state, path)
 
     def _relay(self, x: int, a: int, y: int) -> None:
         """A successor was met for the first time: the learner anew, its state in the new layout."""
@@ -544,6 +555,8 @@ class Agent:
     def save(self, path: str | PathLike[str], extra: dict[str, Any] | None = None) -> None:
         """Write a file to `path` from which `Agent.load` goes on, bit for bit. A step under way, without its answer, is
         not in it: act gives it again. extra: more to keep, as JSON."""
+        if self._walk is not None:  # it has learned from what waits
+            self._add()
         keeping.save(self, path, extra or {})
 
     @staticmethod

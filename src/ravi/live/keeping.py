@@ -79,7 +79,7 @@ class Carried(NamedTuple):
 
 
 def carried(agent: Agent) -> Carried:
-    (X, A, _), until, plays = agent.table.sizes, agent._until, agent._buffer
+    (X, A, _), until, waiting = agent.table.sizes, agent._until, agent._waiting
     kept = agent.rewards.arrays()
     return Carried(
         state=agent.state,
@@ -94,8 +94,8 @@ def carried(agent: Agent) -> Carried:
         visits=np.zeros((0, X, A), np.int32) if until.visits is None else until.visits,
         output=np.zeros((0, A)) if agent.output is None else agent.output,
         cycles=np.array(agent.cycles, np.float64),
-        buffer=np.array([play[:5] for play in plays], np.int64).reshape(-1, 5),
-        buffer_rewards=np.array([play[5] for play in plays], np.float64),
+        buffer=np.stack([column[0, :waiting] for column in agent._path[:5]], -1).astype(np.int64),
+        buffer_rewards=agent._parts[0, :waiting],
     )
 
 
@@ -254,5 +254,7 @@ def _go_on(agent: Agent, header: dict[str, Any], held: Carried) -> None:
     agent.rewards.fill(held.rewards._asdict())
     agent._opened(Until(header["until_reset"], held.deadline, held.visits if held.visits.size else None))
     agent.output = held.output if held.output.size else None
-    waiting = zip(held.buffer.tolist(), held.buffer_rewards.tolist(), strict=True)
-    agent._buffer = [(x, a, y, slot, bool(reset), reward) for (x, a, y, slot, reset), reward in waiting]
+    agent._waiting = waiting = len(held.buffer)
+    agent._parts[0, :waiting] = held.buffer_rewards
+    for column, plays in zip(agent._path[:5], held.buffer.T, strict=True):
+        column[0, :waiting] = plays

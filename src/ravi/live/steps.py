@@ -1,13 +1,11 @@
-"""What belongs to a step of a stream? Its random numbers, the action that they draw, a world in which it is certain."""
+"""What belongs to a step of a stream? Its random numbers, and the action that they draw."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from ravi.compiled import compiled
-from ravi.core import Problem
 from ravi.random import block
-from ravi.walk import World
 
 AHEAD = 256  # steps whose random numbers are drawn at once
 
@@ -34,6 +32,19 @@ def _blocks(key, first, many):  # type: ignore[no-untyped-def]
     return numbers
 
 
+@compiled
+def only_actions(policy, actions):  # type: ignore[no-untyped-def]
+    """The action of every state whose row of a policy (X, A) has no other, in place; -1 of all others."""
+    X, A = policy.shape
+    for x in range(X):
+        many, only = 0, 0
+        for a in range(A):
+            if policy[x, a] != 0.0:
+                many += 1
+                only = a
+        actions[x] = only if many == 1 else -1
+
+
 def draw(row: list[float], u: float) -> int:
     """An action of these probabilities, as `ravi.walk.draw` draws it."""
     a, mass = 0, 0.0
@@ -44,26 +55,3 @@ def draw(row: list[float], u: float) -> int:
             if u < mass:
                 break
     return a
-
-
-class Certain:
-    """A world in which what happened is certain: a learner that learns at every step is walked through it."""
-
-    def __init__(self, problem: Problem) -> None:
-        X, A, B = problem.successors.shape
-        self.cumulative, self.initial, self.start = np.ones((X, A, B)), np.ones(X), 0
-        self.slots: dict[tuple[int, int], int] = {}  # the successor that is certain, of pairs
-        stays, resets = (World(problem.successors, self.cumulative, self.initial, p) for p in (0.0, 1.0))
-        self.worlds = stays, resets
-
-    def after(self, x: int, a: int, slot: int, reset: bool, then: int) -> World:
-        """The world in which (x, a) leads to the successor in this slot, and a reset, where there is one, to `then`."""
-        if self.slots.get((x, a)) != slot:
-            row = self.cumulative[x, a]
-            row[:slot], row[slot:] = 0.0, 1.0
-            self.slots[x, a] = slot
-        if reset:
-            low, high = sorted((self.start, then))
-            self.initial[low:high] = 0.0 if then > self.start else 1.0
-            self.start = then
-        return self.worlds[reset]

@@ -97,10 +97,6 @@ class Table:
         of = (self.moves, self.earned, self.least, self.most, self.late)
         _count(*of, path.state, path.action, path.slot, rewards, path.length[0])
 
-    def count_one(self, x: int, a: int, slot: int, reward: float) -> None:
-        """The same for a single play."""
-        _count_one(self.moves, self.earned, self.least, self.most, self.late, x, a, slot, reward)
-
     def copied(self) -> Table:
         """Itself, with counts of its own."""
         made = copy(self)
@@ -227,23 +223,19 @@ def corner(large: Array, small: Array) -> Array:
 
 
 @compiled
-def _count_one(moves, earned, least, most, late, x, a, slot, reward):  # type: ignore[no-untyped-def]
-    new, low, high = moves[x, a, slot] == 0, least[x, a, slot], most[x, a, slot]
-    if new:
-        least[x, a, slot] = most[x, a, slot] = reward
-    elif low <= high:  # else not known, of a file from before
-        new = low == high and reward != low
-        least[x, a, slot], most[x, a, slot] = min(low, reward), max(high, reward)
-    if new:
-        late[x, a] = moves[x, a].sum()
-    moves[x, a, slot] += 1
-    earned[x, a, slot] += reward
-
-
-@compiled
 def _count(moves, earned, least, most, late, state, action, slot, rewards, length):  # type: ignore[no-untyped-def]
     for l in range(length):
-        _count_one(moves, earned, least, most, late, state[0, l], action[0, l], slot[0, l], rewards[0, l])
+        x, a, j, reward = state[0, l], action[0, l], slot[0, l], rewards[0, l]
+        new, low, high = moves[x, a, j] == 0, least[x, a, j], most[x, a, j]
+        if new:
+            least[x, a, j] = most[x, a, j] = reward
+        elif low <= high:  # else not known, of a file from before
+            new = low == high and reward != low
+            least[x, a, j], most[x, a, j] = min(low, reward), max(high, reward)
+        if new:
+            late[x, a] = moves[x, a].sum()
+        moves[x, a, j] += 1
+        earned[x, a, j] += reward
 
 
 @compiled

@@ -6,6 +6,7 @@ import ravi
 from ravi import ids
 from ravi.learners.posterior import psrl_pooled
 from ravi.learners.posterior.psrl_pooled import BINS, KINDS, WEIGHTS
+from ravi.learners.posterior.sparse import scratch
 
 WORLD = "garnet/6,3,2,discount=0.9"
 
@@ -13,11 +14,17 @@ WORLD = "garnet/6,3,2,discount=0.9"
 def drawn(state, problem, end=-1):
     """r_k and P_k of seed 0, as the learner draws them."""
     X, A, B = problem.successors.shape
-    r, P = np.empty((X, A)), np.empty((X, A, B + 1))
+    r, rows, *_ = scratch(X, A, B)
     paid, _, squares, terms = state.earned
     arrays = (each[0] for each in (*state.data, *state.novelty, *state.usual, paid, squares, terms))
-    psrl_pooled._draw(problem.rewards, *arrays, state.key[0], end, r, P)
-    return r, P
+    psrl_pooled._draw(problem.rewards, problem.successors, *arrays, state.key[0], end, r, rows)
+    P, (first, to, mass) = np.zeros((X, A, B + 1)), rows
+    for p in range(X * A):
+        x, a = divmod(p, A)
+        for e in range(first[p], first[p + 1]):
+            if x != end:
+                P[x, a, B if to[e] == X else list(problem.successors[x, a]).index(to[e])] = mass[e]
+    return r.copy(), P
 
 
 def test_the_policy_is_optimal_for_the_draw():

@@ -41,7 +41,6 @@ raised to that (6e-6 at H = 10^4, 0.06 at H = 10^6); the one in force is among t
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import sqrt
 from typing import Annotated, Any, NamedTuple
 
@@ -49,7 +48,7 @@ import numpy as np
 
 from ravi import checks
 from ravi.compiled import compiled
-from ravi.core import Array, Learner, Path, Problem, Seedwise, Told, Walkers
+from ravi.core import Array, Learner, Path, Problem, Seedwise, Told
 from ravi.estimators.counts import FIRST_PLAYS, Counts, tallies
 from ravi.learners.options import Confidence
 from ravi.learners.q.core import highest
@@ -123,21 +122,8 @@ def optimistic(
         return (s.best, s.policy), *told_of, *constants, *seeds, *scratch
 
     made = settings | {"tolerance": gamma * H * theta} | recorded(told)
-    walk, seedwise = walking(_learn, of_last(own)), Seedwise(seed_one_hot, _learn, own, reset=False)
+    walk, seedwise = walking(_learn, lambda s, walkers: own(s, 1)), Seedwise(seed_one_hot, _learn, own, reset=False)
     return Learner(name, init, plan, keep, whenever(), made, walk=walk, seedwise=seedwise, told=Told(told))
-
-
-def of_last(own: Callable[[Any, int], tuple[Any, ...]]) -> Callable[[Any, Walkers], tuple[Any, ...]]:
-    """What a walk is given of a state, which is the same as long as the state is: a stream walks step by step."""
-    state, held = None, ()
-
-    def given(s: Any, walkers: Walkers) -> tuple[Any, ...]:
-        nonlocal state, held
-        if s is not state:
-            state, held = s, own(s, 1)
-        return held
-
-    return given
 
 
 def keep(s: Any, path: Path) -> Any:

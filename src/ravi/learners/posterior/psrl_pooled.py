@@ -57,8 +57,7 @@ the means of P_k and r_k, u left out.
 from __future__ import annotations
 
 import math
-from functools import cache
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -67,14 +66,13 @@ from ravi.compiled import compiled
 from ravi.core import Array, Learner, Path, Problem
 from ravi.estimators.counts import EVERY_PLAY, Counts, tallies
 from ravi.learners.posterior.dirichlet import gamma_above_one
-from ravi.learners.posterior.psrl import SHRINK
+from ravi.learners.posterior.sparse import scratch, solve
 from ravi.random import block
 from ravi.ranges import Count, Facts, Fixed, LogPolicy, Policy, Positive, Probability, Value
 from ravi.schedules import reset_or_doubling
 
 TOLERANCE = 1e-3  # of the value of pi_k under P_k, in parts of the span of V
 ROUGH = 100.0  # times that, of V_0
-ROUNDING = 2.0**-40  # of H: a span of T u - u that can be reached
 RARELY = 0.0005  # growth of plays between two plans
 BINS = 8  # of n: 1, 2, 3-4, ..., 65 and more
 KINDS = 16  # of successors met; 15 and more are one
@@ -133,6 +131,7 @@ def psrl_pooled(problem: Problem, steps: int, *, tolerance: float = TOLERANCE, e
     last = -1 if end is None else checks.whole(end, "end", 0, problem.states - 1)
     X, A, B = problem.successors.shape
     gamma, goal = problem.discount, checks.positive(tolerance, "tolerance") / (problem.discount * problem.horizon)
+    by_pair = problem.rewards.reshape(X * A)
 
     def init(keys: Array) -> State:
         n = len(keys)
@@ -143,14 +142,12 @@ def psrl_pooled(problem: Problem, steps: int, *, tolerance: float = TOLERANCE, e
         policy = np.full((n, X, A), 1 / A)
         return State(tallies(problem, n), novelty, usual, earned, np.array(keys, np.uint64), *values, policy)
 
-    @cache
-    def scratch() -> tuple[Any, ...]:
-        chain = np.empty(X + 1, np.int32), np.empty(X), np.empty(X + 1), np.empty(X + 1), _room(X, B)
-        return np.empty((X, A)), np.empty((X, A, B + 1)), _room(X * A, B), np.empty(X, np.int32), chain
-
     def plan(s: State) -> State:
-        of, values = (*s.data, *s.novelty, *s.usual, *s.earned, s.key), (s.known, s.u, s.pairs, s.plays, s.policy)
-        _plan(problem.rewards, problem.successors, gamma, goal, last, *of, *scratch(), *values)
+        due = np.empty(len(s.key), np.bool_)
+        if _due(by_pair, s.data.visits, s.novelty.new, s.earned.mean, s.pairs, s.plays, due):
+            (paid, _, squares, terms), values = s.earned, (s.known, s.u, s.policy)
+            of = (*s.data, *s.novelty, *s.usual, paid, squares, terms, s.key)
+            _plan(due, problem.rewards, problem.successors, gamma, goal, last, *of, *scratch(X, A, B), *values)
         return s
 
     def add(s: State, path: Path) -> State:
@@ -158,11 +155,6 @@ def psrl_pooled(problem: Problem, steps: int, *, tolerance: float = TOLERANCE, e
         return s
 
     return Learner("psrl/pooled", init, plan, add, reset_or_doubling(), {"tolerance": tolerance, "end": end})
-
-
-def _room(rows: int, B: int) -> tuple[Array, Array, Array]:
-    """For as many rows of P, without what is 0: see `_pack`."""
-    return np.zeros(rows + 1, np.int32), np.empty(rows * (B + 1), np.int32), np.empty(rows * (B + 1))
 
 
 @compiled
@@ -269,32 +261,43 @@ def _kinds(row):  # type: ignore[no-untyped-def]
 
 
 @compiled
+def _due(rewards, visits, new, mean, pairs, plays, due):  # type: ignore[no-untyped-def]
+    """Which seeds are to draw anew, and of how many pairs and plays, in place; whether any is."""
+    found = False
+    for i in range(visits.shape[0]):
+        N, means = visits[i].reshape(-1), mean[i].reshape(-1)
+        n, t, differ = 0, 0, 0
+        for p in range(N.shape[0]):
+            n += N[p] > 0
+            t += N[p]
+        for p in range(N.shape[0]):  # in loops of their own, several pairs go at once
+            differ += (N[p] > 0) & (abs(rewards[p] - means[p]) > ALIKE)
+        drawn = differ > 0 or new[i].sum() > 0
+        due[i] = t == 0 or n != pairs[i] or (drawn and t - plays[i] >= RARELY * t)
+        if due[i]:
+            pairs[i], plays[i], found = n, t, True
+    return found
+
+
+@compiled
 def _plan(  # type: ignore[no-untyped-def]
-    rewards, successors, gamma, goal, end, visits, moves, tries, new, share, likely, paid, mean, squares, terms, key,
-    r, P, rows, greedy, chain, known, u, pairs, plays, policy,
+    due, rewards, successors, gamma, goal, end, visits, moves, tries, new, share, likely, paid, squares, terms, key,
+    r, rows, greedy, chain, known, u, policy,
 ):  # fmt: skip
     """pi_k of every seed, with its values, where it is due."""
     seeds, X, A = policy.shape
     for i in range(seeds):
-        n, t, drawn = 0, visits[i].sum(), new[i].sum() > 0
-        for x in range(X):
-            for a in range(A):
-                if visits[i, x, a] > 0:
-                    n += 1
-                    drawn |= abs(rewards[x, a] - mean[i, x, a]) > ALIKE
-        if t > 0 and n == pairs[i] and (not drawn or t - plays[i] < RARELY * t):
+        if not due[i]:
             continue
-        pairs[i], plays[i] = n, t
         pooled, earned = (tries[i], new[i], share[i], likely[i]), (paid[i], squares[i], terms[i])
-        _draw(rewards, visits[i], moves[i], *pooled, *earned, key[i], end, r, P)
-        _pack(successors, end, P, rows)
-        _solve(rows, gamma, ROUGH * goal, 0.0, r, known[i], greedy, chain)
+        _draw(rewards, successors, visits[i], moves[i], *pooled, *earned, key[i], end, r, rows)
+        solve(rows, gamma, ROUGH * goal, 0.0, r, known[i], greedy, chain)
         W = min(1.0 / (1.0 - gamma), 1.0 + gamma * (known[i].max() - known[i, X]))
         for x in range(X):
             for a in range(A):
                 if visits[i, x, a] == 0 and x != end:
                     r[x, a] = (1.0 - gamma) * W
-        _solve(rows, gamma, goal, (1.0 - gamma) * W, r, u[i], greedy, chain)
+        solve(rows, gamma, goal, (1.0 - gamma) * W, r, u[i], greedy, chain)
         policy[i] = 0.0
         for x in range(X):
             policy[i, x, greedy[x]] = 1.0
@@ -302,51 +305,65 @@ def _plan(  # type: ignore[no-untyped-def]
 
 @compiled
 def _draw(  # type: ignore[no-untyped-def]
-    rewards, visits, moves, tries, new, share, likely, paid, squares, terms, key, end, r, P
+    rewards, successors, visits, moves, tries, new, share, likely, paid, squares, terms, key, end, r, rows
 ):
-    """r_k (X, A), 0 where n = 0, and P_k (X, A, B + 1) with u in its last column, of one seed."""
+    """r_k (X, A), 0 where n = 0, and P_k of one seed: u as a mass of state X, before those of the successors that were
+    met; the end leads to itself."""
     X, A, B = moves.shape
     t, part, c, least = 1 + visits.sum(), 1, np.zeros((BINS, KINDS)), _rates(tries, new)
     for b in range(BINS):
         for k in range(2, KINDS - 1):
             if share[b, k, 0] > 0.0:
                 c[b, k], part = _weight(likely[b, k], key, t, part)
+    first, to, mass = rows
+    size = np.uint32(0)
     for x in range(X):
         for a in range(A):
-            n, row = visits[x, a], P[x, a]
-            row[:] = 0.0
-            if x == end:
-                r[x, a] = rewards[x].min()
+            n, begun = visits[x, a], size
+            if x == end or n == 0:
+                r[x, a] = rewards[x].min() if x == end else 0.0
+                to[size], mass[size] = x if x == end else X, 1.0
+                first[x * A + a + 1] = size = size + np.uint32(1)
                 continue
-            if n == 0:
-                r[x, a], row[B] = 0.0, 1.0
-                continue
-            total, tilt, b, k = 0.0, 0.0, _bin(n), _kinds(moves[x, a])
+            b, k, total, tilt = _bin(n), _kinds(moves[x, a]), 0.0, 0.0
+            size += np.uint32(least[b] > 0.0)
             for j in range(B):
-                if moves[x, a, j] == n:
-                    row[j] = 1.0
-                elif moves[x, a, j] > 0:
-                    shape = float(moves[x, a, j])
-                    if c[b, k] > 0.0:
-                        first, after = _rank(moves[x, a], j)
-                        shape += c[b, k] * _base(share[b, k], k, first, after)
-                    row[j], part = gamma_above_one(shape + 1.0, key, t, part)
-                    u, _, _, _ = block(key, t, part)
-                    row[j] *= (1.0 - u) ** (1.0 / shape)  # of this shape, from one more
-                    part += 1
-                total += row[j]
+                if moves[x, a, j] > 0:
+                    drawn = 1.0
+                    if moves[x, a, j] < n:
+                        shape = float(moves[x, a, j])
+                        if c[b, k] > 0.0:
+                            above, after = _rank(moves[x, a], j)
+                            shape += c[b, k] * _base(share[b, k], k, above, after)
+                        drawn, part = gamma_above_one(shape + 1.0, key, t, part)
+                        u, _, _, _ = block(key, t, part)
+                        drawn *= (1.0 - u) ** (1.0 / shape)  # of this shape, from one more
+                        part += 1
+                    to[size], mass[size] = successors[x, a, j], drawn
+                    total += drawn
+                    size += np.uint32(1)
+            r[x, a] = rewards[x, a]
+            if k > 1:
+                e = begun + np.uint32(least[b] > 0.0)
+                for j in range(B):
+                    if moves[x, a, j] > 0:
+                        tilt += (mass[e] / total - moves[x, a, j] / n) * paid[x, a, j]
+                        e += np.uint32(1)
+                r[x, a] = min(1.0, max(0.0, rewards[x, a] + tilt))
+            known = 1.0
             if least[b] > 0.0:
-                row[B], part = _missing(least[b], tries[b, k], new[b, k], key, t, part)
-            for j in range(B):
-                if k > 1:
-                    tilt += (row[j] / total - moves[x, a, j] / n) * paid[x, a, j]
-                row[j] *= (1.0 - row[B]) / total
-            r[x, a] = min(1.0, max(0.0, rewards[x, a] + tilt)) if k > 1 else rewards[x, a]
+                to[begun] = X
+                mass[begun], part = _missing(least[b], tries[b, k], new[b, k], key, t, part)
+                known -= mass[begun]
+                begun += np.uint32(1)
+            for e in range(begun, size):
+                mass[e] *= known / total
             if squares[x, a] > 0.0:
                 u, w, _, _ = block(key, t, part)
                 part += 1
                 z = math.sqrt(-2.0 * math.log(1.0 - u)) * math.cos(2.0 * math.pi * w)
                 r[x, a] = min(1.0, max(0.0, r[x, a] + z * math.sqrt(squares[x, a] / (terms[x, a] * n))))
+            first[x * A + a + 1] = size
 
 
 @compiled
@@ -400,118 +417,3 @@ def _missing(least, tries, new, key, t, part):  # type: ignore[no-untyped-def]
     some *= (1.0 - u) ** (1.0 / f)  # of shape f, from one of shape f + 1
     rest, part = gamma_above_one(max(tries - new, 0) + 1.0, key, t, part + 1)
     return some / (some + rest), part
-
-
-@compiled
-def _pack(successors, end, P, rows):  # type: ignore[no-untyped-def]
-    """The entries of P that are not 0, what is new as one of state X before those of its row, and the end as one that
-    leads to itself: those of pair p = x A + a are first[p], ..., first[p + 1] - 1."""
-    X, A, B = successors.shape
-    first, to, mass = rows
-    size = np.uint32(0)
-    for x in range(X):
-        for a in range(A):
-            row, states = P[x, a], successors[x, a]
-            if row[B] > 0.0 or x == end:
-                to[size], mass[size] = (X, row[B]) if x != end else (x, 1.0)
-                size += np.uint32(1)
-            if row[B] < 1.0:
-                for j in range(B):
-                    if row[j] > 0.0:
-                        to[size], mass[size] = states[j], row[j]
-                        size += np.uint32(1)
-            first[x * A + a + 1] = size
-
-
-@compiled
-def _solve(rows, gamma, goal, novel, r, u, greedy, chain):  # type: ignore[no-untyped-def]
-    """Modified policy iteration from u, in place, until span(T u - u) <= goal times that of u; `greedy` is that of the
-    last T. What is new earns `novel` for ever."""
-    next = chain[2]
-    while True:
-        _improve(rows, gamma, r, u, next, greedy)
-        span = _move(gamma, novel, u, next)
-        enough = max(goal * u.max(), ROUNDING / (1.0 - gamma))
-        if span <= enough:
-            return
-        _follow(rows, gamma, novel, max(SHRINK * span, enough / 2), span, r, u, greedy, chain)
-
-
-@compiled
-def _improve(rows, gamma, r, u, next, greedy):  # type: ignore[no-untyped-def]
-    """The backup of u by the best actions, which are written."""
-    X, A = r.shape
-    for x in range(X):
-        best = -np.inf
-        for a in range(A):
-            value = r[x, a] + gamma * _mean(rows, x * A + a, u)
-            if value > best:
-                best = value
-                greedy[x] = a
-        next[x] = best
-
-
-@compiled
-def _follow(rows, gamma, novel, enough, span, r, u, greedy, chain):  # type: ignore[no-untyped-def]
-    """Sweeps of the greedy policy, from u, which is its backup, until they move by a span of at most `enough`. A state
-    that only leads to what is new is worth what that is, and is left out."""
-    place, earns, next, values, own = chain
-    size = _leave_out(rows, novel, r, greedy, place, earns, own)
-    for x in range(u.shape[0]):
-        values[place[x]] = u[x]
-    while span > enough:
-        for k in range(size):
-            next[k] = earns[k] + gamma * _mean(own, k, values)
-        span = _move(gamma, novel, values[: size + 1], next)
-    for x in range(u.shape[0]):
-        u[x] = values[place[x]]
-
-
-@compiled
-def _leave_out(rows, novel, r, greedy, place, earns, own):  # type: ignore[no-untyped-def]
-    """How many states remain: what they earn, and where they lead, by their places. All others have the next place."""
-    X, A = r.shape
-    (first, to, mass), (own_first, own_to, own_mass) = rows, own
-    size = entries = 0
-    for x in range(X):
-        e = first[x * A + greedy[x]]
-        alike = to[e] == X and mass[e] == 1.0 and r[x, greedy[x]] == novel
-        place[x] = -1 if alike else size
-        size += not alike
-    for x in range(X + 1):
-        if x == X or place[x] < 0:
-            place[x] = size
-    for x in range(X):
-        if place[x] < size:
-            p = x * A + greedy[x]
-            earns[place[x]] = r[x, greedy[x]]
-            for e in range(first[p], first[p + 1]):
-                own_to[entries], own_mass[entries] = place[to[e]], mass[e]
-                entries += 1
-            own_first[place[x] + 1] = entries
-    return size
-
-
-@compiled
-def _mean(rows, p, u):  # type: ignore[no-untyped-def]
-    """That of u after pair p."""
-    first, to, mass = rows
-    value = 0.0
-    for e in range(np.uint32(first[p]), np.uint32(first[p + 1])):
-        value += mass[e] * u[np.uint32(to[e])]
-    return value
-
-
-@compiled
-def _move(gamma, novel, u, next):  # type: ignore[no-untyped-def]
-    """u <- next, less its least; the span of what it moved by. The last entry is of a state that earns `novel` for
-    ever."""
-    last = u.shape[0] - 1
-    next[last] = novel + gamma * u[last]
-    low = high = next[last] - u[last]
-    least = next[last]
-    for x in range(last):
-        low, high, least = min(low, next[x] - u[x]), max(high, next[x] - u[x]), min(least, next[x])
-    for x in range(last + 1):
-        u[x] = next[x] - least
-    return high - low
