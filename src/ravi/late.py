@@ -1,24 +1,34 @@
 """What of a compiled function is put off until it is needed? Optimising, and machine code: most functions are called by
 compiled ones only, which take them in and are optimised as a whole.
 
-Numba makes both for every function as it is compiled, which takes a sixth to two fifths of the time. The parts of it
-that are replaced here while it compiles for us (`put_off`) are private; where one is missing, nothing is put off.
+Numba makes both for every function as it is compiled, which takes a sixth to two fifths of the time. Three more things
+that it does are left out or done faster: all that formats a message about shapes, which a process compiles with the
+first array that is written into another; comparing flags, name by name, at every call of a function of NumPy; and
+looking for cycles of garbage. The parts of Numba that are replaced here while it compiles for us (`put_off`) are
+private; where one is missing, nothing is put off.
 """
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
+import numba
 from numba.core import codegen as _codegen
 from numba.core import compiler_lock as _compiler_lock
 from numba.core import cpu as _cpu
 from numba.core import dispatcher as _dispatcher
+from numba.core import targetconfig as _targetconfig
+from numba.np import arrayobj as _arrayobj
 
 codegen: Any = _codegen  # Numba's types say nothing of these
 cpu: Any = _cpu
 dispatcher: Any = _dispatcher
+targetconfig: Any = _targetconfig
+arrayobj: Any = _arrayobj
 lock: Any = vars(_compiler_lock)["global_compiler_lock"]
 
 
@@ -92,11 +102,29 @@ def _add_overload(function: Any, result: Any) -> None:
         PLAIN["add_overload"](function, result)
 
 
+@numba.njit
+def _of_another_shape(source: Any, target: Any) -> None:
+    raise ValueError("an array is written into one of another shape")
+
+
+@cache
+def _hash_of(kind: Any) -> int:
+    """Numba's own, which is that of the names of all flags."""
+    return hash(tuple(sorted(kind.options)))
+
+
+def _equal(flags: Any, others: Any) -> Any:
+    return flags._values == getattr(others, "_values", None) or PLAIN["__eq__"](flags, others)
+
+
 REPLACED = [
     (cpu.CPUContext, "get_executable", lambda *parts: Late(*parts)),
     (cpu.CPUContext, "create_cfunc_wrapper", _create_cfunc_wrapper),
     (dispatcher._DispatcherBase, "add_overload", _add_overload),
     (codegen.JITCPUCodegen, "_library_class", Library),
+    (arrayobj, "raise_with_shape_context", _of_another_shape),
+    (targetconfig.TargetConfig, "__hash__", lambda flags: _hash_of(type(flags))),
+    (targetconfig.TargetConfig, "__eq__", _equal),
 ]
 PLAIN: dict[str, Any] = {name: getattr(owner, name, None) for owner, name, _ in REPLACED}
 
@@ -110,8 +138,12 @@ def put_off() -> Iterator[None]:
             return
         for owner, name, ours in REPLACED:
             setattr(owner, name, ours)
+        collecting = gc.isenabled()
+        gc.disable()
         try:
             yield
         finally:
+            if collecting:
+                gc.enable()
             for owner, name, _ in REPLACED:
                 setattr(owner, name, PLAIN[name])
