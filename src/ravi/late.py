@@ -14,6 +14,7 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from importlib import import_module
 from typing import Any
 
 import numba
@@ -22,13 +23,11 @@ from numba.core import compiler_lock as _compiler_lock
 from numba.core import cpu as _cpu
 from numba.core import dispatcher as _dispatcher
 from numba.core import targetconfig as _targetconfig
-from numba.np import arrayobj as _arrayobj
 
 codegen: Any = _codegen  # Numba's types say nothing of these
 cpu: Any = _cpu
 dispatcher: Any = _dispatcher
 targetconfig: Any = _targetconfig
-arrayobj: Any = _arrayobj
 lock: Any = vars(_compiler_lock)["global_compiler_lock"]
 
 
@@ -117,22 +116,26 @@ def _equal(flags: Any, others: Any) -> Any:
     return flags._values == getattr(others, "_values", None) or PLAIN["__eq__"](flags, others)
 
 
-REPLACED = [
+REPLACED: list[tuple[Any, str, Any]] = [
     (cpu.CPUContext, "get_executable", lambda *parts: Late(*parts)),
     (cpu.CPUContext, "create_cfunc_wrapper", _create_cfunc_wrapper),
     (dispatcher._DispatcherBase, "add_overload", _add_overload),
     (codegen.JITCPUCodegen, "_library_class", Library),
-    (arrayobj, "raise_with_shape_context", _of_another_shape),
     (targetconfig.TargetConfig, "__hash__", lambda flags: _hash_of(type(flags))),
     (targetconfig.TargetConfig, "__eq__", _equal),
 ]
 PLAIN: dict[str, Any] = {name: getattr(owner, name, None) for owner, name, _ in REPLACED}
+MESSAGE = "raise_with_shape_context"
 
 
 @contextmanager
 def put_off() -> Iterator[None]:
     """Functions that are compiled meanwhile wait for machine code until Python calls them (`settled`)."""
     with lock:
+        if MESSAGE not in PLAIN:
+            owner: Any = import_module("numba.np.arrayobj")  # a tenth of a second, which is due now anyway
+            REPLACED.append((owner, MESSAGE, _of_another_shape))
+            PLAIN[MESSAGE] = getattr(owner, MESSAGE, None)
         if None in PLAIN.values() or codegen.JITCPUCodegen._library_class is Library:
             yield  # nothing can be put off, or all is already
             return
