@@ -5,6 +5,7 @@ import threading
 import numba
 import numpy as np
 import pytest
+from numba.core.compiler import Flags
 
 from ravi import late
 from ravi.compiled import compiled
@@ -71,6 +72,27 @@ def test_numba_is_as_it_was_after_an_error(functions):
 
     assert another(2) == 4
     assert late_ones(another) == [False]
+
+
+def test_flags_are_hashed_and_compared_as_numba_does():
+    ours = {name: function for owner, name, function in late.REPLACED if owner is late.targetconfig.TargetConfig}
+    one, same, other = Flags(), Flags(), Flags()
+    same.nrt = Flags().nrt  # said, and what it would be anyway
+    other.nrt = not one.nrt
+    assert ours["__hash__"](one) == hash(one)
+    for flags, equal in ((one, True), (same, True), (other, False), (None, NotImplemented)):
+        assert ours["__eq__"](one, flags) is late.PLAIN["__eq__"](one, flags) is equal
+
+
+def test_an_array_that_is_written_into_one_of_another_shape_is_an_error(functions):
+    @compiled
+    def put(target, source):
+        target[:] = source
+
+    put(held := np.zeros(3), np.arange(3.0))
+    assert held.tolist() == [0, 1, 2]
+    with pytest.raises(ValueError, match="another shape"):
+        put(np.zeros(3), np.arange(2.0))
 
 
 def test_threads_that_compile_at_once_wait_for_each_other(functions):

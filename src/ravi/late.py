@@ -1,22 +1,31 @@
 """What of a compiled function is put off until it is needed? Optimising, and machine code: most functions are called by
 compiled ones only, which take them in and are optimised as a whole.
 
-Numba makes both for every function as it is compiled, which takes a sixth to two fifths of the time. The parts of it
-that are replaced here while it compiles for us (`put_off`) are private; where one is missing, nothing is put off.
+Numba makes both for every function as it is compiled, which takes a sixth to two fifths of the time. Three more things
+that it does are left out or done faster: all that formats a message about shapes, which a process compiles with the
+first array that is written into another; comparing flags, name by name, at every call of a function of NumPy; and
+looking for cycles of garbage. The parts of Numba that are replaced here while it compiles for us (`put_off`) are
+private; where one is missing, nothing is put off.
 """
 
+import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
+from importlib import import_module
 from typing import Any
 
+import numba
 from numba.core import codegen as _codegen
 from numba.core import compiler_lock as _compiler_lock
 from numba.core import cpu as _cpu
 from numba.core import dispatcher as _dispatcher
+from numba.core import targetconfig as _targetconfig
 
 codegen: Any = _codegen  # Numba's types say nothing of these
 cpu: Any = _cpu
 dispatcher: Any = _dispatcher
+targetconfig: Any = _targetconfig
 lock: Any = vars(_compiler_lock)["global_compiler_lock"]
 
 
@@ -90,26 +99,52 @@ def _add_overload(function: Any, result: Any) -> None:
         PLAIN["add_overload"](function, result)
 
 
-REPLACED = [
+@numba.njit
+def _of_another_shape(source: Any, target: Any) -> None:
+    raise ValueError("an array is written into one of another shape")
+
+
+@cache
+def _hash_of(kind: Any) -> int:
+    """Numba's own, which is that of the names of all flags."""
+    return hash(tuple(sorted(kind.options)))
+
+
+def _equal(flags: Any, others: Any) -> Any:
+    return flags._values == getattr(others, "_values", None) or PLAIN["__eq__"](flags, others)
+
+
+REPLACED: list[tuple[Any, str, Any]] = [
     (cpu.CPUContext, "get_executable", lambda *parts: Late(*parts)),
     (cpu.CPUContext, "create_cfunc_wrapper", _create_cfunc_wrapper),
     (dispatcher._DispatcherBase, "add_overload", _add_overload),
     (codegen.JITCPUCodegen, "_library_class", Library),
+    (targetconfig.TargetConfig, "__hash__", lambda flags: _hash_of(type(flags))),
+    (targetconfig.TargetConfig, "__eq__", _equal),
 ]
 PLAIN: dict[str, Any] = {name: getattr(owner, name, None) for owner, name, _ in REPLACED}
+MESSAGE = "raise_with_shape_context"
 
 
 @contextmanager
 def put_off() -> Iterator[None]:
     """Functions that are compiled meanwhile wait for machine code until Python calls them (`settled`)."""
     with lock:
+        if MESSAGE not in PLAIN:
+            owner: Any = import_module("numba.np.arrayobj")  # a tenth of a second, which is due now anyway
+            REPLACED.append((owner, MESSAGE, _of_another_shape))
+            PLAIN[MESSAGE] = getattr(owner, MESSAGE, None)
         if None in PLAIN.values() or codegen.JITCPUCodegen._library_class is Library:
             yield  # nothing can be put off, or all is already
             return
         for owner, name, ours in REPLACED:
             setattr(owner, name, ours)
+        collecting = gc.isenabled()
+        gc.disable()
         try:
             yield
         finally:
+            if collecting:
+                gc.enable()
             for owner, name, _ in REPLACED:
                 setattr(owner, name, PLAIN[name])
