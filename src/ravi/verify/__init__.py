@@ -131,7 +131,7 @@ def form_of(learner: Learner | str, mdp: MDP | Changing | str, steps: int) -> Fo
     world = (ids.changing(mdp) or mdp) if isinstance(mdp, str) else mdp
     mdp, learner = resolved(world.mdp if isinstance(world, Changing) else world, learner, steps)
     if not (learner.parts or learner.sets or isinstance(learner.plan, Phases) or isinstance(world, Changing)):
-        raise checks.InputError(f"{learner.name} is not of RAVI-UCB's form, so no claim is about it; take ravi-ucb, ravi-kl or a variant")
+        raise checks.InputError(f"{learner.name} is not of RAVI-UCB's form: no claim is about it (take ravi-ucb)")
     if mdp.states > MOST_STATES:
         raise checks.InputError(f"{mdp.name} has {mdp.states} states; verify takes at most {MOST_STATES}")
     if isinstance(world, Changing):
