@@ -59,7 +59,7 @@ hooks: $(READY)
 
 # The pages that are generated from the code.
 docs: $(READY)
-	$(BIN)/python -m ravi.lab.report.learners > docs/reference/learners.md
+	$(BIN)/python -m ravi.lab.report.learners docs/reference
 	$(BIN)/ravi demo && cp demo/regret.png docs/demo.png
 	$(BIN)/python docs/make_gallery.py
 	$(BIN)/python docs/figures/draw.py

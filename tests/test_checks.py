@@ -74,7 +74,7 @@ def test_seeds_in_every_spelling(given, taken):
         ([3, 1, 3], "seeds names seed 3 twice"),
         ([], "seeds is empty"),
         ([1, -1], r"seeds\[1\] is -1; it must be at least 0"),
-        ("7-5", "seeds is 5; it must be at least 7"),
+        ("7-5", "seeds is '7-5'; a range goes upwards: 5-7"),
         (10**6 + 1, "at most 1000000"),
         ("0-999999,1000000", "names more than 1,000,000 seeds"),
     ],

@@ -248,6 +248,8 @@ def seeds(value: Any, name: str = "seeds") -> list[int]:
         for part in value.split(","):
             low, dash, high = part.partition("-")
             first = whole(low, name, 0, LAST_SEED)
+            if dash and whole(high, name, 0, LAST_SEED) < first:
+                raise InputError(f"{name} is {shown(part)}; a range goes upwards: {high.strip()}-{low.strip()}")
             last = whole(high, name, first, min(first + MOST_SEEDS, LAST_SEED)) if dash else first
             chosen += range(first, last + 1)
             if len(chosen) > MOST_SEEDS:

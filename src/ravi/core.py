@@ -83,7 +83,7 @@ class Problem:
     def bound(self) -> float:
         """The single B of Assumption 5.3, for ||theta|| and for ||phi_V|| / H."""
         if self.parameter_bound is None or self.feature_bound is None:
-            raise checks.InputError(f"{self.name} has no features: only a linear mixture MDP has a bound B")
+            raise checks.InputError(f"{self.name} has no features: this needs a linear mixture MDP")
         return max(self.parameter_bound, self.feature_bound)
 
     def in_units(self, value: Any) -> Any:

@@ -401,4 +401,5 @@ def _listed(parameters: Mapping[str, inspect.Parameter]) -> str:
 
 def _unknown(what: str, text: str, table: Mapping[str, Any]) -> str:
     head = text.split(",")[0].split("/")[0]
-    return f"there is no {what} {checks.shown(text)}.{checks.did_you_mean(head, table)} Known: {', '.join(table)}."
+    near = checks.did_you_mean(head, table) or f" Known: {', '.join(table)}."
+    return f"there is no {what} {checks.shown(text)}.{near}"

@@ -271,8 +271,8 @@ class Run:
         """Who learned where, and for how long."""
         n = len(self.seeds)
         state = "" if self.complete else f", stopped after {int(self.plays.min()):,} to {int(self.plays.max()):,} steps"
-        seeds = printable.counted(n, "seed")
-        return f"{self.learner} on {self.mdp} (gamma {self.discount:.10g}): {self.steps:,} steps, {seeds}{state}"
+        steps, seeds = printable.counted(self.steps, "step"), printable.counted(n, "seed")
+        return f"{self.learner} on {self.mdp} (gamma {self.discount:.10g}): {steps}, {seeds}{state}"
 
     def facts(self) -> list[tuple[str, str]]:
         """What came out, by name, in words."""
@@ -281,9 +281,10 @@ class Run:
         earned = self.results["reward_total"].mean() / T if "reward_total" in self.results else 0.0
         if "regret_total" in self.results:
             mean, low, high = self.regret.mean(), self.regret.min(), self.regret.max()
+            spread = f"seeds from {low:,.2f} to {high:,.2f}; " if len(self.seeds) > 1 else ""
             found += [
                 ("optimum rho*", self._optimum()),
-                ("regret", f"{mean:,.2f}  (seeds from {low:,.2f} to {high:,.2f}; {mean / T:.6f} per step)"),
+                ("regret", f"{mean:,.2f}  ({spread}{mean / T:.6f} per step)"),
             ]
             if "regret_error" in self.results:
                 found.append(("its error", f"at most {self.regret_error.max():.1e} (certified)"))

@@ -85,7 +85,7 @@ def test_an_mdp_may_be_a_file(tmp_path):
         (("run", "riverswim/6", "ravi-ubc"), "Did you mean ravi-ucb"),
         (("run", "riverswim/6", "ravi-ucb", "--steps", "many"), "steps (T) is 'many', not a number"),
         (("run", "riverswim/6", "ravi-ucb", "--steps", "0"), "steps (T) is 0"),
-        (("run", "riverswim/6", "ravi-ucb", "--seeds", "7-5"), "--seeds is 5"),
+        (("run", "riverswim/6", "ravi-ucb", "--seeds", "7-5"), "--seeds is '7-5'; a range goes upwards: 5-7"),
         (("run", "riverswim/6,discount=1.5", "ravi-ucb"), "discount is 1.5"),
         (("run", "riverswim/6", "ravi-ucb/mixture"), "has no features"),
         (("run", "riverswim/6", "ravi-ucb", "--save", "no/such/folder/run"), "there is no folder no/such/folder"),

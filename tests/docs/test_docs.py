@@ -12,6 +12,7 @@ from tests.docs.test_guides import RUN
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "benchmarks").glob("*.md")])
+REFERENCE = ROOT / "docs" / "reference"
 GUIDES = {ROOT / "docs" / f"{name}.md" for name in RUN.GUIDES}  # run whole, by tests/docs/test_guides.py
 NOTEBOOKS = {page.with_suffix(".md") for page in (ROOT / "docs").rglob("*.ipynb")}  # by tests/docs/test_notebooks.py
 SINGLE = [page for page in PAGES if page not in GUIDES | NOTEBOOKS]  # whose snippets stand alone
@@ -97,10 +98,23 @@ def test_the_version_is_the_same_everywhere():
     assert f"## {ravi.__version__}" in (ROOT / "CHANGELOG.md").read_text()
 
 
-def test_the_learners_page_is_the_one_that_the_code_makes():
-    from ravi.lab.report.learners import page
+def test_the_pages_of_the_learners_are_those_that_the_code_makes():
+    from ravi.lab.report.learners import pages
 
-    assert (ROOT / "docs" / "reference" / "learners.md").read_text() == page(), "run `make docs`"
+    found = pages()
+    assert {f"learners/{file.name}" for file in (REFERENCE / "learners").iterdir()} == set(found) - {"learners.md"}
+    for name, text in found.items():
+        assert (REFERENCE / name).read_text() == text, "run `make docs`"
+
+
+def test_every_learner_is_on_the_page_of_its_family():
+    from ravi.ids import LEARNERS
+    from ravi.lab.report.learners import pages
+
+    chooser, *families = pages().values()
+    headings = [name for text in families for name in re.findall(r"^## (\S+)$", text, flags=re.MULTILINE)]
+    assert sorted(headings) == sorted(LEARNERS)
+    assert all(chooser.count(f"[{name}](") == 2 for name in LEARNERS)
 
 
 def test_every_learner_of_others_has_its_row_of_what_it_was_compared_with():

@@ -84,11 +84,13 @@ def run(
         return
     if out is None:
         from ravi import ids
+        from ravi.lab.experiments.suite_file.specify import specify
         from ravi.lab.suites import SUITES
 
         if suite not in SUITES and not suite.endswith(".toml") and ids.names_an_mdp(suite):
             advice = f"ravi run {suite} psrl runs PSRL there, and ravi advise {suite} says which learners fit"
             raise InputError(f"{suite} is an MDP, and a run needs a learner too: {advice}")
+        specify(suite, build=False)  # a suite that is not there is told first
         raise InputError("a suite needs --out FOLDER for its results (one run of a learner is ravi run MDP LEARNER)")
     from ravi.lab.experiments.runner import run_suite, status_bar
 

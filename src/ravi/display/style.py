@@ -88,8 +88,15 @@ class Drawn:
         return drawn.getvalue()
 
     def save(self, stem: str | PathLike[str], formats: Sequence[str] = ("pdf", "png")) -> list[Path]:
-        """Write STEM.pdf, STEM.png, ...; the same figure gives the same bytes."""
-        return [written(self.figure, f"{stem}.{kind}") for kind in known_formats(formats)]
+        """Write STEM.pdf, STEM.png, ...; the same figure gives the same bytes. The layout is computed once."""
+        made, engine = [], self.figure.get_layout_engine()
+        try:
+            for kind in known_formats(formats):
+                made.append(written(self.figure, f"{stem}.{kind}"))
+                self.figure.set_layout_engine("none")
+        finally:
+            self.figure.set_layout_engine(engine)
+        return made
 
 
 def library() -> Any:

@@ -75,18 +75,21 @@ def demo(folder: Path, steps: int, seeds: int, progress: Callable[[Status], None
 
 
 def _figure(found: Results, folder: Path) -> Path:
-    from ravi.display.style import DOUBLE
+    from ravi.display.style import DASHES, DOUBLE, looks
     from ravi.lab.report.curves import Curves, regret_curves
 
-    curves = {}
+    curves, styles = {}, {}
+    colours = looks(LEARNERS | UNTUNED)
     for label, id in (UNTUNED | LEARNERS).items():
         for column in ("theory", "tuned") if id in TUNED else ("theory",):
             times, _, values = found.curves(label=label, column=column)
-            curves[f"{label}, {column}" if id in TUNED else label] = Curves(times, values)
+            name = f"{label}, {column}" if id in TUNED else label
+            curves[name] = Curves(times, values)
+            styles[name] = colours[label]._replace(dash=DASHES[0 if column == "theory" else 1])  # tuned: dashed
     uniform = curves.pop("uniform policy")
     drawn = regret_curves(
         curves, bounds={"uniform policy": (uniform.times, uniform.values.mean(0))}, width=DOUBLE, logarithmic=True,
-        named=True, title="RiverSwim(6) as a linear mixture, γ = 0.95: exact regret",
+        named=True, styles=styles, title="RiverSwim(6) as a linear mixture, γ = 0.95: exact regret",
     )  # fmt: skip
     return drawn.save(folder / "regret", ("png",))[0]
 

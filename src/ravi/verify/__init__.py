@@ -119,7 +119,7 @@ def form_of(learner: Learner | str, mdp: MDP | Changing | str, steps: int) -> Fo
     world = (ids.changing(mdp) or mdp) if isinstance(mdp, str) else mdp
     mdp, learner = resolved(world.mdp if isinstance(world, Changing) else world, learner, steps)
     if not (learner.parts or learner.sets or isinstance(learner.plan, Phases) or isinstance(world, Changing)):
-        raise checks.InputError(f"{learner.name} is not of RAVI-UCB's form: the paper's claims are not about it")
+        raise checks.InputError(f"{learner.name} is not of RAVI-UCB's form: no claim is about it (take ravi-ucb)")
     if mdp.states > MOST_STATES:
         raise checks.InputError(f"{mdp.name} has {mdp.states} states; verify takes at most {MOST_STATES}")
     if isinstance(world, Changing):
@@ -162,7 +162,8 @@ def _known(name: str) -> None:
     """That a claim has this name."""
     every = (*CLAIMS, *VARIANTS, *UNKNOWN, *CHANGING, *KINDS, *SETS, *MIXTURES, *doubling.registry.claims)
     if not any(_names(claim, name) for claim in every):
-        hint = checks.did_you_mean(name, list(dict.fromkeys(claim.id for claim in every)))
+        near = checks.did_you_mean(name, list(dict.fromkeys(claim.id for claim in every)))
+        hint = near or " Ids are P1, A15 or T5, say; `ravi verify MDP LEARNER` prints all that apply."
         raise checks.InputError(f"there is no claim {name!r}.{hint}")
 
 

@@ -253,7 +253,7 @@ def test_suites_are_listed(tmp_path):
     told = json.loads(typed("suites", "--json", cwd=tmp_path).stdout)
     assert told["quick"]["runs"] == 272  # 10 learners x 2 columns x 16 seeds, less 3 learners that nothing tunes
     assert told["quick"]["tuning"] == 7 * 20 * 4  # learners x configurations x seeds
-    assert "2 sections, 832 runs (272 and 560 of tuning)" in text
+    assert "2 sections, 832 runs (272 reported, 560 for tuning)" in text
 
 
 @pytest.mark.slow

@@ -373,7 +373,19 @@ def test_ranks_are_means_with_intervals_the_least_on_top():
     assert [*ends.get_xdata()] == [held.low, held.high]
     assert dot.get_xdata()[0] == held.estimate
     texts = [text.get_text() for text in scatter.ranks({"a": SLOW[:, -1], "b": 2 * SLOW[:, -1]}).figure.axes[0].texts]
-    assert texts[1].endswith("×2")
+    assert texts[1].endswith("×2.00")
+
+
+def test_a_narrow_logarithmic_axis_has_few_names_that_do_not_overlap():
+    axes = scatter.ranks({"a": [9370.0, 9371], "b": [9395.0, 9396], "c": [14419.0, 14420]}).figure.axes[0]
+    axes.figure.canvas.draw()
+    low, high = axes.get_xlim()
+    named = [
+        text for text in axes.get_xticklabels(which="both") if text.get_text() and low <= text.get_position()[0] <= high
+    ]
+    boxes = sorted((text.get_window_extent() for text in named), key=lambda box: box.x0)
+    assert 2 <= len(boxes) <= 4
+    assert all(one.x1 < other.x0 for one, other in pairwise(boxes))
 
 
 def test_the_index_shows_every_figure_and_links_every_file(tmp_path):

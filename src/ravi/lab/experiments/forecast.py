@@ -123,7 +123,8 @@ def forecast(
 
 def runs_of(reported: int, every: int) -> str:
     """How many runs a suite is: those that it reports, and those of tuning."""
-    return counted(every, "run") + (f" ({reported:,} and {every - reported:,} of tuning)" if every > reported else "")
+    parts = f" ({reported:,} reported, {every - reported:,} for tuning)" if every > reported else ""
+    return counted(every, "run") + parts
 
 
 def _pair(setting: Setting) -> Pair:

@@ -89,7 +89,7 @@ class Results:
     def __init__(self, folder: Path) -> None:
         self.folder = folder.absolute()
         if not folder.is_dir():
-            raise InputError(f"there is no folder {folder}")
+            raise InputError(f"there is no folder {folder}; ravi suite run SUITE --out {folder} makes one")
         if not (folder / "specification.json").exists() and not (folder / "parts").is_dir():
             raise InputError(f"{folder} is no folder of results: it has neither specification.json nor parts")
         store = Store(self.folder)

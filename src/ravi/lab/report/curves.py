@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ravi.checks import InputError
-from ravi.display.style import GREY, PALE, SINGLE, Drawn, canvas, legend_below, line, looks, written
+from ravi.display.style import GREY, PALE, SINGLE, Drawn, Look, canvas, legend_below, line, looks, written
 
 if TYPE_CHECKING:
     from ravi.runs import Run
@@ -62,13 +62,15 @@ def regret_curves(
     rungs: Mapping[str, float] | None = None,
     logarithmic: bool = False,
     named: bool = False,
+    styles: Mapping[str, Look] | None = None,
     level: float = 0.95,
     title: str = "",
     width: float = SINGLE,
 ) -> Drawn:
     """Regret against time: the mean over seeds, with an interval at every time.
 
-    named: every line has its name and its last value at its end, in place of a legend. bounds: grey lines behind,
+    named: every line has its name and its last value at its end, in place of a legend. styles: the look of every line,
+    where it is not to be chosen. bounds: grey lines behind,
     (times, values) by name. rungs: bounds on the regret at T only, such as `Ladder.rungs`. On linear axes only the
     bounds that are within reach of the curves are drawn, on logarithmic ones from the first time of a curve on;
     `data["bounds"]` has what is drawn. A regret that is zero throughout has no logarithm: its axes are linear.
@@ -87,7 +89,7 @@ def regret_curves(
         for number, (name, (times, values)) in enumerate(behind.items()):
             ax.plot(times, values, color=GREY, linewidth=0.8 + 0.9 * (number % 3), alpha=0.6, label=name, zorder=1,
                     linestyle=("-", "--", ":")[number % 3])  # fmt: skip
-        _lines(ax, shown, logarithmic)
+        _lines(ax, shown, logarithmic, styles)
         for name, value in ends.items():
             ax.axhline(value, color=GREY, linewidth=0.6, zorder=1)
             ax.annotate(name, (0.02, value), xycoords=("axes fraction", "data"), xytext=(0, 1.5),
@@ -139,9 +141,9 @@ def _shown(label: str, curves: Curves, level: float) -> Shown:
     return Shown(times[there], *band(values[:, there], level=level), len(values))
 
 
-def _lines(axes: Any, shown: Mapping[str, Shown], logarithmic: bool) -> None:
+def _lines(axes: Any, shown: Mapping[str, Shown], logarithmic: bool, styles: Mapping[str, Look] | None = None) -> None:
     """Every learner; on a logarithmic axis what is not positive is left out, and a band ends at the axis."""
-    every = looks(shown)
+    every = looks(shown) if styles is None else styles
     least = min((float(one.mean[one.mean > 0].min()) for one in shown.values() if (one.mean > 0).any()), default=1.0)
     for label, one in shown.items():
         low = np.where(np.isfinite(one.low), np.maximum(one.low, least / 3), one.low) if logarithmic else one.low

@@ -40,7 +40,7 @@ def ranks(regret: Mapping[str, Any], *, level: float = 0.95, title: str = "", wi
                 low, high = (max(end, one.estimate / 10) if np.isfinite(end) else one.estimate for end in one[1:3])
                 ax.plot([low, high], [row, row], color=seen.colour, linewidth=1.6, solid_capstyle="butt", zorder=2)
                 ax.plot(one.estimate, row, color=seen.colour, marker=seen.marker, markersize=5, zorder=3)
-            times = f"  ×{_brief(one.estimate / least)}" if row and least > 0 else ""
+            times = f"  ×{_times(one.estimate / least)}" if row and least > 0 else ""
             ax.annotate(f"{_brief(one.estimate)}{times}", (1.02, row), xycoords=("axes fraction", "data"), va="center",
                         fontsize=7, annotation_clip=False)  # fmt: skip
         ends = {float(end) for line in ax.lines for end in line.get_xdata()}
@@ -53,7 +53,12 @@ def ranks(regret: Mapping[str, Any], *, level: float = 0.95, title: str = "", wi
         ax.set(xlabel="mean regret at T", ylim=(len(order) - 0.5, -0.5), title=title)
         ax.grid(color=PALE, linewidth=0.4)
         ax.set_axisbelow(True)
+        _few_ticks(ax, narrow=10, most=3)
     return Drawn(figure, {"order": order, "intervals": found})
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:.2f}" if ratio < 10 else _brief(ratio)
 
 
 def _brief(value: float) -> str:
@@ -149,9 +154,12 @@ def _arms(found: Any) -> Any:
     return np.array([[max(found.estimate - low, 0.0)], [max(found.high - found.estimate, 0.0)]])
 
 
-def _few_ticks(ax: Any) -> None:
-    """A logarithmic axis that spans few decades has ticks between them too; minor ticks have no names."""
-    from matplotlib.ticker import LogLocator, NullFormatter
+def _few_ticks(ax: Any, narrow: float = 3, most: int = 5) -> None:
+    """A logarithmic axis that spans few decades has ticks between them too; minor ticks have no names.
+
+    narrow: where the ends are less than this factor apart, there are at most so many ticks, evenly spaced in value.
+    """
+    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
     low, high = ax.dataLim.get_points()
     same = (low > 0) & (high < low * (1 + SAME))  # matplotlib would zoom into rounding, and warn
@@ -160,7 +168,11 @@ def _few_ticks(ax: Any) -> None:
         if scale != "log":
             continue
         low, high = axis.get_view_interval()
-        if high < 100 * low:
+        if high < narrow * low:
+            axis.set_major_locator(MaxNLocator(most, steps=(1, 2, 5, 10)))
+            axis.set_minor_locator(NullLocator())
+        elif high < 100 * low and most > 3:
             axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 30 * low else (1, 3)))
-            axis.set_major_formatter("{x:g}")
+        if high < 100 * low and (most > 3 or high < narrow * low):
+            axis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.0f}" if x >= 100 else f"{x:g}"))
         axis.set_minor_formatter(NullFormatter())

@@ -107,7 +107,11 @@ def stream_of(
             stream = Environment(env, discover=True, **facts)
             stream.restore(stream.plain() | {"observations": numbering})  # what was met has the numbers that it had
         else:
-            stream = Environment(env, grid=grid_of(numbering), **facts)
+            grid = grid_of(numbering)
+            if grid is None and learned and type(env.observation_space).__name__ == "Box":
+                where = learned.get("name", "another environment")
+                raise InputError(f"the policy was learned in {where}; it has no action for {env.observation_space}")
+            stream = Environment(env, grid=grid, **facts)
     _numbered(policy, stream)
     return stream, ours
 

@@ -151,10 +151,19 @@ def seeds(parts: Iterable[Part]) -> list[Sentence]:
 def headline(studies: Sequence[Studied], parts: Iterable[Part]) -> list[Sentence]:
     """Three sentences: who has the smallest regret, or, where a section is alone, how surely too; over which seeds."""
     found = [standing(study, study.part.columns[-1]) for study in studies]
+    if len(studies) > 1:  # whose MDPs may be the same
+        found = [[_within(study.part, each) for each in told] for study, told in zip(studies, found, strict=True)]
     first = [sentences[0] for sentences in found if sentences]
     more = [sentence for sentences in found for sentence in sentences[1:]]
     more += [sentence for study in studies for sentence in costs(study)[1:2]]
     return [*first, *more][:2] + seeds(parts)
+
+
+def _within(part: Part, sentence: Sentence) -> Sentence:
+    """In which section that is so."""
+    first, *rest = sentence
+    assert isinstance(first, str)
+    return ("In ", Name(part.name), f", {first[0].lower()}{first[1:]}", *rest)
 
 
 def standing(study: Studied, column: str) -> list[Sentence]:
@@ -184,8 +193,8 @@ def _winner(part: Part, panel: Panel, leaders: list[Told], column: str) -> Sente
     first = leaders[0]
     mean = _regret(first, part.name, column, panel.task, first.line.label)
     n = _count(len(leaders), "rivals", part.name, column, panel.task)
-    head = ("On ", Name(panel.task), ", ", Name(first.line.label), " has the smallest mean regret of ")
-    return (*head, n, f" with {CONSTANTS[column]}: ", *mean, ".")
+    head = ("On ", Name(panel.task), ", ", Name(first.line.label), " has the smallest mean regret of the ")
+    return (*head, n, f" learners with {CONSTANTS[column]}: ", *mean, ".")
 
 
 def _winners(part: Part, contested: list[tuple[Panel, list[Told]]], column: str) -> Sentence:
