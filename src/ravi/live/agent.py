@@ -33,7 +33,7 @@ from ravi.live.estimates import Estimate, of_cycles, optimistic_value, seen
 from ravi.live.keeping import BUFFER, Play
 from ravi.live.rewards import MODES, Range, Rewards
 from ravi.live.steps import Numbers, draw, only_actions
-from ravi.live.table import Table, blank, grown, laid
+from ravi.live.table import Table, Widened, blank, grown, laid
 from ravi.played import refuse
 from ravi.random import ACTION, OUTPUT, RESET, uniform
 from ravi.walk import Walking, room
@@ -368,7 +368,7 @@ class Agent:
         """The learner on the table as it is now."""
         from ravi import ids
 
-        self.problem = self.table.problem()
+        self.problem, self._stale = self.table.problem(), False
         if isinstance(self.given, str):
             if self._make is None:
                 self._make = ids.maker(self.given)
@@ -428,6 +428,8 @@ class Agent:
     def _plan(self) -> None:
         """Open an epoch."""
         self._add()
+        if self._stale:
+            self._build()
         if self.rewards.memory is not None:
             self.rewards.renew(self.time)
         self.state = self.learner.plan(self.state)
@@ -534,13 +536,16 @@ class Agent:
         return table, rewards
 
     def _relay(self, x: int, a: int, y: int) -> None:
-        """A successor was met for the first time: the learner anew, its state in the new layout."""
+        """A successor was met for the first time: the learner's state in the new layout, and the learner anew. ADD
+        needs states and slots only, so that one that learns from paths is built when it plans next."""
         self._add()
         sizes = self.table.sizes
         layout = self.table.meet(x, a, y)
         if sizes[2] < sizes[0]:
             self.state = laid(self.state, layout, sizes)
-        self._build()
+        self._stale = True
+        if self._walk is not None or isinstance(layout, Widened):
+            self._build()
 
     def _end_cycle(self, cut: bool) -> None:
         """What was earned since the last reset counts, unless the stream was cut before the next one."""
