@@ -182,7 +182,7 @@ class Agent:
         self._check_sizes()
         self._walkers = Walkers(np.zeros(1, np.int32), np.zeros(1, np.int64), keys)
         self._over = np.ones(1, np.uint8)
-        self._opened(Until(True, np.zeros(1, np.int64), None))
+        self._opened(Until(True), 0)
         self._path, self._parts = room(1, BUFFER), np.zeros((1, BUFFER))  # steps to add, and what they earned
         self._columns = tuple(column[0].data for column in (*self._path[:5], self._parts))
         self._waiting = 0  # how many they are
@@ -359,7 +359,7 @@ class Agent:
         if self._until.visits is not None:
             more = np.ones((1, states, actions), self._until.visits.dtype)
             more[:, :X, :A] = self._until.visits
-            self._opened(self._until._replace(visits=more))
+            self._opened(self._until._replace(visits=more), self._deadline)
         self._only = np.full(states, -1, np.int32)
         self._actions = self._only.data
         self._read()
@@ -435,17 +435,16 @@ class Agent:
         self.state = self.learner.plan(self.state)
         refuse(self.learner.name, self.state.policy, self._walkers.key, NOT_OVER)
         until = self.learner.until(self.state, self._walkers.time)
-        deadline = self.steps if until.deadline is None else min(self.steps, int(until.deadline[0]))
-        self._opened(Until(until.reset, np.array([deadline], np.int64), until.visits))
+        self._opened(until, self.steps if until.deadline is None else min(self.steps, int(until.deadline[0])))
         self._over[0] = 0
         self._read()
         self.plans += 1
 
-    def _opened(self, until: Until) -> None:
-        """The epoch lasts until this; of its visits, if they count, as many are left as `_left` says by pair."""
-        assert until.deadline is not None
-        self._until, self._deadline = until, int(until.deadline[0])
-        self._left = None if until.visits is None else until.visits.reshape(-1).data
+    def _opened(self, until: Until, deadline: int) -> None:
+        """The epoch lasts until this, or until the deadline; of its visits, if they count, `_left` says how many are
+        left."""
+        self._until, self._deadline = until, deadline
+        self._left = None if until.visits is None else until.visits.data
 
     def _read(self) -> None:
         """The policy is another one."""
@@ -489,9 +488,8 @@ class Agent:
             self.state.age[0] = 0 if reset else self.state.age[0] + 1
         left = self._left
         if left is not None:
-            pair = x * self.table.actions + a
-            left[pair] -= 1
-            if left[pair] <= 0:
+            left[0, x, a] = remaining = left[0, x, a] - 1
+            if remaining <= 0:
                 self._over[0] = 1
         if (reset and self._until.reset) or t >= self._deadline:
             self._over[0] = 1
