@@ -44,7 +44,7 @@ _HOMES = {
     "select": "ravi.live.selection",
     # the world
     "learn": "ravi.live.learning",
-    "Learned": "ravi.live.learning",
+    "Learned": "ravi.live.learned",
     "agent": "ravi.live.agent",
     "Agent": "ravi.live.agent",
     "discover": "ravi.live.discovery",
@@ -111,7 +111,8 @@ if TYPE_CHECKING:
     from ravi.lab.experiments.runner import run_suite
     from ravi.live.agent import Agent, agent
     from ravi.live.discovery import Discovery, discover
-    from ravi.live.learning import Learned, learn
+    from ravi.live.learned import Learned
+    from ravi.live.learning import learn
     from ravi.live.policies import Policy, load_policy
     from ravi.live.selection import candidates, select
     from ravi.live.spaces import Grid
