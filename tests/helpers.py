@@ -23,7 +23,7 @@ def dense(mdp):
 
 def draw_rows(prior, counts, to, key, t, P):
     """P (X, A, entries) ~ Dirichlet(prior + counts), the counts being of the entries `to`."""
-    draw_gammas(prior, counts, to, key, t, np.empty(AHEAD), np.empty(P.shape, np.int32), P)
+    draw_gammas(prior, counts, to, key, t, np.empty(AHEAD), np.empty(P.size), P)
     for row in P.reshape(-1, P.shape[-1]):
         normalise(prior, row)
 

@@ -26,7 +26,8 @@ _PUBLIC = {
     "engine": ("run", "run_settings", "resume", "resume_settings", "Stopped"),
     "runs": ("Run",),
     "live.selection": ("candidates", "select"),
-    "live.learning": ("learn", "Learned"),
+    "live.learning": ("learn",),
+    "live.learned": ("Learned",),
     "live.agent": ("agent", "Agent"),
     "live.discovery": ("discover", "Discovery"),
     "live.spaces": ("Grid",),
@@ -55,7 +56,8 @@ if TYPE_CHECKING:
     from ravi.lab.experiments.runner import run_suite
     from ravi.live.agent import Agent, agent
     from ravi.live.discovery import Discovery, discover
-    from ravi.live.learning import Learned, learn
+    from ravi.live.learned import Learned
+    from ravi.live.learning import learn
     from ravi.live.policies import Policy, load_policy
     from ravi.live.selection import candidates, select
     from ravi.live.spaces import Grid

@@ -7,6 +7,7 @@ reset. Reset flags are thus the same for every learner under the same key: compa
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -187,7 +188,8 @@ def steps_with(learn: Callable[..., Any]) -> Callable[..., Any]:
     return bound(_walk, learn=learn)
 
 
-class Walking(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Walking:
     """The walk of a learner that learns at every step; made by `walking`."""
 
     learn: Callable[..., Any]

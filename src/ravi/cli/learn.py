@@ -16,7 +16,7 @@ from ravi.cli import completion
 from ravi.cli.common import ALLOW_CODE, JSON, progress_bar, say, say_json, stopped_early, typed
 
 if TYPE_CHECKING:
-    from ravi.live.learning import Learned
+    from ravi.live.learned import Learned
     from ravi.live.policies import Play, Policy
 
 POLICY = Annotated[Path, typer.Argument(help="A policy's file, from ravi learn --save.")]
@@ -95,7 +95,8 @@ def learn(
     from ravi import checks, files, ids
     from ravi.live.defaults import grid as grid_of
     from ravi.live.defaults import reward_range as range_of
-    from ravi.live.learning import POLICIES, Broken, Halted, learn
+    from ravi.live.learned import POLICIES
+    from ravi.live.learning import Broken, Halted, learn
     from ravi.live.policies.playing import made
     from ravi.live.rewards import MODES
     from ravi.mdps.from_gymnasium import TERMINATIONS

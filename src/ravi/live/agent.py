@@ -33,7 +33,7 @@ from ravi.live.estimates import Estimate, of_cycles, optimistic_value, seen
 from ravi.live.keeping import BUFFER, Play
 from ravi.live.rewards import MODES, Range, Rewards
 from ravi.live.steps import Numbers, draw, only_actions
-from ravi.live.table import Table, blank, grown, laid
+from ravi.live.table import Table, Widened, blank, grown, laid
 from ravi.played import refuse
 from ravi.random import ACTION, OUTPUT, RESET, uniform
 from ravi.walk import Walking, room
@@ -182,7 +182,7 @@ class Agent:
         self._check_sizes()
         self._walkers = Walkers(np.zeros(1, np.int32), np.zeros(1, np.int64), keys)
         self._over = np.ones(1, np.uint8)
-        self._opened(Until(True, np.zeros(1, np.int64), None))
+        self._opened(Until(True), 0)
         self._path, self._parts = room(1, BUFFER), np.zeros((1, BUFFER))  # steps to add, and what they earned
         self._columns = tuple(column[0].data for column in (*self._path[:5], self._parts))
         self._waiting = 0  # how many they are
@@ -359,7 +359,7 @@ class Agent:
         if self._until.visits is not None:
             more = np.ones((1, states, actions), self._until.visits.dtype)
             more[:, :X, :A] = self._until.visits
-            self._opened(self._until._replace(visits=more))
+            self._opened(self._until._replace(visits=more), self._deadline)
         self._only = np.full(states, -1, np.int32)
         self._actions = self._only.data
         self._read()
@@ -368,7 +368,7 @@ class Agent:
         """The learner on the table as it is now."""
         from ravi import ids
 
-        self.problem = self.table.problem()
+        self.problem, self._stale = self.table.problem(), False
         if isinstance(self.given, str):
             if self._make is None:
                 self._make = ids.maker(self.given)
@@ -428,22 +428,23 @@ class Agent:
     def _plan(self) -> None:
         """Open an epoch."""
         self._add()
+        if self._stale:
+            self._build()
         if self.rewards.memory is not None:
             self.rewards.renew(self.time)
         self.state = self.learner.plan(self.state)
         refuse(self.learner.name, self.state.policy, self._walkers.key, NOT_OVER)
         until = self.learner.until(self.state, self._walkers.time)
-        deadline = self.steps if until.deadline is None else min(self.steps, int(until.deadline[0]))
-        self._opened(Until(until.reset, np.array([deadline], np.int64), until.visits))
+        self._opened(until, self.steps if until.deadline is None else min(self.steps, int(until.deadline[0])))
         self._over[0] = 0
         self._read()
         self.plans += 1
 
-    def _opened(self, until: Until) -> None:
-        """The epoch lasts until this; of its visits, if they count, as many are left as `_left` says by pair."""
-        assert until.deadline is not None
-        self._until, self._deadline = until, int(until.deadline[0])
-        self._left = None if until.visits is None else until.visits.reshape(-1).data
+    def _opened(self, until: Until, deadline: int) -> None:
+        """The epoch lasts until this, or until the deadline; of its visits, if they count, `_left` says how many are
+        left."""
+        self._until, self._deadline = until, deadline
+        self._left = None if until.visits is None else until.visits.data
 
     def _read(self) -> None:
         """The policy is another one."""
@@ -487,9 +488,8 @@ class Agent:
             self.state.age[0] = 0 if reset else self.state.age[0] + 1
         left = self._left
         if left is not None:
-            pair = x * self.table.actions + a
-            left[pair] -= 1
-            if left[pair] <= 0:
+            left[0, x, a] = remaining = left[0, x, a] - 1
+            if remaining <= 0:
                 self._over[0] = 1
         if (reset and self._until.reset) or t >= self._deadline:
             self._over[0] = 1
@@ -534,13 +534,16 @@ class Agent:
         return table, rewards
 
     def _relay(self, x: int, a: int, y: int) -> None:
-        """A successor was met for the first time: the learner anew, its state in the new layout."""
+        """A successor was met for the first time: the learner's state in the new layout, and the learner anew. ADD
+        needs states and slots only, so that one that learns from paths is built when it plans next."""
         self._add()
         sizes = self.table.sizes
         layout = self.table.meet(x, a, y)
         if sizes[2] < sizes[0]:
             self.state = laid(self.state, layout, sizes)
-        self._build()
+        self._stale = True
+        if self._walk is not None or isinstance(layout, Widened):
+            self._build()
 
     def _end_cycle(self, cut: bool) -> None:
         """What was earned since the last reset counts, unless the stream was cut before the next one."""

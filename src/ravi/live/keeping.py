@@ -90,7 +90,7 @@ def carried(agent: Agent) -> Carried:
         starts=agent.starts,
         late_start=agent.late_start,
         over=agent._over,
-        deadline=until.deadline,
+        deadline=np.array([agent._deadline], np.int64),
         visits=np.zeros((0, X, A), np.int32) if until.visits is None else until.visits,
         output=np.zeros((0, A)) if agent.output is None else agent.output,
         cycles=np.array(agent.cycles, np.float64),
@@ -252,7 +252,8 @@ def _go_on(agent: Agent, header: dict[str, Any], held: Carried) -> None:
     for name in COUNTED:
         getattr(agent.table, name)[:] = getattr(held, name)
     agent.rewards.fill(held.rewards._asdict())
-    agent._opened(Until(header["until_reset"], held.deadline, held.visits if held.visits.size else None))
+    until = Until(header["until_reset"], visits=held.visits if held.visits.size else None)
+    agent._opened(until, int(held.deadline[0]))
     agent.output = held.output if held.output.size else None
     agent._waiting = waiting = len(held.buffer)
     agent._parts[0, :waiting] = held.buffer_rewards

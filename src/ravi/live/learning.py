@@ -19,10 +19,9 @@ import time
 import warnings
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from math import inf, isclose
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -37,23 +36,18 @@ from ravi.live.agent import Agent, agent
 from ravi.live.boxes import Smooth
 from ravi.live.discovery import FIRST
 from ravi.live.environment import Environment
-from ravi.live.estimates import Estimate
-from ravi.live.intervals import ASSUMED, CONFIDENCE, Interval, interval, optimistic
+from ravi.live.intervals import ASSUMED, optimistic
+from ravi.live.learned import Learned, end_of
 from ravi.live.rewards import MODES
 from ravi.live.spaces import Grid
 from ravi.live.table import FEW
 from ravi.problems import room
 from ravi.writers import Look
 
-if TYPE_CHECKING:
-    from ravi.display.style import Drawn
-    from ravi.live.policies import Policy
-
 LOG = logging.getLogger("ravi")
 PACE = 10.0  # seconds between two checkpoints
 TELL = 0.1  # seconds between two tellings of progress
 STEPS = 100_000  # plays, unless given
-POLICIES = ("last", "output", "planned")
 
 Callback = Callable[[Look], None]
 
@@ -72,118 +66,6 @@ class Halted(KeyboardInterrupt):
     def __init__(self, learned: Learned) -> None:
         super().__init__("stopped; what was learned is in .learned")
         self.learned = learned
-
-
-@dataclass(frozen=True)
-class Learned:
-    """What a learner made of a stream. Made by `ravi.learn`.
-
-    Examples
-    --------
-    >>> import ravi
-    >>> found = ravi.learn("FrozenLake-v1", steps=200)
-    >>> found.policy().table.shape  # X, A
-    (17, 4)
-    """
-
-    agent: Agent
-    environment: dict[str, Any]  # what the stream was, and its counters
-    seconds: float  # of this call
-    usual: str = "last"  # the policy that is meant where none is named
-
-    @property
-    def plays(self) -> int:
-        """How many steps of the environment were learned from."""
-        return self.agent.plays
-
-    @property
-    def optimistic(self) -> float | None:
-        """(1 - gamma) <nu_0, V_k> of the last plan, in the environment's units."""
-        return self.agent.optimistic
-
-    @property
-    def earned(self) -> Estimate | None:
-        """The return of the policies played in the later half, estimated, in the environment's units."""
-        return self.agent.earned
-
-    def interval(self, which: str | None = None, *, confidence: float = CONFIDENCE, assume: str = "seen") -> Interval:
-        """How good a policy is by what was seen: at least how much it is worth, and how far below the best at most, as
-        discounted returns, with this `confidence` (`ravi.live.intervals`). which: as for `table`. assume: "seen" (pairs
-        do only what they did so far) or "nothing"."""
-        return _interval(self.agent, self.environment, self.table(which), confidence, assume)
-
-    def table(self, which: str | None = None) -> Floats:
-        """A policy, (X, A) or (S, X, A) by age: the planned one of the default learner, else the last, unless
-        `which` names another.
-
-        last: what is played now. output: that of a time drawn uniformly beforehand, whose expected gap is the regret
-        over T (Section 2); known once that time has come. planned: optimal in the MDP of what was seen.
-        """
-        which = self.usual if which is None else checks.one_of(which, POLICIES, "policy")
-        if which == "last":
-            return self.agent.policy
-        if which == "planned":
-            from ravi.planning.solver import solve
-
-            return solve(self.agent.model()).policy
-        if self.agent.output is None:
-            raise InputError(f"the output policy is that of step {self.agent.index}, and {self.plays} were made")
-        return self.agent.output
-
-    def policy(self, which: str | None = None) -> Policy:
-        """A policy, to save, play and evaluate; `which` as for `table`."""
-        from ravi.live.policies import Policy
-
-        told = self.agent.table.told
-        return Policy(
-            table=self.table(which),
-            discount=told.discount,
-            units=told.units,
-            learner=self.agent.learner.name if not isinstance(self.agent.given, str) else self.agent.given,
-            steps=self.plays,
-            seed=self.agent.seed,
-            environment=self.environment,
-        )
-
-    @property
-    def title(self) -> str:
-        """Who learned where, from how many steps."""
-        told, made = self.agent.table.told, f"{self.plays} steps of {self.agent.steps} in {self.agent.plans} epochs"
-        return f"{self.agent.learner.name} on {self.environment['name']}, gamma = {told.discount:g}: {made}"
-
-    def facts(self) -> list[tuple[str, str]]:
-        """What came out, by name, in words."""
-        at, H = self.environment, self.agent.table.told.horizon
-        ends = f"{at['terminations']} terminations ({at['termination']}), {at['truncations']} truncations"
-        found = [("the environment", f"{at['steps']} steps, {at['resets']} resets, {ends}")]
-        if self.optimistic is not None:
-            words = f"{self.optimistic:.6g} per step, {H * self.optimistic:.6g} discounted"
-            found.append(("optimistic value", words))
-        if (earned := self.earned) is not None:
-            interval = f"[{H * earned.low:.6g}, {H * earned.high:.6g}]"
-            words = f"{earned.value:.6g} per step, {H * earned.value:.6g} discounted {interval}"
-            found.append(("earned, later half", words))
-        return found
-
-    def plot(self, which: str | None = None) -> Drawn:
-        """A policy (`which`, as for `table`), its value by what was seen and how often states were visited, where they
-        lie; needs matplotlib."""
-        from ravi.display.pictures import of_policy
-        from ravi.planning.evaluation import evaluate
-
-        policy, visits = self.table(which), self.agent.visits.sum(-1)
-        fields = {"visits": visits}
-        if policy.ndim == 2:
-            fields |= {"value V": evaluate(self.agent.model(), policy).V}
-        return of_policy(self.environment["name"], policy, fields)
-
-    def _repr_html_(self) -> str:  # what a notebook shows
-        from ravi.display import html
-
-        return html.summary(self.title, self.facts(), html.probabilities(self.table()))
-
-    def __str__(self) -> str:
-        return "\n".join([self.title, *(f"  {name:21} {words}" for name, words in self.facts())])
 
 
 def learn(
@@ -417,7 +299,7 @@ class Until:
         found = learned()
         self.due = 1 + int(1.2 * found.plays)
         if self.explore and self.live.table.late.any():
-            self._take(optimistic(self.live, self.assume, _end(self.live, found.environment)))
+            self._take(optimistic(self.live, self.assume, end_of(self.live, found.environment)))
         return found.interval(assume=self.assume).gap <= self.gap
 
     def plain(self) -> dict[str, Any]:
@@ -430,19 +312,6 @@ class Until:
         if len(actions) and (actions.shape != (X,) or not 0 <= actions.min() <= actions.max() < A):
             raise InputError(f"a policy to explore by has {X} actions below {A}")
         self.explores = np.eye(A)[actions] if len(actions) else None
-
-
-def _interval(agent: Agent, stream: Mapping[str, Any], policy: Array, confidence: float, assume: str) -> Interval:
-    if stream["observations"].get("kind") == "labels":
-        raise InputError("states are discovered: how many there are is not known, and no interval speaks of them")
-    if isinstance(agent.given, Smooth):
-        raise InputError("states are cells: where one leads depends on the place in it, and no interval speaks of that")
-    return interval(agent, policy, confidence=confidence, assume=assume, end=_end(agent, stream))
-
-
-def _end(agent: Agent, stream: Mapping[str, Any]) -> int | None:
-    """The state that is never left, if there is one."""
-    return agent.table.states - 1 if stream["termination"] == "absorb" else None
 
 
 def _said(error: Exception, stream: Environment, live: Agent) -> str:

@@ -94,7 +94,10 @@ def radii_of_one_value(visits, log_inverse_level, scale, rho):  # type: ignore[n
     X, A = visits.shape
     for x in each(X):
         for a in range(A):
-            rho[x, a] = scale * (log_inverse_level + kappa(visits[x, a]))
+            if a == 0 or visits[x, a] != visits[x, a - 1]:  # kappa takes long
+                rho[x, a] = scale * (log_inverse_level + kappa(visits[x, a]))
+            else:
+                rho[x, a] = rho[x, a - 1]
 
 
 @compiled

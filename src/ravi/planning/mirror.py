@@ -12,7 +12,8 @@ m = max_a Q(x, a),
 
 does not. Where the policy has almost no mass on the best actions, s is close to -1 and log1p(s) would lose what
 expm1 won; below -1/2 the sum is taken of logarithms. log pi is kept, because a probability that underflows would
-never come back; its drift (1e-16 an epoch) is taken out by normalising every step.
+never come back; its drift (1e-16 an epoch) is taken out by normalising every step. Actions whose probability has
+underflowed, most of them after many steps, cost no exponential: the terms that are left out are zeros.
 """
 
 import math
@@ -23,6 +24,8 @@ import numpy as np
 from ravi.compiled import compiled
 from ravi.core import Array
 from ravi.teams import each, like, over_seeds
+
+UNDERFLOW = -750.0  # exp of what is below is 0
 
 
 def mirror_step(
@@ -56,6 +59,12 @@ def _expm1(z):  # type: ignore[no-untyped-def]
 
 
 @compiled
+def _exp(z):  # type: ignore[no-untyped-def]
+    """exp, without a call where it is 0."""
+    return math.exp(z) if z > UNDERFLOW else 0.0
+
+
+@compiled
 def step_in_place(low, high, log_policy, policy, Q, eta, V):  # type: ignore[no-untyped-def]
     """V_k (n, X) of seeds low, ..., high - 1; log pi and pi go from k - 1 to k in place. eta: of each seed (n,), or of
     all (1,). A team's."""
@@ -73,25 +82,26 @@ def step_in_place(low, high, log_policy, policy, Q, eta, V):  # type: ignore[no-
             s = 0.0
             for a in range(A):
                 z = step * (q[a] - m)
-                if z != 0.0:
+                if z != 0.0 and pi[a] != 0.0:
                     s += pi[a] * _expm1(z)
             if s > -0.5:
-                log_mean = math.log1p(s)
+                log_mean = math.log1p(s) if s != 0.0 else 0.0
             else:
                 top = -np.inf
                 for a in range(A):
                     top = max(top, log_pi[a] + step * (q[a] - m))
                 weight = 0.0
                 for a in range(A):
-                    weight += math.exp(log_pi[a] + step * (q[a] - m) - top)
+                    weight += _exp(log_pi[a] + step * (q[a] - m) - top)
                 log_mean = top + math.log(weight)
             V[i, x] = m + log_mean / step
             total = 0.0
             for a in range(A):
                 log_pi[a] += step * (q[a] - m) - log_mean
-                pi[a] = math.exp(log_pi[a])
+                pi[a] = _exp(log_pi[a])
                 total += pi[a]
-            drift, share = math.log(total), 1.0 / total
-            for a in range(A):
-                log_pi[a] -= drift
-                pi[a] *= share
+            if total != 1.0:
+                drift, share = math.log(total), 1.0 / total
+                for a in range(A):
+                    log_pi[a] -= drift
+                    pi[a] *= share

@@ -344,11 +344,11 @@ def _draw(  # type: ignore[no-untyped-def]
                     size += np.uint32(1)
             r[x, a] = rewards[x, a]
             if k > 1:
-                e = begun + np.uint32(least[b] > 0.0)
+                at = begun + np.uint32(least[b] > 0.0)
                 for j in range(B):
                     if moves[x, a, j] > 0:
-                        tilt += (mass[e] / total - moves[x, a, j] / n) * paid[x, a, j]
-                        e += np.uint32(1)
+                        tilt += (mass[at] / total - moves[x, a, j] / n) * paid[x, a, j]
+                        at += np.uint32(1)
                 r[x, a] = min(1.0, max(0.0, rewards[x, a] + tilt))
             known = 1.0
             if least[b] > 0.0:

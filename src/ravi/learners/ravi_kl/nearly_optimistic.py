@@ -24,7 +24,7 @@ from ravi.learners.ravi_kl.plausible import Sets
 from ravi.learners.ravi_kl.plausible import plan as best_policy
 from ravi.optimism.relative_entropy import most_of_coins, radii_of_one_value
 from ravi.random import REWARD, uniform
-from ravi.teams import NEVER, Room, each, first, sync, team, team_max, team_sum
+from ravi.teams import NEVER, Room, each, first, made, sync, team, team_max, team_sum
 
 
 class Numbers(NamedTuple):
@@ -80,6 +80,21 @@ def scratch(problem: Problem, told: bool, draws: bool, unknown: bool, n: int, te
         Room(pairs), Room((n,), np.int64), Room((n,)), Room((3, n)), flags, flags, Room((n, X), np.int64),
         Room(pairs, np.int32),
     )  # fmt: skip
+
+
+SERVING: dict[Any, Scratch] = {}  # the last, by what its shapes depend on
+
+
+def serving(problem: Problem, told: bool, draws: bool, unknown: bool, n: int) -> Scratch:
+    """`scratch` in memory, for one call at a time. Learners of one size share it, but for the rewards, which are
+    written before the call: a stream builds its learner anew with every successor that it meets."""
+    if draws:
+        return made(scratch(problem, told, draws, unknown, n, 1))
+    key = problem.successors.shape, unknown, n
+    if key not in SERVING:
+        SERVING.clear()
+        SERVING[key] = made(scratch(problem, told, draws, unknown, n, 1))
+    return SERVING[key]._replace(rewards=SERVING[key].rewards.copy())
 
 
 class Own(NamedTuple):

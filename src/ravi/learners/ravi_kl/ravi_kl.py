@@ -57,6 +57,7 @@ from ravi.learners.ravi_kl.nearly_optimistic import (
     scratch,
     seed_learn,
     seed_plan,
+    serving,
 )  # fmt: skip
 from ravi.learners.ravi_kl.plausible import Warm, cold
 from ravi.learners.ravi_ucb import plus as ravi_ucb_plus
@@ -67,7 +68,6 @@ from ravi.optimism.relative_entropy import ends, of_all_values
 from ravi.optimism.supported import is_told
 from ravi.ranges import Fixed, Policy, Range, Value
 from ravi.schedules import reset_or_doubling
-from ravi.teams import made
 from ravi.theory import constants
 from ravi.theory import kl as theory
 from ravi.theory import tabular as of_tables
@@ -236,7 +236,7 @@ def optimistic(problem: Problem, o: Options, rewards: str | None = None, reward_
             earned = Earned(plays, total, key, problem.rewards, rewards == "bernoulli")
         return Own._make((problem.successors, problem.initial, numbers, *s.data, earned, *s[2:], room))
 
-    rooms = cache(lambda n: made(room(n, 1)))  # whose scratch serves one call at a time
+    rooms = cache(lambda n: serving(problem, told, o.candidate == "posterior", rewards is not None, n))
 
     def plan(s: State) -> State:
         n = len(s.stage)
