@@ -129,9 +129,8 @@ def doubled(scene: Scene, made: Bound) -> float:
     return total
 
 
-claim("B4", "E sum_{t<=T+} min(2 CB_t, H) <= sum_i S_i", "Lemmas 5.2, 5.5", kind="E")(
-    lemmas.capped_bonus_sum(lambda scene: sum(bonuses(scene)))
-)
+claim("B4", "E sum_{t<=T+} min(2 CB_t, H) <= sum_i S_i", "Lemmas 5.2, 5.5",
+      kind="E")(lemmas.capped_bonus_sum(lambda scene: sum(bonuses(scene))))  # fmt: skip
 claim("B5", "R_T <= sum_i [S_i + H (log A / (M eta_i) + eta_i kappa E K(l_i)) + H^2 / M + H start / M + 1] + gamma H m",
       "Theorem 4.1", kind="E")(lemmas.regret(lambda scene: expected.total(sharp(scene))))  # fmt: skip
 claim("B5s", "R_T <= the bound of the published constants, or that in which each balanced eta_i at most doubles S_i",

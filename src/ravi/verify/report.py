@@ -168,11 +168,8 @@ class Report:
         bad = self.failed()
         measured = sum(row.verdict in ("holds", "violated") for row in self.rows)
         first = self.invalid_at[self.invalid_at > 0]
-        stop = (
-            f" Bonuses were invalid in {counted(len(first), 'seed')}, first in epoch {int(first.min())}."
-            if len(first)
-            else ""
-        )
+        where = f"{counted(len(first), 'seed')}, first in epoch {int(first.min())}" if len(first) else ""
+        stop = f" Bonuses were invalid in {where}." if where else ""
         if not bad:
             hold = "The claim holds" if measured == 1 else f"All {measured} claims hold"
             return f"{hold} ({len(self.rows) - measured} not measured).{stop}"

@@ -100,9 +100,8 @@ def on_average(e: Evidence) -> tuple[Array, Array, Interval]:
 
 # ---- the bounds
 
-claim("V8", "E sum_{t<=T+} min(2 CB_t, H) <= S, of counts or of a regression", "Lemmas 5.2, 5.5", kind="E")(
-    lemmas.capped_bonus_sum(expected.bonus_sum)
-)
+claim("V8", "E sum_{t<=T+} min(2 CB_t, H) <= S, of counts or of a regression", "Lemmas 5.2, 5.5",
+      kind="E")(lemmas.capped_bonus_sum(expected.bonus_sum))  # fmt: skip
 claim("V9", "R_T <= S + H (log A / (M eta) + eta kappa E K) + H^2 / M + delta T, + H / M where fresh", "Theorem 4.1",
       kind="E")(lemmas.regret(expected.explicit))  # fmt: skip
 claim("V9s", "R_T <= S + max(S, s) + s + ..., s = H sqrt(kappa log A E K / M), where eta is balanced", "Theorem 4.1",
