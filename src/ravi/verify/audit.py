@@ -121,10 +121,9 @@ def _opened(whole: Scene, claims: Sequence[Claim], m: Audit, state: Any, time: A
         chosen = np.array([int(M * uniform(one, t, PICK)) for one, t in zip(state.key, time, strict=True)])
     V, policy = np.array([e.V for e in iterates]), np.array([e.policy for e in iterates])  # (M, n, ...)
     gaps = np.array([walks.gap(scene, e) for e in iterates])
-    later = begins and k > 1
     before, m = m.played, _playing(scene, m, state)
     plan = Plan(state, made, planned, V[chosen, rows], policy[chosen, rows])
-    seen = Seen(scene, k, before, m.there, m.played, m, D, plan, later)
+    seen = Seen(scene, k, before, m.there, m.played, m, D, plan, begins and k > 1)
     _check(claims, "data", seen)
     _check(claims, "plan", seen)
     for phase in ("epoch", "pair") if k > 1 else ("epoch",):
@@ -304,7 +303,7 @@ def _ended(whole: Scene, claims: Sequence[Claim], m: Audit, state: Any, k: int) 
     if not k:
         _check(claims, "pair", Seen(whole, k, m.played, m.backup, after, m, state.data))
     i = m.phase[0]
-    m.past.ended[:, i] = True
-    for kept, found in zip(m.past.totals, m.totals, strict=True):
+    m.ended[:, i] = True
+    for kept, found in zip(m.past, m.totals, strict=True):
         kept[:, i] = found
     return m._replace(books=books)

@@ -113,10 +113,8 @@ def published(scene: Scene) -> float:
     if scene.stated.beta is None:
         return doubled(scene, made) if expected.has(scene, "balance") else np.inf
     if scene.dimension:
-        B = bound_of(scene)
-        return theory.linear_mixture(
-            H, mdp.dimension, mdp.actions, T, bound=B, regularization=lam(scene), first=l
-        ).total  # fmt: skip
+        d, B = mdp.dimension, bound_of(scene)
+        return theory.linear_mixture(H, d, mdp.actions, T, bound=B, regularization=lam(scene), first=l).total
     return theory.tabular(H, mdp.states, mdp.actions, T, first=l).total
 
 

@@ -47,16 +47,9 @@ class Row(NamedTuple):
 
 
 def judged(
-    claim: Claim,
-    scene: Scene,
-    evidence: Evidence,
-    measured: Array,
-    bound: Array,
-    law: Interval | None = None,
-    *,
-    epochs: Array | None = None,
-    reached: Array | None = None,
-) -> Row:
+    claim: Claim, scene: Scene, evidence: Evidence, measured: Array, bound: Array, law: Interval | None = None, *,
+    epochs: Array | None = None, reached: Array | None = None,
+) -> Row:  # fmt: skip
     """The verdict on a claim, from the worst case of each seed (D, P) or from the value of each seed (E)."""
     measured, bound = np.asarray(measured, float), np.asarray(bound, float)
     if reached is not None and not reached.any():

@@ -175,6 +175,6 @@ def papers_bound(scene: Scene) -> float:
     if not of_theorem_4_1(scene, rtol=1e-5):
         return np.inf
     if scene.dimension:
-        given = {"bound": bound_of(scene), "regularization": lam(scene), "delta": delta}
-        return mixture.corrected(H, mdp.dimension, mdp.actions, T, **given).total
+        d, B = mdp.dimension, bound_of(scene)
+        return mixture.corrected(H, d, mdp.actions, T, bound=B, regularization=lam(scene), delta=delta).total
     return tabular.corrected(H, mdp.states, mdp.actions, T, delta=delta).total

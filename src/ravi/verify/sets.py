@@ -223,11 +223,9 @@ def explicit(scene: Scene, form: Any = theory.regret) -> float:
     assert given is not None
     if given.scale != 1 or scene.told.reward_scale != 1:
         return np.inf
-    made = form(
-        scene.H, mdp.states, mdp.actions, mdp.branching, scene.steps, slack=given.slack,
-        tolerance=theory.TOLERANCE, unknown_rewards=scene.told.rewards is not None,
-    )  # fmt: skip
-    return float(made)
+    X, A, unknown = mdp.states, mdp.actions, scene.told.rewards is not None
+    more = {"slack": given.slack, "tolerance": theory.TOLERANCE, "unknown_rewards": unknown}
+    return float(form(scene.H, X, A, mdp.branching, scene.steps, **more))
 
 
 claim("K13", "R_T <= the bound of Theorem 1", "Theorem 1",

@@ -21,7 +21,7 @@ smaller than without weights, is not proven.
 from __future__ import annotations
 
 from math import log, log1p, sqrt
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -54,7 +54,7 @@ class Radii(NamedTuple):
     tilde: float
 
 
-def radii(scene: Scene, t: float, scale: float) -> Radii:
+def radii(scene: Scene, t: float, scale: Any) -> Radii:
     """At play t, for delta / 3."""
     R, d, B, regular = scene.H, scene.mdp.dimension, B_phi(scene), lam(scene)
     l, bias = log(4 * t**2 * 3 / delta_of(scene)), sqrt(regular) * B_theta(scene)

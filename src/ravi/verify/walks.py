@@ -125,8 +125,8 @@ def close(scene: Scene, m: Audit, active: Array) -> None:
         M.G[:] += np.einsum("nxa,nxad,nxae->nde", c * (width >= 1), phi, phi)
     elif scene.setting == "tabular":
         N = np.rint(width**-2.0)
-        m.tables.good[:] += (np.minimum(c, N) * width).sum((1, 2))
-        m.tables.doublings[:] += c > N
+        w.good[:] += (np.minimum(c, N) * width).sum((1, 2))
+        w.doublings[:] += c > N
     w.total[:] += c
     w.visits[ended] = 0
     w.bad[ended], w.after_bad[ended] = False, 0
