@@ -191,7 +191,7 @@ class Seen(NamedTuple):
     after: Iterate  # V_{i+1}, pi_{i+1}, the same as `at` where they are not made yet; or those of epoch k
     audit: Audit
     data: Any  # D
-    plan: Plan | None = None
+    plan: Any = None  # the Plan of epoch k, from "data" to "pair"
     anew: bool = False  # whether the sequence began with this epoch, and not with the run
 
     @property

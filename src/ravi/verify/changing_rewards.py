@@ -75,7 +75,6 @@ claim("R6c", "... <= the exact certificate: nothing of Lemma 4.3 bounded", "proo
 def lemma_in_hindsight(s: Seen) -> tuple[Array, Array]:
     if s.k:
         return nil(s), nil(s) + np.inf
-    assert s.scene.world is not None
     kinds, which = np.unique(s.totals.tables, axis=0, return_inverse=True)
     which, rows = which.reshape(-1), np.arange(len(which))
     c = comparators(s.scene, np.array([best_fixed(s.scene.world, counts).policy for counts in kinds]))
@@ -142,7 +141,6 @@ def scene_of(learner: Learner, world: Changing, steps: int) -> tuple[Learner, Sc
 
 def comparators(scene: Scene, policies: Array) -> Comparators:
     """`policies` (C, X, A)."""
-    assert scene.world is not None
     found = occupancy(scene.mdp, policies)
     apart = relative_entropy(policies, np.broadcast_to(scene.parts.initial_policy, policies.shape))
     return Comparators(found.nu, np.einsum("cxa,jxa->cj", found.mu, scene.world.tables), (found.nu * apart).sum(-1))

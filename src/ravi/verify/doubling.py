@@ -59,7 +59,6 @@ def scene_of(learner: Learner, mdp: MDP, steps: int, solution: Solution) -> Scen
 
 @claim("B1", "the phase of epoch k is the one that T_k is in", "doubling", phase="plan")
 def in_force(s: Seen) -> tuple[Array, Array]:
-    assert s.plan is not None
     return np.abs(s.plan.state.phase - s.scene.phase).astype(float), nil(s)
 
 

@@ -122,7 +122,6 @@ def invalid(e: Evidence) -> tuple[Array, Array]:
 def explicit(scene: Scene) -> float:
     """Infinite where the radii are not the theorem's."""
     given, mdp = scene.sets, scene.mdp
-    assert given is not None
     if given.scale != 1:
         return np.inf
     return theory.mixture(scene.H, given.kernels, mdp.states, mdp.actions, scene.steps, slack=given.slack).total
@@ -152,7 +151,6 @@ def model_of(mdp: MDP) -> Model:
 
 def look(model: Model, scene: Scene, m: Audit, state: Any, path: Path) -> Plan:
     mdp, given, d = scene.mdp, scene.sets, model.psi.shape[-1]
-    assert given is not None
     X, H, gamma, n = mdp.states, scene.H, mdp.discount, len(path.time)
     V, own, likely, gap = np.empty((n, X)), np.empty((n, X)), np.empty(n), np.empty(n)
     valid, wide, policy = np.empty(n, bool), np.empty((n, X)), state.policy

@@ -220,7 +220,6 @@ def variances(e: Evidence) -> tuple[Array, Array]:
 def explicit(scene: Scene, form: Any = theory.regret) -> float:
     """Infinite where the radii are not the theorem's."""
     mdp, given = scene.mdp, scene.sets
-    assert given is not None
     if given.scale != 1 or scene.told.reward_scale != 1:
         return np.inf
     X, A, unknown = mdp.states, mdp.actions, scene.told.rewards is not None
@@ -307,7 +306,6 @@ def fixed_point(
 
 def seen(scene: Scene, m: Audit, state: Any, path: Path) -> Plan:
     mdp, given, moves, time = scene.mdp, scene.sets, scene.stored(m.books.moves), path.time.astype(float)
-    assert given is not None
     X, A, H, n = mdp.states, mdp.actions, mdp.horizon, moves.sum(-1)
     D = Counts(n.astype(np.int32), moves.astype(np.int32))
     unknown = scene.told.rewards is not None

@@ -72,14 +72,12 @@ claim("V6c", "sum gap_i <= the exact certificate: nothing of Lemma 4.3 bounded",
 
 @claim("V7a", "the plan ends where its M backups lead", "RAVI-UCB+", phase="plan")
 def planned(s: Seen) -> tuple[Array, Array]:
-    assert s.plan is not None
     one, other = s.plan.made, s.plan.planned
     return worst(np.abs(one.V - other.V), np.abs(one.Q - other.Q), np.abs(one.policy - other.policy)), nil(s)
 
 
 @claim("V7b", "pi_m is played, m drawn by number 4 of step T_k, and V_m goes into ADD", "RAVI-UCB+", phase="plan")
 def played(s: Seen) -> tuple[Array, Array]:
-    assert s.plan is not None
     return worst(np.abs(s.plan.state.policy - s.plan.policy), np.abs(s.plan.state.V - s.plan.V)), nil(s)
 
 

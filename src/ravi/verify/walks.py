@@ -71,7 +71,6 @@ def standardised(scene: Scene, V: Array) -> tuple[Array, Array]:
 
 def _turn(scene: Scene, m: Audit, rows: Array, t: Array, capped: Array) -> None:
     """Regret against every comparator, with the table of each step: those of seeds `rows` at t."""
-    assert scene.world is not None
     s, number = m.turned, scene.world.number(t if scene.world.clock == "plays" else m.seen[rows])
     under, early = np.zeros_like(s.rho), np.zeros_like(s.rho)  # plays under each table; of these the ones with t <= T
     np.add.at(under, (rows, number), 1.0)
