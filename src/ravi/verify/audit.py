@@ -15,6 +15,9 @@ allows for.
 
 Where rewards change, Q_{k+1} is made when epoch k + 1 is planned, from r_k, the table of epoch k's last step (or of
 epoch k): backup k is complete only then.
+
+What the claims of one kind of learner need besides, a keeper keeps beside the books; plans on sets of kernels, which
+are no backups, are seen by theirs (`sets`).
 """
 
 from __future__ import annotations
@@ -40,7 +43,7 @@ RESTARTED = ("valid", "at", "backup", "log_policy", "totals", "total_V", "total_
 
 
 def audit(scene: Scene, claims: Sequence[Claim], keeper: Keeper | None = None) -> Measure:
-    """`claims` are those that are not about a run as a whole."""
+    """The observer; `claims` are those that are not about a run as a whole."""
 
     def init(keys: Array) -> Audit:
         return begin(scene, len(keys), len(claims))._replace(own=keeper.init(keys) if keeper else ())
