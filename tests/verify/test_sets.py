@@ -9,6 +9,7 @@ from ravi.optimism.relative_entropy import ends
 from ravi.theory import kl as theory
 from ravi.verify import verify
 from ravi.verify.expected import by_dual
+from ravi.verify.ladder import Ladder
 
 
 @pytest.mark.parametrize(
@@ -66,3 +67,11 @@ def test_the_bounds_are_their_formulas():
 def test_the_variance_form_wins_where_the_horizon_is_long():
     for H in (1e3, 1e4):
         assert theory.variance(H, 10, 2, 3, 10**14) < theory.optimism(H, 10, 2, 3, 10**14)
+
+
+def test_a_ladder_whose_charges_are_no_number_prints():
+    """Of a broken learner: its report is printed, not refused."""
+    labels = ("measured regret", "what K5 charges its plays with", "explicit bound")
+    found = Ladder(2.0, np.nan, np.nan, np.nan, np.inf, 3.0, labels)
+    assert [label for label, _ in found.rungs()] == list(labels)
+    assert "what K5 charges its plays with" in str(found)

@@ -15,11 +15,14 @@ allows for.
 
 Where rewards change, Q_{k+1} is made when epoch k + 1 is planned, from r_k, the table of epoch k's last step (or of
 epoch k): backup k is complete only then.
+
+What the claims of one kind of learner need besides, a keeper keeps beside the books; plans on sets of kernels, which
+are no backups, are seen by theirs (`sets`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -40,7 +43,7 @@ RESTARTED = ("valid", "at", "backup", "log_policy", "totals", "total_V", "total_
 
 
 def audit(scene: Scene, claims: Sequence[Claim], keeper: Keeper | None = None) -> Measure:
-    """`claims` are those that are not about a run as a whole."""
+    """The observer; `claims` are those that are not about a run as a whole."""
 
     def init(keys: Array) -> Audit:
         return begin(scene, len(keys), len(claims))._replace(own=keeper.init(keys) if keeper else ())
@@ -106,21 +109,24 @@ def _opened(whole: Scene, claims: Sequence[Claim], m: Audit, state: Any, time: A
     scene, D = _in_phase(whole, m), state.data
     if scene.sets is not None:
         return _optimistic(scene, claims, m, state, k)
-    made = _planned(scene, state)
+    made, backups = _planned(scene, state), scene.parts.backups
     iterates, planned = [], made
-    for j, planned in enumerate(_backups(scene, m, state)):
+    # One backup an epoch is as the state has it; several are made again, from where the observer stands.
+    for j, after in enumerate([state] if backups is None else backups(_standing(m, state))):
+        planned = _planned(scene, after)
         m = _step(scene, claims, m, planned, D, k, first=begins and j == 0)
         iterates.append(m.at)
-        if j == 0 and scene.parts.backups is not None:  # the policies from here on are of this epoch
+        if j == 0 and backups is not None:  # the policies from here on are of this epoch
             m = m._replace(older=tree.copy(m.books))
     M, rows = scene.parts.inner, np.arange(len(m.seen))
-    chosen = _chosen(scene, M, state.key, time) if M > 1 else np.zeros(len(rows), np.int64)
+    chosen = np.full(len(rows), M - 1)  # m - 1
+    if scene.parts.pick != "last" and M > 1:
+        chosen = np.array([int(M * uniform(one, t, PICK)) for one, t in zip(state.key, time, strict=True)])
     V, policy = np.array([e.V for e in iterates]), np.array([e.policy for e in iterates])  # (M, n, ...)
     gaps = np.array([walks.gap(scene, e) for e in iterates])
-    later = begins and k > 1
     before, m = m.played, _playing(scene, m, state)
     plan = Plan(state, made, planned, V[chosen, rows], policy[chosen, rows])
-    seen = Seen(scene, k, before, m.there, m.played, m, D, plan, later)
+    seen = Seen(scene, k, before, m.there, m.played, m, D, plan, begins and k > 1)
     _check(claims, "data", seen)
     _check(claims, "plan", seen)
     for phase in ("epoch", "pair") if k > 1 else ("epoch",):
@@ -157,23 +163,9 @@ def _planned(scene: Scene, state: Any) -> Planned:
     return Planned(state.V_last, state.Q, state.log_policy, state.last_policy)
 
 
-def _backups(scene: Scene, m: Audit, state: Any) -> Iterator[Planned]:
-    """Those of an epoch: as the state has it where there is one only, else from where the observer stands."""
-    if scene.parts.backups is None:
-        yield _planned(scene, state)
-    else:
-        yield from (_planned(scene, s) for s in scene.parts.backups(_standing(m, state)))
-
-
 def _standing(m: Audit, state: Any) -> Any:
+    """The state, where the observer is."""
     return state._replace(V_last=m.at.V, last_policy=m.at.policy, Q=m.backup.Q, log_policy=m.log_policy)
-
-
-def _chosen(scene: Scene, M: int, key: Array, time: Array) -> Array:
-    """m - 1 of every seed."""
-    if scene.parts.pick == "last":
-        return np.full(len(key), M - 1)
-    return np.array([int(M * uniform(one, t, PICK)) for one, t in zip(key, time, strict=True)])
 
 
 def _playing(scene: Scene, m: Audit, state: Any) -> Audit:
@@ -314,7 +306,7 @@ def _ended(whole: Scene, claims: Sequence[Claim], m: Audit, state: Any, k: int) 
     if not k:
         _check(claims, "pair", Seen(whole, k, m.played, m.backup, after, m, state.data))
     i = m.phase[0]
-    m.past.ended[:, i] = True
-    for kept, found in zip(m.past.totals, m.totals, strict=True):
+    m.ended[:, i] = True
+    for kept, found in zip(m.past, m.totals, strict=True):
         kept[:, i] = found
     return m._replace(books=books)

@@ -72,6 +72,7 @@ class Walked(NamedTuple):
     starts: Array  # x_1 and states after resets              (n, X)
     chosen: Array  # visits less their mean sum_t pi_t(a | x_t)   (n, X, A)
     choice: Array  # their conditional variance               (n, X, A)
+    doublings: Array  # epochs with more than N_k visits, in a tabular run   (n, X, A)
     bad: Array  # whether a step of this epoch had width >= 1  (n,)
     after_bad: Array  # steps from the first such step on      (n,)
     drift: Array  # sum of Z, see lemma 4.4                    (n,)
@@ -80,6 +81,7 @@ class Walked(NamedTuple):
     largest: Array  # max CB_k(x, a)                           (n,)
     bonus: Array  # sum_{t <= T+} CB_t(x_t, a_t)               (n,)
     capped: Array  # sum_{t <= T+} min(2 CB_t(x_t, a_t), H)    (n,)
+    good: Array  # sum over visits j < N_k of 1 / sqrt(N_k), in a tabular run   (n,)
     plain: Array  # sum_{t <= T+} width_t(x_t, a_t)            (n,)
     under_mu: Array  # sum_{t <= T} <mu^{pi_t}, CB_t>          (n,)
     gap_steps: Array  # sum_{t <= T+} gap_t                    (n,)
@@ -103,13 +105,6 @@ class Matrices(NamedTuple):
     clipped: Array  # sum_t (1 and ||phi||^2)                     (n,)
 
 
-class Tables(NamedTuple):
-    """Of a tabular run."""
-
-    good: Array  # sum over visits j < N_k of 1 / sqrt(N_k)       (n,)
-    doublings: Array  # epochs in which a pair is visited more than N_k times   (n, X, A)
-
-
 class Drawn(NamedTuple):
     """Of the M policies of an epoch, one of which is played."""
 
@@ -128,13 +123,6 @@ class Turned(NamedTuple):
     variance: Array  # of it: sum_{t <= T+} gamma H f_t^2                       (n, C)
     lead: Array  # sum f_t over t <= T+, before the first invalid epoch         (n, C)
     paid: Array  # sum min(2 CB_t(x_t, a_t), H) over the same                   (n,)
-
-
-class Past(NamedTuple):
-    """Of every phase that has ended; of the one that there is, where T is known."""
-
-    ended: Array  # whether it has   (n, phases)
-    totals: Totals  # (n, phases, ...)
 
 
 class Worst(NamedTuple):
@@ -165,12 +153,12 @@ class Audit(NamedTuple):
     state: Array  # where the walker must be, -1 for anywhere   (n,)
     walked: Walked
     matrices: Matrices
-    tables: Tables
     drawn: Drawn
     turned: Turned
     own: Any  # what a `Keeper` keeps
     data: Any  # D when the epoch began, where there are phases
-    past: Past
+    ended: Array  # which phases have; where T is known there is one   (n, phases)
+    past: Totals  # of each that has   (n, phases, ...)
     worst: Worst
 
 
@@ -203,7 +191,7 @@ class Seen(NamedTuple):
     after: Iterate  # V_{i+1}, pi_{i+1}, the same as `at` where they are not made yet; or those of epoch k
     audit: Audit
     data: Any  # D
-    plan: Plan | None = None
+    plan: Any = None  # the Plan of epoch k, from "data" to "pair"
     anew: bool = False  # whether the sequence began with this epoch, and not with the run
 
     @property
@@ -266,16 +254,15 @@ def begin(scene: Scene, n: int, claims: int) -> Audit:
     totals = Totals(zeros(J), zeros(), zeros(), zeros(), zeros(), zeros(), *ends(scene, at))
     eye = lam(scene) * np.tile(np.eye(d), (n, 1, 1))
     books = Books(zeros(X, A, X), eye, zeros(d), zeros(d))
-    pairs = zeros(X, A), zeros(X, A), zeros(X, A), zeros(X), zeros(X, A), zeros(X, A), np.zeros(n, bool)
+    pairs = *(zeros(X, A) for _ in range(3)), zeros(X), *(zeros(X, A) for _ in range(3)), np.zeros(n, bool)
     walked = Walked(*pairs, *(zeros() for _ in Walked._fields[len(pairs) :]))
-    past = Past(np.zeros((n, phases), bool), tree.mapped(lambda part: np.repeat(0 * part[:, None], phases, 1), totals))
+    past = tree.mapped(lambda part: np.repeat(0 * part[:, None], phases, 1), totals)
     return Audit(
         whole(), whole(-1), np.ones(n, bool), whole(), at, backup, np.log(at.policy), totals, zeros(X), zeros(X, A),
         books, tree.copy(books), tree.copy(at), tree.copy(backup), whole(), whole(-1), walked,
-        Matrices(eye.copy(), eye.copy(), zeros(), zeros()), Tables(zeros(), zeros(X, A)),
-        Drawn(zeros(parts.inner), zeros(), zeros()),
+        Matrices(eye.copy(), eye.copy(), zeros(), zeros()), Drawn(zeros(parts.inner), zeros(), zeros()),
         Turned(whole(), zeros(J), zeros(C), zeros(C), zeros(C), zeros(C), zeros()), (),
-        parts.estimator.init(n) if scene.of else (), past,
+        parts.estimator.init(n) if scene.of else (), np.zeros((n, phases), bool), past,
         Worst(np.full((n, phases, claims), np.inf), *(zeros(phases, claims) for _ in range(3))),
     )  # fmt: skip
 

@@ -62,10 +62,8 @@ claim("R5b", "<mu_{k+1} - mu_k, Q_{k+1}> - H(pi_{k+1}||pi_k) / eta <= eta kappa(
       phase="step")(lemmas.fenchel_young)  # fmt: skip
 claim("R6a", "sum <mu*, r_k> - (1 - gamma) <nu_0, V_k> <= H(pi*||pi_0) / eta + <mu*, E (V_{K+1} - V_0)>, for each pi*",
       "Equation (5)", phase="prefix", conditional=True)(lemmas.sum_above)  # fmt: skip
-claim(
-    "R6b", "sum (1 - gamma) <nu_0, V_k> - <mu_k, r_k> <= <mu_1, E V_1> - <mu_{K+1}, E V_{K+1}> + eta kappa K + "
-    "sum <mu_k, min(2 CB_k, H)>", "Equation (7)", phase="prefix", conditional=True,
-)(lemmas.sum_below)  # fmt: skip
+claim("R6b", "sum (1 - gamma) <nu_0, V_k> - <mu_k, r_k> <= <mu_1, E V_1> - <mu_{K+1}, E V_{K+1}> + eta kappa K + "
+      "sum <mu_k, min(2 CB_k, H)>", "Equation (7)", phase="prefix", conditional=True)(lemmas.sum_below)  # fmt: skip
 claim("R6", "sum <mu* - mu_k, r_k> <= sum <mu_k, min(2 CB_k, H)> + H + H(pi*||pi_0) / eta + eta kappa K, for each pi*",
       "Lemma 4.3", phase="prefix", conditional=True)(lemmas.lemma_4_3(lemmas.right_side))  # fmt: skip
 claim("R6c", "... <= the exact certificate: nothing of Lemma 4.3 bounded", "proof of Lemma 4.3", phase="prefix",
@@ -77,7 +75,6 @@ claim("R6c", "... <= the exact certificate: nothing of Lemma 4.3 bounded", "proo
 def lemma_in_hindsight(s: Seen) -> tuple[Array, Array]:
     if s.k:
         return nil(s), nil(s) + np.inf
-    assert s.scene.world is not None
     kinds, which = np.unique(s.totals.tables, axis=0, return_inverse=True)
     which, rows = which.reshape(-1), np.arange(len(which))
     c = comparators(s.scene, np.array([best_fixed(s.scene.world, counts).policy for counts in kinds]))
@@ -100,10 +97,8 @@ claim("R8", "E sum_{t<=T+} min(2 CB_t, H) <= S, of counts or of a regression", "
       kind="E")(lemmas.capped_bonus_sum(expected.bonus_sum))  # fmt: skip
 
 
-@claim(
-    "R9a", "E sum_{t<=T+} (<mu* - mu_t, r_t> - min(2 CB_t, H)) <= H (log A / eta + eta kappa E K) + H^2, up to the "
-    "first invalid epoch, for the best pi*", "Theorem 4.1", kind="E", phase="run",
-)  # fmt: skip
+@claim("R9a", "E sum_{t<=T+} (<mu* - mu_t, r_t> - min(2 CB_t, H)) <= H (log A / eta + eta kappa E K) + H^2, up to the "
+       "first invalid epoch, for the best pi*", "Theorem 4.1", kind="E")  # fmt: skip
 def theorem_with_measured_bonuses(e: Evidence) -> tuple[Array, Array]:
     """Nothing is asked of the bonuses: {k < tau} is known when epoch k begins."""
     scene = e.scene
@@ -146,7 +141,6 @@ def scene_of(learner: Learner, world: Changing, steps: int) -> tuple[Learner, Sc
 
 def comparators(scene: Scene, policies: Array) -> Comparators:
     """`policies` (C, X, A)."""
-    assert scene.world is not None
     found = occupancy(scene.mdp, policies)
     apart = relative_entropy(policies, np.broadcast_to(scene.parts.initial_policy, policies.shape))
     return Comparators(found.nu, np.einsum("cxa,jxa->cj", found.mu, scene.world.tables), (found.nu * apart).sum(-1))

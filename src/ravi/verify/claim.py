@@ -8,12 +8,14 @@ from typing import Any, NamedTuple, TypeVar
 Measured = TypeVar("Measured", bound=Callable[..., Any])
 
 # Kinds. D: holds on every run. P: holds with probability 1 - delta on each run. E: holds in expectation.
-# Phases. By the audit, (Seen) -> measured, bound for each seed: backup: at every one as it is made; step: with what its
-# mirror step made; prefix: after every number of them; begin: where Q_1 = E V_0; plan: of every epoch; data: when an
-# epoch opens and at the end; epoch, pair: of the policies that are played, and of neighbours among them. run: measured
-# once, at the end; (Evidence) -> measured, bound, arrays for D and P; for E the value of each seed and the bound of its
-# mean, and where chance is known, the interval that the mean keeps to (`chance.Interval`). An E claim may be about
-# several means at once: values are then (n, means).
+# Phases: when it is measured. All but the last are of the audit, (Seen) -> measured, bound for each seed.
+#   backup  every backup, as it is made            step    every backup, with what its mirror step made
+#   prefix  sums, after every number of backups    begin   the first mirror step, where Q_1 = E V_0
+#   data    D, when an epoch opens and at the end  plan    the plan of every epoch
+#   epoch   the policy that an epoch plays         pair    the policies of two epochs, one after the other
+#   run     once, at the end: (Evidence) -> measured, bound, arrays for D and P; for E the value of each seed, the bound
+#           of its mean and, where chance is known, the interval that the mean keeps to (`chance.Interval`). An E claim
+#           may be about several means at once: values are then (n, means).
 
 
 class Claim(NamedTuple):

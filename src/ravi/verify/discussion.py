@@ -28,8 +28,8 @@ claim = registry.claim
 def certified(e: Evidence, backups: int, rewards: Array, eta: float) -> tuple[float, float]:
     """sum_k <mu* - mu^{pi_k}, r_k> and the exact certificate of Lemma 4.3 for that many backups; rewards (k, X, A)."""
     mdp, gamma, H = e.scene.mdp, e.scene.mdp.discount, e.scene.H
-    rng = np.random.default_rng(0)
-    off = 0.7 * e.scene.P + 0.3 * rng.dirichlet(np.ones(mdp.states), size=(mdp.states, mdp.actions))
+    other = np.random.default_rng(0).dirichlet(np.ones(mdp.states), size=(mdp.states, mdp.actions))
+    off = 0.7 * e.scene.P + 0.3 * other
     V, pi0 = np.zeros((1, mdp.states)), np.full((1, mdp.states, mdp.actions), 1 / mdp.actions)
     log_pi, pi, Q = np.log(pi0), pi0, np.zeros((1, mdp.states, mdp.actions))
     rows = []
@@ -85,17 +85,14 @@ def trap_state(e: Evidence) -> tuple[Array, Array]:
     stay = int(mdp.rewards[0].argmax())
     for eps in (0.01, 0.1, 0.5, 1.0):
         pi = np.full(mdp.rewards.shape, 1 / mdp.actions)
-        pi[0] = eps
-        pi[0, stay] = 1 - eps
-        gap = 1.0 - return_of(mdp, pi)
-        off.append(abs(gap - eps / (1 - mdp.discount + mdp.discount * eps)))
+        pi[0] = np.where(np.arange(mdp.actions) == stay, 1 - eps, eps)
+        off.append(abs(1.0 - return_of(mdp, pi) - eps / (1 - mdp.discount + mdp.discount * eps)))
     return np.array(off), np.zeros(len(off))
 
 
 @claim("D4", "Lemma 4.3 holds for rewards that change with k, against the best fixed policy", "Discussion", phase="run")
 def changing_rewards(e: Evidence) -> tuple[Array, Array]:
-    rng = np.random.default_rng(1)
-    rewards = rng.uniform(size=(150, *e.scene.mdp.rewards.shape))
+    rewards = np.random.default_rng(1).uniform(size=(150, *e.scene.mdp.rewards.shape))
     rewards[::2] *= e.scene.mdp.rewards  # blocks that favour different policies
     rows = [certified(e, 150, rewards, eta) for eta in (0.05, 1.0)]
     return np.array([row[0] for row in rows]), np.array([row[1] for row in rows])
@@ -105,7 +102,6 @@ def changing_rewards(e: Evidence) -> tuple[Array, Array]:
        phase="run")  # fmt: skip
 def self_normalised_sums(e: Evidence) -> tuple[Array, Array]:
     """Sequences in R^3 with signs as noise, one for each seed, at the delta of the run."""
-    delta = delta_of(e.scene)
     measured, bound = np.zeros(e.n), np.zeros(e.n)
     for i, seed in enumerate(e.run.seeds):
         rng = np.random.default_rng([seed, 3])
@@ -113,7 +109,7 @@ def self_normalised_sums(e: Evidence) -> tuple[Array, Array]:
         covariance = np.eye(3) + np.cumsum(phi[:, :, None] * phi[:, None, :], axis=0)
         total = np.cumsum(phi * noise[:, None], axis=0)
         norms = np.einsum("td,td->t", total, np.linalg.solve(covariance, total[..., None])[..., 0])
-        limits = np.linalg.slogdet(covariance)[1] - 2 * np.log(delta)
+        limits = np.linalg.slogdet(covariance)[1] - 2 * np.log(delta_of(e.scene))
         worst = int((norms - limits).argmax())
         measured[i], bound[i] = norms[worst], limits[worst]
     return measured, bound

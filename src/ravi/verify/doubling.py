@@ -59,7 +59,6 @@ def scene_of(learner: Learner, mdp: MDP, steps: int, solution: Solution) -> Scen
 
 @claim("B1", "the phase of epoch k is the one that T_k is in", "doubling", phase="plan")
 def in_force(s: Seen) -> tuple[Array, Array]:
-    assert s.plan is not None
     return np.abs(s.plan.state.phase - s.scene.phase).astype(float), nil(s)
 
 
@@ -113,10 +112,8 @@ def published(scene: Scene) -> float:
     if scene.stated.beta is None:
         return doubled(scene, made) if expected.has(scene, "balance") else np.inf
     if scene.dimension:
-        B = bound_of(scene)
-        return theory.linear_mixture(
-            H, mdp.dimension, mdp.actions, T, bound=B, regularization=lam(scene), first=l
-        ).total  # fmt: skip
+        d, B = mdp.dimension, bound_of(scene)
+        return theory.linear_mixture(H, d, mdp.actions, T, bound=B, regularization=lam(scene), first=l).total
     return theory.tabular(H, mdp.states, mdp.actions, T, first=l).total
 
 
@@ -129,9 +126,8 @@ def doubled(scene: Scene, made: Bound) -> float:
     return total
 
 
-claim("B4", "E sum_{t<=T+} min(2 CB_t, H) <= sum_i S_i", "Lemmas 5.2, 5.5", kind="E")(
-    lemmas.capped_bonus_sum(lambda scene: sum(bonuses(scene)))
-)
+claim("B4", "E sum_{t<=T+} min(2 CB_t, H) <= sum_i S_i", "Lemmas 5.2, 5.5",
+      kind="E")(lemmas.capped_bonus_sum(lambda scene: sum(bonuses(scene))))  # fmt: skip
 claim("B5", "R_T <= sum_i [S_i + H (log A / (M eta_i) + eta_i kappa E K(l_i)) + H^2 / M + H start / M + 1] + gamma H m",
       "Theorem 4.1", kind="E")(lemmas.regret(lambda scene: expected.total(sharp(scene))))  # fmt: skip
 claim("B5s", "R_T <= the bound of the published constants, or that in which each balanced eta_i at most doubles S_i",

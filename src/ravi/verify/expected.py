@@ -196,12 +196,11 @@ def regret(scene: Scene, S: float | None = None) -> Bound | None:
     if not known or not valid(scene) or not plain(scene) or (scene.parts.pick != "uniform" and M > 1):
         return None
     S = bonus_sum(scene) if S is None else S
-    made = generic.sharp(
-        scene.H, scene.mdp.actions, scene.steps, S, delta=delta_of(scene), eta=scene.parts.eta, inner_steps=M
-    )
+    H, A, eta, delta = scene.H, scene.mdp.actions, scene.parts.eta, delta_of(scene)
+    made = generic.sharp(H, A, scene.steps, S, delta=delta, eta=eta, inner_steps=M)
     if learned(scene):  # the first Q_1 is the same for all pairs: rewards are 1 where nothing was seen
         return unknown_rewards.added(made, reward_sum(scene), made.failure)
-    more = scene.H / M if scene.parts.fresh else 0.0  # <mu^{pi_1}, E V_1> - <mu*, Q_1> <= 1: the first Q_1
+    more = H / M if scene.parts.fresh else 0.0  # <mu^{pi_1}, E V_1> - <mu*, Q_1> <= 1: the first Q_1
     return made._replace(total=made.total + more, boundary=made.boundary + more)
 
 

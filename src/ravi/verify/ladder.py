@@ -48,18 +48,18 @@ Rung = Callable[[Scene, Totals], Array]  # of one phase, against each comparator
 
 def ladder(e: Evidence, explicit: float, certificate: Rung, lemma: Rung) -> Ladder:
     """Against the first comparator, summed over phases; sums over backups are divided by M: one of M is played."""
-    scene, past, best = e.scene, e.audit.past, 0
+    scene, best = e.scene, 0
     if scene.sets is not None:
         values = float(e.run.regret.mean()), np.nan, float(e.audit.own.sums.certified.mean()), np.nan, explicit
         labels = ("measured regret", "what K5 charges its plays with", "explicit bound")
         return Ladder(*values, float(e.run.steps * scene.solution.optimum), labels)
     rungs = np.zeros((3, e.n))
     for i, phase in enumerate(scene.phases):
-        totals = Totals(*(part[:, i] for part in past.totals))
+        totals = Totals(*(part[:, i] for part in e.audit.past))
         found = lemmas.gaps(phase.against, totals), certificate(phase, totals), lemma(phase, totals)
-        rungs += np.where(past.ended[:, i], [part[:, best] for part in found], 0.0)
+        rungs += np.where(e.audit.ended[:, i], [part[:, best] for part in found], 0.0)
     world, T = scene.world, e.run.steps
-    means = (float(scene.H / scene.parts.inner * rung.mean()) for rung in rungs)
+    gaps, certified, bounded = (float(scene.H / scene.parts.inner * rung.mean()) for rung in rungs)
     regret = float((e.run.regret if world is None else e.audit.turned.regret[:, best]).mean())
     optimum = T * scene.solution.optimum if world is None else world.expected(T) @ scene.against.rho[best]
-    return Ladder(regret, *means, float(explicit), float(optimum))
+    return Ladder(regret, gaps, certified, bounded, float(explicit), float(optimum))

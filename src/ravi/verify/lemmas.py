@@ -1,7 +1,8 @@
-"""What does the paper prove of every backup? Algorithms 1 to 3, Lemma 4.2, Lemma 4.3: each once, for all who claim it.
+"""What does the paper prove of every learner of its form? Each lemma once, in its order, for all who claim it.
 
-RAVI-UCB claims them of its epochs (S, A, T and M), its variants of several backups an epoch (V), and both where rewards
-change (R): their statements and ids are with their tables, what is measured is here. r_i are the rewards in backup i.
+RAVI-UCB claims them of its epochs (S, A, T and M), its variants of several backups an epoch (V, U, B), both where
+rewards change (R), others of their regressions (N, L, W): statements and ids are with their tables, what is measured is
+here. r_i are the rewards in backup i.
 """
 
 from __future__ import annotations
@@ -80,25 +81,6 @@ def bonus(s: Seen, right: Array | None = None) -> Measured:
     return worst(np.abs(s.backup.CB - right) / (1 + right)), nil(s)
 
 
-# ---- Appendix A.2 and Lemma 5.4: how far estimates are off
-
-
-def error(s: Seen, right: Array) -> Measured:
-    """P_hat V_i - P V_i = right."""
-    return worst(np.abs(s.backup.PV_hat - s.backup.PV - right)), nil(s)
-
-
-def self_normalised(s: Seen, covariance: Array, noise: Array) -> Measured:
-    """||sum phi_i n_i||_{Lambda^-1} <= H sqrt(2 log(det(Lambda)^(1/2) lambda^(-d/2) / delta)), Theorem C.2."""
-    grown = growth(covariance, lam(s.scene)) - 2 * np.log(delta_of(s.scene))
-    return in_norm(covariance, noise), s.scene.H * np.sqrt(grown)
-
-
-def within(s: Seen, bonus: Array) -> Measured:
-    """|(P - P_hat) V_i| <= bonus."""
-    return worst(np.abs(s.backup.PV - s.backup.PV_hat) - bonus), nil(s)
-
-
 # ---- Lemma 4.2
 
 
@@ -139,24 +121,6 @@ def moved(s: Seen) -> Array:
 def fenchel_young(s: Seen) -> Measured:
     """... <= eta kappa(H)."""
     return moved(s), nil(s) + s.scene.parts.eta * constants.kappa(s.scene.H)
-
-
-# ---- in expectation
-
-
-def regret(bound: Callable[[Scene], float]) -> Callable[[Evidence], Measured]:
-    """R_T <= bound."""
-    return lambda e: (e.run.regret, np.array(bound(e.scene)))
-
-
-def bonus_sum(bound: Callable[[Scene], float]) -> Callable[[Evidence], Measured]:
-    """E sum_{t <= T+} CB_t <= bound."""
-    return lambda e: (e.audit.walked.bonus, np.array(bound(e.scene)))
-
-
-def capped_bonus_sum(bound: Callable[[Scene], float]) -> Callable[[Evidence], Measured]:
-    """E sum_{t <= T+} min(2 CB_t, H) <= bound."""
-    return lambda e: (e.audit.walked.capped, np.array(bound(e.scene)))
 
 
 # ---- Lemma 4.3, against every comparator
@@ -213,3 +177,40 @@ def certificate(scene: Scene, s: Totals, bonuses: Array | None = None) -> Array:
     c, paid = scene.against, s.capped if bonuses is None else bonuses
     begins = c.nu @ scene.parts.initial_value - s.first[:, None]
     return (paid + s.moves)[:, None] + s.end - begins + c.entropy / scene.parts.eta
+
+
+# ---- Appendix A.2 and Lemma 5.4: how far estimates are off
+
+
+def error(s: Seen, right: Array) -> Measured:
+    """P_hat V_i - P V_i = right."""
+    return worst(np.abs(s.backup.PV_hat - s.backup.PV - right)), nil(s)
+
+
+def self_normalised(s: Seen, covariance: Array, noise: Array) -> Measured:
+    """||sum phi_i n_i||_{Lambda^-1} <= H sqrt(2 log(det(Lambda)^(1/2) lambda^(-d/2) / delta)), Theorem C.2."""
+    grown = growth(covariance, lam(s.scene)) - 2 * np.log(delta_of(s.scene))
+    return in_norm(covariance, noise), s.scene.H * np.sqrt(grown)
+
+
+def within(s: Seen, bonus: Array) -> Measured:
+    """|(P - P_hat) V_i| <= bonus."""
+    return worst(np.abs(s.backup.PV - s.backup.PV_hat) - bonus), nil(s)
+
+
+# ---- in expectation
+
+
+def regret(bound: Callable[[Scene], float]) -> Callable[[Evidence], Measured]:
+    """R_T <= bound."""
+    return lambda e: (e.run.regret, np.array(bound(e.scene)))
+
+
+def bonus_sum(bound: Callable[[Scene], float]) -> Callable[[Evidence], Measured]:
+    """E sum_{t <= T+} CB_t <= bound."""
+    return lambda e: (e.audit.walked.bonus, np.array(bound(e.scene)))
+
+
+def capped_bonus_sum(bound: Callable[[Scene], float]) -> Callable[[Evidence], Measured]:
+    """E sum_{t <= T+} min(2 CB_t, H) <= bound."""
+    return lambda e: (e.audit.walked.capped, np.array(bound(e.scene)))

@@ -129,8 +129,7 @@ def explicit(scene: Scene) -> float:
     return theory.corrected(scene.H, d, mdp.actions, T, beta, **given).total
 
 
-claim("L5", "E sum_{t<=T+} CB_t <= beta N, N of Lemma 5.5 for max ||phi|| in place of B H", "Lemma 5.5", kind="E")(
-    lemmas.bonus_sum(bonus_sum)
-)
+claim("L5", "E sum_{t<=T+} CB_t <= beta N, N of Lemma 5.5 for max ||phi|| in place of B H", "Lemma 5.5",
+      kind="E")(lemmas.bonus_sum(bonus_sum))  # fmt: skip
 claim("L6", "beta >= beta_X: R_T <= 2 beta N + sqrt(2 H^4 log A T) + gamma H^3 sqrt(log A / (2 T)) + 2 H^2 + delta T",
       "Theorem 4.1", kind="E")(lemmas.regret(explicit))  # fmt: skip

@@ -104,30 +104,24 @@ def doubled(e: Evidence) -> tuple[Array, Array]:
 
 @claim("KM6b", "at most X A (1 + log2(T / X A)) + d log2(1 + T) phases end without a reset", "Theorem 4", phase="run")
 def phases(e: Evidence) -> tuple[Array, Array]:
-    mdp, d = e.scene.mdp, kernels(e)
+    mdp, d = e.scene.mdp, e.audit.own.steps.G.shape[-1]
     return e.audit.own.sums.doublings, np.full(e.n, theory.mixture_doublings(d, mdp.states, mdp.actions, e.run.steps))
 
 
 @claim("KM6c", "sum min{1, ||phi_U||^2_{G^-1}} <= 2 d ln(1 + T)", "Theorem 4", phase="run")
 def potential(e: Evidence) -> tuple[Array, Array]:
-    return e.audit.own.steps.potential, np.full(e.n, 2 * kernels(e) * log(1 + e.run.steps))
+    return e.audit.own.steps.potential, np.full(e.n, 2 * e.audit.own.steps.G.shape[-1] * log(1 + e.run.steps))
 
 
 @claim("KM7", "E steps while theta* is not in E <= sum of the levels", "Lemma 5", kind="E")
 def invalid(e: Evidence) -> tuple[Array, Array]:
-    levels = (theory.mixture_level(e.scene.H, kernels(e), s) for s in made_at(e))
-    return e.audit.own.sums.invalid, np.array(sum(levels))
-
-
-def kernels(e: Evidence) -> int:
-    """d."""
-    return int(e.audit.own.steps.G.shape[-1])
+    H, d = e.scene.H, e.audit.own.steps.G.shape[-1]
+    return e.audit.own.sums.invalid, np.array(sum(theory.mixture_level(H, d, s) for s in made_at(e)))
 
 
 def explicit(scene: Scene) -> float:
     """Infinite where the radii are not the theorem's."""
     given, mdp = scene.sets, scene.mdp
-    assert given is not None
     if given.scale != 1:
         return np.inf
     return theory.mixture(scene.H, given.kernels, mdp.states, mdp.actions, scene.steps, slack=given.slack).total
@@ -157,7 +151,6 @@ def model_of(mdp: MDP) -> Model:
 
 def look(model: Model, scene: Scene, m: Audit, state: Any, path: Path) -> Plan:
     mdp, given, d = scene.mdp, scene.sets, model.psi.shape[-1]
-    assert given is not None
     X, H, gamma, n = mdp.states, scene.H, mdp.discount, len(path.time)
     V, own, likely, gap = np.empty((n, X)), np.empty((n, X)), np.empty(n), np.empty(n)
     valid, wide, policy = np.empty(n, bool), np.empty((n, X)), state.policy

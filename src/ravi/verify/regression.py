@@ -55,16 +55,12 @@ def error_identity(s: Seen) -> tuple[Array, Array]:
     return lemmas.error(s, np.einsum("nxad,nd->nxa", s.scene.phi(s.at.V), by))
 
 
-def xi(s: Seen) -> Array:
-    """xi_k = ||sum phi_i (V_i(y_i) - P V_i)||_{Lambda^-1}."""
-    return in_norm(s.data.covariance, s.books.noise)
-
-
 @claim("M4", "||theta_hat_k - theta||_Lambda <= xi_k + sqrt(lambda) B", "Appendix A.2", phase="backup")
 def ellipsoid(s: Seen) -> tuple[Array, Array]:
     off = parameter(s.data) - theta_of(s.scene)
     norm = np.sqrt(np.einsum("nd,nde,ne->n", off, s.data.covariance, off))
-    return norm, xi(s) + np.sqrt(lam(s.scene)) * bound_of(s.scene)
+    xi = in_norm(s.data.covariance, s.books.noise)  # ||sum phi_i (V_i(y_i) - P V_i)||
+    return norm, xi + np.sqrt(lam(s.scene)) * bound_of(s.scene)
 
 
 @claim("M5", "xi_k <= H sqrt(2 log(det(Lambda)^(1/2) lambda^(-d/2) / delta))", "Theorem C.2", kind="P", phase="backup")
@@ -146,9 +142,8 @@ def lemma_5_5(scene: Scene) -> float:
     return mixture.bonus_sum_corrected(scene.H, scene.mdp.dimension, scene.steps, **given)
 
 
-claim("M15", "R_T <= the explicit linear-mixture bound, corrected", "Theorem 5.6", kind="E")(
-    lemmas.regret(papers_bound)
-)
+claim("M15", "R_T <= the explicit linear-mixture bound, corrected", "Theorem 5.6",
+      kind="E")(lemmas.regret(papers_bound))  # fmt: skip
 
 
 @claim("M16", "E gap(pi_I) <= bound(T) / T, I uniform in time", "Corollary 5.7", kind="E", setting="any")

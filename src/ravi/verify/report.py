@@ -47,16 +47,9 @@ class Row(NamedTuple):
 
 
 def judged(
-    claim: Claim,
-    scene: Scene,
-    evidence: Evidence,
-    measured: Array,
-    bound: Array,
-    law: Interval | None = None,
-    *,
-    epochs: Array | None = None,
-    reached: Array | None = None,
-) -> Row:
+    claim: Claim, scene: Scene, evidence: Evidence, measured: Array, bound: Array, law: Interval | None = None, *,
+    epochs: Array | None = None, reached: Array | None = None,
+) -> Row:  # fmt: skip
     """The verdict on a claim, from the worst case of each seed (D, P) or from the value of each seed (E)."""
     measured, bound = np.asarray(measured, float), np.asarray(bound, float)
     if reached is not None and not reached.any():
@@ -168,11 +161,8 @@ class Report:
         bad = self.failed()
         measured = sum(row.verdict in ("holds", "violated") for row in self.rows)
         first = self.invalid_at[self.invalid_at > 0]
-        stop = (
-            f" Bonuses were invalid in {counted(len(first), 'seed')}, first in epoch {int(first.min())}."
-            if len(first)
-            else ""
-        )
+        where = f"{counted(len(first), 'seed')}, first in epoch {int(first.min())}" if len(first) else ""
+        stop = f" Bonuses were invalid in {where}." if where else ""
         if not bad:
             hold = "The claim holds" if measured == 1 else f"All {measured} claims hold"
             return f"{hold} ({len(self.rows) - measured} not measured).{stop}"

@@ -141,9 +141,8 @@ def features_are_bounded(s: Seen) -> tuple[Array, Array]:
     return worst(np.linalg.norm(embedded(s).phi, axis=-1)), nil(s) + drawn(s.scene).bound * s.scene.H
 
 
-claim("N2a", "Lambda = lambda I + sum phi~ phi~^T, b = sum phi~ U(y), over t < T_k", "Algorithm 3", phase="data")(
-    lambda s: lemmas.regression(s, s.own)
-)
+claim("N2a", "Lambda = lambda I + sum phi~ phi~^T, b = sum phi~ U(y), over t < T_k", "Algorithm 3",
+      phase="data")(lambda s: lemmas.regression(s, s.own))  # fmt: skip
 
 
 @claim("N2b", "the bias is sum eps_t(x_t, a_t)^2, over t < T_k", "sampled features", phase="data")

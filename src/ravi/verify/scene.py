@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ravi.core import MDP, Array, Learner, Parts, Sets, Stated, Told
-from ravi.mdps.changing_rewards import Changing
+from ravi.core import MDP, Array, Learner, Parts, Stated, Told
 from ravi.planning.entropy import relative_entropy
 from ravi.planning.occupancies import occupancy
 from ravi.planning.solver import Solution
@@ -33,12 +32,12 @@ class Scene(NamedTuple):
     entropy: float  # H(pi* || pi_0)
     P: Array  # the kernel as one array   (X, A, X)
     against: Comparators
-    sets: Sets | None = None  # of plans on sets of kernels
+    sets: Any = None  # the `Sets` of plans on sets of kernels
     phase: int = 0  # i, where T is not known
     length: int = 0  # l_i, likewise
     first: int = 0  # l, likewise
     of: Callable[[int], Scene] | None = None  # phase i as a scene, likewise
-    world: Changing | None = None  # where rewards change: those of `mdp`, and the optimum, are of the mean table
+    world: Any = None  # the `Changing` where rewards change: those of `mdp`, and the optimum, are of the mean table
 
     @property
     def H(self) -> float:
@@ -175,6 +174,6 @@ def papers_bound(scene: Scene) -> float:
     if not of_theorem_4_1(scene, rtol=1e-5):
         return np.inf
     if scene.dimension:
-        given = {"bound": bound_of(scene), "regularization": lam(scene), "delta": delta}
-        return mixture.corrected(H, mdp.dimension, mdp.actions, T, **given).total
+        d, B = mdp.dimension, bound_of(scene)
+        return mixture.corrected(H, d, mdp.actions, T, bound=B, regularization=lam(scene), delta=delta).total
     return tabular.corrected(H, mdp.states, mdp.actions, T, delta=delta).total

@@ -24,6 +24,7 @@ from ravi.verify.claim import Registry
 from ravi.verify.distance import nil, worst
 from ravi.verify.expected import by_dual
 from ravi.verify.scene import Scene
+from ravi.verify.walks import values
 
 CLOSE = 1e-11  # of H: value iteration ends at moves of this size
 
@@ -219,22 +220,17 @@ def variances(e: Evidence) -> tuple[Array, Array]:
 def explicit(scene: Scene, form: Any = theory.regret) -> float:
     """Infinite where the radii are not the theorem's."""
     mdp, given = scene.mdp, scene.sets
-    assert given is not None
     if given.scale != 1 or scene.told.reward_scale != 1:
         return np.inf
-    made = form(
-        scene.H, mdp.states, mdp.actions, mdp.branching, scene.steps, slack=given.slack,
-        tolerance=theory.TOLERANCE, unknown_rewards=scene.told.rewards is not None,
-    )  # fmt: skip
-    return float(made)
+    X, A, unknown = mdp.states, mdp.actions, scene.told.rewards is not None
+    more = {"slack": given.slack, "tolerance": theory.TOLERANCE, "unknown_rewards": unknown}
+    return float(form(scene.H, X, A, mdp.branching, scene.steps, **more))
 
 
-claim("K13", "R_T <= the bound of Theorem 1", "Theorem 1", kind="E")(
-    lemmas.regret(lambda scene: explicit(scene, theory.optimism))
-)
-claim("K14", "R_T <= the bound of Theorem 2", "Theorem 2", kind="E")(
-    lemmas.regret(lambda scene: explicit(scene, theory.variance))
-)
+claim("K13", "R_T <= the bound of Theorem 1", "Theorem 1",
+      kind="E")(lemmas.regret(lambda scene: explicit(scene, theory.optimism)))  # fmt: skip
+claim("K14", "R_T <= the bound of Theorem 2", "Theorem 2",
+      kind="E")(lemmas.regret(lambda scene: explicit(scene, theory.variance)))  # fmt: skip
 
 # ---- what is kept
 
@@ -310,7 +306,6 @@ def fixed_point(
 
 def seen(scene: Scene, m: Audit, state: Any, path: Path) -> Plan:
     mdp, given, moves, time = scene.mdp, scene.sets, scene.stored(m.books.moves), path.time.astype(float)
-    assert given is not None
     X, A, H, n = mdp.states, mdp.actions, mdp.horizon, moves.sum(-1)
     D = Counts(n.astype(np.int32), moves.astype(np.int32))
     unknown = scene.told.rewards is not None
@@ -343,10 +338,10 @@ def at_truth(scene: Scene, policy: Array, own: Array, *, V: Array, **rest: Any) 
     mdp, gamma = scene.mdp, scene.mdp.discount
     P_pi = np.einsum("nxa,xay->nxy", policy, scene.P)
     r_pi = (policy * mdp.rewards).sum(-1)
-    value = np.linalg.solve(np.eye(mdp.states) - gamma * P_pi, r_pi[..., None])[..., 0]
     mean = (P_pi @ own[..., None])[..., 0]
     return Plan(
         V=V, own=own, U=(1 - gamma) * V @ mdp.initial, U_own=(1 - gamma) * own @ mdp.initial,
-        gap=scene.solution.optimum - (1 - gamma) * value @ mdp.initial, g=own - r_pi - gamma * mean,
+        gap=scene.solution.optimum - (1 - gamma) * values(scene, policy, r_pi) @ mdp.initial,
+        g=own - r_pi - gamma * mean,
         variance=np.maximum((P_pi @ (own**2)[..., None])[..., 0] - mean**2, 0.0), **rest,
     )  # fmt: skip

@@ -48,12 +48,12 @@ def l1_event(s: Seen) -> tuple[Array, Array]:
 @claim("T3a", "sum over visits j < N_k of 1 / sqrt(N_k) <= 2 sqrt2 sum_{x,a} sqrt(n_end)", "Lemma 5.2, pathwise",
        phase="run")  # fmt: skip
 def good_visits(e: Evidence) -> tuple[Array, Array]:
-    return e.audit.tables.good, 2 * np.sqrt(2) * np.sqrt(e.audit.walked.total).sum((1, 2))
+    return e.audit.walked.good, 2 * np.sqrt(2) * np.sqrt(e.audit.walked.total).sum((1, 2))
 
 
 @claim("T3b", "epochs that more than double a pair's count <= log2(n_end + 1)", "Lemma 5.2, pathwise", phase="run")
 def doubling_epochs(e: Evidence) -> tuple[Array, Array]:
-    excess = e.audit.tables.doublings - np.log2(e.audit.walked.total + 1)
+    excess = e.audit.walked.doublings - np.log2(e.audit.walked.total + 1)
     return worst(excess), np.zeros(e.n)
 
 

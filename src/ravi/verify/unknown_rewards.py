@@ -95,8 +95,8 @@ class Earned(NamedTuple):
     key: Array  # (n,)
     plays: Array  # of all steps t <= T so far           (n, X, A)
     total: Array  # what they earned                     (n, X, A)
-    off: Array  # how far the learner's books are from these, at most   (n,)
     b: Array  # of this epoch, by the learner's plays    (n, X, A)
+    off: Array  # how far the learner's books are from these, at most   (n,)
     met: Array  # sum_{t <= T+} b(x_t, a_t)              (n,)
 
 
@@ -104,10 +104,8 @@ def keeper(scene: Scene) -> Keeper:
     r, random = scene.mdp.rewards, scene.told.rewards == "bernoulli"
 
     def init(keys: Array) -> Earned:
-        n, shape = len(keys), (len(keys), *r.shape)
-        return Earned(
-            np.array(keys, np.uint64), np.zeros(shape), np.zeros(shape), np.zeros(n), np.zeros(shape), np.zeros(n)
-        )
+        pairs, one = (np.zeros((len(keys), *r.shape)) for _ in range(3)), (np.zeros(len(keys)) for _ in range(2))
+        return Earned(np.array(keys, np.uint64), *pairs, *one)
 
     def look(m: Audit, state: Any, path: Path) -> Earned:
         return m.own._replace(off=np.maximum(m.own.off, _apart(m.own, state.data)), b=widths(scene, state.data.plays))

@@ -21,7 +21,7 @@ smaller than without weights, is not proven.
 from __future__ import annotations
 
 from math import log, log1p, sqrt
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -54,7 +54,7 @@ class Radii(NamedTuple):
     tilde: float
 
 
-def radii(scene: Scene, t: float, scale: float) -> Radii:
+def radii(scene: Scene, t: float, scale: Any) -> Radii:
     """At play t, for delta / 3."""
     R, d, B, regular = scene.H, scene.mdp.dimension, B_phi(scene), lam(scene)
     l, bias = log(4 * t**2 * 3 / delta_of(scene)), sqrt(regular) * B_theta(scene)
@@ -111,9 +111,8 @@ def keeper(scene: Scene) -> Keeper:
 # ---- the data
 
 
-claim("W1a", "Sigma_hat and b_hat are of what was played, with 1 / sigma_t^2", "UCLK+", phase="data")(
-    lambda s: lemmas.regression(s, s.own)
-)
+claim("W1a", "Sigma_hat and b_hat are of what was played, with 1 / sigma_t^2", "UCLK+",
+      phase="data")(lambda s: lemmas.regression(s, s.own))  # fmt: skip
 
 
 @claim("W1b", "Sigma_tilde and b_tilde are of the squares", "UCLK+", phase="data")
@@ -195,8 +194,7 @@ def explicit(scene: Scene) -> float:
     return total(regret(scene, clipped_bonus_sum(scene)))
 
 
-claim("W3", "E sum_{t<=T+} min(2 CB_t, H) <= S, with sigma_t^2 <= 3 H^2", "Lemma 5.5", kind="E")(
-    lemmas.capped_bonus_sum(clipped_bonus_sum)
-)
+claim("W3", "E sum_{t<=T+} min(2 CB_t, H) <= S, with sigma_t^2 <= 3 H^2", "Lemma 5.5",
+      kind="E")(lemmas.capped_bonus_sum(clipped_bonus_sum))  # fmt: skip
 claim("W4", "R_T <= S + H (log A / (M eta) + eta kappa E K) + H^2 / M + delta T, + H / M where fresh", "Theorem 4.1",
       kind="E")(lemmas.regret(explicit))  # fmt: skip

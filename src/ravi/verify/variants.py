@@ -72,14 +72,12 @@ claim("V6c", "sum gap_i <= the exact certificate: nothing of Lemma 4.3 bounded",
 
 @claim("V7a", "the plan ends where its M backups lead", "RAVI-UCB+", phase="plan")
 def planned(s: Seen) -> tuple[Array, Array]:
-    assert s.plan is not None
     one, other = s.plan.made, s.plan.planned
     return worst(np.abs(one.V - other.V), np.abs(one.Q - other.Q), np.abs(one.policy - other.policy)), nil(s)
 
 
 @claim("V7b", "pi_m is played, m drawn by number 4 of step T_k, and V_m goes into ADD", "RAVI-UCB+", phase="plan")
 def played(s: Seen) -> tuple[Array, Array]:
-    assert s.plan is not None
     return worst(np.abs(s.plan.state.policy - s.plan.policy), np.abs(s.plan.state.V - s.plan.V)), nil(s)
 
 
@@ -100,9 +98,8 @@ def on_average(e: Evidence) -> tuple[Array, Array, Interval]:
 
 # ---- the bounds
 
-claim("V8", "E sum_{t<=T+} min(2 CB_t, H) <= S, of counts or of a regression", "Lemmas 5.2, 5.5", kind="E")(
-    lemmas.capped_bonus_sum(expected.bonus_sum)
-)
+claim("V8", "E sum_{t<=T+} min(2 CB_t, H) <= S, of counts or of a regression", "Lemmas 5.2, 5.5",
+      kind="E")(lemmas.capped_bonus_sum(expected.bonus_sum))  # fmt: skip
 claim("V9", "R_T <= S + H (log A / (M eta) + eta kappa E K) + H^2 / M + delta T, + H / M where fresh", "Theorem 4.1",
       kind="E")(lemmas.regret(expected.explicit))  # fmt: skip
 claim("V9s", "R_T <= S + max(S, s) + s + ..., s = H sqrt(kappa log A E K / M), where eta is balanced", "Theorem 4.1",

@@ -31,17 +31,14 @@ def follow(scene: Scene, m: Audit, path: Path) -> None:
     w.regret[:] += real * gap(scene, m.played)
     m.length[:] += path.length
     w.visited[:] += path.length
-    first = np.take_along_axis(path.state, np.zeros((n, 1), int), axis=1)[:, 0]
-    started = (path.length > 0) & (m.state >= 0) & (first != m.state)
+    started = (path.length > 0) & (m.state >= 0) & (path.state[:, 0] != m.state)
     inside = steps[:, 1:] & ~path.reset[:, :-1] & (path.state[:, 1:] != path.successor[:, :-1])
     w.shortfall[:] += started + inside.sum(1)
     fresh = steps & np.pad(path.reset[:, :-1], ((0, 0), (1, 0)))
     fresh[:, 0] = (path.length > 0) & (m.state < 0)
     np.add.at(w.starts, (np.nonzero(fresh)[0], path.state[fresh]), 1.0)
-    end = np.maximum(path.length - 1, 0)[:, None]
-    last_y = np.take_along_axis(path.successor, end, 1)[:, 0]
-    last_reset = np.take_along_axis(path.reset, end, 1)[:, 0]
-    m.state[:] = np.where(path.length > 0, np.where(last_reset, -1, last_y), m.state)
+    end = np.arange(n), np.maximum(path.length - 1, 0)
+    m.state[:] = np.where(path.length > 0, np.where(path.reset[end], -1, path.successor[end]), m.state)
     if scene.world is not None:
         _turn(scene, m, rows, t, capped)
     learned = t <= T  # padding is not learned from
@@ -74,7 +71,6 @@ def standardised(scene: Scene, V: Array) -> tuple[Array, Array]:
 
 def _turn(scene: Scene, m: Audit, rows: Array, t: Array, capped: Array) -> None:
     """Regret against every comparator, with the table of each step: those of seeds `rows` at t."""
-    assert scene.world is not None
     s, number = m.turned, scene.world.number(t if scene.world.clock == "plays" else m.seen[rows])
     under, early = np.zeros_like(s.rho), np.zeros_like(s.rho)  # plays under each table; of these the ones with t <= T
     np.add.at(under, (rows, number), 1.0)
@@ -99,7 +95,7 @@ def close(scene: Scene, m: Audit, active: Array) -> None:
     c = np.where(ended[:, None, None], w.visits, 0)
     mean = H * (e.mu * CB).sum((1, 2))
     bonus = (c * CB).sum((1, 2))
-    V_f = _values(scene, e.policy, (e.policy * CB).sum(-1))
+    V_f = values(scene, e.policy, (e.policy * CB).sum(-1))
     Q_f = CB + gamma * expect(scene.mdp, V_f)
     variance = H * (e.mu * (2 * CB * Q_f - CB**2)).sum((1, 2)) - mean**2
     f = CB - mean[:, None, None] / H
@@ -128,8 +124,8 @@ def close(scene: Scene, m: Audit, active: Array) -> None:
         M.G[:] += np.einsum("nxa,nxad,nxae->nde", c * (width >= 1), phi, phi)
     elif scene.setting == "tabular":
         N = np.rint(width**-2.0)
-        m.tables.good[:] += (np.minimum(c, N) * width).sum((1, 2))
-        m.tables.doublings[:] += c > N
+        w.good[:] += (np.minimum(c, N) * width).sum((1, 2))
+        w.doublings[:] += c > N
     w.total[:] += c
     w.visits[ended] = 0
     w.bad[ended], w.after_bad[ended] = False, 0
@@ -140,7 +136,7 @@ def gap(scene: Scene, e: Iterate) -> Array:
     return scene.solution.optimum - (e.mu * scene.mdp.rewards).sum((1, 2))
 
 
-def _values(scene: Scene, policy: Array, source: Array) -> Array:
+def values(scene: Scene, policy: Array, source: Array) -> Array:
     """(I - gamma P_pi)^{-1} source, for every seed."""
     chain = np.einsum("nxa,xay->nxy", policy, scene.P)
     return np.linalg.solve(np.eye(scene.mdp.states) - scene.mdp.discount * chain, source[..., None])[..., 0]
