@@ -175,11 +175,10 @@ def learn(
             "time_limit_taken_off": limit,
             "reward_range_from": whence,
             "policy": which,
-            "asked": asked,
             "saved": None if save is None else str(save),
         }
     )
-    say_json({fact: told[fact] for fact in told if fact != "asked"}) if as_json else say("\n".join(_lines(told)))
+    say_json(told) if as_json else say("\n".join(_lines(told, early=which != asked)))
     if halted:
         raise stopped_early(checkpoint)
 
@@ -445,8 +444,8 @@ def _known(found: Learned, which: str, assume: str) -> dict[str, Any]:
     return {"interval": {**known._asdict(), "gap": known.gap}, "interval_words": str(known)}
 
 
-def _lines(told: dict[str, Any]) -> Iterator[str]:
-    """The same, for people."""
+def _lines(told: dict[str, Any], early: bool) -> Iterator[str]:
+    """The same, for people. early: the time of the policy that was asked for is still to come."""
     options = "".join(f", {key}={value}" for key, value in told["options"].items())
     where = f"{told['environment']}{options} (gamma {told['discount']:.10g})"
     yield f"{told['learner']} in {where}: {counted(told['plays'], 'step')}{'' if told['complete'] else ', stopped'}"
@@ -472,7 +471,6 @@ def _lines(told: dict[str, Any]) -> Iterator[str]:
     else:
         yield f"  made in          {told['seconds']:.2f} s, {told['plays_per_second']:,.0f} steps per second"
     if told["saved"] is None:
-        early = told["policy"] != told["asked"]
         yield f"  policy           not saved: {'its time is still to come' if early else 'use --save FILE'}"
     else:
         yield f"  policy           the {told['policy']} one, in {told['saved']}"
