@@ -32,10 +32,11 @@ Every equation, lemma, theorem and corollary of the paper as a claim that was me
 {count} measurements of {claims} claims on three runs, {seeds} seeds each.
 {verdict}
 
-A row is the worst case over seeds and epochs, or the mean over seeds for what holds in expectation. *Margin* is the
-room that is left; *used* is how much of the bound was: close to 100 % a claim is tight, close to 0 % the proof gives
-most away. An identity is measured by its error, and its bound is what rounding is granted.
-[How it is measured](verify.md) has the rules; [the paper, line by line](paper.md) has the code.
+Each row shows the worst case over seeds and epochs or, for a claim in expectation, the mean over seeds. *Kind* is D for
+deterministic claims, P for claims that hold with probability 1 - delta, E for claims in expectation. *Margin* is the
+bound minus the measured value; *used* is the measured value in percent of the bound: a claim is tight near 100 % and
+loose near 0 %. For an identity the measured value is its error, and the bound is the allowance for rounding.
+[How it is measured](verify.md) explains the rules; [the paper, line by line](paper.md) names the code.
 
 | run | learner | MDP | T |
 |---|---|---|---|
@@ -80,7 +81,7 @@ def page(found: list[dict[str, Any]]) -> str:
     bad = [claim["id"] for claim, _ in every if claim["verdict"] == "violated"]
     idle = sum(claim["verdict"] not in ("holds", "violated") for claim, _ in every)
     verdict = f"**{len(bad)} are violated: {', '.join(bad)}.**" if bad else "**All that apply hold.**"
-    verdict += f" {idle} do not apply, since a run has not the theorem's constants." if idle else ""
+    verdict += f" {idle} do not apply, because their run does not use the constants of the theorem." if idle else ""
     runs = "\n".join(
         "| {} | {}, {scale:g} x beta, {step_scale:g} x eta | {}, gamma = {:g} | {:,} |".format(
             number, run["learner"], run["mdp"], run["discount"], run["steps"], **run["settings"]

@@ -245,3 +245,11 @@ def test_an_environments_id_is_an_mdp_once_it_has_a_discount():
         ravi.mdp("CartPole-v1", discount=0.9)
     with pytest.raises(InputError, match="there is no MDP 'FrozenLake-v99'"):
         ravi.mdp("FrozenLake-v99")
+
+
+def test_a_policy_of_another_environment_says_where_it_was_learned():
+    from ravi.live.policies import evaluate
+
+    policy = ravi.learn("FrozenLake-v1", "uniform", 200, discount=0.9).policy("last")
+    with pytest.raises(InputError, match=r"the policy was learned in FrozenLake-v1; it has no action for Box"):
+        evaluate(policy, "CartPole-v1", cycles=1)

@@ -59,21 +59,21 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Optimistic planning and exploration in infinite-horizon discounted MDPs, with exact regret.",
 )
-suites = typer.Typer(no_args_is_help=True, help="Suites: many learners on many MDPs, into a folder of results.")
+suites = typer.Typer(no_args_is_help=True, help="Run suites: many learners on many MDPs, with a folder of results.")
 suites.command(name="run")(suite.run)
 suites.command(name="list")(suite.suites)
 COMMANDS = {
     "One MDP, one learner": (suite.demo, run.run, run.solve, run.verify, info.advise),
-    "An environment of one's own": (learn.learn, learn.evaluate, learn.play),
-    "Suites, and folders of results": (
+    "Your own environment": (learn.learn, learn.evaluate, learn.play),
+    "Suites and their results": (
         suite.suites, suite.results, suite.reproduce, show.watch, show.report, show.figures, show.table,
     ),
-    "The library itself": (info.list_, info.doctor, info.cite, completion.completion),
+    "About the library": (info.list_, info.doctor, info.cite, completion.completion),
 }  # fmt: skip
 for panel, commands in COMMANDS.items():
     for command in commands:
         app.command(name=command.__name__.rstrip("_"), rich_help_panel=panel)(command)
-app.add_typer(suites, name="suite", rich_help_panel="Suites, and folders of results")
+app.add_typer(suites, name="suite", rich_help_panel="Suites and their results")
 
 
 def main() -> None:

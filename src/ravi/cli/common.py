@@ -14,7 +14,7 @@ from ravi.printable import folded, printable, room
 
 JSON = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 ALLOW_CODE = Annotated[
-    bool, typer.Option("--allow-code", help="Import and run the modules that the file names, as a program is run.")
+    bool, typer.Option("--allow-code", help="Allow importing the modules that the file names; they can run any code.")
 ]
 
 

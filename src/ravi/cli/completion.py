@@ -25,7 +25,7 @@ class Shell(StrEnum):
 
 
 def completion(shell: Annotated[Shell, typer.Argument(help="Which shell the script is for.")]) -> None:
-    """Print a script that lets a shell complete commands, options, ids of MDPs and learners, and suites.
+    """Print a shell completion script for commands, options, ids of MDPs and learners, and suites.
 
     bash: eval "$(ravi completion bash)" in ~/.bashrc; zsh: the same in ~/.zshrc, after compinit;
     fish: ravi completion fish > ~/.config/fish/completions/ravi.fish

@@ -13,7 +13,7 @@ from ravi.cli.common import JSON, say, say_json, typed
 
 
 def list_(as_json: JSON = False) -> None:
-    """List the ids of all MDPs, other worlds and learners, with their options."""
+    """List the ids of all MDPs, other problems and learners, with their options."""
     import inspect
 
     from ravi import ids
@@ -36,7 +36,7 @@ def list_(as_json: JSON = False) -> None:
     if as_json:
         say_json({"mdps": mdps, "worlds": worlds, "learners": learners})
         return
-    tables = {"MDPs": mdps, "Other worlds": worlds, "Learners": learners}
+    tables = {"MDPs": mdps, "Other problems": worlds, "Learners": learners}
     for title, table in tables.items():
         say(title)
         for name, entry in table.items():
@@ -48,15 +48,15 @@ def advise(
     source: Annotated[
         str,
         typer.Argument(
-            help="An MDP: an id or a file; or the id of a Gymnasium environment.", autocompletion=completion.mdps
+            help="An MDP (an id or a file), or the id of a Gymnasium environment.", autocompletion=completion.mdps
         ),
     ],
-    steps: Annotated[str, typer.Option(help="How many steps.")] = "1e5",
-    seeds: Annotated[str, typer.Option(help="How many runs.")] = "1",
-    discount: Annotated[float | None, typer.Option(help="gamma of an environment; 0.99 unless given.")] = None,
+    steps: Annotated[str, typer.Option(help="T, the number of steps.")] = "1e5",
+    seeds: Annotated[str, typer.Option(help="The number of seeds.")] = "1",
+    discount: Annotated[float | None, typer.Option(help="The discount, for an environment. Default 0.99.")] = None,
     as_json: JSON = False,
 ) -> None:
-    """Say which learner fits a problem, with which guarantee, by which command, and about how long it takes."""
+    """Recommend learners for a problem: the command, its guarantee, and an estimate of its time."""
     from ravi.lab.advice import advise
 
     typed(source)
@@ -65,10 +65,10 @@ def advise(
 
 
 def doctor(
-    folder: Annotated[Path | None, typer.Argument(help="A folder of results, to be looked through too.")] = None,
+    folder: Annotated[Path | None, typer.Argument(help="Also check this folder of results.")] = None,
     as_json: JSON = False,
 ) -> None:
-    """Look at the environment: versions, cache, cores, extras, GPU. Exit status 1 when something is broken."""
+    """Check the installation: versions, cache, cores, extras, GPU. Exit status 1 if something is broken."""
     from ravi.cli.doctor import doctor
 
     report = doctor(folder)
@@ -79,10 +79,12 @@ def doctor(
 def cite(
     names: Annotated[
         list[str] | None,
-        typer.Argument(help="Learners, or a folder of results; none: ravi.", autocompletion=completion.learners),
+        typer.Argument(
+            help="Learners, or a folder of results; by default ravi itself.", autocompletion=completion.learners
+        ),
     ] = None,
 ) -> None:
-    """Print BibTeX: of the paper and this library, or of the papers of these learners."""
+    """Print BibTeX entries for the paper and this library, or for the papers of the given learners."""
     from ravi.cli.citations import cite
 
     typed(*(names or []))

@@ -14,20 +14,24 @@ import typer
 from ravi.checks import InputError
 from ravi.cli import completion
 from ravi.cli.common import ALLOW_CODE, JSON, progress_bar, say, say_json, stopped_early, typed
+from ravi.printable import counted
 
 if TYPE_CHECKING:
     from ravi.live.learned import Learned
     from ravi.live.policies import Play, Policy
 
-POLICY = Annotated[Path, typer.Argument(help="A policy's file, from ravi learn --save.")]
+POLICY = Annotated[Path, typer.Argument(help="The file of a policy, written by ravi learn --save.")]
 OPTION = Annotated[
     list[str] | None,
-    typer.Option("--option", help="An option of the environment's own: map_name=8x8. May be repeated."),
+    typer.Option("--option", help="An option of the environment, such as map_name=8x8. May be repeated."),
 ]
 TERMINATION = Annotated[
-    str | None, typer.Option(help="What a termination leads to: absorb (nothing more) or restart. The policy's own.")
+    str | None,
+    typer.Option(
+        help="What a termination means: absorb (no further reward) or restart. By default as the policy was learned."
+    ),
 ]
-SEED = Annotated[int, typer.Option(help="The seed; the same seed gives the same answer.")]
+SEED = Annotated[int, typer.Option(help="The random seed; the same seed gives the same result.")]
 GRID = "A continuous observation space"
 DISCOUNT = 0.99  # as `ravi.live.defaults` has it
 
@@ -37,60 +41,77 @@ def learn(
     learner: Annotated[
         str | None,
         typer.Option(
-            help="A learner's id: ravi-ucb,scale=0.01. See ravi list. Chosen, unless given.",
+            help="A learner's id (see ravi list). By default chosen for the environment.",
             autocompletion=completion.learners,
         ),
     ] = None,
     discount: Annotated[
         float | None,
-        typer.Option(
-            help="gamma: a reset follows each step with probability 1 - gamma. 0.99, of a Box by itself 0.998."
-        ),
+        typer.Option(help="gamma; after each step a reset has probability 1 - gamma. Default 0.99, for a Box 0.998."),
     ] = None,
-    steps: Annotated[str, typer.Option(help="How many steps.")] = "1e5",
+    steps: Annotated[str, typer.Option(help="The number of steps.")] = "1e5",
     termination: Annotated[
-        str, typer.Option(help="What a termination leads to: absorb (nothing more is earned) or restart.")
+        str, typer.Option(help="What a termination means: absorb (no further reward) or restart.")
     ] = "absorb",
     option: OPTION = None,
-    rewards: Annotated[str, typer.Option(help="unknown (learned), known (by its table) or changing.")] = "unknown",
+    rewards: Annotated[
+        str, typer.Option(help="unknown (learned), known (read from its table) or changing.")
+    ] = "unknown",
     memory: Annotated[
-        float | None, typer.Option(help="For changing rewards: steps after which a reward is old.")
+        float | None, typer.Option(help="For changing rewards: after how many steps an observation counts less.")
     ] = None,
     reward_range: Annotated[
-        tuple[float, float] | None, typer.Option(help="The least and the largest reward, where no table has them.")
+        tuple[float, float] | None,
+        typer.Option(help="The smallest and the largest reward of a step; needed if the environment has no table."),
     ] = None,
     reward_scale: Annotated[
-        float | None, typer.Option(help="Multiplies the bonus of rewards that are learned: 1, or 0 of the default.")
+        float | None,
+        typer.Option(help="A multiplier of the bonus for learned rewards. Default 1; 0 without --learner."),
     ] = None,
-    bins: Annotated[str | None, typer.Option(help="Cells of each coordinate: 20,20.", rich_help_panel=GRID)] = None,
-    low: Annotated[str | None, typer.Option(help="Where they begin; the space's own.", rich_help_panel=GRID)] = None,
-    high: Annotated[str | None, typer.Option(help="Where they end; the space's own.", rich_help_panel=GRID)] = None,
+    bins: Annotated[
+        str | None, typer.Option(help="The number of cells in each coordinate, such as 20,20.", rich_help_panel=GRID)
+    ] = None,
+    low: Annotated[
+        str | None, typer.Option(help="Lower bounds of the grid; by default those of the space.", rich_help_panel=GRID)
+    ] = None,
+    high: Annotated[
+        str | None, typer.Option(help="Upper bounds of the grid; by default those of the space.", rich_help_panel=GRID)
+    ] = None,
     outside: Annotated[
-        str, typer.Option(help="What lies outside: error, or clip to the nearest cell.", rich_help_panel=GRID)
+        str,
+        typer.Option(
+            help="For observations outside the grid: error, or clip to the nearest cell.", rich_help_panel=GRID
+        ),
     ] = "error",
     discover: Annotated[
-        bool, typer.Option("--discover", help="Observations are states as they are met; their numbers must be whole.")
+        bool,
+        typer.Option("--discover", help="Number the observations as they occur; integers, strings, or tuples of them."),
     ] = False,
     until_gap: Annotated[
-        float | None, typer.Option(help="Stop when the policy is within this of the best, with probability 0.95.")
+        float | None,
+        typer.Option(help="Stop when the policy is within this distance of the optimum, with probability 0.95."),
     ] = None,
     assume: Annotated[
-        str, typer.Option(help="Of its interval: seen (pairs do only what they were seen to do) or nothing.")
+        str,
+        typer.Option(help="What the interval assumes: seen (pairs have no successors but those observed) or nothing."),
     ] = "seen",
     seed: SEED = 0,
-    save: Annotated[Path | None, typer.Option(help="Keep the policy in this file.")] = None,
+    save: Annotated[Path | None, typer.Option(help="Save the policy to this file.")] = None,
     checkpoint: Annotated[
-        Path | None, typer.Option(help="Keep where the learner stands in this file; if it is there, go on from it.")
+        Path | None,
+        typer.Option(help="Save the learner's progress to this file; if the file exists, continue from it."),
     ] = None,
     policy: Annotated[
         str | None,
-        typer.Option(help="Which policy: last, output (of a uniform time), planned (best for what was seen)."),
+        typer.Option(
+            help="Which policy: last, output (of a uniformly drawn time), or planned (optimal for the observed data)."
+        ),
     ] = None,
     as_json: JSON = False,
 ) -> None:
-    """Learn in a Gymnasium environment, and keep the policy. Ctrl-C keeps the checkpoint; the same command goes on.
+    """Learn a policy in a Gymnasium environment. After Ctrl-C, the same command continues from the checkpoint.
 
-    The environment's time limit is taken off: the discount is the horizon.
+    The environment's time limit is removed, since the discount sets the horizon.
     """
     from ravi import checks, files, ids
     from ravi.live.defaults import grid as grid_of
@@ -140,7 +161,7 @@ def learn(
             except Broken as error:
                 raise InputError(str(error).removesuffix("; what was learned is in .learned")) from None
         limit = None if "max_episode_steps" in given else _time_limit(world)
-    which = found.usual if policy is None else policy
+    which = asked = found.usual if policy is None else policy
     if halted and which == "output" and found.agent.output is None:
         which, save = "last", None  # the time of the output policy is still to come
     kept = found.policy(which)
@@ -158,7 +179,7 @@ def learn(
             "saved": None if save is None else str(save),
         }
     )
-    say_json(told) if as_json else say("\n".join(_lines(told)))
+    say_json(told) if as_json else say("\n".join(_lines(told, early=which != asked)))
     if halted:
         raise stopped_early(checkpoint)
 
@@ -166,17 +187,20 @@ def learn(
 def evaluate(
     policy: POLICY,
     env: Annotated[
-        str | None, typer.Argument(help="An environment's id, or an MDP; where it was learned, unless given.")
+        str | None,
+        typer.Argument(help="The id of an environment or an MDP; by default the environment it was learned in."),
     ] = None,
-    cycles: Annotated[str, typer.Option(help="How many cycles, from reset to reset, are played.")] = "1000",
-    confidence: Annotated[float, typer.Option(help="Of the interval.")] = 0.95,
+    cycles: Annotated[
+        str, typer.Option(help="The number of cycles to play, each from one reset to the next.")
+    ] = "1000",
+    confidence: Annotated[float, typer.Option(help="The confidence level of the interval.")] = 0.95,
     termination: TERMINATION = None,
     option: OPTION = None,
     seed: SEED = 0,
     allow_code: ALLOW_CODE = False,
     as_json: JSON = False,
 ) -> None:
-    """What is a policy worth, in the units of its rewards? Computed where there is a table, and sampled."""
+    """Evaluate a policy, in the units of its rewards: exactly if there is a transition table, and by sampling."""
     from ravi import checks, ids
     from ravi.live.policies import evaluate
 
@@ -198,16 +222,18 @@ def evaluate(
 
 def play(
     policy: POLICY,
-    env: Annotated[str | None, typer.Argument(help="An environment's id; where it was learned, unless given.")] = None,
-    cycles: Annotated[str, typer.Option(help="How many cycles, from reset to reset.")] = "1",
+    env: Annotated[
+        str | None, typer.Argument(help="The id of an environment; by default the one it was learned in.")
+    ] = None,
+    cycles: Annotated[str, typer.Option(help="The number of cycles to play, each from one reset to the next.")] = "1",
     episodes: Annotated[
-        str | None, typer.Option(help="How many episodes instead, which the environment itself ends.")
+        str | None, typer.Option(help="Play this many episodes of the environment instead of cycles.")
     ] = None,
     video: Annotated[
-        Path | None, typer.Option(help="A folder in which every episode becomes a video (needs MoviePy).")
+        Path | None, typer.Option(help="Record every episode as a video in this folder (needs MoviePy).")
     ] = None,
     render: Annotated[
-        str | None, typer.Option(help="How the environment shows itself: human (a window) or ansi.")
+        str | None, typer.Option(help="How to show the environment: human (a window) or ansi (text).")
     ] = None,
     termination: TERMINATION = None,
     option: OPTION = None,
@@ -215,7 +241,7 @@ def play(
     allow_code: ALLOW_CODE = False,
     as_json: JSON = False,
 ) -> None:
-    """Play a policy: every step on a line, every cycle's sum; or whole episodes, shown or as videos."""
+    """Play a policy and print every step and the sum of every cycle; or show or record whole episodes."""
     from ravi import checks
     from ravi.live.policies import play
 
@@ -414,14 +440,15 @@ def _known(found: Learned, which: str, assume: str) -> dict[str, Any]:
     return {"interval": {**known._asdict(), "gap": known.gap}, "interval_words": str(known)}
 
 
-def _lines(told: dict[str, Any]) -> Iterator[str]:
-    """The same, for people."""
+def _lines(told: dict[str, Any], early: bool) -> Iterator[str]:
+    """The same, for people. early: the time of the policy that was asked for is still to come."""
     options = "".join(f", {key}={value}" for key, value in told["options"].items())
     where = f"{told['environment']}{options} (gamma {told['discount']:.10g})"
-    yield f"{told['learner']} in {where}: {told['plays']:,} steps{'' if told['complete'] else ', stopped'}"
+    yield f"{told['learner']} in {where}: {counted(told['plays'], 'step')}{'' if told['complete'] else ', stopped'}"
     yield (
-        f"  environment      {told['steps']:,} steps, {told['resets']:,} resets, {told['terminations']:,} terminations "
-        f"({told['termination']}), {told['truncations']:,} truncations"
+        f"  environment      {counted(told['steps'], 'step')}, {counted(told['resets'], 'reset')}, "
+        f"{counted(told['terminations'], 'termination')} ({told['termination']}), "
+        f"{counted(told['truncations'], 'truncation')}"
     )
     if told["time_limit_taken_off"] is not None:
         yield f"  time limit       of {told['time_limit_taken_off']:,} steps, taken off: the discount is the horizon"
@@ -436,11 +463,11 @@ def _lines(told: dict[str, Any]) -> Iterator[str]:
     if told["interval"] is not None:
         yield f"  worth            {told['interval_words']}"
     if told["plays_before"] == told["plays"]:
-        yield "  made             before: the checkpoint has all steps"
+        yield "  made             before: the checkpoint has all steps already"
     else:
         yield f"  made in          {told['seconds']:.2f} s, {told['plays_per_second']:,.0f} steps per second"
     if told["saved"] is None:
-        yield "  policy           not kept: --save FILE keeps it"
+        yield f"  policy           not saved: {'its time is still to come' if early else 'use --save FILE'}"
     else:
         yield f"  policy           the {told['policy']} one, in {told['saved']}"
         yield f"  next             ravi evaluate {told['saved']}; ravi play {told['saved']}"

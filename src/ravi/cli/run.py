@@ -29,25 +29,30 @@ MDP = Annotated[
 def run(
     mdp: MDP,
     learner: Annotated[
-        str, typer.Argument(help="Such as ravi-ucb,scale=0.03 or ravi-ucb/mixture.", autocompletion=completion.learners)
+        str,
+        typer.Argument(
+            help="A learner's id, such as ravi-ucb,scale=0.03 (see ravi list).", autocompletion=completion.learners
+        ),
     ],
     steps: Annotated[str, typer.Option(help="T, the number of steps of each seed.")] = "1e5",
-    seeds: Annotated[str, typer.Option(help="How many seeds, from 0 on; or which: 5-8 or 1,7,9.")] = "16",
-    points: Annotated[int, typer.Option(help="Points of the curves.")] = 500,
+    seeds: Annotated[
+        str, typer.Option(help="The number of seeds, counted from 0; or a list, such as 5-8 or 1,7,9.")
+    ] = "16",
+    points: Annotated[int, typer.Option(help="The number of points of each curve.")] = 500,
     trajectory: Annotated[
-        bool, typer.Option(help="Record the trajectory regret of the earlier literature too.")
+        bool, typer.Option(help="Also record the trajectory regret of the earlier literature.")
     ] = False,
     pad: Annotated[bool, typer.Option(help="Play the last epoch to its end (T+).")] = False,
     save: Annotated[
-        Path | None, typer.Option(help="Keep the run in this file; if it holds a stopped run, go on.")
+        Path | None, typer.Option(help="Save the run to this file; if it holds a stopped run, continue it.")
     ] = None,
     figure: Annotated[Path | None, typer.Option(help="Draw the regret into this file (png, pdf, svg).")] = None,
     device: Annotated[str, typer.Option(help="cpu or gpu.")] = "cpu",
     as_json: JSON = False,
 ) -> None:
-    """Run a learner on an MDP and print its exact regret. Ctrl-C stops, prints and saves what there is.
+    """Run a learner on an MDP and print its exact regret. Ctrl-C stops the run, prints and saves it.
 
-    A suite of runs is run by ravi suite run; ravi run SUITE is the same.
+    For a suite of runs use ravi suite run; ravi run SUITE is the same.
     """
     from ravi import checks, engine, files
     from ravi.compiled import effort, sparing
@@ -109,9 +114,9 @@ def solve(
     method: Annotated[
         str, typer.Option(help="modified_policy_iteration, policy_iteration, value_iteration or linear_program.")
     ] = "modified_policy_iteration",
-    tol: Annotated[float, typer.Option(help="The accuracy of V* that is asked for.")] = 1e-10,
+    tol: Annotated[float, typer.Option(help="The required accuracy of V*.")] = 1e-10,
     device: Annotated[str, typer.Option(help="cpu or gpu.")] = "cpu",
-    save: Annotated[Path | None, typer.Option(help="Keep the MDP itself in this file.")] = None,
+    save: Annotated[Path | None, typer.Option(help="Save the MDP to this file.")] = None,
     as_json: JSON = False,
 ) -> None:
     """Solve an MDP exactly: the optimum, an optimal policy, and a certified bound on the error."""
@@ -165,23 +170,25 @@ def solve(
 def verify(
     mdp: Annotated[
         str | None,
-        typer.Argument(help="An MDP; without one, small tabular and mixture runs.", autocompletion=completion.mdps),
+        typer.Argument(help="An MDP; by default three small tabular and mixture runs.", autocompletion=completion.mdps),
     ] = None,
     learner: Annotated[
-        str, typer.Argument(help="A learner of RAVI-UCB's form.", autocompletion=completion.learners)
+        str, typer.Argument(help="ravi-ucb, ravi-ucb+, ravi-kl or a variant.", autocompletion=completion.learners)
     ] = "ravi-ucb",
-    steps: Annotated[
-        str | None, typer.Option(help="T, the number of steps of each seed; 2e4 where it is not given.")
-    ] = None,
-    seeds: Annotated[str, typer.Option(help="How many seeds, from 0 on; or which: 5-8 or 1,7,9.")] = "16",
-    variants: Annotated[bool, typer.Option("--variants", help="Small runs of every variant, a line for each.")] = False,
-    only: Annotated[str, typer.Option(help="These claims only: A1,A15.")] = "",
+    steps: Annotated[str | None, typer.Option(help="T, the number of steps of each seed. Default 2e4.")] = None,
+    seeds: Annotated[
+        str, typer.Option(help="The number of seeds, counted from 0; or a list, such as 5-8 or 1,7,9.")
+    ] = "16",
+    variants: Annotated[
+        bool, typer.Option("--variants", help="Check small runs of every variant, one line for each.")
+    ] = False,
+    only: Annotated[str, typer.Option(help="Only these claims, such as A1,A15.")] = "",
     failed: Annotated[bool, typer.Option("--failed", help="Print violated claims only.")] = False,
-    json_file: Annotated[Path | None, typer.Option("--json", help="Write everything to this file as JSON.")] = None,
-    html_file: Annotated[Path | None, typer.Option("--html", help="Write the table to this file as a page.")] = None,
-    figure: Annotated[Path | None, typer.Option(help="Draw the ladder of bounds into this file.")] = None,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write all results to this file as JSON.")] = None,
+    html_file: Annotated[Path | None, typer.Option("--html", help="Write the table to this file as HTML.")] = None,
+    figure: Annotated[Path | None, typer.Option(help="Draw the bounds against the regret into this file.")] = None,
 ) -> None:
-    """Hold every claim of the paper against a run. Exit status 0 when all hold, 1 when one is violated."""
+    """Check every claim of the paper on a run. Exit status 0 if all hold, 1 if one is violated."""
     from ravi import checks, files
     from ravi.verify import DEFAULT, EVERY, form_of, verify, wanted
 

@@ -11,34 +11,36 @@ from ravi.checks import InputError
 from ravi.cli.common import say
 from ravi.printable import room
 
-FOLDER = Annotated[Path, typer.Argument(help="A folder of results; others may be writing into it.")]
+FOLDER = Annotated[Path, typer.Argument(help="A folder of results; it may still be in use.")]
 
 
 def report(
     folder: FOLDER,
-    out: Annotated[Path | None, typer.Option(help="The page; by default FOLDER/report.html.")] = None,
+    out: Annotated[Path | None, typer.Option(help="The file to write; by default FOLDER/report.html.")] = None,
     verify: Annotated[
-        Path | None, typer.Option(help="What ravi verify --json wrote; by default FOLDER/verify.json, if there.")
+        Path | None,
+        typer.Option(help="A file written by ravi verify --json; by default FOLDER/verify.json, if it exists."),
     ] = None,
 ) -> None:
-    """Write one page of HTML that needs nothing else: words, curves, comparisons, tuning, failures, manifest."""
+    """Write a self-contained HTML report: summary, curves, comparisons, tuning, failures, manifest."""
     from ravi.lab.report.page import report
 
     say(report(folder, out, verify=verify))
 
 
 def figures(
-    folder: Annotated[Path, typer.Argument(help="A folder of results; or a file of one run.")],
+    folder: Annotated[Path, typer.Argument(help="A folder of results, or the file of one run.")],
     out: Annotated[
-        Path | None, typer.Option(help="Where to; by default FOLDER/figures, or NAME-figures beside NAME.run.")
+        Path | None,
+        typer.Option(help="The folder to write to; by default FOLDER/figures, or NAME-figures next to NAME.run."),
     ] = None,
-    formats: Annotated[str, typer.Option(help="pdf, svg, png: one or several, with commas.")] = "pdf,png",
+    formats: Annotated[str, typer.Option(help="pdf, svg or png; several are separated by commas.")] = "pdf,png",
     kinds: Annotated[
-        str | None, typer.Option(help="Such as regret,tuning, or all; by default the five that tell the story.")
+        str | None, typer.Option(help="Kinds of figures, such as regret,tuning, or all; by default the five main ones.")
     ] = None,
-    workers: Annotated[int | None, typer.Option(help="Processes; by default one for every core.")] = None,
+    workers: Annotated[int | None, typer.Option(help="The number of processes; by default one per core.")] = None,
 ) -> None:
-    """Draw figures of a folder of results or of a run, sized for a two-column paper, and a page that shows them."""
+    """Draw figures of a folder of results or of a run, sized for a two-column paper, and an index page."""
     from ravi import checks
     from ravi.lab.experiments.manifest import cores
     from ravi.lab.report.figures import each_written
@@ -61,14 +63,14 @@ def figures(
 def table(
     folder: FOLDER,
     form: Annotated[str, typer.Option("--format", help="text, latex, markdown or csv.")] = "text",
-    section: Annotated[str | None, typer.Option(help="This section of the suite only.")] = None,
-    column: Annotated[str | None, typer.Option(help="theory, tuned or given only.")] = None,
-    steps: Annotated[str | None, typer.Option(help="This T only.")] = None,
+    section: Annotated[str | None, typer.Option(help="Only this section of the suite.")] = None,
+    column: Annotated[str | None, typer.Option(help="Only this column: theory, tuned or given.")] = None,
+    steps: Annotated[str | None, typer.Option(help="Only this T.")] = None,
     statistic: Annotated[str, typer.Option(help="mean, median or iqm.")] = "mean",
-    level: Annotated[float, typer.Option(help="The level of the intervals.")] = 0.95,
-    out: Annotated[Path | None, typer.Option(help="Write it to this file.")] = None,
+    level: Annotated[float, typer.Option(help="The confidence level of the intervals.")] = 0.95,
+    out: Annotated[Path | None, typer.Option(help="Write the table to this file.")] = None,
 ) -> None:
-    """Print learner x MDP with intervals, the best marked with its ties."""
+    """Print a table of regret, learner x MDP, with intervals; the best and its ties are marked."""
     from ravi import checks, files
     from ravi.lab.experiments.results import results
     from ravi.lab.report.tables import table
@@ -83,10 +85,10 @@ def table(
 
 
 def watch(
-    folder: Annotated[Path, typer.Argument(help="A folder of results, also one that is not there yet.")],
-    once: Annotated[bool, typer.Option("--once", help="Print one frame, and end.")] = False,
+    folder: Annotated[Path, typer.Argument(help="A folder of results; it need not exist yet.")],
+    once: Annotated[bool, typer.Option("--once", help="Print one frame and exit.")] = False,
 ) -> None:
-    """Watch an experiment as it runs; ends by itself when all is done."""
+    """Watch an experiment while it runs, until it is finished."""
     from ravi.lab.report.watch import watch
 
     watch(folder, once)

@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from ravi.lab.experiments.results import Results
     from ravi.lab.experiments.runner import Status
 
-WORKERS = Annotated[int | None, typer.Option(help="Processes; by default one per core.")]
-CLUSTER = Annotated[str | None, typer.Option(help="The address of a Ray cluster instead, or local.")]
+WORKERS = Annotated[int | None, typer.Option(help="The number of worker processes; by default one per core.")]
+CLUSTER = Annotated[str | None, typer.Option(help="Use a Ray cluster at this address, or local.")]
 
 
 def demo(
-    out: Annotated[Path, typer.Option(help="The folder for results, figure and page.")] = Path("demo"),
-    steps: Annotated[str, typer.Option(help="T.")] = "1e5",
-    seeds: Annotated[int, typer.Option(help="How many seeds.")] = 32,
+    out: Annotated[Path, typer.Option(help="The folder for the results, the figure and the page.")] = Path("demo"),
+    steps: Annotated[str, typer.Option(help="T, the number of steps of each seed.")] = "1e5",
+    seeds: Annotated[int, typer.Option(help="The number of seeds.")] = 32,
 ) -> None:
-    """RAVI-UCB, tabular and mixture, beside others on RiverSwim: a table, a figure and a page."""
+    """Compare RAVI-UCB, tabular and mixture, with other learners on RiverSwim: a table, a figure and a page."""
     from ravi import checks
     from ravi.lab import demo
     from ravi.lab.experiments.runner import status_bar
@@ -41,32 +41,37 @@ def run(
     suite: Annotated[
         str,
         typer.Argument(
-            help="A suite (see ravi suites), its TOML file, or a folder of results.", autocompletion=completion.suites
+            help="A suite (see ravi suites), a TOML file, or a folder of results.", autocompletion=completion.suites
         ),
     ],
-    out: Annotated[Path | None, typer.Option(help="The folder of the results.")] = None,
+    out: Annotated[Path | None, typer.Option(help="The folder for the results.")] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Tell what would run, and how long it would take.")
+        bool, typer.Option("--dry-run", help="Show what would run, and estimate how long it would take.")
     ] = False,
-    seeds: Annotated[str | None, typer.Option(help="How many seeds, from 0 on; or which: 5-8 or 1,7,9.")] = None,
+    seeds: Annotated[
+        str | None, typer.Option(help="The number of seeds, counted from 0; or a list, such as 5-8 or 1,7,9.")
+    ] = None,
     workers: WORKERS = None,
     cluster: CLUSTER = None,
-    shard: Annotated[str | None, typer.Option(help="i/n: the i-th of n parts of the work, as in an array job.")] = None,
-    retry: Annotated[bool, typer.Option("--retry", help="Run again what failed.")] = False,
-    adopt: Annotated[bool, typer.Option("--adopt", help="Let a folder take this suite in place of its own.")] = False,
+    shard: Annotated[str | None, typer.Option(help="i/n: run the i-th of n parts of the work, for array jobs.")] = None,
+    retry: Annotated[bool, typer.Option("--retry", help="Run failed runs again.")] = False,
+    adopt: Annotated[bool, typer.Option("--adopt", help="Accept a changed suite for an existing folder.")] = False,
     mix_versions: Annotated[
-        bool, typer.Option("--mix-versions", help="Go on with other versions than the folder was made with.")
+        bool, typer.Option("--mix-versions", help="Continue with other versions than the folder was made with.")
     ] = False,
     slice: Annotated[float, typer.Option(help="Seconds between checkpoints of a long run.")] = 30.0,
     device: Annotated[str | None, typer.Option(help="cpu or gpu, in place of what the suite says.")] = None,
     allow_code: Annotated[
-        bool, typer.Option("--allow-code", help="Import and run the modules that a folder of results names.")
+        bool,
+        typer.Option(
+            "--allow-code", help="Allow importing the modules that a folder of results names; they can run any code."
+        ),
     ] = False,
     as_json: JSON = False,
 ) -> None:
-    """Run a suite into a folder; the same command goes on where it stopped.
+    """Run a suite into a folder; the same command continues where it stopped.
 
-    Regret is exact. Ctrl-C stops in good order. Exit status 1 when runs failed, 130 when stopped.
+    Regret is exact. Ctrl-C stops cleanly. Exit status 1 if runs failed, 130 if stopped.
     """
     if out is None and os.path.isfile(Path(suite) / "specification.json"):
         out = Path(suite)  # a folder goes on by itself
@@ -143,17 +148,17 @@ def suites(as_json: JSON = False) -> None:
     if as_json:
         say_json(told)
         return
-    say("\nravi suite run NAME --dry-run tells what one would run; with --out FOLDER it runs.")
+    say("\nravi suite run NAME --dry-run shows what a suite would run; with --out FOLDER it is run.")
 
 
 def results(
-    folder: Annotated[Path, typer.Argument(help="A folder of results; others may be writing into it.")],
+    folder: Annotated[Path, typer.Argument(help="A folder of results; it may still be in use.")],
     sql: Annotated[
-        str | None, typer.Option(help="A query over the views results, runs, entries, tuning, failures.")
+        str | None, typer.Option(help="A SQL query over the views results, runs, entries, tuning, failures.")
     ] = None,
     as_json: JSON = False,
 ) -> None:
-    """Print what a folder holds: mean regret by learner, or the answer to a query."""
+    """Print the results in a folder: the mean regret of each learner, or the result of a query."""
     from ravi.lab.experiments.results import results
 
     found = results(folder)
@@ -175,13 +180,13 @@ def results(
 
 def reproduce(
     folder: Annotated[Path, typer.Argument(help="A folder of results.")],
-    runs: Annotated[int | None, typer.Option(help="So many of its runs only, chosen by their ids.")] = None,
+    runs: Annotated[int | None, typer.Option(help="Repeat only this many of its runs, chosen by their ids.")] = None,
     workers: WORKERS = None,
     cluster: CLUSTER = None,
     allow_code: ALLOW_CODE = False,
     as_json: JSON = False,
 ) -> None:
-    """Run again what a folder holds, and compare the bits. Exit status 0 when all are equal."""
+    """Repeat the runs of a folder and compare them bit for bit. Exit status 0 if all are equal."""
     from ravi.lab.experiments.reproduce import reproduce
     from ravi.lab.experiments.runner import status_bar
 
