@@ -49,6 +49,15 @@ def cover(mutations):
     return chosen
 
 
+@pytest.fixture
+def in_this_process():
+    """Suites that ask for one worker are done in this process."""
+    from tests.support.pools import in_this_process
+
+    with in_this_process():
+        yield
+
+
 @pytest.hookimpl(tryfirst=True)  # before pytest looks at the marks
 def pytest_collection_modifyitems(items):
     measured = durations()

@@ -12,6 +12,7 @@ from ravi.cli import completion
 from ravi.lab.suites import SUITES
 from ravi.printable import columns, counted, folded, titled
 from tests.support.command import typed
+from tests.support.pools import in_this_process
 
 SUITE = """
 steps = 60
@@ -48,7 +49,8 @@ AS_JSON = ("list", "suites", "solve", "run", "advise", "dry-run", "results", "sq
 def folder(tmp_path_factory):
     place = tmp_path_factory.mktemp("columns")
     (place / "mine.toml").write_text(SUITE)
-    done = typed("suite", "run", "mine.toml", "--out", "results", "--workers", "1", cwd=place)
+    with in_this_process():
+        done = typed("suite", "run", "mine.toml", "--out", "results", "--workers", "1", cwd=place)
     assert done.returncode == 0, done.stderr
     return place
 

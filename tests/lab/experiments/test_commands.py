@@ -22,6 +22,8 @@ from tests.helpers import COMMAND
 from tests.lab.experiments.small import SMALL
 from tests.support.command import typed
 
+pytestmark = pytest.mark.usefixtures("in_this_process")
+
 TOML = """
 steps = 1000
 seeds = 3
