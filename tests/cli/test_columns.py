@@ -14,6 +14,8 @@ from ravi.printable import columns, counted, folded, titled
 from tests.support.command import typed
 from tests.support.pools import in_this_process
 
+pytestmark = pytest.mark.usefixtures("in_this_process")
+
 SUITE = """
 steps = 60
 seeds = 2

@@ -37,11 +37,11 @@ class Here(Closing):
 
 @contextmanager
 def in_this_process():
-    """A suite that asks for one worker is done here; two workers are two processes."""
+    """A suite that asks for no number of workers, or for one, is done here; two workers are two processes."""
     plain = runner.pool_of
 
     def pool_of(workers, cluster):
-        return Here() if (workers, cluster) == (1, None) else plain(workers, cluster)
+        return Here() if workers in (None, 1) and cluster is None else plain(workers, cluster)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(runner, "pool_of", pool_of)
