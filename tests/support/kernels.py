@@ -5,6 +5,7 @@
 prints a line of JSON for every id: how long its PTX is, or why there is none.
 """
 
+import gc
 import json
 import sys
 from types import SimpleNamespace
@@ -48,6 +49,7 @@ def ptx(text, measured, threads=32):
 
 
 if __name__ == "__main__":
+    gc.disable()  # what is compiled stays to the end
     for place, text in enumerate(sys.argv[1:]):
         try:
             made = ptx(text, measured=place == 0)

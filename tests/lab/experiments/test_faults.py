@@ -102,35 +102,6 @@ def children(pid):
     ]
 
 
-# A Ray cluster of a head and two machines, all of them processes here; one is killed while it computes.
-LOSES_A_MACHINE = """
-import json, os, sys
-os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-from ray.cluster_utils import Cluster
-from ravi.lab.experiments import runner
-from ravi.lab.experiments.runner import run_suite
-runner.TELL = runner.FLUSH = 0.0  # progress is told, and what has come is stored, at every turn
-machines = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
-nodes = [machines.add_node(num_cpus=1) for _ in range(2)]
-lost = []
-def kill(status):
-    if status.running and not lost:
-        lost.append(nodes.pop())
-        machines.remove_node(lost[0], allow_graceful=False)
-run_suite(json.loads(sys.argv[1]), sys.argv[2], cluster=machines.address, progress=kill)
-print("lost", len(lost))
-machines.shutdown()
-"""
-
-
-@pytest.mark.slow
-def test_kill_9_of_a_machine_of_a_ray_cluster(undisturbed, tmp_path):
-    words = [sys.executable, "-c", LOSES_A_MACHINE, json.dumps(SMALL), str(tmp_path / "out")]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=900)
-    assert "lost 1" in done.stdout, done.stderr[-2000:]
-    assert bits(tmp_path / "out") == undisturbed
-
-
 def kill_workers(folder, most, monkeypatch):
     """Run SMALL in two workers, and kill one after the other, up to so many, whenever more runs are done."""
     monkeypatch.setattr(runner, "TELL", 0.0)  # progress is told, and what has come is stored, at every turn
