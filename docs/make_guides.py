@@ -35,7 +35,7 @@ GUIDES = (
 FENCE = re.compile(r"^```(\S*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FILE = re.compile(r"# (\w+\.(?:py|toml))\n")
 PROGRAMS = {"ravi": str(Path(sys.executable).with_name("ravi")), "python": sys.executable}  # as they are installed
-TIMES = re.compile(r"\d[\d,.]* (?:s|ms|us|(?:plays|steps) per second|steps/s)\b|\bin \d[\d.]*s\b")
+TIMES = re.compile(r"\d[\d,.]* (?:s|ms|us|(?:plays|steps) per second|steps/s)\b|\bin \d[\d.]*s\b(?: \([\d:]+\))?")
 SMALL = re.compile(r"\b\d(?:\.\d+)?e-(?:0[7-9]|[1-9]\d)\b")
 
 

@@ -7,9 +7,13 @@ was never measured; and of the mistakes that `ravi verify` is shown, all but so 
 made for is violated once.
 """
 
+import gc
 import os
 import re
 from collections import Counter
+from contextlib import suppress
+from functools import cache
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -25,7 +29,12 @@ os.environ.pop("COLUMNS", None)  # of the terminal, by pytest-xdist: what is pri
 
 def file_of(item):
     """`verify/test_power.py`."""
-    return item.path.relative_to(LIST.parent).as_posix()
+    return relative(item.path)
+
+
+@cache
+def relative(path):
+    return path.relative_to(LIST.parent).as_posix()
 
 
 def function_of(item):
@@ -49,6 +58,15 @@ def cover(mutations):
     return chosen
 
 
+@pytest.fixture
+def in_this_process():
+    """Suites that ask for one worker are done in this process."""
+    from tests.support.pools import in_this_process
+
+    with in_this_process():
+        yield
+
+
 @pytest.hookimpl(tryfirst=True)  # before pytest looks at the marks
 def pytest_collection_modifyitems(items):
     measured = durations()
@@ -59,6 +77,24 @@ def pytest_collection_modifyitems(items):
         if item not in kept and (long or "mutation" in getattr(item, "fixturenames", ())):
             item.add_marker("slow")
     items.sort(key=lambda item: (file_of(item) != "test_contract.py", -measured.get(file_of(item), 0.0), file_of(item)))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session):
+    """What is collected stays to the end: the garbage collector need not look at it, now or later.
+
+    Each process imports all files, and in a new checkout rewrites their assertions, which takes longer than all else
+    here: the second begins with the last file, so that each rewrites half of them and reads the others.
+    """
+    gc.disable()
+    if os.environ.get("PYTEST_XDIST_WORKER") == "gw1":
+        for file in sorted(LIST.parent.rglob("test_*.py"), reverse=True):
+            with suppress(Exception, pytest.skip.Exception):  # pytest will say why
+                import_module(".".join(file.relative_to(LIST.parent.parent).with_suffix("").parts))
+    done = yield
+    gc.enable()
+    gc.freeze()
+    return done
 
 
 class Scheduler(LoadFileScheduling):

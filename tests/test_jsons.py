@@ -186,6 +186,7 @@ def test_a_choice_that_was_changed_afterwards_is_not_shown(folder):
         assert not ravi.results(folder).tuning
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_a_changed_choice_is_made_again_by_the_same_command(tmp_path):
     folder = tmp_path / "results"
     run_suite(SUITE, folder, workers=1)

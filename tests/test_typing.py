@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -69,18 +70,20 @@ assert_type(ravi.results("folder").regret(mdp="riverswim/6"), tuple[Ints, Floats
 """
 
 
-def _mypy(script: Path) -> list[str]:
+def _mypy(script: Path) -> list[tuple[int, str]]:
+    """Of every error, its line and what it says."""
     options = ["--strict", "--follow-imports=silent", "--no-error-summary", "--cache-dir", str(script.parent / "cache")]
     done = _run("mypy", *options, str(script), environment={"MYPYPATH": SOURCE})
-    return done.stdout.splitlines()
+    return [(int(re.search(r":(\d+): ", line)[1]), line) for line in done.stdout.splitlines()]
 
 
-def _pyright(script: Path) -> list[str]:
+def _pyright(script: Path) -> list[tuple[int, str]]:
     settings = {"extraPaths": [SOURCE], "typeCheckingMode": "strict"}
     (script.parent / "pyrightconfig.json").write_text(json.dumps(settings))
     python = ("--pythonpath", sys.executable)
     done = _run("basedpyright", "--outputjson", *python, "--project", str(script.parent), environment={})
-    return [each["message"] for each in json.loads(done.stdout)["generalDiagnostics"]]
+    found = json.loads(done.stdout)["generalDiagnostics"]
+    return [(each["range"]["start"]["line"] + 1, each["message"]) for each in found]
 
 
 def _run(program: str, *options: str, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
@@ -92,10 +95,10 @@ def _run(program: str, *options: str, environment: dict[str, str]) -> subprocess
 def test_arrays_of_the_public_names_have_types(tmp_path, checked):
     pytest.importorskip({"_mypy": "mypy", "_pyright": "basedpyright"}[checked.__name__])
     script = tmp_path / "script.py"
-    script.write_text(SCRIPT)
-    assert checked(script) == []
-    script.write_text(SCRIPT + "assert_type(run.regret, Ints)\n")
-    assert len(checked(script)) == 1  # a checker that sees nothing finds nothing
+    wrong = SCRIPT + "assert_type(run.regret, Ints)\n"  # a checker that sees nothing finds nothing
+    script.write_text(wrong)
+    found = checked(script)
+    assert [line for line, _ in found] == [wrong.count("\n")], found
 
 
 def test_the_package_says_that_it_is_typed():

@@ -361,6 +361,7 @@ def test_with_consent_a_folder_runs_its_own_code_wherever_its_workers_are(mark, 
     assert reproduce(tmp_path / "out", workers=1, allow_code=True).status == 0
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_an_mdp_that_a_module_made_is_kept_and_needs_it_no_more(mark, tmp_path, monkeypatch):
     data = {**SUITE, "folder": str(tmp_path), "sections": [SUITE["sections"][0] | {"mdps": ["trapped:world,4"]}]}
     run_suite(data, tmp_path / "out", workers=1)

@@ -9,9 +9,13 @@ import pytest
 
 from ravi import ids
 from ravi.cli import completion
+from ravi.lab.experiments import forecast
 from ravi.lab.suites import SUITES
 from ravi.printable import columns, counted, folded, titled
 from tests.support.command import typed
+from tests.support.pools import in_this_process
+
+pytestmark = pytest.mark.usefixtures("in_this_process")
 
 SUITE = """
 steps = 60
@@ -48,7 +52,8 @@ AS_JSON = ("list", "suites", "solve", "run", "advise", "dry-run", "results", "sq
 def folder(tmp_path_factory):
     place = tmp_path_factory.mktemp("columns")
     (place / "mine.toml").write_text(SUITE)
-    done = typed("suite", "run", "mine.toml", "--out", "results", "--workers", "1", cwd=place)
+    with in_this_process():
+        done = typed("suite", "run", "mine.toml", "--out", "results", "--workers", "1", cwd=place)
     assert done.returncode == 0, done.stderr
     return place
 
@@ -88,6 +93,7 @@ def test_json_is_one_object_in_one_line_on_any_terminal(name, folder, monkeypatc
 
 
 def test_suites_and_runs_count_the_same(folder, monkeypatch):
+    monkeypatch.setattr(forecast, "_pilots", lambda pairs, *rest: dict.fromkeys(pairs, 1e-5))  # no time is asked for
     (told,) = printed("suites", folder, monkeypatch, 80, "--json")
     (dry,) = printed("suite run scaling --dry-run --seeds 1", folder, monkeypatch, 80, "--json")
     assert json.loads(dry)["runs"] * 32 == json.loads(told)["scaling"]["runs"]

@@ -81,6 +81,7 @@ def test_what_was_learned_shows_what_it_prints():
     assert str(found).splitlines()[0] == found.title
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_results_and_tables_show_every_row(tmp_path):
     from ravi.lab.report.tables import table
 

@@ -54,6 +54,7 @@ def test_what_differs_is_seen_and_times_are_not():
         return RUN.Said("", wanted, got, 0, 0).true
 
     assert true("regret 12.5, in 3.10 s, 12,000 steps per second\n", "regret 12.5, in 4 s, 9 steps per second\n")
+    assert true("1 passed in 3.10s\n", "1 passed in 72.10s (0:01:12)\n")
     assert true("optimum 0.5 (error at most 1.2e-12)\n", "optimum 0.5 (error at most 3e-11)\n")
     assert true("first\n...\nlast\n", "first\n2\n3\nlast\n")
     assert not true("regret 12.5\n", "regret 12.6\n")

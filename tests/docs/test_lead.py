@@ -1,5 +1,7 @@
 """docs/explanation/lead.md: its script makes the sections that a folder has anew, and leaves the others as they are."""
 
+import pytest
+
 import ravi
 from tests.helpers import script
 
@@ -14,6 +16,7 @@ SUITE = {
 }
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_a_section_is_made_anew_and_the_others_stay(tmp_path):
     page = f"{MAKE.HEAD}\n## All learners told the supports\n\nas it was\n\n## Linear mixtures\n\nof before\n"
     found = ravi.run_suite(SUITE, tmp_path / "out", workers=1)

@@ -266,6 +266,7 @@ def test_commands_and_ravi_mdp_take_them_all(here, monkeypatch, capsys):
         importers.read("m.xlsx", 0.9)
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_a_suite_takes_them_too(here):
     here(m_csv=CSV)
     suite = {"name": "it", "steps": 100, "seeds": 2,

@@ -8,6 +8,7 @@ import ravi
 from ravi import ids
 from ravi.checks import InputError
 from ravi.statistics import THEORY, growth, rates, scaling
+from tests.support.pools import in_this_process
 
 TIMES = np.arange(10, 2001, 10.0)
 
@@ -130,7 +131,8 @@ def folder(tmp_path_factory):
         {"name": "nothing", "mdps": ["riverswim/4"], "learners": uniform},
     ]
     suite = {"name": "sizes", "steps": 100, "seeds": 2, "columns": ["given"], "sections": sections}
-    return ravi.run_suite(suite, tmp_path_factory.mktemp("sizes") / "out", workers=1)
+    with in_this_process():
+        return ravi.run_suite(suite, tmp_path_factory.mktemp("sizes") / "out", workers=1)
 
 
 def test_rates_find_what_each_section_varies(folder):
@@ -152,6 +154,7 @@ def test_rates_find_what_each_section_varies(folder):
     assert rows[1].theory is None
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_lines_without_regret_beyond_its_error_have_no_rate(tmp_path):
     """The optimal policy's regret is rounding: no exponent, and the other lines have theirs."""
     section = {"name": "steps", "steps": [100, 200], "mdps": ["riverswim/4"], "learners": ["optimum", "uniform"]}

@@ -8,6 +8,7 @@ import ravi
 from ravi.checks import InputError
 from ravi.lab.report.tables import comparison_table, table
 from ravi.statistics import compare, from_table, improvement, scores
+from tests.support.pools import in_this_process
 
 COLUMNS = {
     "learner": ["b", "b", "a", "a", "a"],
@@ -109,7 +110,8 @@ def folder(tmp_path_factory):
         {"name": "other", "mdps": ["riverswim/4"], "learners": [{"id": "q-learning", "label": "PSRL"}], "steps": 100},
     ]
     suite = {"name": "small", "seeds": 3, "columns": ["given"], "sections": sections}
-    return ravi.run_suite(suite, tmp_path_factory.mktemp("small") / "out", workers=1)
+    with in_this_process():
+        return ravi.run_suite(suite, tmp_path_factory.mktemp("small") / "out", workers=1)
 
 
 def test_scores_of_a_folder_are_the_regret_of_its_entries(folder):
@@ -129,6 +131,7 @@ def test_scores_of_a_folder_are_the_regret_of_its_entries(folder):
     assert scores(folder, section="two", value="reward").larger_is_better
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_learners_that_differ_by_rounding_are_tied_in_tables(tmp_path):
     """With published constants RAVI-UCB still plays the uniform policy, to 1e-10: less than what regret may be off."""
     section = {"name": "river", "mdps": ["riverswim/6"], "learners": ["ravi-ucb", "uniform"]}

@@ -6,6 +6,7 @@ prints a line of JSON for every id: how long its PTX is, or why there is none. W
 of the loops over seeds that a plan and `add` call; with those that only a GPU calls.
 """
 
+import gc
 import json
 import sys
 from types import SimpleNamespace
@@ -86,6 +87,7 @@ def ptx(text, measured, threads=32):
 
 
 if __name__ == "__main__":
+    gc.disable()  # what is compiled stays to the end
     for place, text in enumerate(sys.argv[1:]):
         try:
             made = ptx(text, measured=place == 0)

@@ -34,6 +34,7 @@ from ravi.verify.chance import bernstein, chernoff, student
 from ravi.verify.claim import Claim
 from ravi.verify.report import judged
 from ravi.verify.scene import scene_of
+from tests.support.command import typed
 from tests.verify.mutations import broken, sound
 from tests.verify.mutations.paper import (
     MIXTURE,
@@ -249,18 +250,17 @@ def test_other_estimators_are_held_against_what_holds_for_all():
 
 
 def test_the_command_exits_with_the_verdict(tmp_path):
-    def command(learner, name):
-        words = ["verify", "riverswim/3,discount=0.7", learner, "--steps", "500", "--seeds", "4"]
-        return subprocess.run(
-            [sys.executable, "-m", "ravi.cli", *words, "--json", str(tmp_path / name)], capture_output=True, text=True
-        )
+    def words(learner, name):
+        options = ["--steps", "500", "--seeds", "4", "--json", str(tmp_path / name)]
+        return ["verify", "riverswim/3,discount=0.7", learner, *options]
 
-    good = command("ravi-ucb", "good.json")
+    good = typed(*words("ravi-ucb", "good.json"))
     assert good.returncode == 0, good.stderr
     assert good.stderr == ""
     assert "claims hold" in good.stdout
     assert json.loads((tmp_path / "good.json").read_text())["holds"] is True
-    bad = command("ravi-ucb,scale=0.001", "bad.json")
+    command = [sys.executable, "-m", "ravi.cli", *words("ravi-ucb,scale=0.001", "bad.json")]
+    bad = subprocess.run(command, capture_output=True, text=True)
     assert bad.returncode == 1, bad.stderr
     assert "claims are violated: S4, A1" in bad.stdout
     found = json.loads((tmp_path / "bad.json").read_text())

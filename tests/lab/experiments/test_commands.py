@@ -22,6 +22,8 @@ from tests.helpers import COMMAND
 from tests.lab.experiments.small import SMALL
 from tests.support.command import typed
 
+pytestmark = pytest.mark.usefixtures("in_this_process")
+
 TOML = """
 steps = 1000
 seeds = 3
@@ -259,7 +261,7 @@ def test_suites_are_listed(tmp_path):
 @pytest.mark.slow
 def test_the_quick_suite_runs_whole(tmp_path):
     """All of it, with fewer steps."""
-    (tmp_path / "shorter.toml").write_text(suites.text("quick").replace("steps = 1e5", "steps = 2e4"))
+    (tmp_path / "shorter.toml").write_text(suites.text("quick").replace("steps = 1e5", "steps = 2e3"))
     done = in_a_process("run", "shorter.toml", "--out", "out", "--seeds", 2, "--json", cwd=tmp_path)
     found = json.loads(done.stdout)
     assert (done.returncode, found["failed"]) == (0, 0)

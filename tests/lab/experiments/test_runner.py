@@ -16,7 +16,6 @@ from ravi.jsons import sealed
 from ravi.lab.experiments import reproduce, runner
 from ravi.lab.experiments import work as working
 from ravi.lab.experiments.freezing import freeze
-from ravi.lab.experiments.pools import Lost
 from ravi.lab.experiments.rows import unpacked
 from ravi.lab.experiments.runner import Driver, run_suite, shard_of
 from ravi.lab.experiments.schedule import plan
@@ -30,12 +29,15 @@ from ravi.lab.report.page import report
 from ravi.lab.report.tables import table
 from ravi.runs import versions
 from tests.lab.experiments.small import SMALL, bits
+from tests.support.pools import Here
+
+pytestmark = pytest.mark.usefixtures("in_this_process")
 
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runner") / "undisturbed"
-    run_suite(SMALL, folder, workers=1)
+    run_suite(SMALL, folder, workers=2)
     return folder
 
 
@@ -50,9 +52,9 @@ def test_what_is_stored_is_what_a_single_run_gives(undisturbed):
         assert (held.regret(mdp=mdp, section=section, label=learner, column="theory")[1] == made.regret).all()
 
 
-def test_two_workers_give_the_same_bits(undisturbed, tmp_path):
-    run_suite(SMALL, tmp_path / "two", workers=2)
-    assert bits(tmp_path / "two") == bits(undisturbed)
+def test_this_process_gives_the_same_bits_as_two_workers(undisturbed, tmp_path):
+    run_suite(SMALL, tmp_path / "one", workers=1)
+    assert bits(tmp_path / "one") == bits(undisturbed)
 
 
 def test_shards_make_up_the_whole_in_any_order(undisturbed, tmp_path):
@@ -91,29 +93,6 @@ def test_ctrl_c_ends_in_good_order_and_the_same_call_goes_on(undisturbed, tmp_pa
     run_suite(SMALL, folder, workers=2)
     assert bits(folder) == bits(undisturbed)
     assert not os.listdir(folder / "checkpoints")
-
-
-class Here:
-    """A pool that does tasks in this process, and can be told to fail at them."""
-
-    workers = 1
-
-    def __init__(self, loses=lambda number, task: False):
-        self.tasks, self.loses, self.made = [], loses, []
-
-    def free(self):
-        return 2 - len(self.tasks)
-
-    def submit(self, number, task):
-        self.tasks.append((number, task))
-        self.made.append(task)
-
-    def collect(self, seconds):
-        (number, task), *self.tasks = self.tasks
-        return [(number, Lost(True, "it was told to") if self.loses(number, task) else work(task))]
-
-    def interrupt(self):
-        pass
 
 
 def drive(suite, folder, pool, slice=30.0, **more):
@@ -498,7 +477,7 @@ def test_sigterm_is_like_ctrl_c(tmp_path):
         if len(seen) == 1:
             signal.raise_signal(signal.SIGTERM)
 
-    run_suite(SMALL | {"steps": 10**6}, tmp_path / "out", workers=1, progress=stop)
+    run_suite(SMALL | {"steps": 10**6}, tmp_path / "out", workers=2, progress=stop)
     assert seen[-1].stopping
     assert seen[-1].done < seen[-1].total
 
@@ -547,7 +526,7 @@ def test_an_mdp_from_a_file_is_kept_with_the_results(tmp_path):
 
 
 def test_it_runs_in_a_thread(undisturbed, tmp_path):
-    thread = threading.Thread(target=run_suite, args=(SMALL, tmp_path / "thread"), kwargs={"workers": 1})
+    thread = threading.Thread(target=run_suite, args=(SMALL, tmp_path / "thread"), kwargs={"workers": 2})
     thread.start()
     thread.join(120)
     assert bits(tmp_path / "thread") == bits(undisturbed)

@@ -17,7 +17,8 @@ from ravi.lab.experiments.work import undone, work
 from tests.lab.experiments.small import bits as stored
 from tests.lab.experiments.tasks import bits, task, write_learners
 from tests.lab.experiments.test_agenda import agenda_of, section, suite_of
-from tests.lab.experiments.test_runner import Here, drive
+from tests.lab.experiments.test_runner import drive
+from tests.support.pools import Here
 
 GRID = {
     "name": "grid", "steps": 60, "seeds": 3, "points": 5, "columns": ["tuned"], "tuning": {"budget": 5, "seeds": 2},

@@ -15,7 +15,10 @@ from ravi.lab.report.page import report
 from ravi.lab.report.tables import table
 from ravi.large import running
 from tests.lab.experiments.small import bits
-from tests.lab.experiments.test_runner import Here, drive
+from tests.lab.experiments.test_runner import drive
+from tests.support.pools import Here
+
+pytestmark = pytest.mark.usefixtures("in_this_process")
 
 WORLDS = ("riverswim/4", "tides/4,block=25", "large/riverswim/4", "continuous/level,20,24")
 SUITE = {
