@@ -43,6 +43,7 @@ CHECKED = [
     ("ravi-ucb/mixture,scale=0.02,step_scale=30", MIXED), ("ravi-ucb+/mixture,scale=0.1,inner=3", MIXED),
     ("ravi-ucb/mixture/doubling,scale=0.02,step_scale=30", MIXED),
     ("ravi-ucb+/mixture/doubling,scale=0.1,inner=3", MIXED),
+    ("ravi-ucb+/mixture,scale=0.001,inner=3,weights=variance", MIXED),
     ("ravi-ucb/mixture-sampled,scale=0.02,step_scale=30,samples=2", MIXED),
 ]  # fmt: skip
 GARNET = "garnet/100,4,4,discount=0.99"

@@ -28,12 +28,13 @@ IDS = [
 MIXTURES = [
     "ravi-ucb/mixture,scale=0.02,step_scale=30", "ravi-ucb+/mixture,scale=0.1,inner=3",
     "ravi-ucb/mixture/doubling,scale=0.02,step_scale=30", "ravi-ucb+/mixture/doubling,scale=0.1,inner=3",
+    "ravi-ucb+/mixture,scale=0.001,inner=3,weights=variance",
     "ravi-ucb/mixture-sampled,scale=0.02,step_scale=30,samples=2",
 ]  # fmt: skip
 # Kernels to compile, the first with every measure; on a GPU all are (tests/test_gpu.py).
 FORMS = [
     "ravi-ucb+", "ravi-kl", "psrl", "ucrl2,mode=blind", "certainty-equivalent", "ucbvi-gamma", "q-learning", "uniform",
-    "politex", "ravi-ucb+/mixture/doubling", "ravi-ucb/mixture-sampled,samples=2",
+    "politex", "ravi-ucb+/mixture/doubling", "ravi-ucb+/mixture,weights=variance", "ravi-ucb/mixture-sampled,samples=2",
 ]  # fmt: skip
 # sync() that are needed: function -> which of its own.
 NEEDED = {
@@ -43,6 +44,8 @@ NEEDED = {
     "ravi.planning.chains:take_out": [0, 1],
     "ravi.whole:_advance": [2],
     "ravi.estimators.ridge:_add": [0, 1],
+    "ravi.estimators.variance:_add": [0],
+    "ravi.estimators.gram:add_feature": [0, 1],
     "ravi.estimators.ridge:root_of": [0, 1, 2, 3, 4, 5],
 }
 

@@ -119,7 +119,7 @@ REPLACED: list[tuple[Any, str, Any]] = [
     (cpu.CPUContext, "create_cfunc_wrapper", _create_cfunc_wrapper),
     (dispatcher._DispatcherBase, "add_overload", _add_overload),
     (codegen.JITCPUCodegen, "_library_class", Library),
-    (targetconfig.TargetConfig, "__hash__", lambda flags: _hash_of(type(flags))),
+    (targetconfig.TargetConfig, "__hash__", lambda flags: _hash_of(flags.__class__)),
     (targetconfig.TargetConfig, "__eq__", _equal),
 ]
 PLAIN: dict[str, Any] = {name: getattr(owner, name, None) for owner, name, _ in REPLACED}

@@ -22,7 +22,8 @@ from types import FunctionType
 import numpy as np
 
 from ravi import ids, teams, tree, whole
-from ravi.estimators import ridge
+from ravi.estimators import gram, ridge, variance
+from ravi.estimators.variance_weighted import Constants
 from ravi.walk import room, world_of
 from ravi.worlds import Tabular
 
@@ -152,30 +153,45 @@ def different(text, mdp, T, size, **options):
     ]
 
 
-def regress(size, seed=0):
+def weighted(problem):
+    return variance.variance_weighted(problem, Constants(3.0, problem.dimension, 1.0, 1.0, 1.0, 0.1, 0.01))
+
+
+REGRESSIONS = {ridge: ridge.ridge, variance: weighted}
+
+
+def regress(module, size, seed=0):
     """What a regression holds after some steps: added by one thread, or by warps of two."""
     mdp, n, rng = ids.mdp("ensemble/5,7,2,2,discount=0.7"), 2, np.random.default_rng(4)
-    estimator, path = ridge.ridge(mdp.problem), room(n, 37)
+    estimator, path = REGRESSIONS[module](mdp.problem), room(n, 37)
     for array, most in ((path.state, 7), (path.action, 2), (path.successor, 7)):
         array[...] = rng.integers(0, most, array.shape)
     path.length[...] = 37, 6
-    D, V = ridge.Regression(*map(np.array, estimator.init(n))), rng.random((n, 7))
+    empty, V = estimator.init(n), rng.random((n, 7))
+    D = type(empty)(*map(np.array, empty))
     if size == 1:
         estimator.add(D, V, path)
     else:
         given = []
-        ridge.over_seeds = lambda loop, where, *arguments, rooms: given.extend(  # with scratch that all share
-            [loop, arguments, [np.empty((1, *shape)) for shape in rooms]]
-        )
+
+        def kept(loop, where, *arguments, rooms):  # with scratch that all share
+            given.extend([loop, arguments, [np.empty((1, *shape)) for shape in rooms]])
+            arguments[-1][:] = 1.0  # sound
+
+        module.over_seeds = kept
         estimator.add(D, V, path)
-        ridge.over_seeds = teams.over_seeds
+        module.over_seeds = teams.over_seeds
         loop, arguments, scratch = given
         Team(size, seed, warp=2).run(lambda: loop(0, n, *arguments, *scratch))
     return D
 
 
 def regressions_differ():
-    return any(not np.array_equal(a, b) for a, b in zip(regress(1), regress(6), strict=True))
+    return any(
+        not np.array_equal(a, b)
+        for module in REGRESSIONS
+        for a, b in zip(regress(module, 1), regress(module, 6), strict=True)
+    )
 
 
 def without_sync(function, which):
@@ -206,7 +222,7 @@ def caught(name, which):
     kept = plain.__code__
     without_sync(plain, which)
     try:
-        if plain.__module__ == ridge.__name__:
+        if plain.__module__ in (ridge.__name__, variance.__name__, gram.__name__):
             return regressions_differ()
         return any(different(text, mdp, T, 3) for text in MUTATED for mdp, T in PLAYED)
     except Exception:
@@ -225,7 +241,7 @@ if __name__ == "__main__":
             for which in places:
                 print(json.dumps([name, which, caught(name, which)]), flush=True)
         sys.exit()
-    print(json.dumps(["ridge", {"add": ["differs"] if regressions_differ() else []}]), flush=True)
+    print(json.dumps(["regressions", {"add": ["differs"] if regressions_differ() else []}]), flush=True)
     for text in sys.argv[1:]:
         found = {}
         for mdp, T in PLAYED:

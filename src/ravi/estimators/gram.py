@@ -22,6 +22,7 @@ from ravi.checks import InputError
 from ravi.compiled import compiled
 from ravi.core import Array, Walk, Walkers
 from ravi.ranges import NEAR, Covariance, Facts, Inverse, Number, NumberOrNone, Range
+from ravi.teams import each, sync
 from ravi.walk import walking
 
 DOUBLED = math.log(2.0) + 1e-10  # more than doubled, whatever the rounding: one-hot features double exactly, often
@@ -116,15 +117,17 @@ def _learn(own, i, t, x, a, y, slot, reset, after):  # type: ignore[no-untyped-d
 
 @compiled
 def add_feature(Lam, inverse, phi, g):  # type: ignore[no-untyped-def]
-    """Lambda += phi phi^T and its inverse with it; phi^T Lambda^{-1} phi of before. g is scratch."""
+    """Lambda += phi phi^T and its inverse with it; phi^T Lambda^{-1} phi of before. g is scratch. A team's."""
     d = phi.shape[0]
-    g[:] = 0.0
+    for c in each(d):
+        g[c] = 0.0
     for j in range(d):
         f = phi[j]
         if f != 0.0:
-            for c in range(d):
+            for c in each(d):
                 g[c] += f * inverse[j, c]
                 Lam[j, c] += f * phi[c]
+    sync()
     q = 0.0
     for j in range(d):
         q += phi[j] * g[j]
@@ -132,8 +135,9 @@ def add_feature(Lam, inverse, phi, g):  # type: ignore[no-untyped-def]
     for j in range(d):
         f = g[j] * share
         if f != 0.0:
-            for c in range(d):
+            for c in each(d):
                 inverse[j, c] -= f * g[c]
+    sync()
     return q
 
 

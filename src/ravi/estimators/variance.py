@@ -20,9 +20,11 @@ from ravi.compiled import compiled
 from ravi.core import Array, Bonus, Estimator, Path, Problem
 from ravi.estimators.centred import Standard
 from ravi.estimators.gram import add_feature, indefinite
-from ravi.estimators.ridge import Regression, invert_root, ridge, rooted
+from ravi.estimators.ridge import Regression, ridge, root_of, rooted
 from ravi.estimators.variance_weighted import Constants, deviation, radii
 from ravi.ranges import Covariance, Facts, Inverse, Number, Plays
+from ravi.teams import each, like, over_seeds, sync, team
+from ravi.teams import first as first_thread
 
 
 class Variances(NamedTuple):
@@ -55,7 +57,7 @@ def variance_weighted(problem: Problem, constants: Constants, *, clip: bool = Tr
 
     def embed(V: Array) -> Standard:
         low, high = (part[:, None, None] for part in (V.min(-1), V.max(-1)))
-        return Standard(base.embed(V - low[..., 0]), low, np.ones(low.shape), low, high)
+        return Standard(base.embed(V - low[..., 0]), low, np.ones_like(low), low, high)
 
     def expect(D: Variances, phi: Standard) -> Array:
         PV = phi.low + base.expect(Regression(*D[:3]), phi.inner)
@@ -68,7 +70,12 @@ def variance_weighted(problem: Problem, constants: Constants, *, clip: bool = Tr
         W = V - V.min(-1, keepdims=True)
         f, g = (base.embed(values).reshape(-1, pairs_of_states, d) for values in (W, W**2))
         pairs = path.state * np.int64(problem.actions) + path.action
-        if not _add(*D, f, g, W, *constants, pairs, path.successor, path.length):
+        sound = like(V, (len(V),))
+        over_seeds(
+            _add, V, *D, f, g, W, *constants, pairs, path.successor, path.length, sound,
+            rooms=((d,), (d,), (d, d), (d, d)),
+        )  # fmt: skip
+        if isinstance(sound, np.ndarray) and not sound.all():  # on a GPU the root is nan, and so is the policy
             raise indefinite()
         return D
 
@@ -86,28 +93,34 @@ def of_variances(estimator: Estimator, constants: Constants) -> Bonus:
 
 @compiled
 def _add(  # type: ignore[no-untyped-def]
-    covariance, response, root, inverse, second_covariance, second_inverse, second_response, plays, first, second, W,
-    R, d, lam, B, B_phi, delta, scale, pairs, targets, length,
+    low, high, covariance, response, root, inverse, second_covariance, second_inverse, second_response, plays, first,
+    second, W, R, d, lam, B, B_phi, delta, scale, pairs, targets, length, sound, products, features, roots, inverses,
 ):  # fmt: skip
-    """In place; whether every matrix is still positive definite."""
-    scratch, f = np.empty(d), np.empty(d)
-    sound = True
-    for i in range(length.shape[0]):
+    """In place, of seeds low, ..., high - 1; whether each matrix is still positive definite. A team's."""
+    k = team()
+    scratch, f = products[k], features[k]
+    for i in range(low, high):
+        before, definite = plays[i], True
         for l in range(length[i]):
-            plays[i] += 1
             pair, target = pairs[i, l], W[i, targets[i, l]]
             g = second[i, pair]
             sigma = deviation(
-                inverse[i], response[i], first[i, pair], second_inverse[i], second_response[i], g, plays[i],
+                inverse[i], response[i], first[i, pair], second_inverse[i], second_response[i], g, before + l + 1,
                 R, d, lam, B, B_phi, delta, scale,
             )  # fmt: skip
-            for j in range(d):
+            for j in each(d):
                 f[j] = first[i, pair, j] / sigma
-            sound = add_feature(second_covariance[i], second_inverse[i], g, scratch) > -1.0 and sound
-            sound = add_feature(covariance[i], inverse[i], f, scratch) > -1.0 and sound
-            for j in range(d):
+            # All threads meet within `add_feature`, before it writes what `deviation` reads.
+            definite = add_feature(second_covariance[i], second_inverse[i], g, scratch) > -1.0 and definite
+            definite = add_feature(covariance[i], inverse[i], f, scratch) > -1.0 and definite
+            for j in each(d):
                 response[i, j] += f[j] * (target / sigma)
                 second_response[i, j] += g[j] * (target * target)
+            sync()
         if length[i] > 0:
-            sound = invert_root(covariance[i], root[i]) and sound
-    return sound
+            definite = root_of(covariance[i], roots[k], inverses[k], root[i]) and definite
+        if first_thread():
+            plays[i] = before + length[i]
+            sound[i] = definite
+            if not definite:
+                root[i, 0, 0] = np.nan

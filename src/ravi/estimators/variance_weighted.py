@@ -29,6 +29,7 @@ import numpy as np
 from ravi.compiled import compiled
 from ravi.core import Array, Walk, Walkers
 from ravi.estimators.gram import DOUBLED, Gram, add_feature, growth
+from ravi.teams import first, like, over_seeds
 from ravi.walk import walking
 
 
@@ -46,7 +47,9 @@ class Constants(NamedTuple):
 
 def radii(t: Array, c: Constants) -> Array:
     """beta_hat at times t (n,)."""
-    return np.array([_radii(int(each), *c)[0] for each in t])
+    found = like(t, t.shape)
+    over_seeds(_first_radii, t, t, *c, found)
+    return found
 
 
 class Weighted(NamedTuple):
@@ -83,6 +86,14 @@ def _radii(t, R, d, lam, B, B_phi, delta, scale):  # type: ignore[no-untyped-def
     check = 8.0 * d * math.sqrt(m * l) + 4.0 * math.sqrt(d) * l + bias
     tilde = 8.0 * R**2 * math.sqrt(d * m_second * l) + 4.0 * R**2 * l + bias
     return scale * hat, scale * check, scale * tilde
+
+
+@compiled
+def _first_radii(low, high, t, R, d, lam, B, B_phi, delta, scale, found):  # type: ignore[no-untyped-def]
+    """beta_hat of seeds low, ..., high - 1; a team's."""
+    for i in range(low, high):
+        if first():
+            found[i], _, _ = _radii(t[i], R, d, lam, B, B_phi, delta, scale)
 
 
 @compiled

@@ -273,11 +273,12 @@ def _variance_weighted(problem: Problem, T: int, o: Options, M: int) -> Learner:
     estimator = variance_weighted(problem, numbers, clip=on["clip"])
     beta = (problem.discount if on["gamma"] else 1.0) * sqrt(3) * H * float(radii(np.array([T]), numbers)[0])
     S = mixture.clipped_bonus_sum(H, d, T, beta, bound=sqrt(d) * numbers.B_phi / H, regularization=lam)
-    return generic(
+    made = generic(
         problem, estimator, _finished(of_variances(estimator, numbers), problem, on),
         _eta(o, problem, T, M, S if on["balance"] else 0.0), inner=M, fresh=on["fresh"], pick=o.pick,
         name="ravi-ucb+/mixture", stated=Stated("variance", None, o.scale, o.step_scale, delta, lam, on=_named(on)),
     )  # fmt: skip
+    return made._replace(seedwise=TOGETHER)
 
 
 def _parts(o: Options, *names: str) -> dict[str, bool]:
