@@ -80,7 +80,7 @@ def mdp(source: str | os.PathLike[str] | MDP | Any, *, discount: float | None = 
         if other is not None or text.startswith(LARGE):
             why = (WORLDS[other] if other is not None else OF_MDP).summary
             raise InputError(f"{text} is no MDP, but a world of another kind: {why}. `ravi.run` and suites take it")
-        raise InputError(_unknown("MDP", text, MDPS) + " An MDP may also be a file.")
+        raise InputError(_unknown("MDP", text, MDPS, " An MDP may also be a file."))
     name, given = _split(text, MDPS)
     builder = MDPS[name] if name in MDPS else foreign.function(text, name, MDP)
     args, kwargs = _arguments(text, given, builder, skip=0)
@@ -304,7 +304,7 @@ def _learner(text: str) -> tuple[str, list[str], Known | None]:
     """The name, the arguments after it, and the entry of the table; None for a learner of one's own."""
     checks.instance(text, str, "learner", "an id such as 'ravi-ucb,scale=0.03', or a ravi.Learner")
     if _name_of(text, LEARNERS) is None and foreign.name_in(text) is None:
-        raise InputError(_unknown("learner", text, LEARNERS) + " One of your own is package.module:function.")
+        raise InputError(_unknown("learner", text, LEARNERS, " One of your own is package.module:function."))
     name, given = _split(text, LEARNERS)
     return name, given, LEARNERS.get(name)
 
@@ -399,7 +399,8 @@ def _listed(parameters: Mapping[str, inspect.Parameter]) -> str:
     return ", ".join(parameters) or "no options"
 
 
-def _unknown(what: str, text: str, table: Mapping[str, Any]) -> str:
+def _unknown(what: str, text: str, table: Mapping[str, Any], other: str = "") -> str:
+    """What was probably meant; where nothing is near, all that is known."""
     head = text.split(",")[0].split("/")[0]
-    near = checks.did_you_mean(head, table) or f" Known: {', '.join(table)}."
+    near = checks.did_you_mean(head, table) or f" Known: {', '.join(table)}.{other}"
     return f"there is no {what} {checks.shown(text)}.{near}"
