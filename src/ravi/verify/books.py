@@ -90,6 +90,7 @@ class Walked(NamedTuple):
     regret: Array  # sum_{t <= T} gap_t                        (n,)
     epochs: Array  # K(T)                                      (n,)
     bad_epochs: Array  # (n,)
+    bad_length: Array  # steps in bad epochs (erratum 19)      (n,)
     bad_rest: Array  # steps of bad epochs from the first bad step on   (n,)
     longest: Array  # max_k L_k                                (n,)
     visited: Array  # plays, padding included                  (n,)

@@ -108,7 +108,7 @@ def close(scene: Scene, m: Audit, active: Array) -> None:
         (w.epochs, 1.0),
     ):  # fmt: skip
         total[:] += np.where(ended, term, 0)
-    for total, term in ((w.bad_epochs, 1.0), (w.bad_rest, w.after_bad)):
+    for total, term in ((w.bad_epochs, 1.0), (w.bad_length, L), (w.bad_rest, w.after_bad)):
         total[:] += np.where(bad, term, 0)
     w.longest[:] = np.where(ended, np.maximum(w.longest, L), w.longest)
     w.largest[:] = np.where(ended, np.maximum(w.largest, CB.max((1, 2))), w.largest)
