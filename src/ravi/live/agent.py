@@ -482,7 +482,7 @@ class Agent:
         n, (states, actions, successors, slots, resets, rewards) = self._waiting, self._columns
         states[n], actions[n], successors[n], slots[n], resets[n], rewards[n] = x, a, y, slot, reset, reward
         self._waiting, self._after = n + 1, then
-        if self._walk is not None and self._learned(t, x, a, y, slot, reset, reward):
+        if self._walk is not None and self._learned(t, x, a, y, slot, reset, then, reward):
             self._over[0] = 1
         if self.learner.stages:
             self.state.age[0] = 0 if reset else self.state.age[0] + 1
@@ -496,13 +496,13 @@ class Agent:
         if n + 1 == BUFFER:
             self._add()
 
-    def _learned(self, t: int, x: int, a: int, y: int, slot: int, reset: bool, reward: float) -> bool:
+    def _learned(self, t: int, x: int, a: int, y: int, slot: int, reset: bool, then: int, reward: float) -> bool:
         """What a learner that learns at every step makes of this one; whether the epoch ends with it."""
         assert self._walk is not None
         self.rewards.observe_one(x, a, reward, t)
         if self._own is None or self._own_of is not self.state:
             self._own, self._own_of = self._walk.own(self.state, self._walkers), self.state
-        over: bool = self._walk.learn(self._own, 0, t, x, a, y, slot, reset)
+        over: bool = self._walk.learn(self._own, 0, t, x, a, y, slot, reset, then)
         return over
 
     def _add(self) -> None:

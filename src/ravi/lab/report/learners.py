@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
+from ravi.files import put_text
 from ravi.ids import LEARNERS, builder_of, options_of
 
 LABELS = ("Paper", "Setting", "Guarantee", "Composition", "Constants", "Cost", "Trust", "Deviations")
@@ -209,4 +210,4 @@ if __name__ == "__main__":
     for name, text in pages().items():
         file = Path(sys.argv[1]) / name
         file.parent.mkdir(exist_ok=True)
-        file.write_text(text, encoding="utf-8")
+        put_text(file, text)
