@@ -112,6 +112,11 @@ def _hash_of(kind: Any) -> int:
     return hash(tuple(sorted(kind.options)))
 
 
+def _hash(flags: Any) -> int:
+    kind: Any = type(flags)
+    return _hash_of(kind)
+
+
 def _equal(flags: Any, others: Any) -> Any:
     return flags._values == getattr(others, "_values", None) or PLAIN["__eq__"](flags, others)
 
@@ -121,7 +126,7 @@ REPLACED: list[tuple[Any, str, Any]] = [
     (cpu.CPUContext, "create_cfunc_wrapper", _create_cfunc_wrapper),
     (dispatcher._DispatcherBase, "add_overload", _add_overload),
     (codegen.JITCPUCodegen, "_library_class", Library),
-    (targetconfig.TargetConfig, "__hash__", lambda flags: _hash_of(type(flags))),
+    (targetconfig.TargetConfig, "__hash__", _hash),
     (targetconfig.TargetConfig, "__eq__", _equal),
 ]
 PLAIN: dict[str, Any] = {name: getattr(owner, name, None) for owner, name, _ in REPLACED}
