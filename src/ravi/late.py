@@ -118,7 +118,8 @@ def _hash(flags: Any) -> int:
 
 
 def _equal(flags: Any, others: Any) -> Any:
-    return flags._values == getattr(others, "_values", None) or PLAIN["__eq__"](flags, others)
+    same = type(flags) is type(others) and flags._values == others._values
+    return same or PLAIN["__eq__"](flags, others)
 
 
 REPLACED: list[tuple[Any, str, Any]] = [
