@@ -110,8 +110,14 @@ def _hash_of(kind: Any) -> int:
     return hash(tuple(sorted(kind.options)))
 
 
+def _hash(flags: Any) -> int:
+    kind: Any = type(flags)
+    return _hash_of(kind)
+
+
 def _equal(flags: Any, others: Any) -> Any:
-    return flags._values == getattr(others, "_values", None) or PLAIN["__eq__"](flags, others)
+    same = type(flags) is type(others) and flags._values == others._values
+    return same or PLAIN["__eq__"](flags, others)
 
 
 REPLACED: list[tuple[Any, str, Any]] = [
@@ -119,7 +125,7 @@ REPLACED: list[tuple[Any, str, Any]] = [
     (cpu.CPUContext, "create_cfunc_wrapper", _create_cfunc_wrapper),
     (dispatcher._DispatcherBase, "add_overload", _add_overload),
     (codegen.JITCPUCodegen, "_library_class", Library),
-    (targetconfig.TargetConfig, "__hash__", lambda flags: _hash_of(flags.__class__)),
+    (targetconfig.TargetConfig, "__hash__", _hash),
     (targetconfig.TargetConfig, "__eq__", _equal),
 ]
 PLAIN: dict[str, Any] = {name: getattr(owner, name, None) for owner, name, _ in REPLACED}

@@ -81,11 +81,12 @@ def test_ray_gives_the_bits_that_the_driver_would(pool):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("in_this_process")
 def test_a_suite_on_ray_gives_the_same_bits(pool, tmp_path):
     """On the Ray that is there."""
-    run_suite(small.SMALL, tmp_path / "processes", workers=2)
+    run_suite(small.SMALL, tmp_path / "here", workers=1)
     run_suite(small.SMALL, tmp_path / "ray", workers=2, cluster="local")
-    assert small.bits(tmp_path / "ray") == small.bits(tmp_path / "processes")
+    assert small.bits(tmp_path / "ray") == small.bits(tmp_path / "here")
 
 
 @pytest.mark.slow
