@@ -176,7 +176,7 @@ def grid(device, half=None, seeds=64, plays=100_000):
     sizes = [0.001 * 2**k for k in range(12)]
     ids = [f"ravi-ucb,scale={a:g},step_scale={30 * 2**-k:g}" for a in sizes for k in range(12)]
     ids = ids if half is None else ids[half::2]
-    run_settings(ids[:2], "riverswim/6", 200, 4, device=device, keep_epochs=False, points=1)
+    run_settings(ids, "riverswim/6", 200, seeds, device=device, keep_epochs=False, points=1)  # compiles
     began = time.perf_counter()
     found = run_settings(ids, "riverswim/6", plays, seeds, device=device, keep_epochs=False, points=1)
     return {"seconds": time.perf_counter() - began, "best": min(float(r.results["regret_total"].mean()) for r in found)}
