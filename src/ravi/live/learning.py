@@ -28,7 +28,7 @@ import numpy as np
 
 from ravi import checks, files
 from ravi.checks import InputError, StreamError
-from ravi.core import MDP, Array, Floats, Problem, a_problem
+from ravi.core import MDP, Array, Floats, Ints, Problem, a_problem
 from ravi.display.progress import Progress, telling, wanted
 from ravi.files import Unwritable
 from ravi.interrupts import interrupts
@@ -36,12 +36,14 @@ from ravi.live import defaults
 from ravi.live.agent import Agent, agent
 from ravi.live.boxes import Smooth
 from ravi.live.discovery import FIRST
-from ravi.live.environment import Environment
+from ravi.live.environment import Environment, made
 from ravi.live.estimates import Estimate
+from ravi.live.focus import focus
 from ravi.live.intervals import ASSUMED, CONFIDENCE, Interval, interval, optimistic
 from ravi.live.rewards import MODES
-from ravi.live.spaces import Grid
+from ravi.live.spaces import Grid, kind_of
 from ravi.live.table import FEW
+from ravi.live.warm_up import chosen_by, whole, words_of
 from ravi.problems import room
 from ravi.writers import Look
 
@@ -94,7 +96,12 @@ class Learned:
     @property
     def plays(self) -> int:
         """How many steps of the environment were learned from."""
-        return self.agent.plays
+        return self.agent.plays + self._looked
+
+    @property
+    def _looked(self) -> int:
+        """Steps of the warm-up."""
+        return int(self.environment.get("looked", 0))
 
     @property
     def optimistic(self) -> float | None:
@@ -148,7 +155,8 @@ class Learned:
     @property
     def title(self) -> str:
         """Who learned where, from how many steps."""
-        told, made = self.agent.table.told, f"{self.plays} steps of {self.agent.steps} in {self.agent.plans} epochs"
+        told, steps = self.agent.table.told, self.agent.steps + self._looked
+        made = f"{self.plays} steps of {steps} in {self.agent.plans} epochs"
         return f"{self.agent.learner.name} on {self.environment['name']}, gamma = {told.discount:g}: {made}"
 
     def facts(self) -> list[tuple[str, str]]:
@@ -156,6 +164,8 @@ class Learned:
         at, H = self.environment, self.agent.table.told.horizon
         ends = f"{at['terminations']} terminations ({at['termination']}), {at['truncations']} truncations"
         found = [("the environment", f"{at['steps']} steps, {at['resets']} resets, {ends}")]
+        if self._looked:
+            found.append(("grid", words_of(at["observations"])))
         if self.optimistic is not None:
             words = f"{self.optimistic:.6g} per step, {H * self.optimistic:.6g} discounted"
             found.append(("optimistic value", words))
@@ -248,19 +258,30 @@ def learn(
     wanted(progress)
     checks.function(callback, "callback")
     usual = learner is None
+    world, found = made(env), None
     if usual and grid is None and not discover:
-        grid = defaults.grid(env)
-    stream = Environment(env, termination=termination, grid=grid, seed=seed, discover=discover, skip=usual)
+        grid = defaults.grid(world)
+    chooses = usual and grid is None and not discover and kind_of(world.observation_space) == "Box"
+    stream = Environment(
+        world, termination=termination, grid=whole(world.observation_space) if chooses else grid, seed=seed,
+        discover=discover, skip=usual, levels=usual,
+    )  # fmt: skip
+    if chooses:
+        found = chosen_by(stream, checks.steps(steps), checkpoint)
+        learner, steps = Smooth(found.grid, found.bounds, reward_range is None), checks.steps(steps) - stream.looked
+        reward_range = found.rewards if reward_range is None else reward_range
     if learner is None:
         learner = defaults.learner(stream.observation_space, stream.terminal)
         reward_range = reward_range or defaults.reward_range(stream.env)
-        if discount is None and problem is None:
-            discount = defaults.DISCOUNT_OF_A_GRID if isinstance(learner, Smooth) else defaults.DISCOUNT
+    if usual and discount is None and problem is None:
+        discount = defaults.DISCOUNT_OF_A_GRID if isinstance(learner, Smooth) else defaults.DISCOUNT
     if reward_scale is None:
         reward_scale = defaults.REWARD_SCALE if usual else 1.0
     given: dict[str, Any] = {"rewards": rewards, "reward_scale": reward_scale, "memory": memory, "seed": seed}
     try:
         live, path = _begun(stream, learner, steps, problem, discount, reward_range, checkpoint, given)
+        if found is not None:
+            found.tell(live)
         with telling(progress, f"{live.learner.name} in {stream.name}") as tell:
             told = Told(live, tell, callback)
             until = Until(live, until_gap, assume, explore=usual)
@@ -302,8 +323,10 @@ def _go_on(live: Agent, stream: Environment, path: Path | None, tell: Told, usua
     began = saved = time.monotonic()
     abroad = False  # whether others have the word: there an interruption leaves the agent whole
     hurried = False  # by a second Ctrl-C
+    ended = live.done
     act, observe, step, end = live.act, live.observe, stream.step, stream.terminal
     smooth = live.given if isinstance(live.given, Smooth) else None
+    chosen = smooth if smooth is not None and smooth.bounds is not None else None
 
     def at_once(count: int) -> bool:
         nonlocal hurried
@@ -315,12 +338,15 @@ def _go_on(live: Agent, stream: Environment, path: Path | None, tell: Told, usua
 
     def keep() -> None:
         if path is not None:
-            live.save(path, {"environment": stream.plain()} | until.plain())
+            grid = {} if chosen is None else {"grid": [chosen.close, chosen.settled, chosen.planned]}
+            live.save(path, {"environment": stream.plain()} | until.plain() | grid)
 
     with interrupts(signal.SIGTERM, at_once=at_once) as stopped:
         try:
             while not live.done and not until.enough(learned):
                 live.follow(until.explores if stream.resets % 2 else None)
+                if chosen is not None:
+                    _cut(live, stream, chosen.reach(live.state))
                 abroad = True
                 x = stream.reset()
                 abroad = False
@@ -333,6 +359,10 @@ def _go_on(live: Agent, stream: Environment, path: Path | None, tell: Told, usua
                     abroad = False
                     if y >= live.table.states:
                         _room(live, y)
+                    if chosen is not None:
+                        if chosen.follows and not live.range.low <= reward <= live.range.high:
+                            live.widen(reward)
+                        cut = cut or (y != end and chosen.astray(stream.after))
                     reset = observe(x, a, y, reward, cut=cut, end=cut and y == end)
                     if smooth is not None and x != end:
                         smooth.tell(live.state, stream.before, a, stream.after, live.range.part(reward), y == end)
@@ -365,6 +395,8 @@ def _go_on(live: Agent, stream: Environment, path: Path | None, tell: Told, usua
                 raise Halted(learned()) from None
             raise Broken(f"{_said(error, stream, live)}; {where}", learned()) from error
     live.end()
+    if chosen is not None and not ended:
+        focus(chosen, live, lambda box: _cut(live, stream, chosen.relaid(live.state, *box)))
     tell(inf)
     LOG.info("%s, in %.2f s", learned().title, time.monotonic() - began)
     try:
@@ -372,6 +404,14 @@ def _go_on(live: Agent, stream: Environment, path: Path | None, tell: Told, usua
     except InputError as error:
         raise Broken(f"{error}; what was learned is in .learned", learned()) from None
     return learned()
+
+
+def _cut(live: Agent, stream: Environment, to: Ints | None) -> None:
+    """The grid of a stream was laid anew: its cells before lie where `to` says. None: it was not."""
+    if to is not None:
+        assert isinstance(live.given, Smooth)
+        stream.cut(live.given.grid)
+        live.renumber(to)
 
 
 class Told:
@@ -518,6 +558,8 @@ def _table(stream: Environment, discount: float) -> MDP:
 def _resumed(path: Path, live: Agent, stream: Environment) -> Agent:
     """The agent of a checkpoint, if it is of this call."""
     kept = Agent.load(path, live.given)
+    if isinstance(kept.given, Smooth) and "grid" in kept.extra:
+        kept.given.close, kept.given.settled, kept.given.planned = kept.extra["grid"]
     pairs = [
         ("learner", kept.given if isinstance(kept.given, str) else kept.learner.name,
          live.given if isinstance(live.given, str) else live.learner.name),
