@@ -93,11 +93,11 @@ def test_a_pole_of_another_name_is_held_for_longer_than_by_chance():
 
 
 def test_actions_of_a_line_are_levels():
-    made = learned(Line(), 800)
-    policy = made.policy()
-    assert policy(np.float32([0.1])) == pytest.approx([1], abs=1e-4)
-    assert policy(np.float32([0.99])) == pytest.approx([-1], abs=1e-4)
-    assert evaluate(policy, Line(), cycles=50).mean > 0.9 * 500
+    """At 0.8 for ever it earns 1 a step, uniform play 0.7."""
+    policy = learned(Line(), 3000).policy()
+    assert policy(np.float32([0.3])) == pytest.approx([1], abs=1e-4)
+    found = evaluate(policy, Line(), cycles=50)
+    assert found.mean * found.cycles > 0.85 * found.plays
 
 
 def test_a_checkpoint_goes_on(tmp_path):
