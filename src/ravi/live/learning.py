@@ -229,10 +229,11 @@ def learn(
     discount : gamma
     problem : what is known, for instance `ravi.ensemble` of simulators; it says the discount itself
     termination : what an end of the environment stands for, "absorb" or "restart"
-    grid : how observations of a Box are cut into states
+    grid : how observations of a Box are cut into states; without a learner, chosen by what is met
     discover : observations get numbers as they are met
     rewards : "unknown", "changing" (with memory) or "known": the problem's, or those of the environment's own table
-    reward_range : the least and the largest reward of a step; from the environment's table, if it has one
+    reward_range : the least and the largest reward of a step; from the environment's table, if it has one, or, where
+        the grid is chosen, by what is met
     reward_scale, memory, seed : as for `ravi.agent`
     until_gap : stop before, when the policy is within that of the best with probability 0.95 (`Learned.interval`)
     assume : what that probability rests on: "seen" or "nothing" (`ravi.live.intervals`)
