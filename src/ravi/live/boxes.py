@@ -175,8 +175,8 @@ class Smooth:
         if (low == start).all() and (high == old.high).all():
             return None
         shape = (-1,) if old.angles else old.shape
-        box = (each.reshape(shape) for each in (low, high, self.bins))
-        self._lay(Grid(*box, "clip", shape=old.shape, dtype=old.dtype.name, angles=old.angles))
+        low, high, bins = (each.reshape(shape) for each in (low, high, self.bins))
+        self._lay(Grid(low, high, bins, "clip", shape=old.shape, dtype=old.dtype.name, angles=old.angles))
         scale, shift = width / self.width, (start - self.low) / self.width
         s.before[0] = s.before[0] * scale + shift
         s.move[0] *= scale

@@ -60,8 +60,8 @@ def _narrow(smooth: Smooth, s: State, first: Floats, last: Floats) -> Box:
     """A box about these ends, in widths, with cells that are not too small, within the grid."""
     centre, half = (first + last) / 2, (last - first) / 2
     half = np.maximum(half, PART / 2 * smooth.bins * np.quantile(np.abs(told(s).move), 0.9, axis=0))
-    ends = (smooth.low + end * smooth.width for end in (centre - half, centre + half))
-    return around(*ends, np.array(smooth.grid.low), np.array(smooth.grid.high))
+    low, high = smooth.low + (centre - half) * smooth.width, smooth.low + (centre + half) * smooth.width
+    return around(low, high, np.array(smooth.grid.low), np.array(smooth.grid.high))
 
 
 def _planned(smooth: Smooth, s: State, problem: Problem) -> tuple[float, Box]:

@@ -281,8 +281,8 @@ def learn(
     given: dict[str, Any] = {"rewards": rewards, "reward_scale": reward_scale, "memory": memory, "seed": seed}
     try:
         live, path = _begun(stream, learner, steps, problem, discount, reward_range, checkpoint, given)
-        if found is not None:
-            found.tell(live)
+        if found is not None and isinstance(learner, Smooth):
+            found.tell(learner, live)
         with telling(progress, f"{live.learner.name} in {stream.name}") as tell:
             told = Told(live, tell, callback)
             until = Until(live, until_gap, assume, explore=usual)

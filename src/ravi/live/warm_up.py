@@ -27,6 +27,7 @@ from ravi.live.spaces import Grid, space_from
 
 if TYPE_CHECKING:
     from ravi.live.agent import Agent
+    from ravi.live.boxes import Smooth
 
 STEPS = 500  # of the warm-up, and at most a quarter of all
 RESET = 0.02  # the probability of a reset after a step
@@ -56,14 +57,14 @@ class Found(NamedTuple):
     rewards: tuple[float, float]
     met: list[Met]
 
-    def tell(self, live: Agent) -> None:
+    def tell(self, smooth: Smooth, live: Agent) -> None:
         """Tell a learner that begins what was met."""
         for i, (before, action, after, reward, ended) in enumerate(self.met):
             try:
                 part = live.range.part(reward)
             except InputError as error:
                 raise StreamError(f"{live.table.told.name}, step {i + 1}: the reward {error}") from None
-            live.given.tell(live.state, before, action, after, part, ended)
+            smooth.tell(live.state, before, action, after, part, ended)
 
 
 def chosen_by(stream: Environment, steps: int, checkpoint: str | PathLike[str] | None) -> Found:
@@ -160,8 +161,8 @@ def _cells(space: Any, seen: Floats) -> tuple[Grid, tuple[Floats, Floats]]:
     low[:turns], high[:turns] = -np.pi, np.pi
     bins = np.where(varied, BINS[many], 1)
     shape = (-1,) if turns else space.shape
-    ends = (each.reshape(shape) for each in (low, high, bins))
-    return Grid(*ends, "clip", angles=turns).over(space.shape, space.dtype), bounds
+    low, high, bins = (each.reshape(shape) for each in (low, high, bins))
+    return Grid(low, high, bins, "clip", angles=turns).over(space.shape, space.dtype), bounds
 
 
 def _bounds(space: Any, turns: int) -> tuple[Floats, Floats]:
