@@ -211,9 +211,9 @@ def test_rewards_of_chance_are_drawn_by_their_variance():
 
 
 def test_a_pair_that_lost_its_first_plays_may_be_noisy_like_the_others():
-    """Of seven actions six paid 0 and 1 in turn and one 0 three times: with q = 6/7, v = 1/4 and (1 - 2 v)^2 = 1/4 it is
-    noisy with probability (6/28) / (1/7 + 6/28) = 0.6, and then drawn above 0 every other time. 4,000 draws; the bound is
-    five standard errors: false alarms 1e-6. Where no other is noisy, nor is it."""
+    """Of seven actions six paid 0 and 1 in turn and one 0 three times: with q = 6/7, v = 1/4 and (1 - 2 v)^2 = 1/4 it
+    is noisy with probability (6/28) / (1/7 + 6/28) = 0.6, and then drawn above 0 every other time. 4,000 draws; the
+    bound is five standard errors: false alarms 1e-6. Where no other is noisy, nor is it."""
     visits, terms = np.array([[100] * 6 + [3]]), np.array([[99] * 6 + [2]])
     rewards, squares = np.array([[0.5] * 6 + [0.0]]), np.array([[99 / 4] * 6 + [0.0]])
     usual = np.zeros((BINS, KINDS, KINDS)), np.zeros((BINS, KINDS, len(WEIGHTS)))
