@@ -15,7 +15,12 @@ after 10^6 and 0.0 (0.6) after 10^7. Hands are dealt by chance, so that no learn
 structure, 10 % takes some 100,000 steps, and 1 % a million.
 Q-learning as everyone writes it is `everyone`: alpha = 0.1, epsilon = 0.1, Q = 0, episodes of at most 200 steps, its
 greedy policy evaluated. The default took its form on these environments, which favours it: at first on these seeds, its
-prior on others, from 100 on.
+prior on others, from 100 on. Since then it takes a pair for noisy where others are, which changes its plays where a
+successor of a pair pays now this, now that: Blackjack, which was measured again, slippery FrozenLake 8x8 and slippery
+CliffWalking, whose rows are from before. On seeds 100 to 114 of that lake it loses at most 1 % from 18,074 steps on, in
+the median, for 15,581 before, and at most 0.1 % in 11 seeds for 8.
+On Blackjack RAVI-KL (seed 100) loses 192 % after 200,000 steps; PSRL, whose plans take 30 ms a step there, and
+rlberry-scool were not measured.
 """
 
 from __future__ import annotations
