@@ -179,8 +179,8 @@ def by_rlberry(python, name, agent, seed):
         try:
             for line in playing.stdout:
                 found = json.loads(line)
-                actions = np.array([*found["actions"], 0])  # and of the end
-                yield found["steps"], lambda actions=actions: np.eye(found["many"])[actions]
+                policy = np.eye(found["many"])[[*found["actions"], 0]]  # and of the end
+                yield found["steps"], lambda policy=policy: policy
         finally:
             playing.kill()
     raise SystemExit(f"{agent} of rlberry-scool stopped: run `{python} {script} {' '.join(of)}` to see why")

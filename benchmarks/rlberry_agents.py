@@ -30,7 +30,7 @@ class Numbered(gymnasium.ObservationWrapper):
 
     def observation(self, parts):
         number = 0
-        for part, size in zip(parts, self.sizes):
+        for part, size in zip(parts, self.sizes, strict=True):
             number = number * size + int(part)
         return number
 
