@@ -1,11 +1,12 @@
 """The tabular agents of rlberry-scool in an environment of Gymnasium, in a Python that has them and not ravi.
 
-`python rlberry_agents.py AGENT ID OPTIONS SEED` prints, after every 100 steps, a line
-of JSON: the steps so far, and the action of the agent's policy at every state. `environments.py --rlberry PYTHON` reads
-them until it has enough.
+`python rlberry_agents.py AGENT ID OPTIONS SEED` prints, after every 100 steps or a twentieth of those so far, a line of
+JSON: the steps, and the action of the agent's policy at every state. `environments.py --rlberry PYTHON` reads them
+until it has enough.
 """
 
 import json
+import math
 import sys
 
 import gymnasium
@@ -17,6 +18,21 @@ AGENTS = {  # class, its options
     "QL": (QLAgent, {"gamma": 0.99, "alpha": 0.1, **EXPLORE}),
     "SARSA": (SARSAAgent, {"gamma": 0.99, "alpha": 0.1, **EXPLORE}),
 }
+
+
+class Numbered(gymnasium.ObservationWrapper):
+    """Observations of several parts by number, the last part fastest."""
+
+    def __init__(self, env):
+        super().__init__(env)
+        self.sizes = [int(part.n) for part in env.observation_space]
+        self.observation_space = gymnasium.spaces.Discrete(math.prod(self.sizes))
+
+    def observation(self, parts):
+        number = 0
+        for part, size in zip(parts, self.sizes, strict=True):
+            number = number * size + int(part)
+        return number
 
 
 class Counted(gymnasium.Wrapper):
@@ -32,13 +48,14 @@ class Counted(gymnasium.Wrapper):
 def main(name, identity, options, seed):
     rlberry.utils.logging.set_level("ERROR")
     kind, settings = AGENTS[name]
-    env = Counted(gymnasium.make(identity, **json.loads(options)))
+    env = gymnasium.make(identity, **json.loads(options))
+    env = Counted(Numbered(env) if isinstance(env.observation_space, gymnasium.spaces.Tuple) else env)
     env.reset(seed=int(seed))
     agent = kind(env, copy_env=False, seeder=int(seed), **settings)
     while True:
-        agent.fit(100)
+        agent.fit(max(100, env.steps // 20))
         actions = [int(agent.policy(x)) for x in range(env.observation_space.n)]
-        print(json.dumps({"steps": env.steps, "actions": actions}), flush=True)
+        print(json.dumps({"steps": env.steps, "actions": actions, "many": int(env.action_space.n)}), flush=True)
 
 
 main(*sys.argv[1:])

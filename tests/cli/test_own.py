@@ -82,6 +82,13 @@ RANGE = ("--reward-range", 0, 1, "--reward-scale", 0.1)
 # learn
 
 
+def test_a_box_of_which_nothing_is_known_needs_no_word(typed):
+    out, err, status = typed("learn", "Pendulum-v1", "--steps", 300)
+    assert (err, status) == ("", 0)
+    assert "grid             60 x 60 cells from [-3.14, " in out
+    assert "to 0 (those that were met, and 0)" in out
+
+
 def test_learn_tells_what_it_did_and_keeps_the_policy(typed, own):
     out, err, status = typed(*LEARN, *RANGE, "--save", "it.policy", "--json")
     assert (err, status) == ("", 0)

@@ -62,14 +62,20 @@ def learn(
     ] = None,
     reward_range: Annotated[
         tuple[float, float] | None,
-        typer.Option(help="The smallest and the largest reward of a step; needed if the environment has no table."),
+        typer.Option(
+            help="The smallest and the largest reward of a step; by default those of its table, or those met."
+        ),
     ] = None,
     reward_scale: Annotated[
         float | None,
         typer.Option(help="A multiplier of the bonus for learned rewards. Default 1; 0 without --learner."),
     ] = None,
     bins: Annotated[
-        str | None, typer.Option(help="The number of cells in each coordinate, such as 20,20.", rich_help_panel=GRID)
+        str | None,
+        typer.Option(
+            help="The number of cells in each coordinate, such as 20,20. By default they are chosen.",
+            rich_help_panel=GRID,
+        ),
     ] = None,
     low: Annotated[
         str | None, typer.Option(help="Lower bounds of the grid; by default those of the space.", rich_help_panel=GRID)
@@ -114,12 +120,12 @@ def learn(
     The environment's time limit is removed, since the discount sets the horizon.
     """
     from ravi import checks, files, ids
-    from ravi.live.defaults import grid as grid_of
     from ravi.live.defaults import reward_range as range_of
     from ravi.live.learned import POLICIES
     from ravi.live.learning import Broken, Halted, learn
     from ravi.live.policies.playing import made
     from ravi.live.rewards import MODES
+    from ravi.live.warm_up import words_of
     from ravi.mdps.from_gymnasium import TERMINATIONS
 
     T, given = checks.steps(steps), _options(option)
@@ -143,11 +149,15 @@ def learn(
     before = 0
     if checkpoint is not None and checkpoint.exists():
         header, _ = files.read(checkpoint, "agent")
-        before = header["time"] + (header["pending"] is not None)
+        before = header["time"] + (header["pending"] is not None) + header["extra"]["environment"].get("looked", 0)
     with _closing(made(env, given)) as world:
-        grid = _grid(world, bins, low, high, outside, discover or (learner is None and grid_of(world) is not None))
+        grid = _grid(world, bins, low, high, outside, discover, learner)
         usual = None if learner is not None else range_of(world)
-        limits, whence = _reward_range(world, env, discount or DISCOUNT, termination, rewards, reward_range, usual)
+        chooses = learner is None and grid is None and not discover and type(world.observation_space).__name__ == "Box"
+        if chooses and usual is None and reward_range is None and rewards == "unknown":
+            limits, whence = None, "those that were met, and 0"
+        else:
+            limits, whence = _reward_range(world, env, discount or DISCOUNT, termination, rewards, reward_range, usual)
         with progress_bar(f"{learner or 'learning'} in {env}") as progress:
             try:
                 found = learn(
@@ -175,6 +185,7 @@ def learn(
             "plays_per_second": (found.plays - before) / max(found.seconds, 1e-9),
             "time_limit_taken_off": limit,
             "reward_range_from": whence,
+            "grid_chosen": words_of(found.environment["observations"]) if "looked" in found.environment else None,
             "policy": which,
             "saved": None if save is None else str(save),
         }
@@ -336,8 +347,10 @@ def _options(words: list[str] | None) -> dict[str, Any]:
     return options
 
 
-def _grid(world: Any, bins: str | None, low: str | None, high: str | None, outside: str, discover: bool) -> Any:
-    """The grid of a continuous observation space; its ends are the space's own unless given.
+def _grid(
+    world: Any, bins: str | None, low: str | None, high: str | None, outside: str, discover: bool, learner: str | None
+) -> Any:
+    """The grid of a continuous observation space, if one is given; its ends are the space's own unless given.
 
     A space that no learner can be given is an error that says which option would help.
     """
@@ -347,13 +360,13 @@ def _grid(world: Any, bins: str | None, low: str | None, high: str | None, outsi
     from ravi.live.spaces import Grid
 
     space = world.observation_space
-    if type(world.action_space).__name__ == "Box":
+    if type(world.action_space).__name__ == "Box" and learner is not None:
         raise InputError(
             f"the action space {world.action_space} is continuous; learners here choose among finitely many"
         )
     box = type(space).__name__ == "Box"
     if bins is None:
-        if box and not discover:
+        if box and not discover and learner is not None:
             raise InputError(f"{space} is continuous: say into how many cells to cut each coordinate, --bins 10,10,...")
         if (low, high, outside) != (None, None, "error"):
             raise InputError("--low, --high and --outside are for a grid: give --bins")
@@ -452,6 +465,8 @@ def _lines(told: dict[str, Any], early: bool) -> Iterator[str]:
     )
     if told["time_limit_taken_off"] is not None:
         yield f"  time limit       of {told['time_limit_taken_off']:,} steps, taken off: the discount is the horizon"
+    if told["grid_chosen"] is not None:
+        yield f"  grid             {told['grid_chosen']}"
     low, high = told["reward_range"]
     yield f"  rewards          from {low:g} to {high:g} ({told['reward_range_from']})"
     if told["optimistic"] is not None:

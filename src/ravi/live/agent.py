@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import copy, deepcopy
+from dataclasses import replace
 from os import PathLike
 from typing import Any
 
@@ -328,6 +329,31 @@ class Agent:
         table = checks.shaped(checks.finite(rewards, "rewards"), shape, "rewards", "(X, A)")
         low, high = self.table.told.units
         self.rewards.reveal((checks.between(table, low, high, "rewards") - low) / (high - low))
+
+    def widen(self, reward: float) -> None:
+        """The range of rewards holds this one too, from now on, between `act` and `observe`. For a Box."""
+        self._add()
+        was, now = self.range, Range(min(reward, self.range.low), max(reward, self.range.high))
+        scale, shift = (was.high - was.low) / (now.high - now.low), (was.low - now.low) / (now.high - now.low)
+        table, rewards = self.table, self.rewards
+        seen = table.moves > 0
+        for parts, counts in (
+            (table.earned, table.moves), (table.least, seen), (table.most, seen), (rewards.total, rewards.weight)
+        ):  # fmt: skip
+            parts[:] = parts * scale + shift * counts
+        self.cycle = self.cycle * scale + shift * self.length
+        many = int(self.state.seen[0])
+        self.state.earned[0, :many] = self.state.earned[0, :many] * scale + shift
+        self.range, table.told = now, replace(table.told, units=(now.low, now.high))
+        rewards.renew(self.time)
+        self._build()
+
+    def renumber(self, to: Ints) -> None:
+        """States have other numbers from now on, after a reset: `to`. The policy has them; plays keep theirs."""
+        starts = np.bincount(to, self.starts[: len(to)], len(self.starts)).astype(np.int64)
+        self.starts[:] = starts
+        self.table.initial[:] = starts / max(starts.sum(), 1)
+        self._rows.clear()
 
     def grow(self, states: int, actions: int) -> None:
         """Room for more states and actions. What was seen and planned stays; the learner's constants are those of the

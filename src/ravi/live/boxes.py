@@ -12,6 +12,13 @@ coordinate, is not trusted: its pair stays where it is and earns the least (`Smo
 out, and a pair without a step within CLOSE widths of a cell leads to a state that always earns the most. A plan is the
 optimum of that MDP, made when steps have grown by GROWTH.
 
+A grid that was given stays. One that was chosen (`ravi.live.warm_up`) grows at resets to where steps left it, within
+the bounds of the space; where there is none only when the last plan leads to nothing unknown, or it would grow for
+ever. Steps that leave it by more than half of it are cut off: the environment begins anew. What counts as near, CLOSE,
+is halved whenever nothing is unknown any more. Rewards are regressed of steps that went on; an end earns what the
+nearest one did, and lies no farther from one than a step goes. The last fifth of the steps is played to earn, which
+shows where the plan is mistaken. At last the grid shrinks to what matters (`ravi.live.focus`).
+
 What is assumed: moves are smooth in s, but for a few places, and nearly without chance, since only their mean is
 planned with; and cells are as wide as differences that matter. No guarantee speaks of the Box.
 
@@ -21,6 +28,7 @@ Resolution Discretization in Optimal Control", 2002 (interpolation on a grid).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -30,6 +38,7 @@ from scipy.spatial import cKDTree
 from ravi.core import MDP, Array, Floats, Ints, Learner, Path, Problem, Until
 from ravi.live.rewards import Range
 from ravi.live.spaces import Grid
+from ravi.live.warm_up import around, middle
 from ravi.ranges import Policy, Whole
 
 FIRST = 200  # steps of uniform actions, before there is a plan
@@ -38,6 +47,8 @@ MOST = 100_000  # steps that are remembered, the last ones
 CLOSE = 3.0  # widths of cells, from a step to a centre that is known by it
 RIDGE = 0.1  # for local slopes, in squares of widths of cells
 TOL = 1e-3  # of values of a plan, in parts of H
+SETTLED = 0.01  # of the discounted time: what a plan may spend in the unknown when nothing is left to explore
+AT_LAST = (0.8, 0.85, 0.9, 0.95)  # parts of the steps at which plans are made to earn, of a grid that was chosen
 ROOM = 2**21  # successors of an action, at most
 
 
@@ -53,17 +64,38 @@ class State(NamedTuple):
     policy: Policy  #                                  (1, X, A)
 
 
+class Told(NamedTuple):
+    """The steps that were told."""
+
+    before: Floats  # (m, d)
+    move: Floats  # (m, d)
+    earned: Floats  # (m,)
+    ended: Floats  # (m,)
+    action: Ints  # (m,)
+
+
+def told(s: State) -> Told:
+    many = min(int(s.seen[0]), s.action.shape[1])
+    return Told(*(each[0, :many] for each in s[:5]))
+
+
 class Smooth:
     """Builds the learner of the cells of a grid; one more state, the last, is the end."""
 
-    def __init__(self, grid: Grid) -> None:
-        self.grid = grid
-        self.low, self.bins = np.array(grid.low), np.array(grid.bins)
-        self.width = (np.array(grid.high) - self.low) / self.bins
+    def __init__(self, grid: Grid, bounds: tuple[Floats, Floats] | None = None, follows: bool = False) -> None:
+        """bounds: within which the grid grows with what is met; None: it stays. follows: so do rewards."""
+        self.planned = 0  # steps that were seen by the last plan
+        self.close, self.settled = CLOSE, False  # whether the last plan led to nothing unknown
+        self.bounds, self.follows, self.bins = bounds, follows, np.array(grid.bins)
+        self._lay(grid)
         self.turns = np.arange(len(self.bins)) < grid.angles
         cells = np.stack(np.unravel_index(np.arange(grid.size), grid.bins), -1)
         self.centres = cells.astype(np.float64) + 0.5  # (X, d), in widths
         self.nearest = 2 * (len(self.bins) + 1)  # steps, of a local regression
+
+    def _lay(self, grid: Grid) -> None:
+        self.grid, self.low = grid, np.array(grid.low)
+        self.width = (np.array(grid.high) - self.low) / self.bins
 
     @staticmethod
     def fits(grid: Grid) -> bool:
@@ -85,14 +117,25 @@ class Smooth:
                 return s
             from ravi.planning.solver import solve
 
-            s.policy[0] = solve(self.model(s, problem, hope=True), tol=TOL * problem.horizon).policy[:X]
+            hope = self.bounds is None or s.seen[0] < AT_LAST[0] * steps
+            model = self.model(s, problem, hope=hope)
+            policy = solve(model, tol=TOL * problem.horizon).policy
+            s.policy[0] = policy[:X]
+            if self.bounds is not None and hope:
+                from ravi.planning.occupancies import occupancy
+
+                self.settled = bool(occupancy(model, policy, tol=TOL).nu[-1] <= SETTLED)
+                self.close, self.planned = self.close / (1 + self.settled), int(s.seen[0]) % M
             return s
 
         def add(s: State, path: Path) -> State:  # steps are told by `tell`, as they are observed
             return s
 
         def until(s: State, time: Array) -> Until:
-            return Until(False, np.maximum(FIRST, (GROWTH * time).astype(np.int64)))
+            due = np.maximum(FIRST, (GROWTH * time).astype(np.int64))
+            if self.bounds is not None:
+                due = np.minimum(due, min((int(p * steps) for p in AT_LAST if p * steps > time[0] + 1), default=steps))
+            return Until(False, due)
 
         return Learner("smooth", init, plan, add, until, {"bins": self.grid.bins, "nearest": self.nearest})
 
@@ -103,24 +146,69 @@ class Smooth:
             np.clip((np.array(self.grid.coordinates(each)) - self.low) / self.width, -self.bins, 2 * self.bins)
             for each in (before, after)
         )
-        s.before[0, i], s.move[0, i] = at, self._wrapped(then - at)
+        s.before[0, i], s.move[0, i] = at, self.wrapped(then - at)
         s.earned[0, i], s.ended[0, i], s.action[0, i] = earned, ended, action
         s.seen[0] += 1
+
+    def astray(self, observation: Any) -> bool:
+        """Whether an observation lies outside a grid that was chosen by more than half of it."""
+        at = (np.array(self.grid.coordinates(observation)) - self.low) / (self.width * self.bins)
+        return bool((~self.turns & (np.abs(at - 0.5) > 1.0)).any())
+
+    def reach(self, s: State) -> Ints | None:
+        """A grid that was chosen grows to where steps since the last plan left it; see `relaid`."""
+        later = told(s).before[self.planned :]
+        if self.bounds is None or len(later) < 2:
+            return None
+        first, last = middle(self.low + later * self.width)
+        low, high = around(first, last, *self.bounds)
+        down, up = (self.settled | np.isfinite(end) for end in self.bounds)
+        ends = np.array(self.grid.low), np.array(self.grid.high)
+        low, high = np.where(down & (first < ends[0]), low, ends[0]), np.where(up & (last > ends[1]), high, ends[1])
+        return self.relaid(s, low, high)
+
+    def relaid(self, s: State, low: Floats, high: Floats) -> Ints | None:
+        """The grid from `low` to `high`, but for angles. For each of its cells before, the one that its centre is in
+        now; None where nothing changes. Steps and policy are laid out anew."""
+        old, start, width = self.grid, self.low, self.width
+        low, high = np.where(self.turns, start, low), np.where(self.turns, old.high, high)
+        if (low == start).all() and (high == old.high).all():
+            return None
+        shape = (-1,) if old.angles else old.shape
+        low, high, bins = (each.reshape(shape) for each in (low, high, self.bins))
+        self._lay(Grid(low, high, bins, "clip", shape=old.shape, dtype=old.dtype.name, angles=old.angles))
+        scale, shift = width / self.width, (start - self.low) / self.width
+        s.before[0] = s.before[0] * scale + shift
+        s.move[0] *= scale
+        s.policy[0, :-1] = s.policy[0, self.cell((self.centres - shift) / scale)]
+        return self.cell(self.centres * scale + shift)
+
+    def cell(self, at: Floats) -> Ints:
+        """The cells of points, in widths."""
+        inside = np.clip(at.astype(np.int64), 0, self.bins - 1)
+        return np.ravel_multi_index(tuple(inside.T), tuple(self.bins))
 
     def model(self, s: State, problem: Problem, *, hope: bool = False) -> MDP:
         """The MDP over the cells and the end. hope: and a best state, the last, to which unknown pairs lead."""
         X, A, d = self.grid.size, problem.actions, len(self.bins)
-        many = min(int(s.seen[0]), s.action.shape[1])
-        before, move, earned, ended, action = (each[0, :many] for each in s[:5])
+        before, move, earned, ended, action = told(s)
+        many = len(action)
         targets, rewards, known = np.tile(self.centres[:, None], (1, A, 1)), np.zeros((X, A)), np.zeros((X, A), bool)
         for a in range(A):
             if (own := action == a).any():
                 told_of = np.column_stack([move[own], earned[own]])
                 found, known[:, a] = self._regressed(before[own], told_of)
+                if self.bounds is not None and (went_on := own & (ended == 0)).any():  # an end has a reward of its own
+                    told_of = np.column_stack([move[went_on], earned[went_on]])
+                    found[:, d] = self._regressed(before[went_on], told_of)[0][:, d]
                 targets[:, a] += found[:, :d]
                 rewards[:, a] = found[:, d].clip(told_of[:, d].min(), told_of[:, d].max())
         arrived = before + move
-        ends = self._ends(arrived, ended > 0, targets.reshape(X * A, d)).reshape(X, A)
+        ends = self._ends(arrived, ended > 0, targets.reshape(X * A, d), self.stride(move)).reshape(X, A)
+        if self.bounds is not None and ends.any():
+            last = ended > 0
+            _, nearest = cKDTree(self.flat(arrived[last])).query(self.flat(targets[ends]))
+            rewards[ends] = earned[last][nearest]
         if not hope and many:
             unseen = ~self.turns & ((targets < arrived.min(0)) | (targets > arrived.max(0)))
             never = unseen.any(-1) & ~ends
@@ -148,36 +236,63 @@ class Smooth:
 
     def _regressed(self, before: Floats, moved: Floats) -> tuple[Floats, Array]:
         """What steps did, at every centre (X, m), and whether one of them was near."""
-        flat, centres = self._flat(before), self._flat(self.centres)
-        ones, at = np.column_stack([np.ones(len(flat)), flat]), np.column_stack([np.ones(len(centres)), centres])
+        found, distance = self.regression(before, moved)(self.centres)
+        stride = 0.0 if self.bounds is None else self.stride(moved)  # what lies between steps need not be reached
+        return found, distance <= max(self.close, stride)
+
+    def stride(self, moved: Floats) -> float:
+        """How far a step goes, and a width at least, where the grid was chosen; else it has no end."""
+        if self.bounds is None or not len(moved):
+            return np.inf
+        return max(1.0, float(np.median(np.linalg.norm(moved[:, : len(self.bins)], axis=-1))))
+
+    def regression(self, before: Floats, moved: Floats) -> Callable[[Floats], tuple[Floats, Floats]]:
+        """What steps did, at points (k, d), as a function of them, with the distance of the nearest step."""
+        flat = self.flat(before)
+        ones = np.column_stack([np.ones(len(flat)), flat])
         ridge = 1e-6 * len(flat) * np.eye(ones.shape[1])
         line = np.linalg.solve(ones.T @ ones + ridge, ones.T @ moved)
-        distance, near = cKDTree(flat).query(centres, k=np.arange(1, min(self.nearest, len(flat)) + 1))
-        left = (moved - ones @ line)[near]  # (X, k, m)
-        off = self._wrapped(before[near] - self.centres[:, None])  # (X, k, d)
-        square = distance**2
-        weight = 1e-3 + 1 - square / (square[:, -1:] + 1e-12)
-        local = np.concatenate([np.ones((*off.shape[:2], 1)), off], -1)
-        weighted = (local * weight[..., None]).swapaxes(1, 2)
-        steady = (RIDGE + near.shape[1] * square[:, 0])[:, None, None]  # far from all steps, there are no slopes
-        slopes = steady * np.diag(np.arange(local.shape[-1]) > 0)
-        return at @ line + np.linalg.solve(weighted @ local + slopes, weighted @ left)[:, 0], distance[:, 0] <= CLOSE
+        tree, rest = cKDTree(flat), moved - ones @ line
 
-    def _ends(self, arrived: Floats, ended: Array, targets: Floats) -> Array:
+        def at(points: Floats) -> tuple[Floats, Floats]:
+            there = self.flat(points)
+            distance, near = tree.query(there, k=np.arange(1, min(self.nearest, len(flat)) + 1))
+            off = self.wrapped(before[near] - points[:, None])  # (X, k, d)
+            square = distance**2
+            weight = 1e-3 + 1 - square / (square[:, -1:] + 1e-12)
+            local = np.concatenate([np.ones((*off.shape[:2], 1)), off], -1)
+            weighted = (local * weight[..., None]).swapaxes(1, 2)
+            steady = (RIDGE + near.shape[1] * square[:, 0])[:, None, None]  # far from all steps, there are no slopes
+            slopes = steady * np.diag(np.arange(local.shape[-1]) > 0)
+            left = np.linalg.solve(weighted @ local + slopes, weighted @ rest[near])[:, 0]
+            return np.column_stack([np.ones(len(there)), there]) @ line + left, distance[:, 0]
+
+        return at
+
+    def _ends(self, arrived: Floats, ended: Array, targets: Floats, far: float = np.inf) -> Array:
         """Whether a step that arrives at a target ends."""
+        return self.ender(arrived, ended, far)(targets)
+
+    def ender(self, arrived: Floats, ended: Array, far: float = np.inf) -> Callable[[Floats], Array]:
+        """The same as a function of targets (k, d). far: from where on a step that ended does not tell."""
         went_on = arrived[~ended]
         if not len(went_on) or not ended.any():
-            return np.full(len(targets), ended.any())
+            return lambda targets: np.full(len(targets), ended.any())
         ends = np.where(np.tile(self.turns, 2), np.inf, np.concatenate([went_on.max(0), -went_on.min(0)]))
         beyond, unexplained = np.hstack([arrived, -arrived]) > ends, ended.copy()  # of steps that went on, none is
-        outside = np.zeros(len(targets), bool)
+        sides = []
         while (most := (beyond & unexplained[:, None]).sum(0)).any():
-            side = int(most.argmax())
-            unexplained &= ~beyond[:, side]
-            outside |= np.hstack([targets, -targets])[:, side] > ends[side]
+            sides.append(int(most.argmax()))
+            unexplained &= ~beyond[:, sides[-1]]
         inside = ~ended | unexplained
-        _, nearest = cKDTree(self._flat(arrived[inside])).query(self._flat(targets))
-        return outside | ended[inside][nearest]
+        tree, nearest_ended = cKDTree(self.flat(arrived[inside])), ended[inside]
+
+        def at(targets: Floats) -> Array:
+            outside = (np.hstack([targets, -targets]) > ends)[:, sides].any(-1)
+            distance, nearest = tree.query(self.flat(targets))
+            return outside | (nearest_ended[nearest] & (distance <= far))
+
+        return at
 
     def _between(self, targets: Floats) -> tuple[Ints, Floats]:
         """The cells around points, ascending, and their weights   (X, A, C)."""
@@ -195,11 +310,11 @@ class Smooth:
         order = np.argsort(cells, -1)
         return np.take_along_axis(cells, order, -1), np.take_along_axis(weights, order, -1)
 
-    def _wrapped(self, difference: Floats) -> Floats:
+    def wrapped(self, difference: Floats) -> Floats:
         """Of two coordinates: of angles, the shorter way."""
         return np.where(self.turns, difference - self.bins * np.round(difference / self.bins), difference)
 
-    def _flat(self, at: Floats) -> Floats:
+    def flat(self, at: Floats) -> Floats:
         """Coordinates in which distances are lengths: an angle is a point of a circle."""
         radius = self.bins / (2 * np.pi)
         circles = [f(at / radius)[..., self.turns] * radius[self.turns] for f in (np.cos, np.sin)]

@@ -3,7 +3,8 @@
 The learner is PSRL whose prior is learned (`ravi.learners.posterior.psrl_pooled`), without a bonus for rewards; gamma
 is 0.99; steps after an end, which show nothing new, are left out but for the first; and the policy is `planned`, the
 best for what is expected by what was seen.
-Of a Box that a grid cuts into cells, it is how observations move (`ravi.live.boxes`), and gamma is 0.998.
+Of a Box that a grid cuts into cells, it is how observations move (`ravi.live.boxes`), and gamma is 0.998; where no
+grid is given or known, one is chosen by a warm-up (`ravi.live.warm_up`), with the range of rewards.
 benchmarks/environments.md and benchmarks/grids.md have the measurements that decided it. Of a few environments of
 Gymnasium that have no table, the range of rewards and a grid are known here too; all can be given.
 """

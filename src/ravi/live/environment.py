@@ -21,7 +21,7 @@ import numpy as np
 from ravi import checks
 from ravi.checks import InputError, StreamError
 from ravi.live.labels import Labels
-from ravi.live.spaces import Grid, Space, space_of
+from ravi.live.spaces import Grid, Space, levels_of, space_of
 from ravi.mdps.from_gymnasium import TERMINATIONS, name_of, opened
 
 TERMINAL = ("terminal",)  # the label of the absorbing state, where states are discovered
@@ -36,6 +36,11 @@ class Step(NamedTuple):
     cut: bool  # truncated: the environment must be reset before the next step
 
 
+def made(env: Any) -> Any:
+    """An environment; of an id, without a time limit."""
+    return opened(env, {"max_episode_steps": -1}) if isinstance(env, str) else opened(env)
+
+
 class Environment:
     """A Gymnasium environment, or the id of one, as a stream. One that is made here, of an id, has no time limit."""
 
@@ -48,8 +53,9 @@ class Environment:
         seed: int = 0,
         discover: bool = False,
         skip: bool = False,
+        levels: bool = False,
     ) -> None:
-        self.env = opened(env, {"max_episode_steps": -1}) if isinstance(env, str) else opened(env)  # -1: no time limit
+        self.env = made(env)
         self.termination = checks.one_of(termination, TERMINATIONS, "termination")
         self.seed = checks.whole(seed, "seed", 0)
         self.name = name_of(self.env)
@@ -57,9 +63,11 @@ class Environment:
             raise InputError("discover and grid are both given: observations are discovered, or cut into cells")
         self.discovered = discover  # whether observations get numbers as they are met
         self.observation_space: Space = Labels() if discover else space_of(self.env.observation_space, grid)
+        self.looked = 0  # steps of a warm-up, before the learner's
+        self.levels = levels  # whether actions that are a Box are a few levels of it
         self._offered = self.env.action_space
         try:
-            self.action_space: Space = space_of(self._offered)
+            self.action_space: Space = self._actions()
         except InputError as error:
             raise InputError(f"the actions of {self.name}: {error}") from None
         self.actions = self.action_space.size
@@ -91,7 +99,7 @@ class Environment:
             state = self.observation_space.number(observation)
         except InputError as error:
             raise StreamError(f"{self._at_reset()}: the observation {error}") from None
-        self._same_actions(space_of(self.env.action_space))
+        self._same_actions(self._actions())
         self.resets += 1
         self._absorbed, self._begun, self.after = False, True, observation
         return state
@@ -126,7 +134,7 @@ class Environment:
         if type(reward) is not float or not math.isfinite(reward):
             reward = self._reward(reward)
         if self.env.action_space is not self._offered:
-            self._same_actions(space_of(self.env.action_space))
+            self._same_actions(self._actions())
         if terminated:
             self.terminations += 1
             if self.terminal is None:
@@ -139,6 +147,12 @@ class Environment:
             return Step(successor, reward, True)
         return Step(successor, reward, False)
 
+    def cut(self, grid: Grid) -> None:
+        """The observations are the cells of this grid from now on, which has as many as the states, or all is new."""
+        self.observation_space = grid
+        if self.terminal is not None:
+            self.terminal = grid.size
+
     def plain(self) -> dict[str, Any]:
         """What made this stream, and how far it is, as JSON."""
         return {
@@ -149,6 +163,7 @@ class Environment:
             "actions": self.action_space.plain(),
             "seed": self.seed,
             **{counter: getattr(self, counter) for counter in COUNTERS},
+            **({"looked": self.looked} if self.looked else {}),
         }
 
     def restore(self, plain: Mapping[str, Any]) -> None:
@@ -161,6 +176,7 @@ class Environment:
             if plain.get(fact) != mine[fact]:
                 raise InputError(f"this stream has {fact} {mine[fact]!r}, the one to go on from {plain.get(fact)!r}")
         counts = {counter: checks.whole(plain.get(counter), counter, 0) for counter in COUNTERS}
+        self.looked = checks.whole(plain.get("looked", 0), "looked", 0)
         for counter, count in counts.items():
             setattr(self, counter, count)
         if self.discovered:
@@ -169,6 +185,9 @@ class Environment:
 
     def close(self) -> None:
         self.env.close()
+
+    def _actions(self) -> Space:
+        return space_of(self.env.action_space, levels_of(self.env.action_space) if self.levels else None)
 
     def _reward(self, reward: Any) -> float:
         try:

@@ -13,6 +13,7 @@ from ravi.live.agent import Agent
 from ravi.live.boxes import Smooth
 from ravi.live.estimates import Estimate
 from ravi.live.intervals import CONFIDENCE, Interval, interval
+from ravi.live.warm_up import words_of
 
 if TYPE_CHECKING:
     from ravi.display.style import Drawn
@@ -41,7 +42,12 @@ class Learned:
     @property
     def plays(self) -> int:
         """How many steps of the environment were learned from."""
-        return self.agent.plays
+        return self.agent.plays + self._looked
+
+    @property
+    def _looked(self) -> int:
+        """Steps of the warm-up."""
+        return int(self.environment.get("looked", 0))
 
     @property
     def optimistic(self) -> float | None:
@@ -95,7 +101,8 @@ class Learned:
     @property
     def title(self) -> str:
         """Who learned where, from how many steps."""
-        told, made = self.agent.table.told, f"{self.plays} steps of {self.agent.steps} in {self.agent.plans} epochs"
+        told, steps = self.agent.table.told, self.agent.steps + self._looked
+        made = f"{self.plays} steps of {steps} in {self.agent.plans} epochs"
         return f"{self.agent.learner.name} on {self.environment['name']}, gamma = {told.discount:g}: {made}"
 
     def facts(self) -> list[tuple[str, str]]:
@@ -103,6 +110,8 @@ class Learned:
         at, H = self.environment, self.agent.table.told.horizon
         ends = f"{at['terminations']} terminations ({at['termination']}), {at['truncations']} truncations"
         found = [("the environment", f"{at['steps']} steps, {at['resets']} resets, {ends}")]
+        if self._looked:
+            found.append(("grid", words_of(at["observations"])))
         if self.optimistic is not None:
             words = f"{self.optimistic:.6g} per step, {H * self.optimistic:.6g} discounted"
             found.append(("optimistic value", words))

@@ -27,7 +27,7 @@ import numpy as np
 
 from ravi import checks, files
 from ravi.checks import InputError, StreamError
-from ravi.core import MDP, Array, Floats, Problem, a_problem
+from ravi.core import MDP, Array, Floats, Ints, Problem, a_problem
 from ravi.display.progress import Progress, telling, wanted
 from ravi.files import Unwritable
 from ravi.interrupts import interrupts
@@ -35,12 +35,14 @@ from ravi.live import defaults
 from ravi.live.agent import Agent, agent
 from ravi.live.boxes import Smooth
 from ravi.live.discovery import FIRST
-from ravi.live.environment import Environment
+from ravi.live.environment import Environment, made
+from ravi.live.focus import focus
 from ravi.live.intervals import ASSUMED, optimistic
 from ravi.live.learned import Learned, end_of
 from ravi.live.rewards import MODES
-from ravi.live.spaces import Grid
+from ravi.live.spaces import Grid, kind_of
 from ravi.live.table import FEW
+from ravi.live.warm_up import chosen_by, whole
 from ravi.problems import room
 from ravi.writers import Look
 
@@ -101,10 +103,11 @@ def learn(
     discount : gamma
     problem : what is known, for instance `ravi.ensemble` of simulators; it says the discount itself
     termination : what an end of the environment stands for, "absorb" or "restart"
-    grid : how observations of a Box are cut into states
+    grid : how observations of a Box are cut into states; without a learner, chosen by what is met
     discover : observations get numbers as they are met
     rewards : "unknown", "changing" (with memory) or "known": the problem's, or those of the environment's own table
-    reward_range : the least and the largest reward of a step; from the environment's table, if it has one
+    reward_range : the least and the largest reward of a step; from the environment's table, if it has one, or, where
+        the grid is chosen, by what is met
     reward_scale, memory, seed : as for `ravi.agent`
     until_gap : stop before, when the policy is within that of the best with probability 0.95 (`Learned.interval`)
     assume : what that probability rests on: "seen" or "nothing" (`ravi.live.intervals`)
@@ -130,19 +133,30 @@ def learn(
     wanted(progress)
     checks.function(callback, "callback")
     usual = learner is None
+    world, found = made(env), None
     if usual and grid is None and not discover:
-        grid = defaults.grid(env)
-    stream = Environment(env, termination=termination, grid=grid, seed=seed, discover=discover, skip=usual)
+        grid = defaults.grid(world)
+    chooses = usual and grid is None and not discover and kind_of(world.observation_space) == "Box"
+    stream = Environment(
+        world, termination=termination, grid=whole(world.observation_space) if chooses else grid, seed=seed,
+        discover=discover, skip=usual, levels=usual,
+    )  # fmt: skip
+    if chooses:
+        found = chosen_by(stream, checks.steps(steps), checkpoint)
+        learner, steps = Smooth(found.grid, found.bounds, reward_range is None), checks.steps(steps) - stream.looked
+        reward_range = found.rewards if reward_range is None else reward_range
     if learner is None:
         learner = defaults.learner(stream.observation_space, stream.terminal)
         reward_range = reward_range or defaults.reward_range(stream.env)
-        if discount is None and problem is None:
-            discount = defaults.DISCOUNT_OF_A_GRID if isinstance(learner, Smooth) else defaults.DISCOUNT
+    if usual and discount is None and problem is None:
+        discount = defaults.DISCOUNT_OF_A_GRID if isinstance(learner, Smooth) else defaults.DISCOUNT
     if reward_scale is None:
         reward_scale = defaults.REWARD_SCALE if usual else 1.0
     given: dict[str, Any] = {"rewards": rewards, "reward_scale": reward_scale, "memory": memory, "seed": seed}
     try:
         live, path = _begun(stream, learner, steps, problem, discount, reward_range, checkpoint, given)
+        if found is not None and isinstance(learner, Smooth):
+            found.tell(learner, live)
         with telling(progress, f"{live.learner.name} in {stream.name}") as tell:
             told = Told(live, tell, callback)
             until = Until(live, until_gap, assume, explore=usual)
@@ -184,8 +198,10 @@ def _go_on(live: Agent, stream: Environment, path: Path | None, tell: Told, usua
     began = saved = time.monotonic()
     abroad = False  # whether others have the word: there an interruption leaves the agent whole
     hurried = False  # by a second Ctrl-C
+    ended = live.done
     act, observe, step, end = live.act, live.observe, stream.step, stream.terminal
     smooth = live.given if isinstance(live.given, Smooth) else None
+    chosen = smooth if smooth is not None and smooth.bounds is not None else None
 
     def at_once(count: int) -> bool:
         nonlocal hurried
@@ -197,12 +213,15 @@ def _go_on(live: Agent, stream: Environment, path: Path | None, tell: Told, usua
 
     def keep() -> None:
         if path is not None:
-            live.save(path, {"environment": stream.plain()} | until.plain())
+            grid = {} if chosen is None else {"grid": [chosen.close, chosen.settled, chosen.planned]}
+            live.save(path, {"environment": stream.plain()} | until.plain() | grid)
 
     with interrupts(signal.SIGTERM, at_once=at_once) as stopped:
         try:
             while not live.done and not until.enough(learned):
                 live.follow(until.explores if stream.resets % 2 else None)
+                if chosen is not None:
+                    _cut(live, stream, chosen.reach(live.state))
                 abroad = True
                 x = stream.reset()
                 abroad = False
@@ -215,6 +234,10 @@ def _go_on(live: Agent, stream: Environment, path: Path | None, tell: Told, usua
                     abroad = False
                     if y >= live.table.states:
                         _room(live, y)
+                    if chosen is not None:
+                        if chosen.follows and not live.range.low <= reward <= live.range.high:
+                            live.widen(reward)
+                        cut = cut or (y != end and chosen.astray(stream.after))
                     reset = observe(x, a, y, reward, cut=cut, end=cut and y == end)
                     if smooth is not None and x != end:
                         smooth.tell(live.state, stream.before, a, stream.after, live.range.part(reward), y == end)
@@ -247,6 +270,8 @@ def _go_on(live: Agent, stream: Environment, path: Path | None, tell: Told, usua
                 raise Halted(learned()) from None
             raise Broken(f"{_said(error, stream, live)}; {where}", learned()) from error
     live.end()
+    if chosen is not None and not ended:
+        focus(chosen, live, lambda box: _cut(live, stream, chosen.relaid(live.state, *box)))
     tell(inf)
     LOG.info("%s, in %.2f s", learned().title, time.monotonic() - began)
     try:
@@ -254,6 +279,14 @@ def _go_on(live: Agent, stream: Environment, path: Path | None, tell: Told, usua
     except InputError as error:
         raise Broken(f"{error}; what was learned is in .learned", learned()) from None
     return learned()
+
+
+def _cut(live: Agent, stream: Environment, to: Ints | None) -> None:
+    """The grid of a stream was laid anew: its cells before lie where `to` says. None: it was not."""
+    if to is not None:
+        assert isinstance(live.given, Smooth)
+        stream.cut(live.given.grid)
+        live.renumber(to)
 
 
 class Told:
@@ -387,6 +420,8 @@ def _table(stream: Environment, discount: float) -> MDP:
 def _resumed(path: Path, live: Agent, stream: Environment) -> Agent:
     """The agent of a checkpoint, if it is of this call."""
     kept = Agent.load(path, live.given)
+    if isinstance(kept.given, Smooth) and "grid" in kept.extra:
+        kept.given.close, kept.given.settled, kept.given.planned = kept.extra["grid"]
     pairs = [
         ("learner", kept.given if isinstance(kept.given, str) else kept.learner.name,
          live.given if isinstance(live.given, str) else live.learner.name),

@@ -20,6 +20,8 @@ from ravi.checks import InputError
 
 OUTSIDE = ("error", "clip")
 MOST_CELLS = 2**31 - 1  # of a coordinate: more than there are numbers of states
+LEVELS = {1: 5, 2: 3}  # of each coordinate of actions that are a Box, by how many it has
+INSIDE = 1 - 1e-6  # of a margin: what rounds stays inside the Box
 BLOCK = 2**16  # cells that are looked at together
 
 
@@ -329,7 +331,7 @@ def space_of(space: Any, grid: Grid | Mapping[Any, Grid] | None = None) -> Space
 
     A Box needs a grid. In a Dict or a Tuple, `grid` gives the grid of each part that is a Box, by its key or place.
     """
-    kind = _kind(space)
+    kind = kind_of(space)
     if kind in ("Tuple", "Dict"):
         return _parts_of(space, kind, grid)
     if kind == "Box":
@@ -355,7 +357,23 @@ def space_of(space: Any, grid: Grid | Mapping[Any, Grid] | None = None) -> Space
     )
 
 
-def _kind(space: Any) -> str | None:
+def levels_of(space: Any) -> Grid | None:
+    """Of actions that are a Box of one or two coordinates, LEVELS of each, the ends among them; None of others."""
+    if kind_of(space) != "Box":
+        return None
+    low, high, size = np.asarray(space.low, float), np.asarray(space.high, float), math.prod(space.shape)
+    if size not in LEVELS or not (np.isfinite(low) & np.isfinite(high) & (low < high)).all():
+        raise InputError(
+            f"{space} is continuous, and learners here choose among finitely many: a wrapper says which "
+            "(gymnasium.wrappers.TransformAction, to a Discrete space). Bounds and one or two coordinates are enough "
+            f"for {' or '.join(map(str, LEVELS.values()))} levels of each"
+        )
+    bins = LEVELS[size]
+    more = (high - low) / (2 * bins - 2) * INSIDE  # so that the first and the last centre are the ends
+    return Grid(low - more, high + more, np.full(space.shape, bins), shape=space.shape)
+
+
+def kind_of(space: Any) -> str | None:
     """The name of the Gymnasium space that this is, or is a subclass of."""
     known = ("Discrete", "MultiDiscrete", "MultiBinary", "Box", "Tuple", "Dict")
     for base in type(space).__mro__:

@@ -24,11 +24,15 @@ k) over the ranks of y,
 In epoch k, with n and N' the counts of a pair, and rho(y) the mean of what it earned on the way to y:
 
     P_k(. | x, a) ~ Dirichlet(N'(x, a, .) + c b), on the successors that were met
-    r_k(x, a)     ~ Normal(r_hat + <P_k - N' / n, rho>, s^2 / n), cut to [0, 1]; s^2 is the variance of rewards about
-                    rho, 0 while each successor always paid the same
+    r_k(x, a)     ~ Normal(r_hat + <P_k - N' / n, rho>, s^2 / n), cut to [0, 1]
     Q(x, a)       = r_k + gamma {(1 - u) <P_k, V> + u W}     where n > 0,      V(x) = max_a Q(x, a)
     Q(x, a)       = W                                        where n = 0
     W             = 1 + gamma max_x V_0(x),                  V_0 is V with 0 in place of W
+
+Of all pairs with k successors a share q(k) is noisy: successors did not always pay the same. v(k) is the variance of
+their rewards about rho. For one of them s^2 is its own variance, with v(k) for one play more. Any other may be noisy
+too: n plays of a noisy pair pay the same with a chance of some (1 - 2 v)^(n - 1), so that with probability
+q (1 - 2 v)^(n - 1) / (1 - q + q (1 - 2 v)^(n - 1)) s^2 is v(k), else 0.
 
 What is new pays at most 1, and then leads at most to the best that is known. pi_k is greedy for Q (ties: the first
 action), until a reset, or until the plays of a pair within the epoch reach max(1, n); then it is drawn anew, if a pair
@@ -36,8 +40,9 @@ was played for the first time, or if plays have grown by 0.05 % since the last d
 ever new, every pair is taken to do what it did the first time: a world without chance is learned by one play of every
 pair. In a world of chance u says how many plays it takes until a pair has shown what it can do: where all pairs have
 three successors, a pair that has shown three has shown all; and c how much its chances are those of the others: where
-all slip to each side with probability 1/3, a pair that has shown three is known. Where pairs differ, c is small and
-counts alone decide, as they do at last with any c. That is what is assumed: a pair is like the others. How far that is
+all slip to each side with probability 1/3, a pair that has shown three is known; and where others sometimes win, a pair
+that lost its first three bets is not known to lose them all. Where pairs differ, c is small and counts alone decide, as
+they do at last with any c. That is what is assumed: a pair is like the others. How far that is
 known is what u and c are drawn by, so that a pair whose first plays were bad luck comes again.
 
 Constants: none. `tolerance` is that of pi_k under P_k, in parts of the span of V; that of V_0 is 100 times as much.
@@ -311,6 +316,7 @@ def _draw(  # type: ignore[no-untyped-def]
     met; the end leads to itself."""
     X, A, B = moves.shape
     t, part, c, least = 1 + visits.sum(), 1, np.zeros((BINS, KINDS)), _rates(tries, new)
+    noisy, spread = _noise(moves, squares, terms)
     for b in range(BINS):
         for k in range(2, KINDS - 1):
             if share[b, k, 0] > 0.0:
@@ -358,12 +364,39 @@ def _draw(  # type: ignore[no-untyped-def]
                 begun += np.uint32(1)
             for e in range(begun, size):
                 mass[e] *= known / total
-            if squares[x, a] > 0.0:
-                u, w, _, _ = block(key, t, part)
+            if noisy[k] > 0.0:
+                u, w, v, _ = block(key, t, part)
                 part += 1
-                z = math.sqrt(-2.0 * math.log(1.0 - u)) * math.cos(2.0 * math.pi * w)
-                r[x, a] = min(1.0, max(0.0, r[x, a] + z * math.sqrt(squares[x, a] / (terms[x, a] * n))))
+                chance, variance = 1.0, spread[k]
+                if squares[x, a] > 0.0:
+                    variance = (squares[x, a] + spread[k]) / (terms[x, a] + 1.0)
+                else:
+                    alike = noisy[k] * max(0.0, 1.0 - 2.0 * spread[k]) ** terms[x, a]
+                    chance = alike / (1.0 - noisy[k] + alike) if alike > 0.0 else 0.0
+                if v < chance:
+                    z = math.sqrt(-2.0 * math.log(1.0 - u)) * math.cos(2.0 * math.pi * w)
+                    r[x, a] = min(1.0, max(0.0, r[x, a] + z * math.sqrt(variance / n)))
             first[x * A + a + 1] = size
+
+
+@compiled
+def _noise(moves, squares, terms):  # type: ignore[no-untyped-def]
+    """Of pairs with k successors, how many have noisy rewards, as a share, and the variance of these, by k."""
+    X, A, _ = moves.shape
+    share, variance, pairs, plays = np.zeros(KINDS), np.zeros(KINDS), np.zeros(KINDS), np.zeros(KINDS)
+    for x in range(X):
+        for a in range(A):
+            if terms[x, a] > 0:
+                k = _kinds(moves[x, a])
+                pairs[k] += 1.0
+                if squares[x, a] > 0.0:
+                    share[k] += 1.0
+                    variance[k] += squares[x, a]
+                    plays[k] += terms[x, a]
+    for k in range(KINDS):
+        share[k] /= max(pairs[k], 1.0)
+        variance[k] /= max(plays[k], 1.0)
+    return share, variance
 
 
 @compiled

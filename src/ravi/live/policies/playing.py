@@ -102,6 +102,7 @@ def stream_of(
         facts: dict[str, Any] = {
             "termination": termination or learned.get("termination", "absorb"),
             "seed": seed_apart(seed),
+            "levels": learned.get("actions", {}).get("kind") == "grid",
         }
         if numbering.get("kind") == "labels":
             stream = Environment(env, discover=True, **facts)
