@@ -353,7 +353,7 @@ class Agent:
         starts = np.bincount(to, self.starts[: len(to)], len(self.starts)).astype(np.int64)
         self.starts[:] = starts
         self.table.initial[:] = starts / max(starts.sum(), 1)
-        self._rows.clear()
+        self._read()
 
     def grow(self, states: int, actions: int) -> None:
         """Room for more states and actions. What was seen and planned stays; the learner's constants are those of the

@@ -225,13 +225,13 @@ def test_a_pair_that_lost_its_first_plays_may_be_noisy_like_the_others():
     rewards, squares = np.array([[0.5] * 6 + [0.0]]), np.array([[99 / 4] * 6 + [0.0]])
     usual = np.zeros((BINS, KINDS, KINDS)), np.zeros((BINS, KINDS, len(WEIGHTS)))
     novelty = np.zeros((BINS, KINDS), np.int64), np.zeros((BINS, KINDS), np.int64)
-    r, P, paid = np.empty((1, 7)), np.empty((1, 7, 2)), rewards[..., None]
+    (r, rows, *_), paid, successors = scratch(1, 7, 1), rewards[..., None], np.zeros((1, 7, 1), np.int32)
 
     def draws(squares):
         for key in range(4000):
             earned = paid, squares, terms
             psrl_pooled._draw(
-                rewards, visits, visits[..., None], *novelty, *usual, *earned, np.uint64(key), -1, r, P
+                rewards, successors, visits, visits[..., None], *novelty, *usual, *earned, np.uint64(key), -1, r, rows
             )  # fmt: skip
             yield r[0, 6]
 

@@ -254,18 +254,18 @@ def of_weights(patch, setting, **changes):
 def adding(patch, change):
     """`_add` of the estimator with other arguments: change(its arguments up to W)."""
     add = variance._add
-    patch.setattr(variance, "_add", lambda *given: add(*change(given[:11]), *given[11:]))
+    patch.setattr(variance, "_add", lambda *given: add(*change(given[:13]), *given[13:]))
 
 
 @mutation("the second regression is of W, not of its square", "W1b", setting=WEIGHTED)
 def not_of_squares(patch, setting):
-    adding(patch, lambda given: (*given[:9], given[8], given[10]))
+    adding(patch, lambda given: (*given[:11], given[10], given[12]))
     return setting.build()
 
 
 @mutation("targets are V, not V - min V", "W1a", setting=WEIGHTED)
 def not_from_the_least(patch, setting):
-    adding(patch, lambda given: (*given[:10], given[10] + 1.0))
+    adding(patch, lambda given: (*given[:12], given[12] + 1.0))
     return setting.build()
 
 
