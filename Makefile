@@ -16,9 +16,9 @@ demo: $(DEMO)
 
 test: check suite
 
-# Every test.
+# Every test: a third process works while two wait for what they have started.
 suite: $(READY) browser
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 quick: $(READY)
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not slow"
