@@ -215,7 +215,7 @@ class Walking:
 
 
 def walking(learn: Callable[..., Any], own: Callable[[Any, Walkers], tuple[Any, ...]]) -> Walking:
-    """The walk of a learner that learns at every step.
+    """The walk of a learner that learns at every step, for `Learner.walk`; a stream calls its `learn` step by step.
 
     Parameters
     ----------
