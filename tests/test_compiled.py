@@ -95,7 +95,7 @@ def test_the_fingerprint_sees_the_file_and_all_that_it_imports(tmp_path):
         compiled.imported.cache_clear()
         for name, text in texts.items():
             (tmp_path / name).write_text(text + edited.get(name.replace("/", "_").removesuffix(".py"), ""))
-        return compiled.fingerprint(tmp_path / "kernel.py", tmp_path)
+        return compiled.fingerprint(tmp_path / "kernel.py", package=tmp_path)
 
     before = fingerprint()
     for name in ("kernel", "sub_callee", "plain", "deep", "sub___init__"):

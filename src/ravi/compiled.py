@@ -25,6 +25,7 @@ import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from enum import Enum
 from functools import cache, partial
 from pathlib import Path
 from types import FunctionType
@@ -61,9 +62,9 @@ def imported(source: Path, package: Path = PACKAGE) -> frozenset[Path]:
     return frozenset(found)
 
 
-def fingerprint(source: Path, package: Path = PACKAGE) -> str:
-    """A hash of a file, of all that it imports from the package, and of what compiles it."""
-    needed, more = {source}, [source]
+def fingerprint(*sources: Path, package: Path = PACKAGE) -> str:
+    """A hash of files, of all that they import from the package, and of what compiles them."""
+    needed, more = set(sources), list(sources)
     while more:
         new = imported(more.pop(), package) - needed
         needed |= new
@@ -85,12 +86,13 @@ def _candidates() -> list[Path]:
 
 
 @cache
-def cache_folder(source: Path) -> Path | None:
-    """The folder of the compiled functions of a file, or None where there is none that is safe and can be written."""
+def cache_folder(source: Path, *others: Path) -> Path | None:
+    """The folder of the compiled functions of a file, or None where there is none that is safe and can be written.
+    others: further files that these functions depend on, though it does not import them."""
     parent = _home()
     if parent is None:
         return None
-    folder = parent / f"{source.stem}-{fingerprint(source)}"
+    folder = parent / f"{source.stem}-{fingerprint(source, *others)}"
     try:
         new = _made(folder)
         os.utime(folder)
@@ -249,17 +251,36 @@ class _Kept(caching.FunctionCache):  # type: ignore[misc]
             _tell(f"compiled functions cannot be kept in {Path(self.cache_path).parent}: {why}")
 
 
-def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile `function` at its first call; its plain form stays at `.py_func`."""
-    made: Any = numba.njit(error_model="numpy")(function)  # x / 0 is inf or nan, as in NumPy: no branch in a loop
+def compiled(function: Callable[..., Any], *others: Callable[..., Any], **options: Any) -> Callable[..., Any]:
+    """Compile `function` at its first call; its plain form stays at `.py_func`. others: functions that it calls, of
+    files that its own does not import. options: Numba's."""
+    made: Any = numba.njit(error_model="numpy", **options)(function)  # x / 0 is inf or nan, as in NumPy: no branch
     if made is function:  # where Numba is told to compile nothing
         return made
-    folder = cache_folder(Path(function.__code__.co_filename))
+    folder = cache_folder(*dict.fromkeys(Path(_plain_form(one).__code__.co_filename) for one in (function, *others)))
     if folder is not None:
         made._cache = _Kept(function, folder)
     made._compile_for_args = partial(_met, made, made._compile_for_args)  # what Numba asks for types that are new to it
     made.get_call_template = partial(_of_general_types, made.get_call_template)
     return made
+
+
+def _plain_form(function: Callable[..., Any]) -> Any:
+    return getattr(function, "py_func", function)
+
+
+class Ready(Enum):
+    """How soon a function can be called with types that it may have met."""
+
+    NOW = "it is compiled, or nothing ever is"
+    LOADED = "it is in the cache"
+    COMPILED = "it is new"
+
+
+def ready(function: Any) -> Ready:
+    if not hasattr(function, "py_func") or function.signatures:
+        return Ready.NOW
+    return Ready.LOADED if isinstance(function._cache, _Kept) and function._cache.kept() else Ready.COMPILED
 
 
 def _of_general_types(template: Callable[..., Any], arguments: Any, names: Any) -> Any:
@@ -356,7 +377,7 @@ def _as_numpy(value: Any) -> Any:
 
 def instance(frame: Callable[..., Any], **names: Callable[..., Any]) -> Any:
     """`frame`, a plain function, with these functions in place of its globals of the same names; not compiled."""
-    codes = [getattr(function, "py_func", function).__code__ for function in names.values()]
+    codes = [_plain_form(function).__code__ for function in names.values()]
     name = "_".join([frame.__name__, "with", *(code.co_name for code in codes)])
     at = codes[0]
     code = frame.__code__.replace(

@@ -385,6 +385,8 @@ class Recorder(NamedTuple):
     rows: Callable[[tuple[Any, ...]], tuple[Array, ...]] = lambda own: ()  # own -> of epochs since the last look
     log: Callable[[Any, tuple[Array, ...]], None] | None = None  # M, those of some epochs: appends them
     reads: int = 2  # of the path: its lengths; 1: states and actions, too; 2: all
+    exact: bool = True  # whether it gives the bits of the measure's own `record` on a CPU
+    here: Recorder | None = None  # another one that does, where it does not
 
 
 class Rows(NamedTuple):

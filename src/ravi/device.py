@@ -10,7 +10,6 @@ asks for a GPU.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -19,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ravi import checks, extras, teams, tree, whole
+from ravi import checks, extras, flights, teams, tree, whole
 from ravi.compiled import instance
 from ravi.core import Array, Learner, Measure, Path
 from ravi.cuda import compiling, cuda_words
@@ -32,8 +31,6 @@ WIDEST, FULL = 256, 2**18  # the most threads of a team that loops over seeds; o
 REGISTERS = 64  # of a thread, at most: the fewer registers, the more threads fit on the GPU
 STRETCH = 16  # steps of a seed after which its thread may wait for others
 AT_WORK = 2**17  # threads that a GPU has room for with REGISTERS each, about
-LOOK = 0.5  # seconds between two looks, about
-FEW, MOST = 8, 4096  # epochs between two looks: at first, and at most
 
 
 class Target(NamedTuple):
@@ -142,14 +139,14 @@ class Flight:
             length = min(length, STRETCH)
         self.mark, self.restart = int(batch.walkers.time.min()), world.restart
         self.memory = Memory(self.cupy, self.cuda)
+        recorders = whole.recorders(measures)
         self.here = whole.arguments(
-            learner, world, T, pad, measures, batch, teams=teams_there, epochs=MOST, length=length
+            learner, world, T, pad, recorders, batch, teams=teams_there, epochs=flights.MOST, length=length
         )
-        recorders = [measure.recorder for measure in measures if measure.recorder is not None]
         self.rows = [row for one, own in zip(recorders, self.here.kept, strict=False) for row in one.rows(own)]
         self.there = self._laid_out(threads)
         registers = REGISTERS if n * threads > AT_WORK // 2 else 2 * REGISTERS
-        self.kernel = kernel(registers, threads, *whole.functions(learner, measures))
+        self.kernel = kernel(registers, threads, *whole.functions(learner, recorders))
         self.row = self.memory.of(self.here.row)
 
     def _laid_out(self, threads: int) -> Any:
@@ -174,7 +171,7 @@ class Flight:
     def go(self, epochs: int) -> None:
         """Go on for `epochs` epochs: of each seed where rows of epochs are kept, else on average: no seed lags."""
         self.mark += ceil(epochs / self.restart)
-        self.launch(*(epochs, self.T) if self.rows else (MOST, self.mark))
+        self.launch(*(epochs, self.T) if self.rows else (flights.MOST, self.mark))
 
     def launch(self, epochs: int, mark: int) -> None:
         stream = self.cuda.external_stream(self.cupy.cuda.get_current_stream().ptr)
@@ -183,9 +180,15 @@ class Flight:
 
     def look(self, epochs: int) -> None:
         """Copy the times of the seeds to the host, and the rows of the epochs since the last look."""
+
+        def brought(row: Array) -> Array:
+            there = self.memory.of(row)[:epochs]
+            made: Array = self.cupy.asnumpy(there)
+            there[...] = 0
+            return made
+
         self.memory.back(self.batch.walkers.time)
-        for measure, m, own in zip(self.measures, self.batch.records, self.here.kept, strict=False):
-            _log(self.memory, measure, m, own, epochs)
+        flights.log(self.measures, self.batch.records, self.here.kept, brought)
 
     def land(self) -> None:
         """Copy the whole batch to the host."""
@@ -264,15 +267,7 @@ def advance(
     asked in between kernels, says to stop."""
     assert learner.seedwise is not None
     made = Together if learner.seedwise.together else Flight
-    flight = made(learner, world, T, pad, measures, batch, length)
-    epochs = FEW
-    while int(batch.walkers.time.min()) < T and not looked():
-        began = time.perf_counter()
-        flight.go(epochs)
-        flight.look(epochs)
-        spent = time.perf_counter() - began
-        epochs = int(min(max(epochs * min(LOOK / max(spent, 1e-3), 4.0), 1), MOST))
-    flight.land()
+    flights.advance(made(learner, world, T, pad, measures, batch, length), batch.walkers.time, T, looked)
 
 
 _current: list[Memory] = []  # where constants of loops over arrays of the GPU are kept, while one runs
@@ -322,19 +317,6 @@ def over_seeds_there(looped: Callable[..., Any], n: int, arguments: tuple[Any, .
     stream = cuda.external_stream(cupy.cuda.get_current_stream().ptr)
     with compiling(threads):
         _loop_kernel(looped, threads)[shape[0], shape[1], stream](n, teams.mapped(there, arguments))
-
-
-def _log(memory: Memory, measure: Measure, m: Any, own: Any, count: int) -> None:
-    """Append the rows of the epochs that a kernel made, where a measure has some."""
-    recorder = measure.recorder
-    assert recorder is not None
-    rows = [memory.of(row)[:count] for row in recorder.rows(own)]
-    if rows and recorder.log is not None:
-        parts = [memory.cupy.asnumpy(row) for row in rows]
-        made = int((parts[0] > 0).any(1).sum())
-        recorder.log(m, tuple(part[:made] for part in parts))
-        for row in rows:
-            row[...] = 0
 
 
 teams.gpu = teams.Gpu(over_seeds_there, constant_there)

@@ -110,7 +110,8 @@ def run(
     pad : play the last epoch on until its reset, without learning (the T+ of Section 3)
     keep_epochs : keep T_k and gap_k of every epoch
     pause : stop after the epoch in which every seed has made this many steps; `resume` goes on
-    stop : asked before every epoch; when it says yes the run ends there, as at a pause, and Ctrl-C is the caller's
+    stop : asked in between epochs, at least ten times a second if epochs are that short; when it says yes the run ends
+        there, as at a pause, and Ctrl-C is the caller's
     progress : called with the number of steps made so far, and in all; None for a bar on a terminal or in a notebook,
         False for none
     callback : called with a `ravi.writers.Look` ten times a second at most, and at the end: how regret, gap and rewards

@@ -11,11 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ravi import device as devices
-from ravi import tree
+from ravi import flights, tree
 from ravi.compiled import effort
 from ravi.core import Array, Learner, Measure, Until
-from ravi.measures.stream import padding
 from ravi.played import refuse
 from ravi.teams import NEVER
 from ravi.walk import World, room, walk
@@ -49,8 +47,8 @@ class Leg(NamedTuple):
     tell: Callable[[Batch], None] | None  # where seeds stand
 
 
-def here(leg: Leg, batch: Batch) -> Batch:
-    """Go on from `batch`, which is written to."""
+def together(leg: Leg, batch: Batch, change: flights.Change | None) -> tuple[Batch, bool]:
+    """Go on from `batch`, which is written to; and whether it stopped because each seed is to go by itself."""
     learner, world, T, H, pad, measures, pause, stopped, tell = leg
     walkers, state, records = batch
     n = len(walkers.time)
@@ -61,18 +59,27 @@ def here(leg: Leg, batch: Batch) -> Batch:
     finished = walkers.time >= T
     aside = tree.copy(batch) if finished.any() else None  # the seeds that have ended, as they ended
     over = np.empty(n, np.uint8)
-    told = time.perf_counter()
+    look, k, alone = 0.0, 0, False
     done = int(finished.sum())
     while done < n:  # for k = 1, 2, ...
         if stopped() or (pause is not None and walkers.time.min() >= pause):
             break
+        now = time.perf_counter()
+        if now > look:
+            look = now + flights.OFTEN
+            if tell is not None and k > 0:
+                tell(Batch(walkers, state, records))
+            alone = change is not None and change.pays(k, walkers.time)
+            if alone:
+                break
+        k += 1
         state = learner.plan(state)
         refuse(learner.name, state.policy, walkers.key, finished)
         wanted = learner.until(state, walkers.time)
         if wanted is not asked:
             asked, deadline = wanted, last if wanted.deadline is None else np.minimum(last, wanted.deadline)
             until = Until(wanted.reset, deadline, wanted.visits)
-        path = path or room(n, min(T, BRIEF if effort.allowance > 0 else _stretch(n, H, until.reset)))
+        path = path or room(n, min(T, BRIEF if effort.allowance > 0 else stretch_of(n, H, until.reset)))
         over[:] = finished
         opening, left = True, n
         while left:  # repeat
@@ -93,38 +100,15 @@ def here(leg: Leg, batch: Batch) -> Batch:
                     tree.put(aside, batch, now)
         if effort.allowance > 0:
             effort.done = float(walkers.time.mean()) / T
-        if tell is not None and time.perf_counter() - told > 0.1:
-            tell(Batch(walkers, state, records))
-            told = time.perf_counter()
     batch = Batch(walkers, state, records)
     if aside is not None:
         tree.put(batch, aside, finished)
     if tell is not None:
         tell(batch)
-    return batch
+    return batch, alone
 
 
-def there(leg: Leg, batch: Batch) -> Batch:
-    """The same on a GPU."""
-    learner, T, tell = leg.learner, leg.T, leg.tell
-
-    def looked() -> bool:
-        if tell is not None:
-            tell(batch)
-        return leg.stopped() or (leg.pause is not None and int(batch.walkers.time.min()) >= leg.pause)
-
-    assert learner.seedwise is not None
-    length = _stretch(len(batch.walkers.time), leg.H, learner.seedwise.reset)
-    if learner.seedwise.together:
-        length = padding(leg.H)  # an epoch comes as a whole: one is longer with probability below e^-50
-    devices.advance(learner, leg.world, T, leg.pad, leg.measures, batch, min(T, length), looked)
-    refuse(learner.name, batch.state.policy, batch.walkers.key, np.zeros(len(batch.walkers.key), np.bool_))
-    if tell is not None:
-        tell(batch)
-    return batch
-
-
-def _stretch(n: int, H: float, resets: bool) -> int:
+def stretch_of(n: int, H: float, resets: bool) -> int:
     """Steps that a path has room for: most epochs that end at resets; a longer epoch comes in stretches."""
     return min(max(64, ceil(H * (log(n) + 7))) if resets else 1000, max(64, 2**22 // n))
 

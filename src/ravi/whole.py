@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ravi.compiled import compiled, instance
-from ravi.core import Array, Learner, Measure, Seedwise
+from ravi.core import Array, Learner, Measure, Recorder, Seedwise
 from ravi.teams import NEVER, Room, enough, first, seeds, some, sync
 from ravi.walk import NO_AGES, NO_VISITS, World, room, steps_with
 from ravi.walk import learn as nothing
@@ -109,11 +109,16 @@ def refused(learner: Learner, measures: Sequence[Measure]) -> str | None:
     return f"the measure {strange[0]} does not run there" if strange else None
 
 
-def functions(learner: Learner, measures: Sequence[Measure]) -> tuple[Any, ...]:
+def recorders(measures: Sequence[Measure], *, here: bool = False) -> list[Recorder]:
+    """Those of a GPU; or, where each measure has one, those that give the bits of a CPU."""
+    found = [measure.recorder for measure in measures if measure.recorder is not None]
+    return [one.here or one for one in found if one.exact or one.here] if here else found
+
+
+def functions(learner: Learner, recorders: Sequence[Recorder]) -> tuple[Any, ...]:
     """The functions that are bound into `_advance` for this learner and these measures."""
     assert learner.seedwise is not None
-    records = [measure.recorder.record for measure in measures if measure.recorder is not None]
-    return learner.seedwise.plan, learner.seedwise.learn, *records
+    return learner.seedwise.plan, learner.seedwise.learn, *[one.record for one in recorders]
 
 
 def framed(plan: Any, learn: Any, *records: Any) -> Any:
@@ -145,7 +150,7 @@ class Arguments(NamedTuple):
 
 
 def arguments(
-    learner: Learner, world: World, T: int, pad: bool, measures: Sequence[Measure], batch: Any, *, teams: int,
+    learner: Learner, world: World, T: int, pad: bool, recorders: Sequence[Recorder], batch: Any, *, teams: int,
     epochs: int, length: int,
 ) -> Arguments:  # fmt: skip
     """The arguments of `_advance` after `epochs` (at most so many) and `mark`, with paths of `length` steps: nested
@@ -154,7 +159,6 @@ def arguments(
     assert seedwise is not None
     n, state = len(batch.walkers.time), batch.state
     keys = (batch.walkers.key,) if seedwise.keyed else ()
-    recorders = [measure.recorder for measure in measures if measure.recorder is not None]
     kept = [recorder.own(m, teams, epochs) for recorder, m in zip(recorders, batch.records, strict=True)]
     written = 2 if pad or seedwise.together else max((recorder.reads for recorder in recorders), default=0)
     return Arguments(

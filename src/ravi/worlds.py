@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from ravi import checks, epochs, ids, memory, tree
+from ravi import checks, ids, legs, memory, tree
 from ravi.core import MDP, Array, Learner, Measure
 from ravi.epochs import Batch, Leg
 from ravi.mdps.changing_rewards import Changing
@@ -180,7 +180,7 @@ class Tabular(NamedTuple):
         return tree.size(batch) / len(batch.walkers.key) + working
 
     def go(self, leg: Leg, batch: Batch, device: str) -> Batch:
-        return epochs.here(leg, batch) if device == "cpu" else epochs.there(leg, batch)
+        return legs.here(leg, batch) if device == "cpu" else legs.there(leg, batch)
 
     def _asked(self, learner: Learner, n: int) -> tuple[str, str]:
         """What needs memory, and which numbers would need less of it."""

@@ -79,9 +79,10 @@ def ptx(text, measured, threads=32):
     options = {"record": ["stream", "trajectory"], "points": 5, "pad": False, "keep_epochs": True, "measured": measured}
     measures = Tabular(mdp).scores(learner, 100, options).measures
     batch = Tabular(mdp).begin(learner, np.arange(2, dtype=np.uint64), measures)
-    arguments = whole.arguments(learner, world_of(mdp), 100, False, measures, batch, teams=2, epochs=8, length=64)
+    recorders = whole.recorders(measures)
+    arguments = whole.arguments(learner, world_of(mdp), 100, False, recorders, batch, teams=2, epochs=8, length=64)
     given = (types.int64, types.int64, *(type_of(one) for one in arguments))
-    made = compiled_for(threads, whole.framed(*whole.functions(learner, measures)), given, rolled=True)
+    made = compiled_for(threads, whole.framed(*whole.functions(learner, recorders)), given, rolled=True)
     assert "nounroll" in made, "its loops may be unrolled"
     return made
 

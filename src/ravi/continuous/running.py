@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ravi import checks, epochs, ids, memory, tree
+from ravi import checks, ids, legs, memory, tree
 from ravi.compiled import compiled
 from ravi.continuous import quadrature
 from ravi.continuous.beta import level
@@ -133,7 +133,7 @@ class Box(NamedTuple):
         return tree.size(batch) / len(batch.walkers.key)
 
     def go(self, leg: Leg, batch: Batch, device: str) -> Batch:
-        return epochs.here(leg, batch)
+        return legs.here(leg, batch)
 
 
 def box(mdp: ContinuousMDP, *, nodes: int | None = None, scored: Reference | int | None = None, every: int = 1) -> Box:

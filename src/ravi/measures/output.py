@@ -38,12 +38,12 @@ def output(problem: Problem, steps: int, stages: int = 0) -> Measure:
     def results(m: Output) -> dict[str, Array]:
         return {"output_index": m.index, "output_policy": m.policy}
 
-    recorder = Recorder(seed_record, lambda m, teams, rows: tuple(m), reads=0)
+    recorder = Recorder(record_output, lambda m, teams, rows: tuple(m), reads=0)
     return Measure("output", init, record, results, None if stages else recorder)
 
 
 @compiled
-def seed_record(own, i, row, opening, policy, firsts, lengths, xs, actions, ys, resets):  # type: ignore[no-untyped-def]
+def record_output(own, i, row, opening, policy, firsts, lengths, xs, actions, ys, resets):  # type: ignore[no-untyped-def]
     """`record`, of one seed; a team's."""
     index, kept = own
     if firsts[i] <= index[i] < firsts[i] + lengths[i]:

@@ -12,11 +12,23 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from ravi.compiled import compiled
+from ravi.compiled import bound, compiled
 from ravi.core import MDP, Array, Measure, Path, Recorder
 from ravi.curve import Curve, OnGrid, curve, grid
 from ravi.log import Log
-from ravi.measures.gap import FOLLOW_SWEEPING, Tracked, chased, follow, rooms, scratch, track
+from ravi.measures.gap import (
+    FOLLOW,
+    FOLLOW_SMALL,
+    FOLLOW_SWEEPING,
+    SMALL,
+    Chased,
+    Tracked,
+    chased,
+    follow,
+    rooms,
+    scratch,
+    track,
+)  # fmt: skip
 from ravi.planning.certificates import EPS, sweep_limit
 from ravi.planning.solver import Solution
 from ravi.planning.stages import staged_values
@@ -36,18 +48,28 @@ class Regret(NamedTuple):
     starts: Log  # T_k, 0 where a seed has ended
     gaps: Log  # gap_k
 
+    def epochs(self) -> tuple[Array, Array]:
+        """T_k and gap_k (K, n), in row k those of every seed's epoch k. In the logs, epochs of seeds that stopped after
+        fewer than others and went on with them come later, after zeros."""
+        starts, gaps = self.starts.table, self.gaps.table
+        there = starts > 0
+        if (there[:-1] | ~there[1:]).all():
+            return starts, gaps
+        order = np.argsort(~there, axis=0, kind="stable")[: there.sum(0).max()]
+        return np.take_along_axis(starts, order, 0), np.take_along_axis(gaps, order, 0)
+
     def agrees(self, facts: Facts) -> dict[str, Array | bool]:
-        starts, gaps = self.starts.table, self.gaps.table  # (K, n)
-        if not len(starts):
-            return {"T_k and gap_k are of the same epochs": len(gaps) == 0}
-        if starts.shape != gaps.shape:
+        if self.starts.table.shape != self.gaps.table.shape:
             return {"T_k and gap_k are of the same epochs": False}
+        starts, gaps = self.epochs()
+        if not len(starts):
+            return {}
         there, ends = starts > 0, np.vstack([starts[1:], np.zeros_like(starts[:1])])
         ends = np.where(ends > 0, ends, facts.time + 1)  # of the last epoch of a seed
         paid = np.where(there, gaps * (ends - starts), 0.0)
         return {
             "T_k ascend from 1 to plays that were made": (starts >= 0) & (~there | (ends > starts))
-            & (starts[0] == (facts.time > 0)) & (there[:-1] | ~there[1:]).all(0),
+            & (starts[0] == (facts.time > 0)),
             "gap_k are numbers": np.abs(gaps) <= LARGEST,
             "the regret is the sum of gap_k over the plays made": np.abs(paid.sum(0) - self.regret.total)
             <= SLACK * (1 + np.abs(paid).sum(0)),
@@ -79,28 +101,33 @@ def regret(
         return m
 
     def results(m: Regret) -> dict[str, Array]:
+        T_k, gap_k = m.epochs()
         return {
             "regret": m.regret.values,
             "regret_total": m.regret.total,
             "regret_error": m.error,
             "gap": optimum - m.tracked.returns,
-            "T_k": m.starts.table,
-            "gap_k": m.gaps.table,
+            "T_k": T_k,
+            "gap_k": gap_k,
         }
 
-    def own(m: Regret, teams: int, rows: int) -> tuple[Any, ...]:
-        n, against = len(m.error), chased(mdp, tol, sweep_limit(mdp.discount, EPS), shared=True)
-        rows = rows if keep_epochs else 0
+    def own(against: Chased, m: Regret, teams: int, rows: int) -> tuple[Any, ...]:
+        n, rows = len(m.error), rows if keep_epochs else 0
         charged = (times, *m.regret, optimum, optimum_error, m.error, m.opened, m.base, m.base_error)
         starts, gaps = np.zeros((max(rows, 1), n), np.int64), np.zeros((max(rows, 1), n))
         return tuple(against), tuple(m.tracked), rooms(mdp.states, mdp.actions, teams), charged, rows, starts, gaps
+
+    def own_there(*arguments: Any) -> tuple[Any, ...]:
+        return own(chased(mdp, tol, sweep_limit(mdp.discount, EPS), shared=True), *arguments)
 
     def log(m: Regret, rows: tuple[Array, ...]) -> None:
         for T_k, gap_k in zip(*rows, strict=True):
             m.starts.row()[:], m.gaps.row()[:] = T_k, gap_k
 
-    recorder = Recorder(seed_record, own, lambda own: own[-2:] if keep_epochs else (), log, reads=0)
-    return Measure("regret", init, record, results, None if stages else recorder)
+    there = Recorder(RECORD, own_there, lambda own: own[-2:] if keep_epochs else (), log, reads=0)
+    scored = RECORD_SMALL if mdp.states <= SMALL else RECORD_HERE
+    here = there._replace(record=scored, own=lambda *arguments: own(chased(mdp, tol), *arguments))
+    return Measure("regret", init, record, results, None if stages else there._replace(exact=False, here=here))
 
 
 Scoring: TypeAlias = tuple[Callable[[int], Any], Callable[[Any, Array, Array], None]]  # n -> Tracked; to a policy
@@ -136,14 +163,13 @@ def _staged(mdp: MDP, stages: int, tol: float) -> Scoring:
     return begin, bring
 
 
-@compiled
-def seed_record(own, i, row, opening, policy, firsts, lengths, xs, actions, ys, resets):  # type: ignore[no-untyped-def]
+def _record(own, i, row, opening, policy, firsts, lengths, xs, actions, ys, resets):  # type: ignore[no-untyped-def]
     """`record`, of one seed; a team's."""
     against, tracked, room, charged, rows, starts, gaps = own
     tables, into, nu0, tol, patience = against
     value, dual, value_step, dual_step, before, returns, returns_error = tracked
     if opening:
-        FOLLOW_SWEEPING(
+        following(
             i, i + 1, tables, into, nu0, tol, patience, policy, lengths, value, dual, value_step, dual_step, before,
             returns, returns_error, room[0], room[1], room[2], room[3], room[4], room[5],
         )  # fmt: skip
@@ -155,6 +181,9 @@ def seed_record(own, i, row, opening, policy, firsts, lengths, xs, actions, ys, 
             i, i + 1, times, total, cursor, values, firsts, lengths, optimum, returns, optimum_error, returns_error,
             error, opened, base, base_error, opening,
         )  # fmt: skip
+
+
+following = FOLLOW_SWEEPING  # `bound` puts that of a target here
 
 
 @compiled
@@ -187,3 +216,8 @@ def charge(  # type: ignore[no-untyped-def]
             cursor[i] += 1
         total[i] = base[i] + gap * (last - opened[i])
         error[i] = base_error[i] + (optimum_error + returns_error[i]) * (last - opened[i]) + 2 * EPS * abs(total[i])
+
+
+RECORD = bound(_record, following=FOLLOW_SWEEPING)
+RECORD_HERE = bound(_record, following=FOLLOW)
+RECORD_SMALL = bound(_record, following=FOLLOW_SMALL)

@@ -18,12 +18,12 @@ def rewards(mdp: MDP, steps: int, points: int) -> Measure:
     def results(m: Curve) -> dict[str, Array]:
         return {"reward": m.values, "reward_total": m.total}
 
-    recorder = Recorder(seed_record, lambda m, teams, rows: (times, *m, mdp.rewards), reads=1)
+    recorder = Recorder(record_rewards, lambda m, teams, rows: (times, *m, mdp.rewards), reads=1)
     return Measure("rewards", lambda keys: OnGrid(*curve(len(keys), times)), record, results, recorder)
 
 
 @compiled
-def seed_record(own, i, row, opening, policy, firsts, lengths, xs, actions, ys, resets):  # type: ignore[no-untyped-def]
+def record_rewards(own, i, row, opening, policy, firsts, lengths, xs, actions, ys, resets):  # type: ignore[no-untyped-def]
     """`record`, of one seed."""
     if first():
         times, total, cursor, values, table = own

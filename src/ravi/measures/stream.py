@@ -43,11 +43,11 @@ def stream(problem: Problem, steps: int, *, pad: bool = False) -> Measure:
     def results(m: Stream) -> dict[str, Array]:
         return {f"stream_{name}": array for name, array in m._asdict().items()}
 
-    return Measure("stream", init, record, results, Recorder(seed_record, lambda m, teams, rows: tuple(m)))
+    return Measure("stream", init, record, results, Recorder(record_stream, lambda m, teams, rows: tuple(m)))
 
 
 @compiled
-def seed_record(own, i, row, opening, policy, firsts, lengths, xs, actions, ys, resets):  # type: ignore[no-untyped-def]
+def record_stream(own, i, row, opening, policy, firsts, lengths, xs, actions, ys, resets):  # type: ignore[no-untyped-def]
     """`record`, of one seed; a team's."""
     state, action, successor, reset = own
     _write(i, i + 1, state, action, successor, reset, firsts, lengths, xs, actions, ys, resets)

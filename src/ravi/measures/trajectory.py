@@ -82,11 +82,12 @@ def trajectory(mdp: MDP, steps: int, points: int, solution: Solution, stages: in
         against = solution.V, solution.error, tables(mdp), TOLERANCE, sweep_limit(mdp.discount, EPS)
         return (times, *m.regret), tuple(m[:4]), tuple(m[5:]), against, scratch
 
-    return Measure("trajectory", init, record, results, None if stages else Recorder(seed_record, own))
+    recorder = Recorder(record_trajectory, own, exact=False)  # by sweeps
+    return Measure("trajectory", init, record, results, None if stages else recorder)
 
 
 @compiled
-def seed_record(own, i, row, opening, policy, firsts, lengths, xs, actions, ys, resets):  # type: ignore[no-untyped-def]
+def record_trajectory(own, i, row, opening, policy, firsts, lengths, xs, actions, ys, resets):  # type: ignore[no-untyped-def]
     """`record`, of one seed; a team's."""
     curve, scored, sums, against, scratch = own
     times, total, cursor, values = curve

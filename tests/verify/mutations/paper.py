@@ -6,7 +6,7 @@ from math import log
 import numpy as np
 
 import ravi.verify
-from ravi import epochs, ids, worlds
+from ravi import epochs, ids, legs, worlds
 from ravi.core import Measure, Until
 from ravi.estimators.counts import counts
 from ravi.estimators.ridge import ridge
@@ -652,8 +652,8 @@ def one_play_more(patch, setting):
 
 @mutation("T - 1 steps", "T0a")
 def one_play_less(patch, setting):
-    sound = epochs.here
-    patch.setattr(epochs, "here", lambda leg, batch: sound(leg._replace(T=leg.T - 1), batch))
+    sound = legs.here
+    patch.setattr(legs, "here", lambda leg, batch: sound(leg._replace(T=leg.T - 1), batch))
     return setting.build()
 
 
