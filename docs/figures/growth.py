@@ -78,8 +78,8 @@ T = {garnet.T:,}, X = {garnet.X}, A = {garnet.A}, H = {garnet.H:g}, B = {garnet.
 
 T = {ring.T:,}, X = {ring.X}, A = {ring.A}, H = {ring.H:g}, B = 2, except for the quantity that varies. At every size
 the gap is that one of {multiples} times sqrt(X A / H T) at which the regret of the learner is largest. By
-Theorem 5, no learner has a regret below sqrt(H X A T) / 420 at the worst gap. The smallest ratio of a mean in this table to that
-bound is {least:.1f}.
+Theorem 5, no learner has a regret below sqrt(H X A T) / 420 at the worst gap. The smallest ratio of a mean in this
+table to that bound is {least:.1f}.
 
 {rings}
 """
