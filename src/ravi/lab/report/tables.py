@@ -216,21 +216,20 @@ def _shown(cell: dict[str, Any]) -> Shown:
 def _note(cells: Sequence[dict[str, Any]], entries: Sequence[dict[str, Any]], statistic: str, level: float) -> str:
     seeds = {cell["planned"] for cell in cells}
     said = f"{min(seeds)}" if len(seeds) == 1 else f"{min(seeds)} to {max(seeds)}"
-    parts = [f"{said} seeds a cell, all there" if not any(cell["why"] for cell in cells) else f"{said} seeds"]
-    if any(cell["why"] for cell in cells):
-        parts[0] += " a cell were asked for; cells that have fewer say so"
+    missing = any(cell["why"] for cell in cells)
+    parts = [f"{said} seeds per cell" + (" were requested; cells with fewer say so" if missing else ", none missing")]
     parts.append(
-        f"brackets: {_percent(level)} interval of the {WORDS[statistic]}, the unit is the seed; none where both "
-        "ends read the same"
+        f"brackets: {_percent(level)} interval of the {WORDS[statistic]} over seeds, omitted if both ends round to the "
+        "same number"
     )
     if any(cell["best"] for cell in cells):
         parts.append(
-            f"{BEST}: the smallest {WORDS[statistic]} of its column; {TIE}: not told apart from it by seed "
-            f"(the {_percent(level)} interval of the paired difference, corrected for the number of learners, holds 0)"
+            f"{BEST}: the smallest {WORDS[statistic]} of its column; {TIE}: not significantly different from it (the "
+            f"{_percent(level)} interval of the paired difference, corrected for the number of learners, contains 0)"
         )
     told = list(dict.fromkeys(entry["label"] for entry in entries if _oracle(entry["learner"])))
     if told:
-        parts.append(f"{', '.join(told)}: told the kernel, and so neither marked nor compared")
+        parts.append(f"{', '.join(told)}: given the kernel, and therefore neither marked nor compared")
     columns = {cell["column"] for cell in cells}
     if "theory" in columns:
         parts.append("theory: constants of the theorems")
