@@ -13,8 +13,13 @@ import sys
 import tempfile
 from pathlib import Path
 
-import timing
+from timing import opening
 
+ABOUT = """
+How long does a command take when nothing has been compiled yet, and how long the second time? For those who install
+`ravi`, or start it often. Times are CPU seconds of the whole process, including the start of Python, with an empty
+cache and again with what the first call left in it; "functions kept" is the number of compiled functions in the cache.
+"""
 COMMANDS = [
     "solve riverswim/6", "solve garnet/2000,4,4",
     *(f"run {mdp} {learner} --steps {steps}"
@@ -41,13 +46,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", type=Path, help="put the table into this file, in place of the one there")
     options = parser.parse_args()
-    lines = ["| `ravi ...` | empty cache (s) | again (s) | functions kept |", "|---|---|---|---|"]
+    lines = opening("What the first call costs", ABOUT, "cold_start.py")
+    lines += ["| `ravi ...` | empty cache (s) | again (s) | functions kept |", "|---|---|---|---|"]
     for command in COMMANDS:
         with tempfile.TemporaryDirectory() as cache:
             first, again = seconds(command, cache), seconds(command, cache)
             kept = len(list(Path(cache).rglob("*.nbc")))
         lines.append(f"| {command} | {first:.1f} | {again:.1f} | {kept} |")
-    lines += ["", f"CPU seconds, of the start of Python, too. {timing.measured_by('cold_start.py')}"]
     told = "\n".join(lines) + "\n"
     print(told, end="")
     if options.write is not None:

@@ -1,28 +1,4 @@
-"""How many steps of an environment does a learner need? `python benchmarks/environments.py [--write FILE]`.
-
-Each learner plays in an environment of Gymnasium, as `ravi.learn` would, rewards unknown. Whenever its steps have grown
-by 15 %, its planned policy is evaluated exactly on the environment's table (gamma = 0.99, ends absorbed). Two are
-computed: that of Blackjack, from a deck without end (`benchmarks/blackjack.py`), and that of Taxi with a fickle
-passenger, from what Gymnasium says of it, with one more bit, whether the passenger has moved yet. The learner does not
-see the bit, but the best policy does without it. Counted are the steps of the environment, not plays after an end,
-from which on the policy loses at most 10, 1 and 0.1 % of the optimum, up to the end of the run: at its most steps, or
-when it has lost at most 0.1 % five times in a row.
-The optimum of Blackjack is next to nothing, -0.043 of a bet (-0.046 with sab=False), so that 10 % of it are 0.0043; an
-episode takes 1.6 steps there, and plays after its end are left out for all learners of the library.
-What is possible there (`python benchmarks/blackjack.py`, 6 seeds): uniform play and the best policy for its counts lose
-13.8 % in the median (28.8 % at most) after 50,000 steps, 8.6 (12.3) after 100,000, 3.4 (4.7) after 200,000, 0.2 (1.9)
-after 10^6 and 0.0 (0.6) after 10^7. Six seeds say this roughly: other samples lost 22 % (6 seeds) and 16.8 % (24) after
-50,000 steps, 4.3 % after 200,000 and 0.9 % after 10^6 (6). So 10 % takes uniform play 100,000 steps or more, and 1 %
-about a million; that is a comparison, not a lower bound for all learners, though first hands are dealt by chance.
-Q-learning as everyone writes it is `everyone`: alpha = 0.1, epsilon = 0.1, Q = 0, episodes of at most 200 steps, its
-greedy policy evaluated. The default took its form on these environments, which favours it: at first on these seeds, its
-prior on others, from 100 on. Since then it takes a pair for noisy where others are, which changes its plays where a
-successor of a pair pays now this, now that: Blackjack, which was measured again, slippery FrozenLake 8x8 and slippery
-CliffWalking, whose rows are from before. On seeds 100 to 114 of that lake it loses at most 1 % from 18,074 steps on, in
-the median, for 15,581 before, and at most 0.1 % in 11 seeds for 8.
-On Blackjack RAVI-KL (seed 100) loses 192 % after 200,000 steps; PSRL, whose plans take 30 ms a step there, was not
-measured.
-"""
+"""How many steps of an environment does a learner need? `python benchmarks/environments.py [--write FILE]`."""
 
 from __future__ import annotations
 
@@ -36,7 +12,7 @@ import sys
 import time
 from pathlib import Path
 
-from timing import measured_by  # first: it keeps BLAS to one thread
+from timing import opening  # first: it keeps BLAS to one thread
 
 # isort: split
 import gymnasium
@@ -48,6 +24,42 @@ from ravi.live import defaults
 from ravi.live.environment import Environment
 from ravi.live.spaces import space_of
 
+ABOUT = """
+How many steps of FrozenLake, CliffWalking, Taxi and Blackjack does a learner need that knows nothing about them? For
+those who choose between the default of `ravi learn` and other learners. The default needs the fewest steps, or nearly
+so, on all of them. The columns 90 %, 99 % and 99.9 % are the numbers of steps from which on the policy loses at most
+10, 1 and 0.1 % of the optimum, up to the end of the run. A run ends at its largest number of steps, or when the policy
+has lost at most 0.1 % five times in a row. Entries are medians over the seeds, with 95 % intervals from order
+statistics for six seeds or more; the brackets count the seeds that reached the level, if not all did. A seed that did
+not reach it counts as one that never does. Learners and environments that are missing were not measured, and neither
+was the UCBVI of rlberry-scool. CartPole, MountainCar and Acrobot are in `benchmarks/grids.md`.
+
+**Protocol.** Each learner plays in a Gymnasium environment as `ravi.learn` would, with unknown rewards. Whenever its
+number of steps has grown by 15 %, its planned policy is evaluated exactly on the table of the environment (gamma =
+0.99, terminations absorbed). Steps of the environment are counted, not those in the absorbing state. Two tables are
+computed: that of Blackjack, from an infinite deck (`benchmarks/blackjack.py`), and that of Taxi with a fickle
+passenger, from its documentation in Gymnasium, with one additional bit that says whether the passenger has moved yet.
+The learner does not observe this bit, but the optimal policy does not need it.
+
+**Blackjack.** Its optimum is close to 0, -0.043 of a bet (-0.046 with sab=False), so 10 % of it are 0.0043. An episode
+has 1.6 steps, and steps after its end are left out for all learners of the library. For comparison
+(`python benchmarks/blackjack.py`, 6 seeds), uniform play followed by the best policy for its counts loses 13.8 % in the
+median (28.8 % at most) after 50,000 steps, 8.6 (12.3) after 100,000, 3.4 (4.7) after 200,000, 0.2 (1.9) after 10^6 and
+0.0 (0.6) after 10^7. Six seeds give only rough figures: other samples lost 22 % (6 seeds) and 16.8 % (24) after 50,000
+steps, 4.3 % after 200,000 and 0.9 % after 10^6 (6). So uniform play needs 100,000 steps or more for 10 %, and about a
+million for 1 %. This is a comparison and not a lower bound for all learners, although the first hands are dealt by
+chance. RAVI-KL (seed 100) loses 192 % after 200,000 steps; PSRL, whose plans take 30 ms per step there, was not
+measured.
+
+**Learners.** `everyone` is Q-learning as it is usually written: alpha = 0.1, epsilon = 0.1, Q = 0, episodes of at most
+200 steps, with its greedy policy evaluated. QL and SARSA of rlberry-scool (gamma = 0.99, alpha = 0.1, epsilon = 0.1,
+ties to the first action) run in their own Python (`--rlberry PYTHON`), by `benchmarks/rlberry_agents.py`. The default
+was developed on these environments, which favours it: at first on these seeds, its prior on others, from 100 on. Since
+then it treats a pair as noisy if other pairs are, which changes its actions where the reward of a transition varies: on
+Blackjack, which was measured again, and on slippery FrozenLake 8x8 and slippery CliffWalking, whose rows are older. On
+seeds 100 to 114 of that lake it now loses at most 1 % from 18,074 steps on in the median (15,581 before), and at most
+0.1 % in 11 seeds (8 before).
+"""
 DISCOUNT, FIRST, MORE, STAYS = 0.99, 200, 1.15, 5
 LOST = (0.1, 0.01, 0.001)
 WORLDS = {  # name -> id, options, most steps
@@ -236,7 +248,7 @@ def rows_of(page):
 
 
 def table(name, kept, seeds, before):
-    yield "| learner | seeds | 90 % | 99 % | 99.9 % | lost at the end, most | CPU seconds, median |"
+    yield "| learner | seeds | 90 % | 99 % | 99.9 % | largest loss at the end | median CPU seconds |"
     yield "|---|---|---|---|---|---|---|"
     for learner in (*LEARNERS, *(f"rlberry-scool: {agent}" for agent in RLBERRY)):
         rows = [kept[key] for seed in range(seeds) if (key := f"{name}|{learner}|{seed}") in kept]
@@ -281,16 +293,7 @@ def main():
                 kept[key] = {"reached": reached, "seconds": seconds, "end": end}
                 print(key, json.dumps(kept[key]), file=sys.stderr, flush=True)
                 given.keep.write_text(json.dumps(kept))
-    parts = [measured_by("environments.py"), "", __doc__.split("\n\n", 1)[1].strip(), ""]
-    parts += [
-        "Medians of steps over the seeds, with 95 % intervals from order statistics where there are six seeds or more;",
-        "in brackets how many seeds came there, if not all. A seed that did not come there counts as one that never",
-        "does. Learners and worlds that are missing were not measured, nor UCBVI of rlberry-scool;",
-        "CartPole, MountainCar and Acrobot are in `benchmarks/grids.md`. QL and SARSA of rlberry-scool (gamma =",
-        "0.99, alpha = 0.1, epsilon = 0.1, ties to the first action) play in a Python of their own (`--rlberry",
-        "PYTHON`), by `benchmarks/rlberry_agents.py`.",
-        "",
-    ]
+    parts = opening("How many steps does an environment need?", ABOUT, "environments.py")
     before = rows_of(given.write.read_text()) if given.write is not None and given.write.is_file() else {}
     for name, (_, _, most) in WORLDS.items():
         rows = list(table(name, kept, given.seeds, before))

@@ -16,7 +16,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from timing import measured_by
+from timing import opening
 
 # isort: split
 import pyarrow as pa
@@ -35,6 +35,12 @@ from ravi.runs import versions
 
 LEARNERS = ["ravi-ucb,scale=0.01,step_scale=30", "ucrl2,scale=0.1", "psrl", "mbie-eb,scale=0.03", "ucb-q,scale=0.001"]
 MDPS = ["riverswim/6", "garnet/20,3,4"]
+
+ABOUT = """
+How much does the runner add to the computing time of an experiment, how many runs can one driver handle, and how large
+and fast is a store? For those who plan large experiments; [How far it goes](../docs/explanation/scale.md) draws the
+conclusions.
+"""
 
 
 def suite_of(seeds, steps, points=100):
@@ -158,10 +164,11 @@ def long_section():
     return [
         "## Long runs",
         "",
-        "RAVI-UCB on RiverSwim(6), T = 10^6, two workers: 64 seeds in batches as wide as two workers allow, 4 seeds "
-        "one at a time. The better of two measurements in turns; start included in the first column.",
+        "RAVI-UCB on RiverSwim(6), T = 10^6, two workers: 64 seeds in batches as large as two workers allow, and 4 "
+        "seeds one at a time. Entries are the better of two alternating measurements; the first column includes the "
+        "start.",
         "",
-        "| seeds side by side | steps a second, both workers | steps a second of a worker's computing |",
+        "| seeds per batch | steps per second, both workers | steps per second of a worker's computing time |",
         "|---|---|---|",
         *(f"| {most} | {wall:,.0f} | {own:,.0f} |" for most, (wall, own) in best.items()),
         "",
@@ -212,13 +219,13 @@ def main():
     parser.add_argument("--write", type=Path, help="write the tables to this file")
     options = parser.parse_args()
     few = 10 if options.quick else 1
-    lines = ["# Experiments", "", measured_by("experiments.py"), ""]
+    lines = opening("Experiments", ABOUT, "experiments.py")
 
     lines += [
         f"## {10_000 // few:,} runs through the runner, two workers",
         "",
-        "Five tabular learners on RiverSwim(6) and Garnet(20, 3, 4), T = 20,000, 100 points each. Memory is the "
-        "driver's, when a tenth of the runs is done and at the end.",
+        "Five tabular learners on RiverSwim(6) and Garnet(20, 3, 4), T = 20,000, 100 points each. Memory is that of "
+        "the driver when a tenth of the runs is done, and at the end.",
         "",
         "| workers | wall (s) | compute (s) | overhead | driver's CPU (s) | parts | memory (MB) |",
         "|---|---|---|---|---|---|---|",
@@ -246,12 +253,12 @@ def main():
 
     lines += [
         "",
-        "## What one driver can take",
+        "## What one driver can handle",
         "",
-        "Workers that take no time hand back stored rows in batches of a hundred; each part is on disk before its runs "
+        "Workers that take no time return stored rows in batches of a hundred; each part is on disk before its runs "
         "count.",
         "",
-        "| points | runs a second | bytes a run |",
+        "| points | runs per second | bytes per run |",
         "|---|---|---|",
     ]
     for points in (1, 100, 1000):
@@ -265,9 +272,9 @@ def main():
         "",
         f"## {10_000 // few:,} runs of 1,000 points in a store",
         "",
-        f"{size / 1e6:.1f} MB on disk ({size / (10_000 // few) / 8000:.0%} of the numbers as they are). Opened, every "
-        f"byte compared with its hash, in {opened:.2f} s; with the median final regret of every learner in "
-        f"{answer:.2f} s. The median curve of every learner at ten times: {curves:.2f} s more.",
+        f"{size / 1e6:.1f} MB on disk ({size / (10_000 // few) / 8000:.0%} of the uncompressed numbers). Opening takes "
+        f"{opened:.2f} s, with every byte compared with its hash, and {answer:.2f} s together with the median final "
+        f"regret of every learner. The median curve of every learner at ten times takes another {curves:.2f} s.",
     ]
     text = "\n".join(lines) + "\n"
     print(text)

@@ -1,9 +1,7 @@
 """What does the default of `ravi learn` make of a Box? `python benchmarks/grids.py [--write benchmarks/grids.md]`.
 
-`ravi.learn(ID, steps=T)`, nothing else said, of environments that Gymnasium calls solved at a mean return. The policy
-is played for 100 episodes of the environment's own, time limit included, on seeds that were not learned from.
---rows FILE keeps what was measured, a line of JSON each: a second call goes on from there. Rows of the page that are
-not of runs that are made stay.
+--rows FILE keeps what was measured, as one line of JSON each, and a second call continues from there. Rows of the page
+whose runs are not made again stay.
 """
 
 from __future__ import annotations
@@ -13,7 +11,7 @@ import json
 import time
 from pathlib import Path
 
-from timing import measured_by  # first: it keeps BLAS to one thread
+from timing import opening  # first: it keeps BLAS to one thread
 
 # isort: split
 import gymnasium
@@ -25,6 +23,16 @@ from ravi.live.policies import evaluate
 SOLVED = {"CartPole-v1": 475, "MountainCar-v0": -110, "Acrobot-v1": -100}  # the mean return of 100 episodes
 STEPS = {"CartPole-v1": (5_000, 2_000), "MountainCar-v0": (10_000, 5_000), "Acrobot-v1": (10_000,)}
 EPISODES = 100
+ABOUT = """
+How good is the policy that `ravi.learn(ID, steps=T)` finds, without any option, if observations are a Box? For those
+with such an environment. The policy is played for {EPISODES} episodes of the environment itself, with its time limit,
+on seeds that were not used for learning. *Mean return* is the mean over learning seeds of the mean over episodes, with
+the worst seed in brackets. *Solved* counts the seeds whose mean return is at least the value at which Gymnasium calls
+the environment solved. *Loss* is the largest loss of the policy relative to the optimum of the model over cells in
+which it was planned. CPU seconds are those of one seed, including its last plan, on one core. *Unknown* is the same
+environment under a name for which the library has no defaults: its grid and its rewards are chosen from the
+observations.
+"""
 UNKNOWN = {"CartPole-v1": (5_000,), "MountainCar-v0": (10_000, 5_000)}  # steps
 for name, steps in UNKNOWN.items():  # the same under names of which nothing is known
     known = gymnasium.spec(name)
@@ -61,19 +69,8 @@ def rows_of(path: Path | None, seeds: int, only: str | None) -> dict[tuple[str, 
 
 def page(rows: dict[tuple[str, int, int], dict[str, float]], before: str) -> str:
     lines = [
-        "# Boxes by the default",
-        "",
-        measured_by("grids.py"),
-        "",
-        f"`ravi.learn(ID, steps=T)`, nothing else said. The policy is played for {EPISODES} episodes of the",
-        "environment's own, with its time limit, on seeds that were not learned from; *mean return* is the mean over",
-        "learning seeds of the mean over episodes, in brackets the worst seed's. *Solved* counts the seeds whose mean",
-        "return is at least what Gymnasium names. *Lost* is the largest loss of the policy, of the optimum of",
-        "the model over cells that it was planned in. CPU seconds are of one seed, with its last plan, on one core.",
-        "*Unknown* is the same environment under a name of which nothing is known: its grid and its rewards are chosen",
-        "by what is met.",
-        "",
-        "| environment | solved at | cells | T | mean return | solved | lost | CPU s |",
+        *opening("Continuous observations with the default learner", ABOUT.format(EPISODES=EPISODES), "grids.py"),
+        "| environment | solved at | cells | T | mean return | solved | loss | CPU s |",
         "|---|--:|--:|--:|--:|--:|--:|--:|",
     ]
     for name, goal in SOLVED.items():

@@ -1,10 +1,6 @@
 """What do M inner steps cost? The plan of RAVI-UCB+ against M plans of RAVI-UCB, and against one matrix product each.
 
-    python benchmarks/inner.py [--quick] [--write benchmarks/inner.md]
-
-CPU time of one core (BLAS on one thread), functions compiled beforehand, the least of several repeats. A plan is timed
-on copies of the state that a run of 2,000 plays ends with. RAVI-UCB has beta = 1 and eta = 0.05, under which its policy
-moves in most states at every epoch: a row of Q that is at H would cost less.
+python benchmarks/inner.py [--quick] [--write benchmarks/inner.md]
 """
 
 from __future__ import annotations
@@ -12,7 +8,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from timing import least, measured_by  # first: it keeps BLAS to one thread
+from timing import least, opening  # first: it keeps BLAS to one thread
 
 # isort: split
 import numpy as np
@@ -23,6 +19,23 @@ from ravi.learners.ravi_ucb.plus import generic
 from ravi.mdps import garnet, garnets, riverswim
 
 M = 20
+
+
+ABOUT = """
+How much time do the M backups per epoch of RAVI-UCB+ take? For those who choose `inner`. On counts, a backup of
+RAVI-UCB+ is compared with a plan of RAVI-UCB, which makes one; on regressions, with one matrix product.
+
+Times are CPU times of one core (BLAS on one thread), with functions compiled beforehand, and the least of several
+repeats. A plan is timed on copies of the state at the end of a run of 2,000 steps. RAVI-UCB has beta = 1 and eta =
+0.05, with which its policy changes in most states at every epoch; a row of Q that is at H would cost less.
+"""
+NOTES = """\
+(a) One compiled loop makes all M backups of a seed. The quantities that depend only on the data (the bonus of each
+pair, in units of the span of V) are computed once per epoch, and no array of all seeds is made in between. "Part by
+part" is the form with which it is compared in tests, bit for bit. With few seeds and few states, the plan of RAVI-UCB
+consists mostly of function calls. (b) A backup is one product phi R, one of phi with theta_hat, and the sparse sums
+that make phi, for eight seeds at a time; at d = 10 these and the arrays of the parts take most of the time.
+"""
 
 
 def per_plan(learner, mdp, seeds, repeats, steps=2000):
@@ -79,17 +92,11 @@ def main():
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--write", type=Path)
     given = parser.parse_args()
-    rows = ["# What M inner steps cost\n", measured_by("inner.py") + "\n"]
+    rows = opening("What M inner steps cost", ABOUT, "inner.py")
     repeats = 3 if given.quick else 9
     on_counts(rows, repeats)
     on_regressions(rows, repeats)
-    rows.append(
-        "(a) One compiled loop makes all M backups of a seed: what its data alone decide (the bonus of each pair,\n"
-        "in parts of the span of V) is found once an epoch, and no array of all seeds is made in between. Part by\n"
-        "part is the form that it is tested against, bit for bit. With few seeds and few states, RAVI-UCB's plan\n"
-        "is mostly calls. (b) A backup is one product phi R, one of phi with theta_hat, and the sparse sums that\n"
-        "make phi, eight seeds at a time; at d = 10 these and the arrays of the parts are most.\n"
-    )
+    rows.append(NOTES)
     if given.write:
         given.write.write_text("\n".join(rows))
 

@@ -1,10 +1,6 @@
 """What does RAVI-KL cost? A plan, the parts of a run that are plans, and slack against greedy, beside PSRL.
 
-    python benchmarks/kl.py [--quick] [--write benchmarks/kl.md]
-
-CPU time of one core (BLAS on one thread), functions compiled beforehand, the least of several repeats; all learners are
-told the supports. Time for a plan is that of a run of many seeds, less that of the same plays by `uniform`, over the
-plans that were made: warm starts are those of a real run.
+python benchmarks/kl.py [--quick] [--write benchmarks/kl.md]
 """
 
 from __future__ import annotations
@@ -12,13 +8,21 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from timing import least, measured_by  # first: it keeps BLAS to one thread
+from timing import least, opening  # first: it keeps BLAS to one thread
 
 # isort: split
 from ravi import ids
 from ravi.engine import run
 from ravi.mdps import garnet, riverswim
 
+ABOUT = """
+How much time does RAVI-KL take, and how much more than its greedy form and PSRL? For those who choose a learner by its
+time. All learners are told the supports. The time per plan is that of a run of many seeds minus that of the same steps
+by `uniform`, divided by the number of plans, so plans start from the previous solution as in a real run.
+
+Times are CPU times of one core (BLAS on one thread), with functions compiled beforehand, and the least of several
+repeats.
+"""
 LEARNERS = ("ravi-kl,plan=greedy", "ravi-kl", "ravi-kl,candidate=posterior,slack=0.1", "psrl,support=on")
 
 
@@ -35,9 +39,9 @@ def main():
     parser.add_argument("--write", type=Path)
     given = parser.parse_args()
     repeats, seeds = (1, 4) if given.quick else (2, 4)
-    rows = ["# What RAVI-KL costs", "", measured_by("kl.py"), ""]
-    rows += [
-        "| MDP | T | learner | plans a seed | us a plan | times greedy | us a play, all in all |",
+    rows = [
+        *opening("What RAVI-KL costs", ABOUT, "kl.py"),
+        "| MDP | T | learner | plans per seed | us per plan | relative to greedy | us per step in all |",
         "|---|---|---|---|---|---|---|",
     ]
     for mdp, steps in (

@@ -1,10 +1,6 @@
 """What does a large world cost? X = 10^6 and T = 10^6 on one core, and the ordinary run where that can be had.
 
-    python benchmarks/large.py [--quick] [--write benchmarks/large.md]
-
-CPU seconds of one run of one seed, functions compiled beforehand; memory is the peak of what the run allocates, the
-world not counted. beta and eta are given, but for one row: with the theory's beta, at this X, the value of a pair is
-cut at H until it was played about 3 x 10^9 times.
+python benchmarks/large.py [--quick] [--write benchmarks/large.md]
 """
 
 from __future__ import annotations
@@ -14,7 +10,7 @@ import time
 import tracemalloc
 from pathlib import Path
 
-from timing import measured_by  # first: it keeps BLAS to one thread
+from timing import opening  # first: it keeps BLAS to one thread
 
 # isort: split
 from ravi import tree
@@ -37,11 +33,22 @@ def measured(task):
     return made, seconds, peak
 
 
+ABOUT = """
+How much time and memory does RAVI-UCB take with a million states? For those whose state space does not fit into a
+table. Time and memory depend on the states that were visited, not on X: (a) compares such a run with the ordinary run
+of a table, (b) has X = 10^6 and T = 10^6 on one core.
+
+Times are CPU seconds of one run of one seed, with functions compiled beforehand. Memory is the peak that the run
+allocates, without the world. beta and eta are given, except in one row: with the beta of the theory, at this X, the
+value of a pair is cut at H until it was played about 3 x 10^9 times.
+"""
+
+
 def large(rows, quick):
     rows.append("### (b) X = 1,000,000, A = 4, one seed, one core\n")
     rows.append(
-        "| world | constants | T | CPU s | us a play | epochs | met | visited | planned on | peak MB | kept MB "
-        "| earned a play | return of the last policy |"
+        "| world | constants | T | CPU s | us per step | epochs | encountered | visited | planned on | peak MB "
+        "| stored MB | reward per step | return of the last policy |"
     )
     rows.append("|---" * 13 + "|")
     mdp = garnet(W * W, 4, 3, 0, 0.99)
@@ -75,8 +82,10 @@ def large(rows, quick):
 
 def against_tables(rows, quick):
     learner = "ravi-ucb,beta=150,eta=1"
-    rows.append(f"### (a) The same run by a table and by what was met: Garnet(X, 4, 3), gamma .99, {learner}\n")
-    rows.append("| X | T | table, CPU s | peak MB | met only, CPU s | peak MB | time, ratio | memory, ratio |")
+    rows.append(
+        f"### (a) The same run with a table and with visited states only: Garnet(X, 4, 3), gamma .99, {learner}\n"
+    )
+    rows.append("| X | T | table, CPU s | peak MB | visited only, CPU s | peak MB | time, ratio | memory, ratio |")
     rows.append("|---" * 8 + "|")
     for X in (1_000, 10_000, 100_000, 1_000_000):
         T = 5_000 if quick else 20_000
@@ -92,7 +101,7 @@ def against_tables(rows, quick):
             f"| **{dense_s / large_s:.1f}** | **{dense_mb / large_mb:.1f}** |"
         )
         print(rows[-1], flush=True)
-    rows.append("\nBoth give the same last policy, bit for bit, in every state: checked in the same run.\n")
+    rows.append("\nBoth give the same last policy in every state, bit for bit, which is checked in the same run.\n")
 
 
 def main():
@@ -100,7 +109,7 @@ def main():
     parser.add_argument("--quick", action="store_true", help="fewer plays")
     parser.add_argument("--write", metavar="FILE", type=Path, help="write the tables there as well")
     arguments = parser.parse_args()
-    rows = [measured_by("large.py"), ""]
+    rows = opening("What a large world costs", ABOUT, "large.py")
     against_tables(rows, arguments.quick)
     large(rows, arguments.quick)
     if arguments.write:

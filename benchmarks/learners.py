@@ -1,10 +1,6 @@
-"""How fast is every learner? Steps per second next to the uniform policy's, in one run of this script.
+"""How fast is every learner? Steps per second, compared with those of the uniform policy, in one run of this script.
 
-    python benchmarks/learners.py [--quick] [--only PREFIX] [--write benchmarks/learners.md]
-
-64 seeds, one core, CPU time with planning in it, functions compiled beforehand. "theory" are the theory's constants;
-the other row is a setting under which policies move. "ratio" is the time of a step in steps of the uniform policy,
-which only walks. Where rlberry-scool is installed, its UCBVI is measured in the same run.
+python benchmarks/learners.py [--quick] [--only PREFIX] [--write benchmarks/learners.md]
 """
 
 from __future__ import annotations
@@ -14,7 +10,7 @@ import time
 from importlib.util import find_spec
 from pathlib import Path
 
-from timing import least, measured_by  # first: it keeps BLAS to one thread
+from timing import least, opening  # first: it keeps BLAS to one thread
 
 # isort: split
 import numpy as np
@@ -29,6 +25,15 @@ from ravi.optimism import sets
 from ravi.optimism.extended_value_iteration import MOST, _iterate, given
 from ravi.teams import made
 
+ABOUT = """
+How many steps per second does each learner make, and does a step cost more as the run gets longer? For those who plan
+experiments. "Ratio" is the time of a step relative to a step of the uniform policy, which plans nothing. One extended
+value iteration is compared with one in NumPy, and UCBVI-gamma with the UCBVI of rlberry-scool, if that is installed.
+
+All figures are from one run of the script: 64 seeds unless stated otherwise, one core, CPU time including planning,
+with functions compiled beforehand. "theory" are the constants of the theory; the other row of a learner has constants
+with which its policies change.
+"""
 SEEDS = 64
 TABULAR = ("riverswim/6,discount=0.95", "garnet/20,4,5,discount=0.95", "garnet/100,4,5,discount=0.95")
 MOVING = {
@@ -148,7 +153,7 @@ def linear(rows, quick, only):
 
 
 def growth(rows, quick, only):
-    rows.append("### Does the cost of a step grow with T? Steps per second at 4 T over those at T, 16 seeds\n")
+    rows.append("### Growth of the cost of a step with T: steps per second at 4 T divided by those at T, 16 seeds\n")
     rows.append("| learner | MDP | T | ratio |")
     rows.append("|---|---|---|---|")
     river, mixture = ids.mdp("riverswim/6,discount=0.95"), ids.mdp("riverswim/mixture/6,discount=0.95")
@@ -199,7 +204,7 @@ def planned(kind, radius, constant, r, successors, gamma, D, tol):
 
 def extended(rows, quick, only):
     rows.append("### One extended value iteration from u = 0, X = 100, A = 4, gamma .95, ms per seed, 64 seeds\n")
-    rows.append("| successors stored | plays per pair | set | sweeps | ms | NumPy, dense, L1 | ratio |")
+    rows.append("| successors stored | visits per pair | set | sweeps | ms | NumPy, dense, L1 | ratio |")
     rows.append("|---|---|---|---|---|---|---|")
     for B in (5, 100):
         mdp = garnet(100, 4, B, 0, 0.95)
@@ -270,7 +275,7 @@ def main():
     for part in wanted.parts.split(","):
         globals()[part](rows, wanted.quick, wanted.only)
     if wanted.write is not None:
-        wanted.write.write_text("\n".join([measured_by("learners.py"), "", *rows]))
+        wanted.write.write_text("\n".join([*opening("How fast is every learner?", ABOUT, "learners.py"), *rows]))
 
 
 if __name__ == "__main__":

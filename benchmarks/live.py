@@ -1,10 +1,7 @@
 """What does a live stream cost, and what does it learn? `python benchmarks/live.py [--write benchmarks/live.md]`.
 
-(a) The protocol: microseconds per play beyond the time that the world itself takes, in a world that takes next to none.
-(b) FrozenLake 8x8, by the command: how many seeds come within 1 % of the optimum, in how many CPU seconds. With
---write, this table is also put into docs/guides/gymnasium.md.
-(c) Where there are hundreds of states: microseconds per step of `ravi.learn`, the environment included, and, with
---before FOLDER, those of another checkout of this repository, each in a process of its own, in turns.
+With --write, table (b) is also put into docs/guides/gymnasium.md. With --before FOLDER, table (c) also has the times of
+another checkout of this repository; both versions run alternately, each in its own process.
 """
 
 from __future__ import annotations
@@ -21,7 +18,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from timing import least, measured_by  # first: it keeps BLAS to one thread
+from timing import least, opening  # first: it keeps BLAS to one thread
 
 # isort: split
 import numpy as np
@@ -29,11 +26,18 @@ import numpy as np
 import ravi
 from ravi.live.policies import Policy, evaluate
 
+ABOUT = """
+How much time does the library add to each step of an environment, and how good is the policy that `ravi learn` finds on
+FrozenLake 8x8? For those who learn by playing. (a) is the time per step of the protocol beyond that of the world
+itself, in a world that takes almost none. (b) is the command: how many seeds come within 1 % of the optimum, and in how
+many CPU seconds. (c) is the time per step of `ravi.learn`, environment included, with hundreds of states; "before" is
+another version of the library.
+"""
 STATES, ACTIONS, DISCOUNT = 16, 4, 0.99
 LEARNERS = {
-    "uniform": "nothing is learned",
-    "ravi-ucb": "a plan at every reset",
-    "q-learning": "a walk of its own, at every play",
+    "uniform": "learns nothing",
+    "ravi-ucb": "plans at every reset",
+    "q-learning": "updates at every step",
 }
 LAKE = (
     "ravi learn FrozenLake8x8-v1 --learner {learner} --discount 0.99 --steps {steps} --reward-scale {scale} "
@@ -109,7 +113,7 @@ def env_alone(env, steps):
 def protocol(steps, repeats):
     env = env_class()()
     acts("uniform", 100)  # compiled
-    yield "| learner | what it does | act and observe, us per play | `ravi.learn`, us per play |"
+    yield "| learner | what it does | act and observe, us per step | `ravi.learn`, us per step |"
     yield "|---|---|---|---|"
     world, own = least(lambda: alone(steps), repeats), least(lambda: env_alone(env, steps), repeats)
     for learner, what in LEARNERS.items():
@@ -123,7 +127,7 @@ def protocol(steps, repeats):
         ) - own  # fmt: skip
         yield f"| {learner} | {what} | {1e6 * by_hand / steps:.1f} | {1e6 * learned / steps:.1f} |"
     yield ""
-    yield f"The world itself takes {1e6 * world / steps:.2f} us, the environment {1e6 * own / steps:.2f} us per play."
+    yield f"The world itself takes {1e6 * world / steps:.2f} us per step, the environment {1e6 * own / steps:.2f} us."
 
 
 def lake(settings, seeds):
@@ -225,19 +229,24 @@ def main():
     if given.part == "world":
         print(json.dumps(in_world(given.world, given.learner)))
         return
-    parts = [measured_by("live.py"), ""]
+    parts = opening("What learning from an environment costs", ABOUT, "live.py")
     if given.part in (None, "protocol"):
-        parts += [f"### (a) Beyond the time of the world: {STATES} states, gamma {DISCOUNT}, {given.steps:,} plays", ""]
-        parts += [*protocol(given.steps, given.repeats), ""]
+        size = f"{STATES} states, gamma {DISCOUNT}, {given.steps:,} steps"
+        parts += [
+            f"### (a) The protocol, without the time of the world: {size}",
+            "",
+            *protocol(given.steps, given.repeats),
+            "",
+        ]
     if given.part in (None, "lake"):
         table = list(lake(SETTINGS, given.seeds))
-        parts += ["### (b) FrozenLake 8x8, gamma .99, by the command, its start included", "", *table, ""]
+        parts += ["### (b) FrozenLake 8x8 from the shell, gamma .99, start of the command included", "", *table, ""]
         if given.write is not None:
             page = GUIDE.read_text()
             shown = "<!-- measured -->\n" + "\n".join(table) + "\n<!-- end -->"
             GUIDE.write_text(re.sub(r"<!-- measured -->.*?<!-- end -->", lambda _: shown, page, flags=re.DOTALL))
     if given.part in (None, "hundreds"):
-        parts += ["### (c) Where there are hundreds of states, gamma .99, rewards unknown", ""]
+        parts += ["### (c) Environments with hundreds of states, gamma .99, rewards unknown", ""]
         parts += [*hundreds(given.repeats, given.before), ""]
     text = "\n".join(parts)
     if given.write is None:

@@ -1,12 +1,6 @@
 """What does a page cost? CPU seconds, peak memory and bytes of `ravi report`, for many learners and for many runs.
 
-    python benchmarks/report.py [--quick] [--before CHECKOUT] [--write benchmarks/report.md]
-
-Folders are made up, in the store's own format. Each page is made by a process of its own, so that its peak of memory is
-its own; CPU seconds are of that process, all threads, from after the import of ravi to the end. Beside it stands what
-opening the folder takes, every byte compared with its hash; and, of another checkout of this repository, what the same
-page took there. Everything is taken in one run of this script, folder by folder: where the machine is busy, it is the
-ratios that count.
+python benchmarks/report.py [--quick] [--before CHECKOUT] [--write benchmarks/report.md]
 """
 
 from __future__ import annotations
@@ -21,7 +15,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from timing import measured_by
+from timing import opening
 
 # isort: split
 import numpy as np
@@ -41,6 +35,17 @@ def suite_of(learners, mdps, seeds, points):
     worlds = [f"garnet/{5 + i % 4},2,2,seed={i}" for i in range(mdps)]
     section = {"name": "all", "mdps": worlds, "learners": names}
     return {"name": "made up", "steps": 100_000, "seeds": seeds, "points": points, "sections": [section]}
+
+
+ABOUT = """
+How much time, memory and disk does `ravi report` take, for many learners and for many runs? For those with large
+folders of results. "Opened" is a process that only opens the folder, with every byte compared with its hash; "page" is
+one that writes the page; "before" is the same page by an earlier version.
+
+The folders are synthetic, in the format of the store. Each page is made by its own process, so its peak memory is its
+own; CPU seconds are those of that process, all threads, from after the import of ravi to the end. Everything is
+measured in one run of the script, folder by folder; on a busy machine, compare the ratios.
+"""
 
 
 def folder_of(place, learners, mdps, seeds, points):
@@ -122,10 +127,7 @@ def main():
     options = parser.parse_args()
     if options.child:
         return child(Path(options.child[1]), options.child[0])
-    lines = [
-        "# The page", "", measured_by("report.py"), "",
-        "CPU seconds and the peak of memory of a process that opens a folder, and of one that makes its page.", "",
-    ]  # fmt: skip
+    lines = opening("What a report page costs", ABOUT, "report.py")
     head = ["folder", "runs", "opened (s)", "memory (MB)", "page (s)", "page / opened", "memory (MB)", "page (MB)"]
     head += ["before (s)", "before / now", "memory before (MB)"] if options.before else []
     lines += ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
@@ -144,7 +146,7 @@ def main():
                 row += [f"{old['seconds']:.1f}", f"{old['seconds'] / made['seconds']:.1f}", f"{old['peak']:.0f}"]
         lines.append("| " + " | ".join(row) + " |")
         print(lines[-1], flush=True)
-    lines += ["", f"The machine's load was {os.getloadavg()[2]:.1f} on {os.cpu_count()} cores (15 minutes)."]
+    lines += ["", f"The load of the machine was {os.getloadavg()[2]:.1f} on {os.cpu_count()} cores (15 minutes)."]
     text = "\n".join(lines) + "\n"
     if options.write:
         options.write.write_text(text)

@@ -1,12 +1,6 @@
 """How fast is `solve`, next to value iteration in SciPy, and to QuantEcon's and mdpsolver's modified policy iteration?
 
-    python benchmarks/solve.py [--write FILE] [--repeats N]
-
-Each solver gets the same MDPs and is asked for V* to 1e-6. Times are medians of CPU milliseconds of one run on one
-machine, without building the MDP or compiling; ratios are what to compare across machines. All answers are held against
-a solution by `solve` that is certified to 1e-9, or as closely as rounding allows, in the same run; a peer that misses
-is shown with its error. QuantEcon and mdpsolver are measured where they are installed. Long and narrow MDPs, at
-gamma = .9999, are for `solve` and SciPy only, which is given a minute.
+python benchmarks/solve.py [--write FILE] [--repeats N]
 """
 
 from __future__ import annotations
@@ -119,6 +113,16 @@ def median_ms(run: Callable[[], np.ndarray], repeats: int) -> tuple[float, np.nd
     return statistics.median(times[1:]), V  # the first may have compiled
 
 
+ABOUT = """\
+How fast is `ravi.solve`, compared with value iteration in SciPy and the modified policy iteration of QuantEcon and
+mdpsolver? For those who solve large known MDPs. The columns on the right are the times of the others relative to ravi.
+
+Each solver gets the same MDPs and is asked for V* to 1e-6. Times are medians of CPU milliseconds of one run on one
+machine, without building the MDP or compiling; compare ratios across machines. All answers are compared with a solution
+by `solve` that is certified to 1e-9 (1e-7 at 0.9999), or as closely as rounding allows, in the same run; a solver that
+misses the tolerance is shown with its error. QuantEcon and mdpsolver are measured if they are installed. Long and
+narrow MDPs, at gamma = .9999, are solved by `solve` and SciPy only, and SciPy is given a minute.
+"""
 LONG = (0.9999,)  # the discount of long and narrow MDPs
 PEERS = {
     "quantecon": ("QuantEcon DiscreteDP", quantecon_modified_policy_iteration),
@@ -166,6 +170,9 @@ def main() -> None:
     ]
     others = [name for name in solvers if name != "ravi"]
     lines = [
+        "# How fast is solve?",
+        "",
+        ABOUT,
         "| MDP | gamma | "
         + " | ".join(f"{name} (ms)" for name in solvers)
         + " | "
@@ -194,10 +201,7 @@ def main() -> None:
             lines.append("| " + " | ".join(row) + " |")
             print(lines[-1], flush=True)
     lines.append("")
-    lines.append(
-        f"Medians of CPU time; answers are within 1e-6 of one certified to 1e-9 (1e-7 at 0.9999), unless said. "
-        f"{platform.machine()}, {versions}."
-    )
+    lines.append(f"Measured by `benchmarks/solve.py` on {platform.machine()}, {versions}.")
     print("\n" + "\n".join(lines))
     if arguments.write:
         arguments.write.write_text("\n".join(lines) + "\n")

@@ -1,11 +1,8 @@
-"""How fast is a run? Ratios against a whole-run compiled yardstick, taken in one run of this script.
+"""How fast is a run? Ratios to a hand-written compiled function for the whole run, taken in one run of this script.
 
     python benchmarks/speed.py [--quick] [--before CHECKOUT] [--write benchmarks/speed.md]
 
-CPU time of one core (BLAS on one thread), functions compiled beforehand, the least of several repeats: these machines
-are shared. "theory" are the paper's constants, under which most rows of Q stay at H; "moving" is beta = 1 and
-eta = 0.05, under which the policy moves in most states at every epoch. With --before, the script of another checkout
-is run in turns with this one, and the times of both stand side by side.
+With --before, the script of another checkout is run alternately with this one, and the times of both are compared.
 """
 
 from __future__ import annotations
@@ -17,7 +14,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from timing import least, measured_by  # first: it keeps BLAS to one thread
+from timing import least, opening  # first: it keeps BLAS to one thread
 
 # isort: split
 import numpy as np
@@ -28,6 +25,16 @@ from ravi.mdps import garnet, garnets, riverswim
 from ravi.walk import world_of
 from yardstick import whole_run
 
+ABOUT = """
+For those who plan runs, or change the step loop. A run of 64 seeds is compared with `benchmarks/yardstick.py`, in which
+the whole run of one seed is a single hand-written compiled function; the column "ratio" is the time of the library
+relative to it. The other columns say what exact regret adds, what a single seed costs, what a linear mixture costs, and
+how the time grows with X.
+
+Times are CPU times of one core (BLAS on one thread), with functions compiled beforehand, and the least of several
+repeats, because these machines are shared. "theory" are the paper's constants, with which most rows of Q stay at H;
+"moving" is beta = 1 and eta = 0.05, with which the policy changes in most states at every epoch.
+"""
 SETTINGS = {"theory": {}, "moving": {"beta": 1.0, "eta": 0.05}}
 
 
@@ -38,7 +45,7 @@ def learner_of(mdp, T, setting, make=ravi_ucb.tabular):
 def tabular(rows, repeats, quick):
     rows.append("### (a, b) Tabular RAVI-UCB, us per seed and epoch\n")
     rows.append(
-        "| MDP | setting | yardstick | 64 seeds | ratio | with exact regret | regret adds | 1 seed | with regret |"
+        "| MDP | setting | hand-written | 64 seeds | ratio | with exact regret | regret adds | 1 seed | with regret |"
     )
     rows.append("|---|---|---|---|---|---|---|---|---|")
     cases = [(riverswim(6, 0.9), 100_000), (garnet(100, 4, 4, 0, 0.99), 100_000), (garnet(1000, 4, 5, 0, 0.99), 50_000)]
@@ -207,7 +214,7 @@ def main():
         rows += against(wanted.before, wanted.rounds, ["--quick"] if wanted.quick else [])
         print("\n".join(rows[-20:]))
     if wanted.write is not None:
-        wanted.write.write_text("\n".join([measured_by("speed.py"), "", *rows]))
+        wanted.write.write_text("\n".join([*opening("How fast is a run of RAVI-UCB?", ABOUT, "speed.py"), *rows]))
 
 
 if __name__ == "__main__":

@@ -35,3 +35,8 @@ def measured_by(script):
     return (
         f"Measured by `benchmarks/{script}` on {cpu()}, Python {platform.python_version()}, NumPy {numpy.__version__}."
     )
+
+
+def opening(title, about, script):
+    """The first lines of a page: its title, what it answers and how, and who measured it where."""
+    return [f"# {title}", "", about.strip(), "", measured_by(script), ""]

@@ -22,8 +22,9 @@ PAGE = HERE.parent / "explanation" / "plus.md"
 SECTIONS = ("provable", "provable-elsewhere", "provable-long", "tuned", "tuned-mixture", "parts", "parts-mixture")
 PROVABLE, TUNED = SECTIONS[:3], SECTIONS[3:5]
 PLUS, BASE = "ravi-ucb+", "ravi-ucb"
+SMALLER, SAME, LARGER = "smaller", "not significantly different", "larger"
 # Learners that have a theorem for the MDP at hand, in the form that is run here: about regret, about the regret along
-# the trajectory, or about the number of bad plays. Not among them: PSRL (on average over a prior), MD-MPI without
+# the trajectory, or about the number of bad steps. Not among them: PSRL (on average over a prior), MD-MPI without
 # sweeps, NPG, POLITEX, MDP-E and O-REPS (known or mixing kernels), Liu and Su's (a reconstruction), and yardsticks.
 BOUNDED = (
     PLUS, BASE, "ucrl2", "ucrl2b", "kl-ucrl", "scal", "scal+", "mbie", "mbie-eb", "ucbvi-gamma", "r-max", "delayed-q",
@@ -90,7 +91,7 @@ def gains(page: str) -> str:
     order = sorted(found, key=lambda mdp: found[mdp])
     told = "; ".join(f"{shown[mdp]} on `{mdp}`" for mdp in order)
     ends = f"{shown[order[0]]} to {shown[order[-1]]}"
-    return f"RAVI-UCB+ gains a factor of {ends} over RAVI-UCB, tuned alike: {told}."
+    return f"RAVI-UCB+ gains a factor of {ends} over RAVI-UCB with the same tuning budget: {told}."
 
 
 def written(page: str, name: str, text: str) -> str:
@@ -98,8 +99,8 @@ def written(page: str, name: str, text: str) -> str:
     return page.replace(f"<!-- {name} -->\n{held(page, name)}", f"<!-- {name} -->\n{text.rstrip()}\n", 1)
 
 
-def against(results: ravi.Results, section: str, told: tuple[str, ...] = ("behind", "tied", "ahead")) -> str:
-    """How far behind RAVI-UCB+ the other learners are, paired by seed, in Markdown; only those of these verdicts."""
+def against(results: ravi.Results, section: str, told: tuple[str, ...] = (SMALLER, SAME, LARGER)) -> str:
+    """The regret of the other learners minus that of RAVI-UCB+, paired by seed, in Markdown; only these verdicts."""
     first = PLUS
     found = scores(results, section=section)
     rows = []
@@ -107,12 +108,12 @@ def against(results: ravi.Results, section: str, told: tuple[str, ...] = ("behin
         gaps = {other: compare(found, first, other, mdp) for other in found.learners if other != first}
         for other, gap in sorted(gaps.items(), key=lambda pair: pair[1].difference.estimate):
             one = gap.difference
-            verdict = "behind" if one.low > 0 else "ahead" if one.high < 0 else "tied"
+            verdict = LARGER if one.low > 0 else SMALLER if one.high < 0 else SAME
             if verdict in told:
                 ends = f"{one.low:,.0f} to {one.high:,.0f}"
                 rows.append(f"| {mdp} | {other} | {one.estimate:,.0f} | {ends} | {verdict} |")
-    head = f"| MDP | learner | its regret less that of {first} | 95 % interval, paired | |\n|---|---|---|---|---|"
-    return "\n".join([head, *rows])
+    head = f"| MDP | learner | its regret minus that of {first} | 95 % interval, paired | its regret is |"
+    return "\n".join([head, "|---|---|---|---|---|", *rows])
 
 
 def growth(results: ravi.Results) -> Drawn:
@@ -163,7 +164,7 @@ def main() -> None:
     for section in SECTIONS:
         page = written(page, section, table(results, section=section).markdown())
     page = written(page, "provable, paired", against(results, "provable"))
-    page = written(page, "provable-elsewhere, paired", against(results, "provable-elsewhere", ("ahead", "tied")))
+    page = written(page, "provable-elsewhere, paired", against(results, "provable-elsewhere", (SMALLER, SAME)))
     page = written(page, "provable-long, paired", against(results, "provable-long"))
     page = written(page, "smallest", smallest(page))
     page = written(page, "gains", gains(page))

@@ -79,6 +79,17 @@ def test_every_python_snippet_runs(code, tmp_path, monkeypatch, capsys):
             del sys.modules[name]
 
 
+def test_the_pages_of_benchmarks_begin_as_their_scripts_say():
+    told = {}
+    for script in (ROOT / "benchmarks").glob("*.py"):
+        found = re.search(r'^ABOUT = """\\?\n(.*?)\n"""', script.read_text(), flags=re.DOTALL | re.MULTILINE)
+        told |= {script: found[1]} if found else {}
+    assert len(told) == 13
+    for script, about in told.items():
+        said = re.escape(about).replace(r"\{SEEDS\}", r"\d+").replace(r"\{EPISODES\}", r"\d+")
+        assert re.match(rf"# [^\n]+\n\n{said}\n\n", script.with_suffix(".md").read_text()), script.name
+
+
 def test_paper_md_maps_every_numbered_statement():
     text = (ROOT / "docs" / "explanation" / "paper.md").read_text()
     statements = [f"Lemma {n}" for n in ("4.2", "4.3", "4.4", "5.1", "5.2", "5.4", "5.5", "A.1", "A.4", "C.1")]

@@ -18,14 +18,14 @@ SUITE = {
 
 @pytest.mark.usefixtures("in_this_process")
 def test_a_section_is_made_anew_and_the_others_stay(tmp_path):
-    page = f"{MAKE.HEAD}\n## All learners told the supports\n\nas it was\n\n## Linear mixtures\n\nof before\n"
+    page = f"{MAKE.HEAD}\n## All learners are told the supports\n\nas it was\n\n## Linear mixtures\n\nof before\n"
     found = ravi.run_suite(SUITE, tmp_path / "out", workers=1)
     made = MAKE.made(found, page)
-    assert "## All learners told the supports\n\nas it was\n" in made
+    assert "## All learners are told the supports\n\nas it was\n" in made
     assert "of before" not in made
     part = made.partition("## Linear mixtures")[2]
     assert "T = 60, 4 seeds." in part
-    assert "| psrl/mixture | " in part  # ahead, tied, behind
+    assert "| psrl/mixture | " in part  # smaller, no significant difference, larger
     left = [title for section, title in MAKE.SECTIONS.items() if section not in ("told", "tuned", "mixtures")]
     assert made.rstrip().endswith(f"Sections of the suite that were not run yet: {'; '.join(left)}.")
     assert MAKE.made(found, made) == made
@@ -34,3 +34,17 @@ def test_a_section_is_made_anew_and_the_others_stay(tmp_path):
 def test_the_page_is_what_its_script_writes_of_it():
     page = MAKE.PAGE.read_text()
     assert page.startswith(MAKE.HEAD)
+
+
+def test_the_answer_at_the_beginning_is_that_of_the_tables():
+    told, mixtures = (
+        MAKE.PAGE.read_text().partition(f"## {MAKE.SECTIONS[name]}\n")[2].partition("\n## ")[0]
+        for name in ("told", "mixtures")
+    )
+    for other in ("ucrl2", "ucrl2b", "kl-ucrl"):
+        assert f"| {other},support=on | 19 | 0 | 0 |" in told
+    assert "| ravi-ucb+ | 19 | 0 | 0 |" in told
+    assert "| psrl,support=on | 7 | 9 | 3 |" in told
+    for other in ("uclk", "uclk+", "ucrl-vtr", "ravi-ucb/mixture", "ravi-ucb+/mixture"):
+        assert f"| {other} | 8 | 0 | 0 |" in mixtures
+    assert "| psrl/mixture | 0 | 6 | 2 |" in mixtures

@@ -10,7 +10,7 @@ import ravi
 from ravi import files, ids
 from ravi.checks import InputError
 from ravi.live.agent import Agent
-from ravi.live.intervals import bounds, interval, plausible
+from ravi.live.intervals import Interval, bounds, interval, plausible
 from ravi.live.keeping import HEADER
 from ravi.planning.evaluation import return_of
 from tests.live.test_learning import Corridor
@@ -123,6 +123,20 @@ def test_a_world_without_chance_is_known_when_all_was_played():
     assert not made.agent.done
     assert abs(made.interval().low - 0.99**5) < 1e-3
     assert str(made.interval()).endswith("with probability 0.95, if pairs do only what they were seen to do")
+
+
+def test_a_bound_above_half_of_the_range_of_returns_is_said_to_bound_nothing():
+    assert str(Interval(0.531, 0.542, 0.011, 0.95, "nothing", 100.0)) == (
+        "at least 0.531 and at most 0.011 below the best, with probability 0.95"
+    )
+    assert str(Interval(0.53, 98.09, 97.56, 0.95, "nothing", 100.0)) == (
+        "at least 0.53; the data do not bound its loss yet: it may be up to 97.56 below the best, with probability 0.95"
+    )
+    unplayed = ravi.agent("uniform", states=2, actions=2, discount=0.5, steps=9, reward_range=(-3.0, 1.0))
+    for policy in (np.full((2, 2), 0.5), np.eye(2)):  # without data the bound is above half for both
+        found = interval(unplayed, policy)
+        assert (found.low, found.best, found.width) == (-6.0, 2.0, 8.0)
+        assert not found.informative
 
 
 def test_in_a_world_of_chance_what_is_thought_bad_is_played_until_it_is_known_to_be():

@@ -80,7 +80,7 @@ def test_with_small_bonuses_r3_and_r4_fail_and_nothing_else():
 
 
 def test_the_page_has_the_claims_and_the_ladder():
-    section = PAGE.read_text().split("## Rewards that change")[1].split("\n## ")[0]
+    section = " ".join(PAGE.read_text().split("## Changing rewards")[1].split("\n## ")[0].split())
     for id in OWN:
         assert id in section, id
     l = sound(KNOWN).ladder

@@ -87,7 +87,7 @@ def test_every_variant_that_the_command_runs_has_policies_that_move_and_obeys_it
 
 
 def test_the_claims_that_the_docs_name():
-    section = PAGE.read_text().split("## Learners with several backups")[1].split("\n## ")[0]
+    section = " ".join(PAGE.read_text().split("## Learners with several backups")[1].split("\n## ")[0].split())
     for claim in VARIANTS:
         assert claim.id in section, claim.id
     statistical = {s: sum(c.kind != "D" and c.setting in ("any", s) for c in VARIANTS) for s in ("tabular", "mixture")}

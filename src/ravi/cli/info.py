@@ -41,7 +41,8 @@ def list_(as_json: JSON = False) -> None:
         say(title)
         for name, entry in table.items():
             options = ", ".join(k if v is None else f"{k}={v}" for k, v in entry["options"].items())
-            say(f"  {name:18} {entry['summary']}\n  {'':18} {options or 'no options'}")
+            lead = f"{name:18} " if len(name) < 18 else f"{name}\n{'':21}"
+            say(f"  {lead}{entry['summary']}\n{'':21}{options or 'no options'}")
 
 
 def advise(

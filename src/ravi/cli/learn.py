@@ -450,7 +450,7 @@ def _known(found: Learned, which: str, assume: str) -> dict[str, Any]:
         known = found.interval(which, assume=assume)
     except InputError:
         return {"interval": None}
-    return {"interval": {**known._asdict(), "gap": known.gap}, "interval_words": str(known)}
+    return {"interval": known._asdict(), "interval_words": str(known)}
 
 
 def _lines(told: dict[str, Any], early: bool) -> Iterator[str]:

@@ -19,70 +19,177 @@ def _here(home: str, summary: str, oracle: bool = False) -> Known:
 
 
 LEARNERS = {
-    "ravi-ucb": _here("ravi_ucb.ravi_ucb:tabular", "RAVI-UCB for tabular MDPs (Algorithm 2)"),
-    "ravi-ucb/mixture": _here("ravi_ucb.ravi_ucb:linear_mixture", "RAVI-UCB for linear mixture MDPs (Algorithm 3)"),
+    "ravi-ucb": _here(
+        "ravi_ucb.ravi_ucb:tabular",
+        "plans with one regularised, optimistic backup per epoch; the paper's Algorithm 2, tabular",
+    ),
+    "ravi-ucb/mixture": _here(
+        "ravi_ucb.ravi_ucb:linear_mixture",
+        "runs RAVI-UCB with ridge regression, for linear mixture MDPs; the paper's Algorithm 3",
+    ),
     "ravi-ucb/mixture-sampled": _here(
-        "ravi_ucb.sampled:mixture_sampled", "RAVI-UCB for linear mixtures, phi from sampled successors"
+        "ravi_ucb.sampled:mixture_sampled",
+        "runs RAVI-UCB on sampled features, for mixtures with too many successors to sum over",
     ),
-    "ravi-ucb+": _here("ravi_ucb.plus:tabular", "RAVI-UCB with what keeps its guarantee, tabular"),
+    "ravi-ucb+": _here(
+        "ravi_ucb.plus:tabular",
+        "makes several backups per epoch with smaller bonuses; for a bound without a prior, tabular",
+    ),
     "ravi-ucb+/mixture": _here(
-        "ravi_ucb.plus:linear_mixture", "RAVI-UCB with what keeps its guarantee, linear mixtures"
+        "ravi_ucb.plus:linear_mixture", "runs RAVI-UCB+ with ridge regression, for linear mixture MDPs"
     ),
-    "ravi-ucb/unknown-rewards": _here("ravi_ucb.unknown_rewards:tabular", "RAVI-UCB that learns its rewards, tabular"),
-    "ravi-ucb+/unknown-rewards": _here("ravi_ucb.unknown_rewards:plus", "RAVI-UCB+ that learns its rewards, tabular"),
-    "ravi-ucb/doubling": _here("ravi_ucb.doubling:tabular", "RAVI-UCB that is not told T, tabular"),
+    "ravi-ucb/unknown-rewards": _here(
+        "ravi_ucb.unknown_rewards:tabular",
+        "runs RAVI-UCB and estimates the rewards, for tabular MDPs whose rewards are unknown",
+    ),
+    "ravi-ucb+/unknown-rewards": _here(
+        "ravi_ucb.unknown_rewards:plus",
+        "runs RAVI-UCB+ and estimates the rewards, for tabular MDPs whose rewards are unknown",
+    ),
+    "ravi-ucb/doubling": _here(
+        "ravi_ucb.doubling:tabular",
+        "restarts RAVI-UCB in phases of doubling length, for tabular MDPs when T is unknown",
+    ),
     "ravi-ucb/mixture/doubling": _here(
-        "ravi_ucb.doubling:linear_mixture", "RAVI-UCB that is not told T, linear mixtures"
+        "ravi_ucb.doubling:linear_mixture",
+        "restarts RAVI-UCB in phases of doubling length, for linear mixtures when T is unknown",
     ),
-    "ravi-ucb+/doubling": _here("ravi_ucb.doubling:plus", "RAVI-UCB+ that is not told T, tabular"),
+    "ravi-ucb+/doubling": _here(
+        "ravi_ucb.doubling:plus", "restarts RAVI-UCB+ in phases of doubling length, for tabular MDPs when T is unknown"
+    ),
     "ravi-ucb+/mixture/doubling": _here(
-        "ravi_ucb.doubling:plus_linear_mixture", "RAVI-UCB+ that is not told T, linear mixtures"
+        "ravi_ucb.doubling:plus_linear_mixture",
+        "restarts RAVI-UCB+ in phases of doubling length, for linear mixtures when T is unknown",
     ),
-    "ravi-ucb/linear": _here("ravi_ucb.linear:ravi_ucb_linear", "RAVI-UCB for linear MDPs; a proof for finite X only"),
-    "ravi-kl": _here("ravi_kl.ravi_kl:tabular", "RAVI with sets of kernels in place of bonuses, tabular"),
+    "ravi-ucb/linear": _here(
+        "ravi_ucb.linear:ravi_ucb_linear",
+        "runs RAVI-UCB on features of state-action pairs, for linear MDPs; proven for finite X only",
+    ),
+    "ravi-kl": _here(
+        "ravi_kl.ravi_kl:tabular",
+        "plans with the best kernel of a relative-entropy confidence set; small regret, no tuning",
+    ),
     "ravi-kl/mixture": _here(
-        "ravi_kl.mixture:linear_mixture", "RAVI-KL for linear mixtures: likely weights of d kernels"
+        "ravi_kl.mixture:linear_mixture",
+        "plans with the best kernel that the likelihood of theta allows, for linear mixture MDPs",
     ),
-    "ravi-kl/unknown-rewards": _here("ravi_kl.ravi_kl:unknown_rewards", "RAVI-KL that learns its rewards, tabular"),
-    "ucrl2": _here("ucrl.ucrl2", "UCRL2: optimism over L1 balls"),
-    "ucrl2b": _here("ucrl.ucrl2b", "UCRL2B: optimism over Bernstein boxes"),
-    "kl-ucrl": _here("ucrl.kl_ucrl", "KL-UCRL: optimism over relative-entropy balls"),
-    "scal": _here("ucrl.scal", "SCAL: UCRL2B under a bound on the span"),
-    "scal+": _here("ucrl.scal_plus", "SCAL+: a bonus under a bound on the span"),
-    "r-max": _here("pac.r_max", "R-MAX: what was not played m times is worth H"),
-    "mbie": _here("pac.mbie", "MBIE: discounted optimism over L1 balls"),
-    "mbie-eb": _here("pac.mbie_eb", "MBIE-EB: a bonus beta / sqrt(n)"),
-    "ucbvi-gamma": _here("pac.ucbvi_gamma", "UCBVI-gamma: Bernstein bonuses at every step"),
-    "psrl": _here("posterior.psrl", "PSRL: the optimal policy of a posterior sample"),
-    "psrl/mixture": _here("posterior.mixture:linear_mixture", "PSRL on theta: posterior sampling for linear mixtures"),
-    "psrl/pooled": _here("posterior.psrl_pooled", "PSRL whose prior is learned from all pairs"),
-    "delayed-q": _here("q.delayed_q", "Delayed Q-learning: updates of m plays at a time"),
-    "ucb-q": _here("q.ucb_q", "Q-learning with UCB (Dong, Wang, Chen, Wang)"),
-    "liu-su": _here("contrib.liu_su", "double Q-learning with UCB (Liu and Su; a reconstruction)"),
-    "md-mpi": _here("regularised.md_mpi", "MD-MPI with P_hat: RAVI-UCB with m sweeps per policy"),
-    "politex": _here("regularised.politex", "POLITEX: exponential weights on sums of estimated Q"),
-    "npg": _here("regularised.npg", "optimistic natural policy gradient"),
-    "mdp-e": _here("contrib.mdp_e", "MDP-E with P_hat: an expert per state, fed with Q"),
-    "o-reps": _here("contrib.o_reps", "O-REPS with P_hat: mirror descent on occupancies"),
-    "uclk": _here("mixture.uclk", "UCLK: the best of an ellipsoid of kernels, planned to the end"),
-    "uclk+": _here("mixture.uclk_plus", "UCLK+: UCLK with variance weights"),
-    "uclk-c": _here("mixture.uclk_c", "UCLK-C: UCLK+ on centred values"),
-    "threshold": _here("mixture.known_pairs:threshold", "known and unknown pairs of a mixture of simulators"),
-    "ucrl-vtr": _here("mixture.ucrl_vtr", "UCRL-VTR: optimistic backward induction on a mixture"),
-    "oppo": _here("regularised.oppo", "OPPO: mirror steps by stage, optimistic evaluation on a mixture"),
-    "lsvi-ucb": _here("linear.lsvi_ucb", "LSVI-UCB: least squares with an elliptic bonus"),
-    "olsvi-fh": _here("linear.olsvi_fh", "OLSVI.FH: LSVI-UCB on blocks of plays"),
-    "gamma-lscvi-ucb": _here("linear.gamma_lscvi_ucb", "gamma-LSCVI-UCB: least squares, clipped to a span"),
-    "rlsvi": _here("linear.rlsvi", "RLSVI: noise in the weights instead of a bonus"),
-    "fixed-point-lsvi": _here("linear.fixed_point_lsvi", "least squares iterated to a fixed point (Vial et al.)"),
-    "fopo": _here("linear.fopo", "FOPO: the largest gain that least squares allow; small problems"),
-    "mdp-exp2": _here("regularised.mdp_exp2", "MDP-EXP2: exponential weights on least-squares returns"),
-    "rmax-ravi-ucb": _here("contrib.rmax_ravi_ucb", "RMAX-RAVI-UCB: heaven where little is known (a reconstruction)"),
-    "certainty-equivalent": _here("pac.certainty_equivalent", "the optimal policy of P_hat; H where unplayed"),
-    "q-learning": _here("q.q_learning", "epsilon-greedy Q-learning"),
+    "ravi-kl/unknown-rewards": _here(
+        "ravi_kl.ravi_kl:unknown_rewards",
+        "runs RAVI-KL and estimates the rewards, for tabular MDPs whose rewards are unknown",
+    ),
+    "ucrl2": _here(
+        "ucrl.ucrl2", "plans optimistically over L1 confidence balls; the reference method for average reward"
+    ),
+    "ucrl2b": _here(
+        "ucrl.ucrl2b", "plans like UCRL2, over Bernstein intervals, which are narrow where variances are small"
+    ),
+    "kl-ucrl": _here(
+        "ucrl.kl_ucrl", "plans like UCRL2, over relative-entropy balls; the average-reward relative of RAVI-KL"
+    ),
+    "scal": _here("ucrl.scal", "plans like UCRL2B with values of bounded span, for when a bound on the span is known"),
+    "scal+": _here(
+        "ucrl.scal_plus", "plans with a bonus and values of bounded span, for when a bound on the span is known"
+    ),
+    "r-max": _here(
+        "pac.r_max", "gives every pair that was played fewer than m times the value H; the classical PAC method"
+    ),
+    "mbie": _here("pac.mbie", "plans the discounted MDP optimistically over L1 confidence balls; a PAC method"),
+    "mbie-eb": _here(
+        "pac.mbie_eb", "adds a bonus beta / sqrt(n) to the rewards of the estimated MDP; a simple PAC method"
+    ),
+    "ucbvi-gamma": _here(
+        "pac.ucbvi_gamma", "makes a backup with a Bernstein bonus at every step; for regret along the trajectory"
+    ),
+    "psrl": _here(
+        "posterior.psrl", "plays the optimal policy of a posterior sample; good when the successors are unknown"
+    ),
+    "psrl/mixture": _here(
+        "posterior.mixture:linear_mixture",
+        "plays the optimal policy of a posterior sample of theta, for linear mixture MDPs",
+    ),
+    "psrl/pooled": _here(
+        "posterior.psrl_pooled", "runs PSRL with a prior learned from all pairs together; the default of `ravi learn`"
+    ),
+    "delayed-q": _here("q.delayed_q", "updates Q only after m plays of a pair; a PAC method that keeps no model"),
+    "ucb-q": _here(
+        "q.ucb_q", "runs Q-learning with a UCB bonus; a PAC method without a model (Dong, Wang, Chen, Wang)"
+    ),
+    "liu-su": _here(
+        "contrib.liu_su", "runs double Q-learning with a UCB bonus, without a model (Liu and Su; a reconstruction)"
+    ),
+    "md-mpi": _here(
+        "regularised.md_mpi", "makes m sweeps per policy where RAVI-UCB makes one, to study how much planning is needed"
+    ),
+    "politex": _here(
+        "regularised.politex",
+        "weights actions by exponentials of summed Q estimates; right if every policy visits all pairs",
+    ),
+    "npg": _here(
+        "regularised.npg", "takes natural policy gradient steps on optimistic values, to compare policy optimisation"
+    ),
+    "mdp-e": _here(
+        "contrib.mdp_e", "runs an expert algorithm in each state on Q of the estimated kernel (given from memory)"
+    ),
+    "o-reps": _here(
+        "contrib.o_reps", "makes mirror descent steps on occupancy measures of the estimated kernel (from memory)"
+    ),
+    "uclk": _here("mixture.uclk", "plans to convergence with the best kernel of an ellipsoid, for linear mixture MDPs"),
+    "uclk+": _here(
+        "mixture.uclk_plus", "runs UCLK with samples weighted by their estimated variance, for linear mixture MDPs"
+    ),
+    "uclk-c": _here(
+        "mixture.uclk_c", "runs UCLK+ on centred values, for linear mixture MDPs whose values have a small span"
+    ),
+    "threshold": _here(
+        "mixture.known_pairs:threshold",
+        "gives pairs that the data do not determine the value H, for mixtures of known simulators",
+    ),
+    "ucrl-vtr": _here(
+        "mixture.ucrl_vtr", "plans by optimistic backward induction, for linear mixtures with a finite horizon"
+    ),
+    "oppo": _here(
+        "regularised.oppo",
+        "takes mirror steps by stage on optimistic values, for linear mixtures with a finite horizon",
+    ),
+    "lsvi-ucb": _here(
+        "linear.lsvi_ucb", "plans by least-squares value iteration with an elliptical bonus, for linear MDPs"
+    ),
+    "olsvi-fh": _here(
+        "linear.olsvi_fh", "runs LSVI-UCB on blocks of steps as if they were episodes, for average-reward linear MDPs"
+    ),
+    "gamma-lscvi-ucb": _here(
+        "linear.gamma_lscvi_ucb", "clips least-squares values to a span, for linear MDPs with a known bound on the span"
+    ),
+    "rlsvi": _here(
+        "linear.rlsvi", "adds noise to least-squares weights in place of a bonus, for values linear in features"
+    ),
+    "fixed-point-lsvi": _here(
+        "linear.fixed_point_lsvi", "iterates optimistic least squares to a fixed point, for linear MDPs (Vial et al.)"
+    ),
+    "fopo": _here("linear.fopo", "plans for the largest gain that least squares allow, for small linear MDPs"),
+    "mdp-exp2": _here(
+        "regularised.mdp_exp2", "runs exponential weights on least-squares estimates of Q, for ergodic linear MDPs"
+    ),
+    "rmax-ravi-ucb": _here(
+        "contrib.rmax_ravi_ucb",
+        "leads to a state of maximal value where data are few, for linear MDPs (a reconstruction)",
+    ),
+    "certainty-equivalent": _here(
+        "pac.certainty_equivalent",
+        "plays the optimal policy of the estimated MDP, in which unplayed pairs have the value H",
+    ),
+    "q-learning": _here(
+        "q.q_learning", "runs epsilon-greedy Q-learning, the usual baseline, which has no regret guarantee"
+    ),
     "ravi-ucb/known": _here(
-        "ravi_ucb.ravi_ucb:known_kernel", "RAVI-UCB given P, without bonus: its planning alone", oracle=True
+        "ravi_ucb.ravi_ucb:known_kernel",
+        "runs RAVI-UCB with the true kernel and no bonus, which shows what its planning alone costs",
+        oracle=True,
     ),
-    "uniform": _here("fixed:uniform", "the uniform policy: what a learner must beat"),
-    "optimum": _here("fixed:optimum", "an optimal policy, which knows P: the other end", oracle=True),
+    "uniform": _here(
+        "fixed:uniform", "plays every action with equal probability; a learner should have less regret than this"
+    ),
+    "optimum": _here(
+        "fixed:optimum", "plays an optimal policy of the true kernel, the best that any learner can reach", oracle=True
+    ),
 }

@@ -72,13 +72,19 @@ class Interval(NamedTuple):
     gap: float  # how much less than the best it is worth, at most
     confidence: float
     assume: str
+    width: float  # of the range of all returns, H (r_max - r_min)
+
+    @property
+    def informative(self) -> bool:
+        """Whether the bound on the gap is at most half of the range of returns. Without data it is always larger."""
+        return self.gap <= self.width / 2
 
     def __str__(self) -> str:
         given = "" if self.assume == "nothing" else ", if pairs do only what they were seen to do"
-        return (
-            f"at least {self.low:.6g} and at most {round(self.gap, 6):.6g} below the best, with probability "
-            f"{self.confidence:g}{given}"
-        )
+        gap = f"{round(self.gap, 6):.6g} below the best, with probability {self.confidence:g}{given}"
+        if self.informative:
+            return f"at least {self.low:.6g} and at most {gap}"
+        return f"at least {self.low:.6g}; the data do not bound its loss yet: it may be up to {gap}"
 
 
 class Outcomes(NamedTuple):
@@ -112,8 +118,8 @@ def interval(
         raise InputError("intervals are for policies that do not depend on age")
     told, H = agent.table.told, agent.table.told.horizon
     low, best, gap = bounds(found, policy)
-    gap *= H * (told.units[1] - told.units[0])
-    return Interval(H * told.in_units(low), H * told.in_units(best), gap, confidence, assume)
+    width = H * (told.units[1] - told.units[0])
+    return Interval(H * told.in_units(low), H * told.in_units(best), gap * width, confidence, assume, width)
 
 
 def optimistic(agent: Agent, assume: str, end: int | None = None) -> Array:

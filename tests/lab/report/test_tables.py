@@ -83,7 +83,7 @@ def test_who_is_told_the_kernel_is_not_marked_and_the_note_says_so(tmp_path):
     made = table(stored(tmp_path, regrets, suite))
     assert {label for (label, _), row in cells(made).items() if row["best"] == "True"} == {"psrl"}
     assert not any(row["tie"] == "True" for row in cells(made).values())
-    assert "best of all, ravi-ucb/known: told the kernel, and so neither marked nor compared" in made.note
+    assert "best of all, ravi-ucb/known: given the kernel, and therefore neither marked nor compared" in made.note
     assert "told the kernel" not in table(stored(tmp_path / "b")).note
 
 
@@ -114,7 +114,7 @@ def test_theory_and_tuned_stand_side_by_side_and_what_is_missing_says_why(tmp_pa
     assert held["ours", "tuned"]["why"] == "not tuned yet"
     assert held["ours", "theory"]["failed"] == "2"
     assert held["uniform", "given"]["best"] == "False", "alone, it beats nobody"
-    assert "cells that have fewer say so" in made.note
+    assert "cells with fewer say so" in made.note
     for shown in (made.markdown(), made.latex()):
         assert shown.count("not tuned yet") == 1
         assert "failed (3 of 3 seeds)" in shown

@@ -1,4 +1,4 @@
-"""How do the numbers stand in a paper? Tables of results: learner x MDP, and learners in pairs.
+"""How do the numbers stand in a paper? Tables of results: learner x MDP, and pairs of learners.
 
     found = ravi.results("results")
     print(table(found))                              # learner x MDP, theory and tuned side by side
@@ -216,21 +216,20 @@ def _shown(cell: dict[str, Any]) -> Shown:
 def _note(cells: Sequence[dict[str, Any]], entries: Sequence[dict[str, Any]], statistic: str, level: float) -> str:
     seeds = {cell["planned"] for cell in cells}
     said = f"{min(seeds)}" if len(seeds) == 1 else f"{min(seeds)} to {max(seeds)}"
-    parts = [f"{said} seeds a cell, all there" if not any(cell["why"] for cell in cells) else f"{said} seeds"]
-    if any(cell["why"] for cell in cells):
-        parts[0] += " a cell were asked for; cells that have fewer say so"
+    missing = any(cell["why"] for cell in cells)
+    parts = [f"{said} seeds per cell" + (" were requested; cells with fewer say so" if missing else ", none missing")]
     parts.append(
-        f"brackets: {_percent(level)} interval of the {WORDS[statistic]}, the unit is the seed; none where both "
-        "ends read the same"
+        f"brackets: {_percent(level)} interval of the {WORDS[statistic]} over seeds, omitted if both ends round to the "
+        "same number"
     )
     if any(cell["best"] for cell in cells):
         parts.append(
-            f"{BEST}: the smallest {WORDS[statistic]} of its column; {TIE}: not told apart from it by seed "
-            f"(the {_percent(level)} interval of the paired difference, corrected for the number of learners, holds 0)"
+            f"{BEST}: the smallest {WORDS[statistic]} of its column; {TIE}: not significantly different from it (the "
+            f"{_percent(level)} interval of the paired difference, corrected for the number of learners, contains 0)"
         )
     told = list(dict.fromkeys(entry["label"] for entry in entries if _oracle(entry["learner"])))
     if told:
-        parts.append(f"{', '.join(told)}: told the kernel, and so neither marked nor compared")
+        parts.append(f"{', '.join(told)}: given the kernel, and therefore neither marked nor compared")
     columns = {cell["column"] for cell in cells}
     if "theory" in columns:
         parts.append("theory: constants of the theorems")
@@ -249,7 +248,7 @@ def comparison_table(
     statistic: str = "mean",
     level: float = 0.95,
 ) -> Table:
-    """Learners in pairs, paired by seed: how much less regret the first has, and how often a run of it wins.
+    """Pairs of learners, paired by seed: how much less regret the first has, and how often a run of it wins.
 
     first: only the pairs in which this learner is the first.
     """
@@ -285,12 +284,13 @@ def comparison_table(
             rows.append((Shown(name), Shown(one), Shown(other), Shown("-"), _probability(wins), Shown("-")))
             records.append({"mdp": name, "first": one, "second": other} | _wins(wins))
     note = (
-        f"Difference: the second's regret minus the first's, by seed (all see the same resets): {WORDS[statistic]} "
-        f"with {_percent(level)} intervals, each on its own; {BEST}: all of the interval is above 0, for the first. "
-        "P(first wins): that a run of the first has less regret than one of the second; over several MDPs, their mean."
+        "Difference: the regret of the second minus that of the first, paired by seed (all learners see the same "
+        f"resets): {WORDS[statistic]} with {_percent(level)} intervals, which are not simultaneous; {BEST}: the whole "
+        "interval is above 0, in favour of the first. P(first wins): the probability that a run of the first has less "
+        "regret than a run of the second; over several MDPs, the mean."
     )
     head = ("MDP", "first", "second", "difference", "P(first wins)", "pairs")
-    return Table("Differences in regret, in pairs.", note, (Panel("", 3, (), head, tuple(rows)),), tuple(records))
+    return Table("Differences in regret, paired by seed.", note, (Panel("", 3, (), head, tuple(rows)),), tuple(records))
 
 
 def _paired(scores: Scores, first: str, second: str, mdp: str) -> bool:
