@@ -1,5 +1,7 @@
 """Seeds that go through their epochs by themselves on a CPU. That every learner does the same then is in test_teams."""
 
+from collections import defaultdict
+
 import numpy as np
 import pytest
 
@@ -63,5 +65,13 @@ def test_who_can_change_over(text, seeds, record, can):
 def test_a_run_changes_over_where_the_calls_that_it_saves_take_longer(monkeypatch, when, epochs, pays):
     """A hundredth of T is done."""
     monkeypatch.setattr(flights, "ready", lambda function: when)
+    monkeypatch.setattr(flights, "_made", defaultdict(int))
     change = flights.Change(ids.learner(LEARNER, WORLD, T), [], np.zeros(1), T)
     assert change.pays(epochs, np.array([T // 100])) == pays
+
+
+def test_runs_that_are_short_count_together(monkeypatch):
+    monkeypatch.setattr(flights, "ready", lambda function: Ready.COMPILED)
+    monkeypatch.setattr(flights, "_made", defaultdict(int))
+    runs = [flights.Change(ids.learner(LEARNER, WORLD, T), [], np.zeros(1), T) for _ in range(80)]
+    assert [change.pays(6000, np.array([T])) for change in runs].index(True) == 69  # 70 x 6000 x 12 us > 5 s

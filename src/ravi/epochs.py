@@ -100,6 +100,8 @@ def together(leg: Leg, batch: Batch, change: flights.Change | None) -> tuple[Bat
                     tree.put(aside, batch, now)
         if effort.allowance > 0:
             effort.done = float(walkers.time.mean()) / T
+    if change is not None and not alone:
+        change.pays(k, walkers.time)  # for runs to come
     batch = Batch(walkers, state, records)
     if aside is not None:
         tree.put(batch, aside, finished)

@@ -2,13 +2,14 @@
 
 In `ravi.epochs` Python calls compiled functions of all seeds, about ten in an epoch: some 12 us, which for one seed on
 a small MDP is most of the time. `ravi.whole` makes one compiled function of the whole run. It gives the same bits, so a
-run changes over to it wherever that pays: where what the calls of the epochs to come would take is more than what it
-takes to load the function, or to compile it.
+run changes over to it wherever that pays: where the calls of the epochs to come, and of those that runs of this process
+have made without it, take longer than it takes to load the function, or to compile it.
 """
 
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, Protocol
@@ -22,7 +23,8 @@ LOOK, OFTEN = 0.5, 0.1  # seconds between two looks at a GPU, and on a CPU
 FEW, MOST = 8, 4096  # epochs between two looks: at first, and at most
 SEEDS = 8  # up to which they go by themselves on a CPU; more of them go faster epoch by epoch
 CALLS = 12e-6  # seconds that the calls of an epoch take
-COSTS = {Ready.LOADED: 0.1, Ready.COMPILED: 10.0}  # seconds before the function can be called
+COSTS = {Ready.LOADED: 0.1, Ready.COMPILED: 5.0}  # seconds before the function can be called
+_made = defaultdict[Any, int](int)  # epochs that were made call by call, by the function that was not there
 
 
 class Flight(Protocol):
@@ -102,7 +104,7 @@ class Change:
     """Whether a run on a CPU changes over to `Here`."""
 
     def __init__(self, learner: Learner, measures: Sequence[Measure], times: Array, T: int) -> None:
-        self.T, self.begun, self.function = T, int(times.min()), None
+        self.T, self.begun, self.function, self.epochs = T, int(times.min()), None, 0
         by_seed, recorders = learner.seedwise, whole.recorders(measures, here=True)
         if by_seed is not None and not by_seed.together and len(recorders) == len(measures) and len(times) <= SEEDS:
             self.function = function_of(*whole.functions(learner, recorders))
@@ -111,8 +113,9 @@ class Change:
         """After so many epochs, by which seeds have come to these times."""
         if self.function is None:
             return False
-        at, when = int(times.min()), ready(self.function)
+        _made[self.function] += epochs - self.epochs
+        self.epochs, at, when = epochs, int(times.min()), ready(self.function)
         if when is Ready.COMPILED and effort.allowance > 0:  # Python runs what is new
             return False
         left = epochs * (self.T - at) / max(at - self.begun, 1)
-        return when is Ready.NOW or left * CALLS > COSTS[when]
+        return when is Ready.NOW or (_made[self.function] + left) * CALLS > COSTS[when]
