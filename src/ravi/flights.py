@@ -21,7 +21,7 @@ from ravi.walk import World
 
 LOOK, OFTEN = 0.5, 0.1  # seconds between two looks at a GPU, and on a CPU
 FEW, MOST = 8, 4096  # epochs between two looks: at first, and at most
-SEEDS = 8  # up to which they go by themselves on a CPU; more of them go faster epoch by epoch
+SEEDS = 16  # up to which they go by themselves on a CPU; more of them go faster epoch by epoch
 CALLS = 12e-6  # seconds that the calls of an epoch take
 COSTS = {Ready.LOADED: 0.1, Ready.COMPILED: 5.0}  # seconds before the function can be called
 _made = defaultdict[Any, int](int)  # epochs that were made call by call, by the function that was not there
