@@ -199,12 +199,22 @@ PLAIN: dict[str, Any] = {name: getattr(owner, name, None) for owner, name, _ in 
 MESSAGE = "raise_with_shape_context"
 
 
+def _arrays() -> Any:
+    """Numba's functions of arrays. With them it imports SciPy's linear algebra, to see that it is there: a fifth
+    of a process that finds all its functions in the cache. What calls that imports it."""
+    linalg: Any = import_module("numba.np.linalg")
+    if hasattr(linalg, "ensure_blas"):
+        with replaced([(linalg, "ensure_blas", lambda: None)]):
+            import_module("numba.np.arraymath")
+    return import_module("numba.np.arrayobj")
+
+
 @contextmanager
 def put_off() -> Iterator[None]:
     """Functions that are compiled meanwhile wait for machine code until Python calls them (`settled`)."""
     with lock:
         if MESSAGE not in PLAIN:
-            owner: Any = import_module("numba.np.arrayobj")  # a tenth of a second, which is due now anyway
+            owner = _arrays()  # a tenth of a second, which is due now anyway
             REPLACED.append((owner, MESSAGE, _of_another_shape))
             PLAIN[MESSAGE] = getattr(owner, MESSAGE, None)
         if None in PLAIN.values() or codegen.JITCPUCodegen._library_class is Library:
