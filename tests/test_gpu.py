@@ -12,6 +12,7 @@ from tests.support.pretended_gpu import pretend
 from tests.test_teams import IDS, MIXTURES
 
 LEARNER = "ravi-ucb,scale=0.003,step_scale=30"
+GIVEN = {"record": ["stream"], "pad": True}  # one kernel for all: a second takes seconds to compile
 
 
 @pytest.fixture
@@ -45,8 +46,7 @@ def equal(one, other):
 
 @pytest.mark.parametrize("text", [LEARNER, "ravi-ucb+,scale=0.1,inner=3", "ucrl2,scale=0.1,mode=blind", *MIXTURES])
 def test_a_run_there_is_the_run_here(text, pretended):
-    given = {"record": ["stream"], "pad": True}
-    here, there = (ravi.run(text, world_of(text), 300, 3, device=on, **given) for on in ("cpu", "gpu"))
+    here, there = (ravi.run(text, world_of(text), 300, 3, device=on, **GIVEN) for on in ("cpu", "gpu"))
     assert equal(here, there)
 
 
@@ -66,9 +66,9 @@ def test_a_run_goes_on_on_another_device(text, pretended, tmp_path, monkeypatch)
     monkeypatch.setattr(flights, "FEW", 2)
     monkeypatch.setattr(flights, "MOST", 3)  # epochs between two looks
     world = world_of(text)
-    whole = ravi.run(text, world, 300, 3)
+    whole = ravi.run(text, world, 300, 3, **GIVEN)
     for first, second in (("cpu", "gpu"), ("gpu", "cpu")):
-        part = ravi.run(text, world, 300, 3, pause=100, device=first)
+        part = ravi.run(text, world, 300, 3, pause=100, device=first, **GIVEN)
         assert part.batch.walkers.time.min() < 300
         part.save(tmp_path / first)
         assert equal(ravi.resume(ravi.Run.load(tmp_path / first), text, world, device=second), whole)
@@ -79,24 +79,27 @@ def test_progress_is_told_and_a_stop_is_heard_in_between(pretended, monkeypatch)
     monkeypatch.setattr(flights, "MOST", 3)
     told, answers = [], iter([False, False, True])
     stop = lambda: next(answers)  # noqa: E731
-    run = ravi.run(LEARNER, world_of(LEARNER), 300, 2, device="gpu", stop=stop, progress=lambda *now: told.append(now))
+    run = ravi.run(
+        LEARNER, world_of(LEARNER), 300, 2, device="gpu", stop=stop, progress=lambda *now: told.append(now), **GIVEN
+    )
     assert 0 < run.batch.walkers.time.min() < 300
     assert told[-1] == (int(run.batch.walkers.time.sum()), 600)
 
 
 def test_a_callback_is_told_how_it_ended(pretended):
     looks = []
-    run = ravi.run(LEARNER, world_of(LEARNER), 300, 2, device="gpu", callback=looks.append)
+    run = ravi.run(LEARNER, world_of(LEARNER), 300, 2, device="gpu", callback=looks.append, **GIVEN)
     (look,) = looks[-1:]
     assert (look.numbers["regret_total"] == run.regret).all()
     assert (look.time == 300).all()
 
 
 def test_a_policy_that_is_none_is_refused(pretended):
-    learner = ids.learner(LEARNER, ids.mdp("riverswim/6"), 50)
-    broken = lambda keys: learner.init(keys)._replace(log_policy=np.full((len(keys), 6, 2), np.nan))  # noqa: E731
+    world = ids.mdp(world_of(LEARNER))
+    learner, shape = ids.learner(LEARNER, world, 50), (world.states, world.actions)
+    broken = lambda keys: learner.init(keys)._replace(log_policy=np.full((len(keys), *shape), np.nan))  # noqa: E731
     with pytest.raises(InputError, match="no policy"):
-        ravi.run(learner._replace(init=broken, rows=None), "riverswim/6", 50, 2, device="gpu")
+        ravi.run(learner._replace(init=broken, rows=None), world, 50, 2, device="gpu", **GIVEN)
 
 
 @pytest.mark.parametrize("method", ["modified_policy_iteration", "value_iteration"])

@@ -5,7 +5,7 @@ import threading
 import numba
 import numpy as np
 import pytest
-from numba.core.compiler import Flags
+from numba.core.compiler import Flags, run_frontend
 
 from ravi import late
 from ravi.compiled import compiled
@@ -41,13 +41,25 @@ def late_ones(function):
     return [isinstance(result.entry_point, late.Late) for result in function.overloads.values()]
 
 
+def for_python(function):
+    """The functions that Python is to call, in what was compiled."""
+    return [
+        name
+        for result in function.overloads.values()
+        for name in (made.name for made in result.library.get_defined_functions())
+        if name == result.fndesc.llvm_cpython_wrapper_name
+    ]
+
+
 def test_what_only_compiled_functions_call_has_no_machine_code_until_python_calls_it(functions):
     outer, inner, of_a_user = functions
     values = np.arange(5.0)
     assert (outer(values) == expected(values)).all()
     assert (late_ones(outer), late_ones(inner), late_ones(of_a_user)) == ([False], [True], [True])
+    assert [len(for_python(function)) for function in functions] == [1, 0, 0]
     assert inner(4.0) == expected(4.0)
     assert late_ones(inner) == [False]
+    assert len(for_python(inner)) == 1
     assert of_a_user(1.0) == of_a_user(1.0) == 1.5  # which is none of ours, and so asks each time
     assert (outer(values.astype(np.float32)) == expected(values.astype(np.float32))).all()
     assert late_ones(outer) == [False, False]
@@ -82,6 +94,60 @@ def test_flags_are_hashed_and_compared_as_numba_does():
     assert ours["__hash__"](one) == hash(one)
     for flags, equal in ((one, True), (same, True), (other, False), (None, NotImplemented)):
         assert ours["__eq__"](one, flags) is late.PLAIN["__eq__"](one, flags) is equal
+
+
+def test_what_a_function_of_numba_gives_depends_on_the_types_that_it_is_given(functions):
+    def plain(x):
+        return x + x
+
+    for twice in (compiled(plain), compiled(plain)):  # the second from what was found for the first
+        assert twice(True) == 2
+        assert twice(np.int32(2**31 - 1)) == 2**32 - 2
+        assert twice(0.75) == 1.5
+        assert twice((1, 2.0)) == (1, 2.0, 1, 2.0)
+        assert twice(np.arange(2.0)).tolist() == [0, 2]
+
+
+def test_an_instruction_has_the_variables_that_numba_finds():
+    def several(x, *, y):
+        pair = (x, y[0])
+        while x < 3:
+            x += len(pair) if y is not None else y[1:x]
+        raise ValueError(x, "no")
+
+    blocks = run_frontend(several).blocks.values()
+    parts = [instruction.__dict__ for block in blocks for instruction in block.body]
+    ours = late._listing(late.ir)
+    assert any(len(ours(None, part)) > 2 for part in parts)
+    for part in parts:
+        assert ours(None, part) == late.PLAIN["_rec_list_vars"](late.ir.Inst(), part)
+
+
+def test_what_python_is_given_is_made_when_it_is_asked_for(functions):
+    @compiled
+    def counted(n):
+        for i in range(n):
+            yield i, np.full(i, 0.5)
+
+    @compiled
+    def refused(x):
+        if x < 0:
+            raise ValueError("a negative number", x)
+        return {"x": x}
+
+    @compiled
+    def both(n):
+        total = refused(n)["x"]
+        for i, half in counted(n):
+            total += i + half.sum()
+        return total, [n]
+
+    assert both(3) == (7.5, [3])
+    assert [(i, half.tolist()) for i, half in counted(2)] == [(0, []), (1, [0.5])]
+    assert refused(1)["x"] == 1
+    for function in (both, refused):
+        with pytest.raises(ValueError, match="a negative number"):
+            function(-1)
 
 
 def test_an_array_that_is_written_into_one_of_another_shape_is_an_error(functions):

@@ -1,15 +1,16 @@
-"""What of a compiled function is put off until it is needed? Optimising, and machine code: most functions are called by
-compiled ones only, which take them in and are optimised as a whole.
+"""What of a compiled function is put off until it is needed? Optimisation, machine code, and the wrapper that Python
+calls: most functions are called by compiled ones only, which inline them and are optimised as a whole.
 
-Numba makes both for every function as it is compiled, which takes a sixth to two fifths of the time. Three more things
-that it does are left out or done faster: all that formats a message about shapes, which a process compiles with the
-first array that is written into another; comparing flags, name by name, at every call of a function of NumPy; and
+Numba makes all three for every function as it is compiled, a quarter to a half of the time. More of its work
+is left out or done faster, in part for numba-cuda too (`quick`): the formatting of a message about shapes, which a
+process compiles with the first array that is written into another; comparing flags, name by name, at every call of a
+function of NumPy; trying every meaning of `+` at every sum of two numbers; listing the variables of instructions; and
 looking for cycles of garbage. The parts of Numba that are replaced here while it compiles for us (`put_off`) are
 private; where one is missing, nothing is put off.
 """
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
@@ -20,12 +21,16 @@ from numba.core import codegen as _codegen
 from numba.core import compiler_lock as _compiler_lock
 from numba.core import cpu as _cpu
 from numba.core import dispatcher as _dispatcher
+from numba.core import ir as _ir
 from numba.core import targetconfig as _targetconfig
+from numba.core.types import functions as _functions
 
 codegen: Any = _codegen  # Numba's types say nothing of these
 cpu: Any = _cpu
 dispatcher: Any = _dispatcher
+ir: Any = _ir
 targetconfig: Any = _targetconfig
+functions: Any = _functions
 lock: Any = vars(_compiler_lock)["global_compiler_lock"]
 
 
@@ -33,7 +38,11 @@ class Library(codegen.JITCodeLibrary):  # type: ignore[misc]
     """What was compiled of a function: to be linked into its callers, and machine code when that is asked for."""
 
     _new = False  # as opposed to one that is read from the cache
-    _waits = False  # to be optimised, and for machine code
+    _waits = False  # to be optimised, for machine code, and for what Python calls
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._wrappers: list[Any] = []  # context, flags and arguments of each that is to be made
 
     def _optimize_final_module(self) -> None:
         self._new = True
@@ -48,9 +57,21 @@ class Library(codegen.JITCodeLibrary):  # type: ignore[misc]
         self._ensure_finalized()
         if self._waits:
             self._waits = False
+            self._add_wrappers()
             super()._optimize_final_module()
             super()._finalize_final_module()
         return super().get_pointer_to_function(name)
+
+    def _add_wrappers(self) -> None:
+        """What Python calls, with what that needs."""
+        linked, self._finalized = len(self._linking_libraries), False  # a module is added
+        for context, flags, arguments in self._wrappers:
+            with context.push_code_library(self), targetconfig.ConfigStack().enter(flags):
+                PLAIN["create_cpython_wrapper"](context, self, *arguments)
+        for library in self._linking_libraries[linked:]:
+            self._final_module.link_in(library._get_module_for_linking(), preserve=True)
+        self._wrappers, self._finalized = [], True
+        self._shared_module = None  # which is kept in the cache, and must have them
 
 
 class Late:
@@ -85,6 +106,11 @@ def settled(function: Any, found: Any) -> Any:
     return made
 
 
+def _create_cpython_wrapper(context: Any, library: Any, *arguments: Any, release_gil: bool = False) -> None:
+    """Python calls few of what is compiled."""
+    library._wrappers.append((context, targetconfig.ConfigStack.top_or_none(), (*arguments, release_gil)))
+
+
 def _create_cfunc_wrapper(context: Any, library: Any, described: Any, *arguments: Any) -> None:
     """C calls none of ours, nor of Numba's."""
     if not described.modname.startswith(("ravi.", "numba.")):
@@ -116,20 +142,71 @@ def _hash(flags: Any) -> int:
 
 
 def _equal(flags: Any, others: Any) -> Any:
-    same = type(flags) is type(others) and flags._values == others._values
-    return same or PLAIN["__eq__"](flags, others)
+    if type(flags) is not type(others):
+        return PLAIN["__eq__"](flags, others)
+    ours, theirs = flags._values, others._values  # what is said; the rest is as ever
+    return ours == theirs or all(getattr(flags, name) == getattr(others, name) for name in ours.keys() | theirs.keys())
+
+
+_resolved: dict[Any, Any] = {}  # with what must live as long as its id
+
+
+def _get_call_type(function: Any, context: Any, arguments: Any, names: Any) -> Any:
+    """What a function of Numba's own takes and gives, found once for all calls with arguments of these types."""
+    key = id(function), id(context), tuple(arguments), tuple(names.items())
+    if key not in _resolved:
+        _resolved[key] = PLAIN["get_call_type"](function, context, arguments, names), function, context
+    return _resolved[key][0]
+
+
+def _listing(ir: Any) -> Callable[[Any, Any], list[Any]]:
+    """The variables in part of an instruction; most parts are none, and of few kinds."""
+    variables, instructions = getattr(ir, "var_types", ir.Var), getattr(ir, "inst_types", ir.Inst)
+    others = {ir.Loc, str, int, bool, type(None)}
+
+    def put(part: Any, found: list[Any]) -> None:
+        kind = type(part)
+        if kind in others:
+            return
+        if issubclass(kind, variables):
+            found.append(part)
+        elif issubclass(kind, instructions):
+            found.extend(part.list_vars())
+        elif issubclass(kind, (list, tuple, dict)):
+            for each in part.values() if issubclass(kind, dict) else part:
+                put(each, found)
+
+    def listed(_: Any, part: Any) -> list[Any]:
+        found: list[Any] = []
+        put(part, found)
+        return found
+
+    return listed
 
 
 REPLACED: list[tuple[Any, str, Any]] = [
     (cpu.CPUContext, "get_executable", lambda *parts: Late(*parts)),
+    (cpu.CPUContext, "create_cpython_wrapper", _create_cpython_wrapper),
     (cpu.CPUContext, "create_cfunc_wrapper", _create_cfunc_wrapper),
     (dispatcher._DispatcherBase, "add_overload", _add_overload),
     (codegen.JITCPUCodegen, "_library_class", Library),
     (targetconfig.TargetConfig, "__hash__", _hash),
     (targetconfig.TargetConfig, "__eq__", _equal),
+    (functions.BaseFunction, "get_call_type", _get_call_type),
+    (ir.Inst, "_rec_list_vars", _listing(ir)),
 ]
 PLAIN: dict[str, Any] = {name: getattr(owner, name, None) for owner, name, _ in REPLACED}
 MESSAGE = "raise_with_shape_context"
+
+
+def _arrays() -> Any:
+    """Numba's functions of arrays. With them it imports SciPy's linear algebra, to see that it is there: a fifth
+    of a process that finds all its functions in the cache. What calls that imports it."""
+    linalg: Any = import_module("numba.np.linalg")
+    if hasattr(linalg, "ensure_blas"):
+        with replaced([(linalg, "ensure_blas", lambda: None)]):
+            import_module("numba.np.arraymath")
+    return import_module("numba.np.arrayobj")
 
 
 @contextmanager
@@ -137,20 +214,43 @@ def put_off() -> Iterator[None]:
     """Functions that are compiled meanwhile wait for machine code until Python calls them (`settled`)."""
     with lock:
         if MESSAGE not in PLAIN:
-            owner: Any = import_module("numba.np.arrayobj")  # a tenth of a second, which is due now anyway
+            owner = _arrays()  # a tenth of a second, which is due now anyway
             REPLACED.append((owner, MESSAGE, _of_another_shape))
             PLAIN[MESSAGE] = getattr(owner, MESSAGE, None)
         if None in PLAIN.values() or codegen.JITCPUCodegen._library_class is Library:
             yield  # nothing can be put off, or all is already
             return
-        for owner, name, ours in REPLACED:
-            setattr(owner, name, ours)
-        collecting = gc.isenabled()
-        gc.disable()
-        try:
+        with replaced(REPLACED):
             yield
-        finally:
-            if collecting:
-                gc.enable()
-            for owner, name, _ in REPLACED:
-                setattr(owner, name, PLAIN[name])
+
+
+@contextmanager
+def replaced(parts: list[tuple[Any, str, Any]]) -> Iterator[None]:
+    """Ours in place of (owner, name), and no search for garbage."""
+    plain, collecting = [(owner, name, getattr(owner, name)) for owner, name, _ in parts], gc.isenabled()
+    for owner, name, ours in parts:
+        setattr(owner, name, ours)
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
+        for owner, name, theirs in plain:
+            setattr(owner, name, theirs)
+
+
+@contextmanager
+def quick(ir: Any, targetconfig: Any) -> Iterator[None]:
+    """What is not of a CPU: for numba-cuda, which has these modules of Numba as its own."""
+    parts = [
+        (targetconfig.TargetConfig, "__hash__", _hash),
+        (targetconfig.TargetConfig, "__eq__", _equal),
+        (functions.BaseFunction, "get_call_type", _get_call_type),
+        (ir.Inst, "_rec_list_vars", _listing(ir)),
+    ]
+    if all(hasattr(owner, name) for owner, name, _ in parts):
+        with replaced(parts):
+            yield
+    else:
+        yield

@@ -32,9 +32,9 @@ def o_reps_step(mdp: MDP, policy: Array, eta: float, *, value: Array | None = No
     V = np.zeros(batch.shape[:2]) if value is None else checks.finite(value, "value") + np.zeros(batch.shape[:2])
     with np.errstate(divide="ignore"):
         log_policy = np.log(batch)
-    mu, flow = step(
-        mdp.rewards[None], mdp.successors, mdp.transitions[None], mdp.discount, mdp.initial, eta, V, log_policy, batch
-    )
+    # Tables that can be written, as a learner's can: both are compiled once.
+    r, successors, P = mdp.rewards[None].copy(), mdp.successors.copy(), mdp.transitions[None].copy()
+    mu, flow = step(r, successors, P, mdp.discount, mdp.initial, eta, V, log_policy, batch)
     gap = _dual(mdp, before, eta, V) - _primal(mdp, before, eta, batch)
     shape = given.shape
     return Step(

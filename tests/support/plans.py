@@ -27,6 +27,8 @@ class Backup(NamedTuple):
 
 def backup_of(sets, rewards, successors, discount, D, *radii, reference=0):
     """The backups of all seeds, with these radii (n, X, A)."""
+    rewards, successors = rewards.view(), successors.view()
+    rewards.flags.writeable = successors.flags.writeable = False  # as those of a problem are: both are compiled once
     own = made(optimistic.given(rewards, successors, discount, D, len(D.visits), reference=reference))
     for room, array in zip((own.radius, own.constant), radii, strict=False):
         room[:] = array.reshape(room.shape)

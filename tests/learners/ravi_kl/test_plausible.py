@@ -48,7 +48,7 @@ def played(mdp, seed, plays, seeds=3):
 
 def sets_of(mdp, D, *, support=True, level=0.1):
     rho = of_one_value(D.visits, np.full(len(D.visits), math.log(1 / level)))
-    return Sets(mdp.rewards[None], *D, rho, support)
+    return Sets(mdp.rewards[None].copy(), *D, rho, support)  # as learners have them, which are compiled already
 
 
 def swept(mdp, sets, fixed=None, V=None):

@@ -17,6 +17,7 @@ def problem(seed, n, X, A=3, B=4, gamma=0.9, *, mass=1.0, bonus=0.0, penalty=0.0
         P *= rng.uniform(size=(n, X, A, 1))
     q = rng.uniform(size=(n, X, A)) + bonus * rng.exponential(size=(n, X, A)) / (1 - gamma)
     policy = rng.dirichlet(np.ones(A), size=(n, X))
+    successors.flags.writeable = False  # as those of a problem are: both are compiled once
     return q, successors, P, gamma, policy, penalty * rng.uniform(size=(n, X))
 
 

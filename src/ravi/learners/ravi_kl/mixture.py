@@ -125,6 +125,7 @@ def linear_mixture(problem: Problem, T: int, o: Options) -> Learner:
                 other = other_policy(s, i, t, at, tol)
                 if (other != s.policy[one]).any():
                     its = np.where(other[0] > 0, r, -H)  # no other action is ever the best
+                    its.flags.writeable = False  # as r is: both are compiled once
                     s.V_own[one], _ = best(full, s.V_own[one], tol, its)
                     eps = c * d * math.sqrt(H / t)
                     if (1 - gamma) * (s.V[i] - s.V_own[i]) @ nu0 <= eps:

@@ -48,7 +48,9 @@ class Earned(NamedTuple):
     random: bool
 
 
-NOTHING = Earned(np.zeros((0, 0, 0), np.int64), np.zeros((0, 0, 0)), np.zeros(0, np.uint64), np.zeros((0, 0)), False)
+NO_TABLE = np.zeros((0, 0))
+NO_TABLE.flags.writeable = False  # as that of a problem is: both are compiled once
+NOTHING = Earned(np.zeros((0, 0, 0), np.int64), np.zeros((0, 0, 0)), np.zeros(0, np.uint64), NO_TABLE, False)
 
 
 class Scratch(NamedTuple):
