@@ -10,8 +10,9 @@ import ravi
 from ravi import files, ids
 from ravi.checks import InputError
 from ravi.live.agent import Agent
-from ravi.live.intervals import bounds, interval, plausible
+from ravi.live.intervals import bounds, interval
 from ravi.live.keeping import HEADER
+from ravi.live.plausible import plausible
 from ravi.planning.evaluation import return_of
 from tests.live.test_learning import Corridor
 
@@ -49,7 +50,7 @@ def failures(scale, assume="nothing", coins=True):
         policy = ravi.solve(agent.model()).policy
         found = plausible(agent, DELTA, assume, scale=scale)
         value, optimum = float(return_of(world, policy)), float(ravi.solve(world).optimum)
-        low, best, gap = bounds(found, policy)
+        low, best, gap, *_ = bounds(found, policy)
         wrong += not (low <= value + 1e-9 and optimum <= best + 1e-9 and optimum - value <= gap + 1e-9)
     return wrong
 
@@ -104,10 +105,12 @@ def test_bounds_close_in():
 def test_an_iteration_that_is_stopped_is_a_bound(monkeypatch):
     found = plausible(played(0), DELTA)
     policy = np.full((4, 2), 0.5)
-    low, best, gap = bounds(found, policy)
+    low, best, gap, *_ = bounds(found, policy)
     for sweeps in (1, 3, 10, 30):
-        monkeypatch.setattr("ravi.live.intervals.SWEEPS", sweeps)
-        least, most, apart = bounds(found, policy)
+        monkeypatch.setattr("ravi.live.plausible.SWEEPS", sweeps)
+        monkeypatch.setattr("ravi.live.gaps.SWEEPS", sweeps)
+        monkeypatch.setattr("ravi.live.gaps.TIGHTER", sweeps)
+        least, most, apart, *_ = bounds(found, policy)
         assert least <= low + 1e-5
         assert most >= best - 1e-5
         assert apart >= gap - 1e-5
@@ -155,8 +158,8 @@ def test_a_file_from_before_has_an_interval_that_knows_nothing_of_its_rewards(tm
         del arrays[name]
     files.write(tmp_path / "b", "agent", {key: header[key] for key in HEADER}, arrays)
     policy = np.full((4, 2), 0.5)
-    low, best, gap = bounds(plausible(Agent.load(tmp_path / "b"), DELTA, "seen"), policy)
-    least, most, apart = bounds(plausible(agent, DELTA, "seen"), policy)
+    low, best, gap, *_ = bounds(plausible(Agent.load(tmp_path / "b"), DELTA, "seen"), policy)
+    least, most, apart, *_ = bounds(plausible(agent, DELTA, "seen"), policy)
     assert low < least < most < best
     assert gap > apart
 

@@ -1,0 +1,191 @@
+"""How far below the best is a policy, at most? By its advantages: V* and V^pi are of one and the same kernel.
+
+P_hat are the frequencies, V_hat and Q_hat what pi is worth by them, M = (I - gamma P_hat_pi)^-1. What an estimate of a
+backup is wrong by, u(x, a) = <P - P_hat, r + gamma V^pi>(x, a), and u_pi = sum_b pi(b|.) u(., b), give all the rest:
+
+    V^pi - V_hat = M u_pi
+    (Q^pi(x, a) - V^pi(x)) - (Q_hat(x, a) - V_hat(x)) = u(x, a) - u_pi(x) + <m_xa, u_pi>
+    m_xa = gamma (P_hat(. | x, a) - P_hat_pi(. | x)) M
+
+so that what moves the values of both successors cancels in m. For a plausible P (the set `low`: radius rho, weight n)
+
+    u(x, a) <= max_q <q - P_hat, r + gamma V_hat> + gamma sqrt(rho / 2 n) (max_y - min_y) <M(y, .) - P_hat M, u_pi>
+
+over the successors y of the pair, and likewise from below: with bounds on u these are better ones, again and again.
+V* - V^pi <= D for the D that falls from best - low by
+
+    D(x) <- max_a max_P {Q^pi(x, a) - V^pi(x) + gamma <P, D>}
+
+with these bounds, or those of Q* - V^pi where they are less. docs/explanation/guarantee.md has the proof.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ravi.compiled import compiled
+from ravi.core import Array
+from ravi.live.plausible import CLOSE, SWEEPS, Plausible, fixed_points, largest
+from ravi.optimism.sets import CERTAIN
+
+DENSE = 1000  # states, up to which M is made
+TIGHTER = 50  # bounds on u, at most
+
+
+class Advantages(NamedTuple):
+    """Q^pi(x, a) - V^pi(x) <= sure + share <P, r + gamma V_hat> for every plausible P."""
+
+    sure: Array  # (X, A)
+    share: Array  # in [0, 1]                               (X, A)
+    V: Array  # V_hat                                       (X,)
+    P: Array  # P_hat                                       (X, A, X)
+    weight: Array  # by how much u may miss 0 either way    (X, A)
+    m: Array  # m_xa, without the entry of x                (X, A, X)
+    own: Array  # what u(x, b) counts in the advantage of (x, a)    (X, A, A)
+
+
+class Gap(NamedTuple):
+    """V* - V^pi <= D, by the advantages of rivals."""
+
+    D: Array  # (X,)
+    rivals: Array  # the actions of the maximum     (X,)
+    by: Advantages | None  # None where there are too many states for M
+
+
+def gap(of: Plausible, policy: Array, best: tuple[Array, Array], low: tuple[Array, Array]) -> Gap:
+    """The largest plausible V* - V^pi. best, low: V and Q that are at least those of the best, at most the policy's."""
+    (V, Q), (V_low, Q_low), (X, A) = best, low, of.shape
+    by = advantages(of, policy, low) if X <= DENSE else None
+    others = Q * (1 - policy) - ((policy * Q_low).sum(-1, keepdims=True) - policy * Q_low)  # sum over b != a
+    nothing = of.low[0]._replace(reward=0 * of.low[0].reward, other=0 * of.low[0].other)
+    nears = np.full((2, X * A), np.nan)
+    D, moved, found = np.maximum(V - V_low, 0), np.inf, others
+    for _ in range(SWEEPS):
+        if moved <= CLOSE:
+            break
+        ahead = largest(*nothing, of.discount, 1.0, D, nears[0]).reshape(X, A)
+        found = policy * ahead + others
+        if by is not None:
+            both = largest(*of.high, of.discount, 1.0, by.V + D, nears[1]).reshape(X, A)
+            found = np.minimum(found, by.sure + by.share * both + (1 - by.share) * ahead)
+        new = np.minimum(D, found.max(-1).clip(0))
+        if of.end is not None:
+            new[of.end] = 0
+        D, moved = new, (D - new).max()
+    return Gap(D, found.argmax(-1), by)
+
+
+def advantages(of: Plausible, policy: Array, low: tuple[Array, Array]) -> Advantages:
+    gamma, (X, A), rows, states = of.discount, of.shape, of.low[0], np.arange(of.shape[0])
+    P, r, to, p = _frequencies(of)
+    M = np.linalg.inv(np.eye(X) - gamma * np.einsum("xay,xa->xy", P, policy))
+    V = M @ (policy * r).sum(-1)
+    Q, PM = r + gamma * P @ V, P @ M
+
+    most, least = (sign * largest(*which, gamma, sign, V, np.full(X * A, np.nan)).reshape(X, A) - Q
+                   for which, sign in ((of.high, 1.0), (rows, -1.0)))  # fmt: skip
+    (V_high, Q_high), (V_low, Q_low) = fixed_points(of, of.high, policy, 1.0), low
+    above, below = Q_high - r - gamma * P @ V_low, Q_low - r - gamma * P @ V_high  # bounds on u
+    off = V_low - V, V_high - V
+    total = np.maximum(rows.weight.sum(-1), 1e-300)
+    near = np.sqrt(np.minimum(rows.radius / (2 * total), 1)).reshape(X, A)  # total variation, by Pinsker's inequality
+    told = (rows.radius < CERTAIN * total).reshape(X, A)
+    if of.end is not None:
+        above[of.end] = below[of.end] = 0
+        told[of.end] = False
+    slack = gamma * np.full((X, A), off[1].max() - off[0].min())
+    for _ in range(TIGHTER):
+        range_of = _ranges(to, p, rows.closed, M, PM, (policy * above).sum(-1), (policy * below).sum(-1), *off)
+        slack = np.where(told, np.minimum(slack, gamma * near * range_of), slack)
+        new = (
+            np.where(told, np.minimum(above, most + slack), above),
+            np.where(told, np.maximum(below, least - slack), below),
+        )
+        moved = max((above - new[0]).max(), (new[1] - below).max())
+        above, below = new
+        if moved <= CLOSE:
+            break
+
+    m = gamma * PM - M[:, None]
+    own = (m[states, :, states][..., None] * policy[:, None]) + np.eye(A)  # m_xa(x) - 1, times pi, and u(x, a) itself
+    m[states, :, states] = 0
+    share = np.einsum("xaa->xa", own).clip(0, 1)
+    rest = own - share[..., None] * np.eye(A)
+    sure = Q - V[:, None] + _most(m, (policy * above).sum(-1), (policy * below).sum(-1))
+    sure += _most(rest, above[:, None], below[:, None]) - share * (Q - slack)
+    return Advantages(sure, share, V, P, (above - below) / 2, m, own)
+
+
+def exploring(of: Plausible, policy: Array, found: Gap, plays: Array) -> Array:
+    """The actions (X,) that make D at the start fall fastest: plays of a pair are worth what it adds to D, by plays."""
+    by, gamma, X = found.by, of.discount, of.shape[0]
+    assert by is not None
+    states, a = np.arange(X), found.rivals
+    first = of.low[1].weight[0]
+    start = np.bincount(of.low[1].to[0], first, X) / max(first.sum(), 1)
+    visits = np.linalg.solve(np.eye(X) - gamma * by.P[states, a].T, start) * (found.D > 0)
+    adds = policy * (visits @ np.abs(by.m[states, a]))[:, None] + visits[:, None] * np.abs(by.own[states, a])
+    worth = adds * by.weight / np.maximum(plays, 1)
+    if of.end is not None:
+        worth[of.end] = 0
+    worth /= max(worth.max(), 1e-300)
+    actions = worth.argmax(-1)
+    for _ in range(TIGHTER):
+        V = np.linalg.solve(np.eye(X) - gamma * by.P[states, actions], worth[states, actions])
+        Q = worth + gamma * by.P @ V
+        better = Q.max(-1) > Q[states, actions] * (1 + 1e-9)
+        if not better.any():
+            break
+        actions = np.where(better, Q.argmax(-1), actions)
+    return actions
+
+
+def _frequencies(of: Plausible) -> tuple[Array, Array, Array, Array]:
+    """P_hat (X, A, X) and mean rewards (X, A), and P_hat by successors; pairs that tell nothing stay and earn 0."""
+    (X, A), rows = of.shape, of.low[0]
+    total, each = rows.weight.sum(-1, keepdims=True), np.arange(X * A)
+    stay = total[:, 0] == 0
+    r = (rows.weight * rows.reward).sum(-1) / np.where(stay, 1, total[:, 0])
+    if of.end is not None:
+        stay[of.end * A : (of.end + 1) * A] = True
+        r[of.end * A : (of.end + 1) * A] = of.ended
+    to, p = rows.to.copy(), rows.weight / np.where(total > 0, total, 1)
+    p[stay], p[stay, 0], to[stay, 0] = 0, 1, (each // A)[stay]
+    P = np.zeros((X * A, X))
+    np.add.at(P, (each[:, None], to), p)
+    return P.reshape(X, A, X), r.reshape(X, A), to, p
+
+
+def _most(coefficients: Array, above: Array, below: Array) -> Array:
+    """The largest sum of these multiples of numbers between `below` and `above`."""
+    return (np.maximum(coefficients, 0) * above + np.minimum(coefficients, 0) * below).sum(-1)
+
+
+@compiled
+def _ranges(to, p, closed, M, PM, above, below, least, most):  # type: ignore[no-untyped-def]
+    """max - min of V^pi - V_hat over the successors of each pair (all states, if it may lead to others), by the bounds
+    on u_pi, or by those on V^pi - V_hat itself."""
+    X, A, _ = PM.shape
+    found = np.full((X, A), most.max() - least.min())
+    for i in range(X * A):
+        if not closed[i]:
+            continue
+        row = PM[i // A, i % A]
+        high, low, top, bottom = -np.inf, np.inf, -np.inf, np.inf
+        for j in range(to.shape[1]):
+            if p[i, j] > 0.0:
+                y, up, down = to[i, j], 0.0, 0.0
+                for z in range(X):
+                    c = M[y, z] - row[z]
+                    if c > 0.0:
+                        up += c * above[z]
+                        down += c * below[z]
+                    else:
+                        up += c * below[z]
+                        down += c * above[z]
+                high, low = max(high, up), min(low, down)
+                top, bottom = max(top, most[y]), min(bottom, least[y])
+        found[i // A, i % A] = min(high - low, top - bottom)
+    return found
