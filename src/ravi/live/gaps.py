@@ -21,6 +21,7 @@ with these bounds, or those of Q* - V^pi where they are less. docs/explanation/g
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -90,15 +91,15 @@ def advantages(of: Plausible, policy: Array, low: tuple[Array, Array]) -> Advant
     above, below = Q_high - r - gamma * P @ V_low, Q_low - r - gamma * P @ V_high  # bounds on u
     off = V_low - V, V_high - V
     total = np.maximum(rows.weight.sum(-1), 1e-300)
-    near = np.sqrt(np.minimum(rows.radius / (2 * total), 1)).reshape(X, A)  # total variation, by Pinsker's inequality
+    radius = (rows.radius / total).reshape(X, A)
     told = (rows.radius < CERTAIN * total).reshape(X, A)
     if of.end is not None:
         above[of.end] = below[of.end] = 0
         told[of.end] = False
     slack = gamma * np.full((X, A), off[1].max() - off[0].min())
     for _ in range(TIGHTER):
-        range_of = _ranges(to, p, rows.closed, M, PM, (policy * above).sum(-1), (policy * below).sum(-1), *off)
-        slack = np.where(told, np.minimum(slack, gamma * near * range_of), slack)
+        moves = _moves(to, p, rows.closed, radius, M, PM, (policy * above).sum(-1), (policy * below).sum(-1), *off)
+        slack = np.where(told, np.minimum(slack, gamma * moves), slack)
         new = (
             np.where(told, np.minimum(above, most + slack), above),
             np.where(told, np.maximum(below, least - slack), below),
@@ -164,16 +165,18 @@ def _most(coefficients: Array, above: Array, below: Array) -> Array:
 
 
 @compiled
-def _ranges(to, p, closed, M, PM, above, below, least, most):  # type: ignore[no-untyped-def]
-    """max - min of V^pi - V_hat over the successors of each pair (all states, if it may lead to others), by the bounds
-    on u_pi, or by those on V^pi - V_hat itself."""
+def _moves(to, p, closed, radius, M, PM, above, below, least, most):  # type: ignore[no-untyped-def]
+    """What <P - P_hat, V^pi - V_hat> is at most: by its range or its variance over the successors of each pair (by its
+    range over all states, if it may lead to others), and by the bounds on u_pi, or by those on V^pi - V_hat itself."""
     X, A, _ = PM.shape
-    found = np.full((X, A), most.max() - least.min())
+    found = np.empty((X, A))
     for i in range(X * A):
+        x, a = i // A, i % A
+        d, apart, row = radius[x, a], min(1.0, math.sqrt(radius[x, a] / 2)), PM[x, a]
         if not closed[i]:
+            found[x, a] = apart * (most.max() - least.min())
             continue
-        row = PM[i // A, i % A]
-        high, low, top, bottom = -np.inf, np.inf, -np.inf, np.inf
+        high, low, top, bottom, square, largest = -np.inf, np.inf, -np.inf, np.inf, 0.0, 0.0
         for j in range(to.shape[1]):
             if p[i, j] > 0.0:
                 y, up, down = to[i, j], 0.0, 0.0
@@ -185,7 +188,9 @@ def _ranges(to, p, closed, M, PM, above, below, least, most):  # type: ignore[no
                     else:
                         up += c * below[z]
                         down += c * above[z]
+                off = max(up, -down)
+                square, largest = square + p[i, j] * off * off, max(largest, off)
                 high, low = max(high, up), min(low, down)
                 top, bottom = max(top, most[y]), min(bottom, least[y])
-        found[i // A, i % A] = min(high - low, top - bottom)
+        found[x, a] = min(apart * min(high - low, top - bottom), math.sqrt(2 * d * square) + d * largest)
     return found

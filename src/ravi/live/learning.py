@@ -327,9 +327,7 @@ class Until:
         self.turns: list[Floats | None] = [None]
         if gap is not None and "looked" in live.extra:
             self.due, turns = live.extra["looked"]
-            if all(
-                type(turn) is int for turn in turns
-            ):  # of a file from before
+            if all(type(turn) is int for turn in turns):  # of a file from before
                 turns = [None, turns] if turns else [None]
             self.turns = [self._table(actions) for actions in turns]
 
