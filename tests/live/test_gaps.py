@@ -74,7 +74,7 @@ def _worth(of, V):
 
 
 def known(seed, assume="seen", scale=1.0, coins=True, steps=400):
-    """What uniform play shows of a small random MDP whose rewards are coins, or depend on the successor alone: sets that
+    """What uniform play shows of a small random MDP, whose rewards are coins or depend on the successor alone: sets that
     speak of kernels only (`best` too is over those of `low`), and all pairs of which were played."""
     world, rng = world_of(seed), np.random.default_rng(seed)
     agent, x = ravi.agent("uniform", states=4, actions=2, discount=0.7, steps=steps, seed=seed), 0
@@ -95,8 +95,8 @@ def policies(rng):
 
 @pytest.mark.parametrize("assume", ["seen", "nothing"])
 def test_no_plausible_kernel_has_more_of_a_gap_or_an_advantage(assume):
-    """In 160 hill climbs, from kernels at the border of the sets."""
-    for seed in range(20):
+    """In 64 hill climbs, from kernels inside of the sets."""
+    for seed in range(16):
         rng, of = np.random.default_rng(seed), known(seed, assume, scale=[1.0, 0.1][seed % 2], coins=seed % 4 < 2)
         for policy in policies(rng):
             low = fixed_points(of, of.low[0], policy, -1.0)
@@ -105,7 +105,8 @@ def test_no_plausible_kernel_has_more_of_a_gap_or_an_advantage(assume):
                 for kernel in plausible_kernels(of, policy, rng):
                     (best, _), (V, Q) = kernel.value(kernel.best()), kernel.value(policy)
                     assert (best - V <= found.D + 1e-9).all()
-                    backed = kernel.r + of.discount * kernel.P @ by.V
+                    worth = by.reward + of.discount * by.V[of.low[0].to]
+                    backed = (kernel.q * worth).sum(-1).reshape(of.shape)
                     assert (Q - V[:, None] <= by.sure + by.share * backed + 1e-9).all()
 
 

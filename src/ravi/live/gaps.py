@@ -36,10 +36,11 @@ TIGHTER = 50  # bounds on u, at most
 
 
 class Advantages(NamedTuple):
-    """Q^pi(x, a) - V^pi(x) <= sure + share <P, r + gamma V_hat> for every plausible P."""
+    """Q^pi(x, a) - V^pi(x) <= sure + share <P, reward + gamma V_hat> for every plausible P."""
 
     sure: Array  # (X, A)
     share: Array  # in [0, 1]                               (X, A)
+    reward: Array  # of outcomes: r, and gamma e            (X A, 2 B)
     V: Array  # V_hat                                       (X,)
     P: Array  # P_hat                                       (X, A, X)
     weight: Array  # by how much u may miss 0 either way    (X, A)
@@ -69,7 +70,7 @@ def gap(of: Plausible, policy: Array, best: tuple[Array, Array], low: tuple[Arra
         ahead = largest(*nothing, of.discount, 1.0, D, nears[0]).reshape(X, A)
         found = policy * ahead + others
         if by is not None:
-            both = largest(*of.high, of.discount, 1.0, by.V + D, nears[1]).reshape(X, A)
+            both = largest(*of.high._replace(reward=by.reward), of.discount, 1.0, by.V + D, nears[1]).reshape(X, A)
             found = np.minimum(found, by.sure + by.share * both + (1 - by.share) * ahead)
         new = np.minimum(D, found.max(-1).clip(0))
         if of.end is not None:
@@ -114,9 +115,16 @@ def advantages(of: Plausible, policy: Array, low: tuple[Array, Array]) -> Advant
     m[states, :, states] = 0
     share = np.einsum("xaa->xa", own).clip(0, 1)
     rest = own - share[..., None] * np.eye(A)
-    sure = Q - V[:, None] + _most(m, (policy * above).sum(-1), (policy * below).sum(-1))
-    sure += _most(rest, above[:, None], below[:, None]) - share * (Q - slack)
-    return Advantages(sure, share, V, P, (above - below) / 2, m, own)
+    sure = Q - V[:, None] - share * Q
+    sure += _most(m, (policy * above).sum(-1), (policy * below).sum(-1)) + _most(rest, above[:, None], below[:, None])
+
+    worst, flips = _aligned(to, p, radius, share, gamma, M, PM, m, rest, policy, above, below)
+    mean, reward = (p * worst).sum(-1), of.high.reward + gamma * worst
+    turned = largest(*of.high._replace(reward=reward), gamma, 1.0, V, np.full(X * A, np.nan)) - gamma * mean
+    less = (turned.reshape(X, A) - Q + flips < most + slack) & told & rows.closed.reshape(X, A)
+    reward = np.where(less.reshape(-1, 1), reward, of.high.reward)
+    sure += share * np.where(less, flips - gamma * mean.reshape(X, A), slack)
+    return Advantages(sure, share, reward, V, P, (above - below) / 2, m, own)
 
 
 def exploring(of: Plausible, policy: Array, found: Gap, plays: Array) -> Array:
@@ -194,3 +202,35 @@ def _moves(to, p, closed, radius, M, PM, above, below, least, most):  # type: ig
                 top, bottom = max(top, most[y]), min(bottom, least[y])
         found[x, a] = min(apart * min(high - low, top - bottom), math.sqrt(2 * d * square) + d * largest)
     return found
+
+
+@compiled
+def _aligned(to, p, radius, share, gamma, M, PM, m, rest, policy, above, below):  # type: ignore[no-untyped-def]
+    """e = M u_pi at the outcomes of each pair, for the u that is worst in its advantage at P_hat; and by how much more
+    that may be where P turns the sign of what some u counts."""
+    X, A, _ = PM.shape
+    worst, flips, u = np.zeros(to.shape), np.zeros((X, A)), np.empty(X)
+    for i in range(X * A):
+        x, a = i // A, i % A
+        d, row = radius[x, a], PM[x, a]
+        for z in range(X):
+            u[z] = 0.0
+            mean, square, top, bottom = row[z], 0.0, -np.inf, np.inf
+            for j in range(to.shape[1]):
+                if p[i, j] > 0.0:
+                    c = M[to[i, j], z] - mean
+                    square, top, bottom = square + p[i, j] * c * c, max(top, c), min(bottom, c)
+            turn = math.sqrt(2 * d * square) + d * max(top, -bottom)
+            turn = gamma * share[x, a] * min(turn, min(1.0, math.sqrt(d / 2)) * (top - bottom))
+            for b in range(A):
+                if policy[z, b] > 0.0:
+                    counts = rest[x, a, b] if z == x else m[x, a, z] * policy[z, b]
+                    u[z] += policy[z, b] * (above[z, b] if counts > 0.0 else below[z, b])
+                    flips[x, a] += max(0.0, turn * policy[z, b] - abs(counts)) * (above[z, b] - below[z, b])
+        for j in range(to.shape[1]):
+            if p[i, j] > 0.0:
+                for z in range(X):
+                    worst[i, j] += M[to[i, j], z] * u[z]
+        if share[x, a] > 0.0:
+            flips[x, a] /= share[x, a]
+    return worst, flips
