@@ -28,10 +28,11 @@ import numpy as np
 
 from ravi.compiled import compiled
 from ravi.core import Array
-from ravi.live.plausible import CLOSE, SWEEPS, Plausible, fixed_points, largest
+from ravi.live.plausible import CLOSE, SWEEPS, Outcomes, Plausible, fixed_points, largest
 from ravi.optimism.sets import CERTAIN
 
 DENSE = 1000  # states, up to which M is made
+FEW = 100  # states, up to which all of u_pi is bounded together
 TIGHTER = 50  # bounds on u, at most
 
 
@@ -118,7 +119,14 @@ def advantages(of: Plausible, policy: Array, low: tuple[Array, Array]) -> Advant
     sure = Q - V[:, None] - share * Q
     sure += _most(m, (policy * above).sum(-1), (policy * below).sum(-1)) + _most(rest, above[:, None], below[:, None])
 
-    worst, flips = _aligned(to, p, radius, share, gamma, M, PM, m, rest, policy, above, below)
+    turns = _turns(to, p, radius.ravel(), gamma, M, PM)  # (X A, X)
+    worst, flips = _aligned(to, p, turns, share, M, PM, m, rest, policy, above, below)
+    if X <= FEW and (policy.max(-1) == 1).all():
+        at = states * A + policy.argmax(-1)
+        sides = [Outcomes(*(part[at] for part in which)) for which in (of.high, rows)]
+        tells = (told.ravel() & rows.closed)[at]
+        u_pi = above.ravel()[at], below.ravel()[at]
+        flips = _together(*sides[0], *sides[1], at, tells, turns, gamma, M, PM, m, rest, *u_pi, V, Q.ravel()[at], flips)
     mean, reward = (p * worst).sum(-1), of.high.reward + gamma * worst
     turned = largest(*of.high._replace(reward=reward), gamma, 1.0, V, np.full(X * A, np.nan)) - gamma * mean
     less = (turned.reshape(X, A) - Q + flips < most + slack) & told & rows.closed.reshape(X, A)
@@ -205,32 +213,86 @@ def _moves(to, p, closed, radius, M, PM, above, below, least, most):  # type: ig
 
 
 @compiled
-def _aligned(to, p, radius, share, gamma, M, PM, m, rest, policy, above, below):  # type: ignore[no-untyped-def]
+def _turns(to, p, radius, gamma, M, PM):  # type: ignore[no-untyped-def]
+    """What gamma |<P - P_hat, M(., z)>| is at most, for every pair and z: (X A, X)."""
+    X, A, _ = PM.shape
+    found = np.empty((X * A, X))
+    for i in range(X * A):
+        d = radius[i]
+        apart = min(1.0, math.sqrt(d / 2))
+        for z in range(X):
+            square, top, bottom = 0.0, -np.inf, np.inf
+            for j in range(to.shape[1]):
+                if p[i, j] > 0.0:
+                    c = M[to[i, j], z] - PM[i // A, i % A, z]
+                    square, top, bottom = square + p[i, j] * c * c, max(top, c), min(bottom, c)
+            found[i, z] = gamma * min(math.sqrt(2 * d * square) + d * max(top, -bottom), apart * (top - bottom))
+    return found
+
+
+@compiled
+def _aligned(to, p, turns, share, M, PM, m, rest, policy, above, below):  # type: ignore[no-untyped-def]
     """e = M u_pi at the outcomes of each pair, for the u that is worst in its advantage at P_hat; and by how much more
     that may be where P turns the sign of what some u counts."""
     X, A, _ = PM.shape
     worst, flips, u = np.zeros(to.shape), np.zeros((X, A)), np.empty(X)
     for i in range(X * A):
         x, a = i // A, i % A
-        d, row = radius[x, a], PM[x, a]
+        if share[x, a] == 0.0:
+            continue
         for z in range(X):
             u[z] = 0.0
-            mean, square, top, bottom = row[z], 0.0, -np.inf, np.inf
-            for j in range(to.shape[1]):
-                if p[i, j] > 0.0:
-                    c = M[to[i, j], z] - mean
-                    square, top, bottom = square + p[i, j] * c * c, max(top, c), min(bottom, c)
-            turn = math.sqrt(2 * d * square) + d * max(top, -bottom)
-            turn = gamma * share[x, a] * min(turn, min(1.0, math.sqrt(d / 2)) * (top - bottom))
             for b in range(A):
                 if policy[z, b] > 0.0:
-                    counts = rest[x, a, b] if z == x else m[x, a, z] * policy[z, b]
+                    counts = (rest[x, a, b] if z == x else m[x, a, z] * policy[z, b]) / share[x, a]
                     u[z] += policy[z, b] * (above[z, b] if counts > 0.0 else below[z, b])
-                    flips[x, a] += max(0.0, turn * policy[z, b] - abs(counts)) * (above[z, b] - below[z, b])
+                    flips[x, a] += max(0.0, turns[i, z] * policy[z, b] - abs(counts)) * (above[z, b] - below[z, b])
         for j in range(to.shape[1]):
             if p[i, j] > 0.0:
                 for z in range(X):
                     worst[i, j] += M[to[i, j], z] * u[z]
-        if share[x, a] > 0.0:
-            flips[x, a] /= share[x, a]
     return worst, flips
+
+
+@compiled
+def _together(
+    to, reward, weight, radius, other, closed, to_, reward_, weight_, radius_, other_, closed_,
+    at, tells, turns, gamma, M, PM, m, rest, above, below, V, Q, flips,
+):  # type: ignore[no-untyped-def]  # fmt: skip
+    """`flips` of a policy that tosses no coins, less what u_pi cannot be all at once: with the signs that are worst for
+    a pair, u_pi(z) is at most `most`, but for what the others fall short by."""
+    X, A, _ = PM.shape
+    found, f, u, counts = flips.copy(), np.empty(X), np.empty(X), np.empty(X)
+    short, price, new = np.empty(X), np.empty(X), np.empty(X)
+    nears = np.full((2, X), np.nan)
+    for i in range(X * A):
+        x, a = i // A, i % A
+        if i == at[x]:
+            continue
+        for z in range(X):
+            counts[z] = m[x, a, z] if z != x else rest[x, a, at[x] % A]
+            u[z] = above[z] if counts[z] > 0.0 else below[z]
+        for y in range(X):
+            f[y] = V[y]
+            for z in range(X):
+                f[y] += M[y, z] * u[z]
+        highest = largest(to, reward, weight, radius, other, closed, gamma, 1.0, f, nears[0])
+        lowest = largest(to_, reward_, weight_, radius_, other_, closed_, gamma, -1.0, f, nears[1])
+        for z in range(X):
+            mean = Q[z]
+            for y in range(X):
+                mean += gamma * PM[at[z] // A, at[z] % A, y] * u[y]
+            most = highest[z] - mean if counts[z] > 0.0 else lowest[z] + mean
+            short[z] = max(0.0, abs(u[z]) - most) if tells[z] and u[z] * counts[z] >= 0.0 else 0.0
+            price[z] = max(0.0, abs(counts[z]) - turns[i, z]) if tells[z] else 0.0
+        for _ in range(3):
+            total = 0.0
+            for z in range(X):
+                left = turns[i, z] - abs(counts[z]) + price[z]
+                for y in range(X):
+                    left += price[y] * turns[at[y], z]
+                total += max(0.0, left) * (above[z] - below[z]) - price[z] * short[z]
+                new[z] = max(0.0, price[z] - max(0.0, left)) if tells[z] else 0.0
+            found[x, a] = min(found[x, a], total)
+            price[:] = new
+    return found
