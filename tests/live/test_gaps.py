@@ -74,8 +74,8 @@ def _worth(of, V):
 
 
 def known(seed, assume="seen", scale=1.0, coins=True, steps=400):
-    """What uniform play shows of a small random MDP, whose rewards are coins or depend on the successor alone: sets that
-    speak of kernels only (`best` too is over those of `low`), and all pairs of which were played."""
+    """What uniform play shows of a small random MDP, whose rewards are coins or depend on the successor alone: sets
+    that speak of kernels only (`best` too is over those of `low`), and all pairs of which were played."""
     world, rng = world_of(seed), np.random.default_rng(seed)
     agent, x = ravi.agent("uniform", states=4, actions=2, discount=0.7, steps=steps, seed=seed), 0
     while not agent.done:
@@ -95,25 +95,24 @@ def policies(rng):
 
 @pytest.mark.parametrize("assume", ["seen", "nothing"])
 def test_no_plausible_kernel_has_more_of_a_gap_or_an_advantage(assume):
-    """In 64 hill climbs, from kernels inside of the sets."""
-    for seed in range(16):
+    """In 24 hill climbs, from kernels inside of the sets."""
+    for seed in range(12):
         rng, of = np.random.default_rng(seed), known(seed, assume, scale=[1.0, 0.1][seed % 2], coins=seed % 4 < 2)
         for policy in policies(rng):
             low = fixed_points(of, of.low[0], policy, -1.0)
             found, by = bounds(of, policy).by, gaps.advantages(of, policy, low)
-            for _ in range(2):
-                for kernel in plausible_kernels(of, policy, rng):
-                    (best, _), (V, Q) = kernel.value(kernel.best()), kernel.value(policy)
-                    assert (best - V <= found.D + 1e-9).all()
-                    worth = by.reward + of.discount * by.V[of.low[0].to]
-                    backed = (kernel.q * worth).sum(-1).reshape(of.shape)
-                    assert (Q - V[:, None] <= by.sure + by.share * backed + 1e-9).all()
+            for kernel in plausible_kernels(of, policy, rng):
+                (best, _), (V, Q) = kernel.value(kernel.best()), kernel.value(policy)
+                assert (best - V <= found.D + 1e-9).all()
+                worth = by.reward + of.discount * by.V[of.low[0].to]
+                backed = (kernel.q * worth).sum(-1).reshape(of.shape)
+                assert (Q - V[:, None] <= by.sure + by.share * backed + 1e-9).all()
 
 
 def test_the_worst_plausible_kernel_has_nearly_the_gap_that_is_told():
     ratios = []
     for seed in range(12):
-        rng, of = np.random.default_rng(seed), known(seed, steps=4000)
+        rng, of = np.random.default_rng(seed), known(seed, steps=1500)
         policy = Kernel(of, of.low[0].weight / of.low[0].weight.sum(-1, keepdims=True)).best()
         told = bounds(of, policy).gap / (1 - of.discount)
         nu = of.low[1].weight[0, ::2] / of.low[1].weight.sum()
@@ -121,7 +120,8 @@ def test_the_worst_plausible_kernel_has_nearly_the_gap_that_is_told():
         worst = max(nu @ (k.value(k.best())[0] - k.value(policy)[0]) for k in climbs)
         ratios += [told / worst] if worst > 1e-3 else []
     print(ratios)
-    assert np.median(ratios) < 1.3
+    assert len(ratios) > 3
+    assert np.median(ratios) < 2
 
 
 def test_sets_of_one_kernel_have_its_gap():

@@ -3,20 +3,19 @@
 P_hat are the frequencies, V_hat and Q_hat what pi is worth by them, M = (I - gamma P_hat_pi)^-1. What an estimate of a
 backup is wrong by, u(x, a) = <P - P_hat, r + gamma V^pi>(x, a), and u_pi = sum_b pi(b|.) u(., b), give all the rest:
 
-    V^pi - V_hat = M u_pi
-    (Q^pi(x, a) - V^pi(x)) - (Q_hat(x, a) - V_hat(x)) = u(x, a) - u_pi(x) + <m_xa, u_pi>
+    e = V^pi - V_hat = M u_pi,      u = <P - P_hat, r + gamma (V_hat + e)>
+    Q^pi(x, a) - V^pi(x) = Q_hat(x, a) - V_hat(x) + u(x, a) - u_pi(x) + <m_xa, u_pi>
     m_xa = gamma (P_hat(. | x, a) - P_hat_pi(. | x)) M
 
-so that what moves the values of both successors cancels in m. For a plausible P (the set `low`: radius rho, weight n)
-
-    u(x, a) <= max_q <q - P_hat, r + gamma V_hat> + gamma sqrt(rho / 2 n) (max_y - min_y) <M(y, .) - P_hat M, u_pi>
-
-over the successors y of the pair, and likewise from below: with bounds on u these are better ones, again and again.
-V* - V^pi <= D for the D that falls from best - low by
+so that what moves the values of all successors alike cancels in m. Over the laws that are plausible (`low` of
+`ravi.live.plausible`) u is bounded by the extremes of <P, r + gamma V_hat> and by how far e may be off, these by the
+bounds on u, again and again; advantages are bounded with the e of the u that is worst for each. V* - V^pi <= D for the
+D that falls from best - low by
 
     D(x) <- max_a max_P {Q^pi(x, a) - V^pi(x) + gamma <P, D>}
 
-with these bounds, or those of Q* - V^pi where they are less. docs/explanation/guarantee.md has the proof.
+with these bounds, or those of Q* - V^pi where they are less. docs/explanation/guarantee.md has the proof; numbers such
+as (6) are of it.
 """
 
 from __future__ import annotations
@@ -28,12 +27,33 @@ import numpy as np
 
 from ravi.compiled import compiled
 from ravi.core import Array
-from ravi.live.plausible import CLOSE, SWEEPS, Outcomes, Plausible, fixed_points, largest
+from ravi.live.plausible import CLOSE, SWEEPS, Plausible, fixed_points, largest
 from ravi.optimism.sets import CERTAIN
 
 DENSE = 1000  # states, up to which M is made
 FEW = 100  # states, up to which all of u_pi is bounded together
 TIGHTER = 50  # bounds on u, at most
+
+
+class Seen(NamedTuple):
+    """The frequencies. Pairs that tell nothing stay where they are, and earn 0."""
+
+    P: Array  # P_hat                                       (X, A, X)
+    r: Array  # mean rewards                                (X, A)
+    to: Array  # successors of outcomes                     (X A, 2 B)
+    p: Array  # and their frequencies                       (X A, 2 B)
+    radius: Array  # d: KL(P_hat || P) <= d                 (X, A)
+    told: Array  # whether d says anything                  (X, A)
+    closed: Array  # and no other outcomes are plausible    (X, A)
+
+
+class Errors(NamedTuple):
+    """below <= u <= above, and u <= most + slack."""
+
+    above: Array  # (X, A)
+    below: Array  # (X, A)
+    most: Array  # max_q <q - P_hat, r + gamma V_hat>           (X, A)
+    slack: Array  # what gamma <P - P_hat, e> is at most        (X, A)
 
 
 class Advantages(NamedTuple):
@@ -44,7 +64,7 @@ class Advantages(NamedTuple):
     reward: Array  # of outcomes: r, and gamma e            (X A, 2 B)
     V: Array  # V_hat                                       (X,)
     P: Array  # P_hat                                       (X, A, X)
-    weight: Array  # by how much u may miss 0 either way    (X, A)
+    u: Errors
     m: Array  # m_xa, without the entry of x                (X, A, X)
     own: Array  # what u(x, b) counts in the advantage of (x, a)    (X, A, A)
 
@@ -81,58 +101,59 @@ def gap(of: Plausible, policy: Array, best: tuple[Array, Array], low: tuple[Arra
 
 
 def advantages(of: Plausible, policy: Array, low: tuple[Array, Array]) -> Advantages:
-    gamma, (X, A), rows, states = of.discount, of.shape, of.low[0], np.arange(of.shape[0])
-    P, r, to, p = _frequencies(of)
-    M = np.linalg.inv(np.eye(X) - gamma * np.einsum("xay,xa->xy", P, policy))
-    V = M @ (policy * r).sum(-1)
-    Q, PM = r + gamma * P @ V, P @ M
-
-    most, least = (sign * largest(*which, gamma, sign, V, np.full(X * A, np.nan)).reshape(X, A) - Q
-                   for which, sign in ((of.high, 1.0), (rows, -1.0)))  # fmt: skip
-    (V_high, Q_high), (V_low, Q_low) = fixed_points(of, of.high, policy, 1.0), low
-    above, below = Q_high - r - gamma * P @ V_low, Q_low - r - gamma * P @ V_high  # bounds on u
-    off = V_low - V, V_high - V
-    total = np.maximum(rows.weight.sum(-1), 1e-300)
-    radius = (rows.radius / total).reshape(X, A)
-    told = (rows.radius < CERTAIN * total).reshape(X, A)
-    if of.end is not None:
-        above[of.end] = below[of.end] = 0
-        told[of.end] = False
-    slack = gamma * np.full((X, A), off[1].max() - off[0].min())
-    for _ in range(TIGHTER):
-        moves = _moves(to, p, rows.closed, radius, M, PM, (policy * above).sum(-1), (policy * below).sum(-1), *off)
-        slack = np.where(told, np.minimum(slack, gamma * moves), slack)
-        new = (
-            np.where(told, np.minimum(above, most + slack), above),
-            np.where(told, np.maximum(below, least - slack), below),
-        )
-        moved = max((above - new[0]).max(), (new[1] - below).max())
-        above, below = new
-        if moved <= CLOSE:
-            break
+    gamma, (X, A), states = of.discount, of.shape, np.arange(of.shape[0])
+    seen = _seen(of)
+    M = np.linalg.inv(np.eye(X) - gamma * np.einsum("xay,xa->xy", seen.P, policy))
+    V = M @ (policy * seen.r).sum(-1)
+    Q, PM = seen.r + gamma * seen.P @ V, seen.P @ M
+    u = _errors(of, policy, low, seen, M, PM, V, Q)
 
     m = gamma * PM - M[:, None]
     own = (m[states, :, states][..., None] * policy[:, None]) + np.eye(A)  # m_xa(x) - 1, times pi, and u(x, a) itself
     m[states, :, states] = 0
     share = np.einsum("xaa->xa", own).clip(0, 1)
     rest = own - share[..., None] * np.eye(A)
-    sure = Q - V[:, None] - share * Q
-    sure += _most(m, (policy * above).sum(-1), (policy * below).sum(-1)) + _most(rest, above[:, None], below[:, None])
+    sure = Q - V[:, None] - share * Q + _most(rest, u.above[:, None], u.below[:, None])
+    sure += _most(m, (policy * u.above).sum(-1), (policy * u.below).sum(-1))
 
-    turns = _turns(to, p, radius.ravel(), gamma, M, PM)  # (X A, X)
-    worst, flips = _aligned(to, p, turns, share, M, PM, m, rest, policy, above, below)
+    turns, tells = _turns(seen.to, seen.p, seen.radius.ravel(), gamma, M, PM), seen.told & seen.closed
+    worst, more = _aligned(seen.to, seen.p, turns, share, M, PM, m, rest, policy, u.above, u.below)
     if X <= FEW and (policy.max(-1) == 1).all():
         at = states * A + policy.argmax(-1)
-        sides = [Outcomes(*(part[at] for part in which)) for which in (of.high, rows)]
-        tells = (told.ravel() & rows.closed)[at]
-        u_pi = above.ravel()[at], below.ravel()[at]
-        flips = _together(*sides[0], *sides[1], at, tells, turns, gamma, M, PM, m, rest, *u_pi, V, Q.ravel()[at], flips)
-    mean, reward = (p * worst).sum(-1), of.high.reward + gamma * worst
-    turned = largest(*of.high._replace(reward=reward), gamma, 1.0, V, np.full(X * A, np.nan)) - gamma * mean
-    less = (turned.reshape(X, A) - Q + flips < most + slack) & told & rows.closed.reshape(X, A)
-    reward = np.where(less.reshape(-1, 1), reward, of.high.reward)
-    sure += share * np.where(less, flips - gamma * mean.reshape(X, A), slack)
-    return Advantages(sure, share, reward, V, P, (above - below) / 2, m, own)
+        sides = [part[at] for which in (of.high, of.low[0]) for part in which]
+        of_pi = [part.ravel()[at] for part in (tells, u.above, u.below, Q)]
+        more = _together(*sides, at, turns, gamma, M, PM, m, rest, V, *of_pi, more)
+    mean, reward = gamma * (seen.p * worst).sum(-1).reshape(X, A), of.high.reward + gamma * worst
+    extreme = largest(*of.high._replace(reward=reward), gamma, 1.0, V, np.full(X * A, np.nan)).reshape(X, A)
+    less = tells & (extreme - mean - Q + more < u.most + u.slack)
+    sure += share * np.where(less, more - mean, u.slack)
+    return Advantages(sure, share, np.where(less.reshape(-1, 1), reward, of.high.reward), V, seen.P, u, m, own)
+
+
+def _errors(
+    of: Plausible, policy: Array, low: tuple[Array, Array], seen: Seen, M: Array, PM: Array, V: Array, Q: Array
+) -> Errors:
+    gamma, (X, A) = of.discount, of.shape
+    most, least = (
+        sign * largest(*which, gamma, sign, V, np.full(X * A, np.nan)).reshape(X, A) - Q
+        for which, sign in ((of.high, 1.0), (of.low[0], -1.0))
+    )
+    (V_high, Q_high), (V_low, Q_low) = fixed_points(of, of.high, policy, 1.0), low
+    above, below = Q_high - seen.r - gamma * seen.P @ V_low, Q_low - seen.r - gamma * seen.P @ V_high
+    if of.end is not None:
+        above[of.end] = below[of.end] = 0
+    off = V_low - V, V_high - V
+    slack = np.full((X, A), gamma * (off[1].max() - off[0].min()))
+    for _ in range(TIGHTER):
+        u_pi = (policy * above).sum(-1), (policy * below).sum(-1)
+        moves = gamma * _moves(seen.to, seen.p, seen.radius, seen.closed, M, PM, *u_pi, *off)
+        slack = np.where(seen.told, np.minimum(slack, moves), slack)
+        highest, lowest = np.where(seen.told, most + slack, above), np.where(seen.told, least - slack, below)
+        moved = max((above - highest).max(), (lowest - below).max())
+        above, below = np.minimum(above, highest), np.maximum(below, lowest)
+        if moved <= CLOSE:
+            break
+    return Errors(above, below, most, slack)
 
 
 def exploring(of: Plausible, policy: Array, found: Gap, plays: Array) -> Array:
@@ -144,7 +165,7 @@ def exploring(of: Plausible, policy: Array, found: Gap, plays: Array) -> Array:
     start = np.bincount(of.low[1].to[0], first, X) / max(first.sum(), 1)
     visits = np.linalg.solve(np.eye(X) - gamma * by.P[states, a].T, start) * (found.D > 0)
     adds = policy * (visits @ np.abs(by.m[states, a]))[:, None] + visits[:, None] * np.abs(by.own[states, a])
-    worth = adds * by.weight / np.maximum(plays, 1)
+    worth = adds * (by.u.above - by.u.below) / np.maximum(plays, 1)
     if of.end is not None:
         worth[of.end] = 0
     worth /= max(worth.max(), 1e-300)
@@ -159,20 +180,18 @@ def exploring(of: Plausible, policy: Array, found: Gap, plays: Array) -> Array:
     return actions
 
 
-def _frequencies(of: Plausible) -> tuple[Array, Array, Array, Array]:
-    """P_hat (X, A, X) and mean rewards (X, A), and P_hat by successors; pairs that tell nothing stay and earn 0."""
+def _seen(of: Plausible) -> Seen:
     (X, A), rows = of.shape, of.low[0]
-    total, each = rows.weight.sum(-1, keepdims=True), np.arange(X * A)
-    stay = total[:, 0] == 0
-    r = (rows.weight * rows.reward).sum(-1) / np.where(stay, 1, total[:, 0])
-    if of.end is not None:
-        stay[of.end * A : (of.end + 1) * A] = True
-        r[of.end * A : (of.end + 1) * A] = of.ended
-    to, p = rows.to.copy(), rows.weight / np.where(total > 0, total, 1)
-    p[stay], p[stay, 0], to[stay, 0] = 0, 1, (each // A)[stay]
+    total, each = rows.weight.sum(-1), np.arange(X * A)
+    at_end = each // A == (-1 if of.end is None else of.end)
+    stay, n = (total == 0) | at_end, np.where(total > 0, total, 1)
+    to, p, r = rows.to.copy(), rows.weight / n[:, None], (rows.weight * rows.reward).sum(-1) / n
+    p[stay], p[stay, 0], to[stay, 0], r[at_end] = 0, 1, (each // A)[stay], of.ended
     P = np.zeros((X * A, X))
     np.add.at(P, (each[:, None], to), p)
-    return P.reshape(X, A, X), r.reshape(X, A), to, p
+    told = ~stay & (rows.radius < CERTAIN * total)
+    parts = [part.reshape(X, A) for part in (r, rows.radius / n, told, rows.closed)]
+    return Seen(P.reshape(X, A, X), parts[0], to, p, *parts[1:])
 
 
 def _most(coefficients: Array, above: Array, below: Array) -> Array:
@@ -181,7 +200,7 @@ def _most(coefficients: Array, above: Array, below: Array) -> Array:
 
 
 @compiled
-def _moves(to, p, closed, radius, M, PM, above, below, least, most):  # type: ignore[no-untyped-def]
+def _moves(to, p, radius, closed, M, PM, above, below, least, most):  # type: ignore[no-untyped-def]
     """What <P - P_hat, V^pi - V_hat> is at most: by its range or its variance over the successors of each pair (by its
     range over all states, if it may lead to others), and by the bounds on u_pi, or by those on V^pi - V_hat itself."""
     X, A, _ = PM.shape
@@ -189,7 +208,7 @@ def _moves(to, p, closed, radius, M, PM, above, below, least, most):  # type: ig
     for i in range(X * A):
         x, a = i // A, i % A
         d, apart, row = radius[x, a], min(1.0, math.sqrt(radius[x, a] / 2)), PM[x, a]
-        if not closed[i]:
+        if not closed[x, a]:
             found[x, a] = apart * (most.max() - least.min())
             continue
         high, low, top, bottom, square, largest = -np.inf, np.inf, -np.inf, np.inf, 0.0, 0.0
@@ -235,7 +254,7 @@ def _aligned(to, p, turns, share, M, PM, m, rest, policy, above, below):  # type
     """e = M u_pi at the outcomes of each pair, for the u that is worst in its advantage at P_hat; and by how much more
     that may be where P turns the sign of what some u counts."""
     X, A, _ = PM.shape
-    worst, flips, u = np.zeros(to.shape), np.zeros((X, A)), np.empty(X)
+    worst, more, u = np.zeros(to.shape), np.zeros((X, A)), np.empty(X)
     for i in range(X * A):
         x, a = i // A, i % A
         if share[x, a] == 0.0:
@@ -246,23 +265,23 @@ def _aligned(to, p, turns, share, M, PM, m, rest, policy, above, below):  # type
                 if policy[z, b] > 0.0:
                     counts = (rest[x, a, b] if z == x else m[x, a, z] * policy[z, b]) / share[x, a]
                     u[z] += policy[z, b] * (above[z, b] if counts > 0.0 else below[z, b])
-                    flips[x, a] += max(0.0, turns[i, z] * policy[z, b] - abs(counts)) * (above[z, b] - below[z, b])
+                    more[x, a] += max(0.0, turns[i, z] * policy[z, b] - abs(counts)) * (above[z, b] - below[z, b])
         for j in range(to.shape[1]):
             if p[i, j] > 0.0:
                 for z in range(X):
                     worst[i, j] += M[to[i, j], z] * u[z]
-    return worst, flips
+    return worst, more
 
 
 @compiled
 def _together(
     to, reward, weight, radius, other, closed, to_, reward_, weight_, radius_, other_, closed_,
-    at, tells, turns, gamma, M, PM, m, rest, above, below, V, Q, flips,
+    at, turns, gamma, M, PM, m, rest, V, tells, above, below, Q, more,
 ):  # type: ignore[no-untyped-def]  # fmt: skip
-    """`flips` of a policy that tosses no coins, less what u_pi cannot be all at once: with the signs that are worst for
-    a pair, u_pi(z) is at most `most`, but for what the others fall short by."""
+    """`more` of `_aligned` for a policy that tosses no coins, less what u_pi cannot be all at once: with the e that is
+    worst for a pair, u_pi(z) is at most `most`, but for what that changes by where others fall short. See (6)."""
     X, A, _ = PM.shape
-    found, f, u, counts = flips.copy(), np.empty(X), np.empty(X), np.empty(X)
+    found, f, u, counts = more.copy(), np.empty(X), np.empty(X), np.empty(X)
     short, price, new = np.empty(X), np.empty(X), np.empty(X)
     nears = np.full((2, X), np.nan)
     for i in range(X * A):

@@ -316,8 +316,8 @@ class Until:
 
     A learner that loses little leaves alone what it holds to be bad, and never learns how bad. So where the world has
     shown chance, the default learner takes turns, from reset to reset, with the policies that shorten the interval:
-    that of the upper bound, and that which makes the gap fall fastest. The last plays alone once values are known less
-    well than the gap is: then nothing is left to learn but which actions are worse.
+    that of the upper bound, and that which makes the gap fall fastest. As the gap becomes less than what is not known
+    of values, the learner leaves, and then the policy of the upper bound.
     """
 
     def __init__(self, live: Agent, gap: float | None, assume: str, *, explore: bool) -> None:
@@ -343,8 +343,8 @@ class Until:
         chance, small = self.explore and self.live.table.late.any(), self.live.table.states <= SMALL
         self.due = 1 + int((1.05 if chance and small else 1.2) * found.plays)
         if chance:
-            alone = len(actions) > 1 and known.gap <= (known.best - known.low) / 2
-            self.turns = [self._table(turn) for turn in (actions[1:] if alone else [None, *actions])]
+            left = sum(known.gap < part * (known.best - known.low) for part in (0.9, 0.5)[: len(actions)])
+            self.turns = [self._table(turn) for turn in [None, *actions][left:]]
         return known.gap <= self.gap
 
     def plain(self) -> dict[str, Any]:
