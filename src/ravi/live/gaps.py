@@ -274,10 +274,10 @@ def _aligned(to, p, turns, share, M, PM, m, rest, policy, above, below):  # type
 
 
 @compiled
-def _together(
+def _together(  # type: ignore[no-untyped-def]
     to, reward, weight, radius, other, closed, to_, reward_, weight_, radius_, other_, closed_,
     at, turns, gamma, M, PM, m, rest, V, tells, above, below, Q, more,
-):  # type: ignore[no-untyped-def]  # fmt: skip
+):  # fmt: skip
     """`more` of `_aligned` for a policy that tosses no coins, less what u_pi cannot be all at once: with the e that is
     worst for a pair, u_pi(z) is at most `most`, but for what that changes by where others fall short. See (6)."""
     X, A, _ = PM.shape
