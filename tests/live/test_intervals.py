@@ -12,6 +12,7 @@ from ravi.checks import InputError
 from ravi.live.agent import Agent
 from ravi.live.intervals import bounds, interval
 from ravi.live.keeping import HEADER
+from ravi.live.learning import Until
 from ravi.live.plausible import plausible
 from ravi.planning.evaluation import return_of
 from tests.live.test_learning import Corridor
@@ -185,3 +186,14 @@ def test_what_no_interval_speaks_of():
         jack.interval()
     with pytest.raises(InputError, match="assume"):
         ravi.learn(Corridor(), steps=50, reward_range=(-1, 0), until_gap=1, assume="much")
+
+
+def test_a_checkpoint_from_before_has_one_policy_to_explore_by():
+    live = ravi.agent("uniform", states=3, actions=2, discount=0.9, steps=10)
+    live.extra = {"looked": [7, [0, 1, 1]]}
+    until = Until(live, 0.1, "seen", explore=True)
+    assert until.due == 7
+    assert until.policy(0) is None
+    assert until.policy(1).argmax(-1).tolist() == [0, 1, 1]
+    live.extra = {"looked": [7, []]}
+    assert Until(live, 0.1, "seen", explore=True).turns == [None]
