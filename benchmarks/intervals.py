@@ -3,7 +3,8 @@
 The default learner plays (`ravi.learn`, gamma = 0.99) until its policy is known to be within 10, 5 and 1 % of the
 optimum, with probability 0.95 (`until_gap`), by either assumption. What it truly loses then is computed from the
 environment's table. Steps allowed are what a few minutes have room for, not where it would stop. On RiverSwim seeds 0
-and 2 stop before any pair has shown chance: what "seen" assumes is false of them.
+and 2 stop before any pair has shown chance: what "seen" assumes is false of them. Worlds of the script that are missing
+in the table were not measured.
 """
 
 from __future__ import annotations
