@@ -95,24 +95,35 @@ class World:
     def __init__(self, name):
         identity, options, self.most = WORLDS[name]
         self.env = gymnasium.make(identity, max_episode_steps=-1, **options)
-        self.mdp, self.sees = TABLES.get(name, shipped)(self.env)
-        X, A, _ = self.mdp.successors.shape
+        self.short = identity == "Blackjack-v1"  # episodes of a step or two
+        self._solve(*TABLES.get(name, shipped)(self.env))
+
+    def _solve(self, mdp, sees):
+        self.mdp, self.sees, (X, A, _) = mdp, sees, mdp.successors.shape
         self.P = np.zeros((X, A, X))
         np.add.at(
             self.P, (np.arange(X)[:, None, None], np.arange(A)[:, None], self.mdp.successors), self.mdp.transitions
         )
-        self.short = identity == "Blackjack-v1"  # episodes of a step or two
         self.optimum = self.value(ravi.solve(self.mdp).policy)
 
     def value(self, policy):
         """The discounted return of a policy, in the environment's units."""
-        policy = policy[self.sees] if len(policy) < len(self.sees) else policy
+        policy = policy[self.sees] if len(policy) != len(self.sees) else policy
         P, r = np.einsum("xay,xa->xy", self.P, policy), (self.mdp.rewards * policy).sum(1)
         V = np.linalg.solve(np.eye(len(r)) - DISCOUNT * P, r)
         return self.mdp.horizon * self.mdp.in_units((1 - DISCOUNT) * self.mdp.initial @ V)
 
     def lost(self, policy):
         return (self.optimum - self.value(policy)) / abs(self.optimum)
+
+
+class Simulated(World):
+    """An MDP of the library as an environment, which never ends."""
+
+    def __init__(self, name):
+        mdp = ravi.mdp(f"{name},discount={DISCOUNT}")
+        self.env, self.short = ravi.gymnasium.make(mdp), False
+        self._solve(mdp, np.arange(mdp.states))
 
 
 def shipped(env):

@@ -10,8 +10,10 @@ import ravi
 from ravi import files, ids
 from ravi.checks import InputError
 from ravi.live.agent import Agent
-from ravi.live.intervals import Interval, bounds, interval, plausible
+from ravi.live.intervals import Interval, bounds, interval
 from ravi.live.keeping import HEADER
+from ravi.live.learning import Until
+from ravi.live.plausible import plausible
 from ravi.planning.evaluation import return_of
 from tests.live.test_learning import Corridor
 
@@ -49,7 +51,7 @@ def failures(scale, assume="nothing", coins=True):
         policy = ravi.solve(agent.model()).policy
         found = plausible(agent, DELTA, assume, scale=scale)
         value, optimum = float(return_of(world, policy)), float(ravi.solve(world).optimum)
-        low, best, gap = bounds(found, policy)
+        low, best, gap, *_ = bounds(found, policy)
         wrong += not (low <= value + 1e-9 and optimum <= best + 1e-9 and optimum - value <= gap + 1e-9)
     return wrong
 
@@ -104,10 +106,12 @@ def test_bounds_close_in():
 def test_an_iteration_that_is_stopped_is_a_bound(monkeypatch):
     found = plausible(played(0), DELTA)
     policy = np.full((4, 2), 0.5)
-    low, best, gap = bounds(found, policy)
+    low, best, gap, *_ = bounds(found, policy)
     for sweeps in (1, 3, 10, 30):
-        monkeypatch.setattr("ravi.live.intervals.SWEEPS", sweeps)
-        least, most, apart = bounds(found, policy)
+        monkeypatch.setattr("ravi.live.plausible.SWEEPS", sweeps)
+        monkeypatch.setattr("ravi.live.gaps.SWEEPS", sweeps)
+        monkeypatch.setattr("ravi.live.gaps.TIGHTER", sweeps)
+        least, most, apart, *_ = bounds(found, policy)
         assert least <= low + 1e-5
         assert most >= best - 1e-5
         assert apart >= gap - 1e-5
@@ -169,8 +173,8 @@ def test_a_file_from_before_has_an_interval_that_knows_nothing_of_its_rewards(tm
         del arrays[name]
     files.write(tmp_path / "b", "agent", {key: header[key] for key in HEADER}, arrays)
     policy = np.full((4, 2), 0.5)
-    low, best, gap = bounds(plausible(Agent.load(tmp_path / "b"), DELTA, "seen"), policy)
-    least, most, apart = bounds(plausible(agent, DELTA, "seen"), policy)
+    low, best, gap, *_ = bounds(plausible(Agent.load(tmp_path / "b"), DELTA, "seen"), policy)
+    least, most, apart, *_ = bounds(plausible(agent, DELTA, "seen"), policy)
     assert low < least < most < best
     assert gap > apart
 
@@ -196,3 +200,14 @@ def test_what_no_interval_speaks_of():
         jack.interval()
     with pytest.raises(InputError, match="assume"):
         ravi.learn(Corridor(), steps=50, reward_range=(-1, 0), until_gap=1, assume="much")
+
+
+def test_a_checkpoint_from_before_has_one_policy_to_explore_by():
+    live = ravi.agent("uniform", states=3, actions=2, discount=0.9, steps=10)
+    live.extra = {"looked": [7, [0, 1, 1]]}
+    until = Until(live, 0.1, "seen", explore=True)
+    assert until.due == 7
+    assert until.policy(0) is None
+    assert until.policy(1).argmax(-1).tolist() == [0, 1, 1]
+    live.extra = {"looked": [7, []]}
+    assert Until(live, 0.1, "seen", explore=True).turns == [None]

@@ -12,7 +12,7 @@ from ravi.core import Array, Floats
 from ravi.live.agent import Agent
 from ravi.live.boxes import Smooth
 from ravi.live.estimates import Estimate
-from ravi.live.intervals import CONFIDENCE, Interval, interval
+from ravi.live.intervals import CONFIDENCE, Interval, interval, look
 from ravi.live.warm_up import words_of
 
 if TYPE_CHECKING:
@@ -63,7 +63,21 @@ class Learned:
         """How good a policy is by what was seen: at least how much it is worth, and how far below the best at most, as
         discounted returns, with this `confidence` (`ravi.live.intervals`). which: as for `table`. assume: "seen" (pairs
         do only what they did so far) or "nothing"."""
-        return _interval(self.agent, self.environment, self.table(which), confidence, assume)
+        self._has_interval()
+        end = end_of(self.agent, self.environment)
+        return interval(self.agent, self.table(which), confidence=confidence, assume=assume, end=end)
+
+    def look(self, assume: str) -> tuple[Interval, list[Array]]:
+        """The interval of the usual policy, and the actions of every state to shorten it by."""
+        self._has_interval()
+        return look(self.agent, self.table(), assume, end_of(self.agent, self.environment))
+
+    def _has_interval(self) -> None:
+        if self.environment["observations"].get("kind") == "labels":
+            raise InputError("states are discovered: how many there are is not known, and no interval speaks of them")
+        if isinstance(self.agent.given, Smooth):
+            words = "states are cells: where one leads depends on the place in it, and no interval speaks of that"
+            raise InputError(words)
 
     def table(self, which: str | None = None) -> Floats:
         """A policy, (X, A) or (S, X, A) by age: the planned one of the default learner, else the last, unless
@@ -140,14 +154,6 @@ class Learned:
 
     def __str__(self) -> str:
         return "\n".join([self.title, *(f"  {name:21} {words}" for name, words in self.facts())])
-
-
-def _interval(agent: Agent, stream: Mapping[str, Any], policy: Array, confidence: float, assume: str) -> Interval:
-    if stream["observations"].get("kind") == "labels":
-        raise InputError("states are discovered: how many there are is not known, and no interval speaks of them")
-    if isinstance(agent.given, Smooth):
-        raise InputError("states are cells: where one leads depends on the place in it, and no interval speaks of that")
-    return interval(agent, policy, confidence=confidence, assume=assume, end=end_of(agent, stream))
 
 
 def end_of(agent: Agent, stream: Mapping[str, Any]) -> int | None:

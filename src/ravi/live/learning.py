@@ -27,7 +27,7 @@ import numpy as np
 
 from ravi import checks, files
 from ravi.checks import InputError, StreamError
-from ravi.core import MDP, Array, Floats, Ints, Problem, a_problem
+from ravi.core import MDP, Floats, Ints, Problem, a_problem
 from ravi.display.progress import Progress, telling, wanted
 from ravi.files import Unwritable
 from ravi.interrupts import interrupts
@@ -37,8 +37,8 @@ from ravi.live.boxes import Smooth
 from ravi.live.discovery import FIRST
 from ravi.live.environment import Environment, made
 from ravi.live.focus import focus
-from ravi.live.intervals import ASSUMED, optimistic
-from ravi.live.learned import Learned, end_of
+from ravi.live.learned import Learned
+from ravi.live.plausible import ASSUMED
 from ravi.live.rewards import MODES
 from ravi.live.spaces import Grid, kind_of
 from ravi.live.table import FEW
@@ -50,6 +50,7 @@ LOG = logging.getLogger("ravi")
 PACE = 10.0  # seconds between two checkpoints
 TELL = 0.1  # seconds between two tellings of progress
 STEPS = 100_000  # plays, unless given
+SMALL = 100  # states, up to which intervals cost so little that they are asked for more often
 
 Callback = Callable[[Look], None]
 
@@ -219,7 +220,7 @@ def _go_on(live: Agent, stream: Environment, path: Path | None, tell: Told, usua
     with interrupts(signal.SIGTERM, at_once=at_once) as stopped:
         try:
             while not live.done and not until.enough(learned):
-                live.follow(until.explores if stream.resets % 2 else None)
+                live.follow(until.policy(stream.resets))
                 if chosen is not None:
                     _cut(live, stream, chosen.reach(live.state))
                 abroad = True
@@ -311,40 +312,53 @@ class Told:
 
 
 class Until:
-    """Whether the usual policy is known to be within `gap` of the best; asked whenever plays have grown by a fifth.
+    """Whether the usual policy is known to be within `gap` of the best; asked whenever plays have grown by a part.
 
-    A learner that loses little leaves alone what it holds to be bad, and never learns how bad. So the default learner
-    plays the policy of the upper bound, `explores`, from every other reset on, where the world has shown chance.
+    A learner that loses little leaves alone what it holds to be bad, and never learns how bad. So where the world has
+    shown chance, the default learner takes turns, from reset to reset, with the policies that shorten the interval:
+    that of the upper bound, and that which makes the gap fall fastest. As the gap becomes less than what is not known
+    of values, the learner leaves, and then the policy of the upper bound.
     """
 
     def __init__(self, live: Agent, gap: float | None, assume: str, *, explore: bool) -> None:
         self.live, self.assume, self.explore = live, checks.one_of(assume, ASSUMED, "assume"), explore
         self.gap = None if gap is None else checks.positive(gap, "until_gap")
         self.due = 1
-        self.explores: Floats | None = None
+        self.turns: list[Floats | None] = [None]
         if gap is not None and "looked" in live.extra:
-            self.due, best = live.extra["looked"]
-            self._take(np.array(best, np.int64))
+            self.due, turns = live.extra["looked"]
+            if all(type(turn) is int for turn in turns):  # of a file from before
+                turns = [None, turns] if turns else [None]
+            self.turns = [self._table(actions) for actions in turns]
+
+    def policy(self, resets: int) -> Floats | None:
+        """What is played after so many resets; None: what the learner plays."""
+        return self.turns[resets % len(self.turns)]
 
     def enough(self, learned: Callable[[], Learned]) -> bool:
         if self.gap is None or self.live.plays < self.due:
             return False
         found = learned()
-        self.due = 1 + int(1.2 * found.plays)
-        if self.explore and self.live.table.late.any():
-            self._take(optimistic(self.live, self.assume, end_of(self.live, found.environment)))
-        return found.interval(assume=self.assume).gap <= self.gap
+        known, actions = found.look(self.assume)
+        chance, small = self.explore and self.live.table.late.any(), self.live.table.states <= SMALL
+        self.due = 1 + int((1.05 if chance and small else 1.2) * found.plays)
+        if chance:
+            left = sum(known.gap < part * (known.best - known.low) for part in (0.9, 0.5)[: len(actions)])
+            self.turns = [self._table(turn) for turn in [None, *actions][left:]]
+        return known.gap <= self.gap
 
     def plain(self) -> dict[str, Any]:
         """What goes into the checkpoint."""
-        best = np.zeros(0) if self.explores is None else self.explores.argmax(-1)
-        return {} if self.gap is None else {"looked": [self.due, best.tolist()]}
+        turns = [None if turn is None else turn.argmax(-1).tolist() for turn in self.turns]
+        return {} if self.gap is None else {"looked": [self.due, turns]}
 
-    def _take(self, actions: Array) -> None:
-        X, A, _ = self.live.table.sizes
-        if len(actions) and (actions.shape != (X,) or not 0 <= actions.min() <= actions.max() < A):
+    def _table(self, actions: Any) -> Floats | None:
+        if actions is None:
+            return None
+        (X, A, _), turn = self.live.table.sizes, np.array(actions, np.int64)
+        if turn.shape != (X,) or not 0 <= turn.min() <= turn.max() < A:
             raise InputError(f"a policy to explore by has {X} actions below {A}")
-        self.explores = np.eye(A)[actions] if len(actions) else None
+        return np.eye(A)[turn]
 
 
 def _said(error: Exception, stream: Environment, live: Agent) -> str:

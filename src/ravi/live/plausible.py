@@ -1,0 +1,180 @@
+"""What may a pair do, by what was seen of it alone? Sets of laws that hold together, whenever one looks.
+
+What a play of a pair shows is an outcome z = (y, r): its successor, and its reward in [0, 1], which may depend on it.
+Of n plays, n_y led to y, and K successors were met. Where the rewards of a triple (x, a, y) were all alike, it is one
+outcome of weight w = n_y; else it is two, (y, 0) and (y, 1), with weights that have the mean reward (for `best`, the
+least and the most that was seen in place of 0 and 1). Plausible for a pair are the laws q of its outcomes with
+
+    best    sum_z w(z) ln(w(z) / n q(z)) <= ln(2 (X + 1) / delta) + kappa(n)
+    low     sum_z w'(z) ln(1 / q(z))     <= ln(2 (X A + 1) / delta) + ln 1 / Q,        w' = w (n_y - 1) / n_y
+            ln 1 / Q = 2 K ln 2 - ln K! - ln KT(n_y) - sum_y ln KT(w(y, 0), w(y, 1))   (y: rewards not all alike)
+
+where the rest of the mass of q may go to any outcome; KT is the Dirichlet(1/2, ..., 1/2) mixture of so many symbols,
+kappa as in docs/explanation/kl.md. The start has a set of each kind too, of the states that resets led to. With
+probability 1 - delta, at all times at once, the backup of V* over `best` is at least V*, and all true laws are in
+`low`: docs/explanation/guarantee.md has the proof.
+
+assume="seen": pairs are alike in how soon they show what they can do. A pair that was played more than twice as often
+as any pair had been when it last showed something new (a successor, or the first reward of a triple that differs from
+those before) has shown all: it leads only where it led, and a triple whose rewards were all alike always earns that.
+Then w' = w, Q has no 2 K ln 2 - ln K!, and q no mass for the rest; likewise where resets lead. All others are as above.
+"""
+
+from __future__ import annotations
+
+from math import log
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from ravi import checks
+from ravi.checks import InputError
+from ravi.compiled import compiled
+from ravi.core import Array
+from ravi.optimism.sets import CERTAIN, shortfall
+
+if TYPE_CHECKING:
+    from ravi.live.agent import Agent
+
+ASSUMED = ("nothing", "seen")
+CLOSE = 1e-6  # e at which an iteration stops: of a reward per play, in parts of its range
+SWEEPS = 5000  # at most
+TWICE = 2
+
+
+class Outcomes(NamedTuple):
+    """What plays of rows (pairs, or the start) showed, and how far from that is plausible."""
+
+    to: Array  # y                                                      (rows, 2 B)
+    reward: Array  # r                                                  (rows, 2 B)
+    weight: Array  # w, or w'                                           (rows, 2 B)
+    radius: Array  # the most that sum_z w ln(w / (sum w) q) may be     (rows,)
+    other: Array  # the reward of other outcomes                        (rows,)
+    closed: Array  # whether none of those is plausible                 (rows,)
+
+
+class Plausible(NamedTuple):
+    """Sets of outcomes of pairs, and of the start; see above."""
+
+    best: tuple[Outcomes, Outcomes]
+    low: tuple[Outcomes, Outcomes]
+    high: Outcomes  # of pairs: `low`, with the most in place of the least where rewards are not known
+    shape: tuple[int, int]  # X, A
+    discount: float
+    end: int | None
+    ended: float  # the reward of the end, in [0, 1]
+
+
+def plausible(
+    agent: Agent, delta: float, assume: str = "nothing", end: int | None = None, scale: float = 1.0
+) -> Plausible:
+    """What is plausible for an agent, with probability 1 - delta; `scale` multiplies every radius."""
+    assumed = checks.one_of(assume, ASSUMED, "assume") == "seen"
+    if agent.rewards.mode == "changing":
+        raise InputError("rewards change: no interval speaks of them")
+    table, _ = agent._counted()
+    (X, A, B), known = table.sizes, agent.rewards.mode == "known"
+    least, most = (np.where(known, table.rewards[..., None], ends) for ends in (table.least, table.most))
+    varied, plays = least < most, table.moves.sum(-1).ravel()
+    closed = assumed & (plays > TWICE * table.late.max())
+    closed_start = assumed & (agent.starts.sum(keepdims=True) > TWICE * agent.late_start)
+
+    def sets(level: float, best: bool) -> tuple[Outcomes, Outcomes]:
+        low, high = (least, most) if best else (0 * least, 0 * most + 1)  # where rewards were not all alike
+        upper = np.where(varied, (table.earned - table.moves * low) / np.where(varied, high - low, 1), 0).clip(0)
+        alike = np.where(least > most, float(best), least)  # of a file from before they may be anything
+        rewards, weights = (np.where(varied, low, alike), high), ((table.moves - upper).clip(0), upper)
+        other = table.rewards.ravel() if known else np.full(X * A, float(best))
+        pairs = _set(
+            table.successors.reshape(X * A, B), table.moves, rewards, weights, other, closed, level, best, scale
+        )
+        nothing, states = np.zeros(X), np.arange(X, dtype=np.int32)[None]
+        of_starts = (nothing, nothing), (agent.starts, nothing), np.zeros(1)
+        start = _set(states, agent.starts, *of_starts, closed_start, level, best, scale)
+        if agent.start_known:
+            weight = np.stack([table.initial, nothing], -1).reshape(1, -1)
+            start = start._replace(weight=weight, radius=np.zeros(1), closed=np.ones(1, np.bool_))
+        return pairs, start
+
+    best, low = sets(log(2 * (X + 1) / delta), True), sets(log(2 * (X * A + 1) / delta), False)
+    high = low[0]._replace(other=best[0].other)
+    if (unknown := np.repeat(least > most, 2, -1).reshape(high.reward.shape)).any():
+        high = high._replace(reward=np.where(unknown, 1.0, high.reward))
+    (bottom, top), gamma = table.told.units, table.told.discount
+    return Plausible(best, low, high, (X, A), gamma, end, float(np.clip(-bottom / (top - bottom), 0, 1)))
+
+
+def _set(
+    to: Array, moves: Array, rewards: tuple[Array, Array], weights: tuple[Array, Array], other: Array,
+    closed: Array, level: float, best: bool, scale: float,
+) -> Outcomes:  # fmt: skip
+    """The sets of rows: successors (rows, B), how often each was met, and what its two outcomes earn and weigh."""
+    from scipy.special import gammaln, xlogy
+
+    def code(counts: Array, K: Array | int) -> Array:
+        """ln 1 / KT of K symbols, beside which none was met."""
+        return gammaln(counts.sum(-1) + K / 2) - gammaln(K / 2) - (gammaln(counts + 0.5) - gammaln(0.5)).sum(-1)
+
+    n, (reward, weight) = (
+        moves.reshape(to.shape),
+        (np.stack(two, -1).reshape(*to.shape, 2) for two in (rewards, weights)),
+    )
+    K = (n > 0).sum(-1)
+    if best:
+        radius = level + code(n.sum(-1, keepdims=True), 2)  # kappa
+    else:
+        radius = level + code(n, np.maximum(K, 1)) + np.where(weight[..., 1] > 0, code(weight, 2), 0).sum(-1)
+        radius += np.where(closed, 0, 2 * K * log(2) - gammaln(K + 1))
+        weight = weight * np.where(closed[:, None], 1, np.maximum(n - 1, 0) / np.maximum(n, 1))[..., None]
+        radius += xlogy(weight, weight).sum((1, 2)) - xlogy(total := weight.sum((1, 2)), total)
+    rows = (len(to), -1)
+    outcomes = np.repeat(to, 2, -1), reward.reshape(rows), weight.reshape(rows)
+    return Outcomes(*outcomes, scale * np.maximum(radius, 0), other, closed)
+
+
+def fixed_points(of: Plausible, which: Outcomes, policy: Array | None, sign: float) -> tuple[Array, Array]:
+    """V and Q that are at least (sign is 1) or at most (-1) those of any law of a set, for a policy, or for the best.
+
+    They are fixed points of monotone maps T: where T V >= V - e at every state, V - e H is below that of the minimum,
+    and where T V <= V + e, V + e H is above that of the maximum. So they are bounds wherever the iteration stops. Where
+    changes are in proportion, it goes on to where they lead.
+    """
+    gamma, (X, A) = of.discount, of.shape
+    H, near = 1 / (1 - gamma), np.full(X * A, np.nan)
+    V, old = np.full(X, H if sign > 0 else 0.0), None
+    for _ in range(SWEEPS):
+        Q = sign * largest(*which, gamma, sign, V, near).reshape(X, A)
+        if of.end is not None:
+            Q[of.end] = of.ended + gamma * V[of.end]
+        change = (Q.max(-1) if policy is None else (policy * Q).sum(-1)) - V
+        moved, rate = np.abs(change).max(), 0.0
+        if moved <= CLOSE:
+            break
+        if old is not None and (rate := min(float(change @ old) / float(old @ old), gamma)) > 0:
+            close = np.abs(change - rate * old).max() <= 0.3 * (1 - rate) * moved
+            rate = rate if close else 0.0
+        V, old = np.clip(V + change / (1 - max(rate, 0.0)), 0, H), change if rate <= 0 else None
+    outside = sign * H * max(0.0, float((sign * change).max()))  # e H
+    return V + outside, Q + gamma * outside
+
+
+@compiled
+def largest(to, reward, weight, radius, other, closed, gamma, sign, V, near):  # type: ignore[no-untyped-def]
+    """max <q, sign (r + gamma V)> over the set of each row; `near` is where each search ended, and starts next time."""
+    rows, many = to.shape
+    found, value, p, scratch = np.empty(rows), np.empty(many), np.empty(many), np.empty(many)
+    order, top = np.arange(many), gamma * (sign * V).max()
+    for i in range(rows):
+        k, total, best = 0, 0.0, -np.inf
+        for j in range(many):
+            if weight[i, j] > 0.0:
+                value[k], p[k] = sign * (reward[i, j] + gamma * V[to[i, j]]), weight[i, j]
+                best, total = max(best, value[k]), total + p[k]
+                k += 1
+        found[i] = best if closed[i] else sign * other[i] + top
+        if total > 0.0 and radius[i] < CERTAIN * total:
+            for j in range(k):
+                p[j] /= total
+            below, near[i] = shortfall(k, order, p, radius[i] / total, value, found[i], near[i], scratch)
+            found[i] -= below
+    return found
