@@ -56,6 +56,13 @@ def test_an_edited_function_in_another_file_is_not_run_stale(tmp_path):
         assert python(code, **environment).splitlines() == ["11 11 False 2.0 True", hits]
 
 
+def test_a_function_of_arrays_is_the_first_that_a_process_calls_compiled_or_kept(tmp_path):
+    """It ended the process where what Python calls was put off."""
+    code = "import numpy as np; from ravi.walk import draw; print(draw(np.array([0.2, 0.8]), 0.5))"
+    for _ in range(2):
+        assert python(code, RAVI_CACHE_DIR=str(tmp_path)) == "1"
+
+
 def test_a_frame_is_kept_with_the_function_that_is_bound_to_it(tmp_path):
     """Two frames of one loop do not meet; an edit of the loop or of the function is followed; else both are kept."""
     package = tmp_path / "site" / "ravi"

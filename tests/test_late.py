@@ -41,25 +41,13 @@ def late_ones(function):
     return [isinstance(result.entry_point, late.Late) for result in function.overloads.values()]
 
 
-def for_python(function):
-    """The functions that Python is to call, in what was compiled."""
-    return [
-        name
-        for result in function.overloads.values()
-        for name in (made.name for made in result.library.get_defined_functions())
-        if name == result.fndesc.llvm_cpython_wrapper_name
-    ]
-
-
 def test_what_only_compiled_functions_call_has_no_machine_code_until_python_calls_it(functions):
     outer, inner, of_a_user = functions
     values = np.arange(5.0)
     assert (outer(values) == expected(values)).all()
     assert (late_ones(outer), late_ones(inner), late_ones(of_a_user)) == ([False], [True], [True])
-    assert [len(for_python(function)) for function in functions] == [1, 0, 0]
     assert inner(4.0) == expected(4.0)
     assert late_ones(inner) == [False]
-    assert len(for_python(inner)) == 1
     assert of_a_user(1.0) == of_a_user(1.0) == 1.5  # which is none of ours, and so asks each time
     assert (outer(values.astype(np.float32)) == expected(values.astype(np.float32))).all()
     assert late_ones(outer) == [False, False]

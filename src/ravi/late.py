@@ -1,7 +1,7 @@
-"""What of a compiled function is put off until it is needed? Optimisation, machine code, and the wrapper that Python
-calls: most functions are called by compiled ones only, which inline them and are optimised as a whole.
+"""What of a compiled function is put off until it is needed? Optimisation and machine code: most functions are called
+by compiled ones only, which inline them and are optimised as a whole.
 
-Numba makes all three for every function as it is compiled, a quarter to a half of the time. More of its work
+Numba makes both for every function as it is compiled, a sixth to two fifths of the time. More of its work
 is left out or done faster, in part for numba-cuda too (`quick`): the formatting of a message about shapes, which a
 process compiles with the first array that is written into another; comparing flags, name by name, at every call of a
 function of NumPy; trying every meaning of `+` at every sum of two numbers; listing the variables of instructions; and
@@ -38,11 +38,7 @@ class Library(codegen.JITCodeLibrary):  # type: ignore[misc]
     """What was compiled of a function: to be linked into its callers, and machine code when that is asked for."""
 
     _new = False  # as opposed to one that is read from the cache
-    _waits = False  # to be optimised, for machine code, and for what Python calls
-
-    def __init__(self, *arguments: Any) -> None:
-        super().__init__(*arguments)
-        self._wrappers: list[Any] = []  # context, flags and arguments of each that is to be made
+    _waits = False  # to be optimised, and for machine code
 
     def _optimize_final_module(self) -> None:
         self._new = True
@@ -57,21 +53,9 @@ class Library(codegen.JITCodeLibrary):  # type: ignore[misc]
         self._ensure_finalized()
         if self._waits:
             self._waits = False
-            self._add_wrappers()
             super()._optimize_final_module()
             super()._finalize_final_module()
         return super().get_pointer_to_function(name)
-
-    def _add_wrappers(self) -> None:
-        """What Python calls, with what that needs."""
-        linked, self._finalized = len(self._linking_libraries), False  # a module is added
-        for context, flags, arguments in self._wrappers:
-            with context.push_code_library(self), targetconfig.ConfigStack().enter(flags):
-                PLAIN["create_cpython_wrapper"](context, self, *arguments)
-        for library in self._linking_libraries[linked:]:
-            self._final_module.link_in(library._get_module_for_linking(), preserve=True)
-        self._wrappers, self._finalized = [], True
-        self._shared_module = None  # which is kept in the cache, and must have them
 
 
 class Late:
@@ -104,11 +88,6 @@ def settled(function: Any, found: Any) -> Any:
                 if library._new:
                     function._cache.save_overload(types, result)
     return made
-
-
-def _create_cpython_wrapper(context: Any, library: Any, *arguments: Any, release_gil: bool = False) -> None:
-    """Python calls few of what is compiled."""
-    library._wrappers.append((context, targetconfig.ConfigStack.top_or_none(), (*arguments, release_gil)))
 
 
 def _create_cfunc_wrapper(context: Any, library: Any, described: Any, *arguments: Any) -> None:
@@ -186,7 +165,6 @@ def _listing(ir: Any) -> Callable[[Any, Any], list[Any]]:
 
 REPLACED: list[tuple[Any, str, Any]] = [
     (cpu.CPUContext, "get_executable", lambda *parts: Late(*parts)),
-    (cpu.CPUContext, "create_cpython_wrapper", _create_cpython_wrapper),
     (cpu.CPUContext, "create_cfunc_wrapper", _create_cfunc_wrapper),
     (dispatcher._DispatcherBase, "add_overload", _add_overload),
     (codegen.JITCPUCodegen, "_library_class", Library),
