@@ -8,7 +8,7 @@ from gymnasium.envs.classic_control import CartPoleEnv, MountainCarEnv
 import ravi
 from ravi.checks import InputError, StreamError
 from ravi.live import warm_up
-from ravi.live.boxes import Smooth
+from ravi.live.boxes import Smooth, State
 from ravi.live.learning import Broken
 from ravi.live.policies import evaluate
 
@@ -54,6 +54,24 @@ class Line(gym.Env):
         return np.float32([self.at]), 1 - abs(self.at - 0.8), False, False, {}
 
 
+class Stick(gym.Env):
+    """A stick falls the faster the more it leans, and is pushed to one side or the other, until it leans by 1."""
+
+    observation_space = gym.spaces.Box(-np.inf, np.inf, (2,), np.float64)
+    action_space = gym.spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.at = self.np_random.uniform(-0.05, 0.05, 2)
+        return self.at.copy(), {}
+
+    def step(self, action):
+        lean, speed = self.at
+        speed += 0.1 * (4 * lean + 2 * action - 1)
+        self.at = np.array([lean + 0.1 * speed, speed])
+        return self.at.copy(), 1.0, bool(abs(self.at[0]) > 1), False, {}
+
+
 def learned(env, steps, **given):
     return ravi.learn(env, steps=steps, progress=False, **given)
 
@@ -79,10 +97,37 @@ def test_rewards_that_were_never_met_widen_the_range():
 
 
 def test_a_car_of_another_name_gets_up_its_mountain():
-    """Solved is a mean return of -110 at least. Its bounds are known, but the box begins as what was met."""
-    made = learned(MountainCarEnv(), 6000)
+    """Solved is a mean return of -110 at least. Its bounds are known, but the box begins as what was met: to come to
+    the goal in so few steps, exploration must begin coarse and lead out of the box."""
+    made = learned(MountainCarEnv(), 3000, seed=1)
     returns = [each.total for each in made.policy().play(MountainCarEnv(), episodes=30, seed=1, limit=200)]
     assert np.mean(returns) >= -110
+
+
+@pytest.mark.parametrize("seed", [0, 2])
+def test_few_cells_are_enough_where_the_policy_goes(seed, monkeypatch):
+    """14 x 14 cells over all that is met hold a stick for some 40 steps or less; where their policy goes, for long."""
+    monkeypatch.setitem(warm_up.BINS, 2, 14)
+    made = learned(Stick(), 1000, seed=seed)
+    assert np.mean([each.steps for each in made.policy().play(Stick(), episodes=20, limit=200)]) >= 100
+
+
+def test_the_edge_of_a_chosen_grid_is_no_wall():
+    """Steps go up by a width, and were met far beyond the grid. The last cell would stay in it and earn what they do:
+    it earns the least instead. To explore, what lies beyond is unknown where the grid may grow."""
+    grid = ravi.Grid([0.0], [1.0], [10], "clip")
+    problem = ravi.mdp("riverswim/11,discount=0.9").problem
+    before = np.linspace(0, 20, 81)[:, None]
+    told = (before, np.ones_like(before), np.ones(81), np.zeros(81), np.arange(81) % 2, np.array(81))
+    state = State(*(each[None] for each in told), np.zeros((1, 11, 2)))
+    for high, unknown in ((np.inf, 0.0), (5.0, 1.0)):
+        smooth = Smooth(grid, (np.zeros(1), np.full(1, high)))
+        model = smooth.model(state, problem)
+        assert model.rewards[9].tolist() == [0, 0]
+        assert model.rewards[8] == pytest.approx(1)
+        assert model.transitions[9, :, model.successors[9, 0] == 9].sum() == 2
+        hopeful = smooth.model(state, problem, hope=True)
+        assert hopeful.transitions[9, :, -1].tolist() == [unknown, unknown]
 
 
 def test_a_pole_of_another_name_is_held_for_longer_than_by_chance():

@@ -350,9 +350,9 @@ class Agent:
 
     def renumber(self, to: Ints) -> None:
         """States have other numbers from now on, after a reset: `to`. The policy has them; plays keep theirs."""
-        starts = np.bincount(to, self.starts[: len(to)], len(self.starts)).astype(np.int64)
-        self.starts[:] = starts
+        self.starts[:] = starts = np.bincount(to, self.starts[: len(to)], len(self.starts)).astype(np.int64)
         self.table.initial[:] = starts / max(starts.sum(), 1)
+        self._over[0] = 1
         self._read()
 
     def grow(self, states: int, actions: int) -> None:

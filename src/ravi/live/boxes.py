@@ -8,16 +8,19 @@ over the cells, whose optimum is near that of the Box where cells are small and 
 
 Where steps ended, in a coordinate, beyond all that went on, whatever lies there ends, by as few such sides as explain
 most ends; any other move ends if the step that arrived nearest did. A move beyond all that was ever met, in a
-coordinate, is not trusted: its pair stays where it is and earns the least (`Smooth.model`). To explore, that is left
-out, and a pair without a step within CLOSE widths of a cell leads to a state that always earns the most. A plan is the
-optimum of that MDP, made when steps have grown by GROWTH.
+coordinate, or out of a grid that was chosen, is not trusted: its pair stays where it is and earns the least
+(`Smooth.model`). To explore, that is left out, and a pair without a step within CLOSE widths of a cell leads to a state
+that always earns the most. A plan is the optimum of that MDP, made when steps have grown by GROWTH.
 
 A grid that was given stays. One that was chosen (`ravi.live.warm_up`) grows at resets to where steps left it, within
 the bounds of the space; where there is none only when the last plan leads to nothing unknown, or it would grow for
-ever. Steps that leave it by more than half of it are cut off: the environment begins anew. What counts as near, CLOSE,
-is halved whenever nothing is unknown any more. Rewards are regressed of steps that went on; an end earns what the
-nearest one did, and lies no farther from one than a step goes. The last fifth of the steps is played to earn, which
-shows where the plan is mistaken. At last the grid shrinks to what matters (`ravi.live.focus`).
+ever. A step that leaves it where it may grow, or by more than half of it, is cut off: the environment begins anew, with
+the larger grid and a plan for it. Moves out of it, where it may grow, are unknown too, so that exploration finds the
+bounds; and it begins coarse: what counts as near is FAR of the grid where the space has bounds, and is halved whenever
+nothing is unknown any more. Unknown actions of a cell are played evenly. Moves are drawn back to the bounds of the
+space. Rewards are regressed of steps that went on; an end earns what the nearest one did, and lies no farther from one
+than a step goes. The last fifth of the steps is played to earn, which shows where the plan is mistaken. At last the
+grid moves to where its policy goes (`ravi.live.focus`).
 
 What is assumed: moves are smooth in s, but for a few places, and nearly without chance, since only their mean is
 planned with; and cells are as wide as differences that matter. No guarantee speaks of the Box.
@@ -38,17 +41,19 @@ from scipy.spatial import cKDTree
 from ravi.core import MDP, Array, Floats, Ints, Learner, Path, Problem, Until
 from ravi.live.rewards import Range
 from ravi.live.spaces import Grid
-from ravi.live.warm_up import around, middle
+from ravi.live.warm_up import STEPS, around
 from ravi.ranges import Policy, Whole
 
 FIRST = 200  # steps of uniform actions, before there is a plan
 GROWTH = 1.3  # of steps between two plans
 MOST = 100_000  # steps that are remembered, the last ones
 CLOSE = 3.0  # widths of cells, from a step to a centre that is known by it
+FAR = 0.25  # of a grid that was chosen: from where on a step tells nothing of others but by the line of all
 RIDGE = 0.1  # for local slopes, in squares of widths of cells
 TOL = 1e-3  # of values of a plan, in parts of H
 SETTLED = 0.01  # of the discounted time: what a plan may spend in the unknown when nothing is left to explore
 AT_LAST = (0.8, 0.85, 0.9, 0.95)  # parts of the steps at which plans are made to earn, of a grid that was chosen
+EDGE = 1e-6  # of a width: what is beyond by less is not
 ROOM = 2**21  # successors of an action, at most
 
 
@@ -85,10 +90,12 @@ class Smooth:
     def __init__(self, grid: Grid, bounds: tuple[Floats, Floats] | None = None, follows: bool = False) -> None:
         """bounds: within which the grid grows with what is met; None: it stays. follows: so do rewards."""
         self.planned = 0  # steps that were seen by the last plan
-        self.close, self.settled = CLOSE, False  # whether the last plan led to nothing unknown
+        self.settled = False  # whether the last plan led to nothing unknown
         self.bounds, self.follows, self.bins = bounds, follows, np.array(grid.bins)
-        self._lay(grid)
+        self.far = np.inf if bounds is None else FAR * float(self.bins.max())
+        self.close = self.far if bounds is not None and np.isfinite(bounds).any() else CLOSE
         self.turns = np.arange(len(self.bins)) < grid.angles
+        self._lay(grid)
         cells = np.stack(np.unravel_index(np.arange(grid.size), grid.bins), -1)
         self.centres = cells.astype(np.float64) + 0.5  # (X, d), in widths
         self.nearest = 2 * (len(self.bins) + 1)  # steps, of a local regression
@@ -96,6 +103,7 @@ class Smooth:
     def _lay(self, grid: Grid) -> None:
         self.grid, self.low = grid, np.array(grid.low)
         self.width = (np.array(grid.high) - self.low) / self.bins
+        self._inside: tuple[bool, list[float], list[float]] | None = None  # for observations, by whether all is settled
 
     @staticmethod
     def fits(grid: Grid) -> bool:
@@ -103,7 +111,7 @@ class Smooth:
         return grid.size * 2 ** len(grid.bins) <= ROOM
 
     def __call__(self, problem: Problem, steps: int) -> Learner:
-        d, M = len(self.bins), min(steps, MOST)
+        d, M = len(self.bins), min(steps + (STEPS if self.bounds is not None else 0), MOST)
         X, A = problem.rewards.shape
 
         def init(keys: Array) -> State:
@@ -124,6 +132,9 @@ class Smooth:
             if self.bounds is not None and hope:
                 from ravi.planning.occupancies import occupancy
 
+                unknown = model.transitions[: X - 1, :, -1]  # 1 where a pair leads to the best state
+                there = unknown.any(-1)
+                s.policy[0, : X - 1][there] = unknown[there] / unknown[there].sum(-1, keepdims=True)
                 self.settled = bool(occupancy(model, policy, tol=TOL).nu[-1] <= SETTLED)
                 self.close, self.planned = self.close / (1 + self.settled), int(s.seen[0]) % M
             return s
@@ -151,18 +162,27 @@ class Smooth:
         s.seen[0] += 1
 
     def astray(self, observation: Any) -> bool:
-        """Whether an observation lies outside a grid that was chosen by more than half of it."""
-        at = (np.array(self.grid.coordinates(observation)) - self.low) / (self.width * self.bins)
-        return bool((~self.turns & (np.abs(at - 0.5) > 1.0)).any())
+        """Whether an observation lies outside a grid that was chosen: where it may grow, or by more than half of it."""
+        if self._inside is None or self._inside[0] != self.settled:
+            more = np.where(self.turns, np.inf, np.where(self._grows().all(0), 0.0, self.width * self.bins / 2))
+            self._inside = self.settled, (self.low - more).tolist(), (np.array(self.grid.high) + more).tolist()
+        _, low, high = self._inside
+        return any(x < a or x > b for x, a, b in zip(self.grid.coordinates(observation), low, high, strict=True))
+
+    def _grows(self) -> Array:
+        """Whether the grid grows with what is met, below and above (2, d): towards a bound, or if all else is known."""
+        assert self.bounds is not None
+        return self.settled | np.isfinite(np.array(self.bounds))
 
     def reach(self, s: State) -> Ints | None:
         """A grid that was chosen grows to where steps since the last plan left it; see `relaid`."""
-        later = told(s).before[self.planned :]
-        if self.bounds is None or len(later) < 2:
+        before, move = (each[self.planned :] for each in told(s)[:2])
+        if self.bounds is None or len(before) < 2:
             return None
-        first, last = middle(self.low + later * self.width)
+        at = self.low + (before + move) * self.width
+        first, last = at.min(0), at.max(0)
         low, high = around(first, last, *self.bounds)
-        down, up = (self.settled | np.isfinite(end) for end in self.bounds)
+        down, up = self._grows()
         ends = np.array(self.grid.low), np.array(self.grid.high)
         low, high = np.where(down & (first < ends[0]), low, ends[0]), np.where(up & (last > ends[1]), high, ends[1])
         return self.relaid(s, low, high)
@@ -183,6 +203,12 @@ class Smooth:
         s.policy[0, :-1] = s.policy[0, self.cell((self.centres - shift) / scale)]
         return self.cell(self.centres * scale + shift)
 
+    def within(self, targets: Floats) -> Floats:
+        """The points within the bounds of the space that are nearest to targets (..., d)."""
+        assert self.bounds is not None
+        low, high = ((end - self.low) / self.width for end in self.bounds)
+        return np.where(self.turns, targets, targets.clip(low, high))
+
     def cell(self, at: Floats) -> Ints:
         """The cells of points, in widths."""
         inside = np.clip(at.astype(np.int64), 0, self.bins - 1)
@@ -196,26 +222,32 @@ class Smooth:
         targets, rewards, known = np.tile(self.centres[:, None], (1, A, 1)), np.zeros((X, A)), np.zeros((X, A), bool)
         for a in range(A):
             if (own := action == a).any():
-                told_of = np.column_stack([move[own], earned[own]])
-                found, known[:, a] = self._regressed(before[own], told_of)
-                if self.bounds is not None and (went_on := own & (ended == 0)).any():  # an end has a reward of its own
-                    told_of = np.column_stack([move[went_on], earned[went_on]])
-                    found[:, d] = self._regressed(before[went_on], told_of)[0][:, d]
+                paid = self.paid(before[own], earned[own], ended[own] > 0)
+                found, known[:, a] = self._regressed(before[own], np.column_stack([move[own], paid]))
                 targets[:, a] += found[:, :d]
-                rewards[:, a] = found[:, d].clip(told_of[:, d].min(), told_of[:, d].max())
+                rewards[:, a] = found[:, d].clip(paid.min(), paid.max())
         arrived = before + move
+        if self.bounds is not None:
+            targets = self.within(targets)
         ends = self._ends(arrived, ended > 0, targets.reshape(X * A, d), self.stride(move)).reshape(X, A)
         if self.bounds is not None and ends.any():
             last = ended > 0
             _, nearest = cKDTree(self.flat(arrived[last])).query(self.flat(targets[ends]))
             rewards[ends] = earned[last][nearest]
         if not hope and many:
-            unseen = ~self.turns & ((targets < arrived.min(0)) | (targets > arrived.max(0)))
+            least, most = arrived.min(0), arrived.max(0)
+            if self.bounds is not None:
+                least, most = np.maximum(least, 0) - EDGE, np.minimum(most, self.bins) + EDGE
+            unseen = ~self.turns & ((targets < least) | (targets > most))
             never = unseen.any(-1) & ~ends
             targets, rewards = np.where(never[..., None], self.centres[:, None], targets), np.where(never, 0.0, rewards)
         cells, weights = self._between(targets)
         states, more = X + 1 + hope, np.zeros((X, A, 1 + hope))
         lost = hope & ~known
+        if hope and self.bounds is not None:
+            down, up = self._grows() & ~self.turns
+            beyond = (down & (targets < -EDGE)) | (up & (targets > self.bins + EDGE))
+            lost |= beyond.any(-1) & ~ends
         more[..., 0] = np.where(lost, 0.0, ends)
         more[..., 1:] = lost[..., None]
         weights *= (1 - more.sum(-1))[..., None]
@@ -240,6 +272,14 @@ class Smooth:
         stride = 0.0 if self.bounds is None else self.stride(moved)  # what lies between steps need not be reached
         return found, distance <= max(self.close, stride)
 
+    def paid(self, before: Floats, earned: Floats, ended: Array) -> Floats:
+        """What steps earned, to be regressed: an end, where the grid was chosen, as the nearest step that went on."""
+        if self.bounds is None or ended.all() or not ended.any():
+            return earned
+        paid = earned.copy()
+        paid[ended] = earned[~ended][cKDTree(self.flat(before[~ended])).query(self.flat(before[ended]))[1]]
+        return paid
+
     def stride(self, moved: Floats) -> float:
         """How far a step goes, and a width at least, where the grid was chosen; else it has no end."""
         if self.bounds is None or not len(moved):
@@ -252,20 +292,24 @@ class Smooth:
         ones = np.column_stack([np.ones(len(flat)), flat])
         ridge = 1e-6 * len(flat) * np.eye(ones.shape[1])
         line = np.linalg.solve(ones.T @ ones + ridge, ones.T @ moved)
-        tree, rest = cKDTree(flat), moved - ones @ line
+        tree, rest, far = cKDTree(flat), moved - ones @ line, max(self.far, self.stride(moved))
 
         def at(points: Floats) -> tuple[Floats, Floats]:
             there = self.flat(points)
-            distance, near = tree.query(there, k=np.arange(1, min(self.nearest, len(flat)) + 1))
-            off = self.wrapped(before[near] - points[:, None])  # (X, k, d)
-            square = distance**2
-            weight = 1e-3 + 1 - square / (square[:, -1:] + 1e-12)
+            many = np.arange(1, min(self.nearest, len(flat)) + 1)
+            distance, near = tree.query(there, many, distance_upper_bound=far)
+            found = np.column_stack([np.ones(len(there)), there]) @ line
+            close = np.flatnonzero(np.isfinite(distance[:, 0]))  # to a step
+            none = np.isinf(distance[close])
+            near, square = np.where(none, 0, near[close]), np.where(none, far, distance[close]) ** 2
+            off = self.wrapped(before[near] - points[close, None])  # (X, k, d)
+            weight = np.where(none, 0.0, 1e-3 + 1 - square / (square[:, -1:] + 1e-12))
             local = np.concatenate([np.ones((*off.shape[:2], 1)), off], -1)
             weighted = (local * weight[..., None]).swapaxes(1, 2)
             steady = (RIDGE + near.shape[1] * square[:, 0])[:, None, None]  # far from all steps, there are no slopes
             slopes = steady * np.diag(np.arange(local.shape[-1]) > 0)
-            left = np.linalg.solve(weighted @ local + slopes, weighted @ rest[near])[:, 0]
-            return np.column_stack([np.ones(len(there)), there]) @ line + left, distance[:, 0]
+            found[close] += np.linalg.solve(weighted @ local + slopes, weighted @ rest[near])[:, 0]
+            return found, distance[:, 0]
 
         return at
 
@@ -285,12 +329,11 @@ class Smooth:
             sides.append(int(most.argmax()))
             unexplained &= ~beyond[:, sides[-1]]
         inside = ~ended | unexplained
-        tree, nearest_ended = cKDTree(self.flat(arrived[inside])), ended[inside]
+        tree, nearest_ended = cKDTree(self.flat(arrived[inside])), np.append(ended[inside], False)
 
         def at(targets: Floats) -> Array:
             outside = (np.hstack([targets, -targets]) > ends)[:, sides].any(-1)
-            distance, nearest = tree.query(self.flat(targets))
-            return outside | (nearest_ended[nearest] & (distance <= far))
+            return outside | nearest_ended[tree.query(self.flat(targets), distance_upper_bound=far)[1]]
 
         return at
 

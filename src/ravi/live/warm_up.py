@@ -3,8 +3,8 @@
 A random action is held for 1, 2, 4, ..., or HELD steps, each as likely, so that the steps get about; a reset follows
 each with probability 1 - gamma. Of each coordinate the box is where 98 % of the steps began, and a quarter of that more
 on either side, within the bounds of the space. Pairs of coordinates at the front that are always the cosine and the
-sine of an angle are that angle. There are some 20,000 cells, fewer in one or two dimensions (`BINS`), as many of each
-coordinate that varied. The rewards are those that were met, and 0, which is earned after an end.
+sine of an angle are that angle. There are some 15,000 to 40,000 cells, fewer in one or two dimensions (`BINS`), as many
+of each coordinate that varied. The rewards are those that were met, and 0, which is earned after an end.
 
 All that is provisional: the box follows what is met later (`ravi.live.boxes`), and so does the range of rewards. The
 warm-up counts: the learner is told its steps, and makes so many fewer.
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 STEPS = 500  # of the warm-up, and at most a quarter of all
 RESET = 0.02  # the probability of a reset after a step
 HELD = 32  # steps of an action, at most
-BINS = {1: 200, 2: 60, 3: 25, 4: 12, 5: 7, 6: 5}  # of a coordinate, by how many vary
+BINS = {1: 200, 2: 60, 3: 25, 4: 14, 5: 7, 6: 5}  # of a coordinate, by how many vary
 MARGIN = 0.25  # of what was met, on either side
 SAMPLE = 4096  # points that are looked at
 MOST = 64  # coordinates of an observation, whether they vary or not
