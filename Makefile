@@ -16,9 +16,9 @@ demo: $(DEMO)
 
 test: check suite
 
-# Every test: a third process works while two wait for what they have started.
+# Every test: two more processes than cores work while others wait for what they have started.
 suite: $(READY) browser
-	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder
 
 quick: $(READY)
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not slow"
@@ -99,16 +99,16 @@ INSTALL := $(BIN)/python -m pip install --quiet --no-compile
 $(DEMO): demo.lock pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "ravi needs Python 3.11 or newer; try: make PYTHON=python3.11 ...")'
 	$(PYTHON) -m venv $(VENV)
-	$(INSTALL) --require-hashes -r demo.lock
+	$(INSTALL) --no-deps --require-hashes -r demo.lock
 	$(INSTALL) --no-deps --no-build-isolation -e .
 	touch $@
 
 $(READY): $(DEMO) requirements.lock
-	$(INSTALL) --require-hashes -r requirements.lock
+	$(INSTALL) --no-deps --require-hashes -r requirements.lock
 	touch $@
 
 $(SITE): $(DEMO) site.lock
-	$(INSTALL) --require-hashes -r site.lock
+	$(INSTALL) --no-deps --require-hashes -r site.lock
 	touch $@
 
 # Renew the locks after a change of dependencies (needs uv): all packages; in the same versions, those of demo and site.

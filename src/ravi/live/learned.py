@@ -68,7 +68,7 @@ class Learned:
         return interval(self.agent, self.table(which), confidence=confidence, assume=assume, end=end)
 
     def look(self, assume: str) -> tuple[Interval, list[Array]]:
-        """The interval of the usual policy, and the actions of every state to shorten it by."""
+        """The interval of the usual policy, and actions of every state to shorten it by. assume: as for `interval`."""
         self._has_interval()
         return look(self.agent, self.table(), assume, end_of(self.agent, self.environment))
 
