@@ -39,6 +39,8 @@ def test_a_run_that_changes_over_has_the_same_bits_and_so_has_one_that_is_stoppe
     half = ravi.run(LEARNER, WORLD, T, 3, stop=lambda: len(went) > begun + 5, **OPTIONS)
     assert 0 < half.plays.sum() < 3 * T
     assert_same_bits(ravi.resume(half, LEARNER, WORLD, progress=False).results, plain.results)
+    answers = iter([False, True])  # a run that is asked once per slice goes on in every one
+    assert ravi.run(LEARNER, WORLD, T, 1, stop=lambda: next(answers), **OPTIONS).plays.sum() > 0
 
 
 @pytest.mark.parametrize(

@@ -40,10 +40,14 @@ class Flight(Protocol):
         """Bring all here."""
 
 
-def advance(flight: Flight, times: Array, T: int, looked: Callable[[], bool], between: float = LOOK) -> None:
-    """Go on until all seeds have made T steps, or `looked`, which is asked every `between` seconds, says to stop."""
+def advance(
+    flight: Flight, times: Array, T: int, looked: Callable[[], bool], between: float = LOOK, *, asked: bool = False
+) -> None:
+    """Go on until all seeds have made T steps, or `looked`, which is asked every `between` seconds, says to stop.
+    asked: just before, too: one that gives out slices of time would let no run go on if it were asked twice."""
     epochs = FEW
-    while int(times.min()) < T and not looked():
+    while int(times.min()) < T and (asked or not looked()):
+        asked = False
         began = time.perf_counter()
         flight.go(epochs)
         flight.look(epochs)

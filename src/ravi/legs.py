@@ -20,7 +20,7 @@ def here(leg: Leg, batch: Batch) -> Batch:
     batch = tree.copy(batch)  # learners may give out what is their own
     length = min(leg.T, stretch_of(len(batch.walkers.time), leg.H, True))
     flight = flights.Here(leg.learner, leg.world, leg.T, leg.pad, leg.measures, batch, length)
-    flights.advance(flight, batch.walkers.time, leg.T, _looking(leg, batch), flights.OFTEN)
+    flights.advance(flight, batch.walkers.time, leg.T, _looking(leg, batch), flights.OFTEN, asked=True)
     return _landed(leg, batch)
 
 
