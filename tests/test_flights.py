@@ -1,12 +1,13 @@
 """Seeds that go through their epochs by themselves on a CPU. That every learner does the same then is in test_teams."""
 
 from collections import defaultdict
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
 
 import ravi
-from ravi import flights, ids
+from ravi import engine, flights, ids
 from ravi.compiled import Ready
 from ravi.worlds import Tabular
 from tests.helpers import assert_same_bits
@@ -36,11 +37,26 @@ def test_a_run_that_changes_over_has_the_same_bits_and_so_has_one_that_is_stoppe
     assert sum(went) > 1000
     assert_same_bits(alone.results, plain.results)
     begun = len(went)
-    half = ravi.run(LEARNER, WORLD, T, 3, stop=lambda: len(went) > begun + 5, **OPTIONS)
+
+    @contextmanager
+    def pressed():  # Ctrl-C, after a while
+        yield lambda: len(went) > begun + 5
+
+    monkeypatch.setattr(engine, "interrupts", pressed)
+    with pytest.raises(ravi.Stopped) as caught:
+        ravi.run(LEARNER, WORLD, T, 3, **OPTIONS)
+    monkeypatch.undo()
+    half = caught.value.run
     assert 0 < half.plays.sum() < 3 * T
     assert_same_bits(ravi.resume(half, LEARNER, WORLD, progress=False).results, plain.results)
-    answers = iter([False, True])  # a run that is asked once per slice goes on in every one
-    assert ravi.run(LEARNER, WORLD, T, 1, stop=lambda: next(answers), **OPTIONS).plays.sum() > 0
+
+
+def test_a_learner_with_another_plan_and_a_stop_of_ones_own_go_epoch_by_epoch(at_once, monkeypatch):
+    monkeypatch.setattr(flights.Here, "go", lambda self, epochs: pytest.fail("it goes by itself"))
+    learner, asked = ids.learner(LEARNER, WORLD, 2000), []
+    ravi.run(learner._replace(plan=lambda s: learner.plan(s)), WORLD, 2000, 1, **OPTIONS)
+    ravi.run(learner, WORLD, 2000, 1, stop=lambda: bool(asked.append(1)), **OPTIONS)
+    assert len(asked) > 100
 
 
 @pytest.mark.parametrize(

@@ -110,8 +110,7 @@ def run(
     pad : play the last epoch on until its reset, without learning (the T+ of Section 3)
     keep_epochs : keep T_k and gap_k of every epoch
     pause : stop after the epoch in which every seed has made this many steps; `resume` goes on
-    stop : asked in between epochs, at least ten times a second if epochs are that short; when it says yes the run ends
-        there, as at a pause, and Ctrl-C is the caller's
+    stop : asked before every epoch; when it says yes the run ends there, as at a pause, and Ctrl-C is the caller's
     progress : called with the number of steps made so far, and in all; None for a bar on a terminal or in a notebook,
         False for none
     callback : called with a `ravi.writers.Look` ten times a second at most, and at the end: how regret, gap and rewards
@@ -314,7 +313,7 @@ def _all(parts: Sequence[Part], world: World, own: Sequence[Measure], going: Goi
         for part, scores in ready:
             before = sum(int(one.plays.sum()) for one in made)
             tell = None if progress is None else (lambda done, before=before: progress(before + done, total))
-            made += _go_on(part, world, scores, going._replace(stop=stopped, progress=tell))
+            made += _go_on(part, world, scores, going._replace(stop=stopped, progress=tell), each=stop is not None)
     for run in made:
         LOG.info("%s, in %.2f s", run.title, run.seconds)
     if stop is None and stopped():
@@ -322,8 +321,9 @@ def _all(parts: Sequence[Part], world: World, own: Sequence[Measure], going: Goi
     return made
 
 
-def _go_on(part: Part, world: World, scores: Scores, going: Any) -> list[Run]:
-    """A part goes on to its end, or where it stops. going: with `stop` and `progress` of this part."""
+def _go_on(part: Part, world: World, scores: Scores, going: Any, *, each: bool) -> list[Run]:
+    """A part goes on to its end, or where it stops. going: with `stop` and `progress` of this part; each: `stop` is to
+    be asked before every epoch."""
     with sparing():
         batch = part.begin(scores.measures)
     began = time.perf_counter() - effort.seconds
@@ -339,11 +339,12 @@ def _go_on(part: Part, world: World, scores: Scores, going: Any) -> list[Run]:
     told = tell if going.progress is not None or going.callback is not None else None
     for some in _groups(batch, world) if cpu else [np.arange(len(batch.walkers.key))]:
         learner = learner_of(part.learners, part.n, some)
-        leg = Leg(learner, answers, T, 1 / (1 - world.discount), pad, scores.measures, going.pause, going.stop, told)
+        H = 1 / (1 - world.discount)
+        leg = Leg(learner, answers, T, H, pad, scores.measures, going.pause, going.stop, told, each)
         done.append(world.go(leg, tree.take(batch, some), going.device))
-    each = tree.apart(tree.join(done), part.n)
-    seconds = (time.perf_counter() - effort.seconds - began) / len(each)  # without compiling
-    made = zip(part.learners, each, part.spent, strict=True)
+    apart = tree.apart(tree.join(done), part.n)
+    seconds = (time.perf_counter() - effort.seconds - began) / len(apart)  # without compiling
+    made = zip(part.learners, apart, part.spent, strict=True)
     return [_made(part, world, scores, learner, stands, spent + seconds) for learner, stands, spent in made]
 
 

@@ -45,11 +45,12 @@ class Leg(NamedTuple):
     pause: int | None  # stop when every seed has made so many steps
     stopped: Callable[[], bool]  # or when this says so
     tell: Callable[[Batch], None] | None  # where seeds stand
+    each: bool = True  # `stopped` is to be asked before every epoch
 
 
 def together(leg: Leg, batch: Batch, change: flights.Change | None) -> tuple[Batch, bool]:
     """Go on from `batch`, which is written to; and whether it stopped because each seed is to go by itself."""
-    learner, world, T, H, pad, measures, pause, stopped, tell = leg
+    learner, world, T, H, pad, measures, pause, stopped, tell, _ = leg
     walkers, state, records = batch
     n = len(walkers.time)
     stretch = learner.walk or walk

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, Protocol
 
-from ravi import teams, whole
+from ravi import teams, together, whole
 from ravi.compiled import Ready, compiled, effort, ready
 from ravi.core import Array, Learner, Measure
 from ravi.walk import World
@@ -110,7 +110,8 @@ class Change:
     def __init__(self, learner: Learner, measures: Sequence[Measure], times: Array, T: int) -> None:
         self.T, self.begun, self.function, self.epochs = T, int(times.min()), None, 0
         by_seed, recorders = learner.seedwise, whole.recorders(measures, here=True)
-        if by_seed is not None and not by_seed.together and len(recorders) == len(measures) and len(times) <= SEEDS:
+        built = by_seed is not None and not by_seed.together and together.alike([learner])  # no part was changed since
+        if built and len(recorders) == len(measures) and len(times) <= SEEDS:
             self.function = function_of(*whole.functions(learner, recorders))
 
     def pays(self, epochs: int, times: Array) -> bool:

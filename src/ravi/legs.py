@@ -13,7 +13,8 @@ from ravi.played import refuse
 
 def here(leg: Leg, batch: Batch) -> Batch:
     """Go on from `batch`, which is written to, on a CPU."""
-    change = flights.Change(leg.learner, leg.measures, batch.walkers.time, leg.T) if leg.pause is None else None
+    every = leg.each or leg.pause is not None
+    change = None if every else flights.Change(leg.learner, leg.measures, batch.walkers.time, leg.T)
     batch, alone = together(leg, batch, change)
     if not alone:
         return batch

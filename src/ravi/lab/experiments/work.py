@@ -89,7 +89,7 @@ def undone(task: Task) -> Outcome:
 
 
 def work(task: Task, stop: Stop = lambda: False) -> Outcome:
-    """Do a task, until its slice is over or `stop` says so (it is asked in between epochs)."""
+    """Do a task, until its slice is over or `stop` says so (it is asked before every epoch)."""
     if stop():
         return undone(task)
     tasks = [task._replace(others=()), *task.others]
