@@ -107,25 +107,25 @@ def nonzeros(successors: Array, psi: Array) -> tuple[Array, Array, Array]:
 
 @compiled
 def _embed(low, high, start, successor, value, V, phi, eight):  # type: ignore[no-untyped-def]
-    """phi of seeds low, ..., high - 1. Eight at a time, side by side in `eight`; every sum has the order, and so the
-    bits, of one seed alone. A team's, where it is one."""
-    X = V.shape[1]
-    rows = start.shape[0] - 1
-    whole = high - (high - low) % 8
-    W = eight[team()]
-    for b in range(low, whole, 8):
+    """phi of seeds low, ..., high - 1. Eight at a time, side by side in `eight`, some twice; every sum has the order,
+    and so the bits, of one seed alone. A team's, where it is one."""
+    X, rows, W = V.shape[1], start.shape[0] - 1, eight[team()]
+    alone = high if high - low < 8 else low  # up to which each seed is by itself
+    for begin in range(alone, high, 8):
+        b = min(begin, high - 8)
+        values, found = V[b : b + 8], phi[b : b + 8]
         for x in range(X):
             for i in range(8):
-                W[x, i] = V[b + i, x]
+                W[x, i] = values[i, x]
         for row in range(rows):
             t0 = t1 = t2 = t3 = t4 = t5 = t6 = t7 = 0.0
             for e in range(start[row], start[row + 1]):
                 f, w = value[e], W[np.uint32(successor[e])]
                 t0, t1, t2, t3 = t0 + f * w[0], t1 + f * w[1], t2 + f * w[2], t3 + f * w[3]
                 t4, t5, t6, t7 = t4 + f * w[4], t5 + f * w[5], t6 + f * w[6], t7 + f * w[7]
-            phi[b, row], phi[b + 1, row], phi[b + 2, row], phi[b + 3, row] = t0, t1, t2, t3
-            phi[b + 4, row], phi[b + 5, row], phi[b + 6, row], phi[b + 7, row] = t4, t5, t6, t7
-    for i in range(whole, high):
+            found[0, row], found[1, row], found[2, row], found[3, row] = t0, t1, t2, t3
+            found[4, row], found[5, row], found[6, row], found[7, row] = t4, t5, t6, t7
+    for i in range(low, alone):
         v = V[i]
         for row in each(rows):
             total = 0.0
