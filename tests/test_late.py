@@ -131,6 +131,8 @@ def test_what_python_is_given_is_made_when_it_is_asked_for(functions):
         return total, [n]
 
     assert both(3) == (7.5, [3])
+    with pytest.raises(ValueError, match="a negative number"):
+        both(-1)  # before Python has called what raises it
     assert [(i, half.tolist()) for i, half in counted(2)] == [(0, []), (1, [0.5])]
     assert refused(1)["x"] == 1
     for function in (both, refused):

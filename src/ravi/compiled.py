@@ -257,6 +257,7 @@ def compiled(function: Callable[..., Any], *others: Callable[..., Any], **option
     made: Any = numba.njit(error_model="numpy", **options)(function)  # x / 0 is inf or nan, as in NumPy: no branch
     if made is function:  # where Numba is told to compile nothing
         return made
+    late.ours.add(function)
     folder = cache_folder(*dict.fromkeys(Path(_plain_form(one).__code__.co_filename) for one in (function, *others)))
     if folder is not None:
         made._cache = _Kept(function, folder)
@@ -325,8 +326,10 @@ def _met(made: Any, compile_for: Callable[..., Any], *arguments: Any) -> Callabl
         effort.tell()
     began = time.perf_counter()
     try:
-        with late.put_off():
+        with late.put_off(made.py_func):
             found = compile_for(*arguments)
+            if late.inner(made, found):
+                found = compile_for(*arguments)
         return late.settled(made, found)
     finally:
         effort.seconds += time.perf_counter() - began

@@ -1,7 +1,7 @@
-"""What of a compiled function is put off until it is needed? Optimisation and machine code: most functions are called
-by compiled ones only, which inline them and are optimised as a whole.
+"""What of a compiled function is put off until it is needed? Optimisation, machine code and the wrapper that Python
+calls: most functions are called by compiled ones only, which inline them and are optimised as a whole.
 
-Numba makes both for every function as it is compiled, a sixth to two fifths of the time. More of its work
+Numba makes all three for every function as it is compiled, a quarter to a half of the time. More of its work
 is left out or done faster, in part for numba-cuda too (`quick`): the formatting of a message about shapes, which a
 process compiles with the first array that is written into another; comparing flags, name by name, at every call of a
 function of NumPy; trying every meaning of `+` at every sum of two numbers; listing the variables of instructions; and
@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
 from typing import Any
+from weakref import WeakSet
 
 import numba
 from numba.core import codegen as _codegen
@@ -22,6 +23,7 @@ from numba.core import compiler_lock as _compiler_lock
 from numba.core import cpu as _cpu
 from numba.core import dispatcher as _dispatcher
 from numba.core import ir as _ir
+from numba.core import lowering as _lowering
 from numba.core import targetconfig as _targetconfig
 from numba.core.types import functions as _functions
 
@@ -29,6 +31,7 @@ codegen: Any = _codegen  # Numba's types say nothing of these
 cpu: Any = _cpu
 dispatcher: Any = _dispatcher
 ir: Any = _ir
+lowering: Any = _lowering
 targetconfig: Any = _targetconfig
 functions: Any = _functions
 lock: Any = vars(_compiler_lock)["global_compiler_lock"]
@@ -39,6 +42,7 @@ class Library(codegen.JITCodeLibrary):  # type: ignore[misc]
 
     _new = False  # as opposed to one that is read from the cache
     _waits = False  # to be optimised, and for machine code
+    inner = False  # without what Python calls
 
     def _optimize_final_module(self) -> None:
         self._new = True
@@ -82,12 +86,32 @@ def settled(function: Any, found: Any) -> Any:
         made, (context, library, described, _) = found.made(), found.parts
         for types, result in list(function.overloads.items()):
             if result.entry_point is found:  # as it is, unless another thread was faster
+                for environment in result._find_referenced_environments():  # of the functions that it calls, too
+                    library.codegen.set_env(environment.env_name, environment)
                 result = result._replace(entry_point=made)
                 context.insert_user_function(made, described, [library])
                 function.add_overload(result)
                 if library._new:
                     function._cache.save_overload(types, result)
     return made
+
+
+def inner(function: Any, found: Any) -> bool:
+    """Whether `found` was compiled for callers of `function` only; then it is forgotten, to be compiled for Python."""
+    if not isinstance(found, Late) or not found.parts[1].inner:
+        return False
+    for types in [types for types, result in function.overloads.items() if result.entry_point is found]:
+        del function.overloads[types]
+    return True
+
+
+def _create_cpython_wrapper(lowered: Any, *arguments: Any, **options: Any) -> None:
+    """Python calls what it asked for (`put_off`), what is not ours, and few of the others."""
+    function = lowered.func_ir.func_id.func
+    if function in ours and function is not _asked_for:
+        lowered.library.inner = True
+    else:
+        PLAIN["create_cpython_wrapper"](lowered, *arguments, **options)
 
 
 def _create_cfunc_wrapper(context: Any, library: Any, described: Any, *arguments: Any) -> None:
@@ -165,6 +189,7 @@ def _listing(ir: Any) -> Callable[[Any, Any], list[Any]]:
 
 REPLACED: list[tuple[Any, str, Any]] = [
     (cpu.CPUContext, "get_executable", lambda *parts: Late(*parts)),
+    (lowering.BaseLower, "create_cpython_wrapper", _create_cpython_wrapper),
     (cpu.CPUContext, "create_cfunc_wrapper", _create_cfunc_wrapper),
     (dispatcher._DispatcherBase, "add_overload", _add_overload),
     (codegen.JITCPUCodegen, "_library_class", Library),
@@ -175,6 +200,8 @@ REPLACED: list[tuple[Any, str, Any]] = [
 ]
 PLAIN: dict[str, Any] = {name: getattr(owner, name, None) for owner, name, _ in REPLACED}
 MESSAGE = "raise_with_shape_context"
+ours = WeakSet[Any]()  # functions that `ravi.compiled` compiles
+_asked_for: Any = None  # the one that is compiled for Python now
 
 
 def _arrays() -> Any:
@@ -188,8 +215,10 @@ def _arrays() -> Any:
 
 
 @contextmanager
-def put_off() -> Iterator[None]:
-    """Functions that are compiled meanwhile wait for machine code until Python calls them (`settled`)."""
+def put_off(function: Any) -> Iterator[None]:
+    """Functions that are compiled meanwhile wait for machine code until Python calls them (`settled`), which is to call
+    `function`, or what was compiled for its callers (`inner`)."""
+    global _asked_for
     with lock:
         if MESSAGE not in PLAIN:
             owner = _arrays()  # a tenth of a second, which is due now anyway
@@ -198,6 +227,7 @@ def put_off() -> Iterator[None]:
         if None in PLAIN.values() or codegen.JITCPUCodegen._library_class is Library:
             yield  # nothing can be put off, or all is already
             return
+        _asked_for = function
         with replaced(REPLACED):
             yield
 
