@@ -3,10 +3,12 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+MADE := $(VENV)/.made
 READY := $(VENV)/.ready
 DEMO := $(VENV)/.demo
+REST := $(VENV)/.rest
 SITE := $(VENV)/.site
-MAKEFLAGS += --jobs=2  # the checks beside the tests, a browser beside packages
+MAKEFLAGS += --jobs=3  # the checks beside the tests, a browser beside packages in two parts
 unexport PYTHONDONTWRITEBYTECODE  # with it every process compiles the modules of Numba and SciPy anew: 1.4 s of CPU
 
 .PHONY: demo test suite quick durations check browser pages wheel hooks docs site bench lock clean
@@ -16,9 +18,9 @@ demo: $(DEMO)
 
 test: check suite
 
-# Every test: two more processes than cores work while others wait for what they have started.
+# Every test: one more process than cores works while others wait for what they have started.
 suite: $(READY) browser
-	$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 quick: $(READY)
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not slow"
@@ -93,18 +95,25 @@ bench: $(READY)
 	$(BIN)/python benchmarks/live.py
 	$(BIN)/python benchmarks/large.py
 
-# The set-up: a virtual environment, the locked packages by their hashes, this package; then what only tests need.
-# Modules are compiled when they are first imported: most never are.
+# The set-up: a virtual environment; the locked packages by their hashes, those of the demo, with this one, beside those
+# that only tests need. Modules are compiled when they are first imported: most never are.
 INSTALL := $(BIN)/python -m pip install --quiet --no-compile
-$(DEMO): demo.lock pyproject.toml
+$(MADE):
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "ravi needs Python 3.11 or newer; try: make PYTHON=python3.11 ...")'
 	$(PYTHON) -m venv $(VENV)
+	touch $@
+
+$(DEMO): $(MADE) demo.lock pyproject.toml
 	$(INSTALL) --no-deps --require-hashes -r demo.lock
 	$(INSTALL) --no-deps --no-build-isolation -e .
 	touch $@
 
-$(READY): $(DEMO) requirements.lock
-	$(INSTALL) --no-deps --require-hashes -r requirements.lock
+$(REST): $(MADE) demo.lock requirements.lock
+	awk 'FNR == NR { demo[$$0]; next } /^[^ ]/ { rest = !($$0 in demo) } rest' demo.lock requirements.lock > $(VENV)/rest.lock
+	$(INSTALL) --no-deps --require-hashes -r $(VENV)/rest.lock
+	touch $@
+
+$(READY): $(DEMO) $(REST)
 	touch $@
 
 $(SITE): $(DEMO) site.lock
