@@ -1,7 +1,7 @@
 """What of a compiled function is put off until it is needed? Optimisation, machine code and the wrapper that Python
 calls: most functions are called by compiled ones only, which inline them and are optimised as a whole.
 
-Numba makes all three for every function as it is compiled, a quarter to a half of the time. More of its work
+Numba does all this for every function as it is compiled, a third to a half of the time. More of its work
 is left out or done faster, in part for numba-cuda too (`quick`): the formatting of a message about shapes, which a
 process compiles with the first array that is written into another; comparing flags, name by name, at every call of a
 function of NumPy; trying every meaning of `+` at every sum of two numbers; listing the variables of instructions; and
@@ -43,6 +43,14 @@ class Library(codegen.JITCodeLibrary):  # type: ignore[misc]
     _new = False  # as opposed to one that is read from the cache
     _waits = False  # to be optimised, and for machine code
     inner = False  # without what Python calls
+
+    def _optimize_functions(self, module: Any) -> None:
+        """As Numba does, but for those that are only declared: most."""
+        module.data_layout = self._codegen._data_layout
+        for function in module.functions:
+            if not function.is_declaration:
+                passes, builder = self._codegen._function_pass_manager()
+                passes.run(function, builder)
 
     def _optimize_final_module(self) -> None:
         self._new = True
@@ -86,9 +94,10 @@ def settled(function: Any, found: Any) -> Any:
         made, (context, library, described, _) = found.made(), found.parts
         for types, result in list(function.overloads.items()):
             if result.entry_point is found:  # as it is, unless another thread was faster
-                for environment in result._find_referenced_environments():  # of the functions that it calls, too
+                environments = tuple(result._find_referenced_environments())  # of the functions that it calls, too
+                for environment in environments:
                     library.codegen.set_env(environment.env_name, environment)
-                result = result._replace(entry_point=made)
+                result = result._replace(entry_point=made, referenced_envs=environments)
                 context.insert_user_function(made, described, [library])
                 function.add_overload(result)
                 if library._new:
