@@ -17,6 +17,7 @@ An error leaves the agent as it was before the call that raised it.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable
 from copy import copy, deepcopy
 from dataclasses import replace
@@ -33,7 +34,7 @@ from ravi.live.boxes import Smooth
 from ravi.live.estimates import Estimate, of_cycles, optimistic_value, seen
 from ravi.live.keeping import BUFFER, Play
 from ravi.live.rewards import MODES, Range, Rewards
-from ravi.live.steps import Numbers, draw, only_actions
+from ravi.live.steps import Numbers, only_actions, thresholds
 from ravi.live.table import Table, Widened, blank, grown, laid
 from ravi.played import refuse
 from ravi.random import ACTION, OUTPUT, RESET, uniform
@@ -190,7 +191,7 @@ class Agent:
         self._after = 0  # the state after them
         self._only = np.full(problem.states, -1, np.int32)  # by state: its action, where it has no other
         self._actions = self._only.data
-        self._rows: dict[int, list[float]] = {}  # of others, by state: the probabilities of all
+        self._rows: dict[int, list[float]] = {}  # of others, by state: the thresholds of all
         self._followed: Floats | None = None
         self.plans = 0
         self._restarted = True  # whether the next state is a start
@@ -230,7 +231,7 @@ class Agent:
         self._drawn = self._numbers(self.time + 1)
         a = self._actions[x]
         if a < 0:
-            a = draw(self._rows.get(x) or self._row(x), self._drawn[ACTION])
+            a = bisect_right(self._rows.get(x) or self._row(x), self._drawn[ACTION])
         self._acted = (x, a)
         return a
 
@@ -482,12 +483,11 @@ class Agent:
             self._only[:] = -1
 
     def _row(self, x: int) -> list[float]:
-        """The probabilities of all actions in x; kept until the next plan, where the policy is not by age."""
+        """The thresholds of all actions in x; kept until the next plan, where the policy is not by age."""
         policy = self.state.policy[0] if self._followed is None else self._followed
         if policy.ndim == 3:
-            return policy[min(int(self.state.age[0]), len(policy) - 1), x].tolist()
-        row: list[float] = policy[x].tolist()
-        self._rows[x] = row
+            return thresholds(policy[min(int(self.state.age[0]), len(policy) - 1), x].tolist())
+        self._rows[x] = row = thresholds(policy[x].tolist())
         return row
 
     def _take_in(self, play: Play, then: int) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
+from math import inf
+
 import numpy as np
 
 from ravi.compiled import compiled
@@ -21,6 +24,11 @@ class Numbers:
         if not self.first <= t < self.first + AHEAD:
             self.held, self.first = _blocks(self.seed, t, AHEAD).tolist(), t
         return self.held[t - self.first]
+
+    def ahead(self, t: int, many: int) -> list[list[float]]:
+        """The numbers of steps t, t + 1, ..., `many` at most, as far as they are there."""
+        begin = t - self.first
+        return self.held[begin : begin + max(many, 0)]
 
 
 @compiled
@@ -45,13 +53,8 @@ def only_actions(policy, actions):  # type: ignore[no-untyped-def]
         actions[x] = only if many == 1 else -1
 
 
-def draw(row: list[float], u: float) -> int:
-    """An action of these probabilities, as `ravi.walk.draw` draws it."""
-    a, mass = 0, 0.0
-    for b, p in enumerate(row):
-        if p > 0.0:
-            a = b
-            mass += p
-            if u < mass:
-                break
-    return a
+def thresholds(row: list[float]) -> list[float]:
+    """Of these probabilities: `bisect_right` of a number u in [0, 1) is the action that `ravi.walk.draw` draws by it."""
+    sums = [*accumulate(row)]
+    last = max(a for a, p in enumerate(row) if p > 0.0)
+    return [*sums[:last], inf]
