@@ -102,7 +102,8 @@ def played(stream, actions):
     answers = []
     for action in actions:
         answers.append(stream.step(action))
-        if answers[-1].cut or answers[-1].successor == stream.terminal:
+        successor, _, cut = answers[-1]
+        if cut or successor == stream.terminal:
             answers.append(stream.reset())
     return answers
 
@@ -176,7 +177,7 @@ def test_a_box_is_cut_by_a_grid_and_actions_may_have_parts():
     assert stream.reset() == 1 * 4 + 0
     assert stream.step(0) == (0 * 4 + 1, 0.5, False)  # (0, 0): -0.5 and -0.5
     assert stream.step(5) == (1 * 4 + 3, 0.5, False)  # (1, 2): 0.5 and 0.5
-    assert type(stream.step(5).reward) is float
+    assert type(stream.step(5)[1]) is float
 
 
 @pytest.mark.parametrize(
@@ -205,7 +206,7 @@ def test_a_stream_that_is_not_sound_is_an_error_that_names_the_play_and_the_valu
 def test_numbers_of_any_type_are_rewards(reward):
     stream = Environment(Script([answer(reward=reward)]))
     stream.reset()
-    assert stream.step(0).reward == 2.0
+    assert stream.step(0)[1] == 2.0
     assert type(Environment(Script()).reset()) is int
 
 

@@ -34,9 +34,9 @@ from ravi.live.boxes import Smooth
 from ravi.live.estimates import Estimate, of_cycles, optimistic_value, seen
 from ravi.live.keeping import BUFFER, Play
 from ravi.live.rewards import MODES, Range, Rewards
-from ravi.live.steps import Numbers, only_actions, thresholds
+from ravi.live.steps import Numbers, begin, only_actions, thresholds
 from ravi.live.table import Table, Widened, blank, grown, laid
-from ravi.played import refuse
+from ravi.played import TYPES, refuse
 from ravi.random import ACTION, OUTPUT, RESET, uniform
 from ravi.walk import Walking, room
 
@@ -162,7 +162,7 @@ class Agent:
         self.time = 0  # steps taken in
         self._pending: Play | None = None
         self._acted: tuple[int, int] | None = None  # the state and the action of the step under way
-        self._drawn: list[float] = []  # and its random numbers
+        self._drawn = (0.0, 0.0)  # and its random numbers
         self._numbers = Numbers(seed)
         self._restart = 1 - problem.discount
         self.starts = np.zeros(problem.states, np.int64)  # how often a stretch began where
@@ -445,12 +445,8 @@ class Agent:
 
     def _started(self, x: int) -> None:
         """A stretch begins at x."""
-        self._restarted, before = False, self.starts.sum()
-        if self.starts[x] == 0:
-            self.late_start[0] = before
-        self.starts[x] += 1
-        if not self.start_known:
-            np.divide(self.starts, before + 1, out=self.table.initial)
+        self._restarted = False
+        begin(self.starts, self.late_start, x, self.table.initial[: 0 if self.start_known else None])
 
     def _plan(self) -> None:
         """Open an epoch."""
@@ -460,11 +456,11 @@ class Agent:
         if self.rewards.memory is not None:
             self.rewards.renew(self.time)
         self.state = self.learner.plan(self.state)
-        refuse(self.learner.name, self.state.policy, self._walkers.key, NOT_OVER)
+        if not self._read() or self._followed is not None:
+            refuse(self.learner.name, self.state.policy, self._walkers.key, NOT_OVER)
         until = self.learner.until(self.state, self._walkers.time)
         self._opened(until, self.steps if until.deadline is None else min(self.steps, int(until.deadline[0])))
         self._over[0] = 0
-        self._read()
         self.plans += 1
 
     def _opened(self, until: Until, deadline: int) -> None:
@@ -473,14 +469,14 @@ class Agent:
         self._until, self._deadline = until, deadline
         self._left = None if until.visits is None else until.visits.data
 
-    def _read(self) -> None:
-        """The policy is another one."""
+    def _read(self) -> bool:
+        """The policy is another one; whether it is known to be one."""
         self._rows.clear()
         policy = self.state.policy[0] if self._followed is None else self._followed
-        if policy.ndim == 2:
-            only_actions(policy, self._only)
-        else:
-            self._only[:] = -1
+        if policy.ndim == 2 and policy.dtype.char in TYPES:
+            return bool(only_actions(policy, self._only))
+        self._only[:] = -1
+        return False
 
     def _row(self, x: int) -> list[float]:
         """The thresholds of all actions in x; kept until the next plan, where the policy is not by age."""

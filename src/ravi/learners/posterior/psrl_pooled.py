@@ -272,13 +272,16 @@ def _due(rewards, visits, new, mean, pairs, plays, due):  # type: ignore[no-unty
     for i in range(visits.shape[0]):
         N, means = visits[i].reshape(-1), mean[i].reshape(-1)
         n, t, differ = 0, 0, 0
-        for p in range(N.shape[0]):
+        for p in range(N.shape[0]):  # in loops of their own, several pairs go at once
             n += N[p] > 0
             t += N[p]
-        for p in range(N.shape[0]):  # in loops of their own, several pairs go at once
-            differ += (N[p] > 0) & (abs(rewards[p] - means[p]) > ALIKE)
-        drawn = differ > 0 or new[i].sum() > 0
-        due[i] = t == 0 or n != pairs[i] or (drawn and t - plays[i] >= RARELY * t)
+        due[i] = t == 0 or n != pairs[i]
+        if not due[i] and t - plays[i] >= RARELY * t:
+            due[i] = new[i].sum() > 0
+            if not due[i]:
+                for p in range(N.shape[0]):
+                    differ += (N[p] > 0) & (abs(rewards[p] - means[p]) > ALIKE)
+                due[i] = differ > 0
         if due[i]:
             pairs[i], plays[i], found = n, t, True
     return found
