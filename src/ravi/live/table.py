@@ -120,8 +120,9 @@ class Table:
             layout = Widened(self.successors, _wider(self.successors, min(X, 2 * B), x, a, y))
             self.successors = layout.after
             self._index()
-        for name in COUNTED:
-            setattr(self, name, layout.laid(getattr(self, name)))
+        if len(unmet) < B:  # else there is nothing to lay out
+            for name in COUNTED:
+                setattr(self, name, layout.laid(getattr(self, name)))
         return layout
 
     def grow(self, states: int, actions: int) -> None:
