@@ -37,7 +37,7 @@ from ravi.live.rewards import MODES, Range, Rewards
 from ravi.live.steps import Numbers, begin, only_actions, thresholds
 from ravi.live.table import Table, Widened, blank, grown, laid
 from ravi.played import TYPES, refuse
-from ravi.random import ACTION, OUTPUT, RESET, uniform
+from ravi.random import OUTPUT, uniform
 from ravi.walk import Walking, room
 
 NOT_OVER = np.zeros(1, np.bool_)
@@ -162,7 +162,7 @@ class Agent:
         self.time = 0  # steps taken in
         self._pending: Play | None = None
         self._acted: tuple[int, int] | None = None  # the state and the action of the step under way
-        self._drawn = (0.0, 0.0)  # and its random numbers
+        self._to_reset = 0.0  # and the number that says whether a reset follows
         self._numbers = Numbers(seed)
         self._restart = 1 - problem.discount
         self.starts = np.zeros(problem.states, np.int64)  # how often a stretch began where
@@ -228,10 +228,10 @@ class Agent:
             self._started(x)
         if self._over[0]:
             self._plan()
-        self._drawn = self._numbers(self.time + 1)
+        self._to_reset, to_act = self._numbers(self.time + 1)
         a = self._actions[x]
         if a < 0:
-            a = bisect_right(self._rows.get(x) or self._row(x), self._drawn[ACTION])
+            a = bisect_right(self._rows.get(x) or self._row(x), to_act)
         self._acted = (x, a)
         return a
 
@@ -257,7 +257,7 @@ class Agent:
             raise StreamError(f"step {t}: the reward of state {x} and action {a} {error}") from None
         if self.table.closed and self.table.slot(x, a, y) < 0:
             raise StreamError(f"step {t}: state {x} and action {a} led to {y}, which {self.table.told.name} rules out")
-        reset = self._drawn[RESET] < self._restart
+        reset = self._to_reset < self._restart
         self._pending = (x, a, y, part, reset or cut, cut and not reset and not end)
         self._acted = None
         return reset or cut

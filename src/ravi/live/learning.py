@@ -102,7 +102,7 @@ def learn(
     env : a Gymnasium environment, or its id
     learner : its id, or a function of problem and steps
     steps : T
-    discount : gamma
+    discount : gamma; 0.99 unless given, and 0.998 where the grid of a Box is learned on without a learner
     problem : what is known, for instance `ravi.ensemble` of simulators; it says the discount itself
     termination : what an end of the environment stands for, "absorb" or "restart"
     grid : how observations of a Box are cut into states; without a learner, chosen by what is met
@@ -150,7 +150,7 @@ def learn(
     if learner is None:
         learner = defaults.learner(stream.observation_space, stream.terminal)
         reward_range = reward_range or defaults.reward_range(stream.env)
-    if usual and discount is None and problem is None:
+    if discount is None and problem is None:
         discount = defaults.DISCOUNT_OF_A_GRID if isinstance(learner, Smooth) else defaults.DISCOUNT
     if reward_scale is None:
         reward_scale = defaults.REWARD_SCALE if usual else 1.0
@@ -377,8 +377,7 @@ def _problem(
 ) -> Problem | None:
     """What is known, if anything is; checked against the environment."""
     if problem is None:
-        if discount is None:
-            raise InputError("discount is missing: the gamma of the problem, for instance 0.99")
+        assert discount is not None
         if rewards is None or checks.one_of(rewards, MODES, "rewards") != "known":
             return None
         if stream.discovered:

@@ -79,7 +79,7 @@ def begin(starts, late, x, initial):  # type: ignore[no-untyped-def]
 
 
 def thresholds(row: list[float]) -> list[float]:
-    """Of these probabilities: `bisect_right` of a number u in [0, 1) is the action that `ravi.walk.draw` draws by it."""
+    """Of the actions with these probabilities: `bisect_right` of u is the one that `ravi.walk.draw` draws by u."""
     sums = [*accumulate(row)]
     last = max(a for a, p in enumerate(row) if p > 0.0)
     return [*sums[:last], inf]

@@ -1,8 +1,8 @@
 """How does an agent play an environment? Step by step where something is decided, many steps in a row elsewhere.
 
-After most steps nothing is decided: no reset follows, the epoch goes on, and the successor is one that its pair is known
-to have. `Stretch.ahead` makes these in one loop, and hands over the first step that is another: what `Agent.act` and
-`Agent.observe` make of the same steps, bit for bit.
+After most steps nothing is decided: no reset follows, the epoch goes on, and the pair led to that successor before.
+`Stretch.ahead` makes these steps in one loop, with the bits of `Agent.act` and `Agent.observe`, and hands over the
+first step that is another.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from bisect import bisect_right
 from ravi.live.agent import Agent
 from ravi.live.environment import Environment
 from ravi.live.keeping import BUFFER
-from ravi.random import ACTION, RESET
 
 
 class Stretch:
@@ -42,32 +41,31 @@ class Stretch:
                 return x, a, y, reward, cut
             learned, known, left = live._walk is not None and live._learned, live.table.known, live._left
             states, actions, successors, slots, resets, rewards = live._columns
-            begun, first = live.time, live._waiting
-            t, n, cycle, drawn, over = begun, first, live.cycle, live._drawn, False
+            t, n, cycle, to_reset, over = live.time, live._waiting, live.cycle, live._to_reset, False
+            first, restart, only, rows = n, live._restart, live._actions, live._rows
             X, A, low, width = live.table.states, live.table.actions, live.range.low, live.range.high - live.range.low
-            restart, only, rows = live._restart, live._actions, live._rows
             last = min(live._deadline, t + BUFFER - n, live.index if live.index > t else live.steps)
             try:
-                for following in live._numbers.ahead(t + 2, last - t - 1):
-                    if cut or y >= X or drawn[RESET] < restart or self.hurried:
+                for following, to_act in live._numbers.ahead(t + 2, last - t - 1):
+                    if cut or y >= X or to_reset < restart or self.hurried:
                         break
                     slot, part = known.get((x * A + a) * X + y), (reward - low) / width
                     if slot is None or not 0.0 <= part <= 1.0:
                         break
                     if left is not None:
-                        if left[0, x, a] <= 1:
+                        remaining = left[0, x, a] - 1
+                        if remaining <= 0:
                             break
-                        left[0, x, a] -= 1
+                        left[0, x, a] = remaining
                     states[n], actions[n], successors[n], slots[n], resets[n], rewards[n] = x, a, y, slot, False, part
-                    t, n, cycle, drawn = t + 1, n + 1, cycle + part, following
-                    if learned and learned(t, x, a, y, slot, False, y, part):
-                        over = True
+                    t, n, cycle, to_reset = t + 1, n + 1, cycle + part, following
+                    over = learned and learned(t, x, a, y, slot, False, y, part)
                     x = y
                     if over:
                         break
                     a = only[x]
                     if a < 0:
-                        a = bisect_right(rows.get(x) or live._row(x), drawn[ACTION])
+                        a = bisect_right(rows.get(x) or live._row(x), to_act)
                     self.abroad = True
                     y, reward, cut = step(a)
                     self.abroad = False
@@ -75,7 +73,7 @@ class Stretch:
                 if n > first:
                     live.time, live._waiting, live._after = t, n, x
                     live.cycle, live.length = cycle, live.length + n - first
-                    live._acted, live._drawn = None if over else (x, a), drawn
+                    live._acted, live._to_reset = None if over else (x, a), to_reset
             if not over:
                 return x, a, y, reward, cut
             live._over[0] = 1
