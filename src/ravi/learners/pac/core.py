@@ -118,12 +118,19 @@ def optimistic(
         n, pairs = len(s.policy), X * A
         visits, moves, Q = s.data.visits.reshape(n, pairs), s.data.moves.reshape(n, pairs, -1), s.Q.reshape(n, pairs)
         told_of, seeds = (r.reshape(pairs), rows, every, min(most, UNLIMITED)), (visits, moves, Q, s.V, s.known)
-        scratch = np.empty((teams, X), np.int32), np.empty((teams, X)), np.empty((teams, X))
-        return (s.best, s.policy), *told_of, *constants, *seeds, *scratch
+        return (s.best, s.policy), *told_of, *constants, *seeds, *_room(teams, X, rows.shape[1])
 
     made = settings | {"tolerance": gamma * H * theta} | recorded(told)
     walk, seedwise = walking(_learn, lambda s, walkers: own(s, 1)), Seedwise(seed_one_hot, _learn, own, reset=False)
     return Learner(name, init, plan, keep, whenever(), made, walk=walk, seedwise=seedwise, told=Told(told))
+
+
+def _room(teams: int, X: int, B: int) -> tuple[Array, ...]:
+    """Of every team: the pairs of the greedy policy, their backups, and the changes of the last sweep (X,); and these
+    pairs as `_lay_out` writes them."""
+    laid = np.empty((teams, X)), np.empty((teams, X)), np.zeros((teams, X + 1), np.int32)
+    entries = np.empty((teams, X * B), np.int32), np.empty((teams, X * B))
+    return np.empty((teams, X), np.int32), np.empty((teams, X)), np.empty((teams, X)), *laid, *entries
 
 
 def keep(s: Any, path: Path) -> Any:
@@ -154,7 +161,7 @@ def seed_one_hot(own, i, t):  # type: ignore[no-untyped-def]
 def _learn(own, i, t, x, a, y, slot, reset, after):  # type: ignore[no-untyped-def]
     """A plan after every step; whether the policy is another one."""
     ((best, policy), rewards, rows, every, most, gamma, H, beta, radius, least, told, theta, visits, moves, Q, V, known,
-     chosen, change, old) = own  # fmt: skip
+     chosen, change, old, plays, earns, first, to, met) = own  # fmt: skip
     p, k = x * policy.shape[2] + a, team()
     if visits[i, p] >= most:
         return False
@@ -164,7 +171,7 @@ def _learn(own, i, t, x, a, y, slot, reset, after):  # type: ignore[no-untyped-d
         return False
     differing = _settle(
         rewards, rows, gamma, H, beta, radius, least, told, theta, visits[i], moves[i], Q[i], V[i], best[i], known[i],
-        policy[i], p, chosen[k], every, change[k], old[k],
+        policy[i], p, every, (chosen[k], change[k], old[k], (plays[k], earns[k], first[k], to[k], met[k])),
     )  # fmt: skip
     return differing > 0
 
@@ -175,10 +182,11 @@ def _unplayed(rewards, successors, gamma, H, beta, radius, least, told, theta): 
     X, A, B = successors.shape
     visits, moves, policy = np.zeros(X * A, np.int32), np.zeros((X * A, B), np.int32), np.zeros((X, A))
     Q, V, best, known = np.full(X * A, H), np.full(X, H), np.zeros(X, np.int32), np.full(X, H)
-    chosen, every, change, old = np.empty(X, np.int32), np.arange(X * A).astype(np.int32), np.empty(X), np.empty(X)
+    laid = np.empty(X), np.empty(X), np.zeros(X + 1, np.int32), np.empty(X * B, np.int32), np.empty(X * B)
+    every, room = np.arange(X * A).astype(np.int32), (np.empty(X, np.int32), np.empty(X), np.empty(X), laid)
     _converge(
         rewards.copy().reshape(X * A), successors.copy().reshape(X * A, B), gamma, H, beta, radius, least, told, theta,
-        visits, moves, Q, V, best, known, policy, np.inf, chosen, every, change, old,
+        visits, moves, Q, V, best, known, policy, np.inf, every, room,
     )  # fmt: skip
     return Q.reshape(X, A), V, best, known
 
@@ -186,7 +194,7 @@ def _unplayed(rewards, successors, gamma, H, beta, radius, least, told, theta): 
 @compiled
 def _settle(  # type: ignore[no-untyped-def]
     rewards, successors, gamma, H, beta, radius, least, told, theta, visits, moves, Q, V, best, known, policy,
-    p, chosen, every, change, old,
+    p, every, room,
 ):  # fmt: skip
     """Plan after the row of the pair p has changed; in how many more states `policy` is now left."""
     x, one = p // policy.shape[1], slice(p, p + 1)
@@ -194,24 +202,30 @@ def _settle(  # type: ignore[no-untyped-def]
     differing = _refresh(Q, V, best, policy, x)
     return differing + _converge(
         rewards, successors, gamma, H, beta, radius, least, told, theta, visits, moves, Q, V, best, known, policy,
-        abs(V[x] - known[x]), chosen, every, change, old,
+        abs(V[x] - known[x]), every, room,
     )  # fmt: skip
 
 
 @compiled
 def _converge(  # type: ignore[no-untyped-def]
     rewards, successors, gamma, H, beta, radius, least, told, theta, visits, moves, Q, V, best, known, policy,
-    far, chosen, every, change, old,
+    far, every, room,
 ):  # fmt: skip
     """Modified policy iteration while V is more than theta from `known`, as it is by `far`; see `_settle`."""
     X, A = policy.shape
-    differing = 0
+    chosen, change, old, laid = room
+    plain, differing = radius == 0.0 and not told, 0
     while far > theta:
         for y in range(X):
             known[y], old[y], chosen[y] = V[y], 0.0, y * A + best[y]
         moved = np.inf
+        if plain:
+            _lay_out(rewards, successors, H, beta, least, visits, moves, chosen, laid)
         while moved > theta / 2:  # sweeps of the greedy policy
-            backups(rewards, successors, gamma, H, beta, radius, least, visits, moves, known, chosen, change, told)
+            if plain:
+                _sweep(gamma, H, known, laid, change)
+            else:
+                backups(rewards, successors, gamma, H, beta, radius, least, visits, moves, known, chosen, change, told)
             moved = _advance(known, change, old, gamma, H)
         backups(rewards, successors, gamma, H, beta, radius, least, visits, moves, known, every, Q, told)
         far = 0.0
@@ -219,6 +233,36 @@ def _converge(  # type: ignore[no-untyped-def]
             differing += _refresh(Q, V, best, policy, y)
             far = max(far, abs(V[y] - known[y]))
     return differing
+
+
+@compiled
+def _lay_out(rewards, successors, H, beta, least, visits, moves, pairs, laid):  # type: ignore[no-untyped-def]
+    """What `_sweep` needs of these pairs: the plays of each, what it earns with its bonus, and, from first[q] to
+    first[q + 1], the states that it led to, and how often. A pair that is not known earns H and leads nowhere."""
+    plays, earns, first, to, met = laid
+    entries = 0
+    for q in range(pairs.shape[0]):
+        p = np.uint32(pairs[q])
+        if visits[p] < least:
+            plays[q], earns[q] = 1.0, H
+        else:
+            plays[q], earns[q] = visits[p], rewards[p] + beta / sqrt(visits[p])
+            for j in range(moves.shape[1]):
+                if moves[p, j] > 0:
+                    to[entries], met[entries] = successors[p, j], moves[p, j]
+                    entries += 1
+        first[q + 1] = entries
+
+
+@compiled
+def _sweep(gamma, H, V, laid, out):  # type: ignore[no-untyped-def]
+    """`backups` of the pairs that are laid out, with the same bits."""
+    plays, earns, first, to, met = laid
+    for q in range(plays.shape[0]):
+        total = 0.0
+        for e in range(np.uint32(first[q]), np.uint32(first[q + 1])):
+            total += met[e] * V[np.uint32(to[e])]
+        out[q] = min(H, earns[q] + gamma * (total / plays[q]))
 
 
 @compiled
