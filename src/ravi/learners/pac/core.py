@@ -125,12 +125,17 @@ def optimistic(
     return Learner(name, init, plan, keep, whenever(), made, walk=walk, seedwise=seedwise, told=Told(told))
 
 
-def _room(teams: int, X: int, B: int) -> tuple[Array, ...]:
-    """Of every team: the pairs of the greedy policy, their backups, and the changes of the last sweep (X,); and these
-    pairs as `_lay_out` writes them."""
-    laid = np.empty((teams, X)), np.empty((teams, X)), np.zeros((teams, X + 1), np.int32)
-    entries = np.empty((teams, X * B), np.int32), np.empty((teams, X * B))
-    return np.empty((teams, X), np.int32), np.empty((teams, X)), np.empty((teams, X)), *laid, *entries
+def _room(teams: int, X: int, B: int) -> tuple[Array, Array]:
+    """What `_parted` parts, of every team. Two arrays: a step of a stream pays for each that it passes."""
+    return np.empty((teams, 2 * X + 1 + X * B), np.int32), np.empty((teams, 4 * X + X * B))
+
+
+@compiled
+def _parted(whole, real, X):  # type: ignore[no-untyped-def]
+    """The pairs of the greedy policy, their backups, and the changes of the last sweep (X,); and these pairs as
+    `_lay_out` writes them."""
+    laid = real[2 * X : 3 * X], real[3 * X : 4 * X], whole[X : 2 * X + 1], whole[2 * X + 1 :], real[4 * X :]
+    return whole[:X], real[:X], real[X : 2 * X], laid
 
 
 def keep(s: Any, path: Path) -> Any:
@@ -161,7 +166,7 @@ def seed_one_hot(own, i, t):  # type: ignore[no-untyped-def]
 def _learn(own, i, t, x, a, y, slot, reset, after):  # type: ignore[no-untyped-def]
     """A plan after every step; whether the policy is another one."""
     ((best, policy), rewards, rows, every, most, gamma, H, beta, radius, least, told, theta, visits, moves, Q, V, known,
-     chosen, change, old, plays, earns, first, to, met) = own  # fmt: skip
+     whole, real) = own  # fmt: skip
     p, k = x * policy.shape[2] + a, team()
     if visits[i, p] >= most:
         return False
@@ -171,7 +176,7 @@ def _learn(own, i, t, x, a, y, slot, reset, after):  # type: ignore[no-untyped-d
         return False
     differing = _settle(
         rewards, rows, gamma, H, beta, radius, least, told, theta, visits[i], moves[i], Q[i], V[i], best[i], known[i],
-        policy[i], p, every, (chosen[k], change[k], old[k], (plays[k], earns[k], first[k], to[k], met[k])),
+        policy[i], p, every, _parted(whole[k], real[k], policy.shape[1]),
     )  # fmt: skip
     return differing > 0
 
@@ -182,8 +187,8 @@ def _unplayed(rewards, successors, gamma, H, beta, radius, least, told, theta): 
     X, A, B = successors.shape
     visits, moves, policy = np.zeros(X * A, np.int32), np.zeros((X * A, B), np.int32), np.zeros((X, A))
     Q, V, best, known = np.full(X * A, H), np.full(X, H), np.zeros(X, np.int32), np.full(X, H)
-    laid = np.empty(X), np.empty(X), np.zeros(X + 1, np.int32), np.empty(X * B, np.int32), np.empty(X * B)
-    every, room = np.arange(X * A).astype(np.int32), (np.empty(X, np.int32), np.empty(X), np.empty(X), laid)
+    room = _parted(np.empty(2 * X + 1 + X * B, np.int32), np.empty(4 * X + X * B), X)
+    every = np.arange(X * A).astype(np.int32)
     _converge(
         rewards.copy().reshape(X * A), successors.copy().reshape(X * A, B), gamma, H, beta, radius, least, told, theta,
         visits, moves, Q, V, best, known, policy, np.inf, every, room,
@@ -240,7 +245,7 @@ def _lay_out(rewards, successors, H, beta, least, visits, moves, pairs, laid):  
     """What `_sweep` needs of these pairs: the plays of each, what it earns with its bonus, and, from first[q] to
     first[q + 1], the states that it led to, and how often. A pair that is not known earns H and leads nowhere."""
     plays, earns, first, to, met = laid
-    entries = 0
+    entries = first[0] = 0
     for q in range(pairs.shape[0]):
         p = np.uint32(pairs[q])
         if visits[p] < least:
