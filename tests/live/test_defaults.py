@@ -7,7 +7,7 @@ import pytest
 import ravi
 from ravi.checks import InputError
 from ravi.live import defaults
-from ravi.live.environment import Environment, Step
+from ravi.live.environment import Environment
 from ravi.live.policies import evaluate
 from tests.live.test_learning import Corridor
 
@@ -58,10 +58,10 @@ def test_plays_after_an_end_are_left_out_but_for_the_first():
     ends = 0
     while ends < 3:
         stream.reset()
-        step = Step(0, 0.0, False)
-        while not step.cut:
-            step = stream.step(1)
-        assert step.successor == stream.terminal
+        successor, cut = 0, False
+        while not cut:
+            successor, _, cut = stream.step(1)
+        assert successor == stream.terminal
         ends += 1
     assert (stream.plays - stream.steps, stream.terminations) == (1, 3)
 

@@ -9,7 +9,7 @@ from gymnasium import spaces
 
 from ravi import gymnasium as bridge
 from ravi.checks import InputError
-from ravi.live.environment import Environment, Step, StreamError, seed_of
+from ravi.live.environment import Environment, StreamError, seed_of
 from ravi.live.spaces import Grid
 
 
@@ -44,13 +44,13 @@ def test_a_terminated_transition_is_absorbed_until_the_reset():
     stream = Environment(env)
     assert (stream.states, stream.actions, stream.terminal) == (6, 2, 5)
     assert stream.reset() == 0
-    assert stream.step(0) == Step(2, 1.5, False)
-    assert stream.step(1) == Step(5, 7.0, False)  # its own reward, and then none
-    assert [stream.step(a) for a in (0, 1, 1)] == [Step(5, 0.0, False)] * 3
+    assert stream.step(0) == (2, 1.5, False)
+    assert stream.step(1) == (5, 7.0, False)  # its own reward, and then none
+    assert [stream.step(a) for a in (0, 1, 1)] == [(5, 0.0, False)] * 3
     assert env.played == [3, 4]  # actions start at 3; those that were absorbed did not reach it
     assert counters(stream) == {"plays": 5, "resets": 1, "steps": 2, "terminations": 1, "truncations": 0}
     assert stream.reset() == 1
-    assert stream.step(0) == Step(1, 0.0, False)
+    assert stream.step(0) == (1, 0.0, False)
 
 
 def test_a_terminated_transition_restarts_where_the_environment_begins():
@@ -58,8 +58,8 @@ def test_a_terminated_transition_restarts_where_the_environment_begins():
     stream = Environment(env, termination="restart")
     assert (stream.states, stream.terminal) == (5, None)
     assert stream.reset() == 0
-    assert stream.step(0) == Step(1, 7.0, False)  # state 1 is where the second reset begins
-    assert stream.step(0) == Step(3, 1.0, False)
+    assert stream.step(0) == (1, 7.0, False)  # state 1 is where the second reset begins
+    assert stream.step(0) == (3, 1.0, False)
     assert counters(stream) == {"plays": 2, "resets": 2, "steps": 2, "terminations": 1, "truncations": 0}
 
 
@@ -67,19 +67,19 @@ def test_a_terminated_transition_restarts_where_the_environment_begins():
 def test_a_truncated_transition_keeps_its_successor_and_needs_a_reset(termination):
     stream = Environment(Script([answer(4, 2.0, truncated=True), answer(2)]), termination=termination)
     stream.reset()
-    assert stream.step(0) == Step(4, 2.0, True)
+    assert stream.step(0) == (4, 2.0, True)
     assert counters(stream) == {"plays": 1, "resets": 1, "steps": 1, "terminations": 0, "truncations": 1}
     with pytest.raises(StreamError, match="step 2: the environment must be reset first"):
         stream.step(0)
     assert stream.reset() == 1
-    assert stream.step(0) == Step(2, 0.0, False)
+    assert stream.step(0) == (2, 0.0, False)
 
 
 @pytest.mark.parametrize(("termination", "successor"), [("absorb", 5), ("restart", 1)])
 def test_a_termination_wins_over_a_truncation(termination, successor):
     stream = Environment(Script([answer(4, 2.0, terminated=True, truncated=True)]), termination=termination)
     stream.reset()
-    assert stream.step(0) == Step(successor, 2.0, False)
+    assert stream.step(0) == (successor, 2.0, False)
     assert (stream.terminations, stream.truncations) == (1, 0)
 
 
@@ -102,7 +102,8 @@ def played(stream, actions):
     answers = []
     for action in actions:
         answers.append(stream.step(action))
-        if answers[-1].cut or answers[-1].successor == stream.terminal:
+        successor, _, cut = answers[-1]
+        if cut or successor == stream.terminal:
             answers.append(stream.reset())
     return answers
 
@@ -174,9 +175,9 @@ def test_a_box_is_cut_by_a_grid_and_actions_may_have_parts():
     stream = Environment(Moving(), grid=Grid(-1, 1, [2, 4]))
     assert (stream.states, stream.actions) == (9, 6)
     assert stream.reset() == 1 * 4 + 0
-    assert stream.step(0) == Step(0 * 4 + 1, 0.5, False)  # (0, 0): -0.5 and -0.5
-    assert stream.step(5) == Step(1 * 4 + 3, 0.5, False)  # (1, 2): 0.5 and 0.5
-    assert type(stream.step(5).reward) is float
+    assert stream.step(0) == (0 * 4 + 1, 0.5, False)  # (0, 0): -0.5 and -0.5
+    assert stream.step(5) == (1 * 4 + 3, 0.5, False)  # (1, 2): 0.5 and 0.5
+    assert type(stream.step(5)[1]) is float
 
 
 @pytest.mark.parametrize(
@@ -205,7 +206,7 @@ def test_a_stream_that_is_not_sound_is_an_error_that_names_the_play_and_the_valu
 def test_numbers_of_any_type_are_rewards(reward):
     stream = Environment(Script([answer(reward=reward)]))
     stream.reset()
-    assert stream.step(0).reward == 2.0
+    assert stream.step(0)[1] == 2.0
     assert type(Environment(Script()).reset()) is int
 
 
@@ -256,7 +257,7 @@ def test_an_action_space_made_anew_with_the_same_actions_is_the_same():
 
     stream = Environment(Fresh([answer(), answer()]))
     stream.reset()
-    assert [stream.step(0), stream.step(1)] == [Step(0, 0.0, False)] * 2
+    assert [stream.step(0), stream.step(1)] == [(0, 0.0, False)] * 2
 
 
 def test_plays_before_a_reset_and_actions_that_are_none_are_errors():

@@ -217,9 +217,14 @@ def test_known_rewards_come_from_the_table_of_the_environment():
     assert (made.agent.problem.rewards == world.rewards).all()
 
 
+@pytest.mark.parametrize("learner", [None, "psrl"])
+def test_the_discount_is_the_same_for_every_learner_unless_it_is_given(learner):
+    without, given = (learn("FrozenLake-v1", learner, 300, **more) for more in ({}, {"discount": 0.99}))
+    assert without.agent.table.told.discount == 0.99
+    assert (without.agent.policy == given.agent.policy).all()
+
+
 def test_what_is_missing_is_told(tmp_path):
-    with pytest.raises(InputError, match="discount is missing"):
-        learn(Corridor(), SCALED, 100)
     with pytest.raises(InputError, match="reward_range is missing: Corridor"):
         learn(Corridor(), SCALED, 100, discount=0.9)
     with pytest.raises(InputError, match="there is no folder"):

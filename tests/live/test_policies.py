@@ -313,7 +313,7 @@ def test_no_play_has_the_numbers_of_another_or_of_a_learner(monkeypatch):
 def test_a_policy_is_not_judged_by_the_luck_that_it_was_learned_from():
     learned = Environment(Coin(), seed=0)
     learned.reset()
-    seen = [learned.step(1).successor for _ in range(64)]
+    seen = [learned.step(1)[0] for _ in range(64)]
     made = Policy(table=np.array([[0.0, 1.0]] * 2), discount=1 - 1e-9)
     again = play(made, Coin(), 1, seed=0, termination="restart")
     assert [next(again).successor for _ in range(64)] != seen
@@ -416,7 +416,7 @@ def test_states_that_a_stream_discovered_are_met_again_by_their_labels():
     stream = Environment(made("FrozenLake-v1"), discover=True)
     stream.reset()
     for t in range(40):
-        if stream.step(t % 4).successor == stream.terminal:
+        if stream.step(t % 4)[0] == stream.terminal:
             stream.reset()
     labels = stream.plain()["observations"]["labels"]
     seen = [label for label in labels if isinstance(label, int)]

@@ -133,8 +133,6 @@ def learn(
         checks.one_of(policy, POLICIES, "--policy")
     if discount is not None:
         checks.probability(discount, "--discount")
-    elif learner is not None:
-        discount = DISCOUNT
     checks.one_of(termination, TERMINATIONS, "--termination")
     checks.one_of(rewards, MODES, "--rewards")
     typed(env, learner)

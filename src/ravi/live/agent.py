@@ -17,6 +17,7 @@ An error leaves the agent as it was before the call that raised it.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable
 from copy import copy, deepcopy
 from dataclasses import replace
@@ -33,10 +34,10 @@ from ravi.live.boxes import Smooth
 from ravi.live.estimates import Estimate, of_cycles, optimistic_value, seen
 from ravi.live.keeping import BUFFER, Play
 from ravi.live.rewards import MODES, Range, Rewards
-from ravi.live.steps import Numbers, draw, only_actions
+from ravi.live.steps import Numbers, begin, only_actions, thresholds
 from ravi.live.table import Table, Widened, blank, grown, laid
-from ravi.played import refuse
-from ravi.random import ACTION, OUTPUT, RESET, uniform
+from ravi.played import TYPES, refuse
+from ravi.random import OUTPUT, uniform
 from ravi.walk import Walking, room
 
 NOT_OVER = np.zeros(1, np.bool_)
@@ -161,7 +162,7 @@ class Agent:
         self.time = 0  # steps taken in
         self._pending: Play | None = None
         self._acted: tuple[int, int] | None = None  # the state and the action of the step under way
-        self._drawn: list[float] = []  # and its random numbers
+        self._to_reset = 0.0  # and the number that says whether a reset follows
         self._numbers = Numbers(seed)
         self._restart = 1 - problem.discount
         self.starts = np.zeros(problem.states, np.int64)  # how often a stretch began where
@@ -190,7 +191,7 @@ class Agent:
         self._after = 0  # the state after them
         self._only = np.full(problem.states, -1, np.int32)  # by state: its action, where it has no other
         self._actions = self._only.data
-        self._rows: dict[int, list[float]] = {}  # of others, by state: the probabilities of all
+        self._rows: dict[int, list[float]] = {}  # of others, by state: the thresholds of all
         self._followed: Floats | None = None
         self.plans = 0
         self._restarted = True  # whether the next state is a start
@@ -227,10 +228,10 @@ class Agent:
             self._started(x)
         if self._over[0]:
             self._plan()
-        self._drawn = self._numbers(self.time + 1)
+        self._to_reset, to_act = self._numbers(self.time + 1)
         a = self._actions[x]
         if a < 0:
-            a = draw(self._rows.get(x) or self._row(x), self._drawn[ACTION])
+            a = bisect_right(self._rows.get(x) or self._row(x), to_act)
         self._acted = (x, a)
         return a
 
@@ -256,7 +257,7 @@ class Agent:
             raise StreamError(f"step {t}: the reward of state {x} and action {a} {error}") from None
         if self.table.closed and self.table.slot(x, a, y) < 0:
             raise StreamError(f"step {t}: state {x} and action {a} led to {y}, which {self.table.told.name} rules out")
-        reset = self._drawn[RESET] < self._restart
+        reset = self._to_reset < self._restart
         self._pending = (x, a, y, part, reset or cut, cut and not reset and not end)
         self._acted = None
         return reset or cut
@@ -444,12 +445,8 @@ class Agent:
 
     def _started(self, x: int) -> None:
         """A stretch begins at x."""
-        self._restarted, before = False, self.starts.sum()
-        if self.starts[x] == 0:
-            self.late_start[0] = before
-        self.starts[x] += 1
-        if not self.start_known:
-            np.divide(self.starts, before + 1, out=self.table.initial)
+        self._restarted = False
+        begin(self.starts, self.late_start, x, self.table.initial[: 0 if self.start_known else None])
 
     def _plan(self) -> None:
         """Open an epoch."""
@@ -459,11 +456,11 @@ class Agent:
         if self.rewards.memory is not None:
             self.rewards.renew(self.time)
         self.state = self.learner.plan(self.state)
-        refuse(self.learner.name, self.state.policy, self._walkers.key, NOT_OVER)
+        if not self._read() or self._followed is not None:
+            refuse(self.learner.name, self.state.policy, self._walkers.key, NOT_OVER)
         until = self.learner.until(self.state, self._walkers.time)
         self._opened(until, self.steps if until.deadline is None else min(self.steps, int(until.deadline[0])))
         self._over[0] = 0
-        self._read()
         self.plans += 1
 
     def _opened(self, until: Until, deadline: int) -> None:
@@ -472,22 +469,21 @@ class Agent:
         self._until, self._deadline = until, deadline
         self._left = None if until.visits is None else until.visits.data
 
-    def _read(self) -> None:
-        """The policy is another one."""
+    def _read(self) -> bool:
+        """The policy is another one; whether it is known to be one."""
         self._rows.clear()
         policy = self.state.policy[0] if self._followed is None else self._followed
-        if policy.ndim == 2:
-            only_actions(policy, self._only)
-        else:
-            self._only[:] = -1
+        if policy.ndim == 2 and policy.dtype.char in TYPES:
+            return bool(only_actions(policy, self._only))
+        self._only[:] = -1
+        return False
 
     def _row(self, x: int) -> list[float]:
-        """The probabilities of all actions in x; kept until the next plan, where the policy is not by age."""
+        """The thresholds of all actions in x; kept until the next plan, where the policy is not by age."""
         policy = self.state.policy[0] if self._followed is None else self._followed
         if policy.ndim == 3:
-            return policy[min(int(self.state.age[0]), len(policy) - 1), x].tolist()
-        row: list[float] = policy[x].tolist()
-        self._rows[x] = row
+            return thresholds(policy[min(int(self.state.age[0]), len(policy) - 1), x].tolist())
+        self._rows[x] = row = thresholds(policy[x].tolist())
         return row
 
     def _take_in(self, play: Play, then: int) -> None:

@@ -14,26 +14,19 @@ import json
 import math
 from collections.abc import Mapping
 from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ravi import checks
 from ravi.checks import InputError, StreamError
 from ravi.live.labels import Labels
-from ravi.live.spaces import Grid, Space, levels_of, space_of
+from ravi.live.spaces import Discrete, Grid, Space, levels_of, space_of
 from ravi.mdps.from_gymnasium import TERMINATIONS, name_of, opened
 
 TERMINAL = ("terminal",)  # the label of the absorbing state, where states are discovered
+Step = tuple[int, float, bool]  # successor; reward, in the environment's units; whether a reset must come next
 COUNTERS = ("plays", "resets", "steps", "terminations", "truncations")
-
-
-class Step(NamedTuple):
-    """What a step led to."""
-
-    successor: int
-    reward: float  # in the environment's units
-    cut: bool  # truncated: the environment must be reset before the next step
 
 
 def made(env: Any) -> Any:
@@ -99,7 +92,7 @@ class Environment:
             state = self.observation_space.number(observation)
         except InputError as error:
             raise StreamError(f"{self._at_reset()}: the observation {error}") from None
-        self._same_actions(self._actions())
+        self._same_actions()
         self.resets += 1
         self._absorbed, self._begun, self.after = False, True, observation
         return state
@@ -109,7 +102,7 @@ class Environment:
         self.plays += 1
         if self._absorbed:
             assert self.terminal is not None
-            return Step(self.terminal, 0.0, self.skip and self.plays > self.steps)
+            return self.terminal, 0.0, self.skip and self.plays > self.steps
         if not self._begun:
             raise StreamError(f"{self._at()}: the environment must be reset first")
         if not 0 <= action < self.actions:
@@ -134,18 +127,18 @@ class Environment:
         if type(reward) is not float or not math.isfinite(reward):
             reward = self._reward(reward)
         if self.env.action_space is not self._offered:
-            self._same_actions(self._actions())
+            self._same_actions()
         if terminated:
             self.terminations += 1
             if self.terminal is None:
-                return Step(self.reset(), reward, False)
+                return self.reset(), reward, False
             self._absorbed = True
-            return Step(self.terminal, reward, self.skip and self.plays > self.steps)
+            return self.terminal, reward, self.skip and self.plays > self.steps
         if truncated:
             self.truncations += 1
             self._begun = False
-            return Step(successor, reward, True)
-        return Step(successor, reward, False)
+            return successor, reward, True
+        return successor, reward, False
 
     def cut(self, grid: Grid) -> None:
         """The observations are the cells of this grid from now on, which has as many as the states, or all is new."""
@@ -203,13 +196,15 @@ class Environment:
         except InputError as error:
             raise StreamError(f"{self._at()}: {error}") from None
 
-    def _same_actions(self, offered: Space) -> None:
-        if offered.plain() != self.action_space.plain():
+    def _same_actions(self) -> None:
+        space, known = self.env.action_space, self.action_space
+        if space is self._offered and type(known) is Discrete and (space.n, space.start) == (known.size, known.start):
+            return
+        if (offered := self._actions()).plain() != known.plain():
             raise StreamError(
-                f"{self._at()}: the actions were {self.action_space!r}, and now are {offered!r}; "
-                "a problem has one action set"
+                f"{self._at()}: the actions were {known!r}, and now are {offered!r}; a problem has one action set"
             )
-        self._offered = self.env.action_space
+        self._offered = space
 
     def _at(self) -> str:
         return f"{self.name}, step {self.plays}"

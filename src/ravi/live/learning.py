@@ -41,6 +41,7 @@ from ravi.live.learned import Learned
 from ravi.live.plausible import ASSUMED
 from ravi.live.rewards import MODES
 from ravi.live.spaces import Grid, kind_of
+from ravi.live.stretches import Stretch
 from ravi.live.table import FEW
 from ravi.live.warm_up import chosen_by, whole
 from ravi.problems import room
@@ -101,7 +102,7 @@ def learn(
     env : a Gymnasium environment, or its id
     learner : its id, or a function of problem and steps
     steps : T
-    discount : gamma
+    discount : gamma; 0.99 unless given, and 0.998 where the grid of a Box is learned on without a learner
     problem : what is known, for instance `ravi.ensemble` of simulators; it says the discount itself
     termination : what an end of the environment stands for, "absorb" or "restart"
     grid : how observations of a Box are cut into states; without a learner, chosen by what is met
@@ -149,7 +150,7 @@ def learn(
     if learner is None:
         learner = defaults.learner(stream.observation_space, stream.terminal)
         reward_range = reward_range or defaults.reward_range(stream.env)
-    if usual and discount is None and problem is None:
+    if discount is None and problem is None:
         discount = defaults.DISCOUNT_OF_A_GRID if isinstance(learner, Smooth) else defaults.DISCOUNT
     if reward_scale is None:
         reward_scale = defaults.REWARD_SCALE if usual else 1.0
@@ -197,17 +198,10 @@ def _begun(
 
 def _go_on(live: Agent, stream: Environment, path: Path | None, tell: Told, usual: str, until: Until) -> Learned:
     began = saved = time.monotonic()
-    abroad = False  # whether others have the word: there an interruption leaves the agent whole
-    hurried = False  # by a second Ctrl-C
-    ended = live.done
-    act, observe, step, end = live.act, live.observe, stream.step, stream.terminal
+    ended, end = live.done, stream.terminal
     smooth = live.given if isinstance(live.given, Smooth) else None
     chosen = smooth if smooth is not None and smooth.bounds is not None else None
-
-    def at_once(count: int) -> bool:
-        nonlocal hurried
-        hurried = count > 1
-        return count > (1 if abroad else 2)
+    stretch = Stretch(live, stream, single=smooth is not None)
 
     def learned() -> Learned:
         return Learned(live, stream.plain(), time.monotonic() - began, usual)
@@ -217,36 +211,33 @@ def _go_on(live: Agent, stream: Environment, path: Path | None, tell: Told, usua
             grid = {} if chosen is None else {"grid": [chosen.close, chosen.settled, chosen.planned]}
             live.save(path, {"environment": stream.plain()} | until.plain() | grid)
 
-    with interrupts(signal.SIGTERM, at_once=at_once) as stopped:
+    with interrupts(signal.SIGTERM, at_once=stretch.at_once) as stopped:
         try:
             while not live.done and not until.enough(learned):
                 live.follow(until.policy(stream.resets))
                 if chosen is not None:
                     _cut(live, stream, chosen.reach(live.state))
-                abroad = True
+                stretch.abroad = True
                 x = stream.reset()
-                abroad = False
+                stretch.abroad = False
                 _room(live, x)
                 reset = False
-                while not reset and not live.done and not hurried:
-                    a = act(x)
-                    abroad = True
-                    y, reward, cut = step(a)
-                    abroad = False
+                while not reset and not live.done and not stretch.hurried:
+                    x, a, y, reward, cut = stretch.ahead(x)
                     if y >= live.table.states:
                         _room(live, y)
                     if chosen is not None:
                         if chosen.follows and not live.range.low <= reward <= live.range.high:
                             live.widen(reward)
                         cut = cut or (y != end and chosen.astray(stream.after))
-                    reset = observe(x, a, y, reward, cut=cut, end=cut and y == end)
+                    reset = live.observe(x, a, y, reward, cut=cut, end=cut and y == end)
                     if smooth is not None and x != end:
                         smooth.tell(live.state, stream.before, a, stream.after, live.range.part(reward), y == end)
                     x = y
                 now = time.monotonic()
-                abroad = True
+                stretch.abroad = True
                 tell(now)
-                abroad = False
+                stretch.abroad = False
                 if stopped() and not live.done:
                     live.interrupt()  # no change after a reset
                     keep()
@@ -257,7 +248,7 @@ def _go_on(live: Agent, stream: Environment, path: Path | None, tell: Told, usua
         except Halted:
             raise
         except (Exception, KeyboardInterrupt) as error:
-            if not abroad and not isinstance(error, InputError):
+            if not stretch.abroad and not isinstance(error, InputError):
                 raise  # out of the middle of a plan: the checkpoint is that of before
             live.interrupt()
             where = f"the same call goes on from {path}" if path is not None else "what was learned is in .learned"
@@ -386,8 +377,7 @@ def _problem(
 ) -> Problem | None:
     """What is known, if anything is; checked against the environment."""
     if problem is None:
-        if discount is None:
-            raise InputError("discount is missing: the gamma of the problem, for instance 0.99")
+        assert discount is not None
         if rewards is None or checks.one_of(rewards, MODES, "rewards") != "known":
             return None
         if stream.discovered:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import accumulate
+from math import inf
+
 import numpy as np
 
 from ravi.compiled import compiled
-from ravi.random import block
+from ravi.random import ACTION, RESET, block
+from ravi.ranges import PLAYABLE
 
 AHEAD = 256  # steps whose random numbers are drawn at once
 
@@ -15,43 +20,66 @@ class Numbers:
 
     def __init__(self, seed: int) -> None:
         self.seed, self.first = np.uint64(seed), -AHEAD  # the first step whose numbers are there
-        self.held: list[list[float]] = []
+        self.resets: list[float] = []
+        self.actions: list[float] = []
 
-    def __call__(self, t: int) -> list[float]:
+    def __call__(self, t: int) -> tuple[float, float]:
+        """That of the reset and that of the action."""
         if not self.first <= t < self.first + AHEAD:
-            self.held, self.first = _blocks(self.seed, t, AHEAD).tolist(), t
-        return self.held[t - self.first]
+            (self.resets, self.actions), self.first = _blocks(self.seed, t, AHEAD).tolist(), t
+        return self.resets[t - self.first], self.actions[t - self.first]
+
+    def ahead(self, t: int, many: int) -> Iterator[tuple[float, float]]:
+        """Those of steps t, t + 1, ..., `many` at most, as far as they are there."""
+        here = slice(t - self.first, t - self.first + max(many, 0))
+        return zip(self.resets[here], self.actions[here], strict=True)
 
 
 @compiled
 def _blocks(key, first, many):  # type: ignore[no-untyped-def]
-    """The numbers of steps first, first + 1, ...: (many, 4)."""
-    numbers = np.empty((many, 4))
+    """The numbers of the resets and the actions of steps first, first + 1, ...: (2, many)."""
+    numbers = np.empty((2, many))
     for i in range(many):
-        numbers[i, 0], numbers[i, 1], numbers[i, 2], numbers[i, 3] = block(key, first + i, 0)
+        drawn = block(key, first + i, 0)
+        numbers[0, i], numbers[1, i] = drawn[RESET], drawn[ACTION]
     return numbers
 
 
 @compiled
 def only_actions(policy, actions):  # type: ignore[no-untyped-def]
-    """The action of every state whose row of a policy (X, A) has no other, in place; -1 of all others."""
+    """The action of every state whose row of a policy (X, A) has no other, in place; -1 of all others. Whether all rows
+    are distributions."""
     X, A = policy.shape
+    sound = True
     for x in range(X):
-        many, only = 0, 0
+        many, only, mass, least = 0, 0, 0.0, 0.0
         for a in range(A):
-            if policy[x, a] != 0.0:
+            p = np.float64(policy[x, a])
+            mass += p
+            least = min(least, p)
+            if p != 0.0:
                 many += 1
                 only = a
         actions[x] = only if many == 1 else -1
+        if not (abs(mass - 1.0) <= PLAYABLE and least >= 0.0):  # a nan neither
+            sound = False
+    return sound
 
 
-def draw(row: list[float], u: float) -> int:
-    """An action of these probabilities, as `ravi.walk.draw` draws it."""
-    a, mass = 0, 0.0
-    for b, p in enumerate(row):
-        if p > 0.0:
-            a = b
-            mass += p
-            if u < mass:
-                break
-    return a
+@compiled
+def begin(starts, late, x, initial):  # type: ignore[no-untyped-def]
+    """One more stretch begins at x: how often one did where, how often one had when one last began where none had, and
+    the shares of all states, in place; `initial` is empty where they are known."""
+    before = starts.sum()
+    if starts[x] == 0:
+        late[0] = before
+    starts[x] += 1
+    for z in range(initial.shape[0]):
+        initial[z] = starts[z] / (before + 1)
+
+
+def thresholds(row: list[float]) -> list[float]:
+    """Of the actions with these probabilities: `bisect_right` of u is the one that `ravi.walk.draw` draws by u."""
+    sums = [*accumulate(row)]
+    last = max(a for a, p in enumerate(row) if p > 0.0)
+    return [*sums[:last], inf]

@@ -83,13 +83,13 @@ class Table:
     def slot(self, x: int, a: int, y: int) -> int:
         """The place of y among the successors of (x, a); -1 where it has none yet."""
         key = (x * self.actions + a) * self.states + y
-        found = self._slots.get(key)
+        found = self.known.get(key)
         if found is None:
             row = self.successors[x, a]
             found = int(np.searchsorted(row, y))
             if found == len(row) or row[found] != y:
                 return -1
-            self._slots[key] = found
+            self.known[key] = found
         return found
 
     def count(self, path: Path, rewards: Array) -> None:
@@ -112,7 +112,7 @@ class Table:
         if len(unmet):
             row, gone = self.successors[x, a], int(unmet[-1])
             for z in row.tolist():
-                self._slots.pop((x * A + a) * X + z, None)
+                self.known.pop((x * A + a) * X + z, None)
             before = int(np.searchsorted(row, y))
             layout = Exchanged(x, a, gone, before - (gone < before))
             layout.laid(self.successors, y)
@@ -120,8 +120,9 @@ class Table:
             layout = Widened(self.successors, _wider(self.successors, min(X, 2 * B), x, a, y))
             self.successors = layout.after
             self._index()
-        for name in COUNTED:
-            setattr(self, name, layout.laid(getattr(self, name)))
+        if len(unmet) < B:  # else there is nothing to lay out
+            for name in COUNTED:
+                setattr(self, name, layout.laid(getattr(self, name)))
         return layout
 
     def grow(self, states: int, actions: int) -> None:
@@ -144,7 +145,7 @@ class Table:
     def _index(self) -> None:
         """The sizes; slots are found anew as they are asked for."""
         self.states, self.actions, _ = self.successors.shape
-        self._slots: dict[int, int] = {}  # of triples (x, a, y)
+        self.known: dict[int, int] = {}  # slots that were asked for, by (x A + a) X + y
 
 
 def blank(states: int, actions: int, discount: float, units: tuple[float, float], name: str) -> Problem:

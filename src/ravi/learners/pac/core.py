@@ -118,12 +118,24 @@ def optimistic(
         n, pairs = len(s.policy), X * A
         visits, moves, Q = s.data.visits.reshape(n, pairs), s.data.moves.reshape(n, pairs, -1), s.Q.reshape(n, pairs)
         told_of, seeds = (r.reshape(pairs), rows, every, min(most, UNLIMITED)), (visits, moves, Q, s.V, s.known)
-        scratch = np.empty((teams, X), np.int32), np.empty((teams, X)), np.empty((teams, X))
-        return (s.best, s.policy), *told_of, *constants, *seeds, *scratch
+        return (s.best, s.policy), *told_of, *constants, *seeds, *_room(teams, X, rows.shape[1])
 
     made = settings | {"tolerance": gamma * H * theta} | recorded(told)
     walk, seedwise = walking(_learn, lambda s, walkers: own(s, 1)), Seedwise(seed_one_hot, _learn, own, reset=False)
     return Learner(name, init, plan, keep, whenever(), made, walk=walk, seedwise=seedwise, told=Told(told))
+
+
+def _room(teams: int, X: int, B: int) -> tuple[Array, Array]:
+    """What `_parted` parts, of every team. Two arrays: a step of a stream pays for each that it passes."""
+    return np.empty((teams, 2 * X + 1 + X * B), np.int32), np.empty((teams, 4 * X + X * B))
+
+
+@compiled
+def _parted(whole, real, X):  # type: ignore[no-untyped-def]
+    """The pairs of the greedy policy, their backups, and the changes of the last sweep (X,); and these pairs as
+    `_lay_out` writes them."""
+    laid = real[2 * X : 3 * X], real[3 * X : 4 * X], whole[X : 2 * X + 1], whole[2 * X + 1 :], real[4 * X :]
+    return whole[:X], real[:X], real[X : 2 * X], laid
 
 
 def keep(s: Any, path: Path) -> Any:
@@ -154,7 +166,7 @@ def seed_one_hot(own, i, t):  # type: ignore[no-untyped-def]
 def _learn(own, i, t, x, a, y, slot, reset, after):  # type: ignore[no-untyped-def]
     """A plan after every step; whether the policy is another one."""
     ((best, policy), rewards, rows, every, most, gamma, H, beta, radius, least, told, theta, visits, moves, Q, V, known,
-     chosen, change, old) = own  # fmt: skip
+     whole, real) = own  # fmt: skip
     p, k = x * policy.shape[2] + a, team()
     if visits[i, p] >= most:
         return False
@@ -164,7 +176,7 @@ def _learn(own, i, t, x, a, y, slot, reset, after):  # type: ignore[no-untyped-d
         return False
     differing = _settle(
         rewards, rows, gamma, H, beta, radius, least, told, theta, visits[i], moves[i], Q[i], V[i], best[i], known[i],
-        policy[i], p, chosen[k], every, change[k], old[k],
+        policy[i], p, every, _parted(whole[k], real[k], policy.shape[1]),
     )  # fmt: skip
     return differing > 0
 
@@ -175,10 +187,11 @@ def _unplayed(rewards, successors, gamma, H, beta, radius, least, told, theta): 
     X, A, B = successors.shape
     visits, moves, policy = np.zeros(X * A, np.int32), np.zeros((X * A, B), np.int32), np.zeros((X, A))
     Q, V, best, known = np.full(X * A, H), np.full(X, H), np.zeros(X, np.int32), np.full(X, H)
-    chosen, every, change, old = np.empty(X, np.int32), np.arange(X * A).astype(np.int32), np.empty(X), np.empty(X)
+    room = _parted(np.empty(2 * X + 1 + X * B, np.int32), np.empty(4 * X + X * B), X)
+    every = np.arange(X * A).astype(np.int32)
     _converge(
         rewards.copy().reshape(X * A), successors.copy().reshape(X * A, B), gamma, H, beta, radius, least, told, theta,
-        visits, moves, Q, V, best, known, policy, np.inf, chosen, every, change, old,
+        visits, moves, Q, V, best, known, policy, np.inf, every, room,
     )  # fmt: skip
     return Q.reshape(X, A), V, best, known
 
@@ -186,7 +199,7 @@ def _unplayed(rewards, successors, gamma, H, beta, radius, least, told, theta): 
 @compiled
 def _settle(  # type: ignore[no-untyped-def]
     rewards, successors, gamma, H, beta, radius, least, told, theta, visits, moves, Q, V, best, known, policy,
-    p, chosen, every, change, old,
+    p, every, room,
 ):  # fmt: skip
     """Plan after the row of the pair p has changed; in how many more states `policy` is now left."""
     x, one = p // policy.shape[1], slice(p, p + 1)
@@ -194,24 +207,30 @@ def _settle(  # type: ignore[no-untyped-def]
     differing = _refresh(Q, V, best, policy, x)
     return differing + _converge(
         rewards, successors, gamma, H, beta, radius, least, told, theta, visits, moves, Q, V, best, known, policy,
-        abs(V[x] - known[x]), chosen, every, change, old,
+        abs(V[x] - known[x]), every, room,
     )  # fmt: skip
 
 
 @compiled
 def _converge(  # type: ignore[no-untyped-def]
     rewards, successors, gamma, H, beta, radius, least, told, theta, visits, moves, Q, V, best, known, policy,
-    far, chosen, every, change, old,
+    far, every, room,
 ):  # fmt: skip
     """Modified policy iteration while V is more than theta from `known`, as it is by `far`; see `_settle`."""
     X, A = policy.shape
-    differing = 0
+    chosen, change, old, laid = room
+    plain, differing = radius == 0.0 and not told, 0
     while far > theta:
         for y in range(X):
             known[y], old[y], chosen[y] = V[y], 0.0, y * A + best[y]
         moved = np.inf
+        if plain:
+            _lay_out(rewards, successors, H, beta, least, visits, moves, chosen, laid)
         while moved > theta / 2:  # sweeps of the greedy policy
-            backups(rewards, successors, gamma, H, beta, radius, least, visits, moves, known, chosen, change, told)
+            if plain:
+                _sweep(gamma, H, known, laid, change)
+            else:
+                backups(rewards, successors, gamma, H, beta, radius, least, visits, moves, known, chosen, change, told)
             moved = _advance(known, change, old, gamma, H)
         backups(rewards, successors, gamma, H, beta, radius, least, visits, moves, known, every, Q, told)
         far = 0.0
@@ -219,6 +238,36 @@ def _converge(  # type: ignore[no-untyped-def]
             differing += _refresh(Q, V, best, policy, y)
             far = max(far, abs(V[y] - known[y]))
     return differing
+
+
+@compiled
+def _lay_out(rewards, successors, H, beta, least, visits, moves, pairs, laid):  # type: ignore[no-untyped-def]
+    """What `_sweep` needs of these pairs: the plays of each, what it earns with its bonus, and, from first[q] to
+    first[q + 1], the states that it led to, and how often. A pair that is not known earns H and leads nowhere."""
+    plays, earns, first, to, met = laid
+    entries = first[0] = 0
+    for q in range(pairs.shape[0]):
+        p = np.uint32(pairs[q])
+        if visits[p] < least:
+            plays[q], earns[q] = 1.0, H
+        else:
+            plays[q], earns[q] = visits[p], rewards[p] + beta / sqrt(visits[p])
+            for j in range(moves.shape[1]):
+                if moves[p, j] > 0:
+                    to[entries], met[entries] = successors[p, j], moves[p, j]
+                    entries += 1
+        first[q + 1] = entries
+
+
+@compiled
+def _sweep(gamma, H, V, laid, out):  # type: ignore[no-untyped-def]
+    """`backups` of the pairs that are laid out, with the same bits."""
+    plays, earns, first, to, met = laid
+    for q in range(plays.shape[0]):
+        total = 0.0
+        for e in range(np.uint32(first[q]), np.uint32(first[q + 1])):
+            total += met[e] * V[np.uint32(to[e])]
+        out[q] = min(H, earns[q] + gamma * (total / plays[q]))
 
 
 @compiled

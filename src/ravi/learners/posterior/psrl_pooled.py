@@ -272,13 +272,16 @@ def _due(rewards, visits, new, mean, pairs, plays, due):  # type: ignore[no-unty
     for i in range(visits.shape[0]):
         N, means = visits[i].reshape(-1), mean[i].reshape(-1)
         n, t, differ = 0, 0, 0
-        for p in range(N.shape[0]):
+        for p in range(N.shape[0]):  # in loops of their own, several pairs go at once
             n += N[p] > 0
             t += N[p]
-        for p in range(N.shape[0]):  # in loops of their own, several pairs go at once
-            differ += (N[p] > 0) & (abs(rewards[p] - means[p]) > ALIKE)
-        drawn = differ > 0 or new[i].sum() > 0
-        due[i] = t == 0 or n != pairs[i] or (drawn and t - plays[i] >= RARELY * t)
+        due[i] = t == 0 or n != pairs[i]
+        if not due[i] and t - plays[i] >= RARELY * t:
+            due[i] = new[i].sum() > 0
+            if not due[i]:
+                for p in range(N.shape[0]):
+                    differ += (N[p] > 0) & (abs(rewards[p] - means[p]) > ALIKE)
+                due[i] = differ > 0
         if due[i]:
             pairs[i], plays[i], found = n, t, True
     return found
@@ -317,6 +320,7 @@ def _draw(  # type: ignore[no-untyped-def]
     X, A, B = moves.shape
     t, part, c, least = 1 + visits.sum(), 1, np.zeros((BINS, KINDS)), _rates(tries, new)
     noisy, spread = _noise(moves, squares, terms)
+    certain = least[0] == 0.0 and noisy[1] == 0.0  # whether a pair with one successor does what it did
     for b in range(BINS):
         for k in range(2, KINDS - 1):
             if share[b, k, 0] > 0.0:
@@ -331,7 +335,15 @@ def _draw(  # type: ignore[no-untyped-def]
                 to[size], mass[size] = x if x == end else X, 1.0
                 first[x * A + a + 1] = size = size + np.uint32(1)
                 continue
-            b, k, total, tilt = _bin(n), _kinds(moves[x, a]), 0.0, 0.0
+            k = _kinds(moves[x, a])
+            if certain and k == 1:
+                j = 0
+                while moves[x, a, j] == 0:
+                    j += 1
+                r[x, a], to[size], mass[size] = rewards[x, a], successors[x, a, j], 1.0
+                first[x * A + a + 1] = size = size + np.uint32(1)
+                continue
+            b, total, tilt = _bin(n), 0.0, 0.0
             size += np.uint32(least[b] > 0.0)
             for j in range(B):
                 if moves[x, a, j] > 0:
@@ -384,6 +396,8 @@ def _noise(moves, squares, terms):  # type: ignore[no-untyped-def]
     """Of pairs with k successors, how many have noisy rewards, as a share, and the variance of these, by k."""
     X, A, _ = moves.shape
     share, variance, pairs, plays = np.zeros(KINDS), np.zeros(KINDS), np.zeros(KINDS), np.zeros(KINDS)
+    if not (squares > 0.0).any():
+        return share, variance
     for x in range(X):
         for a in range(A):
             if terms[x, a] > 0:
