@@ -194,11 +194,8 @@ class _Place:
     """Where Numba keeps one function, and by what it knows that it is still the same."""
 
     def __init__(self, function: Callable[..., Any], folder: Path) -> None:
-        self._py_file, self._line, self._folder = (
-            function.__code__.co_filename,
-            function.__code__.co_firstlineno,
-            folder,
-        )
+        self._py_file, self._line = function.__code__.co_filename, function.__code__.co_firstlineno
+        self._folder = folder
 
     def ensure_cache_path(self) -> None:
         """It is there, or writing fails."""
