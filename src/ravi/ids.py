@@ -251,7 +251,7 @@ def trusted(text: str, where: str, allow_code: bool = False) -> str:
 
 
 def refused(code: str, text: str, where: str) -> InputError:
-    """A file names code."""
+    """The error where a file names code that the user has not allowed."""
     return InputError(
         f"{where} names {text!r}: {code} is code that does not come with ravi, and is not run. If you trust it as you "
         "would a program, say so: --allow-code, or allow_code=True in Python (docs/guides/security.md)"

@@ -59,7 +59,7 @@ class Library(codegen.JITCodeLibrary):  # type: ignore[misc]
 
 
 class Late:
-    """In place of a function that Python can call, until it does."""
+    """Stands in for a function that Python may call; its machine code is made at the first call."""
 
     def __init__(self, *parts: Any) -> None:
         self.parts, self.function = parts, None  # parts: context, library, description, environment
@@ -68,7 +68,6 @@ class Late:
         return self.made()(*arguments)
 
     def made(self) -> Any:
-        """The function."""
         with lock:
             self.function = self.function or PLAIN["get_executable"](*self.parts)
         return self.function

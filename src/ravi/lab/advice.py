@@ -132,7 +132,7 @@ def _of_environment(source: str, T: int, discount: float, timed: bool) -> Advice
 
 
 def _pilot(world: Any, discount: float) -> float:
-    """Seconds a step."""
+    """Seconds that a step of learning takes."""
     from ravi.live.learning import learn
 
     learn(world, steps=10, discount=discount)  # compiles

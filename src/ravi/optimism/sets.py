@@ -41,7 +41,7 @@ COUNTED = 1_000  # states, up to which several threads sort by counting
 
 @compiled
 def nothing(own, i, k):  # type: ignore[no-untyped-def]
-    """To prepare."""
+    """For sets that need no preparation."""
 
 
 @compiled

@@ -229,7 +229,7 @@ class Driver:
                 self.undone.append(rest)
 
     def _lost(self, work: Work, lost: Lost) -> None:
-        """What had not been begun goes out again; what had been too, but not for ever."""
+        """Hand a lost task out again; after TRIES losses halve it, drop its checkpoint, at last record it as lost."""
         losses = work.losses + lost.started
         LOG.info("%s: %s, with %d seeds", work.job.setting.learner, lost.what, len(work.seeds))
         if losses < TRIES:
@@ -245,7 +245,7 @@ class Driver:
             self._await(work.job, pa.Table.from_batches([rows]))
 
     def _await(self, job: Job, rows: pa.Table) -> None:
-        """Rows that are to be in the next part."""
+        """Buffer rows for the next part."""
         self.buffer.append((job, rows))
         self.waiting += rows.nbytes
 
@@ -265,7 +265,7 @@ class Driver:
         return True
 
     def _look(self) -> None:
-        """What have other drivers stored?"""
+        """Read what other drivers have stored since the last look."""
         now = time.monotonic()
         if now - self.looked >= LOOK:
             self.looked = now

@@ -281,7 +281,7 @@ def _parts(o: Options, *names: str) -> dict[str, bool]:
 
 
 def _inner(o: Options, problem: Problem) -> int:
-    """M."""
+    """M, by default H rounded up."""
     return constants.inner_steps(problem.horizon) if o.inner is None else o.inner
 
 

@@ -128,7 +128,7 @@ def chosen_in(record: Mapping[str, Any] | None) -> str | None:
 
 
 def facts_from(held: Mapping[str, Any]) -> Facts:
-    """From a frozen specification."""
+    """The facts that a frozen specification holds."""
     try:
         found = Facts(**headers.checked(held, {"mdps": dict[str, str], "learners": dict[str, dict[str, Any]]}))
         for name, fact in found.learners.items():
