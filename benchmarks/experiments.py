@@ -22,9 +22,10 @@ from timing import opening
 import pyarrow as pa
 
 import ravi
+from ravi.lab.experiments.driver import Driver
 from ravi.lab.experiments.freezing import freeze
 from ravi.lab.experiments.rows import packed, rows_of, unpacked
-from ravi.lab.experiments.runner import Driver, run_suite
+from ravi.lab.experiments.runner import run_suite
 from ravi.lab.experiments.schedule import jobs
 from ravi.lab.experiments.schedule.agenda import Agenda, Shard
 from ravi.lab.experiments.schedule.settings import Setting

@@ -176,7 +176,7 @@ def _made(folder: Path) -> bool:
 
 @cache
 def _tell(what: str) -> None:
-    """Say it once."""
+    """Warn, once for each text."""
     warnings.warn(what, CacheWarning, stacklevel=2)
 
 
@@ -194,11 +194,8 @@ class _Place:
     """Where Numba keeps one function, and by what it knows that it is still the same."""
 
     def __init__(self, function: Callable[..., Any], folder: Path) -> None:
-        self._py_file, self._line, self._folder = (
-            function.__code__.co_filename,
-            function.__code__.co_firstlineno,
-            folder,
-        )
+        self._py_file, self._line = function.__code__.co_filename, function.__code__.co_firstlineno
+        self._folder = folder
 
     def ensure_cache_path(self) -> None:
         """It is there, or writing fails."""
@@ -214,7 +211,7 @@ class _Place:
 
 
 class _Kind(caching.CompileResultCacheImpl):  # type: ignore[misc]
-    """Numba's own, in this place and no other."""
+    """Numba's cache of one function, in a folder that we choose."""
 
     def __init__(self, function: Callable[..., Any], folder: Path) -> None:
         self._lineno = function.__code__.co_firstlineno
@@ -317,7 +314,7 @@ def sparing(seconds: float = 2.0) -> Iterator[None]:
 
 
 def _met(made: Any, compile_for: Callable[..., Any], *arguments: Any) -> Callable[..., Any]:
-    """What is to be called with arguments of types that `made` has not met."""
+    """The function to call for types that are new to `made`: compiled now, or interpreted where that is cheaper."""
     new = not (isinstance(made._cache, _Kept) and made._cache.kept())
     whole = _interpreted_for[made] / max(effort.done, EARLY)  # seconds, if it goes on like this
     if new and effort.allowance > 0 and whole < WORTH and _numbers(arguments) <= FEW:
@@ -341,7 +338,7 @@ def _numbers(values: Any) -> int:
 
 
 def _interpret(made: Any, *arguments: Any) -> Any:
-    """Call it as Python does, and take the time."""
+    """Interpret a compiled function, and count the time that it takes."""
     began = time.process_time()
     with np.errstate(all="ignore"):
         found = interpreted(made)(*_as_numpy(arguments))

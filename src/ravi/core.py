@@ -326,7 +326,7 @@ class Stated(NamedTuple):
     draws: int = 0  # the seed that they are drawn by
 
     def record(self) -> dict[str, Any]:
-        """As `Learner.settings` keep them."""
+        """The constants as `Learner.settings` keep them."""
         numbers = self._asdict()
         names = ("beta", "scale", "step_scale", "delta", "regularization", "bound")
         kept = {name: numbers[name] for name in names if numbers[name] is not None}

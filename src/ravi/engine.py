@@ -349,7 +349,7 @@ def _go_on(part: Part, world: World, scores: Scores, going: Any, *, each: bool) 
 
 
 def _look(batch: Batch, measures: Sequence[Measure], T: int) -> Look:
-    """How seeds stand that are under way (what others hold has gone on without them), or all at the end."""
+    """The current results of seeds that are still running (those of others are set aside); at the end, of all."""
     plays = np.minimum(batch.walkers.time, T)
     rows = plays < T if (plays < T).any() else np.ones(len(plays), bool)
     found = [measure.results(m) for measure, m in zip(measures, batch.records, strict=True)]
@@ -419,7 +419,7 @@ def _one_or_more(given: Any, name: str, wanted: str) -> list[Any]:
 
 
 def _own(measures: Sequence[Measure]) -> list[Measure]:
-    """Measures of the caller's."""
+    """The caller's own measures, checked."""
     given = checks.several(None if isinstance(measures, Measure) else measures, "measures", "a list of ravi.Measure")
     wanted = "a ravi.Measure"
     return [checks.instance(one, Measure, checks.at("measures", [i]), wanted) for i, one in enumerate(given)]

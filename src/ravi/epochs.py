@@ -29,7 +29,7 @@ class Batch(NamedTuple):
     records: tuple[Any, ...]
 
     def plays(self, T: int) -> int:
-        """Of all seeds together."""
+        """The steps that all seeds have made together, up to T each."""
         return int(np.minimum(self.walkers.time, T).sum())
 
 

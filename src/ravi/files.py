@@ -331,7 +331,7 @@ def _said(error: BaseException) -> str:
 
 
 def _sync(folder: str) -> None:
-    """The rename itself, on disk."""
+    """Flush a folder to disk, and with it the names of its files."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -8,6 +8,7 @@ is: `package.module:function,key=value`.
 from __future__ import annotations
 
 import hashlib
+import importlib
 import inspect
 import os
 import re
@@ -142,11 +143,7 @@ def spelled(text: str) -> tuple[str, dict[str, Any]]:
     name = _name_of(text, WORLDS)
     if name is None:
         return LARGE, {}
-    builder = builder_of(WORLDS[name])
-    args, kwargs = _arguments(text, _split(text, WORLDS)[1], builder, skip=0)
-    given = inspect.signature(builder).bind(*args, **kwargs)
-    given.apply_defaults()
-    return name, dict(given.arguments)
+    return name, _all_arguments(text, WORLDS, builder_of(WORLDS[name]))
 
 
 def built(text: str, builders: Mapping[str, Callable[..., Any]], what: str, *told: Any) -> Any:
@@ -188,9 +185,7 @@ def learner(text: str, mdp: MDP | Problem, steps: int) -> Learner:
 
 def maker(text: str) -> Callable[[MDP | Problem, int], Learner]:
     """`learner` of an id, which is read once, for any number of problems."""
-    name, given, known = _learner(text)
-    builder = builder_of(known) if known is not None else foreign.function(text, name, Learner)
-    args, kwargs = _arguments(text, given, builder, skip=2)
+    name, known, builder, args, kwargs = _built_by(text)
     _takes(text, builder, None, None, *args, **kwargs)
 
     def make(mdp: MDP | Problem, steps: int) -> Learner:
@@ -243,11 +238,8 @@ def code_in(text: str) -> str | None:
         return foreign.name_in(text)
     from ravi import gymnasium
 
-    builder = MDPS["gymnasium"]
-    args, kwargs = _arguments(text, _split(text, MDPS)[1], builder, skip=0)
-    given = inspect.signature(builder).bind(*args, **kwargs)
-    given.apply_defaults()
-    return gymnasium.code_in(given.arguments["env"], gymnasium.options_of(given.arguments["options"]))
+    given = _all_arguments(text, MDPS, MDPS["gymnasium"])
+    return gymnasium.code_in(given["env"], gymnasium.options_of(given["options"]))
 
 
 def trusted(text: str, where: str, allow_code: bool = False) -> str:
@@ -259,7 +251,7 @@ def trusted(text: str, where: str, allow_code: bool = False) -> str:
 
 
 def refused(code: str, text: str, where: str) -> InputError:
-    """A file names code."""
+    """The error where a file names code that the user has not allowed."""
     return InputError(
         f"{where} names {text!r}: {code} is code that does not come with ravi, and is not run. If you trust it as you "
         "would a program, say so: --allow-code, or allow_code=True in Python (docs/guides/security.md)"
@@ -288,16 +280,19 @@ def names_an_mdp(text: str) -> bool:
 
 
 def builder_of(known: Known) -> Callable[..., Any]:
-    import importlib
-
     return getattr(importlib.import_module(known.module), known.function)
 
 
 def options_of(builder: Callable[..., Any], skip: int = 0) -> dict[str, Any]:
     """The arguments that an id may give: name -> default, or `inspect.Parameter.empty`."""
+    return {name: p.default for name, (p, _) in _parameters(builder, skip).items()}
+
+
+def _parameters(builder: Callable[..., Any], skip: int) -> dict[str, tuple[inspect.Parameter, Any]]:
+    """The arguments that an id may give, by name, each with its type."""
     hints = typing.get_type_hints(builder)
     parameters = list(inspect.signature(builder).parameters.values())[skip:]
-    return {p.name: p.default for p in parameters if _kind(hints.get(p.name)) is not None}
+    return {p.name: (p, hints[p.name]) for p in parameters if _kind(hints.get(p.name)) is not None}
 
 
 def _learner(text: str) -> tuple[str, list[str], Known | None]:
@@ -309,11 +304,16 @@ def _learner(text: str) -> tuple[str, list[str], Known | None]:
     return name, given, LEARNERS.get(name)
 
 
-def _given(text: str) -> tuple[str, dict[str, Any], dict[str, Any]]:
-    """The name of a learner, its options with their defaults, and those that the id gives."""
+def _built_by(text: str) -> tuple[str, Known | None, Callable[..., Any], list[Any], dict[str, Any]]:
+    """The name of a learner, its entry of the table, its builder, and the arguments that the id gives that."""
     name, given, known = _learner(text)
     builder = builder_of(known) if known is not None else foreign.function(text, name, Learner)
-    args, kwargs = _arguments(text, given, builder, skip=2)
+    return name, known, builder, *_arguments(text, given, builder, skip=2)
+
+
+def _given(text: str) -> tuple[str, dict[str, Any], dict[str, Any]]:
+    """The name of a learner, its options with their defaults, and those that the id gives."""
+    name, _, builder, args, kwargs = _built_by(text)
     options = options_of(builder, skip=2)
     return name, options, dict(zip(options, args, strict=False)) | kwargs
 
@@ -332,13 +332,8 @@ def _split(text: str, table: Mapping[str, Any]) -> tuple[str, list[str]]:
 
 
 def _arguments(text: str, given: list[str], builder: Callable[..., Any], skip: int) -> tuple[list[Any], dict[str, Any]]:
-    hints = typing.get_type_hints(builder)
-    parameters = {
-        p.name: p
-        for p in list(inspect.signature(builder).parameters.values())[skip:]
-        if _kind(hints.get(p.name)) is not None
-    }
-    places = [name for name, p in parameters.items() if p.kind is p.POSITIONAL_OR_KEYWORD]
+    parameters = _parameters(builder, skip)
+    places = [name for name, (p, _) in parameters.items() if p.kind is p.POSITIONAL_OR_KEYWORD]
     args: list[Any] = []
     kwargs: dict[str, Any] = {}
     for part in given:
@@ -349,7 +344,7 @@ def _arguments(text: str, given: list[str], builder: Callable[..., Any], skip: i
             if len(args) == len(places):
                 raise InputError(f"{text}: {part!r} is one value too many; it takes {_listed(parameters)}")
             key, value = places[len(args)], part
-            args.append(_converted(text, key, value, hints[key]))
+            args.append(_converted(text, key, value, parameters[key][1]))
             continue
         if key not in parameters:
             raise InputError(
@@ -358,15 +353,19 @@ def _arguments(text: str, given: list[str], builder: Callable[..., Any], skip: i
             )
         if key in kwargs or key in places[: len(args)]:
             raise InputError(f"{text}: {key} is given twice")
-        kwargs[key] = _converted(text, key, value, hints[key])
-    missing = [
-        name
-        for name in places[len(args) :]
-        if parameters[name].default is inspect.Parameter.empty and name not in kwargs
-    ]
-    if missing:
+        kwargs[key] = _converted(text, key, value, parameters[key][1])
+    needed = [name for name in places[len(args) :] if parameters[name][0].default is inspect.Parameter.empty]
+    if missing := [name for name in needed if name not in kwargs]:
         raise InputError(f"{text}: {', '.join(missing)} missing; it takes {_listed(parameters)}")
     return args, kwargs
+
+
+def _all_arguments(text: str, table: Mapping[str, Any], builder: Callable[..., Any]) -> dict[str, Any]:
+    """What the id gives its builder, with the defaults of what it leaves out."""
+    args, kwargs = _arguments(text, _split(text, table)[1], builder, skip=0)
+    given = inspect.signature(builder).bind(*args, **kwargs)
+    given.apply_defaults()
+    return dict(given.arguments)
 
 
 def _takes(text: str, builder: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
@@ -395,7 +394,7 @@ def _converted(text: str, key: str, value: str, hint: Any) -> Any:
         raise InputError(f"{text}: {error}") from None
 
 
-def _listed(parameters: Mapping[str, inspect.Parameter]) -> str:
+def _listed(parameters: Mapping[str, Any]) -> str:
     return ", ".join(parameters) or "no options"
 
 

@@ -71,7 +71,7 @@ class Library(codegen.JITCodeLibrary):  # type: ignore[misc]
 
 
 class Late:
-    """In place of a function that Python can call, until it does."""
+    """Stands in for a function that Python may call; its machine code is made at the first call."""
 
     def __init__(self, *parts: Any) -> None:
         self.parts, self.function = parts, None  # parts: context, library, description, environment
@@ -80,7 +80,6 @@ class Late:
         return self.made()(*arguments)
 
     def made(self) -> Any:
-        """The function."""
         with lock:
             self.function = self.function or PLAIN["get_executable"](*self.parts)
         return self.function
@@ -196,16 +195,23 @@ def _listing(ir: Any) -> Callable[[Any, Any], list[Any]]:
     return listed
 
 
+def _on_any_target(ir: Any, targetconfig: Any) -> list[tuple[Any, str, Any]]:
+    """What is replaced for a GPU too, which has these modules of Numba as its own."""
+    return [
+        (targetconfig.TargetConfig, "__hash__", _hash),
+        (targetconfig.TargetConfig, "__eq__", _equal),
+        (functions.BaseFunction, "get_call_type", _get_call_type),
+        (ir.Inst, "_rec_list_vars", _listing(ir)),
+    ]
+
+
 REPLACED: list[tuple[Any, str, Any]] = [
     (cpu.CPUContext, "get_executable", lambda *parts: Late(*parts)),
     (lowering.BaseLower, "create_cpython_wrapper", _create_cpython_wrapper),
     (cpu.CPUContext, "create_cfunc_wrapper", _create_cfunc_wrapper),
     (dispatcher._DispatcherBase, "add_overload", _add_overload),
     (codegen.JITCPUCodegen, "_library_class", Library),
-    (targetconfig.TargetConfig, "__hash__", _hash),
-    (targetconfig.TargetConfig, "__eq__", _equal),
-    (functions.BaseFunction, "get_call_type", _get_call_type),
-    (ir.Inst, "_rec_list_vars", _listing(ir)),
+    *_on_any_target(ir, targetconfig),
 ]
 PLAIN: dict[str, Any] = {name: getattr(owner, name, None) for owner, name, _ in REPLACED}
 MESSAGE = "raise_with_shape_context"
@@ -259,15 +265,7 @@ def replaced(parts: list[tuple[Any, str, Any]]) -> Iterator[None]:
 
 @contextmanager
 def quick(ir: Any, targetconfig: Any) -> Iterator[None]:
-    """What is not of a CPU: for numba-cuda, which has these modules of Numba as its own."""
-    parts = [
-        (targetconfig.TargetConfig, "__hash__", _hash),
-        (targetconfig.TargetConfig, "__eq__", _equal),
-        (functions.BaseFunction, "get_call_type", _get_call_type),
-        (ir.Inst, "_rec_list_vars", _listing(ir)),
-    ]
-    if all(hasattr(owner, name) for owner, name, _ in parts):
-        with replaced(parts):
-            yield
-    else:
+    """What is not of a CPU: for numba-cuda."""
+    parts = _on_any_target(ir, targetconfig)
+    with replaced(parts if all(hasattr(owner, name) for owner, name, _ in parts) else []):
         yield

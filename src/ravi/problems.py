@@ -9,24 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ravi import memory
-from ravi.checks import (
-    SUM_TOLERANCE,
-    InputError,
-    array,
-    at,
-    between,
-    distribution,
-    finite,
-    first,
-    positive,
-    probability,
-    sealed,
-    shaped,
-    shown,
-    sums_to_one,
-    units,
-)
+from ravi import checks, memory
+from ravi.checks import SUM_TOLERANCE, InputError, at, finite, first, positive, sealed, shaped, shown, sums_to_one
 
 if TYPE_CHECKING:
     from ravi.core import MDP, Problem
@@ -61,16 +45,16 @@ def size(problem: Problem) -> int:
 
 def problem(self: Problem) -> dict[str, Any]:
     """The fields of a problem, checked, in the types that the library computes with."""
-    discount = probability(self.discount, "discount")
+    discount = checks.probability(self.discount, "discount")
     rewards = finite(self.rewards, "rewards")
     if rewards.ndim != 2 or 0 in rewards.shape:
         raise InputError(f"rewards has shape {rewards.shape}; it must be (X, A) with X and A at least 1")
     X, A = rewards.shape
     memory.needed(PAIR * X * A, f"rewards of shape {rewards.shape}", "states or actions")
-    between(rewards, 0, 1, "rewards")
-    initial = distribution(self.initial, X)
+    checks.between(rewards, 0, 1, "rewards")
+    initial = checks.distribution(self.initial, X)
 
-    successors = array(self.successors, "successors")
+    successors = checks.array(self.successors, "successors")
     if not np.issubdtype(successors.dtype, np.integer):
         raise InputError(f"successors holds {successors.dtype}, not whole numbers")
     if successors.ndim != 3 or successors.shape[:2] != (X, A) or successors.shape[2] < 1:
@@ -102,7 +86,7 @@ def problem(self: Problem) -> dict[str, Any]:
         "successors": sealed(successors.astype(np.int32)),
         "initial": sealed(initial),
     }
-    fields["units"] = units(self.units)
+    fields["units"] = checks.units(self.units)
     if self.pair_features is not None:
         fields["pair_features"] = sealed(pair_features(self.pair_features, X, A))
     if features is None:

@@ -209,28 +209,8 @@ class Run:
 
     @staticmethod
     def load(path: Place) -> Run:
-        """Read a run, to look at it or to `ravi.resume` it.
-
-        Parameters
-        ----------
-        path
-            The file that `save` wrote, or an open one.
-
-        Returns
-        -------
-        Run
-            The same numbers, bit for bit.
-
-        Examples
-        --------
-        >>> import tempfile
-        >>> import ravi
-        >>> made = ravi.run("psrl", "riverswim/3", 100, seeds=2)
-        >>> with tempfile.NamedTemporaryFile(suffix=".run") as file:
-        ...     made.save(file.name)
-        ...     bool((ravi.Run.load(file.name).regret == made.regret).all())
-        True
-        """
+        """The run that `save` wrote to `path` (or an open file), the same numbers bit for bit: to look at it, or to
+        `ravi.resume` it."""
         from ravi.files import load_run
 
         return load_run(path)

@@ -9,6 +9,7 @@ from scipy.optimize import linprog, minimize
 
 from ravi.estimators.counts import Counts
 from ravi.optimism import sets
+from ravi.optimism.kl_dual import NARROW
 from tests.support.plans import backup_of
 from tests.support.plans import least as least_of
 
@@ -233,7 +234,7 @@ def test_a_narrow_kl_ball_is_resolved_to_twelve_digits(seen):
     q = Decimal(seen) / 8
     D = Counts(np.array([[[8]]], np.int32), np.array([[[[seen, 8 - seen]]]], np.int32))
     for factor in (1e-6, 0.01, 0.9, 1.1, 100.0, 0.9e4, 1.1e4, 1e6):
-        d = factor * sets.NARROW**2 * float(q * (1 - q)) / 2
+        d = factor * NARROW**2 * float(q * (1 - q)) / 2
         low, high = q, Decimal(1) - Decimal(10) ** -30
         for _ in range(120):
             p = (low + high) / 2

@@ -1,8 +1,8 @@
 """What can be typed? The command `ravi`. It parses and prints; the library does the work.
 
 `run` has the commands about one run or one MDP, `suite` those about suites and folders of results, `show` those that
-show what was found, `learn` those about an environment of one's own, `info` those about the library itself; `common` is
-what they share.
+show what was found, `learn` and `play` those about an environment of one's own, `info` those about the library itself;
+`common` is what they share.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typer.core import TyperGroup
 
 from ravi import __version__, checks
 from ravi.checks import InputError
-from ravi.cli import completion, info, learn, run, show, suite
+from ravi.cli import completion, info, learn, play, run, show, suite
 from ravi.cli.common import say
 
 
@@ -64,7 +64,7 @@ suites.command(name="run")(suite.run)
 suites.command(name="list")(suite.suites)
 COMMANDS = {
     "One MDP, one learner": (suite.demo, run.run, run.solve, run.verify, info.advise),
-    "Your own environment": (learn.learn, learn.evaluate, learn.play),
+    "Your own environment": (learn.learn, play.evaluate, play.play),
     "Suites and their results": (
         suite.suites, suite.results, suite.reproduce, show.watch, show.report, show.figures, show.table,
     ),

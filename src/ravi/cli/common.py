@@ -3,12 +3,13 @@
 import json
 import os
 import sys
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from ravi.checks import InputError
 from ravi.display.progress import Progress, telling
 from ravi.printable import folded, printable, room
 
@@ -16,6 +17,13 @@ JSON = Annotated[bool, typer.Option("--json", help="Print one JSON object and no
 ALLOW_CODE = Annotated[
     bool, typer.Option("--allow-code", help="Allow importing the modules that the file names; they can run any code.")
 ]
+
+OPTION = Annotated[
+    list[str] | None,
+    typer.Option("--option", help="An option of the environment, such as map_name=8x8. May be repeated."),
+]
+SEEDS = typer.Option(help="The number of seeds, counted from 0; or a list, such as 5-8 or 1,7,9.")
+SEED = Annotated[int, typer.Option(help="The random seed; the same seed gives the same result.")]
 
 
 def typed(*names: str | None) -> None:
@@ -72,3 +80,20 @@ def stopped_early(kept: Path | None) -> typer.Exit:
 def progress_bar(label: str) -> AbstractContextManager[Progress | None]:
     """A bar on the terminal while the work lasts; nothing where standard error is no terminal."""
     return telling(None, label, patience=0)
+
+
+def options(words: list[str] | None) -> dict[str, Any]:
+    """key=value, the value as JSON where it is, else a text; True, False and None as Python writes them too."""
+    python = {"True": True, "False": False, "None": None}
+    options: dict[str, Any] = {}
+    for word in words or []:
+        key, equals, value = word.partition("=")
+        if not equals or not key.isidentifier():
+            raise InputError(f"--option is {word!r}, not key=value")
+        if key in options:
+            raise InputError(f"--option gives {key} twice")
+        options[key] = python.get(value, value)
+        if value not in python:
+            with suppress(ValueError, RecursionError):
+                options[key] = json.loads(value)
+    return options

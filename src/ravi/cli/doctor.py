@@ -98,10 +98,8 @@ def doctor(folder: str | os.PathLike[str] | None = None) -> Report:
 
 def python() -> Iterator[Check]:
     seen = f"{platform.python_version()} ({platform.python_implementation()}, {sys.executable})"
-    if older(platform.python_version(), PYTHON):
-        yield Check("python", BROKEN, seen, f"ravi needs Python {PYTHON} or newer")
-    else:
-        yield Check("python", OK, seen)
+    old = older(platform.python_version(), PYTHON)
+    yield Check("python", BROKEN, seen, f"ravi needs Python {PYTHON} or newer") if old else Check("python", OK, seen)
 
 
 def packages() -> Iterator[Check]:
@@ -189,9 +187,8 @@ def random_numbers() -> Iterator[Check]:
         if tuple(int(word) for word in philox(*(np.uint64(word) for word in (*counter, *key)))) != words
     ]
     if wrong:
-        yield Check(
-            "random numbers", BROKEN, f"Philox does not give its published answer at {wrong[0]}", _emptied(None)
-        )
+        seen = f"Philox does not give its published answer at {wrong[0]}"
+        yield Check("random numbers", BROKEN, seen, _emptied(None))
     else:
         yield Check("random numbers", OK, "Philox gives its published answers")
 
@@ -367,8 +364,7 @@ def store(folder: Path) -> Iterator[Check]:
     except InputError as error:
         yield Check("suite", BROKEN, str(error), "launch the suite again into this folder")
 
-    whole = f"{len(held.parts)} parts are whole, with {held.runs.num_rows} runs"
-    yield Check("parts", OK, whole)
+    yield Check("parts", OK, f"{len(held.parts)} parts are whole, with {held.runs.num_rows} runs")
     for trouble in held.troubles:
         yield Check("trouble", BROKEN, str(trouble), "remove the file; launch again to make its runs anew")
     for run in altered(held):

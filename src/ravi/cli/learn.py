@@ -1,11 +1,9 @@
-"""What can be typed about one's own problem? `learn` in an environment, then `evaluate` and `play` what was learned."""
+"""What can be typed to learn in an environment of one's own? `learn`."""
 
 from __future__ import annotations
 
-import json
-import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,25 +11,13 @@ import typer
 
 from ravi.checks import InputError
 from ravi.cli import completion
-from ravi.cli.common import ALLOW_CODE, JSON, progress_bar, say, say_json, stopped_early, typed
+from ravi.cli.common import JSON, OPTION, SEED, options, progress_bar, say, say_json, stopped_early, typed
 from ravi.printable import counted
 
 if TYPE_CHECKING:
     from ravi.live.learned import Learned
-    from ravi.live.policies import Play, Policy
+    from ravi.live.policies import Policy
 
-POLICY = Annotated[Path, typer.Argument(help="The file of a policy, written by ravi learn --save.")]
-OPTION = Annotated[
-    list[str] | None,
-    typer.Option("--option", help="An option of the environment, such as map_name=8x8. May be repeated."),
-]
-TERMINATION = Annotated[
-    str | None,
-    typer.Option(
-        help="What a termination means: absorb (no further reward) or restart. By default as the policy was learned."
-    ),
-]
-SEED = Annotated[int, typer.Option(help="The random seed; the same seed gives the same result.")]
 GRID = "A continuous observation space"
 DISCOUNT = 0.99  # as `ravi.live.defaults` has it
 
@@ -128,7 +114,7 @@ def learn(
     from ravi.live.warm_up import words_of
     from ravi.mdps.from_gymnasium import TERMINATIONS
 
-    T, given = checks.steps(steps), _options(option)
+    T, given = checks.steps(steps), options(option)
     if policy is not None:
         checks.one_of(policy, POLICIES, "--policy")
     if discount is not None:
@@ -148,7 +134,7 @@ def learn(
     if checkpoint is not None and checkpoint.exists():
         header, _ = files.read(checkpoint, "agent")
         before = header["time"] + (header["pending"] is not None) + header["extra"]["environment"].get("looked", 0)
-    with _closing(made(env, given)) as world:
+    with closing(made(env, given)) as world:
         grid = _grid(world, bins, low, high, outside, discover, learner)
         usual = None if learner is not None else range_of(world)
         chooses = learner is None and grid is None and not discover and type(world.observation_space).__name__ == "Box"
@@ -191,158 +177,6 @@ def learn(
     say_json(told) if as_json else say("\n".join(_lines(told, early=which != asked)))
     if halted:
         raise stopped_early(checkpoint)
-
-
-def evaluate(
-    policy: POLICY,
-    env: Annotated[
-        str | None,
-        typer.Argument(help="The id of an environment or an MDP; by default the environment it was learned in."),
-    ] = None,
-    cycles: Annotated[
-        str, typer.Option(help="The number of cycles to play, each from one reset to the next.")
-    ] = "1000",
-    confidence: Annotated[float, typer.Option(help="The confidence level of the interval.")] = 0.95,
-    termination: TERMINATION = None,
-    option: OPTION = None,
-    seed: SEED = 0,
-    allow_code: ALLOW_CODE = False,
-    as_json: JSON = False,
-) -> None:
-    """Evaluate a policy, in the units of its rewards: exactly if there is a transition table, and by sampling."""
-    from ravi import checks, ids
-    from ravi.live.policies import evaluate
-
-    typed(env)
-    kept, n = _loaded(policy), checks.whole(cycles, "--cycles")
-    facts: dict[str, Any] = {"cycles": n, "confidence": confidence, "termination": termination, "seed": seed}
-    if env is not None and ids.names_an_mdp(env):
-        if option:
-            raise InputError("--option is for an environment; an MDP's options are in its id")
-        found = evaluate(kept, env, **facts)
-    else:
-        with (
-            _closing(_environment(kept, env, option, allow_code)) as world,
-            progress_bar(f"playing {policy}") as progress,
-        ):
-            found = evaluate(kept, world, progress=progress, **facts)
-    say_json({"file": str(policy), **found.json()}) if as_json else say(f"{found!r}")
-
-
-def play(
-    policy: POLICY,
-    env: Annotated[
-        str | None, typer.Argument(help="The id of an environment; by default the one it was learned in.")
-    ] = None,
-    cycles: Annotated[str, typer.Option(help="The number of cycles to play, each from one reset to the next.")] = "1",
-    episodes: Annotated[
-        str | None, typer.Option(help="Play this many episodes of the environment instead of cycles.")
-    ] = None,
-    video: Annotated[
-        Path | None, typer.Option(help="Record every episode as a video in this folder (needs MoviePy).")
-    ] = None,
-    render: Annotated[
-        str | None, typer.Option(help="How to show the environment: human (a window) or ansi (text).")
-    ] = None,
-    termination: TERMINATION = None,
-    option: OPTION = None,
-    seed: SEED = 0,
-    allow_code: ALLOW_CODE = False,
-    as_json: JSON = False,
-) -> None:
-    """Play a policy and print every step and the sum of every cycle; or show or record whole episodes."""
-    from ravi import checks
-    from ravi.live.policies import play
-
-    typed(env)
-    kept, n = _loaded(policy), checks.whole(cycles, "--cycles")
-    if render is not None and as_json:
-        raise InputError("--render and --json do not go together")
-    if episodes is not None or video is not None:
-        if cycles != "1" or termination is not None:
-            raise InputError("--cycles and --termination are for cycles; an episode ends as the environment ends it")
-        number = checks.whole(episodes or "1", "--episodes")
-        given: dict[str, Any] = {"options": _options(option), "seed": seed, "allow_code": allow_code}
-        with _rendered(render or "rgb_array"):
-            played = kept.play(env, number, render=render, video=video, **given)
-        if as_json:
-            say_json({"file": str(policy), "episodes": [each._asdict() for each in played]})
-        for number, each in enumerate(played if not as_json else [], 1):
-            say(f"episode {number}: {each}")
-        return
-    frames: list[str] = []
-    with _closing(_environment(kept, env, option, allow_code, render)) as world, _rendered(render):
-        shown = _framed(world, frames) if render == "ansi" else world
-        plays = play(kept, shown, n, seed=seed, termination=termination)
-        if as_json:
-            say_json({"file": str(policy), "plays": [each._asdict() for each in plays]})
-            return
-        _tell(plays, frames)
-
-
-def _tell(plays: Iterator[Play], frames: list[str]) -> None:
-    """Every play on a line, between what the environment showed before and after it."""
-    total = 0.0
-    for each in plays:
-        if each.age == 0:
-            say(f"cycle {each.cycle + 1}")
-            total = 0.0
-            for frame in frames[:1]:
-                print(frame)  # as the environment draws it
-            del frames[:1]
-        total += each.reward
-        say(f"  step {each.age + 1}: state {each.state}, action {each.action}, reward {each.reward:g}, "
-              f"then {each.successor}")  # fmt: skip
-        for frame in frames:
-            print(frame)  # as the environment draws it
-        frames.clear()
-        if each.end:
-            say(f"  {each.end} after {each.age + 1} steps, which earned {total:g}")
-
-
-def _loaded(path: Path) -> Policy:
-    from ravi.live.policies import Policy
-
-    return Policy.load(path)
-
-
-def _environment(
-    policy: Policy, name: str | None, option: list[str] | None, allow_code: bool, render: str | None = None
-) -> Any:
-    """The environment to play in: that of an id, or the one where the policy was learned; options given here win."""
-    from ravi.live.policies.playing import learned_in, learned_options, made
-
-    learned, given = policy.environment, _options(option)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what is not offered is told below
-        if name is not None:
-            world = made(name, learned_options(learned, name, allow_code) | given, render)
-        else:
-            world = made(*learned_in(learned, allow_code, given), render)
-    offered = [each for each in world.metadata.get("render_modes", []) if each in ("human", "ansi")]
-    if render is not None and render not in offered:
-        world.close()
-        raise InputError(
-            f"--render is {render!r}; {world.spec.id} offers {' and '.join(offered) or 'neither human nor ansi'}"
-        )
-    return world
-
-
-def _options(words: list[str] | None) -> dict[str, Any]:
-    """key=value, the value as JSON where it is, else a text; True, False and None as Python writes them too."""
-    python = {"True": True, "False": False, "None": None}
-    options: dict[str, Any] = {}
-    for word in words or []:
-        key, equals, value = word.partition("=")
-        if not equals or not key.isidentifier():
-            raise InputError(f"--option is {word!r}, not key=value")
-        if key in options:
-            raise InputError(f"--option gives {key} twice")
-        options[key] = python.get(value, value)
-        if value not in python:
-            with suppress(ValueError, RecursionError):
-                options[key] = json.loads(value)
-    return options
 
 
 def _grid(
@@ -492,42 +326,3 @@ def _numbers(text: str, name: str, size: int, read: Any) -> list[Any]:
     if len(numbers) not in (1, size):
         raise InputError(f"{name} has {len(numbers)} numbers, but the observation space has {size} coordinates")
     return numbers * size if len(numbers) == 1 else numbers
-
-
-@contextmanager
-def _closing(world: Any) -> Iterator[Any]:
-    try:
-        yield world
-    finally:
-        world.close()
-
-
-@contextmanager
-def _rendered(render: str | None) -> Iterator[None]:
-    """What an environment needs to show itself, and has not, is told in a line."""
-    from ravi.mdps.from_gymnasium import imported
-
-    try:
-        yield
-    except imported().error.Error as error:
-        if render is None:
-            raise
-        raise InputError(f"--render {render}: {error}") from None
-
-
-def _framed(world: Any, frames: list[str]) -> Any:
-    """The environment, which writes down what it shows after every reset and step."""
-    from ravi.mdps.from_gymnasium import imported
-
-    class Framed(imported().Wrapper):  # type: ignore[misc]
-        def reset(self, **given: Any) -> Any:
-            answer = self.env.reset(**given)
-            frames.append(str(self.env.render()).strip("\n"))
-            return answer
-
-        def step(self, action: Any) -> Any:
-            answer = self.env.step(action)
-            frames.append(str(self.env.render()).strip("\n"))
-            return answer
-
-    return Framed(world)

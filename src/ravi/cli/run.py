@@ -12,7 +12,7 @@ import typer
 
 from ravi.checks import InputError
 from ravi.cli import completion
-from ravi.cli.common import JSON, progress_bar, say, say_json, stopped_early, typed
+from ravi.cli.common import JSON, SEEDS, progress_bar, say, say_json, stopped_early, typed
 
 if TYPE_CHECKING:
     from ravi.runs import Run
@@ -35,9 +35,7 @@ def run(
         ),
     ],
     steps: Annotated[str, typer.Option(help="T, the number of steps of each seed.")] = "1e5",
-    seeds: Annotated[
-        str, typer.Option(help="The number of seeds, counted from 0; or a list, such as 5-8 or 1,7,9.")
-    ] = "16",
+    seeds: Annotated[str, SEEDS] = "16",
     points: Annotated[int, typer.Option(help="The number of points of each curve.")] = 500,
     trajectory: Annotated[
         bool, typer.Option(help="Also record the trajectory regret of the earlier literature.")
@@ -176,9 +174,7 @@ def verify(
         str, typer.Argument(help="ravi-ucb, ravi-ucb+, ravi-kl or a variant.", autocompletion=completion.learners)
     ] = "ravi-ucb",
     steps: Annotated[str | None, typer.Option(help="T, the number of steps of each seed. Default 2e4.")] = None,
-    seeds: Annotated[
-        str, typer.Option(help="The number of seeds, counted from 0; or a list, such as 5-8 or 1,7,9.")
-    ] = "16",
+    seeds: Annotated[str, SEEDS] = "16",
     variants: Annotated[
         bool, typer.Option("--variants", help="Check small runs of every variant, one line for each.")
     ] = False,

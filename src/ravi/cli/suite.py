@@ -12,12 +12,12 @@ import typer
 
 from ravi.checks import InputError
 from ravi.cli import completion
-from ravi.cli.common import ALLOW_CODE, JSON, progress_bar, say, say_json
+from ravi.cli.common import ALLOW_CODE, JSON, SEEDS, progress_bar, say, say_json
 from ravi.printable import columns, counted, printable, room
 
 if TYPE_CHECKING:
+    from ravi.lab.experiments.driver import Status
     from ravi.lab.experiments.results import Results
-    from ravi.lab.experiments.runner import Status
 
 WORKERS = Annotated[int | None, typer.Option(help="The number of worker processes; by default one per core.")]
 CLUSTER = Annotated[str | None, typer.Option(help="Use a Ray cluster at this address, or local.")]
@@ -48,9 +48,7 @@ def run(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would run, and estimate how long it would take.")
     ] = False,
-    seeds: Annotated[
-        str | None, typer.Option(help="The number of seeds, counted from 0; or a list, such as 5-8 or 1,7,9.")
-    ] = None,
+    seeds: Annotated[str | None, SEEDS] = None,
     workers: WORKERS = None,
     cluster: CLUSTER = None,
     shard: Annotated[str | None, typer.Option(help="i/n: run the i-th of n parts of the work, for array jobs.")] = None,

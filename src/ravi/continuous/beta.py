@@ -12,30 +12,24 @@ from typing import Any
 
 import numpy as np
 
-from ravi import checks
 from ravi.compiled import compiled
 from ravi.continuous import draws
 from ravi.continuous.core import ContinuousMDP, ContinuousProblem
 from ravi.core import Array
 
 SHIFTS = ((-0.2, 0.0, 0.25), (0.2, 0.0, -0.2), (-0.1, 0.1, -0.1))  # s_ia of the simulators
+KAPPA = 40.0  # below 10 densities would be unbounded
 TRUTH = (0.45, 0.3, 0.25)
 START = (3.0, 9.0)  # nu_0 = Beta(3, 9)
 
 
-def level(
-    weights: Any = TRUTH, *, shifts: Any = SHIFTS, concentration: float = 40.0, discount: float = 0.9
-) -> ContinuousMDP:
-    """The example; `weights` is theta, `concentration` is kappa, `shifts` are s_ia (d, A)."""
-    s = checks.finite(shifts, "shifts")
-    kappa = checks.number(concentration, "concentration")
-    if kappa < 10:
-        raise checks.InputError(f"concentration is {kappa:g}; below 10 densities are unbounded")
-    d, A = s.shape
+def level(weights: Any = TRUTH, *, discount: float = 0.9) -> ContinuousMDP:
+    """The example; `weights` is theta."""
+    d, A = np.shape(SHIFTS)
     problem = ContinuousProblem(
         low=np.zeros(1), high=np.ones(1), actions=A, simulators=d, discount=discount,
-        constants=np.concatenate([[kappa, A], s.ravel()]), factor=_factor, draw=_draw, reward=_reward, initial=_initial,
-        begin=_begin, name="level",
+        constants=np.concatenate([[KAPPA, A], np.ravel(SHIFTS)]), factor=_factor, draw=_draw, reward=_reward,
+        initial=_initial, begin=_begin, name="level",
     )  # fmt: skip
     return ContinuousMDP(problem, weights)
 

@@ -47,10 +47,7 @@ from ravi.continuous.planner import NONE, Planner, Rule, State, at_state, node_r
 from ravi.continuous.quadrature import Grid
 from ravi.core import Array
 from ravi.random import block
-from ravi.ranges import (
-    Facts,
-    check,
-)  # fmt: skip
+from ravi.ranges import Facts, check
 from ravi.runs import Run
 from ravi.schedules import at_reset
 from ravi.theory import constants, mixture

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ravi import checks
+from ravi import checks, ranges
 from ravi.compiled import compiled
 from ravi.continuous import quadrature
 from ravi.continuous.core import ContinuousProblem
@@ -23,19 +23,7 @@ from ravi.estimators.ridge import invert_root
 from ravi.optimism.bonuses import confidence_term, log_det_radius
 from ravi.planning.mirror import mirror_step
 from ravi.random import PICK, uniform
-from ravi.ranges import (
-    Covariance,
-    Facts,
-    Fixed,
-    LogPolicy,
-    Number,
-    NumberOrNone,
-    Plays,
-    Policy,
-    Positive,
-    Whole,
-    logarithms,
-)  # fmt: skip
+from ravi.ranges import Covariance, Facts, Fixed, LogPolicy, Number, Plays, Policy, Positive, Whole, logarithms
 from ravi.tree import Ragged
 
 NONE = np.zeros(0)  # for what a planner that does not plan does not need
@@ -69,7 +57,7 @@ class Records(NamedTuple):
     """What backups leave behind; there is room for P, of which `filled` are in use. A state has those of each seed."""
 
     U: Number  # V, standardised, on the nodes    (m, P); in a state end to end (m P,)
-    stats: NumberOrNone  # c, sigma, low, high, beta, extra   (P, 6)
+    stats: ranges.NumberOrNone  # c, sigma, low, high, beta, extra   (P, 6)
     theta: Number  # theta_hat                    (P, d)
     root: Number  # R                             (P, d, d)
 

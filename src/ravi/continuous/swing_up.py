@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from ravi import checks
 from ravi.compiled import compiled
 from ravi.continuous import draws
 from ravi.continuous.core import ContinuousMDP, ContinuousProblem
@@ -29,13 +28,12 @@ NOISE = (0.35, 0.9)  # standard deviations
 START = (0.6, 0.8)  # of nu_0: hanging, at rest, with these deviations
 
 
-def pendulum(weights: Any = TRUTH, *, simulators: Any = SIMULATORS, discount: float = 0.9) -> ContinuousMDP:
-    """The example; `weights` is theta, `simulators` are rows (mass, length, friction)."""
-    bodies = checks.finite(simulators, "simulators")
+def pendulum(weights: Any = TRUTH, *, discount: float = 0.9) -> ContinuousMDP:
+    """The example; `weights` is theta."""
     problem = ContinuousProblem(
         low=np.array([-math.pi, -SPEED]), high=np.array([math.pi, SPEED]), periodic=(True, False), actions=3,
-        simulators=len(bodies), discount=discount, constants=bodies.ravel(), factor=_factor, draw=_draw, reward=_reward,
-        initial=_initial, begin=_begin, name="pendulum",
+        simulators=len(SIMULATORS), discount=discount, constants=np.ravel(SIMULATORS), factor=_factor, draw=_draw,
+        reward=_reward, initial=_initial, begin=_begin, name="pendulum",
     )  # fmt: skip
     return ContinuousMDP(problem, weights)
 

@@ -56,9 +56,7 @@ def layout(name: str, states: int, actions: int) -> Layout:
     return Layout(1, states, tuple(f"action {a}" for a in range(actions)), None)
 
 
-def map_figure(
-    where: Layout, fields: Mapping[str, Any], policy: Any = None, *, title: str = "", width: float | None = None
-) -> Drawn:
+def map_figure(where: Layout, fields: Mapping[str, Any], policy: Any = None, *, title: str = "") -> Drawn:
     """Heat maps of fields (X,) and a map of the policy (X, A): arrows where actions lead somewhere, else colours."""
     X = where.rows * where.columns + where.beyond
     arrays = {name: np.asarray(values, float) for name, values in fields.items()}
@@ -70,13 +68,12 @@ def map_figure(
         raise InputError("there is nothing to draw: neither fields nor a policy")
     count = len(names)
     if where.strip:
-        width = DOUBLE if width is None else width
-        figure, axes = panels(count, 1, width=width, height=0.66 * count + 0.4, sharex=True)
+        figure, axes = panels(count, 1, width=DOUBLE, height=0.66 * count + 0.4, sharex=True)
         places = list(axes[:, 0])
     else:
         columns = min(count, 2)
         rows = -(-count // columns)
-        width = (DOUBLE if count > 1 else SINGLE) if width is None else width
+        width = DOUBLE if count > 1 else SINGLE
         figure, axes = panels(rows, columns, width=width, height=rows * 0.8 * width / columns)
         places = list(axes.ravel()[:count])
         for empty in axes.ravel()[count:]:

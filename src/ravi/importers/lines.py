@@ -1,7 +1,7 @@
 """How is a text file read so that an error names its file, its line, and what would be right?"""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from ravi import checks, memory
@@ -42,14 +42,14 @@ class Lines:
         return InputError(f"{self.where(line)}: {what}")
 
     def whole(self, line: int, text: Any, name: str, least: int = 0, most: int = 2**62) -> int:
-        try:
-            return checks.whole(text, name, least, most)
-        except InputError as error:
-            raise self.wrong(line, str(error)) from None
+        return self._checked(line, checks.whole, text, name, least, most)
 
     def number(self, line: int, text: Any, name: str) -> float:
+        return self._checked(line, checks.number, text, name)
+
+    def _checked(self, line: int, check: Callable[..., Any], *given: Any) -> Any:
         try:
-            return checks.number(text, name)
+            return check(*given)
         except InputError as error:
             raise self.wrong(line, str(error)) from None
 

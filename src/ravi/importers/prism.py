@@ -84,13 +84,8 @@ def _transitions(lines: Lines) -> tuple[list[int], list[int], list[int], list[fl
         state = lines.whole(place, parts[0], "the state", most=most)
         choice = 0 if chain else lines.whole(place, parts[1], "the choice", most=2**20)
         to, chance = parts[1:3] if chain else parts[2:4]
-        row = (
-            state,
-            choice,
-            lines.whole(place, to, "the successor", most=most),
-            lines.probability(place, chance),
-            place,
-        )
+        successor = lines.whole(place, to, "the successor", most=most)
+        row = state, choice, successor, lines.probability(place, chance), place
         for column, value in zip(columns, row, strict=True):
             column.append(value)
     return columns

@@ -13,6 +13,7 @@ from ravi.core import MDP
 from ravi.live import defaults
 
 PILOT = 2000  # plays of an environment that are timed
+SOLVED = "exact: the optimum and an optimal policy, with a bound on the error"
 
 
 class Choice(NamedTuple):
@@ -76,8 +77,7 @@ def _of_table(source: str, T: int, seeds: int, timed: bool) -> Advice:
     rules = [rule for rule in RULES if rule.fits(mdp)]
     seconds = _forecast(source, [rule.learner for rule in rules], T, seeds) if timed else {}
     run = f"--steps {T}" + (f" --seeds {seeds}" if seeds > 1 else "")
-    choices = [Choice("The kernel is known, and nothing has to be learned:", f"ravi solve {source}",
-                      "exact: the optimum and an optimal policy, with a bound on the error")]  # fmt: skip
+    choices = [Choice("The kernel is known, and nothing has to be learned:", f"ravi solve {source}", SOLVED)]
     for rule in rules:
         command = f"ravi run {source} {rule.learner} {run}"
         choices.append(Choice(rule.when, command, guarantee_of(rule.learner), seconds.get(rule.learner)))
@@ -114,9 +114,8 @@ def _of_environment(source: str, T: int, discount: float, timed: bool) -> Advice
         known = f"an environment with observations {space} and actions {actions}, {has} a transition table"
         choices = []
         if table:
-            choices.append(Choice("It ships its table, and nothing has to be learned:",
-                                  f"ravi solve gymnasium/{source},discount={discount:g}",
-                                  "exact: the optimum and an optimal policy, with a bound on the error"))  # fmt: skip
+            command = f"ravi solve gymnasium/{source},discount={discount:g}"
+            choices.append(Choice("It ships its table, and nothing has to be learned:", command, SOLVED))
         words = ["ravi learn", source] + ([f"--discount {discount:g}"] if discount != defaults.DISCOUNT else [])
         words += [f"--steps {T}"]
         words += [] if table or defaults.reward_range(world) is not None else ["--reward-range LOW HIGH"]
@@ -133,7 +132,7 @@ def _of_environment(source: str, T: int, discount: float, timed: bool) -> Advice
 
 
 def _pilot(world: Any, discount: float) -> float:
-    """Seconds a step."""
+    """Seconds that a step of learning takes."""
     from ravi.live.learning import learn
 
     learn(world, steps=10, discount=discount)  # compiles

@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from ravi.checks import InputError
+from ravi.lab.experiments.driver import Status
 from ravi.lab.experiments.results import Results
-from ravi.lab.experiments.runner import Status, run_suite
+from ravi.lab.experiments.runner import run_suite
 from ravi.printable import room
 from ravi.runs import source
 

@@ -98,23 +98,15 @@ def agent(
     T = checks.steps(steps)
     usual = "unknown" if problem is None else "known"
     mode = usual if rewards is None else checks.one_of(rewards, MODES, "rewards")
+    sizes: dict[str, Any] = {"states": states, "actions": actions, "discount": discount}
+    given = [key for key, value in sizes.items() if value is not None]
     if problem is None:
-        missing = [
-            key for key, value in (("states", states), ("actions", actions), ("discount", discount)) if value is None
-        ]
-        if missing:
+        if missing := [key for key in sizes if key not in given]:
             raise InputError(f"{' and '.join(missing)} missing: without a problem, its size must be said")
-        assert states is not None
-        assert actions is not None
-        assert discount is not None
-        told = blank(states, actions, discount, (0.0, 1.0) if reward_range is None else reward_range, name)
+        units = (0.0, 1.0) if reward_range is None else reward_range
+        told = blank(sizes["states"], sizes["actions"], sizes["discount"], units, name)
     else:
         a_problem(problem)
-        given = [
-            key
-            for key, value in (("states", states), ("actions", actions), ("discount", discount))
-            if value is not None
-        ]
         if given:
             raise InputError(f"{given[0]} is given twice: {problem.name} has it")
         if reward_range is not None and checks.units(reward_range, "reward_range") != tuple(problem.units):

@@ -28,7 +28,7 @@ import numpy as np
 from ravi.compiled import compiled
 from ravi.core import Array
 from ravi.live.plausible import CLOSE, SWEEPS, Plausible, fixed_points, largest
-from ravi.optimism.sets import CERTAIN
+from ravi.optimism.kl_dual import CERTAIN
 
 DENSE = 1000  # states, up to which M is made
 FEW = 100  # states, up to which all of u_pi is bounded together

@@ -31,7 +31,7 @@ from ravi import checks
 from ravi.checks import InputError
 from ravi.compiled import compiled
 from ravi.core import Array
-from ravi.optimism.sets import CERTAIN, shortfall
+from ravi.optimism.kl_dual import CERTAIN, shortfall
 
 if TYPE_CHECKING:
     from ravi.live.agent import Agent

@@ -227,20 +227,9 @@ class Grid:
         return Grid(low, high, bins, self.outside, shape=asked, dtype=np.dtype(dtype).name, angles=self.angles)
 
     def coordinates(self, observation: Any) -> list[float]:
-        """What is cut into cells: the entries of an observation, with angles for cosines and sines.
+        """What is cut into cells, a number for each entry of `bins`: the entries of an `observation`, an array of the
+        shape of the box, with angles for cosines and sines.
 
-        Parameters
-        ----------
-        observation
-            An array of numbers, of the shape of the box.
-
-        Returns
-        -------
-        list of numbers
-            One for each entry of `bins`.
-
-        Examples
-        --------
         >>> import ravi
         >>> ravi.Grid(low=-np.pi, high=np.pi, bins=[8], angles=1).coordinates([1, 0])
         [0.0]
@@ -253,20 +242,9 @@ class Grid:
         return [math.atan2(entries[i + 1], entries[i]) for i in turns] + entries[2 * self.angles :]
 
     def number(self, observation: Any) -> int:
-        """The number of the cell that an observation is in.
+        """The number of the cell that an `observation`, an array of the shape of the box, is in: from 0 to `size` - 1,
+        the last coordinate changing fastest.
 
-        Parameters
-        ----------
-        observation
-            An array of numbers, of the shape of the box.
-
-        Returns
-        -------
-        int
-            From 0 to `size` - 1; the last coordinate changes fastest.
-
-        Examples
-        --------
         >>> import ravi
         >>> ravi.Grid(low=0, high=1, bins=[4]).number([0.3])
         1
@@ -281,20 +259,8 @@ class Grid:
         return number
 
     def observation(self, number: int) -> np.ndarray:
-        """The centre of a cell.
+        """The centre of the cell of this `number`, an array of the shape and type of the box.
 
-        Parameters
-        ----------
-        number
-            Of the cell, as `number` gives it.
-
-        Returns
-        -------
-        array
-            Of the shape and type of the box.
-
-        Examples
-        --------
         >>> import ravi
         >>> ravi.Grid(low=0, high=1, bins=[4]).observation(1).tolist()
         [0.375]
@@ -305,15 +271,8 @@ class Grid:
         return np.array(turns + centre[self.angles :], self.dtype).reshape(self.shape)
 
     def plain(self) -> dict[str, Any]:
-        """The grid as plain numbers and texts, for a file.
+        """The grid as plain numbers and texts, for a file: its bounds, bins, shape and type.
 
-        Returns
-        -------
-        dict
-            Its bounds, bins, shape and type.
-
-        Examples
-        --------
         >>> import ravi
         >>> ravi.Grid(low=0, high=1, bins=[4]).plain()["bins"]
         [4]

@@ -64,9 +64,7 @@ class Table:
         )
         self.moves = np.zeros(self.successors.shape, np.int64)  # how often each successor was met
         self.earned, self.least, self.most = np.zeros((3, *self.successors.shape))  # what was earned then
-        self.late = np.zeros(
-            self.rewards.shape, np.int64
-        )  # plays that a pair had made when it last showed something new
+        self.late = np.zeros(self.rewards.shape, np.int64)  # plays of a pair before it last showed something new
         self._index()
 
     @property

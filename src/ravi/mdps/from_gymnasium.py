@@ -91,7 +91,8 @@ def opened(env: Any, options: Mapping[str, Any] | None = None) -> Any:
         try:
             return gymnasium.make(env, **(options or {}))
         except Exception as error:  # the environment's own code, with options of the user's
-            raise InputError(f"Gymnasium makes no environment of {checks.shown(env)}: {_said(error):.500}") from None
+            why = (str(error) or type(error).__name__)[:500]
+            raise InputError(f"Gymnasium makes no environment of {checks.shown(env)}: {why}") from None
     if options:
         raise InputError(f"options go with an environment's id, not with {env!r}, which is made already")
     if isinstance(env, gymnasium.vector.VectorEnv):
@@ -385,10 +386,6 @@ def _environment() -> Any:
             return self._state, float(self._rewards[x, a]), False, False, {}
 
     return Simulated
-
-
-def _said(error: Exception) -> str:
-    return str(error) or type(error).__name__
 
 
 def gymnasium(

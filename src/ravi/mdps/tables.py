@@ -21,11 +21,7 @@ ROUNDING = 1e-12  # <theta, psi> below zero by at most this is zero: psi and the
 
 
 def from_dense(P: Any, r: Any, discount: float, initial: Any, *, renormalise: bool = False, name: str = "mdp") -> MDP:
-    """From arrays P[x, a, x'] and r[x, a]; `initial` is nu_0 or one state.
-
-    A row must sum to one within 1e-9. `renormalise=True` rescales rows that do within 1e-3, as files with printed
-    decimals have them.
-    """
+    """See `MDP.from_dense`."""
     if hasattr(P, "tocoo"):
         raise InputError("P is a sparse matrix; MDP.from_sparse takes those")
     P = checks.finite(P, "P")
@@ -46,10 +42,7 @@ def from_dense(P: Any, r: Any, discount: float, initial: Any, *, renormalise: bo
 
 
 def from_sparse(P: Any, r: Any, discount: float, initial: Any, *, renormalise: bool = False, name: str = "mdp") -> MDP:
-    """From a SciPy sparse matrix of shape (X * A, X) with row x * A + a, or A sparse X-by-X matrices, one per action.
-
-    Entries that a matrix holds twice are added up, as SciPy reads them.
-    """
+    """See `MDP.from_sparse`. Entries that a matrix holds twice are added up, as SciPy reads them."""
     one = hasattr(P, "tocoo")
     if not one and (isinstance(P, np.ndarray) or not isinstance(P, (list, tuple)) or not P):
         raise InputError(f"P is {type(P).__name__}, not a sparse matrix or a sequence of them; from_dense takes arrays")
@@ -87,11 +80,7 @@ def from_features(
     feature_bound: float | None = None,
     name: str = "mdp",
 ) -> MDP:
-    """The linear mixture MDP with P(x' | x, a) = <theta, psi(x, a, x')>: psi (X, A, B, D) on the successors (X, A, B).
-
-    The bounds of Assumption 5.3 are computed where they are not declared (`parameter_bound`: B_theta >= ||theta||,
-    `feature_bound`: B_phi >= ||phi_V(x, a)|| / H).
-    """
+    """See `MDP.from_features`."""
     psi, theta = checks.finite(features, "features"), checks.finite(parameter, "parameter")
     if psi.ndim != 4 or 0 in psi.shape:
         raise InputError(f"features has shape {psi.shape}, not (X, A, B, D)")

@@ -21,7 +21,8 @@ import numpy as np
 from ravi.compiled import compiled
 from ravi.core import Array
 from ravi.estimators.counts import Counts
-from ravi.optimism.sets import CERTAIN, shortfall, top_of
+from ravi.optimism.kl_dual import CERTAIN, shortfall
+from ravi.optimism.sets import top_of
 from ravi.teams import each
 
 LOG_PI = math.log(math.pi)

@@ -26,7 +26,8 @@ from ravi import checks
 from ravi.compiled import compiled
 from ravi.core import Problem
 from ravi.optimism.extended_value_iteration import Sets
-from ravi.optimism.sets import _product, arrange, prepare_kl, reranked, shortfall, top_of, unranked
+from ravi.optimism.kl_dual import shortfall
+from ravi.optimism.sets import _product, arrange, prepare_kl, reranked, top_of, unranked
 from ravi.teams import each
 
 

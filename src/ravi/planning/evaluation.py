@@ -32,9 +32,8 @@ class Evaluation:
     V: Floats  # V^pi(x)                                       (..., X)
     Q: Floats  # Q^pi(x, a)                                    (..., X, A)
     returns: Floats | np.float64  # rho(pi) = (1 - gamma) <nu_0, V^pi>      (...)
-    error: (
-        Floats | np.float64
-    )  # >= ||V - V^pi||, ||Q - Q^pi||; (1 - gamma) error + 1e-15 bounds that of returns   (...)
+    # error >= ||V - V^pi||, ||Q - Q^pi||; (1 - gamma) error + 1e-15 bounds that of returns   (...)
+    error: Floats | np.float64
 
     def __repr__(self) -> str:
         policies = f"{np.size(self.returns)} policies" if np.ndim(self.returns) else f"return {self.returns:.12g}"

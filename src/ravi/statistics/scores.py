@@ -27,12 +27,10 @@ class Scores:
     mdps: tuple[str, ...]
     value: str = "regret"  # what the numbers are
     larger_is_better: bool = False
-    missing: dict[str, dict[str, int]] = field(
-        default_factory=dict
-    )  # learner -> MDP -> runs that failed, or are not done
-    errors: dict[str, dict[str, np.ndarray]] = field(
-        default_factory=dict
-    )  # like values: how far each may be off at most; none where they are exact
+    # learner -> MDP -> runs that failed, or are not done
+    missing: dict[str, dict[str, int]] = field(default_factory=dict)
+    # like values: how far each may be off at most; none where they are exact
+    errors: dict[str, dict[str, np.ndarray]] = field(default_factory=dict)
 
     def of(self, learner: str, mdp: str) -> tuple[np.ndarray, np.ndarray]:
         """The seeds (n,) and the values (n,) of a learner on an MDP."""

@@ -146,7 +146,7 @@ def form_of(learner: Learner | str, mdp: MDP | Changing | str, steps: int) -> Fo
 
 
 def _about(claims: Sequence[Claim], scene: Scene) -> list[Claim]:
-    """Those of this setting."""
+    """The claims of this setting."""
     settings = ("any", scene.setting) if scene.setting == "generic" else ("any", scene.setting, "parts")
     return [claim for claim in claims if claim.setting in settings]
 
@@ -159,7 +159,7 @@ def wanted(claim: Claim, only: Sequence[str]) -> bool:
 
 @cache
 def _known(name: str) -> None:
-    """That a claim has this name."""
+    """An error unless a claim has this name."""
     every = (*CLAIMS, *VARIANTS, *UNKNOWN, *CHANGING, *KINDS, *SETS, *MIXTURES, *doubling.registry.claims)
     if not any(_names(claim, name) for claim in every):
         near = checks.did_you_mean(name, list(dict.fromkeys(claim.id for claim in every)))

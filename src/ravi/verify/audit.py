@@ -96,7 +96,7 @@ def _rows(state: Any, rows: Array) -> Any:
 
 
 def _of_rows(m: Audit, rows: Array, change: Callable[[Audit, Array], Audit]) -> Audit:
-    """With these seeds changed."""
+    """The audit with `change` applied to these seeds."""
     if rows.all() or not rows.any():
         return change(m, rows) if rows.any() else m
     for (_, to), (_, what) in zip(tree.leaves(m), tree.leaves(change(tree.take(m, rows), rows)), strict=True):
@@ -148,7 +148,7 @@ def _optimistic(scene: Scene, claims: Sequence[Claim], m: Audit, state: Any, k: 
 
 
 def _valid(m: Audit, valid: Array, k: int) -> Audit:
-    """Marked with whether the plan of epoch k is valid."""
+    """The audit with the seeds marked whose plan of epoch k is invalid."""
     first = m.valid & ~valid & (m.invalid_at == 0)
     return m._replace(invalid_at=np.where(first, k or m.seen + 1, m.invalid_at), valid=m.valid & valid)
 
@@ -164,12 +164,12 @@ def _planned(scene: Scene, state: Any) -> Planned:
 
 
 def _standing(m: Audit, state: Any) -> Any:
-    """The state, where the observer is."""
+    """The learner's state with the observer's own V, Q and policy."""
     return state._replace(V_last=m.at.V, last_policy=m.at.policy, Q=m.backup.Q, log_policy=m.log_policy)
 
 
 def _playing(scene: Scene, m: Audit, state: Any) -> Audit:
-    """With V and pi of this epoch, and what that V and the data make; one of which may be at hand."""
+    """The audit with V and pi of this epoch and the backup of that V; reused where both were computed already."""
     if not scene.parts.fresh and (m.at.V == state.V).all() and (m.at.policy == state.policy).all():
         return m._replace(played=tree.copy(m.at), there=tree.copy(m.backup))
     there = _backup(scene, state.V, state.Q, state.data)
@@ -248,7 +248,7 @@ def optimisation(scene: Scene, at: Iterate, backup: Backup, after: Iterate) -> A
 
 
 def _check(claims: Sequence[Claim], phase: str, seen: Seen) -> None:
-    """Keep the worst cases, in place."""
+    """Measure the claims of this phase, and keep their worst cases in place."""
     m = seen.audit
     worst = Worst(*(part[:, m.phase[0]] for part in m.worst))
     for index, claim in enumerate(claims):

@@ -101,7 +101,7 @@ def not_too_optimistic(s: Seen) -> Measured:
 
 
 def lemma_4_2(s: Seen) -> Measured:
-    """Both."""
+    """r_i + gamma P V_i <= Q_{i+1} <= r_i + gamma P V_i + min(2 CB_i, H)."""
     return np.maximum(optimistic(s)[0], not_too_optimistic(s)[0]), nil(s)
 
 

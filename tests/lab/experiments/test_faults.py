@@ -16,7 +16,8 @@ import pytest
 import ravi
 from ravi import files
 from ravi.checks import InputError
-from ravi.lab.experiments import freezing, runner
+from ravi.lab.experiments import driver as loop
+from ravi.lab.experiments import freezing
 from ravi.lab.experiments.manifest import manifest
 from ravi.lab.experiments.results import DamagedWarning
 from ravi.lab.experiments.runner import run_suite
@@ -30,9 +31,9 @@ DRIVER = """
 import json, sys
 suite, folder, first, workers = json.loads(sys.argv[1]), sys.argv[2], sys.argv[3], int(sys.argv[4])
 exec(first)
-from ravi.lab.experiments import runner
+from ravi.lab.experiments import driver
 from ravi.lab.experiments.runner import run_suite
-runner.TELL = 0.0  # at every turn
+driver.TELL = 0.0  # at every turn
 run_suite(suite, folder, workers=workers, progress=lambda status: print(status.done, flush=True))
 """
 
@@ -104,8 +105,8 @@ def children(pid):
 
 def kill_workers(folder, most, monkeypatch):
     """Run SMALL in two workers, and kill one after the other, up to so many, whenever more runs are done."""
-    monkeypatch.setattr(runner, "TELL", 0.0)  # progress is told, and what has come is stored, at every turn
-    monkeypatch.setattr(runner, "FLUSH", 0.0)
+    monkeypatch.setattr(loop, "TELL", 0.0)  # progress is told, and what has come is stored, at every turn
+    monkeypatch.setattr(loop, "FLUSH", 0.0)
     killed, done = [], []
 
     def kill(status):
@@ -121,14 +122,14 @@ def kill_workers(folder, most, monkeypatch):
 
 @needs_proc
 def test_kill_9_of_workers(undisturbed, tmp_path, monkeypatch):
-    assert kill_workers(tmp_path / "killed", runner.TRIES - 1, monkeypatch) > 0  # no run can lose all its tries
+    assert kill_workers(tmp_path / "killed", loop.TRIES - 1, monkeypatch) > 0  # no run can lose all its tries
     assert bits(tmp_path / "killed") == undisturbed
 
 
 @needs_proc
 def test_what_failed_with_its_workers_is_run_by_the_same_command(undisturbed, tmp_path, monkeypatch):
     folder = tmp_path / "killed"
-    monkeypatch.setattr(runner, "TRIES", 1)  # a run that loses its worker once has failed
+    monkeypatch.setattr(loop, "TRIES", 1)  # a run that loses its worker once has failed
     assert kill_workers(folder, 4, monkeypatch) > 0
     run_suite(SMALL, folder, workers=1)
     assert bits(folder) == undisturbed  # and no more: tuning does not choose among what is left

@@ -13,11 +13,13 @@ import ravi
 from ravi import engine, ids
 from ravi.checks import InputError
 from ravi.jsons import sealed
-from ravi.lab.experiments import reproduce, runner
+from ravi.lab.experiments import driver as loop
+from ravi.lab.experiments import reproduce
 from ravi.lab.experiments import work as working
+from ravi.lab.experiments.driver import Driver
 from ravi.lab.experiments.freezing import freeze
 from ravi.lab.experiments.rows import unpacked
-from ravi.lab.experiments.runner import Driver, run_suite, shard_of
+from ravi.lab.experiments.runner import run_suite, shard_of
 from ravi.lab.experiments.schedule import plan
 from ravi.lab.experiments.schedule.agenda import Agenda, Shard
 from ravi.lab.experiments.schedule.settings import Setting
@@ -213,7 +215,7 @@ def test_the_time_that_is_left_is_told_before_a_long_batch_ends(tmp_path, monkey
         def collect(self, seconds):
             return [(number, back._replace(seconds=0.001 * back.plays)) for number, back in super().collect(seconds)]
 
-    monkeypatch.setattr(runner, "TELL", 0.0)
+    monkeypatch.setattr(loop, "TELL", 0.0)
     seen, store = [], Store(tmp_path / "out")
     wanted = specify(LONG)
     facts, contents = freeze(wanted, store)

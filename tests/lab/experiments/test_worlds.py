@@ -10,7 +10,7 @@ from ravi.checks import InputError
 from ravi.lab.experiments import forecast, reproduce
 from ravi.lab.experiments.runner import run_suite
 from ravi.lab.experiments.suite_file.specify import specify
-from ravi.lab.report.figures import figures
+from ravi.lab.report.figures import each_written
 from ravi.lab.report.page import report
 from ravi.lab.report.tables import table
 from ravi.large import running
@@ -115,7 +115,7 @@ def test_it_is_reported(undisturbed, tmp_path):
     assert "no regret; mean reward" in page
     assert page.count("Exact regret") == page.count("Regret on a grid, without a certified error") + 1
     assert all(world in page for world in WORLDS)
-    drawn = {path.stem for path in figures(held, tmp_path / "figures", ["png"])}
+    drawn = {path.stem for path in each_written(held, tmp_path / "figures", ["png"])}
     assert {name for name in drawn if name.startswith("regret-")}
     assert not [name for name in drawn if "large" in name]
 

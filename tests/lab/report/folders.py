@@ -10,7 +10,7 @@ from ravi.lab.experiments.rows import SCHEMA
 from ravi.lab.experiments.schedule import plan
 from ravi.lab.experiments.store import Store
 from ravi.lab.experiments.suite_file.specify import specify
-from ravi.lab.report.page.words import Name
+from ravi.lab.report.page.numbers import Name
 
 PUBLISHED = {"scale": None, "step_scale": None}
 

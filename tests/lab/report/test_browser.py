@@ -6,7 +6,7 @@ import pytest
 
 import ravi
 from ravi.lab.report.page import report
-from ravi.lab.report.page.words import written
+from ravi.lab.report.page.numbers import written
 from tests.lab.report.browser import browser, drawn, opened
 from tests.lab.report.folders import made
 

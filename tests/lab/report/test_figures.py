@@ -34,6 +34,10 @@ def two() -> dict[str, curves.Curves]:
     return {"slow": curves.Curves(TIMES, SLOW), "fast": curves.Curves(TIMES, SLOW / 3)}
 
 
+def written(*given, **how):
+    return list(figures.each_written(*given, **how))
+
+
 def grey(colour: str) -> float:
     """How light a colour is in print, from 0 to 1 (Rec. 601)."""
     return float(np.dot(matplotlib.colors.to_rgb(colour), (0.299, 0.587, 0.114)))
@@ -288,7 +292,7 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="module")
 def every(folder, tmp_path_factory):
     """Every figure of the folder, drawn by this process."""
-    return figures.figures(folder, tmp_path_factory.mktemp("every") / "figures", ("svg",), ["all"])
+    return written(folder, tmp_path_factory.mktemp("every") / "figures", ("svg",), ["all"])
 
 
 def test_a_folder_gives_every_figure_that_it_holds(every):
@@ -368,13 +372,13 @@ def test_the_five_that_tell_the_story_are_drawn_unless_others_are_asked_for(fold
     alone = [path for path in every if kind_of(path.stem) in STORY]
     assert {kind_of(path.stem) for path in alone} == {*STORY}
     assert len(STORY) == 5
-    many = figures.figures(folder, tmp_path / "many", ("svg",), workers=2)
+    many = written(folder, tmp_path / "many", ("svg",), workers=2)
     assert [path.name for path in many] == [path.name for path in alone]
     assert [path.read_bytes() for path in many] == [path.read_bytes() for path in alone]
-    asked = figures.figures(folder, tmp_path / "asked", ("svg",), ["tuning", "ranks"])
+    asked = written(folder, tmp_path / "asked", ("svg",), ["tuning", "ranks"])
     assert {kind_of(path.stem) for path in asked} == {"tuning", "ranks"}
     with pytest.raises(InputError, match=r"'ranksy'\. Did you mean ranks"):
-        figures.figures(folder, tmp_path / "none", ("svg",), ["ranksy"])
+        written(folder, tmp_path / "none", ("svg",), ["ranksy"])
 
 
 def test_ranks_are_means_with_intervals_the_least_on_top():
@@ -427,7 +431,7 @@ def test_a_folder_without_runs_gives_no_figures(folder, tmp_path):
     empty = tmp_path / "empty"
     (empty / "parts").mkdir(parents=True)
     (empty / "specification.json").write_text((folder / "specification.json").read_text())
-    assert figures.figures(empty, tmp_path / "figures") == []
+    assert written(empty, tmp_path / "figures") == []
 
 
 def theta(names):
@@ -440,8 +444,8 @@ def test_a_run_gives_its_figures_also_from_a_file(tmp_path):
     run = ravi.run("ravi-ucb/mixture", world, 300, 2)
     assert figures.mdp_of(run).digest == run.mdp_digest
     run.save(tmp_path / "it.run")
-    first = figures.figures(run, tmp_path / "a", ("svg",))
-    again = figures.figures(tmp_path / "it.run", tmp_path / "b", ("svg",))
+    first = written(run, tmp_path / "a", ("svg",))
+    again = written(tmp_path / "it.run", tmp_path / "b", ("svg",))
     assert [path.name for path in first] == [path.name for path in again]
     assert [path.read_bytes() for path in first] == [path.read_bytes() for path in again]
     assert theta(path.name for path in first)
@@ -457,8 +461,8 @@ def test_the_figures_of_a_file_are_drawn_beside_it(tmp_path, monkeypatch, capsys
 
 
 def test_a_run_of_one_step_or_without_measures_gives_what_it_has(tmp_path):
-    assert figures.figures(ravi.run("psrl", "one-state", 1, 1), tmp_path / "a", ("png",))
-    files = figures.figures(ravi.run("psrl", "one-state", 5, 1, measured=False), tmp_path / "b", ("png",))
+    assert written(ravi.run("psrl", "one-state", 1, 1), tmp_path / "a", ("png",))
+    files = written(ravi.run("psrl", "one-state", 5, 1, measured=False), tmp_path / "b", ("png",))
     assert [path.name.split("-")[0] for path in files] == ["maps"]
 
 

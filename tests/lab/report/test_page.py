@@ -21,8 +21,8 @@ from ravi.lab.report.page.build import HERE
 from ravi.lab.report.page.charts import COLOURS, DASHES, SEEDS, embedded, rounded
 from ravi.lab.report.page.content import FAILURES, content
 from ravi.lab.report.page.data import parts
+from ravi.lab.report.page.numbers import range_of, written
 from ravi.lab.report.page.shapes import LISTED, POINTS, spread
-from ravi.lab.report.page.words import range_of, written
 from ravi.statistics.intervals import interval, stratified
 from ravi.statistics.rates import rates
 from tests.lab.experiments.stores import created, rows

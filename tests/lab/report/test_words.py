@@ -11,7 +11,7 @@ from ravi.lab.report.page import words
 from ravi.lab.report.page.analysis import LEVEL, studied
 from ravi.lab.report.page.content import content
 from ravi.lab.report.page.data import parts
-from ravi.lab.report.page.words import Name, Number, written
+from ravi.lab.report.page.numbers import Name, Number, range_of, written
 from ravi.statistics import growth, interval
 from ravi.statistics.intervals import Interval
 from ravi.statistics.rates import Exponent, Measured, Rate
@@ -379,9 +379,9 @@ def test_numbers_are_written_with_four_digits(value, text):
 
 
 def test_an_interval_has_the_decimals_of_its_estimate_and_none_without_ends():
-    assert words.range_of(Interval(100.0, 90.04, 111.0, LEVEL)) == "[90.0, 111.0]"
-    assert words.range_of(Interval(0.0, -50.0, 50.0, LEVEL)) == "[−50.00, 50.00]"
-    assert words.range_of(Interval(1.0, -math.inf, math.inf, LEVEL)) == ""
+    assert range_of(Interval(100.0, 90.04, 111.0, LEVEL)) == "[90.0, 111.0]"
+    assert range_of(Interval(0.0, -50.0, 50.0, LEVEL)) == "[−50.00, 50.00]"
+    assert range_of(Interval(1.0, -math.inf, math.inf, LEVEL)) == ""
 
 
 def test_names_are_kept_apart_from_words(told):

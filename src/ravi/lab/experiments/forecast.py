@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 
 from ravi import checks, engine
 from ravi.display.progress import Progress
+from ravi.lab.experiments.driver import settled
 from ravi.lab.experiments.freezing import chosen, compared, is_results
 from ravi.lab.experiments.manifest import cores
-from ravi.lab.experiments.runner import settled, shard_of
+from ravi.lab.experiments.runner import shard_of
 from ravi.lab.experiments.schedule import plan
 from ravi.lab.experiments.schedule.agenda import Agenda
 from ravi.lab.experiments.schedule.jobs import GUESS

@@ -236,7 +236,7 @@ class Processes(Closing):
                 self._back.append((worker.tasks.pop(key)[0], outcome))
 
     def _bury(self, worker: _Worker) -> None:
-        """See a dead worker off, say what it takes along, and put another in its place."""
+        """Release a dead worker, report its tasks as lost, and plan the start of another."""
         self._read(worker)  # what it still said
         with suppress(subprocess.TimeoutExpired):  # it has hung up, and does not end
             worker.process.wait(2.0)

@@ -11,43 +11,23 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ravi.checks import InputError
-from ravi.lab.experiments.rows import SCHEMA
+from ravi.lab.experiments.rows import NUMBER, SCHEMA, TEXT, WHOLE
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
 
-ENTRIES = pa.schema(
-    [
-        ("section", pa.string()),
-        ("column", pa.string()),
-        ("label", pa.string()),
-        ("mdp", pa.string()),
-        ("learner", pa.string()),  # as the suite says
-        ("steps", pa.int64()),
-        ("setting", pa.string()),  # by which it is scored; null while tuning has not chosen
-        ("seeds", pa.list_(pa.int64())),
-    ]
-)
-TUNING = pa.schema(
-    [
-        ("subject", pa.string()),
-        ("mdp", pa.string()),
-        ("mdp_digest", pa.string()),
-        ("learner", pa.string()),  # as it was before tuning
-        ("steps", pa.int64()),
-        ("sampler", pa.string()),
-        ("budget", pa.int64()),
-        ("configuration", pa.int64()),  # 0, 1, ... as they were tried
-        ("scale", pa.float64()),
-        ("step_scale", pa.float64()),
-        ("configured", pa.string()),  # the learner's canonical id with them
-        ("setting", pa.string()),
-        ("regret", pa.float64()),  # the mean over the tuning seeds
-        ("standard_error", pa.float64()),
-        ("failed", pa.int64()),
-        ("chosen", pa.bool_()),
-    ]
-)
+# learner: as the suite says; setting: by which it is scored, null while tuning has not chosen
+ENTRIES = pa.schema({
+    "section": TEXT, "column": TEXT, "label": TEXT, "mdp": TEXT, "learner": TEXT, "steps": WHOLE, "setting": TEXT,
+    "seeds": pa.list_(WHOLE),
+})  # fmt: skip
+# learner: as it was before tuning; configuration: 0, 1, ... as they were tried; configured: the learner's canonical id
+# with its multipliers; regret: the mean over the tuning seeds
+TUNING = pa.schema({
+    "subject": TEXT, "mdp": TEXT, "mdp_digest": TEXT, "learner": TEXT, "steps": WHOLE, "sampler": TEXT, "budget": WHOLE,
+    "configuration": WHOLE, "scale": NUMBER, "step_scale": NUMBER, "configured": TEXT, "setting": TEXT,
+    "regret": NUMBER, "standard_error": NUMBER, "failed": WHOLE, "chosen": pa.bool_(),
+})  # fmt: skip
 
 # What `sql` offers, in the order of being made.
 VIEWS = {

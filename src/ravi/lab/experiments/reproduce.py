@@ -14,11 +14,12 @@ import numpy as np
 from ravi import checks, ids
 from ravi.checks import InputError
 from ravi.core import MDP
+from ravi.lab.experiments.driver import Status
 from ravi.lab.experiments.freezing import vetted
 from ravi.lab.experiments.manifest import differing
 from ravi.lab.experiments.results import Results, results
 from ravi.lab.experiments.rows import digests as hashes
-from ravi.lab.experiments.runner import Status, run_suite
+from ravi.lab.experiments.runner import run_suite
 from ravi.lab.experiments.schedule import plan
 from ravi.lab.experiments.schedule.settings import Setting, run_id
 from ravi.lab.experiments.schedule.tuning import best

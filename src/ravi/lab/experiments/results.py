@@ -275,7 +275,7 @@ class Results:
         return curves_of(paths, [self._place[rows] for rows in lines], most, NAMES[name])
 
     def _entry(self, which: dict[str, Any]) -> int:
-        """The place of the one entry that is meant."""
+        """The index of the one entry that these values select."""
         for key in which:
             if key not in self._named:
                 meant = did_you_mean(key, self._named)
@@ -295,7 +295,7 @@ class Results:
 
     @cached_property
     def _named(self) -> dict[str, list[Any]]:
-        """By what an entry can be asked for."""
+        """The columns by which an entry can be selected."""
         return {
             name: self.entries[name].to_pylist() for name in queries.ENTRIES.names if name not in ("setting", "seeds")
         }
@@ -346,7 +346,7 @@ class Results:
         return "\n".join(columns(self._means(), "llllrrrr", width))
 
     def _facts(self) -> tuple[str, list[tuple[str, str]]]:
-        """What it is, and by name what is to be said of it."""
+        """A title, and the facts that are shown below it, by name."""
         failed = self.runs.num_rows - self.runs["failure"].null_count
         try:
             name, counts = self.suite.name, self.counts

@@ -1,16 +1,8 @@
 """Where are results kept? In a folder of immutable parts: each is there as a whole or not at all, its hash in its name.
 
-    FOLDER/
-      specification.json       the suite, frozen as it was launched
-      manifests/LAUNCH.json    what made it: one for every launch (versions, git, machine, command, specification)
-      parts/LAUNCH-N-HASH.parquet     rows of runs (`ravi.lab.experiments.rows.SCHEMA`); HASH is of the file's bytes
-      tuning/SUBJECT.json      what was tried for one learner on one MDP, and what was chosen
-      mdps/DIGEST.mdp          MDPs that were given as files, or made by modules
-      checkpoints/SETTING-SEEDS-LAUNCH.run   runs that are under way, and whose
-
-A part is written under a temporary name, flushed to disk and renamed; nothing is ever written in place. So any number
-of processes can write and read at once, and one that dies leaves behind what it had acknowledged, and nothing broken.
-Names hold no times: clocks do not matter.
+docs/reference/store.md describes the folder. A file is written under a temporary name, flushed to disk and renamed;
+nothing is ever written in place. So any number of processes can write and read at once, and one that dies leaves behind
+what it had acknowledged, and nothing broken. Names hold no times: clocks do not matter.
 """
 
 import fcntl
@@ -35,7 +27,7 @@ from ravi.core import MDP
 from ravi.jsons import SEAL, read_json, reading, sealed, unsealed
 from ravi.lab.experiments.rows import CURVES, FORMAT, SCHEMA
 
-FOLDER_FORMAT = 1  # of the layout above; in specification.json
+FOLDER_FORMAT = 1  # of the layout; in specification.json
 PART = re.compile(r"([0-9a-f]{12})-(\d{6})-([0-9a-f]{16})\.parquet")
 CHECKPOINT = re.compile(r"([0-9a-f]{20})-([0-9a-f]{16})-([0-9a-f]{12})\.run")
 FOLDERS = ("manifests", "parts", "tuning", "mdps", "checkpoints")

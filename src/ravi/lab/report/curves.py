@@ -106,20 +106,13 @@ def regret_curves(
     return Drawn(figure, {"curves": shown, "bounds": behind, "rungs": ends, "level": level})
 
 
-def gap_curves(
-    curves: Mapping[str, Curves],
-    *,
-    logarithmic: bool = True,
-    level: float = 0.95,
-    title: str = "",
-    width: float = SINGLE,
-) -> Drawn:
+def gap_curves(curves: Mapping[str, Curves], *, level: float = 0.95, title: str = "") -> Drawn:
     """The gap of the current policy against time, with an interval at every time; from `gap_of` or `mean_gap`."""
     shown = {label: _shown(label, held, level) for label, held in curves.items()}
     positive = any((one.mean > 0).any() for one in shown.values())
-    with canvas(width, 0.66 * width) as (figure, ax):
-        _lines(ax, shown, logarithmic and positive)
-        if logarithmic and positive:
+    with canvas(SINGLE, 0.66 * SINGLE) as (figure, ax):
+        _lines(ax, shown, positive)
+        if positive:
             top = max(float(one.mean.max()) for one in shown.values())
             ax.set_yscale("log")
             ax.set_ylim(max(FLOOR * top, CERTAIN), 2 * top)  # lines leave at the bottom

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ravi.core import MDP
     from ravi.lab.experiments.results import Results
 
-__all__ = ["COLOURS", "Entry", "drawn", "each_written", "entries", "figures", "pyplot", "regret_figure", "written"]
+__all__ = ["COLOURS", "Entry", "drawn", "each_written", "entries", "pyplot", "regret_figure", "written"]
 POINTS = 60  # of a line of the theory
 EACH = 4  # figures that a process has to draw at least: it takes about as long to start
 
@@ -73,21 +73,6 @@ def pyplot() -> Any:
     return plt
 
 
-def figures(
-    source: Results | Run | str | PathLike[str],
-    folder: str | PathLike[str],
-    formats: Sequence[str] = ("pdf", "png"),
-    kinds: Sequence[str] | None = None,
-    *,
-    workers: int = 1,
-) -> list[Path]:
-    """Draw figures of a folder of results (or a run) into `folder`; the files that were written.
-
-    kinds: as in `ravi.lab.report.index.KINDS`, or "all"; unless given, those of `STORY` of results, and all of a run.
-    """
-    return list(each_written(source, folder, formats, kinds, workers=workers))
-
-
 def each_written(
     source: Results | Run | str | PathLike[str],
     folder: str | PathLike[str],
@@ -96,7 +81,11 @@ def each_written(
     *,
     workers: int = 1,
 ) -> Iterator[Path]:
-    """The same, one file after the other as they are written. What cannot be drawn from the data is left out."""
+    """Draw figures of a folder of results, or of a run, into `folder`: the files, one after the other as they are
+    written. What cannot be drawn from the data is left out.
+
+    kinds: as in `ravi.lab.report.index.KINDS`, or "all"; unless given, those of `STORY` of results, and all of a run.
+    """
     known_formats(formats)
     asked = None if kinds is None else known_kinds(kinds)
     library()

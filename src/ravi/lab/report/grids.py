@@ -48,9 +48,9 @@ def _bonus(run: Run, held: Mapping[str, Any], mdp: MDP | None, seed: int) -> np.
     return None
 
 
-def maps(run: Run, mdp: MDP | None = None, *, seed: int = 0, title: str = "", width: float | None = None) -> Drawn:
+def maps(run: Run, mdp: MDP | None = None, *, seed: int = 0, title: str = "") -> Drawn:
     """The last state of one seed of a run; `seed` counts the run's seeds from 0."""
     policy = run.last_policy[seed]
     policy = policy[0] if policy.ndim == 3 else policy  # by age: what is played right after a reset
     where = layout(run.mdp, *policy.shape)
-    return map_figure(where, fields_of(run, mdp, seed), policy, title=title, width=width)
+    return map_figure(where, fields_of(run, mdp, seed), policy, title=title)

@@ -186,7 +186,7 @@ def _anchors(some: list[Card]) -> list[str]:
 
 
 def _section(card: Card) -> str:
-    lines = [f"## {card.id}", "", f"{_sentence(card.summary)} `{card.module}`.", ""]
+    lines = [f"## {card.id}", "", f"{card.summary[0].upper()}{card.summary[1:]}. `{card.module}`.", ""]
     for label in LABELS:
         if label in card.facts:
             told = re.sub(r"\bdocs/([\w/]+)\.md", r"[docs/\1.md](../../\1.md)", _escaped(card.facts[label]))
@@ -195,10 +195,6 @@ def _section(card: Card) -> str:
         named = (f"`{name}={default}`" for name, default in card.options.items())
         lines.append(f"- **Options**: {', '.join(named)}")
     return "\n".join([*lines, ""])
-
-
-def _sentence(text: str) -> str:
-    return text[0].upper() + text[1:] + "."
 
 
 def _escaped(text: str) -> str:

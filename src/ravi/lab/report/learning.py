@@ -108,7 +108,7 @@ def watched(learner: Learner | str, mdp: MDP | str, steps: int, seeds: int | Ite
     return Watched(**kept, eta=learner.parts.eta, horizon=mdp.horizon, learner=learner.name, mdp=mdp.name)
 
 
-def policy_steps(seen: Watched, *, title: str = "", width: float = DOUBLE) -> Drawn:
+def policy_steps(seen: Watched, *, title: str = "") -> Drawn:
     """How far the policy moves from epoch to epoch: relative entropies, and the effective step beside eta H."""
     k = _edges(seen.epochs)
     most = seen.eta * seen.horizon
@@ -117,7 +117,7 @@ def policy_steps(seen: Watched, *, title: str = "", width: float = DOUBLE) -> Dr
         "largest of a state": _means(seen.largest, k),
         "effective step": _means(seen.step, k),
     }
-    figure, axes = panels(1, 2, width=width, height=0.36 * width)
+    figure, axes = panels(1, 2, width=DOUBLE, height=0.36 * DOUBLE)
     with styled():
         left, right = axes[0]
         for place, name in enumerate(("mean over states", "largest of a state")):
@@ -134,7 +134,7 @@ def policy_steps(seen: Watched, *, title: str = "", width: float = DOUBLE) -> Dr
     return Drawn(figure, {"epochs": k[1:] - 1, "curves": shown, "eta": seen.eta, "ceiling": most**2 / 8})
 
 
-def validity(seen: Watched, *, title: str = "", width: float = DOUBLE) -> Drawn:
+def validity(seen: Watched, *, title: str = "") -> Drawn:
     """Bonus and true error from epoch to epoch, and the least margin of any pair: below zero the bonus is invalid.
 
     Of the epochs that one point stands for, the means are averaged and the least margin is the least. "Invalid" counts
@@ -144,7 +144,7 @@ def validity(seen: Watched, *, title: str = "", width: float = DOUBLE) -> Drawn:
     shown = {"bonus": _means(seen.bonus, k), "true error": _means(seen.error, k)}
     least = np.minimum.reduceat(seen.margin, k[:-1] - 1, axis=1)  # (n, points)
     invalid = float((seen.margin < 0).mean())
-    figure, axes = panels(1, 2, width=width, height=0.36 * width)
+    figure, axes = panels(1, 2, width=DOUBLE, height=0.36 * DOUBLE)
     with styled():
         left, right = axes[0]
         for place, (name, one) in enumerate(shown.items()):

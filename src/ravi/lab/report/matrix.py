@@ -18,54 +18,41 @@ DIVERGING = "PuOr"  # orange to purple, white in the middle: told apart by every
 SPAN = 1e-6, 1e2  # of thresholds, unless they are given; the axis shows the part where shares differ
 
 
-def improvements(scores: Scores, *, learners: Sequence[str] | None = None, title: str = "", **how: Any) -> Drawn:
+def improvements(scores: Scores, *, title: str = "", **how: Any) -> Drawn:
     """P(a run of the row beats one of the column), in %, over the MDPs that both have.
 
     A star where 1/2 is outside its interval.
     """
     from ravi.statistics.winning import improvement
 
-    names = _names(scores, learners)
+    names = list(scores.learners)
     found = _pairs(names, lambda first, second: improvement(scores, first, second, **how))
     values, sure = _tables(names, found, 0.5)
-    texts = [
-        [_cell(f"{100 * v:.0f}", s, v) for v, s in zip(*row, strict=True)] for row in zip(values, sure, strict=True)
-    ]
+    texts = np.vectorize(lambda v, s: _cell(f"{100 * v:.0f}", s, v), otypes=[object])(values, sure)
     figure = _matrix(
         names, values, texts, (0.0, 0.5, 1.0), "P(row beats column)", title or "probability of improvement"
     )
     return Drawn(figure, {"learners": names, "values": values, "sure": sure, "intervals": found})
 
 
-def differences(
-    scores: Scores, mdp: str, *, learners: Sequence[str] | None = None, title: str = "", **how: Any
-) -> Drawn:
+def differences(scores: Scores, mdp: str, *, title: str = "", **how: Any) -> Drawn:
     """How much less regret the row has than the column on an MDP, paired by seed; * where 0 is outside its interval."""
     from ravi.statistics.comparisons import compare
 
-    names = [name for name in _names(scores, learners) if mdp in scores.values[name]]
+    names = [name for name in scores.learners if mdp in scores.values[name]]
     if not names:
         raise InputError(f"there is no run on {mdp}")
     found = _pairs(names, lambda first, second: compare(scores, first, second, mdp, **how).difference)
     values, sure = _tables(names, found, 0.0)
     most = float(np.nanmax(np.abs(values))) if np.isfinite(values).any() else 1.0
-    texts = [
-        [_cell(_brief(v).replace("-", "−"), s, v) for v, s in zip(*row, strict=True)]
-        for row in zip(values, sure, strict=True)
-    ]
+    texts = np.vectorize(lambda v, s: _cell(_brief(v).replace("-", "−"), s, v), otypes=[object])(values, sure)
     ends = (-(most or 1.0), 0.0, most or 1.0)
     figure = _matrix(names, values, texts, ends, f"{scores.value}: column − row", title or f"paired differences, {mdp}")
     return Drawn(figure, {"learners": names, "values": values, "sure": sure, "intervals": found})
 
 
 def profile_figure(
-    scores: Scores,
-    *,
-    thresholds: Any = None,
-    learners: Sequence[str] | None = None,
-    title: str = "",
-    width: float = SINGLE,
-    **how: Any,
+    scores: Scores, *, thresholds: Any = None, learners: Sequence[str] | None = None, title: str = "", **how: Any
 ) -> Drawn:
     """The share of runs whose normalised score is at most tau, each MDP counting the same, with bands.
 
@@ -78,7 +65,7 @@ def profile_figure(
     names = [name for name in asked if name in found.share]
     if not names:
         raise InputError(f"none of {', '.join(asked)} ran on every MDP")
-    with canvas(width, 0.66 * width) as (figure, ax):
+    with canvas(SINGLE, 0.66 * SINGLE) as (figure, ax):
         for name, one in looks(asked).items():  # each looks as in the figures that have them all
             if name not in found.share:
                 continue
@@ -148,7 +135,7 @@ def _brief(value: float) -> str:
     return f"{value:.0f}" if size >= 10 else f"{value:.2g}"
 
 
-def _matrix(names: list[str], values: np.ndarray, texts: list[list[str]], ends: Any, label: str, title: str) -> Any:
+def _matrix(names: list[str], values: np.ndarray, texts: Any, ends: Any, label: str, title: str) -> Any:
     from matplotlib.colors import TwoSlopeNorm
 
     labels = [short(name, 24) for name in names]

@@ -49,23 +49,19 @@ def leaves(run: Run) -> Mapping[str, Any]:
     return run.state if isinstance(run.state, dict) else dict(tree.leaves(run.state))
 
 
-def ellipsoid_of(run: Run, seed: int = 0) -> Ellipsoid:
-    """The ellipsoid of the learner's last state; `seed` counts the run's seeds from 0."""
+def ellipsoid_of(run: Run) -> Ellipsoid:
+    """The ellipsoid of the last state of a run's first seed."""
     held = leaves(run)
     names = ("data.covariance", "data.response")
     if "beta" not in run.settings or not all(name in held for name in names):
         raise InputError(
             f"{run.learner} keeps no ellipsoid of parameters with a fixed radius beta (ravi-ucb/mixture does)"
         )
-    covariance, response = (np.array(held[name][seed]) for name in names)
-    return Ellipsoid(
-        int(run.plays[seed]), np.linalg.solve(covariance, response), covariance, float(run.settings["beta"])
-    )
+    covariance, response = (np.array(held[name][0]) for name in names)
+    return Ellipsoid(int(run.plays[0]), np.linalg.solve(covariance, response), covariance, float(run.settings["beta"]))
 
 
-def ellipsoids(
-    learner: Learner | str, mdp: MDP | str, steps: int, times: Iterable[int], *, seed: int = 0
-) -> list[Ellipsoid]:
+def ellipsoids(learner: Learner | str, mdp: MDP | str, steps: int, times: Iterable[int]) -> list[Ellipsoid]:
     """Run a mixture learner and keep its ellipsoid after the epochs in which it makes these many steps."""
     from ravi.engine import resolved, resume, run
 
@@ -77,7 +73,7 @@ def ellipsoids(
     found: list[Ellipsoid] = []
     for time in asked:
         if made is None:
-            made = run(learner, mdp, steps, [seed], pause=time, measured=False, keep_epochs=False, progress=False)
+            made = run(learner, mdp, steps, [0], pause=time, measured=False, keep_epochs=False, progress=False)
         elif made.plays[0] < time:
             made = resume(made, learner, mdp, pause=time)
         if not found or made.plays[0] > found[-1].time:
@@ -86,12 +82,7 @@ def ellipsoids(
 
 
 def parameter_figure(
-    found: Sequence[Ellipsoid],
-    theta: Any = None,
-    *,
-    coordinates: tuple[int, int] = (0, 1),
-    title: str = "",
-    width: float = SINGLE,
+    found: Sequence[Ellipsoid], theta: Any = None, *, coordinates: tuple[int, int] = (0, 1), title: str = ""
 ) -> Drawn:
     """The shadows of ellipsoids on two coordinates, with their centres and the true theta.
 
@@ -104,7 +95,7 @@ def parameter_figure(
         raise InputError(f"coordinates must be two different ones of 0, ..., {d - 1}, not {coordinates}")
     i, j = coordinates
     shadows = {one.time: one.shadow(coordinates) for one in found}
-    with canvas(width, 0.85 * width) as (figure, ax):
+    with canvas(SINGLE, 0.85 * SINGLE) as (figure, ax):
         for place, one in enumerate(found):
             colour, dash, marker = look(place)
             said = "" if theta is None or one.holds(theta) else ", θ outside"

@@ -221,7 +221,8 @@ def _tabular(panel: Panel) -> list[str]:
     layout = "l" * panel.names + "r" * (len(panel.head) - panel.names)
     lines = [rf"\begin{{tabular}}{{{layout}}}", r"\toprule"]
     if panel.groups:
-        lines.append(" & ".join(_span(text, wide) for text, wide in panel.groups) + r" \\")
+        spans = (rf"\multicolumn{{{wide}}}{{c}}{{{escaped(text)}}}" if text else "" for text, wide in panel.groups)
+        lines.append(" & ".join(spans) + r" \\")
         start, rules = 1, []
         for text, wide in panel.groups:
             rules += [rf"\cmidrule(lr){{{start}-{start + wide - 1}}}"] if text else []
@@ -231,10 +232,6 @@ def _tabular(panel: Panel) -> list[str]:
     for row in panel.rows:
         lines.append(" & ".join(_marked(cell, r"\textbf{{{}}}", r"{}$^\dagger$", _number) for cell in row) + r" \\")
     return [*lines, r"\bottomrule", r"\end{tabular}"]
-
-
-def _span(text: str, wide: int) -> str:
-    return rf"\multicolumn{{{wide}}}{{c}}{{{escaped(text)}}}" if text else ""
 
 
 def _number(text: str) -> str:

@@ -21,7 +21,7 @@ def frontier(points: Mapping[str, tuple[float, float]]) -> list[str]:
     return kept
 
 
-def ranks(regret: Mapping[str, Any], *, level: float = 0.95, title: str = "", width: float = SINGLE) -> Drawn:
+def ranks(regret: Mapping[str, Any], *, level: float = 0.95, title: str = "") -> Drawn:
     """Mean regret at T with its interval by learner, regret (n,) each, the least on top, and in multiples of the least.
 
     The axis is logarithmic; a mean that is not positive has a name and no point.
@@ -33,7 +33,7 @@ def ranks(regret: Mapping[str, Any], *, level: float = 0.95, title: str = "", wi
     found = {name: interval(runs, level=level) for name, runs in regret.items()}
     order = sorted(found, key=lambda name: found[name].estimate)
     every, least = looks(found), found[order[0]].estimate
-    with canvas(width, 0.55 + 0.19 * len(order)) as (figure, ax):
+    with canvas(SINGLE, 0.55 + 0.19 * len(order)) as (figure, ax):
         for row, name in enumerate(order):
             one, seen = found[name], every[name]
             if one.estimate > 0:
@@ -65,9 +65,7 @@ def _brief(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
-def pareto(
-    runs: Mapping[str, tuple[Any, Any]], *, level: float = 0.95, title: str = "", width: float = SINGLE
-) -> Drawn:
+def pareto(runs: Mapping[str, tuple[Any, Any]], *, level: float = 0.95, title: str = "") -> Drawn:
     """Regret against seconds of computing per run, (seconds (n,), regret (n,)) by learner; means with intervals.
 
     The line is the frontier: what it passes through is beaten by none in both. Seconds are of one machine.
@@ -81,7 +79,7 @@ def pareto(
         for name, (seconds, regret) in runs.items()
     }
     best = frontier({name: (s.estimate, r.estimate) for name, (s, r) in both.items()})
-    with canvas(width, 0.72 * width) as (figure, ax):
+    with canvas(SINGLE, 0.72 * SINGLE) as (figure, ax):
         every = looks(both)
         corner = [(both[name][0].estimate, both[name][1].estimate) for name in best]
         ax.step(*np.array(corner).T, where="post", color=GREY, linewidth=0.9, label="frontier", zorder=1)
@@ -102,9 +100,7 @@ def pareto(
     return Drawn(figure, {"points": both, "frontier": best})
 
 
-def tuning(
-    rows: Iterable[Mapping[str, Any]], *, order: Sequence[str] = (), title: str = "", width: float = SINGLE
-) -> Drawn:
+def tuning(rows: Iterable[Mapping[str, Any]], *, order: Sequence[str] = (), title: str = "") -> Drawn:
     """Regret against the multiplier `scale`, for every learner that was tuned on an MDP; the chosen one is ringed.
 
     rows: of the view `tuning`. A line joins the points of a learner that has no step size; where there is one, it
@@ -120,7 +116,7 @@ def tuning(
     every = looks(dict.fromkeys([*order, *found]))
     found = {name: found[name] for name in every if name in found}
     shown, chosen = {}, {}
-    with canvas(width, 0.72 * width) as (figure, ax):
+    with canvas(SINGLE, 0.72 * SINGLE) as (figure, ax):
         for name in found:
             colour, dash, marker = every[name]
             tried = sorted(found[name], key=lambda row: row["scale"])

@@ -43,7 +43,7 @@ from ravi.schedules import at_reset
 
 
 class Drawn(NamedTuple):
-    """Of a posterior draw."""
+    """The last draw from the posterior."""
 
     key: Fixed  # (n,)
     theta: Policy  # theta_k                   (n, d)

@@ -14,8 +14,9 @@ import numpy as np
 from ravi.compiled import bound, compiled
 from ravi.core import Problem
 from ravi.learners.ravi_ucb.inner import inner_backups, inner_plan
+from ravi.optimism.kl_dual import shortfall
 from ravi.optimism.relative_entropy import redundancy, seen
-from ravi.optimism.sets import shortfall, top_of
+from ravi.optimism.sets import top_of
 from ravi.teams import Room, each, sync, team, team_max
 
 

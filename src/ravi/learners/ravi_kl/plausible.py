@@ -26,8 +26,9 @@ import numpy as np
 
 from ravi.compiled import compiled
 from ravi.core import Array, Problem
+from ravi.optimism.kl_dual import shortfall
 from ravi.optimism.relative_entropy import seen
-from ravi.optimism.sets import shortfall, top_of
+from ravi.optimism.sets import top_of
 from ravi.ranges import SLACK, Action, CountOrNone, Range, Value
 from ravi.teams import Room, each, sync, team, team_max, team_min, team_sum
 

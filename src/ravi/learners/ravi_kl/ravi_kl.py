@@ -79,7 +79,7 @@ STAGE = Range(lambda k, f, _: (k >= -1) & (k <= theory.stage(1 + f.time)), "a st
 
 
 class Drawn(NamedTuple):
-    """Of a posterior draw."""
+    """The last draw from the posterior."""
 
     key: Fixed  # (n,)
     u: Value  # V of the last draw, less its least   (n, X)

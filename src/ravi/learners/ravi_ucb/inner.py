@@ -261,7 +261,7 @@ class Counted:
         return problem.successors.reshape(X * A, B), problem.rewards.reshape(X * A), problem.discount, problem.horizon
 
     def laid(self, of: OfSeeds, chosen: Any, learned: Any, room: Any) -> OnCounts:
-        """These seeds, by pairs."""
+        """The arrays of these seeds, with states and actions in one axis of pairs."""
         X, A, B = self.problem.successors.shape
         (D, at, played, key, time), flat, earned = of, (-1, X * A), TOLD
         if self.paid is not None:

@@ -19,8 +19,6 @@ from ravi.checks import InputError
 if TYPE_CHECKING:
     from ravi.live.policies.policy import Policy
 
-LIMIT = 10_000  # steps of an episode that the environment itself does not end
-
 
 class Episode(NamedTuple):
     """One episode of an environment, in the units of its rewards."""

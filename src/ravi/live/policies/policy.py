@@ -85,24 +85,11 @@ class Policy:
     def of(
         where: Any, table: Any, discount: float | None = None, *, termination: str = "absorb", learner: str = ""
     ) -> Policy:
-        """The policy of a table, `ravi.solve(mdp).policy`.
+        """The policy of a table (X, A), such as `ravi.solve(mdp).policy`, or (S, X, A) by the steps since a reset.
 
-        Parameters
-        ----------
-        where
-            An environment of Gymnasium or its id, or a model of `ravi.importers`, whose labels it is asked by.
-        table
-            Of shape (X, A), or (S, X, A) by the number of steps since a reset.
-        discount
-            gamma; of an environment it must be given.
-        termination
-            What a terminal state is: "absorb", or "restart".
-        learner
-            Who found it, for the record.
-
-        Returns
-        -------
-        Policy
+        where: an environment of Gymnasium or its id, or a model of `ravi.importers`, whose labels it is asked by.
+        discount: gamma; of an environment it must be given. termination: what a terminal state is, "absorb" or
+        "restart". learner: who found it, for the record.
         """
         from ravi.importers.imported import Imported
         from ravi.live.environment import Environment

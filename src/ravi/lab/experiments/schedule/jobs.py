@@ -11,9 +11,8 @@ MOST = 1024  # seeds that go out together
 MOST_THERE = 2**16  # on a GPU
 FEW = 16  # a batch of so many times fewer seeds takes in other settings of its learner
 GUESS = 1e-6  # seconds a step, of a learner that has not been timed
-LEFT, GIVEN, LOST, FAILED, STORED = range(
-    5
-)  # where a run stands: the last three are in the store, each above those before
+# Where a run stands: the last three are in the store, each above those before.
+LEFT, GIVEN, LOST, FAILED, STORED = range(5)
 
 
 class Job:

@@ -128,7 +128,7 @@ def chosen_in(record: Mapping[str, Any] | None) -> str | None:
 
 
 def facts_from(held: Mapping[str, Any]) -> Facts:
-    """From a frozen specification."""
+    """The facts that a frozen specification holds."""
     try:
         found = Facts(**headers.checked(held, {"mdps": dict[str, str], "learners": dict[str, dict[str, Any]]}))
         for name, fact in found.learners.items():
@@ -143,14 +143,9 @@ def facts_from(held: Mapping[str, Any]) -> Facts:
 
 def changed(was: Facts, now: Facts) -> list[str]:
     """What a frozen suite's ids no longer stand for."""
-    lines = [
-        f"{name} is another MDP than when the folder was made"
-        for name in was.mdps
-        if name in now.mdps and now.mdps[name] != was.mdps[name]
+    return [
+        f"{name} is another {what} than when the folder was made"
+        for what, old, new in (("MDP", was.mdps, now.mdps), ("learner", was.learners, now.learners))
+        for name in old
+        if name in new and new[name] != old[name]
     ]
-    lines += [
-        f"{name} is another learner than when the folder was made"
-        for name in was.learners
-        if name in now.learners and now.learners[name] != was.learners[name]
-    ]
-    return lines

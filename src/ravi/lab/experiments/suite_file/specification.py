@@ -1,26 +1,7 @@
 """What does a suite say? MDPs x learners x options x T x seeds, in sections; from TOML or the same as Python data.
 
-    name = "mine"                     # by default the name of the file
-    title = "..."
-    steps = 1e5                       # T, or a list of them. What is given here is the default of every section:
-    seeds = 16                        # steps, seeds (16 is 0 to 15; "5-8", "1,7,9" or a list are these),
-    points = 200                      # points, record and columns
-    columns = ["theory", "tuned"]
-    device = "gpu"                    # where runs are made: the cpu, unless this is given
-
-    [tuning]                          # see `Tuning`
-    budget = 20
-
-    [[sections]]
-    name = "riverswim"
-    remark = "..."
-    mdps = ["riverswim/6", { id = "garnet/20,3,4", options = { seed = [0, 1], discount = [0.9, 0.99] } }]
-    learners = ["ravi-ucb", { id = "ucrl2", label = "UCRL2", options = { mode = ["aware", "blind"] } }]
-    options = { delta = [0.1, 0.01] }   # a grid over every learner of the section
-
-A table of options is a grid: every combination of its values gives an id with `,key=value` appended. A label of one's
-own gets those options appended that have several values. MDPs that are files, and modules with builders of one's own
-(`package.module:function`), are looked for beside the TOML file. All mistakes of a file are told at once.
+docs/guides/experiments.md shows a file with all keys. A table of options is a grid: every combination of its values
+gives an id with `,key=value` appended; a label of one's own gets those options appended that have several values.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ def page(found: Results, claims: list[dict[str, Any]] | None = None) -> Iterator
     import jinja2
     from plotly.offline import get_plotlyjs
 
-    from ravi.lab.report.page import cells, words
+    from ravi.lab.report.page import cells, numbers
     from ravi.lab.report.page.charts import chart_data, embedded
     from ravi.lab.report.page.content import content
 
@@ -72,9 +72,9 @@ def page(found: Results, claims: list[dict[str, Any]] | None = None) -> Iterator
         loader=jinja2.FileSystemLoader(HERE), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True,
         lstrip_blocks=True,
     )  # fmt: skip
-    environment.filters |= {"number": words.written, "range": words.range_of, "percent": words.percent}
+    environment.filters |= {"number": numbers.written, "range": numbers.range_of, "percent": numbers.percent}
     environment.globals |= {
-        "Name": words.Name, "Number": words.Number, "isinstance": isinstance, "str": str, "cells": cells,
+        "Name": numbers.Name, "Number": numbers.Number, "isinstance": isinstance, "str": str, "cells": cells,
     }  # fmt: skip
     studies: list[Studied] = told["studies"]
     return environment.get_template("template.html.jinja").generate(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from ravi.lab.report.page.words import range_of, written
+from ravi.lab.report.page.numbers import range_of, written
 
 if TYPE_CHECKING:
     from ravi.lab.report.page.data import Line

@@ -11,6 +11,7 @@ from ravi.lab.report.page import words
 from ravi.lab.report.page.analysis import Studied, studied
 from ravi.lab.report.page.charts import ticked
 from ravi.lab.report.page.data import Panel, parts
+from ravi.lab.report.page.numbers import Sentence
 from ravi.lab.report.page.shapes import LEVEL
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def content(found: Results, claims: list[dict[str, Any]] | None) -> dict[str, An
     }
 
 
-def _summary(study: Studied) -> tuple[list[words.Sentence], list[words.Sentence]]:
+def _summary(study: Studied) -> tuple[list[Sentence], list[Sentence]]:
     """What is said of a section, and what is said MDP by MDP."""
     columns = study.part.columns
     made = [sentence for column in columns for sentence in words.standing(study, column)]

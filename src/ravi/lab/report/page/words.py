@@ -1,9 +1,7 @@
 """What do the numbers say, in words? Pure functions from statistics to sentences, each of which carries its numbers.
 
-A sentence is a tuple of parts: words, names (which come from the folder, and are escaped where they are shown), and
-numbers, each with the value that it was made from and with what it is, so that a test can compute it again. Nothing is
-said that an interval does not support: what may be 0 is called a tie, one seed supports no comparison, few are called
-few.
+Nothing is said that an interval does not support: what may be 0 is called a tie, one seed supports no comparison, few
+are called few.
 """
 
 from __future__ import annotations
@@ -12,7 +10,9 @@ import math
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from ravi.lab.report.page.numbers import Name, Number, Sentence, count, estimate, joined, written
 
 if TYPE_CHECKING:
     from ravi.lab.report.page.analysis import Cost, Studied, Told
@@ -24,82 +24,13 @@ FEW = 10  # fewer seeds than this are called few
 EDGE = 1e-9  # an exponent that is this close to another is the same
 NAMED = 3  # ties that are named; the others are counted
 CONSTANTS = {"theory": "the theory's constants", "tuned": "tuned multipliers", "given": "constants as given"}
-MINUS = "\N{MINUS SIGN}"
-
-
-class Name(NamedTuple):
-    text: str
-
-
-class Number(NamedTuple):
-    value: float
-    shown: str
-    what: tuple[str | int, ...]  # which number it is, and of what
-
-
-Sentence = tuple[str | Name | Number, ...]
-
-
-# Numbers as they are written.
-
-
-def written(value: float, scale: float | None = None) -> str:
-    """Four digits, or as many decimals as a number of this scale would have."""
-    if math.isnan(value):
-        return "–"
-    if math.isinf(value):
-        return "∞" if value > 0 else f"{MINUS}∞"
-    size = abs(value if scale is None else scale)
-    if size != 0 and size < 1e-3:
-        mantissa, _, power = f"{abs(value):.1e}".partition("e")
-        raised = str(int(power)).replace("-", "⁻").translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))
-        sign = MINUS if value < 0 else ""
-        return "0" if value == 0 else f"{sign}{mantissa} × 10{raised}"
-    decimals = 0 if size >= 1000 else 1 if size >= 100 else 2 if size >= 10 else 3 if size else 0
-    shown = f"{abs(value):,.{decimals}f}"
-    return f"{MINUS}{shown}" if value < 0 and float(shown.replace(",", "")) != 0 else shown
-
-
-def range_of(found: Interval) -> str:
-    """[low, high]; nothing where one seed gives no ends."""
-    if not (math.isfinite(found.low) and math.isfinite(found.high)):
-        return ""
-    scale = max(abs(found.estimate), (found.high - found.low) / 2)
-    return f"[{written(found.low, scale)}, {written(found.high, scale)}]"
-
-
-def percent(level: float) -> str:
-    return f"{100 * level:.4g} %"
-
-
-def _count(n: int, *what: str | int) -> Number:
-    return Number(n, str(n), what)
-
-
-def _estimate(found: Interval, *what: str | int) -> Sentence:
-    """The estimate with its interval, as three numbers."""
-    head: Sentence = (Number(found.estimate, written(found.estimate), ("estimate", *what)),)
-    if not (math.isfinite(found.low) and math.isfinite(found.high)):
-        return head
-    scale = max(abs(found.estimate), (found.high - found.low) / 2)
-    low = Number(found.low, written(found.low, scale), ("low", *what))
-    high = Number(found.high, written(found.high, scale), ("high", *what))
-    return (*head, " [", low, ", ", high, "]")
 
 
 def _regret(told: Told, *what: str | int) -> Sentence:
     """Its mean regret; 0 where it is not larger than what it may be off."""
     if told.line.nothing:
         return (Number(told.mean.estimate, "0", ("estimate", "regret", *what)), " (to its certified error)")
-    return _estimate(told.mean, "regret", *what)
-
-
-def _joined(parts: Sequence[Sentence], last: str = " and ") -> Sentence:
-    made: list[str | Name | Number] = []
-    for i, part in enumerate(parts):
-        made += [] if i == 0 else [last if i == len(parts) - 1 else ", "]
-        made += part
-    return tuple(made)
+    return estimate(told.mean, "regret", *what)
 
 
 # What is there.
@@ -135,7 +66,7 @@ def seeds(parts: Iterable[Part]) -> list[Sentence]:
     if not numbers:
         return [("No run is finished: there is nothing to say about regret.",)]
     least, most = min(numbers), max(numbers)
-    low, high = _count(least, "least seeds"), _count(most, "most seeds")
+    low, high = count(least, "least seeds"), count(most, "most seeds")
     between: Sentence = (low,) if least == most else (low, " to ", high)
     told: Sentence = ("Means are over ", *between, " seed." if most == 1 else " seeds.")
     if most == 1:
@@ -184,15 +115,15 @@ def standing(study: Studied, column: str) -> list[Sentence]:
     together = "the paired difference to every other learner is above 0 (intervals that hold together at 95 %)."
     if m == 1:
         return [(*made[0], f" Here {together}")] if clear else made
-    number = _count(clear, "clear", part.name, column)
-    of = _count(m, "contested", part.name, column)
+    number = count(clear, "clear", part.name, column)
+    of = count(m, "contested", part.name, column)
     return [*made, ("On ", number, " of these ", of, f" {together}")]
 
 
 def _winner(part: Part, panel: Panel, leaders: list[Told], column: str) -> Sentence:
     first = leaders[0]
     mean = _regret(first, part.name, column, panel.task, first.line.label)
-    n = _count(len(leaders), "rivals", part.name, column, panel.task)
+    n = count(len(leaders), "rivals", part.name, column, panel.task)
     head = ("On ", Name(panel.task), ", ", Name(first.line.label), " has the smallest mean regret of the ")
     return (*head, n, f" learners with {CONSTANTS[column]}: ", *mean, ".")
 
@@ -204,10 +135,10 @@ def _winners(part: Part, contested: list[tuple[Panel, list[Told]]], column: str)
     claims: list[Sentence] = []
     for label, n in sorted(wins.items(), key=lambda item: -item[1]):
         verb = " on " if claims else " has the smallest mean regret on "
-        of: Sentence = () if claims else (" of ", _count(m, "contested", part.name, column), f" {thing}")
-        claims.append((Name(label), verb, _count(n, "wins", part.name, column, label), *of))
+        of: Sentence = () if claims else (" of ", count(m, "contested", part.name, column), f" {thing}")
+        claims.append((Name(label), verb, count(n, "wins", part.name, column, label), *of))
     first, *rest = claims
-    return (f"With {CONSTANTS[column]}, ", *first, *(("; ", *_joined(rest)) if rest else ()), ".")
+    return (f"With {CONSTANTS[column]}, ", *first, *(("; ", *joined(rest)) if rest else ()), ".")
 
 
 def on(study: Studied, panel: Panel, column: str) -> list[Sentence]:
@@ -218,7 +149,7 @@ def on(study: Studied, panel: Panel, column: str) -> list[Sentence]:
     made = [*_closely(part, panel, column, leaders), *_ours(part, panel, column, leaders)]
     unranked = sum(told.rank == "" for told in leaders)
     if unranked:
-        n = _count(unranked, "unranked", part.name, column, panel.task)
+        n = count(unranked, "unranked", part.name, column, panel.task)
         made.append(("On ", Name(panel.task), ", ", n, " have no seed in common with the best."))
     return made
 
@@ -237,18 +168,18 @@ def _closely(part: Part, panel: Panel, column: str, leaders: list[Told]) -> list
     ]
     if len(ties) > NAMED:
         n = len(ties) - NAMED
-        named.append((_count(n, "more ties", *key), " more"))
+        named.append((count(n, "more ties", *key), " more"))
     mean = _regret(first, *key, first.line.label)
     return [
         (
             "On ", Name(panel.task), f" with {CONSTANTS[column]}, ", Name(first.line.label), " (mean regret ", *mean,
-            ") cannot be told from ", *_joined(named), ": the interval of the difference includes 0.",
+            ") cannot be told from ", *joined(named), ": the interval of the difference includes 0.",
         )
     ]  # fmt: skip
 
 
 def _signed(found: Interval, *what: str | int) -> Sentence:
-    return (*_estimate(found, *what), " more")
+    return (*estimate(found, *what), " more")
 
 
 def _ours(part: Part, panel: Panel, column: str, leaders: list[Told]) -> list[Sentence]:
@@ -257,8 +188,8 @@ def _ours(part: Part, panel: Panel, column: str, leaders: list[Told]) -> list[Se
     for told in leaders[1:]:
         if told.line.ours and told.rank == "behind" and told.behind is not None:
             key = (part.name, column, panel.task)
-            place = _count(told.place, "place", *key, told.line.label)
-            n = _count(len(leaders), "rivals", *key)
+            place = count(told.place, "place", *key, told.line.label)
+            n = count(len(leaders), "rivals", *key)
             made.append(
                 (
                     "On ", Name(panel.task), f" with {CONSTANTS[column]}, ", Name(told.line.label), " comes in place ",
@@ -288,9 +219,9 @@ def absent(study: Studied, column: str) -> list[Sentence]:
     named: list[Sentence] = []
     for label, tasks in held.items():
         n = len(tasks)
-        where: Sentence = (Name(tasks[0]),) if n == 1 else (_count(n, "absent", part.name, column, label), f" {thing}")
+        where: Sentence = (Name(tasks[0]),) if n == 1 else (count(n, "absent", part.name, column, label), f" {thing}")
         named.append((Name(label), " on ", *where))
-    return [(f"With {CONSTANTS[column]}, there is no finished run of ", *_joined(named), ".")] if named else []
+    return [(f"With {CONSTANTS[column]}, there is no finished run of ", *joined(named), ".")] if named else []
 
 
 def out_of_competition(study: Studied) -> list[Sentence]:
@@ -298,7 +229,7 @@ def out_of_competition(study: Studied) -> list[Sentence]:
     names = dict.fromkeys(line.label for panel in study.part.panels for line in panel.lines if line.oracle)
     if not names:
         return []
-    listed = _joined([(Name(name),) for name in names])
+    listed = joined([(Name(name),) for name in names])
     return [(*listed, " is" if len(names) == 1 else " are", " told the kernel, and not ranked.")]
 
 
@@ -312,14 +243,14 @@ def costs(study: Studied) -> list[Sentence]:
     more = [cost.more.difference for cost in held if cost.more is not None]
     if not held:
         return []
-    n = _count(len(held), "costs", part.name)
+    n = count(len(held), "costs", part.name)
 
     made: list[Sentence] = [
         (
             "Of ", n, " pairs of a learner with a multiplier and an MDP, tuned multipliers end with less regret than "
-            "the theory's constants in ", _count(sum(found.low > 0 for found in more), "cheaper", part.name),
-            ", with more in ", _count(sum(found.high < 0 for found in more), "dearer", part.name),
-            ", and in ", _count(sum(found.low <= 0 <= found.high for found in more), "unclear", part.name),
+            "the theory's constants in ", count(sum(found.low > 0 for found in more), "cheaper", part.name),
+            ", with more in ", count(sum(found.high < 0 for found in more), "dearer", part.name),
+            ", and in ", count(sum(found.low <= 0 <= found.high for found in more), "unclear", part.name),
             " the 95 % interval of the difference includes 0.",
         )
     ]  # fmt: skip
@@ -340,8 +271,8 @@ def costs(study: Studied) -> list[Sentence]:
         made.append(
             (
                 "With the theory's constants, ",
-                _count(sum(found.low > 0 for found in compared), "below uniform", part.name), " of ",
-                _count(len(compared), "against uniform", part.name),
+                count(sum(found.low > 0 for found in compared), "below uniform", part.name), " of ",
+                count(len(compared), "against uniform", part.name),
                 " end with less regret than uniform actions (the interval of the difference is above 0).",
             )
         )  # fmt: skip
@@ -375,15 +306,15 @@ def _our_cost(part: Part, cost: Cost) -> Sentence:
         return (*told, "; it is that of uniform actions, to the certified error.")
     if found.high < 0:
         over = found._replace(estimate=-found.estimate, low=-found.high, high=-found.low)
-        return (*told, "; and more than uniform actions, by ", *_estimate(over, "over uniform", *key), ".")
-    return (*told, "; it cannot be told from uniform actions (difference ", *_estimate(found, "uniform", *key), ").")
+        return (*told, "; and more than uniform actions, by ", *estimate(over, "over uniform", *key), ".")
+    return (*told, "; it cannot be told from uniform actions (difference ", *estimate(found, "uniform", *key), ").")
 
 
 def edges(tuned: int, at_edge: int) -> list[Sentence]:
     """Whether the ranges of tuning were wide enough."""
     if not at_edge:
         return []
-    n, m = _count(at_edge, "at the edge"), _count(tuned, "tuned")
+    n, m = count(at_edge, "at the edge"), count(tuned, "tuned")
     return [("For ", n, " of ", m, " the choice lies at the edge of its range, so that others might do better.")]
 
 
@@ -406,10 +337,10 @@ def growth(study: Studied, column: str) -> list[Sentence]:
     return [
         (
             f"With {CONSTANTS[column]}, regret over the last half of the run grows as a power of t whose 95 % interval "
-            "is below 1 for ", _count(sum(rate.high < 1 - EDGE for rate in found), "sublinear", *key), " of ",
-            _count(len(found), "grown", *key), " lines, below 1/2 for ",
-            _count(sum(rate.high < 0.5 - EDGE for rate in found), "root", *key), ", and above 1/2 for ",
-            _count(sum(rate.low > 0.5 + EDGE for rate in found), "above root", *key), ".",
+            "is below 1 for ", count(sum(rate.high < 1 - EDGE for rate in found), "sublinear", *key), " of ",
+            count(len(found), "grown", *key), " lines, below 1/2 for ",
+            count(sum(rate.high < 0.5 - EDGE for rate in found), "root", *key), ", and above 1/2 for ",
+            count(sum(rate.low > 0.5 + EDGE for rate in found), "above root", *key), ".",
         )
     ]  # fmt: skip
 
@@ -425,10 +356,10 @@ def scaling(measured: Sequence[Measured]) -> list[Sentence]:
     inside = len(held) - above - below
     return [
         (
-            "Of ", _count(len(held), "exponents"),
+            "Of ", count(len(held), "exponents"),
             " fitted exponents that a bound speaks of, the 95 % interval is below the bound's for ",
-            _count(below, "below bound"), ", above it for ", _count(above, "above bound"),
-            ", and includes it for ", _count(inside, "at bound"), ".",
+            count(below, "below bound"), ", above it for ", count(above, "above bound"),
+            ", and includes it for ", count(inside, "at bound"), ".",
         )
     ]  # fmt: skip
 

@@ -1,0 +1,182 @@
+"""What can be typed about a policy in a file? `evaluate` it, `play` it in an environment."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ravi.checks import InputError
+from ravi.cli.common import ALLOW_CODE, JSON, OPTION, SEED, options, progress_bar, say, say_json, typed
+
+if TYPE_CHECKING:
+    from ravi.live.policies import Play, Policy
+
+POLICY = Annotated[Path, typer.Argument(help="The file of a policy, written by ravi learn --save.")]
+CYCLES = Annotated[str, typer.Option(help="The number of cycles to play, each from one reset to the next.")]
+TERMINATION = Annotated[
+    str | None,
+    typer.Option(
+        help="What a termination means: absorb (no further reward) or restart. By default as the policy was learned."
+    ),
+]
+
+
+def evaluate(
+    policy: POLICY,
+    env: Annotated[
+        str | None,
+        typer.Argument(help="The id of an environment or an MDP; by default the environment it was learned in."),
+    ] = None,
+    cycles: CYCLES = "1000",
+    confidence: Annotated[float, typer.Option(help="The confidence level of the interval.")] = 0.95,
+    termination: TERMINATION = None,
+    option: OPTION = None,
+    seed: SEED = 0,
+    allow_code: ALLOW_CODE = False,
+    as_json: JSON = False,
+) -> None:
+    """Evaluate a policy, in the units of its rewards: exactly if there is a transition table, and by sampling."""
+    from ravi import checks, ids
+    from ravi.live.policies import Policy, evaluate
+
+    typed(env)
+    kept, n = Policy.load(policy), checks.whole(cycles, "--cycles")
+    facts: dict[str, Any] = {"cycles": n, "confidence": confidence, "termination": termination, "seed": seed}
+    if env is not None and ids.names_an_mdp(env):
+        if option:
+            raise InputError("--option is for an environment; an MDP's options are in its id")
+        found = evaluate(kept, env, **facts)
+    else:
+        world = _environment(kept, env, option, allow_code)
+        with closing(world), progress_bar(f"playing {policy}") as progress:
+            found = evaluate(kept, world, progress=progress, **facts)
+    say_json({"file": str(policy), **found.json()}) if as_json else say(f"{found!r}")
+
+
+def play(
+    policy: POLICY,
+    env: Annotated[
+        str | None, typer.Argument(help="The id of an environment; by default the one it was learned in.")
+    ] = None,
+    cycles: CYCLES = "1",
+    episodes: Annotated[
+        str | None, typer.Option(help="Play this many episodes of the environment instead of cycles.")
+    ] = None,
+    video: Annotated[
+        Path | None, typer.Option(help="Record every episode as a video in this folder (needs MoviePy).")
+    ] = None,
+    render: Annotated[
+        str | None, typer.Option(help="How to show the environment: human (a window) or ansi (text).")
+    ] = None,
+    termination: TERMINATION = None,
+    option: OPTION = None,
+    seed: SEED = 0,
+    allow_code: ALLOW_CODE = False,
+    as_json: JSON = False,
+) -> None:
+    """Play a policy and print every step and the sum of every cycle; or show or record whole episodes."""
+    from ravi import checks
+    from ravi.live.policies import Policy, play
+
+    typed(env)
+    kept, n = Policy.load(policy), checks.whole(cycles, "--cycles")
+    if render is not None and as_json:
+        raise InputError("--render and --json do not go together")
+    if episodes is not None or video is not None:
+        if cycles != "1" or termination is not None:
+            raise InputError("--cycles and --termination are for cycles; an episode ends as the environment ends it")
+        number = checks.whole(episodes or "1", "--episodes")
+        given: dict[str, Any] = {"options": options(option), "seed": seed, "allow_code": allow_code}
+        with _rendered(render or "rgb_array"):
+            played = kept.play(env, number, render=render, video=video, **given)
+        if as_json:
+            say_json({"file": str(policy), "episodes": [each._asdict() for each in played]})
+        for number, each in enumerate(played if not as_json else [], 1):
+            say(f"episode {number}: {each}")
+        return
+    frames: list[str] = []
+    with closing(_environment(kept, env, option, allow_code, render)) as world, _rendered(render):
+        shown = _framed(world, frames) if render == "ansi" else world
+        plays = play(kept, shown, n, seed=seed, termination=termination)
+        if as_json:
+            say_json({"file": str(policy), "plays": [each._asdict() for each in plays]})
+            return
+        _tell(plays, frames)
+
+
+def _tell(plays: Iterator[Play], frames: list[str]) -> None:
+    """Every play on a line, between what the environment showed before and after it."""
+    total = 0.0
+    for each in plays:
+        if each.age == 0:
+            say(f"cycle {each.cycle + 1}")
+            total = 0.0
+            for frame in frames[:1]:
+                print(frame)  # as the environment draws it
+            del frames[:1]
+        total += each.reward
+        say(f"  step {each.age + 1}: state {each.state}, action {each.action}, reward {each.reward:g}, "
+              f"then {each.successor}")  # fmt: skip
+        for frame in frames:
+            print(frame)  # as the environment draws it
+        frames.clear()
+        if each.end:
+            say(f"  {each.end} after {each.age + 1} steps, which earned {total:g}")
+
+
+def _environment(
+    policy: Policy, name: str | None, option: list[str] | None, allow_code: bool, render: str | None = None
+) -> Any:
+    """The environment to play in: that of an id, or the one where the policy was learned; options given here win."""
+    from ravi.live.policies.playing import learned_in, learned_options, made
+
+    learned, given = policy.environment, options(option)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what is not offered is told below
+        if name is not None:
+            world = made(name, learned_options(learned, name, allow_code) | given, render)
+        else:
+            world = made(*learned_in(learned, allow_code, given), render)
+    offered = [each for each in world.metadata.get("render_modes", []) if each in ("human", "ansi")]
+    if render is not None and render not in offered:
+        world.close()
+        raise InputError(
+            f"--render is {render!r}; {world.spec.id} offers {' and '.join(offered) or 'neither human nor ansi'}"
+        )
+    return world
+
+
+@contextmanager
+def _rendered(render: str | None) -> Iterator[None]:
+    """What an environment needs to show itself, and has not, is told in a line."""
+    from ravi.mdps.from_gymnasium import imported
+
+    try:
+        yield
+    except imported().error.Error as error:
+        if render is None:
+            raise
+        raise InputError(f"--render {render}: {error}") from None
+
+
+def _framed(world: Any, frames: list[str]) -> Any:
+    """The environment, which writes down what it shows after every reset and step."""
+    from ravi.mdps.from_gymnasium import imported
+
+    class Framed(imported().Wrapper):  # type: ignore[misc]
+        def reset(self, **given: Any) -> Any:
+            return self._shown(self.env.reset(**given))
+
+        def step(self, action: Any) -> Any:
+            return self._shown(self.env.step(action))
+
+        def _shown(self, answer: Any) -> Any:
+            frames.append(str(self.env.render()).strip("\n"))
+            return answer
+
+    return Framed(world)
