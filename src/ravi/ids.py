@@ -79,7 +79,7 @@ def mdp(source: str | os.PathLike[str] | MDP | Any, *, discount: float | None = 
         other = _name_of(text, WORLDS)
         if other is not None or text.startswith(LARGE):
             why = (WORLDS[other] if other is not None else OF_MDP).summary
-            raise InputError(f"{text} is no MDP, but a world of another kind: {why}. `ravi.run` and suites take it")
+            raise InputError(f"{text} is no MDP, but a problem of another kind: {why}. `ravi.run` and suites take it")
         raise InputError(_unknown("MDP", text, MDPS, " An MDP may also be a file."))
     name, given = _split(text, MDPS)
     builder = MDPS[name] if name in MDPS else foreign.function(text, name, MDP)

@@ -120,10 +120,11 @@ def ensemble(
 def garnets(
     simulators: int, states: int, actions: int, branching: int, seed: int = 0, discount: float = 0.95, border: int = 0
 ) -> MDP:
-    """The mixture of d Garnet(X, A, b) kernels with theta from Dirichlet(1, ..., 1); one reward table, uniform start.
+    """The kernel is a mixture of d known Garnet(X, A, b) kernels, whose weights are unknown.
 
-    The last `border` simulators have weight 0: theta is on the border of the simplex, and the rest as before.
-    theta is d exponentials, -log of uniforms, normalised: the last digit of a logarithm may differ between machines.
+    theta is drawn from Dirichlet(1, ..., 1); there is one reward table, and nu_0 is uniform. The last `border`
+    simulators have weight 0: theta is on the border of the simplex, and the rest as before. theta is d exponentials,
+    -log of uniforms, normalised: the last digit of a logarithm may differ between machines.
     """
     d = checks.whole(simulators, "simulators", 1)
     X, A, b = sizes(states, actions, branching)
