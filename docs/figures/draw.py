@@ -46,7 +46,7 @@ def of_results(found: ravi.Results) -> None:
     spent = {one.label: (one.seconds, one.regret[:, -1]) for one in panels["riverswim/6", "tuned"].entries}
     pareto(spent, title="riverswim/6, tuned").save(HERE / "pareto", ["png"])
     rows = found.sql("SELECT * FROM tuning WHERE mdp = 'riverswim/6' ORDER BY learner, configuration").to_pylist()
-    tuning(rows, title="riverswim/6").save(HERE / "tuning", ["png"])
+    tuning(rows, order=SUITE["sections"][0]["learners"], title="riverswim/6").save(HERE / "tuning", ["png"])
     tuned = scores(found, column="tuned")
     improvements(tuned).save(HERE / "improvement", ["png"])
     differences(tuned, "riverswim/6").save(HERE / "differences", ["png"])

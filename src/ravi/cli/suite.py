@@ -44,12 +44,15 @@ def run(
             help="A suite (see ravi suites), a TOML file, or a folder of results.", autocompletion=completion.suites
         ),
     ],
-    out: Annotated[Path | None, typer.Option(help="The folder for the results.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="The folder for the results; needed unless SUITE is such a folder.")
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would run, and estimate how long it would take.")
     ] = False,
     seeds: Annotated[
-        str | None, typer.Option(help="The number of seeds, counted from 0; or a list, such as 5-8 or 1,7,9.")
+        str | None,
+        typer.Option(help="In place of the suite's: a number, counted from 0, or a list such as 5-8 or 1,7,9."),
     ] = None,
     workers: WORKERS = None,
     cluster: CLUSTER = None,
@@ -152,7 +155,7 @@ def suites(as_json: JSON = False) -> None:
 
 
 def results(
-    folder: Annotated[Path, typer.Argument(help="A folder of results; it may still be in use.")],
+    folder: Annotated[Path, typer.Argument(help="A folder of results; its suite may still be running.")],
     sql: Annotated[
         str | None, typer.Option(help="A SQL query over the views results, runs, entries, tuning, failures.")
     ] = None,
