@@ -377,7 +377,8 @@ def _our_cost(part: Part, cost: Cost) -> Sentence:
     if found.high < 0:
         over = found._replace(estimate=-found.estimate, low=-found.high, high=-found.low)
         return (*told, "; and more than uniform actions, by ", *_estimate(over, "over uniform", *key), ".")
-    return (*told, "; it is not significantly different from that of uniform actions (difference ", *_estimate(found, "uniform", *key), ").")
+    alike = "; it is not significantly different from that of uniform actions (difference "
+    return (*told, alike, *_estimate(found, "uniform", *key), ").")
 
 
 def edges(tuned: int, at_edge: int) -> list[Sentence]:
