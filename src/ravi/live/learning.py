@@ -92,7 +92,7 @@ def learn(
     progress: Progress | bool | None = None,
     callback: Callback | None = None,
 ) -> Learned:
-    """Let `learner` (its id, or a function of problem and steps) make `steps` steps in `env` (itself, or its id).
+    """Learn a policy in `env` (an environment, or its id) with `learner` (its id, or a function) in `steps` steps.
 
     Without a learner, one is chosen, and so is whatever else is not given (`ravi.live.defaults`).
 
@@ -100,7 +100,7 @@ def learn(
     ----------
     env : a Gymnasium environment, or its id
     learner : its id, or a function of problem and steps
-    steps : T
+    steps : T, by default 100,000
     discount : gamma
     problem : what is known, for instance `ravi.ensemble` of simulators; it has the discount
     termination : what a termination means: "absorb" (no further reward) or "restart"
