@@ -14,7 +14,6 @@ from math import sqrt
 from pathlib import Path
 
 import numpy as np
-from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
 import ravi
 from ravi import mdps
@@ -102,9 +101,6 @@ def figure(found: dict[str, Made]) -> Drawn:
                 place.set(xscale="log", yscale="log", xlabel=f"{name}, {kind}")
                 place.set_xticks(grid, [f"{value:,}" for value in grid])
                 place.set_xticks([], minor=True)
-                place.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-                place.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-                place.yaxis.set_minor_formatter(NullFormatter())
         axes[0][0].set_ylabel("regret")
         legend_below(drawn, axes[0][0])
     return Drawn(drawn, numbers)
