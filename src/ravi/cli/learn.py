@@ -111,7 +111,8 @@ def learn(
     policy: Annotated[
         str | None,
         typer.Option(
-            help="Which policy: last, output (of a uniformly drawn time), or planned (optimal for the observed data)."
+            help="Which policy: last, output (of a uniformly drawn time), or planned (optimal for the observed data). "
+            "Default last; planned without --learner."
         ),
     ] = None,
     as_json: JSON = False,
