@@ -1,4 +1,4 @@
-"""What does a large world cost? X = 10^6 and T = 10^6 on one core, and the ordinary run where that can be had.
+"""What does a large state space cost? X = 10^6 and T = 10^6 on one core, and the ordinary run where that can be had.
 
 python benchmarks/large.py [--quick] [--write benchmarks/large.md]
 """
@@ -39,7 +39,7 @@ table. Time and memory depend on the states that were visited, not on X: (a) com
 of a table, (b) has X = 10^6 and T = 10^6 on one core.
 
 Times are CPU seconds of one run of one seed, with functions compiled beforehand. Memory is the peak that the run
-allocates, without the world. beta and eta are given, except in one row: with the beta of the theory, at this X, the
+allocates, without the MDP. beta and eta are given, except in one row: with the beta of the theory, at this X, the
 value of a pair is cut at H until it was played about 3 x 10^9 times.
 """
 
@@ -47,7 +47,7 @@ value of a pair is cut at H until it was played about 3 x 10^9 times.
 def large(rows, quick):
     rows.append("### (b) X = 1,000,000, A = 4, one seed, one core\n")
     rows.append(
-        "| world | constants | T | CPU s | us per step | epochs | encountered | visited | planned on | peak MB "
+        "| problem | constants | T | CPU s | us per step | epochs | encountered | visited | planned on | peak MB "
         "| stored MB | reward per step | return of the last policy |"
     )
     rows.append("|---" * 13 + "|")
@@ -105,11 +105,11 @@ def against_tables(rows, quick):
 
 
 def main():
-    parser = argparse.ArgumentParser(description="RAVI-UCB in large worlds: seconds and memory")
+    parser = argparse.ArgumentParser(description="RAVI-UCB in large state spaces: seconds and memory")
     parser.add_argument("--quick", action="store_true", help="fewer plays")
     parser.add_argument("--write", metavar="FILE", type=Path, help="write the tables there as well")
     arguments = parser.parse_args()
-    rows = opening("What a large world costs", ABOUT, "large.py")
+    rows = opening("What a large state space costs", ABOUT, "large.py")
     against_tables(rows, arguments.quick)
     large(rows, arguments.quick)
     if arguments.write:

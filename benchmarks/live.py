@@ -28,9 +28,9 @@ from ravi.live.policies import Policy, evaluate
 
 ABOUT = """
 How much time does the library add to each step of an environment, and how good is the policy that `ravi learn` finds on
-FrozenLake 8x8? For those who learn by playing. (a) is the time per step of the protocol beyond that of the world
-itself, in a world that takes almost none. (b) is the command: how many seeds come within 1 % of the optimum, and in how
-many CPU seconds. (c) is the time per step of `ravi.learn`, environment included, with hundreds of states; "before" is
+FrozenLake 8x8? For those who learn by playing. (a) is the time per step of the protocol beyond that of the simulation
+itself, which takes almost none. (b) is the command: how many seeds come within 1 % of the optimum, and in how many
+CPU seconds. (c) is the time per step of `ravi.learn`, environment included, with hundreds of states; "before" is
 another version of the library.
 """
 STATES, ACTIONS, DISCOUNT = 16, 4, 0.99
@@ -127,7 +127,7 @@ def protocol(steps, repeats):
         ) - own  # fmt: skip
         yield f"| {learner} | {what} | {1e6 * by_hand / steps:.1f} | {1e6 * learned / steps:.1f} |"
     yield ""
-    yield f"The world itself takes {1e6 * world / steps:.2f} us per step, the environment {1e6 * own / steps:.2f} us."
+    yield f"The simulation takes {1e6 * world / steps:.2f} us per step, the environment {1e6 * own / steps:.2f} us."
 
 
 def lake(settings, seeds):
@@ -233,7 +233,7 @@ def main():
     if given.part in (None, "protocol"):
         size = f"{STATES} states, gamma {DISCOUNT}, {given.steps:,} steps"
         parts += [
-            f"### (a) The protocol, without the time of the world: {size}",
+            f"### (a) The protocol, without the time of the simulation: {size}",
             "",
             *protocol(given.steps, given.repeats),
             "",

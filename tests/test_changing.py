@@ -324,6 +324,6 @@ def test_what_cannot_be_is_refused():
 def test_the_id_of_a_world_whose_rewards_change_is_not_taken_for_an_mdp():
     with pytest.raises(
         InputError,
-        match=r"tides/4 is no MDP, but a world of another kind: RiverSwim whose rewards change\. `ravi\.run`",
+        match=r"tides/4 is no MDP, but a problem of another kind: RiverSwim whose rewards change\. `ravi\.run`",
     ):
         ravi.mdp("tides/4")

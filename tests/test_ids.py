@@ -70,7 +70,7 @@ def test_an_id_of_a_learner_that_is_wrong_says_where(text, says):
         ("rivreswim/6", r"there is no MDP 'rivreswim/6'. Did you mean riverswim"),
         ("riverswim/6,discount=0.9,7", "'7' stands after key=value; give it a key too"),
         ("riverswim/six", "'six', not a number"),
-        ("tides/6", "tides/6 is no MDP, but a world of another kind: RiverSwim whose rewards change"),
+        ("tides/6", "tides/6 is no MDP, but a problem of another kind: RiverSwim whose rewards change"),
         (7, "mdp is 7, not an id such as"),
     ],
 )

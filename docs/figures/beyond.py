@@ -31,7 +31,7 @@ REWARDS = {
 }
 
 CHANGING, LENGTHS = "ravi-ucb,scale=0.001,step_scale=30", (1000, 2000, 4000, 8000, 16_000, 32_000, 64_000)
-WORLDS = {"by 50 plays": tides(), "by 50 epochs": tides(clock="epochs")}
+WORLDS = {"every 50 steps": tides(), "every 50 epochs": tides(clock="epochs")}
 
 TUNED = "scale=0.003,step_scale=30"
 HORIZONS = (1024, 2047, 4096, 8191, 16_384, 32_767)  # just after a phase has begun, and where one ends
@@ -41,7 +41,7 @@ FAMILY = {
     ("ravi-ucb/mixture", "scale=0.02,step_scale=30"): MIXTURE,
     ("ravi-ucb+", ""): RIVER,
     ("ravi-ucb+/mixture", ""): MIXTURE,
-}  # each as it is told T, and in phases
+}  # each with T known, and in phases
 
 SELECTED, EPSILON, DELTA, RUNS = ("riverswim/4,discount=0.9", 1500), 0.08, 0.2, 1000
 
@@ -61,7 +61,7 @@ def unknown_rewards() -> str:
 
 
 def idle(world: Changing, steps: int) -> float:
-    """The regret of the uniform policy, in the world that changes with plays."""
+    """The regret of the uniform policy, where the rewards change with steps."""
     counts = np.bincount(world.number(np.arange(1, steps + 1)), minlength=len(world.tables))
     mdp = world.average(counts)
     return steps * (ravi.solve(mdp).optimum - ravi.return_of(mdp, np.full((mdp.states, mdp.actions), 1 / mdp.actions)))
@@ -78,7 +78,7 @@ def changing(found: dict[str, list[ravi.Run]]) -> str:
     for label, runs in found.items():
         means = [float(run.regret.mean()) for run in runs]
         rows.append(f"| {label} | {' | '.join(f'{r:,.0f}' for r in means)} | {exponent(LENGTHS, means):.2f} |")
-    never = [idle(WORLDS["by 50 plays"], T) for T in LENGTHS]
+    never = [idle(WORLDS["every 50 steps"], T) for T in LENGTHS]
     rows.append(f"| (uniform policy) | {' | '.join(f'{r:,.0f}' for r in never)} | {exponent(LENGTHS, never):.2f} |")
     return "\n".join(rows) + "\n"
 
@@ -94,14 +94,14 @@ def lemma() -> str:
 
 
 def horizons(found: dict[int, tuple[float, float]]) -> str:
-    rows = ["| T | phases | told T | not told | ratio |", "|---|---|---|---|---|"]
+    rows = ["| T | phases | T known | T unknown | ratio |", "|---|---|---|---|---|"]
     for T, (told, untold) in found.items():
         rows.append(f"| {T:,} | {doubling.phases(T)} | {told:,.0f} | {untold:,.0f} | {untold / told:.2f} |")
     return "\n".join(rows) + "\n"
 
 
 def family(base: str, options: str, steps: int = 8191) -> str:
-    """A learner that is told T beside the same one in phases: a row."""
+    """A learner that knows T beside the same one in phases: a row."""
     more = f",{options}" if options else ""
     told, untold = (
         float(ravi.run(f"{name}{more}", FAMILY[base, options], steps, SEEDS).regret.mean())
@@ -120,7 +120,7 @@ def selected() -> str:
     gaps = run.optimum - np.array([ravi.return_of(mdp, one.policy) for one in made])
     drawn = run.optimum - np.array([ravi.return_of(mdp, policy) for policy in run.output_policy])
     failures = int((gaps > 2 * run.regret / T + EPSILON).sum())
-    rows = ["| policy | mean gap | largest gap | plays beyond T |", "|---|---|---|---|"]
+    rows = ["| policy | mean gap | largest gap | steps beyond T |", "|---|---|---|---|"]
     rows.append(f"| of a uniform time | {drawn.mean():.4f} | {drawn.max():.4f} | 0 |")
     plays = np.mean([one.plays for one in made])
     rows.append(f"| selected from {len(made[0].estimates)} | {gaps.mean():.4f} | {gaps.max():.4f} | {plays:,.0f} |")
@@ -130,7 +130,7 @@ def selected() -> str:
 
 def drawn(turns: dict[str, list[ravi.Run]], told: dict[int, tuple[float, float]], whole: ravi.Run) -> Drawn:
     figure, axes = panels(1, 2, width=DOUBLE, height=2.6)
-    styles = looks([*turns, "T not told", "T told"])
+    styles = looks([*turns, "T unknown", "T known"])
     data = {}
     with styled():
         left, right = axes[0]
@@ -139,14 +139,14 @@ def drawn(turns: dict[str, list[ravi.Run]], told: dict[int, tuple[float, float]]
             low, mean, high = regret.min(1), regret.mean(1), regret.max(1)
             line(left, np.array(LENGTHS), mean, label, styles[label], low=low, high=high)
             data[label] = (LENGTHS, low, mean, high)
-        never = [idle(WORLDS["by 50 plays"], T) for T in LENGTHS]
+        never = [idle(WORLDS["every 50 steps"], T) for T in LENGTHS]
         left.plot(LENGTHS, never, color=GREY, linewidth=0.8, label="uniform policy")
-        left.set(xscale="log", yscale="log", xlabel="T", ylabel="regret in hindsight", title="rewards that change")
+        left.set(xscale="log", yscale="log", xlabel="T", ylabel="regret in hindsight", title="changing rewards")
         curve = whole.regret_curve
-        line(right, whole.times, curve.mean(0), "T not told", styles["T not told"], low=curve.min(0), high=curve.max(0))
-        right.plot(list(told), [one for one, _ in told.values()], "s", color=styles["T told"].colour, label="T told")
-        right.set(xlabel="plays", ylabel="regret", title="a horizon that is not known")
-        data["T not told"] = (whole.times, curve.min(0), curve.mean(0), curve.max(0))
+        line(right, whole.times, curve.mean(0), "T unknown", styles["T unknown"], low=curve.min(0), high=curve.max(0))
+        right.plot(list(told), [one for one, _ in told.values()], "s", color=styles["T known"].colour, label="T known")
+        right.set(xlabel="step t", ylabel="regret", title="unknown T")
+        data["T unknown"] = (whole.times, curve.min(0), curve.mean(0), curve.max(0))
         legend_below(figure, axes)
     return Drawn(figure, data)
 
@@ -163,7 +163,7 @@ def main() -> None:
         unknown = ravi.run(f"ravi-ucb/doubling,{TUNED}", RIVER, T, SEEDS).regret.mean()
         told[T] = (float(known), float(unknown))
     marked("horizons", horizons(told))
-    head = ["| id | told T | not told | ratio |", "|---|---|---|---|"]
+    head = ["| id | T known | T unknown | ratio |", "|---|---|---|---|"]
     marked("family", "\n".join([*head, *(family(*one) for one in FAMILY)]) + "\n")
     marked("selected", selected())
     drawn(turns, told, whole).save(HERE / "beyond", ["png"])

@@ -57,7 +57,7 @@ def learners(world: World) -> dict[str, Any]:
 
 class Found(NamedTuple):
     run: ravi.Run
-    planners: list[Any]  # as they are after the last play
+    planners: list[Any]  # as they are after the last step
 
     def gap(self, times: Any) -> Any:
         """The gap of the policy of time t   (n, times)."""
@@ -118,10 +118,10 @@ def curves(found: dict[str, dict[str, Found]]) -> Drawn:
                 low, median, high = np.quantile(100 * one.gap(times) / one.run.optimum, (0.25, 0.5, 0.75), axis=0)
                 line(ax, times, median, label, style, low=low, high=high)
                 data[f"{name}: {label}"] = (times, low, median, high)
-            ax.set(xscale="log", yscale="log", xlabel="plays", title=name, ylim=(0.03, 120))
+            ax.set(xscale="log", yscale="log", xlabel="step t", title=name, ylim=(0.03, 120))
             ax.set_yticks([0.1, 1, 10, 100], ["0.1 %", "1 %", "10 %", "100 %"])
             ax.minorticks_off()
-        axes[0, 0].set_ylabel("lost of the optimal return")
+        axes[0, 0].set_ylabel("gap / optimum")
         legend_below(figure, axes, columns=2)
     return Drawn(figure, data)
 
@@ -141,7 +141,7 @@ def values(fine: dict[str, Fine], found: dict[str, dict[str, Found]], last: dict
             learned = found["level"][name].planners[0].at(x[:, None])[1]
             line(ax, x, learned, label, styles[label])
             data[label] = (x, learned)
-        ax.set(xlabel="x", title="level", ylim=(0, None))
+        ax.set(xlabel="x", ylabel="V", title="level", ylim=(0, None))
         legend = ax.legend(loc="lower right", fontsize=6.5, labelspacing=0.2)
         legend.set_zorder(5)
         ref, best = fine["pendulum"].reference, fine["pendulum"].best
@@ -166,25 +166,27 @@ def order(errors: list[tuple[int, float, float]]) -> float:
 
 
 def tables(fine: dict[str, Fine], found: dict[str, dict[str, Found]], last: dict[str, Any]) -> str:
-    lines = [
-        "| world | nodes of the learner | densities integrate to 1 within | error of V* on them | measured order |"
-    ]
+    lines = ["| MDP | nodes of the learner | densities integrate to 1 within | error of V* on them | measured order |"]
     lines += ["|---|---|---|---|---|"]
     for world in WORLDS:
         name = world.mdp.problem.name
         _, off, normal = next(one for one in fine[name].errors if one[0] == world.nodes)
         shape = " x ".join([str(world.nodes)] * world.mdp.problem.axes)
         lines.append(f"| {name} | {shape} | {normal:.1e} | {off:.1e} | {order(fine[name].errors):.1f} |")
-    lines += ["", "What the last policy that was scored of the first seed (RAVI-UCB+, a tenth of beta) loses:", ""]
-    lines += ["| world | on the grid of the scores | the very last, on the reference |", "|---|---|---|"]
+    lines += [
+        "",
+        "The gap, in percent of the optimum, of the last scored policy of the first seed (RAVI-UCB+, a tenth of beta):",
+        "",
+    ]
+    lines += ["| MDP | on the scoring grid | the last policy, on the reference grid |", "|---|---|---|"]
     for world in WORLDS:
         name = world.mdp.problem.name
         ref, best = fine[name].reference, fine[name].best
         there = 1 - exact.return_of(ref, last[name][0], best.V) / best.optimum
         here = found[name][BEST].run.gap[0] / found[name][BEST].run.optimum
         lines.append(f"| {name} | {100 * here:.3f} % | {100 * there:.3f} % |")
-    lines += ["", f"Over {SEEDS} seeds; the regret of T plays, and the error eps of the quadrature for the last V:", ""]
-    lines += ["| world | T | learner | regret, median | quartiles | last policy loses, median | eps, largest |"]
+    lines += ["", f"Over {SEEDS} seeds; the regret of T steps, and the error eps of the quadrature for the last V:", ""]
+    lines += ["| MDP | T | learner | regret, median | quartiles | gap of the last policy, median | eps, largest |"]
     lines += ["|---|---|---|---|---|---|---|"]
     for world in WORLDS:
         problem = world.mdp.problem

@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 
 import ravi
-from ravi.lab.report.curves import gap_curves, gap_of, regret_curves, regret_of
+from ravi.lab.report.curves import gap_curves, gap_of, regret_curves
 from ravi.lab.report.figures import entries, theory
 from ravi.lab.report.grids import maps
 from ravi.lab.report.learning import policy_steps, validity, watched
@@ -35,18 +35,17 @@ SUITE = {
 
 def of_results(found: ravi.Results) -> None:
     panels = {(panel.mdp, panel.column): panel for panel in entries(found)}
-    for column in ("theory", "tuned"):
-        panel = panels["riverswim/6", column]
+    for column, logarithmic in (("tuned", False), ("theory", True)):
+        panel, name = panels["riverswim/6", column], f"regret-log-{column}" if logarithmic else f"regret-{column}"
         curves = {one.label: (one.times, one.regret) for one in panel.entries}
-        told = {"bounds": theory(panel), "title": panel.title}
-        regret_curves(curves, **told).save(HERE / f"regret-{column}", ["png"])
-        regret_curves(curves, logarithmic=True, **told).save(HERE / f"regret-log-{column}", ["png"])
+        drawn = regret_curves(curves, logarithmic=logarithmic, bounds=theory(panel), title=panel.title)
+        drawn.save(HERE / name, ["png"])
     last = {one.label: one.regret[:, -1] for one in panels["riverswim/6", "tuned"].entries}
     ranks(last, title="riverswim/6, tuned").save(HERE / "ranks", ["png"])
     spent = {one.label: (one.seconds, one.regret[:, -1]) for one in panels["riverswim/6", "tuned"].entries}
     pareto(spent, title="riverswim/6, tuned").save(HERE / "pareto", ["png"])
     rows = found.sql("SELECT * FROM tuning WHERE mdp = 'riverswim/6' ORDER BY learner, configuration").to_pylist()
-    tuning(rows, title="riverswim/6").save(HERE / "tuning", ["png"])
+    tuning(rows, order=SUITE["sections"][0]["learners"], title="riverswim/6").save(HERE / "tuning", ["png"])
     tuned = scores(found, column="tuned")
     improvements(tuned).save(HERE / "improvement", ["png"])
     differences(tuned, "riverswim/6").save(HERE / "differences", ["png"])
@@ -57,7 +56,6 @@ def of_runs() -> None:
     learner, mdp = "ravi-ucb/mixture,scale=0.03,step_scale=30", ravi.mdp("riverswim/mixture/6")
     run = ravi.run(learner, mdp, 20_000, 8)
     gap_curves({"ravi-ucb/mixture": gap_of(run)}, title=mdp.name).save(HERE / "gap", ["png"])
-    regret_curves({"ravi-ucb/mixture": regret_of(run)}, title=mdp.name).save(HERE / "regret-one", ["png"])
     found = ellipsoids(learner, mdp, 20_000, (100, 1000, 20_000))
     parameter_figure(found, mdp.parameter, title="parameters, riverswim/mixture/6").save(HERE / "theta", ["png"])
     seen = watched("ravi-ucb,scale=0.01,step_scale=30", "riverswim/6", 20_000, 8)
@@ -66,9 +64,7 @@ def of_runs() -> None:
     for name, id, agent in (
         ("deep-sea", "deep-sea/8", "ravi-ucb,scale=0.003,step_scale=100"),
         ("terrain", "terrain/6", "ravi-ucb/mixture,scale=0.03,step_scale=30"),
-        ("riverswim", "riverswim/12", "ravi-ucb,scale=0.003,step_scale=100"),
         ("queue", "queue/20,3", "ravi-ucb/mixture,scale=0.01,step_scale=100"),
-        ("strip", "garnet/25,3,4", "psrl"),
     ):
         world = ravi.mdp(id)
         run = ravi.run(agent, world, 20_000, 1)

@@ -16,8 +16,8 @@ from ravi.statistics import compare, interval, scores
 
 PAGE = Path(__file__).parent.parent / "explanation" / "lead.md"
 SECTIONS = {
-    "told": "All learners are told the supports",
-    "not-told": "No learner is told the supports",
+    "told": "All learners know the supports",
+    "not-told": "No learner knows the supports",
     "longer": "100,000 steps, with the supports",
     "long": "1,000,000 steps, with the supports",
     "tuned": "Tuned learners, with the supports",
@@ -53,7 +53,7 @@ candidate. In the interior, the one policy that UCLK plays is nearly optimal."""
 HEAD = """# RAVI-KL compared with other learners
 
 How does the regret of RAVI-KL compare with that of other learners, without tuning? For those who choose a learner. On
-19 tabular MDPs, with all learners told the supports, its regret is significantly smaller than that of UCRL2, UCRL2B,
+19 tabular MDPs, where all learners know the supports, its regret is significantly smaller than that of UCRL2, UCRL2B,
 KL-UCRL and RAVI-UCB+ on every one; compared with PSRL it is significantly smaller on 7, not significantly different on
 9 and larger on 3. On eight linear mixture MDPs it is significantly smaller than that of UCLK, UCLK+, UCRL-VTR and both
 forms of RAVI-UCB on all; compared with `psrl/mixture` it is not significantly different on 6 and larger on 2.

@@ -30,7 +30,7 @@ def in_phases(mdp: MDP) -> Learner:
 
 def table() -> str:
     lines = [
-        "| | mirror, told T | mirror, phases | greedy, levels | slack, levels |",
+        "| | mirror, T known | mirror, phases | greedy, levels | slack, levels |",
         "|---|--:|--:|--:|--:|",
     ]
     for name in MDPS:

@@ -24,7 +24,7 @@ HERE = Path(__file__).parent
 PAGE = HERE.parent / "guides" / "simulators.md"
 TABLE = re.compile(r"(?<=<!-- measured -->\n).*?(?=<!-- end -->)", re.DOTALL)
 CLOSE = 0.05  # of the optimum
-SEEN = 3 / 4  # of a run: who comes close later has not been seen to stay there
+SEEN = 3 / 4  # of a run: who comes close later has not been observed to stay there
 REPORTED, TUNED_ON = range(16), range(1000, 1008)  # seeds
 SCALES = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1)  # tried in tuning, by all learners alike
 ETAS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)  # likewise, by those that have a step size
@@ -139,15 +139,15 @@ WORLDS = (
 
 
 def settled(run: ravi.Run) -> np.ndarray:
-    """The play from which on every policy is within 5 % of the optimum; inf where that is not seen   (n,)."""
+    """The step from which on every policy is within 5 % of the optimum; inf where that is not seen   (n,)."""
     assert run.optimum is not None
-    plays = np.full(len(run.T_k), np.inf)
+    found = np.full(len(run.T_k), np.inf)
     for i, (starts, gaps) in enumerate(zip(run.T_k, run.gap_k, strict=True)):
         far = np.flatnonzero(gaps > CLOSE * run.optimum)
         begin = far[-1] + 1 if far.size else 0
         if begin < len(starts) and starts[begin] <= SEEN * run.steps:
-            plays[i] = starts[begin]
-    return plays
+            found[i] = starts[begin]
+    return found
 
 
 def quartiles(values: np.ndarray) -> np.ndarray:
@@ -164,7 +164,7 @@ def tune() -> None:
             for scale, options in product(SCALES, more):
                 run = ravi.run(f"{name},scale={scale:g}{options}", mdp, player.steps, TUNED_ON)
                 found, gap = quartiles(settled(run))[1], np.median(run.gap) / run.optimum
-                print(f"{mdp.name}: {name},scale={scale:g}{options}: {found:g} plays; {gap:.3f} in the end", flush=True)
+                print(f"{mdp.name}: {name},scale={scale:g}{options}: {found:g} steps; {gap:.3f} in the end", flush=True)
 
 
 def relative_gaps(run: ravi.Run, times: np.ndarray) -> np.ndarray:
@@ -185,10 +185,10 @@ def drawn(found: dict[str, dict[str, ravi.Run]]) -> Drawn:
                 low, median, high = 100 * quartiles(relative_gaps(run, times))
                 line(ax, times, median, label, styles[label], low=low, high=high)
                 data[f"{world}: {label}"] = (times, low, median, high)
-            ax.set(xscale="log", yscale="log", xlim=(10, None), ylim=(0.3, 120), xlabel="plays", title=world)
+            ax.set(xscale="log", yscale="log", xlim=(10, None), ylim=(0.3, 120), xlabel="step t", title=world)
             ax.set_yticks([1, 5, 10, 100], ["1 %", "5 %", "10 %", "100 %"])
             ax.minorticks_off()
-        axes[0, 0].set_ylabel("lost of the optimal return")
+        axes[0, 0].set_ylabel("gap / optimum")
         legend_below(figure, axes)
     return Drawn(figure, data)
 
@@ -204,8 +204,8 @@ def losses(world: World) -> str:
     return f"| {truth.name} | {truth.states} | {truth.actions} | {words} | {100 * lost[-1]:.0f} % |"
 
 
-def plays(world: World, runs: dict[str, ravi.Run]) -> list[str]:
-    """The rows of the table of plays, in Markdown."""
+def steps_needed(world: World, runs: dict[str, ravi.Run]) -> list[str]:
+    """The rows of the table of steps, in Markdown."""
     rows, fewest = [], quartiles(settled(next(iter(runs.values()))))[1]
     for label, run in runs.items():
         found = quartiles(settled(run))
@@ -217,11 +217,11 @@ def plays(world: World, runs: dict[str, ravi.Run]) -> list[str]:
 
 
 def tables(found: dict[str, dict[str, ravi.Run]]) -> str:
-    lines = ["| world | X | A | lost by the best policy of | of their even mixture |", "|---|---|---|---|---|"]
+    lines = ["| MDP | X | A | lost by the best policy of | of their even mixture |", "|---|---|---|---|---|"]
     lines += [losses(world) for world in WORLDS]
-    lines += ["", "Plays until the policy is, and stays, within 5 % of the optimum:", ""]
-    lines += ["| world | learner | id | median | quartiles | times the first |", "|---|---|---|---|---|---|"]
-    lines += [row for world in WORLDS for row in plays(world, found[world.build().name])]
+    lines += ["", "Steps until the policy is, and stays, within 5 % of the optimum:", ""]
+    lines += ["| MDP | learner | id | median | quartiles | times the first |", "|---|---|---|---|---|---|"]
+    lines += [row for world in WORLDS for row in steps_needed(world, found[world.build().name])]
     return "\n".join(lines) + "\n"
 
 

@@ -41,6 +41,9 @@ autodoc_typehints_format = "short"
 autodoc_preserve_defaults = True
 autosummary_generate = False
 
+ARRAY = re.compile(
+    r"~?(?:numpy\.)?ndarray\[tuple\[~?(?:typing\.)?Any, \.\.\.\], ~?(?:numpy\.)?dtype\[~?(?:numpy\.)?(\w+)\]\]"
+)
 SECTION = re.compile(r"^(Parameters|Returns|Examples)\n-+\n", re.MULTILINE)
 
 
@@ -96,7 +99,8 @@ def told(app: Any, what: str, name: str, thing: Any, options: Any, lines: list[s
         lines.append("")
     if what == "class":
         fields = re.findall(r"^    (\w+): .*?  # (?!fmt)(.*)$", inspect.getsource(thing), re.MULTILINE)
-        lines += [f":ivar {field}: {marked(' '.join(said.split()))}" for field, said in fields] + [""]
+        listed = [f"* **{field}**: {marked(' '.join(said.split()))}" for field, said in fields]
+        lines += [".. rubric:: Fields", "", *listed, ""] if listed else [""]
 
 
 def left_out(app: Any, what: str, name: str, thing: Any, skip: bool, options: Any) -> bool | None:
@@ -104,10 +108,9 @@ def left_out(app: Any, what: str, name: str, thing: Any, skip: bool, options: An
     return None if callable(thing) or isinstance(thing, property | cached_property) else True
 
 
-def titled(app: Any, page: str, source: list[str]) -> None:
-    """Tables that are measured may come without a title: it is the name of their file."""
-    if not source[0].startswith("# "):
-        source[0] = f"# {page.rpartition('/')[2].capitalize()}\n\n{source[0]}"
+def shortened(app: Any, what: str, name: str, thing: Any, options: Any, *texts: str | None) -> tuple[str | None, ...]:
+    """Arguments and result of a function, with the types of arrays as NumPy abbreviates them: `NDArray[float64]`."""
+    return tuple(text and ARRAY.sub(r"NDArray[\1]", text) for text in texts)
 
 
 def fetches_nothing(app: Any, error: Exception | None) -> None:
@@ -125,4 +128,4 @@ def setup(app: Any) -> None:
     app.connect("autodoc-process-docstring", told)
     app.connect("autodoc-skip-member", left_out)
     app.connect("build-finished", fetches_nothing)
-    app.connect("source-read", titled)
+    app.connect("autodoc-process-signature", shortened)

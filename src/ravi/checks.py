@@ -29,7 +29,7 @@ SHOWN.maxstring = SHOWN.maxother = SHOWN.maxlong = 80
 
 
 class InputError(ValueError):
-    """Input that is wrong; the message says what and where.
+    """An invalid argument or file; the message names the entry and what is wrong with it.
 
     Examples
     --------
@@ -42,7 +42,7 @@ class InputError(ValueError):
 
 
 class StreamError(InputError):
-    """A stream gave what it must not give; the message says at which step, and what.
+    """An impossible observation on a stream; the message names the step and the value.
 
     Examples
     --------

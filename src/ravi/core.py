@@ -27,15 +27,15 @@ Embedding: TypeAlias = Any  # what an estimator makes of V: V itself, or phi_V
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Problem:
-    """What a learner is told: everything of the MDP except its kernel.
+    """What a learner knows: everything of the MDP except its kernel.
 
     Examples
     --------
     >>> import ravi
-    >>> told = ravi.mdp("riverswim/6").problem
-    >>> told.states, told.actions, told.discount
+    >>> problem = ravi.mdp("riverswim/6").problem
+    >>> problem.states, problem.actions, problem.discount
     (6, 2, 0.95)
-    >>> hasattr(told, "transitions")
+    >>> hasattr(problem, "transitions")
     False
     """
 
@@ -285,7 +285,7 @@ class Until(NamedTuple):
 
 
 class Estimator(NamedTuple):
-    """D with ADD and TRANSITION-ESTIMATE of Algorithm 1, and what its error scales with.
+    """The data D with ADD and TRANSITION-ESTIMATE of Algorithm 1, and the width of the estimate.
 
     Examples
     --------
@@ -295,7 +295,7 @@ class Estimator(NamedTuple):
     >>> problem = ravi.mdp("riverswim/3").problem
     >>> estimator = counts(problem)
     >>> V = np.ones((1, problem.states))  # of one seed
-    >>> estimator.expect(estimator.init(1), estimator.embed(V)).max()  # nothing was seen: P_hat is 0
+    >>> estimator.expect(estimator.init(1), estimator.embed(V)).max()  # without data P_hat is 0
     np.float64(0.0)
     """
 

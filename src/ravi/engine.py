@@ -61,7 +61,7 @@ class Part(NamedTuple):
 
 
 class Stopped(KeyboardInterrupt):
-    """Ctrl-C during a run: `run` holds what was computed, and can be resumed; of several settings, `runs`.
+    """Ctrl-C during a run: `run` holds what was computed, and can be resumed (`runs`, for several settings).
 
     Examples
     --------
@@ -100,23 +100,24 @@ def run(
     Parameters
     ----------
     learner : itself, or its id with options: "ravi-ucb,scale=0.1"
-    mdp : an MDP or its id; one whose rewards change (`tides/6,block=50`; docs/explanation/beyond.md), a large one that
-        is met on the way (`large/grid,1000`; docs/guides/large.md), or a continuous one (docs/guides/continuous.md)
+    mdp : an MDP or its id; one whose rewards change (`tides/6,block=50`; docs/explanation/beyond.md), a large one of
+        which only visited states are stored (`large/grid,1000`; docs/guides/large.md), or a continuous one
+        (docs/guides/continuous.md)
     steps : T
-    seeds : how many (0, 1, ...), or which
+    seeds : how many (0, 1, ...), or a list of them
     record : "trajectory" (the regret of the earlier literature), "stream" (every step)
-    measures : more of your own, each a `Measure`
+    measures : further ones, each a `Measure`
     points : at how many times curves are kept
-    pad : play the last epoch on until its reset, without learning (the T+ of Section 3)
+    pad : go on after T until the last epoch ends, without learning (the T+ of Section 3)
     keep_epochs : keep T_k and gap_k of every epoch
     pause : stop after the epoch in which every seed has made this many steps; `resume` goes on
-    stop : asked before every epoch; when it says yes the run ends there, as at a pause, and Ctrl-C is the caller's
+    stop : called before every epoch; if it returns True the run ends there, as at a pause; Ctrl-C is then not handled
     progress : called with the number of steps made so far, and in all; None for a bar on a terminal or in a notebook,
         False for none
-    callback : called with a `ravi.writers.Look` ten times a second at most, and at the end: how regret, gap and rewards
-        of seeds under way stand (on a GPU at the end only)
-    measured : False to play and learn only
-    device : "cpu", or "gpu" (docs/guides/gpu.md), where pauses and stops come later
+    callback : called with a `ravi.writers.Look` ten times a second at most, and at the end: the current regret,
+        gap and rewards of the seeds that are running (on a GPU at the end only)
+    measured : False to learn without recording anything
+    device : "cpu" or "gpu" (docs/guides/gpu.md), where pauses and stops take effect later
 
     Returns
     -------
@@ -145,8 +146,8 @@ def run_settings(
     progress: Progress | bool | None = None, callback: Callback | None = None, measured: bool = True,
     device: str = "cpu",
 ) -> list[Run]:  # fmt: skip
-    """`run` of each of these learners: with the same bits, as one batch where they are one learner that differs in
-    `scale`, `step_scale`, `eta` and `beta` only and can (`ravi.together`), else one after the other.
+    """`run` of each of these learners, with the same bits: as one batch if they differ only in `scale`, `step_scale`,
+    `eta` and `beta` and their learner supports it (`ravi.together`), else one after the other.
 
     Parameters
     ----------
@@ -200,19 +201,19 @@ def resume(
     callback: Callback | None = None,
     device: str = "cpu",
 ) -> Run:
-    """Take up a stopped run; `learner`, `mdp` and `measures` must be those that it was made with. It may go on on
-    another device.
+    """Continue a stopped run; `learner`, `mdp` and `measures` must be those that it was made with. The device may
+    differ.
 
     Parameters
     ----------
-    stopped : that of a `ravi.Stopped`, of a pause, or of `ravi.Run.load`
+    stopped : the run of a `ravi.Stopped`, of a pause, or of `ravi.Run.load`
     learner, mdp, measures : those of the run
     pause, stop, progress, callback, device : as for `run`
 
     Returns
     -------
     Run
-        With the bits of one that never stopped.
+        With the bits of an uninterrupted run.
 
     Examples
     --------

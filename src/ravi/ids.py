@@ -42,14 +42,14 @@ WORLDS = {
 def mdp(source: str | os.PathLike[str] | MDP | Any, *, discount: float | None = None) -> MDP:
     """The MDP of an id, of a file, or, with a discount, of a Gymnasium environment with a table.
 
-    An MDP is itself. A file is one that `MDP.save` wrote, or of another format (docs/guides/import.md), with a discount
-    where it says none; in a text, `model.tra,discount=0.95`. An environment is one that was made, or its id:
+    An MDP is returned as it is. A file was written by `MDP.save`, or has another format (docs/guides/import.md); if it
+    has no discount, give one, or write `model.tra,discount=0.95`. An environment is an object, or its id:
     `ravi.mdp("FrozenLake-v1", discount=0.99)`. `ravi.gymnasium.mdp` has more options for environments.
 
     Parameters
     ----------
     source : an id (`ravi list` has them), the path of a file, an MDP, or an environment
-    discount : gamma, where the source does not say it
+    discount : gamma, if the source does not have it
 
     Returns
     -------
@@ -80,7 +80,7 @@ def mdp(source: str | os.PathLike[str] | MDP | Any, *, discount: float | None = 
         other = _name_of(text, WORLDS)
         if other is not None or text.startswith(LARGE):
             why = (WORLDS[other] if other is not None else OF_MDP).summary
-            raise InputError(f"{text} is no MDP, but a world of another kind: {why}. `ravi.run` and suites take it")
+            raise InputError(f"{text} is no MDP, but a problem of another kind: {why}. `ravi.run` and suites take it")
         raise InputError(_unknown("MDP", text, MDPS, " An MDP may also be a file."))
     name, given = _split(text, MDPS)
     builder = MDPS[name] if name in MDPS else foreign.function(text, name, MDP)
@@ -162,7 +162,7 @@ def changing(text: str) -> Changing | None:
 
 
 def learner(text: str, mdp: MDP | Problem, steps: int) -> Learner:
-    """The learner of an id, for this MDP (of which it is told the problem only) or problem, and this T.
+    """The learner of an id, for this MDP (of which it knows the problem only) or problem, and this T.
 
     Parameters
     ----------

@@ -92,7 +92,7 @@ class Options(TypedDict):
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Run:
-    """What a run gave: who learned where, what was recorded, and where each seed stands. Made by `ravi.run`.
+    """The result of a run: learner, MDP, what was recorded, and the state of every seed. Made by `ravi.run`.
 
     Examples
     --------

@@ -65,6 +65,9 @@ def test_solve_and_list():
     assert {"ravi-ucb", "ravi-ucb/mixture", "uniform"} <= set(known["learners"])
     assert known["learners"]["ravi-ucb"]["options"]["scale"] == 1.0
     assert "riverswim/mixture" in ravi("list").stdout
+    for kind, key in (("mdps", "mdps"), ("problems", "worlds"), ("learners", "learners")):
+        assert json.loads(ravi("list", kind, "--json").stdout) == {key: known[key]}
+        assert len(ravi("list", kind).stdout.splitlines()) == 1 + sum(2 + (len(name) >= 18) for name in known[key])
 
 
 def test_an_mdp_may_be_a_file(tmp_path):

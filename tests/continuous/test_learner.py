@@ -355,7 +355,7 @@ def test_mistakes_are_named(stopped):
         (lambda: ravi.run(learner, world, 80, pad=True), "pad is true: on continuous states"),
         (lambda: ravi.run(learner, world, 80, device="gpu"), "does not run there"),
         (lambda: box(LEVEL, scored=reference(pendulum(), 20)), "scored is a reference of another problem"),
-        (lambda: ravi.mdp("continuous/level"), "continuous/level is no MDP, but a world of another kind"),
+        (lambda: ravi.mdp("continuous/level"), "continuous/level is no MDP, but a problem of another kind"),
         (lambda: ravi.resume(half, learner, box(LEVEL, scored=32)), "made with an MDP of digest"),
         (lambda: planner_of(ravi.run("uniform", "riverswim/4", 5), learner), "is no run on continuous states"),
     ):

@@ -43,7 +43,7 @@ def test_the_page_has_the_price_of_not_knowing_T():
 
 
 def test_the_uniform_policy_has_its_exact_regret():
-    world = MAKE.WORLDS["by 50 plays"]
+    world = MAKE.WORLDS["every 50 steps"]
     pi, best = np.full((6, 2), 0.5), ravi.solve(world.mdp).optimum  # the mean of both tables
     assert MAKE.idle(world, 1000) == pytest.approx(1000 * (best - ravi.return_of(world.mdp, pi)), abs=1e-6)
 

@@ -18,10 +18,10 @@ SUITE = {
 
 @pytest.mark.usefixtures("in_this_process")
 def test_a_section_is_made_anew_and_the_others_stay(tmp_path):
-    page = f"{MAKE.HEAD}\n## All learners are told the supports\n\nas it was\n\n## Linear mixtures\n\nof before\n"
+    page = f"{MAKE.HEAD}\n## All learners know the supports\n\nas it was\n\n## Linear mixtures\n\nof before\n"
     found = ravi.run_suite(SUITE, tmp_path / "out", workers=1)
     made = MAKE.made(found, page)
-    assert "## All learners are told the supports\n\nas it was\n" in made
+    assert "## All learners know the supports\n\nas it was\n" in made
     assert "of before" not in made
     part = made.partition("## Linear mixtures")[2]
     assert "T = 60, 4 seeds." in part

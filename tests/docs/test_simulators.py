@@ -45,11 +45,11 @@ def test_tuning_and_report_use_different_seeds_and_the_constants_are_of_the_grid
 
 
 @pytest.mark.parametrize("world", MAKE.WORLDS, ids=lambda world: world.build.__name__)
-def test_the_page_has_the_losses_and_the_plays_of_the_learner_with_simulators(world):
+def test_the_page_has_the_losses_and_the_steps_of_the_learner_with_simulators(world):
     assert MAKE.losses(world) in TEXT
     label, player = next(iter(world.players.items()))
     run = ravi.run(player.learner, world.build(), player.steps, MAKE.REPORTED)
-    (row,) = MAKE.plays(world, {label: run})
+    (row,) = MAKE.steps_needed(world, {label: run})
     assert row in TEXT
 
 

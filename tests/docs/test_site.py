@@ -36,6 +36,10 @@ def test_every_page_is_in_the_navigation_once():
     assert {*DOCS.rglob("*.md"), *(ROOT / "benchmarks").glob("*.md")} <= PAGES
 
 
+def test_every_page_begins_with_a_title():
+    assert not [page for page in PAGES if not re.match(r"# \S.*\n(\n|$)", page.read_text())]
+
+
 def test_the_configuration_names_files_that_exist():
     assert (ROOT / f"{CONF['root_doc']}.md").exists()
     for name in [*CONF["html_static_path"], *CONF["html_extra_path"]]:

@@ -75,7 +75,7 @@ def test_plays_that_end_lead_to_an_end(tmp_path):
     assert ravi.solve(found.model.mdp).optimum == pytest.approx((10 - 1) / 10, abs=1e-9)  # -2 once, then 0
     assert "as the log has them" in repr(found)
     assert "200" not in repr(found)
-    assert "400 plays, log.csv: 2 states, 2 actions, 0 pairs unplayed" in repr(found)
+    assert "400 steps, log.csv: 2 states, 2 actions, 0 pairs never played" in repr(found)
 
 
 @pytest.mark.parametrize(

@@ -283,8 +283,11 @@ def test_an_id_names_a_large_world_and_several_seeds_are_each_as_alone(tmp_path)
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: ravi.mdp("large/grid,50"), "large/grid,50 is no MDP, but a world of another kind: a grid of any size"),
-        (lambda: ravi.mdp("large/riverswim/6"), "large/riverswim/6 is no MDP, but a world of another kind"),
+        (
+            lambda: ravi.mdp("large/grid,50"),
+            "large/grid,50 is no MDP, but a problem of another kind: a grid of any size",
+        ),
+        (lambda: ravi.mdp("large/riverswim/6"), "large/riverswim/6 is no MDP, but a problem of another kind"),
         (lambda: ravi.run("ravi-ucb", "large/nowhere", 10), "there is no MDP 'nowhere'"),
         (lambda: ravi.run("ravi-ucb", "large/grid,size=5", 10), "there is no option 'size'"),
         (lambda: ravi.run("ravi-ucb", "large/grid,5", 10), "width is 5"),

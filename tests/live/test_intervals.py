@@ -126,7 +126,7 @@ def test_a_world_without_chance_is_known_when_all_was_played():
     assert made.plays < 200
     assert not made.agent.done
     assert abs(made.interval().low - 0.99**5) < 1e-3
-    assert str(made.interval()).endswith("with probability 0.95, if pairs do only what they were seen to do")
+    assert str(made.interval()).endswith("with probability 0.95, if pairs have no successors but those observed")
 
 
 def test_a_bound_above_half_of_the_range_of_returns_is_said_to_bound_nothing():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,7 +13,17 @@ from ravi.cli import completion
 from ravi.cli.common import JSON, say, say_json, typed
 
 
-def list_(as_json: JSON = False) -> None:
+class Kind(StrEnum):
+    """What is listed: the keys of the JSON, by the words of the command."""
+
+    mdps = "mdps"
+    worlds = "problems"
+    learners = "learners"
+
+
+def list_(
+    kind: Annotated[Kind | None, typer.Argument(help="List only these; by default all.")] = None, as_json: JSON = False
+) -> None:
     """List the ids of all MDPs, other problems and learners, with their options."""
     import inspect
 
@@ -33,12 +44,15 @@ def list_(as_json: JSON = False) -> None:
         name: {"summary": known.summary, "options": shown(ids.options_of(ids.builder_of(known), skip=2))}
         for name, known in ids.LEARNERS.items()
     }
+    tables = {"mdps": mdps, "worlds": worlds, "learners": learners}
+    if kind:
+        tables = {kind.name: tables[kind.name]}
     if as_json:
-        say_json({"mdps": mdps, "worlds": worlds, "learners": learners})
+        say_json(tables)
         return
-    tables = {"MDPs": mdps, "Other problems": worlds, "Learners": learners}
-    for title, table in tables.items():
-        say(title)
+    titles = {"mdps": "MDPs", "worlds": "Other problems", "learners": "Learners"}
+    for key, table in tables.items():
+        say(titles[key])
         for name, entry in table.items():
             options = ", ".join(k if v is None else f"{k}={v}" for k, v in entry["options"].items())
             lead = f"{name:18} " if len(name) < 18 else f"{name}\n{'':21}"

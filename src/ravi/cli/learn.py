@@ -44,12 +44,13 @@ def learn(
         str, typer.Option(help="unknown (learned), known (read from its table) or changing.")
     ] = "unknown",
     memory: Annotated[
-        float | None, typer.Option(help="For changing rewards: after how many steps an observation counts less.")
+        float | None,
+        typer.Option(help="For changing rewards: the weight of an observation falls by a factor e in so many steps."),
     ] = None,
     reward_range: Annotated[
         tuple[float, float] | None,
         typer.Option(
-            help="The smallest and the largest reward of a step; by default those of its table, or those met."
+            help="The smallest and the largest reward of a step; by default those of its table, or those observed."
         ),
     ] = None,
     reward_scale: Annotated[
@@ -96,7 +97,8 @@ def learn(
     policy: Annotated[
         str | None,
         typer.Option(
-            help="Which policy: last, output (of a uniformly drawn time), or planned (optimal for the observed data)."
+            help="Which policy: last, output (of a uniformly drawn time), or planned (optimal for the observed data). "
+            "Default last; planned without --learner."
         ),
     ] = None,
     as_json: JSON = False,

@@ -40,7 +40,7 @@ def run(
     trajectory: Annotated[
         bool, typer.Option(help="Also record the trajectory regret of the earlier literature.")
     ] = False,
-    pad: Annotated[bool, typer.Option(help="Play the last epoch to its end (T+).")] = False,
+    pad: Annotated[bool, typer.Option(help="Go on after T until the last epoch ends, without learning (T+).")] = False,
     save: Annotated[
         Path | None, typer.Option(help="Save the run to this file; if it holds a stopped run, continue it.")
     ] = None,

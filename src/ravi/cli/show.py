@@ -11,7 +11,7 @@ from ravi.checks import InputError
 from ravi.cli.common import say
 from ravi.printable import room
 
-FOLDER = Annotated[Path, typer.Argument(help="A folder of results; it may still be in use.")]
+FOLDER = Annotated[Path, typer.Argument(help="A folder of results; its suite may still be running.")]
 
 
 def report(

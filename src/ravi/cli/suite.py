@@ -12,7 +12,7 @@ import typer
 
 from ravi.checks import InputError
 from ravi.cli import completion
-from ravi.cli.common import ALLOW_CODE, JSON, SEEDS, progress_bar, say, say_json
+from ravi.cli.common import ALLOW_CODE, JSON, progress_bar, say, say_json
 from ravi.printable import columns, counted, printable, room
 
 if TYPE_CHECKING:
@@ -44,11 +44,16 @@ def run(
             help="A suite (see ravi suites), a TOML file, or a folder of results.", autocompletion=completion.suites
         ),
     ],
-    out: Annotated[Path | None, typer.Option(help="The folder for the results.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="The folder for the results; needed unless SUITE is such a folder.")
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would run, and estimate how long it would take.")
     ] = False,
-    seeds: Annotated[str | None, SEEDS] = None,
+    seeds: Annotated[
+        str | None,
+        typer.Option(help="In place of the suite's: a number, counted from 0, or a list such as 5-8 or 1,7,9."),
+    ] = None,
     workers: WORKERS = None,
     cluster: CLUSTER = None,
     shard: Annotated[str | None, typer.Option(help="i/n: run the i-th of n parts of the work, for array jobs.")] = None,
@@ -150,7 +155,7 @@ def suites(as_json: JSON = False) -> None:
 
 
 def results(
-    folder: Annotated[Path, typer.Argument(help="A folder of results; it may still be in use.")],
+    folder: Annotated[Path, typer.Argument(help="A folder of results; its suite may still be running.")],
     sql: Annotated[
         str | None, typer.Option(help="A SQL query over the views results, runs, entries, tuning, failures.")
     ] = None,

@@ -148,12 +148,12 @@ def box(mdp: ContinuousMDP, *, nodes: int | None = None, scored: Reference | int
 
 
 def level_box(nodes: int = 32, scored: int = 64, *, every: int = 1) -> Box:
-    """A level in [0, 1], three actions, three simulators that are all wrong: Beta densities."""
+    """A level in [0, 1] moves by an unknown mixture of three simulators, which are Beta densities."""
     return box(level(), nodes=nodes, scored=scored, every=every)
 
 
 def pendulum_box(nodes: int = 24, scored: int = 32, *, every: int = 5) -> Box:
-    """Swing up a pendulum that is at every step the light, the heavy or the sticky one."""
+    """A pendulum, which is light, heavy or sticky at random in each step, is to be swung up."""
     return box(pendulum(), nodes=nodes, scored=scored, every=every)
 
 

@@ -164,7 +164,7 @@ def _bar(figure: Any, ax: Any, image: Any, where: Layout, ticks: Any = None, **m
     """The scale beside a map; beside a strip it is short, and names both ends."""
     shape = {"pad": 0.01, "fraction": 0.02, "aspect": 3} if where.strip else {"pad": 0.02, "fraction": 0.05}
     if where.strip and ticks is not None and len(ticks) == 2 and np.ptp(image.norm(ticks)) < APART:
-        ticks = ticks[1:]  # two would be written over each other
+        ticks = np.array([image.norm.vmin, ticks[1]])  # the least would be written over the largest
     bar = figure.colorbar(image, ax=ax, ticks=ticks, **shape, **more)
     if ticks is not None:
         bar.ax.set_yticklabels([f"{tick:,.0f}" if abs(tick) >= 100 else f"{tick:.3g}" for tick in ticks])

@@ -1,4 +1,4 @@
-"""How does a model that one has become an MDP? One file for each format; all give an `Imported`, with its labels."""
+"""How does a model of another package become an MDP? One file for each format; all give an `Imported`, with labels."""
 
 from ravi.importers.bsuite import bsuite
 from ravi.importers.colosseum import colosseum, tables

@@ -54,7 +54,8 @@ class Batch:
         X, A = self.policy.table.shape
         low, high = self.policy.units
         return "\n".join([
-            f"{self.plays:,} plays, {self.policy.learner}: {X} states, {A} actions, {self.unplayed:,} pairs unplayed",
+            f"{self.plays:,} steps, {self.policy.learner}: {X} states, {A} actions, "
+            f"{self.unplayed:,} pairs never played",
             f"  the pessimistic policy is worth {self.low:.6g} to {self.high:.6g}, with probability {1 - self.delta:g}",
             f"  where rewards are from {low:g} to {high:g}{', as the log has them' if self.inferred else ''}",
         ])  # fmt: skip

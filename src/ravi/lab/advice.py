@@ -52,8 +52,8 @@ RULES = (
          lambda mdp: mdp.features is not None),
     Rule("The same, by the paper's algorithm:", "ravi-ucb+/mixture", lambda mdp: mdp.features is not None),
     Rule("It is linear in features of pairs:", "lsvi-ucb", lambda mdp: mdp.pair_features is not None),
-    Rule("The learner is told which successors a pair may have; nothing is tuned:", "ravi-kl"),
-    Rule("The learner is told neither successors nor kernel:", "psrl"),
+    Rule("The learner knows which successors a pair may have; nothing is tuned:", "ravi-kl"),
+    Rule("The learner knows neither the kernel nor the successors:", "psrl"),
     Rule("The same, and the bound is to hold without a prior:", "ravi-ucb+"),
     Rule("Rewards are to be learned too:", "ravi-kl/unknown-rewards"),
 )  # fmt: skip

@@ -91,7 +91,10 @@ def procedural(
 
 
 def grid(width: int = 1000, discount: float = 0.9, *, unvisited: str = "iterated") -> World:
-    """A square of cells: four moves that slip aside with probability .2; the goal is four cells from the start."""
+    """Moves in a square of W^2 cells slip aside with probability .2; only visited cells are stored.
+
+    The goal is four cells from the start.
+    """
     W = checks.whole(width, "width", 9, 2**30)
     start = W // 2 * W + W // 2
 

@@ -65,21 +65,21 @@ def agent(
     Parameters
     ----------
     learner : its id, or a function of problem and steps
-    problem : what is known of the world: an MDP's `.problem`, or a mixture of simulators
+    problem : what is known: an MDP's `.problem`, or a mixture of simulators
     steps : T
-    states, actions, discount : without a problem, how large the world is; everything else is learned
+    states, actions, discount : without a problem, the numbers of states and actions, and gamma; the rest is learned
     reward_range : the least and the largest reward, in your units; (0, 1) unless the problem says otherwise
     rewards : "known" (the problem's; the default with a problem), "unknown" (learned with a bonus; the default without
         one) or "changing" (those of about the last `memory` steps)
     reward_scale : of that bonus
     memory : of changing rewards
     seed : of the learner's own random numbers
-    name : how the stream is called
+    name : the name of the stream
 
     Returns
     -------
     Agent
-        `act(x)` gives an action, `observe(x, a, y, reward)` takes in what came of it and says whether to reset.
+        `act(x)` gives an action, `observe(x, a, y, reward)` records its outcome and returns whether to reset.
 
     Examples
     --------
@@ -88,7 +88,7 @@ def agent(
     >>> x = 0
     >>> for _ in range(100):
     ...     a = agent.act(x)
-    ...     reset = agent.observe(x, a, y=a, reward=float(a))  # the world: action a leads to state a and earns a
+    ...     reset = agent.observe(x, a, y=a, reward=float(a))  # here action a leads to state a and earns a
     ...     x = 0 if reset else a
     >>> agent.done
     True

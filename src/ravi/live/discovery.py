@@ -25,7 +25,7 @@ FIRST = 16  # states that the table begins with
 
 
 class Discovery:
-    """A learner on a stream whose states and actions are met on the way. Made by `ravi.discover`.
+    """A learner on a stream whose states and actions are numbered as they occur. Made by `ravi.discover`.
 
     Examples
     --------

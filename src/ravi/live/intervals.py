@@ -44,7 +44,7 @@ class Interval(NamedTuple):
         return self.gap <= self.width / 2
 
     def __str__(self) -> str:
-        given = "" if self.assume == "nothing" else ", if pairs do only what they were seen to do"
+        given = "" if self.assume == "nothing" else ", if pairs have no successors but those observed"
         gap = f"{round(self.gap, 6):.6g} below the best, with probability {self.confidence:g}{given}"
         if self.informative:
             return f"at least {self.low:.6g} and at most {gap}"

@@ -24,7 +24,7 @@ POLICIES = ("last", "output", "planned")
 
 @dataclass(frozen=True)
 class Learned:
-    """What a learner made of a stream. Made by `ravi.learn`.
+    """The result of learning in an environment: policies, bounds on them, the agent. Made by `ravi.learn`.
 
     Examples
     --------

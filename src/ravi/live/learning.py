@@ -93,28 +93,29 @@ def learn(
     progress: Progress | bool | None = None,
     callback: Callback | None = None,
 ) -> Learned:
-    """Let `learner` (its id, or a function of problem and steps) make `steps` steps in `env` (itself, or its id).
+    """Learn a policy in `env` (an environment, or its id) with `learner` (its id, or a function) in `steps` steps.
 
-    Without a learner, one is chosen, and what is not given with it (`ravi.live.defaults`).
+    Without a learner, one is chosen, and so is whatever else is not given (`ravi.live.defaults`).
 
     Parameters
     ----------
     env : a Gymnasium environment, or its id
     learner : its id, or a function of problem and steps
-    steps : T
-    discount : gamma; 0.99 unless given, and 0.998 where the grid of a Box is learned on without a learner
-    problem : what is known, for instance `ravi.ensemble` of simulators; it says the discount itself
-    termination : what an end of the environment stands for, "absorb" or "restart"
-    grid : how observations of a Box are cut into states; without a learner, chosen by what is met
-    discover : observations get numbers as they are met
+    steps : T, by default 100,000
+    discount : gamma; by default 0.99, and 0.998 where a grid is chosen for a Box
+    problem : what is known, for instance `ravi.ensemble` of simulators; it has the discount
+    termination : what a termination means: "absorb" (no further reward) or "restart"
+    grid : how observations of a Box are divided into states; without a learner it is chosen from observations
+    discover : number observations as they occur
     rewards : "unknown", "changing" (with memory) or "known": the problem's, or those of the environment's own table
     reward_range : the least and the largest reward of a step; from the environment's table, if it has one, or, where
-        the grid is chosen, by what is met
+        the grid is chosen, from observations
     reward_scale, memory, seed : as for `ravi.agent`
-    until_gap : stop before, when the policy is within that of the best with probability 0.95 (`Learned.interval`)
-    assume : what that probability rests on: "seen" or "nothing" (`ravi.live.intervals`)
-    checkpoint : a file that is written now and then, at the end, and when anything happens; where it exists, the same
-        call goes on from it
+    until_gap : stop as soon as the policy is within this distance of the optimum, with probability 0.95
+        (`Learned.interval`)
+    assume : "seen" (pairs have no successors but those observed) or "nothing" (`ravi.live.intervals`)
+    checkpoint : a file that is written about every ten seconds, at the end, and when it is interrupted; if it exists,
+        the same call continues from it
     progress : called now and then with the number of steps made, and in all; None for a bar on a terminal or in a
         notebook, False for none
     callback : called with a `ravi.writers.Look` ten times a second at most, and at the end: the optimistic value

@@ -47,7 +47,7 @@ def candidates(problem: Problem, steps: int, delta: float = 0.05, *, stages: int
     problem : Problem
         Of the run, for the shapes of its policies.
     steps : T
-    delta : the probability with which the selected policy may be worse than promised
+    delta : the probability with which the guarantee of the selected policy may fail
     stages : S of a learner whose policy is by age
 
     Returns
@@ -126,7 +126,7 @@ def select(
     world : an MDP or its id, or an environment, given as for `ravi.live.policies.evaluate`
     epsilon : how far below the best candidate the selected one may be, as a normalised return
     delta : the probability with which it may be further
-    which : the run's seed, by its place
+    which : the index of the run's seed
     seed : of the rollouts; a run's own unless given (their numbers are beyond those that it used)
     discount, reward_range, termination : for tables in an environment; a run or a `Policy` has its own
 

@@ -149,10 +149,10 @@ class Parts:
 
 
 class Grid:
-    """A box cut into equal cells: `bins[i]` of them from low[i] to high[i]. An observation is known by its cell only.
+    """A box divided into equal cells, `bins[i]` of them from low[i] to high[i]. A state is a cell.
 
     Numbers for `low`, `high` and `bins` hold for every coordinate. A cell contains its lower edge; the last one its
-    upper edge too. What lies outside is an error, or (`clip`) belongs to the nearest cell; nan is always an error.
+    upper edge too. An observation outside is an error, or (`clip`) belongs to the nearest cell; nan is an error.
     `observation` gives the centre of a cell. angles: the observation, of one axis, begins with the cosine and the sine
     of so many angles; the grid is over the angles themselves, from -pi to pi, and what comes after them.
 

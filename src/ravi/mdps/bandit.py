@@ -24,7 +24,10 @@ CHOICE, GOOD, BAD = 0, 1, 2
 
 
 def bandit(arms: int = 5, best: float = 0.9, other: float = 0.5, discount: float = 0.95) -> MDP:
-    """Arms that succeed with probability `other`, but for the last: `best`. (Ties towards 0 find nothing for free.)"""
+    """Each arm succeeds with probability `other` and the last with `best`; the outcome lasts until a reset.
+
+    The best arm is the last one, so that breaking ties towards action 0 does not find it.
+    """
     A = checks.whole(arms, "arms", 1)
     best, other = checks.chance(best, "best"), checks.chance(other, "other")
     name = named("bandit", A, best=(best, 0.9), other=(other, 0.5))

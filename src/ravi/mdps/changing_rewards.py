@@ -77,7 +77,7 @@ def changing(mdp: MDP, tables: Any, *, block: int = 1, clock: str = "plays") -> 
 
 
 def tides(n: int = 6, discount: float = 0.9, *, left: float = 0.1, block: int = 50, clock: str = "plays") -> Changing:
-    """RiverSwim whose reward is at the left end, `left` for left at 0, and at the right end, 1, in turns."""
+    """RiverSwim pays `left` at the left end, then 1 at the right end, in turns of `block` steps or epochs."""
     river = riverswim(n, discount)
     tables = np.zeros((2, river.states, river.actions))
     tables[0, 0, LEFT] = checks.number(left, "left")

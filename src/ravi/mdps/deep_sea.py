@@ -23,7 +23,7 @@ LEFT, RIGHT = 0, 1
 
 
 def deep_sea(n: int = 10, discount: float = 0.95) -> MDP:
-    """DeepSea with n rows: n^2 states."""
+    """Only one sequence of n actions crosses the n^2 cells of a grid and reaches the reward."""
     n = checks.whole(n, "n", 1)
     name = named("deep-sea", n)
     room(name, "n", n * n, 2, 1, scattered=False)

@@ -54,24 +54,24 @@ def ensemble(
     units: tuple[float, float] | None = None,
     name: str = "ensemble",
 ) -> Problem:
-    """The mixture of simulators that differ in nothing but their kernels.
+    """The mixture of simulators that differ only in their kernels.
 
     A simulator is an MDP; an array P[x, a, x']; sparse matrices, as `MDP.from_sparse` takes them; a table P[x][a] =
     [(p, y, ...), ...] without terminations, whose rewards are not read; or a function (x, a) -> {y: p}. Kinds may be
     mixed. Simulators may be equal or linearly dependent: then theta is not unique, but P is, and the regression of a
     learner needs only that.
 
-    weights: theta, or the number of the simulator that is right: an MDP, which hides theta from its learners. Without
-    weights: a Problem, all that a learner is told where the truth is out there.
+    weights: theta, or the number of the true simulator; the result is an MDP, which hides theta from its learners.
+    Without weights the result is a Problem: what a learner knows if the true dynamics are outside the program.
 
     rewards, (X, A) or a function (x, a) -> r in [0, 1], discount, initial (nu_0, or one state) and units need not be
-    given where an MDP among the simulators brings them; units are (0, 1) where nobody says. `states` and `actions` are
+    given if an MDP is among the simulators; units are (0, 1) by default. `states` and `actions` are
     needed where there are only functions.
 
     Parameters
     ----------
     simulators : the kernels, one after the other, in any of the forms above
-    weights : theta, the number of the right simulator, or None
+    weights : theta, the number of the true simulator, or None
     rewards, discount, initial, states, actions, units : of all simulators, as above
     name : how it is called
 
@@ -84,8 +84,8 @@ def ensemble(
     >>> import ravi
     >>> windy = [[[0.9, 0.1], [0.2, 0.8]], [[0.5, 0.5], [0.0, 1.0]]]  # P[x][a][x']
     >>> calm = [[[1.0, 0.0], [0.0, 1.0]], [[1.0, 0.0], [0.0, 1.0]]]
-    >>> told = {"rewards": [[0.0, 0.0], [1.0, 1.0]], "discount": 0.9, "initial": 0}
-    >>> ravi.ensemble([windy, calm], weights=[0.3, 0.7], **told).dimension  # d
+    >>> given = {"rewards": [[0.0, 0.0], [1.0, 1.0]], "discount": 0.9, "initial": 0}
+    >>> ravi.ensemble([windy, calm], weights=[0.3, 0.7], **given).dimension  # d
     2
     """
     given = _together(simulators)
@@ -120,10 +120,11 @@ def ensemble(
 def garnets(
     simulators: int, states: int, actions: int, branching: int, seed: int = 0, discount: float = 0.95, border: int = 0
 ) -> MDP:
-    """The mixture of d Garnet(X, A, b) kernels with theta from Dirichlet(1, ..., 1); one reward table, uniform start.
+    """The kernel is a mixture of d known Garnet(X, A, b) kernels, whose weights are unknown.
 
-    The last `border` simulators have weight 0: theta is on the border of the simplex, and the rest as before.
-    theta is d exponentials, -log of uniforms, normalised: the last digit of a logarithm may differ between machines.
+    theta is drawn from Dirichlet(1, ..., 1); there is one reward table, and nu_0 is uniform. The last `border`
+    simulators have weight 0: theta is on the border of the simplex, and the rest as before. theta is d exponentials,
+    -log of uniforms, normalised: the last digit of a logarithm may differ between machines.
     """
     d = checks.whole(simulators, "simulators", 1)
     X, A, b = sizes(states, actions, branching)

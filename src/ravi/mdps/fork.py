@@ -30,7 +30,10 @@ from ravi.problems import room
 def fork(
     simulators: int = 4, discount: float = 0.9, weight: float = 0.32, high: float = 0.9, low: float = 0.1, best: int = 0
 ) -> MDP:
-    """The fork with d simulators and actions; `weight` is that of the simulator `best`, the others share the rest."""
+    """Each of d simulators recommends another first action; simulator `best` has the largest `weight`.
+
+    The others share the rest of the weight.
+    """
     d = checks.whole(simulators, "simulators", 2)
     best = checks.whole(best, "best", 0, d - 1)
     weight, high, low = checks.chance(weight, "weight"), checks.chance(high, "high"), checks.chance(low, "low")

@@ -391,8 +391,9 @@ def _environment() -> Any:
 def gymnasium(
     env: str = "FrozenLake-v1", discount: float = 0.99, termination: str = "absorb", options: str = ""
 ) -> MDP:
-    """Gymnasium's environments with a table, without time limits; options=map_name:8x8;is_slippery:false
+    """A Gymnasium environment is read from its transition table; options=map_name:8x8;is_slippery:false
 
-    Terminated transitions enter one more state that is never left (`absorb`), or lead to nu_0 (`restart`).
+    Its time limit is left out. Terminated transitions enter one more state that is never left (`absorb`), or lead to
+    nu_0 (`restart`).
     """
     return by_id(env, discount, termination, options)

@@ -25,7 +25,7 @@ TABLE = 2**24  # entries of that look-up table at a time
 def garnet(
     states: int, actions: int, branching: int, seed: int = 0, discount: float = 0.95, start: str = "uniform"
 ) -> MDP:
-    """Garnet(X, A, b); `start` is "uniform" over the states or the "first" state."""
+    """Each pair of a random MDP has b random successors; `start` is "uniform" or the "first" state."""
     X, A, b = sizes(states, actions, branching)
     checks.one_of(start, STARTS, "start")
     seed = checks.whole(seed, "seed", 0)

@@ -33,9 +33,10 @@ LARGEST = 20  # 2^19 actions
 
 
 def hypercube(dimension: int = 5, discount: float = 0.9, margin: float | None = None, seed: int = 0) -> MDP:
-    """The hypercube of feature dimension d; `margin` is Delta, by default (1 - gamma) / 2; the seed signs theta.
+    """One of 2^(d - 1) actions is best by a small `margin`: a lower-bound instance for linear mixtures.
 
-    Action number a has +1 at coordinate i where bit i of a is set.
+    `margin` is Delta, by default (1 - gamma) / 2; the seed draws the signs of theta. Action number a has +1 at
+    coordinate i where bit i of a is set.
     """
     d = checks.whole(dimension, "dimension", 2, LARGEST)
     gamma = checks.probability(discount, "discount")

@@ -27,7 +27,7 @@ from ravi.problems import room
 
 
 def linear(states: int = 50, actions: int = 4, dimension: int = 5, seed: int = 0, discount: float = 0.9) -> MDP:
-    """X states, A actions, d anchors; every pair is a mixture of all of them."""
+    """Every pair of a random linear MDP is a mixture of d distributions, with known weights."""
     X, A, d = _sizes(states, actions, dimension, "dimension")
     seed = checks.whole(seed, "seed", 0)
     draw, name = uniforms(seed), named("linear", X, A, d, seed=(seed, 0))
@@ -37,7 +37,10 @@ def linear(states: int = 50, actions: int = 4, dimension: int = 5, seed: int = 0
 
 
 def aggregated(states: int = 50, actions: int = 4, groups: int = 5, seed: int = 0, discount: float = 0.9) -> MDP:
-    """X states in groups of neighbours, as equal as can be: x belongs to group x * groups // X."""
+    """States of a group have the same kernel and rewards, which makes the MDP linear.
+
+    Groups are neighbours, of sizes as equal as possible: x belongs to group x * groups // X.
+    """
     X, A, G = _sizes(states, actions, groups, "groups")
     if G > X:
         raise checks.InputError(f"groups is {G}; there are only {X} states to put into them")
@@ -50,11 +53,11 @@ def aggregated(states: int = 50, actions: int = 4, groups: int = 5, seed: int = 
 
 
 def hypercube_linear(dimension: int = 5, discount: float = 0.9, margin: float | None = None, seed: int = 0) -> MDP:
-    """`hypercube` with features of pairs besides those of its mixture: the same numbers otherwise, to the bit.
+    """The MDP of `hypercube` has features of state-action pairs too, so that it is also a linear MDP.
 
-    phi has one coordinate more than psi: d + 1. With (theta / alpha, 1 / beta) the parameter of the mixture and
-    delta = 1 - gamma, m(x0) = (-theta / alpha, (1 - delta) / beta, delta), m(x1) = (theta / alpha, delta / beta,
-    1 - delta). ||phi(x, a)|| = 1.
+    Its other numbers are those of `hypercube`, to the bit. phi has one coordinate more than psi: d + 1. With (theta /
+    alpha, 1 / beta) the parameter of the mixture and delta = 1 - gamma, m(x0) = (-theta / alpha, (1 - delta) / beta,
+    delta), m(x1) = (theta / alpha, delta / beta, 1 - delta). ||phi(x, a)|| = 1.
     """
     mixture = hypercube(dimension, discount, margin, seed)
     psi = mixture.features

@@ -19,7 +19,7 @@ from ravi.problems import room
 
 
 def one_state(actions: int = 2, discount: float = 0.95) -> MDP:
-    """One state with rewards 1 / A, 2 / A, ..., 1."""
+    """The A actions of a single state earn 1 / A, 2 / A, ..., 1, so that iterates have a closed form."""
     A = checks.whole(actions, "actions", 1)
     name = named("one-state", A)
     room(name, "actions", 1, A, 1, scattered=False)

@@ -29,7 +29,7 @@ def queue(
     size: int = 20, speeds: int = 2, discount: float = 0.95, arrival: float = 0.3, service: float = 0.6,
     cost: float = 0.2,
 ) -> MDP:  # fmt: skip
-    """The queue with room for N customers and A speeds; `service` is the rate of the fastest, `cost` its price."""
+    """At most N customers wait, and A speeds can serve them; `service` is the highest rate, `cost` its price."""
     N, A = checks.whole(size, "size", 1), checks.whole(speeds, "speeds", 1)
     arrival, service = checks.probability(arrival, "arrival"), checks.probability(service, "service")
     if arrival + service > 1:

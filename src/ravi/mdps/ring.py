@@ -22,7 +22,10 @@ from ravi.problems import room
 
 
 def ring(gadgets: int = 4, gap: float | None = None, discount: float = 0.95, actions: int = 2, seed: int = 0) -> MDP:
-    """The ring of S gadgets; `gap` is eps, by default (1 - gamma) / 2; the seed draws the best actions."""
+    """One action is better by `gap` in each of S two-state gadgets: a lower-bound instance for tables.
+
+    `gap` is eps, by default (1 - gamma) / 2; the seed draws the best actions.
+    """
     S, A = checks.whole(gadgets, "gadgets", 1), checks.whole(actions, "actions", 1)
     gamma = checks.probability(discount, "discount")
     eps = (1 - gamma) / 2 if gap is None else checks.nonnegative(gap, "gap")

@@ -25,7 +25,7 @@ CRUMB = 0.005  # r(0, left)
 
 
 def riverswim(n: int = 6, discount: float = 0.95) -> MDP:
-    """RiverSwim with n states."""
+    """A current drives the swimmer left in a chain of n states; the large reward is at the right end."""
     n = checks.whole(n, "n", 2)
     name = named("riverswim", n)
     room(name, "n", n, 2, 3)
@@ -44,11 +44,11 @@ def riverswim(n: int = 6, discount: float = 0.95) -> MDP:
 
 
 def riverswim_mixture(n: int = 6, discount: float = 0.95) -> MDP:
-    """RiverSwim as a linear mixture: theta = (.35, .6, .05) for right, stay, left is the same in every state.
+    """RiverSwim as a linear mixture: right, stay and left have the same unknown weights in every state.
 
-    psi(x, left, max(x - 1, 0)) = (1, 1, 1); for right, e_1 at min(x + 1, n - 1), e_2 at x, e_3 at max(x - 1, 0), which
-    add up at the borders. d = 3; theta is a distribution, so B_theta = 1; B_phi = sqrt(3), attained by left. The ends
-    differ from those of RiverSwim: for n = 6 and gamma = .9, rho* = .201982.
+    theta = (.35, .6, .05). psi(x, left, max(x - 1, 0)) = (1, 1, 1); for right, e_1 at min(x + 1, n - 1), e_2 at x, e_3
+    at max(x - 1, 0), which add up at the borders. d = 3; theta is a distribution, so B_theta = 1; B_phi = sqrt(3),
+    attained by left. The ends differ from those of RiverSwim: for n = 6 and gamma = .9, rho* = .201982.
     """
     n = checks.whole(n, "n", 2)
     name = named("riverswim/mixture", n)

@@ -27,7 +27,7 @@ MOVES = ((-1, 0), (0, 1), (1, 0), (0, -1))  # up, right, down, left: the sides o
 
 
 def terrain(width: int = 5, types: int = 2, discount: float = 0.95, seed: int = 0) -> MDP:
-    """The W x W grid with q types of ground."""
+    """Moves in a W x W grid slip aside, with an unknown probability for each of q types of ground."""
     W, q = checks.whole(width, "width", 2), checks.whole(types, "types", 1)
     X, A = W * W, len(MOVES)
     seed = checks.whole(seed, "seed", 0)

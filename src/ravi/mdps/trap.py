@@ -21,7 +21,7 @@ STAY, JUMP = 0, 1
 
 
 def trap(discount: float = 0.95, leave: float = 0.0) -> MDP:
-    """The trap; `leave` is q, the probability to get out of it at a step."""
+    """One wrong action leads to a state without rewards, which is left with probability `leave` per step."""
     q = checks.chance(leave, "leave")
     entries = [(0, STAY, 0, 1.0), (0, JUMP, 1, 1.0), (1, [STAY, JUMP], 1, 1 - q)]
     if q > 0:

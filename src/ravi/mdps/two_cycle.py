@@ -25,7 +25,7 @@ REWARDS = ((0, 1), (0, 0), (1, 0.5))
 
 
 def two_cycle(discount: float = 0.9) -> MDP:
-    """The two-cycle instance, d = 2."""
+    """Greedy planning with an estimated mixture of two simulators alternates between two policies."""
     simulators = [
         MDP(
             rewards=np.array(REWARDS),

@@ -27,7 +27,7 @@ SAID, OTHER = 0.9, 0.05  # where the simulator says that action 1 leads, and to 
 
 
 def two_ends(n: int = 9, discount: float = 0.95, left: float = 0.55) -> MDP:
-    """The chain of n states with d = 3; `left` is what its left end pays."""
+    """Which end of a chain is better depends on where action 1 leads; the left end pays `left`, the right 1."""
     n = checks.whole(n, "n", 2)
     left = checks.chance(left, "left")
     name = named("two-ends", n, left=(left, 0.55))

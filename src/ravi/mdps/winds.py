@@ -28,7 +28,7 @@ WIND = 0.6
 
 
 def winds(width: int = 5, discount: float = 0.95) -> MDP:
-    """The W x W grid with d = 4 winds."""
+    """A wind takes most moves in a W x W grid to a corner; four simulators disagree on which."""
     W = checks.whole(width, "width", 2)
     name = named("winds", W)
     room(name, "width", W * W, 4, 4, 4)

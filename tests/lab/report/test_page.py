@@ -471,7 +471,7 @@ def test_any_folder_has_a_page(tmp_path, name):
         assert "Means are over" in words
         assert data["panels"]["section-1-mdp-1"]["lines"]
     if name == "disjoint seeds":
-        assert "cannot be told" not in words
+        assert "is not significantly better than" not in words
         assert "1 have no seed in common with the best" in words
     if name == "one of everything":
         assert "supports no comparison" in words

@@ -224,7 +224,7 @@ def test_what_may_be_zero_is_called_a_tie_and_what_is_not_is_not(found, told):
         order = again.rivals("two", "tuned", task)
         ties = {name for name in order[1:] if again.behind("two", "tuned", task, name).low <= 0}
         assert ties  # psrl and ucrl2 were made alike
-        line = next(line for line in lines if f"On {task} with tuned" in line and "cannot be told from" in line)
+        line = next(line for line in lines if f"On {task} with tuned" in line and "not significantly better" in line)
         assert {name for name in order[1:] if re.search(rf"\b{name} \(", line)} == ties
 
 
@@ -259,8 +259,8 @@ def test_who_agrees_to_the_certified_error_shares_a_place_and_the_best_comes_fir
     assert told["ucrl2"].rank == "best"
     assert told["ucrl2"].front  # psrl is faster, but has not less regret
     assert not told["uniform"].front
-    (line,) = [text_of(one) for one in words.on(study, panel, "given") if "cannot be told" in text_of(one)]
-    assert "ucrl2 (mean regret 100.0 [100.0, 100.0]) cannot be told from psrl (0" in line
+    (line,) = [text_of(one) for one in words.on(study, panel, "given") if "not significantly better" in text_of(one)]
+    assert "ucrl2 (mean regret 100.0 [100.0, 100.0]) is not significantly better than psrl (0" in line
     assert "ucrl2 has the smallest mean regret" in text_of(words.standing(study, "given")[0])
 
 
@@ -340,7 +340,7 @@ def test_an_exponent_of_1_is_not_below_1(tmp_path):
 
 def test_who_is_told_the_kernel_is_not_ranked(told):
     study = told["studies"][0]
-    assert "ravi-ucb/known is told the kernel, and not ranked." in map(text_of, words.out_of_competition(study))
+    assert "ravi-ucb/known knows the kernel, and is not ranked." in map(text_of, words.out_of_competition(study))
     for panel in study.part.panels:
         oracle = study.told[panel.anchor]["ravi-ucb/known", "tuned"]
         assert (oracle.rank, oracle.place, oracle.behind) == ("", 0, None)

@@ -59,7 +59,7 @@ class Counts(NamedTuple):
 
 
 def results(folder: str | os.PathLike[str]) -> Results:
-    """Open a folder of results, which others may be writing to.
+    """Open a folder of results, to which a suite may still be writing.
 
     Parameters
     ----------

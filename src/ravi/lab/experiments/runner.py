@@ -55,28 +55,28 @@ def run_suite(
     progress: Callable[[Status], None] | bool | None = None,
     command: Sequence[str] | None = None,
 ) -> Results:
-    """Run what a suite asks for and the folder `out` does not hold yet; give the results.
+    """Run the part of a suite that the folder `out` does not hold yet, and return the results.
 
-    Ctrl-C ends it in good order, and the same call goes on.
+    Ctrl-C stops it cleanly, and the same call continues.
 
     Parameters
     ----------
-    suite : the name of one that comes with the library, a TOML file, the same as Python data, or a folder of results,
-        which itself says what is left to do
+    suite : the name of a suite of the library, a TOML file, the same as Python data, or a folder of results, which
+        contains its suite
     out : the folder of results
     seeds : instead of the suite's
     workers : processes on this machine, by default one per core
     cluster : the address of a Ray cluster instead, or "local"
     shard : "i/n", the i-th of n parts of the work
-    adopt : a folder that holds another suite takes this one in its place, and keeps what it has
-    retry : run again what failed
-    mix_versions : go on with other versions than the folder was made with
+    adopt : accept a changed suite for an existing folder, whose runs are kept
+    retry : repeat failed runs
+    mix_versions : continue with other versions than the folder was made with
     slice : seconds after which a long run leaves a checkpoint
     allow_code : a folder of results may name modules, whose code is then run; a suite's file, or Python data, may in
         any case (docs/guides/security.md)
-    device : "cpu" or "gpu", in place of what the suite says; a GPU is one worker's
+    device : "cpu" or "gpu", in place of the suite's; a GPU is used by one worker
     progress : called with a `Status` now and then; None for a bar on a terminal or in a notebook, False for none
-    command : what the manifest says was typed
+    command : the command line, for the manifest
 
     Returns
     -------

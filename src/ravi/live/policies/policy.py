@@ -29,7 +29,7 @@ SPACE: dict[str, Any] = {"kind": str, "labels": list[Any], "keys": list[Any] | N
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Policy:
-    """A policy by itself: all that is needed to play it, and where it came from. docs/guides/policies.md has the file.
+    """A policy with all that is needed to play it, and a record of its origin. docs/guides/policies.md has the file.
 
     `policy(observation)` is an action of the environment that it was learned in.
 

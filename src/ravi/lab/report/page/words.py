@@ -112,12 +112,12 @@ def standing(study: Studied, column: str) -> list[Sentence]:
     if all(len(told.line.seeds) < 2 for _, leaders in contested for told in leaders):
         return [*made, ("With one seed each, no difference between learners is supported.",)]
     clear = sum(all(told.rank == "behind" for told in leaders[1:]) for _, leaders in contested)
-    together = "the paired difference to every other learner is above 0 (intervals that hold together at 95 %)."
+    clearly = "every other learner has significantly more regret (simultaneous 95 % intervals of paired differences)."
     if m == 1:
-        return [(*made[0], f" Here {together}")] if clear else made
+        return [(*made[0], f" {clearly.capitalize()}")] if clear else made
     number = count(clear, "clear", part.name, column)
     of = count(m, "contested", part.name, column)
-    return [*made, ("On ", number, " of these ", of, f" {together}")]
+    return [*made, ("On ", number, " of these ", of, f" {clearly}")]
 
 
 def _winner(part: Part, panel: Panel, leaders: list[Told], column: str) -> Sentence:
@@ -173,7 +173,7 @@ def _closely(part: Part, panel: Panel, column: str, leaders: list[Told]) -> list
     return [
         (
             "On ", Name(panel.task), f" with {CONSTANTS[column]}, ", Name(first.line.label), " (mean regret ", *mean,
-            ") cannot be told from ", *joined(named), ": the interval of the difference includes 0.",
+            ") is not significantly better than ", *joined(named), ": the interval of the difference includes 0.",
         )
     ]  # fmt: skip
 
@@ -225,12 +225,13 @@ def absent(study: Studied, column: str) -> list[Sentence]:
 
 
 def out_of_competition(study: Studied) -> list[Sentence]:
-    """Who is not ranked, because it is told the kernel."""
+    """Who is not ranked, because it knows the kernel."""
     names = dict.fromkeys(line.label for panel in study.part.panels for line in panel.lines if line.oracle)
     if not names:
         return []
     listed = joined([(Name(name),) for name in names])
-    return [(*listed, " is" if len(names) == 1 else " are", " told the kernel, and not ranked.")]
+    told = " knows the kernel, and is not ranked." if len(names) == 1 else " know the kernel, and are not ranked."
+    return [(*listed, told)]
 
 
 # What the theory's constants cost.
@@ -307,7 +308,8 @@ def _our_cost(part: Part, cost: Cost) -> Sentence:
     if found.high < 0:
         over = found._replace(estimate=-found.estimate, low=-found.high, high=-found.low)
         return (*told, "; and more than uniform actions, by ", *estimate(over, "over uniform", *key), ".")
-    return (*told, "; it cannot be told from uniform actions (difference ", *estimate(found, "uniform", *key), ").")
+    alike = "; it is not significantly different from that of uniform actions (difference "
+    return (*told, alike, *estimate(found, "uniform", *key), ").")
 
 
 def edges(tuned: int, at_edge: int) -> list[Sentence]:
