@@ -54,7 +54,15 @@ from ravi.estimators.variance_weighted import Constants, radii
 from ravi.learners.options import PICKS, Options, record, takes
 from ravi.learners.ravi_ucb import ravi_ucb
 from ravi.learners.ravi_ucb.inner import Backups, Counted, Iterates, OfCounts, OfSeeds, Played, of_counts, on_counts
-from ravi.optimism import bonuses
+from ravi.optimism.bonuses import (
+    confidence_term,
+    discounted,
+    log_term,
+    multiple_of_width,
+    of_determinant,
+    of_span,
+    within_span,
+)
 from ravi.random import PICK, uniform
 from ravi.ranges import Facts, Fixed, LogPolicy, NextPlay, Policy, Value, logarithms
 from ravi.teams import first, over_seeds
@@ -177,10 +185,10 @@ def tabular(problem: Problem, T: int, o: Options) -> Learner:
     def build(step: float | Array, scale: float | Array) -> Learner:
         eta, by_row = np.atleast_1d(step), np.atleast_1d(scale)
         if on["centre"]:
-            bonus = bonuses.of_span(X, A, T, delta, scale=scale, span=None if on["span"] else H)
-            radius, span = bonuses.log_term(X, A, T, delta), 0.0 if on["span"] else H
+            bonus = of_span(X, A, T, delta, scale=scale, span=None if on["span"] else H)
+            radius, span = log_term(X, A, T, delta), 0.0 if on["span"] else H
         else:
-            bonus = bonuses.multiple_of_width(scale * beta, estimator)
+            bonus = multiple_of_width(scale * beta, estimator)
             radius, span = beta, 0.0
         numbers = OfCounts(np.array([radius]), by_row, span, on["centre"], on["clip"], times)
         made = generic(
@@ -242,16 +250,16 @@ def linear_mixture(problem: Problem, T: int, o: Options) -> Learner:
 
     def build(step: float | Array, far: float | Array, scale: float | Array = 1.0) -> Learner:
         if on["radius"]:
-            bonus = bonuses.of_determinant(estimator, d, far, noise=noise, regularization=lam, bound=B, scale=scale)
+            bonus = of_determinant(estimator, d, far, noise=noise, regularization=lam, bound=B, scale=scale)
         else:
-            bonus = bonuses.multiple_of_width(far, estimator)
+            bonus = multiple_of_width(far, estimator)
         made = generic(
             problem, estimator, _finished(bonus, problem, on), step, inner=M, fresh=on["fresh"], pick=o.pick,
             name="ravi-ucb+/mixture", stated=Stated("mixture", None, o.scale, o.step_scale, delta, lam, on=_named(on)),
         )  # fmt: skip
         return made._replace(seedwise=TOGETHER)
 
-    numbers = (bonuses.confidence_term(delta), o.scale) if on["radius"] else (o.scale * beta,)
+    numbers = (confidence_term(delta), o.scale) if on["radius"] else (o.scale * beta,)
     return of_rows(build, (_eta(o, problem, T, M, S if on["balance"] else 0.0), *numbers), problem, T)
 
 
@@ -292,8 +300,8 @@ def _named(on: dict[str, bool]) -> tuple[str, ...]:
 def _finished(bonus: Bonus, problem: Problem, on: dict[str, bool]) -> Bonus:
     """With the parts that apply to any bonus."""
     if on["clip"]:
-        bonus = bonuses.within_span(bonus)
-    return bonuses.discounted(bonus, problem.discount) if on["gamma"] else bonus
+        bonus = within_span(bonus)
+    return discounted(bonus, problem.discount) if on["gamma"] else bonus
 
 
 def _eta(o: Options, problem: Problem, T: int, M: int, S: float) -> float:

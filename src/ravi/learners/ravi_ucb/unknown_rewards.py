@@ -98,7 +98,7 @@ def _unknown(base: Learner, problem: Problem, kind: str, reward_scale: float, sp
     assert of is not None
     own = {"rewards": kind, "reward_scale": reward_scale}
     estimator, bonus = rewarded(of.estimator, problem.rewards, kind), with_rewards(of.bonus, spread)
-    silent = told(problem, Problem, rewards=np.zeros(problem.rewards.shape))  # its other arrays are the same ones
+    silent = without_rewards(problem)
     made = ravi_ucb_plus.generic(
         silent, estimator, bonus, of.eta, inner=of.inner, fresh=of.fresh, pick=of.pick, initial_value=of.initial_value,
         initial_policy=of.initial_policy, name=f"{base.name}/unknown-rewards",
@@ -131,6 +131,11 @@ def with_rewards(bonus: Bonus, spread: float) -> Bonus:
         return optimistic_rewards(D.plays, D.total, spread) + bonus(D.inner, phi)
 
     return both
+
+
+def without_rewards(problem: Problem) -> Problem:
+    """The problem, all its rewards 0; its other arrays are the same ones."""
+    return told(problem, Problem, rewards=np.zeros(problem.rewards.shape))
 
 
 # For observers, who know r: r + bonus + gamma estimate is what the learner backs up. It uses neither of these itself.
