@@ -1,7 +1,8 @@
 """In which order do tests run, and which of them are quick? By `durations.txt`, which `make durations` measures.
 
 First the contract's, in two parts that share little code: they compile every learner, each core its own, and all
-later ones load that. Then file by file, the longest first, so that no core waits for another at the end. Slow (left out
+later ones load that; beside them those of kernels, which compile for a GPU. Then file by file, the longest first, so
+that no core waits for another at the end. Slow (left out
 by `make quick`) is what is marked so; a test function whose cases together take more than `QUICK` seconds; a file that
 was never measured; and of the mistakes that `ravi verify` is shown, all but so many that every claim which a mistake is
 made for is violated once.
@@ -22,6 +23,7 @@ from xdist.scheduler import LoadFileScheduling
 QUICK = 0.2  # CPU seconds of a test function
 LISTED = 0.1  # what takes less is not in the list by itself; a function that is compiled first takes longer
 LIST = Path(__file__).with_name("durations.txt")
+FIRST = ("test_contract.py", "test_teams.py")
 OURS = re.compile(r".*/test_contract\.py::\w+\[ravi-")  # RAVI's own learners
 TAKEN = pytest.StashKey[Counter]()
 os.environ.pop("COLUMNS", None)  # of the terminal, by pytest-xdist: what is printed is as wide as it is
@@ -76,7 +78,8 @@ def pytest_collection_modifyitems(items):
         long = file_of(item) not in measured or measured.get(function_of(item), 0.0) > QUICK
         if item not in kept and (long or "mutation" in getattr(item, "fixturenames", ())):
             item.add_marker("slow")
-    items.sort(key=lambda item: (file_of(item) != "test_contract.py", -measured.get(file_of(item), 0.0), file_of(item)))
+    order = {name: place - len(FIRST) for place, name in enumerate(FIRST)}
+    items.sort(key=lambda item: (order.get(file_of(item), 0), -measured.get(file_of(item), 0.0), file_of(item)))
 
 
 @pytest.hookimpl(wrapper=True)
