@@ -1,4 +1,4 @@
-"""When do seeds go through their epochs by themselves, and who looks after them? From look to look, on either target.
+"""When does each seed go through its epochs by itself, and how is such a run watched? By calls of many epochs each.
 
 In `ravi.epochs` Python calls compiled functions of all seeds, about ten in an epoch: some 12 us, which for one seed on
 a small MDP is most of the time. `ravi.whole` makes one compiled function of the whole run. It gives the same bits, so a
@@ -19,8 +19,8 @@ from ravi.compiled import Ready, compiled, effort, ready
 from ravi.core import Array, Learner, Measure
 from ravi.walk import World
 
-LOOK, OFTEN = 0.5, 0.1  # seconds between two looks at a GPU, and on a CPU
-FEW, MOST = 8, 4096  # epochs between two looks: at first, and at most
+LOOK, OFTEN = 0.5, 0.1  # seconds that a call takes, about: on a GPU, and on a CPU
+FEW, MOST = 8, 4096  # epochs of a call: at first, and at most
 SEEDS = 16  # up to which they go by themselves on a CPU; more of them go faster epoch by epoch
 CALLS = 12e-6  # seconds that the calls of an epoch take
 COSTS = {Ready.LOADED: 0.1, Ready.COMPILED: 5.0}  # seconds before the function can be called

@@ -1,4 +1,4 @@
-"""Where does a run go? On a CPU epoch by epoch until it pays that each seed goes by itself; on a GPU each seed does."""
+"""How does a run continue? On a CPU epoch by epoch, until one function of each whole seed pays; on a GPU by that."""
 
 from collections.abc import Callable
 
