@@ -2,10 +2,9 @@
 
 First the contract's, in two parts that share little code: they compile every learner, each core its own, and all
 later ones load that; beside them those of kernels, which compile for a GPU. Then file by file, the longest first, so
-that no core waits for another at the end. Slow (left out
-by `make quick`) is what is marked so; a test function whose cases together take more than `QUICK` seconds; a file that
-was never measured; and of the mistakes that `ravi verify` is shown, all but so many that every claim which a mistake is
-made for is violated once.
+that no core waits for another at the end. Slow (left out by `make quick`) is what is marked so; a test function whose
+cases together take more than `QUICK` seconds; a file that was never measured; and of the mistakes that `ravi verify` is
+shown, all but so many that every claim which a mistake is made for is violated once.
 """
 
 import gc
