@@ -162,3 +162,11 @@ def test_a_known_kernel_needs_no_data():
     np.testing.assert_allclose(estimator.expect(estimator.init(1), V)[0], dense(mdp) @ V[0], rtol=1e-14)
     assert (estimator.width(estimator.init(1), V) == 0).all()
     assert (multiple_of_width(3.0, estimator)(estimator.init(1), V) == 0).all()
+
+
+@pytest.mark.parametrize("n", [2, 7, 8, 9, 11, 16, 21])
+def test_features_of_a_value_do_not_depend_on_the_batch(n):
+    """They are computed for eight seeds at a time, and those left over once more with some before them."""
+    problem = garnets(3, 6, 2, 3).problem
+    embed, V = ridge(problem).embed, np.random.default_rng(0).uniform(size=(n, 6))
+    assert (embed(V) == np.concatenate([embed(V[i : i + 1]) for i in range(n)])).all()
