@@ -86,7 +86,7 @@ def test_a_box_of_which_nothing_is_known_needs_no_word(typed):
     out, err, status = typed("learn", "Pendulum-v1", "--steps", 300)
     assert (err, status) == ("", 0)
     assert "grid             60 x 60 cells from [-3.14, " in out
-    assert "to 0 (those that were met, and 0)" in out
+    assert "to 0 (those observed, and 0)" in out
 
 
 def test_learn_tells_what_it_did_and_keeps_the_policy(typed, own):
@@ -297,7 +297,7 @@ def test_play_renders_every_state(typed, lake):
         ((*LEARN, "--learner", "ravi-ubc"), "Did you mean ravi-ucb"),
         ((*LEARN, "--learner", "ravi-ucb,scal=1"), "Did you mean scale"),
         ((*LEARN, "--learner", "optimum", *RANGE), "optimum is given the MDP itself"),
-        (LEARN, "the range of rewards is not known (Lake-v0 has no transition table): give --reward-range LOW HIGH"),
+        ((*LEARN, "--learner", "psrl"), "the range of rewards is not known (Lake-v0 has no transition table): give"),
         ((*LEARN, "--reward-range", "1", "0"), "--reward-range is 1 0; the least reward comes first"),
         ((*LEARN, "--reward-range", "1", "2"), "leaves out 0, which is earned after a termination"),
         ((*LEARN, "--reward-range", "0", "0.5", "--steps", "1e4"), "is 1, outside its range from 0 to 0.5"),

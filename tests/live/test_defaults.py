@@ -8,8 +8,9 @@ import ravi
 from ravi.checks import InputError
 from ravi.live import defaults
 from ravi.live.environment import Environment
+from ravi.live.learning import Halted
 from ravi.live.policies import evaluate
-from tests.live.test_learning import Corridor
+from tests.live.test_learning import Corridor, everything
 
 # id, options, plays, and what of the optimum may be lost: benchmarks/environments.md has the numbers of many seeds
 WORLDS = [
@@ -41,9 +42,66 @@ def test_what_is_chosen():
     assert restarted.agent.given == "psrl/pooled"
 
 
-def test_a_range_that_nobody_knows_must_be_said():
-    with pytest.raises(InputError, match="reward_range is missing"):
-        ravi.learn(Corridor(), steps=50)
+class Toll(Corridor):
+    """A corridor without slips whose steps pay by where they lead: more than before only at places met later."""
+
+    PAYS = (-3.0, 0.25, 0.5, -7.0, 20.0)
+
+    def step(self, action):
+        place, _, end, cut, more = super().step(action)
+        return place, self.PAYS[place], end, cut, more
+
+
+def test_a_range_that_nobody_knows_is_that_of_what_is_earned():
+    """Every reward that is learned or shown is in the units of the environment, however the range grew meanwhile."""
+    made = ravi.learn(Toll(), steps=600, seed=1)
+    agent = made.agent
+    assert agent.table.told.units == (-7, 20)
+    successors, moves = agent.table.successors, agent.table.moves
+    pays = np.array([*Toll.PAYS, Toll.PAYS[4]])[successors]  # place 4 is the end, state 5, where nothing more is earned
+    pays[5] = 0.0
+    for means in (agent.state.earned.paid[0], agent.table.least, agent.table.most, agent.table.earned / moves.clip(1)):
+        assert np.abs((27 * means - 7 - pays)[moves > 0]).max() < 1e-9
+    met = moves.sum(-1) > 0
+    expected = (moves * pays).sum(-1)[met] / moves.sum(-1)[met]
+    assert 27 * agent.state.earned.mean[0][met] - 7 == pytest.approx(expected)
+    assert "rewards stay in the range observed" in str(made)
+    told = ravi.learn(Toll(), steps=600, seed=1, reward_range=(-7, 20))
+    assert "range observed" not in str(told)
+    assert [evaluate(each.policy(), made.agent.model()).gap < 1e-9 for each in (made, told)] == [True, True]
+
+
+def test_noise_in_rewards_is_kept_when_the_range_grows():
+    state = ravi.learn("Blackjack-v1", steps=2000, reward_range=(-1, 1)).agent.state
+    before = [each.copy() for each in state.earned]
+    state.rescale(0.25, 0.5)
+    met, played = state.data.moves > 0, state.data.visits > 0
+    assert before[2].max() > 0
+    assert (state.earned.squares == before[2] / 16).all()
+    assert (state.earned.paid == np.where(met, 0.25 * before[0] + 0.5, before[0])).all()
+    assert (state.earned.mean == np.where(played, 0.25 * before[1] + 0.5, before[1])).all()
+
+
+def test_a_stream_whose_range_grows_goes_on_from_its_checkpoint_bit_for_bit(tmp_path):
+    whole = ravi.learn(Toll(), steps=600, seed=3).agent
+    file, ranges = tmp_path / "toll.agent", []
+    for stop in (2, 5, 60):
+        with pytest.raises(Halted) as halted:
+            ravi.learn(Toll(stop=[stop]), steps=600, seed=3, checkpoint=file)
+        ranges.append(halted.value.learned.agent.table.told.units)
+    assert ranges[0] != ranges[-1]
+    again = ravi.learn(Toll(), steps=600, seed=3, checkpoint=file).agent
+    assert again.follows
+    assert again.table.told.units == whole.table.told.units == (-7, 20)
+    assert everything(again) == everything(whole)
+    with pytest.raises(InputError, match="was made with reward_range observed"):
+        ravi.learn(Toll(), steps=600, seed=3, checkpoint=file, reward_range=(-7, 20))
+
+
+@pytest.mark.parametrize("reward", [np.nan, np.inf, "much"])
+def test_what_is_no_number_widens_no_range(reward):
+    with pytest.raises(ravi.StreamError, match="step 51: the reward is"):
+        ravi.learn(Corridor(reward=reward), steps=100)
 
 
 def test_ranges_and_grids_of_some_environments_are_known():

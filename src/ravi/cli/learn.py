@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from ravi.live.policies import Policy
 
 GRID = "A continuous observation space"
-DISCOUNT = 0.99  # as `ravi.live.defaults` has it
 
 
 def learn(
@@ -108,7 +107,6 @@ def learn(
     The environment's time limit is removed, since the discount sets the horizon.
     """
     from ravi import checks, files, ids
-    from ravi.live.defaults import reward_range as range_of
     from ravi.live.learned import POLICIES
     from ravi.live.learning import Broken, Halted, learn
     from ravi.live.policies.playing import made
@@ -138,12 +136,7 @@ def learn(
         before = header["time"] + (header["pending"] is not None) + header["extra"]["environment"].get("looked", 0)
     with closing(made(env, given)) as world:
         grid = _grid(world, bins, low, high, outside, discover, learner)
-        usual = None if learner is not None else range_of(world)
-        chooses = learner is None and grid is None and not discover and type(world.observation_space).__name__ == "Box"
-        if chooses and usual is None and reward_range is None and rewards == "unknown":
-            limits, whence = None, "those that were met, and 0"
-        else:
-            limits, whence = _reward_range(world, env, discount or DISCOUNT, termination, rewards, reward_range, usual)
+        limits, whence = _reward_range(world, learner, termination, rewards, reward_range)
         with progress_bar(f"{learner or 'learning'} in {env}") as progress:
             try:
                 found = learn(
@@ -170,7 +163,7 @@ def learn(
             "plays_before": before,
             "plays_per_second": (found.plays - before) / max(found.seconds, 1e-9),
             "time_limit_taken_off": limit,
-            "reward_range_from": whence,
+            "reward_range_from": "those observed, and 0" if found.agent.follows else whence,
             "grid_chosen": words_of(found.environment["observations"]) if "looked" in found.environment else None,
             "policy": which,
             "saved": None if save is None else str(save),
@@ -220,11 +213,11 @@ def _grid(
 
 
 def _reward_range(
-    world: Any, env: str, discount: float, termination: str, rewards: str, given: tuple[float, float] | None,
-    usual: tuple[float, float] | None,
-) -> tuple[tuple[float, float] | None, str]:  # fmt: skip
-    """The least and the largest reward, where they must be said, and who says so."""
-    from ravi import checks, gymnasium
+    world: Any, learner: str | None, termination: str, rewards: str, given: tuple[float, float] | None
+) -> tuple[tuple[float, float] | None, str]:
+    """The least and the largest reward, where they are said or must be, and who says so."""
+    from ravi import checks
+    from ravi.live import defaults
 
     if given is not None:
         if rewards == "known":
@@ -235,17 +228,14 @@ def _reward_range(
         if termination == "absorb" and not low <= 0 <= high:
             raise InputError(f"--reward-range {low:g} {high:g} leaves out 0, which is earned after a termination")
         return (low, high), "given"
-    if usual is not None:
-        return usual, "known of it"
-    if rewards == "known":
-        return None, "its transition table"
-    why = f"{env} has no transition table"
-    if hasattr(world.unwrapped, "P"):
-        try:
-            return gymnasium.mdp(world, discount, termination=termination).units, "its transition table"
-        except InputError as error:
-            why = str(error)
-    raise InputError(f"the range of rewards is not known ({why}): give --reward-range LOW HIGH, of a single step")
+    if learner is None and (known := defaults.reward_range(world)) is not None:
+        return known, "known of it"
+    if learner is not None and rewards != "known" and not hasattr(world.unwrapped, "P"):
+        raise InputError(
+            f"the range of rewards is not known ({world.spec.id} has no transition table): give --reward-range LOW "
+            "HIGH, of a single step, or leave out --learner"
+        )
+    return None, "its transition table"
 
 
 def _time_limit(world: Any) -> int | None:

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ravi import checks, ids
-from ravi.checks import InputError
 from ravi.core import MDP
 from ravi.live import defaults
 
@@ -107,8 +106,6 @@ def _of_environment(source: str, T: int, discount: float, timed: bool) -> Advice
     try:
         space, actions = world.observation_space, world.action_space
         kind = type(space).__name__
-        if type(actions).__name__ == "Box":
-            raise InputError(f"{source} has the actions {actions}: learners here choose among finitely many")
         table = hasattr(world.unwrapped, "P")
         has = "with" if table else "without"
         known = f"an environment with observations {space} and actions {actions}, {has} a transition table"
@@ -117,12 +114,8 @@ def _of_environment(source: str, T: int, discount: float, timed: bool) -> Advice
             command = f"ravi solve gymnasium/{source},discount={discount:g}"
             choices.append(Choice("It ships its table, and nothing has to be learned:", command, SOLVED))
         words = ["ravi learn", source] + ([f"--discount {discount:g}"] if discount != defaults.DISCOUNT else [])
-        words += [f"--steps {T}"]
-        words += [] if table or defaults.reward_range(world) is not None else ["--reward-range LOW HIGH"]
-        if kind == "Box" and defaults.grid(world) is None:
-            words += [f"--bins {','.join(['10'] * space.shape[0])} --outside clip"]
-        words += ["--save it.policy"]
-        seconds = _pilot(world, discount) * T if timed and table else None
+        words += [f"--steps {T}", "--save it.policy"]
+        seconds = _pilot(world, discount) * T if timed and kind != "Box" else None
         when = "It is played:" if kind != "Box" else "It is played, its observations cut into cells:"
         bound = guarantee_of("psrl/pooled") if kind != "Box" else "none: a cell is not a state"
         choices.append(Choice(when, " ".join(words), bound, seconds))

@@ -33,7 +33,7 @@ from ravi.live import keeping
 from ravi.live.boxes import Smooth
 from ravi.live.estimates import Estimate, of_cycles, optimistic_value, seen
 from ravi.live.keeping import BUFFER, Play
-from ravi.live.rewards import MODES, Range, Rewards
+from ravi.live.rewards import MODES, Outside, Range, Rewards
 from ravi.live.steps import Numbers, begin, only_actions, thresholds
 from ravi.live.table import Table, Widened, blank, grown, laid
 from ravi.played import TYPES, refuse
@@ -151,6 +151,7 @@ class Agent:
                 f"{learner.name} is built already: where rewards are {rewards}, give its id or its builder"
             )
         self.range = Range(*problem.units)
+        self.follows = False  # whether the range grows to hold what is earned, for a learner that can be rescaled
         self.time = 0  # steps taken in
         self._pending: Play | None = None
         self._acted: tuple[int, int] | None = None  # the state and the action of the step under way
@@ -246,7 +247,10 @@ class Agent:
         try:
             part = self.range.part(reward)
         except InputError as error:
-            raise StreamError(f"step {t}: the reward of state {x} and action {a} {error}") from None
+            if not (self.follows and isinstance(error, Outside)):
+                raise StreamError(f"step {t}: the reward of state {x} and action {a} {error}") from None
+            self._widen(reward)
+            part = self.range.part(reward)
         if self.table.closed and self.table.slot(x, a, y) < 0:
             raise StreamError(f"step {t}: state {x} and action {a} led to {y}, which {self.table.told.name} rules out")
         reset = self._to_reset < self._restart
@@ -323,24 +327,6 @@ class Agent:
         low, high = self.table.told.units
         self.rewards.reveal((checks.between(table, low, high, "rewards") - low) / (high - low))
 
-    def widen(self, reward: float) -> None:
-        """The range of rewards holds this one too, from now on, between `act` and `observe`. For a Box."""
-        self._add()
-        was, now = self.range, Range(min(reward, self.range.low), max(reward, self.range.high))
-        scale, shift = (was.high - was.low) / (now.high - now.low), (was.low - now.low) / (now.high - now.low)
-        table, rewards = self.table, self.rewards
-        seen = table.moves > 0
-        for parts, counts in (
-            (table.earned, table.moves), (table.least, seen), (table.most, seen), (rewards.total, rewards.weight)
-        ):  # fmt: skip
-            parts[:] = parts * scale + shift * counts
-        self.cycle = self.cycle * scale + shift * self.length
-        many = int(self.state.seen[0])
-        self.state.earned[0, :many] = self.state.earned[0, :many] * scale + shift
-        self.range, table.told = now, replace(table.told, units=(now.low, now.high))
-        rewards.renew(self.time)
-        self._build()
-
     def renumber(self, to: Ints) -> None:
         """States have other numbers from now on, after a reset: `to`. The policy has them; plays keep theirs."""
         self.starts[:] = starts = np.bincount(to, self.starts[: len(to)], len(self.starts)).astype(np.int64)
@@ -382,6 +368,23 @@ class Agent:
         self._only = np.full(states, -1, np.int32)
         self._actions = self._only.data
         self._read()
+
+    def _widen(self, reward: float) -> None:
+        """The range of rewards holds this one too, from now on."""
+        self._add()
+        was, now = self.range, Range(float(min(reward, self.range.low)), float(max(reward, self.range.high)))
+        scale, shift = (was.high - was.low) / (now.high - now.low), (was.low - now.low) / (now.high - now.low)
+        table, rewards = self.table, self.rewards
+        seen = table.moves > 0
+        for parts, counts in (
+            (table.earned, table.moves), (table.least, seen), (table.most, seen), (rewards.total, rewards.weight)
+        ):  # fmt: skip
+            parts[:] = np.minimum(parts * scale + shift * counts, counts)
+        self.cycle = self.cycle * scale + shift * self.length
+        self.state.rescale(scale, shift)
+        self.range, table.told = now, replace(table.told, units=(now.low, now.high))
+        rewards.renew(self.time)
+        self._build()
 
     def _build(self) -> None:
         """The learner on the table as it is now."""

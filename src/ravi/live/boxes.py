@@ -68,6 +68,11 @@ class State(NamedTuple):
     seen: Whole  # steps                               (1,)
     policy: Policy  #                                  (1, X, A)
 
+    def rescale(self, scale: float, shift: float) -> None:
+        """A reward that was z in [0, 1] is scale z + shift from now on."""
+        many = int(self.seen[0])
+        self.earned[0, :many] = self.earned[0, :many] * scale + shift
+
 
 class Told(NamedTuple):
     """The steps that were told."""
@@ -87,11 +92,11 @@ def told(s: State) -> Told:
 class Smooth:
     """Builds the learner of the cells of a grid; one more state, the last, is the end."""
 
-    def __init__(self, grid: Grid, bounds: tuple[Floats, Floats] | None = None, follows: bool = False) -> None:
-        """bounds: within which the grid grows with what is met; None: it stays. follows: so do rewards."""
+    def __init__(self, grid: Grid, bounds: tuple[Floats, Floats] | None = None) -> None:
+        """bounds: within which the grid grows with what is met; None: it stays."""
         self.planned = 0  # steps that were seen by the last plan
         self.settled = False  # whether the last plan led to nothing unknown
-        self.bounds, self.follows, self.bins = bounds, follows, np.array(grid.bins)
+        self.bounds, self.bins = bounds, np.array(grid.bins)
         self.far = np.inf if bounds is None else FAR * float(self.bins.max())
         self.close = self.far if bounds is not None and np.isfinite(bounds).any() else CLOSE
         self.turns = np.arange(len(self.bins)) < grid.angles

@@ -37,6 +37,7 @@ class Interval(NamedTuple):
     confidence: float
     assume: str
     width: float  # of the range of all returns, H (r_max - r_min)
+    observed: bool = False  # whether that range of rewards is the observed one
 
     @property
     def informative(self) -> bool:
@@ -44,7 +45,9 @@ class Interval(NamedTuple):
         return self.gap <= self.width / 2
 
     def __str__(self) -> str:
-        given = "" if self.assume == "nothing" else ", if pairs have no successors but those observed"
+        held = ["pairs have no successors but those observed"] if self.assume == "seen" else []
+        held += ["rewards stay in the range observed"] if self.observed else []
+        given = f", if {' and '.join(held)}" if held else ""
         gap = f"{round(self.gap, 6):.6g} below the best, with probability {self.confidence:g}{given}"
         if self.informative:
             return f"at least {self.low:.6g} and at most {gap}"
@@ -86,7 +89,7 @@ def _known(
     told, H, found = agent.table.told, agent.table.told.horizon, bounds(of, policy)
     width = H * (told.units[1] - told.units[0])
     low, best = H * told.in_units(found.low), H * told.in_units(found.best)
-    return of, found, Interval(low, best, width * found.gap, confidence, assume, width)
+    return of, found, Interval(low, best, width * found.gap, confidence, assume, width, agent.follows)
 
 
 def bounds(of: Plausible, policy: Array) -> Bounds:

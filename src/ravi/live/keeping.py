@@ -31,8 +31,9 @@ HEADER: dict[str, Any] = {
     "learner": str | None, "learner_name": str, "problem": dict[str, Any], "truth": bool,
     "rewards": tuple[str, float, float | None], "steps": int, "seed": int, "start_known": bool, "time": int,
     "pending": Play | None, "restarted": bool, "whole": bool, "cycle": float, "length": int, "cuts": int, "after": int,
-    "plans": int, "until_reset": bool, "extra": dict[str, Any],
+    "plans": int, "until_reset": bool, "follows": bool, "extra": dict[str, Any],
 }  # of the file  # fmt: skip
+LATER = {"after": 0, "follows": False}  # what files from before have not, as it was then
 
 
 class Earned(NamedTuple):
@@ -125,6 +126,7 @@ def save(agent: Agent, path: str | PathLike[str], extra: Mapping[str, Any]) -> N
         "after": agent._after,
         "plans": agent.plans,
         "until_reset": agent._until.reset,
+        "follows": agent.follows,
         "extra": extra,
     }
     files.write(path, "agent", header, arrays)
@@ -136,8 +138,9 @@ def load(
     """The agent of a file, of this class."""
     header, arrays = files.read(path, "agent")
     try:
-        headers.checked({"after": 0, **header}, HEADER)  # `after` came later
-        if "least" not in arrays:  # so did rewards by successor: of those before nothing is known
+        header = LATER | header
+        headers.checked(header, HEADER)
+        if "least" not in arrays:  # rewards by successor came later, too: of those before nothing is known
             moves, starts = arrays["moves"], arrays["starts"]
             arrays |= {"least": (moves > 0) * 1.0, "earned": np.zeros(moves.shape), "most": np.zeros(moves.shape)}
             arrays |= {"late": np.where((moves > 0).sum(-1) > 1, moves.sum(-1), 0)}
@@ -145,7 +148,7 @@ def load(
         agent = _begun(kind, header, arrays, learner, allow_code)
         held = _taken_up(agent, {name: array for name, array in arrays.items() if not name.startswith("problem.")})
         _check_numbers(header, agent, held)
-        _go_on(agent, {"after": 0, **header}, held)
+        _go_on(agent, header, held)
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError, InputError) as error:
         why = f"it has no {error}" if isinstance(error, KeyError) else error
         raise InputError(f"cannot go on from {path}: {why}") from None
@@ -207,7 +210,7 @@ def _taken_up(agent: Agent, arrays: dict[str, Array]) -> Carried:
 def _check_numbers(header: dict[str, Any], agent: Agent, held: Carried) -> None:
     """Numbers of the header, and of plays that wait, are of plays, states and actions that there are."""
     X, A, _ = agent.table.sizes
-    ranges = {"time": (header["time"], agent.steps), "after": (header.get("after", 0), X - 1)}
+    ranges = {"time": (header["time"], agent.steps), "after": (header["after"], X - 1)}
     ranges |= {"length": (header["length"], header["time"])}
     ranges |= {name: (header[name], 2**62) for name in ("plans", "cuts")}
     pending = () if header["pending"] is None else header["pending"]
@@ -244,7 +247,7 @@ def _go_on(agent: Agent, header: dict[str, Any], held: Carried) -> None:
     """Bring an agent that begins to where a file says that it stands."""
     agent.time, agent.plans, agent.cuts = header["time"], header["plans"], header["cuts"]
     agent._pending = None if header["pending"] is None else tuple(header["pending"])
-    agent._restarted, agent.whole = header["restarted"], header["whole"]
+    agent._restarted, agent.whole, agent.follows = header["restarted"], header["whole"], header["follows"]
     agent.cycle, agent.length, agent.cycles = header["cycle"], header["length"], held.cycles.tolist()
     agent.extra, agent._after = header["extra"], header["after"]
     agent.state, agent._walkers, agent._over, agent.starts = held.state, held.walkers, held.over, held.starts

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -126,6 +127,9 @@ class Learned:
         found = [("the environment", f"{at['steps']} steps, {at['resets']} resets, {ends}")]
         if self._looked:
             found.append(("grid", words_of(at["observations"])))
+        if self.agent.follows:
+            low, high = self.agent.table.told.units
+            found.append(("rewards", f"from {low:.6g} to {high:.6g}: those observed, and 0"))
         if self.optimistic is not None:
             words = f"{self.optimistic:.6g} per step, {H * self.optimistic:.6g} discounted"
             found.append(("optimistic value", words))
@@ -133,6 +137,8 @@ class Learned:
             interval = f"[{H * earned.low:.6g}, {H * earned.high:.6g}]"
             words = f"{earned.value:.6g} per step, {H * earned.value:.6g} discounted {interval}"
             found.append(("earned, later half", words))
+        with suppress(InputError):  # no interval speaks of a grid, or of states that are discovered
+            found.append(("the policy is worth", str(self.interval())))
         return found
 
     def plot(self, which: str | None = None) -> Drawn:

@@ -51,6 +51,7 @@ LOG = logging.getLogger("ravi")
 PACE = 10.0  # seconds between two checkpoints
 TELL = 0.1  # seconds between two tellings of progress
 STEPS = 100_000  # plays, unless given
+UNSEEN = (0.0, 1e-300)  # the range of rewards before any: one step whose reward is not 0 makes it that of rewards
 SMALL = 100  # states, up to which intervals cost so little that they are asked for more often
 
 Callback = Callable[[Look], None]
@@ -108,8 +109,8 @@ def learn(
     grid : how observations of a Box are divided into states; without a learner it is chosen from observations
     discover : number observations as they occur
     rewards : "unknown", "changing" (with memory) or "known": the problem's, or those of the environment's own table
-    reward_range : the least and the largest reward of a step; from the environment's table, if it has one, or, where
-        the grid is chosen, from observations
+    reward_range : the least and the largest reward of a step; by default those of the environment's table. Where there
+        is none, the default learner takes those that it observes, and 0
     reward_scale, memory, seed : as for `ravi.agent`
     until_gap : stop as soon as the policy is within this distance of the optimum, with probability 0.95
         (`Learned.interval`)
@@ -146,18 +147,23 @@ def learn(
     )  # fmt: skip
     if chooses:
         found = chosen_by(stream, checks.steps(steps), checkpoint)
-        learner, steps = Smooth(found.grid, found.bounds, reward_range is None), checks.steps(steps) - stream.looked
-        reward_range = found.rewards if reward_range is None else reward_range
+        learner, steps = Smooth(found.grid, found.bounds), checks.steps(steps) - stream.looked
     if learner is None:
         learner = defaults.learner(stream.observation_space, stream.terminal)
         reward_range = reward_range or defaults.reward_range(stream.env)
+    follows = False
+    if reward_range is None and problem is None and rewards != "known":
+        reward_range = _range(stream)
+        follows = reward_range is None and usual
+        if follows:
+            reward_range = UNSEEN if found is None else found.rewards
     if discount is None and problem is None:
         discount = defaults.DISCOUNT_OF_A_GRID if isinstance(learner, Smooth) else defaults.DISCOUNT
     if reward_scale is None:
         reward_scale = defaults.REWARD_SCALE if usual else 1.0
     given: dict[str, Any] = {"rewards": rewards, "reward_scale": reward_scale, "memory": memory, "seed": seed}
     try:
-        live, path = _begun(stream, learner, steps, problem, discount, reward_range, checkpoint, given)
+        live, path = _begun(stream, learner, steps, problem, discount, reward_range, follows, checkpoint, given)
         if found is not None and isinstance(learner, Smooth):
             found.tell(learner, live)
         with telling(progress, f"{live.learner.name} in {stream.name}") as tell:
@@ -177,6 +183,7 @@ def _begun(
     problem: Problem | None,
     discount: float | None,
     reward_range: tuple[float, float] | None,
+    follows: bool,
     checkpoint: str | os.PathLike[str] | None,
     given: dict[str, Any],
 ) -> tuple[Agent, Path | None]:
@@ -187,11 +194,16 @@ def _begun(
     told = _problem(stream, problem, discount, given["rewards"], reward_range)
     if told is None:
         given |= {"states": FIRST if stream.discovered else stream.states, "actions": stream.actions}
-        given |= {"reward_range": _range(stream) if reward_range is None else reward_range}
-        given |= {"discount": discount, "name": stream.name}
+        if reward_range is None:
+            raise InputError(
+                f"reward_range is missing: {stream.name} has no table to take it from; say the least and the largest "
+                "reward of a step, for instance (-1, 0), or leave out the learner: the default learns them"
+            )
+        given |= {"reward_range": reward_range, "discount": discount, "name": stream.name}
         lower = "their number (a coarser grid); discover=True has room for the states that are met"
         room(stream.name, "the number of actions" if stream.discovered else lower, given["states"], stream.actions, FEW)
     live = agent(learner, told, steps, **given)
+    live.follows = follows
     if path is not None and path.exists():
         live = _resumed(path, live, stream)
     return live, path
@@ -228,8 +240,6 @@ def _go_on(live: Agent, stream: Environment, path: Path | None, tell: Told, usua
                     if y >= live.table.states:
                         _room(live, y)
                     if chosen is not None:
-                        if chosen.follows and not live.range.low <= reward <= live.range.high:
-                            live.widen(reward)
                         cut = cut or (y != end and chosen.astray(stream.after))
                     reset = live.observe(x, a, y, reward, cut=cut, end=cut and y == end)
                     if smooth is not None and x != end:
@@ -402,15 +412,12 @@ def _problem(
     return problem
 
 
-def _range(stream: Environment) -> tuple[float, float]:
-    """The least and the largest reward, from the environment's own table."""
+def _range(stream: Environment) -> tuple[float, float] | None:
+    """The least and the largest reward, from the environment's own table, if it has one."""
     try:
         return _table(stream, 0.5).units
     except InputError:
-        raise InputError(
-            f"reward_range is missing: {stream.name} has no table to take it from; say the least and the largest "
-            "reward of a step, for instance (-1, 0)"
-        ) from None
+        return None
 
 
 def _table(stream: Environment, discount: float) -> MDP:
@@ -433,7 +440,7 @@ def _resumed(path: Path, live: Agent, stream: Environment) -> Agent:
         ("steps", kept.steps, live.steps),
         ("seed", kept.seed, live.seed),
         ("discount", kept.table.told.discount, live.table.told.discount),
-        ("reward_range", kept.table.told.units, live.table.told.units),
+        ("reward_range", *("observed" if each.follows else each.table.told.units for each in (kept, live))),
         ("rewards", (kept.rewards.mode, kept.rewards.scale, kept.rewards.memory),
          (live.rewards.mode, live.rewards.scale, live.rewards.memory)),
     ]  # fmt: skip

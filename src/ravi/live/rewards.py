@@ -112,6 +112,10 @@ def _observe(weight, total, last, table, state, action, rewards, length, t, memo
         _observe_one(weight, total, last, table, state[0, l], action[0, l], rewards[0, l], t + l, memory, spread)
 
 
+class Outside(InputError):
+    """A reward is outside its range."""
+
+
 class Range:
     """What rewards may be, in the user's units, and in parts of [0, 1]."""
 
@@ -132,4 +136,4 @@ class Range:
             return min(max(value, 0.0), 1.0)
         if value != value:
             raise InputError("is nan, not a number")
-        raise InputError(f"is {reward:g}, outside its range from {self.low:g} to {self.high:g}")
+        raise Outside(f"is {reward:g}, outside its range from {self.low:g} to {self.high:g}")

@@ -129,6 +129,14 @@ class State(NamedTuple):
         _expect(moves, self.usual.share[0], self.usual.likely[0], self.earned.paid[0], r, P)
         return P, r
 
+    def rescale(self, scale: float, shift: float) -> None:
+        """A reward that was z in [0, 1] is scale z + shift from now on; values are kept as differences."""
+        for means, counts in ((self.earned.paid, self.data.moves), (self.earned.mean, self.data.visits)):
+            means[:] = np.where(counts > 0, np.minimum(means * scale + shift, 1.0), means)
+        self.earned.squares[:] *= scale**2
+        self.known[:] *= scale
+        self.u[:] *= scale
+
 
 def psrl_pooled(problem: Problem, steps: int, *, tolerance: float = TOLERANCE, end: int | None = None) -> Learner:
     """PSRL with bootstrap draws and pooled missing mass; `end` is the number of a state that is never left."""
