@@ -9,12 +9,13 @@ also where a lower bound holds, averaged over the best actions of the gadgets (`
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import sqrt
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from matplotlib.ticker import LogLocator
 
 import ravi
 from ravi import mdps
@@ -165,13 +166,20 @@ def figure(
                 if kind == "ring":
                     floor = [below(base._replace(**{name: value})) for value in grids[name]]
                     place.plot(grids[name], floor, color="black", lw=0.8, ls=":", label="lower bound (Theorem 5)")
-                place.set(xscale="log", yscale="log", xlabel=name)
-                place.set_xticks(grids[name], [f"{x / 1000:g}k" if x >= 1000 else f"{x:g}" for x in grids[name]])
-                place.xaxis.set_tick_params(which="minor", bottom=False, labelbottom=False)
-                place.yaxis.set_tick_params(which="minor", labelleft=False)
+                logarithmic(place, grids[name], name)
             row[0].set_ylabel(f"regret, {kind}")
         legend_below(drawn, axes[1][0])
     return Drawn(drawn, numbers)
+
+
+def logarithmic(place: Any, grid: Sequence[float], name: str) -> None:
+    """Axes in logarithms, labelled at these sizes below, and at 1, 2, 5, 10, ... on the left."""
+    place.set(xscale="log", yscale="log", xlabel=name)
+    place.set_xticks(grid, [f"{x / 1000:g}k" if x >= 1000 else f"{x:g}" for x in grid])
+    place.xaxis.set_tick_params(which="minor", bottom=False, labelbottom=False)
+    place.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    place.yaxis.set_major_formatter(lambda y, _: f"{y:,g}")
+    place.yaxis.set_tick_params(which="minor", labelleft=False)
 
 
 def main() -> None:

@@ -14,6 +14,7 @@ from math import sqrt
 from pathlib import Path
 
 import numpy as np
+from growth import logarithmic
 
 import ravi
 from ravi import mdps
@@ -98,9 +99,7 @@ def figure(found: dict[str, Made]) -> Drawn:
                     means = np.array([float(x.mean()) for x in made[name][label]])
                     numbers[f"{kind} {name} {label}"] = means
                     line(place, grid, means, label, styles[label])
-                place.set(xscale="log", yscale="log", xlabel=f"{name}, {kind}")
-                place.set_xticks(grid, [f"{value:,}" for value in grid])
-                place.set_xticks([], minor=True)
+                logarithmic(place, grid, f"{name}, {kind}")
         axes[0][0].set_ylabel("regret")
         legend_below(drawn, axes[0][0])
     return Drawn(drawn, numbers)
