@@ -9,7 +9,7 @@ import pytest
 import typer
 
 import ravi
-from ravi import compiled, files
+from ravi import compile_cache, files
 from ravi.checks import InputError
 from ravi.cli import doctor
 from ravi.cli.doctor import ABSENT, BROKEN, OK, PYTHON, WARNING, Check, Report, older
@@ -85,7 +85,7 @@ def test_an_old_python_is_told(monkeypatch):
 
 
 def test_a_cache_that_cannot_be_written_is_told(monkeypatch):
-    monkeypatch.setattr(compiled, "cache_folder", lambda source: None)
+    monkeypatch.setattr(compile_cache, "cache_folder", lambda source: None)
     found = one(doctor.cache(), "compile cache")
     assert found.verdict == WARNING
     assert "RAVI_CACHE_DIR" in found.advice

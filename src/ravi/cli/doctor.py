@@ -146,9 +146,9 @@ def cache() -> Iterator[Check]:
     """Where compiled functions are kept, and whether one of them does what its plain form does."""
     import numpy as np
 
-    from ravi import compiled, curve
+    from ravi import compile_cache, curve
 
-    folder = compiled.cache_folder(Path(curve.__file__))
+    folder = compile_cache.cache_folder(Path(curve.__file__))
     if folder is None:
         advice = "set RAVI_CACHE_DIR to a folder that is yours alone; until then every process compiles anew"
         yield Check("compile cache", WARNING, "no folder for it is safe and can be written", advice)

@@ -32,7 +32,7 @@ import pyarrow as pa
 
 from ravi import engine, ids, tree
 from ravi.checks import InputError
-from ravi.compiled import CacheWarning
+from ravi.compile_cache import CacheWarning
 from ravi.core import Learner
 from ravi.files import load_mdp
 from ravi.lab.experiments.rows import LEARNER, LOST, failed_rows, packed, rows_of, said
