@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ravi import device, engine, ids
+from ravi import batches, device, ids
 from ravi.checks import InputError
 from ravi.core import MDP
 from ravi.foreign import importable
@@ -121,7 +121,7 @@ def runs_there(
     device.target()
     mdps = compared(suite, store, adopt, mix_versions, own)[1]
     for mdp, learner, steps, record in dict.fromkeys((e.mdp, e.learner, e.steps, e.record) for e in suite.entries):
-        engine.check_device("gpu", mdps[mdp].learner(learner, steps), mdps[mdp], steps, record)
+        batches.check_device("gpu", mdps[mdp].learner(learner, steps), mdps[mdp], steps, record)
 
 
 def _frozen(store: Store, suite: Suite) -> dict[str, Any] | None:
