@@ -108,9 +108,10 @@ def _of_file(text: str, discount: float | None) -> MDP | None:
 
 def _table_of(env: Any, discount: float | None) -> MDP:
     from ravi import gymnasium
+    from ravi.mdps import environments
 
     if discount is None:
-        name, given = (env, repr(env)) if isinstance(env, str) else (gymnasium.name_of(env), "env")
+        name, given = (env, repr(env)) if isinstance(env, str) else (environments.name_of(env), "env")
         raise InputError(
             f"{name} is an environment, which has no discount: its table is read by "
             f"ravi.mdp({given}, discount=0.99), and one without a table is learned from by ravi.learn"
@@ -122,9 +123,9 @@ def _names_an_environment(text: str) -> bool:
     """Whether Gymnasium has an environment of this id, and nothing here that it would hide."""
     if not re.fullmatch(r"[\w/.-]*-v\d+", text) or names_an_mdp(text):
         return False
-    from ravi import gymnasium
+    from ravi.mdps import environments
 
-    return text in gymnasium.imported().registry
+    return text in environments.imported().registry
 
 
 def world(text: str) -> Any:
@@ -230,15 +231,13 @@ def source_of(text: str) -> str:
 
 def code_in(text: str) -> str | None:
     """What an id would run that is not this library's: `module:function`, or `module:Env-v0` of Gymnasium, or None."""
-    from ravi.mdps import MDPS
+    from ravi.mdps import MDPS, environments
 
     text = text.removeprefix(LARGE)
     if name_of(text, MDPS) != "gymnasium":
         return foreign.name_in(text)
-    from ravi import gymnasium
-
     given = all_arguments(text, MDPS, MDPS["gymnasium"])
-    return gymnasium.code_in(given["env"], gymnasium.options_of(given["options"]))
+    return environments.code_in(given["env"], environments.options_of(given["options"]))
 
 
 def trusted(text: str, where: str, allow_code: bool = False) -> str:

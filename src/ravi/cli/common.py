@@ -36,9 +36,10 @@ def typed(*names: str | None) -> None:
     here = os.getcwd()
     for name in names:
         if name is not None and ":" in name:
-            from ravi import foreign, gymnasium, ids
+            from ravi import foreign, ids
+            from ravi.mdps import environments
 
-            module = (ids.code_in(name) or gymnasium.code_in(name) or "").partition(":")[0]
+            module = (ids.code_in(name) or environments.code_in(name) or "").partition(":")[0]
             if all(part.isidentifier() for part in module.split(".")):
                 foreign.importable(here)
                 foreign.beside(name, module, here)

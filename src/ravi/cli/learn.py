@@ -191,7 +191,7 @@ def _grid(
     import numpy as np
 
     from ravi import checks
-    from ravi.live.spaces import Grid
+    from ravi.live.grid import Grid
 
     space = world.observation_space
     if type(world.action_space).__name__ == "Box" and learner is not None:
@@ -250,7 +250,7 @@ def _reward_range(
 
 def _time_limit(world: Any) -> int | None:
     """The time limit that the environment of an id comes with."""
-    from ravi.mdps.from_gymnasium import imported
+    from ravi.mdps.environments import imported
 
     registered = imported().registry.get(world.spec.id)
     return None if registered is None else registered.max_episode_steps

@@ -39,8 +39,8 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from ravi.core import MDP, Array, Floats, Ints, Learner, Path, Problem, Until
+from ravi.live.grid import Grid
 from ravi.live.rewards import Range
-from ravi.live.spaces import Grid
 from ravi.live.warm_up import STEPS, around
 from ravi.ranges import Policy, Whole
 

@@ -23,7 +23,8 @@ from ravi import checks, files
 from ravi.checks import InputError, StreamError
 from ravi.core import Floats
 from ravi.live.environment import Environment
-from ravi.live.spaces import Grid, space_from
+from ravi.live.grid import Grid
+from ravi.live.spaces import space_from
 
 if TYPE_CHECKING:
     from ravi.live.agent import Agent
