@@ -183,14 +183,14 @@ def _tidy(parent: Path, stem: str) -> None:
 
 
 class _Place:
-    """Where Numba keeps one function, and by what it knows that it is still the same."""
+    """What Numba asks about the place of one function: its folder, and the stamp of its source."""
 
     def __init__(self, function: Callable[..., Any], folder: Path) -> None:
         self._py_file, self._line = function.__code__.co_filename, function.__code__.co_firstlineno
         self._folder = folder
 
     def ensure_cache_path(self) -> None:
-        """It is there, or writing fails."""
+        """Nothing to do: `cache_folder` has made it."""
 
     def get_cache_path(self) -> str:
         return str(self._folder)
@@ -212,7 +212,7 @@ class _Cache(caching.CompileResultCacheImpl):  # type: ignore[misc]
 
 
 class Kept(caching.FunctionCache):  # type: ignore[misc]
-    """What cannot be read is compiled anew, what cannot be written is not kept: a cache never fails its caller."""
+    """A cache that never fails its caller: what cannot be read is compiled again, a failed write is a warning."""
 
     def __init__(self, function: Callable[..., Any], folder: Path) -> None:
         self._impl_class = lambda function: _Cache(function, folder)

@@ -71,7 +71,7 @@ def _of_general_types(template: Callable[..., Any], arguments: Any, names: Any) 
 
 
 class Effort:
-    """What compiling has taken, and what it may be saved: one for the process."""
+    """How long this process has compiled and interpreted, and how long it may still interpret."""
 
     seconds = 0.0  # that functions took to be compiled or loaded
     allowance = 0.0  # seconds for which Python may run functions that are not in the cache

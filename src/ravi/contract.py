@@ -165,7 +165,7 @@ def no_learner_sees_the_transitions(case: Case) -> None:
 
 
 def regret_is_that_of_the_policies_played(case: Case) -> None:
-    """Of the seed that has most epochs, which are all that were seen."""
+    """Checked for the seed that has most epochs: as many as were observed."""
     made, world = case.batch, case.world
     row = int(np.argmax([len(starts) for starts in made.T_k]))
     lengths = np.diff([*made.T_k[row], case.steps + 1])

@@ -129,7 +129,7 @@ def _names_an_environment(text: str) -> bool:
 
 
 def world(text: str) -> Any:
-    """What an id names to run in: an MDP, or what is of another kind, `tides/6,block=50` or `large/grid,1000`."""
+    """The world that an id names: an MDP, or one of another kind, such as `tides/6,block=50` or `large/grid,1000`."""
     name = name_of(text, WORLDS)
     if name is not None:
         return built(text, {name: builder_of(WORLDS[name])}, "world")
@@ -139,7 +139,7 @@ def world(text: str) -> Any:
 
 
 def spelled(text: str) -> tuple[str, dict[str, Any]]:
-    """What the id of a world of another kind says: its name and all its arguments; those of an MDP are the MDP's."""
+    """The name and all arguments in the id of a world of another kind; none for `large/` before the id of an MDP."""
     name = name_of(text, WORLDS)
     if name is None:
         return LARGE, {}
@@ -147,7 +147,7 @@ def spelled(text: str) -> tuple[str, dict[str, Any]]:
 
 
 def built(text: str, builders: Mapping[str, Callable[..., Any]], what: str, *told: Any) -> Any:
-    """What the id names of these builders, each of which is given `told` first."""
+    """What the builder that the id names returns; its first arguments are `told`."""
     if name_of(text, builders) is None:
         raise unknown(what, text, builders)
     name, given = split(text, builders)
@@ -209,7 +209,7 @@ def canonical(text: str) -> str:
 
 
 def learner_options(text: str) -> dict[str, Any]:
-    """What the learner of an id takes: option -> its value in the id, or its default."""
+    """The options of the learner of an id: name -> value in the id, or else the default."""
     _, options, values = _given(text)
     return options | values
 
@@ -230,7 +230,7 @@ def source_of(text: str) -> str:
 
 
 def code_in(text: str) -> str | None:
-    """What an id would run that is not this library's: `module:function`, or `module:Env-v0` of Gymnasium, or None."""
+    """The code outside this library that an id would run: `module:function`, Gymnasium's `module:Env-v0`, or None."""
     from ravi.mdps import MDPS, environments
 
     text = text.removeprefix(LARGE)
@@ -241,7 +241,7 @@ def code_in(text: str) -> str | None:
 
 
 def trusted(text: str, where: str, allow_code: bool = False) -> str:
-    """An id that a file said: it may run no code but this library's, unless the user allows it."""
+    """An id that was read from a file; an error if it names code outside this library that is not allowed."""
     code = None if allow_code else code_in(text)
     if code is not None:
         raise refused(code, text, where)
@@ -257,7 +257,7 @@ def refused(code: str, text: str, where: str) -> InputError:
 
 
 def is_file(text: str) -> bool:
-    """Whether what stands for an MDP is a path, which may say a discount: `model.tra,discount=0.95`."""
+    """Whether a text is the path of a file, which a discount may follow: `model.tra,discount=0.95`."""
     path = _file_in(text)[0]
     return os.path.exists(path) or (os.sep in path and bool(re.search(r"\.[A-Za-z]\w*$", path)))
 

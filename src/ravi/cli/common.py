@@ -72,7 +72,7 @@ def say_json(told: Any) -> None:
 
 
 def stopped_early(kept: Path | None) -> typer.Exit:
-    """Say that Ctrl-C came before the end, and from which file the same command goes on; how to leave."""
+    """Say that Ctrl-C came before the end, and from which file the same command continues; returns how to exit."""
     where = f"; the same command goes on from {kept}" if kept is not None else ""
     say(f"ravi: stopped before the end{where}", error=True)
     return typer.Exit(130)

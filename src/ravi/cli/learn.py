@@ -223,7 +223,7 @@ def _reward_range(
     world: Any, env: str, discount: float, termination: str, rewards: str, given: tuple[float, float] | None,
     usual: tuple[float, float] | None,
 ) -> tuple[tuple[float, float] | None, str]:  # fmt: skip
-    """The least and the largest reward, where they must be said, and who says so."""
+    """The least and the largest reward, where they must be given, and how they are known."""
     from ravi import checks, gymnasium
 
     if given is not None:
@@ -279,7 +279,7 @@ def _summary(found: Learned, kept: Policy) -> dict[str, Any]:
 
 
 def _known(found: Learned, which: str, assume: str) -> dict[str, Any]:
-    """What is known of the policy, where anything is."""
+    """What is known of the policy, if anything is."""
     try:
         known = found.interval(which, assume=assume)
     except InputError:

@@ -153,7 +153,7 @@ def _environment(
 
 @contextmanager
 def _rendered(render: str | None) -> Iterator[None]:
-    """What an environment needs to show itself, and has not, is told in a line."""
+    """Report what Gymnasium lacks for rendering as an error of one line."""
     from ravi.mdps.environments import imported
 
     try:

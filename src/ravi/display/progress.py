@@ -21,7 +21,7 @@ PACE = 0.1  # seconds between two pictures of it
 
 
 def wanted(progress: Any) -> Any:
-    """What was asked for, if it can be: None, True, False or a function."""
+    """The argument `progress`, checked: None, True, False or a function."""
     if progress is not None and not isinstance(progress, bool) and not callable(progress):
         raise InputError(f"progress is {shown(progress)}, not a function, True or False")
     return progress
@@ -34,7 +34,7 @@ def watched() -> bool:
 
 @contextmanager
 def telling(progress: Any, label: str, patience: float = PATIENCE) -> Iterator[Progress | None]:
-    """Who is to be told how much is done: a function of the caller's, a bar, or nobody."""
+    """How progress is reported: by the caller's function, by a bar, or not at all."""
     if callable(progress):
         yield progress
         return

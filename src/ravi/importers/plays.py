@@ -39,7 +39,7 @@ MOST = 100_000  # sweeps
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """What a log of steps says."""
+    """The steps of a log."""
 
     model: Imported  # certainty equivalence; a pair that was never played earns the least, and stays
     policy: Policy  # the pessimistic one, asked by label

@@ -161,7 +161,7 @@ def _labels(path: Path, X: int) -> dict[str, list[int]]:
 
 
 def _states(path: Path, X: int) -> list[str] | None:
-    """What states are called: the values of their variables."""
+    """The names of states: the values of their variables."""
     if not path.exists():
         return None
     lines = Lines(path)

@@ -159,7 +159,7 @@ def mixed(word):  # type: ignore[no-untyped-def]
 
 @compiled
 def bucket_of(place, ids, x):  # type: ignore[no-untyped-def]
-    """Where state x is in the hash table, or where it belongs."""
+    """The bucket of state x in the hash table, or the one where it belongs."""
     mask = np.uint64(place.shape[0] - 1)
     i = (mixed(x) >> _HALF) & mask
     while place[i] != 0 and ids[place[i] - 1] != x:

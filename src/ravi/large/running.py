@@ -110,7 +110,7 @@ class Met(NamedTuple):
 
     @property
     def digest(self) -> str:
-        """Of its MDP; X and A where it is given by functions, whose answers are compared (`_same`)."""
+        """The digest of its MDP; X and A if it is given by functions, whose values are compared (`_same`)."""
         return self.world.digest or f"X={self.world.states}, A={self.world.actions}"
 
     @property

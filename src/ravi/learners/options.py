@@ -20,7 +20,7 @@ WEIGHTS = ("span", "variance")
 
 
 class Confidence(NamedTuple):
-    """Of what confidence sets are made of."""
+    """Options of confidence sets."""
 
     scale: float = 1.0  # of their radii
     delta: float = None  # type: ignore[assignment]  # 1/T unless given: a number once it is checked
@@ -42,7 +42,7 @@ class Regression(NamedTuple):
 
 
 class Options(NamedTuple):
-    """Of RAVI-UCB's family: every learner takes some of them, in this order."""
+    """Options of RAVI-UCB's family: every learner takes some of them, in this order."""
 
     inner: int | None = None  # M, backups an epoch; by default H rounded up
     fresh: str = "on"
@@ -99,7 +99,7 @@ ALL = Options()  # at their defaults
 
 
 def record(stated: Stated | None, settings: dict[str, Any] | None) -> dict[str, Any]:
-    """What a learner keeps of its constants: those that are stated, unless it says another record of them."""
+    """The settings of a learner: its stated constants, unless it gives another record of them."""
     if settings is not None:
         return settings
     return {} if stated is None else stated.record()

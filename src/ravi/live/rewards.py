@@ -113,7 +113,7 @@ def _observe(weight, total, last, table, state, action, rewards, length, t, memo
 
 
 class Range:
-    """What rewards may be, in the user's units, and in parts of [0, 1]."""
+    """The range of rewards in the user's units, and its map to [0, 1]."""
 
     def __init__(self, low: float, high: float) -> None:
         self.low, self.high = low, high

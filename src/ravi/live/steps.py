@@ -24,13 +24,13 @@ class Numbers:
         self.actions: list[float] = []
 
     def __call__(self, t: int) -> tuple[float, float]:
-        """That of the reset and that of the action."""
+        """The numbers of the reset and of the action."""
         if not self.first <= t < self.first + AHEAD:
             (self.resets, self.actions), self.first = _blocks(self.seed, t, AHEAD).tolist(), t
         return self.resets[t - self.first], self.actions[t - self.first]
 
     def ahead(self, t: int, many: int) -> Iterator[tuple[float, float]]:
-        """Those of steps t, t + 1, ..., `many` at most, as far as they are there."""
+        """The numbers of steps t, t + 1, ..., at most `many`, as far as they have been drawn."""
         here = slice(t - self.first, t - self.first + max(many, 0))
         return zip(self.resets[here], self.actions[here], strict=True)
 

@@ -51,7 +51,7 @@ class Met(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What was met, and what is chosen by it."""
+    """What the warm-up observed, and the grid chosen by it."""
 
     grid: Grid
     bounds: tuple[Floats, Floats]  # of its coordinates, by the space: the grid stays within
@@ -167,7 +167,7 @@ def _cells(space: Any, seen: Floats) -> tuple[Grid, tuple[Floats, Floats]]:
 
 
 def _bounds(space: Any, turns: int) -> tuple[Floats, Floats]:
-    """Those of the coordinates of a grid whose first are angles."""
+    """The bounds of the coordinates of a grid whose first coordinates are angles."""
     low, high = (np.asarray(end, np.float64).ravel()[2 * turns :] for end in (space.low, space.high))
     return np.concatenate([np.full(turns, -np.pi), low]), np.concatenate([np.full(turns, np.pi), high])
 

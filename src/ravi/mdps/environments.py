@@ -74,7 +74,7 @@ def value_of(text: str) -> Any:
 
 
 def code_in(env: str, options: Mapping[str, Any] | None = None) -> str | None:
-    """What Gymnasium would import to make this: `module:Env-v0` as the id or among the options; None for nothing."""
+    """The code that Gymnasium would import for this: `module:Env-v0` as the id or among the options; None for none."""
     return env if ":" in env else next((text for text in _texts(options or {}) if ENTRY.fullmatch(text)), None)
 
 

@@ -68,7 +68,7 @@ def mdp(env: Any, discount: float, *, termination: str = "absorb", initial: Any 
 
 
 def by_id(env: str, discount: float, termination: str, options: str) -> MDP:
-    """What `ravi.mdp("gymnasium/FrozenLake-v1,discount=0.99,options=map_name:8x8")` builds; time limits go unsaid."""
+    """What `ravi.mdp("gymnasium/FrozenLake-v1,discount=0.99,options=map_name:8x8")` builds, without a warning."""
     made = opened(env, options_of(options))
     _time_limit(made)
     return _read(made, discount, termination, None, None)

@@ -281,7 +281,7 @@ def _middle(x: np.ndarray, w: np.ndarray) -> np.ndarray:
 
 
 def _weights(x: list[np.ndarray]) -> np.ndarray:
-    """Of every value, in the order of the groups: every group counts the same."""
+    """The weights of the values, in the order of the groups: every group has the same total."""
     if len({len(group) for group in x}) == 1:
         return np.full(len(x) * len(x[0]), 1 / (len(x) * len(x[0])))
     return np.concatenate([np.full(len(group), 1 / (len(x) * len(group))) for group in x])

@@ -106,7 +106,7 @@ TOLD: dict[str, dict[str, Exponent]] = {
 
 
 def proved(learner: str) -> dict[str, Exponent]:
-    """What is proved of the learner of an id: quantity -> exponent."""
+    """The proved exponents of the learner of an id: quantity -> exponent."""
     name, *options = learner.split(",")
     return TOLD[name] if "support=on" in options and name in TOLD else THEORY.get(name, {})
 

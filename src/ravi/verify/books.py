@@ -238,7 +238,7 @@ class Evidence(NamedTuple):
 
 
 def begin(scene: Scene, n: int, claims: int) -> Audit:
-    """Of n seeds, before the first epoch."""
+    """The books of n seeds before the first epoch."""
     X, A, d, parts = scene.mdp.states, scene.mdp.actions, scene.dimension, scene.parts
     C, J = scene.against.rho.shape
     phases = len(scene.phases)

@@ -41,7 +41,7 @@ def extras() -> Iterator[Check]:
 
 
 def requirements() -> dict[str, list[Requirement]]:
-    """What the package asks for, by extra; what it always needs under "". Of an extra around another: the rest."""
+    """The requirements by extra, "" for those that are always needed; an extra lists only what it adds to others."""
     asked = [Requirement(line) for line in metadata.requires("ravi") or ()]
     extras = metadata.metadata("ravi").get_all("Provides-Extra") or ()
     whole = {extra: {one for one in asked if one.marker and one.marker.evaluate({"extra": extra})} for extra in extras}

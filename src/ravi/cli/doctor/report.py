@@ -20,7 +20,7 @@ class Report(NamedTuple):
 
     @property
     def status(self) -> int:
-        """That of a command: 1 if anything is broken."""
+        """The exit status of the command: 1 if anything is broken."""
         return int(any(check.verdict == BROKEN for check in self.checks))
 
     def text(self) -> str:

@@ -125,7 +125,7 @@ def runs_there(
 
 
 def _frozen(store: Store, suite: Suite) -> dict[str, Any] | None:
-    """What the folder was made for; None where it is new, or where that is damaged and a launch was of this suite."""
+    """The suite that the folder was made for; None if it is new, or damaged and a launch was of this suite."""
     try:
         return store.specification()
     except Damaged as error:

@@ -342,7 +342,7 @@ class Results:
         return lines
 
     def summary(self, width: int = ENDLESS) -> str:
-        """The mean regret at T of every entry, with the number of seeds, in so many columns of text."""
+        """The mean regret at T of every entry, with the number of seeds, as text of at most `width` columns."""
         return "\n".join(columns(self._means(), "llllrrrr", width))
 
     def _facts(self) -> tuple[str, list[tuple[str, str]]]:

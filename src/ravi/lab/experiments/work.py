@@ -78,12 +78,12 @@ class Outcome(NamedTuple):
 
     @property
     def checkpoint(self) -> bytes | None:
-        """Of what is under way."""
+        """The checkpoint of the batch under way."""
         return self.left[0].checkpoint if self.left else None
 
 
 def undone(task: Task) -> Outcome:
-    """What comes back of a task that was not begun."""
+    """The outcome of a task that was not begun."""
     left, others = (Batch(task.seeds, task.checkpoint),), tuple(undone(other) for other in task.others)
     return Outcome(None, left, 0.0, 0, versions(), platform.node(), others=others)
 
@@ -98,7 +98,7 @@ def work(task: Task, stop: Stop = lambda: False) -> Outcome:
 
 
 def _one_by_one(tasks: Sequence[Task], stop: Stop) -> list[Outcome]:
-    """Each by itself; what has not been begun after a second goes back."""
+    """Each task by itself; those not begun after a second are returned."""
     began, done = time.perf_counter(), list[Outcome]()
     for task in tasks:
         late = bool(done) and (stop() or time.perf_counter() - began >= min(SECOND, task.slice))
@@ -110,7 +110,7 @@ def _one_by_one(tasks: Sequence[Task], stop: Stop) -> list[Outcome]:
 
 
 def _as_one(tasks: Sequence[Task], stop: Stop) -> list[Outcome] | None:
-    """All as one batch; None where that cannot be, or fails: whose fault it is comes out when each goes by itself."""
+    """All tasks as one batch; None if that is impossible or fails: one by one, each reports its own failure."""
     task, doing = tasks[0], [_Doing(task, stop) for task in tasks]
     setting, record = task.setting, _record(task.setting)
     try:
@@ -211,7 +211,7 @@ class _Doing:
         self.came(batch, held, made, mdp)
 
     def came(self, batch: Batch, held: Run | None, made: Run, mdp: World) -> None:
-        """What has come of a batch that was `held`, or was begun."""
+        """Record the run of a batch that continued from `held`, or was begun."""
         self.seconds += made.seconds - (0.0 if held is None else held.seconds)
         self.plays += int(made.plays.sum()) - (0 if held is None else int(held.plays.sum()))
         if not made.complete:
@@ -275,7 +275,7 @@ def _held(batch: Batch, setting: Setting, learner: Learner, mdp: World, record: 
 
 
 def until(deadline: float, stop: Stop = lambda: False) -> Stop:
-    """Stop when asked to, or at a time of `perf_counter`; but get on by an epoch first."""
+    """A function that says to stop when `stop` does, or at a time of `perf_counter`, but not before the first epoch."""
     first = True
 
     def over() -> bool:

@@ -91,7 +91,7 @@ def _cells(
 
 
 class Seen(NamedTuple):
-    """What is there of a setting, by seed."""
+    """The values of a setting, by seed."""
 
     values: dict[int, float]
     errors: dict[int, float]  # certified: how far each value may be off

@@ -113,7 +113,7 @@ def _opened(policy: Policy, env: Any, render: str | None, options: Mapping[str, 
 
 
 def _same_spaces(policy: Policy, world: Any) -> None:
-    """An environment whose spaces are others is told before it is played, where they are not discovered."""
+    """An error, before anything is played, if the spaces of the environment are not those of the policy."""
     from ravi.live.policies.playing import grid_of
     from ravi.live.spaces import space_of
 

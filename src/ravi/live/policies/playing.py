@@ -193,7 +193,7 @@ def _numbered(policy: Policy, stream: Environment) -> None:
 
 
 def labels_of(policy: Policy) -> list[Any] | None:
-    """What the rows stand for where states were discovered; rows beyond stand for nothing."""
+    """The labels of the rows if states were discovered; further rows have none."""
     if policy.states is not None:
         return policy.states
     labels = policy.environment.get("observations", {}).get("labels")

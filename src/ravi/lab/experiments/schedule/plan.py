@@ -142,7 +142,7 @@ def facts_from(held: Mapping[str, Any]) -> Facts:
 
 
 def changed(was: Facts, now: Facts) -> list[str]:
-    """What a frozen suite's ids no longer stand for."""
+    """The ids of a frozen suite that now mean something else."""
     return [
         f"{name} is another {what} than when the folder was made"
         for what, old, new in (("MDP", was.mdps, now.mdps), ("learner", was.learners, now.learners))

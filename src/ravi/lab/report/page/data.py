@@ -45,7 +45,7 @@ class Line(NamedTuple):
 
     @property
     def multipliers(self) -> str:
-        """Those that tuning chose."""
+        """The multipliers that tuning chose."""
         return ", ".join(re.findall(r"(?<=,)(?:step_)?scale=[^,]+", self.configured))
 
     @property

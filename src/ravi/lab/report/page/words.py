@@ -61,7 +61,7 @@ def completeness(planned: int, done: int, failed: int, untuned: int) -> list[Sen
 
 
 def seeds(parts: Iterable[Part]) -> list[Sentence]:
-    """How many seeds the means are over, and what so many support."""
+    """How many seeds the means are over, and what that number supports."""
     numbers = [len(line.seeds) for part in parts for panel in part.panels for line in panel.lines if len(line.seeds)]
     if not numbers:
         return [("No run is finished: there is nothing to say about regret.",)]
@@ -208,7 +208,7 @@ def _leaders(study: Studied, panel: Panel, column: str) -> list[Told]:
 
 
 def absent(study: Studied, column: str) -> list[Sentence]:
-    """Who has no run that succeeded where others have."""
+    """The learners without a successful run on an MDP where others have one."""
     part = study.part
     held: dict[str, list[str]] = {}
     for panel in part.panels:
@@ -225,7 +225,7 @@ def absent(study: Studied, column: str) -> list[Sentence]:
 
 
 def out_of_competition(study: Studied) -> list[Sentence]:
-    """Who is not ranked, because it knows the kernel."""
+    """The learners that are not ranked because they know the kernel."""
     names = dict.fromkeys(line.label for panel in study.part.panels for line in panel.lines if line.oracle)
     if not names:
         return []
