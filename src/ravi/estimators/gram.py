@@ -68,6 +68,11 @@ def renew(D: Gram) -> Gram:
     return D
 
 
+def estimate(D: Gram) -> Array:
+    """theta_hat = Lambda^{-1} b   (n, d)."""
+    return _estimate(D.inverse, D.response)
+
+
 def indefinite() -> InputError:
     return InputError(
         "Lambda is no longer positive definite to working precision; the features are too large or too nearly "
@@ -97,6 +102,19 @@ def gram_walk(of: Callable[[Any], tuple[Gram, Array, Array | None]]) -> Walk:
         return *D, phi, np.zeros((0, 0)) if V is None else V, np.empty(phi.shape[-1])
 
     return walking(_learn, own)
+
+
+@compiled
+def _estimate(inverse, response):  # type: ignore[no-untyped-def]
+    n, d = response.shape
+    theta = np.zeros((n, d))
+    for i in range(n):
+        for j in range(d):
+            f = response[i, j]
+            if f != 0.0:
+                for c in range(d):
+                    theta[i, c] += f * inverse[i, j, c]
+    return theta
 
 
 @compiled
