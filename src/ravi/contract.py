@@ -20,6 +20,7 @@ import numpy as np
 from ravi import ids, tree
 from ravi.core import MDP, Array, Learner, Measure, Path
 from ravi.engine import resume, run
+from ravi.learners import knows_the_kernel
 from ravi.live.agent import Builder, agent
 from ravi.played import played
 from ravi.runs import Run
@@ -57,8 +58,7 @@ class Case:
     @cached_property
     def oracle(self) -> bool:
         """Whether the learner is given the kernel, and says so."""
-        known = ids.LEARNERS.get(self.learner.split(",")[0]) if isinstance(self.learner, str) else None
-        return known is not None and known.oracle
+        return isinstance(self.learner, str) and knows_the_kernel(self.learner)
 
     def __str__(self) -> str:
         called = self.learner if isinstance(self.learner, str) else getattr(self.learner, "__name__", "the learner")
