@@ -1,4 +1,4 @@
-"""How does a batch of seeds go on, from where it stands to where it ends or stops?
+"""How does a batch of seeds run, from its current state to its end or until it is stopped?
 
 Seeds go in groups that share a core's cache, which is possible because a seed is the same alone and in a batch.
 """

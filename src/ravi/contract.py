@@ -1,4 +1,4 @@
-"""What must every learner do? Claims that short runs are held against; `check` holds all of them against one learner.
+"""What must every learner do? Claims that are checked on short runs; `check` tests one learner for all of them.
 
     from ravi.contract import check
     check("mymodule:my_learner,scale=0.1")        # silent, or a Breach that names the claim

@@ -1,4 +1,4 @@
-"""Who else is told how a run goes? TensorBoard and Weights & Biases, as the `callback` of `ravi.run` and `ravi.learn`.
+"""How is a run logged elsewhere? TensorBoard and Weights & Biases, as the `callback` of `ravi.run` and `ravi.learn`.
 
     with TensorBoard("logs/psrl") as writer:
         run = ravi.run("psrl", "riverswim/6", 1_000_000, seeds=4, callback=writer)

@@ -1,4 +1,4 @@
-"""What do commands share? Options, ids that are typed, how they print, a bar, and what is said after Ctrl-C."""
+"""What do commands share? Options, ids typed by the user, printing, progress bars, and the message after Ctrl-C."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""A log of steps, made by whoever: which model do they suggest, which policy is safe to follow, and what is it worth?
+"""What does a log of steps say, whoever made it? A model, a policy that is safe to follow, and what it is worth.
 
     state,action,reward,next,end
     low,wait,2,low,0

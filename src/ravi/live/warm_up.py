@@ -1,4 +1,4 @@
-"""Which cells and which rewards has a Box of which nothing is said? What a warm-up of random steps met tells.
+"""Which cells and which rewards has a Box of which nothing is known? Those that a warm-up of random steps suggests.
 
 A random action is held for 1, 2, 4, ..., or HELD steps, each as likely, so that the steps get about; a reset follows
 each with probability 1 - gamma. Of each coordinate the box is where 98 % of the steps began, and a quarter of that more

@@ -1,4 +1,4 @@
-"""Who does the tasks? A pool: processes of this machine (`processes`), or a Ray cluster (`cluster`), all alike."""
+"""What runs the tasks? A pool: processes of this machine (`processes`) or a Ray cluster (`cluster`), used alike."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""Does a folder come out the same again? Its runs are made anew, and their bits compared."""
+"""Does a folder give the same results again? Its runs are made again, and their bits compared."""
 
 import os
 import tempfile

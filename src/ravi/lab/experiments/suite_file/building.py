@@ -1,4 +1,4 @@
-"""Can all be built that a suite names? Every world, and every learner for every world and T; no run is made."""
+"""Can everything that a suite names be built? Every world, and every learner for every world and T; without a run."""
 
 import os
 import re

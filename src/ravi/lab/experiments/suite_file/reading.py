@@ -1,4 +1,4 @@
-"""Is this what a suite looks like? From what TOML gives, or Python, to the types of a suite."""
+"""Is this a suite? From what TOML gives, or Python, to the types of a suite."""
 
 import os
 import re
