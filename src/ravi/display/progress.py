@@ -44,8 +44,8 @@ def telling(progress: Any, label: str, patience: float = PATIENCE) -> Iterator[P
 
 @contextmanager
 def bar(progress: bool | None, label: str, patience: float = PATIENCE) -> Iterator[Draw | None]:
-    """What draws a bar, from when it has taken so long; None where there is to be none. It says when functions are
-    compiled."""
+    """A function that draws a bar once `patience` seconds have passed, or None for no bar. The bar says when functions
+    are being compiled."""
     if progress is False or (progress is None and not watched()):
         yield None
         return

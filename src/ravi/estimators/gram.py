@@ -161,7 +161,7 @@ def add_feature(Lam, inverse, phi, g):  # type: ignore[no-untyped-def]
 
 @compiled
 def growth(q):  # type: ignore[no-untyped-def]
-    """Of ln det Lambda by a feature with phi^T Lambda^{-1} phi = q; nan where rounding has made nonsense of q."""
+    """How much ln det Lambda grows by a feature with phi^T Lambda^{-1} phi = q; nan if rounding has ruined q."""
     return math.log1p(q) if -1.0 < q < math.inf else math.nan
 
 

@@ -49,7 +49,7 @@ class Memory(NamedTuple):
     shadow_steps: Whole  # mirror steps made             (G,)
 
     def agrees(self, facts: Facts) -> dict[str, Array | bool]:
-        """Of arrays that are cut to what is in use."""
+        """The relations between the arrays, cut to what is in use."""
         S, R, L = len(self.ids), len(self.owner), len(self.to)
         there = {
             "row leads to rows": (self.row, NONE, R), "first leads to moves": (self.first, NONE, L),

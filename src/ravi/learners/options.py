@@ -142,9 +142,8 @@ class Builder(Protocol):
 
 
 def takes(*those: str, without: Container[str] = ()) -> Callable[[Callable[..., Learner]], Builder]:
-    """Of a function (problem, T, ..., o: a record, ...) the builder to which these options, all of the record unless
-    they are named, are given one by one in its place; those of its own are named too. Its signature says so, which is
-    what ids are read by."""
+    """Make a builder of a function (problem, T, ..., o: a record, ...): it takes the options of the record one by one
+    as keyword arguments, all of them or `those`, beside the function's own. Ids are parsed by its signature."""
 
     def named(build: Callable[..., Learner]) -> Builder:
         types, (problem, T, *own) = get_type_hints(build), signature(build).parameters.values()

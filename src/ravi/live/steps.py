@@ -68,8 +68,8 @@ def only_actions(policy, actions):  # type: ignore[no-untyped-def]
 
 @compiled
 def begin(starts, late, x, initial):  # type: ignore[no-untyped-def]
-    """One more stretch begins at x: how often one did where, how often one had when one last began where none had, and
-    the shares of all states, in place; `initial` is empty where they are known."""
+    """Count a start at x, in place: starts (X,) by state; late, the number of starts before the last one at a state
+    that was new; `initial`, the share of every state, empty if it is known."""
     before = starts.sum()
     if starts[x] == 0:
         late[0] = before

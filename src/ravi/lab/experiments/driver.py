@@ -160,8 +160,8 @@ class Driver:
         return Task(job.setting, tuple(work.seeds), self.launch, job.mdp, work.checkpoint, seconds, self.device)
 
     def _next(self) -> list[Work]:
-        """What is to go out: what came back first; at the end it is divided among workers that have nothing to do.
-        Where there are few seeds, those of settings that may be one batch with it go along."""
+        """The next tasks to hand out: those that were returned come first, and are divided among idle workers at the
+        end. Tasks of few seeds are joined by those of settings that can run in the same batch."""
         while self.undone:
             work = self.undone.popleft()
             seeds = work.job.unsettled(work.seeds)
