@@ -204,7 +204,7 @@ _solutions: WeakKeyDictionary[MDP, Solution] = WeakKeyDictionary()
 
 
 def solved(mdp: MDP) -> Solution:
-    """The optimum that a run is scored against, found once for an MDP that is used again: as by those who resume."""
+    """The optimum that a run is scored against, found once for an MDP that is used again, as by `resume`."""
     if mdp not in _solutions:
         _solutions[mdp] = solve(mdp, tol=TOLERANCE)
     return _solutions[mdp]

@@ -96,7 +96,7 @@ class Table:
         _count(*of, path.state, path.action, path.slot, rewards, path.length[0])
 
     def copied(self) -> Table:
-        """Itself, with counts of its own."""
+        """A copy that has its own counts."""
         made = copy(self)
         for name in (*COUNTED, "late"):
             setattr(made, name, getattr(self, name).copy())

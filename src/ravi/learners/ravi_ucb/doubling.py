@@ -73,7 +73,7 @@ class State(NamedTuple):
 
 @dataclass(frozen=True)
 class Phases:
-    """The plan of every seed by the learner of its phase; for who checks what it does (`ravi verify`), those too."""
+    """The plan of every seed by the learner of its phase; `ravi verify` reads those learners from it."""
 
     first: int  # l
     learner: Callable[[int], Learner]  # of phase i

@@ -138,7 +138,7 @@ def _more(line: Line, other: Line) -> bool:
 
 
 def _places(rivals: Sequence[Line], winner: str) -> dict[str, int]:
-    """By mean regret from 1, the winner's; who has no more than the first of a place shares it."""
+    """Places by mean regret, from 1; equal ones share a place, as do those within their certified errors."""
     made: dict[str, int] = {}
     first = None
     for line in sorted(rivals, key=lambda line: (line.label != winner, float(line.regret.mean()))):
