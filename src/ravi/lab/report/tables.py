@@ -118,7 +118,7 @@ def _seen(results: Results, value: str) -> dict[str, Seen]:
 
 def _why(results: Results, entry: dict[str, Any], done: int, failed: int, unrecorded: int) -> str:
     """Why a cell has no number, or not that of all seeds; nothing to say of one that is whole."""
-    from ravi.lab.experiments.results import KEYS
+    from ravi.lab.experiments.overview import KEYS
 
     planned = len(entry["seeds"])
     if entry["setting"] is None:
