@@ -168,7 +168,7 @@ def line(axes: Any, x: Any, y: Any, label: str, look: Look, *, low: Any = None, 
     return drawn
 
 
-def legend_below(figure: Any, axes: Any) -> None:
+def legend_below(figure: Any, axes: Any, *, columns: int | None = None) -> None:
     """One legend for all axes, under them: it covers no line."""
     found: dict[str, Any] = {}
     for one in np.atleast_1d(axes).ravel():
@@ -177,7 +177,7 @@ def legend_below(figure: Any, axes: Any) -> None:
     if not found:
         return
     width = figure.get_size_inches()[0]
-    fits = _columns([len(label) for label in found], width - 0.1)
+    fits = _columns([len(label) for label in found], width - 0.1) if columns is None else columns
     legend = figure.legend(found.values(), found.keys(), loc="outside lower center", ncols=fits, columnspacing=1.2)
     rows = -(-len(found) // fits)
     figure.set_size_inches(width, figure.get_size_inches()[1] + 0.17 * rows)
