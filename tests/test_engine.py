@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import ravi
-from ravi import engine, epochs, ids, tree
+from ravi import batches, epochs, ids, tree
 from ravi.checks import InputError
 from ravi.core import MDP, Until
 from ravi.engine import resume, run
@@ -89,9 +89,9 @@ def test_the_length_of_a_stretch_and_the_size_of_a_group_change_nothing(learner,
     mdp = "riverswim/mixture/5,discount=0.95"
     options = {"record": ["stream", "trajectory"], "pad": True}
     plain = run(learner, mdp, 300, 6, **options)
-    monkeypatch.setattr(engine, "CACHE", 1)  # every seed on its own
+    monkeypatch.setattr(batches, "CACHE", 1)  # every seed on its own
     alone = run(learner, mdp, 300, 6, **options)
-    monkeypatch.setattr(engine, "CACHE", 2**40)
+    monkeypatch.setattr(batches, "CACHE", 2**40)
     monkeypatch.setattr(epochs, "room", lambda n, length: room(n, 3))  # epochs in stretches of three steps
     short = run(learner, mdp, 300, 6, **options)
     for row in range(6):
@@ -101,10 +101,10 @@ def test_the_length_of_a_stretch_and_the_size_of_a_group_change_nothing(learner,
 
 def test_a_group_is_as_large_as_the_cache_allows():
     batch = Tabular(WORLD).begin(ravi.learner(LEARNER, WORLD, 10), np.arange(64, dtype=np.uint64), [])
-    assert [len(rows) for rows in engine._groups(batch, Tabular(WORLD))] == [64]
+    assert [len(rows) for rows in batches.groups(batch, Tabular(WORLD))] == [64]
     big = riverswim(30_000)
     batch = Tabular(big).begin(ravi.learner("ravi-ucb", big, 10), np.arange(4, dtype=np.uint64), [])
-    assert [len(rows) for rows in engine._groups(batch, Tabular(big))] == [1, 1, 1, 1]
+    assert [len(rows) for rows in batches.groups(batch, Tabular(big))] == [1, 1, 1, 1]
 
 
 def test_ctrl_c_in_a_run_carries_what_was_computed():

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import ravi
-from ravi import compiled
+from ravi import compile_cache, compiled
 from tests.support.bits import bits
 
 
@@ -69,7 +69,7 @@ def test_compiling_is_not_counted_as_the_time_of_a_run():
 @pytest.fixture
 def halved(monkeypatch):
     """A function that nothing has called, and no cache holds."""
-    monkeypatch.setattr(compiled, "cache_folder", lambda source: None)
+    monkeypatch.setattr(compile_cache, "cache_folder", lambda source: None)
     return compiled.compiled(lambda x: x / 0.0 if x > 1.0 else x / 2.0)
 
 

@@ -11,7 +11,7 @@ import ravi
 from ravi import checks, memory
 from ravi.checks import InputError
 from ravi.core import MDP
-from ravi.live.spaces import _told_apart
+from ravi.live.grid import _told_apart
 from ravi.mdps import MDPS
 from ravi.mdps.changing_rewards import changing, tides
 from ravi.mdps.sampled import sampled

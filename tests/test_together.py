@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import ravi
-from ravi import device, engine, ids, teams, together, tree
+from ravi import batches, device, engine, ids, teams, together, tree
 from ravi.checks import InputError
 from ravi.engine import resume_settings, run, run_settings
 from ravi.estimators.counts import counts
@@ -45,7 +45,7 @@ def test_every_setting_of_a_batch_is_the_run_alone(name, monkeypatch):
     assert together.alike(learners)
     alone = [run(learner, world, T, [4, 9, 2], **options) for learner in learners]
     assert len({made.regret.tobytes() for made in alone}) >= 3  # large bonuses are all cut to H
-    monkeypatch.setattr(engine, "CACHE", 5 * 2**10)  # groups that begin and end within settings
+    monkeypatch.setattr(batches, "CACHE", 5 * 2**10)  # groups that begin and end within settings
     for one, made in zip(alone, run_settings(learners, world, T, [4, 9, 2], **options), strict=True):
         assert content(one) == content(made)
 

@@ -30,7 +30,7 @@ _PUBLIC = {
     "live.learned": ("Learned",),
     "live.agent": ("agent", "Agent"),
     "live.discovery": ("discover", "Discovery"),
-    "live.spaces": ("Grid",),
+    "live.grid": ("Grid",),
     "live.policies": ("Policy", "load_policy"),
     "lab.experiments.runner": ("run_suite",),
     "lab.experiments.results": ("results",),
@@ -56,11 +56,11 @@ if TYPE_CHECKING:
     from ravi.lab.experiments.runner import run_suite
     from ravi.live.agent import Agent, agent
     from ravi.live.discovery import Discovery, discover
+    from ravi.live.grid import Grid
     from ravi.live.learned import Learned
     from ravi.live.learning import learn
     from ravi.live.policies import Policy, load_policy
     from ravi.live.selection import candidates, select
-    from ravi.live.spaces import Grid
     from ravi.mdps import from_gymnasium as gymnasium
     from ravi.mdps.ensemble import ensemble
     from ravi.planning.evaluation import evaluate, return_of

@@ -1,4 +1,7 @@
-"""What are the objects of this library? The MDP, what a learner is told of it, and the parts of a learner."""
+"""What are the objects of this library? The MDP, what a learner is told of it, a learner and its parts, a measure.
+
+What a learner or a measure may declare besides is in `ravi.declarations`, and can be imported from here.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ravi import checks, problems
+from ravi.declarations import Recorder as Recorder
+from ravi.declarations import Seedwise as Seedwise
+from ravi.declarations import Sets as Sets
+from ravi.declarations import Stated as Stated
+from ravi.declarations import Told as Told
 from ravi.ranges import Fixed, Place, Walked
 
 if TYPE_CHECKING:
@@ -311,29 +319,6 @@ Schedule: TypeAlias = Callable[[Any, Array], Until]  # state, time -> Until
 Walk: TypeAlias = Callable[..., tuple[int, int]]  # world, state, walkers, path, over, until, T -> see `ravi.walk.walk`
 
 
-class Stated(NamedTuple):
-    """The constants that statements about a learner of RAVI-UCB's form are made of; None where it has none."""
-
-    kind: str = "generic"  # of its data: "tabular", "mixture", or what names claims of its own (`verify.OWN`)
-    beta: float | Array | None = None  # of a bonus beta * width; `scale` is part of it
-    scale: float | Array = 1.0  # of the bonus
-    step_scale: float = 1.0  # of eta
-    delta: float | None = None
-    regularization: float | None = None  # lambda
-    bound: float | None = None  # B
-    on: tuple[str, ...] | None = None  # which parts of RAVI-UCB+
-    samples: int = 0  # of every pair, where phi is sampled
-    draws: int = 0  # the seed that they are drawn by
-
-    def record(self) -> dict[str, Any]:
-        """The constants as `Learner.settings` keep them."""
-        numbers = self._asdict()
-        names = ("beta", "scale", "step_scale", "delta", "regularization", "bound")
-        kept = {name: numbers[name] for name in names if numbers[name] is not None}
-        kept |= {} if self.on is None else {"parts": list(self.on)}
-        return kept if self.kind in ("generic", "tabular", "mixture") else kept | {"estimator": self.kind}
-
-
 class Parts(NamedTuple):
     """What a learner of RAVI-UCB's form is made of, for those who check what it does (`ravi verify`) or build on it."""
 
@@ -347,46 +332,6 @@ class Parts(NamedTuple):
     fresh: bool = False  # whether Q is made with the data at hand
     pick: str = "uniform"  # which of the M policies is played: "uniform", "last"
     stated: Stated = Stated()
-
-
-class Told(NamedTuple):
-    """What a learner is told besides the problem, and what of the problem it does not use."""
-
-    support: bool = False  # that the stored successors are all there are
-    rewards: str | None = None  # "bernoulli", "deterministic": how it draws those that it is not told; None: it knows r
-    reward_scale: float = 1.0  # of their radius
-    world: Any = None  # the `ravi.mdps.changing_rewards.Changing` whose tables are revealed to it
-
-
-class Sets(NamedTuple):
-    """What plans on sets of kernels are made of, for those who check them (`ravi verify`)."""
-
-    scale: float  # of rho
-    slack: float = 0.0  # c of eps_t; 0 for the most optimistic policy
-    kernels: int = 0  # d of a mixture; 0 for a table
-
-
-class Seedwise(NamedTuple):
-    """A learner's epoch as compiled functions of one seed, on either target (`ravi.teams`, `ravi.whole`)."""
-
-    plan: Callable[..., Any]  # own, i, t -> the step that ends the epoch at the latest; t is its first: a team's
-    learn: Callable[..., Any]  # own, i, t, x, a, y, slot, reset, x_{t+1} -> whether the epoch ends: `add`, at a step
-    own: Callable[..., tuple[Any, ...]]  # State, number of teams -> what both are given, scratch by team
-    reset: bool = True  # whether a reset ends an epoch
-    keyed: bool = False  # whether `own` is given the keys of the seeds (n,) too, which the State does not keep
-    together: bool = False  # all seeds plan and learn at once, by the learner's own `plan` and `add`, on arrays there
-
-
-class Recorder(NamedTuple):
-    """What a measure records, as a compiled function of one seed, on either target."""
-
-    record: Callable[..., Any]  # own, i, row, opening, policy, firsts, lengths, xs, actions, ys, resets; a team's
-    own: Callable[[Any, int, int], tuple[Any, ...]]  # M, number of teams, rows -> what it is given
-    rows: Callable[[tuple[Any, ...]], tuple[Array, ...]] = lambda own: ()  # own -> of epochs since the last look
-    log: Callable[[Any, tuple[Array, ...]], None] | None = None  # M, those of some epochs: appends them
-    reads: int = 2  # of the path: its lengths; 1: states and actions, too; 2: all
-    exact: bool = True  # whether it gives the bits of the measure's own `record` on a CPU
-    here: Recorder | None = None  # another one that does, where it does not
 
 
 class Rows(NamedTuple):

@@ -1,4 +1,4 @@
-"""What do the words of `ravi.teams` mean on a GPU, and what is asked of numba-cuda, which compiles them there?
+"""What do the words of `ravi.teams` mean on a GPU, and how does numba-cuda compile them?
 
 numba-cuda is imported at the first call. Five of its ways are changed, each by what it has no switch for:
 

@@ -263,8 +263,8 @@ def advance(
     learner: Learner, world: World, T: int, pad: bool, measures: Sequence[Measure], batch: Any, length: int,
     looked: Callable[[], bool],
 ) -> None:  # fmt: skip
-    """Take the seeds of a batch through their epochs, in place, until all have made T steps, or `looked`, which is
-    asked in between kernels, says to stop."""
+    """Run the seeds of a batch through their epochs, in place, until all have made T steps, or `looked`, which is
+    called between kernels, says to stop."""
     assert learner.seedwise is not None
     made = Together if learner.seedwise.together else Flight
     flights.advance(made(learner, world, T, pad, measures, batch, length), batch.walkers.time, T, looked)

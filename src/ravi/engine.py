@@ -1,63 +1,30 @@
-"""How is a run made? It begins or is taken up, goes through epochs (`ravi.epochs`) in a world (`ravi.worlds`).
+"""How is a run started, stopped and resumed? What it then does is in `ravi.batches`, in what world in `ravi.worlds`.
 
-A run is a pure function of its keys. Between epochs it can be stopped and taken up again, with the same bits as if it
-had never stopped.
+A run is a pure function of its keys. Between epochs it can be stopped and resumed, with the same bits as if it had
+never stopped.
 """
 
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
-from math import ceil, inf, isnan
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from ravi import checks, ids, tree, whole
-from ravi import device as devices
-from ravi.compiled import effort, sparing
-from ravi.core import MDP, Array, Learner, Measure
-from ravi.display.progress import Progress, telling, wanted
-from ravi.epochs import Batch, Leg
+from ravi import checks, ids, tree
+from ravi.batches import OPTIONAL, Callback, Going, Part, can_run, go_on, plain_settings
+from ravi.compiled import sparing
+from ravi.core import MDP, Learner, Measure
+from ravi.display.progress import Progress, telling
+from ravi.epochs import Batch
 from ravi.interrupts import interrupts
-from ravi.runs import Options, Run, versions
+from ravi.runs import Options, Run
 from ravi.together import alike, learner_of
 from ravi.worlds import Named, Scores, World, taken_up, world_named
-from ravi.writers import Look
 
 LOG = logging.getLogger("ravi")
-Callback = Callable[[Look], None]
-CACHE = 2**20  # bytes of state that are worked on together: about a core's second-level cache
-OPTIONAL = ("trajectory", "stream")  # what `record` may name
-
-
-class Going(NamedTuple):
-    """How runs go on, and when they stop."""
-
-    pause: int | None
-    stop: Callable[[], bool] | None
-    progress: Progress | bool | None
-    callback: Callback | None
-    device: str
-
-    @staticmethod
-    def checked(pause: int | None, stop: Any, progress: Any, callback: Any, device: str) -> Going:
-        on = checks.one_of(device, devices.DEVICES, "device")
-        after = None if pause is None else checks.whole(pause, "pause", 0)
-        return Going(after, checks.function(stop, "stop"), wanted(progress), checks.function(callback, "callback"), on)
-
-
-class Part(NamedTuple):
-    """Settings that go as one batch, the seeds of each after those of the one before."""
-
-    learners: list[Learner]
-    T: int
-    n: int  # seeds of each
-    options: Options
-    begin: Callable[[Sequence[Measure]], Batch]  # the measures -> where it goes on
-    spent: list[float]  # seconds of each, before
 
 
 class Stopped(KeyboardInterrupt):
@@ -287,7 +254,7 @@ def resume_settings(
 
 
 def _stands(stopped: Run, learner: Learner, world: World, chosen: Sequence[Measure]) -> Batch:
-    """Where a stopped run goes on. `_go_on` works on copies, group by group."""
+    """The batch of a stopped run, which `go_on` copies group by group."""
     if isinstance(stopped.batch, dict):  # from a file
         return taken_up(world, stopped, learner, chosen)
     batch: Batch = stopped.batch
@@ -297,16 +264,16 @@ def _stands(stopped: Run, learner: Learner, world: World, chosen: Sequence[Measu
 
 
 def _all(parts: Sequence[Part], world: World, own: Sequence[Measure], going: Going) -> list[Run]:
-    """The runs of all parts, one part after the other; what cannot be is told before any of them starts."""
+    """The runs of all parts, one part after the other; an error about any of them comes before the first starts."""
     stop, ready = going.stop, list[tuple[Part, Scores]]()
     for part in parts:
         learner = part.learners[0]
         world.room(learner, part.T, part.options, len(part.learners) * part.n)
-        _can_run(going.device, learner, own)
+        can_run(going.device, learner, own)
         with sparing():
             scores = world.scores(learner, part.T, part.options)
         scores = scores._replace(measures=[*scores.measures, *own])
-        _can_run(going.device, learner, scores.measures)
+        can_run(going.device, learner, scores.measures)
         ready.append((part, scores))
     total, made = sum(len(part.learners) * part.n * part.T for part in parts), list[Run]()
     label = f"{parts[0].learners[0].name} on {world.name}"
@@ -314,96 +281,12 @@ def _all(parts: Sequence[Part], world: World, own: Sequence[Measure], going: Goi
         for part, scores in ready:
             before = sum(int(one.plays.sum()) for one in made)
             tell = None if progress is None else (lambda done, before=before: progress(before + done, total))
-            made += _go_on(part, world, scores, going._replace(stop=stopped, progress=tell), each=stop is not None)
+            made += go_on(part, world, scores, going._replace(stop=stopped, progress=tell), each=stop is not None)
     for run in made:
         LOG.info("%s, in %.2f s", run.title, run.seconds)
     if stop is None and stopped():
         raise Stopped(*made)
     return made
-
-
-def _go_on(part: Part, world: World, scores: Scores, going: Any, *, each: bool) -> list[Run]:
-    """A part goes on to its end, or where it stops. going: with `stop` and `progress` of this part; each: `stop` is to
-    be asked before every epoch."""
-    with sparing():
-        batch = part.begin(scores.measures)
-    began = time.perf_counter() - effort.seconds
-    T, pad, answers, cpu = part.T, part.options["pad"], world.answers, going.device == "cpu"
-    done: list[Batch] = []
-
-    def tell(stands: Batch) -> None:
-        if going.progress is not None:
-            going.progress(sum(one.plays(T) for one in done) + stands.plays(T))
-        if going.callback is not None and (cpu or (stands.walkers.time >= T).all()):
-            going.callback(_look(stands, scores.measures, T))
-
-    told = tell if going.progress is not None or going.callback is not None else None
-    for some in _groups(batch, world) if cpu else [np.arange(len(batch.walkers.key))]:
-        learner = learner_of(part.learners, part.n, some)
-        H = 1 / (1 - world.discount)
-        leg = Leg(learner, answers, T, H, pad, scores.measures, going.pause, going.stop, told, each)
-        done.append(world.go(leg, tree.take(batch, some), going.device))
-    apart = tree.apart(tree.join(done), part.n)
-    seconds = (time.perf_counter() - effort.seconds - began) / len(apart)  # without compiling
-    made = zip(part.learners, apart, part.spent, strict=True)
-    return [_made(part, world, scores, learner, stands, spent + seconds) for learner, stands, spent in made]
-
-
-def _look(batch: Batch, measures: Sequence[Measure], T: int) -> Look:
-    """The current results of seeds that are still running (those of others are set aside); at the end, of all."""
-    plays = np.minimum(batch.walkers.time, T)
-    rows = plays < T if (plays < T).any() else np.ones(len(plays), bool)
-    found = [measure.results(m) for measure, m in zip(measures, batch.records, strict=True)]
-    numbers = {name: array for one in found for name, array in one.items() if array.shape == plays.shape}
-    kept = {name: np.asarray(array[rows], np.float64) for name, array in numbers.items()}
-    return Look(batch.walkers.key[rows].astype(np.int64), plays[rows], kept)
-
-
-def _made(part: Part, world: World, scores: Scores, learner: Learner, batch: Batch, seconds: float) -> Run:
-    results: dict[str, Array] = {}
-    for measure, m in zip(scores.measures, batch.records, strict=True):
-        results |= measure.results(m)
-    return Run(
-        world=world.kind, mdp=world.name, mdp_digest=world.digest, learner=learner.name, settings=_plain(learner),
-        discount=world.discount, steps=part.T, seeds=[int(key) for key in batch.walkers.key], optimum=scores.optimum,
-        optimum_error=scores.error, options=part.options, seconds=seconds, versions=versions(), batch=batch,
-        results=results, units=world.units,
-    )  # fmt: skip
-
-
-def _can_run(device: str, learner: Learner, measures: Sequence[Measure]) -> None:
-    """An error, before anything starts, where a run cannot be on a device."""
-    if device == "gpu":
-        why = whole.refused(learner, measures)
-        if why is not None:
-            raise checks.InputError(f"device=gpu: {why}; docs/guides/gpu.md lists what does")
-        devices.target()
-
-
-def _groups(batch: Batch, world: World) -> list[Array]:
-    """Seeds that are run side by side: as many as share the cache, since each is the same alone and in a batch."""
-    n, size = len(batch.walkers.key), world.size(batch)
-    return np.array_split(np.arange(n), ceil(n * size / max(CACHE, size)))
-
-
-def check_device(device: str, learner: Learner, mdp: Named, steps: int, record: Sequence[str]) -> None:
-    """An error where such a run cannot be on a device."""
-    _can_run(device, learner, [])
-    _can_run(device, learner, _as_in_suites(learner, mdp, steps, record, 1))
-
-
-def _as_in_suites(learner: Learner, mdp: Named, steps: int, record: Sequence[str], points: int) -> list[Measure]:
-    options: Options = {
-        "record": _wanted([name for name in record if name in OPTIONAL]), "points": points, "pad": False,
-        "keep_epochs": False, "measured": True,
-    }  # fmt: skip
-    return world_named(mdp).scores(learner, steps, options).measures
-
-
-def side_by_side(learner: Learner, mdp: Named, steps: int, seed: int, record: Sequence[str], points: int) -> int:
-    """How many seeds of such a run go side by side: a wider batch is no faster, and takes more memory."""
-    world, measures = world_named(mdp), _as_in_suites(learner, mdp, steps, record, points)
-    return max(1, int(CACHE / world.size(world.begin(learner, np.array([seed], np.uint64), measures))))
 
 
 def resolved(mdp: MDP | str, learner: Learner | str, T: int) -> tuple[MDP, Learner]:
@@ -427,6 +310,7 @@ def _own(measures: Sequence[Measure]) -> list[Measure]:
 
 
 def _wanted(record: Sequence[str]) -> list[str]:
+    """What `record` names, checked."""
     names: list[str] = []
     given = [record] if isinstance(record, str) else record
     for name in checks.several(given, "record", f"a list of names among {', '.join(OPTIONAL)}"):
@@ -436,32 +320,14 @@ def _wanted(record: Sequence[str]) -> list[str]:
     return names
 
 
-def _plain(learner: Learner) -> dict[str, Any]:
-    """The learner's settings as JSON holds them: Python's own numbers, and an infinite one as the text inf or -inf."""
-
-    def plain(value: Any, name: str) -> Any:
-        if isinstance(value, (np.generic, np.ndarray)):
-            value = value.tolist()
-        if isinstance(value, (list, tuple)):
-            return [plain(one, name) for one in value]
-        if isinstance(value, dict):
-            return {str(key): plain(one, f"{name}.{key}") for key, one in value.items()}
-        if isinstance(value, float) and isnan(value):
-            raise checks.InputError(f"{learner.name} has the setting {name} = nan, which is not a number")
-        if isinstance(value, float) and value in (inf, -inf):
-            return str(value)
-        return value
-
-    return {name: plain(value, name) for name, value in learner.settings.items()}
-
-
 def _same(stopped: Run, learner: Learner, world: World) -> None:
+    """An error unless the run was made with this learner, in this world."""
     for what, was, now in (
         ("MDP", stopped.mdp, world.name),
         ("discount", stopped.discount, world.discount),
         ("an MDP of digest", stopped.mdp_digest, world.digest),
         ("learner", stopped.learner, learner.name),
-        ("settings", stopped.settings, _plain(learner)),
+        ("settings", stopped.settings, plain_settings(learner)),
     ):
         if was != now:
             raise checks.InputError(f"the stopped run was made with {what} {was}, not {now}")

@@ -1,4 +1,4 @@
-"""What is to be typed where an optional package is missing? One line, the same everywhere."""
+"""What must be installed if an optional package is missing? One line, the same everywhere."""
 
 from typing import Any
 

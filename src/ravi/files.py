@@ -197,7 +197,7 @@ def load_mdp(path: Place) -> MDP:
 
 
 def save_run(run: Run, path: Place) -> None:
-    """Write a run: its results, and where each seed stands, so that it can be resumed."""
+    """Write a run: its results, and the state of each seed, so that it can be resumed."""
     header = {field.name: getattr(run, field.name) for field in fields(run) if field.name not in ("batch", "results")}
     stands = run.batch if isinstance(run.batch, dict) else tree.stored(run.batch)
     arrays = {f"batch.{name}": array for name, array in stands.items()}

@@ -31,7 +31,7 @@ class Flight(Protocol):
     """A run whose seeds go by themselves."""
 
     def go(self, epochs: int) -> None:
-        """Go on for about so many epochs."""
+        """Run about this many epochs."""
 
     def look(self, epochs: int) -> None:
         """Bring the times of the seeds here, and the rows of these epochs to the logs."""
@@ -43,8 +43,9 @@ class Flight(Protocol):
 def advance(
     flight: Flight, times: Array, T: int, looked: Callable[[], bool], between: float = LOOK, *, asked: bool = False
 ) -> None:
-    """Go on until all seeds have made T steps, or `looked`, which is asked every `between` seconds, says to stop.
-    asked: just before, too: one that gives out slices of time would let no run go on if it were asked twice."""
+    """Run until all seeds have made T steps, or `looked`, which is called every `between` seconds, says to stop.
+    asked: it was called just before, and is not called first: called twice, one that limits the time would stop every
+    run at once."""
     epochs = FEW
     while int(times.min()) < T and (asked or not looked()):
         asked = False
@@ -115,7 +116,7 @@ class Change:
             self.function = function_of(*whole.functions(learner, recorders))
 
     def pays(self, epochs: int, times: Array) -> bool:
-        """After so many epochs, by which seeds have come to these times."""
+        """Whether to change over, after this many epochs, when seeds have come to these times."""
         if self.function is None:
             return False
         _made[self.function] += epochs - self.epochs

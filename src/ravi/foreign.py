@@ -60,7 +60,7 @@ def importable(folder: str) -> None:
 
 
 def beside(text: str, module: str, folder: str) -> None:
-    """A module of one's own is the one in this folder, if it is there, not another of the same name."""
+    """An error if a module that is in this folder would be imported from elsewhere."""
     inside = Path(folder, *module.split("."))
     there = [path for path in (inside.with_suffix(".py"), inside / "__init__.py") if path.is_file()]
     if not there:

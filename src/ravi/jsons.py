@@ -1,4 +1,4 @@
-"""What does a file of JSON hold? Read in one place, of a size and a depth that all who work on it can bear.
+"""What does a file of JSON hold? Read in one place, with limits on its size and depth.
 
 Objects that decide what is shown carry a `seal`, a hash of all that they hold: a value that was changed afterwards is
 noticed. It is no signature: who changes an object on purpose can seal it again.

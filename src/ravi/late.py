@@ -45,7 +45,7 @@ class Library(codegen.JITCodeLibrary):  # type: ignore[misc]
     inner = False  # without what Python calls
 
     def _optimize_functions(self, module: Any) -> None:
-        """As Numba does, but for those that are only declared: most."""
+        """As Numba does, without the functions that are only declared, which are most."""
         module.data_layout = self._codegen._data_layout
         for function in module.functions:
             if not function.is_declaration:
@@ -129,7 +129,7 @@ def _create_cfunc_wrapper(context: Any, library: Any, described: Any, *arguments
 
 
 def _add_overload(function: Any, result: Any) -> None:
-    """What is not there yet is known to compiled callers only."""
+    """A function whose machine code is postponed is recorded for compiled callers only."""
     if isinstance(result.entry_point, Late):
         function.overloads[tuple(result.signature.args)] = result
     else:

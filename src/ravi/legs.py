@@ -38,7 +38,7 @@ def there(leg: Leg, batch: Batch) -> Batch:
 
 
 def _looking(leg: Leg, batch: Batch) -> Callable[[], bool]:
-    """What is asked in between epochs of seeds that go by themselves: whether to stop."""
+    """The function that says whether to stop, called between epochs of seeds that run by themselves."""
 
     def looked() -> bool:
         if leg.tell is not None:

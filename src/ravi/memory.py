@@ -1,4 +1,4 @@
-"""Is there room for it? What is to be taken is reckoned, and held against what this process may still take."""
+"""Is there enough memory? What a call needs is estimated, and compared with what this process may still allocate."""
 
 import os
 from collections.abc import Iterator

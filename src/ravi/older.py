@@ -1,4 +1,4 @@
-"""How is the file of a large run read that was written before these were runs like all others? As one of one seed."""
+"""How is the file of a large run read that an earlier version wrote? As a run of one seed."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""Which policy do rows play that miss the sum one, and which rows play none?
+"""Which policy do rows play whose sum is not exactly one, and which rows are not a policy?
 
 A learner's rows are its own: of float32, or normalised by other sums than ours. A walk plays a row p by one number u,
 uniform in [0, 1): action b where s_{b-1} <= u < s_b, with the partial sums s_b of p_1, ..., p_b as float64 has them,

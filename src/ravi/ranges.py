@@ -1,4 +1,4 @@
-"""What may an array of a run hold? Its field says so, in its type; a file that is taken up is held against it.
+"""What may an array of a run hold? The type of its field says so, and a file that is loaded is checked against it.
 
     class State(NamedTuple):
         data: Counts  # a tuple whose fields say it themselves

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def versions() -> dict[str, str]:
-    """What a bit may depend on."""
+    """The versions that bits may depend on."""
     packages = {module.__name__: module.__version__ for module in (ravi, numba, np, scipy)}
     return packages | {
         "source": source(),
@@ -248,14 +248,14 @@ class Run:
 
     @property
     def title(self) -> str:
-        """Who learned where, and for how long."""
+        """The learner, the MDP and the number of steps."""
         n = len(self.seeds)
         state = "" if self.complete else f", stopped after {int(self.plays.min()):,} to {int(self.plays.max()):,} steps"
         steps, seeds = printable.counted(self.steps, "step"), printable.counted(n, "seed")
         return f"{self.learner} on {self.mdp} (gamma {self.discount:.10g}): {steps}, {seeds}{state}"
 
     def facts(self) -> list[tuple[str, str]]:
-        """What came out, by name, in words."""
+        """The results by name, as text."""
         found = list[tuple[str, str]]()
         T = max(float(self.plays.mean()), 1.0)
         earned = self.results["reward_total"].mean() / T if "reward_total" in self.results else 0.0

@@ -29,7 +29,7 @@ TOLERANCE = 1e-12  # of V*, where rounding allows
 
 
 class Scores(NamedTuple):
-    """What runs are scored against, and by what."""
+    """The optimum that runs are compared with, and the measures that score them."""
 
     optimum: float | None  # rho*; None where it is not asked for
     error: float | None  # of it, certified
@@ -41,7 +41,7 @@ class World(Protocol):
 
     @property
     def kind(self) -> str:
-        """What its runs show: a key of `ravi.runs.RESULTS`."""
+        """Which results its runs have: a key of `ravi.runs.RESULTS`."""
 
     @property
     def name(self) -> str: ...
@@ -59,13 +59,13 @@ class World(Protocol):
     def units(self) -> tuple[float, float]: ...
     @property
     def answers(self) -> Any:
-        """What a walk is given of it."""
+        """What the walk is given to simulate it."""
 
     def learner(self, given: Learner | str, steps: int) -> Learner:
         """A learner, itself or by its id, here."""
 
     def scores(self, learner: Learner, steps: int, options: Options) -> Scores:
-        """What such runs are scored by."""
+        """The scores of such runs."""
 
     def room(self, learner: Learner, steps: int, options: Options, n: int) -> None:
         """An error where n seeds are too large for what every run keeps."""
@@ -139,7 +139,7 @@ class Tabular(NamedTuple):
         return self.scored(self.mdp, learner, steps, options) if options["measured"] else Scores(None, None, [])
 
     def room(self, learner: Learner, steps: int, options: Options, n: int) -> None:
-        """An error where so many seeds are too large for policies, curves and, if asked, streams."""
+        """An error if n seeds need more memory for policies, curves and streams than there is."""
         what, lower = self._asked(learner, n)
         points = min(options["points"], steps)
         policy = 8 * max(learner.stages, 1) * self.mdp.states * self.mdp.actions
@@ -204,7 +204,7 @@ _solutions: WeakKeyDictionary[MDP, Solution] = WeakKeyDictionary()
 
 
 def solved(mdp: MDP) -> Solution:
-    """The optimum that a run is scored against, found once for an MDP that is used again: as by those who resume."""
+    """The optimum that a run is scored against, found once for an MDP that is used again, as by `resume`."""
     if mdp not in _solutions:
         _solutions[mdp] = solve(mdp, tol=TOLERANCE)
     return _solutions[mdp]

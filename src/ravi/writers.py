@@ -1,4 +1,4 @@
-"""Who else is told how a run goes? TensorBoard and Weights & Biases, as the `callback` of `ravi.run` and `ravi.learn`.
+"""How is a run logged elsewhere? TensorBoard and Weights & Biases, as the `callback` of `ravi.run` and `ravi.learn`.
 
     with TensorBoard("logs/psrl") as writer:
         run = ravi.run("psrl", "riverswim/6", 1_000_000, seeds=4, callback=writer)
@@ -16,7 +16,7 @@ from ravi.core import Floats, Ints
 
 
 class Look(NamedTuple):
-    """How seeds stand, while a run goes on.
+    """The current results of the seeds of a run.
 
     Examples
     --------
@@ -35,7 +35,7 @@ class Look(NamedTuple):
 
 
 class _Writer(ABC):
-    """What is written for every number of every seed; closed at the end."""
+    """Writes every number of every seed; closed at the end."""
 
     @abstractmethod
     def write(self, name: str, value: float, time: int) -> None:
@@ -89,7 +89,7 @@ class WeightsAndBiases(_Writer):
 
 
 def _board() -> Any:
-    """What writes files of TensorBoard: that of tensorboardX, or of PyTorch."""
+    """The writer of TensorBoard files: that of tensorboardX, or of PyTorch."""
     try:
         from tensorboardX import SummaryWriter
     except ImportError:

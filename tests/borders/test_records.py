@@ -17,7 +17,7 @@ from ravi.verify import EVERY, verify
 
 SOURCE = Path(ravi.__file__).parent
 RECORDS = {  # who hands records on, writes them, shows them, or compares two of them
-    "engine.py", "runs.py", "contract.py", "cli/run.py", "lab/experiments/rows.py", "verify/report.py",
+    "batches.py", "engine.py", "runs.py", "contract.py", "cli/run.py", "lab/experiments/rows.py", "verify/report.py",
     "learners/ravi_ucb/changing_rewards.py", "learners/ravi_ucb/doubling.py", "learners/ravi_ucb/unknown_rewards.py",
 }  # fmt: skip
 REPORTS = {"lab/report/figures.py", "lab/report/grids.py", "lab/report/parameters.py"}  # who looks into those of a run

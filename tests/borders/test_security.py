@@ -325,7 +325,7 @@ def test_who_looks_at_a_folder_runs_nothing(mark, sound, tmp_path):
     watch(folder, once=True)
     report(folder, tmp_path / "page.html")
     assert [name for name, _ in drawn(found)]
-    assert {check.verdict for check in doctor.store(folder)} == {"ok"}
+    assert {check.verdict for check in doctor.results.store(folder)} == {"ok"}
     assert not mark.exists()
     assert str(tmp_path / "modules") not in sys.path
 

@@ -9,10 +9,12 @@ import pytest
 import typer
 
 import ravi
-from ravi import compiled, files
+from ravi import compile_cache, files
 from ravi.checks import InputError
 from ravi.cli import doctor
-from ravi.cli.doctor import ABSENT, BROKEN, OK, PYTHON, WARNING, Check, Report, older
+from ravi.cli.doctor import installation, machine, results
+from ravi.cli.doctor.installation import PYTHON, older
+from ravi.cli.doctor.report import ABSENT, BROKEN, OK, WARNING, Check, Report
 from tests.lab.experiments.stores import created, failed, made, rows, setting
 
 ROOT = Path(__file__).parents[2]
@@ -46,7 +48,9 @@ def test_a_sound_installation_is_sound(tmp_path, monkeypatch):
 def test_the_bounds_are_those_of_the_package():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     stated = {"": project["dependencies"], **project["optional-dependencies"]}
-    found = {extra: {f"{one.name}{one.specifier}" for one in asked} for extra, asked in doctor.requirements().items()}
+    found = {
+        extra: {f"{one.name}{one.specifier}" for one in asked} for extra, asked in installation.requirements().items()
+    }
     assert found == {extra: {line for line in lines if not line.startswith("ravi[")} for extra, lines in stated.items()}
     assert project["requires-python"] == f">={PYTHON}"
 
@@ -70,23 +74,23 @@ def test_an_old_or_missing_package_is_told_with_the_command(monkeypatch):
             raise metadata.PackageNotFoundError(name)
         return "0.1"
 
-    monkeypatch.setattr(doctor.metadata, "version", version)
-    numpy, scipy = (one(doctor.packages(), name) for name in ("numpy", "scipy"))
+    monkeypatch.setattr(installation.metadata, "version", version)
+    numpy, scipy = (one(installation.packages(), name) for name in ("numpy", "scipy"))
     assert numpy == Check("numpy", BROKEN, "numpy 0.1, older than 2.0", "pip install 'numpy>=2.0'")
     assert scipy == Check("scipy", BROKEN, "scipy is not installed", "pip install 'scipy>=1.13'")
-    assert one(doctor.extras(), "extra ray") == Check(
+    assert one(installation.extras(), "extra ray") == Check(
         "extra ray", ABSENT, "ray is not installed", "pip install 'ravi[ray]', or in a clone pip install -e '.[ray]'"
     )
 
 
 def test_an_old_python_is_told(monkeypatch):
-    monkeypatch.setattr(doctor.platform, "python_version", lambda: "3.10.14")
-    assert one(doctor.python(), "python").verdict == BROKEN
+    monkeypatch.setattr(installation.platform, "python_version", lambda: "3.10.14")
+    assert one(installation.python(), "python").verdict == BROKEN
 
 
 def test_a_cache_that_cannot_be_written_is_told(monkeypatch):
-    monkeypatch.setattr(compiled, "cache_folder", lambda source: None)
-    found = one(doctor.cache(), "compile cache")
+    monkeypatch.setattr(compile_cache, "cache_folder", lambda source: None)
+    found = one(installation.cache(), "compile cache")
     assert found.verdict == WARNING
     assert "RAVI_CACHE_DIR" in found.advice
 
@@ -99,29 +103,29 @@ def test_a_wrong_kernel_is_found(monkeypatch):
 
     wrong.py_func = curve.add_steps.py_func
     monkeypatch.setattr(curve, "add_steps", wrong)
-    assert one(doctor.cache(), "compiler").verdict == BROKEN
+    assert one(installation.cache(), "compiler").verdict == BROKEN
     monkeypatch.setattr(curve, "add_steps", curve.add_steps.py_func)
-    assert one(doctor.cache(), "compiler").verdict == WARNING  # NUMBA_DISABLE_JIT
+    assert one(installation.cache(), "compiler").verdict == WARNING  # NUMBA_DISABLE_JIT
 
 
 def test_wrong_random_numbers_are_found(monkeypatch):
     import ravi.random
 
     monkeypatch.setattr(ravi.random, "philox", lambda *words: (1, 2, 3, 4))
-    assert one(doctor.random_numbers(), "random numbers").verdict == BROKEN
+    assert one(installation.random_numbers(), "random numbers").verdict == BROKEN
 
 
 def test_a_wrong_run_is_found(monkeypatch):
     run = ravi.run
     monkeypatch.setattr(ravi, "run", lambda learner, *rest, **more: run("ravi-ucb/known,eta=0.51", *rest, **more))
-    assert one(doctor.known_answer(), "known answer").verdict == BROKEN
+    assert one(installation.known_answer(), "known answer").verdict == BROKEN
 
 
 def test_other_bits_in_a_fresh_process_are_found(monkeypatch):
-    monkeypatch.setattr(doctor, "fingerprint", lambda: "other")
-    assert one(doctor.same_bits(), "same bits").seen == "a fresh process gives other bits than this one"
-    monkeypatch.setattr(doctor.sys, "executable", "/nowhere/python")
-    assert "cannot be run" in one(doctor.same_bits(), "same bits").seen
+    monkeypatch.setattr(installation, "fingerprint", lambda: "other")
+    assert one(installation.same_bits(), "same bits").seen == "a fresh process gives other bits than this one"
+    monkeypatch.setattr(installation.sys, "executable", "/nowhere/python")
+    assert "cannot be run" in one(installation.same_bits(), "same bits").seen
 
 
 def test_a_check_that_fails_is_a_finding_and_the_others_go_on(monkeypatch, tmp_path):
@@ -129,7 +133,7 @@ def test_a_check_that_fails_is_a_finding_and_the_others_go_on(monkeypatch, tmp_p
         raise ImportError("no module named numba")
 
     for name in ("cache", "known_answer", "same_bits", "random_numbers"):
-        monkeypatch.setattr(doctor, name, fails)
+        monkeypatch.setattr(installation, name, fails)
     monkeypatch.chdir(tmp_path)
     report = doctor.doctor()
     assert report.status == 1
@@ -138,16 +142,16 @@ def test_a_check_that_fails_is_a_finding_and_the_others_go_on(monkeypatch, tmp_p
 
 
 def test_a_full_disk_and_one_without_renaming_are_found(monkeypatch, tmp_path):
-    monkeypatch.setattr(doctor, "LITTLE_DISK", 2**80)
-    assert one(doctor.disk(tmp_path), "disk").verdict == WARNING
+    monkeypatch.setattr(machine, "LITTLE_DISK", 2**80)
+    assert one(machine.disk(tmp_path), "disk").verdict == WARNING
 
     def fails(*arguments):
         raise InputError("cannot write: no space")
 
-    monkeypatch.setattr(doctor, "_locks", lambda path: False)
-    assert one(doctor.disk(tmp_path), "files").verdict == WARNING
+    monkeypatch.setattr(machine, "_locks", lambda path: False)
+    assert one(machine.disk(tmp_path), "files").verdict == WARNING
     monkeypatch.setattr(files, "put", fails)
-    assert one(doctor.disk(tmp_path), "files").verdict == BROKEN
+    assert one(machine.disk(tmp_path), "files").verdict == BROKEN
     assert list(tmp_path.iterdir()) == []
 
 
@@ -155,19 +159,19 @@ def test_a_folder_that_cannot_be_written_can_still_be_read(monkeypatch, tmp_path
     def fails(**options):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(doctor.tempfile, "mkdtemp", fails)
-    assert one(doctor.disk(tmp_path), "files").verdict == WARNING
+    monkeypatch.setattr(machine.tempfile, "mkdtemp", fails)
+    assert one(machine.disk(tmp_path), "files").verdict == WARNING
 
 
 def test_a_gpu_is_asked_of_its_driver(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     tool = tmp_path / "nvidia-smi"
-    assert one(doctor.graphics(), "GPU").verdict in (ABSENT, OK)
+    assert one(machine.graphics(), "GPU").verdict in (ABSENT, OK)
     tool.write_text("#!/bin/sh\necho 'NVIDIA H200, 143771 MiB'\n")
     tool.chmod(0o755)
-    assert "NVIDIA H200, 143771 MiB" in one(doctor.graphics(), "GPU").seen
+    assert "NVIDIA H200, 143771 MiB" in one(machine.graphics(), "GPU").seen
     tool.write_text("#!/bin/sh\nexit 9\n")
-    assert one(doctor.graphics(), "GPU").verdict == WARNING
+    assert one(machine.graphics(), "GPU").verdict == WARNING
 
 
 def test_text_json_and_status_say_the_same():
@@ -196,7 +200,7 @@ def test_json_is_one_object(monkeypatch, capsys):
 
 
 def test_a_sound_folder_is_sound(folder):
-    found = list(doctor.store(folder))
+    found = list(results.store(folder))
     assert {check.verdict for check in found} == {OK}, found
     assert one(found, "suite").seen == "tiny: 6 of 8 runs done, 0 failed"
     assert one(found, "parts").seen == "1 parts are whole, with 6 runs"
@@ -220,7 +224,7 @@ def test_an_ill_folder_is_told_in_full(folder):
     (folder / "parts" / ".ravi-0123-1@elsewhere.tmp").write_bytes(b"")
     ravi.mdp("riverswim/4").save(folder / "mdps" / f"{'0' * 64}.mdp")
     (folder / "mdps" / "half.mdp").write_bytes(b"PK")
-    found = list(doctor.store(folder))
+    found = list(results.store(folder))
     troubles = " ".join(check.seen for check in found if check.name == "trouble")
     for name in (broken.name, "strange.run", f"{'0' * 64}.mdp: damaged", "half.mdp"):
         assert name in troubles
@@ -232,14 +236,14 @@ def test_an_ill_folder_is_told_in_full(folder):
     assert "parts/.ravi-0123-1@elsewhere.tmp" in one(found, "leftovers").seen
     assert "numpy: 0.1, then" in one(found, "versions").seen
     (folder / "specification.json").write_text("{")
-    assert one(doctor.store(folder), "suite").verdict == BROKEN
+    assert one(results.store(folder), "suite").verdict == BROKEN
 
 
 def test_failed_runs_are_told(tmp_path):
     store = created(tmp_path)
     with store.launch({"format": 1}) as launch:
         store.write([failed(launch)])
-        found = list(doctor.store(tmp_path))
+        found = list(results.store(tmp_path))
         assert one(found, "launches").seen == f"at work on it now: {launch}"
     assert one(found, "suite") == Check("suite", WARNING, "tiny: 0 of 8 runs done, 1 failed", "see the view `failures`")
 
@@ -248,4 +252,4 @@ def test_the_doctor_looks_at_folders_of_results_only(tmp_path):
     with pytest.raises(InputError, match="there is no folder"):
         doctor.doctor(tmp_path / "nothing")
     with pytest.raises(InputError, match="is no folder of results"):
-        list(doctor.store(tmp_path))
+        list(results.store(tmp_path))

@@ -10,7 +10,7 @@ from gymnasium import spaces
 from ravi import gymnasium as bridge
 from ravi.checks import InputError
 from ravi.live.environment import Environment, StreamError, seed_of
-from ravi.live.spaces import Grid
+from ravi.live.grid import Grid
 
 
 class Script(gymnasium.Env):

@@ -13,9 +13,10 @@ from gymnasium.utils.env_checker import check_env
 
 import ravi
 from ravi import InputError
-from ravi import gymnasium as bridge
 from ravi.core import MDP
-from ravi.mdps.from_gymnasium import TimeLimitDropped, make, mdp, options_of
+from ravi.mdps import to_gymnasium
+from ravi.mdps.environments import opened, options_of
+from ravi.mdps.from_gymnasium import TimeLimitDropped, make, mdp
 from tests.helpers import dense
 
 TOL = 1e-12
@@ -440,7 +441,7 @@ def test_what_is_no_single_environment_is_refused():
     with pytest.raises(InputError, match="3 is no Gymnasium environment"):
         mdp(3, 0.9)
     with pytest.raises(InputError, match="options go with an environment's id"):
-        bridge.opened(bare("FrozenLake-v1"), {"map_name": "8x8"})
+        opened(bare("FrozenLake-v1"), {"map_name": "8x8"})
 
 
 def test_without_gymnasium_it_is_said_which_extra_has_it(monkeypatch):
@@ -448,7 +449,7 @@ def test_without_gymnasium_it_is_said_which_extra_has_it(monkeypatch):
     for use in (lambda: mdp("FrozenLake-v1", 0.9), lambda: ravi.mdp("gymnasium/FrozenLake-v1")):
         with pytest.raises(InputError, match=r"environments need Gymnasium: pip install 'ravi\[gymnasium\]'"):
             use()
-    bridge._environment.cache_clear()
+    to_gymnasium._environment.cache_clear()
     with pytest.raises(InputError, match="environments need Gymnasium"):
         make(ravi.mdp("riverswim/3"))
 

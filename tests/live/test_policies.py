@@ -400,7 +400,7 @@ def test_the_environment_is_made_again_as_the_policy_was_learned():
 
 
 def test_a_grid_is_cut_again():
-    from ravi.live.spaces import Grid
+    from ravi.live.grid import Grid
 
     car = Environment(made("MountainCar-v0"), grid=Grid([-1.2, -0.07], [0.6, 0.07], [4, 3], "clip"))
     policy = Policy(table=np.full((13, 3), 1 / 3), discount=0.9, environment=car.plain())

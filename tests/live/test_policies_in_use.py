@@ -8,8 +8,8 @@ import pytest
 import ravi
 from ravi.checks import InputError
 from ravi.live.environment import Environment
+from ravi.live.grid import Grid
 from ravi.live.policies import Policy
-from ravi.live.spaces import Grid
 
 gymnasium = pytest.importorskip("gymnasium")
 spaces = gymnasium.spaces

@@ -7,7 +7,8 @@ import pytest
 from gymnasium import spaces
 
 from ravi.checks import InputError
-from ravi.live.spaces import Grid, space_from, space_of
+from ravi.live.grid import Grid
+from ravi.live.spaces import space_from, space_of
 
 BOX = spaces.Box(np.array([-1, 0], np.float32), np.array([1, 10], np.float32))
 SPACES = {

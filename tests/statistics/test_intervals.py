@@ -10,8 +10,9 @@ import pytest
 from scipy import stats
 
 from ravi.checks import InputError
-from ravi.statistics import Interval, band, growth, interval, intervals, stratified
-from ravi.statistics.intervals import counted, drawn, farthest, picked, product
+from ravi.statistics import Interval, band, growth, interval, resampling, stratified
+from ravi.statistics.intervals import farthest
+from ravi.statistics.resampling import counted, drawn, picked, product
 
 N = 2000
 ERROR = 4 * np.sqrt(0.95 * 0.05 / N)
@@ -303,10 +304,10 @@ def test_weights_are_those_of_the_seeds_picked_whatever_is_held_at_a_time(n, mon
     np.add.at(weights, (np.arange(R)[:, None], picked(n, R, key)), 1 / n)
     for rows in (7, 60, 100):
         np.testing.assert_array_equal(np.concatenate(list(counted(n, R, key, rows))), counts)
-    for block, kept, side in ((intervals.BLOCK, intervals.KEPT, 64), (11, intervals.KEPT, 3), (11, 0, 3)):
-        monkeypatch.setattr(intervals, "BLOCK", block)
-        monkeypatch.setattr(intervals, "KEPT", kept)
-        monkeypatch.setattr(intervals, "SIDE", side)
+    for block, kept, side in ((resampling.BLOCK, resampling.KEPT, 64), (11, resampling.KEPT, 3), (11, 0, 3)):
+        monkeypatch.setattr(resampling, "BLOCK", block)
+        monkeypatch.setattr(resampling, "KEPT", kept)
+        monkeypatch.setattr(resampling, "SIDE", side)
         found = list(drawn(n, R, key, 2))
         assert len(found) > 1 or side == 64
         assert np.concatenate(found).tobytes() == weights.tobytes()
@@ -338,9 +339,9 @@ def test_how_much_is_held_at_a_time_does_not_change_an_interval(monkeypatch):
         return [*each, stratified([x[:, 0], x[:8, 1]]), growth(np.arange(1, 10), curves)], band(x, resamples=300)
 
     (whole, edges), memory = found(), []
-    monkeypatch.setattr(intervals, "BLOCK", 500)
-    monkeypatch.setattr(intervals, "KEPT", 0)
-    monkeypatch.setattr(intervals, "_kept", lambda *_: memory.append(1))
+    monkeypatch.setattr(resampling, "BLOCK", 500)
+    monkeypatch.setattr(resampling, "KEPT", 0)
+    monkeypatch.setattr(resampling, "_kept", lambda *_: memory.append(1))
     some, others = found()
     for one, other in zip(whole, some, strict=True):
         assert one == pytest.approx(other, rel=1e-12)
@@ -351,7 +352,7 @@ def test_how_much_is_held_at_a_time_does_not_change_an_interval(monkeypatch):
 
 def test_the_weights_that_are_kept_are_bounded():
     """Six blocks at most, of 16 MB each: a report of long lines stays small."""
-    assert intervals._kept.cache_info().maxsize * intervals.KEPT * 8 <= 2**27
+    assert resampling._kept.cache_info().maxsize * resampling.KEPT * 8 <= 2**27
     for key in range(9):
         next(drawn(50, 20, key, 1))
-    assert intervals._kept.cache_info().currsize <= 6
+    assert resampling._kept.cache_info().currsize <= 6

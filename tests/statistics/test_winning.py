@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from ravi.checks import InputError
-from ravi.statistics import improvement, improvements, intervals, winning
-from ravi.statistics.intervals import picked
+from ravi.statistics import improvement, improvements, resampling, winning
+from ravi.statistics.resampling import picked
 from ravi.statistics.scores import Scores
 from ravi.statistics.winning import wilson
 
@@ -123,4 +123,4 @@ def test_who_is_not_everywhere_is_named():
     with pytest.raises(InputError, match="there is no learner 'c'"):
         improvements(scores, ["a", "c"])
     assert improvement(scores, "a", "b").estimate == 0.5  # on those that both have
-    assert intervals.BLOCK < intervals.KEPT
+    assert resampling.BLOCK < resampling.KEPT

@@ -10,7 +10,7 @@ import warnings
 import numpy as np
 
 import ravi
-from ravi import compiled, ids
+from ravi import compile_cache, compiled, ids
 
 WORLDS = ("riverswim/6,discount=0.9", "ensemble/3,6,2,2,discount=0.8", "garnet/5,3,2,discount=0.8")
 STEPS = 60
@@ -38,7 +38,7 @@ def bits(steps=STEPS):
 
 
 if __name__ == "__main__":
-    warnings.simplefilter("ignore", compiled.CacheWarning)
+    warnings.simplefilter("ignore", compile_cache.CacheWarning)
     compiled.FEW, compiled.WORTH = sys.maxsize, np.inf
     with compiled.sparing(float(sys.argv[1])):
         found = bits()

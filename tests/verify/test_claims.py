@@ -13,7 +13,7 @@ import pytest
 from scipy.optimize import linprog
 from scipy.stats import t as student
 
-import ravi.engine
+import ravi.batches
 from ravi.engine import run
 from ravi.estimators.known import known
 from ravi.learners.ravi_ucb import ravi_ucb
@@ -372,7 +372,7 @@ def same(report, other):
 def test_groups_of_seeds_do_not_change_a_report(kind, setting, monkeypatch):
     """With a small cache every seed is run in a group of its own."""
     r = runs(f"{kind}-{setting}")
-    monkeypatch.setattr(ravi.engine, "CACHE", 1)
+    monkeypatch.setattr(ravi.batches, "CACHE", 1)
     same(verify(r.learner, r.case.mdp, r.case.T, len(r.case.seeds)), r.report)
 
 

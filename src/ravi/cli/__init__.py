@@ -21,7 +21,7 @@ from ravi.cli.common import say
 
 
 class Commands(TyperGroup):
-    """The commands; what is given to them as nothing, such as --steps "", is told and not taken for the default."""
+    """The commands; an empty value, such as --steps "", is an error and does not mean the default."""
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
         before = ""
@@ -35,7 +35,7 @@ class Commands(TyperGroup):
         return super().parse_args(ctx, args if ctx.resilient_parsing else self.suite_run(args))
 
     def suite_run(self, words: list[str]) -> list[str]:
-        """`ravi run SUITE ...` is `ravi suite run SUITE ...`; an option of the other of the two is told to be one."""
+        """`ravi run SUITE ...` is `ravi suite run SUITE ...`; an option that only the other one has is an error."""
         if words[:1] != ["run"]:
             return words
         one, many = self.commands["run"], self.commands["suite"].commands["run"]  # type: ignore[attr-defined]

@@ -149,6 +149,6 @@ def _escaped(text: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """What may stand in a key."""
+    """A text in the characters that a BibTeX key may have."""
     ascii_only = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
     return re.sub(r"[^a-z0-9-]+", "-", ascii_only.lower()).strip("-")

@@ -1,4 +1,4 @@
-"""What do commands share? Options, ids that are typed, how they print, a bar, and what is said after Ctrl-C."""
+"""What do commands share? Options, ids typed by the user, printing, progress bars, and the message after Ctrl-C."""
 
 import json
 import os
@@ -36,9 +36,10 @@ def typed(*names: str | None) -> None:
     here = os.getcwd()
     for name in names:
         if name is not None and ":" in name:
-            from ravi import foreign, gymnasium, ids
+            from ravi import foreign, ids
+            from ravi.mdps import environments
 
-            module = (ids.code_in(name) or gymnasium.code_in(name) or "").partition(":")[0]
+            module = (ids.code_in(name) or environments.code_in(name) or "").partition(":")[0]
             if all(part.isidentifier() for part in module.split(".")):
                 foreign.importable(here)
                 foreign.beside(name, module, here)
@@ -71,7 +72,7 @@ def say_json(told: Any) -> None:
 
 
 def stopped_early(kept: Path | None) -> typer.Exit:
-    """Say that Ctrl-C came before the end, and from which file the same command goes on; how to leave."""
+    """Say that Ctrl-C came before the end, and from which file the same command continues; returns how to exit."""
     where = f"; the same command goes on from {kept}" if kept is not None else ""
     say(f"ravi: stopped before the end{where}", error=True)
     return typer.Exit(130)

@@ -1,4 +1,4 @@
-"""What may stand here? Ids, their options and suites, as a shell asks for them; `ravi completion` is how it learns to.
+"""Which words complete a command line? Ids, their options and suites; `ravi completion` sets it up in a shell.
 
 Files are the shell's own business: where nothing fits, it offers them.
 """

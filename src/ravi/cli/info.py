@@ -14,7 +14,7 @@ from ravi.cli.common import JSON, say, say_json, typed
 
 
 class Kind(StrEnum):
-    """What is listed: the keys of the JSON, by the words of the command."""
+    """What `ravi list` can list: the words of the command, and the keys of its JSON."""
 
     mdps = "mdps"
     worlds = "problems"

@@ -184,7 +184,7 @@ def _grid(
     import numpy as np
 
     from ravi import checks
-    from ravi.live.spaces import Grid
+    from ravi.live.grid import Grid
 
     space = world.observation_space
     if type(world.action_space).__name__ == "Box" and learner is not None:
@@ -215,7 +215,7 @@ def _grid(
 def _reward_range(
     world: Any, learner: str | None, termination: str, rewards: str, given: tuple[float, float] | None
 ) -> tuple[tuple[float, float] | None, str]:
-    """The least and the largest reward, where they are said or must be, and who says so."""
+    """The least and the largest reward, where they are given or must be, and how they are known."""
     from ravi import checks
     from ravi.live import defaults
 
@@ -240,7 +240,7 @@ def _reward_range(
 
 def _time_limit(world: Any) -> int | None:
     """The time limit that the environment of an id comes with."""
-    from ravi.mdps.from_gymnasium import imported
+    from ravi.mdps.environments import imported
 
     registered = imported().registry.get(world.spec.id)
     return None if registered is None else registered.max_episode_steps
@@ -269,7 +269,7 @@ def _summary(found: Learned, kept: Policy) -> dict[str, Any]:
 
 
 def _known(found: Learned, which: str, assume: str) -> dict[str, Any]:
-    """What is known of the policy, where anything is."""
+    """What is known of the policy, if anything is."""
     try:
         known = found.interval(which, assume=assume)
     except InputError:

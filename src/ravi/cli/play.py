@@ -153,8 +153,8 @@ def _environment(
 
 @contextmanager
 def _rendered(render: str | None) -> Iterator[None]:
-    """What an environment needs to show itself, and has not, is told in a line."""
-    from ravi.mdps.from_gymnasium import imported
+    """Report what Gymnasium lacks for rendering as an error of one line."""
+    from ravi.mdps.environments import imported
 
     try:
         yield
@@ -166,7 +166,7 @@ def _rendered(render: str | None) -> Iterator[None]:
 
 def _framed(world: Any, frames: list[str]) -> Any:
     """The environment, which writes down what it shows after every reset and step."""
-    from ravi.mdps.from_gymnasium import imported
+    from ravi.mdps.environments import imported
 
     class Framed(imported().Wrapper):  # type: ignore[misc]
         def reset(self, **given: Any) -> Any:

@@ -41,7 +41,7 @@ def mean(constants, i, x, a):  # type: ignore[no-untyped-def]
 
 @compiled
 def density(p, q, points, out):  # type: ignore[no-untyped-def]
-    """That of Beta(p, q); 0 at the ends, which p, q > 1 make it."""
+    """The density of Beta(p, q), which is 0 at both ends because p, q > 1."""
     constant = math.lgamma(p + q) - math.lgamma(p) - math.lgamma(q)
     for j in range(points.shape[0]):
         y = points[j]

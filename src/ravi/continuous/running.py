@@ -66,7 +66,7 @@ class Box(NamedTuple):
 
     @property
     def digest(self) -> str:
-        """Of its numbers, not of its functions, and of how it is scored."""
+        """A hash of its numbers and of how it is scored, but not of its functions."""
         of = self.mdp.problem
         said = (of.name, of.low.tolist(), of.high.tolist(), of.periodic, of.actions, of.simulators, of.discount)
         grid = 0 if self.scored is None else self.scored.grid.size

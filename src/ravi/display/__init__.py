@@ -1,1 +1,1 @@
-"""How do results look? In notebooks, in figures, and while one waits."""
+"""How are results displayed? In notebooks, in figures, and as progress bars."""

@@ -142,7 +142,7 @@ def of_solution(found: Solution) -> str:
 
 
 def of_policy(policy: Policy) -> str:
-    """Who learned it, and what it plays in the first states; by age, right after a reset."""
+    """Which learner made it, and what it plays in the first states; if it depends on the age, right after a reset."""
     X, A = policy.table.shape[-2:]
     facts = [("states, actions", f"{X:,}, {A:,}"), ("discount", f"{policy.discount:.10g}")]
     facts += [("stages", f"{policy.stages:,}, by age")] if policy.table.ndim == 3 else []

@@ -1,4 +1,4 @@
-"""How far is it? A bar, where someone looks: on a terminal or in a notebook; it is gone when the work is done.
+"""How much is done? A progress bar on a terminal or in a notebook, removed when the work is done.
 
 `progress` of `ravi.run`, `ravi.learn`, `ravi.run_suite` and others is None for that, True for a bar anywhere, False for
 none, or a function of one's own. What takes less than `PATIENCE` seconds has no bar.
@@ -21,7 +21,7 @@ PACE = 0.1  # seconds between two pictures of it
 
 
 def wanted(progress: Any) -> Any:
-    """What was asked for, if it can be: None, True, False or a function."""
+    """The argument `progress`, checked: None, True, False or a function."""
     if progress is not None and not isinstance(progress, bool) and not callable(progress):
         raise InputError(f"progress is {shown(progress)}, not a function, True or False")
     return progress
@@ -34,7 +34,7 @@ def watched() -> bool:
 
 @contextmanager
 def telling(progress: Any, label: str, patience: float = PATIENCE) -> Iterator[Progress | None]:
-    """Who is to be told how much is done: a function of the caller's, a bar, or nobody."""
+    """How progress is reported: by the caller's function, by a bar, or not at all."""
     if callable(progress):
         yield progress
         return
@@ -44,8 +44,8 @@ def telling(progress: Any, label: str, patience: float = PATIENCE) -> Iterator[P
 
 @contextmanager
 def bar(progress: bool | None, label: str, patience: float = PATIENCE) -> Iterator[Draw | None]:
-    """What draws a bar, from when it has taken so long; None where there is to be none. It says when functions are
-    compiled."""
+    """A function that draws a bar once `patience` seconds have passed, or None for no bar. The bar says when functions
+    are being compiled."""
     if progress is False or (progress is None and not watched()):
         yield None
         return

@@ -47,29 +47,11 @@ def checked(D: Gram) -> Gram:
     return D
 
 
-def estimate(D: Gram) -> Array:
-    """theta_hat = Lambda^{-1} b   (n, d)."""
-    return _estimate(D.inverse, D.response)
-
-
 def radius(D: Gram, horizon: float, delta: float, regularization: float, parameter_bound: float) -> Array:
     """beta   (n,)."""
     d = D.response.shape[1]
     grown = np.maximum(D.log_det - d * math.log(regularization), 0.0)
     return horizon / 2 * np.sqrt(grown + 2 * math.log(1 / delta)) + math.sqrt(regularization) * parameter_bound
-
-
-@compiled
-def _estimate(inverse, response):  # type: ignore[no-untyped-def]
-    n, d = response.shape
-    theta = np.zeros((n, d))
-    for i in range(n):
-        for j in range(d):
-            f = response[i, j]
-            if f != 0.0:
-                for c in range(d):
-                    theta[i, c] += f * inverse[i, j, c]
-    return theta
 
 
 @compiled

@@ -68,6 +68,11 @@ def renew(D: Gram) -> Gram:
     return D
 
 
+def estimate(D: Gram) -> Array:
+    """theta_hat = Lambda^{-1} b   (n, d)."""
+    return _estimate(D.inverse, D.response)
+
+
 def indefinite() -> InputError:
     return InputError(
         "Lambda is no longer positive definite to working precision; the features are too large or too nearly "
@@ -97,6 +102,19 @@ def gram_walk(of: Callable[[Any], tuple[Gram, Array, Array | None]]) -> Walk:
         return *D, phi, np.zeros((0, 0)) if V is None else V, np.empty(phi.shape[-1])
 
     return walking(_learn, own)
+
+
+@compiled
+def _estimate(inverse, response):  # type: ignore[no-untyped-def]
+    n, d = response.shape
+    theta = np.zeros((n, d))
+    for i in range(n):
+        for j in range(d):
+            f = response[i, j]
+            if f != 0.0:
+                for c in range(d):
+                    theta[i, c] += f * inverse[i, j, c]
+    return theta
 
 
 @compiled
@@ -143,7 +161,7 @@ def add_feature(Lam, inverse, phi, g):  # type: ignore[no-untyped-def]
 
 @compiled
 def growth(q):  # type: ignore[no-untyped-def]
-    """Of ln det Lambda by a feature with phi^T Lambda^{-1} phi = q; nan where rounding has made nonsense of q."""
+    """How much ln det Lambda grows by a feature with phi^T Lambda^{-1} phi = q; nan if rounding has ruined q."""
     return math.log1p(q) if -1.0 < q < math.inf else math.nan
 
 

@@ -91,7 +91,7 @@ def _width(D: Regression, phi: Array) -> Array:
 
 @lru_cache(maxsize=1)
 def _entries(problem: Problem) -> tuple[Array, Array, Array]:
-    """Of a problem whose learners are built one after another, once."""
+    """The non-zero features of a problem, found once for all learners that are built on it."""
     assert problem.features is not None
     return nonzeros(problem.successors, problem.features)
 

@@ -113,7 +113,7 @@ def draw(
 
 
 def deviation(problem: Problem, samples: int, delta: float) -> Array:
-    """What e(x, a) is at most, for all pairs at once, with probability 1 - delta over the draws   (X, A)."""
+    """A bound on e(x, a) for all pairs at once, with probability 1 - delta over the draws   (X, A)."""
     assert problem.features is not None
     size = np.abs(problem.features).sum(-1)  # (X, A, B)
     s, pairs = (size > 0).sum(-1), size.shape[0] * size.shape[1]
@@ -193,7 +193,7 @@ def _weights(q, support, u):  # type: ignore[no-untyped-def]
 
 @compiled
 def _add_squares(low, high, e, size, bias, state, action, length):  # type: ignore[no-untyped-def]
-    """Of seeds low, ..., high - 1; a team's."""
+    """Add the squared errors of the steps of seeds low, ..., high - 1; a team's."""
     for i in range(low, high):
         if first():
             for l in range(length[i]):

@@ -1,4 +1,4 @@
-"""Which file is which? By how its name ends; commands and `ravi.mdp` come here with what is no file of ravi's."""
+"""Which format has a file? By the ending of its name; files that are not ravi's own are read from here."""
 
 import os
 from pathlib import Path

@@ -90,7 +90,7 @@ def _sums(total: Array, there: Array, renormalise: bool, where: Callable[[int, i
 
 
 def _units(earned: Array, ends: bool) -> tuple[float, float]:
-    """What rewards 0 and 1 stand for: those themselves where that is enough, else the least and the largest."""
+    """The rewards that 0 and 1 represent: 0 and 1 if all rewards lie between them, else the least and the largest."""
     low, high = float(np.min(earned, initial=np.inf)), float(np.max(earned, initial=-np.inf))
     low, high = (min(low, 0.0), max(high, 0.0)) if ends else (low, high)
     if 0 <= low <= high <= 1:
@@ -99,7 +99,7 @@ def _units(earned: Array, ends: bool) -> tuple[float, float]:
 
 
 def _led(x: Array, a: Array, y: Array, p: Array, ends: Array, there: Array, stands_for: Array) -> Any:
-    """Where transitions lead: those given, those of actions that stand for others, and of ends."""
+    """The entries of the kernel: those given, those of actions that repeat another, and those of ends."""
     A = there.shape[1]
     yield x, a, y, p
     if ends.any():

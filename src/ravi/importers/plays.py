@@ -1,4 +1,4 @@
-"""A log of steps, made by whoever: which model do they suggest, which policy is safe to follow, and what is it worth?
+"""What does a log of steps say, whoever made it? A model, a policy that is safe to follow, and what it is worth.
 
     state,action,reward,next,end
     low,wait,2,low,0
@@ -39,7 +39,7 @@ MOST = 100_000  # sweeps
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """What a log of steps says."""
+    """The steps of a log."""
 
     model: Imported  # certainty equivalence; a pair that was never played earns the least, and stays
     policy: Policy  # the pessimistic one, asked by label

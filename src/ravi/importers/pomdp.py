@@ -102,7 +102,7 @@ class _Reader:
         self.take()
 
     def words_ahead(self) -> list[Token]:
-        """What stands before the next entry."""
+        """The words before the next entry."""
         end = self.place
         while end < len(self.tokens):
             after = self.tokens[end + 1].text if end + 1 < len(self.tokens) else ""

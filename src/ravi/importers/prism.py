@@ -36,7 +36,7 @@ def prism(path: str | os.PathLike[str], discount: float, *, initial: Any = None,
     X, A = _size(lines, x, y), max(a, default=0) + 1
     at = dict(zip(zip(x, a, strict=True), line, strict=True))  # of its last line
     memory.needed(100 * X * A, f"{file} with {X:,} states and up to {A:,} choices", "their number")
-    of_states, of_moves = _state_rewards(file.with_suffix(".srew"), X), _move_rewards(file.with_suffix(".trew"), X)
+    of_states, of_moves = _state_rewards(file.with_suffix(".srew"), X), _move_rewards(file.with_suffix(".trew"))
     if of_states is None and of_moves is None:
         raise InputError(
             f"there is no {file.with_suffix('.srew')} and no {file.with_suffix('.trew')}: rewards of states or of "
@@ -109,7 +109,7 @@ def _state_rewards(path: Path, X: int) -> Any:
     return found
 
 
-def _move_rewards(path: Path, X: int) -> dict[tuple[int, int, int], float] | None:
+def _move_rewards(path: Path) -> dict[tuple[int, int, int], float] | None:
     """Rewards of transitions, if there is a file of them."""
     if not path.exists():
         return None
@@ -161,7 +161,7 @@ def _labels(path: Path, X: int) -> dict[str, list[int]]:
 
 
 def _states(path: Path, X: int) -> list[str] | None:
-    """What states are called: the values of their variables."""
+    """The names of states: the values of their variables."""
     if not path.exists():
         return None
     lines = Lines(path)

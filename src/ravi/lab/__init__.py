@@ -1,4 +1,4 @@
-"""Experiments and what is said of them: suites, stores, reports. Tables are Arrow's, queries DuckDB's (extra `lab`)."""
+"""Experiments and their reports: suites, stores, pages. Tables are Arrow's, queries DuckDB's (extra `lab`)."""
 
 from importlib.util import find_spec
 

@@ -1,4 +1,4 @@
-"""Which learner is it to be? By what is known of a problem, what each guarantees, and how long it would take.
+"""Which learner should be used? By what is known of a problem, what each guarantees, and how long it would take.
 
 docs/guides/choose.md has the same as a table. Guarantees are those that the learners' own docstrings state.
 """

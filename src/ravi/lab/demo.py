@@ -1,4 +1,4 @@
-"""What does it look like at work? A small suite on RiverSwim, its table, its figure and its page."""
+"""What does the library make? `ravi demo`: a small suite on RiverSwim, its table, its figure and its page."""
 
 from collections.abc import Callable
 from pathlib import Path

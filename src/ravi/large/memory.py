@@ -49,7 +49,7 @@ class Memory(NamedTuple):
     shadow_steps: Whole  # mirror steps made             (G,)
 
     def agrees(self, facts: Facts) -> dict[str, Array | bool]:
-        """Of arrays that are cut to what is in use."""
+        """The relations between the arrays, cut to what is in use."""
         S, R, L = len(self.ids), len(self.owner), len(self.to)
         there = {
             "row leads to rows": (self.row, NONE, R), "first leads to moves": (self.first, NONE, L),
@@ -159,7 +159,7 @@ def mixed(word):  # type: ignore[no-untyped-def]
 
 @compiled
 def bucket_of(place, ids, x):  # type: ignore[no-untyped-def]
-    """Where state x is in the hash table, or where it belongs."""
+    """The bucket of state x in the hash table, or the one where it belongs."""
     mask = np.uint64(place.shape[0] - 1)
     i = (mixed(x) >> _HALF) & mask
     while place[i] != 0 and ids[place[i] - 1] != x:

@@ -17,7 +17,7 @@ def rewards_of(world: World, states: Array) -> Array:
 
 
 def hash_of(world: World, states: Array) -> int:
-    """Of what functions say of starts, and of successors of these states; 0 for an MDP, which has its digest."""
+    """A hash of the starts and the successors that functions give for these states; 0 for an MDP (it has a digest)."""
     return 0 if world.mdp is not None else int(_probed(world.source, states, world.actions))
 
 

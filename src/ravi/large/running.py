@@ -44,7 +44,7 @@ class State(NamedTuple):
     memory: Memory
 
     def agrees(self, facts: Facts) -> dict[str, Array | bool]:
-        """Of one seed."""
+        """The relations between the arrays of one seed."""
         return {
             "the policy played is of the last mirror step, or before": self.steps[0, 1] <= self.steps[0, 0],
             "no shadow is ahead": self.memory.shadow_steps <= self.steps[0, 0],
@@ -61,7 +61,7 @@ class Kept(NamedTuple):
     policy: Policy  # pi_k                                               (R, A)
 
     def agrees(self, facts: Facts) -> dict[str, Array | bool]:
-        """Of one seed."""
+        """The relations between the arrays of one seed."""
         return {
             "every state that was met has a row, or none": len(self.met) == len(self.row),
             "states ascend": self.met[1:] > self.met[:-1],
@@ -88,7 +88,7 @@ class Recorded(NamedTuple):
         self.visited[:] = (memory.visits[:met].sum(-1) > A).sum()
 
     def agrees(self, facts: Facts) -> dict[str, Array | bool]:
-        """Of one seed."""
+        """The relations between the arrays of one seed."""
         times = grid(facts.steps, self.curve.shape[1])
         return {
             "the point is the first time that is still to come": self.point == passed(times, facts.time),
@@ -110,7 +110,7 @@ class Met(NamedTuple):
 
     @property
     def digest(self) -> str:
-        """Of its MDP; X and A where it is given by functions, whose answers are compared (`_same`)."""
+        """The digest of its MDP; X and A if it is given by functions, whose values are compared (`_same`)."""
         return self.world.digest or f"X={self.world.states}, A={self.world.actions}"
 
     @property

@@ -60,7 +60,7 @@ class World:
 
     @property
     def digest(self) -> str:
-        """Of its MDP; nothing where it is given by functions."""
+        """The digest of its MDP; empty if it is given by functions."""
         return "" if self.mdp is None else self.mdp.digest
 
     def __repr__(self) -> str:

@@ -193,3 +193,9 @@ LEARNERS = {
         "fixed:optimum", "plays an optimal policy of the true kernel, the best that any learner can reach", oracle=True
     ),
 }
+
+
+def knows_the_kernel(text: str) -> bool:
+    """Whether the learner of an id is given the MDP itself, and so is no rival of those that must learn its kernel."""
+    known = LEARNERS.get(text.split(",")[0])
+    return known is not None and known.oracle

@@ -20,7 +20,7 @@ WEIGHTS = ("span", "variance")
 
 
 class Confidence(NamedTuple):
-    """Of what confidence sets are made of."""
+    """Options of confidence sets."""
 
     scale: float = 1.0  # of their radii
     delta: float = None  # type: ignore[assignment]  # 1/T unless given: a number once it is checked
@@ -42,7 +42,7 @@ class Regression(NamedTuple):
 
 
 class Options(NamedTuple):
-    """Of RAVI-UCB's family: every learner takes some of them, in this order."""
+    """Options of RAVI-UCB's family: every learner takes some of them, in this order."""
 
     inner: int | None = None  # M, backups an epoch; by default H rounded up
     fresh: str = "on"
@@ -99,7 +99,7 @@ ALL = Options()  # at their defaults
 
 
 def record(stated: Stated | None, settings: dict[str, Any] | None) -> dict[str, Any]:
-    """What a learner keeps of its constants: those that are stated, unless it says another record of them."""
+    """The settings of a learner: its stated constants, unless it gives another record of them."""
     if settings is not None:
         return settings
     return {} if stated is None else stated.record()
@@ -142,9 +142,8 @@ class Builder(Protocol):
 
 
 def takes(*those: str, without: Container[str] = ()) -> Callable[[Callable[..., Learner]], Builder]:
-    """Of a function (problem, T, ..., o: a record, ...) the builder to which these options, all of the record unless
-    they are named, are given one by one in its place; those of its own are named too. Its signature says so, which is
-    what ids are read by."""
+    """Make a builder of a function (problem, T, ..., o: a record, ...): it takes the options of the record one by one
+    as keyword arguments, all of them or `those`, beside the function's own. Ids are parsed by its signature."""
 
     def named(build: Callable[..., Learner]) -> Builder:
         types, (problem, T, *own) = get_type_hints(build), signature(build).parameters.values()

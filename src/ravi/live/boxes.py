@@ -39,8 +39,8 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from ravi.core import MDP, Array, Floats, Ints, Learner, Path, Problem, Until
+from ravi.live.grid import Grid
 from ravi.live.rewards import Range
-from ravi.live.spaces import Grid
 from ravi.live.warm_up import STEPS, around
 from ravi.ranges import Policy, Whole
 
@@ -75,7 +75,7 @@ class State(NamedTuple):
 
 
 class Told(NamedTuple):
-    """The steps that were told."""
+    """The steps that were observed."""
 
     before: Floats  # (m, d)
     move: Floats  # (m, d)
@@ -359,7 +359,7 @@ class Smooth:
         return np.take_along_axis(cells, order, -1), np.take_along_axis(weights, order, -1)
 
     def wrapped(self, difference: Floats) -> Floats:
-        """Of two coordinates: of angles, the shorter way."""
+        """The difference of two coordinates; of angles, the shorter way round."""
         return np.where(self.turns, difference - self.bins * np.round(difference / self.bins), difference)
 
     def flat(self, at: Floats) -> Floats:

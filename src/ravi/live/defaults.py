@@ -15,7 +15,8 @@ from math import pi
 from typing import Any
 
 from ravi.live.boxes import Smooth
-from ravi.live.spaces import Grid, Space
+from ravi.live.grid import Grid
+from ravi.live.numberings import Space
 
 DISCOUNT = 0.99
 DISCOUNT_OF_A_GRID = 0.998  # a Box moves little in a step: what matters is some hundred steps ahead

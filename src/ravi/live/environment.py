@@ -20,9 +20,12 @@ import numpy as np
 
 from ravi import checks
 from ravi.checks import InputError, StreamError
+from ravi.live.grid import Grid
 from ravi.live.labels import Labels
-from ravi.live.spaces import Discrete, Grid, Space, levels_of, space_of
-from ravi.mdps.from_gymnasium import TERMINATIONS, name_of, opened
+from ravi.live.numberings import Discrete, Space
+from ravi.live.spaces import levels_of, space_of
+from ravi.mdps.environments import name_of, opened
+from ravi.mdps.from_gymnasium import TERMINATIONS
 
 TERMINAL = ("terminal",)  # the label of the absorbing state, where states are discovered
 Step = tuple[int, float, bool]  # successor; reward, in the environment's units; whether a reset must come next

@@ -56,7 +56,7 @@ def _narrow(smooth: Smooth, s: State, first: Floats, last: Floats) -> Box:
 
 
 def _planned(smooth: Smooth, s: State, problem: Problem) -> tuple[float, Box]:
-    """What the best policy of the model over cells is worth in simulation, and where it goes, in widths."""
+    """The simulated value of the best policy of the model over cells, and where it goes, in widths of a cell."""
     policy = solve(smooth.model(s, problem), tol=TOL * problem.horizon).policy
     value, places = _simulated(smooth, s, problem, policy.argmax(-1))
     return value, middle(places)
@@ -97,7 +97,7 @@ def _simulated(smooth: Smooth, s: State, problem: Problem, policy: Ints) -> tupl
 def _steps(
     smooth: Smooth, before: Floats, move: Floats, earned: Floats, last: Array, own: Array
 ) -> Callable[[Floats], tuple[Floats, Floats]]:
-    """Where steps of an action lead from points, and what they earn where they do not end."""
+    """The successors of points under an action, and the rewards of steps that do not end."""
     if not own.any():
         return lambda at: (at, np.zeros(len(at)))
     paid = smooth.paid(before[own], earned[own], last[own])

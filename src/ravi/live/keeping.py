@@ -244,7 +244,7 @@ def _check_numbers(header: dict[str, Any], agent: Agent, held: Carried) -> None:
 
 
 def _go_on(agent: Agent, header: dict[str, Any], held: Carried) -> None:
-    """Bring an agent that begins to where a file says that it stands."""
+    """Put a new agent into the state that a file holds."""
     agent.time, agent.plans, agent.cuts = header["time"], header["plans"], header["cuts"]
     agent._pending = None if header["pending"] is None else tuple(header["pending"])
     agent._restarted, agent.whole, agent.follows = header["restarted"], header["whole"], header["follows"]

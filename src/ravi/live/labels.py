@@ -14,7 +14,7 @@ from ravi.checks import StreamError
 
 
 class Labels:
-    """Numbers 0, 1, ... in the order in which labels are met. A `ravi.live.spaces.Space` that grows."""
+    """Numbers 0, 1, ... in the order in which labels are met. A `ravi.live.numberings.Space` that grows."""
 
     def __init__(self, labels: Sequence[Any] = ()) -> None:
         self.labels: list[Any] = []

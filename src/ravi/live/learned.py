@@ -115,13 +115,13 @@ class Learned:
 
     @property
     def title(self) -> str:
-        """Who learned where, from how many steps."""
+        """The learner, the environment and the number of steps."""
         told, steps = self.agent.table.told, self.agent.steps + self._looked
         made = f"{self.plays} steps of {steps} in {self.agent.plans} epochs"
         return f"{self.agent.learner.name} on {self.environment['name']}, gamma = {told.discount:g}: {made}"
 
     def facts(self) -> list[tuple[str, str]]:
-        """What came out, by name, in words."""
+        """The results by name, as text."""
         at, H = self.environment, self.agent.table.told.horizon
         ends = f"{at['terminations']} terminations ({at['termination']}), {at['truncations']} truncations"
         found = [("the environment", f"{at['steps']} steps, {at['resets']} resets, {ends}")]

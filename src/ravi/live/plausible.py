@@ -43,7 +43,7 @@ TWICE = 2
 
 
 class Outcomes(NamedTuple):
-    """What plays of rows (pairs, or the start) showed, and how far from that is plausible."""
+    """The outcomes observed in each row (a pair, or the start), and the radius of what is plausible around them."""
 
     to: Array  # y                                                      (rows, 2 B)
     reward: Array  # r                                                  (rows, 2 B)

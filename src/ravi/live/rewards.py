@@ -1,4 +1,4 @@
-"""What does a pair earn, when that is not known? The mean of what was seen, and a bonus for how little that is.
+"""What does a pair earn, if rewards are unknown? The mean of those observed, and a bonus for its uncertainty.
 
     known      r(x, a) is given; what is observed is recorded only
     unknown    r_hat + b,  b(x, a) = c sqrt(ln(2 X A T / delta) / (2 n(x, a))),  at most 1; 1 where n = 0
@@ -117,7 +117,7 @@ class Outside(InputError):
 
 
 class Range:
-    """What rewards may be, in the user's units, and in parts of [0, 1]."""
+    """The range of rewards in the user's units, and its map to [0, 1]."""
 
     def __init__(self, low: float, high: float) -> None:
         self.low, self.high = low, high

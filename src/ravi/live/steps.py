@@ -24,13 +24,13 @@ class Numbers:
         self.actions: list[float] = []
 
     def __call__(self, t: int) -> tuple[float, float]:
-        """That of the reset and that of the action."""
+        """The numbers of the reset and of the action."""
         if not self.first <= t < self.first + AHEAD:
             (self.resets, self.actions), self.first = _blocks(self.seed, t, AHEAD).tolist(), t
         return self.resets[t - self.first], self.actions[t - self.first]
 
     def ahead(self, t: int, many: int) -> Iterator[tuple[float, float]]:
-        """Those of steps t, t + 1, ..., `many` at most, as far as they are there."""
+        """The numbers of steps t, t + 1, ..., at most `many`, as far as they have been drawn."""
         here = slice(t - self.first, t - self.first + max(many, 0))
         return zip(self.resets[here], self.actions[here], strict=True)
 
@@ -68,8 +68,8 @@ def only_actions(policy, actions):  # type: ignore[no-untyped-def]
 
 @compiled
 def begin(starts, late, x, initial):  # type: ignore[no-untyped-def]
-    """One more stretch begins at x: how often one did where, how often one had when one last began where none had, and
-    the shares of all states, in place; `initial` is empty where they are known."""
+    """Count a start at x, in place: starts (X,) by state; late, the number of starts before the last one at a state
+    that was new; `initial`, the share of every state, empty if it is known."""
     before = starts.sum()
     if starts[x] == 0:
         late[0] = before

@@ -91,12 +91,12 @@ class Table:
         return found
 
     def count(self, path: Path, rewards: Array) -> None:
-        """What the plays of a path led to and earned."""
+        """Count the successors and rewards of a path."""
         of = (self.moves, self.earned, self.least, self.most, self.late)
         _count(*of, path.state, path.action, path.slot, rewards, path.length[0])
 
     def copied(self) -> Table:
-        """Itself, with counts of its own."""
+        """A copy that has its own counts."""
         made = copy(self)
         for name in (*COUNTED, "late"):
             setattr(made, name, getattr(self, name).copy())
@@ -141,7 +141,7 @@ class Table:
         self._index()
 
     def _index(self) -> None:
-        """The sizes; slots are found anew as they are asked for."""
+        """Set the sizes; slots are looked up again when they are needed."""
         self.states, self.actions, _ = self.successors.shape
         self.known: dict[int, int] = {}  # slots that were asked for, by (x A + a) X + y
 

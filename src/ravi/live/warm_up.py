@@ -1,4 +1,4 @@
-"""Which cells and which rewards has a Box of which nothing is said? What a warm-up of random steps met tells.
+"""Which cells and which rewards has a Box of which nothing is known? Those that a warm-up of random steps suggests.
 
 A random action is held for 1, 2, 4, ..., or HELD steps, each as likely, so that the steps get about; a reset follows
 each with probability 1 - gamma. Of each coordinate the box is where 98 % of the steps began, and a quarter of that more
@@ -23,7 +23,8 @@ from ravi import checks, files
 from ravi.checks import InputError, StreamError
 from ravi.core import Floats
 from ravi.live.environment import Environment
-from ravi.live.spaces import Grid, space_from
+from ravi.live.grid import Grid
+from ravi.live.spaces import space_from
 
 if TYPE_CHECKING:
     from ravi.live.agent import Agent
@@ -50,7 +51,7 @@ class Met(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What was met, and what is chosen by it."""
+    """What the warm-up observed, and the grid chosen by it."""
 
     grid: Grid
     bounds: tuple[Floats, Floats]  # of its coordinates, by the space: the grid stays within
@@ -166,7 +167,7 @@ def _cells(space: Any, seen: Floats) -> tuple[Grid, tuple[Floats, Floats]]:
 
 
 def _bounds(space: Any, turns: int) -> tuple[Floats, Floats]:
-    """Those of the coordinates of a grid whose first are angles."""
+    """The bounds of the coordinates of a grid whose first coordinates are angles."""
     low, high = (np.asarray(end, np.float64).ravel()[2 * turns :] for end in (space.low, space.high))
     return np.concatenate([np.full(turns, -np.pi), low]), np.concatenate([np.full(turns, np.pi), high])
 

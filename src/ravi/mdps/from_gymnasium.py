@@ -1,4 +1,4 @@
-"""Which MDP is a Gymnasium environment, and which environment is an MDP?
+"""Which MDP is a Gymnasium environment? (`make`, which environment an MDP is, is in `ravi.mdps.to_gymnasium`.)
 
 An environment that ships its table, `P[s][a] = [(probability, successor, reward, terminated), ...]`, is read exactly:
 
@@ -14,8 +14,7 @@ either, and is dropped. An environment without a table is learned from by playin
 import math
 import re
 import warnings
-from collections.abc import Iterator, Mapping
-from functools import cache, cached_property
+from collections.abc import Iterator
 from operator import index
 from typing import Any, NamedTuple
 
@@ -23,13 +22,13 @@ import numpy as np
 
 from ravi import checks, memory
 from ravi.checks import InputError
-from ravi.core import MDP, an_mdp
-from ravi.extras import install
+from ravi.core import MDP
+from ravi.mdps.environments import imported, name_of, opened, options_of, value_of
 from ravi.mdps.names import named
 from ravi.mdps.tables import table_of
+from ravi.mdps.to_gymnasium import make as make
 
 TERMINATIONS = ("absorb", "restart")
-ENTRY = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.-]*")  # where something is in a module
 # Wrappers of Gymnasium that leave the problem as it is.
 HARMLESS = {
     "OrderEnforcing", "PassiveEnvChecker", "RecordEpisodeStatistics", "RecordVideo", "RenderCollection",
@@ -69,95 +68,10 @@ def mdp(env: Any, discount: float, *, termination: str = "absorb", initial: Any 
 
 
 def by_id(env: str, discount: float, termination: str, options: str) -> MDP:
-    """What `ravi.mdp("gymnasium/FrozenLake-v1,discount=0.99,options=map_name:8x8")` builds; time limits go unsaid."""
+    """What `ravi.mdp("gymnasium/FrozenLake-v1,discount=0.99,options=map_name:8x8")` builds, without a warning."""
     made = opened(env, options_of(options))
     _time_limit(made)
     return _read(made, discount, termination, None, None)
-
-
-def make(mdp: MDP) -> Any:
-    """A Gymnasium environment that is this MDP: it never terminates, for the discount is the learner's.
-
-    Rewards are r(x, a) in the MDP's units. Its table `P`, `initial_state_distrib` and `reward_range` are those of the
-    MDP, so that `ravi.gymnasium.mdp(make(m), m.discount)` is m again (without features).
-    """
-    return _environment()(an_mdp(mdp))
-
-
-def opened(env: Any, options: Mapping[str, Any] | None = None) -> Any:
-    """An environment, or the one that an id makes, with its own options."""
-    gymnasium = imported()
-    if isinstance(env, str):
-        try:
-            return gymnasium.make(env, **(options or {}))
-        except Exception as error:  # the environment's own code, with options of the user's
-            why = (str(error) or type(error).__name__)[:500]
-            raise InputError(f"Gymnasium makes no environment of {checks.shown(env)}: {why}") from None
-    if options:
-        raise InputError(f"options go with an environment's id, not with {env!r}, which is made already")
-    if isinstance(env, gymnasium.vector.VectorEnv):
-        raise InputError(f"{env!r} is many environments at once; give a single one")
-    missing = [need for need in ("reset", "step", "observation_space", "action_space") if not hasattr(env, need)]
-    if missing:
-        raise InputError(f"{checks.shown(env)} is no Gymnasium environment: it has no {', '.join(missing)}")
-    return env
-
-
-def imported() -> Any:
-    """Gymnasium itself."""
-    try:
-        import gymnasium
-    except ImportError:
-        raise InputError(f"environments need Gymnasium: {install('gymnasium')}") from None
-    return gymnasium
-
-
-def name_of(env: Any) -> str:
-    """The id of an environment; where it was not made by one, its own name or its class."""
-    spec, inner = getattr(env, "spec", None), getattr(env, "unwrapped", env)
-    if spec is not None:
-        return str(spec.id)
-    own = getattr(inner, "name", None)
-    return own if isinstance(own, str) else type(inner).__name__
-
-
-def options_of(text: str) -> dict[str, Any]:
-    """An environment's options from `map_name:8x8;is_slippery:false`: numbers, true, false, none, and texts."""
-    options: dict[str, Any] = {}
-    for part in filter(None, text.split(";")):
-        key, colon, value = part.partition(":")
-        if not colon or not key.isidentifier():
-            raise InputError(f"{part!r} is no option of an environment; write key:value, and ; between several")
-        if key in options:
-            raise InputError(f"{key} is given twice")
-        options[key] = _value(value)
-    return options
-
-
-def code_in(env: str, options: Mapping[str, Any] | None = None) -> str | None:
-    """What Gymnasium would import to make this: `module:Env-v0` as the id or among the options; None for nothing."""
-    return env if ":" in env else next((text for text in _texts(options or {}) if ENTRY.fullmatch(text)), None)
-
-
-def _texts(value: Any) -> Iterator[str]:
-    """Every text in what JSON holds."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, (Mapping, list, tuple)):
-        for one in value.values() if isinstance(value, Mapping) else value:
-            yield from _texts(one)
-
-
-def _value(text: str) -> Any:
-    words = {"true": True, "false": False, "none": None}
-    if text.lower() in words:
-        return words[text.lower()]
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
 
 
 def _read(env: Any, discount: float, termination: str, initial: Any, name: str | None) -> MDP:
@@ -303,7 +217,7 @@ def _called(env: Any, termination: str) -> str:
 def _written(value: Any) -> str:
     """An option as `options_of` reads it; dots for one that no id can give."""
     text = str(value).lower() if isinstance(value, bool) or value is None else str(value)
-    return text if not re.search(r"[,;\s]", text) and _value(text) == value else "..."
+    return text if not re.search(r"[,;\s]", text) and value_of(text) == value else "..."
 
 
 def _time_limit(env: Any) -> int | None:
@@ -334,58 +248,6 @@ def _changes(wrapper: Any) -> bool:
     own = [vars(base) for base in below[: below.index(imported().Wrapper)]] + [vars(wrapper)]
     set_apart = wrapper._action_space is not None or wrapper._observation_space is not None
     return set_apart or any(name in names for names in own for name in CHANGES)
-
-
-@cache
-def _environment() -> Any:
-    """The class of the environments that `make` makes: Gymnasium is imported when it is needed."""
-    gymnasium = imported()
-
-    class Simulated(gymnasium.Env):  # type: ignore[misc, name-defined]
-        """An MDP as an environment."""
-
-        metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012
-
-        def __init__(self, mdp: MDP) -> None:
-            from ravi.walk import world_of
-
-            self.mdp, self.name = mdp, mdp.name
-            self.observation_space = gymnasium.spaces.Discrete(mdp.states)
-            self.action_space = gymnasium.spaces.Discrete(mdp.actions)
-            self.initial_state_distrib = mdp.initial
-            self.reward_range = mdp.units
-            self.render_mode = None
-            self._world, self._rewards = world_of(mdp), mdp.in_units(mdp.rewards)
-            self._state: int | None = None
-
-        @cached_property
-        def P(self) -> dict[int, dict[int, list[tuple[float, int, float, bool]]]]:
-            X, A, _ = self.mdp.transitions.shape
-            return {x: {a: self._row(x, a) for a in range(A)} for x in range(X)}
-
-        def _row(self, x: int, a: int) -> list[tuple[float, int, float, bool]]:
-            r = float(self._rewards[x, a])
-            row = zip(self.mdp.transitions[x, a].tolist(), self.mdp.successors[x, a].tolist(), strict=True)
-            return [(p, y, r, False) for p, y in row]
-
-        def reset(
-            self, *, seed: int | None = None, options: dict[str, Any] | None = None
-        ) -> tuple[int, dict[str, Any]]:
-            super().reset(seed=seed)
-            self._state = int(np.searchsorted(self._world.initial, self.np_random.random(), side="right"))
-            return self._state, {}
-
-        def step(self, action: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
-            x, a = self._state, index(action)
-            if x is None:
-                raise InputError(f"{self.name} must be reset before its first step")
-            if not 0 <= a < self.mdp.actions:
-                raise InputError(f"action is {a}, but actions are 0 to {self.mdp.actions - 1}")
-            slot = np.searchsorted(self._world.cumulative[x, a], self.np_random.random(), side="right")
-            self._state = int(self._world.successors[x, a, slot])
-            return self._state, float(self._rewards[x, a]), False, False, {}
-
-    return Simulated
 
 
 def gymnasium(

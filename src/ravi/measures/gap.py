@@ -198,7 +198,7 @@ def _follow(  # type: ignore[no-untyped-def]
     low_seed, high_seed, tables, into, nu0, tol, patience, policy, wanted,
     value, dual, value_step, dual_step, before, returns, error, values, duals, olds, drawn, shares, small,
 ):  # fmt: skip
-    """Of seeds low_seed, ..., high_seed - 1; a team's."""
+    """`follow` for seeds low_seed, ..., high_seed - 1; a team's."""
     _, X, A = policy.shape
     gamma = tables.discount
     H = 1 / (1 - gamma)

@@ -41,7 +41,7 @@ class Rows(NamedTuple):
 
 
 class Likelihood(NamedTuple):
-    """Of one seed."""
+    """The likelihood of the moves of one seed, and its maximiser."""
 
     rows: Array  # psi_c of the moves that were seen, each once              (rows, d)
     counts: Array  # N_c                                                     (rows,)
@@ -90,7 +90,7 @@ def simulators(problem: Problem) -> Array:
 
 
 def rows_of(psi: Array) -> Rows:
-    """Of kernels psi (X, A, B, d)."""
+    """The distinct rows of kernels psi (X, A, B, d), and which of them each successor has."""
     flat = psi.reshape(-1, psi.shape[-1])
     telling = np.ptp(flat, axis=1) > SAME
     distinct, which = np.unique(flat[telling], axis=0, return_inverse=True)

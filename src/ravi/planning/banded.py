@@ -42,7 +42,7 @@ def start_of(tables: Tables) -> tuple[Array, int]:
 
 
 def whole(tables: Tables) -> Chain:
-    """Who leads to whom, by any action."""
+    """Which state leads to which, by any action."""
     X, A, B = tables.transitions.shape
     start = np.arange(0, X * A * B + 1, A * B).astype(np.uint32)
     return Chain(start, tables.successors.reshape(-1), tables.transitions.reshape(-1), np.zeros(X))

@@ -16,7 +16,7 @@ class Predecessors(NamedTuple):
 
 
 def predecessors(successors: Array) -> Predecessors:
-    """Of every state, its pairs in ascending order."""
+    """The pairs that lead to each state, in ascending order."""
     X, A, B = successors.shape
     order = np.argsort(successors.ravel(), kind="stable")
     start = np.zeros(X + 1, np.int64)

@@ -168,7 +168,7 @@ def best(
 def _behind(
     apart: dict[str, np.ndarray], statistic: str, level: float, resamples: int, key: int
 ) -> tuple[dict[str, Interval], tuple[str, ...]]:
-    """By how much each is behind, at Holm's levels, and of whom that does not show."""
+    """How much each is behind, at Holm's levels, and for which of them the interval includes 0."""
     left = [name for name, difference in apart.items() if len(difference)]
     behind: dict[str, Interval] = {}
     worse = set(left)

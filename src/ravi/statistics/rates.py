@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ravi.checks import InputError
-from ravi.statistics.intervals import check_level, drawn, enough_resamples, finite, product, student, studentised
+from ravi.statistics.intervals import check_level, finite, student, studentised
+from ravi.statistics.resampling import drawn, enough_resamples, product
 
 if TYPE_CHECKING:
     from ravi.lab.experiments.results import Results
@@ -106,7 +107,7 @@ TOLD: dict[str, dict[str, Exponent]] = {
 
 
 def proved(learner: str) -> dict[str, Exponent]:
-    """What is proved of the learner of an id: quantity -> exponent."""
+    """The proved exponents of the learner of an id: quantity -> exponent."""
     name, *options = learner.split(",")
     return TOLD[name] if "support=on" in options and name in TOLD else THEORY.get(name, {})
 

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ravi.checks import InputError
-from ravi.statistics.intervals import BLOCK, KEPT, Interval, check_level, counted
+from ravi.statistics.intervals import Interval, check_level
+from ravi.statistics.resampling import BLOCK, KEPT, counted
 from ravi.statistics.scores import Scores
 
 LEAST_VARIANCE = 1e-20  # of a share: below this it is rounding

@@ -141,7 +141,7 @@ def printed(scene: Scene, s: Totals) -> Array:
 
 
 def certificate(scene: Scene, s: Totals) -> Array:
-    """That before anything is bounded   (n, 1)."""
+    """The right side of Lemma 4.3, with 2 CB, before anything is bounded   (n, 1)."""
     return lemmas.certificate(scene, s, 2 * s.bonuses)
 
 

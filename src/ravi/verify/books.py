@@ -98,7 +98,7 @@ class Walked(NamedTuple):
 
 
 class Matrices(NamedTuple):
-    """Of a linear mixture; d = 0 elsewhere."""
+    """The matrices of a linear mixture; d = 0 for other learners."""
 
     G: Array  # lambda I + sum of phi phi^T over bad steps        (n, d, d)
     full: Array  # Lambda with the padding too                    (n, d, d)
@@ -107,7 +107,7 @@ class Matrices(NamedTuple):
 
 
 class Drawn(NamedTuple):
-    """Of the M policies of an epoch, one of which is played."""
+    """Which of the M policies of an epoch are played."""
 
     times: Array  # how often each of the M    (n, M)
     lead: Array  # sum of gap(pi_m) less the mean gap of the M   (n,)
@@ -115,7 +115,7 @@ class Drawn(NamedTuple):
 
 
 class Turned(NamedTuple):
-    """Where rewards change: over steps, f_t = <mu* - mu^{pi_t}, r_t> for each of the C comparators."""
+    """Sums where rewards change, with f_t = <mu* - mu^{pi_t}, r_t> for each of the C comparators."""
 
     last: Array  # the table of the last step, or of the epoch                  (n,)
     rho: Array  # <mu^{pi_k}, r_j>                                              (n, J)
@@ -238,7 +238,7 @@ class Evidence(NamedTuple):
 
 
 def begin(scene: Scene, n: int, claims: int) -> Audit:
-    """Of n seeds, before the first epoch."""
+    """The books of n seeds before the first epoch."""
     X, A, d, parts = scene.mdp.states, scene.mdp.actions, scene.dimension, scene.parts
     C, J = scene.against.rho.shape
     phases = len(scene.phases)

@@ -20,7 +20,7 @@ SCALES = 64  # of the random variance in Bernstein's bound, from step^2 to 2^63 
 
 
 def chernoff(values: Array, probabilities: Array, n: int) -> Interval:
-    """Of the mean of n independent draws from a known law: P(mean >= s) <= (E e^{u X} e^{-u s})^n for every u > 0."""
+    """For the mean of n independent draws from a known law: P(mean >= s) <= (E e^{u X} e^{-u s})^n for every u > 0."""
     mean = float(values @ probabilities)
     deviation = sqrt(max(float((values - mean) ** 2 @ probabilities), 1e-300))
     u = np.geomspace(1e-3, 1e3, 200) / deviation
@@ -43,7 +43,7 @@ def _cumulant(values: Array, probabilities: Array, u: Array) -> Array:
 
 
 def bernstein(variance: Array, step: Array | float, n: int, *, upper: bool = False) -> Interval:
-    """Of S / n, S a martingale with the summed conditional variances `variance`, and increments of scale `step`.
+    """For S / n, S a martingale with the summed conditional variances `variance`, and increments of scale `step`.
 
     P(S >= x, variance <= v) <= exp(-x^2 / (2 (v + step x))), if the conditional moments of increments are below those
     of an exponential law of mean `step` (a geometric one of mean `step` too); increments up to c have step c / 3. The
@@ -63,7 +63,7 @@ def bernstein(variance: Array, step: Array | float, n: int, *, upper: bool = Fal
 
 
 def student(values: Array, bound: float) -> Interval:
-    """Of the mean of `values`, at most `bound` in expectation."""
+    """For the mean of `values`, which is at most `bound` in expectation."""
     from scipy.stats import t
 
     n = len(values)

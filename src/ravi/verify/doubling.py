@@ -75,7 +75,7 @@ def own_step(s: Seen) -> tuple[Array, Array]:
 
 
 def published_eta(scene: Scene) -> float:
-    """Of l_i steps: that of Theorem 4.1, or the balanced one, with the beta of as many steps."""
+    """eta for l_i steps: that of Theorem 4.1, or the balanced one, with the beta of as many steps."""
     H, A, l, M = scene.H, scene.mdp.actions, scene.length, scene.parts.inner
     if scene.stated.beta is not None:
         return constants.eta(H, A, l)

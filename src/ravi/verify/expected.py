@@ -61,7 +61,7 @@ def bonus(scene: Scene, books: Books, V: Array) -> Array:
 
 
 def envelope(scene: Scene, books: Books, V: Array) -> Array:
-    """What CB stays below from these data on: the closed beta times a width, which falls as data come in."""
+    """An upper bound on CB for these and all later data: the closed beta times a width, which only falls."""
     scale = _scale(scene)
     if scene.dimension:
         return times(scene) * scale * _closed(scene) * norms(scene, books, V)

@@ -161,7 +161,7 @@ def lemma_4_3(right: Callable[[Scene, Totals], Array]) -> Callable[[Seen], Measu
 
 
 def right_side(scene: Scene, s: Totals, c: Comparators | None = None) -> Array:
-    """Of Lemma 4.3: sum <mu_i, min(2 CB_i, H)> + H + H(pi*||pi_0) / eta + eta kappa (i + 1)   (n, C); its ends are
+    """That of Lemma 4.3: sum <mu_i, min(2 CB_i, H)> + H + H(pi*||pi_0) / eta + eta kappa (i + 1)   (n, C); its ends are
     worth H where V_0 is constant."""
     ends = scene.H * (1 if np.ptp(scene.parts.initial_value) == 0 else 2)
     return bounded(scene, s, s.capped + ends, constants.kappa(scene.H), c)
@@ -173,7 +173,7 @@ def bounded(scene: Scene, s: Totals, paid: Array, step: float, c: Comparators | 
 
 
 def certificate(scene: Scene, s: Totals, bonuses: Array | None = None) -> Array:
-    """Of Lemma 4.3 before anything is bounded   (n, C)."""
+    """The right side of Lemma 4.3 before anything is bounded   (n, C)."""
     c, paid = scene.against, s.capped if bonuses is None else bonuses
     begins = c.nu @ scene.parts.initial_value - s.first[:, None]
     return (paid + s.moves)[:, None] + s.end - begins + c.entropy / scene.parts.eta

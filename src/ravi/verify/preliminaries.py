@@ -69,7 +69,7 @@ def returns(s: Seen) -> tuple[Array, Array]:
 
 @claim("P6", "KL(mu || mu') = KL(nu || nu') + H(pi || pi')", "Section 2", phase="pair")
 def chain_rule(s: Seen) -> tuple[Array, Array]:
-    """Of one phase: where the next begins, KL to a policy without some action is infinite."""
+    """Within a phase only: where the next begins, KL to a policy without some action is infinite."""
     p, e = s.at, s.after
     if s.anew:
         return nil(s) - np.inf, nil(s)

@@ -159,7 +159,7 @@ def estimate(s: Seen) -> tuple[Array, Array]:
 
 
 def bonus(s: Seen, scale: float) -> Array:
-    """What is proved, times `scale`   (n, X, A)."""
+    """The bonus that is proved to be valid, times `scale`   (n, X, A)."""
     U, _, size = split(s.scene, s.after.V)
     B, eps = B_theta(s.scene), size[:, None, None] * drawn(s.scene).errors
     radius = mixture_beta(s.scene, drawn(s.scene).bound) + B * np.sqrt(s.own.bias)

@@ -156,7 +156,7 @@ def papers_beta(scene: Scene) -> float:
 
 
 def mixture_beta(scene: Scene, B: float) -> float:
-    """Of Lemma 5.4, for ||theta|| and ||phi_V|| / H of at most B."""
+    """beta of Lemma 5.4, for ||theta|| and ||phi_V|| / H of at most B."""
     given = {"parameter_bound": B, "feature_bound": B, "regularization": lam(scene)}
     return constants.beta_mixture(scene.H, scene.mdp.dimension, scene.steps, delta_of(scene), **given)
 

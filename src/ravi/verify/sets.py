@@ -33,7 +33,7 @@ claim = registry.claim
 
 
 class Plan(NamedTuple):
-    """Of every seed, when it is made; seeds first."""
+    """A plan of every seed, recorded when it is made; seeds first."""
 
     time: Array  # t                                                    (n,)
     earned: Array  # plays whose rewards were counted                   (n, X, A)
@@ -75,7 +75,7 @@ class Sums(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """Of the plans of a run."""
+    """What is kept of the plans of a run."""
 
     plan: Any  # the Plan in force; () before the first
     began: Array  # whether its phase began after a reset, or at x_1   (n,)

@@ -10,7 +10,7 @@ from itertools import pairwise
 import pytest
 
 import ravi
-from ravi import engine, ids
+from ravi import batches, ids
 from ravi.checks import InputError
 from ravi.jsons import sealed
 from ravi.lab.experiments import driver as loop
@@ -202,7 +202,7 @@ def test_of_two_checkpoints_that_hold_a_seed_the_further_counts(long, tmp_path):
 
 
 def test_what_a_worker_did_not_begin_goes_out_again(long, tmp_path, monkeypatch):
-    monkeypatch.setattr(engine, "CACHE", 5000)
+    monkeypatch.setattr(batches, "CACHE", 5000)
     monkeypatch.setattr(working, "SECOND", 0.0)
     pool = Here()
     drive(LONG, tmp_path / "out", pool)

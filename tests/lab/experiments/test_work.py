@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from ravi import engine, ids
+from ravi import batches, engine, ids
 from ravi.files import save_mdp
 from ravi.lab.experiments import work as working
 from ravi.lab.experiments.rows import LEARNER as LEARNERS_OWN
@@ -89,7 +89,7 @@ def test_a_run_is_not_gone_on_with_by_other_versions(monkeypatch):
     """Its bits would be of two kinds."""
     one = task(slice=0.0)
     with monkeypatch.context() as patch:
-        patch.setattr(engine, "versions", lambda: {"ravi": "0.0"})
+        patch.setattr(batches, "versions", lambda: {"ravi": "0.0"})
         held = work(task(), asked(100)).checkpoint
     anew = Run.load(io.BytesIO(work(one._replace(checkpoint=held)).checkpoint))
     assert anew.plays.max() < Run.load(io.BytesIO(held)).plays.min()
@@ -126,7 +126,7 @@ def test_a_bad_seed_is_found_by_halving_though_every_slice_is_short(mine):
 
 
 def test_as_many_seeds_as_share_the_cache_go_side_by_side_and_what_was_not_begun_comes_back(monkeypatch):
-    monkeypatch.setattr(engine, "CACHE", 4000)
+    monkeypatch.setattr(batches, "CACHE", 4000)
     widths = []
 
     def run(learner, mdp, steps, seeds, **more):

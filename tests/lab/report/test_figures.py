@@ -251,7 +251,7 @@ def test_matplotlib_that_is_missing_is_named_with_its_extra(monkeypatch):
 
 def test_the_figure_of_the_demo_is_drawn(tmp_path):
     run = ravi.run("psrl", "riverswim/4", 300, 2)
-    figures.regret_figure({"psrl": run, "best": run}, tmp_path / "it.png", title="x", yardsticks=["best"])
+    figures.regret_figure({"psrl": run, "best": run}, tmp_path / "it.png", title="x")
     assert opens(tmp_path / "it.png")
 
 

@@ -104,7 +104,7 @@ class Cluster(Closing):
                 self._ray.shutdown()  # ends a Ray of one's own, and leaves any other
 
     def _fetched(self, call: Any) -> tuple[int, Outcome | Lost]:
-        """What has come of a call; Ray may forget it then."""
+        """The result of a call; Ray may then free it."""
         number, task = self._flying.pop(call)
         errors = self._ray.exceptions
         try:

@@ -58,7 +58,7 @@ class Work(NamedTuple):
     plays: float = 0.0  # that were made in them
 
     def divided(self, size: int) -> tuple[Work, Work]:
-        """The first so many seeds of it, and the others: both go on from the one checkpoint."""
+        """The task split into its first `size` seeds and the others; both continue from the one checkpoint."""
         share = size / len(self.seeds)
         first = self._replace(seeds=self.seeds[:size], plays=share * self.plays)
         return first, self._replace(seeds=self.seeds[size:], plays=(1 - share) * self.plays)
@@ -160,8 +160,8 @@ class Driver:
         return Task(job.setting, tuple(work.seeds), self.launch, job.mdp, work.checkpoint, seconds, self.device)
 
     def _next(self) -> list[Work]:
-        """What is to go out: what came back first; at the end it is divided among workers that have nothing to do.
-        Where there are few seeds, those of settings that may be one batch with it go along."""
+        """The next tasks to hand out: those that were returned come first, and are divided among idle workers at the
+        end. Tasks of few seeds are joined by those of settings that can run in the same batch."""
         while self.undone:
             work = self.undone.popleft()
             seeds = work.job.unsettled(work.seeds)
@@ -181,7 +181,7 @@ class Driver:
         return [Work(one, list(seeds)) for one in (job, *self.agenda.along(job, seeds, workers, self.rows))]
 
     def _along(self, work: Work) -> list[Work]:
-        """What else came back and may be one batch with this; what a worker was lost with goes alone."""
+        """Other returned tasks that can join this one in a batch; a task whose worker died runs alone."""
 
         def fits(other: Work) -> bool:
             begun = (other.checkpoint is None) == (work.checkpoint is None)

@@ -1,4 +1,4 @@
-"""May this suite be run into this folder? A folder is of one suite, of what its ids stood for, and of some versions.
+"""May this suite be run into this folder? A folder belongs to one suite, to what its ids meant, and to some versions.
 
 The suite is frozen when it is launched: later edits of its file, or of the MDPs that it names, change nothing that goes
 on by itself, and are told where the file is named again.
@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ravi import device, engine, ids
+from ravi import batches, device, ids
 from ravi.checks import InputError
 from ravi.core import MDP
 from ravi.foreign import importable
@@ -121,11 +121,11 @@ def runs_there(
     device.target()
     mdps = compared(suite, store, adopt, mix_versions, own)[1]
     for mdp, learner, steps, record in dict.fromkeys((e.mdp, e.learner, e.steps, e.record) for e in suite.entries):
-        engine.check_device("gpu", mdps[mdp].learner(learner, steps), mdps[mdp], steps, record)
+        batches.check_device("gpu", mdps[mdp].learner(learner, steps), mdps[mdp], steps, record)
 
 
 def _frozen(store: Store, suite: Suite) -> dict[str, Any] | None:
-    """What the folder was made for; None where it is new, or where that is damaged and a launch was of this suite."""
+    """The suite that the folder was made for; None if it is new, or damaged and a launch was of this suite."""
     try:
         return store.specification()
     except Damaged as error:

@@ -38,7 +38,7 @@ def manifest(command: Sequence[str] | None, suite: dict[str, Any], device: str =
 
 
 def differing(was: dict[str, Any], now: dict[str, Any]) -> list[str]:
-    """What bits may depend on and is not the same in two manifests, one line each.
+    """The differences between two manifests on which bits may depend, one line each.
 
     The versions that every run carries are always compared; the compiler's back end, the processor and BLAS where both
     manifests name them.
@@ -90,7 +90,7 @@ def git(inside: Path) -> dict[str, Any] | None:
 
 
 def machine() -> dict[str, Any]:
-    """What it runs on; what cannot be found out is None."""
+    """The machine; None for what cannot be found out."""
     return {
         "system": platform.system(), "release": platform.release(),
         "libc": " ".join(platform.libc_ver()).strip() or None, "cpu": cpu(), "cores": cores(),
@@ -169,7 +169,7 @@ def blas() -> dict[str, Any]:
 
 
 def _blas(held: dict[str, Any]) -> str | None:
-    """What of BLAS a bit may depend on: the library, its version, its kernels and its threads."""
+    """What bits may depend on in BLAS: the library, its version, its kernels and its threads."""
     told = held.get("blas", {})
     loaded = {
         f"{pool.get('internal_api')} {pool.get('version')} {pool.get('architecture', '')} x{pool.get('num_threads')}"

@@ -1,4 +1,4 @@
-"""Who does the tasks? A pool: processes of this machine (`processes`), or a Ray cluster (`cluster`), all alike."""
+"""What runs the tasks? A pool: processes of this machine (`processes`) or a Ray cluster (`cluster`), used alike."""
 
 import os
 import sys
@@ -15,7 +15,7 @@ ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in _THREADS} | {"VECLIB_MAXIMU
 
 
 class Lost(NamedTuple):
-    """What comes back of a task whose worker died, or that the machine could not do."""
+    """The outcome of a task whose worker died, or that failed because of the machine."""
 
     started: bool  # whether the task had been begun: only then may it be to blame
     why: str  # one line, such as "worker 12345 was killed by SIGKILL"; below it what it printed last, if anything
@@ -36,7 +36,7 @@ class Pool(Protocol):
         """Have a task done, under a number of the caller's."""
 
     def collect(self, seconds: float) -> list[tuple[int, Outcome | Lost]]:
-        """What has come back; if nothing has, wait so long for something."""
+        """The outcomes that have arrived; if there is none, wait for one at most this many seconds."""
 
     def interrupt(self) -> None:
         """Have everything back soon: checkpoints of what is under way, the rest undone. No more tasks are taken."""
@@ -50,7 +50,7 @@ class Pool(Protocol):
 
 
 class Closing(ABC):
-    """What is closed where its `with` ends."""
+    """A context manager that closes itself."""
 
     @abstractmethod
     def close(self) -> None:

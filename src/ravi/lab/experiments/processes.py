@@ -177,7 +177,7 @@ class Processes(Closing):
                 self._give(idle, *busy.tasks.pop(key))
 
     def _turn(self, seconds: float) -> None:
-        """Read and write what can be, waiting so long for something; replace the dead."""
+        """Read and write what can be read and written, waiting at most this long; replace dead workers."""
         for key, events in self._events.select(seconds):
             worker: _Worker = key.data
             if key.fileobj is not worker.line:
@@ -275,7 +275,7 @@ class Processes(Closing):
             self._expect()
 
     def _stillborn(self, status: int, why: str, last: str) -> None:
-        """A worker ended before it had started: an error where that goes on."""
+        """A worker ended before it had started: an error if this happens repeatedly."""
         killed = status < 0 and -status not in OWN
         self._killed, self._failed = self._killed + killed, self._failed + (not killed)
         if self._failed >= STARTS or self._killed >= KILLS:

@@ -42,7 +42,7 @@ VIEWS = {
 
 
 def answer(query: str, runs: ds.Dataset, tried: pa.Table, entries: Callable[[], pa.Table]) -> pa.Table:
-    """What DuckDB says to a query over the views; without those of the entries, where the folder does not tell them."""
+    """DuckDB's answer to a query over the views; those of entries are missing if the suite cannot be read."""
     import duckdb
 
     apart = ("autoinstall_known_extensions", "autoload_known_extensions", "enable_external_access")

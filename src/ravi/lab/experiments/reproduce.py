@@ -1,4 +1,4 @@
-"""Does a folder come out the same again? Its runs are made anew, and their bits compared."""
+"""Does a folder give the same results again? Its runs are made again, and their bits compared."""
 
 import os
 import tempfile
@@ -68,7 +68,7 @@ def reproduce(
     allow_code: bool = False,
     progress: Callable[[Status], None] | None = None,
 ) -> Reproduction:
-    """Make the runs of a folder again (or so many of them, chosen by their ids), elsewhere, and compare.
+    """Make the runs of a folder again in another folder (all, or a number of them, chosen by their ids), and compare.
 
     What is compared are the numbers that are stored: a row must have the hash that it names, and the run must come out
     with that hash. Tuning must choose again what its record says. allow_code: the folder may name modules, which are

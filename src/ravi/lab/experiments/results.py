@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from pathlib import Path
@@ -24,13 +24,14 @@ from ravi.checks import InputError, did_you_mean, must_be
 from ravi.core import Floats, Ints
 from ravi.curve import grid
 from ravi.display import html
-from ravi.lab.experiments import queries
+from ravi.lab.experiments import overview, queries
 from ravi.lab.experiments.distinct import ORDER, SCALARS, distinct
 from ravi.lab.experiments.manifest import cores, differing
+from ravi.lab.experiments.overview import KEYS, listed
 from ravi.lab.experiments.recorded import curves_of
 from ravi.lab.experiments.rows import SCHEMA
 from ravi.lab.experiments.store import Store, Trouble, opened
-from ravi.printable import ENDLESS, columns, counted, printable, titled
+from ravi.printable import ENDLESS, columns, printable
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
@@ -39,8 +40,6 @@ if TYPE_CHECKING:
     from ravi.lab.experiments.suite_file.specification import Entry, Suite
 
 NAMES = {"regret": "regret_curve", "reward": "reward_curve", "trajectory": "trajectory_curve"}  # of `Results.curves`
-KEYS = ("section", "mdp", "steps", "label", "column")  # which entry
-LISTED = 12  # names, and choices, in a message
 
 
 class DamagedWarning(UserWarning):
@@ -131,7 +130,7 @@ class Results:
     def _warn(self) -> None:
         where = printable(str(self.folder))
         if self.troubles:
-            named = _listed([printable(str(trouble)) for trouble in self.troubles])
+            named = listed([printable(str(trouble)) for trouble in self.troubles])
             warnings.warn(f"{where}: left out what is damaged or foreign: {named}", DamagedWarning, stacklevel=4)
         if self.conflicts:
             launches = list(dict.fromkeys(launch for conflict in self.conflicts for launch in conflict.launches))
@@ -142,7 +141,7 @@ class Results:
             )
             warnings.warn(
                 f"{where}: {len(self.conflicts)} runs were made twice, with different bits: "
-                f"{_listed([str(conflict) for conflict in self.conflicts])}{why}",
+                f"{listed([str(conflict) for conflict in self.conflicts])}{why}",
                 ConflictWarning,
                 stacklevel=4,
             )
@@ -287,10 +286,10 @@ class Results:
             if not left:
                 choices = list(dict.fromkeys(str(one) for one in held))
                 meant = did_you_mean(str(value), choices)
-                raise InputError(f"no entry has {_given(which)}.{meant} {key} may be: {_listed(choices)}")
+                raise InputError(f"no entry has {_given(which)}.{meant} {key} may be: {listed(choices)}")
         if len(left) != 1:
             choices = [self._said(place) for place in left]
-            raise InputError(f"{len(left)} entries have {_given(which) or 'nothing said of them'}: {_listed(choices)}")
+            raise InputError(f"{len(left)} entries have {_given(which) or 'nothing said of them'}: {listed(choices)}")
         return left[0]
 
     @cached_property
@@ -322,52 +321,16 @@ class Results:
         section, column, label, mdp, learner, steps, *_ = self._planned[entry][0]
         return f"{section}: {label} ({learner}) on {mdp}, {column}, T = {steps:,}"
 
-    # Text.
-
-    def _means(self) -> list[tuple[str, ...]]:
-        """The mean regret at T of every entry, under a head."""
-        rows = self.sql(
-            "SELECT section, mdp, steps, label, \"column\", count(*) - count(failure) AS seeds, "
-            "count(failure) AS failed, avg(regret) AS mean FROM results GROUP BY ALL"
-        ).to_pylist()  # fmt: skip
-        found = {tuple(row[key] for key in KEYS): row for row in rows}
-        lines: list[tuple[str, ...]] = [("section", "MDP", "learner", "column", "T", "seeds", "failed", "mean regret")]
-        for entry, _ in self._planned:
-            which = tuple(getattr(entry, key) for key in KEYS)
-            row = found.get(which, {"seeds": 0, "failed": 0, "mean": None})
-            mean = self.untuned.get(which, "-") if row["mean"] is None else f"{row['mean']:,.2f}"
-            seeds = f"{row['seeds']} of {len(entry.seeds)}"
-            names = map(printable, (entry.section, titled(entry.mdp), entry.label, entry.column))
-            lines.append((*names, f"{entry.steps:,}", seeds, str(row["failed"]), mean))
-        return lines
-
     def summary(self, width: int = ENDLESS) -> str:
-        """The mean regret at T of every entry, with the number of seeds, in so many columns of text."""
+        """The mean regret at T of every entry, with the number of seeds, as text of at most `width` columns."""
         return "\n".join(columns(self._means(), "llllrrrr", width))
 
-    def _facts(self) -> tuple[str, list[tuple[str, str]]]:
-        """A title, and the facts that are shown below it, by name."""
-        failed = self.runs.num_rows - self.runs["failure"].null_count
-        try:
-            name, counts = self.suite.name, self.counts
-        except InputError as error:
-            head, runs = f"({error})", f"{counted(self.runs.num_rows, 'run')}, {failed:,} failed"
-        else:
-            head = f"of {printable(name)}"
-            runs = f"{counts.done:,} of {counts.planned:,} done, {counts.failed:,} failed"
-            runs += f"; {counts.others:,} more, for tuning or of other suites" if counts.others else ""
-        launches = f"{len(self.manifests)} launch{'es' if len(self.manifests) != 1 else ''}"
-        found = [("runs", f"{runs}; {launches}")]
-        if unfinished := self.unfinished():
-            found.append(("TUNING", f"{_listed(unfinished)}; the command that made it tries them again"))
-        if self.troubles:
-            found.append(("troubles", _listed([printable(str(trouble)) for trouble in self.troubles])))
-        if self.conflicts:
-            found.append(("CONFLICTS", _listed([str(conflict) for conflict in self.conflicts])))
-        return f"Results {head} in {printable(str(self.folder))}", found
+    def _means(self) -> list[tuple[str, ...]]:
+        rows = self.sql(overview.MEANS).to_pylist()
+        return overview.means([entry for entry, _ in self._planned], rows, self.untuned)
 
     def _repr_html_(self) -> str:  # what a notebook shows
-        title, facts = self._facts()
+        title, facts = overview.facts(self)
         try:
             head, *rows = self._means()
         except InputError:  # no suite that can be read
@@ -375,7 +338,7 @@ class Results:
         return html.summary(title, facts, html.table(head, rows, 4, most=len(rows)))
 
     def __repr__(self) -> str:
-        title, facts = self._facts()
+        title, facts = overview.facts(self)
         return "\n".join([title, *(f"  {name:10} {words}" for name, words in facts)])
 
 
@@ -389,10 +352,3 @@ def _sound(record: dict[str, Any]) -> bool:
 
 def _given(which: dict[str, Any]) -> str:
     return ", ".join(f"{key} = {value!r}" for key, value in which.items() if value is not None)
-
-
-def _listed(names: Iterable[str]) -> str:
-    """Names, each on its line where there are several; the first dozen."""
-    lines = list(names)
-    more = [f"and {len(lines) - LISTED} more"] if len(lines) > LISTED else []
-    return lines[0] if len(lines) == 1 else "\n    " + "\n    ".join([*lines[:LISTED], *more])

@@ -117,7 +117,7 @@ def run_suite(
 
 @contextmanager
 def status_bar(progress: Any, label: str, patience: float = PATIENCE) -> Iterator[Callable[[Status], None] | None]:
-    """Done, running, failed, rate and time left: told to a function of the caller's, on a bar, or to nobody."""
+    """Runs done, running and failed, rate and time left: reported to the caller's function, on a bar, or not at all."""
     if callable(display.wanted(progress)):
         yield progress
         return

@@ -156,7 +156,7 @@ class Store:
         return path
 
     def unread(self) -> Iterator[Path]:
-        """The parts that have come since this was last asked, each found whole; the others are troubles."""
+        """The parts written since the last call that are whole; the others are recorded as troubles."""
         folder = self.folder / "parts"
         for name in sorted(os.listdir(folder)) if folder.is_dir() else []:
             if name in self._seen or name.startswith("."):
@@ -169,7 +169,7 @@ class Store:
                 self.troubles.append(Trouble(f"parts/{name}", why))
 
     def read(self, columns: Iterable[str]) -> Iterator[pa.Table]:
-        """These columns of the parts that have come since this was last asked."""
+        """These columns of the parts written since the last call."""
         for path in self.unread():
             yield pq.read_table(path, columns=list(columns), partitioning=None)
 
@@ -277,7 +277,7 @@ def wrong_with(path: Path) -> str | None:
 
 
 def _stem(setting: str, seeds: Sequence[int]) -> str:
-    """What a checkpoint of these runs is called, whoever left it."""
+    """The file name of a checkpoint of these runs, the same for every launch."""
     return f"{setting}-{sha256(json.dumps([int(seed) for seed in seeds]).encode()).hexdigest()[:16]}"
 
 
@@ -306,7 +306,7 @@ def _mended(folder: Path) -> str:
 
 
 def _json(path: Path, *, must: bool = False) -> dict[str, Any]:
-    """What a file of JSON holds, as it was written; `must` it be sealed, one that is not is damaged."""
+    """The contents of a file of JSON; with `must`, one without a checksum is damaged."""
     held = read_json(path)
     if not isinstance(held, dict):
         raise InputError(f"{path} is damaged: it is no JSON object")

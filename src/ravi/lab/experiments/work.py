@@ -4,7 +4,7 @@ With a task may go others, of the same seeds and of settings that differ in mult
 one batch where the learner can be (`ravi.together`), to the end or to a checkpoint of every setting; where it cannot,
 or where that fails, each is done by itself. So a tuning grid is one batch, and its rows are those of single runs.
 
-As many seeds run side by side as share a core's cache (`engine.side_by_side`): a wider batch is no faster, and takes
+As many seeds run side by side as share a core's cache (`batches.side_by_side`): a wider batch is no faster, and takes
 more memory. A task goes on with further batches for about a second; what it has not begun by then goes back. A batch
 that is not done when the slice of time is up comes back as a checkpoint, from which any worker goes on, with all of its
 seeds or some of them: so a long run survives whatever kills its worker, Ctrl-C loses nothing, and a batch can be
@@ -30,9 +30,9 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from ravi import engine, ids, tree
+from ravi import batches, engine, ids, tree
 from ravi.checks import InputError
-from ravi.compiled import CacheWarning
+from ravi.compile_cache import CacheWarning
 from ravi.core import Learner
 from ravi.files import load_mdp
 from ravi.lab.experiments.rows import LEARNER, LOST, failed_rows, packed, rows_of, said
@@ -78,12 +78,12 @@ class Outcome(NamedTuple):
 
     @property
     def checkpoint(self) -> bytes | None:
-        """Of what is under way."""
+        """The checkpoint of the batch under way."""
         return self.left[0].checkpoint if self.left else None
 
 
 def undone(task: Task) -> Outcome:
-    """What comes back of a task that was not begun."""
+    """The outcome of a task that was not begun."""
     left, others = (Batch(task.seeds, task.checkpoint),), tuple(undone(other) for other in task.others)
     return Outcome(None, left, 0.0, 0, versions(), platform.node(), others=others)
 
@@ -98,7 +98,7 @@ def work(task: Task, stop: Stop = lambda: False) -> Outcome:
 
 
 def _one_by_one(tasks: Sequence[Task], stop: Stop) -> list[Outcome]:
-    """Each by itself; what has not been begun after a second goes back."""
+    """Each task by itself; those not begun after a second are returned."""
     began, done = time.perf_counter(), list[Outcome]()
     for task in tasks:
         late = bool(done) and (stop() or time.perf_counter() - began >= min(SECOND, task.slice))
@@ -110,7 +110,7 @@ def _one_by_one(tasks: Sequence[Task], stop: Stop) -> list[Outcome]:
 
 
 def _as_one(tasks: Sequence[Task], stop: Stop) -> list[Outcome] | None:
-    """All as one batch; None where that cannot be, or fails: whose fault it is comes out when each goes by itself."""
+    """All tasks as one batch; None if that is impossible or fails: one by one, each reports its own failure."""
     task, doing = tasks[0], [_Doing(task, stop) for task in tasks]
     setting, record = task.setting, _record(task.setting)
     try:
@@ -121,8 +121,8 @@ def _as_one(tasks: Sequence[Task], stop: Stop) -> list[Outcome] | None:
         if not alike(learners):
             return None
         _warm(learners[0], mdp, setting, record, task.device)
-        batches = [Batch(one.seeds, one.checkpoint) for one in tasks]
-        given = zip(batches, learners, strict=True)
+        taken = [Batch(one.seeds, one.checkpoint) for one in tasks]
+        given = zip(taken, learners, strict=True)
         held = [_held(batch, setting, learner, mdp, record) for batch, learner in given]
         stood = [one for one in held if one is not None]
         over = until(time.perf_counter() + task.slice, stop)
@@ -135,7 +135,7 @@ def _as_one(tasks: Sequence[Task], stop: Stop) -> list[Outcome] | None:
                 learners, mdp, setting.steps, task.seeds, record=record, points=setting.points, keep_epochs=False,
                 stop=over, progress=False, device=task.device,
             )  # fmt: skip
-        for one, batch, before, run in zip(doing, batches, held, made, strict=True):
+        for one, batch, before, run in zip(doing, taken, held, made, strict=True):
             one.came(batch, before, run, mdp)
     except Exception:
         return None
@@ -211,7 +211,7 @@ class _Doing:
         self.came(batch, held, made, mdp)
 
     def came(self, batch: Batch, held: Run | None, made: Run, mdp: World) -> None:
-        """What has come of a batch that was `held`, or was begun."""
+        """Record the run of a batch that continued from `held`, or was begun."""
         self.seconds += made.seconds - (0.0 if held is None else held.seconds)
         self.plays += int(made.plays.sum()) - (0 if held is None else int(held.plays.sum()))
         if not made.complete:
@@ -239,13 +239,13 @@ class _Doing:
 
 def _record(setting: Setting) -> tuple[str, ...]:
     """What a run records, of what the setting keeps."""
-    return tuple(name for name in setting.record if name in engine.OPTIONAL)
+    return tuple(name for name in setting.record if name in batches.OPTIONAL)
 
 
 def _width(learner: Learner, mdp: World, setting: Setting, record: tuple[str, ...], seed: int) -> int:
     """How many seeds go side by side; one, where the first of them cannot even begin."""
     try:
-        return engine.side_by_side(learner, mdp, setting.steps, seed, record, setting.points)
+        return batches.side_by_side(learner, mdp, setting.steps, seed, record, setting.points)
     except MACHINE:
         raise
     except Exception:
@@ -275,7 +275,7 @@ def _held(batch: Batch, setting: Setting, learner: Learner, mdp: World, record: 
 
 
 def until(deadline: float, stop: Stop = lambda: False) -> Stop:
-    """Stop when asked to, or at a time of `perf_counter`; but get on by an epoch first."""
+    """A function that says to stop when `stop` does, or at a time of `perf_counter`, but not before the first epoch."""
     first = True
 
     def over() -> bool:

@@ -37,7 +37,7 @@ class Messages:
         self._held = bytearray()
 
     def within(self, piece: bytes) -> Iterator[Any]:
-        """Those that this piece completes, each unpacked when the one before it has been dealt with."""
+        """The messages that this piece completes, each unpacked when the one before it has been processed."""
         self._held += piece
         while len(self._held) >= HEADER.size:
             end = HEADER.size + HEADER.unpack_from(self._held)[0]
@@ -121,7 +121,7 @@ def _die_with(driver: int, life: int) -> None:
 
 
 def _status(error: SystemExit) -> int:
-    """What Python would exit with."""
+    """The status with which Python would exit."""
     if isinstance(error.code, int) or error.code is None:
         return error.code or 0
     print(error.code, file=sys.stderr)

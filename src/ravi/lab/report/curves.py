@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from os import PathLike
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -166,21 +166,14 @@ def _named(axes: Any) -> None:
     axes.set_ylim(bottom, top)
 
 
-def regret_figure(
-    runs: Mapping[str, Run], path: str | PathLike[str], *, title: str = "", yardsticks: Collection[str] = ()
-) -> None:
-    """Regret against time, the mean over seeds with a band from the least to the largest; yardsticks in grey behind."""
-    every = looks(label for label in runs if label not in yardsticks)
+def regret_figure(runs: Mapping[str, Run], path: str | PathLike[str], *, title: str = "") -> None:
+    """Regret against time, the mean over seeds with a band from the least to the largest."""
+    every = looks(runs)
     with canvas(6.4, 4.0) as (figure, ax):
         for label, run in runs.items():
             there = ~np.isnan(run.regret_curve).any(axis=0)
             times, curve = run.times[there], run.regret_curve[:, there]
-            if label in yardsticks:
-                ax.plot(
-                    times, curve.mean(0), color="#BBBBBB", linewidth=5, solid_capstyle="butt", label=label, zorder=1
-                )
-            else:
-                line(ax, times, curve.mean(0), label, every[label], low=curve.min(0), high=curve.max(0))
+            line(ax, times, curve.mean(0), label, every[label], low=curve.min(0), high=curve.max(0))
         ax.set(xlabel="step t", ylabel="regret (exact; mean and range over seeds)", title=title)
         ax.margins(x=0)
         for axis in (ax.xaxis, ax.yaxis):

@@ -38,7 +38,7 @@ def known_kinds(kinds: Iterable[str]) -> tuple[str, ...]:
 
 
 def kind_of(name: str) -> str:
-    """Of which kind the figure of a name is: it begins with it."""
+    """The kind of a figure, with which its name begins."""
     return max((kind for kind in KINDS if name.startswith(f"{kind}-")), key=len)
 
 

@@ -55,7 +55,7 @@ TREE = """
 
 
 class Family(NamedTuple):
-    """What is said of a package of `ravi.learners`."""
+    """The description of a package of `ravi.learners`."""
 
     title: str
     about: str
@@ -125,7 +125,7 @@ FAMILIES = {
 
 
 class Card(NamedTuple):
-    """What is said of a learner."""
+    """The description of a learner."""
 
     id: str
     summary: str

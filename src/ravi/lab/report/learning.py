@@ -34,7 +34,7 @@ class Watch(NamedTuple):
 
 
 class Watched(NamedTuple):
-    """Of every epoch k, up to the last that all seeds have   (n, K)."""
+    """What was recorded of every epoch k, up to the last that all seeds have   (n, K)."""
 
     start: np.ndarray  # T_k
     entropy: np.ndarray  # H(pi_k || pi_{k-1}), in nats

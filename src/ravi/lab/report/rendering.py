@@ -81,7 +81,7 @@ class Table:
     records: tuple[dict[str, Any], ...]
 
     def text(self, width: int = ENDLESS) -> str:
-        """For a terminal of so many columns."""
+        """As text of at most `width` columns."""
         parts = [folded(self.caption, width)]
         for panel in self.panels:
             lines = [[*panel.head], *([_plain(cell) for cell in row] for row in panel.rows)]

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ravi.checks import one_of, probability
-from ravi.ids import LEARNERS
 from ravi.lab.report.rendering import BEST, TIE, Panel, Shown, Table, estimate_and_interval
+from ravi.learners import knows_the_kernel
 from ravi.printable import titled
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def _cells(
 
 
 class Seen(NamedTuple):
-    """What is there of a setting, by seed."""
+    """The values of a setting, by seed."""
 
     values: dict[int, float]
     errors: dict[int, float]  # certified: how far each value may be off
@@ -118,7 +118,7 @@ def _seen(results: Results, value: str) -> dict[str, Seen]:
 
 def _why(results: Results, entry: dict[str, Any], done: int, failed: int, unrecorded: int) -> str:
     """Why a cell has no number, or not that of all seeds; nothing to say of one that is whole."""
-    from ravi.lab.experiments.results import KEYS
+    from ravi.lab.experiments.overview import KEYS
 
     planned = len(entry["seeds"])
     if entry["setting"] is None:
@@ -148,7 +148,7 @@ def _mark(
             {"learner": cells[place]["label"], "mdp": "here", "seed": seed}
             | {"regret": held.values[seed], "error": held.errors[seed]}
             for place in places
-            if not _oracle(entries[place]["learner"])
+            if not knows_the_kernel(entries[place]["learner"])
             if (held := seen.get(entries[place]["setting"]))
             for seed in entries[place]["seeds"]
             if seed in held.values
@@ -159,12 +159,6 @@ def _mark(
         for place in places:
             cells[place]["best"] = cells[place]["label"] == winner
             cells[place]["tie"] = cells[place]["label"] in ties
-
-
-def _oracle(learner: str) -> bool:
-    """Whether it is told the kernel, and so is no rival of those that must learn it."""
-    known = LEARNERS.get(learner.split(",")[0])
-    return known is not None and known.oracle
 
 
 def _best(scores: Scores, statistic: str, level: float) -> tuple[str, tuple[str, ...]]:
@@ -227,7 +221,7 @@ def _note(cells: Sequence[dict[str, Any]], entries: Sequence[dict[str, Any]], st
             f"{BEST}: the smallest {WORDS[statistic]} of its column; {TIE}: not significantly different from it (the "
             f"{_percent(level)} interval of the paired difference, corrected for the number of learners, contains 0)"
         )
-    told = list(dict.fromkeys(entry["label"] for entry in entries if _oracle(entry["learner"])))
+    told = list(dict.fromkeys(entry["label"] for entry in entries if knows_the_kernel(entry["learner"])))
     if told:
         parts.append(f"{', '.join(told)}: given the kernel, and therefore neither marked nor compared")
     columns = {cell["column"] for cell in cells}

@@ -169,7 +169,7 @@ class View:
             self.failures.append(Failure(row["mdp"], row["learner"], row["seed"], row["error"] or row["failure"]))
 
     def _others(self) -> None:
-        """What is small is read anew: manifests, names of checkpoints, troubles."""
+        """Read again what is small: manifests, names of checkpoints, troubles."""
         self.alive = self.store.others("")
         if self._new("manifests"):
             self.launches = self.store.manifests()
@@ -285,7 +285,7 @@ class View:
 
 
 def _state(path: Path) -> tuple[str, int, int]:
-    """What is another when a file is."""
+    """What changes when a file is replaced: its inode and time, beside its name."""
     with suppress(OSError):  # it was replaced just now
         found = path.stat()
         return path.name, found.st_ino, found.st_mtime_ns

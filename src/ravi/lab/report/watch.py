@@ -204,7 +204,7 @@ def _words(text: str, style: str = "") -> RenderableType:
 
 
 def _named(view: View) -> str:
-    """Whose checkpoints they are."""
+    """The runs that the checkpoints belong to."""
     labels = {line.setting.digest: f"{line.entry.label} on {line.entry.mdp}" for line in view.lines if line.setting}
     names = dict.fromkeys(labels.get(setting, "tuning") for setting, _ in view.checkpoints)
     return ", ".join(list(names)[:3]) + (", ..." if len(names) > 3 else "")

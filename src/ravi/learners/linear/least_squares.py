@@ -46,7 +46,7 @@ class Lists(NamedTuple):
 
 
 def lists(phi: Array) -> Lists:
-    """Of features (1, X, A, d)."""
+    """The non-zero entries of features (1, X, A, d), by coordinate."""
     rows = phi.reshape(-1, phi.shape[-1])
     coordinate, pair = np.nonzero(rows.T)
     start = np.searchsorted(coordinate, np.arange(rows.shape[1] + 1))

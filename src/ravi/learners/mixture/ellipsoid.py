@@ -28,7 +28,7 @@ import numpy as np
 
 from ravi.compiled import compiled
 from ravi.core import Array, Problem
-from ravi.estimators.gram import Gram
+from ravi.estimators.gram import Gram, estimate
 from ravi.estimators.ridge import nonzeros
 from ravi.optimism.ellipsoids import NULL_SPACE, SIMPLEX, Flat, null_space, relaxed, unit_mass
 from ravi.optimism.simplex import Ball, ball, best
@@ -59,7 +59,7 @@ def planner(problem: Problem, inner: str, steps: int, *, span: float = np.inf, c
     space = unit_mass(problem) if inner == NULL_SPACE else None
 
     def plan(D: Gram, beta: Array, V: Array, active: Array) -> Planned:
-        theta = centre(D)
+        theta = estimate(D)
         if inner == SIMPLEX:
             return on_simplex(common, ball(D.covariance, theta, beta), V, active, span, tol)
         flat = null_space(space, D.covariance, theta, beta) if space else relaxed(D.inverse, theta, beta)
@@ -71,11 +71,6 @@ def planner(problem: Problem, inner: str, steps: int, *, span: float = np.inf, c
 def rounds(H: float, T: int) -> int:
     """U = ceil(H ln(T H)), at least 1."""
     return max(1, math.ceil(H * math.log(T * H)))
-
-
-def centre(D: Gram) -> Array:
-    """theta_hat = Lambda^{-1} b   (n, d)."""
-    return _centre(D.inverse, D.response)
 
 
 def embedding(problem: Problem) -> Callable[[Array], Array]:
@@ -110,17 +105,6 @@ def on_flat(
     V, Q, period = V.copy(), np.zeros((n, X, A)), np.ones(n, np.int64)
     _on_flat(*common, flat.centre, flat.shape, flat.radius, V, Q, active, span, U, still, centred, period)
     return Planned(V, Q, period, flat.empty)
-
-
-@compiled
-def _centre(inverse, response):  # type: ignore[no-untyped-def]
-    n, d = response.shape
-    theta = np.zeros((n, d))
-    for i in range(n):
-        for j in range(d):
-            for k in range(d):
-                theta[i, k] += response[i, j] * inverse[i, j, k]
-    return theta
 
 
 @compiled

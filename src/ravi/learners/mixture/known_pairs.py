@@ -41,8 +41,7 @@ import numpy as np
 from ravi import checks
 from ravi.compiled import compiled
 from ravi.core import Array, Learner, Problem
-from ravi.estimators.gram import DOUBLED, Gram, add_feature, gram, growth, renew
-from ravi.learners.mixture.ellipsoid import centre
+from ravi.estimators.gram import DOUBLED, Gram, add_feature, estimate, gram, growth, renew
 from ravi.learners.options import Regression, takes
 from ravi.optimism.ellipsoids import SIMPLEX, chosen
 from ravi.optimism.extended_value_iteration import greedy
@@ -82,7 +81,7 @@ def threshold(problem: Problem, T: int, o: Regression, accuracy: float = 0.1, al
     def plan(s: State) -> State:
         D = renew(s.data)
         beta = scale * (np.sqrt(math.log(1 / delta) + (D.log_det - d * math.log(lam)) / 2) + bias)
-        theta = ball(D.covariance, centre(D), np.zeros(len(beta))).nearest
+        theta = ball(D.covariance, estimate(D), np.zeros(len(beta))).nearest
         unknown = beta[:, None, None] * uncertainty(D.inverse, psi) > alpha
         _iterate(r, successors, psi, gamma, theta, unknown, s.V, s.Q, tol)
         return State(D, theta, unknown, s.V, s.Q, greedy(s.Q))

@@ -91,5 +91,5 @@ def changing(base: Learner, world: Changing) -> Learner:
 
 
 def marks(world: Changing) -> dict[str, int | float | str]:
-    """What tells one from another whose kernel is the same, for the record."""
+    """What distinguishes two with the same kernel, for the record."""
     return {"block": world.block, "clock": world.clock, "tables": recorded(world.tables)}

@@ -54,7 +54,7 @@ BEGUN = Range(lambda i, f, _: (i >= 0) & (i <= np.log2(1.0 + f.time)), "a phase 
 
 
 class State(NamedTuple):
-    """That of RAVI-UCB+, and the phase."""
+    """The state of RAVI-UCB+, and the phase."""
 
     data: Annotated[Data, EVERY_PLAY]  # D
     V: Value  # V_m, of the policy that is played   (n, X)
@@ -73,7 +73,7 @@ class State(NamedTuple):
 
 @dataclass(frozen=True)
 class Phases:
-    """The plan of every seed by the learner of its phase; for who checks what it does (`ravi verify`), those too."""
+    """The plan of every seed by the learner of its phase; `ravi verify` reads those learners from it."""
 
     first: int  # l
     learner: Callable[[int], Learner]  # of phase i
@@ -100,7 +100,7 @@ class Phases:
 
 
 def iterates(s: Any) -> tuple[Array, ...]:
-    """What begins anew with a phase."""
+    """The fields that a new phase starts afresh."""
     return s.V_last, s.Q, s.log_policy, s.last_policy
 
 

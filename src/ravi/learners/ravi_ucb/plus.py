@@ -127,7 +127,7 @@ def generic(
         return go_on(s, M, picked(s))
 
     def one_by_one(s: State) -> Iterator[State]:
-        """The M backups of `plan`, for who wants to see each. Nothing of `s` is written to."""
+        """The M backups of `plan`, one after the other, for observers. `s` is not written to."""
         chosen = picked(s)
         for j in range(M):
             s = go_on(

@@ -42,8 +42,8 @@ import numpy as np
 
 from ravi import checks
 from ravi.core import Array, Learner, Path, Problem
-from ravi.estimators.by_age import checked, estimate, learn, radius
-from ravi.estimators.gram import Gram, gram
+from ravi.estimators.by_age import checked, learn, radius
+from ravi.estimators.gram import Gram, estimate, gram
 from ravi.learners.options import Regression, takes
 from ravi.planning.backward import lists, policy_pass
 from ravi.planning.mirror import mirror_step

@@ -110,7 +110,7 @@ class Own(NamedTuple):
 
 
 class Options(NamedTuple):
-    """What may be said of a learner of this family (`ravi.learners.options.takes`)."""
+    """The options of a learner of this family (`ravi.learners.options.takes`)."""
 
     scale: float = 1.0  # of the radii
     delta: float = None  # type: ignore[assignment]  # 1/T unless given: a number once it is checked

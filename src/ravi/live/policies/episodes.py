@@ -96,7 +96,7 @@ def _shown(world: Any, text: bool) -> None:
 def _opened(policy: Policy, env: Any, render: str | None, options: Mapping[str, Any], allow_code: bool) -> Any:
     """The environment, that of an id, or the one that the policy was learned in; with its own time limit."""
     from ravi.live.policies.playing import learned_in, learned_options
-    from ravi.mdps.from_gymnasium import opened
+    from ravi.mdps.environments import opened
 
     if not (env is None or isinstance(env, str)):
         mode = getattr(env, "render_mode", None)
@@ -113,7 +113,7 @@ def _opened(policy: Policy, env: Any, render: str | None, options: Mapping[str, 
 
 
 def _same_spaces(policy: Policy, world: Any) -> None:
-    """An environment whose spaces are others is told before it is played, where they are not discovered."""
+    """An error, before anything is played, if the spaces of the environment are not those of the policy."""
     from ravi.live.policies.playing import grid_of
     from ravi.live.spaces import space_of
 
@@ -128,7 +128,7 @@ def _recorded(world: Any, video: str | os.PathLike[str] | None) -> Any:
     """The environment, every episode of which becomes a file in the folder `video`."""
     if video is None:
         return world
-    from ravi.mdps.from_gymnasium import imported
+    from ravi.mdps.environments import imported
 
     folder = str(checks.path(video, "video"))
     return imported().wrappers.RecordVideo(world, folder, episode_trigger=lambda _: True, disable_logger=True)

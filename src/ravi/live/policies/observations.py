@@ -1,7 +1,7 @@
 """Which row of a policy has an observation of its environment, and which action is a column?
 
-A policy is a table over numbers. Its environment says which number an observation has (`ravi.live.spaces`), or which
-observations were met (`ravi.live.labels`). A policy of an MDP is asked with the numbers themselves.
+A policy is a table over numbers. Its environment says which number an observation has (`ravi.live.numberings`), or
+which observations were met (`ravi.live.labels`). A policy of an MDP is asked with the numbers themselves.
 """
 
 from __future__ import annotations
@@ -14,8 +14,10 @@ import numpy as np
 from ravi import extras
 from ravi.checks import InputError
 from ravi.core import Array
+from ravi.live.grid import Grid
 from ravi.live.labels import Labels, named
-from ravi.live.spaces import Digits, Discrete, Grid, Parts, Space, space_from
+from ravi.live.numberings import Digits, Discrete, Parts, Space
+from ravi.live.spaces import space_from
 
 if TYPE_CHECKING:
     from ravi.live.policies.policy import Policy

@@ -119,7 +119,7 @@ def stream_of(
 
 def made(name: str, options: Mapping[str, Any] | None = None, render: str | None = None) -> Any:
     """The environment of an id, without its time limit: a truncation says nothing about a discounted problem."""
-    from ravi.mdps.from_gymnasium import imported, opened
+    from ravi.mdps.environments import imported, opened
 
     known = imported().registry
     given = {"max_episode_steps": -1, **(options or {})}
@@ -152,9 +152,10 @@ def learned_options(learned: Mapping[str, Any], name: str, allow_code: bool = Fa
 
 def _trusted(name: str, options: Mapping[str, Any], allow_code: bool) -> None:
     """A policy may be what a file says: it names no module, unless the user allows it."""
-    from ravi import gymnasium, ids
+    from ravi import ids
+    from ravi.mdps import environments
 
-    code = gymnasium.code_in(name, options)
+    code = environments.code_in(name, options)
     if code is not None and not allow_code:
         raise ids.refused(code, name or code, "the policy")
 
@@ -192,7 +193,7 @@ def _numbered(policy: Policy, stream: Environment) -> None:
 
 
 def labels_of(policy: Policy) -> list[Any] | None:
-    """What the rows stand for where states were discovered; rows beyond stand for nothing."""
+    """The labels of the rows if states were discovered; further rows have none."""
     if policy.states is not None:
         return policy.states
     labels = policy.environment.get("observations", {}).get("labels")

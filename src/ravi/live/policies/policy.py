@@ -63,7 +63,7 @@ class Policy:
 
     @property
     def origin(self) -> str:
-        """Who learned it, where, and from how many steps."""
+        """The learner, the environment and the number of steps that it was learned from."""
         where = self.environment.get("name", "")
         made = f"of {self.learner}" if self.learner else "of one's own"
         return made + (f" on {where}" if where else "") + (f", {self.steps:,} steps" if self.steps else "")

@@ -126,7 +126,7 @@ class Agenda:
             self._want(setting, np.setdiff1d(entry.seeds, self._shared.get(setting.digest, ())))
 
     def leave(self) -> None:
-        """Keep as it stands, with nothing chosen, what was tried for subjects whose trials were lost."""
+        """Record what was tried, with nothing chosen, for subjects whose trials were lost."""
         for trials in self._trials:
             if trials.lost:
                 self.keep(trials.subject.digest, trials.record())
@@ -195,12 +195,12 @@ class Agenda:
 
     @property
     def total(self) -> int:
-        """How many runs there will be, as far as can be told: tuning may choose what is there already."""
+        """How many runs there will be, as far as is known: tuning may choose settings that are counted already."""
         return sum(len(job.seeds) for job in self.jobs.values()) + sum(runs for _, runs in self._to_come())
 
     @property
     def seconds_left(self) -> float:
-        """Of computing, for all runs that are not settled: by the times seen, and their mean where a job has none."""
+        """Seconds of computing for all unsettled runs, by the times seen; the mean of them for a job without any."""
         paces = [job.pace for job in self.jobs.values() if job.pace is not None]
         mean = sum(paces) / len(paces) if paces else GUESS
         known = sum(

@@ -71,7 +71,7 @@ class Job:
         return [int(seed) for seed in self.seeds[places]]
 
     def timed(self, plays: int, seconds: float) -> None:
-        """So many steps, of all seeds together, took so long."""
+        """Record that `plays` steps, of all seeds together, took `seconds`."""
         self.pace = seconds / plays
 
     def settle(self, seeds: Array, failed: Array, regrets: Array, lost: Array | None = None) -> tuple[int, int]:
@@ -101,7 +101,7 @@ class Job:
         return bool((self.state[self.places(seeds)] >= LOST).all())
 
     def unsettled(self, seeds: Iterable[int]) -> list[int]:
-        """Those of these that are not in the store."""
+        """The seeds among these that are not in the store."""
         places = self.places(seeds)
         return [int(seed) for seed in self.seeds[places[self.state[places] < LOST]]]
 
@@ -113,7 +113,7 @@ class Job:
         return int((self.state[self.places(seeds)] == LOST).sum())
 
     def places(self, seeds: Iterable[int]) -> Array:
-        """Where these seeds stand among the job's; -1 for those that are not its own."""
+        """The indices of these seeds among those of the job; -1 for a seed that is not among them."""
         wanted = np.asarray(seeds if isinstance(seeds, np.ndarray) else list(seeds), np.int64)
         if not len(self.seeds):
             return np.full(len(wanted), -1)

@@ -109,7 +109,7 @@ class Asked(NamedTuple):
 
 
 def asked(suite: Suite, facts: Facts, records: Mapping[str, Mapping[str, Any]]) -> Asked:
-    """What a suite reports, of which what waits for tuning is as many runs as can be told; those of tuning are more."""
+    """The runs that a suite reports: those known, and those that wait for tuning; runs of tuning are not counted."""
     found = Asked(set(), set())
     for entry, setting in zip(suite.entries, settings(suite, facts, records), strict=True):
         subject = subject_of(entry, facts, suite.tuning)
@@ -142,7 +142,7 @@ def facts_from(held: Mapping[str, Any]) -> Facts:
 
 
 def changed(was: Facts, now: Facts) -> list[str]:
-    """What a frozen suite's ids no longer stand for."""
+    """The ids of a frozen suite that now mean something else."""
     return [
         f"{name} is another {what} than when the folder was made"
         for what, old, new in (("MDP", was.mdps, now.mdps), ("learner", was.learners, now.learners))

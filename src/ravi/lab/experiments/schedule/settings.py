@@ -33,7 +33,7 @@ class Setting:
 
     @cached_property
     def kind(self) -> tuple[object, ...]:
-        """What settings share that differ in multipliers of one learner only: such may go as one batch."""
+        """A key that settings share if they differ only in multipliers of one learner, and so can run as one batch."""
         name, *options = self.learner.split(",")
         fixed = [option for option in options if option.partition("=")[0] not in VARIED]
         return self.mdp_digest, name, *fixed, self.source, self.steps, self.points, self.record

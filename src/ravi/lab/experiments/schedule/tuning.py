@@ -39,7 +39,7 @@ class Configuration(NamedTuple):
 
 class Search(Protocol):
     def ask(self) -> list[Configuration]:
-        """What to try next; nothing when the budget is spent, or while what was asked has not all been told."""
+        """What to try next; nothing once the budget is spent, or while results of earlier trials are missing."""
 
     def tell(self, regret: float) -> None:
         """The mean regret of the next configuration in order; inf where it failed."""

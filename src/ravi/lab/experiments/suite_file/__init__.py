@@ -1,1 +1,1 @@
-"""What a suite says, and whether it is right."""
+"""What a suite says, and whether it is valid."""

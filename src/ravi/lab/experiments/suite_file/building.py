@@ -1,4 +1,4 @@
-"""Can all be built that a suite names? Every world, and every learner for every world and T; no run is made."""
+"""Can everything that a suite names be built? Every world, and every learner for every world and T; without a run."""
 
 import os
 import re
@@ -130,7 +130,7 @@ def _beyond(world: World, section: Section, device: str) -> Iterator[tuple[str, 
 
 
 def _from_here(text: str, folder: str) -> None:
-    """A module of one's own is the one beside the suite, not another of the same name."""
+    """An error if a user's module is not the one beside the suite, but another of the same name."""
     name = foreign.name_in(text)
     if name is not None and folder:
         foreign.beside(text, name.split(":")[0], folder)

@@ -1,4 +1,4 @@
-"""Is this what a suite looks like? From what TOML gives, or Python, to the types of a suite."""
+"""Is this a suite? From what TOML gives, or Python, to the types of a suite."""
 
 import os
 import re
@@ -37,7 +37,7 @@ RUN = 200  # bytes that a driver, or who reads the results, has for every run
 
 
 class Places(NamedTuple):
-    """Where the parts of a section are said."""
+    """The places in the file of the parts of a section."""
 
     shared: dict[str, Place]  # the keys that the top may give, by name
     mdps: dict[str, Place]
@@ -132,7 +132,7 @@ class Reader:
         )  # fmt: skip
 
     def _shared(self, path: Place, data: Mapping[str, Any]) -> dict[str, Any]:
-        """What a section may say itself, or leave to the top."""
+        """The values that a section may set itself, or take from the top level."""
         read: dict[str, Callable[[Place, Any], Any]] = {
             "steps": lambda p, v: self._each(p, v if _is_list(v) else [v], lambda one: checks.steps(one)),
             "seeds": lambda p, v: tuple(checks.seeds(v)),
@@ -252,13 +252,13 @@ class Reader:
         return self._values((*path, key), value)
 
     def _values(self, path: Place, value: Sequence[Any]) -> Sequence[Any]:
-        """What a list holds, if that is something, and not too much."""
+        """The entries of a list, if there are any, and not too many."""
         if not value:
             self.told.add(path, "the list is empty")
         return list(value) if self._few(path, len(value)) else []
 
     def _plannable(self, path: Place, entries: int, runs: int) -> None:
-        """Where there are more entries, or runs, than can be planned, that is told at once: nothing of it is built."""
+        """An error, before anything is built, if there are more entries or runs than can be planned."""
         with self.told.at(path):
             if entries > MOST:
                 counted = f"up to here there would be {entries} entries, MDPs x learners x T x columns"

@@ -46,7 +46,7 @@ class _Walk:
         return path
 
     def _inside(self, path: Path) -> Path:
-        """Of an array of tables, the last one so far."""
+        """The path of a table; in an array of tables, that of the last one so far."""
         return (*path, self._length[path] - 1) if path in self._length else path
 
     def _pair(self, at: int, table: Path) -> int:

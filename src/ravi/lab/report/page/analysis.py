@@ -24,7 +24,7 @@ Subject = tuple[str, str, int]  # MDP, learner, T: what has been tuned
 
 
 class Told(NamedTuple):
-    """What is said of a line that has runs."""
+    """What is reported about a line that has runs."""
 
     line: Line
     shape: Shape  # of its curves
@@ -37,7 +37,7 @@ class Told(NamedTuple):
 
     @property
     def mean(self) -> Interval:
-        """Of the regret at T."""
+        """The mean of the regret at T."""
         return self.shape.mean
 
 
@@ -64,7 +64,7 @@ class Standing(NamedTuple):
 
 
 class Studied(NamedTuple):
-    """A section with what is said of it."""
+    """A section with what is reported about it."""
 
     part: Part
     told: dict[str, dict[Key, Told]]  # by panel's anchor, then line
@@ -72,7 +72,7 @@ class Studied(NamedTuple):
     costs: tuple[Cost, ...]
 
     def of(self, panel: Panel, column: str) -> list[Told]:
-        """What is said of a column on a panel, in the order of the suite."""
+        """What is reported about a column on a panel, in the order of the suite."""
         return [told for (_, where), told in self.told[panel.anchor].items() if where == column]
 
     def ordered(self, panel: Panel, column: str) -> list[Told]:
@@ -138,7 +138,7 @@ def _more(line: Line, other: Line) -> bool:
 
 
 def _places(rivals: Sequence[Line], winner: str) -> dict[str, int]:
-    """By mean regret from 1, the winner's; who has no more than the first of a place shares it."""
+    """Places by mean regret, from 1; equal ones share a place, as do those within their certified errors."""
     made: dict[str, int] = {}
     first = None
     for line in sorted(rivals, key=lambda line: (line.label != winner, float(line.regret.mean()))):

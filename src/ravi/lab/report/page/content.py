@@ -82,7 +82,7 @@ def content(found: Results, claims: list[dict[str, Any]] | None) -> dict[str, An
 
 
 def _summary(study: Studied) -> tuple[list[Sentence], list[Sentence]]:
-    """What is said of a section, and what is said MDP by MDP."""
+    """The summary of a section, and that of each MDP."""
     columns = study.part.columns
     made = [sentence for column in columns for sentence in words.standing(study, column)]
     made += words.costs(study)

@@ -6,15 +6,14 @@ All but the curves is in memory since the folder was opened; of the curves, `sha
 from __future__ import annotations
 
 import re
-from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ravi.core import Array
 from ravi.curve import grid
-from ravi.ids import LEARNERS
 from ravi.lab.report.page.shapes import Shape, shapes
+from ravi.learners import knows_the_kernel
 
 if TYPE_CHECKING:
     from ravi.lab.experiments.results import Results
@@ -45,13 +44,13 @@ class Line(NamedTuple):
 
     @property
     def multipliers(self) -> str:
-        """Those that tuning chose."""
+        """The multipliers that tuning chose."""
         return ", ".join(re.findall(r"(?<=,)(?:step_)?scale=[^,]+", self.configured))
 
     @property
     def oracle(self) -> bool:
         """Whether it is told the kernel, and so is no rival of those that must learn it."""
-        return _oracle(self.learner)
+        return knows_the_kernel(self.learner)
 
     @property
     def ours(self) -> bool:
@@ -159,11 +158,6 @@ def _runs(found: Results) -> dict[str, dict[str, Any]]:
         said = {name: runs[name][told].as_py() for name in ("points", "learner")}
         held[setting] = {name: values[rows] for name, values in column.items()} | facts | said | {"rows": rows}
     return held
-
-
-@cache
-def _oracle(id: str) -> bool:
-    return any(known.oracle and _named(id, name) for name, known in LEARNERS.items())
 
 
 def _named(id: str, name: str) -> bool:

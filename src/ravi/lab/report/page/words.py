@@ -61,7 +61,7 @@ def completeness(planned: int, done: int, failed: int, untuned: int) -> list[Sen
 
 
 def seeds(parts: Iterable[Part]) -> list[Sentence]:
-    """How many seeds the means are over, and what so many support."""
+    """How many seeds the means are over, and what that number supports."""
     numbers = [len(line.seeds) for part in parts for panel in part.panels for line in panel.lines if len(line.seeds)]
     if not numbers:
         return [("No run is finished: there is nothing to say about regret.",)]
@@ -80,7 +80,7 @@ def seeds(parts: Iterable[Part]) -> list[Sentence]:
 
 
 def headline(studies: Sequence[Studied], parts: Iterable[Part]) -> list[Sentence]:
-    """Three sentences: who has the smallest regret, or, where a section is alone, how surely too; over which seeds."""
+    """Three sentences: who has the smallest regret, how surely if there is only one section, and over which seeds."""
     found = [standing(study, study.part.columns[-1]) for study in studies]
     if len(studies) > 1:  # whose MDPs may be the same
         found = [[_within(study.part, each) for each in told] for study, told in zip(studies, found, strict=True)]
@@ -142,7 +142,7 @@ def _winners(part: Part, contested: list[tuple[Panel, list[Told]]], column: str)
 
 
 def on(study: Studied, panel: Panel, column: str) -> list[Sentence]:
-    """What cannot be told from the best on one MDP, where RAVI-UCB stands, and who is not compared."""
+    """The learners not distinguishable from the best on one MDP, the place of RAVI-UCB, and those not compared."""
     part, leaders = study.part, _leaders(study, panel, column)
     if len(leaders) < 2 or all(len(told.line.seeds) < 2 for told in leaders):
         return []
@@ -155,7 +155,7 @@ def on(study: Studied, panel: Panel, column: str) -> list[Sentence]:
 
 
 def _closely(part: Part, panel: Panel, column: str, leaders: list[Told]) -> list[Sentence]:
-    """Which learners cannot be told from the best."""
+    """The learners not distinguishable from the best."""
     ties = [told for told in leaders if told.rank == "tie" and told.behind is not None]
     if not ties:
         return []
@@ -208,7 +208,7 @@ def _leaders(study: Studied, panel: Panel, column: str) -> list[Told]:
 
 
 def absent(study: Studied, column: str) -> list[Sentence]:
-    """Who has no run that succeeded where others have."""
+    """The learners without a successful run on an MDP where others have one."""
     part = study.part
     held: dict[str, list[str]] = {}
     for panel in part.panels:
@@ -225,7 +225,7 @@ def absent(study: Studied, column: str) -> list[Sentence]:
 
 
 def out_of_competition(study: Studied) -> list[Sentence]:
-    """Who is not ranked, because it knows the kernel."""
+    """The learners that are not ranked because they know the kernel."""
     names = dict.fromkeys(line.label for panel in study.part.panels for line in panel.lines if line.oracle)
     if not names:
         return []
