@@ -20,6 +20,7 @@ to most often; successors of equal counts N' share their ranks. With b(y) the me
 k) over the ranks of y,
 
     c(n, k) ~ prod (N'(y) + c b(y)) / (n + c) over these plays, each as it was then; c is 0, 1, 4, 16, ..., or 1024
+    c(n, k) = 0 until one of them led to the first of the k
 
 In epoch k, with n and N' the counts of a pair, and rho(y) the mean of what it earned on the way to y:
 
@@ -30,9 +31,11 @@ In epoch k, with n and N' the counts of a pair, and rho(y) the mean of what it e
     W             = 1 + gamma max_x V_0(x),                  V_0 is V with 0 in place of W
 
 Of all pairs with k successors a share q(k) is noisy: successors did not always pay the same. v(k) is the variance of
-their rewards about rho. For one of them s^2 is its own variance, with v(k) for one play more. Any other may be noisy
-too: n plays of a noisy pair pay the same with a chance of some (1 - 2 v)^(n - 1), so that with probability
-q (1 - 2 v)^(n - 1) / (1 - q + q (1 - 2 v)^(n - 1)) s^2 is v(k), else 0.
+their rewards about rho. For one of them s^2 is drawn too, from its own variance with v(k) for one play more: as the sum
+of squares about rho, and v(k), over a chi^2 variate of as many degrees of freedom as there are terms. So r_k has
+Student's distribution, and a pair that lost eleven of its first twelve bets comes again. Any other may be noisy too: n
+plays of a noisy pair pay the same with a chance of some (1 - 2 v)^(n - 1), so that with probability q (1 - 2 v)^(n - 1)
+/ (1 - q + q (1 - 2 v)^(n - 1)) s^2 is v(k), else 0.
 
 What is new pays at most 1, and then leads at most to the best that is known. pi_k is greedy for Q (ties: the first
 action), until a reset, or until the plays of a pair within the epoch reach max(1, n); then it is drawn anew, if a pair
@@ -326,9 +329,10 @@ def _draw(  # type: ignore[no-untyped-def]
     """r_k (X, A), 0 where n = 0, and P_k of one seed: u as a mass of state X, before those of the successors that were
     met; the end leads to itself."""
     X, A, B = moves.shape
-    t, part, c, least = 1 + visits.sum(), 1, np.zeros((BINS, KINDS)), _rates(tries, new)
-    noisy, spread = _noise(moves, squares, terms)
-    certain = least[0] == 0.0 and noisy[1] == 0.0  # whether a pair with one successor does what it did
+    least, (noisy, spread) = _rates(tries, new), _noise(moves, squares, terms)
+    if least[0] == 0.0 and noisy[1] == 0.0 and _repeat(rewards, successors, moves, end, r, rows):
+        return
+    t, part, c = 1 + visits.sum(), 1, np.zeros((BINS, KINDS))
     for b in range(BINS):
         for k in range(2, KINDS - 1):
             if share[b, k, 0] > 0.0:
@@ -344,13 +348,6 @@ def _draw(  # type: ignore[no-untyped-def]
                 first[x * A + a + 1] = size = size + np.uint32(1)
                 continue
             k = _kinds(moves[x, a])
-            if certain and k == 1:
-                j = 0
-                while moves[x, a, j] == 0:
-                    j += 1
-                r[x, a], to[size], mass[size] = rewards[x, a], successors[x, a, j], 1.0
-                first[x * A + a + 1] = size = size + np.uint32(1)
-                continue
             b, total, tilt = _bin(n), 0.0, 0.0
             size += np.uint32(least[b] > 0.0)
             for j in range(B):
@@ -389,7 +386,8 @@ def _draw(  # type: ignore[no-untyped-def]
                 part += 1
                 chance, variance = 1.0, spread[k]
                 if squares[x, a] > 0.0:
-                    variance = (squares[x, a] + spread[k]) / (terms[x, a] + 1.0)
+                    half, part = gamma_above_one((terms[x, a] + 1.0) / 2.0, key, t, part)
+                    variance = (squares[x, a] + spread[k]) / (2.0 * half)
                 else:
                     alike = noisy[k] * max(0.0, 1.0 - 2.0 * spread[k]) ** terms[x, a]
                     chance = alike / (1.0 - noisy[k] + alike) if alike > 0.0 else 0.0
@@ -400,11 +398,34 @@ def _draw(  # type: ignore[no-untyped-def]
 
 
 @compiled
+def _repeat(rewards, successors, moves, end, r, rows):  # type: ignore[no-untyped-def]
+    """`_draw` where every pair does what it did the first time; whether each was seen to do one thing at most."""
+    X, A, B = moves.shape
+    first, to, mass = rows
+    for x in range(X):
+        for a in range(A):
+            p, kinds, slot = x * A + a, 0, 0
+            for j in range(B):
+                kinds += moves[x, a, j] > 0
+                slot += j * (moves[x, a, j] > 0)
+            if kinds > 1:
+                return False
+            r[x, a], to[p] = (rewards[x, a], successors[x, a, slot]) if kinds == 1 else (0.0, X)
+            mass[p], first[p + 1] = 1.0, p + 1
+    if end >= 0:
+        r[end], to[end * A : (end + 1) * A] = rewards[end].min(), end
+    return True
+
+
+@compiled
 def _noise(moves, squares, terms):  # type: ignore[no-untyped-def]
     """Of pairs with k successors, how many have noisy rewards, as a share, and the variance of these, by k."""
     X, A, _ = moves.shape
     share, variance, pairs, plays = np.zeros(KINDS), np.zeros(KINDS), np.zeros(KINDS), np.zeros(KINDS)
-    if not (squares > 0.0).any():
+    some, by_pair = False, squares.reshape(-1)
+    for p in range(by_pair.shape[0]):  # several pairs go at once
+        some |= by_pair[p] > 0.0
+    if not some:
         return share, variance
     for x in range(X):
         for a in range(A):
@@ -439,9 +460,9 @@ def _expect(moves, share, likely, paid, r, P):  # type: ignore[no-untyped-def]
     for x in range(X):
         for a in range(A):
             n, k, tilt = moves[x, a].sum(), _kinds(moves[x, a]), 0.0
-            if not 1 < k < KINDS - 1:
-                continue
             b, own = _bin(n), 0.0
+            if not 1 < k < KINDS - 1 or share[b, k, 0] == 0.0:  # c is 0, as in `_draw`
+                continue
             odds = np.exp(likely[b, k] - likely[b, k].max())
             for g in range(len(WEIGHTS)):  # the mean of n / (n + c)
                 own += odds[g] / odds.sum() * n / (n + WEIGHTS[g])
