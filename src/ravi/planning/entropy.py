@@ -17,9 +17,14 @@ from ravi.planning.occupancies import occupancy
 
 def relative_entropy(p: Array, q: Array) -> Array:
     """KL(p || q) along the last axis; infinite where p has mass and q has none."""
-    p, q = np.broadcast_arrays(checks.finite(p, "p"), checks.finite(q, "q"))
+    p, q = checks.finite(p, "p"), checks.finite(q, "q")
     checks.sums_to_one(p, "p")
     checks.sums_to_one(q, "q")
+    return divergence(p, q)
+
+
+def divergence(p: Array, q: Array) -> Array:
+    """`relative_entropy` of arrays that are known to be distributions."""
     some = p > 0
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         t = np.where(some, (q - p) / p, 0.0)  # >= -1

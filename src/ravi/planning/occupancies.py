@@ -77,9 +77,15 @@ def occupancy(mdp: MDP, policy: ArrayLike, tol: float = 1e-10) -> Occupancy:
     batch = problems.policy(policy, an_mdp(mdp))
     tol = checks.positive(tol, "tol")
     single = batch.ndim == 2
-    batch = distributions(batch[None] if single else batch)
-    mu, nu, error = _occupancy(tables(mdp), batch, mdp.initial / math.fsum(mdp.initial), tol)
+    mu, nu, error = of_batch(mdp, batch[None] if single else batch, tol)
     return Occupancy(mu[0], nu[0], error[0]) if single else Occupancy(mu, nu, error)
+
+
+def of_batch(mdp: MDP, policies: Floats, tol: float = 1e-10) -> tuple[Floats, Floats, Floats]:
+    """mu, nu and error of an array (n, X, A) that is known to be policies."""
+    initial = mdp.initial / math.fsum(mdp.initial)
+    found: tuple[Floats, Floats, Floats] = _occupancy(tables(mdp), distributions(policies), initial, tol)
+    return found
 
 
 @compiled

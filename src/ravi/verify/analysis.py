@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ravi.core import Array
-from ravi.planning.entropy import relative_entropy
+from ravi.planning.entropy import divergence
 from ravi.theory import Bound, constants, generic
 from ravi.verify import lemmas
 from ravi.verify.books import Evidence, Seen, Totals
@@ -75,7 +75,7 @@ def below_is_small(s: Seen) -> tuple[Array, Array]:
 @claim("A7", "<mu^pi_{k+1}, Q_{k+1}> = <nu^pi_{k+1}, V_{k+1} + KL(pi_{k+1}||pi_k) / eta>", "before (6)", phase="step")
 def regularised_value(s: Seen) -> tuple[Array, Array]:
     e = s.after
-    right = (e.nu * (e.V + relative_entropy(e.policy, s.at.policy) / s.scene.parts.eta)).sum(-1)
+    right = (e.nu * (e.V + divergence(e.policy, s.at.policy) / s.scene.parts.eta)).sum(-1)
     return np.abs(under(e.mu, s.backup.Q) - right), nil(s)
 
 
@@ -89,7 +89,7 @@ def below_telescopes(s: Seen) -> tuple[Array, Array]:
 def apart(s: Seen) -> Array:
     """KL(mu^{pi_{k+1}} || mu^{pi_k})."""
     n = len(s.at.V)
-    return relative_entropy(s.after.mu.reshape(n, -1), s.at.mu.reshape(n, -1))
+    return divergence(s.after.mu.reshape(n, -1), s.at.mu.reshape(n, -1))
 
 
 @claim("A9", "<mu_{k+1} - mu_k, Q_{k+1}> <= (H / 2) sqrt(2 KL(mu_{k+1}||mu_k))   (printed: H sqrt)", "Pinsker step",
@@ -100,7 +100,7 @@ def pinsker(s: Seen) -> tuple[Array, Array]:
 
 @claim("A10", "KL(mu^pi || mu^pi') <= H H(pi || pi')", "Lemma A.1", phase="step")
 def occupancies_follow_policies(s: Seen) -> tuple[Array, Array]:
-    entropy = (s.after.nu * relative_entropy(s.after.policy, s.at.policy)).sum(-1)
+    entropy = (s.after.nu * divergence(s.after.policy, s.at.policy)).sum(-1)
     return apart(s), s.scene.H * entropy
 
 
@@ -203,7 +203,7 @@ def variational(s: Seen) -> tuple[Array, Array]:
     Q, V, eta = s.backup.Q, s.after.V, s.scene.parts.eta
 
     def value(q: Array) -> Array:
-        return (q * Q).sum(-1) - relative_entropy(q, s.at.policy) / eta
+        return (q * Q).sum(-1) - divergence(q, s.at.policy) / eta
 
     others = np.random.default_rng(s.k).dirichlet(np.ones(Q.shape[-1]), size=(3, 1, Q.shape[1]))  # for all seeds
     exceeded = np.max([worst(value(q) - V) for q in others], axis=0)

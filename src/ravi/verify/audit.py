@@ -30,7 +30,7 @@ import numpy as np
 from ravi import tree
 from ravi.core import Array, Measure, Path
 from ravi.planning.bellman import expect
-from ravi.planning.entropy import relative_entropy
+from ravi.planning.entropy import divergence
 from ravi.planning.mirror import mirror_step
 from ravi.random import PICK, uniform
 from ravi.theory import doubling
@@ -243,12 +243,14 @@ def _mirrored(scene: Scene, claims: Sequence[Claim], m: Audit, after: Iterate, D
 
 def optimisation(scene: Scene, at: Iterate, backup: Backup, after: Iterate) -> Array:
     """<mu^{pi_{i+1}} - mu^{pi_i}, Q_{i+1}> - H(pi_{i+1} || pi_i) / eta   (n,)."""
-    entropy = (after.nu * relative_entropy(after.policy, at.policy)).sum(-1)
+    entropy = (after.nu * divergence(after.policy, at.policy)).sum(-1)
     return ((after.mu - at.mu) * backup.Q).sum((1, 2)) - entropy / scene.parts.eta
 
 
 def _check(claims: Sequence[Claim], phase: str, seen: Seen) -> None:
     """Measure the claims of this phase, and keep their worst cases in place."""
+    if all(claim.phase != phase for claim in claims):
+        return
     m = seen.audit
     worst = Worst(*(part[:, m.phase[0]] for part in m.worst))
     for index, claim in enumerate(claims):

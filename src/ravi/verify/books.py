@@ -13,7 +13,7 @@ import numpy as np
 
 from ravi import tree
 from ravi.core import Array, Path
-from ravi.planning.occupancies import occupancy
+from ravi.planning.occupancies import of_batch
 from ravi.runs import Run
 from ravi.verify.scene import Scene, lam
 
@@ -270,8 +270,8 @@ def begin(scene: Scene, n: int, claims: int) -> Audit:
 
 def iterate(scene: Scene, V: Array, policy: Array) -> Iterate:
     made, improper = proper(policy)
-    found = occupancy(scene.mdp, made)
-    return Iterate(V.copy(), made, found.nu, found.mu, improper)
+    mu, nu, _ = of_batch(scene.mdp, made)
+    return Iterate(V.copy(), made, nu, mu, improper)
 
 
 def proper(policy: Array) -> tuple[Array, Array]:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ravi.core import Array
-from ravi.planning.entropy import relative_entropy
+from ravi.planning.entropy import divergence
 from ravi.theory import constants
 from ravi.verify import distance, expected
 from ravi.verify.audit import optimisation
@@ -110,7 +110,7 @@ def lemma_4_2(s: Seen) -> Measured:
 
 def small_steps(s: Seen) -> Measured:
     """KL(pi_{i+1} || pi_i)(x) <= eta^2 H^2 / 8."""
-    return worst(relative_entropy(s.after.policy, s.at.policy)), nil(s) + (s.scene.parts.eta * s.scene.H) ** 2 / 8
+    return worst(divergence(s.after.policy, s.at.policy)), nil(s) + (s.scene.parts.eta * s.scene.H) ** 2 / 8
 
 
 def moved(s: Seen) -> Array:

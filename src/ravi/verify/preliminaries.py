@@ -6,7 +6,7 @@ import numpy as np
 
 from ravi.core import Array
 from ravi.planning.bellman import expect, extend, flow, marginal
-from ravi.planning.entropy import relative_entropy
+from ravi.planning.entropy import divergence
 from ravi.planning.evaluation import evaluate
 from ravi.theory import constants
 from ravi.verify import lemmas
@@ -73,8 +73,8 @@ def chain_rule(s: Seen) -> tuple[Array, Array]:
     p, e = s.at, s.after
     if s.anew:
         return nil(s) - np.inf, nil(s)
-    joint = relative_entropy(e.mu.reshape(len(e.mu), -1), p.mu.reshape(len(p.mu), -1))
-    parts = relative_entropy(e.nu, p.nu) + (e.nu * relative_entropy(e.policy, p.policy)).sum(-1)
+    joint = divergence(e.mu.reshape(len(e.mu), -1), p.mu.reshape(len(p.mu), -1))
+    parts = divergence(e.nu, p.nu) + (e.nu * divergence(e.policy, p.policy)).sum(-1)
     return np.abs(joint - parts), nil(s)
 
 

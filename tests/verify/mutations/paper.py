@@ -734,7 +734,7 @@ def another_value(patch, setting):
 
 @mutation("occupancies are those of another gamma", "P3", "P4", setting=KNOWN)
 def another_occupancy(patch, setting):
-    patch.setattr(books, "occupancy", with_less_discount(books.occupancy))
+    patch.setattr(books, "of_batch", with_less_discount(books.of_batch))
     return setting.build()
 
 
