@@ -16,7 +16,9 @@ import sys
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 from ravi import checks, foreign
@@ -290,9 +292,14 @@ def options_of(builder: Callable[..., Any], skip: int = 0) -> dict[str, Any]:
 
 def _parameters(builder: Callable[..., Any], skip: int) -> dict[str, tuple[inspect.Parameter, Any]]:
     """The arguments that an id may give, by name, each with its type."""
-    hints = typing.get_type_hints(builder)
+    hints = _hints(builder) if isinstance(builder, FunctionType) else typing.get_type_hints(builder)
     parameters = list(inspect.signature(builder).parameters.values())[skip:]
     return {p.name: (p, hints[p.name]) for p in parameters if _kind(hints.get(p.name)) is not None}
+
+
+@cache
+def _hints(builder: FunctionType) -> dict[str, Any]:
+    return typing.get_type_hints(builder)
 
 
 def _learner(text: str) -> tuple[str, list[str], Known | None]:
@@ -320,8 +327,8 @@ def _given(text: str) -> tuple[str, dict[str, Any], dict[str, Any]]:
 
 def _name_of(text: str, table: Mapping[str, Any]) -> str | None:
     """The longest name that `text` begins with, up to a slash, a comma or its end."""
-    fitting = [name for name in table if text == name or text.startswith((name + "/", name + ","))]
-    return max(fitting, key=len, default=None)
+    ends = [len(text), *(mark.start() for mark in reversed([*re.finditer("[/,]", text)]))]
+    return next((text[:end] for end in ends if text[:end] in table), None)
 
 
 def _split(text: str, table: Mapping[str, Any]) -> tuple[str, list[str]]:

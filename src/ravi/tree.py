@@ -54,7 +54,9 @@ def seed(tree: Any, i: int) -> Any:
 
 
 def join(trees: Sequence[Any]) -> Any:
-    """The seeds of all trees, one after the other."""
+    """The seeds of all trees, one after the other; of one tree, that tree itself."""
+    if len(trees) == 1:
+        return trees[0]
     if isinstance(trees[0], tuple):
         return _rebuilt(trees[0], [join(parts) for parts in zip(*trees, strict=True)])
     if isinstance(trees[0], Ragged):
