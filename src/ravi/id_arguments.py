@@ -7,8 +7,11 @@ An id is a name from a table, then, after a slash or a comma, the builder's argu
 from __future__ import annotations
 
 import inspect
+import re
 import typing
 from collections.abc import Callable, Mapping
+from functools import cache
+from types import FunctionType
 from typing import Any
 
 from ravi import checks, foreign
@@ -17,8 +20,8 @@ from ravi.checks import InputError
 
 def name_of(text: str, table: Mapping[str, Any]) -> str | None:
     """The longest name that `text` begins with, up to a slash, a comma or its end."""
-    fitting = [name for name in table if text == name or text.startswith((name + "/", name + ","))]
-    return max(fitting, key=len, default=None)
+    ends = [len(text), *(mark.start() for mark in reversed([*re.finditer("[/,]", text)]))]
+    return next((text[:end] for end in ends if text[:end] in table), None)
 
 
 def split(text: str, table: Mapping[str, Any]) -> tuple[str, list[str]]:
@@ -68,9 +71,14 @@ def all_arguments(text: str, table: Mapping[str, Any], builder: Callable[..., An
 
 def parameters_of(builder: Callable[..., Any], skip: int) -> dict[str, tuple[inspect.Parameter, type]]:
     """The arguments that an id may give, by name, each with the type that its value is read as: int, float or str."""
-    hints = typing.get_type_hints(builder)
+    hints = _hints(builder) if isinstance(builder, FunctionType) else typing.get_type_hints(builder)
     parameters = list(inspect.signature(builder).parameters.values())[skip:]
     return {p.name: (p, kind) for p in parameters if (kind := _kind(hints.get(p.name))) is not None}
+
+
+@cache
+def _hints(builder: FunctionType) -> dict[str, Any]:
+    return typing.get_type_hints(builder)
 
 
 def _kind(hint: Any) -> type | None:

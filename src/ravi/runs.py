@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, get_type_hints
 
@@ -15,7 +16,7 @@ import numpy as np
 import scipy
 
 import ravi
-from ravi import checks, extras, headers, printable, tree
+from ravi import checks, extras, headers, printable
 from ravi.core import Array, Floats, Ints
 from ravi.curve import grid
 
@@ -227,7 +228,7 @@ class Run:
         return self._measured(name)
 
     def _at(self, name: str) -> Array:
-        return self.batch[name] if isinstance(self.batch, dict) else dict(tree.leaves(self.batch))[name]
+        return self.batch[name] if isinstance(self.batch, dict) else attrgetter(name)(self.batch)
 
     def _optimum(self) -> str:
         if self.optimum is not None:

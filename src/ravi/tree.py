@@ -54,7 +54,9 @@ def seed(tree: Any, i: int) -> Any:
 
 
 def join(trees: Sequence[Any]) -> Any:
-    """The seeds of all trees, one after the other."""
+    """The seeds of all trees, one after the other; of one tree, that tree itself."""
+    if len(trees) == 1:
+        return trees[0]
     if isinstance(trees[0], tuple):
         return _rebuilt(trees[0], [join(parts) for parts in zip(*trees, strict=True)])
     if isinstance(trees[0], Ragged):
@@ -64,7 +66,7 @@ def join(trees: Sequence[Any]) -> Any:
 
 def apart(tree: Any, n: int) -> list[Any]:
     """Trees of n seeds each, whose logs end with the last epoch that any of those seeds had."""
-    size = len(next(leaf for _, leaf in leaves(tree) if isinstance(leaf, np.ndarray)))
+    size = len(next(leaf for leaf in _flat(tree) if isinstance(leaf, np.ndarray)))
     return [tree] if size == n else [_ended(take(tree, np.arange(i, i + n))) for i in range(0, size, n)]
 
 
@@ -139,7 +141,7 @@ def stored(tree: Any) -> dict[str, Array]:
 
 def size(tree: Any) -> int:
     """Bytes of all arrays."""
-    return sum(leaf.nbytes for _, leaf in leaves(tree) if not isinstance(leaf, Log))
+    return sum([leaf.nbytes for leaf in _flat(tree) if not isinstance(leaf, Log)])
 
 
 def mapped(change: Callable[[Any], Any], tree: Any) -> Any:
@@ -149,7 +151,7 @@ def mapped(change: Callable[[Any], Any], tree: Any) -> Any:
 
 def put(target: Any, source: Any, rows: Array) -> None:
     """target[rows] = source[rows] in every array."""
-    for (_, to), (_, what) in zip(leaves(target), leaves(source), strict=True):
+    for to, what in zip(_flat(target), _flat(source), strict=True):
         if isinstance(to, Ragged):
             for row in np.arange(len(to.parts))[rows]:
                 to.parts[row] = what.parts[row].copy()
@@ -157,13 +159,27 @@ def put(target: Any, source: Any, rows: Array) -> None:
             to[rows] = what[rows]
 
 
-def leaves(tree: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+def leaves(tree: Any, name: str = "") -> list[tuple[str, Any]]:
     """Every array or log with its dotted name."""
     if not isinstance(tree, tuple):
-        yield name, tree
-        return
+        return [(name, tree)]
+    found: list[tuple[str, Any]] = []
     for label, part in _parts(tree):
-        yield from leaves(part, f"{name}.{label}" if name else label)
+        found += leaves(part, f"{name}.{label}" if name else label)
+    return found
+
+
+def _flat(tree: Any) -> list[Any]:
+    """Every array or log, in the order of `leaves`."""
+    if not isinstance(tree, tuple):
+        return [tree]
+    found: list[Any] = []
+    for part in tree:
+        if isinstance(part, tuple):
+            found += _flat(part)
+        else:
+            found.append(part)
+    return found
 
 
 def _parts(tree: Any) -> Iterator[tuple[str, Any]]:

@@ -1,7 +1,8 @@
 """Every learner learns: under fixed keys a tuned setting keeps its regret below a fraction of the uniform policy's.
 
-T = 20,000 and 8 seeds; only `scale`, `step_scale`, m, known spans and optimistic starts are set. The fractions are
-about 1.5 times what was measured when the learner was written, so that a change of the last bit does not matter and a
+T = 20,000; 8 seeds on MDPs of few states, 4 on the others, where a step takes longer. Only `scale`, `step_scale`, m,
+known spans and optimistic starts are set. The fractions are about 1.5 times what was measured under 8 seeds when the
+learner was written, and at least 1.3 times what 4 seeds give, so that a change of the last bit does not matter and a
 change of the algorithm does. The certainty-equivalent learner and MDP-EXP2 do not explore, and RiverSwim shows it:
 their fraction there is 1.1.
 """
@@ -10,9 +11,10 @@ from functools import cache
 
 import pytest
 
+from ravi import ids
 from ravi.engine import run
 
-T, SEEDS = 20_000, 8
+T, FEW = 20_000, 16  # states
 
 TABULAR = {
     "ravi-ucb,scale=0.001,step_scale=30": (0.47, 0.09),
@@ -72,11 +74,15 @@ CASES = [
 ]
 
 
+def regret(learner, mdp):
+    return run(learner, mdp, T, 8 if ids.mdp(mdp).states <= FEW else 4, keep_epochs=False).regret.mean()
+
+
 @cache
 def uniform(mdp):
-    return run("uniform", mdp, T, SEEDS, keep_epochs=False).regret.mean()
+    return regret("uniform", mdp)
 
 
 @pytest.mark.parametrize(("learner", "mdp", "fraction"), CASES)
 def test_a_tuned_learner_learns(learner, mdp, fraction):
-    assert run(learner, mdp, T, SEEDS, keep_epochs=False).regret.mean() <= fraction * uniform(mdp)
+    assert regret(learner, mdp) <= fraction * uniform(mdp)

@@ -5,33 +5,35 @@ phases: (t_k, theta_hat, Q_k, V_k). The inner maximum goes over all supports, ea
 for small d.
 """
 
-from itertools import combinations
+from itertools import product
 
 import numpy as np
 
 
 def best_of_simplex(Lam, centre, beta, phi):
-    """max <theta, phi> over the simplex within beta of the centre; the nearest point where there is none."""
-    d = len(phi)
-    candidates = []
-    for size in range(1, d + 1):
-        for support in map(list, combinations(range(d), size)):
-            # the point of the affine hull that is nearest to the centre, and the way in which <theta, phi> rises
-            K = np.zeros((size + 1, size + 1))
-            K[:size, :size], K[:size, size], K[size, :size] = Lam[np.ix_(support, support)], 1, 1
-            near, way = np.zeros(d), np.zeros(d)
-            near[support] = np.linalg.solve(K, [*(Lam @ centre)[support], 1])[:size]
-            way[support] = np.linalg.solve(K, [*phi[support], 0])[:size]
-            distance = (near - centre) @ Lam @ (near - centre)
-            candidates.append((near, distance))
-            speed = way @ Lam @ way
-            if distance < beta**2 and speed > 1e-14:
-                candidates.append((near + np.sqrt((beta**2 - distance) / speed) * way, beta**2))
-    allowed = [(theta, square) for theta, square in candidates if theta.min() >= -1e-10]
-    inside = [theta for theta, square in allowed if square <= beta**2 * (1 + 1e-12)]
-    if not inside:
-        return min(allowed, key=lambda each: each[1])[0] @ phi
-    return max(theta @ phi for theta in inside)
+    """max <theta, phi> of each row phi, over the simplex within beta of the centre; at the nearest point where there is
+    none."""
+    d, square = len(centre), beta**2
+    on = np.array([*product([0.0, 1.0], repeat=d)])[1:]  # every support
+    K = np.zeros((len(on), d + 1, d + 1))  # off the support, theta = 0
+    K[:, :d, :d] = Lam * on[:, :, None] * on[:, None] + np.eye(d) * (1 - on)[:, :, None]
+    K[:, :d, d] = K[:, d, :d] = on
+    # the point of the affine hull that is nearest to the centre, and the way in which <theta, phi> rises
+    near = np.linalg.solve(K, np.column_stack([on * (Lam @ centre), np.ones(len(on))])[..., None])[:, :d, 0]
+    right = np.zeros((len(on), d + 1, len(phi)))
+    right[:, :d] = on[:, :, None] * phi.T
+    way = np.linalg.solve(K, right)[:, :d].swapaxes(1, 2)  # (supports, rows, d)
+    distance, speed = ((near - centre) @ Lam * (near - centre)).sum(-1)[:, None], (way @ Lam * way).sum(-1)
+    rises = (distance < square) & (speed > 1e-14)
+    far = np.sqrt(np.where(rises, square - distance, 0) / np.where(rises, speed, 1))
+    ends = near[:, None] + far[..., None] * way
+    theta = np.concatenate([np.broadcast_to(near[:, None], ends.shape), ends])
+    squares = np.concatenate([np.broadcast_to(distance, rises.shape), np.where(rises, square, distance)])
+    worth = (theta * phi).sum(-1)
+    squares[theta.min(-1) < -1e-10] = np.inf  # not allowed
+    inside = squares <= square * (1 + 1e-12)
+    nearest = np.take_along_axis(worth, squares.argmin(0)[None], 0)[0]
+    return np.where(inside.any(0), np.where(inside, worth, -np.inf).max(0), nearest)
 
 
 def best_of_all(Lam, centre, beta, phi):
@@ -70,10 +72,8 @@ def extended_value_iteration(mdp, psi, Lam, centre, beta, rounds, span=np.inf):
     Q = np.full((X, A), 1 / (1 - gamma))
     V = np.full(X, 1 / (1 - gamma))
     for _ in range(rounds):
-        for x in range(X):
-            for a in range(A):
-                phi = V @ psi[x, a]
-                Q[x, a] = mdp.rewards[x, a] + gamma * best_of_simplex(Lam, centre, beta, phi)
+        best = best_of_simplex(Lam, centre, beta, np.einsum("y,xayi->xai", V, psi).reshape(X * A, -1))
+        Q = mdp.rewards + gamma * best.reshape(X, A)
         V = Q.max(1)
         V = np.minimum(V, V.min() + span)
     return Q, V

@@ -28,29 +28,33 @@ class Kernel:
         return V, self.r + self.of.discount * self.P @ V
 
     def best(self):
-        policy = np.eye(self.of.shape[1])[self.r.argmax(-1)]
+        """By policy iteration, which ends where the policy stays, or after 100 rounds."""
+        actions = self.r.argmax(-1)
         for _ in range(100):
-            policy = np.eye(self.of.shape[1])[self.value(policy)[1].argmax(-1)]
-        return policy
+            before, actions = actions, self.value(np.eye(self.of.shape[1])[actions])[1].argmax(-1)
+            if (actions == before).all():
+                break
+        return np.eye(self.of.shape[1])[actions]
 
 
 def farthest(p, d, f):
-    """argmax {<q, f> : KL(p || q) <= d} on the support of p: q is p / (nu - f), in parts."""
-    on = p > 0
-    if np.ptp(f[on]) < 1e-12:
-        return p
+    """In every row, argmax {<q, f> : KL(p || q) <= d} on the support of p: q is p / (nu - f), in parts."""
+    on, d = p > 0, d[:, None]
+    most = np.where(on, f, -np.inf).max(-1, keepdims=True)
+    least = np.where(on, f, np.inf).min(-1, keepdims=True)
+    below, flat = np.where(on, most - f, 1.0), most - least < 1e-12
+    span = np.where(flat, 1.0, most - least)
 
     def at(z):
-        q = p[on] / (np.exp(z) * np.ptp(f[on]) + f[on].max() - f[on])
-        return q / q.sum()
+        q = p / (np.exp(z) * span + below)
+        return q / q.sum(-1, keepdims=True)
 
-    low, high = -30.0, 30.0  # of ln((nu - max f) / span)
+    low, high = np.full(d.shape, -30.0), np.full(d.shape, 30.0)  # of ln((nu - max f) / span)
     for _ in range(60):
         middle = (low + high) / 2
-        low, high = (middle, high) if (p[on] * np.log(p[on] / at(middle))).sum() > d else (low, middle)
-    found = np.zeros(len(p))
-    found[on] = at(high)
-    return found
+        over = (p * np.log(np.where(on, p, 1.0) / np.where(on, at(middle), 1.0))).sum(-1, keepdims=True) > d
+        low, high = np.where(over, middle, low), np.where(over, high, middle)
+    return np.where(flat, p, at(high))
 
 
 def plausible_kernels(of, policy, rng, climbs=12):
@@ -58,7 +62,8 @@ def plausible_kernels(of, policy, rng, climbs=12):
     pairs, (X, A) = of.low[0], of.shape
     total = pairs.weight.sum(-1)
     p, d = pairs.weight / total[:, None], pairs.radius / total
-    q = np.array([farthest(p[i], d[i] * rng.random(), rng.normal(size=p.shape[1])) for i in range(X * A)])
+    parts, ways = zip(*[(rng.random(), rng.normal(size=p.shape[1])) for _ in range(X * A)], strict=True)
+    q = farthest(p, d * parts, np.array(ways))
     for _ in range(climbs):
         yield (kernel := Kernel(of, q))
         rival = kernel.best()
@@ -66,7 +71,7 @@ def plausible_kernels(of, policy, rng, climbs=12):
         nu = of.low[1].weight[0, ::2] / of.low[1].weight.sum()
         up, down = (nu @ kernel.visits(rival))[:, None] * rival, (nu @ kernel.visits(policy))[:, None] * policy
         f = up.reshape(-1, 1) * _worth(of, V_best) - down.reshape(-1, 1) * _worth(of, V)
-        q = np.array([farthest(p[i], d[i], f[i]) for i in range(X * A)])
+        q = farthest(p, d, f)
 
 
 def _worth(of, V):

@@ -41,17 +41,21 @@ def played(seed, coins=True):
     return agent
 
 
+@cache
+def truth(seed, coins):
+    """The best policy of the model of an agent, what it is worth, and the optimum."""
+    world, policy = world_of(seed), ravi.solve(played(seed, coins).model()).policy
+    if not coins:
+        world = replace(world, rewards=(world.transitions * world.successors / 3).sum(-1))
+    return policy, float(return_of(world, policy)), float(ravi.solve(world).optimum)
+
+
 def failures(scale, assume="nothing", coins=True):
     """How many seeds have bounds that do not hold."""
     wrong = 0
     for seed in range(SEEDS):
-        agent, world = played(seed, coins), world_of(seed)
-        if not coins:
-            world = replace(world, rewards=(world.transitions * world.successors / 3).sum(-1))
-        policy = ravi.solve(agent.model()).policy
-        found = plausible(agent, DELTA, assume, scale=scale)
-        value, optimum = float(return_of(world, policy)), float(ravi.solve(world).optimum)
-        low, best, gap, *_ = bounds(found, policy)
+        policy, value, optimum = truth(seed, coins)
+        low, best, gap, *_ = bounds(plausible(played(seed, coins), DELTA, assume, scale=scale), policy)
         wrong += not (low <= value + 1e-9 and optimum <= best + 1e-9 and optimum - value <= gap + 1e-9)
     return wrong
 

@@ -32,7 +32,6 @@ Resolution Discretization in Optimal Control", 2002 (interpolation on a grid).
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -344,17 +343,19 @@ class Smooth:
 
     def _between(self, targets: Floats) -> tuple[Ints, Floats]:
         """The cells around points, ascending, and their weights   (X, A, C)."""
-        free = self.bins > 1
         place = targets - 0.5
         place = np.where(self.turns, place, place.clip(0, self.bins - 1))
-        base = np.where(self.turns, np.floor(place), np.minimum(np.floor(place), np.maximum(self.bins - 2, 0))).astype(
-            int
-        )
-        part = np.where(free, place - base, 0.0)
-        sides = [range(2) if each else range(1) for each in free]
-        corners = np.array(list(product(*sides)))  # (C, d)
-        cells = np.ravel_multi_index(tuple(np.moveaxis((base[..., None, :] + corners) % self.bins, -1, 0)), self.bins)
-        weights = np.where(corners == 1, part[..., None, :], 1 - part[..., None, :]).prod(-1)
+        base = np.where(self.turns, np.floor(place), np.minimum(np.floor(place), np.maximum(self.bins - 2, 0)))
+        cells, weights = np.zeros((*targets.shape[:-1], 1), int), np.ones((*targets.shape[:-1], 1))
+        for at, low, many in zip(np.moveaxis(place, -1, 0), np.moveaxis(base, -1, 0), self.bins, strict=True):
+            if many == 1:
+                continue
+            above = at - low
+            sides = (low[..., None] + np.arange(2)).astype(int) % many
+            cells = (cells[..., None] * many + sides[..., None, :]).reshape(*at.shape, -1)
+            weights = (weights[..., None] * np.stack([1 - above, above], -1)[..., None, :]).reshape(*at.shape, -1)
+        if not self.turns.any():  # where nothing is beyond the last cell, they ascend
+            return cells, weights
         order = np.argsort(cells, -1)
         return np.take_along_axis(cells, order, -1), np.take_along_axis(weights, order, -1)
 
