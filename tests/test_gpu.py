@@ -20,14 +20,6 @@ def pretended(monkeypatch):
     pretend(monkeypatch)
 
 
-@pytest.fixture(autouse=True, scope="module")
-def forgotten():
-    """No kernel of a pretended GPU is left for one that is there."""
-    yield
-    device.kernel.cache_clear()
-    device._loop_kernel.cache_clear()
-
-
 def there_is_one():
     try:
         device.target()

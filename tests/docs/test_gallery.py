@@ -18,6 +18,7 @@ QUESTIONS = re.findall(r"^## (.*)$", TEXT, flags=re.MULTILINE)
 
 def test_every_question_has_code_its_output_and_a_reading():
     assert len(QUESTIONS) >= 8
+    assert TEXT.count("```python") == len(BLOCKS)
     for section in re.split(r"^## .*$", TEXT, flags=re.MULTILINE)[1:]:
         assert section.count("```python") == 1
         (found,) = MAKE.BLOCK.finditer(section)

@@ -5,13 +5,14 @@ Those may be of a type of their own, which as CuPy's takes no array of the host 
 what they do on a GPU, where some sums have another order.
 """
 
+from functools import cache
 from types import SimpleNamespace
 
 import numpy as np
 from numba.core.caching import NullCache
 
-from ravi import device, teams
-from ravi.compiled import compiled
+from ravi import device, flights, teams
+from ravi.compiled import compiled, instance
 
 
 class There(np.lib.mixins.NDArrayOperatorsMixin):
@@ -67,11 +68,24 @@ class Kernel:
     """A kernel, whatever the shape that it is launched with."""
 
     def __init__(self, function):
-        self.compiled = compiled(function)
-        self.compiled._cache = NullCache()  # by the file that it is bound to, which need not import its frame
+        self.function = function
 
     def __getitem__(self, shape):
-        return lambda *arguments: self.compiled(*teams.mapped(_held, arguments)) and None
+        return lambda *arguments: self.function(*teams.mapped(_held, arguments)) and None
+
+
+@cache
+def kernel(registers, threads, *functions):
+    """`ravi.device.kernel`, by the function that a CPU has for it."""
+    function = flights.function_of(*functions)
+    if len(function.__name__) > 200:  # more than a file of the cache may be called
+        function._cache = NullCache()
+    return Kernel(function)
+
+
+@cache
+def loop_kernel(looped, threads):
+    return Kernel(compiled(instance(device._over, loop=looped), device._over))
 
 
 def _held(leaf):
@@ -95,11 +109,7 @@ class Stream:
 
 def pretend(patch, apart=False):
     """Let `device="gpu"` be this machine; `apart`: with arrays of their own type."""
-    cuda = SimpleNamespace(
-        as_cuda_array=lambda a, sync=True: a,
-        external_stream=lambda ptr: ptr,
-        jit=lambda function, **options: Kernel(function),
-    )
+    cuda = SimpleNamespace(as_cuda_array=lambda a, sync=True: a, external_stream=lambda ptr: ptr)
     names = ("asfortranarray", "empty", "zeros", "full", "arange")
     arrays = {name: on_arrays_there(getattr(np, name)) if apart else getattr(np, name) for name in names}
     cupy = SimpleNamespace(
@@ -117,4 +127,5 @@ def pretend(patch, apart=False):
 
     patch.setattr(device.Together, "_recorded", recorded)
     patch.setattr(device, "target", lambda: device.Target(cupy, cuda))
-    patch.setattr(device, "cuda_words", lambda: cuda)
+    patch.setattr(device, "kernel", kernel)
+    patch.setattr(device, "_loop_kernel", loop_kernel)

@@ -47,22 +47,22 @@ def trajectory(mdp: MDP, steps: int, points: int, solution: Solution, stages: in
             policy, loss, age, loss_error, OnGrid(*curve(n, times)), error, np.zeros(n, np.int64), np.zeros(n)
         )
 
-    def values(policy: Array) -> tuple[Array, float]:
+    def values(policies: Array) -> tuple[Array, Array]:
         if stages:
-            W, _, error = staged_values(mdp, policy[None])
-            return W[0], float(error[0]) * mdp.horizon
-        evaluation = evaluate(mdp, played(policy))
-        return evaluation.V[None], float(evaluation.error)
+            W, _, error = staged_values(mdp, policies)
+            return W, error * mdp.horizon
+        evaluation = evaluate(mdp, played(policies))
+        return evaluation.V[:, None], np.asarray(evaluation.error)
 
     def record(m: Trajectory, state: Any, path: Path, opening: bool) -> Trajectory:
         if opening:
             m.opened[:], m.base_error[:] = path.time - 1, m.error
-            for i in np.flatnonzero(path.length):
-                if not np.array_equal(m.policy[i], state.policy[i]):
-                    m.policy[i] = state.policy[i]
-                    V, error = values(state.policy[i])
-                    m.loss[i] = solution.V - V
-                    m.loss_error[i] = solution.error + error
+            changed = (path.length > 0) & (m.policy != state.policy).reshape(len(m.policy), -1).any(1)
+            if changed.any():
+                m.policy[changed] = state.policy[changed]
+                V, error = values(m.policy[changed])
+                m.loss[changed] = solution.V - V
+                m.loss_error[changed] = solution.error + error
         along(0, len(path.length), times, *m.regret, m.loss, m.age, path.time, path.length, path.state, path.reset)
         last = np.minimum(path.time - 1 + path.length, steps)
         m.error[:] = m.base_error + np.maximum(last - m.opened, 0) * m.loss_error

@@ -99,9 +99,17 @@ def _of_rows(m: Audit, rows: Array, change: Callable[[Audit, Array], Audit]) -> 
     """The audit with `change` applied to these seeds."""
     if rows.all() or not rows.any():
         return change(m, rows) if rows.any() else m
-    for (_, to), (_, what) in zip(tree.leaves(m), tree.leaves(change(tree.take(m, rows), rows)), strict=True):
-        to[rows] = what
+    _put(m, change(tree.take(m, rows), rows), rows)
     return m
+
+
+def _put(to: Any, what: Any, rows: Array) -> None:
+    """to[rows] = what, in every array."""
+    if not isinstance(to, tuple):
+        to[rows] = what
+        return
+    for own, part in zip(to, what, strict=True):
+        _put(own, part, rows)
 
 
 def _opened(whole: Scene, claims: Sequence[Claim], m: Audit, state: Any, time: Array, k: int, begins: bool) -> Audit:
@@ -180,7 +188,10 @@ def _backup(scene: Scene, V: Array, Q: Array, D: Any) -> Backup:
     estimator, r = scene.parts.estimator, np.repeat(scene.mdp.rewards[None], len(V), 0)
     phi = estimator.embed(V)
     made = expect(scene.mdp, V), estimator.expect(D, phi), scene.parts.bonus(D, phi), estimator.width(D, phi)
-    return Backup(Q.copy(), r, *(np.array(np.broadcast_to(part, Q.shape)) for part in made))
+    parts = np.empty((len(made), *Q.shape))
+    for own, part in zip(parts, made, strict=True):
+        own[...] = part
+    return Backup(Q.copy(), r, *parts)
 
 
 def _step(scene: Scene, claims: Sequence[Claim], m: Audit, s: Planned, D: Any, k: int, *, first: bool) -> Audit:
@@ -234,8 +245,9 @@ def _mirrored(scene: Scene, claims: Sequence[Claim], m: Audit, after: Iterate, D
         s.first,
         ends(scene, after)[1],
     )
-    valid = [np.where(m.valid.reshape(-1, *(1,) * (new.ndim - 1)), new, old) for new, old in zip(added, s, strict=True)]
-    m = m._replace(totals=Totals(*valid), total_V=m.total_V + after.V, total_Q=m.total_Q + b.Q)
+    for new, old in zip(added, s, strict=True) if not m.valid.all() else ():
+        new[~m.valid] = old[~m.valid]
+    m = m._replace(totals=added, total_V=m.total_V + after.V, total_Q=m.total_Q + b.Q)
     for phase in ("step", "prefix"):
         _check(claims, phase, Seen(scene, k, e, b, after, m, D))
     return m
@@ -266,8 +278,8 @@ def note(worst: Worst, index: int, rows: Array, k: int, measured: Array, bound: 
     rows &= ~np.isnan(worst.margin[:, index])  # and stays one
     if not rows.any():
         return
-    for part, value in zip(worst, (margin, measured, bound, np.full(len(rows), k)), strict=True):
-        part[rows, index] = np.broadcast_to(value, rows.shape)[rows]
+    for part, value in zip(worst, (margin, measured, bound, k), strict=True):
+        np.copyto(part[:, index], value, where=rows)
 
 
 # ---- a phase ends, or the run

@@ -34,7 +34,8 @@ def follow(scene: Scene, m: Audit, path: Path) -> None:
     started = (path.length > 0) & (m.state >= 0) & (path.state[:, 0] != m.state)
     inside = steps[:, 1:] & ~path.reset[:, :-1] & (path.state[:, 1:] != path.successor[:, :-1])
     w.shortfall[:] += started + inside.sum(1)
-    fresh = steps & np.pad(path.reset[:, :-1], ((0, 0), (1, 0)))
+    fresh = steps.copy()
+    fresh[:, 1:] &= path.reset[:, :-1]
     fresh[:, 0] = (path.length > 0) & (m.state < 0)
     np.add.at(w.starts, (np.nonzero(fresh)[0], path.state[fresh]), 1.0)
     end = np.arange(n), np.maximum(path.length - 1, 0)
@@ -107,11 +108,11 @@ def close(scene: Scene, m: Audit, active: Array) -> None:
         (w.plain, (c * width).sum((1, 2))), (w.gap_steps, lost * L), (w.gap_epochs, lost), (w.gap_squares, lost**2),
         (w.epochs, 1.0),
     ):  # fmt: skip
-        total[:] += np.where(ended, term, 0)
+        np.add(total, term, out=total, where=ended)
     for total, term in ((w.bad_epochs, 1.0), (w.bad_length, L), (w.bad_rest, w.after_bad)):
-        total[:] += np.where(bad, term, 0)
-    w.longest[:] = np.where(ended, np.maximum(w.longest, L), w.longest)
-    w.largest[:] = np.where(ended, np.maximum(w.largest, CB.max((1, 2))), w.largest)
+        np.add(total, term, out=total, where=bad)
+    np.maximum(w.longest, L, out=w.longest, where=ended)
+    np.maximum(w.largest, CB.max((1, 2)), out=w.largest, where=ended)
     here = c.sum(-1, keepdims=True)
     w.chosen[:] += c - here * e.policy
     w.choice[:] += here * e.policy * (1 - e.policy)
