@@ -124,13 +124,6 @@ def claims_of(setting):
     return [claim for claim in CLAIMS if claim.setting in ("any", setting)]
 
 
-def rows(kinds):
-    for name, (_, setting) in CASES.items():
-        for claim in claims_of(setting):
-            if claim.kind in kinds:
-                yield pytest.param(name, claim, id=f"{name}-{claim.id}")
-
-
 def close(a, b):
     return a == b or abs(a - b) <= TOLERANCE * max(1.0, abs(b))
 
@@ -153,10 +146,15 @@ def test_every_claim_is_recomputed():
             assert (claim.phase == "run") == (form in ("end", "once")), claim.id
 
 
-@pytest.mark.parametrize(("name", "claim"), list(rows("DP")))
-def test_the_worst_case_is_the_one_that_loops_find(name, claim):
+@pytest.mark.parametrize("name", CASES)
+def test_the_worst_case_is_the_one_that_loops_find(name):
     """Measured, bound, margin, epoch and verdict, over all epochs of all seeds."""
-    r = runs(name)
+    for claim in claims_of(CASES[name][1]):
+        if claim.kind != "E":
+            check_worst_case(runs(name), claim)
+
+
+def check_worst_case(r, claim):
     row, case = r.report[claim.id], r.case
     by_seed = [[(b - m, m, b, k) for m, b, k in seed if b - m < inf] for seed in found(case, claim.id)]
     by_seed = [seed for seed in by_seed if seed]
@@ -203,9 +201,14 @@ def test_every_epoch_of_every_seed_is_measured_as_loops_do(name):
                 assert values == pytest.approx([measured, bound], rel=TOLERANCE, abs=TOLERANCE), (id, k)
 
 
-@pytest.mark.parametrize(("name", "claim"), list(rows("E")))
-def test_values_of_seeds_and_their_mean_are_those_that_loops_find(name, claim):
-    r = runs(name)
+@pytest.mark.parametrize("name", CASES)
+def test_values_of_seeds_and_their_mean_are_those_that_loops_find(name):
+    for claim in claims_of(CASES[name][1]):
+        if claim.kind == "E":
+            check_mean(runs(name), claim)
+
+
+def check_mean(r, claim):
     row, expected = r.report[claim.id], found(r.case, claim.id)
     values, bounds = np.array([value for value, _ in expected]), {bound for _, bound in expected}
     measured, bound, *law = claim.measure(r.evidence)

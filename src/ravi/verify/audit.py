@@ -278,7 +278,8 @@ def note(worst: Worst, index: int, rows: Array, k: int, measured: Array, bound: 
     rows &= ~np.isnan(worst.margin[:, index])  # and stays one
     if not rows.any():
         return
-    for part, value in zip(worst, (margin, measured, bound, k), strict=True):
+    found: tuple[Any, ...] = (margin, measured, bound, k)
+    for part, value in zip(worst, found, strict=True):
         np.copyto(part[:, index], value, where=rows)
 
 
