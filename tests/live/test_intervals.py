@@ -30,11 +30,12 @@ def played(seed, coins=True):
     """An agent after PLAYS plays in a small random MDP, whose rewards are coins, or depend on the successor alone."""
     world, rng = world_of(seed), np.random.default_rng(seed)
     agent = ravi.agent("psrl/pooled", states=4, actions=2, discount=0.7, steps=PLAYS, reward_scale=0.0, seed=seed)
-    start = lambda: int(rng.choice(4, p=world.initial))  # noqa: E731
+    initial, transitions = world.initial.cumsum(), world.transitions.cumsum(-1)
+    start = lambda: min(int(initial.searchsorted(rng.random(), "right")), 3)  # noqa: E731
     x = start()
     while not agent.done:
         a = agent.act(x)
-        y = int(rng.choice(world.successors[x, a], p=world.transitions[x, a]))
+        y = int(world.successors[x, a, min(int(transitions[x, a].searchsorted(rng.random(), "right")), 1)])
         reward = float(rng.random() < world.rewards[x, a]) if coins else y / 3
         x = start() if agent.observe(x, a, y, reward) else y
     agent.end()

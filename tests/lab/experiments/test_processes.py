@@ -360,7 +360,7 @@ import sys
 sys.path[:0] = {places}
 from ravi.lab.experiments.processes import Processes
 from tests.lab.experiments.tasks import bits, drive, task
-with Processes(2) as pool:
+with Processes(1) as pool:
     outcomes = drive(pool, [task(), {other}])
 print(bits(outcomes[0].rows)[0]["digest"])
 """
