@@ -318,9 +318,10 @@ def _draw(  # type: ignore[no-untyped-def]
     """r_k (X, A), 0 where n = 0, and P_k of one seed: u as a mass of state X, before those of the successors that were
     met; the end leads to itself."""
     X, A, B = moves.shape
-    t, part, c, least = 1 + visits.sum(), 1, np.zeros((BINS, KINDS)), _rates(tries, new)
-    noisy, spread = _noise(moves, squares, terms)
-    certain = least[0] == 0.0 and noisy[1] == 0.0  # whether a pair with one successor does what it did
+    least, (noisy, spread) = _rates(tries, new), _noise(moves, squares, terms)
+    if least[0] == 0.0 and noisy[1] == 0.0 and _repeat(rewards, successors, moves, end, r, rows):
+        return
+    t, part, c = 1 + visits.sum(), 1, np.zeros((BINS, KINDS))
     for b in range(BINS):
         for k in range(2, KINDS - 1):
             if share[b, k, 0] > 0.0:
@@ -336,13 +337,6 @@ def _draw(  # type: ignore[no-untyped-def]
                 first[x * A + a + 1] = size = size + np.uint32(1)
                 continue
             k = _kinds(moves[x, a])
-            if certain and k == 1:
-                j = 0
-                while moves[x, a, j] == 0:
-                    j += 1
-                r[x, a], to[size], mass[size] = rewards[x, a], successors[x, a, j], 1.0
-                first[x * A + a + 1] = size = size + np.uint32(1)
-                continue
             b, total, tilt = _bin(n), 0.0, 0.0
             size += np.uint32(least[b] > 0.0)
             for j in range(B):
@@ -392,11 +386,34 @@ def _draw(  # type: ignore[no-untyped-def]
 
 
 @compiled
+def _repeat(rewards, successors, moves, end, r, rows):  # type: ignore[no-untyped-def]
+    """`_draw` where every pair does what it did the first time; whether each was seen to do one thing at most."""
+    X, A, B = moves.shape
+    first, to, mass = rows
+    for x in range(X):
+        for a in range(A):
+            p, kinds, slot = x * A + a, 0, 0
+            for j in range(B):
+                kinds += moves[x, a, j] > 0
+                slot += j * (moves[x, a, j] > 0)
+            if kinds > 1:
+                return False
+            r[x, a], to[p] = (rewards[x, a], successors[x, a, slot]) if kinds == 1 else (0.0, X)
+            mass[p], first[p + 1] = 1.0, p + 1
+    if end >= 0:
+        r[end], to[end * A : (end + 1) * A] = rewards[end].min(), end
+    return True
+
+
+@compiled
 def _noise(moves, squares, terms):  # type: ignore[no-untyped-def]
     """Of pairs with k successors, how many have noisy rewards, as a share, and the variance of these, by k."""
     X, A, _ = moves.shape
     share, variance, pairs, plays = np.zeros(KINDS), np.zeros(KINDS), np.zeros(KINDS), np.zeros(KINDS)
-    if not (squares > 0.0).any():
+    some, by_pair = False, squares.reshape(-1)
+    for p in range(by_pair.shape[0]):  # several pairs go at once
+        some |= by_pair[p] > 0.0
+    if not some:
         return share, variance
     for x in range(X):
         for a in range(A):

@@ -21,7 +21,7 @@ ROUNDING = 2.0**-40  # of H: a span of T u - u that can be reached
 @lru_cache(maxsize=1)  # a stream builds its learner anew with every successor that it meets
 def scratch(X: int, A: int, B: int) -> tuple[Any, ...]:
     """Room for r (X, A), rows of all pairs, a greedy policy (X,) and its chain."""
-    chain = np.empty(X + 1, np.int32), np.empty(X), np.empty(X + 1), np.empty(X + 1), _rows(X, B)
+    chain = np.empty(X + 1, np.int32), np.empty(X), np.empty(X + 1), np.empty(X + 1), _rows(X, B), np.empty(X * A)
     return np.empty((X, A)), _rows(X * A, B), np.empty(X, np.int32), chain
 
 
@@ -34,9 +34,9 @@ def _rows(many: int, B: int) -> tuple[Array, Array, Array]:
 def solve(rows, gamma, goal, novel, r, u, greedy, chain):  # type: ignore[no-untyped-def]
     """Modified policy iteration from u, in place, until span(T u - u) <= goal times that of u; `greedy` is that of the
     last T. What is new earns `novel` for ever."""
-    next = chain[2]
+    next, means = chain[2], chain[5]
     while True:
-        _improve(rows, gamma, r, u, next, greedy)
+        _improve(rows, gamma, r, u, means, next, greedy)
         span = _move(gamma, novel, u, next)
         enough = max(goal * u.max(), ROUNDING / (1.0 - gamma))
         if span <= enough:
@@ -45,13 +45,14 @@ def solve(rows, gamma, goal, novel, r, u, greedy, chain):  # type: ignore[no-unt
 
 
 @compiled
-def _improve(rows, gamma, r, u, next, greedy):  # type: ignore[no-untyped-def]
+def _improve(rows, gamma, r, u, means, next, greedy):  # type: ignore[no-untyped-def]
     """The backup of u by the best actions, which are written."""
     X, A = r.shape
+    _average(rows, X * A, u, means)
     for x in range(X):
         best = -np.inf
         for a in range(A):
-            value = r[x, a] + gamma * _mean(rows, x * A + a, u)
+            value = r[x, a] + gamma * means[x * A + a]
             if value > best:
                 best = value
                 greedy[x] = a
@@ -62,13 +63,14 @@ def _improve(rows, gamma, r, u, next, greedy):  # type: ignore[no-untyped-def]
 def _follow(rows, gamma, novel, enough, span, r, u, greedy, chain):  # type: ignore[no-untyped-def]
     """Sweeps of the greedy policy, from u, which is its backup, until they move by a span of at most `enough`. A state
     that only leads to what is new is worth what that is, and is left out."""
-    place, earns, next, values, own = chain
+    place, earns, next, values, own, _ = chain
     size = _leave_out(rows, novel, r, greedy, place, earns, own)
     for x in range(u.shape[0]):
         values[place[x]] = u[x]
     while span > enough:
+        _average(own, size, values, next)
         for k in range(size):
-            next[k] = earns[k] + gamma * _mean(own, k, values)
+            next[k] = earns[k] + gamma * next[k]
         span = _move(gamma, novel, values[: size + 1], next)
     for x in range(u.shape[0]):
         u[x] = values[place[x]]
@@ -100,13 +102,18 @@ def _leave_out(rows, novel, r, greedy, place, earns, own):  # type: ignore[no-un
 
 
 @compiled
-def _mean(rows, p, u):  # type: ignore[no-untyped-def]
-    """That of u after pair p."""
+def _average(rows, many, u, means):  # type: ignore[no-untyped-def]
+    """The mean of u after each of the first pairs, into `means`."""
     first, to, mass = rows
-    value = 0.0
-    for e in range(np.uint32(first[p]), np.uint32(first[p + 1])):
-        value += mass[e] * u[np.uint32(to[e])]
-    return value
+    if first[many] == many:  # every pair has one successor
+        for p in range(many):
+            means[p] = mass[p] * u[np.uint32(to[p])]
+        return
+    for p in range(many):
+        value = 0.0
+        for e in range(np.uint32(first[p]), np.uint32(first[p + 1])):
+            value += mass[e] * u[np.uint32(to[e])]
+        means[p] = value
 
 
 @compiled
