@@ -34,6 +34,8 @@ def shortfall(K, to, p, d, v, top, z, y):  # type: ignore[no-untyped-def]
         nearest = min(nearest, y[j])
     if s == 0.0:
         return 0.0, z
+    if K == 1:  # then p_hat = 1, and nu = max V
+        return s * math.exp(-d), z
     mean, square, cube = 0.0, 0.0, 0.0
     for j in range(K):
         y[j] /= s

@@ -1,6 +1,7 @@
 """PSRL whose prior is learned: what is drawn and planned, what is new, usual and earned, and worlds without chance."""
 
 import numpy as np
+from scipy.stats import t
 
 import ravi
 from ravi import ids
@@ -238,6 +239,50 @@ def test_a_pair_that_lost_its_first_plays_may_be_noisy_like_the_others():
     found = np.array(list(draws(squares)))
     assert abs((found > 0).mean() - 0.3) < 5 * np.sqrt(0.21 / 4000)
     assert not any(draws(0 * squares))
+
+
+def test_a_noisy_reward_has_the_distribution_of_student():
+    """One pair that paid 0, 1/2 and 1: sum of squares 1/2, two terms and v = 1/4 make three degrees of freedom. 4,000
+    draws; the bound is five standard errors: false alarms 2e-6."""
+    rewards, visits, squares = np.array([[0.5]]), np.array([[3]]), np.array([[0.5]])
+    usual = np.zeros((BINS, KINDS, KINDS)), np.zeros((BINS, KINDS, len(WEIGHTS)))
+    novelty = np.zeros((BINS, KINDS), np.int64), np.zeros((BINS, KINDS), np.int64)
+    (r, rows, *_), found = scratch(1, 1, 1), []
+    for key in range(4000):
+        earned = rewards[..., None], squares, np.array([[2]])
+        psrl_pooled._draw(
+            rewards, np.zeros((1, 1, 1), np.int32), visits, visits[..., None], *novelty, *usual, *earned,
+            np.uint64(key), -1, r, rows,
+        )  # fmt: skip
+        found.append(r[0, 0])
+    for far in (0.1, 0.3, 0.45):
+        chance = 2 * t.sf(far / np.sqrt(0.75 / 3 / 3), 3)
+        share = (abs(np.array(found) - 0.5) > far).mean()
+        assert abs(share - chance) < 5 * np.sqrt(chance * (1 - chance) / 4000)
+
+
+def test_what_is_expected_is_the_mean_of_what_is_drawn():
+    """A pair that was played 67 times, and of whose like nothing is known but two plays, which led to its second and
+    third successor: c is 0, and the counts alone decide. After one that led to the first, c is not."""
+    agent = ravi.agent("psrl/pooled", states=4, actions=1, discount=0.9, steps=100, reward_scale=0.0)
+    moves, rewards = np.zeros((4, 1, 4), np.int64), np.zeros((4, 1))
+    moves[0, 0], place = (50, 7, 6, 4), (0, BINS - 1, 4)
+    share = agent.state.usual.share
+    share[place][1:3] = 1
+    assert (agent.state.expected(moves, rewards)[0] == moves).all()
+    share[place][0] = 1
+    assert (agent.state.expected(moves, rewards)[0][0, 0] != moves[0, 0]).all()
+    data = agent.state.data
+    data.visits[0, 0, 0], data.moves[0, 0, 0] = 67, moves[0, 0]
+    for first, alone in ((1, False), (0, True)):
+        share[place][0] = first
+        P = []
+        for key in range(1000):
+            agent.state.key[0] = key
+            P.append(drawn(agent.state, agent.problem)[1][0, 0, :4])
+        error = np.std(P, 0) / np.sqrt(1000)
+        assert (abs(np.mean(P, 0) - agent.state.expected(moves, rewards)[0][0, 0] / 67) < 5 * error).all()
+        assert (abs(np.mean(P, 0) - moves[0, 0] / 67) < 5 * error).all() == alone
 
 
 def test_an_end_is_worth_what_it_was_seen_to_earn():

@@ -20,6 +20,7 @@ to most often; successors of equal counts N' share their ranks. With b(y) the me
 k) over the ranks of y,
 
     c(n, k) ~ prod (N'(y) + c b(y)) / (n + c) over these plays, each as it was then; c is 0, 1, 4, 16, ..., or 1024
+    c(n, k) = 0 until one of them led to the first of the k
 
 In epoch k, with n and N' the counts of a pair, and rho(y) the mean of what it earned on the way to y:
 
@@ -30,9 +31,11 @@ In epoch k, with n and N' the counts of a pair, and rho(y) the mean of what it e
     W             = 1 + gamma max_x V_0(x),                  V_0 is V with 0 in place of W
 
 Of all pairs with k successors a share q(k) is noisy: successors did not always pay the same. v(k) is the variance of
-their rewards about rho. For one of them s^2 is its own variance, with v(k) for one play more. Any other may be noisy
-too: n plays of a noisy pair pay the same with a chance of some (1 - 2 v)^(n - 1), so that with probability
-q (1 - 2 v)^(n - 1) / (1 - q + q (1 - 2 v)^(n - 1)) s^2 is v(k), else 0.
+their rewards about rho. For one of them s^2 is drawn too, from its own variance with v(k) for one play more: as the sum
+of squares about rho, and v(k), over a chi^2 variate of as many degrees of freedom as there are terms. So r_k has
+Student's distribution, and a pair that lost eleven of its first twelve bets comes again. Any other may be noisy too: n
+plays of a noisy pair pay the same with a chance of some (1 - 2 v)^(n - 1), so that with probability q (1 - 2 v)^(n - 1)
+/ (1 - q + q (1 - 2 v)^(n - 1)) s^2 is v(k), else 0.
 
 What is new pays at most 1, and then leads at most to the best that is known. pi_k is greedy for Q (ties: the first
 action), until a reset, or until the plays of a pair within the epoch reach max(1, n); then it is drawn anew, if a pair
@@ -375,7 +378,8 @@ def _draw(  # type: ignore[no-untyped-def]
                 part += 1
                 chance, variance = 1.0, spread[k]
                 if squares[x, a] > 0.0:
-                    variance = (squares[x, a] + spread[k]) / (terms[x, a] + 1.0)
+                    half, part = gamma_above_one((terms[x, a] + 1.0) / 2.0, key, t, part)
+                    variance = (squares[x, a] + spread[k]) / (2.0 * half)
                 else:
                     alike = noisy[k] * max(0.0, 1.0 - 2.0 * spread[k]) ** terms[x, a]
                     chance = alike / (1.0 - noisy[k] + alike) if alike > 0.0 else 0.0
@@ -448,9 +452,9 @@ def _expect(moves, share, likely, paid, r, P):  # type: ignore[no-untyped-def]
     for x in range(X):
         for a in range(A):
             n, k, tilt = moves[x, a].sum(), _kinds(moves[x, a]), 0.0
-            if not 1 < k < KINDS - 1:
-                continue
             b, own = _bin(n), 0.0
+            if not 1 < k < KINDS - 1 or share[b, k, 0] == 0.0:  # c is 0, as in `_draw`
+                continue
             odds = np.exp(likely[b, k] - likely[b, k].max())
             for g in range(len(WEIGHTS)):  # the mean of n / (n + c)
                 own += odds[g] / odds.sum() * n / (n + WEIGHTS[g])
