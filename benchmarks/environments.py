@@ -74,6 +74,7 @@ WORLDS = {  # name -> id, options, most steps
     "Taxi, fickle": ("Taxi-v4", {"fickle_passenger": True}, 120_000),
     "Blackjack": ("Blackjack-v1", {}, 200_000),
     "Blackjack, naturals draw": ("Blackjack-v1", {"sab": False}, 200_000),
+    "Blackjack, longer": ("Blackjack-v1", {}, 1_000_000),
 }
 LEARNERS = {  # id -> multiplier of the bonus of rewards; None is the default
     None: 0.0,
@@ -85,6 +86,7 @@ LEARNERS = {  # id -> multiplier of the bonus of rewards; None is the default
     "ravi-kl,support=off,scale=1e-3": 0.0,
     "q-learning": 0.0,
     "everyone": 0.0,
+    "uniform": 0.0,
 }
 RLBERRY, RLBERRY_WORLDS = ("QL", "SARSA"), ("FrozenLake 4x4", "Blackjack")
 
@@ -155,6 +157,7 @@ TABLES = {
     "Taxi, fickle": fickle,
     "Blackjack": lambda env: blackjack(env, DISCOUNT),
     "Blackjack, naturals draw": lambda env: blackjack(env, DISCOUNT),
+    "Blackjack, longer": lambda env: blackjack(env, DISCOUNT),
 }
 
 
@@ -262,7 +265,7 @@ def table(name, kept, seeds, before):
     yield "| learner | seeds | 90 % | 99 % | 99.9 % | largest loss at the end | median CPU seconds |"
     yield "|---|---|---|---|---|---|---|"
     for learner in (*LEARNERS, *(f"rlberry-scool: {agent}" for agent in RLBERRY)):
-        rows = [kept[key] for seed in range(seeds) if (key := f"{name}|{learner}|{seed}") in kept]
+        rows = [kept[key] for seed in seeds if (key := f"{name}|{learner}|{seed}") in kept]
         called = "the default" if learner is None else f"`{learner}`"
         if not rows:
             yield from [before[name, called]] if (name, called) in before else []
@@ -278,22 +281,24 @@ def main():
     parser.add_argument("--write", type=Path, help="a page; rows of it that are not of runs that are made stay")
     parser.add_argument("--keep", type=Path, default=Path("environments.json"), help="runs that are made already")
     parser.add_argument("--seeds", type=int, default=8)
+    parser.add_argument("--first", type=int, default=0, help="of the seeds")
     parser.add_argument("--worlds", default=",".join(str(i) for i in range(len(WORLDS))), help="by number, from 0")
     parser.add_argument("--learners", default=",".join(str(i) for i in range(len(LEARNERS))), help="by number, from 0")
     parser.add_argument(
         "--rlberry", metavar="PYTHON", help="a Python with rlberry-scool: its agents, on FrozenLake 4x4 and Blackjack"
     )
     given = parser.parse_args()
+    seeds = range(given.first, given.first + given.seeds)
     kept = json.loads(given.keep.read_text()) if given.keep.exists() else {}
     worlds = [list(WORLDS)[int(i)] for i in (given.worlds.split(",") if given.worlds else [])]
     of = [name for name in worlds if name in RLBERRY_WORLDS and given.rlberry]
-    for seed, agent, name in itertools.product(range(given.seeds), RLBERRY, of):
+    for seed, agent, name in itertools.product(seeds, RLBERRY, of):
         key = f"{name}|rlberry-scool: {agent}|{seed}"
         if key not in kept:
             reached, seconds, end = run(name, agent, 0.0, seed, given.rlberry)
             kept[key] = {"reached": reached, "seconds": None, "end": end}
             given.keep.write_text(json.dumps(kept))
-    for seed in range(given.seeds):
+    for seed in seeds:
         for name in worlds:
             for j in map(int, given.learners.split(",") if given.learners else []):
                 learner = list(LEARNERS)[j]
@@ -307,7 +312,7 @@ def main():
     parts = opening("How many steps does an environment need?", ABOUT, "environments.py")
     before = rows_of(given.write.read_text()) if given.write is not None and given.write.is_file() else {}
     for name, (_, _, most) in WORLDS.items():
-        rows = list(table(name, kept, given.seeds, before))
+        rows = list(table(name, kept, seeds, before))
         parts += [f"### {name}: at most {most:,} steps", "", *rows, ""] if len(rows) > 2 else []
     text = "\n".join(parts)
     if given.write is None:

@@ -553,7 +553,7 @@ class Agent:
         self._add()
         sizes = self.table.sizes
         layout = self.table.meet(x, a, y)
-        if sizes[2] < sizes[0]:
+        if layout is not None and sizes[2] < sizes[0]:
             self.state = laid(self.state, layout, sizes)
         self._stale = True
         if self._walk is not None or isinstance(layout, Widened):

@@ -9,6 +9,7 @@ of a state are as the learner begins them.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from copy import copy
 from math import prod
 from typing import Any, NamedTuple
@@ -102,25 +103,28 @@ class Table:
             setattr(made, name, getattr(self, name).copy())
         return made
 
-    def meet(self, x: int, a: int, y: int) -> Exchanged | Widened:
-        """Make a place for y among the successors of (x, a), for the first time."""
+    def meet(self, x: int, a: int, y: int) -> Exchanged | Widened | None:
+        """Make a place for y among the successors of (x, a), for the first time. None: it is the first that the pair
+        led to, and there are no counts to lay out."""
         X, A, B = self.sizes
         layout: Exchanged | Widened
-        unmet = np.flatnonzero(self.moves[x, a] == 0)
-        if len(unmet):
-            row, gone = self.successors[x, a], int(unmet[-1])
-            for z in row.tolist():
+        unmet = [j for j, count in enumerate(self.moves[x, a].tolist()) if count == 0]
+        if unmet:
+            row, gone = self.successors[x, a], unmet[-1]
+            states = row.tolist()
+            for z in states:
                 self.known.pop((x * A + a) * X + z, None)
-            before = int(np.searchsorted(row, y))
+            before = bisect_left(states, y)
             layout = Exchanged(x, a, gone, before - (gone < before))
             layout.laid(self.successors, y)
+            if len(unmet) == B:
+                return None
         else:
             layout = Widened(self.successors, _wider(self.successors, min(X, 2 * B), x, a, y))
             self.successors = layout.after
             self._index()
-        if len(unmet) < B:  # else there is nothing to lay out
-            for name in COUNTED:
-                setattr(self, name, layout.laid(getattr(self, name)))
+        for name in COUNTED:
+            setattr(self, name, layout.laid(getattr(self, name)))
         return layout
 
     def grow(self, states: int, actions: int) -> None:
