@@ -118,8 +118,9 @@ def of_uniform_play(env, discount, steps, rng):
 
 if __name__ == "__main__":
     env = gymnasium.make("Blackjack-v1")
-    for steps in (50_000, 100_000, 200_000, 10**6, 10**7):
-        lost = [100 * of_uniform_play(env, 0.99, steps, np.random.default_rng(i)) for i in range(6)]
+    for steps in (50_000, 100_000, 200_000, 450_000, 10**6, 2 * 10**6):
+        lost = [100 * of_uniform_play(env, 0.99, steps, np.random.default_rng(1000 + i)) for i in range(24)]
         print(
-            f"{steps:,} steps: {np.median(lost):.1f} % of the optimum are lost in the median, {max(lost):.1f} % at most"
+            f"{steps:,} steps: {np.median(lost):.1f} % of the optimum are lost in the median, {max(lost):.1f} % at "
+            f"most; {sum(part <= 1 for part in lost)} of {len(lost)} samples lose at most 1 %"
         )

@@ -161,13 +161,15 @@ def lake_run(mdp, learner, steps, scale, seed):
     return found.gap / found.optimum, seconds
 
 
-def hundreds(repeats, before):
-    """Microseconds of CPU per step, the least of several processes of each version in turns."""
+def hundreds(repeats, before, only):
+    """Microseconds of CPU per step, the least of several processes of each version in turns; only: of these."""
     yield "| environment | learner | steps | the environment alone, us | us per step | before |"
     yield "|---|---|---|---|---|---|"
     sources = [Path(__file__).parent.parent / "src", *([] if before is None else [before / "src"])]
     for name, (_, _, steps, learners) in WORLDS.items():
         for learner in learners:
+            if only is not None and (learner or "") not in only:
+                continue
             found = [[apart(source, name, learner) for source in sources] for _ in range(repeats)]
             alone = min(run[0][1] for run in found)
             took, *was = (f"{min(run[i][0] for run in found):.1f}" for i in range(len(sources)))
@@ -223,6 +225,7 @@ def main():
     parser.add_argument("--seeds", type=int, default=12)
     parser.add_argument("--part", choices=("protocol", "lake", "hundreds", "world"))
     parser.add_argument("--before", type=Path, metavar="FOLDER", help="another checkout, to compare with")
+    parser.add_argument("--only", nargs="+", metavar="LEARNER", help="rows of table (c); '' is the default")
     parser.add_argument("--world", choices=WORLDS, help="of --part world")
     parser.add_argument("--learner", help="of --part world; none is the default")
     given = parser.parse_args()
@@ -247,7 +250,7 @@ def main():
             GUIDE.write_text(re.sub(r"<!-- measured -->.*?<!-- end -->", lambda _: shown, page, flags=re.DOTALL))
     if given.part in (None, "hundreds"):
         parts += ["### (c) Environments with hundreds of states, gamma .99, rewards unknown", ""]
-        parts += [*hundreds(given.repeats, given.before), ""]
+        parts += [*hundreds(given.repeats, given.before, given.only), ""]
     text = "\n".join(parts)
     if given.write is None:
         print(text)
