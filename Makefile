@@ -18,7 +18,9 @@ demo: $(DEMO)
 
 test: check suite
 
-# Every test: one more process than cores works while others wait for what they have started.
+# Every test: one more process than cores works while others wait for what they have started. BLAS has a thread in each:
+# more would wait for cores that others use.
+suite quick: export OPENBLAS_NUM_THREADS = 1
 suite: $(READY) browser
 	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
