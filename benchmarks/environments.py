@@ -57,13 +57,8 @@ ties to the first action) run in their own Python (`--rlberry PYTHON`), by `benc
 was developed on these environments, which favours it: at first on these seeds, its prior on others, from 100 on, the
 distribution of noisy rewards on Blackjack, seed 202. The last changes its actions where the reward of a transition
 varies: on Blackjack, slippery FrozenLake 8x8 and slippery CliffWalking, which were measured again. On seeds 200 to 215
-<<<<<<< HEAD
-it loses at most 1 % of the optimum from 15,880 steps on in the median on that lake (14,401 before) and from 3,274 on
-that cliff (3,517), and the same as before on the other lakes and the other cliff.
-=======
 it loses at most 1 % of the optimum from 15,880 steps on in the median on that lake (14,401 before; at most 0.1 % in 14
 seeds, 15 before) and from 3,274 on that cliff (3,517), and the same as before on the other lakes and the other cliff.
->>>>>>> h-solve
 """
 DISCOUNT, FIRST, MORE, STAYS = 0.99, 200, 1.15, 5
 LOST = (0.1, 0.01, 0.001)
