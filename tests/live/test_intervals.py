@@ -12,8 +12,8 @@ from ravi.checks import InputError
 from ravi.live.agent import Agent
 from ravi.live.intervals import Interval, bounds, interval
 from ravi.live.keeping import HEADER
-from ravi.live.learning import Until
 from ravi.live.plausible import plausible
+from ravi.live.until import Until
 from ravi.planning.evaluation import return_of
 from tests.live.test_learning import Corridor
 

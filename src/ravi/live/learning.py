@@ -16,10 +16,9 @@ import logging
 import os
 import signal
 import time
-import warnings
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from math import inf, isclose
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +26,7 @@ import numpy as np
 
 from ravi import checks, files
 from ravi.checks import InputError, StreamError
-from ravi.core import MDP, Floats, Ints, Problem, a_problem
+from ravi.core import Ints, Problem
 from ravi.display.progress import Progress, telling, wanted
 from ravi.files import Unwritable
 from ravi.interrupts import interrupts
@@ -37,12 +36,12 @@ from ravi.live.boxes import Smooth
 from ravi.live.discovery import FIRST
 from ravi.live.environment import Environment, made
 from ravi.live.focus import focus
+from ravi.live.given import problem_of, range_of
 from ravi.live.learned import Learned
-from ravi.live.plausible import ASSUMED
-from ravi.live.rewards import MODES
 from ravi.live.spaces import Grid, kind_of
 from ravi.live.stretches import Stretch
 from ravi.live.table import FEW
+from ravi.live.until import Until
 from ravi.live.warm_up import chosen_by, whole
 from ravi.problems import room
 from ravi.writers import Look
@@ -52,7 +51,6 @@ PACE = 10.0  # seconds between two checkpoints
 TELL = 0.1  # seconds between two tellings of progress
 STEPS = 100_000  # plays, unless given
 UNSEEN = (0.0, 1e-300)  # the range of rewards before any: one step whose reward is not 0 makes it that of rewards
-SMALL = 100  # states, up to which intervals cost so little that they are asked for more often
 
 Callback = Callable[[Look], None]
 
@@ -153,7 +151,7 @@ def learn(
         reward_range = reward_range or defaults.reward_range(stream.env)
     follows = False
     if reward_range is None and problem is None and rewards != "known":
-        reward_range = _range(stream)
+        reward_range = range_of(stream)
         follows = reward_range is None and usual
         if follows:
             reward_range = UNSEEN if found is None else found.rewards
@@ -191,7 +189,7 @@ def _begun(
     path = None if checkpoint is None else checks.path(checkpoint, "checkpoint")
     if path is not None:
         files.may_be(path)
-    told = _problem(stream, problem, discount, given["rewards"], reward_range)
+    told = problem_of(stream, problem, discount, given["rewards"], reward_range)
     if told is None:
         given |= {"states": FIRST if stream.discovered else stream.states, "actions": stream.actions}
         if reward_range is None:
@@ -313,56 +311,6 @@ class Told:
             self.callback(Look(np.array([live.seed]), np.array([live.plays]), known))
 
 
-class Until:
-    """Whether the usual policy is known to be within `gap` of the best; asked whenever plays have grown by a part.
-
-    A learner that loses little leaves alone what it holds to be bad, and never learns how bad. So where the world has
-    shown chance, the default learner takes turns, from reset to reset, with the policies that shorten the interval:
-    that of the upper bound, and that which makes the gap fall fastest. As the gap becomes less than what is not known
-    of values, the learner leaves, and then the policy of the upper bound.
-    """
-
-    def __init__(self, live: Agent, gap: float | None, assume: str, *, explore: bool) -> None:
-        self.live, self.assume, self.explore = live, checks.one_of(assume, ASSUMED, "assume"), explore
-        self.gap = None if gap is None else checks.positive(gap, "until_gap")
-        self.due = 1
-        self.turns: list[Floats | None] = [None]
-        if gap is not None and "looked" in live.extra:
-            self.due, turns = live.extra["looked"]
-            if all(type(turn) is int for turn in turns):  # of a file from before
-                turns = [None, turns] if turns else [None]
-            self.turns = [self._table(actions) for actions in turns]
-
-    def policy(self, resets: int) -> Floats | None:
-        """What is played after so many resets; None: what the learner plays."""
-        return self.turns[resets % len(self.turns)]
-
-    def enough(self, learned: Callable[[], Learned]) -> bool:
-        if self.gap is None or self.live.plays < self.due:
-            return False
-        found = learned()
-        known, actions = found.look(self.assume)
-        chance, small = self.explore and self.live.table.late.any(), self.live.table.states <= SMALL
-        self.due = 1 + int((1.05 if chance and small else 1.2) * found.plays)
-        if chance:
-            left = sum(known.gap < part * (known.best - known.low) for part in (0.9, 0.5)[: len(actions)])
-            self.turns = [self._table(turn) for turn in [None, *actions][left:]]
-        return known.gap <= self.gap
-
-    def plain(self) -> dict[str, Any]:
-        """What goes into the checkpoint."""
-        turns = [None if turn is None else turn.argmax(-1).tolist() for turn in self.turns]
-        return {} if self.gap is None else {"looked": [self.due, turns]}
-
-    def _table(self, actions: Any) -> Floats | None:
-        if actions is None:
-            return None
-        (X, A, _), turn = self.live.table.sizes, np.array(actions, np.int64)
-        if turn.shape != (X,) or not 0 <= turn.min() <= turn.max() < A:
-            raise InputError(f"a policy to explore by has {X} actions below {A}")
-        return np.eye(A)[turn]
-
-
 def _said(error: Exception, stream: Environment, live: Agent) -> str:
     """What went wrong, where, and at which step."""
     if not isinstance(error, InputError):
@@ -377,56 +325,6 @@ def _room(live: Agent, x: int) -> None:
     """A table that has room for x: one that is discovered doubles."""
     if x >= live.table.states:
         live.grow(max(2 * live.table.states, x + 1), live.table.actions)
-
-
-def _problem(
-    stream: Environment,
-    problem: Problem | None,
-    discount: float | None,
-    rewards: str | None,
-    reward_range: tuple[float, float] | None,
-) -> Problem | None:
-    """What is known, if anything is; checked against the environment."""
-    if problem is None:
-        assert discount is not None
-        if rewards is None or checks.one_of(rewards, MODES, "rewards") != "known":
-            return None
-        if stream.discovered:
-            raise InputError("rewards='known' are those of a table, and discovered states have numbers of their own")
-        told = _table(stream, discount).problem
-        if reward_range is not None and checks.units(reward_range, "reward_range") != told.units:
-            raise InputError(f"reward_range is {reward_range}, but the table of {stream.name} has {told.units}")
-        return told
-    a_problem(problem)
-    if discount is not None and not isclose(checks.probability(discount, "discount"), problem.discount):
-        raise InputError(f"discount is {discount:g}, but {problem.name} has {problem.discount:g}")
-    if reward_range is not None and checks.units(reward_range, "reward_range") != problem.units:
-        raise InputError(f"reward_range is {reward_range}, but {problem.name} has {problem.units}")
-    if stream.discovered:
-        raise InputError(f"{problem.name} numbers its states, and discovered states have numbers of their own")
-    if (stream.states, stream.actions) != (problem.states, problem.actions):
-        raise InputError(
-            f"{stream.name} has {stream.states} states and {stream.actions} actions ({stream.termination}), but "
-            f"{problem.name} has {problem.states} and {problem.actions}"
-        )
-    return problem
-
-
-def _range(stream: Environment) -> tuple[float, float] | None:
-    """The least and the largest reward, from the environment's own table, if it has one."""
-    try:
-        return _table(stream, 0.5).units
-    except InputError:
-        return None
-
-
-def _table(stream: Environment, discount: float) -> MDP:
-    """The environment's own table. Its time limit, if it has one, cuts the stream, and is no part of the problem."""
-    from ravi.mdps.from_gymnasium import TimeLimitDropped, mdp
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", TimeLimitDropped)
-        return mdp(stream.env, discount, termination=stream.termination)
 
 
 def _resumed(path: Path, live: Agent, stream: Environment) -> Agent:
