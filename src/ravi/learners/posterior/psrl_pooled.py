@@ -25,17 +25,18 @@ k) over the ranks of y,
 In epoch k, with n and N' the counts of a pair, and rho(y) the mean of what it earned on the way to y:
 
     P_k(. | x, a) ~ Dirichlet(N'(x, a, .) + c b), on the successors that were met
-    r_k(x, a)     ~ Normal(r_hat + <P_k - N' / n, rho>, s^2 / n), cut to [0, 1]
+    r_k(x, a)     ~ Beta of mean r_hat + <P_k - N' / n, rho>, cut to [0, 1], and variance s^2 / n
     Q(x, a)       = r_k + gamma {(1 - u) <P_k, V> + u W}     where n > 0,      V(x) = max_a Q(x, a)
     Q(x, a)       = W                                        where n = 0
     W             = 1 + gamma max_x V_0(x),                  V_0 is V with 0 in place of W
 
 Of all pairs with k successors a share q(k) is noisy: successors did not always pay the same. v(k) is the variance of
 their rewards about rho. For one of them s^2 is drawn too, from its own variance with v(k) for one play more: as the sum
-of squares about rho, and v(k), over a chi^2 variate of as many degrees of freedom as there are terms. So r_k has
-Student's distribution, and a pair that lost eleven of its first twelve bets comes again. Any other may be noisy too: n
-plays of a noisy pair pay the same with a chance of some (1 - 2 v)^(n - 1), so that with probability q (1 - 2 v)^(n - 1)
-/ (1 - q + q (1 - 2 v)^(n - 1)) s^2 is v(k), else 0.
+of squares about rho, and v(k), over a chi^2 variate of as many degrees of freedom as there are terms. Any other may be
+noisy too: n plays of a noisy pair pay the same with a chance of some (1 - 2 v)^(n - 1), so that with probability
+q (1 - 2 v)^(n - 1) / (1 - q + q (1 - 2 v)^(n - 1)) s^2 is v(k), else 0. A mean below 2 s^2 / n counts as that, and a
+variance that is too large for a Beta distribution as that of one whose two shapes sum to 1. With its long tail a pair
+that lost eleven of its first twelve bets comes again.
 
 What is new pays at most 1, and then leads at most to the best that is known. pi_k is greedy for Q (ties: the first
 action), until a reset, or until the plays of a pair within the epoch reach max(1, n); then it is drawn anew, if a pair
@@ -358,10 +359,7 @@ def _draw(  # type: ignore[no-untyped-def]
                         if c[b, k] > 0.0:
                             above, after = _rank(moves[x, a], j)
                             shape += c[b, k] * _base(share[b, k], k, above, after)
-                        drawn, part = gamma_above_one(shape + 1.0, key, t, part)
-                        u, _, _, _ = block(key, t, part)
-                        drawn *= (1.0 - u) ** (1.0 / shape)  # of this shape, from one more
-                        part += 1
+                        drawn, part = _gamma(shape, key, t, part)
                     to[size], mass[size] = successors[x, a, j], drawn
                     total += drawn
                     size += np.uint32(1)
@@ -382,7 +380,7 @@ def _draw(  # type: ignore[no-untyped-def]
             for e in range(begun, size):
                 mass[e] *= known / total
             if noisy[k] > 0.0:
-                u, w, v, _ = block(key, t, part)
+                v, _, _, _ = block(key, t, part)
                 part += 1
                 chance, variance = 1.0, spread[k]
                 if squares[x, a] > 0.0:
@@ -392,8 +390,7 @@ def _draw(  # type: ignore[no-untyped-def]
                     alike = noisy[k] * max(0.0, 1.0 - 2.0 * spread[k]) ** terms[x, a]
                     chance = alike / (1.0 - noisy[k] + alike) if alike > 0.0 else 0.0
                 if v < chance:
-                    z = math.sqrt(-2.0 * math.log(1.0 - u)) * math.cos(2.0 * math.pi * w)
-                    r[x, a] = min(1.0, max(0.0, r[x, a] + z * math.sqrt(variance / n)))
+                    r[x, a], part = _bounded(r[x, a], variance / n, key, t, part)
             first[x * A + a + 1] = size
 
 
@@ -487,9 +484,25 @@ def _rates(tries, new):  # type: ignore[no-untyped-def]
 @compiled
 def _missing(least, tries, new, key, t, part):  # type: ignore[no-untyped-def]
     """u(n, k), with m(n) = `least` > 0, and the next part of the block of random numbers."""
-    f = new + least
-    some, part = gamma_above_one(f + 1.0, key, t, part)
-    u, _, _, _ = block(key, t, part)
-    some *= (1.0 - u) ** (1.0 / f)  # of shape f, from one of shape f + 1
-    rest, part = gamma_above_one(max(tries - new, 0) + 1.0, key, t, part + 1)
+    some, part = _gamma(new + least, key, t, part)
+    rest, part = gamma_above_one(max(tries - new, 0) + 1.0, key, t, part)
     return some / (some + rest), part
+
+
+@compiled
+def _bounded(mean, variance, key, t, part):  # type: ignore[no-untyped-def]
+    """A Beta variate with this variance and mean, or a mean of twice the variance if that is more, and the next part of
+    the block of random numbers."""
+    mean = min(max(mean, min(2.0 * variance, 0.5)), 1.0 - 1e-9)  # both shapes are above 0
+    size = max(mean * (1.0 - mean) / variance - 1.0, 1.0)
+    some, part = _gamma(size * mean, key, t, part)
+    rest, part = _gamma(size * (1.0 - mean), key, t, part)
+    return (some / (some + rest) if some + rest > 0.0 else mean), part
+
+
+@compiled
+def _gamma(shape, key, t, part):  # type: ignore[no-untyped-def]
+    """A gamma variate of any shape above 0, from one of a shape that is one more, and the next part."""
+    drawn, part = gamma_above_one(shape + 1.0, key, t, part)
+    u, _, _, _ = block(key, t, part)
+    return drawn * (1.0 - u) ** (1.0 / shape), part + 1
