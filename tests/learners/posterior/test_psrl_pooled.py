@@ -6,8 +6,8 @@ from scipy.stats import beta, chi2
 
 import ravi
 from ravi import ids
-from ravi.learners.posterior import psrl_pooled
-from ravi.learners.posterior.psrl_pooled import BINS, KINDS, WEIGHTS
+from ravi.learners.posterior import pooled_draws
+from ravi.learners.posterior.pooled import BINS, KINDS, WEIGHTS
 from ravi.learners.posterior.sparse import scratch
 
 WORLD = "garnet/6,3,2,discount=0.9"
@@ -19,7 +19,7 @@ def drawn(state, problem, end=-1):
     r, rows, *_ = scratch(X, A, B)
     paid, _, squares, terms = state.earned
     arrays = (each[0] for each in (*state.data, *state.novelty, *state.usual, paid, squares, terms))
-    psrl_pooled._draw(problem.rewards, problem.successors, *arrays, state.key[0], end, r, rows)
+    pooled_draws.draw(problem.rewards, problem.successors, *arrays, state.key[0], end, r, rows)
     P, (first, to, mass) = np.zeros((X, A, B + 1)), rows
     for p in range(X * A):
         x, a = divmod(p, A)
@@ -177,13 +177,13 @@ def test_what_is_missing_is_pooled_by_plays_and_successors():
         (1, 1, 0.5, 1.0),
         (4, 2, 1 / 44, 1.0),
     ):  # m is 1/2, or 1/44
-        pooled = psrl_pooled._rates(tries, new)[b], tries[b, k], new[b, k]
-        found = [psrl_pooled._missing(*pooled, np.uint64(key), 1, 1)[0] for key in range(4000)]
+        pooled = pooled_draws.rates(tries, new)[b], tries[b, k], new[b, k]
+        found = [pooled_draws.missing(*pooled, np.uint64(key), 1, 1)[0] for key in range(4000)]
         mean = f / (f + rest)
         variance = mean * (1 - mean) / (f + rest + 1)
         assert abs(np.mean(found) - mean) < 5 * np.sqrt(variance / 4000)
         assert abs(np.var(found) / variance - 1) < 0.3
-    assert not psrl_pooled._rates(tries, 0 * new).any()  # nothing was new
+    assert not pooled_draws.rates(tries, 0 * new).any()  # nothing was new
 
 
 def test_a_pair_whose_first_plays_were_bad_luck_comes_again():
@@ -232,7 +232,7 @@ def test_a_pair_that_lost_its_first_plays_may_be_noisy_like_the_others():
     def draws(squares):
         for key in range(4000):
             earned = paid, squares, terms
-            psrl_pooled._draw(
+            pooled_draws.draw(
                 rewards, successors, visits, visits[..., None], *novelty, *usual, *earned, np.uint64(key), -1, r, rows
             )  # fmt: skip
             yield r[0, 6]
@@ -256,7 +256,7 @@ def test_a_noisy_reward_is_drawn_from_a_beta_distribution_whose_variance_is_draw
     (r, rows, *_), found = scratch(1, 1, 1), []
     for key in range(4000):
         earned = rewards[..., None], squares, visits - 1
-        psrl_pooled._draw(
+        pooled_draws.draw(
             rewards, np.zeros((1, 1, 1), np.int32), visits, visits[..., None], *novelty, *usual, *earned,
             np.uint64(key), -1, r, rows,
         )  # fmt: skip
