@@ -5,6 +5,8 @@ The equations are those of `ravi.learners.posterior.psrl_pooled`.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from ravi.compiled import compiled
@@ -70,7 +72,7 @@ def draw(  # type: ignore[no-untyped-def]
             for e in range(begun, size):
                 mass[e] *= known / total
             if noisy[k] > 0.0:
-                v, _, _, _ = block(key, t, part)
+                u, w, v, _ = block(key, t, part)
                 part += 1
                 chance, variance = 1.0, spread[k]
                 if squares[x, a] > 0.0:
@@ -80,7 +82,8 @@ def draw(  # type: ignore[no-untyped-def]
                     alike = noisy[k] * max(0.0, 1.0 - 2.0 * spread[k]) ** terms[x, a]
                     chance = alike / (1.0 - noisy[k] + alike) if alike > 0.0 else 0.0
                 if v < chance:
-                    r[x, a], part = _bounded(r[x, a], variance / n, key, t, part)
+                    z = math.sqrt(-2.0 * math.log(1.0 - u)) * math.cos(2.0 * math.pi * w)
+                    r[x, a] = min(1.0, max(0.0, r[x, a] + z * math.sqrt(variance / n)))
             first[x * A + a + 1] = size
 
 
@@ -156,17 +159,6 @@ def missing(least, tries, new, key, t, part):  # type: ignore[no-untyped-def]
     some, part = _gamma(new + least, key, t, part)
     rest, part = gamma_above_one(max(tries - new, 0) + 1.0, key, t, part)
     return some / (some + rest), part
-
-
-@compiled
-def _bounded(mean, variance, key, t, part):  # type: ignore[no-untyped-def]
-    """A Beta variate with this variance and mean, or a mean of twice the variance if that is more, and the next part of
-    the block of random numbers."""
-    mean = min(max(mean, min(2.0 * variance, 0.5)), 1.0 - 1e-9)  # both shapes are above 0
-    size = max(mean * (1.0 - mean) / variance - 1.0, 1.0)
-    some, part = _gamma(size * mean, key, t, part)
-    rest, part = _gamma(size * (1.0 - mean), key, t, part)
-    return (some / (some + rest) if some + rest > 0.0 else mean), part
 
 
 @compiled

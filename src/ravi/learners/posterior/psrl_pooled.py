@@ -25,18 +25,17 @@ k) over the ranks of y,
 In epoch k, with n and N' the counts of a pair, and rho(y) the mean of what it earned on the way to y:
 
     P_k(. | x, a) ~ Dirichlet(N'(x, a, .) + c b), on the successors that were met
-    r_k(x, a)     ~ Beta of mean r_hat + <P_k - N' / n, rho>, cut to [0, 1], and variance s^2 / n
+    r_k(x, a)     ~ Normal(r_hat + <P_k - N' / n, rho>, s^2 / n), cut to [0, 1]
     Q(x, a)       = r_k + gamma {(1 - u) <P_k, V> + u W}     where n > 0,      V(x) = max_a Q(x, a)
     Q(x, a)       = W                                        where n = 0
     W             = 1 + gamma max_x V_0(x),                  V_0 is V with 0 in place of W
 
 Of all pairs with k successors a share q(k) is noisy: successors did not always pay the same. v(k) is the variance of
 their rewards about rho. For one of them s^2 is drawn too, from its own variance with v(k) for one play more: as the sum
-of squares about rho, and v(k), over a chi^2 variate of as many degrees of freedom as there are terms. Any other may be
-noisy too: n plays of a noisy pair pay the same with a chance of some (1 - 2 v)^(n - 1), so that with probability
-q (1 - 2 v)^(n - 1) / (1 - q + q (1 - 2 v)^(n - 1)) s^2 is v(k), else 0. A mean below 2 s^2 / n counts as that, and a
-variance that is too large for a Beta distribution as that of one whose two shapes sum to 1. With its long tail a pair
-that lost eleven of its first twelve bets comes again.
+of squares about rho, and v(k), over a chi^2 variate of as many degrees of freedom as there are terms. So r_k has
+Student's distribution, and a pair that lost eleven of its first twelve bets comes again. Any other may be noisy too: n
+plays of a noisy pair pay the same with a chance of some (1 - 2 v)^(n - 1), so that with probability q (1 - 2 v)^(n - 1)
+/ (1 - q + q (1 - 2 v)^(n - 1)) s^2 is v(k), else 0.
 
 What is new pays at most 1, and then leads at most to the best that is known. pi_k is greedy for Q (ties: the first
 action), until a reset, or until the plays of a pair within the epoch reach max(1, n); then it is drawn anew, if a pair
