@@ -83,6 +83,18 @@ def test_an_optimum_and_what_was_learned_are_maps():
     assert (drawn.data["best"].ravel() == found.table("planned")[:16].argmax(-1)).all()
 
 
+def test_what_was_learned_is_drawn_in_the_units_of_the_environment_without_its_end():
+    found = ravi.learn("Taxi-v4", steps=3000)
+    drawn, model = found.plot(), found.agent.model()
+    (values,) = drawn.data["fields"]["value V"]
+    assert values.shape == (500,)
+    kernel = np.zeros((501, 501))
+    pairs = np.arange(501), found.table().argmax(-1)
+    np.add.at(kernel, (pairs[0][:, None], model.successors[pairs]), model.transitions[pairs])
+    earned = -10 + 30 * model.rewards[pairs]  # rewards are from -10 to 20
+    np.testing.assert_allclose(values, np.linalg.solve(np.eye(501) - 0.99 * kernel, earned)[:500], atol=1e-6)
+
+
 def test_curves_are_a_frame(run):
     pandas = pytest.importorskip("pandas")
     frame = run.to_pandas()

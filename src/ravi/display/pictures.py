@@ -38,10 +38,13 @@ def of_run(run: Run, *, axes: Any = None, label: str | None = None, log: bool = 
     return Drawn(axes.figure if figure is None else figure, {"times": times, name: curves})
 
 
-def of_policy(name: str, policy: Floats, fields: dict[str, Any]) -> Drawn:
-    """Values and the policy, where the states of an MDP of this name lie."""
+def of_policy(name: str, policy: Floats, fields: dict[str, Any], *, end: bool = False) -> Drawn:
+    """Values and the policy, where the states of an MDP of this name lie. end: the last is one that is never left."""
     policy = policy[0] if policy.ndim == 3 else policy  # by age: what is played right after a reset
-    return map_figure(layout(name, *policy.shape), fields, policy, title=name)
+    where = layout(name, *policy.shape)
+    if end and where.strip:
+        where = where._replace(columns=where.columns - 1, beyond=1)
+    return map_figure(where, fields, policy, title=name)
 
 
 def of_mdp(mdp: MDP) -> Drawn:

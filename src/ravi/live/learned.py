@@ -142,16 +142,18 @@ class Learned:
         return found
 
     def plot(self, which: str | None = None) -> Drawn:
-        """A policy (`which`, as for `table`), its value by what was seen and how often states were visited, where they
-        lie; needs matplotlib."""
+        """A policy (`which`, as for `table`), its value by what was seen, in the environment's units, and how often
+        states were visited, where they lie; needs matplotlib."""
         from ravi.display.pictures import of_policy
         from ravi.planning.evaluation import evaluate
 
         policy, visits = self.table(which), self.agent.visits.sum(-1)
         fields = {"visits": visits}
         if policy.ndim == 2:
-            fields |= {"value V": evaluate(self.agent.model(), policy).V}
-        return of_policy(self.environment["name"], policy, fields)
+            told = self.agent.table.told
+            fields |= {"value V": told.horizon * told.in_units(evaluate(self.agent.model(), policy).V / told.horizon)}
+        end = end_of(self.agent, self.environment) is not None
+        return of_policy(self.environment["name"], policy, fields, end=end)
 
     def _repr_html_(self) -> str:  # what a notebook shows
         from ravi.display import html
