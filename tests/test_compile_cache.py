@@ -9,6 +9,7 @@ import pytest
 
 import ravi
 from ravi import compile_cache, compiled
+from tests.support.caches import looked_for_anew
 
 SOURCE = Path(ravi.__file__).parent
 
@@ -57,12 +58,8 @@ def candidates(monkeypatch, tmp_path):
     """The folders that may hold the cache, in this test: the first named, the second the user's."""
     places = [tmp_path / "named", tmp_path / "user"]
     monkeypatch.setattr(compile_cache, "_candidates", lambda: places)
-    remembered = (compile_cache.cache_folder, compile_cache._home, compile_cache._tell)
-    for function in remembered:
-        function.cache_clear()
-    yield places
-    for function in remembered:
-        function.cache_clear()
+    with looked_for_anew():
+        yield places
 
 
 WALK = SOURCE / "walk.py"

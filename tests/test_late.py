@@ -9,12 +9,17 @@ from numba.core.compiler import Flags, run_frontend
 
 from ravi import late
 from ravi.compiled import compiled
+from tests.support.caches import looked_for_anew
 
 
 @pytest.fixture
 def functions(monkeypatch, tmp_path):
     monkeypatch.setenv("RAVI_CACHE_DIR", str(tmp_path))
+    with looked_for_anew():
+        yield made()
 
+
+def made():
     @numba.njit
     def of_a_user(x):
         return x + 0.5
