@@ -98,6 +98,30 @@ def test_a_stream_whose_range_grows_goes_on_from_its_checkpoint_bit_for_bit(tmp_
         ravi.learn(Toll(), steps=600, seed=3, checkpoint=file, reward_range=(-7, 20))
 
 
+class Rare(Corridor):
+    """Pays 2 at the end of the corridor, and nothing before."""
+
+    def step(self, action):
+        place, _, end, cut, more = super().step(action)
+        return place, 2.0 * end, end, cut, more
+
+
+def test_nothing_is_known_of_a_policy_before_anything_was_earned():
+    """A range of rewards that is nothing but 0 would bound every gap by 0."""
+    early = ravi.learn(Rare(), steps=2, until_gap=0.1)
+    assert "none but 0 was observed" in str(early)
+    with pytest.raises(InputError, match="no reward but 0 was observed"):
+        early.interval()
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_bad_luck_at_first_does_not_keep_the_learner_from_what_pays(seed):
+    """Under seed 0 the only two steps to the right slip, and nothing else shows that there is chance."""
+    made = ravi.learn(Rare(), steps=3000, discount=0.9, seed=seed)
+    assert made.agent.table.told.units == (0, 2)
+    assert (made.table()[:4, 1] == 1).all()
+
+
 @pytest.mark.parametrize("reward", [np.nan, np.inf, "much"])
 def test_what_is_no_number_widens_no_range(reward):
     with pytest.raises(ravi.StreamError, match="step 51: the reward is"):

@@ -279,6 +279,8 @@ def _known(found: Learned, which: str, assume: str) -> dict[str, Any]:
 
 def _lines(told: dict[str, Any], early: bool) -> Iterator[str]:
     """The same, for people. early: the time of the policy that was asked for is still to come."""
+    from ravi.live.rewards import UNSEEN
+
     options = "".join(f", {key}={value}" for key, value in told["options"].items())
     where = f"{told['environment']}{options} (gamma {told['discount']:.10g})"
     yield f"{told['learner']} in {where}: {counted(told['plays'], 'step')}{'' if told['complete'] else ', stopped'}"
@@ -292,7 +294,8 @@ def _lines(told: dict[str, Any], early: bool) -> Iterator[str]:
     if told["grid_chosen"] is not None:
         yield f"  grid             {told['grid_chosen']}"
     low, high = told["reward_range"]
-    yield f"  rewards          from {low:g} to {high:g} ({told['reward_range_from']})"
+    seen = f"from {low:g} to {high:g} ({told['reward_range_from']})"
+    yield f"  rewards          {'none but 0 was observed' if (low, high) == UNSEEN else seen}"
     if told["optimistic"] is not None:
         yield f"  optimistic value {told['optimistic']:.6g}, of the last plan"
     if told["earned"] is not None:

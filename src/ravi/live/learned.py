@@ -74,6 +74,8 @@ class Learned:
         return look(self.agent, self.table(), assume, end_of(self.agent, self.environment))
 
     def _has_interval(self) -> None:
+        if self.agent.range.unseen:
+            raise InputError("no reward but 0 was observed: nothing bounds what may be earned")
         if self.environment["observations"].get("kind") == "labels":
             raise InputError("states are discovered: how many there are is not known, and no interval speaks of them")
         if isinstance(self.agent.given, Smooth):
@@ -129,7 +131,8 @@ class Learned:
             found.append(("grid", words_of(at["observations"])))
         if self.agent.follows:
             low, high = self.agent.table.told.units
-            found.append(("rewards", f"from {low:.6g} to {high:.6g}: those observed, and 0"))
+            words = f"from {low:.6g} to {high:.6g}: those observed, and 0"
+            found.append(("rewards", "none but 0 was observed" if self.agent.range.unseen else words))
         if self.optimistic is not None:
             words = f"{self.optimistic:.6g} per step, {H * self.optimistic:.6g} discounted"
             found.append(("optimistic value", words))

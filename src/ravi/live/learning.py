@@ -38,6 +38,7 @@ from ravi.live.environment import Environment, made
 from ravi.live.focus import focus
 from ravi.live.given import problem_of, range_of
 from ravi.live.learned import Learned
+from ravi.live.rewards import UNSEEN
 from ravi.live.spaces import Grid, kind_of
 from ravi.live.stretches import Stretch
 from ravi.live.table import FEW
@@ -50,7 +51,6 @@ LOG = logging.getLogger("ravi")
 PACE = 10.0  # seconds between two checkpoints
 TELL = 0.1  # seconds between two tellings of progress
 STEPS = 100_000  # plays, unless given
-UNSEEN = (0.0, 1e-300)  # the range of rewards before any: one step whose reward is not 0 makes it that of rewards
 
 Callback = Callable[[Look], None]
 

@@ -27,6 +27,7 @@ from ravi.optimism.rewards import optimistic_rewards, reward_spread
 
 MODES = ("known", "unknown", "changing")
 SLACK = 1e-9  # how far outside its range, in parts of it, rounding may put a reward
+UNSEEN = (0.0, 1e-300)  # the range before any reward but 0: the first other one makes it that of rewards
 
 
 class Rewards:
@@ -121,6 +122,11 @@ class Range:
 
     def __init__(self, low: float, high: float) -> None:
         self.low, self.high = low, high
+
+    @property
+    def unseen(self) -> bool:
+        """Whether it is one that follows rewards, and none but 0 was observed."""
+        return (self.low, self.high) == UNSEEN
 
     def part(self, reward: Any) -> float:
         """A reward in [0, 1]; an error where it is none, or out of range."""

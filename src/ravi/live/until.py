@@ -42,7 +42,7 @@ class Until:
         return self.turns[resets % len(self.turns)]
 
     def enough(self, learned: Callable[[], Learned]) -> bool:
-        if self.gap is None or self.live.plays < self.due:
+        if self.gap is None or self.live.plays < self.due or self.live.range.unseen:
             return False
         found = learned()
         known, actions = found.look(self.assume)

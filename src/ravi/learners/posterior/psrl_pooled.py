@@ -41,12 +41,15 @@ What is new pays at most 1, and then leads at most to the best that is known. pi
 action), until a reset, or until the plays of a pair within the epoch reach max(1, n); then it is drawn anew, if a pair
 was played for the first time, or if plays have grown by 0.05 % since the last draw and any was new. Where no play was
 ever new, every pair is taken to do what it did the first time: a world without chance is learned by one play of every
-pair. In a world of chance u says how many plays it takes until a pair has shown what it can do: where all pairs have
-three successors, a pair that has shown three has shown all; and c how much its chances are those of the others: where
-all slip to each side with probability 1/3, a pair that has shown three is known; and where others sometimes win, a pair
+pair. If all of them then earned the same, no policy is known to be better than another, and the uniform one is played:
+it finds out whether chance had kept the learner from what pays.
+
+In a world of chance u says how many plays it takes until a pair has shown what it can do: where all pairs have three
+successors, a pair that has shown three has shown all; and c how much its chances are those of the others: where all
+slip to each side with probability 1/3, a pair that has shown three is known; and where others sometimes win, a pair
 that lost its first three bets is not known to lose them all. Where pairs differ, c is small and counts alone decide, as
-they do at last with any c. That is what is assumed: a pair is like the others. How far that is
-known is what u and c are drawn by, so that a pair whose first plays were bad luck comes again.
+they do at last with any c. That is what is assumed: a pair is like the others. How far that is known is what u and c
+are drawn by, so that a pair whose first plays were bad luck comes again.
 
 Constants: none. `tolerance` is that of pi_k under P_k, in parts of the span of V; that of V_0 is 100 times as much.
 `end` is a state known to be an end: every action stays there and earns the least that one of them was seen to earn.
@@ -183,6 +186,23 @@ def _plan(  # type: ignore[no-untyped-def]
                 if visits[i, x, a] == 0 and x != end:
                     r[x, a] = (1.0 - gamma) * W
         solve(rows, gamma, goal, (1.0 - gamma) * W, r, u[i], greedy, chain)
+        if new[i].sum() == 0 and _indifferent(visits[i], rewards, end):
+            policy[i] = 1.0 / A
+            continue
         policy[i] = 0.0
         for x in range(X):
             policy[i, x, greedy[x]] = 1.0
+
+
+@compiled
+def _indifferent(visits, rewards, end):  # type: ignore[no-untyped-def]
+    """Whether in the states that were met, but the end, every action was played and all earned the same."""
+    X, A = visits.shape
+    first, found = 0.0, False
+    for x in range(X):
+        if visits[x].sum() > 0 and x != end:
+            for a in range(A):
+                if visits[x, a] == 0 or (found and rewards[x, a] != first):
+                    return False
+                first, found = rewards[x, a], True
+    return found
