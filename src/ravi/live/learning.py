@@ -37,9 +37,10 @@ from ravi.live.discovery import FIRST
 from ravi.live.environment import Environment, made
 from ravi.live.focus import focus
 from ravi.live.given import problem_of, range_of
+from ravi.live.grid import Grid
 from ravi.live.learned import Learned
 from ravi.live.rewards import UNSEEN
-from ravi.live.spaces import Grid, kind_of
+from ravi.live.spaces import kind_of
 from ravi.live.stretches import Stretch
 from ravi.live.table import FEW
 from ravi.live.until import Until

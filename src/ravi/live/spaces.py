@@ -13,7 +13,7 @@ import numpy as np
 
 from ravi import memory
 from ravi.checks import InputError
-from ravi.live.grid import Grid as Grid
+from ravi.live.grid import Grid
 from ravi.live.numberings import Digits, Discrete, Parts, Space
 
 LEVELS = {1: 5, 2: 3}  # of each coordinate of actions that are a Box, by how many it has
