@@ -78,7 +78,7 @@ WORLDS = {  # name -> id, options, most steps
     "Taxi, fickle": ("Taxi-v4", {"fickle_passenger": True}, 120_000),
     "Blackjack": ("Blackjack-v1", {}, 200_000),
     "Blackjack, naturals draw": ("Blackjack-v1", {"sab": False}, 200_000),
-    "Blackjack, longer": ("Blackjack-v1", {}, 1_000_000),
+    "Blackjack, longer": ("Blackjack-v1", {}, 2_000_000),
 }
 LEARNERS = {  # id -> multiplier of the bonus of rewards; None is the default
     None: 0.0,

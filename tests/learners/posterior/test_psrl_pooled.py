@@ -5,6 +5,7 @@ from scipy.stats import t
 
 import ravi
 from ravi import ids
+from ravi.core import Path
 from ravi.learners.posterior import pooled_draws
 from ravi.learners.posterior.pooled import BINS, KINDS, WEIGHTS
 from ravi.learners.posterior.sparse import scratch
@@ -187,7 +188,8 @@ def test_what_is_missing_is_pooled_by_plays_and_successors():
 
 def test_a_pair_whose_first_plays_were_bad_luck_comes_again():
     """A shop with up to four boxes, which sells one a day with probability 0.6 and orders up to two overnight. With u
-    at its mean, 16 of 64 seeds never tried again what had failed at first, and were 300 behind; now 2 are."""
+    at its mean, 16 of 64 seeds never tried again what had failed at first, and were 300 behind; with u drawn 2 were,
+    and none is since rivals are played."""
     P, r = np.zeros((5, 3, 5)), np.zeros((5, 3))
     for stock, ordered, sold in np.ndindex(5, 3, 2):
         chance, sold = (0.4, 0.6)[sold], min(sold, stock)
@@ -195,7 +197,7 @@ def test_a_pair_whose_first_plays_were_bad_luck_comes_again():
         r[stock, ordered] += chance * (5 * sold - 2 * ordered - 0.5 * stock + 6) / 11
     shop = ravi.MDP.from_dense(P, r, 0.95, np.eye(5)[4])
     regret = ravi.run("psrl/pooled", shop, 20_000, 64).regret
-    assert (regret < 100).sum() > 56
+    assert (regret < 150).all()
 
 
 def test_a_world_without_chance_is_learned_by_one_play_of_every_pair():
@@ -315,6 +317,37 @@ def test_a_plan_is_made_when_a_pair_was_played_first_or_plays_have_grown():
     assert not planned("deep-sea/4", plays=9000)  # nothing is drawn
     assert planned("deep-sea/4", pairs=1)
     assert not planned(WORLD)
-    assert not planned(WORLD, plays=9)
-    assert planned(WORLD, plays=10)
+    assert not planned(WORLD, plays=1111)  # of 20,000, of 18 pairs
+    assert planned(WORLD, plays=1112)
     assert planned(WORLD, pairs=1)
+
+
+def test_rivals_are_played_in_a_step_of_an_episode():
+    """epsilon = min {1/2, max {1 - gamma, e / t}}, for what a draw since t / 2 chose, or was played less than
+    sqrt(N(x)) times; written out from plan to plan."""
+    world = ids.mdp("garnet/6,3,2,discount=0.9,seed=4")
+    learner = ids.learner("psrl/pooled,end=5", world, 400)
+    state, rng = learner.init(np.arange(1, dtype=np.uint64)), np.random.default_rng(1)
+    chosen, rivalled = np.zeros((6, 3)), 0
+    for _ in range(400):
+        state = learner.plan(state)
+        visits, moves, policy = state.data.visits[0], state.data.moves[0], state.policy[0]
+        t = visits.sum()
+        if state.novelty.new.sum() and state.plays[0] == t:
+            epsilon = min(0.5, max(0.1, (moves * (world.successors == 5))[:5].sum() / t))
+            for x in range(6):
+                best = int(policy[x].argmax())
+                chosen[x, best] = t
+                rivals = [
+                    a for a in range(3) if a != best and (2 * chosen[x, a] > t or visits[x, a] < visits[x].sum() ** 0.5)
+                ]
+                due = np.eye(3)[best] * (1 - epsilon * bool(rivals))
+                due[rivals] = epsilon / max(len(rivals), 1)
+                np.testing.assert_allclose(policy[x], due, atol=1e-12)
+                rivalled += bool(rivals)
+        x = int(rng.integers(6))
+        a = int(rng.choice(3, p=policy[x]))
+        j = int(rng.choice(2, p=world.transitions[x, a]))
+        row = (np.array([[each]], np.int32) for each in (x, a, world.successors[x, a, j], j, 0))
+        state = learner.add(state, Path(*row, *(np.array([each]) for each in (1, t + 1, 0))))
+    assert 100 < rivalled < 2000

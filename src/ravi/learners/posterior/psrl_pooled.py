@@ -37,12 +37,23 @@ Student's distribution, and a pair that lost eleven of its first twelve bets com
 plays of a noisy pair pay the same with a chance of some (1 - 2 v)^(n - 1), so that with probability q (1 - 2 v)^(n - 1)
 / (1 - q + q (1 - 2 v)^(n - 1)) s^2 is v(k), else 0.
 
-What is new pays at most 1, and then leads at most to the best that is known. pi_k is greedy for Q (ties: the first
+What is new pays at most 1, and then leads at most to the best that is known. a_k is greedy for Q (ties: the first
 action), until a reset, or until the plays of a pair within the epoch reach max(1, n); then it is drawn anew, if a pair
-was played for the first time, or if plays have grown by 0.05 % since the last draw and any was new. Where no play was
-ever new, every pair is taken to do what it did the first time: a world without chance is learned by one play of every
-pair. If all of them then earned the same, no policy is known to be better than another, and the uniform one is played:
-it finds out whether chance had kept the learner from what pays.
+was played for the first time, or if plays have grown since the last draw by 0.05 %, and by what a pair has on average,
+and any was new. Where no play was ever new, every pair is taken to do what it did the first time: a world without
+chance is learned by one play of every pair. If all of them then earned the same, no policy is known to be better than
+another, and the uniform one is played: it finds out whether chance had kept the learner from what pays.
+
+A draw of the posterior earns, and so leaves alone what is likely to be worse; a good policy at the end needs both the
+best action and its rivals (D. Russo, "Simple Bayesian algorithms for best arm identification", COLT 2016). After t
+plays, of which e led to the end, an action is a rival in x if a draw since t / 2 chose it there, or if it was played
+less than sqrt(N(x)) times (A. Garivier and E. Kaufmann, "Optimal best arm identification with fixed confidence", COLT
+2016, force as much). In a world of chance
+
+    pi_k(a | x) = 1 - epsilon for a_k(x), and epsilon in equal parts for its rivals, if it has any,
+    epsilon     = min {1/2, max {1 - gamma, e / t}}
+
+so that a step of an episode, on average, is a rival's; where an episode has one step or two, every other.
 
 In a world of chance u says how many plays it takes until a pair has shown what it can do: where all pairs have three
 successors, a pair that has shown three has shown all; and c how much its chances are those of the others: where all
@@ -53,9 +64,10 @@ are drawn by, so that a pair whose first plays were bad luck comes again.
 
 Constants: none. `tolerance` is that of pi_k under P_k, in parts of the span of V; that of V_0 is 100 times as much.
 `end` is a state known to be an end: every action stays there and earns the least that one of them was seen to earn.
-Guarantee: none.
-Composition: a prior of all pairs x posterior draws, and pooled missing mass x modified policy iteration x at resets and
-doublings.
+Guarantee: no rate. Once any play was new, all actions are played without end in every state that is met without end,
+and as counts grow c and u come to matter no more.
+Composition: a prior of all pairs x posterior draws, and pooled missing mass x modified policy iteration x rivals x at
+resets and doublings.
 Cost: O(B) per step; per plan a gamma variate per successor met of a pair that has several, and two per pair in a world
 of chance; X A (B + 1) per sweep of all actions; at most 2000 (1 + ln T) + X A plans.
 Deviations: a pair with more than 14 successors has c = 0. Where rewards are learned (`ravi.learn`, with
@@ -83,7 +95,8 @@ from ravi.schedules import reset_or_doubling
 
 TOLERANCE = 1e-3  # of the value of pi_k under P_k, in parts of the span of V
 ROUGH = 100.0  # times that, of V_0
-RARELY = 0.0005  # growth of plays between two plans
+RARELY = 0.0005  # growth of plays between two plans, at least
+SINCE = 0.5  # of the plays: a draw since then makes a rival
 
 
 class State(NamedTuple):
@@ -96,6 +109,7 @@ class State(NamedTuple):
     u: Value  # V of the last sample, and W, less the least          (n, X + 1)
     pairs: Count  # that had been played at the last plan            (n,)
     plays: Count  # likewise                                         (n,)
+    chosen: Count  # plays at the last draw that chose an action     (n, X, A)
     policy: Policy  # (n, X, A)
 
     def expected(self, moves: Array, rewards: Array) -> tuple[Array, Array]:
@@ -127,13 +141,13 @@ def psrl_pooled(problem: Problem, steps: int, *, tolerance: float = TOLERANCE, e
         usual = Usual(np.zeros((n, BINS, KINDS, KINDS)), np.zeros((n, BINS, KINDS, len(WEIGHTS))))
         earned = Earned(np.zeros((n, X, A, B)), np.zeros((n, X, A)), np.zeros((n, X, A)), np.zeros((n, X, A), np.int64))
         values = (np.zeros((n, X + 1)), np.zeros((n, X + 1)), np.zeros(n, np.int64), np.zeros(n, np.int64))
-        policy = np.full((n, X, A), 1 / A)
-        return State(tallies(problem, n), novelty, usual, earned, np.array(keys, np.uint64), *values, policy)
+        policies = (np.zeros((n, X, A), np.int64), np.full((n, X, A), 1 / A))
+        return State(tallies(problem, n), novelty, usual, earned, np.array(keys, np.uint64), *values, *policies)
 
     def plan(s: State) -> State:
         due = np.empty(len(s.key), np.bool_)
         if _due(by_pair, s.data.visits, s.novelty.new, s.earned.mean, s.pairs, s.plays, due):
-            (paid, _, squares, terms), values = s.earned, (s.known, s.u, s.policy)
+            (paid, _, squares, terms), values = s.earned, (s.known, s.u, s.plays, s.chosen, s.policy)
             of = (*s.data, *s.novelty, *s.usual, paid, squares, terms, s.key)
             _plan(due, problem.rewards, problem.successors, gamma, goal, last, *of, *scratch(X, A, B), *values)
         return s
@@ -156,7 +170,7 @@ def _due(rewards, visits, new, mean, pairs, plays, due):  # type: ignore[no-unty
             n += N[p] > 0
             t += N[p]
         due[i] = t == 0 or n != pairs[i]
-        if not due[i] and t - plays[i] >= RARELY * t:
+        if not due[i] and t - plays[i] >= max(RARELY, 1.0 / n) * t:
             due[i] = new[i].sum() > 0
             if not due[i]:
                 for p in range(N.shape[0]):
@@ -170,7 +184,7 @@ def _due(rewards, visits, new, mean, pairs, plays, due):  # type: ignore[no-unty
 @compiled
 def _plan(  # type: ignore[no-untyped-def]
     due, rewards, successors, gamma, goal, end, visits, moves, tries, new, share, likely, paid, squares, terms, key,
-    r, rows, greedy, chain, known, u, policy,
+    r, rows, greedy, chain, known, u, plays, chosen, policy,
 ):  # fmt: skip
     """pi_k of every seed, with its values, where it is due."""
     seeds, X, A = policy.shape
@@ -186,12 +200,41 @@ def _plan(  # type: ignore[no-untyped-def]
                 if visits[i, x, a] == 0 and x != end:
                     r[x, a] = (1.0 - gamma) * W
         solve(rows, gamma, goal, (1.0 - gamma) * W, r, u[i], greedy, chain)
-        if new[i].sum() == 0 and _indifferent(visits[i], rewards, end):
+        if new[i].sum() > 0:
+            ended = _arrivals(moves[i], successors, end) / plays[i]
+            _mix(visits[i], greedy, plays[i], min(0.5, max(1.0 - gamma, ended)), chosen[i], policy[i])
+        elif _indifferent(visits[i], rewards, end):
             policy[i] = 1.0 / A
-            continue
-        policy[i] = 0.0
-        for x in range(X):
-            policy[i, x, greedy[x]] = 1.0
+        else:
+            policy[i] = 0.0
+            for x in range(X):
+                policy[i, x, greedy[x]] = 1.0
+
+
+@compiled
+def _arrivals(moves, successors, end):  # type: ignore[no-untyped-def]
+    """e: how many plays led to the end."""
+    X, A, B = moves.shape
+    found = 0
+    for x in range(X):
+        for a in range(A):
+            for j in range(B):
+                found += moves[x, a, j] * (x != end == successors[x, a, j])
+    return found
+
+
+@compiled
+def _mix(visits, greedy, t, epsilon, chosen, policy):  # type: ignore[no-untyped-def]
+    """pi_k, from a_k, which is written down as chosen."""
+    X, A = visits.shape
+    for x in range(X):
+        chosen[x, greedy[x]] = t
+        for a in range(A):
+            rival = chosen[x, a] > SINCE * t or visits[x, a] ** 2 < visits[x].sum()
+            policy[x, a] = 1.0 if rival and a != greedy[x] else 0.0
+        rivals = policy[x].sum()
+        policy[x] *= epsilon / max(rivals, 1.0)
+        policy[x, greedy[x]] = 1.0 - epsilon if rivals > 0.0 else 1.0
 
 
 @compiled
