@@ -202,9 +202,29 @@ def test_a_pair_whose_first_plays_were_bad_luck_comes_again():
 
 def test_a_world_without_chance_is_learned_by_one_play_of_every_pair():
     """DeepSea, whose treasure uniform play finds once in 2^8 tries, and of whose 72 pairs half can be reached."""
-    made = ravi.run("psrl/pooled", "deep-sea/8", 2000, 4)
-    assert (made.batch.state.novelty.new == 0).all()
-    assert (made.regret < ravi.run("psrl", "deep-sea/8", 2000, 4).regret).all()
+    sea = ids.mdp("deep-sea/8")
+    state = ravi.run("psrl/pooled", sea, 600, 4).batch.state
+    assert (state.novelty.new == 0).all()
+    value = [ravi.evaluate(sea, np.eye(2)[policy.argmax(-1)]).returns for policy in state.policy]
+    np.testing.assert_allclose(value, ravi.solve(sea).optimum, rtol=1e-3)
+
+
+def test_a_world_whose_first_plays_hid_that_it_has_chance_is_learned():
+    """Action 0 ends and earns 0.3, action 1 leads with probability 1/2 to where 1 is earned: half the seeds lose their
+    first play of it. And a bandit whose first reward is the largest: other actions are tried."""
+    P, r = np.zeros((3, 2, 3)), np.zeros((3, 2))
+    P[0, 0, 2] = P[1, :, 2] = P[2, :, 2] = 1
+    P[0, 1, 1:], r[0, 0], r[1] = 0.5, 0.3, 1
+    coin = ravi.MDP.from_dense(P, r, 0.9, np.eye(3)[0])
+    state = ravi.run("psrl/pooled,end=2", coin, 3000, 32).batch.state
+    assert (state.novelty.new.sum((1, 2)) > 0).sum() >= 31  # of 4,000 seeds 5 lost all plays of it
+    for seed in range(8):
+        agent = ravi.agent("psrl/pooled", states=1, actions=3, discount=0.9, steps=600, reward_scale=0.0, seed=seed)
+        rng = np.random.default_rng(seed)
+        while not agent.done:
+            a = agent.act(0)
+            agent.observe(0, a, 0, float(rng.random() < (0.2, 0.5, 0.8)[a]))
+        assert (agent.visits > 5).all()
 
 
 def test_rewards_of_chance_are_drawn_by_their_variance():
@@ -216,7 +236,7 @@ def test_rewards_of_chance_are_drawn_by_their_variance():
         agent.observe(0, a, 0, float(rng.random() < (0.3, 0.6)[a]))
     agent.end()
     squares, terms = agent.state.earned.squares[0, 0], agent.state.earned.terms[0, 0]
-    assert agent.visits[0, 1] > 3500
+    assert agent.visits[0, 1] > 3000
     assert abs(squares[1] / terms[1] - 0.24) < 0.05
 
 
@@ -314,17 +334,18 @@ def test_a_plan_is_made_when_a_pair_was_played_first_or_plays_have_grown():
         return (learner.plan(state).u != 7.0).any()
 
     assert not planned("deep-sea/4")
-    assert not planned("deep-sea/4", plays=9000)  # nothing is drawn
+    assert not planned("deep-sea/4", plays=9999)  # nothing is drawn
+    assert planned("deep-sea/4", plays=10_000)
     assert planned("deep-sea/4", pairs=1)
     assert not planned(WORLD)
-    assert not planned(WORLD, plays=1111)  # of 20,000, of 18 pairs
-    assert planned(WORLD, plays=1112)
+    assert not planned(WORLD, plays=1052)  # of 20,000, of 18 pairs: 20,000 / 19
+    assert planned(WORLD, plays=1053)
     assert planned(WORLD, pairs=1)
 
 
 def test_rivals_are_played_in_a_step_of_an_episode():
     """epsilon = min {1/2, max {1 - gamma, e / t}}, for what a draw since t / 2 chose, or was played less than
-    sqrt(N(x)) times; written out from plan to plan."""
+    sqrt(N(x)) times; before anything was new 1 - gamma, and log2 N(x); written out from plan to plan."""
     world = ids.mdp("garnet/6,3,2,discount=0.9,seed=4")
     learner = ids.learner("psrl/pooled,end=5", world, 400)
     state, rng = learner.init(np.arange(1, dtype=np.uint64)), np.random.default_rng(1)
@@ -333,14 +354,15 @@ def test_rivals_are_played_in_a_step_of_an_episode():
         state = learner.plan(state)
         visits, moves, policy = state.data.visits[0], state.data.moves[0], state.policy[0]
         t = visits.sum()
-        if state.novelty.new.sum() and state.plays[0] == t:
-            epsilon = min(0.5, max(0.1, (moves * (world.successors == 5))[:5].sum() / t))
+        if state.plays[0] == t:
+            chance = state.novelty.new.sum() > 0
+            epsilon = min(0.5, max(0.1, (moves * (world.successors == 5))[:5].sum() / max(t, 1) * chance))
             for x in range(6):
                 best = int(policy[x].argmax())
                 chosen[x, best] = t
-                rivals = [
-                    a for a in range(3) if a != best and (2 * chosen[x, a] > t or visits[x, a] < visits[x].sum() ** 0.5)
-                ]
+                N = max(visits[x].sum(), 1)
+                few, late = (N**0.5, 2 * chosen[x] > t) if chance else (np.log2(N), np.zeros(3))
+                rivals = [a for a in range(3) if a != best and (late[a] or visits[x, a] < few)]
                 due = np.eye(3)[best] * (1 - epsilon * bool(rivals))
                 due[rivals] = epsilon / max(len(rivals), 1)
                 np.testing.assert_allclose(policy[x], due, atol=1e-12)

@@ -41,19 +41,21 @@ What is new pays at most 1, and then leads at most to the best that is known. a_
 action), until a reset, or until the plays of a pair within the epoch reach max(1, n); then it is drawn anew, if a pair
 was played for the first time, or if plays have grown since the last draw by 0.05 %, and by what a pair has on average,
 and any was new. Where no play was ever new, every pair is taken to do what it did the first time: a world without
-chance is learned by one play of every pair. If all of them then earned the same, no policy is known to be better than
-another, and the uniform one is played: it finds out whether chance had kept the learner from what pays.
+chance is learned by one play of every pair; a plan is made when plays have doubled. If all of them then earned the
+same, no policy is known to be better than another, and the uniform one is played: it finds out whether chance had kept
+the learner from what pays.
 
 A draw of the posterior earns, and so leaves alone what is likely to be worse; a good policy at the end needs both the
 best action and its rivals (D. Russo, "Simple Bayesian algorithms for best arm identification", COLT 2016). After t
 plays, of which e led to the end, an action is a rival in x if a draw since t / 2 chose it there, or if it was played
 less than sqrt(N(x)) times (A. Garivier and E. Kaufmann, "Optimal best arm identification with fixed confidence", COLT
-2016, force as much). In a world of chance
+2016, force as much).
 
     pi_k(a | x) = 1 - epsilon for a_k(x), and epsilon in equal parts for its rivals, if it has any,
     epsilon     = min {1/2, max {1 - gamma, e / t}}
 
-so that a step of an episode, on average, is a rival's; where an episode has one step or two, every other.
+so that a step of an episode, on average, is a rival's; where an episode has one step or two, every other. Where no play
+was ever new, rivals are actions played less than log2 N(x) times, and epsilon is 1 - gamma: chance may have hidden.
 
 In a world of chance u says how many plays it takes until a pair has shown what it can do: where all pairs have three
 successors, a pair that has shown three has shown all; and c how much its chances are those of the others: where all
@@ -64,8 +66,8 @@ are drawn by, so that a pair whose first plays were bad luck comes again.
 
 Constants: none. `tolerance` is that of pi_k under P_k, in parts of the span of V; that of V_0 is 100 times as much.
 `end` is a state known to be an end: every action stays there and earns the least that one of them was seen to earn.
-Guarantee: no rate. Once any play was new, all actions are played without end in every state that is met without end,
-and as counts grow c and u come to matter no more.
+Guarantee: no rate. In every state that is met without end all actions are played without end, and as counts grow c and
+u come to matter no more.
 Composition: a prior of all pairs x posterior draws, and pooled missing mass x modified policy iteration x rivals x at
 resets and doublings.
 Cost: O(B) per step; per plan a gamma variate per successor met of a pair that has several, and two per pair in a world
@@ -79,6 +81,7 @@ the means of P_k and r_k, u left out.
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, NamedTuple
 
 import numpy as np
@@ -170,8 +173,8 @@ def _due(rewards, visits, new, mean, pairs, plays, due):  # type: ignore[no-unty
             n += N[p] > 0
             t += N[p]
         due[i] = t == 0 or n != pairs[i]
-        if not due[i] and t - plays[i] >= max(RARELY, 1.0 / n) * t:
-            due[i] = new[i].sum() > 0
+        if not due[i] and t - plays[i] >= max(RARELY, 1.0 / n) * plays[i]:
+            due[i] = new[i].sum() > 0 or t >= 2 * plays[i]
             if not due[i]:
                 for p in range(N.shape[0]):
                     differ += (N[p] > 0) & (abs(rewards[p] - means[p]) > ALIKE)
@@ -200,15 +203,12 @@ def _plan(  # type: ignore[no-untyped-def]
                 if visits[i, x, a] == 0 and x != end:
                     r[x, a] = (1.0 - gamma) * W
         solve(rows, gamma, goal, (1.0 - gamma) * W, r, u[i], greedy, chain)
-        if new[i].sum() > 0:
+        ended, chance = 0.0, new[i].sum() > 0
+        if chance:
             ended = _arrivals(moves[i], successors, end) / plays[i]
-            _mix(visits[i], greedy, plays[i], min(0.5, max(1.0 - gamma, ended)), chosen[i], policy[i])
-        elif _indifferent(visits[i], rewards, end):
+        _mix(visits[i], greedy, plays[i], chance, min(0.5, max(1.0 - gamma, ended)), chosen[i], policy[i])
+        if not chance and _indifferent(visits[i], rewards, end):
             policy[i] = 1.0 / A
-        else:
-            policy[i] = 0.0
-            for x in range(X):
-                policy[i, x, greedy[x]] = 1.0
 
 
 @compiled
@@ -224,13 +224,15 @@ def _arrivals(moves, successors, end):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _mix(visits, greedy, t, epsilon, chosen, policy):  # type: ignore[no-untyped-def]
+def _mix(visits, greedy, t, chance, epsilon, chosen, policy):  # type: ignore[no-untyped-def]
     """pi_k, from a_k, which is written down as chosen."""
     X, A = visits.shape
     for x in range(X):
         chosen[x, greedy[x]] = t
+        N = max(float(visits[x].sum()), 1.0)
+        few = math.sqrt(N) if chance else math.log2(N)
         for a in range(A):
-            rival = chosen[x, a] > SINCE * t or visits[x, a] ** 2 < visits[x].sum()
+            rival = visits[x, a] < few or (chance and chosen[x, a] > SINCE * t)
             policy[x, a] = 1.0 if rival and a != greedy[x] else 0.0
         rivals = policy[x].sum()
         policy[x] *= epsilon / max(rivals, 1.0)
