@@ -12,7 +12,7 @@ from ravi.checks import InputError
 from ravi.live.agent import Agent
 from ravi.live.intervals import Interval, bounds, interval
 from ravi.live.keeping import HEADER
-from ravi.live.plausible import plausible
+from ravi.live.plausible import _enough, plausible
 from ravi.live.until import Until
 from ravi.planning.evaluation import return_of
 from tests.live.test_learning import Corridor
@@ -216,3 +216,12 @@ def test_a_checkpoint_from_before_has_one_policy_to_explore_by():
     assert until.policy(1).argmax(-1).tolist() == [0, 1, 1]
     live.extra = {"looked": [7, []]}
     assert Until(live, 0.1, "seen", explore=True).turns == [None]
+
+
+def test_that_plays_showed_nothing_new_is_known_of_few_pairs_by_many():
+    """Twenty plays of pairs that had been played before, three of a pair at most; else 20 / R plays of each."""
+    assert _enough(np.array([4] * 6 + [3, 1, 0])) == 0
+    assert _enough(np.array([99] * 6 + [2, 1, 0])) == 20 / 7
+    assert _enough(np.ones(45)) == 20
+    made = ravi.learn(ravi.gymnasium.make("riverswim/6,discount=0.9"), steps=6000, until_gap=0.5, discount=0.9)
+    assert (made.agent.visits[:6] > 0).all()  # and not two of the states, as after seven steps

@@ -17,7 +17,10 @@ probability 1 - delta, at all times at once, the backup of V* over `best` is at 
 assume="seen": pairs are alike in how soon they show what they can do. A pair that was played more than twice as often
 as any pair had been when it last showed something new (a successor, or the first reward of a triple that differs from
 those before) has shown all: it leads only where it led, and a triple whose rewards were all alike always earns that.
-Then w' = w, Q has no 2 K ln 2 - ln K!, and q no mass for the rest; likewise where resets lead. All others are as above.
+That needs 20 plays of pairs that had been played before, of which three of a pair count: if one in seven shows
+something new, they hide it with probability 0.05. With less, a pair must be played more than 20 / R times, where R
+pairs were played again. Then w' = w, Q has no 2 K ln 2 - ln K!, and q no mass for the rest; likewise where resets lead,
+after three of them. All others are as above.
 """
 
 from __future__ import annotations
@@ -40,6 +43,7 @@ ASSUMED = ("nothing", "seen")
 CLOSE = 1e-6  # e at which an iteration stops: of a reward per play, in parts of its range
 SWEEPS = 5000  # at most
 TWICE = 2
+AGAIN, OF_A_PAIR = 20, 3  # plays of pairs that had been played before: (1 - 1/7)^20 < 0.05
 
 
 class Outcomes(NamedTuple):
@@ -76,8 +80,8 @@ def plausible(
     (X, A, B), known = table.sizes, agent.rewards.mode == "known"
     least, most = (np.where(known, table.rewards[..., None], ends) for ends in (table.least, table.most))
     varied, plays = least < most, table.moves.sum(-1).ravel()
-    closed = assumed & (plays > TWICE * table.late.max())
-    closed_start = assumed & (agent.starts.sum(keepdims=True) > TWICE * agent.late_start)
+    closed = assumed & (plays > max(TWICE * table.late.max(), _enough(plays)))
+    closed_start = assumed & (agent.starts.sum(keepdims=True) > TWICE * max(agent.late_start, 1))
 
     def sets(level: float, best: bool) -> tuple[Outcomes, Outcomes]:
         low, high = (least, most) if best else (0 * least, 0 * most + 1)  # where rewards were not all alike
@@ -102,6 +106,12 @@ def plausible(
         high = high._replace(reward=np.where(unknown, 1.0, high.reward))
     (bottom, top), gamma = table.told.units, table.told.discount
     return Plausible(best, low, high, (X, A), gamma, end, float(np.clip(-bottom / (top - bottom), 0, 1)))
+
+
+def _enough(plays: Array) -> float:
+    """After more plays than this, as far as plays (pairs,) that came again tell, a pair has shown all."""
+    again = np.clip(plays - 1, 0, OF_A_PAIR)
+    return 0.0 if again.sum() >= AGAIN else AGAIN / max(np.count_nonzero(again), 1)
 
 
 def _set(
