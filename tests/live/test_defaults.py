@@ -131,8 +131,29 @@ def test_what_is_no_number_widens_no_range(reward):
 def test_ranges_and_grids_of_some_environments_are_known():
     for name in ("CartPole-v1", "MountainCar-v0", "Acrobot-v1", "Blackjack-v1"):
         assert ravi.learn(name, steps=300).plays == 300
-    assert defaults.grid("FrozenLake-v1") is None
+    assert defaults.grid(gym.make("FrozenLake-v1")) is None
     assert defaults.reward_range(gym.make("FrozenLake-v1")) is None
+    assert defaults.reward_range(gym.make("CartPole-v1", sutton_barto_reward=True)) == (-1, 0)
+
+
+def test_what_is_known_of_an_environment_is_not_of_one_that_a_wrapper_changes():
+    """Rewards times 10 leave the range, and observations times 100 the grid."""
+    car, wrappers = gym.make("MountainCar-v0"), gym.wrappers
+    assert defaults.grid(wrappers.RecordEpisodeStatistics(car)) is not None
+    large = wrappers.TransformObservation(car, lambda each: 100 * each, gym.spaces.Box(-120, 120, (2,)))
+    assert defaults.grid(large) is None
+    assert defaults.reward_range(large) is None
+    jack = wrappers.TransformReward(gym.make("Blackjack-v1"), lambda reward: 10 * reward)
+    assert ravi.learn(jack, steps=200).agent.table.told.units == (-10, 10)
+
+
+def test_what_was_earned_is_not_estimated_where_stretches_were_cut_short():
+    """Those that are left whole are the short ones."""
+    made = ravi.learn(gym.wrappers.TimeLimit(gym.make("CliffWalking-v1", max_episode_steps=-1), 20), steps=2000)
+    assert made.environment["truncations"] > 10
+    assert made.earned is None
+    assert "the environment cut a stretch short" in str(made)
+    assert ravi.learn("CliffWalking-v1", steps=2000).earned is not None
 
 
 def test_plays_after_an_end_are_left_out_but_for_the_first():

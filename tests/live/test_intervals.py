@@ -223,5 +223,6 @@ def test_that_plays_showed_nothing_new_is_known_of_few_pairs_by_many():
     assert _enough(np.array([4] * 6 + [3, 1, 0])) == 0
     assert _enough(np.array([99] * 6 + [2, 1, 0])) == 20 / 7
     assert _enough(np.ones(45)) == 20
-    made = ravi.learn(ravi.gymnasium.make("riverswim/6,discount=0.9"), steps=6000, until_gap=0.5, discount=0.9)
+    world = ravi.gymnasium.make(ravi.mdp("riverswim/6,discount=0.9"))
+    made = ravi.learn(world, steps=6000, until_gap=0.5, discount=0.9)
     assert (made.agent.visits[:6] > 0).all()  # and not two of the states, as after seven steps

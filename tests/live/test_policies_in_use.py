@@ -10,6 +10,7 @@ from ravi.checks import InputError
 from ravi.live.environment import Environment
 from ravi.live.grid import Grid
 from ravi.live.policies import Policy
+from ravi.live.policies.playing import learned_in, learned_options, made
 
 gymnasium = pytest.importorskip("gymnasium")
 spaces = gymnasium.spaces
@@ -253,3 +254,22 @@ def test_a_policy_of_another_environment_says_where_it_was_learned():
     policy = ravi.learn("FrozenLake-v1", "uniform", 200, discount=0.9).policy("last")
     with pytest.raises(InputError, match=r"the policy was learned in FrozenLake-v1; it has no action for Box"):
         evaluate(policy, "CartPole-v1", cycles=1)
+
+
+def test_a_policy_keeps_the_module_of_its_environment(tmp_path, monkeypatch):
+    """Gymnasium forgets `module:`, without which nobody can make the environment again, with its options."""
+    (tmp_path / "kept_world.py").write_text(
+        "import gymnasium\n"
+        "from gymnasium.envs.toy_text import FrozenLakeEnv\n"
+        "gymnasium.register('Kept-v0', entry_point=FrozenLakeEnv)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    env = made("kept_world:Kept-v0", {"is_slippery": False})
+    kept = ravi.learn(env, steps=300).policy().environment
+    assert kept["id"] == "kept_world:Kept-v0"
+    assert learned_in(kept, allow_code=True) == ("kept_world:Kept-v0", {"is_slippery": False})
+    with pytest.raises(InputError, match="kept_world"):
+        learned_in(kept)
+    for name in ("kept_world:Kept-v0", "Kept-v0"):
+        assert learned_options(kept, name) == {"is_slippery": False}
+    assert learned_options(kept, "kept_world:Other-v0") == {}

@@ -279,6 +279,7 @@ def _known(found: Learned, which: str, assume: str) -> dict[str, Any]:
 
 def _lines(told: dict[str, Any], early: bool) -> Iterator[str]:
     """The same, for people. early: the time of the policy that was asked for is still to come."""
+    from ravi.live.learned import CUT
     from ravi.live.rewards import UNSEEN
 
     options = "".join(f", {key}={value}" for key, value in told["options"].items())
@@ -302,6 +303,8 @@ def _lines(told: dict[str, Any], early: bool) -> Iterator[str]:
         low, high = told["earned_low"], told["earned_high"]
         ends = f"95 % interval {low:.6g} to {high:.6g}" if low < high else "no interval: cycles without spread"
         yield f"  earned           {told['earned']:.6g} per cycle ({ends}; the last {told['earned_cycles']:,} cycles)"
+    elif told["truncations"]:
+        yield f"  earned           {CUT.format(told['truncations'])}"
     if told["interval"] is not None:
         yield f"  worth            {told['interval_words']}"
     if told["plays_before"] == told["plays"]:
@@ -312,7 +315,8 @@ def _lines(told: dict[str, Any], early: bool) -> Iterator[str]:
         yield f"  policy           not saved: {'its time is still to come' if early else 'use --save FILE'}"
     else:
         yield f"  policy           the {told['policy']} one, in {told['saved']}"
-        yield f"  next             ravi evaluate {told['saved']}; ravi play {told['saved']}"
+        world = f" {told['environment']}" if ":" in told["environment"] else ""  # its code runs where it is named
+        yield f"  next             ravi evaluate {told['saved']}{world}; ravi play {told['saved']}{world}"
 
 
 def _numbers(text: str, name: str, size: int, read: Any) -> list[Any]:

@@ -17,6 +17,7 @@ from typing import Any
 from ravi.live.boxes import Smooth
 from ravi.live.grid import Grid
 from ravi.live.numberings import Space
+from ravi.mdps.from_gymnasium import changed_by
 
 DISCOUNT = 0.99
 DISCOUNT_OF_A_GRID = 0.998  # a Box moves little in a step: what matters is some hundred steps ahead
@@ -24,6 +25,7 @@ POLICY = "planned"
 REWARD_SCALE = 0.0  # of a reward that is always the same, one step shows all
 RANGES = {"Blackjack": (-1.0, 1.0), "CartPole": (0.0, 1.0), "MountainCar": (-1.0, 0.0), "Acrobot": (-1.0, 0.0)}
 NATURAL = (-1.0, 1.5)  # of Blackjack with natural=True, which counts for nothing where sab=True
+SUTTON_BARTO = (-1.0, 0.0)  # of CartPole with sutton_barto_reward=True
 BOXES: dict[str, dict[str, Any]] = {  # what is outside is clipped
     "CartPole": {"low": [-2.6, -2.0, -0.23, -2.0], "high": [2.6, 2.0, 0.23, 2.0], "bins": [15, 11, 11, 11]},
     "MountainCar": {"low": [-1.2, -0.07], "high": [0.6, 0.07], "bins": [60, 60]},
@@ -40,9 +42,10 @@ def learner(space: Space, end: int | None) -> str | Smooth:
 
 def reward_range(env: Any) -> tuple[float, float] | None:
     """The least and the largest reward of an environment that is known here."""
-    options = getattr(getattr(env, "spec", None), "kwargs", {})
-    natural = _name(env) == "Blackjack" and options.get("natural") and not options.get("sab")
-    return NATURAL if natural else RANGES.get(_name(env))
+    options, name = getattr(getattr(env, "spec", None), "kwargs", {}), _name(env)
+    if name == "Blackjack" and options.get("natural") and not options.get("sab"):
+        return NATURAL
+    return SUTTON_BARTO if name == "CartPole" and options.get("sutton_barto_reward") else RANGES.get(name)
 
 
 def grid(env: Any) -> Grid | None:
@@ -52,5 +55,7 @@ def grid(env: Any) -> Grid | None:
 
 
 def _name(env: Any) -> str:
-    """The name in an environment's id, without its version."""
-    return str(env if isinstance(env, str) else getattr(getattr(env, "spec", None), "id", "")).rpartition("-v")[0]
+    """The name in an environment's id, without its version; none where a wrapper changes what is known of it."""
+    if changed_by(env) is not None:
+        return ""
+    return str(getattr(getattr(env, "spec", None), "id", "")).rpartition("-v")[0]

@@ -24,7 +24,7 @@ from ravi.live.grid import Grid
 from ravi.live.labels import Labels
 from ravi.live.numberings import Discrete, Space
 from ravi.live.spaces import levels_of, space_of
-from ravi.mdps.environments import name_of, opened
+from ravi.mdps.environments import id_of, name_of, opened
 from ravi.mdps.from_gymnasium import TERMINATIONS
 
 TERMINAL = ("terminal",)  # the label of the absorbing state, where states are discovered
@@ -221,14 +221,13 @@ class Environment:
 
 def _origin(env: Any) -> dict[str, Any]:
     """How to make the environment again: its id and the options that it was made with, where a file can hold them."""
-    spec = getattr(env, "spec", None)
-    if spec is None:
+    if (identity := id_of(env)) is None:
         return {"id": None, "options": None}
-    options = {name: value for name, value in spec.kwargs.items() if name != "render_mode"}
+    options = {name: value for name, value in env.spec.kwargs.items() if name != "render_mode"}
     try:
-        return {"id": spec.id, "options": json.loads(json.dumps(options))}
+        return {"id": identity, "options": json.loads(json.dumps(options))}
     except (TypeError, ValueError):
-        return {"id": spec.id, "options": None}
+        return {"id": identity, "options": None}
 
 
 def seed_of(seed: int, reset: int) -> int:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ravi.live.policies import Policy
 
 POLICIES = ("last", "output", "planned")
+CUT = "not estimated: {:,} times the environment cut a stretch short"
 
 
 @dataclass(frozen=True)
@@ -57,8 +58,9 @@ class Learned:
 
     @property
     def earned(self) -> Estimate | None:
-        """The return of the policies played in the later half, estimated, in the environment's units."""
-        return self.agent.earned
+        """The return of the policies played in the later half, estimated, in the environment's units; None where the
+        environment cut stretches short: those that it left whole are the short ones."""
+        return None if self.environment["truncations"] else self.agent.earned
 
     def interval(self, which: str | None = None, *, confidence: float = CONFIDENCE, assume: str = "seen") -> Interval:
         """How good a policy is by what was seen: at least how much it is worth, and how far below the best at most, as
@@ -140,6 +142,8 @@ class Learned:
             interval = f"[{H * earned.low:.6g}, {H * earned.high:.6g}]"
             words = f"{earned.value:.6g} per step, {H * earned.value:.6g} discounted {interval}"
             found.append(("earned, later half", words))
+        elif at["truncations"]:
+            found.append(("earned", CUT.format(at["truncations"])))
         with suppress(InputError):  # no interval speaks of a grid, or of states that are discovered
             found.append(("the policy is worth", str(self.interval())))
         return found

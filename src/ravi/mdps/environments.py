@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from ravi import checks
 from ravi.checks import InputError
@@ -20,12 +21,23 @@ def imported() -> Any:
     return gymnasium
 
 
+IDS: WeakKeyDictionary[Any, str] = WeakKeyDictionary()  # as they were given: Gymnasium forgets `module:`
+
+
+def id_of(env: Any) -> str | None:
+    """The id that makes an environment; None where none is known."""
+    spec = getattr(env, "spec", None)
+    return None if spec is None else IDS.get(env, str(spec.id))
+
+
 def opened(env: Any, options: Mapping[str, Any] | None = None) -> Any:
     """An environment, or the one that an id makes, with its own options."""
     gymnasium = imported()
     if isinstance(env, str):
         try:
-            return gymnasium.make(env, **(options or {}))
+            made = gymnasium.make(env, **(options or {}))
+            IDS[made] = env
+            return made
         except Exception as error:  # the environment's own code, with options of the user's
             why = (str(error) or type(error).__name__)[:500]
             raise InputError(f"Gymnasium makes no environment of {checks.shown(env)}: {why}") from None

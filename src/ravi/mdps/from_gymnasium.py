@@ -32,7 +32,7 @@ TERMINATIONS = ("absorb", "restart")
 # Wrappers of Gymnasium that leave the problem as it is.
 HARMLESS = {
     "OrderEnforcing", "PassiveEnvChecker", "RecordEpisodeStatistics", "RecordVideo", "RenderCollection",
-    "HumanRendering", "AddWhiteNoise", "ObstructView",
+    "HumanRendering", "AddWhiteNoise", "ObstructView", "TimeLimit",
 }  # fmt: skip
 # What a wrapper that changes the problem has of its own.
 CHANGES = ("step", "reset", "action", "observation", "reward", "action_space", "observation_space", "__getattr__")
@@ -222,29 +222,36 @@ def _written(value: Any) -> str:
 
 def _time_limit(env: Any) -> int | None:
     """The time limit among an environment's wrappers; an error where one of them changes the problem."""
-    gymnasium = imported()
-    limit = None
-    while isinstance(env, gymnasium.Wrapper):
-        kind = type(env)
-        if kind is gymnasium.wrappers.TimeLimit:
-            steps = int(env._max_episode_steps)
-            limit = steps if limit is None else min(limit, steps)
-        elif kind is gymnasium.wrappers.Autoreset:
-            raise InputError(
-                "the wrapper Autoreset begins anew by a step of its own; unwrap it, and say termination='restart'"
-            )
-        elif not (kind.__module__.startswith("gymnasium.wrappers.") and kind.__name__ in HARMLESS) and _changes(env):
-            raise InputError(
-                f"the wrapper {kind.__name__} may change observations, actions or rewards, of which the table of "
-                f"{name_of(env.unwrapped)} does not know; unwrap it, or learn by playing: ravi.learn"
-            )
+    wrappers, changing = imported().wrappers, changed_by(env)
+    if isinstance(changing, wrappers.Autoreset):
+        raise InputError(
+            "the wrapper Autoreset begins anew by a step of its own; unwrap it, and say termination='restart'"
+        )
+    if changing is not None:
+        raise InputError(
+            f"the wrapper {type(changing).__name__} may change observations, actions or rewards, of which the table of "
+            f"{name_of(env.unwrapped)} does not know; unwrap it, or learn by playing: ravi.learn"
+        )
+    limits = [int(one._max_episode_steps) for one in _wrappers(env) if type(one) is wrappers.TimeLimit]
+    return min(limits, default=None)
+
+
+def changed_by(env: Any) -> Any:
+    """The first wrapper of an environment that may change observations, actions or rewards; None where none does."""
+    return next(filter(_changes, _wrappers(env)), None)
+
+
+def _wrappers(env: Any) -> Iterator[Any]:
+    while isinstance(env, imported().Wrapper):
+        yield env
         env = env.env
-    return limit
 
 
 def _changes(wrapper: Any) -> bool:
     """Whether a wrapper has anything of its own that could change the problem."""
-    below = type(wrapper).__mro__
+    kind, below = type(wrapper), type(wrapper).__mro__
+    if kind.__module__.startswith("gymnasium.wrappers.") and kind.__name__ in HARMLESS:
+        return False
     own = [vars(base) for base in below[: below.index(imported().Wrapper)]] + [vars(wrapper)]
     set_apart = wrapper._action_space is not None or wrapper._observation_space is not None
     return set_apart or any(name in names for names in own for name in CHANGES)

@@ -145,7 +145,8 @@ def learned_in(
 
 def learned_options(learned: Mapping[str, Any], name: str, allow_code: bool = False) -> dict[str, Any]:
     """The options that a policy was learned with, if it was in the environment of this id."""
-    options = dict(learned.get("options") or {}) if name in (learned.get("id"), learned.get("name")) else {}
+    known = [str(each).rpartition(":")[2] for each in (learned.get("id"), learned.get("name"))]
+    options = dict(learned.get("options") or {}) if name.rpartition(":")[2] in known else {}
     _trusted("", options, allow_code)
     return options
 
