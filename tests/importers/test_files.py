@@ -68,8 +68,25 @@ def test_storms_files_are_read_and_a_deadlock_stays(here):
     again = importers.prism("model.tra", 0.9)
     np.testing.assert_allclose(values(again), by_hand(P, R, 0.9), atol=1e-9)
     assert again.mdp.initial.tolist() == [0.5, 0.5, 0]
-    here(chain_tra="2 3\n0 0 0.5\n0 1 0.5\n1 1 1\n", chain_srew="1 1\n0 1\n")
+    here(chain_tra="2 3\n0 0 0.5\n0 1 0.5\n1 1 1\n", chain_srew="2 1\n0 1\n")
     np.testing.assert_allclose(values(importers.prism("chain.tra", 0.9))[0], 1 / (1 - 0.45), atol=1e-9)
+
+
+def test_rewards_without_a_line_of_counts_keep_their_first_line(here):
+    """Its last number may be how many follow: the first number of counts is that of states, which no state has."""
+    here(storm_tra="mdp\n0 0 1 1\n0 1 0 1\n1 0 0 1\n", storm_srew="0 1\n1 5\n")
+    np.testing.assert_allclose(values(importers.prism("storm.tra", 0.9)), np.array([5.5, 5.9]) / 0.19, atol=1e-9)
+    for counts in ("", "3 3\n"):
+        here(chain_tra="dtmc\n0 1 1\n1 2 1\n2 0 1\n", chain_trew=counts + "0 1 2\n1 2 5\n2 0 6\n")
+        once = 2 + 0.9 * 5 + 0.81 * 6
+        np.testing.assert_allclose(values(importers.prism("chain.tra", 0.9))[0], once / (1 - 0.9**3), atol=1e-9)
+
+
+def test_a_transition_that_stands_twice_is_paid_twice_and_a_deadlock_earns_what_its_state_does(here):
+    here(twice_tra="2 2 3\n0 0 1 0.5\n0 0 1 0.5\n1 0 0 1\n", twice_trew="2 2 1\n0 0 1 10\n")
+    np.testing.assert_allclose(values(importers.prism("twice.tra", 0.9))[0], 10 / (1 - 0.81), atol=1e-9)
+    here(stuck_tra="2 1 1\n0 0 1 1\n", stuck_srew="2 2\n0 1\n1 2\n")
+    np.testing.assert_allclose(values(importers.prism("stuck.tra", 0.9)), [19, 20], atol=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -82,6 +99,7 @@ def test_storms_files_are_read_and_a_deadlock_stays(here):
         ({"model_tra": TRA.replace("0 1 2 1 go", "0 1 2 one")}, r"line 4: the probability is 'one', not a number"),
         ({"model_tra": TRA.replace("3 5 7", "3 5 9")}, r"line 1: it says 9 transitions, but 7 lines follow"),
         ({"model_tra": "ctmc\n0 0 1\n"}, r"line 1: 'ctmc' is not the numbers of states choices transitions, nor"),
+        ({"model_tra": "² 2 2\n0 0 1 1\n1 0 0 1\n"}, r"line 1: '² 2 2' is not the numbers of states"),
         ({"model_tra": ""}, r"model.tra is empty; its first line"),
         ({"model_srew": "3 2\n0 1\n5 3\n"}, r"model.srew, line 3: the state is 5; it must be at most 2"),
         ({"model_srew": "3 1\n0 1 2\n"}, r"model.srew, line 2: '0 1 2' is not `state reward`"),
@@ -156,11 +174,39 @@ def test_words_of_pomdp_org(here):
     assert importers.pomdp("n.mdp").mdp.initial.tolist() == [0, 1]
 
 
+def test_a_row_of_pomdp_org_that_is_reset_is_the_start(here):
+    text = POMDP.replace("T: go : * : done 1.0", "T: go : * reset")
+    here(m_mdp=text, n_mdp=text.replace("reset", "0.5 0.5 0"), u_mdp=text.replace("start: 0.5 0.5 0\n", ""))
+    np.testing.assert_allclose(values(importers.pomdp("m.mdp")), values(importers.pomdp("n.mdp")), atol=1e-12)
+    here(n_mdp=text.replace("reset", "uniform"))
+    np.testing.assert_allclose(values(importers.pomdp("u.mdp")), values(importers.pomdp("n.mdp")), atol=1e-12)
+
+
+def test_another_discount_may_be_given_than_a_file_has(here):
+    here(m_mdp=POMDP.replace("0.9", "1.0", 1))
+    assert importers.pomdp("m.mdp", discount=0.5).mdp.discount == 0.5
+
+
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
         ("discount: 0.9\n", "", r"m.mdp has no line `discount: 0.95`"),
-        ("states: low high done\n", "", r"line \d+: start has 3 numbers, but there are 0|before states"),
+        ("discount: 0.9", "discount: 1.0", r"m.mdp, line 2: discount is 1; it must lie strictly between 0 and 1"),
+        ("states: low high done\n", "", r"m.mdp, line 5: start stands before states are declared"),
+        ("discount: 0.9", "discount: 0.9 start: uniform", r"m.mdp, line 2: start stands before states are declared"),
+        ("discount: 0.9", "discount: 0.9 start include: 0", r"m.mdp, line 2: start stands before states are declared"),
+        ("R: wait : low : * 1", "states: 4", r"m.mdp, line 12: states are declared a second time"),
+        ("R: wait : low : * 1", "actions: 1", r"m.mdp, line 12: actions are declared a second time"),
+        ("start: 0.5 0.5 0", "start: 0.5 0.6 0", r"m.mdp, line 6: start sums to 1.1, not 1"),
+        ("start: 0.5 0.5 0", "start: ²", r"m.mdp, line 6: start is '²', not a number"),
+        ("T: go : * : done 1.0", "T: go : ² : done 1.0", r"m.mdp, line 11: there is no state '²'; there are low"),
+        ("T: go : * : done 1.0", "T: go : low : done 1.0", r"m.mdp: T: go : high: the probabilities sum to 0, not 1"),
+        ("T: go : * : done 1.0", "T: go : * 0 -0.5 1.5", r"T: go : low: the probability of a move to state 'high' is"),
+        ("T: go : * : done 1.0", "T: go : * reset start: 0", r"line 11: start stands after a row of T that is `reset`"),
+        ("R: wait : low : * 1", "observations: 2 R: wait : low : done\n-1 -1",
+         r"line 12: R of a transition has more than one number; rewards by observation are not read, but `R: action"),
+        ("R: wait : low : * 1", "observations: 2 R: wait : low\n1 1\n1 1\n1 1",
+         r"line 12: a row of R has 6 numbers, not 3; rewards by observation are not read"),
         ("values: reward", "values: profit", r"m.mdp, line 3: values is 'profit', not reward or cost"),
         ("T: go : * : done 1.0", "T: run : * : done 1.0", r"line 11: there is no action 'run'; there are wait, go"),
         ("T: go : * : done 1.0", "T: go : * : done 0.5", r"m.mdp: T: go : low: the probabilities sum to 0.5, not 1"),
@@ -206,6 +252,29 @@ def test_a_table_of_transitions_is_read(here):
     numbers = importers.table({"s": [0, 1], "a": [0, 0], "y": [1, 0], "p": [1, 1], "r": [0, 1]}, 0.5)
     assert numbers.states == [0, 1]
     assert values(numbers)[0] == pytest.approx(0.5 / 0.75)
+
+
+def test_a_label_is_a_whole_number_where_all_of_a_column_are(here):
+    def states(*rows):
+        here(m_csv="\n".join(["state,action,next,probability,reward", *rows]))
+        return importers.table("m.csv", 0.9).states
+
+    assert states("1.0,0,2.0,1,1", "2,0,1,1,0") == [1, 2]
+    assert states("-1,0,1,1,1", "1,0,-1,1,0") == [-1, 1]
+    assert states("01,0,1,1,1", "1,0,01,1,0") == ["01", "1"]
+    assert states("²,0,1,1,1", "1,0,²,1,0") == ["²", "1"]
+    for wrong, place in ((",0,1,1,1", "state"), ("1,,1,1,1", "action"), ("1,0, ,1,1", "next")):
+        with pytest.raises(InputError, match=rf"m.csv, line 3: {place} is empty, not a text or a whole number"):
+            states("1,0,1,1,1", wrong)
+    with pytest.raises(InputError, match="row 1: state is nan, not a text or a whole number"):
+        importers.table({"s": ["a", np.nan], "a": [0, 0], "y": ["a", "a"], "p": [1, 1], "r": [0, 1]}, 0.5)
+
+
+def test_tables_of_pyarrow_and_numbers_of_numpy_are_taken():
+    columns = {"s": [0, 1], "a": [0, 0], "y": [1, 0], "p": [1, 1], "r": [0, 1]}
+    assert importers.table(columns, 0.5, initial=np.int64(1)).mdp.initial.tolist() == [0, 1]
+    pyarrow = pytest.importorskip("pyarrow")
+    assert importers.table(pyarrow.table(columns), 0.5).mdp.digest == importers.table(columns, 0.5).mdp.digest
 
 
 @pytest.mark.parametrize(

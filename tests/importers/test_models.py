@@ -73,6 +73,25 @@ def test_quantecon_says_what_is_wrong():
         importers.quantecon(SimpleNamespace(R=R, Q=Q, beta=0.9))
 
 
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"Q": np.ones((2, 3, 2)) / 2}, r"R has shape \(2, 2\) and Q \(2, 3, 2\), not \(S, A\) and \(S, A, S\), nor"),
+        ({"R": np.ones(4)}, r"R has shape \(4,\) and Q \(2, 2, 2\), not \(S, A\) and \(S, A, S\), nor \(L,\) and"),
+        ({"R": [1], "Q": [[1]]}, r"R has shape \(1,\), by pairs, but there are no s_indices"),
+        ({"R": [1], "Q": [[1]], "s_indices": [0], "a_indices": None}, "by pairs, but there are no a_indices"),
+        ({"R": [1], "Q": [[1]], "s_indices": [1], "a_indices": [0]}, r"s_indices\[0\] is 1, not a whole number from"),
+        ({"R": [1], "Q": [[1]], "s_indices": [0, 0], "a_indices": [0]}, r"s_indices has shape \(2,\), not \(L,\)"),
+        ({"Q": np.full((2, 2, 2), np.nan)}, "state 0, action 0: the probability of a move to state 0 is nan"),
+        ({"Q": np.zeros((2, 2, 2))}, "state 0, action 0: the probabilities sum to 0, not 1"),
+    ],
+)  # fmt: skip
+def test_quantecon_says_the_shapes_and_probabilities_that_it_takes(changed, told):
+    ddp = {"R": np.ones((2, 2)), "Q": np.full((2, 2, 2), 0.5), "beta": 0.9}
+    with pytest.raises(InputError, match=told):
+        importers.quantecon(SimpleNamespace(**ddp | changed))
+
+
 # pymdptoolbox: the forest, and the small example.
 
 
@@ -127,7 +146,10 @@ def test_costs_and_rewards_of_states_are_taken_as_they_are():
         ([[[1.0]], [[0.9]]], [0], r"state 0, action 1: the probabilities sum to 0.9, not 1"),
         ([[[1.0]], [[1 - 1e-6]]], [0], r"renormalise=True rescales"),
         ([[[1.0, 0.0]]], [0], r"P\[0\] has shape \(1, 2\), not \(S, S\)"),
-        ([[[2.0, -1.0], [0, 1]]], [0, 0], r"P\[0\]\[0, 1\] is -1, a negative probability"),
+        ([[[2.0, -1.0], [0, 1]]], [0, 0], r"state 0, action 0: the probability of a move to state 1 is -1, not"),
+        ([[[1.0, 0.0], [0, 0]]], [0, 0], r"state 1, action 0: the probabilities sum to 0, not 1"),
+        ([sparse.csr_array([[np.nan]])], [0], r"state 0, action 0: the probability of a move to state 0 is nan"),
+        ([[[1.0]]], [sparse.csr_array([[np.nan]])], r"state 0, action 0: the reward of a move to state 0 is nan"),
         ([[[1.0]]], [[1, 2]], r"R has shape \(1, 2\), not \(S,\) = \(1,\), \(S, A\) = \(1, 1\)"),
         ([], [0], "P has no matrices"),
     ],
@@ -205,3 +227,46 @@ def test_a_deterministic_environment_of_bsuite_has_its_table():
         importers.bsuite(Sea(), 0.9, most=5)
     with pytest.raises(InputError, match="is no environment of dm_env: it has no reset, step, action_spec"):
         importers.bsuite(5, 0.9)
+
+
+class Walk:
+    """States 0 to 3, in a row: action 1 goes on, and the last step is to state 3."""
+
+    def __init__(self, inner=1.0, last=0.0, seen=lambda x: x, actions=2):
+        self.inner, self.last, self.seen, self.actions = inner, last, seen, actions
+
+    def action_spec(self):
+        return SimpleNamespace(num_values=self.actions) if self.actions else SimpleNamespace(shape=(2,))
+
+    def reset(self):
+        self.x = 0
+        return SimpleNamespace(observation=self.seen(0), reward=None, discount=None, last=lambda: False)
+
+    def step(self, action):
+        self.x += action
+        over = self.x == 3
+        seen, discount = self.seen(self.x), np.float32(self.last if over else self.inner)
+        return SimpleNamespace(observation=seen, reward=float(over), discount=discount, last=lambda: over)
+
+
+def test_steps_of_bsuite_have_the_discount_of_the_table():
+    assert values(importers.bsuite(Walk(), 0.9))[0] == pytest.approx(0.81, abs=1e-9)
+    with pytest.raises(InputError, match=r"Walk has a step of discount 0.5: a step of discount 1 is read"):
+        importers.bsuite(Walk(inner=0.5), 0.9)
+    with pytest.raises(InputError, match=r"Walk has a last step of discount 1: it cuts the episode"):
+        importers.bsuite(Walk(last=1.0), 0.9)
+
+
+@pytest.mark.parametrize(
+    ("environment", "told"),
+    [
+        (Walk, r"Walk is a class, not an environment: Walk\(\) is one"),
+        (Walk(actions=None), r"Walk has the actions namespace\(shape=\(2,\)\), without num_values"),
+        (Walk(seen=lambda x: (x, np.array([1, 2]))), "the observation of Walk is not an array of numbers"),
+        (Walk(seen=lambda x: {"x": x}), "the observation of Walk is not an array of numbers: .* is {'x': 0}"),
+        (Walk(seen=lambda x: np.array([object()])), "the observation of Walk is not an array of numbers"),
+    ],
+)
+def test_what_is_no_table_in_bsuite_is_told(environment, told):
+    with pytest.raises(InputError, match=told):
+        importers.bsuite(environment, 0.9)

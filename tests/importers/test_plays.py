@@ -11,14 +11,19 @@ from ravi.live.policies import evaluate
 
 def log_of(mdp, n, seed, policy=None):
     """n plays of a policy, uniform unless given, with rewards that are coins, and resets."""
-    rng, rows, x = np.random.default_rng(seed), [], 0
+    rng, rows, x, episode = np.random.default_rng(seed), [], 0, 0
     rows_of = np.full((mdp.states, mdp.actions), 1 / mdp.actions) if policy is None else policy
     for _ in range(n):
         a = int(np.searchsorted(np.cumsum(rows_of[x]), rng.random()))
         y = int(mdp.successors[x, a, np.searchsorted(np.cumsum(mdp.transitions[x, a]), rng.random())])
-        rows.append((x, a, float(rng.random() < mdp.rewards[x, a]), y))
-        x = y if rng.random() < mdp.discount else 0
-    return dict(zip(("state", "action", "reward", "next"), map(list, zip(*rows, strict=True)), strict=True))
+        rows.append((x, a, float(rng.random() < mdp.rewards[x, a]), y, episode))
+        x, episode = (y, episode) if rng.random() < mdp.discount else (0, episode + 1)
+    return of_rows(rows, "episode")
+
+
+def of_rows(rows, *more):
+    names = ("state", "action", "reward", "next", *more)
+    return dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
 
 
 @pytest.mark.parametrize("known_start", [True, False])
@@ -35,6 +40,41 @@ def test_the_interval_holds_what_the_policy_is_worth(known_start):
             assert found.low <= worth <= found.high  # false alarm: at most 0.05 each, and the seeds are fixed
         widths.append(found.high - found.low)
     assert widths[1] < 0.4 * widths[0]
+
+
+def cut(seed, n=2000):
+    """n episodes of 5 steps that begin in 0 or 1, as often; both lead to 0, and 0 earns 1: worth 9.5 at gamma 0.9."""
+    starts = np.random.default_rng(seed).integers(2, size=n).tolist()
+    return [(x, 0, 1.0 - x, 0, i) for i, start in enumerate(starts) for x in (start, 0, 0, 0, 0)]
+
+
+def test_resets_are_where_the_log_says_so_and_nowhere_else():
+    """A reset that leads to where the episode was cut cannot be seen: of the others alone, nu_0 would be (0, 1)."""
+    for seed in range(3):
+        found = importers.plays(of_rows(cut(seed), "episode"), 0.9, reward_range=(0, 1))
+        assert found.low <= 9.5 <= found.high  # false alarm: at most 0.05 each, and the seeds are fixed
+    rows = [row[:4] for row in cut(0)]
+    told = r"row 5: the state is 1, but the row before leads to 0, and neither an end nor another episode is between"
+    with pytest.raises(InputError, match=told + r".* a column `episode`, or give the first state as initial="):
+        importers.plays(of_rows(rows), 0.9)
+    assert importers.plays(of_rows(rows), 0.9, initial={0: 0.5, 1: 0.5}).low < 9.5
+
+
+@pytest.mark.parametrize("name", ["end", "terminated", "done"])
+def test_after_an_end_comes_a_reset(name):
+    rows = [(x, 0, 1.0, 1, x) for x in (0, 1, 0, 1, 1)]
+    found = importers.plays(of_rows(rows, name), 0.9)
+    assert found.model.states == [0, 1, "terminal"]
+    assert found.model.mdp.initial.tolist() == [2 / 3, 1 / 3, 0]
+
+
+def test_rows_that_are_not_in_order_are_told():
+    rows = cut(0, 3)
+    with pytest.raises(InputError, match=r"row 2: episode 0 comes again after another; the rows of an episode stand"):
+        importers.plays(of_rows([rows[0], rows[5], rows[1]], "episode"), 0.9)
+    back = [(x, 0, 0.0, x + 1, 0) for x in (2, 1, 0)]
+    with pytest.raises(InputError, match=r"row 1: the state is 1, but the row before leads to 3.* Rows must be"):
+        importers.plays(of_rows(back, "episode"), 0.9)
 
 
 def test_with_many_plays_the_pessimistic_policy_is_a_good_one():

@@ -24,18 +24,21 @@ def bsuite(
     """The MDP of a deterministic environment of dm_env; terminated steps lead to one more state, the last, an end.
 
     nu_0 is where `resets` resets lead to, each as often as it came: one is enough where it is always the same. States
-    are numbered as they are found; `most`: how many there may be.
+    are numbered as they are found; `most`: how many there may be. Steps have discount 1, and last ones 0: others, such
+    as those of an episode that is cut, are no part of a table.
     """
+    if isinstance(environment, type):
+        raise InputError(f"{environment.__name__} is a class, not an environment: {environment.__name__}() is one")
     needs = [need for need in ("reset", "step", "action_spec") if not hasattr(environment, need)]
     if needs:
         raise InputError(f"{checks.shown(environment)} is no environment of dm_env: it has no {', '.join(needs)}")
-    A = int(environment.action_spec().num_values)
     world, called = deepcopy(environment), name or type(environment).__name__
+    A = _actions(world, called)
     found: dict[bytes, int] = {}
     waiting: list[tuple[Any, bytes]] = []
     firsts = []
     for _ in range(checks.whole(resets, "resets")):
-        seen = _known(world.reset().observation)
+        seen = _known(world.reset().observation, called)
         firsts.append(found.setdefault(seen, len(found)))
         if firsts[-1] == len(waiting):
             waiting.append((deepcopy(world), seen))
@@ -45,14 +48,13 @@ def bsuite(
         waiting[next_] = (None, seen)
         for a in range(A):
             copy = deepcopy(held)
-            step = copy.step(a)
-            to = _known(step.observation)
-            if not step.last() and to not in found:
+            to, earned = _stepped(copy, a, called)
+            if to is not None and to not in found:
                 found[to] = len(found)
                 if len(found) > most:
                     raise InputError(f"{called} has more than {most:,} states: most= allows more")
                 waiting.append((copy, to))
-            rows.append((next_, a, -1 if step.last() else found[to], 1.0, float(step.reward or 0.0)))
+            rows.append((next_, a, -1 if to is None else found[to], 1.0, earned))
         next_ += 1
     moves = {(x, a): (y, r) for x, a, y, _, r in rows}
     _held_against(world, found, moves, A, called)
@@ -63,8 +65,29 @@ def bsuite(
     return imported(arrays(*columns), X, A, discount, nu0, name=called)
 
 
-def _known(observation: Any) -> bytes:
-    array = np.asarray(observation)
+def _actions(world: Any, called: str) -> int:
+    spec = world.action_spec()
+    if not hasattr(spec, "num_values"):
+        raise InputError(f"{called} has the actions {checks.shown(spec)}, without num_values: not 0 to A - 1")
+    return checks.whole(spec.num_values, "num_values of the actions")
+
+
+def _stepped(world: Any, a: int, called: str) -> tuple[bytes | None, float]:
+    """What a step leads to, None where it is the last, and what it earns."""
+    step = world.step(a)
+    own, last = getattr(step, "discount", None), bool(step.last())
+    if own is not None and checks.number(own, f"the discount of a step of {called}") != (0 if last else 1):
+        read = (
+            "it cuts the episode. A last step of discount 0 is read, as an end: take the environment without its limit"
+            if last
+            else "a step of discount 1 is read, and the discount of the MDP is that of this call"
+        )
+        raise InputError(f"{called} has a {'last ' if last else ''}step of discount {float(own):g}: {read}")
+    return None if last else _known(step.observation, called), float(step.reward or 0.0)
+
+
+def _known(observation: Any, called: str) -> bytes:
+    array = checks.array(observation, f"the observation of {called}")
     return repr((array.shape, array.dtype.str)).encode() + array.tobytes()
 
 
@@ -72,18 +95,18 @@ def _held_against(world: Any, found: dict[bytes, int], moves: dict[tuple[int, in
     """An error where episodes of uniform actions do not go as the table says."""
     rng = np.random.default_rng(0)
     for _ in range(PLAYED):
-        x, steps = found.get(_known(world.reset().observation)), 0
+        x, steps = found.get(_known(world.reset().observation, called)), 0
         while steps < LONGEST:
             if x is None:
                 raise InputError(f"{called} begins in states that its first resets did not show: take more resets=")
             a = int(rng.integers(A))
-            step = world.step(a)
-            y = -1 if step.last() else found.get(_known(step.observation))
-            if (y, float(step.reward or 0.0)) != moves[x, a]:
+            to, earned = _stepped(world, a, called)
+            y = -1 if to is None else found.get(to)
+            if (y, earned) != moves[x, a]:
                 raise InputError(
                     f"{called} is not a function of its observation: action {a} in state {x} led elsewhere, or earned "
                     "another reward, than before. Learn from it by playing: ravi.agent"
                 )
-            if step.last():
+            if to is None:
                 break
             x, steps = y, steps + 1

@@ -19,8 +19,6 @@ def tables(
     S, A, _ = P.shape
     if r.shape not in ((S,), (S, A), (S, A, S)):
         raise InputError(f"R has shape {r.shape}, not (S,) = ({S},), (S, A) = ({S}, {A}) or (S, A, S)")
-    if (P < 0).any():
-        raise InputError(f"{checks.at('T', checks.first(P < 0))} is {P[checks.first(P < 0)]:g}, a negative probability")
     x, a, y = np.nonzero(P)
     earned = np.broadcast_to(r.reshape(*r.shape, *(1,) * (3 - r.ndim)), P.shape)[x, a, y]
     return imported(Entries(x, a, y, P[x, a, y], earned), S, A, discount, initial, name=name, renormalise=renormalise)

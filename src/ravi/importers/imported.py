@@ -2,7 +2,8 @@
 
 Every format ends here, in entries (x, a, x', probability, reward). What they may leave open is closed in one way:
 
-- a state that is never left is an end: all actions stay there, and earn 0
+- a state that is never left is an end: all actions stay there, and earn 0; a format whose tables have a row for every
+  pair gives its `pairs`, and a row without transitions is an error
 - where a state has fewer actions than others, the missing ones stand for those that it has (`stands_for`), which
   changes no value; `ravi.Policy.of(model, table)` plays those that there are
 - rewards outside [0, 1] are shifted and scaled, and `MDP.units` leads back
@@ -52,16 +53,18 @@ class Imported:
 
 def imported(
     entries: Entries, X: int, A: int, discount: float, initial: Any, *, name: str, states: Sequence[Any] | None = None,
-    actions: Sequence[Any] | None = None, renormalise: bool = False,
+    actions: Sequence[Any] | None = None, renormalise: bool = False, pairs: Array | None = None,
     where: Callable[[int, int], str] = lambda x, a: f"state {x}, action {a}",
 ) -> Imported:  # fmt: skip
-    """The MDP of entries; `where` says of a pair how its source calls it, and where it stands there."""
+    """The MDP of entries; `pairs` are those that must have some (X, A), those that have any unless given; `where` says
+    of a pair how its source calls it, and where it stands there."""
     gamma = checks.probability(discount, "discount")
     memory.needed(200 * len(entries.state), f"{name} with {len(entries.state):,} transitions", "their number")
     x, a, y, p, r = entries
+    _numbers(entries, states, where)
     pair = x.astype(np.int64) * A + a
     total = np.bincount(pair, weights=p, minlength=X * A).reshape(X, A)
-    there = np.bincount(pair, minlength=X * A).reshape(X, A) > 0
+    there = np.bincount(pair, minlength=X * A).reshape(X, A) > 0 if pairs is None else pairs
     _sums(total, there, renormalise, where)
     p = p / total[x, a] if renormalise else p
     ends = np.asarray(~there.any(1))
@@ -78,6 +81,19 @@ def imported(
     mdp = table_of(led, r, gamma, initial, name=name, units=(low, high))
     named = [None if each is None else list(each) for each in (states, actions)]
     return Imported(mdp, named[0], named[1], checks.sealed(stands_for))
+
+
+def _numbers(entries: Entries, states: Sequence[Any] | None, where: Callable[[int, int], str]) -> None:
+    """An error at the first probability, or reward, that is none."""
+    x, a, y, p, r = entries
+    for wrong, what, values in (
+        (~((p >= 0) & (p < np.inf)), "the probability of a move to state {} is {:g}, not between 0 and 1", p),
+        (~np.isfinite(r), "the reward of a move to state {} is {:g}, not a finite number", r),
+    ):
+        if wrong.any():
+            i = int(wrong.argmax())
+            told = what.format(y[i] if states is None else repr(states[y[i]]), values[i])
+            raise InputError(f"{where(int(x[i]), int(a[i]))}: {told}")
 
 
 def _sums(total: Array, there: Array, renormalise: bool, where: Callable[[int, int], str]) -> None:

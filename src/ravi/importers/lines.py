@@ -1,11 +1,17 @@
 """How is a text file read so that an error names its file, its line, and what would be right?"""
 
 import os
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from ravi import checks, memory
 from ravi.checks import InputError
+
+
+def is_whole(word: str) -> bool:
+    """Whether a word is a whole number: digits that Python reads, and no others."""
+    return re.fullmatch("[0-9]{1,4000}", word) is not None
 
 
 class Lines:
@@ -42,12 +48,13 @@ class Lines:
         return InputError(f"{self.where(line)}: {what}")
 
     def whole(self, line: int, text: Any, name: str, least: int = 0, most: int = 2**62) -> int:
-        return self._checked(line, checks.whole, text, name, least, most)
+        return self.checked(line, checks.whole, text, name, least, most)
 
     def number(self, line: int, text: Any, name: str) -> float:
-        return self._checked(line, checks.number, text, name)
+        return self.checked(line, checks.number, text, name)
 
-    def _checked(self, line: int, check: Callable[..., Any], *given: Any) -> Any:
+    def checked(self, line: int, check: Callable[..., Any], *given: Any) -> Any:
+        """What a check gives; its error begins with the line."""
         try:
             return check(*given)
         except InputError as error:

@@ -25,11 +25,9 @@ def mdptoolbox(P: Any, R: Any, discount: float, *, initial: Any = 0, name: str =
     for a, matrix in enumerate(matrices):
         x, y = matrix.nonzero()
         p = np.asarray(matrix[x, y], float).ravel()
-        if (p < 0).any():
-            i = int((p < 0).argmax())
-            raise InputError(f"P[{a}][{x[i]}, {y[i]}] is {p[i]:g}, a negative probability")
         parts.append((x, np.full(len(x), a), y, p, _earned(R, A, S, a, x, y)))
-    return imported(Entries(*map(np.concatenate, zip(*parts, strict=True))), S, A, discount, initial, name=name)
+    entries = Entries(*map(np.concatenate, zip(*parts, strict=True)))
+    return imported(entries, S, A, discount, initial, name=name, pairs=np.ones((S, A), bool))
 
 
 def _matrix(matrix: Any, label: str) -> Any:

@@ -13,8 +13,8 @@ so that what was never played is worth the least there is. Its interval are the 
 allow for it. With probability 1 - delta all kernels, mean rewards and the first states are in their sets at once
 (docs/explanation/kl.md, Lemmas 1 and 2, with delta / 4 for each of kernels, first states, and the two sides of
 rewards), whoever chose the actions and when to stop; then the interval holds <nu_0, V^pi>, and no policy with this data
-has a better lower end. Two assumptions are yours: the states of the log are all there are, and rewards stay in
-`reward_range`.
+has a better lower end. Three assumptions are yours: the states of the log are all there are, rewards stay in
+`reward_range`, and, where nu_0 is learned, the log says of every reset that it is one.
 """
 
 from dataclasses import dataclass
@@ -70,17 +70,19 @@ def plays(
     delta: float = 0.05,
     name: str | None = None,
 ) -> Batch:
-    """What the steps in a CSV file or a DataFrame say: columns state, action, reward and next; end (0 or 1) where some
-    end an episode.
+    """What the steps in a CSV file or a DataFrame say: columns state, action, reward and next; end, terminated or done
+    (0 or 1) where some lead to an end; episode (a text or a number) where episodes are cut without one.
 
-    `initial` is the state that the policy begins in, or {label: probability}; unless given, nu_0 is learned from where
-    the log begins anew. `reward_range`: the least and the largest reward of a step; those of the log unless given, and
+    `initial` is the state that the policy begins in, or {label: probability}. Unless given, nu_0 is learned from where
+    episodes begin: in the first row, after an end, and where `episode` changes. Then rows must be in the order in which
+    they were played, those of an episode together; without an end or another episode, each goes on where the row before
+    it led. `reward_range`: the least and the largest reward of a step; those of the log unless given, and
     then the interval is for rewards in that range.
     """
     gamma, level = checks.probability(discount, "discount"), checks.probability(delta, "delta")
     checks.instance(name, (str, type(None)), "name", "a text")
     rows = read_rows(source, ("state", "action", "reward", "next"), ("end", "episode"))
-    log_ = _log(rows)
+    log_ = _log(rows, learned=initial is None)
     low, high = _range(log_, reward_range, rows)
     X, A, H = len(log_.states), len(log_.actions), 1 / (1 - gamma)
     plausible = _Plausible(log_, X, A, low, high, level / 4, log_.states.index(END) if log_.ends else None)
@@ -115,26 +117,51 @@ class _Log:
     a: Array
     y: Array
     r: Array
-    begins: Array  # rows whose state is one that a reset led to
+    firsts: Array  # the states that resets led to, where nu_0 is learned from them
     states: list[Any]
     actions: list[Any]
     ends: bool
 
 
-def _log(rows: Rows) -> _Log:
+def _log(rows: Rows, learned: bool) -> _Log:
     of, n = rows.columns, len(rows.columns["state"])
     r = [numeric(rows, i, value, "the reward") for i, value in enumerate(of["reward"])]
     end = np.array([_flag(rows, i, value) for i, value in enumerate(of.get("end", [0] * n))])
-    states, both = numbered([*of["state"], *of["next"]])
+    states, both = numbered(rows, "state", "next")
     if end.any() and END in states:
         raise InputError(f"{rows.name} has a state {END!r}, which is the state that plays with an end lead to here")
     x, y = np.array(both[:n]), np.where(end, len(states), both[n:])
-    actions, a = numbered(of["action"])
-    anew = np.ones(n, bool)
-    episode = np.array(of["episode"]) if "episode" in of else np.zeros(n)
-    anew[1:] = end[:-1] | (x[1:] != y[:-1]) | (episode[1:] != episode[:-1])
+    actions, a = numbered(rows, "action")
+    firsts = x[_begins(rows, x, y, end)] if learned else x[:1]
     known = [*states, END] if end.any() else states
-    return _Log(x, np.array(a), y, np.array(r), anew, known, actions, bool(end.any()))
+    return _Log(x, np.array(a), y, np.array(r), firsts, known, actions, bool(end.any()))
+
+
+def _begins(rows: Rows, x: Array, y: Array, end: Array) -> Array:
+    """The rows that a reset led to, as the log says; an error where one is there that it does not say."""
+    of = rows.columns
+    anew = np.append(True, end[:-1])
+    if "episode" in of:
+        names, episode = numbered(rows, "episode")
+        changes = np.append(True, np.diff(episode) != 0)
+        anew |= changes
+        changes[np.unique(episode, return_index=True)[1]] = False
+        if changes.any():
+            i = int(changes.argmax())
+            raise InputError(
+                f"{rows.where(i)}: episode {names[episode[i]]!r} comes again after another; the rows of an episode "
+                "stand together, in the order in which they were played"
+            )
+    broken = ~anew
+    broken[1:] &= x[1:] != y[:-1]
+    if broken.any():
+        i = int(broken.argmax())
+        raise InputError(
+            f"{rows.where(i)}: the state is {of['state'][i]!r}, but the row before leads to {of['next'][i - 1]!r}, and "
+            "neither an end nor another episode is between them. Rows must be in order; name episodes in a column "
+            "`episode`, or give the first state as initial="
+        )
+    return anew
 
 
 def _flag(rows: Rows, i: int, value: Any) -> bool:
@@ -178,11 +205,10 @@ class _Plausible:
         if end is not None:  # known: it stays, and earns 0
             self.r_most[end] = self.r_least[end] = -low / (high - low)
             self.visits[end] = 1
-        firsts = log_.x[log_.begins]
-        self.first = np.bincount(firsts, minlength=X) / len(firsts)
-        states, many = np.unique(firsts, return_counts=True)  # as the successors of one pair
+        self.first = np.bincount(log_.firsts, minlength=X) / len(log_.firsts)
+        states, many = np.unique(log_.firsts, return_counts=True)  # as the successors of one pair
         self.start = states[None, None].astype(np.int32)
-        self.D0 = Counts(np.array([[[len(firsts)]]], np.int32), many[None, None, None].astype(np.int32))
+        self.D0 = Counts(np.array([[[len(log_.firsts)]]], np.int32), many[None, None, None].astype(np.int32))
         self.rho0 = sets.of_all_values(self.D0, log(1 / level), X)
 
     def least(self, V: Array, gamma: float) -> Array:

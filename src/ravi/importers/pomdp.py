@@ -4,11 +4,12 @@
     states: low high                    actions: 2              (names, or how many)
     start: low                          (or probabilities, uniform, start include: / exclude: states)
     T: 0 : low : high 0.3               T: 1 : low  0.2 0.8     T: * identity        (or uniform, or a matrix)
+    T: 0 : high reset                   (a row that is the start)
     R: 0 : low : * 5.0                  R: 1 : low : high 2.5
 
-Later lines replace earlier ones, `*` stands for all; without start, all states
-are as likely. Where observations are declared, the file is a POMDP: what is read
-is the MDP in which the state is seen, and a reward that depends on an observation is an error.
+Later lines of T and R replace earlier ones, `*` stands for all; without start, all states are as likely. Every action
+needs a row of T in every state. Where observations are declared, the file is a POMDP: what is read is the MDP in which
+the state is seen, and a reward that depends on an observation is an error.
 """
 
 import os
@@ -20,9 +21,10 @@ import numpy as np
 from ravi import checks, memory
 from ravi.checks import InputError
 from ravi.importers.imported import Entries, Imported, imported
-from ravi.importers.lines import Lines
+from ravi.importers.lines import Lines, is_whole
 
 WORDS = ("discount", "values", "states", "actions", "observations", "start", "T", "O", "R")
+BY_OBSERVATION = "; rewards by observation are not read, but `R: action : state : successor : * number` is"
 
 
 class Token(NamedTuple):
@@ -35,21 +37,15 @@ def pomdp(path: str | os.PathLike[str], *, discount: float | None = None, renorm
     lines = Lines(path)
     read = _Reader(lines)
     read.all()
-    gamma = discount if discount is not None else read.discount
-    if gamma is None:
-        raise InputError(f"{lines.path} has no line `discount: 0.95`")
+    gamma = read.own_discount() if discount is None else discount
     X, A = len(read.states), len(read.actions)
     P, earned = read.P, -read.earned if read.cost else read.earned
-    if (P < 0).any():
-        wrong = checks.first(P < 0)
-        at = f"T: {read.actions[wrong[1]]} : {read.states[wrong[0]]} : {read.states[wrong[2]]}"
-        raise InputError(f"{lines.path}: {at} is {P[wrong]:g}, a negative probability")
     x, a, y = np.nonzero(P)
     entries = Entries(x, a, y, P[x, a, y], earned[x, a, y])
-    start = np.full(X, 1 / X) if read.start is None else read.start
     return imported(
-        entries, X, A, gamma, start, name=lines.path.name, states=read.states, actions=read.actions,
-        renormalise=renormalise, where=lambda x, a: f"{lines.path}: T: {read.actions[a]} : {read.states[x]}",
+        entries, X, A, gamma, read.first(), name=lines.path.name, states=read.states, actions=read.actions,
+        renormalise=renormalise, pairs=np.ones((X, A), bool),
+        where=lambda x, a: f"{lines.path}: T: {read.actions[a]} : {read.states[x]}",
     )  # fmt: skip
 
 
@@ -59,8 +55,8 @@ class _Reader:
     def __init__(self, lines: Lines) -> None:
         self.lines, self.place = lines, 0
         self.tokens = [Token(number, word) for number, text in lines for word in re.findall(r":|[^\s:]+", text)]
-        self.discount: float | None = None
-        self.cost = False
+        self.discount: Token | None = None
+        self.cost = self.observed = self.resets = False
         self.states: list[str] = []
         self.actions: list[str] = []
         self.start: Any = None
@@ -73,6 +69,8 @@ class _Reader:
             if word not in WORDS:
                 near = checks.did_you_mean(word, WORDS)
                 raise self.lines.wrong(line, f"{word!r} begins nothing here; {', '.join(WORDS)} do.{near}")
+            if word == "start":
+                self._may_start(line)
             if word == "start" and self.peek() in ("include", "exclude"):
                 self._chosen(self.take().text)
                 continue
@@ -119,7 +117,8 @@ class _Reader:
     def numbers(self, many: int, line: int, what: str) -> Any:
         found = [self.lines.number(token.line, token.text, what) for token in self.words()]
         if len(found) != many:
-            raise self.lines.wrong(line, f"{what} has {len(found)} numbers, not {many}")
+            hint = BY_OBSERVATION if self.observed and what.endswith("R") else ""
+            raise self.lines.wrong(line, f"{what} has {len(found)} numbers, not {many}{hint}")
         return np.array(found)
 
     def which(self, names: list[str], what: str) -> Any:
@@ -129,7 +128,7 @@ class _Reader:
             return np.arange(len(names))
         if word in names:
             return np.array([names.index(word)])
-        if word.isdigit() and int(word) < len(names):
+        if is_whole(word) and int(word) < len(names):
             return np.array([int(word)])
         known = f"{', '.join(names[:8])}{', ...' if len(names) > 8 else ''}"
         raise self.lines.wrong(line, f"there is no {what} {word!r}; there are {known}")
@@ -139,10 +138,12 @@ class _Reader:
     def _read(self, line: int, word: str) -> None:
         match word:
             case "discount":
-                self.discount = self.lines.number(*self.take(), "discount")
+                self.discount = self.take()
             case "values":
                 self._values()
             case "states" | "actions":
+                if getattr(self, word):
+                    raise self.lines.wrong(line, f"{word} are declared a second time; once is enough")
                 setattr(self, word, self._names(line, word))
             case "start":
                 self._start(line)
@@ -151,6 +152,7 @@ class _Reader:
             case "R":
                 self._entry(line, self.earned, "R")
             case _:  # observations and O: what is seen of a state changes no MDP
+                self.observed = True
                 self.words()
 
     def _values(self) -> None:
@@ -161,23 +163,40 @@ class _Reader:
 
     def _names(self, line: int, what: str) -> list[str]:
         words = [token.text for token in self.words()]
-        if len(words) == 1 and words[0].isdigit():
+        if len(words) == 1 and is_whole(words[0]):
             return [str(i) for i in range(self.lines.whole(line, words[0], f"the number of {what}", 1, 2**20))]
         if not words or len(set(words)) < len(words):
             raise self.lines.wrong(line, f"{what} has {'the same name twice' if words else 'no names'}")
         return words
+
+    def own_discount(self) -> float:
+        if self.discount is None:
+            raise InputError(f"{self.lines.path} has no line `discount: 0.95`")
+        return float(self.lines.checked(self.discount.line, checks.probability, self.discount.text, "discount"))
+
+    def first(self) -> Any:
+        """nu_0."""
+        X = len(self.states)
+        return np.full(X, 1 / X) if self.start is None else self.start
+
+    def _may_start(self, line: int) -> None:
+        if not self.states:
+            raise self.lines.wrong(line, "start stands before states are declared")
+        if self.resets:
+            raise self.lines.wrong(line, "start stands after a row of T that is `reset`, which needs it")
 
     def _start(self, line: int) -> None:
         words = self.words()
         X, single = len(self.states), words[0].text if len(words) == 1 else ""
         if single == "uniform":
             self.start = np.full(X, 1 / X)
-        elif single in self.states or (single.isdigit() and int(single) < X > 1):
-            self.start = self.states.index(single) if single in self.states else int(single)
+        elif single in self.states or (is_whole(single) and int(single) < X > 1):
+            self.start = checks.distribution(self.states.index(single) if single in self.states else int(single), X)
         else:
-            self.start = np.array([self.lines.number(token.line, token.text, "start") for token in words])
-            if len(self.start) != X:
+            found = np.array([self.lines.number(token.line, token.text, "start") for token in words])
+            if len(found) != X:
                 raise self.lines.wrong(line, f"start has {len(words)} numbers, but there are {X} states")
+            self.start = self.lines.checked(line, checks.sums_to_one, found, "start")
 
     def _chosen(self, word: str) -> None:
         """start include: or exclude: some states, each as often."""
@@ -203,7 +222,6 @@ class _Reader:
 
     def _entry(self, line: int, table: Any, what: str) -> None:
         """T: or R: action [: state [: successor [: *]]], then what is left of it."""
-        X = len(self.states)
         a = self.which(self.actions, "action")
         if self.peek() != ":":
             table[:, a] = self._matrix(line, what)[:, None]
@@ -211,8 +229,7 @@ class _Reader:
         self.take()
         x = self.which(self.states, "state")
         if self.peek() != ":":
-            row = self._word("uniform")
-            table[np.ix_(x, a)] = np.full(X, 1 / X) if row else self.numbers(X, line, f"a row of {what}")
+            table[np.ix_(x, a)] = self._row(line, what)
             return
         self.take()
         y = self.which(self.states, "state")
@@ -222,6 +239,8 @@ class _Reader:
             if word != "*":
                 raise self.lines.wrong(number, f"the reward depends on observation {word!r}; `*` is read, for any")
         token = self.take()
+        if what == "R" and re.match(r"[-+.]?[0-9]", self.peek()):
+            raise self.lines.wrong(line, f"R of a transition has more than one number{BY_OBSERVATION}")
         value = self.lines.probability(*token) if what == "T" else self.lines.number(*token, "the reward")
         table[np.ix_(x, a, y)] = value
 
@@ -230,6 +249,15 @@ class _Reader:
             return False
         self.take()
         return True
+
+    def _row(self, line: int, what: str) -> Any:
+        X = len(self.states)
+        if self._word("uniform"):
+            return np.full(X, 1 / X)
+        if what == "T" and self._word("reset"):
+            self.resets = True
+            return self.first()
+        return self.numbers(X, line, f"a row of {what}")
 
     def _matrix(self, line: int, what: str) -> Any:
         X = len(self.states)

@@ -8,6 +8,7 @@ states        a first line of variables, (x,y), then lines `0:(1,2)`
 labels        of PRISM `0="init" 1="goal"`, then lines `3: 0 1`; of Storm #DECLARATION, names, #END, then `3 init goal`
 rewards       of states `state reward`, of transitions `state choice successor reward`; a first line of counts may stand
 
+A state without transitions is a deadlock: it stays, as PRISM makes it, and earns the reward of its state for ever.
 An MDP begins in the states that are labelled init (each as often), or in state 0. A choice is an action by its number.
 """
 
@@ -21,7 +22,7 @@ import numpy as np
 from ravi import checks, memory
 from ravi.checks import InputError
 from ravi.importers.imported import Imported, arrays, imported
-from ravi.importers.lines import Lines
+from ravi.importers.lines import Lines, is_whole
 
 COUNTED = "states choices transitions"
 
@@ -36,7 +37,7 @@ def prism(path: str | os.PathLike[str], discount: float, *, initial: Any = None,
     X, A = _size(lines, x, y), max(a, default=0) + 1
     at = dict(zip(zip(x, a, strict=True), line, strict=True))  # of its last line
     memory.needed(100 * X * A, f"{file} with {X:,} states and up to {A:,} choices", "their number")
-    of_states, of_moves = _state_rewards(file.with_suffix(".srew"), X), _move_rewards(file.with_suffix(".trew"))
+    of_states, of_moves = _state_rewards(file.with_suffix(".srew"), X), _move_rewards(file.with_suffix(".trew"), X)
     if of_states is None and of_moves is None:
         raise InputError(
             f"there is no {file.with_suffix('.srew')} and no {file.with_suffix('.trew')}: rewards of states or of "
@@ -44,9 +45,11 @@ def prism(path: str | os.PathLike[str], discount: float, *, initial: Any = None,
         )
     earned = np.zeros(len(x)) if of_states is None else of_states[np.asarray(x, int)]
     if of_moves is not None:
-        earned = earned + np.array([of_moves.pop(move, 0.0) for move in zip(x, a, y, strict=True)])
-        if of_moves:
-            raise InputError(f"{file.with_suffix('.trew')} rewards {_move(next(iter(of_moves)))}, which {file} has not")
+        moves = list(zip(x, a, y, strict=True))  # one may stand twice: both are paid
+        earned = earned + np.array([of_moves.get(move, 0.0) for move in moves])
+        others = of_moves.keys() - set(moves)
+        if others:
+            raise InputError(f"{file.with_suffix('.trew')} rewards {_move(min(others))}, which {file} has not")
     never = np.setdiff1d(np.arange(X), x)  # deadlocks stay, as PRISM makes them, and earn what their state does
     loops = np.zeros(len(never), int)
     kept = np.zeros(len(never)) if of_states is None else of_states[never]
@@ -68,14 +71,14 @@ def _transitions(lines: Lines) -> tuple[list[int], list[int], list[int], list[fl
     words = head.split()
     if words[0].lower() in ("mdp", "dtmc"):
         chain = words[0].lower() == "dtmc"
-    elif len(words) in (2, 3) and all(word.isdigit() for word in words):
+    elif len(words) in (2, 3) and all(map(is_whole, words)):
         chain = len(words) == 2
         if int(words[-1]) != len(lines) - 1:
             raise lines.wrong(number, f"it says {words[-1]} transitions, but {len(lines) - 1} lines follow")
     else:
         raise lines.wrong(number, f"{head!r} is not the numbers of {COUNTED}, nor the word mdp or dtmc")
     form = "state successor probability" if chain else "state choice successor probability"
-    most = int(words[0]) - 1 if words[0].isdigit() else 2**31 - 2
+    most = int(words[0]) - 1 if is_whole(words[0]) else 2**31 - 2
     columns: tuple[Any, ...] = ([], [], [], [], [])
     for place, text in list(lines)[1:]:
         parts = text.split()
@@ -93,7 +96,7 @@ def _transitions(lines: Lines) -> tuple[list[int], list[int], list[int], list[fl
 
 def _size(lines: Lines, x: list[int], y: list[int]) -> int:
     head = lines[0][1].split()[0]
-    return int(head) if head.isdigit() else max([*x, *y], default=0) + 1
+    return int(head) if is_whole(head) else max([*x, *y], default=0) + 1
 
 
 def _state_rewards(path: Path, X: int) -> Any:
@@ -101,7 +104,7 @@ def _state_rewards(path: Path, X: int) -> Any:
     if not path.exists():
         return None
     lines, found = Lines(path), np.zeros(X)
-    for place, text in _after_counts(lines, 2):
+    for place, text in _after_counts(lines, 2, X):
         parts = text.split()
         if len(parts) != 2:
             raise lines.wrong(place, f"{text!r} is not `state reward`")
@@ -109,12 +112,12 @@ def _state_rewards(path: Path, X: int) -> Any:
     return found
 
 
-def _move_rewards(path: Path) -> dict[tuple[int, int, int], float] | None:
+def _move_rewards(path: Path, X: int) -> dict[tuple[int, int, int], float] | None:
     """Rewards of transitions, if there is a file of them."""
     if not path.exists():
         return None
     lines, found = Lines(path), {}
-    for place, text in _after_counts(lines, 3):
+    for place, text in _after_counts(lines, 3, X):
         parts = text.split()
         if len(parts) not in (3, 4):
             raise lines.wrong(place, f"{text!r} is not `state choice successor reward`")
@@ -124,11 +127,11 @@ def _move_rewards(path: Path) -> dict[tuple[int, int, int], float] | None:
     return found
 
 
-def _after_counts(lines: Lines, numbers: int) -> list[tuple[int, str]]:
-    """The lines of rewards, without one of counts: whose last number is how many follow."""
+def _after_counts(lines: Lines, numbers: int, X: int) -> list[tuple[int, str]]:
+    """The lines of rewards, without one of counts: from the number of states, that no state has, to how many follow."""
     held = list(lines)
     words = held[0][1].split() if held else []
-    counts = len(words) <= numbers and all(word.isdigit() for word in words) and words[-1:] == [str(len(held) - 1)]
+    counts = 2 <= len(words) <= numbers and (words[0], words[-1]) == (str(X), str(len(held) - 1))
     return held[1:] if counts else held
 
 

@@ -5,11 +5,13 @@
     low,wait,empty,0.3,-1
 
 One line for each transition, in any order; states and actions are called as the table calls them, and are numbered as
-they come. Columns may stand in any order, and others beside them. A state that is never left is an end.
+they come, or by size where all are whole numbers (1.0 is 1, but 01 is a text). Columns may stand in any order, and
+others beside them. A state that is never left is an end.
 """
 
 import csv
 import os
+import re
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
@@ -26,9 +28,11 @@ COLUMNS = {
     "next": ("next", "next_state", "successor", "s'", "y"),
     "probability": ("probability", "prob", "p"),
     "reward": ("reward", "r"),
+    "end": ("end", "terminated", "done"),
 }
 
 
+WHOLE = re.compile(r"(0|-?[1-9][0-9]{0,4000})(?:\.0*)?")  # a text of a whole number, without zeros before it
 MEANT = "the label of a state, or a dict of labels and probabilities"
 
 
@@ -43,14 +47,14 @@ class Rows(NamedTuple):
 def table(
     source: Any, discount: float, *, initial: Any = None, renormalise: bool = False, name: str | None = None
 ) -> Imported:
-    """The MDP of a CSV file (its path), or of a DataFrame (pandas, Polars, or a dict of columns).
+    """The MDP of a CSV file (its path), or of a DataFrame (pandas, Polars, pyarrow, or a dict of columns).
 
     `initial` is one state by its label, or {label: probability}; the first state of the table unless given.
     """
     rows = read_rows(source, ("state", "action", "next", "probability", "reward"))
     of = rows.columns
-    states, numbers = numbered([*of["state"], *of["next"]])
-    actions, chosen = numbered(of["action"])
+    states, numbers = numbered(rows, "state", "next")
+    actions, chosen = numbered(rows, "action")
     n = len(of["state"])
     x, y, a = numbers[:n], numbers[n:], chosen
     at: dict[tuple[int, int], int] = {}
@@ -70,6 +74,7 @@ def table(
 
 def read_rows(source: Any, wanted: Iterable[str], maybe: Iterable[str] = ()) -> Rows:
     """The wanted columns of a file or a frame, and those that may be there."""
+    source = source.to_pydict() if hasattr(source, "to_pydict") else source  # a table of pyarrow
     if isinstance(source, (str, os.PathLike)):
         found, where, name = _of_csv(source)
     elif isinstance(source, dict) or hasattr(source, "columns"):
@@ -126,28 +131,39 @@ def numeric(rows: Rows, i: int, value: Any, what: str) -> float:
         raise InputError(f"{rows.where(i)}: {error}") from None
 
 
-def numbered(labels: list[Any]) -> tuple[list[Any], list[int]]:
-    """Distinct labels as they come, whole numbers in their order, and the number of each label."""
-    plain = [each.item() if isinstance(each, np.generic) else each for each in labels]
-    for each in plain:
-        if not isinstance(each, (str, int)) and not (isinstance(each, float) and each.is_integer()):
-            raise InputError(f"{checks.shown(each)} calls no state or action: a text or a whole number does")
-    whole = [
-        int(each) if isinstance(each, float) or (isinstance(each, str) and each.isdigit()) else each for each in plain
-    ]
-    if all(type(each) is int for each in whole):
-        distinct: list[Any] = sorted(set(whole))
-        plain = whole
-    else:
+def numbered(rows: Rows, *names: str) -> tuple[list[Any], list[int]]:
+    """The distinct labels of columns as they come, or whole numbers in their order, and the number of each label."""
+    plain: list[Any] = []
+    for name in names:
+        for i, given in enumerate(rows.columns[name]):
+            label = given.item() if isinstance(given, np.generic) else given
+            if not isinstance(label, (str, int)) and not (isinstance(label, float) and label.is_integer()):
+                raise InputError(f"{rows.where(i)}: {name} is {checks.shown(given)}, not a text or a whole number")
+            if isinstance(label, str) and not label.strip():
+                raise InputError(f"{rows.where(i)}: {name} is empty, not a text or a whole number")
+            plain.append(label)
+    whole = [_whole(label) for label in plain]
+    if None in whole:
         distinct = list(dict.fromkeys(plain))
+    else:
+        distinct, plain = sorted(set(whole)), whole
     place = {label: i for i, label in enumerate(distinct)}
     return distinct, [place[label] for label in plain]
+
+
+def _whole(label: Any) -> Any:
+    """The whole number that a label is, or None."""
+    if isinstance(label, str):
+        found = WHOLE.fullmatch(label)
+        return int(found[1]) if found else None
+    return None if isinstance(label, bool) else int(label)
 
 
 def start(initial: Any, states: list[Any], name: str) -> Any:
     """nu_0 from a label, or from labels with their probabilities."""
     if initial is None:
         return 0
+    initial = initial.item() if isinstance(initial, np.generic) else initial
     given = initial if isinstance(initial, dict) else {checks.instance(initial, (str, int), "initial", MEANT): 1.0}
     nu0 = np.zeros(len(states))
     for label, probability in given.items():
