@@ -111,10 +111,13 @@ def _table_of(env: Any, discount: float | None) -> MDP:
     from ravi.mdps import environments
 
     if discount is None:
-        name, given = (env, repr(env)) if isinstance(env, str) else (environments.name_of(env), "env")
+        if isinstance(env, str):
+            name, given, shell = env, repr(env), f" (in the shell, ravi solve gymnasium/{env},discount=0.99)"
+        else:
+            name, given, shell = environments.name_of(environments.opened(env)), "env", ""
         raise InputError(
             f"{name} is an environment, which has no discount: its table is read by "
-            f"ravi.mdp({given}, discount=0.99), and one without a table is learned from by ravi.learn"
+            f"ravi.mdp({given}, discount=0.99){shell}, and one without a table is learned from by ravi.learn"
         )
     return gymnasium.by_id(env, discount, "absorb", "") if isinstance(env, str) else gymnasium.mdp(env, discount)
 

@@ -89,6 +89,24 @@ def test_a_box_of_which_nothing_is_known_needs_no_word(typed):
     assert "to 0 (those observed, and 0)" in out
 
 
+def test_a_gap_that_is_not_reached_is_told(typed):
+    words = ("learn", "FrozenLake-v1", "--steps", 300, "--until-gap")
+    assert "(gamma 0.99): 300 steps, gap not reached\n" in typed(*words, 0.01)[0]
+    assert json.loads(typed(*words, 0.01, "--json")[0])["gap_missed"] == 0.01
+    assert json.loads(typed(*words, 100, "--json")[0])["gap_missed"] is None
+
+
+def test_rewards_of_which_none_but_0_was_observed_have_no_range(typed, own):
+    words = ("learn", "Lake-v0", "--option", "length=40", "--steps", 20)
+    assert json.loads(typed(*words, "--json")[0])["reward_range"] == [0, 0]
+    assert "rewards          none but 0 was observed\n" in typed(*words)[0]
+
+
+def test_the_help_says_how_a_range_is_typed(typed):
+    assert "LOW HIGH" in (said := " ".join(typed("learn", "--help")[0].replace("│", " ").split()))
+    assert "such as --reward-range -1 1;" in said
+
+
 def test_learn_tells_what_it_did_and_keeps_the_policy(typed, own):
     out, err, status = typed(*LEARN, *RANGE, "--save", "it.policy", "--json")
     assert (err, status) == ("", 0)
@@ -197,6 +215,19 @@ def test_an_environment_that_breaks_is_told_in_a_line(typed, own):
         raise RuntimeError("the ice broke")
 
     own.at = {500: broken}
+    out, err, status = typed(*LEARN, *RANGE)
+    assert (out, status) == ("", 2)
+    assert "the ice broke; with --save FILE the policy is kept, with --checkpoint FILE the same command goes on" in err
+    own.steps = 0
+    out, err, status = typed(*LEARN, *RANGE, "--save", "it.policy")
+    kept = Policy.load("it.policy")
+    assert (out, status) == ("", 2)
+    assert f"the ice broke; the policy of the {kept.steps} steps before is in it.policy\n" in err
+    assert kept.steps >= 499  # some of them in the absorbing state
+    own.steps, own.at = 0, {1: broken}
+    assert typed(*LEARN, *RANGE, "--save", "none.policy")[1].endswith("the ice broke\n")
+    assert not os.path.exists("none.policy")
+    own.steps, own.at = 0, {500: broken}
     out, err, status = typed(*LEARN, *RANGE, "--checkpoint", "it.agent")
     assert (out, status) == ("", 2)
     assert "RuntimeError: the ice broke" in err
@@ -329,7 +360,9 @@ def test_play_renders_every_state(typed, lake):
         (("evaluate", "lake.policy", "riverswim/6", "--option", "a=1"), "an MDP's options are in its id"),
         (("play", "lake.policy", "--render", "ansi", "--json"), "do not go together"),
         (("play", "lake.policy", "--render", "film"), "--render is 'film'; FrozenLake-v1 offers human and ansi"),
+        (("play", "lake.policy", "--render", "film", "--episodes", 1), "render is 'film'; FrozenLake-v1 offers human"),
         (("play", "lake.policy", "--seed", "-1"), "seed is -1"),
+        (("solve", "FrozenLake-v1"), "ravi solve gymnasium/FrozenLake-v1,discount=0.99"),
     ],
 )
 def test_mistakes_are_one_line_and_status_2(typed, lake, own, words, message):

@@ -342,7 +342,8 @@ def test_what_cannot_be_built_is_told():
         ({"states": 3, "actions": 2, "discount": 0.5, "rewards": "known"}, "rewards='known' needs a problem"),
         ({"states": 3, "actions": 2, "discount": 0.5, "rewards": "changing"}, "which needs it"),
         ({"states": 3, "actions": 2, "discount": 0.5, "memory": 5}, "memory is for rewards='changing'"),
-        ({"states": 3, "actions": 2, "discount": 0.5, "reward_range": (1, 0)}, "must be below the largest"),
+        ({"states": 3, "actions": 2, "discount": 0.5, "reward_range": (1, 0)}, "reward_range is 1 to 0: the least"),
+        ({"states": 3, "actions": 2, "discount": 0.5, "reward_range": 5}, "reward_range has shape (), not (low, high)"),
         ({"problem": world.problem, "reward_range": (0, 2)}, "reward_range is (0, 2)"),
     ]:
         with pytest.raises(InputError, match=re.escape(message)):

@@ -71,6 +71,41 @@ def test_a_range_that_nobody_knows_is_that_of_what_is_earned():
     assert [evaluate(each.policy(), made.agent.model()).gap < 1e-9 for each in (made, told)] == [True, True]
 
 
+def test_a_range_of_losses_ends_at_0():
+    made = ravi.learn(Corridor(), steps=100)
+    assert made.agent.table.told.units == made.policy().units == (-1, 0)
+    assert "from -1 to 0: those observed, and 0" in str(made)
+
+
+class Duck:
+    """All that an environment needs, and no `gymnasium.Env`."""
+
+    observation_space, action_space = gym.spaces.Discrete(3), gym.spaces.Discrete(2)
+
+    def reset(self, seed=None):
+        self.x = 0
+        return self.x, {}
+
+    def step(self, action):
+        self.x = (self.x + int(action)) % 3
+        return self.x, float(self.x == 2), False, False, {}
+
+
+def test_a_class_that_is_no_environment_of_gymnasium_may_have_what_one_needs(tmp_path):
+    ravi.learn(Duck(), steps=100, checkpoint=tmp_path / "it.agent").policy().save(tmp_path / "it.policy")
+    policy = ravi.load_policy(tmp_path / "it.policy")
+    assert [policy(x) for x in range(3)] == [1, 1, 0]
+    assert policy.play(Duck(), limit=10)[0].total == 9
+    assert evaluate(policy, Duck(), cycles=3).no_table == "Duck has no transition table"
+    assert ravi.learn(Duck(), "uniform", 50, reward_range=np.array([0, 1]), discover=True).plays == 50
+    with pytest.raises(InputError, match="Duck has no table P to be read"):
+        ravi.mdp(Duck(), discount=0.9)
+
+
+def test_a_range_may_be_an_array():
+    assert ravi.learn(Duck(), steps=10, reward_range=np.array([0.0, 2.0])).policy().units == (0, 2)
+
+
 def test_noise_in_rewards_is_kept_when_the_range_grows():
     state = ravi.learn("Blackjack-v1", steps=2000, reward_range=(-1, 1)).agent.state
     before = [each.copy() for each in state.earned]

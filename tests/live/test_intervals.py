@@ -3,6 +3,7 @@
 from dataclasses import replace
 from functools import cache
 
+import gymnasium
 import numpy as np
 import pytest
 
@@ -125,10 +126,9 @@ def test_an_iteration_that_is_stopped_is_a_bound(monkeypatch):
 def test_a_world_without_chance_is_known_when_all_was_played():
     """Assuming that pairs do what they did, learning stops as soon as every pair that matters was played."""
     lake = {"name": "FrozenLake-v1", "is_slippery": False}
-    import gymnasium
-
     made = ravi.learn(gymnasium.make(lake.pop("name"), max_episode_steps=-1, **lake), steps=5000, until_gap=0.01)
     assert made.plays < 200
+    assert made.missed is None
     assert not made.agent.done
     assert abs(made.interval().low - 0.99**5) < 1e-3
     assert str(made.interval()).endswith("with probability 0.95, if pairs have no successors but those observed")
@@ -164,10 +164,13 @@ def test_a_stream_that_explores_goes_on_bit_for_bit(tmp_path, monkeypatch):
     given = {"steps": 1500, "until_gap": 1e-3, "seed": 1}
     whole = ravi.learn("FrozenLake-v1", checkpoint=tmp_path / "a", **given)
     assert whole.agent.done
+    assert "1500 steps of 1500 in" in str(whole)
+    assert "epochs, until_gap = 0.001 not reached\n" in str(whole)
     monkeypatch.undo()
     (tmp_path / "b").write_bytes(kept[len(kept) // 2])
     again = ravi.learn("FrozenLake-v1", checkpoint=tmp_path / "b", **given)
     assert (again.agent.table.moves == whole.agent.table.moves).all()
+    assert again.missed == 1e-3
 
 
 def test_a_file_from_before_has_an_interval_that_knows_nothing_of_its_rewards(tmp_path):
@@ -203,6 +206,13 @@ def test_what_no_interval_speaks_of():
     jack = ravi.learn("Blackjack-v1", steps=50, discover=True)
     with pytest.raises(InputError, match="states are discovered"):
         jack.interval()
+    steps = []
+    for name, given in (("CartPole-v1", {}), ("Pendulum-v1", {}), ("FrozenLake-v1", {"discover": True})):
+        env = gymnasium.make(name)
+        env.step = steps.append
+        with pytest.raises(InputError, match=r"until_gap asks for an interval, but states are .* ask evaluate"):
+            ravi.learn(env, steps=500, until_gap=0.1, **given)
+    assert not steps  # it is told before the first of them
     with pytest.raises(InputError, match="assume"):
         ravi.learn(Corridor(), steps=50, reward_range=(-1, 0), until_gap=1, assume="much")
 

@@ -75,6 +75,8 @@ def test_a_policy_answers_to_the_observations_of_its_environment(name, tmp_path)
     for each in (policy, ravi.load_policy(tmp_path / "it")):
         assert [each(see(x)) for x in range(3)] == [1, 1, 1]
         assert each.predict(see(1), deterministic=True) == (1, None)
+        assert type(each(see(1))) is int
+        assert each.predict(see(1))[0].item() == 1  # NumPy's, as Stable-Baselines3 has it
         (episode,) = each.play(env)
         assert (episode.total, episode.steps, episode.end, episode.unknown) == (1.0, 2, "terminated", 0)
         assert episode.discounted == pytest.approx(0.9)
@@ -97,15 +99,18 @@ def test_actions_are_those_of_the_environment(space, first):
 
 
 def test_a_vector_of_environments_gets_a_vector_of_actions():
-    for name in ("discrete", "box", "digits", "dict"):
+    for name in PLACES:
         space, see, grid = PLACES[name]
         policy = policy_of(Walk(space, see), grid)
         each = [see(x) for x in (0, 2, 1)]
         batch = {key: np.array([one[key] for one in each]) for key in each[0]} if name == "dict" else np.array(each)
+        batch = tuple(batch.T) if name == "tuple" else batch
         actions, state = policy.predict(batch)
         assert actions.tolist() == [1, 1, 1]
         assert state is None
     vector = gymnasium.make_vec("FrozenLake-v1", 3)
+    with pytest.raises(InputError, match="not among whole numbers from 0 to 1"):
+        policy.predict((np.zeros(3, int), np.zeros(2, int)))  # parts of two lengths are no vector
     lake = Policy.of("FrozenLake-v1", np.full((17, 4), 0.25), 0.9)
     observations, _ = vector.reset(seed=0)
     for _ in range(20):
@@ -186,6 +191,9 @@ def test_text_is_printed_and_an_environment_shows_itself_as_it_was_made(capsys):
     lake = Policy.of("FrozenLake-v1", np.full((17, 4), 0.25), 0.9)
     lake.play(render="ansi")
     assert "SFFF" in capsys.readouterr().out.replace("\x1b[41m", "").replace("\x1b[0m", "")
+    for mode in ("text", "rgb_array"):  # neither would show anything
+        with pytest.raises(InputError, match=f"render is '{mode}'; FrozenLake-v1 offers human and ansi"):
+            lake.play(render=mode)
 
 
 def test_videos_are_recorded_where_they_can_be(monkeypatch, tmp_path):
@@ -215,6 +223,13 @@ def test_what_does_not_fit_is_told(monkeypatch):
         policy(9)
     with pytest.raises(InputError, match=r"has the observations Discrete\(16\), but the policy was learned with"):
         policy.play("FrozenLake-v1")
+    with pytest.raises(InputError, match=r"the policy was learned in Walk; it has no action for Box"):
+        policy.play("CartPole-v1")
+    box = Walk(*PLACES["discrete"][:2], actions=spaces.Box(-1, 1, (1,)))
+    with pytest.raises(InputError, match=r"has the actions Box\(.*but the policy was learned with .*'size': 2"):
+        policy.play(box)
+    with pytest.raises(InputError, match=r"options Walk was made: give the environment, as in policy\.play\(env\)"):
+        policy.play()
     with pytest.raises(InputError, match=r"state has shape \(3,\), but there are 1 observations"):
         policy.predict(5, np.zeros(3))
     with pytest.raises(InputError, match="deterministic is 'yes', neither True nor False"):
@@ -242,6 +257,10 @@ def test_a_policy_of_an_mdp_is_asked_by_number():
 def test_an_environments_id_is_an_mdp_once_it_has_a_discount():
     with pytest.raises(InputError, match=r"FrozenLake-v1 is an environment, .* ravi\.mdp\('FrozenLake-v1', disc"):
         ravi.mdp("FrozenLake-v1")
+    with pytest.raises(InputError, match=r"in the shell, ravi solve gymnasium/FrozenLake-v1,discount=0\.99"):
+        ravi.mdp("FrozenLake-v1")
+    with pytest.raises(InputError, match=r"Walk is an environment, .* ravi\.mdp\(env, discount=0\.99\), and"):
+        ravi.mdp(Walk(*PLACES["box"][:2]))
     with pytest.raises(InputError, match=r"CartPole-v1 has no table P to be read"):
         ravi.mdp("CartPole-v1", discount=0.9)
     with pytest.raises(InputError, match="there is no MDP 'FrozenLake-v99'"):
@@ -254,6 +273,8 @@ def test_a_policy_of_another_environment_says_where_it_was_learned():
     policy = ravi.learn("FrozenLake-v1", "uniform", 200, discount=0.9).policy("last")
     with pytest.raises(InputError, match=r"the policy was learned in FrozenLake-v1; it has no action for Box"):
         evaluate(policy, "CartPole-v1", cycles=1)
+    with pytest.raises(InputError, match=r"policy is 'it\.policy', not a Policy: ravi\.load_policy reads one"):
+        evaluate("it.policy", "FrozenLake-v1")
 
 
 def test_a_policy_keeps_the_module_of_its_environment(tmp_path, monkeypatch):

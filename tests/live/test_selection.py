@@ -173,6 +173,8 @@ def test_what_cannot_be_is_refused():
         select([], mdp, 0.1)
     with pytest.raises(InputError, match="epsilon is 0"):
         select(kept, mdp, 0)
+    with pytest.raises(InputError, match="reward_range is 1 to 0"):
+        select([table(0.5)], Coin(), 0.1, discount=0.8, reward_range=(1, 0))
     with pytest.raises(InputError, match="need discount and reward_range"):
         select([table(0.5)], Coin(), 0.1)
     facts = {"discount": 0.8, "termination": "restart"}

@@ -160,7 +160,7 @@ def test_a_grid_must_fit_its_box():
         (spaces.Discrete(3), Grid(0, 1, 2), "a grid is given, but Discrete\\(3\\) is no Box"),
         (spaces.Dict({"x": BOX}), Grid(0, 1, 2), "give the grids of its boxes by key"),
         (spaces.Dict({"x": BOX}), {"y": Grid(0, 1, 2)}, "grid names 'y', but the parts of .* are 'x'"),
-        (spaces.Text(3), None, "has no numbering here"),
+        (spaces.Text(3), None, r"has no numbering here.* with discover=True \(--discover\)"),
         (spaces.Sequence(spaces.Discrete(2)), None, "has no numbering here"),
         ("text", None, "has no numbering here"),
         (spaces.Tuple(()), None, "without parts"),

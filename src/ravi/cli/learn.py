@@ -16,6 +16,7 @@ from ravi.printable import counted
 
 if TYPE_CHECKING:
     from ravi.live.learned import Learned
+    from ravi.live.learning import Broken
     from ravi.live.policies import Policy
 
 GRID = "A continuous observation space"
@@ -49,7 +50,9 @@ def learn(
     reward_range: Annotated[
         tuple[float, float] | None,
         typer.Option(
-            help="The smallest and the largest reward of a step; by default those of its table, or those observed."
+            metavar="LOW HIGH",
+            help="The smallest and the largest reward of a step, such as --reward-range -1 1; by default those of its "
+            "table, or those observed.",
         ),
     ] = None,
     reward_scale: Annotated[
@@ -81,7 +84,7 @@ def learn(
     ] = False,
     until_gap: Annotated[
         float | None,
-        typer.Option(help="Stop when the policy is within this distance of the optimum, with probability 0.95."),
+        typer.Option(help="Stop when the policy is within this distance of the optimum, with probability 0.95, under --assume."),
     ] = None,
     assume: Annotated[
         str,
@@ -148,7 +151,7 @@ def learn(
             except Halted as stop:
                 found, halted = stop.learned, True
             except Broken as error:
-                raise InputError(str(error).removesuffix("; what was learned is in .learned")) from None
+                raise InputError(_broken(error, policy, save)) from None
         limit = None if "max_episode_steps" in given else _time_limit(world)
     which = asked = found.usual if policy is None else policy
     if halted and which == "output" and found.agent.output is None:
@@ -172,6 +175,22 @@ def learn(
     say_json(told) if as_json else say("\n".join(_lines(told, early=which != asked)))
     if halted:
         raise stopped_early(checkpoint)
+
+
+def _broken(error: Broken, which: str | None, save: Path | None) -> str:
+    """What broke a stream off, and where what was learned before is: saved, as after Ctrl-C."""
+    from ravi.live.learning import IN_LEARNED
+
+    said, found = str(error), error.learned
+    if save is None or not found.plays:
+        options = "with --save FILE the policy is kept, with --checkpoint FILE the same command goes on"
+        return said.replace(IN_LEARNED, options) if found.plays else said.removesuffix(f"; {IN_LEARNED}")
+    try:
+        found.policy(which).save(save)
+        kept = f"the policy of the {counted(found.plays, 'step')} before is in {save}"
+    except InputError as unsaved:
+        kept = f"the policy is not saved: {unsaved}"
+    return f"{said.removesuffix(f'; {IN_LEARNED}')}; {kept}"
 
 
 def _grid(
@@ -257,8 +276,9 @@ def _summary(found: Learned, kept: Policy) -> dict[str, Any]:
         "seed": kept.seed,
         "plays": found.plays,
         "complete": found.agent.done,
+        "gap_missed": found.missed,
         **{fact: at[fact] for fact in ("termination", "steps", "resets", "terminations", "truncations")},
-        "reward_range": list(kept.units),
+        "reward_range": [0.0, 0.0] if found.agent.range.unseen else list(kept.units),
         "optimistic": None if found.optimistic is None else H * found.optimistic,
         "earned": None if earned is None else H * earned.value,
         "earned_low": None if earned is None else H * earned.low,
@@ -280,11 +300,11 @@ def _known(found: Learned, which: str, assume: str) -> dict[str, Any]:
 def _lines(told: dict[str, Any], early: bool) -> Iterator[str]:
     """The same, for people. early: the time of the policy that was asked for is still to come."""
     from ravi.live.learned import CUT
-    from ravi.live.rewards import UNSEEN
 
     options = "".join(f", {key}={value}" for key, value in told["options"].items())
     where = f"{told['environment']}{options} (gamma {told['discount']:.10g})"
-    yield f"{told['learner']} in {where}: {counted(told['plays'], 'step')}{'' if told['complete'] else ', stopped'}"
+    ended = ", gap not reached" if told["gap_missed"] is not None else "" if told["complete"] else ", stopped"
+    yield f"{told['learner']} in {where}: {counted(told['plays'], 'step')}{ended}"
     yield (
         f"  environment      {counted(told['steps'], 'step')}, {counted(told['resets'], 'reset')}, "
         f"{counted(told['terminations'], 'termination')} ({told['termination']}), "
@@ -296,7 +316,7 @@ def _lines(told: dict[str, Any], early: bool) -> Iterator[str]:
         yield f"  grid             {told['grid_chosen']}"
     low, high = told["reward_range"]
     seen = f"from {low:g} to {high:g} ({told['reward_range_from']})"
-    yield f"  rewards          {'none but 0 was observed' if (low, high) == UNSEEN else seen}"
+    yield f"  rewards          {'none but 0 was observed' if low == high else seen}"
     if told["optimistic"] is not None:
         yield f"  optimistic value {told['optimistic']:.6g}, of the last plan"
     if told["earned"] is not None:

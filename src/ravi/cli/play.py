@@ -133,7 +133,7 @@ def _environment(
     policy: Policy, name: str | None, option: list[str] | None, allow_code: bool, render: str | None = None
 ) -> Any:
     """The environment to play in: that of an id, or the one where the policy was learned; options given here win."""
-    from ravi.live.policies.playing import learned_in, learned_options, made
+    from ravi.live.policies.playing import learned_in, learned_options, made, showing
 
     learned, given = policy.environment, options(option)
     with warnings.catch_warnings():
@@ -142,13 +142,7 @@ def _environment(
             world = made(name, learned_options(learned, name, allow_code) | given, render)
         else:
             world = made(*learned_in(learned, allow_code, given), render)
-    offered = [each for each in world.metadata.get("render_modes", []) if each in ("human", "ansi")]
-    if render is not None and render not in offered:
-        world.close()
-        raise InputError(
-            f"--render is {render!r}; {world.spec.id} offers {' and '.join(offered) or 'neither human nor ansi'}"
-        )
-    return world
+    return showing(world, render, "--render")
 
 
 @contextmanager

@@ -103,7 +103,7 @@ def agent(
     if problem is None:
         if missing := [key for key in sizes if key not in given]:
             raise InputError(f"{' and '.join(missing)} missing: without a problem, its size must be said")
-        units = (0.0, 1.0) if reward_range is None else reward_range
+        units = (0.0, 1.0) if reward_range is None else checks.units(reward_range, "reward_range")
         told = blank(sizes["states"], sizes["actions"], sizes["discount"], units, name)
     else:
         a_problem(problem)
@@ -372,7 +372,7 @@ class Agent:
     def _widen(self, reward: float) -> None:
         """The range of rewards holds this one too, from now on."""
         self._add()
-        was, now = self.range, Range(float(min(reward, self.range.low)), float(max(reward, self.range.high)))
+        was, now = self.range, self.range.wider(reward)
         scale, shift = (was.high - was.low) / (now.high - now.low), (was.low - now.low) / (now.high - now.low)
         table, rewards = self.table, self.rewards
         seen = table.moves > 0

@@ -40,6 +40,7 @@ class Learned:
     environment: dict[str, Any]  # what the stream was, and its counters
     seconds: float  # of this call
     usual: str = "last"  # the policy that is meant where none is named
+    missed: float | None = None  # `until_gap`, where all steps were made before the policy was known to be so good
 
     @property
     def plays(self) -> int:
@@ -78,11 +79,9 @@ class Learned:
     def _has_interval(self) -> None:
         if self.agent.range.unseen:
             raise InputError("no reward but 0 was observed: nothing bounds what may be earned")
-        if self.environment["observations"].get("kind") == "labels":
-            raise InputError("states are discovered: how many there are is not known, and no interval speaks of them")
-        if isinstance(self.agent.given, Smooth):
-            words = "states are cells: where one leads depends on the place in it, and no interval speaks of that"
-            raise InputError(words)
+        discovered = self.environment["observations"].get("kind") == "labels"
+        if why := no_interval(discovered=discovered, cells=isinstance(self.agent.given, Smooth)):
+            raise InputError(why)
 
     def table(self, which: str | None = None) -> Floats:
         """A policy, (X, A) or (S, X, A) by age: the planned one of the default learner, else the last, unless
@@ -122,6 +121,8 @@ class Learned:
         """The learner, the environment and the number of steps."""
         told, steps = self.agent.table.told, self.agent.steps + self._looked
         made = f"{self.plays} steps of {steps} in {self.agent.plans} epochs"
+        if self.missed is not None:
+            made += f", until_gap = {self.missed:g} not reached"
         return f"{self.agent.learner.name} on {self.environment['name']}, gamma = {told.discount:g}: {made}"
 
     def facts(self) -> list[tuple[str, str]]:
@@ -169,6 +170,15 @@ class Learned:
 
     def __str__(self) -> str:
         return "\n".join([self.title, *(f"  {name:21} {words}" for name, words in self.facts())])
+
+
+def no_interval(*, discovered: bool, cells: bool) -> str:
+    """Why no interval speaks of a policy: its states are discovered, or are cells of a Box. Nothing where one does."""
+    if discovered:
+        return "states are discovered: how many there are is not known, and no interval speaks of them"
+    if cells:
+        return "states are cells: where one leads depends on the place in it, and no interval speaks of that"
+    return ""
 
 
 def end_of(agent: Agent, stream: Mapping[str, Any]) -> int | None:

@@ -43,7 +43,7 @@ from ravi.live.rewards import UNSEEN
 from ravi.live.spaces import kind_of
 from ravi.live.stretches import Stretch
 from ravi.live.table import FEW
-from ravi.live.until import Until
+from ravi.live.until import Until, bounded
 from ravi.live.warm_up import chosen_by, whole
 from ravi.problems import room
 from ravi.writers import Look
@@ -52,6 +52,7 @@ LOG = logging.getLogger("ravi")
 PACE = 10.0  # seconds between two checkpoints
 TELL = 0.1  # seconds between two tellings of progress
 STEPS = 100_000  # plays, unless given
+IN_LEARNED = "what was learned is in .learned"
 
 Callback = Callable[[Look], None]
 
@@ -68,7 +69,7 @@ class Halted(KeyboardInterrupt):
     """Ctrl-C, or SIGTERM: `learned` holds what was learned, and the same call goes on from the checkpoint."""
 
     def __init__(self, learned: Learned) -> None:
-        super().__init__("stopped; what was learned is in .learned")
+        super().__init__(f"stopped; {IN_LEARNED}")
         self.learned = learned
 
 
@@ -144,12 +145,15 @@ def learn(
         world, termination=termination, grid=whole(world.observation_space) if chooses else grid, seed=seed,
         discover=discover, skip=usual, levels=usual,
     )  # fmt: skip
+    if learner is None and not chooses:
+        learner = defaults.learner(stream.observation_space, stream.terminal)
+        reward_range = defaults.reward_range(stream.env) if reward_range is None else reward_range
+    if until_gap is not None:
+        bounded(discovered=discover, cells=chooses or isinstance(learner, Smooth))
     if chooses:
         found = chosen_by(stream, checks.steps(steps), checkpoint)
         learner, steps = Smooth(found.grid, found.bounds), checks.steps(steps) - stream.looked
-    if learner is None:
-        learner = defaults.learner(stream.observation_space, stream.terminal)
-        reward_range = reward_range or defaults.reward_range(stream.env)
+    assert learner is not None
     follows = False
     if reward_range is None and problem is None and rewards != "known":
         reward_range = range_of(stream)
@@ -215,8 +219,8 @@ def _go_on(live: Agent, stream: Environment, path: Path | None, tell: Told, usua
     chosen = smooth if smooth is not None and smooth.bounds is not None else None
     stretch = Stretch(live, stream, single=smooth is not None)
 
-    def learned() -> Learned:
-        return Learned(live, stream.plain(), time.monotonic() - began, usual)
+    def learned(missed: float | None = None) -> Learned:
+        return Learned(live, stream.plain(), time.monotonic() - began, usual, missed)
 
     def keep() -> None:
         if path is not None:
@@ -261,11 +265,11 @@ def _go_on(live: Agent, stream: Environment, path: Path | None, tell: Told, usua
             if not stretch.abroad and not isinstance(error, InputError):
                 raise  # out of the middle of a plan: the checkpoint is that of before
             live.interrupt()
-            where = f"the same call goes on from {path}" if path is not None else "what was learned is in .learned"
+            where = f"the same call goes on from {path}" if path is not None else IN_LEARNED
             try:
                 keep()
             except InputError as unwritten:
-                where = "what was learned is in .learned"
+                where = IN_LEARNED
                 if not isinstance(error, Unwritable):
                     where = f"{unwritten}; {where}"
             if isinstance(error, KeyboardInterrupt):
@@ -275,12 +279,13 @@ def _go_on(live: Agent, stream: Environment, path: Path | None, tell: Told, usua
     if chosen is not None and not ended:
         focus(chosen, live, lambda box: _cut(live, stream, chosen.relaid(live.state, *box)))
     tell(inf)
-    LOG.info("%s, in %.2f s", learned().title, time.monotonic() - began)
     try:
         keep()
     except InputError as error:
-        raise Broken(f"{error}; what was learned is in .learned", learned()) from None
-    return learned()
+        raise Broken(f"{error}; {IN_LEARNED}", learned()) from None
+    found = learned(until.missed(learned))
+    LOG.info("%s, in %.2f s", found.title, found.seconds)
+    return found
 
 
 def _cut(live: Agent, stream: Environment, to: Ints | None) -> None:

@@ -113,11 +113,12 @@ class Parts:
 
     def number(self, observation: Any) -> int:
         number = 0
-        for part, space in zip(self._parts(observation), self.spaces, strict=True):
+        for part, space in zip(self.parts(observation), self.spaces, strict=True):
             number = number * space.size + space.number(part)
         return number
 
-    def _parts(self, observation: Any) -> Iterable[Any]:
+    def parts(self, observation: Any) -> Iterable[Any]:
+        """The parts of an observation, in order; an error if it has others."""
         if self.keys is None:
             if not isinstance(observation, (tuple, list)) or len(observation) != len(self.spaces):
                 raise alien(observation, self)
@@ -128,7 +129,10 @@ class Parts:
 
     def observation(self, number: int) -> Any:
         digits = digits_of(number, [space.size for space in self.spaces])
-        parts = tuple(space.observation(digit) for space, digit in zip(self.spaces, digits, strict=True))
+        return self.whole(tuple(space.observation(digit) for space, digit in zip(self.spaces, digits, strict=True)))
+
+    def whole(self, parts: tuple[Any, ...]) -> Any:
+        """The observation that has these parts."""
         return parts if self.keys is None else dict(zip(self.keys, parts, strict=True))
 
     def plain(self) -> dict[str, Any]:

@@ -128,6 +128,11 @@ class Range:
         """Whether it is one that follows rewards, and none but 0 was observed."""
         return (self.low, self.high) == UNSEEN
 
+    def wider(self, reward: float) -> Range:
+        """The range that holds this reward too."""
+        high = 0.0 if self.unseen else self.high
+        return Range(float(min(reward, self.low)), float(max(reward, high)))
+
     def part(self, reward: Any) -> float:
         """A reward in [0, 1]; an error where it is none, or out of range."""
         try:

@@ -153,7 +153,8 @@ def select(
     if mdp is not None:
         found = [_on_mdp(_table(one), mdp, W, seed) for one in tables]
     else:
-        given = {"discount": discount, "units": reward_range}
+        units = None if reward_range is None else checks.units(reward_range, "reward_range")
+        given = {"discount": discount, "units": units}
         facts = {name: told.get(name) if value is None else value for name, value in given.items()}
         found = [_on_stream(one, world, W, seed, termination, facts) for one in tables]
     estimates = np.array([mean for mean, _ in found])

@@ -47,7 +47,7 @@ def space_of(space: Any, grid: Grid | Mapping[Any, Grid] | None = None) -> Space
         return Digits([2] * entries, [0] * entries, space.shape, np.dtype(space.dtype).name)
     raise InputError(
         f"{space} has no numbering here: Discrete, MultiDiscrete, MultiBinary, Tuple and Dict of them have one, and a "
-        "Box with a grid"
+        "Box with a grid; observations get numbers as they occur with discover=True (--discover)"
     )
 
 

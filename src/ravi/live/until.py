@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,18 @@ from ravi import checks
 from ravi.checks import InputError
 from ravi.core import Floats
 from ravi.live.agent import Agent
-from ravi.live.learned import Learned
+from ravi.live.learned import Learned, no_interval
 from ravi.live.plausible import ASSUMED
 
 SMALL = 100  # states, up to which intervals cost so little that they are asked for more often
+
+
+def bounded(*, discovered: bool, cells: bool) -> None:
+    """An error, before the first step, if no interval will say how far below the best the policy is."""
+    if why := no_interval(discovered=discovered, cells=cells):
+        raise InputError(
+            f"until_gap asks for an interval, but {why}; leave it out, and ask evaluate what the policy is worth"
+        )
 
 
 class Until:
@@ -52,6 +61,15 @@ class Until:
             left = sum(known.gap < part * (known.best - known.low) for part in (0.9, 0.5)[: len(actions)])
             self.turns = [self._table(turn) for turn in [None, *actions][left:]]
         return known.gap <= self.gap
+
+    def missed(self, learned: Callable[[], Learned]) -> float | None:
+        """The gap, if all steps were made and the policy is not known to be within it; else None."""
+        if self.gap is None or not self.live.done:
+            return None
+        with suppress(InputError):  # nothing bounds rewards of which none but 0 was seen
+            if learned().interval(assume=self.assume).gap <= self.gap:
+                return None
+        return self.gap
 
     def plain(self) -> dict[str, Any]:
         """What goes into the checkpoint."""

@@ -39,21 +39,33 @@ def opened(env: Any, options: Mapping[str, Any] | None = None) -> Any:
             IDS[made] = env
             return made
         except Exception as error:  # the environment's own code, with options of the user's
-            why = (str(error) or type(error).__name__)[:500]
-            raise InputError(f"Gymnasium makes no environment of {checks.shown(env)}: {why}") from None
+            raise InputError(f"Gymnasium makes no environment of {checks.shown(env)}: {_why(error)[:500]}") from None
     if options:
         raise InputError(f"options go with an environment's id, not with {env!r}, which is made already")
     if isinstance(env, gymnasium.vector.VectorEnv):
         raise InputError(f"{env!r} is many environments at once; give a single one")
+    if isinstance(env, type):
+        raise InputError(f"{env.__name__} is a class, not an environment: {env.__name__}() makes one")
     missing = [need for need in ("reset", "step", "observation_space", "action_space") if not hasattr(env, need)]
     if missing:
         raise InputError(f"{checks.shown(env)} is no Gymnasium environment: it has no {', '.join(missing)}")
     return env
 
 
+def _why(error: Exception) -> str:
+    """What an error says; with its type where that is no sentence, as of a KeyError."""
+    text = str(error)
+    return text if " " in text else f"{type(error).__name__}: {text}".removesuffix(": ")
+
+
+def inner_of(env: Any) -> Any:
+    """An environment without its wrappers: itself, where it is no `gymnasium.Env` but has what one needs."""
+    return getattr(env, "unwrapped", env)
+
+
 def name_of(env: Any) -> str:
     """The id of an environment; where it was not made by one, its own name or its class."""
-    spec, inner = getattr(env, "spec", None), getattr(env, "unwrapped", env)
+    spec, inner = getattr(env, "spec", None), inner_of(env)
     if spec is not None:
         return str(spec.id)
     own = getattr(inner, "name", None)

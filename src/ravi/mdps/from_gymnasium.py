@@ -23,7 +23,7 @@ import numpy as np
 from ravi import checks, memory
 from ravi.checks import InputError
 from ravi.core import MDP
-from ravi.mdps.environments import imported, name_of, opened, options_of, value_of
+from ravi.mdps.environments import imported, inner_of, name_of, opened, options_of, value_of
 from ravi.mdps.names import named
 from ravi.mdps.tables import table_of
 from ravi.mdps.to_gymnasium import make as make
@@ -76,7 +76,7 @@ def by_id(env: str, discount: float, termination: str, options: str) -> MDP:
 
 def _read(env: Any, discount: float, termination: str, initial: Any, name: str | None) -> MDP:
     checks.one_of(termination, TERMINATIONS, "termination")
-    inner = env.unwrapped
+    inner = inner_of(env)
     if getattr(inner, "fickle_passenger", False):
         raise InputError(
             f"{name_of(env)} with fickle_passenger ships a table that does not describe it: its steps depend on "
@@ -158,7 +158,7 @@ def _entry(given: Any, x: int, a: int, X: int, label: str) -> Entry:
 
 
 def _initial(env: Any, initial: Any, X: int) -> np.ndarray:
-    given = getattr(env.unwrapped, "initial_state_distrib", None) if initial is None else initial
+    given = getattr(inner_of(env), "initial_state_distrib", None) if initial is None else initial
     if given is None:
         raise InputError(f"{name_of(env)} does not say where it begins (initial_state_distrib); give initial=")
     return checks.distribution(given, X, "initial_state_distrib" if initial is None else "initial")
@@ -168,7 +168,7 @@ def _units(env: Any, entries: list[Entry], absorbing: bool) -> tuple[float, floa
     """The range of single rewards, with the 0 of an absorbing state; wider where the environment declares it so."""
     earned = [entry.reward for entry in entries if entry.probability] + ([0.0] if absorbing else [])
     low, high = min(earned), max(earned)
-    declared = getattr(env.unwrapped, "reward_range", None)
+    declared = getattr(inner_of(env), "reward_range", None)
     if isinstance(declared, tuple) and len(declared) == 2 and all(map(math.isfinite, declared)):
         low, high = min(low, float(declared[0])), max(high, float(declared[1]))
     return (low, high) if low < high else (low, low + 1.0)

@@ -7,6 +7,7 @@ discounted problem asks, cycles that end at resets, is played by `ravi.live.poli
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -55,7 +56,8 @@ def episodes(
     ours = env is None or isinstance(env, str)
     if video is not None and find_spec("moviepy") is None:
         raise InputError("videos are written by MoviePy: pip install moviepy")
-    world = _opened(policy, env, render if video is None else "rgb_array", options or {}, allow_code)
+    mode = render if video is None else "rgb_array"
+    world = _opened(policy, env, mode, video is not None, options or {}, allow_code)
     _same_spaces(policy, world)
     text = getattr(world, "render_mode", None) == "ansi"
     world = _recorded(world, video)
@@ -93,9 +95,11 @@ def _shown(world: Any, text: bool) -> None:
         print(str(world.render()).strip("\n"))
 
 
-def _opened(policy: Policy, env: Any, render: str | None, options: Mapping[str, Any], allow_code: bool) -> Any:
+def _opened(
+    policy: Policy, env: Any, render: str | None, video: bool, options: Mapping[str, Any], allow_code: bool
+) -> Any:
     """The environment, that of an id, or the one that the policy was learned in; with its own time limit."""
-    from ravi.live.policies.playing import learned_in, learned_options
+    from ravi.live.policies.playing import learned_in, learned_options, showing
     from ravi.mdps.environments import opened
 
     if not (env is None or isinstance(env, str)):
@@ -109,18 +113,31 @@ def _opened(policy: Policy, env: Any, render: str | None, options: Mapping[str, 
     name, made = learned_in(learned, allow_code, options) if env is None else (
         env, learned_options(learned, env, allow_code) | dict(options)
     )  # fmt: skip
-    return opened(name, made | ({} if render is None else {"render_mode": render}))
+    made |= {} if render is None else {"render_mode": render}
+    if video or render is None:
+        return opened(name, made)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what is not offered is told here
+        return showing(opened(name, made), render)
 
 
 def _same_spaces(policy: Policy, world: Any) -> None:
     """An error, before anything is played, if the spaces of the environment are not those of the policy."""
-    from ravi.live.policies.playing import grid_of
+    from ravi.live.policies.playing import grid_of, unlike
     from ravi.live.spaces import space_of
 
     learned = policy.environment
     for fact, space in (("observations", world.observation_space), ("actions", world.action_space)):
         was = learned.get(fact) or {}
-        if was and was.get("kind") != "labels" and space_of(space, grid_of(was)).plain() != was:
+        if not was or was.get("kind") == "labels":
+            continue
+        grid, now = grid_of(was), None
+        try:
+            now = space_of(space, grid).plain()
+        except InputError:
+            if fact == "observations":
+                raise unlike(learned, space) from None
+        if now != was:
             raise InputError(f"{world} has the {fact} {space}, but the policy was learned with {was}")
 
 

@@ -127,6 +127,7 @@ def evaluate(
     Truncated cycles are counted and left out, which favours short cycles: an environment without a time limit is what
     should be given (one made from an id has none).
     """
+    checks.instance(policy, Policy, "policy", "a Policy: ravi.load_policy reads one, and learned.policy() is one")
     n, level = checks.whole(cycles, "cycles"), checks.probability(confidence, "confidence")
     if isinstance(env, str):
         from ravi import ids
@@ -203,10 +204,11 @@ def _computed(policy: Policy, mdp: MDP, absorb: bool) -> dict[str, Any]:
 
 def _from_table(policy: Policy, stream: Environment) -> dict[str, Any]:
     """What is computed for an environment, where it has a transition table; where not, why."""
-    if not hasattr(getattr(stream.env, "unwrapped", stream.env), "P"):
-        return {"no_table": f"{stream.name} has no transition table"}
     from ravi import gymnasium
+    from ravi.mdps.environments import inner_of
 
+    if not hasattr(inner_of(stream.env), "P"):
+        return {"no_table": f"{stream.name} has no transition table"}
     try:
         mdp = gymnasium.mdp(stream.env, policy.discount, termination=stream.termination)
     except InputError as error:

@@ -78,13 +78,16 @@ def _several(space: Space, observation: Any) -> list[Any] | None:
     if isinstance(space, (Discrete, Digits, Grid)):
         axes = 0 if isinstance(space, Discrete) else len(space.shape)
         return list(observation) if np.ndim(observation) == axes + 1 else None
-    if isinstance(space, Parts) and space.keys is not None and isinstance(observation, Mapping):
-        if set(observation) != set(space.keys):
-            return None  # told when its number is asked for
-        parts = [_several(part, observation[key]) for key, part in zip(space.keys, space.spaces, strict=True)]
-        if not any(part is None for part in parts):
-            return [dict(zip(space.keys, one, strict=True)) for one in zip(*parts, strict=True)]
-    return None
+    if not isinstance(space, Parts):
+        return None
+    try:
+        given = space.parts(observation)
+    except InputError:
+        return None  # told when its number is asked for
+    parts = [_several(part, one) for part, one in zip(space.spaces, given, strict=True)]
+    if any(part is None for part in parts) or len({len(part) for part in parts if part is not None}) != 1:
+        return None
+    return [space.whole(one) for one in zip(*parts, strict=True)]
 
 
 def _label(observation: Any) -> Any:

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from ravi.live.policies.policy import Policy
 
 
+SHOWN = ("human", "ansi")  # a window, and text
+
+
 class Play(NamedTuple):
     """One step of a policy, in the numbers of the environment and the units of its rewards."""
 
@@ -110,11 +113,22 @@ def stream_of(
         else:
             grid = grid_of(numbering)
             if grid is None and learned and type(env.observation_space).__name__ == "Box":
-                where = learned.get("name", "another environment")
-                raise InputError(f"the policy was learned in {where}; it has no action for {env.observation_space}")
+                raise unlike(learned, env.observation_space)
             stream = Environment(env, grid=grid, **facts)
     _numbered(policy, stream)
     return stream, ours
+
+
+def showing(world: Any, render: str | None, name: str = "render") -> Any:
+    """An environment that was made to show itself so; an error if it does not offer that. name: of the argument."""
+    from ravi.mdps.environments import name_of
+
+    offered = [each for each in world.metadata.get("render_modes", []) if each in SHOWN]
+    if render is None or render in offered:
+        return world
+    world.close()
+    words = " and ".join(offered) or f"neither {' nor '.join(SHOWN)}"
+    raise InputError(f"{name} is {render!r}; {name_of(world)} offers {words}")
 
 
 def made(name: str, options: Mapping[str, Any] | None = None, render: str | None = None) -> Any:
@@ -137,7 +151,10 @@ def learned_in(
     if not learned:
         raise InputError("the policy does not say where it was learned: name an environment or an MDP")
     if learned.get("id") is None or (learned.get("options") is None and not given):
-        raise InputError(f"the policy does not say with which options {learned.get('name')} was made: give one")
+        raise InputError(
+            f"the policy does not say with which options {learned.get('name')} was made: give the environment, as in "
+            "policy.play(env) or ravi play FILE ENV"
+        )
     options = learned.get("options") or {}
     _trusted(learned["id"], options, allow_code)
     return learned["id"], {**options, **(given or {})}
@@ -191,6 +208,12 @@ def _numbered(policy: Policy, stream: Environment) -> None:
             f"the states were discovered with termination {learned.get('termination')!r}; play it with that"
         )
     fits(policy, stream.states, stream.actions, stream.name)
+
+
+def unlike(learned: Mapping[str, Any], space: Any) -> InputError:
+    """The error where observations are of a space that the policy has no numbering for."""
+    where = learned.get("name", "another environment")
+    return InputError(f"the policy was learned in {where}; it has no action for {space}")
 
 
 def labels_of(policy: Policy) -> list[Any] | None:

@@ -131,7 +131,8 @@ class Policy:
 
     def __call__(self, observation: Any, *, deterministic: bool = False) -> Any:
         """An action for an observation, each as the environment has it; `predict` without its state."""
-        return self.predict(observation, deterministic=deterministic)[0]
+        action = self.predict(observation, deterministic=deterministic)[0]
+        return action.item() if isinstance(action, np.int64) else action
 
     def predict(
         self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = False
@@ -141,7 +142,8 @@ class Policy:
         An observation is one of the environment that the policy was learned in, before any grid; several of a vector of
         environments, with one more axis in front, give several actions. A policy by age has a state, the steps since
         `episode_start`; any other has none. deterministic: the likeliest action. Else it is drawn, by numbers that
-        follow from the policy's seed; where an observation was never met, uniformly.
+        follow from the policy's seed; where an observation was never met, uniformly. An action that is a number is
+        NumPy's, `np.int64`.
         """
         several = self.observations.several(observation)
         each = [observation] if several is None else several
@@ -152,7 +154,8 @@ class Policy:
         actions = [self.observations.action(self.chosen(row, age, likeliest, self._rng)) for row, age in rows]
         after = None if self.stages == 1 else ages + 1
         if several is None:
-            return actions[0], None if after is None else int(after[0])
+            action = np.int64(actions[0]) if type(actions[0]) is int else actions[0]
+            return action, None if after is None else int(after[0])
         return np.array(actions), after
 
     def play(
