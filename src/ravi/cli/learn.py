@@ -84,7 +84,9 @@ def learn(
     ] = False,
     until_gap: Annotated[
         float | None,
-        typer.Option(help="Stop when the policy is within this distance of the optimum, with probability 0.95, under --assume."),
+        typer.Option(
+            help="Stop when the policy is within this distance of the optimum, with probability 0.95, under --assume."
+        ),
     ] = None,
     assume: Annotated[
         str,
