@@ -26,6 +26,7 @@ import numpy as np
 
 from ravi import checks, files
 from ravi.checks import InputError, StreamError
+from ravi.compiled import effort
 from ravi.core import Ints, Problem
 from ravi.display.progress import Progress, telling, wanted
 from ravi.files import Unwritable
@@ -209,14 +210,15 @@ def _begun(
 
 
 def _go_on(live: Agent, stream: Environment, path: Path | None, tell: Told, usual: str, until: Until) -> Learned:
-    began = saved = time.monotonic()
+    began, saved = time.perf_counter() - effort.seconds, time.monotonic()
     ended, end = live.done, stream.terminal
     smooth = live.given if isinstance(live.given, Smooth) else None
     chosen = smooth if smooth is not None and smooth.bounds is not None else None
     stretch = Stretch(live, stream, single=smooth is not None)
 
     def learned() -> Learned:
-        return Learned(live, stream.plain(), time.monotonic() - began, usual)
+        seconds = time.perf_counter() - effort.seconds - began  # without compiling
+        return Learned(live, stream.plain(), seconds, usual)
 
     def keep() -> None:
         if path is not None:
@@ -275,7 +277,8 @@ def _go_on(live: Agent, stream: Environment, path: Path | None, tell: Told, usua
     if chosen is not None and not ended:
         focus(chosen, live, lambda box: _cut(live, stream, chosen.relaid(live.state, *box)))
     tell(inf)
-    LOG.info("%s, in %.2f s", learned().title, time.monotonic() - began)
+    done = learned()
+    LOG.info("%s, in %.2f s", done.title, done.seconds)
     try:
         keep()
     except InputError as error:
