@@ -1,6 +1,7 @@
 """Which environment of Gymnasium does an id name, with which options, and what code would make it?"""
 
 import re
+import warnings
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -25,7 +26,10 @@ def opened(env: Any, options: Mapping[str, Any] | None = None) -> Any:
     gymnasium = imported()
     if isinstance(env, str):
         try:
-            return gymnasium.make(env, **(options or {}))
+            with warnings.catch_warnings():
+                if env not in gymnasium.registry:  # its error says the same
+                    warnings.filterwarnings("ignore", ".*is out of date", DeprecationWarning)
+                return gymnasium.make(env, **(options or {}))
         except Exception as error:  # the environment's own code, with options of the user's
             why = (str(error) or type(error).__name__)[:500]
             raise InputError(f"Gymnasium makes no environment of {checks.shown(env)}: {why}") from None
