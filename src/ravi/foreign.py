@@ -38,6 +38,12 @@ def function(text: str, name: str, kind: type) -> Callable[..., Any]:
         raise InputError(f"{text}: {error}") from None
     if not callable(found):
         raise InputError(f"{text}: {name} is {type(found).__name__}, not a function")
+    if isinstance(found, type) and hasattr(found, "reset") and hasattr(found, "step"):
+        raise InputError(
+            f"{text}: {name} is the class of an environment, and an id is taken: write gymnasium.register"
+            f'("{attribute}-v0", "{name}") in {module} and give {module}:{attribute}-v0, or in Python use '
+            f"ravi.learn({attribute}())"
+        )
     try:
         made = typing.get_type_hints(found).get("return")
     except Exception as error:  # annotations are code too

@@ -17,6 +17,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ravi import checks, foreign
 from ravi.checks import InputError
 from ravi.core import MDP, Learner, Problem, a_problem
@@ -25,6 +27,7 @@ from ravi.learners import LEARNERS as LEARNERS
 from ravi.learners import Known
 
 if typing.TYPE_CHECKING:
+    from ravi.importers.imported import Imported
     from ravi.mdps.changing_rewards import Changing
 
 
@@ -36,14 +39,17 @@ WORLDS = {
     "continuous/level": Known("ravi.continuous.running", "level_box", "a level in [0, 1], on continuous states"),
     "continuous/pendulum": Known("ravi.continuous.running", "pendulum_box", "a pendulum, on continuous states"),
 }
+FILE = re.compile(rf".*{re.escape(os.sep)}.*\.[A-Za-z]\w*|.*\.(?:csv|tra|mdp|pomdp)", re.IGNORECASE | re.DOTALL)
+FLAGS = {"on": True, "true": True, "off": False, "false": False}
 
 
 def mdp(source: str | os.PathLike[str] | MDP | Any, *, discount: float | None = None) -> MDP:
     """The MDP of an id, of a file, or, with a discount, of a Gymnasium environment with a table.
 
     An MDP is returned as it is. A file was written by `MDP.save`, or has another format (docs/guides/import.md); if it
-    has no discount, give one, or write `model.tra,discount=0.95`. An environment is an object, or its id:
-    `ravi.mdp("FrozenLake-v1", discount=0.99)`. `ravi.gymnasium.mdp` has more options for environments.
+    has no discount, give one, or write `model.tra,discount=0.95`; `initial=LABEL` and `renormalise=on` may follow too.
+    An environment is an object, or its id: `ravi.mdp("FrozenLake-v1", discount=0.99)`. `ravi.gymnasium.mdp` has more
+    options for environments.
 
     Parameters
     ----------
@@ -65,19 +71,21 @@ def mdp(source: str | os.PathLike[str] | MDP | Any, *, discount: float | None = 
     if hasattr(source, "observation_space") or (isinstance(source, str) and _names_an_environment(source)):
         return _table_of(source, discount)
     text = os.fspath(source) if isinstance(source, (str, os.PathLike)) else ""
-    named = name_of(text, MDPS) is not None or foreign.name_in(text) is not None
-    if not named and text and (found := _of_file(text, discount)) is not None:
-        return found
+    named = _is_named(text)
+    if not named and is_file(text):
+        found = imported(text, discount=discount)
+        return found.mdp if found is not None else _own_file(text, discount)
     if discount is not None:
-        raise InputError("discount goes with an environment; an id says its own: riverswim/6,discount=0.9")
+        example = f"{text if named and 'discount=' not in text else 'riverswim/6'},discount={discount}"
+        raise InputError(f"discount goes with an environment or a file; an id says its own: {example}")
     if isinstance(source, MDP):
         return source
     if not isinstance(source, (str, os.PathLike)):
         taken = "an id such as 'riverswim/6', the path of a file, an MDP, or (with discount=0.99) an environment"
         raise InputError(f"mdp is {checks.shown(source)}, not {taken}")
     if not named:
-        other = name_of(text, WORLDS)
-        if other is not None or text.startswith(LARGE):
+        if is_world(text):
+            other = name_of(text, WORLDS)
             why = (WORLDS[other] if other is not None else OF_MDP).summary
             raise InputError(f"{text} is no MDP, but a problem of another kind: {why}. `ravi.run` and suites take it")
         raise unknown("MDP", text, MDPS, " An MDP may also be a file.")
@@ -91,16 +99,44 @@ def mdp(source: str | os.PathLike[str] | MDP | Any, *, discount: float | None = 
     return made
 
 
-def _of_file(text: str, discount: float | None) -> MDP | None:
-    """The MDP of a file, of ravi or of others; None where there is no file."""
+def imported(text: str, *, discount: float | None = None) -> Imported | None:
+    """The model of a file of another format than ravi's own, with its labels; None where the text is no such file."""
     from ravi.importers import files
 
-    path, options = _file_in(text)
-    if not is_file(text):
+    path, given = file_in(text)
+    if _is_named(text) or not files.is_foreign(path):
         return None
-    if files.is_foreign(path):
-        return files.read(path, **options if discount is None else {"discount": discount}).mdp
-    if os.path.exists(path) and (options or discount is not None):
+    args, kwargs = arguments(text, given, _options_of_a_file, skip=0)
+    own, initial, renormalise = _options_of_a_file(*args, **kwargs)
+    if discount is not None and own is not None:
+        raise InputError(f"the discount is given twice: in {text}, and as {discount}")
+    found = files.read(path, own if discount is None else discount, renormalise=renormalise)
+    return found if initial is None else _begun_in(found, initial)
+
+
+def _options_of_a_file(
+    discount: float | None = None, initial: str | None = None, renormalise: str = "off"
+) -> tuple[float | None, str | None, bool]:
+    """What may follow a path: the discount, the initial state, and whether rows that nearly sum to one are rescaled."""
+    if discount is not None:
+        checks.probability(discount, "discount")
+    return discount, initial, FLAGS[checks.one_of(renormalise.lower(), FLAGS, "renormalise")]
+
+
+def _begun_in(model: Imported, initial: str) -> Imported:
+    """The model with another initial state: by its label or, where labels are no numbers, by its number."""
+    labels = [str(each) for each in (range(model.mdp.states) if model.states is None else model.states)]
+    numbers = [] if any(label.isdecimal() for label in labels) else [str(x) for x in range(len(labels))]
+    for names in (labels, numbers):
+        if initial in names:
+            return replace(model, mdp=replace(model.mdp, initial=np.eye(1, len(labels), names.index(initial))[0]))
+    near = checks.did_you_mean(initial, labels) or f" It has {checks.shown(labels)}."
+    raise InputError(f"initial is {initial!r}, which is no state of {model.mdp.name}.{near}")
+
+
+def _own_file(text: str, discount: float | None) -> MDP:
+    path, given = file_in(text)
+    if os.path.exists(path) and (given or discount is not None):
         raise InputError(f"{path} is a file of ravi's own, which says its discount")
     found = MDP.load(path)
     return replace(found, name=os.path.basename(path)) if found.name == MDP.name else found  # which nobody named
@@ -139,6 +175,11 @@ def world(text: str) -> Any:
     if text.startswith(LARGE):
         return builder_of(OF_MDP)(mdp(text.removeprefix(LARGE)))
     return mdp(text)
+
+
+def is_world(text: str) -> bool:
+    """Whether an id names a world of another kind."""
+    return name_of(text, WORLDS) is not None or text.startswith(LARGE)
 
 
 def spelled(text: str) -> tuple[str, dict[str, Any]]:
@@ -260,24 +301,32 @@ def refused(code: str, text: str, where: str) -> InputError:
 
 
 def is_file(text: str) -> bool:
-    """Whether a text is the path of a file, which a discount may follow: `model.tra,discount=0.95`."""
-    path = _file_in(text)[0]
-    return os.path.exists(path) or (os.sep in path and bool(re.search(r"\.[A-Za-z]\w*$", path)))
+    """Whether a text is the path of a file, or like one; options may follow: `model.tra,discount=0.95`."""
+    path = file_in(text)[0]
+    return os.path.exists(path) or FILE.fullmatch(path) is not None
 
 
-def _file_in(text: str) -> tuple[str, dict[str, Any]]:
-    """The path, and the discount that follows it."""
-    path, comma, given = text.partition(",discount=")
-    if not comma or "," in given or os.path.exists(text):  # of an id, options may follow
-        return text, {}
-    return path, {"discount": checks.probability(checks.number(given, "discount"), "discount")}
+def file_in(text: str) -> tuple[str, list[str]]:
+    """The longest path of a file that the text begins with, and the options after it; of no file, by the first `=`."""
+    if os.path.exists(text):
+        return text, []
+    ends = [mark.start() for mark in reversed([*re.finditer(",", text)])]
+    end = next((end for end in ends if os.path.isfile(text[:end])), None)
+    if end is None:
+        end = next((mark.start() for mark in re.finditer(r",\w+=", text)), len(text))
+    return text[:end], text[end + 1 :].split(",") if end < len(text) else []
 
 
 def names_an_mdp(text: str) -> bool:
     """Whether a text is the id or the file of an MDP, and not the id of an environment."""
+    return _is_named(text) or is_file(text)
+
+
+def _is_named(text: str) -> bool:
+    """Whether an id begins with the name of an MDP, or with that of a function of one's own."""
     from ravi.mdps import MDPS
 
-    return name_of(text, MDPS) is not None or foreign.name_in(text) is not None or is_file(text)
+    return name_of(text, MDPS) is not None or foreign.name_in(text) is not None
 
 
 def builder_of(known: Known) -> Callable[..., Any]:

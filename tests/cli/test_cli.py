@@ -95,7 +95,7 @@ def test_an_mdp_may_be_a_file(tmp_path):
         (("verify", "--variants", "--steps", "5"), "--steps are of one run: name an MDP"),
         (("verify", "--only", "A1", "--json", "no/such/a.json"), "there is no folder no/such"),
         (("verify", "--only", "U1"), "U1 is about none of these runs: name an MDP and a learner, or --variants"),
-        (("solve", "missing.mdp"), "there is no MDP 'missing.mdp'"),
+        (("solve", "missing.mdp"), "there is no file missing.mdp"),
         (("solve", "riverswim/6", "--method", "value_iteratio"), "value_iteration"),
     ],
 )

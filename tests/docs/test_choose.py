@@ -25,9 +25,9 @@ def test_a_figure_of_the_page_comes_out_again(learner, mdp, regret, uniform):
     assert f"{ravi.run('uniform', world, 10_000, 4).regret.mean():.1f}" == uniform
 
 
-def test_the_page_has_every_learner_that_is_advised():
-    assert len(ROWS) == 9
-    assert {rule.learner for rule in RULES} <= {learner.partition(",")[0] for learner, *_ in ROWS} <= set(LEARNERS)
+def test_the_page_has_every_learner_that_is_advised_and_no_other():
+    assert [rule.learner for rule in RULES] == [learner for learner, *_ in ROWS]
+    assert {learner.partition(",")[0] for learner, *_ in ROWS} <= set(LEARNERS)
 
 
 def test_advice_fits_what_is_known():
@@ -37,12 +37,14 @@ def test_advice_fits_what_is_known():
         "ravi run riverswim/6,discount=0.9 ravi-kl --steps 10000 --seeds 2",
     ]
     mixture = advise("riverswim/mixture/6", 1000, timed=False).choices
-    assert mixture[1].command == "ravi run riverswim/mixture/6 ravi-kl/mixture --steps 1000"
+    assert mixture[1].command == "ravi run riverswim/mixture/6 ravi-kl/mixture --steps 1000 --seeds 1"
     assert mixture[1].guarantee == "expected regret O~(d H sqrt(T)), with no T to know"
-    assert any("lsvi-ucb" in choice.command for choice in advise("linear", 1000, timed=False).choices)
+    linear = advise("linear/aggregated", 1000, seeds=[3, 5], timed=False).choices[1]
+    assert linear.command == "ravi run linear/aggregated lsvi-ucb,scale=0.01 --steps 1000 --seeds 3,5"
+    assert linear.guarantee.startswith("none; with scale=1, regret O(sqrt(d^3 H^3 T))")
     found = advise("riverswim/3", 1000)
     assert all(choice.seconds > 0 for choice in found.choices[1:])
-    assert "ravi run riverswim/3 psrl --steps 1000  (about" in found.text()
+    assert "ravi run riverswim/3 psrl --steps 1000 --seeds 1  (about" in found.text()
 
 
 def test_advice_on_environments(monkeypatch):
@@ -53,6 +55,8 @@ def test_advice_on_environments(monkeypatch):
     car = advise("MountainCar-v0", 1e5, timed=False)
     assert car.choices[0].command == "ravi learn MountainCar-v0 --steps 100000 --save it.policy"
     assert car.json()["choices"][0]["guarantee"].startswith("none")
+    pole = advise("CartPole-v1", 10, discount=0.99, timed=False).choices[0].command
+    assert pole == "ravi learn CartPole-v1 --discount 0.99 --steps 10 --save it.policy"
     monkeypatch.setattr("ravi.live.defaults.BOXES", {})
     monkeypatch.setattr("ravi.live.defaults.RANGES", {})
     unknown = advise("MountainCar-v0", 1e5, timed=False).choices[0].command
@@ -60,3 +64,28 @@ def test_advice_on_environments(monkeypatch):
     assert advise("Pendulum-v1", 1e5).choices[0].command == "ravi learn Pendulum-v1 --steps 100000 --save it.policy"
     with pytest.raises(InputError, match="Gymnasium makes no environment of"):
         advise("Nowhere-v9", 1e5)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("riverswin/6", "there is no MDP, and no environment, 'riverswin/6'. Did you mean riverswim"),
+        ("riverswim6", "there is no MDP, and no environment, 'riverswim6'. Did you mean riverswim"),
+        ("FrozenLak", "there is no MDP, and no environment, 'FrozenLak'. Did you mean FrozenLake-v1"),
+        ("tides", "tides is no MDP, but a problem of another kind: RiverSwim whose rewards change"),
+        ("large/grid", "large/grid is no MDP, but a problem of another kind"),
+        ("continuous/level", "continuous/level is no MDP, but a problem of another kind"),
+        ("Taxi-v3", "Environment version v3 for `Taxi` is deprecated"),
+    ],
+)
+def test_a_name_that_is_neither_is_told_from_those_that_are(name, says):
+    pytest.importorskip("gymnasium")
+    with pytest.raises(InputError, match=re.escape(says)):
+        advise(name, 100)
+
+
+@pytest.mark.parametrize("name", ["riverswim/6", "riverswim/6,discount=0.9"])
+def test_the_discount_of_an_id_is_in_the_id(name):
+    with pytest.raises(InputError, match=r"an id says its own: riverswim/6,discount=0.5"):
+        advise(name, 100, discount=0.5)

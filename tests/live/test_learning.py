@@ -11,6 +11,7 @@ import pytest
 import ravi
 from ravi import ids
 from ravi.checks import InputError
+from ravi.compiled import effort
 from ravi.live import learning
 from ravi.live.agent import Agent
 from ravi.live.learning import Broken, Halted, learn
@@ -83,6 +84,15 @@ def test_every_learner_drives_a_live_environment(learner, termination):
     if termination == "restart":
         assert made.environment["steps"] == 300
     assert str(made).startswith(made.agent.learner.name)
+
+
+def test_compiling_is_not_counted_as_the_time_of_learning(monkeypatch):
+    class Slow(Corridor):
+        def reset(self, **given):
+            monkeypatch.setattr(effort, "seconds", effort.seconds + 100)  # as if so long had been compiled
+            return super().reset(**given)
+
+    assert learn(Slow(), steps=20).seconds < 0
 
 
 def test_live_is_as_simulated():

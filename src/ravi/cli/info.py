@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from ravi.cli import completion
-from ravi.cli.common import JSON, say, say_json, typed
+from ravi.cli.common import JSON, SEEDS, say, say_json, typed
 
 
 class Kind(StrEnum):
@@ -67,8 +67,11 @@ def advise(
         ),
     ],
     steps: Annotated[str, typer.Option(help="T, the number of steps.")] = "1e5",
-    seeds: Annotated[str, typer.Option(help="The number of seeds.")] = "1",
-    discount: Annotated[float | None, typer.Option(help="The discount, for an environment. Default 0.99.")] = None,
+    seeds: Annotated[str, SEEDS] = "1",
+    discount: Annotated[
+        float | None,
+        typer.Option(help="gamma of an environment (default 0.99, for a Box 0.998), or of a file that has none."),
+    ] = None,
     as_json: JSON = False,
 ) -> None:
     """Recommend learners for a problem: the command, its guarantee, and an estimate of its time."""

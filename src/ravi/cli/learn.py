@@ -11,7 +11,7 @@ import typer
 
 from ravi.checks import InputError
 from ravi.cli import completion
-from ravi.cli.common import JSON, OPTION, SEED, options, progress_bar, say, say_json, stopped_early, typed
+from ravi.cli.common import JSON, OPTION, SEED, an_mdp, options, progress_bar, say, say_json, stopped_early, typed
 from ravi.printable import counted
 
 if TYPE_CHECKING:
@@ -132,9 +132,7 @@ def learn(
     if save is not None:
         files.may_be(save)  # told before the work, not after
     if ids.names_an_mdp(env):
-        raise InputError(
-            f"{env} is an MDP, not an environment: ravi run {env} {learner or 'psrl'} learns on it, with exact regret"
-        )
+        raise an_mdp(env, learner or "psrl")
     before = 0
     if checkpoint is not None and checkpoint.exists():
         header, _ = files.read(checkpoint, "agent")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,6 +16,7 @@ from ravi.cli import completion
 from ravi.cli.common import JSON, SEEDS, progress_bar, say, say_json, stopped_early, typed
 
 if TYPE_CHECKING:
+    from ravi.importers.imported import Imported
     from ravi.runs import Run
 
 SHORT = 20_000  # plays of all seeds, which Python makes in the time that it takes to compile a few functions
@@ -52,14 +54,15 @@ def run(
 
     For a suite of runs use ravi suite run; ravi run SUITE is the same.
     """
-    from ravi import checks, engine, files
+    from ravi import checks, engine, files, ids
     from ravi.compiled import effort, sparing
     from ravi.runs import Run
-    from ravi.worlds import world_named
+    from ravi.worlds import Tabular, world_named
 
     T, chosen = checks.steps(steps), checks.seeds(seeds, "--seeds")
     typed(mdp, learner)
-    world = world_named(mdp)
+    model = None if mdp.startswith(ids.LARGE) else ids.imported(mdp)
+    world = world_named(mdp if model is None else model.mdp)
     with sparing():
         agent = world.learner(learner, T)
     if save is not None:
@@ -96,7 +99,8 @@ def run(
             made, interrupted = stop.run, True
     if save is not None:
         made.save(save)
-    say_json(_summary(made, world)) if as_json else say(f"{made!r}{_against_uniform(made, world)}")
+    uniform = _uniform(world.mdp, model) if isinstance(world, Tabular) and world.kind == "tabular" else None
+    say_json(_summary(made, uniform)) if as_json else say(f"{made!r}{_against_uniform(made, uniform)}")
     if effort.interpreted > made.seconds / 2 and short and sys.stderr.isatty():
         say("ravi: not compiled, since so short a run is over sooner so; others are faster", error=True)
     if figure is not None:
@@ -125,15 +129,16 @@ def solve(
     from ravi.planning.solver import solve
 
     typed(mdp)
-    world = ids.mdp(mdp)
+    model = ids.imported(mdp)
+    world = ids.mdp(mdp) if model is None else model.mdp
     if save is not None:
         world.save(save)
     with progress_bar(f"solving {world.name}"), sparing():
         began = time.perf_counter() - effort.seconds
         solution = solve(world, method=method, tol=tol, device=device)
         seconds = time.perf_counter() - effort.seconds - began  # without compiling
-        uniform = _uniform(world)
-    actions = solution.policy.argmax(-1)
+        uniform = _uniform(world, model)
+    actions = (solution.policy if model is None else model.played(solution.policy)).argmax(-1)
     if as_json:
         found = {
             "mdp": world.name, "discount": world.discount, "states": world.states, "actions": world.actions,
@@ -141,6 +146,8 @@ def solve(
             "value_error": solution.error, "policy_error": solution.policy_error, "sweeps": solution.sweeps,
             "tolerance": solution.tol, "rounding": solution.rounding,
             "method": solution.method, "seconds": seconds, "value": solution.V.tolist(), "policy": actions.tolist(),
+            "state_labels": None if model is None else model.states,
+            "action_labels": None if model is None else model.actions,
             "units": world.units, "return_in_units": world.horizon * world.in_units(solution.optimum),
         }  # fmt: skip
         say_json(found)
@@ -148,8 +155,7 @@ def solve(
     say(f"{world!r}")
     say(f"  optimum rho*    {solution.optimum:.12g}  (error at most {solution.optimum_error:.1e})")
     say(f"  uniform policy  {uniform:.12g}")
-    own = world.units != (0.0, 1.0)
-    if own:
+    if world.units != (0.0, 1.0):
         low, high = world.units
         start = world.horizon * world.in_units(solution.optimum)
         say(f"  in its units    <nu_0, V*> = {start:.12g}  (rewards from {low:g} to {high:g})")
@@ -158,11 +164,8 @@ def solve(
         say(f"  {'':14}  {solution.missed}")
     say(f"  found by        {solution.method}, {solution.sweeps} sweeps, {seconds:.3f} s")
     if world.states <= 20:
-        say(f"  state  action  V*{'        in its units' if own else ''}")
-        for x in range(world.states):
-            V = solution.V[x]
-            more = f"  {world.horizon * world.in_units((1 - world.discount) * V):.6f}" if own else ""
-            say(f"  {x:5d}  {actions[x]:6d}  {V:.6f}{more}")
+        for line in _by_state(world, model, actions, solution.V):
+            say(line)
 
 
 def verify(
@@ -227,30 +230,46 @@ def verify(
     raise typer.Exit(max(report.status for report in reports))
 
 
-def _uniform(world: Any) -> float:
+def _by_state(world: Any, model: Imported | None, actions: Any, V: Any) -> Iterator[str]:
+    """A table of states, what is played there, and its value; where they have no names, by their numbers."""
+    states = range(world.states) if model is None or model.states is None else model.states
+    names = actions if model is None or model.actions is None else [model.actions[a] for a in actions]
+    own = world.units != (0.0, 1.0)
+    rows = [("state", "action", f"V*{'        in its units' if own else ''}")]
+    for state, action, value in zip(states, names, V, strict=True):
+        more = f"  {world.horizon * world.in_units((1 - world.discount) * value):.6f}" if own else ""
+        rows.append((str(state), str(action), f"{value:.6f}{more}"))
+    wide = [max(len(row[i]) for row in rows) for i in (0, 1)]
+    for first, second, third in rows:
+        yield f"  {first:>{wide[0]}}  {second:>{wide[1]}}  {third}"
+
+
+def _uniform(world: Any, model: Imported | None) -> float:
+    """The return of the policy that is uniform over the actions that a state has; a model says where they are fewer."""
     import numpy as np
 
     from ravi.compiled import sparing
     from ravi.planning.evaluation import return_of
 
+    own = np.ones(world.rewards.shape) if model is None else model.stands_for == np.arange(world.actions)
     with sparing():
-        return float(return_of(world, np.full(world.rewards.shape, 1 / world.actions)))
+        return float(return_of(world, own / own.sum(-1, keepdims=True)))
 
 
-def _against_uniform(made: Run, world: Any) -> str:
-    if made.world != "tabular" or made.optimum is None:
+def _against_uniform(made: Run, uniform: float | None) -> str:
+    if uniform is None or made.optimum is None:
         return ""
-    would = float(made.plays.mean()) * (made.optimum - _uniform(world.mdp))
+    would = float(made.plays.mean()) * (made.optimum - uniform)
     share = f", of which this is {made.regret.mean() / would:.1%}" if would > 1e-6 else ""
     return f"\n  uniform policy   would have had regret {would:,.2f}{share}"
 
 
-def _summary(made: Run, world: Any) -> dict[str, Any]:
+def _summary(made: Run, uniform: float | None) -> dict[str, Any]:
     """What `--json` prints: numbers, no curves."""
     n = len(made.seeds)
     more: dict[str, Any] = {}
     if made.world == "tabular":
-        more["uniform"] = _uniform(world.mdp)
+        more["uniform"] = uniform
         more["reward"] = float(made.results["reward_total"].mean())
         more["gap"] = float(made.gap.mean())
     else:

@@ -6,6 +6,7 @@ import os
 import sys
 from contextlib import suppress
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -96,7 +97,10 @@ def run(
         from ravi.lab.suites import SUITES
 
         if suite not in SUITES and not suite.endswith(".toml") and ids.names_an_mdp(suite):
-            advice = f"ravi run {suite} psrl runs PSRL there, and ravi advise {suite} says which learners fit"
+            if ids.is_file(suite):
+                ids.mdp(suite)  # what is wrong with it is told first
+            name = quote(suite)
+            advice = f"ravi run {name} psrl runs PSRL there, and ravi advise {name} says which learners fit"
             raise InputError(f"{suite} is an MDP, and a run needs a learner too: {advice}")
         specify(suite, build=False)  # a suite that is not there is told first
         raise InputError("a suite needs --out FOLDER for its results (one run of a learner is ravi run MDP LEARNER)")

@@ -3,11 +3,15 @@
 docs/guides/choose.md has the same as a table. Guarantees are those that the learners' own docstrings state.
 """
 
+import re
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from shlex import quote
 from typing import Any, NamedTuple
 
 from ravi import checks, ids
+from ravi.checks import InputError
 from ravi.core import MDP
 from ravi.live import defaults
 
@@ -50,11 +54,13 @@ RULES = (
     Rule("It is a mixture of simulators, and the weights are to be learned; nothing is tuned:", "ravi-kl/mixture",
          lambda mdp: mdp.features is not None),
     Rule("The same, by the paper's algorithm:", "ravi-ucb+/mixture", lambda mdp: mdp.features is not None),
-    Rule("It is linear in features of pairs:", "lsvi-ucb", lambda mdp: mdp.pair_features is not None),
+    Rule("It is linear in features of pairs:", "lsvi-ucb,scale=0.01", lambda mdp: mdp.pair_features is not None),
     Rule("The learner knows which successors a pair may have; nothing is tuned:", "ravi-kl"),
+    Rule("The same, with a prior:", "psrl,support=on"),
     Rule("The learner knows neither the kernel nor the successors:", "psrl"),
     Rule("The same, and the bound is to hold without a prior:", "ravi-ucb+"),
     Rule("Rewards are to be learned too:", "ravi-kl/unknown-rewards"),
+    Rule("The algorithm of the paper, as published:", "ravi-ucb"),
 )  # fmt: skip
 
 
@@ -62,23 +68,25 @@ def advise(source: str, steps: Any, *, seeds: Any = 1, discount: float | None = 
     """What to do about an MDP (its id, or a file), or a Gymnasium environment (its id), in T = `steps` plays."""
     T, timed = checks.steps(steps), checks.flag(timed, "timed")
     checks.instance(source, str, "source", "the id of an MDP, a file, or the id of an environment")
-    if ids.names_an_mdp(source):
-        return _of_table(source, T, len(checks.seeds(seeds)), timed)
-    return _of_environment(
-        source, T, defaults.DISCOUNT if discount is None else checks.probability(discount, "discount"), timed
-    )
+    gamma = None if discount is None else checks.probability(discount, "discount")
+    chosen = checks.seeds(seeds)
+    if ids.names_an_mdp(source) or ids.is_world(source):
+        told = str(seeds) if isinstance(seeds, (str, int)) else ",".join(map(str, chosen))
+        return _of_table(source, T, len(chosen), told, gamma, timed)
+    return _of_environment(source, T, gamma, timed)
 
 
-def _of_table(source: str, T: int, seeds: int, timed: bool) -> Advice:
-    mdp = ids.mdp(source)
+def _of_table(source: str, T: int, seeds: int, told: str, gamma: float | None, timed: bool) -> Advice:
+    """told: the seeds as they were given."""
+    mdp = ids.mdp(source, discount=gamma)
+    whole = source if gamma is None else f"{source},discount={gamma!r}"  # of a file
     X, A, B = mdp.transitions.shape
     known = f"a table of {X:,} states, {A} actions and at most {B} successors of a pair, gamma = {mdp.discount:g}"
     rules = [rule for rule in RULES if rule.fits(mdp)]
-    seconds = _forecast(source, [rule.learner for rule in rules], T, seeds) if timed else {}
-    run = f"--steps {T}" + (f" --seeds {seeds}" if seeds > 1 else "")
-    choices = [Choice("The kernel is known, and nothing has to be learned:", f"ravi solve {source}", SOLVED)]
+    seconds = _forecast(whole, [rule.learner for rule in rules], T, seeds) if timed else {}
+    choices = [Choice("The kernel is known, and nothing has to be learned:", f"ravi solve {quote(whole)}", SOLVED)]
     for rule in rules:
-        command = f"ravi run {source} {rule.learner} {run}"
+        command = f"ravi run {quote(whole)} {rule.learner} --steps {T} --seeds {quote(told)}"
         choices.append(Choice(rule.when, command, guarantee_of(rule.learner), seconds.get(rule.learner)))
     return Advice(source, known, choices)
 
@@ -87,7 +95,8 @@ def guarantee_of(learner: str) -> str:
     """What a learner guarantees: the first sentence of what its docstring says of it."""
     from ravi.lab.report.learners import card_of
 
-    return card_of(learner).facts["Guarantee"].partition(". ")[0].rstrip(".")
+    stated = card_of(learner.partition(",")[0]).facts["Guarantee"].partition(". ")[0].rstrip(".")
+    return stated if ids.learner_options(learner).get("scale", 1) == 1 else f"none; with scale=1, {stated}"
 
 
 def _forecast(source: str, learners: list[str], T: int, seeds: int) -> dict[str, float]:
@@ -99,10 +108,8 @@ def _forecast(source: str, learners: list[str], T: int, seeds: int) -> dict[str,
     return {line.label: line.seconds for line in found.lines}
 
 
-def _of_environment(source: str, T: int, discount: float, timed: bool) -> Advice:
-    from ravi.live.policies.playing import made
-
-    world = made(source)
+def _of_environment(source: str, T: int, discount: float | None, timed: bool) -> Advice:
+    world, gamma = _made(source), defaults.DISCOUNT if discount is None else discount
     try:
         space, actions = world.observation_space, world.action_space
         kind = type(space).__name__
@@ -111,17 +118,34 @@ def _of_environment(source: str, T: int, discount: float, timed: bool) -> Advice
         known = f"an environment with observations {space} and actions {actions}, {has} a transition table"
         choices = []
         if table:
-            command = f"ravi solve gymnasium/{source},discount={discount:g}"
+            command = f"ravi solve {quote(f'gymnasium/{source},discount={gamma!r}')}"
             choices.append(Choice("It ships its table, and nothing has to be learned:", command, SOLVED))
-        words = ["ravi learn", source] + ([f"--discount {discount:g}"] if discount != defaults.DISCOUNT else [])
+        words = ["ravi learn", quote(source)] + ([] if discount is None else [f"--discount {discount!r}"])
         words += [f"--steps {T}", "--save it.policy"]
-        seconds = _pilot(world, discount) * T if timed and kind != "Box" else None
+        seconds = _pilot(world, gamma) * T if timed and kind != "Box" else None
         when = "It is played:" if kind != "Box" else "It is played, its observations cut into cells:"
         bound = guarantee_of("psrl/pooled") if kind != "Box" else "none: a cell is not a state"
         choices.append(Choice(when, " ".join(words), bound, seconds))
     finally:
         world.close()
     return Advice(source, known, choices)
+
+
+def _made(source: str) -> Any:
+    """The environment of an id; for what is not written like one, the error names MDPs that are near too."""
+    from ravi.live.policies.playing import made
+    from ravi.mdps import MDPS, environments
+
+    try:
+        return made(source)
+    except InputError:
+        known = [*MDPS, *ids.WORLDS]
+        with suppress(InputError):
+            known += environments.imported().registry
+        near = checks.did_you_mean(re.split("[/,]", source)[0], known)
+        if re.search(r":|-v\d+$", source) or not near:
+            raise
+        raise InputError(f"there is no MDP, and no environment, {checks.shown(source)}.{near}") from None
 
 
 def _pilot(world: Any, discount: float) -> float:

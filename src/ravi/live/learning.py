@@ -26,6 +26,7 @@ import numpy as np
 
 from ravi import checks, files
 from ravi.checks import InputError, StreamError
+from ravi.compiled import effort
 from ravi.core import Ints, Problem
 from ravi.display.progress import Progress, telling, wanted
 from ravi.files import Unwritable
@@ -213,14 +214,15 @@ def _begun(
 
 
 def _go_on(live: Agent, stream: Environment, path: Path | None, tell: Told, usual: str, until: Until) -> Learned:
-    began = saved = time.monotonic()
+    began, saved = time.perf_counter() - effort.seconds, time.monotonic()
     ended, end = live.done, stream.terminal
     smooth = live.given if isinstance(live.given, Smooth) else None
     chosen = smooth if smooth is not None and smooth.bounds is not None else None
     stretch = Stretch(live, stream, single=smooth is not None)
 
     def learned(missed: float | None = None) -> Learned:
-        return Learned(live, stream.plain(), time.monotonic() - began, usual, missed)
+        seconds = time.perf_counter() - effort.seconds - began  # without compiling
+        return Learned(live, stream.plain(), seconds, usual, missed)
 
     def keep() -> None:
         if path is not None:

@@ -1,6 +1,7 @@
 """Which environment of Gymnasium does an id name, with which options, and what code would make it?"""
 
 import re
+import warnings
 from collections.abc import Iterator, Mapping
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -35,7 +36,10 @@ def opened(env: Any, options: Mapping[str, Any] | None = None) -> Any:
     gymnasium = imported()
     if isinstance(env, str):
         try:
-            made = gymnasium.make(env, **(options or {}))
+            with warnings.catch_warnings():
+                if env not in gymnasium.registry:  # its error says the same
+                    warnings.filterwarnings("ignore", ".*is out of date", DeprecationWarning)
+                made = gymnasium.make(env, **(options or {}))
             IDS[made] = env
             return made
         except Exception as error:  # the environment's own code, with options of the user's

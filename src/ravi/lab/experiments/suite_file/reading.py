@@ -13,7 +13,7 @@ from ravi import checks, memory
 from ravi.checks import InputError
 from ravi.device import DEVICES
 from ravi.foreign import name_in
-from ravi.ids import WORLDS
+from ravi.ids import WORLDS, file_in
 from ravi.lab.experiments.schedule.settings import CURVES
 from ravi.lab.experiments.suite_file.mistakes import Mistakes
 from ravi.lab.experiments.suite_file.specification import (
@@ -170,9 +170,10 @@ class Reader:
         text, _, grid = self._entry(path, data, ("id", "options"))
         if not text:
             return []
-        file, comma, given = text.partition(",")  # one of another format may say a discount
-        if not is_id(text) and (self.base / file).is_file():
-            text = os.path.abspath(self.base / file) + comma + given
+        whole = str(self.base / text)
+        file, _ = file_in(whole)  # options may follow
+        if not is_id(text) and os.path.isfile(file):
+            text = os.path.abspath(file) + whole[len(file) :]
         return [_with(text, options) for options in grid]
 
     def _learner(self, path: Place, data: Any, more: list[Options]) -> list[tuple[str, str]]:
