@@ -81,7 +81,7 @@ def plausible(
     least, most = (np.where(known, table.rewards[..., None], ends) for ends in (table.least, table.most))
     varied, plays = least < most, table.moves.sum(-1).ravel()
     closed = assumed & (plays > max(TWICE * table.late.max(), _enough(plays)))
-    closed_start = assumed & (agent.starts.sum(keepdims=True) > TWICE * max(agent.late_start, 1))
+    closed_start = assumed & (agent.starts.sum(keepdims=True) > TWICE * np.maximum(agent.late_start, 1))
 
     def sets(level: float, best: bool) -> tuple[Outcomes, Outcomes]:
         low, high = (least, most) if best else (0 * least, 0 * most + 1)  # where rewards were not all alike
@@ -111,7 +111,7 @@ def plausible(
 def _enough(plays: Array) -> float:
     """After more plays than this, as far as plays (pairs,) that came again tell, a pair has shown all."""
     again = np.clip(plays - 1, 0, OF_A_PAIR)
-    return 0.0 if again.sum() >= AGAIN else AGAIN / max(np.count_nonzero(again), 1)
+    return 0.0 if again.sum() >= AGAIN else AGAIN / max(int((again > 0).sum()), 1)
 
 
 def _set(
