@@ -11,12 +11,14 @@ import sys
 
 import gymnasium
 import rlberry
-from rlberry_scool.agents import QLAgent, SARSAAgent
+import rlberry.spaces
+from rlberry_scool.agents import QLAgent, SARSAAgent, UCBVIAgent
 
 EXPLORE = {"exploration_type": "epsilon", "exploration_rate": 0.1}
-AGENTS = {  # class, its options
-    "QL": (QLAgent, {"gamma": 0.99, "alpha": 0.1, **EXPLORE}),
-    "SARSA": (SARSAAgent, {"gamma": 0.99, "alpha": 0.1, **EXPLORE}),
+AGENTS = {  # class, its options, steps of what `fit` counts
+    "QL": (QLAgent, {"gamma": 0.99, "alpha": 0.1, **EXPLORE}, 1),
+    "SARSA": (SARSAAgent, {"gamma": 0.99, "alpha": 0.1, **EXPLORE}, 1),
+    "UCBVI": (UCBVIAgent, {"gamma": 0.99, "horizon": 100}, 100),  # episodes
 }
 
 
@@ -47,13 +49,16 @@ class Counted(gymnasium.Wrapper):
 
 def main(name, identity, options, seed):
     rlberry.utils.logging.set_level("ERROR")
-    kind, settings = AGENTS[name]
+    kind, settings, size = AGENTS[name]
     env = gymnasium.make(identity, **json.loads(options))
     env = Counted(Numbered(env) if isinstance(env.observation_space, gymnasium.spaces.Tuple) else env)
+    env.observation_space, env.action_space = (
+        rlberry.spaces.Discrete(int(space.n)) for space in (env.observation_space, env.action_space)
+    )  # UCBVI takes no others
     env.reset(seed=int(seed))
     agent = kind(env, copy_env=False, seeder=int(seed), **settings)
     while True:
-        agent.fit(max(100, env.steps // 20))
+        agent.fit(max(100, env.steps // 20) // size)
         actions = [int(agent.policy(x)) for x in range(env.observation_space.n)]
         print(json.dumps({"steps": env.steps, "actions": actions, "many": int(env.action_space.n)}), flush=True)
 
