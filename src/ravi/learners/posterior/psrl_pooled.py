@@ -45,17 +45,18 @@ chance is learned by one play of every pair; a plan is made when plays have doub
 same, no policy is known to be better than another, and the uniform one is played: it finds out whether chance had kept
 the learner from what pays.
 
-A draw of the posterior earns, and so leaves alone what is likely to be worse; a good policy at the end needs both the
-best action and its rivals (D. Russo, "Simple Bayesian algorithms for best arm identification", COLT 2016). After t
-plays, of which e led to the end, an action is a rival in x if a draw since t / 2 chose it there, or if it was played
-less than sqrt(N(x)) times (A. Garivier and E. Kaufmann, "Optimal best arm identification with fixed confidence", COLT
-2016, force as much).
+Posterior sampling maximises what is earned while learning, so it seldom plays an action that is probably worse. To
+find the best policy, its actions must be compared with their rivals, which takes plays of both (D. Russo, "Simple
+Bayesian algorithms for best arm identification", COLT 2016). After t plays, of which e led to the end, an action is a
+rival in x if a draw since t / 2 chose it there, or if it was played less than sqrt(N(x)) times (as in the forced
+exploration of A. Garivier and E. Kaufmann, "Optimal best arm identification with fixed confidence", COLT 2016):
 
     pi_k(a | x) = 1 - epsilon for a_k(x), and epsilon in equal parts for its rivals, if it has any,
     epsilon     = min {1/2, max {1 - gamma, e / t}}
 
-so that a step of an episode, on average, is a rival's; where an episode has one step or two, every other. Where no play
-was ever new, rivals are actions played less than log2 N(x) times, and epsilon is 1 - gamma: chance may have hidden.
+so that about one step of an episode is a rival's, and every other step where an episode has one or two. Where no play
+was ever new, rivals are actions played less than log2 N(x) times, and epsilon is 1 - gamma: they show whether the world
+only looked as if it had no chance.
 
 In a world of chance u says how many plays it takes until a pair has shown what it can do: where all pairs have three
 successors, a pair that has shown three has shown all; and c how much its chances are those of the others: where all
