@@ -39,11 +39,11 @@ LEARNERS = {
     "ravi-ucb": "plans at every reset",
     "q-learning": "updates at every step",
 }
-LAKE = (
-    "ravi learn FrozenLake8x8-v1 --learner {learner} --discount 0.99 --steps {steps} --reward-scale {scale} "
-    "--policy planned"
-)
-SETTINGS = (  # learner, plays, multiplier of the bonus of rewards
+LAKE = "ravi learn FrozenLake8x8-v1 --steps {steps}"
+NAMED = " --learner {learner} --discount 0.99 --reward-scale {scale} --policy planned"
+SETTINGS = (  # learner (None is the default), plays, multiplier of the bonus of rewards
+    (None, "3e4", None),
+    (None, "3e5", None),
     ("certainty-equivalent", "3e5", "0.1"),
     ("psrl", "3e5", "0"),
     ("ravi-ucb+,scale=1e-4", "3e5", "0"),
@@ -137,8 +137,9 @@ def lake(settings, seeds):
     for learner, steps, scale in settings:
         found = [lake_run(mdp, learner, steps, scale, seed) for seed in range(seeds)]
         lost, seconds = np.array(found).T
+        called = "the default" if learner is None else f"`{learner}`, reward scale {scale}"
         yield (
-            f"| `{learner}`, reward scale {scale} | {float(steps):,.0f} | {(lost <= CLOSE).sum()} of {seeds} | "
+            f"| {called} | {float(steps):,.0f} | {(lost <= CLOSE).sum()} of {seeds} | "
             f"{np.median(lost):.2%} | {lost.max():.2%} | {np.median(seconds):.0f} | {seconds.max():.0f} |"
         )
 
@@ -147,7 +148,8 @@ def lake_run(mdp, learner, steps, scale, seed):
     """What the policy of the command loses, in parts of the optimum, and the CPU seconds that the command takes."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "lake.policy"
-        words = shlex.split(LAKE.format(learner=learner, steps=steps, scale=scale))[1:]
+        command = LAKE if learner is None else LAKE + NAMED
+        words = shlex.split(command.format(learner=learner, steps=steps, scale=scale))[1:]
         began = spent()
         done = subprocess.run(
             [sys.executable, "-m", "ravi.cli", *words, "--seed", str(seed), "--save", str(file), "--json"],
