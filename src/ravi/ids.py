@@ -77,8 +77,8 @@ def mdp(source: str | os.PathLike[str] | MDP | Any, *, discount: float | None = 
         return found.mdp if found is not None else _own_file(text, discount)
     if discount is not None:
         example = text if named and "discount=" not in text else "riverswim/6"
-        given = f"{example},discount={checks.number(discount, 'discount'):g}"
-        raise InputError(f"discount goes with an environment or a file; an id says its own: {given}")
+        whole = f"{example},discount={checks.number(discount, 'discount'):g}"
+        raise InputError(f"discount goes with an environment or a file; an id says its own: {whole}")
     if isinstance(source, MDP):
         return source
     if not isinstance(source, (str, os.PathLike)):

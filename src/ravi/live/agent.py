@@ -183,6 +183,7 @@ class Agent:
         self._waiting = 0  # how many they are
         self._after = 0  # the state after them
         self._only = np.full(problem.states, -1, np.int32)  # by state: its action, where it has no other
+        self._before = np.full((problem.states, problem.actions), np.nan)  # the policy, when it was read last
         self._actions = self._only.data
         self._rows: dict[int, list[float]] = {}  # of others, by state: the thresholds of all
         self._followed: Floats | None = None
@@ -365,7 +366,7 @@ class Agent:
             more = np.ones((1, states, actions), self._until.visits.dtype)
             more[:, :X, :A] = self._until.visits
             self._opened(self._until._replace(visits=more), self._deadline)
-        self._only = np.full(states, -1, np.int32)
+        self._only, self._before = np.full(states, -1, np.int32), np.full((states, actions), np.nan)
         self._actions = self._only.data
         self._read()
 
@@ -465,16 +466,19 @@ class Agent:
         self._left = None if until.visits is None else until.visits.data
 
     def _read(self) -> bool:
-        """The policy is another one; whether it is known to be one."""
-        self._rows.clear()
+        """The policy may be another one; whether it is known to be one."""
         policy = self.state.policy[0] if self._followed is None else self._followed
+        sound, other = False, True
         if policy.ndim == 2 and policy.dtype.char in TYPES:
-            return bool(only_actions(policy, self._only))
-        self._only[:] = -1
-        return False
+            sound, other = only_actions(policy, self._only, self._before)
+        else:
+            self._only[:], self._before[:] = -1, np.nan
+        if other:
+            self._rows.clear()
+        return bool(sound)
 
     def _row(self, x: int) -> list[float]:
-        """The thresholds of all actions in x; kept until the next plan, where the policy is not by age."""
+        """The thresholds of all actions in x; kept as long as the policy is the same, where it is not by age."""
         policy = self.state.policy[0] if self._followed is None else self._followed
         if policy.ndim == 3:
             return thresholds(policy[min(int(self.state.age[0]), len(policy) - 1), x].tolist())

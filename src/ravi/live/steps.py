@@ -46,15 +46,17 @@ def _blocks(key, first, many):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def only_actions(policy, actions):  # type: ignore[no-untyped-def]
+def only_actions(policy, actions, before):  # type: ignore[no-untyped-def]
     """The action of every state whose row of a policy (X, A) has no other, in place; -1 of all others. Whether all rows
-    are distributions."""
+    are distributions, and whether any is another than `before` (X, A), which is written."""
     X, A = policy.shape
-    sound = True
+    sound, other = True, False
     for x in range(X):
         many, only, mass, least = 0, 0, 0.0, 0.0
         for a in range(A):
             p = np.float64(policy[x, a])
+            other |= p != before[x, a]
+            before[x, a] = p
             mass += p
             least = min(least, p)
             if p != 0.0:
@@ -63,7 +65,7 @@ def only_actions(policy, actions):  # type: ignore[no-untyped-def]
         actions[x] = only if many == 1 else -1
         if not (abs(mass - 1.0) <= PLAYABLE and least >= 0.0):  # a nan neither
             sound = False
-    return sound
+    return sound, other
 
 
 @compiled

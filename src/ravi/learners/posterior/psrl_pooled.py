@@ -82,7 +82,6 @@ the means of P_k and r_k, u left out.
 
 from __future__ import annotations
 
-import math
 from typing import Annotated, NamedTuple
 
 import numpy as np
@@ -230,14 +229,20 @@ def _mix(visits, greedy, t, chance, epsilon, chosen, policy):  # type: ignore[no
     X, A = visits.shape
     for x in range(X):
         chosen[x, greedy[x]] = t
-        N = max(float(visits[x].sum()), 1.0)
-        few = math.sqrt(N) if chance else math.log2(N)
+        N, rivals = 0, 0
         for a in range(A):
-            rival = visits[x, a] < few or (chance and chosen[x, a] > SINCE * t)
-            policy[x, a] = 1.0 if rival and a != greedy[x] else 0.0
-        rivals = policy[x].sum()
-        policy[x] *= epsilon / max(rivals, 1.0)
-        policy[x, greedy[x]] = 1.0 - epsilon if rivals > 0.0 else 1.0
+            N += visits[x, a]
+        N = max(N, 1)
+        for a in range(A):
+            n = visits[x, a]
+            few = n * n < N if chance else 1 << min(n, 62) < N  # n < sqrt(N), or log2 N
+            rival = a != greedy[x] and (few or (chance and chosen[x, a] > SINCE * t))
+            policy[x, a] = 1.0 if rival else 0.0
+            rivals += rival
+        if rivals > 0:
+            for a in range(A):
+                policy[x, a] *= epsilon / rivals
+        policy[x, greedy[x]] = 1.0 - epsilon if rivals > 0 else 1.0
 
 
 @compiled
