@@ -8,6 +8,7 @@ import numpy as np
 
 from ravi.contract import bits, spy
 from ravi.learners.posterior.dirichlet import AHEAD, draw_gammas, normalise
+from ravi.learners.posterior.sticks import _met, _two_sticks
 
 __all__ = ["COMMAND", "assert_same_bits", "bits", "dense", "draw_rows", "script", "spy"]
 
@@ -26,6 +27,20 @@ def draw_rows(prior, counts, to, key, t, P):
     draw_gammas(prior, counts, to, key, t, np.empty(AHEAD), np.empty(P.size), P)
     for row in P.reshape(-1, P.shape[-1]):
         normalise(prior, row)
+
+
+def whole_rows(theta, counts, to, X, key, t, many=400):
+    """P (X', A, X) as `draw_rows`, by sticks: so many of every row, and what is left after them on the last."""
+    pairs, B = counts.shape[:2], counts.shape[2]
+    P, states, mass = np.zeros((*pairs, X)), np.empty(B + many, np.int32), np.empty(B + many)
+    for x, a in np.ndindex(pairs):
+        at, left, part = _met(theta, 0, x, a, to, counts[None], key, t, 0, states, mass)
+        last = at + many - 1
+        while at < last:
+            left = _two_sticks(theta, X, key, t, part, left, at, last, states, mass)
+            at, part = at + 2, part + 1
+        np.add.at(P[x, a], states[:at], mass[:at])
+    return P
 
 
 def assert_same_bits(one, other):

@@ -29,7 +29,7 @@ def there_is_one():
 
 
 def world_of(text):
-    return "ensemble/4,20,3,3,discount=0.9" if "mixture" in text else "garnet/20,3,3,discount=0.9"
+    return "ensemble/4,20,3,3,discount=0.9" if "mixture" in text else "garnet/40,3,3,discount=0.9"
 
 
 def equal(one, other):
@@ -89,7 +89,7 @@ def test_a_callback_is_told_how_it_ended(pretended):
 def test_a_policy_that_is_none_is_refused(pretended):
     world = ids.mdp(world_of(LEARNER))
     learner, shape = ids.learner(LEARNER, world, 50), (world.states, world.actions)
-    broken = lambda keys: learner.init(keys)._replace(log_policy=np.full((len(keys), *shape), np.nan))  # noqa: E731
+    broken = lambda keys: learner.init(keys)._replace(policy=np.full((len(keys), *shape), np.nan))  # noqa: E731
     with pytest.raises(InputError, match="no policy"):
         ravi.run(learner._replace(init=broken, rows=None), world, 50, 2, device="gpu", **GIVEN)
 

@@ -21,7 +21,8 @@ from ravi import ids, tree
 from ravi.core import MDP, Array, Learner, Measure, Path
 from ravi.engine import resume, run
 from ravi.learners import knows_the_kernel
-from ravi.live.agent import Builder, agent
+from ravi.live.agent import agent
+from ravi.live.epochs import Builder
 from ravi.played import played
 from ravi.runs import Run
 

@@ -32,7 +32,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba.extending import overload
+from numba import types
+from numba.extending import lower_builtin, overload, type_callable
 
 from ravi.compiled import compiled
 
@@ -203,16 +204,22 @@ def team_min(value: Any) -> Any:
 # On a CPU. (With inline="always" Numba would put these into kernels, too, once a CPU has compiled a body.)
 
 
-@overload(seeds)
-def _seeds(n):  # type: ignore[no-untyped-def]
-    return lambda n: range(n)
+def _as_range(context: Any) -> Callable[[Any], Any]:
+    return lambda m: context.resolve_function_type(range, (m,), {}).return_type
 
 
-@overload(each)
-@overload(strips)
-@overload(along)
-def _each(m):  # type: ignore[no-untyped-def]
-    return lambda m: range(m)
+def _lowered_as_range(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    """A loop over range(m) itself. (One over a range that an inlined function returns is not vectorised by LLVM.)"""
+    typing = context.typing_context
+    of_range = typing.resolve_value_type(range)
+    own = typing.resolve_function_type(of_range, signature.args, {})
+    (m,) = (context.cast(builder, *one) for one in zip(arguments, signature.args, own.args, strict=True))
+    return context.get_function(of_range, own)(builder, (m,))
+
+
+for _word in (seeds, each, strips, along):
+    type_callable(_word)(_as_range)
+    lower_builtin(_word, types.Integer)(_lowered_as_range)  # type: ignore[no-untyped-call]
 
 
 @overload(sync)

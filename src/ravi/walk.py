@@ -226,4 +226,9 @@ def walking(learn: Callable[..., Any], own: Callable[[Any, Walkers], tuple[Any, 
     return Walking(learn, own, steps_with(learn))
 
 
+def keep(state: Any, path: Path) -> Any:
+    """ADD of a learner whose walk has learned already. A stream need not call it at every plan."""
+    return state
+
+
 walk = walking(learn, lambda state, walkers: ())  # of all others

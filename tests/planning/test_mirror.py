@@ -8,6 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ravi.planning.mirror import mirror_step
+from ravi.planning.mirror_columns import log_in_columns, step_in_columns
+from ravi.planning.near_zero import STEEP, near_expm1, near_log1p
 from tests.literal.mirror import mirror_step as mirror_step_array
 
 getcontext().prec = 60
@@ -48,6 +50,64 @@ def test_a_step_has_all_its_digits(A, eta, sharp, flat, seed):
         assert abs(Decimal(float(got)) - want) <= Decimal("1e-12") * size
         assert abs(Decimal(float(p)) - want.exp()) <= Decimal("1e-12") * size
     assert new.sum() == pytest.approx(1, abs=1e-14)
+
+
+def test_polynomials_are_within_two_units_in_the_last_place():
+    """With the functions of 60 digits, from the largest arguments to the smallest."""
+    rng = np.random.default_rng(0)
+    for near, exact, least in ((near_expm1, lambda z: z.exp() - 1, STEEP), (near_log1p, lambda s: (1 + s).ln(), -0.5)):
+        at = [least, *(least * rng.uniform(0, 1, 500)), *(least * 10 ** rng.uniform(-20, 0, 500))]
+        for z in map(float, at):
+            want = exact(Decimal(z))
+            assert abs(Decimal(near(z)) - want) <= 2 * Decimal(float(np.spacing(abs(float(want))))), z
+        assert near(0.0) == 0.0
+
+
+@pytest.mark.parametrize("range_of_q", [0.3, 3.0, 100.0])
+def test_columns_are_rows_bit_for_bit(range_of_q):
+    """Also where Q falls too far for a polynomial, and where probabilities underflow and come back."""
+    rng = np.random.default_rng(3)
+    X, A, eta = 70, 3, 2.0
+    log_policy = np.zeros((1, X, A)) - np.log(A)
+    policy = np.exp(log_policy)
+    log_columns, columns = (np.ascontiguousarray(a[0].T).reshape(-1) for a in (log_policy, policy))
+    before = log_columns.copy(), columns.copy()
+    V_columns, tilted, rows = np.empty(X), np.empty(A * X), np.empty((3, X))
+    better, woke = rng.uniform(0, 1, (X, A)), 0
+    better[: X // 7] = better[: X // 7, :1]  # constant rows
+    for k in range(4500):
+        if k in (1500, 3000):
+            better[:] = better[:, ::-1]  # what was best is worst
+        Q = range_of_q * better[None] * (1 + (k % 5) / 50)
+        slept = policy == 0
+        V, log_policy, policy = mirror_step(log_policy, policy, Q, eta)
+        q = np.ascontiguousarray(Q[0].T).reshape(-1)
+        step_in_columns(log_columns, columns, q, eta, V_columns, tilted, *rows)
+        of = zip(*before, log_columns, columns, strict=True)
+        logs = np.array([log_in_columns(*one) for one in of]) if k % 100 == 0 else log_policy[0].T
+        assert V_columns.tobytes() == V[0].tobytes()
+        for column, of_rows in zip((logs, columns), (log_policy, policy), strict=True):
+            assert np.ascontiguousarray(column.reshape(A, X).T).tobytes() == of_rows[0].tobytes()
+        woke += (slept & (policy > 0)).sum()
+    assert woke > 0
+
+
+@pytest.mark.parametrize("eta", [1e-3, 0.1])
+def test_a_policy_and_its_logarithm_stay_together(eta):
+    rng = np.random.default_rng(4)
+    log_policy = np.log(rng.dirichlet(np.ones(4), (1, 30)))
+    policy, woke = np.exp(log_policy), 0
+    for k in range(20_000):
+        if k % 2500 == 0:
+            better = rng.uniform(0, 10, (1, 30, 4))
+        before = policy == 0
+        _, log_policy, policy = mirror_step(log_policy, policy, better, eta)
+        woke += (before & (policy > 0)).sum()
+    assert (woke > 0) == (eta > 0.01)
+    awake = policy > 0
+    np.testing.assert_allclose(np.log(policy[awake]), log_policy[awake], rtol=4e-16)
+    assert (log_policy[~awake] < -690).all()
+    np.testing.assert_allclose(policy.sum(-1), 1, rtol=0, atol=1e-15)
 
 
 @pytest.mark.parametrize("width", [1e-8, 9e-10, 1e-10, 1e-12])

@@ -72,7 +72,7 @@ def together_ptx(learner, threads=64):
 
 def ptx(text, measured, threads=32):
     """The kernel of a learner for such teams; with all measures, or with none."""
-    mdp = ids.mdp("ensemble/3,6,2,2" if "mixture" in text else "riverswim/6")
+    mdp = ids.mdp("ensemble/3,6,2,2" if "mixture" in text else "riverswim/40")
     learner = ids.learner(text, mdp, 100)
     if learner.seedwise.together:
         return together_ptx(learner)

@@ -6,8 +6,8 @@ import numpy as np
 
 from ravi.compiled import bound
 from ravi.optimism import extended_value_iteration as optimistic
-from ravi.optimism.relative_entropy import radii_of_one_value
 from ravi.teams import made
+from ravi.theory.kl import kappa
 
 
 class Backup(NamedTuple):
@@ -60,10 +60,8 @@ def iterate(backup, u, actions, tol, *, span=np.inf, mixing=1.0):
 
 def of_one_value(visits, log_inverse_level):
     """The radii of relative entropy for one V, of every seed   (n, X, A)."""
-    rho = np.empty(visits.shape)
-    for i, level in enumerate(log_inverse_level):
-        radii_of_one_value(visits[i], level, 1.0, rho[i])
-    return rho
+    values, which = np.unique(visits, return_inverse=True)
+    return log_inverse_level[:, None, None] + np.array([kappa(n) for n in values])[which].reshape(visits.shape)
 
 
 def values(plan, discount):

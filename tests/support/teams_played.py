@@ -26,6 +26,7 @@ import ravi
 from ravi import flights, ids, teams, tree, whole
 from ravi.estimators import gram, ridge, variance
 from ravi.estimators.variance_weighted import Constants
+from ravi.learners.ravi_ucb import inner_counts
 from ravi.log import Log
 from ravi.walk import room, world_of
 from ravi.worlds import Tabular
@@ -262,8 +263,12 @@ def caught(name, which):
         put(plain, kept)
 
 
-PLAYED = (("riverswim/4,discount=0.7", 30), ("garnet/18,2,2,discount=0.7", 20))
-MUTATED = ("ravi-ucb,scale=0.01,step_scale=30", "ravi-ucb+,inner=2,scale=0.1", "psrl,support=on", "psrl")
+inner_counts.MANY = 8  # states: the first of these is worked on in rows, the second in columns
+PLAYED = (("riverswim/4,discount=0.7", 30), ("garnet/19,2,2,discount=0.7", 20))
+MUTATED = (
+    "ravi-ucb,scale=0.01,step_scale=30", "ravi-ucb+,inner=1,scale=0.1", "ravi-ucb+,inner=2,scale=0.1",
+    "ravi-ucb+/unknown-rewards,scale=0.1,inner=3", "psrl,support=on", "psrl",
+)  # fmt: skip
 
 if __name__ == "__main__":
     np.seterr(over="ignore")

@@ -21,7 +21,8 @@ from ravi.live.table import COUNTED
 from ravi.ranges import Age, Count, Facts, Flag, Past, Policy, Positive, Probability, Whole, check
 
 if TYPE_CHECKING:
-    from ravi.live.agent import Agent, Builder
+    from ravi.live.agent import Agent
+    from ravi.live.epochs import Builder
 
 BUFFER = 1024  # plays that wait to be added, at most
 EARNED = {"weight": np.float64, "total": np.float64, "last": np.int64}  # what `Rewards.arrays` names

@@ -1,8 +1,8 @@
 """How does an agent play an environment? Step by step where something is decided, many steps in a row elsewhere.
 
-After most steps nothing is decided: no reset follows, the epoch goes on, and the pair led to that successor before.
-`Stretch.ahead` makes these steps in one loop, with the bits of `Agent.act` and `Agent.observe`, and hands over the
-first step that is another.
+After most steps nothing is decided: no reset follows, the epoch goes on (or ends with a plan that needs no more than
+this step), and the pair led to that successor before. `Stretch.ahead` makes these steps in one loop, with the bits of
+`Agent.act` and `Agent.observe`, and hands over the first step that is another.
 """
 
 from __future__ import annotations
@@ -62,7 +62,12 @@ class Stretch:
                     over = learned and learned(t, x, a, y, slot, False, y, part)
                     x = y
                     if over:
-                        break
+                        live._over[0] = 1
+                        if not live._light:
+                            break
+                        live.time = t
+                        live._plan()
+                        over = False
                     a = only[x]
                     if a < 0:
                         a = bisect_right(rows.get(x) or live._row(x), to_act)
@@ -76,4 +81,3 @@ class Stretch:
                     live._acted, live._to_reset = None if over else (x, a), to_reset
             if not over:
                 return x, a, y, reward, cut
-            live._over[0] = 1

@@ -29,6 +29,7 @@ LOG_PI = math.log(math.pi)
 HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
 ENDS, COIN = np.array([0, 1], np.int32), np.array([0.0, 1.0])  # of a coin: its outcomes, and what they earn
 SERIES = 24  # counts from which Gamma functions are taken by Stirling's series, here accurate to 1e-13
+FIRST_KAPPAS = np.array([0.5 * LOG_PI + math.lgamma(n + 1.0) - math.lgamma(n + 0.5) for n in range(SERIES)])
 
 
 def of_all_values(D: Counts, log_inverse_level: float, symbols: int) -> Array:
@@ -62,7 +63,7 @@ def ends(successors: Array, D: Counts, rho: Array, support: bool, V: Array) -> t
 def kappa(n):  # type: ignore[no-untyped-def]
     """ln(sqrt(pi) Gamma(n + 1) / Gamma(n + 1/2))."""
     if n < SERIES:
-        return 0.5 * LOG_PI + math.lgamma(n + 1.0) - math.lgamma(n + 0.5)
+        return FIRST_KAPPAS[n]
     k = 1.0 / n
     return 0.5 * (LOG_PI + math.log(n)) + k * (0.125 - k * k * (1.0 / 192.0 - k * k / 640.0))
 
@@ -87,18 +88,6 @@ def redundancy(moves, n, symbols):  # type: ignore[no-untyped-def]
     for j in range(moves.shape[0]):
         total += _redundancy(moves[j]) + 0.5 * LOG_PI
     return total
-
-
-@compiled
-def radii_of_one_value(visits, log_inverse_level, scale, rho):  # type: ignore[no-untyped-def]
-    """`scale` times rho of one seed (X, A); a team's."""
-    X, A = visits.shape
-    for x in each(X):
-        for a in range(A):
-            if a == 0 or visits[x, a] != visits[x, a - 1]:  # kappa takes long
-                rho[x, a] = scale * (log_inverse_level + kappa(visits[x, a]))
-            else:
-                rho[x, a] = rho[x, a - 1]
 
 
 @compiled

@@ -10,7 +10,7 @@ from ravi.engine import run
 from ravi.learners.posterior.dirichlet import chance_up_to_one, gamma_above_one, up_to_one
 from ravi.mdps import garnet, riverswim
 from ravi.random import block
-from tests.helpers import draw_rows, spy
+from tests.helpers import draw_rows, spy, whole_rows
 
 KEY = np.uint64(7)
 
@@ -44,10 +44,17 @@ def rows(prior, counts, to, X, many):
     return out[:, 0, 0]
 
 
+def rows_of_sticks(prior, counts, to, X, many):
+    """The same, by sticks; a prior of 1 / X is one of theta = 1."""
+    counts, to, theta = np.array(counts, np.int32), np.array(to, np.int32), 1.0 if prior * X == 1 else prior * X
+    return np.array([whole_rows(theta, counts[None, None], to[None, None], X, KEY, t)[0, 0] for t in range(many)])
+
+
+@pytest.mark.parametrize("rows", [rows, rows_of_sticks])
 @pytest.mark.parametrize(
     ("prior", "counts"), [(0.2, [0, 0]), (0.2, [3, 0]), (0.01, [1, 40]), (1.0, [2, 5]), (2.5, [0, 1])]
 )
-def test_rows_have_the_moments_and_margins_of_their_posterior(prior, counts):
+def test_rows_have_the_moments_and_margins_of_their_posterior(prior, counts, rows):
     """Means to five standard errors, and KS of every margin at 1e-6: chance of a false alarm below 1e-4 in all."""
     X, to, many = 5, [1, 3], 20_000
     alpha = np.full(X, prior)
@@ -76,7 +83,10 @@ def test_a_tiny_prior_gives_one_state_all_the_mass():
     assert stats.chisquare(np.bincount(drawn.argmax(-1), minlength=5)).pvalue > 1e-5
 
 
-@pytest.mark.parametrize("option", ["", ",prior=1", ",schedule=doubling"])
+@pytest.mark.parametrize(
+    "option",
+    ["", ",prior=1", ",schedule=doubling", ",draws=sticks,tolerance=1e-6", ",draws=sticks,prior=0.3,tolerance=1e-6"],
+)
 def test_every_policy_is_optimal_for_its_draw(option):
     mdp, T, seen = garnet(8, 3, 3, 0, 0.9), 300, []
     learner = ids.learner(f"psrl{option}", mdp, T)
@@ -85,10 +95,15 @@ def test_every_policy_is_optimal_for_its_draw(option):
     for k, (state, path) in enumerate(seen):
         t, P = int(path.time[0]), np.empty((X, A, X))
         assert t == state.began[0]
-        draw_rows(learner.settings["prior"], state.data.moves[0], mdp.successors, np.uint64(11), t, P)
+        prior, moves = learner.settings["prior"], state.data.moves[0]
+        if "sticks" in option:  # all of every row, however little of it the plan has drawn
+            P = whole_rows(1.0 if prior == 1 / X else prior * X, moves, mdp.successors, X, np.uint64(11), t)
+        else:
+            draw_rows(prior, moves, mdp.successors, np.uint64(11), t, P)
         pi = state.policy[0].argmax(-1)
         value = np.linalg.solve(np.eye(X) - gamma * P[np.arange(X), pi], r[np.arange(X), pi])
         assert (r + gamma * P @ value <= value[:, None] + 1e-6).all()
+        np.testing.assert_allclose(state.u[0], value - value.min(), rtol=0, atol=3e-6)
         assert state.data.moves[0].sum() == t - 1, k
 
 
@@ -118,7 +133,25 @@ def test_it_finds_the_optimum():
     assert np.median(made.gap) < 0.01
 
 
-@pytest.mark.parametrize("wrong", ["prior=0", "schedule=weekly", "tolerance=-1"])
+def test_rows_of_many_states_are_drawn_by_sticks():
+    for X, draws in ((100, None), (200, "sticks")):
+        mdp = garnet(X, 2, 2, 0, 0.9)
+        assert ids.learner("psrl", mdp, 100).settings.get("draws") == draws
+        assert "draws" not in ids.learner("psrl,prior=1", mdp, 100).settings
+        assert "draws" not in ids.learner("psrl,support=on", mdp, 100).settings
+
+
+def test_how_kernels_are_drawn_does_not_change_what_is_learned():
+    """Regret by entries and by sticks, 64 seeds each: means within four standard errors, a false alarm of 6e-5."""
+    found = [run(f"psrl,draws={draws}", riverswim(6, 0.9), 5000, 64).regret for draws in ("entries", "sticks")]
+    off = abs(found[0].mean() - found[1].mean())
+    assert off <= 4 * np.sqrt((found[0].var(ddof=1) + found[1].var(ddof=1)) / 64)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    ["prior=0", "schedule=weekly", "tolerance=-1", "draws=straws", "draws=sticks,support=on", "draws=sticks,prior=1e4"],
+)
 def test_errors_name_the_argument(wrong):
     with pytest.raises(InputError, match=wrong.split("=")[0]):
         ids.learner(f"psrl,{wrong}", riverswim(4, 0.8), 100)

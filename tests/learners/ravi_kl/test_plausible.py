@@ -47,15 +47,16 @@ def played(mdp, seed, plays, seeds=3):
 
 
 def sets_of(mdp, D, *, support=True, level=0.1):
-    rho = of_one_value(D.visits, np.full(len(D.visits), math.log(1 / level)))
-    return Sets(mdp.rewards[None].copy(), *D, rho, support)  # as learners have them, which are compiled already
+    levels = np.full(len(D.visits), math.log(1 / level))
+    return Sets(mdp.rewards[None].copy(), *D, levels, 1.0, support)  # as learners have them, which are compiled already
 
 
 def swept(mdp, sets, fixed=None, V=None):
     """V of the fixed point by plain value iteration from V, and Q there."""
-    V = np.zeros((len(sets.rho), mdp.states)) if V is None else V
+    V = np.zeros((len(sets.level), mdp.states)) if V is None else V
+    rho = sets.scale * of_one_value(sets.visits, sets.level)
     while True:
-        _, high = ends(mdp.successors, Counts(sets.visits, sets.moves), sets.rho, sets.support, V)
+        _, high = ends(mdp.successors, Counts(sets.visits, sets.moves), rho, sets.support, V)
         Q = sets.rewards + mdp.discount * high
         new = Q.max(-1) if fixed is None else np.take_along_axis(Q, fixed[..., None], 2)[..., 0]
         if np.abs(new - V).max() < 1e-11:
@@ -68,6 +69,7 @@ MDPS = (
     "garnet/7,3,3,discount=0.8",
     "deep-sea/4,discount=0.9",
     "garnet/4,2,4,discount=0.95",
+    "riverswim/400,discount=0.97",  # far to go
 )
 
 
@@ -114,6 +116,35 @@ def test_a_warm_plan_is_a_cold_plan(id):
         V, Q = swept(mdp, sets, V=V)
         chosen = np.take_along_axis(Q, one.choice[..., None], 2)[..., 0]
         np.testing.assert_allclose(chosen, Q.max(-1), atol=1e-7)
+
+
+def test_bounds_hold_on_where_rewards_alone_are_others():
+    """As those of a stream whose rewards change, or are revealed, are."""
+    mdp, rng = ravi.mdp("garnet/7,3,3,discount=0.8"), np.random.default_rng(8)
+    sets, warm, V = sets_of(mdp, played(mdp, 9, 30)), cold(mdp.problem, 3), None
+    for _ in range(20):
+        sets.rewards[:] = rng.random(sets.rewards.shape)
+        found = plan(mdp.problem, sets, np.full(3, TOL), warm)
+        V, Q = swept(mdp, sets, V=V)
+        np.testing.assert_allclose(found.returns, (1 - mdp.discount) * V @ mdp.initial, atol=TOL)
+        chosen = np.take_along_axis(Q, found.choice[..., None], 2)[..., 0]
+        np.testing.assert_allclose(chosen, Q.max(-1), atol=1e-7)
+
+
+def test_where_states_lead_to_one_other_and_the_best_one_a_sweep_in_place_is_exact():
+    """Chains and circles of them: V = r + gamma P V, whatever it starts from below the best state."""
+    X, gamma, rng = 40, 0.99, np.random.default_rng(10)
+    for peak in range(5):
+        target = np.stack([rng.integers(0, X, X), np.full(X, peak)], 1).astype(np.int32)
+        stay = rng.uniform(0.6, 1.0, X)
+        stay[peak], target[peak, 0] = 1.0, peak
+        q, count = np.stack([stay, 1 - stay], 1), np.full(X, 2, np.int32)
+        r, choice, v = rng.random((X, 1)), np.zeros(X, np.int64), rng.random(X)
+        v[peak] = 2.0
+        P = np.zeros((X, X))
+        np.add.at(P, (np.arange(X)[:, None], target), q)
+        plausible._follow(r, gamma, choice, (count, target, q), v, np.empty((3, X), np.int32))
+        np.testing.assert_allclose(v, np.linalg.solve(np.eye(X) - gamma * P, r[:, 0]), rtol=1e-12)
 
 
 def test_the_return_is_within_its_tolerance_and_the_policy_within_gamma_of_it():

@@ -12,8 +12,8 @@ from ravi.engine import run
 from ravi.estimators.centred import standard
 from ravi.estimators.counts import Counts, counts
 from ravi.estimators.ridge import Regression, ridge
+from ravi.learners.ravi_ucb import inner_counts, ravi_ucb
 from ravi.learners.ravi_ucb import plus as ravi_ucb_plus
-from ravi.learners.ravi_ucb import ravi_ucb
 from ravi.mdps import garnet, garnets, riverswim, riverswim_mixture, terrain
 from ravi.mdps.tables import from_features
 from ravi.optimism.bonuses import (
@@ -128,8 +128,10 @@ def test_regressions_are_the_literal_transcription(mdp, part):
 
 
 @pytest.mark.parametrize("part", ["", *TABULAR_PARTS])
-def test_the_compiled_loop_is_its_parts_one_after_another_bit_for_bit(part):
-    mdp = garnet(9, 3, 4, 0, 0.9)
+@pytest.mark.parametrize("states", [9, inner_counts.MANY + 5])
+def test_the_compiled_loop_is_its_parts_one_after_another_bit_for_bit(part, states):
+    """Where it works in rows, and where it works in columns."""
+    mdp = garnet(states, 3, 4, 0, 0.9)
     options = switches(TABULAR_PARTS, without(TABULAR_PARTS, part))
     fused = ravi_ucb_plus.tabular(mdp.problem, T, inner=5, scale=0.3, **options)
     parts, fresh = fused.parts, fused.settings["fresh"]

@@ -69,6 +69,7 @@ from ravi.learners.options import Regression, takes
 from ravi.planning.mirror import mirror_step
 from ravi.ranges import Facts, LogPolicy, Number, Policy, Positive, Probability, Whole, logarithms
 from ravi.schedules import at_reset
+from ravi.walk import keep
 
 
 class State(NamedTuple):
@@ -136,7 +137,7 @@ def rmax_ravi_ucb(
         "delta": delta, "regularization": lam, "phases": E,
     }  # fmt: skip
     return Learner(
-        "rmax-ravi-ucb", init, plan, lambda s, path: s, at_reset(), settings,
+        "rmax-ravi-ucb", init, plan, keep, at_reset(), settings,
         walk=gram_walk(lambda s: (s.data, phi, None)),
     )  # fmt: skip
 

@@ -54,6 +54,7 @@ from ravi.estimators.linear import features_of, measures, width
 from ravi.learners.options import Regression, takes
 from ravi.ranges import Number, Policy, Value, Whole
 from ravi.schedules import whenever
+from ravi.walk import keep
 
 SETTLED, CYCLE, CAPPED = 0, 1, 2  # how a plan ends
 SAME = 1e-10  # of H: a round that is an earlier one
@@ -107,7 +108,7 @@ def fixed_point_lsvi(
 
     settings = {"alpha": alpha, "scale": scale, "delta": delta, "regularization": lam, "rounds": U, "tolerance": tol}
     return Learner(
-        "fixed-point-lsvi", init, plan, lambda s, path: s, whenever(), settings,
+        "fixed-point-lsvi", init, plan, keep, whenever(), settings,
         walk=gram_walk(lambda s: (s.data, phi, None)),
     )  # fmt: skip
 

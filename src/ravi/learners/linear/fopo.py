@@ -47,6 +47,7 @@ from ravi.learners.options import Regression, takes
 from ravi.planning.solver import deterministic
 from ravi.ranges import Number, NumberOrNan, Policy, Whole
 from ravi.schedules import whenever
+from ravi.walk import keep
 
 MOST_STATES, MOST_DIMENSIONS = 100, 200
 
@@ -104,9 +105,7 @@ def fopo(problem: Problem, T: int, o: Regression, span: float | None = None, bet
         "beta": beta, "span": sp, "norm_bound": bound, "scale": scale, "delta": delta, "regularization": lam,
         "search": "exact" if phi_is_grouping(phi[0]) and A**X <= COMPARED else "heuristic",
     }  # fmt: skip
-    return Learner(
-        "fopo", init, plan, lambda s, path: s, whenever(), settings, walk=gram_walk(lambda s: (s.data, phi, None))
-    )
+    return Learner("fopo", init, plan, keep, whenever(), settings, walk=gram_walk(lambda s: (s.data, phi, None)))
 
 
 def phi_is_grouping(phi: Array) -> bool:

@@ -48,7 +48,7 @@ from ravi.optimism.extended_value_iteration import greedy
 from ravi.optimism.simplex import ball
 from ravi.ranges import Flag, Number, Policy, Value
 from ravi.schedules import whenever
-from ravi.walk import walking
+from ravi.walk import keep, walking
 
 
 class State(NamedTuple):
@@ -89,7 +89,7 @@ def threshold(problem: Problem, T: int, o: Regression, accuracy: float = 0.1, al
     walk = walking(_learn, lambda s, walkers: (*s.data[:5], psi, np.empty(d)))
 
     settings = {"scale": scale, "delta": delta, "regularization": lam, "alpha": alpha}
-    return Learner("threshold", init, plan, lambda s, path: s, whenever(), settings, walk=walk)
+    return Learner("threshold", init, plan, keep, whenever(), settings, walk=walk)
 
 
 @compiled

@@ -23,9 +23,11 @@ Both are gamma-contractions, and no more than the cut is true of any kernel on S
 
 The papers plan anew after every step; so does this, in the walk, from where the last plan ended. Q is always the
 backup of `known`, a V of before; a step changes one row of p_hat, so one entry of Q. Where |max_a Q - known| <= theta
-at every state, the plan is over. Otherwise `known` is swept with the greedy policy until it moves by at most theta /
-2, Q is backed up from it, and so on: modified policy iteration. Since the backup is a gamma-contraction, after every
-step
+at every state, the plan is over. Otherwise, of many states, `known` becomes V at the state that was left, the pairs
+that lead to it are backed up, and so on with the states where that changes V by more than theta (`_spread`; without
+balls, where a backup needs only what the pair has led to). Where that goes far, or states are few, `known` is swept
+with the greedy policy until it moves by at most theta / 2, Q is backed up from it, and so on: modified policy
+iteration. Since the backup is a gamma-contraction, after every step
 
     |V - V_fixed| <= gamma theta / (1 - gamma) = tolerance        at every state,
 
@@ -48,18 +50,23 @@ import numpy as np
 
 from ravi import checks
 from ravi.compiled import compiled
-from ravi.core import Array, Learner, Path, Problem, Seedwise, Told
+from ravi.core import Array, Learner, Problem, Seedwise, Told
 from ravi.estimators.counts import FIRST_PLAYS, Counts, tallies
 from ravi.learners.options import Confidence
 from ravi.learners.q.core import highest
 from ravi.optimism.sets import top_of
 from ravi.optimism.supported import is_told, recorded
+from ravi.planning.predecessors import entries_of
 from ravi.ranges import Action, Facts, Policy, Value
 from ravi.schedules import seed_never, whenever
 from ravi.teams import each, team
-from ravi.walk import walking
+from ravi.walk import keep, walking
 
 GRAIN = 2.0**-44  # of H: theta is not below it, so that rounding keeps no plan going
+SHARE = 2  # `_spread` looks at one in so many of the successors of all pairs, at most
+FRONT = 16  # and its changes stand at one state in so many
+CHECKED = 128  # one pair in so many is held against its backup before it
+MANY = 64  # states, from which on it pays
 UNLIMITED = 2**31 - 1  # visits of a pair that no run reaches
 
 
@@ -112,12 +119,14 @@ def optimistic(
         one_hot(0, len(s.best), s.best, s.policy)
         return s
 
-    rows, every = problem.successors.reshape(X * A, -1), np.arange(X * A, dtype=np.int32)  # a pair is x A + a
+    start, entries = entries_of(problem.successors)
+    index = np.concatenate([np.arange(X * A, dtype=start.dtype), start, entries])
+    rows = problem.successors.reshape(X * A, -1)  # a pair is x A + a
 
     def own(s: State, teams: int) -> tuple[Any, ...]:
         n, pairs = len(s.policy), X * A
         visits, moves, Q = s.data.visits.reshape(n, pairs), s.data.moves.reshape(n, pairs, -1), s.Q.reshape(n, pairs)
-        told_of, seeds = (r.reshape(pairs), rows, every, min(most, UNLIMITED)), (visits, moves, Q, s.V, s.known)
+        told_of, seeds = (r.reshape(pairs), rows, index, min(most, UNLIMITED)), (visits, moves, Q, s.V, s.known)
         return (s.best, s.policy), *told_of, *constants, *seeds, *_room(teams, X, rows.shape[1])
 
     made = settings | {"tolerance": gamma * H * theta} | recorded(told)
@@ -127,30 +136,26 @@ def optimistic(
 
 def _room(teams: int, X: int, B: int) -> tuple[Array, Array]:
     """What `_parted` parts, of every team. Two arrays: a step of a stream pays for each that it passes."""
-    return np.empty((teams, 2 * X + 1 + X * B), np.int32), np.empty((teams, 4 * X + X * B))
+    return np.zeros((teams, 3 * X + 1 + X * B), np.int32), np.empty((teams, 4 * X + X * B))
 
 
 @compiled
 def _parted(whole, real, X):  # type: ignore[no-untyped-def]
-    """The pairs of the greedy policy, their backups, and the changes of the last sweep (X,); and these pairs as
-    `_lay_out` writes them."""
-    laid = real[2 * X : 3 * X], real[3 * X : 4 * X], whole[X : 2 * X + 1], whole[2 * X + 1 :], real[4 * X :]
-    return whole[:X], real[:X], real[X : 2 * X], laid
-
-
-def keep(s: Any, path: Path) -> Any:
-    """ADD of a learner whose walk has learned already."""
-    return s
+    """The pairs of the greedy policy, their backups, and the changes of the last sweep (X,); these pairs as `_lay_out`
+    writes them; the queue of `_spread`, and whether a state is in it (X,)."""
+    laid = real[2 * X : 3 * X], real[3 * X : 4 * X], whole[2 * X : 3 * X + 1], whole[3 * X + 1 :], real[4 * X :]
+    return whole[:X], real[:X], real[X : 2 * X], laid, (whole[:X], whole[X : 2 * X])
 
 
 @compiled
 def one_hot(low, high, best, policy):  # type: ignore[no-untyped-def]
-    """The policies of seeds low, ..., high - 1 that play `best`, in place; a team's."""
+    """The policies of seeds low, ..., high - 1 that play `best`, in place: the rows that do not yet. A team's."""
     for i in range(low, high):
         for x in each(best.shape[1]):
-            for a in range(policy.shape[2]):
-                policy[i, x, a] = 0.0
-            policy[i, x, best[i, x]] = 1.0
+            if policy[i, x, best[i, x]] != 1.0:
+                for a in range(policy.shape[2]):
+                    policy[i, x, a] = 0.0
+                policy[i, x, best[i, x]] = 1.0
 
 
 @compiled
@@ -165,7 +170,7 @@ def seed_one_hot(own, i, t):  # type: ignore[no-untyped-def]
 @compiled
 def _learn(own, i, t, x, a, y, slot, reset, after):  # type: ignore[no-untyped-def]
     """A plan after every step; whether the policy is another one."""
-    ((best, policy), rewards, rows, every, most, gamma, H, beta, radius, least, told, theta, visits, moves, Q, V, known,
+    ((best, policy), rewards, rows, index, most, gamma, H, beta, radius, least, told, theta, visits, moves, Q, V, known,
      whole, real) = own  # fmt: skip
     p, k = x * policy.shape[2] + a, team()
     if visits[i, p] >= most:
@@ -176,7 +181,7 @@ def _learn(own, i, t, x, a, y, slot, reset, after):  # type: ignore[no-untyped-d
         return False
     differing = _settle(
         rewards, rows, gamma, H, beta, radius, least, told, theta, visits[i], moves[i], Q[i], V[i], best[i], known[i],
-        policy[i], p, every, _parted(whole[k], real[k], policy.shape[1]),
+        policy[i], p, t, index, whole[k], real[k],
     )  # fmt: skip
     return differing > 0
 
@@ -187,7 +192,7 @@ def _unplayed(rewards, successors, gamma, H, beta, radius, least, told, theta): 
     X, A, B = successors.shape
     visits, moves, policy = np.zeros(X * A, np.int32), np.zeros((X * A, B), np.int32), np.zeros((X, A))
     Q, V, best, known = np.full(X * A, H), np.full(X, H), np.zeros(X, np.int32), np.full(X, H)
-    room = _parted(np.empty(2 * X + 1 + X * B, np.int32), np.empty(4 * X + X * B), X)
+    room = _parted(np.empty(3 * X + 1 + X * B, np.int32), np.empty(4 * X + X * B), X)
     every = np.arange(X * A).astype(np.int32)
     _converge(
         rewards.copy().reshape(X * A), successors.copy().reshape(X * A, B), gamma, H, beta, radius, least, told, theta,
@@ -199,16 +204,67 @@ def _unplayed(rewards, successors, gamma, H, beta, radius, least, told, theta): 
 @compiled
 def _settle(  # type: ignore[no-untyped-def]
     rewards, successors, gamma, H, beta, radius, least, told, theta, visits, moves, Q, V, best, known, policy,
-    p, every, room,
+    p, t, index, whole, real,
 ):  # fmt: skip
-    """Plan after the row of the pair p has changed; in how many more states `policy` is now left."""
-    x, one = p // policy.shape[1], slice(p, p + 1)
+    """Plan after the row of the pair p has changed at step t; in how many more states `policy` is now left."""
+    x, one, every = p // policy.shape[1], slice(p, p + 1), index[: Q.shape[0]]
     backups(rewards, successors, gamma, H, beta, radius, least, visits, moves, known, every[one], Q[one], told)
-    differing = _refresh(Q, V, best, policy, x)
+    differing, far = _refresh(Q, V, best, policy, x), abs(V[x] - known[x])
+    if far <= theta:
+        return differing
+    room = _parted(whole, real, V.shape[0])
+    if V.shape[0] >= MANY and radius == 0.0 and not told:
+        plain = rewards, successors, gamma, H, beta, least, visits, moves, known
+        if _intact(plain, Q, t):
+            more, far = _spread(plain, theta, Q, V, best, policy, x, index[Q.shape[0] :], room[4])
+            differing += more
     return differing + _converge(
         rewards, successors, gamma, H, beta, radius, least, told, theta, visits, moves, Q, V, best, known, policy,
-        abs(V[x] - known[x]), every, room,
+        far, every, room,
     )  # fmt: skip
+
+
+@compiled
+def _intact(plain, Q, t):  # type: ignore[no-untyped-def]
+    """Whether Q is the backup of `known`, as far as some pairs tell, which are others at every step. It is, unless
+    rewards or constants have changed, as they do on streams."""
+    intact = True
+    for p in range(t % CHECKED, Q.shape[0], CHECKED):
+        intact &= Q[p] == _plain_backup(*plain, np.uint32(p))
+    return intact
+
+
+@compiled
+def _spread(plain, theta, Q, V, best, policy, x, places, queued):  # type: ignore[no-untyped-def]
+    """Follow the change of V(x) backwards: `known` to V at a state where they are more than theta apart, back up the
+    pairs that have led to it, and so on, first come, first served. In how many more states `policy` is now left; and,
+    where that became too much, how far V is from `known` still."""
+    (queue, waits), known, moves = queued, plain[8], plain[7]
+    (X, A), B = policy.shape, moves.shape[1]
+    start, entries, met = places[: X + 1], places[X + 1 :], moves.reshape(moves.size)
+    queue[0], waits[x], head, size, differing = x, 1, 0, 1, 0
+    work, far = moves.size // SHARE, 0.0
+    while size > 0:
+        y = np.uint32(queue[head])
+        head, size, waits[y] = head + 1 if head + 1 < X else 0, size - 1, 0
+        if work <= 0 or size > X // FRONT:
+            work, far = 0, max(far, abs(V[y] - known[y]))
+        elif abs(V[y] - known[y]) > theta:
+            known[y] = V[y]
+            work -= start[y + 1] - start[y]
+            for k in range(start[y], start[y + 1]):
+                if met[entries[k]] > 0:
+                    work -= B
+                    p = entries[k] // B
+                    z, value = p // A, _plain_backup(*plain, p)
+                    shown = value != Q[p] and (value >= V[z] or p == z * A + best[z])
+                    Q[p] = value
+                    if shown:
+                        differing += _refresh(Q, V, best, policy, z)
+                        if abs(V[z] - known[z]) > theta and waits[z] == 0:
+                            queue[head + size if head + size < X else head + size - X], waits[z] = z, 1
+                            size += 1
+    return differing, far
 
 
 @compiled
@@ -218,7 +274,7 @@ def _converge(  # type: ignore[no-untyped-def]
 ):  # fmt: skip
     """Modified policy iteration while V is more than theta from `known`, as it is by `far`; see `_settle`."""
     X, A = policy.shape
-    chosen, change, old, laid = room
+    chosen, change, old, laid, _ = room
     plain, differing = radius == 0.0 and not told, 0
     while far > theta:
         for y in range(X):
@@ -310,9 +366,7 @@ def backups(  # type: ignore[no-untyped-def]
 ):
     """out = Q of these pairs from V. In a ball, half the radius moves from the worst successors to the best state: the
     best of all, or of those that are stored if it is `told` them."""
-    B = moves.shape[1]
-    wide = beta > 0.0 or radius > 0.0
-    top = highest(V) if radius > 0.0 else 0.0
+    wide, top = beta > 0.0 or radius > 0.0, highest(V) if radius > 0.0 else 0.0
     for q in range(pairs.shape[0]):
         p = np.uint32(pairs[q])
         plays, row, to = visits[p], moves[p], successors[p]
@@ -323,16 +377,31 @@ def backups(  # type: ignore[no-untyped-def]
         if plays < least:
             out[q] = most
             continue
-        total = 0.0
-        for j in range(B):
-            total += row[j] * V[np.uint32(to[j])]
-        mean, bonus = total / plays, 0.0
+        mean, bonus = _sum(row, to, V) / plays, 0.0
         if wide:
             root = sqrt(plays)
             bonus = beta / root
             if radius > 0.0:
                 mean = _moved(row, to, V, plays, radius / root, mean, top)
         out[q] = min(most, rewards[p] + bonus + gamma * mean)
+
+
+@compiled
+def _plain_backup(rewards, successors, gamma, H, beta, least, visits, moves, V, p):  # type: ignore[no-untyped-def]
+    """What `backups` gives of one pair without a ball, untold, with the same bits."""
+    plays = visits[p]
+    if plays < least:
+        return H
+    return min(H, rewards[p] + beta / sqrt(plays) + gamma * (_sum(moves[p], successors[p], V) / plays))
+
+
+@compiled
+def _sum(row, to, V):  # type: ignore[no-untyped-def]
+    """The sum of V over the states that a pair has led to."""
+    total = 0.0
+    for j in range(row.shape[0]):
+        total += row[j] * V[np.uint32(to[j])]
+    return total
 
 
 @compiled

@@ -42,14 +42,14 @@ from ravi.compiled import compiled
 from ravi.core import Array, Learner, Problem, Seedwise, Told
 from ravi.estimators.counts import EVERY_PLAY, Counts, tallies
 from ravi.learners.options import Confidence, takes
-from ravi.learners.pac.core import keep, one_hot, seed_one_hot
+from ravi.learners.pac.core import one_hot, seed_one_hot
 from ravi.optimism.sets import top_of
 from ravi.optimism.supported import is_told, recorded
 from ravi.planning.predecessors import predecessors
 from ravi.ranges import Action, Count, Facts, Place, Policy, Positive, Value, between
 from ravi.schedules import whenever
 from ravi.teams import team
-from ravi.walk import walking
+from ravi.walk import keep, walking
 
 ALL = -1  # as the number of changed states: every pair is to be backed up
 SPARSE = 3  # with fewer than one changed state in so many, pairs are found from them

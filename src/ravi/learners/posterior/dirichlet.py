@@ -72,6 +72,18 @@ def gamma_above_one(shape, key, t, part):  # type: ignore[no-untyped-def]
 
 
 @compiled
+def gamma(shape, key, t, part):  # type: ignore[no-untyped-def]
+    """A gamma variate of any shape above 0, and the first block that was not used."""
+    if shape > 1.0:
+        return gamma_above_one(shape, key, t, part)
+    u, _, _, _ = block(key, t, part)
+    if shape == 1.0:
+        return -math.log(1.0 - u), part + 1
+    drawn, part = gamma_above_one(shape + 1.0, key, t, part + 1)
+    return drawn * (1.0 - u) ** (1.0 / shape), part
+
+
+@compiled
 def up_to_one(shape, u):  # type: ignore[no-untyped-def]
     """The candidate of GS from u, and whether it is one of p <= 1. One below e^-TINY comes as -p."""
     p = (1.0 + shape / math.e) * u

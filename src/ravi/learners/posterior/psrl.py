@@ -24,14 +24,20 @@ Guarantee: Bayesian regret O~(H X sqrt(A T)), under the prior; with support=on O
 proof compares P and P_k, which have one law given the data, through the sets of UCRL2; a prior on the stored successors
 lets these have the radii of rows with B outcomes (`ravi.learners.ucrl.ucrl2`).
 Composition: counts from 0 x posterior draw x modified policy iteration x at resets, or doubling.
-Cost: O(1) per step; X^2 A gamma variates per plan, and X^2 A per sweep of all actions, with support=on X A B of both;
-T / H plans, or O(sqrt(X A T ln T)) of them.
+Cost: O(1) per step. Per plan X^2 A gamma variates, and X^2 A per sweep of all actions, with support=on X A B of both.
+With many states (from 160 on at gamma = 0.99) and a prior as small as the usual one, rows are drawn by sticks
+(`ravi.learners.posterior.sticks`): some twenty a row, of which a plan draws those that its policy depends on. T / H
+plans, or O(sqrt(X A T ln T)) of them.
 Deviations: rewards are known. TSDE maximises the average reward: here that of the reset chain of P_k, whose optimal
 policy is the discounted one. V is swept until span(T V - V) gamma H <= `tolerance`: pi_k is within that of optimal for
 P_k in every state. Where gamma is close to 1, a `tolerance` below 2^-44 gamma H^2, which rounding could keep from being
-reached, is raised to that; the one in force is among the settings. Entries of P_k below e^-40 of the greatest of their
-row are 0 (`ravi.learners.posterior.dirichlet`).
+reached, is raised to that; the one in force is among the settings. It is 1e-6 unless given, and 1e-4 with draws=sticks:
+then what planning costs is at most (1 - gamma) 1e-4 a step. Entries of P_k below e^-40 of the greatest of their
+row are 0 (`ravi.learners.posterior.dirichlet`). With draws=sticks the end of a row is not drawn where it could not
+change a choice or a value by more than the tolerance allows.
 """
+
+from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
@@ -44,14 +50,17 @@ from ravi.compiled import compiled
 from ravi.core import Array, Learner, Path, Problem, Seedwise, Told, Until
 from ravi.estimators.counts import EVERY_PLAY, Counts, tallies, tally, tally_play
 from ravi.learners.posterior.dirichlet import AHEAD, draw_gammas, normalise
+from ravi.learners.posterior.sticks import Sticks, plan_by_sticks, sticks, sticks_of
 from ravi.optimism.sets import _product
 from ravi.optimism.supported import is_told, outcomes, recorded
 from ravi.ranges import Fixed, Next, Policy, Value
 from ravi.schedules import at_reset
 from ravi.teams import NEVER, Room, each, first, made, sync, team, team_max, team_min
 
-TOLERANCE = 1e-6  # of the value of pi_k, under P_k
+TOLERANCE = {"entries": 1e-6, "sticks": 1e-4}  # of the value of pi_k, under P_k
 SHRINK = 0.1  # of the span, by sweeps of a policy between sweeps of all actions
+STICKS = len(Sticks._fields)
+MANY_STICKS = 10_000  # of a row
 
 
 class State(NamedTuple):
@@ -64,10 +73,11 @@ class State(NamedTuple):
 
 
 def psrl(
-    problem: Problem, steps: int, *, prior: float | None = None, schedule: str = "reset", tolerance: float = TOLERANCE,
-    support: str = "off",
+    problem: Problem, steps: int, *, prior: float | None = None, schedule: str = "reset",
+    tolerance: float | None = None, support: str = "off", draws: str | None = None,
 ) -> Learner:  # fmt: skip
-    """PSRL with the prior Dirichlet(`prior`) in every row; unless given, 1 / X, or 1 with support=on."""
+    """PSRL with the prior Dirichlet(`prior`) in every row; unless given, 1 / X, or 1 with support=on. draws: entries or
+    sticks; unless given, what takes less time."""
     checks.steps(steps)
     checks.one_of(schedule, ("reset", "doubling"), "schedule")
     X, A = problem.states, problem.actions
@@ -75,8 +85,11 @@ def psrl(
     told = is_told(support)
     alpha = usual_prior(problem, told) if prior is None else checks.positive(prior, "prior")
     checks.derived(lambda: 10 * outcomes(problem, told) * alpha, "the sum of a row of gamma variates", prior=alpha)
-    goal = goal_of(problem, checks.positive(tolerance, "tolerance"))
-    draw = sampled(problem, told, alpha, goal)
+    how = manner(problem, told, alpha) if draws is None else checks.one_of(draws, tuple(TOLERANCE), "draws")
+    goal = goal_of(problem, TOLERANCE[how] if tolerance is None else checks.positive(tolerance, "tolerance"))
+    if how == "sticks":
+        check_sticks(problem, told, alpha, goal)
+    draw = sampled(problem, told, alpha, goal, how)
 
     def init(keys: Array) -> State:
         n = len(keys)
@@ -101,16 +114,18 @@ def psrl(
 
     def own(s: State, teams: int) -> Own:
         left = (len(s.key), X, A) if schedule == "doubling" else (len(s.key), 0, 0)
-        of = posterior(problem, told, alpha, goal, teams)
+        of = drawing(problem, told, alpha, goal, how, teams)
         return Own(of, problem.rewards[None], *s.data, s.key, s.began, s.lasted, s.u, s.policy, Room(left, np.int32))
 
     kept: dict[str, Any] = {"prior": alpha, "schedule": schedule, "tolerance": gamma * H * goal} | recorded(told)
+    if how == "sticks":
+        kept["draws"] = how
     reset = schedule == "reset"
     until, seedwise = at_reset() if reset else doubling, Seedwise(seed_plan, seed_learn, own, reset=reset)
     return Learner("psrl", init, plan, add, until, kept, seedwise=seedwise, told=Told(told))
 
 
-def goal_of(problem: Problem, tolerance: float = TOLERANCE) -> float:
+def goal_of(problem: Problem, tolerance: float = TOLERANCE["entries"]) -> float:
     """span(T u - u) at which a policy is within `tolerance` of optimal, where rounding lets it be reached."""
     return max(tolerance / (problem.discount * problem.horizon), 2.0**-44 * problem.horizon)
 
@@ -124,10 +139,10 @@ def usual_prior(problem: Problem, told: bool) -> float:
 Draw: TypeAlias = Callable[[Array, Counts, Array, Array, Array, Array], None]
 
 
-def sampled(problem: Problem, told: bool, prior: float, goal: float) -> Draw:
+def sampled(problem: Problem, told: bool, prior: float, goal: float, how: str) -> Draw:
     """Of every seed, a kernel from the posterior, on the stored successors where they are told, and the policy that is
     optimal for it, to span(T u - u) <= goal."""
-    of = cache(lambda: made(posterior(problem, told, prior, goal, 1)))  # its scratch serves one call at a time
+    of = cache(lambda: made(drawing(problem, told, prior, goal, how, 1)))  # its scratch serves one call at a time
 
     def draw(rewards: Array, D: Counts, key: Array, t: Array, u: Array, policy: Array) -> None:
         draw_and_plan(0, len(u), of(), rewards, D.moves, key, t, u, policy)
@@ -135,8 +150,35 @@ def sampled(problem: Problem, told: bool, prior: float, goal: float) -> Draw:
     return draw
 
 
+def manner(problem: Problem, told: bool, prior: float) -> str:
+    """How a kernel is drawn: by its entries, or by sticks where at most half as many are needed."""
+    goal = goal_of(problem, TOLERANCE["sticks"])
+    few = not told and 2 * sticks_of(problem, concentration(problem, prior), goal) <= problem.states
+    return "sticks" if few else "entries"
+
+
+def check_sticks(problem: Problem, told: bool, prior: float, goal: float) -> None:
+    """Refuse to draw by sticks where rows are not over all states, or would take too many."""
+    if told:
+        raise checks.InputError("draws=sticks draws from all states: it goes with support=off")
+    if (needed := sticks_of(problem, concentration(problem, prior), goal)) > MANY_STICKS:
+        raise checks.InputError(f"draws=sticks takes {needed} sticks a row with prior={prior:g}: take draws=entries")
+
+
+def concentration(problem: Problem, prior: float) -> float:
+    """theta = alpha_0 X, which is 1 of the usual prior, whatever rounding makes of it."""
+    return 1.0 if prior == usual_prior(problem, False) else prior * problem.states
+
+
+def drawing(problem: Problem, told: bool, prior: float, goal: float, how: str, teams: int) -> Posterior | Sticks:
+    """What `draw_and_plan` is given."""
+    if how == "sticks":
+        return sticks(problem, concentration(problem, prior), goal, teams)
+    return posterior(problem, told, prior, goal, teams)
+
+
 class Posterior(NamedTuple):
-    """What a draw is made of, and scratch by team."""
+    """What a draw by entries is made of, and scratch by team."""
 
     states: Array  # see `mean`
     places: Array  # of the stored successors, in a row of P   (X, A, B)
@@ -163,6 +205,15 @@ def posterior(problem: Problem, told: bool, prior: float, goal: float, teams: in
 @compiled
 def draw_and_plan(low, high, of, rewards, moves, key, t, u, policy):  # type: ignore[no-untyped-def]
     """P_k of seeds low, ..., high - 1, and the policy that is optimal for it; a team's."""
+    if len(of) == STICKS:  # known when this is compiled: what does not apply is left out
+        plan_by_sticks(low, high, of, rewards, moves, key, t, u, policy)
+    else:
+        _plan_by_entries(low, high, of, rewards, moves, key, t, u, policy)
+
+
+@compiled
+def _plan_by_entries(low, high, of, rewards, moves, key, t, u, policy):  # type: ignore[no-untyped-def]
+    """All entries of P_k, and the policy that is optimal for it."""
     states, places, gamma, prior, goal, kernels, new, greedy, ahead, shapes = of
     _, X, A = policy.shape
     k = team()

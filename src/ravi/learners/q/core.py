@@ -14,7 +14,7 @@ from ravi.compiled import compiled
 from ravi.core import Array, Learner, Seedwise
 from ravi.schedules import seed_never, whenever
 from ravi.teams import first
-from ravi.walk import walking
+from ravi.walk import keep, walking
 
 NONE = -1  # no row is stale
 
@@ -33,7 +33,7 @@ def greedy_in_a_table(
 
     walk = walking(learn, lambda s, walkers: own(s, 1, *[walkers.key] * keyed))
     seedwise = Seedwise(seed_renew, learn, own, reset=False, keyed=keyed)
-    return Learner(name, init, plan, lambda s, path: s, whenever(), settings, walk=walk, seedwise=seedwise)
+    return Learner(name, init, plan, keep, whenever(), settings, walk=walk, seedwise=seedwise)
 
 
 def first_action(n: int, X: int, A: int) -> Array:

@@ -27,12 +27,12 @@ import numpy as np
 
 from ravi import checks
 from ravi.compiled import compiled
-from ravi.core import Array, Learner, Path, Problem, Seedwise
+from ravi.core import Array, Learner, Problem, Seedwise
 from ravi.learners.q.core import NONE, best, highest
 from ravi.ranges import Action, Count, Facts, Next, Number, PlaceOrNone, Policy, Value
 from ravi.schedules import seed_never, whenever
 from ravi.teams import each, first, sync
-from ravi.walk import walking
+from ravi.walk import keep, walking
 
 
 class State(NamedTuple):
@@ -71,15 +71,12 @@ def q_learning(
         _mix(0, len(s.Q), *s, scale)
         return s
 
-    def add(s: State, path: Path) -> State:
-        return s
-
     def own(s: State, teams: int) -> tuple[Any, ...]:
         return *s, scale, r, gamma, omega
 
     settings: dict[str, Any] = {"scale": scale, "power": omega, "initial": initial}
     walk, seedwise = walking(_learn, lambda s, walkers: own(s, 1)), Seedwise(_plan, _learn, own, reset=False)
-    return Learner("q-learning", init, plan, add, whenever(), settings, walk=walk, seedwise=seedwise)
+    return Learner("q-learning", init, plan, keep, whenever(), settings, walk=walk, seedwise=seedwise)
 
 
 @compiled

@@ -6,14 +6,13 @@ for the sets C of `ravi.optimism.relative_entropy`, with radii for all values. W
 Q = Pi_H[r + gamma U] is found without L, and Newton's method for U goes on from where it ended at the last backup.
 """
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ravi.compiled import bound, compiled
 from ravi.core import Problem
-from ravi.learners.ravi_ucb.inner import inner_backups, inner_plan
+from ravi.learners.ravi_ucb.inner import Form, inner_backups, inner_plan
 from ravi.optimism.kl_dual import shortfall
 from ravi.optimism.relative_entropy import redundancy, seen
 from ravi.optimism.sets import top_of
@@ -28,14 +27,8 @@ class OfSets(NamedTuple):
     scale: float
     support: bool  # whether kernels are on the stored successors only
 
-    def loops(self) -> tuple[Callable[..., Any], Callable[..., Any]]:
-        return backups_on_sets, seed_plan
-
-    def scratch(self, problem: Problem, teams: int) -> Any:
-        X, A, B = problem.successors.shape
-        pairs, rows = Room((teams, X * A)), Room((teams, X * A, B))
-        size, to = Room(pairs.shape, np.int32), Room(rows.shape, np.int32)
-        return Scratch(size, to, rows, pairs, pairs, rows, Room((teams, X)))
+    def form(self, problem: Problem, inner: int) -> Form:
+        return ON_SETS
 
 
 class Scratch(NamedTuple):
@@ -48,6 +41,13 @@ class Scratch(NamedTuple):
     dual: Any  # where Newton's method ended                  (teams, X A)
     y: Any  # of `shortfall`                                  (teams, X A, B)
     minus: Any  # -V                                          (teams, X)
+
+
+def _scratch(problem: Problem, teams: int) -> Scratch:
+    X, A, B = problem.successors.shape
+    pairs, rows = Room((teams, X * A)), Room((teams, X * A, B))
+    size, to = Room(pairs.shape, np.int32), Room(rows.shape, np.int32)
+    return Scratch(size, to, rows, pairs, pairs, rows, Room((teams, X)))
 
 
 @compiled
@@ -63,10 +63,10 @@ def _balls(own, i):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _backed_up(fixed, constants, fresh, visits, moves, learned, room, v, Q):  # type: ignore[no-untyped-def]
+def _backed_up(own, i):  # type: ignore[no-untyped-def]
     """Q of one seed, from its V; a team's."""
-    successors, r, gamma, H = fixed
-    k, support = team(), constants.support
+    (successors, r, gamma, H), v, Q = own.fixed, own.iterates[0][i], own.iterates[2][i]
+    k, room, support, learned = team(), own.room, own.constants.support, own.learned[team()]
     size, to, p, radius, dual, y, minus = (
         room.size[k], room.to[k], room.p[k], room.radius[k], room.dual[k], room.y[k], room.minus[k],
     )  # fmt: skip
@@ -74,7 +74,7 @@ def _backed_up(fixed, constants, fresh, visits, moves, learned, room, v, Q):  # 
     for x in each(v.shape[0]):
         top, less = max(top, v[x]), max(less, -v[x])
     top = team_max(top)
-    if fresh and learned.shape[0] == 0:  # U is all that is asked for
+    if own.fresh and learned.shape[0] == 0:  # U is all that is asked for
         for j in each(size.shape[0]):
             U, K = top_of(successors[j], v) if support else top, size[j]
             if K > 0:
@@ -105,4 +105,4 @@ def _largest(successors, support, K, to, p, d, v, top, y):  # type: ignore[no-un
 
 
 backups_on_sets = bound(inner_backups, prepared=_balls, backed_up=_backed_up)
-seed_plan = bound(inner_plan, backups=backups_on_sets)
+ON_SETS = Form(backups_on_sets, bound(inner_plan, backups=backups_on_sets), _scratch)

@@ -22,7 +22,7 @@ from ravi.learners.posterior.psrl import draw_and_plan, goal_of, posterior, usua
 from ravi.learners.ravi_kl import plausible
 from ravi.learners.ravi_kl.plausible import Sets
 from ravi.learners.ravi_kl.plausible import plan as best_policy
-from ravi.optimism.relative_entropy import most_of_coins, radii_of_one_value
+from ravi.optimism.relative_entropy import most_of_coins
 from ravi.random import REWARD, uniform
 from ravi.teams import NEVER, Room, each, first, made, sync, team, team_max, team_sum
 
@@ -60,7 +60,7 @@ class Scratch(NamedTuple):
     of_draws: Any  # Posterior; () where no candidate is drawn
     of_coins: Any  # (teams, 2, X, 2); none where rewards are known
     rewards: Any  # at most; those of the problem where they are known    (n or 1, X, A)
-    rho: Any  # (n, X, A)
+    level: Any  # ln(m / delta_t)                                        (n,)
     time: Any  # t of the next step                                       (n,)
     tol: Any  # (n,)
     returns: Any  # U; what the candidate returns at least; what it does  (3, n)
@@ -79,7 +79,7 @@ def scratch(problem: Problem, told: bool, draws: bool, unknown: bool, n: int, te
         posterior(problem, told, usual_prior(problem, told), goal_of(problem), teams) if draws else (),
         Room((teams, 2, X, 2) if unknown else (teams, 0, 0, 0)),
         Room(pairs) if unknown else problem.rewards[None].copy(),
-        Room(pairs), Room((n,), np.int64), Room((n,)), Room((3, n)), flags, flags, Room((n, X), np.int64),
+        Room((n,)), Room((n,), np.int64), Room((n,)), Room((3, n)), flags, flags, Room((n, X), np.int64),
         Room(pairs, np.int32),
     )  # fmt: skip
 
@@ -119,9 +119,14 @@ class Own(NamedTuple):
 @compiled
 def greedy(low, high, own):  # type: ignore[no-untyped-def]
     """The most optimistic policy."""
-    _most_optimistic(low, high, own, own.best.visits)
+    best, room = own.best, own.room
+    _begin(low, high, own, best.visits)
+    best_policy(
+        low, high, own.successors, own.initial, own.numbers.gamma, _sets(own), 1.0, room.tol,
+        (best.u, best.dual, best.bound, best.visits), best.choice, False, room.active, room.returns[0], room.of_sets,
+    )  # fmt: skip
     for i in range(low, high):
-        _play(own.best.choice[i], own.policy[i])
+        _play(best.choice[i], own.policy[i])
 
 
 @compiled
@@ -129,7 +134,7 @@ def half(low, high, own):  # type: ignore[no-untyped-def]
     """That of half the radii, where it is nearly as optimistic. Half the sets are in the sets: it returns there what it
     does at half the radii, or more, and that is gamma tol less than their largest, or more."""
     other, numbers, room = own.candidate, own.numbers, own.room
-    _most_optimistic(low, high, own, other.visits)
+    _begin(low, high, own, other.visits)
     best_policy(
         low, high, own.successors, own.initial, numbers.gamma, _sets(own), 0.5, room.tol,
         (other.u, other.dual, other.bound, other.visits), other.choice, False, room.active, room.returns[1],
@@ -146,7 +151,7 @@ def half(low, high, own):  # type: ignore[no-untyped-def]
 def drawn(low, high, own):  # type: ignore[no-untyped-def]
     """A candidate from the posterior, where it is nearly as optimistic."""
     other, room = own.candidate, own.room
-    _most_optimistic(low, high, own, own.best.visits)
+    _begin(low, high, own, own.best.visits)
     draw_and_plan(low, high, room.of_draws, room.rewards, own.moves, other.key, room.time, other.u, other.policy)
     for i in range(low, high):
         room.returns[1, i] = 0.0
@@ -161,14 +166,14 @@ def drawn(low, high, own):  # type: ignore[no-untyped-def]
 
 @compiled
 def _sets(own):  # type: ignore[no-untyped-def]
-    return Sets(own.room.rewards, own.visits, own.moves, own.room.rho, own.numbers.support)
+    return Sets(own.room.rewards, own.visits, own.moves, own.room.level, own.numbers.scale, own.numbers.support)
 
 
 @compiled
-def _most_optimistic(low, high, own, planned):  # type: ignore[no-untyped-def]
-    """The sets, and the best policy and its U. Where the level of the sets is another one, no bound on what a pair is
-    worth holds on: neither of the best policy, nor those whose steps are `planned`."""
-    gamma, bounds, size, scale, reward_scale, tolerance, _, _ = own.numbers
+def _begin(low, high, own, planned):  # type: ignore[no-untyped-def]
+    """The time, the tolerance of plans and the level of the sets, of every seed. Where the level is another one, no
+    bound on what a pair is worth holds on: neither of the best policy, nor those whose visits are `planned`."""
+    _, bounds, size, _, reward_scale, tolerance, _, _ = own.numbers
     best, visits, stage, room = own.best, own.visits, own.stage, own.room
     _, X, A = visits.shape
     for i in range(low, high):
@@ -183,20 +188,17 @@ def _most_optimistic(low, high, own, planned):  # type: ignore[no-untyped-def]
                 for a in range(A):
                     best.visits[i, x, a] = -1
                     planned[i, x, a] = -1
-        level = math.log(bounds / min(1.0, math.sqrt(size / 2.0**now)))  # ln(m / delta_t)
-        radii_of_one_value(visits[i], level, scale, room.rho[i])
+        level = math.log(bounds / min(1.0, math.sqrt(size / 2.0**now)))
         if own.earned.plays.shape[0] > 0:
             most_of_coins(
                 own.earned.plays[i], own.earned.total[i], level, reward_scale, room.of_coins[team()], room.rewards[i]
             )
         sync()  # all have read the stage
         if first():
-            room.time[i], room.tol[i], room.active[i], stage[i] = t, tolerance / math.sqrt(t), True, now
+            room.level[i], room.time[i], room.tol[i], room.active[i], stage[i] = (
+                level, t, tolerance / math.sqrt(t), True, now,
+            )  # fmt: skip
     sync()
-    best_policy(
-        low, high, own.successors, own.initial, gamma, _sets(own), 1.0, room.tol,
-        (best.u, best.dual, best.bound, best.visits), best.choice, False, room.active, room.returns[0], room.of_sets,
-    )  # fmt: skip
 
 
 @compiled
@@ -212,17 +214,27 @@ def _stage(t):  # type: ignore[no-untyped-def]
 def _nearly(low, high, own, choice):  # type: ignore[no-untyped-def]
     """Play the candidate `choice` (n, X) where its own optimistic return is at least U - eps, else the best policy.
 
-    That return is computed only where neither the choices nor what the candidate returns at least settle it.
+    U is computed only where it matters that it may be less than 1, and the candidate's return only where neither the
+    choices nor what the candidate returns at least settle it.
     """
     gamma, slack, size, best, room = own.numbers.gamma, own.numbers.slack, own.numbers.size, own.best, own.room
     returns, taken, active = room.returns, room.taken, room.active
+    for i in range(low, high):
+        if first():
+            taken[i] = returns[1, i] >= 1.0 - slack * math.sqrt(size / room.time[i])
+            active[i] = not taken[i]
+    sync()
+    best_policy(
+        low, high, own.successors, own.initial, gamma, _sets(own), 1.0, room.tol,
+        (best.u, best.dual, best.bound, best.visits), best.choice, False, active, returns[0], room.of_sets,
+    )  # fmt: skip
     for i in range(low, high):
         differ = 0
         for x in each(choice.shape[1]):
             if choice[i, x] != best.choice[i, x]:
                 differ = 1
         differ = team_max(differ)
-        if first():
+        if first() and not taken[i]:
             enough = returns[0, i] - slack * math.sqrt(size / room.time[i])
             taken[i] = returns[1, i] >= enough + gamma * room.tol[i] / 2
             active[i] = not taken[i] and differ > 0

@@ -11,12 +11,17 @@ and the greedy policy, with a kernel of the sets, returns at most gamma span(del
 (docs/explanation/kl.md, Lemma 4). A plan ends when span(delta) <= tol. With `fixed`, the maximum over a is that of a
 given policy: then U is what this policy would return under its best kernel.
 
-Between two backups of all pairs the actions and kernels just chosen are kept for sweeps that cost X B each. What an
-action was worth at an earlier u bounds what it is worth now, Q(u') <= Q(u) + gamma max(u' - u): an action whose bound
-is below the best of its state is not looked at. The bounds hold from plan to plan for pairs whose set is as it was.
-`dual` is where Newton's method for the pair ended last.
+Between two backups of all pairs the actions and kernels just chosen are kept for sweeps that cost X B each. Where
+values have far to go, as along the corridors of a grid, a sweep moves them by one state only; then one in place, which
+takes every state after the one that it most likely leads to, moves them all the way (`_follow`). The certificate does
+not depend on how u was found.
 
-States are a team's (`ravi.teams`): within a backup, and within a sweep, none reads what another writes.
+With P_u(x, a) = max_{q in C(x, a)} <q, u>, P_u' <= P_u + max(u' - u): gamma P of an earlier u bounds that of now, and
+an action whose bound is below the best of its state is not looked at. The bounds hold from plan to plan for pairs whose
+set is as it was, whatever their rewards are. `dual` is where Newton's method for the pair ended last.
+
+States are a team's (`ravi.teams`): within a backup, and within a sweep, none reads what another writes. A sweep in
+place is its first thread's, which takes long on a GPU: so it is for many states only.
 """
 
 import math
@@ -27,13 +32,16 @@ import numpy as np
 from ravi.compiled import compiled
 from ravi.core import Array, Problem
 from ravi.optimism.kl_dual import shortfall
-from ravi.optimism.relative_entropy import seen
+from ravi.optimism.relative_entropy import kappa, seen
 from ravi.optimism.sets import top_of
 from ravi.ranges import SLACK, Action, CountOrNone, Range, Value
-from ravi.teams import Room, each, sync, team, team_max, team_min, team_sum
+from ravi.teams import Room, each, first, sync, team, team_max, team_min, team_sum
 
 SHRINK = 0.1  # of the span, by sweeps of kept kernels between two backups
 ROOM = 1e-12  # of H: rounding of a bound
+SLOW = 0.5  # of the span, after a sweep: more is little progress
+MANY = 400  # states, from which on values may have far to go
+HELP = 0.7  # of the span, after `_follow` and a sweep: more is no help
 NEAR = 1e-7  # of H: a span that is below it is closed by backups alone, for a kernel is known to the root of rounding
 MOST = 100_000  # backups of one plan
 
@@ -47,41 +55,43 @@ class Warm(NamedTuple):
 
     u: Value  # V of the last plan, less its least                                      (n, X)
     dual: Annotated[Array, LOGARITHM]  # ln t of the pair's last maximum; nan at first  (n, X, A)
-    bound: Annotated[Array, WORTH]  # at least what the pair is worth at u              (n, X, A)
+    bound: Annotated[Array, WORTH]  # at least gamma max_C <q, u>                      (n, X, A)
     visits: CountOrNone  # visits of the pair when its bound was made; -1 for none       (n, X, A)
     choice: Action  # the action of the last plan                                       (n, X)
 
 
 class Sets(NamedTuple):
-    """What is plausible: rewards, and kernels near the frequencies of steps."""
+    """What is plausible: rewards, and kernels near the frequencies of steps, n KL(p_hat || q) <= rho with
+    rho = scale (level + kappa(n))."""
 
     rewards: Array  # at most                                     (n or 1, X, A)
     visits: Array  # from zero                                    (n, X, A)
     moves: Array  #                                               (n, X, A, B)
-    rho: Array  # of n KL(p_hat || q) <= rho                      (n, X, A)
+    level: Array  #                                               (n,)
+    scale: float
     support: bool  # whether q is on the stored successors only
 
 
 class Scratch(NamedTuple):
-    """Of a plan, by team."""
+    """Of a plan, by team. What is known of a pair is laid out when the pair is first looked at."""
 
-    size: Any  # of the successors of a pair that were seen       (teams, X, A)
+    size: Any  # of its successors that were seen; -1: not laid out   (teams, X, A)
     to: Any  # which                                              (teams, X, A, B)
     p: Any  # and their frequencies                               (teams, X, A, B)
-    radius: Any  # rho / n                                        (teams, X, A)
+    radius: Any  # rho / n; where one was seen, exp(-rho / n)      (teams, X, A)
     targets: Any  # states of the best kernel, how many           (teams, X)
     target: Any  # which                                          (teams, X, B + 1)
     q: Any  # and their masses; before, the y of `shortfall`      (teams, X, B + 1)
-    Lu: Any  #                                                    (teams, X)
-    new: Any  # of a sweep                                        (teams, X)
+    values: Any  # L u, max_C <q, u>, and one of `_settle`        (teams, 3, X)
+    walk: Any  # of `_follow`                                     (teams, 3, X)
 
 
 def scratch(problem: Problem, teams: int) -> Scratch:
     X, A, B = problem.successors.shape
-    pairs, states, more = (teams, X, A), (teams, X), (teams, X, B + 1)
+    pairs, more = (teams, X, A), (teams, X, B + 1)
     return Scratch(
-        Room(pairs, np.int32), Room((*pairs, B), np.int32), Room((*pairs, B)), Room(pairs), Room(states, np.int32),
-        Room(more, np.int32), Room(more), Room(states), Room(states),
+        Room(pairs, np.int32), Room((*pairs, B), np.int32), Room((*pairs, B)), Room(pairs), Room((teams, X), np.int32),
+        Room(more, np.int32), Room(more), Room((teams, 3, X)), Room((teams, 3, X), np.int32),
     )  # fmt: skip
 
 
@@ -101,13 +111,13 @@ def plan(  # type: ignore[no-untyped-def]
     (n, X), and U into `returns` (n,); or what `choice`, the actions of a policy, returns, where it is `fixed`. Of seeds
     low, ..., high - 1 that are `active` (n,). u, dual, bound and visits of `warm` are written to; its bounds must be of
     sets that differ from these only where the visits of a pair do. A team's."""
-    r, visits, moves, rho, support = sets
+    r, visits, moves, level, scale, support = sets
     u, dual, bound, planned = warm
-    sizes, tos, ps, radii, counts, targets, qs, Lus, news = scratch
+    sizes, tos, ps, radii, counts, targets, qs, values, walks = scratch
     _, X, A, B = moves.shape
     k, room = team(), ROOM / (1 - gamma)
-    size, to, p, radius, count, target, q, Lu = (
-        sizes[k], tos[k], ps[k], radii[k], counts[k], targets[k], qs[k], Lus[k],
+    size, to, p, radius, count, target, q, Lu, worth = (
+        sizes[k], tos[k], ps[k], radii[k], counts[k], targets[k], qs[k], values[k, 0], values[k, 1],
     )  # fmt: skip
     for i in range(low, high):
         if not active[i]:
@@ -115,14 +125,10 @@ def plan(  # type: ignore[no-untyped-def]
         v, z, most, earned, chosen = u[i], dual[i], bound[i], r[i if r.shape[0] > 1 else 0], choice[i]
         for x in each(X):
             for a in range(A):
-                if fixed and a != chosen[x]:
-                    continue
-                n, rho_n = visits[i, x, a], share * rho[i, x, a]
-                size[x, a] = seen(successors[x, a], moves[i, x, a], n, rho_n, to[x, a], p[x, a])
-                radius[x, a] = rho_n / max(n, 1)
-                if not fixed and planned[i, x, a] != n:
+                size[x, a] = -1
+                if not fixed and planned[i, x, a] != visits[i, x, a]:
                     most[x, a] = np.inf
-                    planned[i, x, a] = n
+                    planned[i, x, a] = visits[i, x, a]
         for backups in range(MOST):
             top, peak = 0.0, 0
             if not support:
@@ -133,39 +139,49 @@ def plan(  # type: ignore[no-untyped-def]
                 best, b = -np.inf, was
                 for j in range(-1, 0 if fixed else A):
                     a = was if j < 0 else j
-                    if j == was or (j >= 0 and most[x, a] + room < best):
+                    if j == was or (j >= 0 and earned[x, a] + most[x, a] + room < best):
                         continue
+                    K = size[x, a]
+                    if K < 0:
+                        n = visits[i, x, a]
+                        rho = share * (scale * (level[i] + kappa(n)))
+                        K = size[x, a] = seen(successors[x, a], moves[i, x, a], n, rho, to[x, a], p[x, a])
+                        radius[x, a] = math.exp(-rho / n) if K == 1 else rho / max(n, 1)
                     value = top
                     if support:
                         value = top_of(successors[x, a], v)
-                    K = size[x, a]
-                    if K > 0:
+                    if K == 1:
+                        value -= (value - v[to[x, a, 0]]) * radius[x, a]
+                    elif K > 1:
                         below, z[x, a] = shortfall(K, to[x, a], p[x, a], radius[x, a], v, value, z[x, a], q[x])
                         value -= below
-                    value = earned[x, a] + gamma * value
                     if not fixed:
-                        most[x, a] = value
-                    if value > best or (value == best and a < b):
-                        best, b = value, a
+                        most[x, a] = gamma * value
+                    total = earned[x, a] + gamma * value
+                    if total > best or (total == best and a < b):
+                        best, b, worth[x] = total, a, value
                 Lu[x], chosen[x] = best, b
                 least, greatest, base = min(least, best - v[x]), max(greatest, best - v[x]), min(base, best)
                 mean += nu0[x] * best
             least, greatest, base, mean = team_min(least), team_max(greatest), team_min(base), team_sum(mean)
-            done = greatest - least <= tol[i] or backups + 1 == MOST
+            span = greatest - least
+            done = span <= tol[i] or backups + 1 == MOST
             if done:
                 returns[i] = (1 - gamma) * mean + gamma * (least + greatest) / 2
             for x in each(X):
                 Lu[x] -= base
                 if not done:
                     a = chosen[x]
+                    y = np.int32(peak)
+                    if support:
+                        y = _best_of(successors[x, a], v)
                     count[x] = _kernel(
-                        size[x, a], to[x, a], p[x, a], radius[x, a], v, successors[x, a], support, peak, z[x, a],
-                        target[x], q[x],
-                    )  # fmt: skip
+                        size[x, a], to[x, a], p[x, a], radius[x, a], v, y, v[y] - worth[x], z[x, a], target[x], q[x]
+                    )
             sync()
-            if not done and greatest - least > NEAR / (1 - gamma):
-                goal = max(SHRINK * (greatest - least), 0.5 * tol[i])
-                _sweep(earned, gamma, chosen, count, target, q, Lu, news[k], goal)
+            if not done and span > NEAR / (1 - gamma):
+                goal = max(SHRINK * span, 0.5 * tol[i])
+                _settle(earned, gamma, chosen, (count, target, q), values[k], walks[k], span, goal)
             rise = -np.inf
             for x in each(X):
                 rise = max(rise, Lu[x] - v[x])
@@ -192,47 +208,43 @@ def _highest(v):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _kernel(K, to, p, d, v, successors, support, peak, z, target, q):  # type: ignore[no-untyped-def]
-    """The q of the set that is best for v, given ln t of its maximum: its states and their masses; how many. `peak` is
-    the state of max v."""
-    best = np.int32(peak)
-    if support:
-        best = successors[0]
-        for j in range(1, successors.shape[0]):
-            if v[successors[j]] > v[best]:
-                best = successors[j]
+def _best_of(successors, v):  # type: ignore[no-untyped-def]
+    """The first of the stored successors of a pair that has their max v."""
+    best = successors[0]
+    for j in range(1, successors.shape[0]):
+        if v[successors[j]] > v[best]:
+            best = successors[j]
+    return best
+
+
+@compiled
+def _kernel(K, to, p, d, v, best, below, z, target, q):  # type: ignore[no-untyped-def]
+    """The q of the set that is best for v: its states and their masses; how many. `best` is the best state that there
+    is, and the maximum is so much `below`, at z = ln t of its dual (`ravi.optimism.kl_dual`)."""
     if K == 0:
         target[0], q[0] = best, 1.0
         return 1
-    top, span = v[best], 0.0
+    if K == 1:
+        target[0], q[0], target[1], q[1] = to[0], d, best, 1.0 - d
+        return 2
+    top, span, nearest = v[best], 0.0, np.inf
     for j in range(K):
-        span = max(span, top - v[to[j]])
+        target[j], q[j] = to[j], p[j]
+        span, nearest = max(span, top - v[to[j]]), min(nearest, top - v[to[j]])
     if span == 0.0:
-        for j in range(K):
-            target[j], q[j] = to[j], p[j]
         return K
-    logs, nearest = 0.0, np.inf
-    for j in range(K):
-        away = (top - v[to[j]]) / span
-        nearest = min(nearest, away)
-        if away > 0.0:
-            logs += p[j] * math.log(away)
-    if nearest > 0.0:  # the best state was not seen: nu = max V, unless f(0) > d
-        Z = 0.0
+    if nearest > 0.0:  # the best state was not seen: t = 0, where that leaves mass for it
+        left = 1.0
         for j in range(K):
-            Z += p[j] * span / (top - v[to[j]])
-        if logs + math.log(Z) <= d:
-            left = 1.0
+            left -= below * p[j] / (top - v[to[j]])
+        if left > -ROOM:
             for j in range(K):
-                target[j] = to[j]
-                q[j] = math.exp(logs - d) * p[j] * span / (top - v[to[j]])
-                left -= q[j]
+                q[j] = below * p[j] / (top - v[to[j]])
             target[K], q[K] = best, max(left, 0.0)
             return K + 1
     t = math.exp(z) if math.isfinite(z) else np.inf
     Z = 0.0
     for j in range(K):
-        target[j] = to[j]
         q[j] = p[j] / (1.0 + (top - v[to[j]]) / (span * t))
         Z += q[j]
     for j in range(K):
@@ -241,21 +253,110 @@ def _kernel(K, to, p, d, v, successors, support, peak, z, target, q):  # type: i
 
 
 @compiled
-def _sweep(r, gamma, choice, count, target, q, v, new, goal):  # type: ignore[no-untyped-def]
-    """v <- sweeps with these actions and kernels, less its least, until the span of a move is at most `goal`."""
-    X = v.shape[0]
-    while True:
-        low, high, base = np.inf, -np.inf, np.inf
-        for x in each(X):
-            total = 0.0
-            for j in range(count[x]):
-                total += q[x, j] * v[np.uint32(target[x, j])]
-            new[x] = r[x, choice[x]] + gamma * total
-            low, high, base = min(low, new[x] - v[x]), max(high, new[x] - v[x]), min(base, new[x])
-        low, high, base = team_min(low), team_max(high), team_min(base)
-        sync()  # all have read v
-        for x in each(X):
-            v[x] = new[x] - base
+def _settle(r, gamma, choice, kernels, values, walk, before, goal):  # type: ignore[no-untyped-def]
+    """values[0] <- what these actions and kernels are worth, less its least, until the span of a sweep's move is at
+    most `goal`. `before` is that of the last one.
+
+    Where a sweep shrinks the span little, values have far to go. Then states are brought to the values of those that
+    they lead to one after another (`_follow`), unless that does not help.
+    """
+    v, kept = values[0], values[2]
+    span, follows = _sweep(r, gamma, choice, kernels, values), values.shape[1] >= MANY
+    while span > goal:
+        if not follows or span <= SLOW * before:
+            before, span = span, _sweep(r, gamma, choice, kernels, values)
+            continue
+        for x in each(v.shape[0]):
+            kept[x] = v[x]
         sync()
-        if high - low <= goal:
-            return
+        before, last = span, np.inf
+        while True:
+            if first():
+                _follow(r, gamma, choice, kernels, v, walk)
+            sync()
+            span = _sweep(r, gamma, choice, kernels, values)
+            if span <= goal or not span <= HELP * last:
+                break
+            last = span
+        follows = span <= max(SLOW * before, goal)
+        if not span <= before:
+            for x in each(v.shape[0]):
+                v[x] = kept[x]
+            sync()
+            span = before
+
+
+@compiled
+def _sweep(r, gamma, choice, kernels, values):  # type: ignore[no-untyped-def]
+    """A sweep of values[0] with these actions and kernels, less its least; the span of its move."""
+    count, target, q = kernels
+    v, new = values[0], values[1]
+    X = v.shape[0]
+    low, high, base = np.inf, -np.inf, np.inf
+    for x in each(X):
+        total = 0.0
+        for j in range(count[x]):
+            total += q[x, j] * v[np.uint32(target[x, j])]
+        new[x] = r[x, choice[x]] + gamma * total
+        low, high, base = min(low, new[x] - v[x]), max(high, new[x] - v[x]), min(base, new[x])
+    low, high, base = team_min(low), team_max(high), team_min(base)
+    sync()  # all have read v
+    for x in each(X):
+        v[x] = new[x] - base
+    sync()
+    return high - low
+
+
+@compiled
+def _follow(r, gamma, choice, kernels, v, walk):  # type: ignore[no-untyped-def]
+    """v <- a sweep in place, every state after the one that it most likely leads to; a circle of such states is solved
+    for its values as a whole. One thread's.
+
+    A sweep in place asks for V itself, where v is V less a constant: this is found first, from the circle that the best
+    state leads to. walk: which of the targets of a state is the likeliest; whether the state is open (1) or done (2);
+    the way here.
+    """
+    count, target, q = kernels
+    main, mark, way = walk[0], walk[1], walk[2]
+    X, peak = v.shape[0], 0
+    for x in range(X):
+        main[x], mark[x] = 0, 0
+        for j in range(1, count[x]):
+            if q[x, j] > q[x, main[x]]:
+                main[x] = j
+        if v[x] > v[peak]:
+            peak = x
+    for s in range(-1, X):
+        x, length = peak if s < 0 else s, 0
+        while mark[x] == 0:
+            mark[x] = 1
+            way[length] = x
+            length += 1
+            x = target[x, main[x]]
+        if mark[x] == 1:  # v(x) = earned + returns v(x), once around, and to elsewhere v goes in with a weight
+            earned, elsewhere, returns, y = 0.0, 0.0, 1.0, x
+            while True:
+                total, weight = 0.0, 0.0
+                for j in range(count[y]):
+                    if j != main[y]:
+                        total += q[y, j] * v[target[y, j]]
+                        weight += q[y, j]
+                earned += returns * (r[y, choice[y]] + gamma * total)
+                elsewhere += returns * gamma * weight
+                returns *= gamma * q[y, main[y]]
+                y = target[y, main[y]]
+                if y == x:
+                    break
+            if s < 0:
+                more = (earned - (1.0 - returns) * v[x]) / (1.0 - returns - elsewhere)
+                for y in range(X):
+                    v[y] += more
+                earned += elsewhere * more
+            v[x], mark[x] = earned / (1.0 - returns), 2
+        for l in range(length - 1, -1, -1):
+            y = way[l]
+            if mark[y] == 1:
+                total = 0.0
+                for j in range(count[y]):
+                    total += q[y, j] * v[target[y, j]]
+                v[y], mark[y] = r[y, choice[y]] + gamma * total, 2

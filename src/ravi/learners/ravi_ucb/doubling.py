@@ -37,7 +37,8 @@ from ravi.estimators.counts import EVERY_PLAY
 from ravi.learners.options import ALL, Builder, Options, takes
 from ravi.learners.ravi_ucb import plus as ravi_ucb_plus
 from ravi.learners.ravi_ucb import ravi_ucb
-from ravi.learners.ravi_ucb.inner import OfCounts, made_of, on_counts, seed_learn, seed_plan
+from ravi.learners.ravi_ucb.inner import Form, made_of, on_counts, seed_learn
+from ravi.learners.ravi_ucb.inner_counts import COLUMNS, ROWS, OfCounts
 from ravi.ranges import Facts, Fixed, LogPolicy, NextPlay, Policy, Range, Value, logarithms
 from ravi.schedules import at_reset
 from ravi.teams import Room, each, over_seeds, sync
@@ -170,7 +171,7 @@ def _at_once(first: int, learner: Callable[[int], Learner]) -> Callable[[State],
 
 
 class InPhases(NamedTuple):
-    """What `_plan` and `_learn` are given."""
+    """What the plans and `_learn` are given."""
 
     counted: Any  # of `ravi.learners.ravi_ucb.inner`; eta, radius and scale of each seed are those of its phase   (n,)
     phase: Array  # (n,)
@@ -180,13 +181,29 @@ class InPhases(NamedTuple):
 
 
 @compiled
-def _plan(own, i, t):  # type: ignore[no-untyped-def]
-    """An epoch of one seed, with the constants of its phase; a team's."""
+def _opened(own, i):  # type: ignore[no-untyped-def]
+    """The constants of a seed are those of its phase; a team's."""
     counted = own.counted
     V, Q, _, log_policy, policy, _, _ = counted.iterates
     _begin(i, i + 1, own.first, counted.time, own.phase, own.fresh, (V, Q, log_policy, policy))
     _of_phase(i, i + 1, own.phase, own.numbers, (counted.eta, counted.constants.radius, counted.constants.scale))
-    return seed_plan(counted, i, t)
+
+
+plan_in_rows, plan_in_columns = ROWS.plan, COLUMNS.plan
+
+
+@compiled
+def _plan_in_rows(own, i, t):  # type: ignore[no-untyped-def]
+    """An epoch of one seed; a team's."""
+    _opened(own, i)
+    return plan_in_rows(own.counted, i, t)
+
+
+@compiled
+def _plan_in_columns(own, i, t):  # type: ignore[no-untyped-def]
+    """An epoch of one seed; a team's."""
+    _opened(own, i)
+    return plan_in_columns(own.counted, i, t)
 
 
 @compiled
@@ -194,7 +211,7 @@ def _learn(own, i, t, x, a, y, slot, reset, after):  # type: ignore[no-untyped-d
     return seed_learn(own.counted, i, t, x, a, y, slot, reset, after)
 
 
-def _in_phases(phases: Phases) -> Seedwise:
+def _in_phases(phases: Phases, form: Form) -> Seedwise:
     """The epoch of one seed, where every phase is made of counts."""
 
     def own(s: State, teams: int) -> InPhases:
@@ -205,7 +222,7 @@ def _in_phases(phases: Phases) -> Seedwise:
         counted = counted._replace(eta=room, constants=counted.constants._replace(radius=room, scale=room))
         return InPhases(counted, s.phase, phases.first, phases.fresh, np.array(numbers))
 
-    return Seedwise(_plan, _learn, own)
+    return Seedwise(_plan_in_columns if form is COLUMNS else _plan_in_rows, _learn, own)
 
 
 def doubling(name: str, first: int, build: Callable[[int], Learner]) -> Learner:
@@ -220,8 +237,9 @@ def doubling(name: str, first: int, build: Callable[[int], Learner]) -> Learner:
 
     settings = {"first": first} | {name: value for name, value in base.settings.items() if name not in OF_A_PHASE}
     epoch = made_of(base)
-    bonuses = epoch is not None and isinstance(epoch.constants, OfCounts)  # sets have no such form
-    seedwise = TOGETHER if together else _in_phases(phases) if bonuses else None
+    seedwise = TOGETHER if together else None
+    if epoch is not None and isinstance(epoch.constants, OfCounts):  # sets have no such form
+        seedwise = _in_phases(phases, epoch.form)
     return Learner(name, init, phases, base.add, at_reset(), settings, seedwise=seedwise)
 
 

@@ -6,8 +6,8 @@
 Where Q is not fresh, each of the M begins with the Q at hand, and ends with that of the next. A seed's V_j and pi_j are
 put aside at the j that was drawn for it.
 
-What does not change within an epoch is found once: the bonus is a number of its pair, times half the span of V where it
-scales with that. M plans of `ravi.learners.ravi_ucb.ravi_ucb`, one after another, are the oracle of the loop.
+The loop is here; the backups are those of counts (`ravi.learners.ravi_ucb.inner_counts`) or of sets of kernels
+(`ravi.learners.ravi_kl.inner_sets`). M plans of `ravi.learners.ravi_ucb.ravi_ucb`, one after another, are the oracle.
 """
 
 import math
@@ -18,11 +18,11 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from ravi.compiled import bound, compiled
+from ravi.compiled import compiled
 from ravi.core import Array, Data, Learner, Problem, Seedwise
 from ravi.planning.mirror import step_in_place
 from ravi.random import PICK, REWARD, uniform
-from ravi.teams import NEVER, Room, each, first, made, sync, team, team_max, team_min
+from ravi.teams import NEVER, Room, each, first, made, sync, team
 
 
 class Iterates(NamedTuple):
@@ -41,123 +41,70 @@ class Played(NamedTuple):
     policy: Array  # pi_m       (n, X, A)
 
 
+class Form(NamedTuple):
+    """How an epoch is computed."""
+
+    backups: Callable[..., Any]  # `inner_backups` and `inner_plan`, with functions bound to them
+    plan: Callable[..., Any]
+    scratch: Callable[[Problem, int], Any]  # of so many teams
+
+
 # D, iterates, how many, at which to put aside (n,), where to -> the iterates after them
 Backups: TypeAlias = Callable[[Data, Iterates, int, Array, Played], Iterates]
 
 
-class OfCounts(NamedTuple):
-    """The bonus and the estimate of counts, as numbers: what `ravi.learners.ravi_ucb.plus.tabular` is made of."""
-
-    radius: Array  # L of `ravi.optimism.bonuses.of_span`; where not centred, beta of a bonus beta / sqrt(N)
-    scale: Array  # of the bonus; both of each seed (n,), or of all (1,)
-    span: float  # in place of sp(V); 0 for sp(V) itself
-    centre: bool
-    clip: bool
-    discount: float  # what the bonus is multiplied by: gamma, or 1
-
-    def loops(self) -> tuple[Callable[..., Any], Callable[..., Any]]:
-        """`inner_backups` and `inner_plan` on these."""
-        return backups_on_counts, seed_plan
-
-    def scratch(self, problem: Problem, teams: int) -> Any:
-        return Scratch(Room((teams, problem.states * problem.actions)), Room((teams, problem.states)))
-
-
-def of_widths(beta: Array) -> OfCounts:
-    """CB = beta / sqrt(N) (Algorithm 2). beta: of each seed (n,), or of all (1,)."""
-    return OfCounts(np.ones(1), beta, 0.0, False, False, 1.0)
-
-
 def of_counts(problem: Problem, constants: Any, eta: Array, fresh: bool) -> Backups:
     """With counts from one: all M in one compiled loop, seed by seed. eta: of each seed (n,), or of all (1,)."""
-    (loop, _), counted = constants.loops(), Counted(problem, constants, eta, fresh, 0, "last", lambda of: of)
-    room = cache(lambda: made(constants.scratch(problem, 1)))  # it serves one call at a time
+    counted = Counted(problem, constants, eta, fresh, 0, "last", lambda of: of)
+    room = cache(lambda form: made(form.scratch(problem, 1)))  # it serves one call at a time
 
     def backups(D: Any, at: Iterates, count: int, chosen: Array, played: Played) -> Iterates:
-        at = at._replace(V=at.V.copy(), Q=at.Q.copy())
-        loop(0, len(at.V), counted.laid(OfSeeds(D, at, played), chosen, NO_REWARDS, room()), count)
+        at, form = at._replace(V=at.V.copy(), Q=at.Q.copy()), constants.form(problem, count)
+        form.backups(0, len(at.V), counted.laid(OfSeeds(D, at, played), chosen, NO_REWARDS, room(form)), count)
         return at
 
     return backups
 
 
-class Scratch(NamedTuple):
-    """Of counts, by team."""
-
-    factors: Any  # CB of a pair, in parts of half the span where it is centred   (teams, X A)
-    U: Any  # V less its middle                                                   (teams, X)
+@compiled
+def _by_rows(own, i):  # type: ignore[no-untyped-def]
+    """A mirror step of one seed; a team's."""
+    V, Q, _, log_policy, policy, _, _ = own.iterates
+    step_in_place(i, i + 1, log_policy, policy, Q, own.eta, V)
 
 
 @compiled
-def _factors(own, i):  # type: ignore[no-untyped-def]
-    """What the bonuses of a seed are made of, as long as its counts stand still; a team's."""
-    radius, scale, _, centre, _, _ = own.constants
-    out = own.room.factors[team()]
-    far, times = radius[i if radius.shape[0] > 1 else 0], scale[i if scale.shape[0] > 1 else 0]
-    for p in each(out.shape[0]):
-        if centre:
-            n = own.visits[i, p] - 1.0
-            out[p] = min(1 + n / (n + 1), times * (math.sqrt(2 * far * n) + 1) / (n + 1))
-        else:
-            out[p] = (1.0 / math.sqrt(np.float64(own.visits[i, p]))) * (times * far)
+def _put_aside(own, i):  # type: ignore[no-untyped-def]
+    """V_j and pi_j of one seed are those that it plays; a team's."""
+    V, _, _, _, policy, played_V, played_policy = own.iterates
+    for x in each(V.shape[1]):
+        played_V[i, x] = V[i, x]
+        for a in range(policy.shape[2]):
+            played_policy[i, x, a] = policy[i, x, a]
 
 
 @compiled
-def _backed_up(fixed, constants, fresh, visits, moves, learned, room, V, Q):  # type: ignore[no-untyped-def]
-    """Q of one seed, from its V; a team's."""
-    successors, r, gamma, H = fixed
-    _, _, span, centre, clip, discount = constants
-    U, factors = room.U[team()], room.factors[team()]
-    P, B = successors.shape
-    low, high = V[0], V[0]
-    for x in each(V.shape[0]):
-        low, high = min(low, V[x]), max(high, V[x])
-    low, high = team_min(low), team_max(high)
-    middle = (high + low) / 2 if centre else 0.0
-    for x in each(V.shape[0]):
-        U[x] = V[x] - middle
-    sync()
-    half = (high - low if span == 0.0 else span) / 2 if centre else 1.0
-    untold = learned.shape[0] > 0
-    for p in each(P):
-        PV = 0.0
-        if visits[p] > 1:
-            row, to = moves[p], successors[p]
-            for j in range(B):
-                PV += row[j] * U[np.uint32(to[j])]
-            PV /= visits[p]
-        PV = middle + PV
-        CB = half * factors[p]
-        if clip:
-            PV, CB = min(max(PV, low), high), min(CB, high - low)
-        CB = discount * CB
-        if untold:
-            CB = learned[p] + CB
-        Q[p] = max(min(r[p] + CB + gamma * PV, H), 0.0)
-    sync()
+def _nothing(own, i):  # type: ignore[no-untyped-def]
+    """Where the iterates are worked on in place, they are there at the end."""
 
 
-prepared, backed_up, backups = _factors, _backed_up, _factors  # `bound` puts those of a learner here
+prepared, backed_up, backups = _nothing, _nothing, _nothing  # `bound` puts those of a learner here,
+stepped, put_aside, finished = _by_rows, _put_aside, _nothing  # and others here, if it works in arrays of its own
 
 
 def inner_backups(low, high, own, count):  # type: ignore[no-untyped-def]
     """M backups of seeds low, ..., high - 1 on data that stand still; a team's."""
-    V, Q, by_pair, log_policy, policy, played_V, played_policy = own.iterates
-    fixed, constants, fresh, visits, moves, room = own.fixed, own.constants, own.fresh, own.visits, own.moves, own.room
-    learned, eta, chosen = own.learned[team()], own.eta, own.chosen
     for i in range(low, high):
         prepared(own, i)
         for half in range(2 * count):  # of a backup
-            if (half % 2 == 0) == fresh:
-                backed_up(fixed, constants, fresh, visits[i], moves[i], learned, room, V[i], by_pair[i])
+            if (half % 2 == 0) == own.fresh:
+                backed_up(own, i)
             else:
-                step_in_place(i, i + 1, log_policy, policy, Q, eta, V)
+                stepped(own, i)
                 sync()
-            if half == 2 * chosen[i] + 1:
-                for x in each(V.shape[1]):
-                    played_V[i, x] = V[i, x]
-                    for a in range(policy.shape[2]):
-                        played_policy[i, x, a] = policy[i, x, a]
+            if half == 2 * own.chosen[i] + 1:
+                put_aside(own, i)
+        finished(own, i)
         sync()
 
 
@@ -183,10 +130,7 @@ def _begun(own, i, t):  # type: ignore[no-untyped-def]
         if n > 0:
             hi = min(total[i, p] / n + min(spread / math.sqrt(n), 1.0), 1.0)
         learned[p] = hi
-
-
-backups_on_counts = bound(inner_backups, prepared=_factors, backed_up=_backed_up)
-seed_plan = bound(inner_plan, backups=backups_on_counts)
+    sync()
 
 
 class Rewards(NamedTuple):
@@ -240,7 +184,7 @@ class Counted:
     """What an epoch with counts from one is made of; `own` of its Seedwise."""
 
     problem: Problem
-    constants: Any  # OfCounts; of sets `ravi.learners.ravi_kl.inner_sets.OfSets`
+    constants: Any  # OfCounts of `inner_counts`; of sets OfSets of `ravi.learners.ravi_kl.inner_sets`
     eta: Array  # (n,) or (1,)
     fresh: bool
     inner: int
@@ -251,8 +195,13 @@ class Counted:
 
     def __call__(self, state: Any, teams: int) -> OnCounts:
         of, learned = self.of(state), 0 if self.paid is None else self.problem.rewards.size
-        chosen, scratch = Room((len(of.at.V),), np.int64), self.constants.scratch(self.problem, teams)
+        chosen, scratch = Room((len(of.at.V),), np.int64), self.form.scratch(self.problem, teams)
         return self.laid(of, chosen, Room((teams, learned)), scratch)
+
+    @property
+    def form(self) -> Form:
+        form: Form = self.constants.form(self.problem, self.inner)
+        return form
 
     @cached_property
     def fixed(self) -> tuple[Array, Array, float, float]:
@@ -277,7 +226,7 @@ class Counted:
 
 def on_counts(made: Counted) -> Seedwise:
     """The epoch of one seed."""
-    return Seedwise(made.constants.loops()[1], seed_learn, made)
+    return Seedwise(made.form.plan, seed_learn, made)
 
 
 def made_of(learner: Learner) -> Counted | None:

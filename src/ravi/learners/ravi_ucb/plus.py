@@ -53,7 +53,8 @@ from ravi.estimators.variance import of_variances, variance_weighted
 from ravi.estimators.variance_weighted import Constants, radii
 from ravi.learners.options import PICKS, Options, record, takes
 from ravi.learners.ravi_ucb import ravi_ucb
-from ravi.learners.ravi_ucb.inner import Backups, Counted, Iterates, OfCounts, OfSeeds, Played, of_counts, on_counts
+from ravi.learners.ravi_ucb.inner import Backups, Counted, Iterates, OfSeeds, Played, of_counts, on_counts
+from ravi.learners.ravi_ucb.inner_counts import OfCounts
 from ravi.optimism.bonuses import (
     confidence_term,
     discounted,

@@ -38,7 +38,8 @@ from ravi.estimators.counts import EVERY_PLAY, counts
 from ravi.estimators.known import known
 from ravi.estimators.ridge import ridge
 from ravi.learners.options import Options, begun, policy_to_begin, record, takes, value_to_begin
-from ravi.learners.ravi_ucb.inner import Counted, Iterates, OfSeeds, Played, of_widths, on_counts
+from ravi.learners.ravi_ucb.inner import Counted, Iterates, OfSeeds, Played, on_counts
+from ravi.learners.ravi_ucb.inner_counts import of_widths
 from ravi.optimism.bonuses import multiple_of_width
 from ravi.planning.bellman import backup, backup_in_place, expect_in_place, extend
 from ravi.planning.mirror import mirror_step, step_in_place
