@@ -11,14 +11,17 @@ import resource
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
+from ravi import ids
 from timing import opening
 
 ABOUT = """
 How long does a command take when nothing has been compiled yet, and how long the second time? For those who install
 `ravi`, or start it often. Times are CPU seconds of the whole process, including the start of Python, with an empty
 cache and again with what the first call left in it; "functions kept" is the number of compiled functions in the cache.
+The second table has the first run of every learner, with one seed, slowest first.
 """
 COMMANDS = [
     "solve riverswim/6", "solve garnet/2000,4,4",
@@ -27,6 +30,8 @@ COMMANDS = [
       for mdp, learner in (("riverswim/6", "ravi-ucb"), ("riverswim/6", "ravi-ucb+"), ("riverswim/6", "ravi-kl"),
                            ("riverswim/6", "psrl"), ("riverswim/6", "q-learning"), ("garnet/200,4,4", "ravi-ucb"))),
 ]  # fmt: skip
+WORLDS = ("riverswim/6,discount=0.9", "riverswim/mixture,discount=0.9")  # of every learner, the first that it takes
+SHORT, LONG = 1_000, 100_000
 
 
 def seconds(command: str, cache: str) -> float:
@@ -42,17 +47,38 @@ def seconds(command: str, cache: str) -> float:
     return spent() - began
 
 
+def first(command: str) -> float:
+    """With an empty cache."""
+    with tempfile.TemporaryDirectory() as cache:
+        return seconds(command, cache)
+
+
+def world_of(learner: str) -> str:
+    """The first of `WORLDS` that a learner takes."""
+    for world in WORLDS:
+        with suppress(ValueError):  # of another kind of problem
+            ids.learner(learner, ids.mdp(world), LONG)
+            return world
+    raise ValueError(f"{learner} takes none of {WORLDS}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--write", type=Path, help="put the table into this file, in place of the one there")
+    parser.add_argument("--write", type=Path, help="put the tables into this file, in place of those there")
     options = parser.parse_args()
     lines = opening("What the first call costs", ABOUT, "cold_start.py")
     lines += ["| `ravi ...` | empty cache (s) | again (s) | functions kept |", "|---|---|---|---|"]
     for command in COMMANDS:
         with tempfile.TemporaryDirectory() as cache:
-            first, again = seconds(command, cache), seconds(command, cache)
+            new, again = seconds(command, cache), seconds(command, cache)
             kept = len(list(Path(cache).rglob("*.nbc")))
-        lines.append(f"| {command} | {first:.1f} | {again:.1f} | {kept} |")
+        lines.append(f"| {command} | {new:.1f} | {again:.1f} | {kept} |")
+    found = []
+    for learner in ids.LEARNERS:
+        run = f"run {world_of(learner)} {learner} --seeds 1 --steps"
+        found.append((first(f"{run} {LONG}"), first(f"{run} {SHORT}"), learner))
+    lines += ["", f"| learner | {SHORT:,} steps (s) | {LONG:,} steps (s) |", "|---|---|---|"]
+    lines += [f"| {learner} | {short:.1f} | {long:.1f} |" for long, short, learner in sorted(found, reverse=True)]
     told = "\n".join(lines) + "\n"
     print(told, end="")
     if options.write is not None:

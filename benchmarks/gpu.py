@@ -20,6 +20,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "src"))
 warnings.simplefilter("ignore")
 
 TABULAR = "garnet/30,3,3,discount=0.9"
+LARGER = "garnet/70,3,3,discount=0.9"  # for what is done in another way where states are many
 MIXED = "ensemble/4,20,3,3,discount=0.9"
 CHECKED = [
     ("ravi-ucb,scale=0.003,step_scale=30", TABULAR), ("ravi-ucb,scale=0.003,step_scale=30", "riverswim/6"),
@@ -29,7 +30,8 @@ CHECKED = [
     ("ravi-ucb/doubling,scale=0.003,step_scale=30", TABULAR), ("ravi-ucb+/doubling,scale=0.1,inner=3", TABULAR),
     ("ravi-kl", TABULAR), ("ravi-kl,plan=greedy,support=off", TABULAR), ("ravi-kl,candidate=posterior", TABULAR),
     ("ravi-kl,plan=mirror,inner=3", TABULAR), ("ravi-kl/unknown-rewards", TABULAR),
-    ("psrl", TABULAR), ("psrl,support=on,schedule=doubling", TABULAR),
+    ("psrl", TABULAR), ("psrl,support=on,schedule=doubling", TABULAR), ("psrl,draws=sticks", TABULAR),
+    ("ravi-ucb+,scale=0.1,inner=3", LARGER), ("mbie-eb,scale=0.03", LARGER),
     ("ucrl2,scale=0.1", TABULAR), ("ucrl2,scale=0.1,support=on", TABULAR), ("ucrl2b,scale=0.1", TABULAR),
     ("kl-ucrl,scale=0.01", TABULAR), ("scal,scale=0.03,span=0.3", TABULAR), ("scal+,scale=0.02,span=0.5", TABULAR),
     ("ucrl2,scale=0.1,mode=blind", TABULAR), ("ucrl2b,scale=0.1,mode=blind", TABULAR),
