@@ -8,7 +8,7 @@ import numpy as np
 
 from ravi.contract import bits, spy
 from ravi.learners.posterior.dirichlet import AHEAD, draw_gammas, normalise
-from ravi.learners.posterior.sticks import _met, _two_sticks
+from ravi.learners.posterior.sticks import _four_sticks, _met
 
 __all__ = ["COMMAND", "assert_same_bits", "bits", "dense", "draw_rows", "script", "spy"]
 
@@ -35,10 +35,9 @@ def whole_rows(theta, counts, to, X, key, t, many=400):
     P, states, mass = np.zeros((*pairs, X)), np.empty(B + many, np.int32), np.empty(B + many)
     for x, a in np.ndindex(pairs):
         at, left, part = _met(theta, 0, x, a, to, counts[None], key, t, 0, states, mass)
-        last = at + many - 1
-        while at < last:
-            left = _two_sticks(theta, X, key, t, part, left, at, last, states, mass)
-            at, part = at + 2, part + 1
+        while left > 0.0:
+            left = _four_sticks(theta, X, key, t, part, left, at, B + many, states, mass)
+            at, part = at + 4, part + 1
         np.add.at(P[x, a], states[:at], mass[:at])
     return P
 

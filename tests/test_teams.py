@@ -12,7 +12,8 @@ from ravi import ids, whole
 
 ROOT = Path(__file__).parent.parent
 IDS = [
-    "ravi-ucb,scale=0.01,step_scale=30", "ravi-ucb+,inner=2,scale=0.1", "ravi-ucb/known,step_scale=30",
+    "ravi-ucb,scale=0.01,step_scale=30", "ravi-ucb+,inner=2,scale=0.1", "ravi-ucb+,inner=2,fresh=off",
+    "ravi-ucb/known,step_scale=30",
     "ravi-ucb/unknown-rewards,scale=0.003,step_scale=30", "ravi-ucb+/unknown-rewards,scale=0.1,inner=3",
     "ravi-ucb/doubling,scale=0.003,step_scale=30", "ravi-ucb+/doubling,scale=0.1,inner=3",
     "ravi-kl", "ravi-kl,plan=greedy,support=off", "ravi-kl,candidate=posterior", "ravi-kl,plan=mirror,inner=2",
@@ -41,9 +42,10 @@ FORMS = [
 NEEDED = {
     "ravi.learners.ravi_ucb.inner_counts:_centred": [0],
     "ravi.learners.ravi_ucb.inner_counts:_backed_up": [0],
-    "ravi.learners.ravi_ucb.inner_counts:_backed_up_in_columns": [0],
+    "ravi.learners.ravi_ucb.inner_counts:_into_columns": [0, 1],
+    "ravi.learners.ravi_ucb.inner_counts:_put_aside": [0],
+    "ravi.learners.ravi_ucb.inner_counts:_out_of_columns": [0],
     "ravi.learners.ravi_ucb.inner:inner_backups": [0],
-    "ravi.learners.ravi_ucb.inner:_begun": [0],
     "ravi.learners.posterior.dirichlet:_side_by_side": [0, 1, 2, 3],
     "ravi.planning.chains:take_out": [0, 1],
     "ravi.whole:_advance": [2],

@@ -40,6 +40,7 @@ class Told(NamedTuple):
     support: bool = False  # that the stored successors are all there are
     rewards: str | None = None  # "bernoulli", "deterministic": how it draws those that it is not told; None: it knows r
     reward_scale: float = 1.0  # multiplies their radius
+    reads_anew: bool = False  # the stored successors, at every plan: it keeps nothing that is made of them
     world: Any = None  # the `ravi.mdps.changing_rewards.Changing` whose tables are revealed to it
 
 

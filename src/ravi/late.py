@@ -27,6 +27,8 @@ from numba.core import lowering as _lowering
 from numba.core import targetconfig as _targetconfig
 from numba.core.types import functions as _functions
 
+from ravi import references
+
 codegen: Any = _codegen  # Numba's types say nothing of these
 cpu: Any = _cpu
 dispatcher: Any = _dispatcher
@@ -122,6 +124,14 @@ def _create_cpython_wrapper(lowered: Any, *arguments: Any, **options: Any) -> No
         PLAIN["create_cpython_wrapper"](lowered, *arguments, **options)
 
 
+def _lower(lowered: Any) -> None:
+    """Ours are written without references where they can be."""
+    if lowered.func_ir.func_id.func in ours:
+        references.lower(PLAIN["lower"], lowered)
+    else:
+        PLAIN["lower"](lowered)
+
+
 def _create_cfunc_wrapper(context: Any, library: Any, described: Any, *arguments: Any) -> None:
     """C calls none of ours, nor of Numba's."""
     if not described.modname.startswith(("ravi.", "numba.")):
@@ -209,6 +219,8 @@ REPLACED: list[tuple[Any, str, Any]] = [
     (cpu.CPUContext, "get_executable", lambda *parts: Late(*parts)),
     (lowering.BaseLower, "create_cpython_wrapper", _create_cpython_wrapper),
     (cpu.CPUContext, "create_cfunc_wrapper", _create_cfunc_wrapper),
+    (lowering.BaseLower, "lower", _lower),
+    (lowering.Lower, "delvar", lambda lowered, name: references.delete(PLAIN["delvar"], lowered, name)),
     (dispatcher._DispatcherBase, "add_overload", _add_overload),
     (codegen.JITCPUCodegen, "_library_class", Library),
     *_on_any_target(ir, targetconfig),

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ravi.planning.mirror import mirror_step
-from ravi.planning.mirror_columns import log_in_columns, step_in_columns
+from ravi.planning.mirror_columns import in_columns, in_rows, step_in_columns
 from ravi.planning.near_zero import STEEP, near_expm1, near_log1p
 from tests.literal.mirror import mirror_step as mirror_step_array
 
@@ -70,9 +70,9 @@ def test_columns_are_rows_bit_for_bit(range_of_q):
     X, A, eta = 70, 3, 2.0
     log_policy = np.zeros((1, X, A)) - np.log(A)
     policy = np.exp(log_policy)
-    log_columns, columns = (np.ascontiguousarray(a[0].T).reshape(-1) for a in (log_policy, policy))
-    before = log_columns.copy(), columns.copy()
-    V_columns, tilted, rows = np.empty(X), np.empty(A * X), np.empty((3, X))
+    columns, before = np.ones((A, X + 5)), (log_policy[0].copy(), policy[0].copy())  # some more states than rows
+    columns[:, :X] = np.vectorize(in_columns)(log_policy[0], policy[0]).T
+    V_columns, tilted, rows = np.full(X + 5, -1.0), np.empty(columns.size), np.empty((3, X))
     better, woke = rng.uniform(0, 1, (X, A)), 0
     better[: X // 7] = better[: X // 7, :1]  # constant rows
     for k in range(4500):
@@ -81,15 +81,18 @@ def test_columns_are_rows_bit_for_bit(range_of_q):
         Q = range_of_q * better[None] * (1 + (k % 5) / 50)
         slept = policy == 0
         V, log_policy, policy = mirror_step(log_policy, policy, Q, eta)
-        q = np.ascontiguousarray(Q[0].T).reshape(-1)
-        step_in_columns(log_columns, columns, q, eta, V_columns, tilted, *rows)
-        of = zip(*before, log_columns, columns, strict=True)
-        logs = np.array([log_in_columns(*one) for one in of]) if k % 100 == 0 else log_policy[0].T
-        assert V_columns.tobytes() == V[0].tobytes()
-        for column, of_rows in zip((logs, columns), (log_policy, policy), strict=True):
-            assert np.ascontiguousarray(column.reshape(A, X).T).tobytes() == of_rows[0].tobytes()
+        q = np.zeros(columns.shape)
+        q[:, :X] = Q[0].T
+        step_in_columns(X, columns.reshape(-1), q.reshape(-1), q.max(0), eta, V_columns, tilted, *rows)
+        assert V_columns[:X].tobytes() == V[0].tobytes()
+        assert np.maximum(columns[:, :X].T, 0).tobytes() == policy[0].tobytes()
+        if k % 100 == 0:
+            for log_pi, of in zip(np.vectorize(in_rows)(*before, columns[:, :X].T), (log_policy, policy), strict=True):
+                assert log_pi.tobytes() == of[0].tobytes()
         woke += (slept & (policy > 0)).sum()
     assert woke > 0
+    assert (V_columns[X:] == -1).all()
+    assert (columns[:, X:] == 1).all()
 
 
 @pytest.mark.parametrize("eta", [1e-3, 0.1])

@@ -267,7 +267,7 @@ inner_counts.MANY = 8  # states: the first of these is worked on in rows, the se
 PLAYED = (("riverswim/4,discount=0.7", 30), ("garnet/19,2,2,discount=0.7", 20))
 MUTATED = (
     "ravi-ucb,scale=0.01,step_scale=30", "ravi-ucb+,inner=1,scale=0.1", "ravi-ucb+,inner=2,scale=0.1",
-    "ravi-ucb+/unknown-rewards,scale=0.1,inner=3", "psrl,support=on", "psrl",
+    "ravi-ucb+,inner=2,fresh=off", "ravi-ucb+/unknown-rewards,scale=0.1,inner=3", "psrl,support=on", "psrl",
 )  # fmt: skip
 
 if __name__ == "__main__":

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Mapping
 from hashlib import sha256
 from typing import Any
 
@@ -29,6 +30,7 @@ from ravi.mdps.from_gymnasium import TERMINATIONS
 
 TERMINAL = ("terminal",)  # the label of the absorbing state, where states are discovered
 Step = tuple[int, float, bool]  # successor; reward, in the environment's units; whether a reset must come next
+CHECKED = 2  # steps that Gymnasium's own checks look at
 COUNTERS = ("plays", "resets", "steps", "terminations", "truncations")
 
 
@@ -61,12 +63,13 @@ class Environment:
         self.observation_space: Space = Labels() if discover else space_of(self.env.observation_space, grid)
         self.looked = 0  # steps of a warm-up, before the learner's
         self.levels = levels  # whether actions that are a Box are a few levels of it
-        self._offered = self.env.action_space
+        self._offered, self._offering = self.env.action_space, _inside(self.env, _asks)
         try:
             self.action_space: Space = self._actions()
         except InputError as error:
             raise InputError(f"the actions of {self.name}: {error}") from None
         self.actions = self.action_space.size
+        self._step = self.env.step
         self.terminal: int | None = None  # the extra absorbing state
         if termination == "absorb":
             self.terminal = (
@@ -98,6 +101,7 @@ class Environment:
         self._same_actions()
         self.resets += 1
         self._absorbed, self._begun, self.after = False, True, observation
+        self._step = (_inside(self.env, _only_checks) if self.steps >= CHECKED else self.env).step
         return state
 
     def step(self, action: int) -> Step:
@@ -110,7 +114,7 @@ class Environment:
             raise StreamError(f"{self._at()}: the environment must be reset first")
         if not 0 <= action < self.actions:
             raise StreamError(f"{self._at()}: action {action}, but actions are 0 to {self.actions - 1}")
-        answer = self.env.step(self.action_space.observation(action))
+        answer = self._step(self.action_space.observation(action))
         self.steps += 1
         try:
             observation, reward, terminated, truncated, _ = answer
@@ -129,7 +133,7 @@ class Environment:
             reward = float(reward)
         if type(reward) is not float or not math.isfinite(reward):
             reward = self._reward(reward)
-        if self.env.action_space is not self._offered:
+        if self._offering.action_space is not self._offered:
             self._same_actions()
         if terminated:
             self.terminations += 1
@@ -207,7 +211,7 @@ class Environment:
             raise StreamError(
                 f"{self._at()}: the actions were {known!r}, and now are {offered!r}; a problem has one action set"
             )
-        self._offered = space
+        self._offered, self._offering = space, _inside(self.env, _asks)
 
     def _at(self) -> str:
         return f"{self.name}, step {self.plays}"
@@ -217,6 +221,25 @@ class Environment:
 
     def __repr__(self) -> str:
         return f"<Environment {self.name}: X={self.states}, A={self.actions}, {self.termination}, {self.plays} steps>"
+
+
+def _inside(env: Any, passes: Callable[[Any, Any], bool]) -> Any:
+    """The environment below those wrappers of Gymnasium that pass things on: each call of theirs takes time."""
+    gymnasium = sys.modules.get("gymnasium")
+    while gymnasium is not None and isinstance(env, gymnasium.Wrapper) and passes(gymnasium, env):
+        env = env.env
+    return env
+
+
+def _asks(gymnasium: Any, env: Any) -> bool:
+    """Whether a wrapper has no actions of its own."""
+    return type(env).action_space is gymnasium.Wrapper.action_space and getattr(env, "_action_space", env) is None
+
+
+def _only_checks(gymnasium: Any, env: Any) -> bool:
+    """Whether a wrapper passes steps on, after the first ones, which it has checked."""
+    checking = gymnasium.wrappers.OrderEnforcing, gymnasium.wrappers.PassiveEnvChecker
+    return type(env) in checking and "step" not in vars(env)
 
 
 def _origin(env: Any) -> dict[str, Any]:

@@ -303,14 +303,15 @@ class Epochs:
         return table, rewards
 
     def _relay(self, x: int, a: int, y: int) -> None:
-        """A successor was met for the first time: the learner's state in the new layout, and the learner anew. ADD
-        needs states and slots only, so that one that learns from paths is built when it plans next."""
+        """A successor was met for the first time: the learner's state in the new layout, and the learner anew, unless
+        it reads the table at every plan. ADD needs states and slots only, so that one that learns from paths is built
+        when it plans next."""
         self._add()
         sizes = self.table.sizes
         layout = self.table.meet(x, a, y)
         if layout is not None and sizes[2] < sizes[0]:
             self.state = laid(self.state, layout, sizes)
-        self._stale = True
+        self._stale |= not self.learner.told.reads_anew
         if self._walk is not None or isinstance(layout, Widened):
             self._build()
 

@@ -102,7 +102,7 @@ def step_in_place(low, high, log_policy, policy, Q, eta, V):  # type: ignore[no-
             log_mean = near_log1p(s) if s < -1e-16 else s  # the same, to the last bit
             for a in range(A):
                 if pi[a] == 0.0:
-                    log_pi[a] += step * (q[a] - m) - log_mean
+                    log_pi[a] = log_pi[a] + step * (q[a] - m) - log_mean
                 elif share != 1.0 or q[a] != m:
                     pi[a] *= share
                     log_pi[a] = math.log(pi[a])

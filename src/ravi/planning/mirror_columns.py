@@ -1,58 +1,67 @@
 """What are many mirror steps of one seed? Those of `ravi.planning.mirror`, with all rows worked on side by side.
 
 Arrays have actions first, so that loops over states have no branch and neighbours in memory, and LLVM vectorises them:
-the same operations, and the same bits.
+the same operations, and the same bits. An action has one number: pi, or log pi < 0 where it sleeps.
 """
 
 import math
 
 from ravi.compiled import compiled
-from ravi.planning.mirror import far_step, is_far
-from ravi.planning.near_zero import near_expm1, near_log1p
+from ravi.planning.mirror import AWAKE, LEAST, far_step
+from ravi.planning.near_zero import STEEP, near_expm1, near_log1p
 from ravi.teams import each
 
 
 @compiled
-def step_in_columns(log_policy, policy, Q, step, V, tilted, s, share, rate):  # type: ignore[no-untyped-def]
-    """`step_in_place` of one seed, whose arrays have actions first: (A X,), for pairs a X + x. Of log pi only that of
-    sleeping actions is carried on; `log_in_columns` has the others. The last four are scratch: pi (1 + expm1(z)) of
-    pairs, and three numbers of each row (X,). A team's."""
-    X = V.shape[0]
-    for x in each(X):
-        V[x], s[x], share[x], rate[x] = Q[x], 0.0, 0.0, step
-    for c in range(X, Q.shape[0], X):
-        q = Q[c : c + X]
-        for x in each(X):
-            V[x] = max(V[x], q[x])
-    for c in range(0, Q.shape[0], X):
-        log_pi, pi, q, w = log_policy[c : c + X], policy[c : c + X], Q[c : c + X], tilted[c : c + X]
-        for x in each(X):
-            z = step * (q[x] - V[x])
-            gain = pi[x] * near_expm1(z)
-            now = pi[x] + gain
-            w[x], s[x], share[x] = now, s[x] + gain, share[x] + now
-            rate[x] = 0.0 if is_far(log_pi[x], pi[x], z) else rate[x]
-    for x in each(X):
+def step_in_columns(rows, policy, Q, top, step, V, tilted, s, share, far):  # type: ignore[no-untyped-def]
+    """`step_in_place` of so many rows of one seed, whose arrays have actions first: (A W,), for pairs a W + x. top: the
+    largest Q of each row (W,). The last four are scratch: what pi is to be in proportion to, of pairs, and three
+    numbers of each row. A team's."""
+    W = V.shape[0]
+    for x in each(rows):
+        s[x], share[x], far[x] = 0.0, 0.0, 0.0
+    for c in range(0, Q.shape[0], W):
+        pi, q, w = policy[c : c + rows], Q[c : c + rows], tilted[c : c + rows]
+        for x in each(rows):
+            z, awake = step * (q[x] - top[x]), max(pi[x], 0.0)
+            gain = awake * near_expm1(max(z, STEEP))
+            now = awake + gain
+            s[x], share[x] = s[x] + gain, share[x] + now
+            w[x] = now if pi[x] > 0.0 else pi[x] + z
+            far[x] = 1.0 if (z < STEEP if pi[x] >= LEAST else pi[x] > AWAKE) else far[x]  # as `is_far`
+    for x in each(rows):
         share[x] = 1.0 / share[x] if s[x] != 0.0 else 1.0
         s[x] = near_log1p(max(s[x], -0.5))
-    for x in each(X):
-        if rate[x] == 0.0:  # what follows then changes nothing
-            V[x] = far_step(log_policy[x::X], policy[x::X], Q[x::X], V[x], step)
-            s[x], share[x] = 0.0, 1.0
-            for c in range(x, Q.shape[0], X):
-                tilted[c] = policy[c]
-    for c in range(0, Q.shape[0], X):
-        log_pi, pi, q, w = log_policy[c : c + X], policy[c : c + X], Q[c : c + X], tilted[c : c + X]
-        for x in each(X):
-            log_pi[x] += rate[x] * (q[x] - V[x]) - s[x]
-            pi[x] = w[x] * share[x]
-    for x in each(X):
-        V[x] += s[x] / step
+        V[x] = top[x] + s[x] / step
+    for x in each(rows):
+        if far[x] != 0.0:
+            V[x], s[x], share[x] = _far_column(policy[x::W], Q[x::W], top[x], step, tilted[x::W]), 0.0, 1.0
+    for c in range(0, Q.shape[0], W):
+        pi, w = policy[c : c + rows], tilted[c : c + rows]
+        for x in each(rows):
+            pi[x] = w[x] * share[x] if w[x] > 0.0 else w[x] - s[x]
 
 
 @compiled
-def log_in_columns(log_before, before, log_pi, pi):  # type: ignore[no-untyped-def]
-    """log pi of an action after steps in columns; log_before and before: log pi and pi before them."""
-    if pi == 0.0:
-        return log_pi
-    return math.log(pi) if pi != before else log_before
+def _far_column(policy, q, m, step, tilted):  # type: ignore[no-untyped-def]
+    """V of a row by `far_step`; `tilted` becomes what the policy is to be."""
+    for a in range(len(q)):
+        tilted[a], policy[a] = policy[a], max(policy[a], 0.0)
+    V = far_step(tilted, policy, q, m, step)
+    for a in range(len(q)):
+        tilted[a] = in_columns(tilted[a], policy[a])
+    return V
+
+
+@compiled
+def in_columns(log_pi, pi):  # type: ignore[no-untyped-def]
+    """The one number of an action."""
+    return pi if pi > 0.0 else log_pi
+
+
+@compiled
+def in_rows(log_before, before, number):  # type: ignore[no-untyped-def]
+    """log pi and pi of an action by its number; log_before and before: log pi and pi before steps in columns."""
+    if number <= 0.0:
+        return number, 0.0
+    return math.log(number) if number != before else log_before, number

@@ -122,7 +122,7 @@ def psrl(
         kept["draws"] = how
     reset = schedule == "reset"
     until, seedwise = at_reset() if reset else doubling, Seedwise(seed_plan, seed_learn, own, reset=reset)
-    return Learner("psrl", init, plan, add, until, kept, seedwise=seedwise, told=Told(told))
+    return Learner("psrl", init, plan, add, until, kept, seedwise=seedwise, told=Told(told, reads_anew=True))
 
 
 def goal_of(problem: Problem, tolerance: float = TOLERANCE["entries"]) -> float:

@@ -8,9 +8,11 @@ priors", Statistica Sinica 4, 1994)
     P(. | x, a) = w_1 delta(y_1) + ... + w_K delta(y_K) + w_0 {s_1 delta(z_1) + s_2 delta(z_2) + ...}
     s_j = b_j (1 - b_1) ... (1 - b_{j-1}),             b_j ~ Beta(1, theta),      z_j uniform on all X states,
 
-because a Dirichlet process over a uniform base on X states is Dirichlet(theta / X, ..., theta / X) there. After j
-sticks about e^(-j / theta) of w_0 is left: with the usual prior, theta = 1, some twenty sticks tell all that matters of
-a row of any length.
+because a Dirichlet process over a uniform base on X states is Dirichlet(theta / X, ..., theta / X) there. w_0 ~
+Beta(theta, N), which is 1 - U^(1 / N) for theta = 1, is independent of the shares of the others in 1 - w_0,
+Dirichlet(N'(y_1), ..., N'(y_K)). After j sticks about e^(-j / theta) of w_0 is left: with the usual prior, theta = 1,
+some twenty sticks tell all that matters of a row of any length. A stick takes one uniform number U: the whole part of X
+U is z_j, its fraction gives b_j, to 53 - log2 X bits.
 
 The numbers of pair p at step t are the blocks (p + 1) 2^32, (p + 1) 2^32 + 1, ... of that step (`ravi.random`): a row
 is the same however far it is drawn, and whichever rows are. So the plan draws as it goes. With u >= 0, and `left` of a
@@ -26,6 +28,7 @@ of the span: sweeps that bring a change to 0.2 of it leave at most 0.7 to the ne
 """
 
 import math
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -66,7 +69,7 @@ class Sticks(NamedTuple):
 def sticks_of(problem: Problem, theta: float, goal: float) -> int:
     """So many sticks of a row tell it to the goal, but for a chance of about 1e-14: their number is Poisson's."""
     mean = theta * math.log(4 * problem.discount * problem.horizon / goal)
-    return 2 * math.ceil((mean + 10 * math.sqrt(mean) + 10) / 2)
+    return 4 * math.ceil((mean + 10 * math.sqrt(mean) + 10) / 4)
 
 
 def sticks(problem: Problem, theta: float, goal: float, teams: int) -> Sticks:
@@ -105,35 +108,48 @@ def plan_by_sticks(low, high, of, rewards, moves, key, t, u, policy):  # type: i
 @compiled
 def _met(theta, i, x, a, successors, moves, key, t, begin, to, mass):  # type: ignore[no-untyped-def]
     """w_1, ..., w_K of the row of (x, a), whose first entry is `begin`; K, w_0 and the next block."""
-    K, total, part = 0, 0.0, (x * moves.shape[2] + a + 1) * OWN
+    K, plays, part = 0, 0, (x * moves.shape[2] + a + 1) * OWN
     for j in range(moves.shape[3]):
         if moves[i, x, a, j] > 0:
-            to[begin + K] = successors[x, a, j]
-            mass[begin + K], part = gamma(float(moves[i, x, a, j]), key, t, part)
-            total += mass[begin + K]
+            to[begin + K], mass[begin + K] = successors[x, a, j], moves[i, x, a, j]
+            plays += moves[i, x, a, j]
             K += 1
     if K == 0:
         return K, 1.0, part
-    left, part = gamma(theta, key, t, part)
-    total += left
-    for j in range(K):
-        mass[begin + j] /= total
-    return K, left / total, part
+    if theta == 1.0:
+        left, part = 1.0 - block(key, t, part)[0] ** (1.0 / plays), part + 1
+    else:
+        left, part = gamma(theta, key, t, part)
+        others, part = gamma(float(plays), key, t, part)
+        left /= left + others
+    if K == 1:
+        mass[begin] = 1.0 - left
+        return K, left, part
+    total = 0.0
+    for e in range(begin, begin + K):
+        mass[e], part = gamma(mass[e], key, t, part)
+        total += mass[e]
+    for e in range(begin, begin + K):
+        mass[e] *= (1.0 - left) / total
+    return K, left, part
 
 
-@compiled
-def _two_sticks(theta, X, key, t, part, left, at, last, to, mass):  # type: ignore[no-untyped-def]
-    """Two sticks more, at entries `at` and the next one; the mass that is left. The `last` that there is room for takes
-    all."""
-    u, y, v, z = block(key, t, part)
-    if theta != 1.0:
-        u, v = u ** (1.0 / theta), v ** (1.0 / theta)
-    mass[at], mass[at + 1] = left - left * u, left * u - left * u * v  # u, v are 1 - b
-    to[at], to[at + 1] = int(y * X), int(z * X)
-    if at + 1 == last:
-        mass[last] += left * u * v
+@partial(compiled, forceinline=True)  # a call takes as long as the rest
+def _four_sticks(theta, X, key, t, part, left, at, stop, to, mass):  # type: ignore[no-untyped-def]
+    """Four sticks more, from entry `at` on, by one number each: X times it is the state, and a fraction that is 1 - b.
+    The mass that is left; where there is no room for four more before `stop`, the last one takes all."""
+    for number in block(key, t, part):
+        y = int(number * X)
+        rest = number * X - y
+        if theta != 1.0:
+            rest **= 1.0 / theta
+        to[np.uint32(at)], mass[np.uint32(at)] = y, left - left * rest
+        left *= rest
+        at += 1
+    if at + 4 > stop:
+        mass[at - 1] += left
         return 0.0
-    return left * u * v
+    return left
 
 
 @compiled
@@ -145,7 +161,7 @@ def _optimal(rewards, of, key, t, u):  # type: ignore[no-untyped-def]
     to, mass, size, left, part, most = of.to[k], of.mass[k], of.size[k], of.left[k], of.part[k], of.most[k]
     brief, greedy, change, next, before = of.brief[k], of.greedy[k], of.change[k], of.next[k], of.before[k]
     gamma, theta, goal, E = of.gamma, of.theta, of.goal, to.shape[0] // (X * A)
-    top = 0.0
+    flat, top = rewards.reshape(X * A), 0.0
     for x in each(X):
         top = max(top, u[x])
         for p in range(x * A, (x + 1) * A):
@@ -157,19 +173,19 @@ def _optimal(rewards, of, key, t, u):  # type: ignore[no-untyped-def]
         for x in each(X):
             was, best, b = greedy[x], -np.inf, greedy[x]
             for j in range(-1, A):
-                p = was if j < 0 else x * A + j
-                if (j >= 0 and p == was) or most[p] <= best + tail:
+                pair = np.uint32(was if j < 0 else x * A + j)
+                if (j >= 0 and pair == was) or most[pair] <= best + tail:
                     continue
-                begin, end, rest = p * E, p * E + size[p], left[p]
-                value = rewards[x, p - x * A] + gamma * _mean(begin, end, to, mass, u)
+                begin, end, rest = pair * E, pair * E + size[pair], left[pair]
+                value = flat[pair] + gamma * _mean(begin, end, to, mass, u)
                 while gamma * rest * top > tail and value + gamma * rest * top > best + tail:
-                    rest = _two_sticks(theta, X, key, t, part[p], rest, end, begin + E - 1, to, mass)
-                    value += gamma * _mean(end, end + 2, to, mass, u)
-                    part[p] += 1
-                    end += 2
-                size[p], left[p], most[p] = end - begin, rest, value + gamma * rest * top
-                if value > best or (value == best and p < b):
-                    best, b = value, p
+                    rest = _four_sticks(theta, X, key, t, part[pair], rest, end, begin + E, to, mass)
+                    value += gamma * _mean(end, end + 4, to, mass, u)
+                    part[pair] += 1
+                    end += 4
+                size[pair], left[pair], most[pair] = end - begin, rest, value + gamma * rest * top
+                if value > best or (value == best and pair < b):
+                    best, b = value, np.int64(pair)
             greedy[x], change[x], before[x] = b, best - u[x], u[x]
             low, high = min(low, change[x]), max(high, change[x])
         low, high = team_min(low), team_max(high)

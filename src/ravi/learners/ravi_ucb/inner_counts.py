@@ -6,9 +6,10 @@ What does not change within an epoch is found once: the bonus is a number of its
 scales with that.
 
 A single backup, or a few states, are worked on in the arrays of the learner, row by row. For several backups of many
-states, an epoch first lays out what it needs with actions first: pairs are c = a X + x, and the successors that were
-seen come before the others, so that the loops over those end early. LLVM then works on several pairs at once. The bits
-are the same.
+states, an epoch first lays out what it needs with actions first: pairs are a W + c, c being the column of a state, and
+the successors that were seen come before the others, so that the loops over those end early. LLVM then works on several
+pairs at once. States whose actions are all alike, as long as none was played, come last: a backup is one number there,
+and a mirror step changes nothing. The bits are the same.
 """
 
 import math
@@ -19,10 +20,11 @@ import numpy as np
 from ravi.compiled import bound, compiled
 from ravi.core import Array, Problem
 from ravi.learners.ravi_ucb.inner import Form, inner_backups, inner_plan
-from ravi.planning.mirror_columns import log_in_columns, step_in_columns
+from ravi.planning.mirror_columns import in_columns, in_rows, step_in_columns
 from ravi.teams import Room, each, first, sync, team, team_max, team_min
 
 MANY = 32  # states from which on columns are faster
+LINE = 8  # numbers in a line of the cache
 
 
 class OfCounts(NamedTuple):
@@ -53,22 +55,24 @@ class InRows(NamedTuple):
 
 
 class InColumns(NamedTuple):
-    """Scratch, by team; pairs are a X + x."""
+    """Scratch, by team; pairs are a W + c, for column c of W."""
 
-    factors: Any  # as of InRows                                (teams, A X)
-    U: Any  # as of InRows                                      (teams, X)
-    r: Any  # or the most that a pair may earn                  (teams, A X)
-    visits: Any  # N(x, a)                                      (teams, A X)
-    moves: Any  # N(x, a, y) > 0, then zeros                    (teams, B, A X)
-    to: Any  # y                                                (teams, B, A X)
-    most: Any  # how many y a pair has at most                  (teams,)
-    Q: Any  #                                                   (teams, A X)
-    log_policy: Any  #                                          (teams, A X)
-    policy: Any  #                                              (teams, A X)
-    tilted: Any  # of `step_in_columns`, as are the next        (teams, A X)
-    s: Any  #                                                   (teams, X)
-    share: Any  #                                               (teams, X)
-    rate: Any  #                                                (teams, X)
+    factors: Any  # as of InRows                                (teams, A W)
+    U: Any  # as of InRows, of columns                          (teams, X)
+    r: Any  # or the most that a pair may earn                  (teams, A W)
+    visits: Any  # N(x, a)                                      (teams, A W)
+    moves: Any  # N(x, a, y) > 0, then zeros                    (teams, B, A W)
+    to: Any  # the column of y                                  (teams, B, A W)
+    column: Any  # of a state                                   (teams, X)
+    sizes: Any  # columns of states whose actions differ; how many y a pair has at most   (teams, 2)
+    Q: Any  #                                                   (teams, A W)
+    top: Any  # the largest Q of a state                        (teams, W)
+    V: Any  #                                                   (teams, W)
+    policy: Any  # of `step_in_columns`, as are the next        (teams, A W)
+    tilted: Any  #                                              (teams, A W)
+    s: Any  #                                                   (teams, W)
+    share: Any  #                                               (teams, W)
+    far: Any  #                                                 (teams, W)
 
 
 # What a backup is, in rows and in columns.
@@ -154,87 +158,131 @@ ROWS = Form(backups_in_rows, bound(inner_plan, backups=backups_in_rows), _scratc
 @compiled
 def _into_columns(own, i):  # type: ignore[no-untyped-def]
     """The arrays of a seed, in columns; a team's."""
-    k, room, learned, (successors, r, _, _) = team(), own.room, own.learned[team()], own.fixed
-    _, Q, _, log_policy, policy, _, _ = own.iterates
-    _, X, A = Q.shape
-    B, most, moves, to = successors.shape[1], 1, room.moves[k], room.to[k]
+    k, room, (successors, _, _, _), most = team(), own.room, own.fixed, 1
+    V, Q, _, log_policy, policy, _, _ = own.iterates
+    moves, to, column, (_, X, A), W = room.moves[k], room.to[k], room.column[k], Q.shape, room.V.shape[1]
     for x in each(X):
+        column[x] = 1 if _are_alike(own, i, x) else 0
+    sync()
+    if first():
+        low, high = 0, X
+        for x in range(X):
+            if column[x] == 0:
+                column[x], low = low, low + 1
+            else:
+                high -= 1
+                column[x] = high
+        room.sizes[k, 0] = low
+    sync()
+    for x in each(X):
+        top = -np.inf
         for a in range(A):
-            p, c = x * A + a, a * X + x
-            room.Q[k, c], room.log_policy[k, c], room.policy[k, c] = Q[i, x, a], log_policy[i, x, a], policy[i, x, a]
-            room.r[k, c] = learned[p] if learned.shape[0] > 0 else r[p]
-            room.visits[k, c] = own.visits[i, p]
+            p, c, size = x * A + a, a * W + column[x], 0
+            room.Q[k, c], room.policy[k, c] = Q[i, x, a], in_columns(log_policy[i, x, a], policy[i, x, a])
+            room.r[k, c], room.visits[k, c] = _most_earned(own, p), own.visits[i, p]
             room.factors[k, c] = _factor(own.constants, i, own.visits[i, p])
-            size = 0
-            for j in range(B):
+            for j in range(successors.shape[1]):
                 n = own.moves[i, p, j]
                 if n > 0:
-                    moves[size, c], to[size, c] = n, successors[p, j]
+                    moves[size, c], to[size, c] = n, column[successors[p, j]]
                     size += 1
-            for j in range(size, B):
+            for j in range(size, successors.shape[1]):
                 moves[j, c], to[j, c] = 0.0, 0
-            most = max(most, size)
+            most, top = max(most, size), max(top, Q[i, x, a])
+        room.V[k, column[x]], room.top[k, column[x]] = V[i, x], top
     most = team_max(most)
     if first():
-        room.most[k] = most
+        room.sizes[k, 1] = most
+    sync()
+
+
+@compiled
+def _most_earned(own, p):  # type: ignore[no-untyped-def]
+    """The reward of a pair, or the most that it may earn."""
+    learned = own.learned[team()]
+    return learned[p] if learned.shape[0] > 0 else own.fixed[1][p]
+
+
+@compiled
+def _are_alike(own, i, x):  # type: ignore[no-untyped-def]
+    """Whether no action of a state was played, and all have the same reward, and the same Q where that is at hand."""
+    Q, A, alike = own.iterates[1], own.iterates[1].shape[2], True
+    for a in range(A):
+        p = x * A + a
+        alike &= own.visits[i, p] == 1 and _most_earned(own, p) == _most_earned(own, x * A)
+        alike &= own.fresh or Q[i, x, a] == Q[i, x, 0]
+    return alike
 
 
 @compiled
 def _backed_up_in_columns(own, i):  # type: ignore[no-untyped-def]
     """Q of one seed, from its V; a team's."""
     k, room, (_, _, gamma, H), discount = team(), own.room, own.fixed, own.constants.discount
-    Q, U, visits, r, factors = room.Q[k], room.U[k], room.visits[k], room.r[k], room.factors[k]
-    centred = _centred(own.iterates[0][i], U, own.constants)
-    moves, to = room.moves[k, 0], room.to[k, 0]
-    for c in each(Q.shape[0]):
-        Q[c] = moves[c] * U[np.uint32(to[c])]
-    for j in range(1, room.most[k]):
-        moves, to = room.moves[k, j], room.to[k, j]
-        for c in each(Q.shape[0]):
-            Q[c] += moves[c] * U[np.uint32(to[c])]
-    for c in each(Q.shape[0]):
-        Q[c] = _optimistic(r[c], factors[c], Q[c] / visits[c], centred, discount, gamma, H)
-    sync()
+    U, top, rows, most, W = room.U[k], room.top[k], room.sizes[k, 0], room.sizes[k, 1], room.V.shape[1]
+    centred = _centred(room.V[k, : U.shape[0]], U, own.constants)
+    for c in each(U.shape[0]):
+        top[c] = _optimistic(room.r[k, c], room.factors[k, c], 0.0, centred, discount, gamma, H) if c >= rows else 0.0
+    for b in range(0, room.Q.shape[1], W):
+        Q, visits = room.Q[k, b : b + rows], room.visits[k, b : b + rows]
+        r, factors = room.r[k, b : b + rows], room.factors[k, b : b + rows]
+        for j in range(most):
+            moves, to = room.moves[k, j, b : b + rows], room.to[k, j, b : b + rows]
+            for c in each(rows):
+                Q[c] = (Q[c] if j > 0 else 0.0) + moves[c] * U[np.uint32(to[c])]
+        for c in each(rows):
+            Q[c] = _optimistic(r[c], factors[c], Q[c] / visits[c], centred, discount, gamma, H)
+        for c in each(rows):
+            top[c] = max(top[c], Q[c])
 
 
 @compiled
 def _by_columns(own, i):  # type: ignore[no-untyped-def]
     """A mirror step of one seed; a team's."""
     k, room, step = team(), own.room, own.eta[i if own.eta.shape[0] > 1 else 0]
+    V, top, rows = room.V[k], room.top[k], room.sizes[k, 0]
     step_in_columns(
-        room.log_policy[k], room.policy[k], room.Q[k], step, own.iterates[0][i], room.tilted[k], room.s[k],
-        room.share[k], room.rate[k],
-    )  # fmt: skip
+        rows, room.policy[k], room.Q[k], top, step, V, room.tilted[k], room.s[k], room.share[k], room.far[k]
+    )
+    for c in each(room.U.shape[1]):
+        V[c] = V[c] if c < rows else top[c]
 
 
 @compiled
 def _put_aside(own, i):  # type: ignore[no-untyped-def]
     """V_j and pi_j of one seed are those that it plays; a team's."""
-    V, _, _, _, _, played_V, played_policy = own.iterates
-    policy, (_, X, A) = own.room.policy[team()], played_policy.shape
-    for x in each(X):
-        played_V[i, x] = V[i, x]
-        for a in range(A):
-            played_policy[i, x, a] = policy[a * X + x]
+    k, room, (_, _, _, _, _, V, policy) = team(), own.room, own.iterates
+    for x in each(V.shape[1]):
+        c = room.column[k, x]
+        V[i, x] = room.V[k, c]
+        for a in range(policy.shape[2]):
+            policy[i, x, a] = max(room.policy[k, a * room.V.shape[1] + c], 0.0)
+    sync()  # all have read, before the next step
 
 
 @compiled
 def _out_of_columns(own, i):  # type: ignore[no-untyped-def]
     """The iterates of a seed, back where they are kept; a team's."""
-    k, room, (_, Q, _, log_policy, policy, _, _) = team(), own.room, own.iterates
-    _, X, A = Q.shape
-    for x in each(X):
-        for a in range(A):
-            c = a * X + x
-            Q[i, x, a], before, policy[i, x, a] = room.Q[k, c], policy[i, x, a], room.policy[k, c]
-            log_policy[i, x, a] = log_in_columns(log_policy[i, x, a], before, room.log_policy[k, c], policy[i, x, a])
+    k, room, (V, Q, _, log_policy, policy, _, _) = team(), own.room, own.iterates
+    sync()  # all have backed up
+    for x in each(V.shape[1]):
+        c, W = room.column[k, x], room.V.shape[1]
+        V[i, x] = room.V[k, c]
+        for a in range(Q.shape[2]):
+            Q[i, x, a] = room.Q[k, a * W + c] if c < room.sizes[k, 0] else room.top[k, c]
+            log_policy[i, x, a], policy[i, x, a] = in_rows(
+                log_policy[i, x, a], policy[i, x, a], room.policy[k, a * W + c]
+            )
 
 
 def _scratch_of_columns(problem: Problem, teams: int) -> InColumns:
     X, A, B = problem.successors.shape
-    rows, pairs, slots = Room((teams, X)), Room((teams, X * A)), Room((teams, B, X * A))
-    to, most = Room(slots.shape, np.int32), Room((teams,), np.int64)
-    return InColumns(pairs, rows, pairs, pairs, slots, to, most, pairs, pairs, pairs, pairs, rows, rows, rows)
+    W = (-(-X // LINE) | 1) * LINE  # an odd number of lines: actions of a state do not compete for a place in the cache
+    rows, pairs, slots = Room((teams, W)), Room((teams, A * W)), Room((teams, B, A * W))
+    states, sizes = Room((teams, X), np.int32), Room((teams, 2), np.int64)
+    return InColumns(
+        pairs, Room((teams, X)), pairs, pairs, slots, Room(slots.shape, np.int32), states, sizes, pairs, rows,
+        rows, pairs, pairs, rows, rows, rows,
+    )  # fmt: skip
 
 
 backups_in_columns = bound(

@@ -178,7 +178,8 @@ def tabular(problem: Problem, T: int, o: Options) -> Learner:
     """
     H, X, A, M = problem.horizon, problem.states, problem.actions, _inner(o, problem)
     on = _parts(o, "fresh", "centre", "span", "clip", "gamma", "balance")
-    estimator = standard(counts(problem), centre=on["centre"], span=False, clip=on["clip"])
+    counted = counts(problem)  # whose ADD needs no V
+    estimator = standard(counted, centre=on["centre"], span=False, clip=on["clip"])._replace(add=counted.add)
     times, delta = problem.discount if on["gamma"] else 1.0, o.delta
     beta = constants.beta_tabular_l1(H, X, A, T, delta)  # CB is at most beta / sqrt(N), times gamma
     S = of_tables.clipped_bonus_sum(H, X, A, T, times * beta)

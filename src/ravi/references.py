@@ -1,0 +1,77 @@
+"""Which compiled functions count no references? Those that use only arrays which their callers hold.
+
+Numba counts the references to every array: at each assignment and at each end of a variable, for every array in a
+tuple, by operations that other cores must wait for. That is a quarter of what LLVM is given to compile, and slows down
+loops that take slices. A function that makes no array and returns none has nothing to count: its arguments, and all
+views of them, live as long as the call. On a GPU no function counts.
+
+A function that allocates is recognised by its types, or by an error that Numba raises while it writes the code; it is
+compiled as ever.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from numba.core import errors as _errors
+from numba.core import ir as _ir
+from numba.core import types as _types
+
+errors: Any = _errors  # Numba's types say nothing of these
+ir: Any = _ir
+types: Any = _types
+
+# What gives a part, a view or a copy of the reference to what is there
+VIEWS = {
+    "getattr", "getitem", "static_getitem", "build_tuple", "cast", "exhaust_iter", "getiter", "iternext", "pair_first",
+    "pair_second", "phi",
+}  # fmt: skip
+
+
+def lower(plain: Callable[[Any], None], lowered: Any) -> None:
+    """`plain`, Numba's way to write the code of a function, without references where there are none to count."""
+    counting = lowered.context
+    if not counting.enable_nrt or not _only_borrows(lowered):
+        plain(lowered)
+        return
+    lowered.context = counting.subtarget(enable_nrt=False)
+    vars(lowered.context).pop("nrt", None)  # that of `counting`, which would allocate
+    try:
+        plain(lowered)
+    except errors.NumbaRuntimeError:  # it allocates all the same
+        lowered.__init__(counting, lowered.library, lowered.fndesc, lowered.func_ir, lowered.metadata)
+        plain(lowered)
+    else:
+        lowered.context = counting  # of the wrapper that Python calls
+
+
+def delete(plain: Callable[[Any, str], None], lowered: Any, name: str) -> None:
+    """The end of a variable: nothing happens where references are not counted."""
+    if lowered.context.enable_nrt:
+        plain(lowered, name)
+    elif name not in lowered._blk_local_varmap:
+        lowered._singly_assigned_vars.discard(name)
+
+
+def _only_borrows(lowered: Any) -> bool:
+    """Whether nothing in a function can be a new reference, as far as types tell."""
+    models = lowered.context.data_model_manager
+
+    def holds(kind: Any) -> bool:
+        return bool(models[kind].contains_nrt_meminfo())
+
+    if lowered.generator_info is not None or holds(lowered.fndesc.restype):
+        return False
+    for part, signature in lowered.fndesc.calltypes.items():
+        if signature is None:
+            continue
+        if isinstance(part, (ir.SetItem, ir.StaticSetItem)):
+            if holds(signature.args[-1]):  # a copy, in case the two overlap
+                return False
+        elif isinstance(part, ir.Expr) and holds(signature.return_type) and not _is_view(part, signature):
+            return False
+    return True
+
+
+def _is_view(part: Any, signature: Any) -> bool:
+    """Whether an expression gives what is there, as opposed to a copy: an index that is an array selects one."""
+    return part.op in VIEWS and not any(isinstance(kind, types.Array) for kind in signature.args[1:])
