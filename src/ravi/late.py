@@ -2,8 +2,9 @@
 calls: most functions are called by compiled ones only, which inline them and are optimised as a whole.
 
 Numba does all this for every function as it is compiled, a third to a half of the time. More of its work
-is left out or done faster, in part for numba-cuda too (`quick`): the formatting of a message about shapes, which a
-process compiles with the first array that is written into another; comparing flags, name by name, at every call of a
+is left out or done faster, in part for numba-cuda too (`quick`): where variables are used last, after every change of a
+function (only code that counts references needs it, `ravi.references`); the formatting of a message about shapes, which
+a process compiles with the first array that is written into another; comparing flags, name by name, at every call of a
 function of NumPy; trying every meaning of `+` at every sum of two numbers; listing the variables of instructions; and
 looking for cycles of garbage. The parts of Numba that are replaced here while it compiles for us (`put_off`) are
 private; where one is missing, nothing is put off.
@@ -24,7 +25,9 @@ from numba.core import cpu as _cpu
 from numba.core import dispatcher as _dispatcher
 from numba.core import ir as _ir
 from numba.core import lowering as _lowering
+from numba.core import postproc as _postproc
 from numba.core import targetconfig as _targetconfig
+from numba.core import transforms as _transforms
 from numba.core.types import functions as _functions
 
 from ravi import references
@@ -34,7 +37,9 @@ cpu: Any = _cpu
 dispatcher: Any = _dispatcher
 ir: Any = _ir
 lowering: Any = _lowering
+postproc: Any = _postproc
 targetconfig: Any = _targetconfig
+transforms: Any = _transforms
 functions: Any = _functions
 lock: Any = vars(_compiler_lock)["global_compiler_lock"]
 
@@ -47,12 +52,8 @@ class Library(codegen.JITCodeLibrary):  # type: ignore[misc]
     inner = False  # without what Python calls
 
     def _optimize_functions(self, module: Any) -> None:
-        """As Numba does, without the functions that are only declared, which are most."""
+        """Numba optimises each function by itself, and again where it is inlined: the second suffices."""
         module.data_layout = self._codegen._data_layout
-        for function in module.functions:
-            if not function.is_declaration:
-                passes, builder = self._codegen._function_pass_manager()
-                passes.run(function, builder)
 
     def _optimize_final_module(self) -> None:
         self._new = True
@@ -130,6 +131,17 @@ def _lower(lowered: Any) -> None:
         references.lower(PLAIN["lower"], lowered)
     else:
         PLAIN["lower"](lowered)
+
+
+def _post_process(processor: Any, *arguments: Any, **options: Any) -> None:
+    """Numba does this after every change of a function, and looks for where each variable is used last; of ours, code
+    that counts references asks for it, once, when it is written (`references`)."""
+    function = processor.func_ir
+    if function.func_id.func not in ours or function.is_generator:
+        PLAIN["run"](processor, *arguments, **options)
+        return
+    function.blocks, function.generator_info = transforms.canonicalize_cfg(function.blocks), None
+    function.variable_lifetime = postproc.VariableLifetime(function.blocks)
 
 
 def _create_cfunc_wrapper(context: Any, library: Any, described: Any, *arguments: Any) -> None:
@@ -220,12 +232,19 @@ REPLACED: list[tuple[Any, str, Any]] = [
     (lowering.BaseLower, "create_cpython_wrapper", _create_cpython_wrapper),
     (cpu.CPUContext, "create_cfunc_wrapper", _create_cfunc_wrapper),
     (lowering.BaseLower, "lower", _lower),
-    (lowering.Lower, "delvar", lambda lowered, name: references.delete(PLAIN["delvar"], lowered, name)),
+    (postproc.PostProcessor, "run", _post_process),
     (dispatcher._DispatcherBase, "add_overload", _add_overload),
     (codegen.JITCPUCodegen, "_library_class", Library),
     *_on_any_target(ir, targetconfig),
 ]
-PLAIN: dict[str, Any] = {name: getattr(owner, name, None) for owner, name, _ in REPLACED}
+CALLED = [
+    (postproc.PostProcessor, "_insert_var_dels"),
+    (postproc, "VariableLifetime"),
+    (transforms, "canonicalize_cfg"),
+]
+PLAIN: dict[str, Any] = {
+    name: getattr(owner, name, None) for owner, name in [*((owner, name) for owner, name, _ in REPLACED), *CALLED]
+}
 MESSAGE = "raise_with_shape_context"
 ours = WeakSet[Any]()  # functions that `ravi.compiled` compiles
 _asked_for: Any = None  # the one that is compiled for Python now

@@ -14,10 +14,12 @@ from typing import Any
 
 from numba.core import errors as _errors
 from numba.core import ir as _ir
+from numba.core import postproc as _postproc
 from numba.core import types as _types
 
 errors: Any = _errors  # Numba's types say nothing of these
 ir: Any = _ir
+postproc: Any = _postproc
 types: Any = _types
 
 # What gives a part, a view or a copy of the reference to what is there
@@ -30,26 +32,18 @@ VIEWS = {
 def lower(plain: Callable[[Any], None], lowered: Any) -> None:
     """`plain`, Numba's way to write the code of a function, without references where there are none to count."""
     counting = lowered.context
-    if not counting.enable_nrt or not _only_borrows(lowered):
-        plain(lowered)
-        return
-    lowered.context = counting.subtarget(enable_nrt=False)
-    vars(lowered.context).pop("nrt", None)  # that of `counting`, which would allocate
-    try:
-        plain(lowered)
-    except errors.NumbaRuntimeError:  # it allocates all the same
-        lowered.__init__(counting, lowered.library, lowered.fndesc, lowered.func_ir, lowered.metadata)
-        plain(lowered)
-    else:
-        lowered.context = counting  # of the wrapper that Python calls
-
-
-def delete(plain: Callable[[Any, str], None], lowered: Any, name: str) -> None:
-    """The end of a variable: nothing happens where references are not counted."""
-    if lowered.context.enable_nrt:
-        plain(lowered, name)
-    elif name not in lowered._blk_local_varmap:
-        lowered._singly_assigned_vars.discard(name)
+    if counting.enable_nrt and _only_borrows(lowered):
+        lowered.context = counting.subtarget(enable_nrt=False)
+        vars(lowered.context).pop("nrt", None)  # that of `counting`, which would allocate
+        try:
+            plain(lowered)
+        except errors.NumbaRuntimeError:  # it allocates all the same
+            lowered.__init__(counting, lowered.library, lowered.fndesc, lowered.func_ir, lowered.metadata)
+        else:
+            lowered.context = counting  # of the wrapper that Python calls
+            return
+    postproc.PostProcessor(lowered.func_ir)._insert_var_dels()  # the ends of variables, where references end
+    plain(lowered)
 
 
 def _only_borrows(lowered: Any) -> bool:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ravi import checks
 from ravi.checks import InputError
+from ravi.compiled import sparing
 from ravi.core import Array, Floats
 from ravi.live.agent import Agent
 from ravi.live.boxes import Smooth
@@ -69,7 +70,8 @@ class Learned:
         do only what they did so far) or "nothing"."""
         self._has_interval()
         end = end_of(self.agent, self.environment)
-        return interval(self.agent, self.table(which), confidence=confidence, assume=assume, end=end)
+        with sparing():  # asked for once
+            return interval(self.agent, self.table(which), confidence=confidence, assume=assume, end=end)
 
     def look(self, assume: str) -> tuple[Interval, list[Array]]:
         """The interval of the usual policy, and actions of every state to shorten it by. assume: as for `interval`."""
@@ -96,7 +98,8 @@ class Learned:
         if which == "planned":
             from ravi.planning.solver import solve
 
-            return solve(self.agent.model()).policy
+            with sparing():
+                return solve(self.agent.model()).policy
         if self.agent.output is None:
             raise InputError(f"the output policy is that of step {self.agent.index}, and {self.plays} were made")
         return self.agent.output
