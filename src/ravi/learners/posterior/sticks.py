@@ -161,7 +161,7 @@ def _optimal(rewards, of, key, t, u):  # type: ignore[no-untyped-def]
     to, mass, size, left, part, most = of.to[k], of.mass[k], of.size[k], of.left[k], of.part[k], of.most[k]
     brief, greedy, change, next, before = of.brief[k], of.greedy[k], of.change[k], of.next[k], of.before[k]
     gamma, theta, goal, E = of.gamma, of.theta, of.goal, to.shape[0] // (X * A)
-    flat, top = rewards.reshape(X * A), 0.0
+    top = 0.0
     for x in each(X):
         top = max(top, u[x])
         for p in range(x * A, (x + 1) * A):
@@ -177,7 +177,7 @@ def _optimal(rewards, of, key, t, u):  # type: ignore[no-untyped-def]
                 if (j >= 0 and pair == was) or most[pair] <= best + tail:
                     continue
                 begin, end, rest = pair * E, pair * E + size[pair], left[pair]
-                value = flat[pair] + gamma * _mean(begin, end, to, mass, u)
+                value = rewards[x, pair - x * A] + gamma * _mean(begin, end, to, mass, u)
                 while gamma * rest * top > tail and value + gamma * rest * top > best + tail:
                     rest = _four_sticks(theta, X, key, t, part[pair], rest, end, begin + E, to, mass)
                     value += gamma * _mean(end, end + 4, to, mass, u)
