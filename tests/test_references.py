@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from ravi import late
+from ravi import late, references
 from ravi.compiled import compiled
 from tests.support.caches import looked_for_anew
 
@@ -93,6 +93,27 @@ def test_what_makes_or_returns_an_array_counts_and_nothing_is_lost_or_kept(funct
     for _ in range(10):
         made(pair, 1)
     assert [sys.getrefcount(array) for array in pair] == before
+
+
+def test_what_types_do_not_tell_is_found_as_code_is_written(counting, monkeypatch):
+    monkeypatch.setattr(references, "_only_borrows", lambda lowered: True)
+    made, pair, allocated = compiled(copies_a_slice), fresh(), _allocations()
+    for _ in range(10):
+        assert made(pair, 1) == 0
+    assert counting["copies_a_slice"]
+    assert _allocations() == allocated
+
+
+def test_a_generator_is_compiled_as_ever():
+    def rows(pair, i):
+        for j in range(i):
+            yield pair.one[j]
+
+    made, pair = compiled(rows), fresh()
+    before = sys.getrefcount(pair.one)
+    found = [row.tolist() for row in made(pair, 2)]
+    after = sys.getrefcount(pair.one)
+    assert (before, found) == (after, pair.one[:2].tolist())
 
 
 def test_what_only_looks_at_its_arguments_counts_nothing(counting):
