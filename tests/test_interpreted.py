@@ -1,6 +1,7 @@
 """What is soon done is run by Python where it is not compiled yet: with the same bits, and no time for compiling."""
 
 import json
+import math
 import os
 import subprocess
 import sys
@@ -79,6 +80,24 @@ def test_python_runs_what_is_not_compiled_and_divides_by_zero_as_numpy_does(halv
     assert not halved.signatures
     assert type(halved(1.0)) is float  # compiled: what is not said to be soon done may be long
     assert halved.signatures
+
+
+OF_MATH = {
+    "log": lambda x: math.log(x), "log1p": lambda x: math.log1p(x), "exp": lambda x: math.exp(x),
+    "expm1": lambda x: math.expm1(x), "sqrt": lambda x: math.sqrt(x),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OF_MATH)
+def test_functions_of_math_give_what_compiled_ones_give_also_where_python_raises(name, monkeypatch):
+    monkeypatch.setattr(compile_cache, "cache_folder", lambda source: None)
+    made = compiled.compiled(OF_MATH[name])
+    at = [-np.inf, -2.0, -1.0, -0.5, -0.0, 0.0, 0.5, 1.0, 1e3, np.inf, np.nan]
+    with compiled.sparing():
+        by_python = [made(x) for x in at]
+    assert not made.signatures
+    np.testing.assert_array_equal(by_python, [made(x) for x in at], strict=True)
+    assert made.signatures
 
 
 @pytest.mark.parametrize("limit", ["allowance", "FEW", "WORTH"])

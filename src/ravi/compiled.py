@@ -4,6 +4,7 @@ What is soon done is not worth compiling: within `sparing`, Python runs function
 same bits.
 """
 
+import math
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -11,7 +12,7 @@ from contextlib import contextmanager
 from enum import Enum
 from functools import cache, partial
 from pathlib import Path
-from types import FunctionType
+from types import FunctionType, SimpleNamespace
 from typing import Any
 
 import numba
@@ -137,17 +138,37 @@ def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
+def _as_in_c(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of `math` that gives what C gives where Python raises: log(0) is -inf, log(-1) nan, exp(1000) inf."""
+    at_pole = {math.log: 0.0, math.log1p: -1.0}.get(function)
+
+    def called(*arguments: Any) -> Any:
+        try:
+            return function(*arguments)
+        except OverflowError:
+            return math.inf
+        except ValueError:
+            return -math.inf if arguments[0] == at_pole else math.nan
+
+    return called
+
+
+IN_C = SimpleNamespace(**{name: _as_in_c(it) if callable(it) else it for name, it in vars(math).items()})
+
+
 @cache
 def interpreted(function: Any) -> Callable[..., Any]:
     """A compiled function, and those that it calls, as Python runs them; x / 0 is inf or nan there, too."""
     if not hasattr(function, "py_func"):  # where Numba is told to compile nothing
         return function
     plain = function.py_func
-    names = {
+    names: dict[str, Any] = {
         name: interpreted(value)
         for name in plain.__code__.co_names
         if hasattr(value := plain.__globals__.get(name), "py_func")
     }
+    if plain.__globals__.get("math") is math:
+        names["math"] = IN_C
     code = plain.__code__.replace(co_consts=_as_numpy(plain.__code__.co_consts))
     return FunctionType(code, {**plain.__globals__, **names}, plain.__name__)
 

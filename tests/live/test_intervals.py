@@ -1,5 +1,8 @@
 """How good a policy is known to be: the bounds hold as often as they say, tell little too little, and can fail."""
 
+import os
+import subprocess
+import sys
 from dataclasses import replace
 from functools import cache
 
@@ -236,3 +239,24 @@ def test_that_plays_showed_nothing_new_is_known_of_few_pairs_by_many():
     world = ravi.gymnasium.make(ravi.mdp("riverswim/6,discount=0.9"))
     made = ravi.learn(world, steps=6000, until_gap=0.5, discount=0.9)
     assert (made.agent.visits[:6] > 0).all()  # and not two of the states, as after seven steps
+
+
+def test_an_interval_is_the_same_interpreted_and_compiled(tmp_path):
+    """Where pairs are rare, a logarithm of 0 is -inf in both."""
+    script = (
+        "import sys, ravi, gymnasium\n"
+        "from ravi import compiled\n"
+        "compiled.WORTH = float(sys.argv[1])\n"
+        "with compiled.sparing(60.0):\n"
+        "    found = ravi.learn(gymnasium.make('FrozenLake-v1'), steps=1000)\n"
+        "    print(repr(found.interval()), compiled.effort.interpreted > 0)"
+    )
+    told = []
+    for worth in ("-1", "1e9"):
+        cache = {"RAVI_CACHE_DIR": str(tmp_path / worth)}
+        done = subprocess.run(
+            [sys.executable, "-c", script, worth], capture_output=True, text=True, check=True, env=os.environ | cache
+        )
+        told.append(done.stdout.split())
+    assert (told[0][-1], told[1][-1]) == ("False", "True")
+    assert told[0][:-1] == told[1][:-1]

@@ -14,6 +14,7 @@ from ravi.checks import InputError
 from ravi.display.progress import Progress, telling
 from ravi.printable import folded, printable, room
 
+SHORT = 20_000  # plays of all seeds, which Python makes in the time that it takes to compile a few functions
 JSON = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 ALLOW_CODE = Annotated[
     bool, typer.Option("--allow-code", help="Allow importing the modules that the file names; they can run any code.")

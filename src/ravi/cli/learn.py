@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,7 +11,19 @@ import typer
 
 from ravi.checks import InputError
 from ravi.cli import completion
-from ravi.cli.common import JSON, OPTION, SEED, an_mdp, options, progress_bar, say, say_json, stopped_early, typed
+from ravi.cli.common import (
+    JSON,
+    OPTION,
+    SEED,
+    SHORT,
+    an_mdp,
+    options,
+    progress_bar,
+    say,
+    say_json,
+    stopped_early,
+    typed,
+)
 from ravi.printable import counted
 
 if TYPE_CHECKING:
@@ -112,6 +124,7 @@ def learn(
     The environment's time limit is removed, since the discount sets the horizon.
     """
     from ravi import checks, files, ids
+    from ravi.compiled import sparing
     from ravi.live.learned import POLICIES
     from ravi.live.learning import Broken, Halted, learn
     from ravi.live.policies.playing import made
@@ -140,7 +153,8 @@ def learn(
     with closing(made(env, given)) as world:
         grid = _grid(world, bins, low, high, outside, discover, learner)
         limits, whence = _reward_range(world, learner, termination, rewards, reward_range)
-        with progress_bar(f"{learner or 'learning'} in {env}") as progress:
+        short = sparing(4.0) if T <= SHORT else nullcontext()
+        with progress_bar(f"{learner or 'learning'} in {env}") as progress, short:
             try:
                 found = learn(
                     world, learner, T, discount=discount, termination=termination, grid=grid, discover=discover,

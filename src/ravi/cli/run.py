@@ -13,13 +13,12 @@ import typer
 
 from ravi.checks import InputError
 from ravi.cli import completion
-from ravi.cli.common import JSON, SEEDS, progress_bar, say, say_json, stopped_early, typed
+from ravi.cli.common import JSON, SEEDS, SHORT, progress_bar, say, say_json, stopped_early, typed
 
 if TYPE_CHECKING:
     from ravi.importers.imported import Imported
     from ravi.runs import Run
 
-SHORT = 20_000  # plays of all seeds, which Python makes in the time that it takes to compile a few functions
 MDP = Annotated[
     str,
     typer.Argument(
