@@ -25,7 +25,8 @@ The second table has the first run of every learner, with one seed, slowest firs
 itself, and the start of Python.
 """
 COMMANDS = [
-    "solve riverswim/6", "solve garnet/2000,4,4", "learn CliffWalking-v1 --steps 1000", "learn FrozenLake-v1", "learn CliffWalking-v1", "learn Taxi-v4",
+    "solve riverswim/6", "solve garnet/2000,4,4",
+    "learn CliffWalking-v1 --steps 1000", "learn FrozenLake-v1", "learn CliffWalking-v1", "learn Taxi-v4",
     *(f"run {mdp} {learner} --steps {steps}"
       for steps in ("1000", "100000")
       for mdp, learner in (("riverswim/6", "ravi-ucb"), ("riverswim/6", "ravi-ucb+"), ("riverswim/6", "ravi-kl"),
