@@ -9,6 +9,7 @@ from pathlib import Path
 
 import ravi
 
+COMPILING = ("compiled.py", "compile_cache.py", "late.py", "references.py", "compact.py")
 SOURCE = Path(ravi.__file__).parent
 
 
@@ -25,7 +26,7 @@ def test_an_edited_function_in_another_file_is_not_run_stale(tmp_path):
     """A compiled caller in one file, its compiled callee in another: edit the callee, and the caller must follow."""
     package = tmp_path / "site" / "ravi"
     package.mkdir(parents=True)
-    for name in ("compiled.py", "compile_cache.py", "late.py", "references.py"):
+    for name in COMPILING:
         shutil.copy(SOURCE / name, package)
     (package / "__init__.py").touch()
     (package / "caller.py").write_text(
@@ -62,7 +63,7 @@ def test_a_frame_is_kept_with_the_function_that_is_bound_to_it(tmp_path):
     """Two frames of one loop do not meet; an edit of the loop or of the function is followed; else both are kept."""
     package = tmp_path / "site" / "ravi"
     package.mkdir(parents=True)
-    for name in ("compiled.py", "compile_cache.py", "late.py", "references.py"):
+    for name in COMPILING:
         shutil.copy(SOURCE / name, package)
     (package / "__init__.py").touch()
     frame = "def frame(x):\n    return {} * inner(x)\n"

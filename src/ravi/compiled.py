@@ -182,6 +182,7 @@ def _as_numpy(value: Any) -> Any:
 
 def instance(frame: Callable[..., Any], **names: Callable[..., Any]) -> Any:
     """`frame`, a plain function, with these functions in place of its globals of the same names; not compiled."""
+    late.parts.update(map(_plain_form, names.values()))
     codes = [_plain_form(function).__code__ for function in names.values()]
     name = "_".join([frame.__name__, "with", *(code.co_name for code in codes)])
     at = codes[0]

@@ -33,9 +33,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numba import types
-from numba.extending import lower_builtin, overload, type_callable
+from numba.extending import lower_builtin, type_callable
 
-from ravi.compiled import compiled
+from ravi import compact
+from ravi.compiled import compiled, unliteral
 
 NEVER = np.iinfo(np.int64).max  # a step that never comes
 
@@ -204,55 +205,37 @@ def team_min(value: Any) -> Any:
 # On a CPU. (With inline="always" Numba would put these into kernels, too, once a CPU has compiled a body.)
 
 
-def _as_range(context: Any) -> Callable[[Any], Any]:
-    return lambda m: context.resolve_function_type(range, (m,), {}).return_type
+def _meaning(word: Any, typed: Callable[..., Any], written: Callable[..., Any]) -> None:
+    """What a word means on a CPU. typed: of a context, the type that it gives as a function of those it takes."""
+    type_callable(word)(typed)
+    lower_builtin(word, types.VarArg(types.Any))(written)  # type: ignore[no-untyped-call]
 
 
-def _lowered_as_range(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+def _range(context: Any, builder: Any, signature: Any, values: Any) -> Any:
     """A loop over range(m) itself. (One over a range that an inlined function returns is not vectorised by LLVM.)"""
-    typing = context.typing_context
-    of_range = typing.resolve_value_type(range)
-    own = typing.resolve_function_type(of_range, signature.args, {})
-    (m,) = (context.cast(builder, *one) for one in zip(arguments, signature.args, own.args, strict=True))
-    return context.get_function(of_range, own)(builder, (m,))
+    kind = signature.return_type
+    m = context.cast(builder, values[0], signature.args[0], kind.dtype)
+    return compact.counted_by_ones(context, builder, kind, None, m)
 
 
-for _word in (seeds, each, strips, along):
-    type_callable(_word)(_as_range)
-    lower_builtin(_word, types.Integer)(_lowered_as_range)  # type: ignore[no-untyped-call]
+def _first_argument(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    return context.cast(builder, values[0], signature.args[0], signature.return_type)
 
 
-@overload(sync)
-def _sync():  # type: ignore[no-untyped-def]
-    return lambda: None
+def _always(value: Any) -> Callable[..., Any]:
+    return lambda context, builder, signature, _: context.get_constant_generic(builder, signature.return_type, value)
 
 
-@overload(first)
-@overload(alone)
-def _first():  # type: ignore[no-untyped-def]
-    return lambda: True
-
-
-@overload(team)
-def _team():  # type: ignore[no-untyped-def]
-    return lambda: 0
-
-
-@overload(some)
-def _some(value, n):  # type: ignore[no-untyped-def]
-    return lambda value, n: value
-
-
-@overload(enough)
-def _enough(ready, going, n):  # type: ignore[no-untyped-def]
-    return lambda ready, going, n: ready
-
-
-@overload(team_sum)
-@overload(team_max)
-@overload(team_min)
-def _alone(value):  # type: ignore[no-untyped-def]
-    return lambda value: value
+for _loop in (seeds, each, strips, along):
+    _meaning(_loop, lambda context: lambda m: context.resolve_function_type(range, (m,), {}).return_type, _range)
+for _same in (team_sum, team_max, team_min):
+    _meaning(_same, lambda context: lambda value: unliteral(value), _first_argument)
+_meaning(some, lambda context: lambda value, n: unliteral(value), _first_argument)
+_meaning(enough, lambda context: lambda ready, going, n: unliteral(ready), _first_argument)
+_meaning(sync, lambda context: lambda: types.none, _always(None))
+_meaning(first, lambda context: lambda: types.boolean, _always(True))
+_meaning(alone, lambda context: lambda: types.boolean, _always(True))
+_meaning(team, lambda context: lambda: types.intp, _always(0))
 
 
 @compiled

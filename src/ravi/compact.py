@@ -1,0 +1,338 @@
+"""What does Numba write at length that can be said in a word? Tuples of arrays, elements, rows and ranges.
+
+Numba hands a tuple from function to function number by number: six for an array of one axis, ten for one of three, and
+hundreds for the state of a learner, which the caller takes apart and the function called puts together again. It keeps
+every variable that several blocks use in memory, copies an array there to read one element, and divides to count the
+rounds of a loop. LLVM removes all of it later, but first it has to be written and read. Of our functions (`late.ours`)
+
+- a tuple or an array is one argument (`Whole`), which functions that are compiled so have in their names (`MARK`);
+- a variable that is assigned once, in a block through which all of its uses are reached, is a value, not memory
+  (`keep_values`), and a part of a tuple is taken once (`Builder`);
+- an element or a row of an array is found by its address, and a range counts by ones (`expression`, `assigned`).
+
+What is computed is the same, bit for bit; the machine code is there sooner (`benchmarks/cold_start.md`).
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from contextlib import nullcontext
+from functools import cache, reduce
+from itertools import islice
+from typing import Any
+
+from llvmlite import ir as _llvm  # type: ignore[import-untyped]
+from numba.core import analysis as _analysis
+from numba.core import cgutils as _cgutils
+from numba.core import ir as _ir
+from numba.core import types as _types
+
+llvm: Any = _llvm  # their types say nothing of these
+analysis: Any = _analysis
+cgutils: Any = _cgutils
+ir: Any = _ir
+types: Any = _types
+TAG = "whole"
+MARK = f"B{len(TAG)}{TAG}"  # in the name of a function whose arguments are whole
+FEW = 16  # numbers that an argument may be, and be passed one by one: an array of four axes is 13
+UNCAUGHT = next(word for word in ("captures(none)", "nocapture") if word in llvm.values.ArgumentAttributes._known)
+MEMINFO, PARENT, _, ITEMSIZE, DATA, SHAPE, STRIDES = range(7)  # the parts of an array
+
+
+class Whole:
+    """Arguments of these types as they are passed on: a tuple of many numbers by its address, at which nothing changes;
+    an array, or what else is few numbers, as Numba passes it."""
+
+    def __init__(self, context: Any, kinds: Any) -> None:
+        self.context = context
+        self.packers = [context.get_arg_packer([kind]) for kind in kinds]
+        models = map(context.data_model_manager.lookup, kinds)
+        self.wholes = [m.get_value_type() if _many(p) else None for m, p in zip(models, self.packers, strict=True)]
+
+    @property
+    def argument_types(self) -> tuple[Any, ...]:
+        pairs = zip(self.packers, self.wholes, strict=True)
+        return tuple(one for p, whole in pairs for one in ([whole.as_pointer()] if whole else p.argument_types))
+
+    def as_arguments(self, builder: Any, values: Any) -> list[Any]:
+        found: list[Any] = []
+        for packer, whole, value in zip(self.packers, self.wholes, values, strict=True):
+            found += [_address(builder, value)] if whole else packer.as_arguments(builder, [value])
+        return found
+
+    def from_arguments(self, builder: Any, values: Any) -> list[Any]:
+        parts = zip(self.packers, self.wholes, self._shares(values), strict=True)
+        return [builder.read(*some) if whole else p.from_arguments(builder, some)[0] for p, whole, some in parts]
+
+    def assign_names(self, values: Any, names: Any) -> None:
+        for packer, whole, share, name in zip(self.packers, self.wholes, self._shares(values), names, strict=True):
+            if not whole:
+                packer.assign_names(share, [name])
+                continue
+            (value,) = share
+            value.name = name
+            value.add_attribute("noalias")  # and more that lets LLVM read it wherever that is best
+            value.add_attribute(UNCAUGHT)
+            value.attributes.align = 8
+            value.attributes.dereferenceable = _size(self.context, whole)
+
+    def _shares(self, values: Any) -> Iterator[Any]:
+        """The values of every argument."""
+        rest = iter(values)
+        for packer, whole in zip(self.packers, self.wholes, strict=True):
+            yield list(islice(rest, 1 if whole else len(packer.argument_types)))
+
+
+def _many(packer: Any) -> bool:
+    return len(packer.argument_types) > FEW
+
+
+@cache
+def _size(context: Any, kind: Any) -> Any:
+    """Bytes of a value in memory."""
+    return context.get_abi_sizeof(kind)
+
+
+def _address(builder: Any, value: Any) -> Any:
+    """Where a tuple lies: where it was read, or where it is written now."""
+    known = builder.addresses.get(id(value)) if isinstance(builder, Builder) else None
+    return _written(builder, value) if known is None else known[0]
+
+
+def _written(builder: Any, value: Any) -> Any:
+    """Where a value lies that is written now. (Numba would write zeros there too, whenever a function is entered.)"""
+    with builder.goto_entry_block():
+        place = builder.alloca(value.type)
+    builder.store(value, place)
+    return place
+
+
+class Builder(llvm.IRBuilder):  # type: ignore[misc]
+    """Writes instructions; a part of a tuple that is known, or was taken before, is not taken again."""
+
+    def __init__(self, block: Any) -> None:
+        super().__init__(block)
+        self.addresses: dict[int, Any] = {}  # of tuples that are arguments, or parts of them, by their ids
+        self._parts: dict[Any, Any] = {}
+
+    def read(self, address: Any) -> Any:
+        """The tuple at an address at which nothing changes."""
+        value = self.load(address)
+        if isinstance(value.type, llvm.Aggregate):
+            self.addresses[id(value)] = address, value  # which must live as long as its id
+        return value
+
+    def extract_value(self, whole: Any, place: Any, name: str = "") -> Any:
+        places = place if isinstance(place, (list, tuple)) else [place]
+        return reduce(lambda found, one: self._part(found, one, name), places, whole)
+
+    def _part(self, whole: Any, place: int, name: str) -> Any:
+        while isinstance(whole, llvm.instructions.InsertValue) and len(whole.indices) == 1:
+            if whole.indices[0] == place:
+                return whole.value
+            whole = whole.aggregate
+        address, _ = self.addresses.get(id(whole), (None, None))
+        first = self.function.entry_basic_block  # through which every other is reached
+        block = first if getattr(whole, "parent", None) is first else self.block
+        key = id(whole), place, id(block)
+        if key not in self._parts:
+            with self.goto_block(block) if block is not self.block else nullcontext():
+                if address is None:
+                    part = super().extract_value(whole, place, name)
+                else:
+                    part = self.read(cgutils.gep_inbounds(self, address, 0, place))
+            self._parts[key] = part, whole
+        return self._parts[key][0]
+
+    def pack(self, kind: Any, *values: Any) -> Any:
+        """A tuple of these values."""
+        return packed(self, kind, *values)
+
+
+def packed(builder: Any, kind: Any, *values: Any) -> Any:
+    """A tuple of these values, by any builder."""
+    parts = enumerate(values)
+    return reduce(lambda whole, part: builder.insert_value(whole, part[1], part[0]), parts, kind(llvm.Undefined))
+
+
+def keep_values(lowered: Any) -> None:
+    """Find the variables of a function that are values: those that are assigned once, in a block that is written before
+    all that use them, and that lies on every way to these. One that counts references and is used by another block
+    stays in memory, where its old value is released."""
+    blocks = lowered.blocks
+    assigned, at, used = Counter[str](), dict[str, int](), defaultdict[str, set[int]](set)
+    uses = analysis.compute_use_defs(blocks).usemap  # of what other blocks assign, or the same one later
+    for place, block in blocks.items():
+        for part in block.find_insts(ir.Assign):
+            assigned[part.target.name] += 1
+            at[part.target.name] = place
+        for name in uses[place]:
+            used[name].add(place)
+    everywhere = not lowered.func_ir.func_id.code.co_exceptiontable  # else there are ways that the blocks do not show
+    above = analysis.compute_cfg_from_blocks(blocks).dominators() if everywhere else {}
+    for name, number in assigned.items():
+        here, places = at[name], used.get(name, ())
+        shared = everywhere and name not in lowered.counted
+        if number == 1 and all(shared and here < place and here in above[place] for place in places):
+            lowered._singly_assigned_vars.add(name)
+
+
+def expression(lowered: Any, kind: Any, part: Any) -> Any:
+    """The value of an expression of this type, or None if it is to be written as ever."""
+    if part.op in ("getitem", "static_getitem"):
+        index = part.index if part.op == "getitem" else part.index_var
+        return None if index is None else _item(lowered, kind, part.value, index)
+    if part.op == "call":
+        return _range(lowered, kind, part)
+    own = WRITTEN.get(part.op)
+    return None if own is None else own(lowered, kind, part)
+
+
+def assigned(lowered: Any, target: Any, index: Any, value: Any) -> bool:
+    """Assign a number to an element of an array; False if it is something else that is assigned."""
+    kind, given = lowered.typeof(target.name), lowered.typeof(value.name)
+    if not isinstance(given, (types.Number, types.Boolean)) or not _is_plain(lowered, kind):
+        return False
+    indices = _indices(lowered, index)
+    if indices is None or len(indices) != kind.ndim:
+        return False
+    pointer = _pointer(lowered, lowered.loadvar(target.name), kind, indices)
+    new = lowered.context.cast(lowered.builder, lowered.loadvar(value.name), given, kind.dtype)
+    lowered.context.pack_value(lowered.builder, kind.dtype, new, pointer, align=None if kind.aligned else 1)
+    return True
+
+
+def _is_plain(lowered: Any, kind: Any) -> bool:
+    """Whether a type is that of arrays of numbers, whose indices need no check."""
+    numbers = isinstance(kind, types.Array) and isinstance(kind.dtype, (types.Number, types.Boolean))
+    return numbers and not lowered.context.enable_boundscheck
+
+
+def _indices(lowered: Any, index: Any) -> list[tuple[Any, Any]] | None:
+    """The integers of an index with their types, or None where they are not all integers."""
+    kind, value = lowered.typeof(index.name), None
+    kinds = list(kind) if isinstance(kind, types.BaseTuple) else [kind]
+    if not all(isinstance(one, types.Integer) for one in kinds):
+        return None
+    value = lowered.loadvar(index.name)
+    if isinstance(kind, types.BaseTuple):
+        return [(lowered.builder.extract_value(value, axis), one) for axis, one in enumerate(kinds)]
+    return [(value, kind)]
+
+
+def _item(lowered: Any, kind: Any, array: Any, index: Any) -> Any:
+    """An element of an array, or the part of it that has these first indices."""
+    own, build = lowered.typeof(array.name), lowered.builder
+    if not _is_plain(lowered, own):
+        return None
+    indices = _indices(lowered, index)
+    if indices is None or len(indices) > own.ndim:
+        return None
+    whole = lowered.loadvar(array.name)
+    pointer = _pointer(lowered, whole, own, indices)
+    if len(indices) == own.ndim:
+        found = lowered.context.unpack_value(build, own.dtype, pointer, align=None if own.aligned else 1)
+        return lowered.context.cast(build, found, own.dtype, kind)
+    model = lowered.context.get_value_type(kind)
+    axes = range(len(indices), own.ndim)
+    lengths, strides = ([build.extract_value(whole, [part, axis]) for axis in axes] for part in (SHAPE, STRIDES))
+    found = build.pack(
+        model,
+        build.extract_value(whole, MEMINFO),
+        build.extract_value(whole, PARENT),
+        reduce(build.mul, lengths),
+        build.extract_value(whole, ITEMSIZE),
+        pointer,
+        build.pack(model.elements[SHAPE], *lengths),
+        build.pack(model.elements[STRIDES], *strides),
+    )
+    lowered.incref(kind, found)
+    return found
+
+
+def _pointer(lowered: Any, array: Any, kind: Any, indices: list[tuple[Any, Any]]) -> Any:
+    """Where an element lies, or the first one with these first indices."""
+    build, zero = lowered.builder, llvm.IntType(64)(0)
+    offset = None
+    for axis in range(kind.ndim if kind.layout == "C" else len(indices)):
+        at = None
+        if axis < len(indices):
+            value, own = indices[axis]
+            at = lowered.context.cast(build, value, own, types.intp)
+            if own.signed and not (isinstance(at, llvm.Constant) and at.constant >= 0):  # from the end, if negative
+                length = build.extract_value(array, [SHAPE, axis])
+                at = build.select(build.icmp_signed("<", at, zero), build.add(at, length), at)
+        if kind.layout != "C":
+            at = build.mul(at, build.extract_value(array, [STRIDES, axis]))
+        elif offset is not None:
+            offset = build.mul(offset, build.extract_value(array, [SHAPE, axis]))
+        offset = at if offset is None else offset if at is None else build.add(offset, at)
+    data = build.extract_value(array, DATA)
+    return build.gep(data, [offset]) if kind.layout == "C" else cgutils.pointer_add(build, data, offset)
+
+
+def counted_by_ones(context: Any, builder: Any, kind: Any, start: Any, stop: Any) -> Any:
+    """range(start, stop), of type `kind`; start: None for 0."""
+    own = context.get_value_type(kind)
+    return packed(builder, own, own.elements[0](0) if start is None else start, stop, own.elements[2](1))
+
+
+def _range(lowered: Any, kind: Any, part: Any) -> Any:
+    function = lowered.typeof(part.func.name)
+    named = isinstance(function, types.Function) and function.typing_key is range
+    if not named or len(part.args) > 2 or part.kws or part.vararg or not isinstance(kind, types.RangeType):
+        return None
+    cast, build = lowered.context.cast, lowered.builder
+    ends = [cast(build, lowered.loadvar(one.name), lowered.typeof(one.name), kind.dtype) for one in part.args]
+    return counted_by_ones(lowered.context, build, kind, ends[0] if len(ends) > 1 else None, ends[-1])
+
+
+def _begun(lowered: Any, kind: Any, part: Any) -> Any:
+    """An iterator of a range of step 1: where it is, its end, its step, and how many are left."""
+    if not isinstance(lowered.typeof(part.value.name), types.RangeType):
+        return None
+    build, given = lowered.builder, lowered.loadvar(part.value.name)
+    start, stop, step = (build.extract_value(given, k) for k in range(3))
+    if not isinstance(step, llvm.Constant) or step.constant != 1:
+        return None
+    left = build.sub(stop, start)
+    left = build.select(build.icmp_signed(">", left, left.type(0)), left, left.type(0))
+    at, rest = _written(build, start), _written(build, left)
+    return build.pack(lowered.context.get_value_type(kind), at, stop, step, rest)
+
+
+def _following(lowered: Any, kind: Any, part: Any) -> Any:
+    """The next number of a range, and whether there is one."""
+    if not isinstance(lowered.typeof(part.value.name), types.RangeIteratorType):
+        return None
+    build, iterator = lowered.builder, lowered.loadvar(part.value.name)
+    at, _, step, rest = (build.extract_value(iterator, k) for k in range(4))
+    value, left = build.load(at), build.load(rest)
+    there = build.icmp_signed(">", left, left.type(0))
+    with build.if_then(there):  # psrl took a tenth longer where these were written after the last, too
+        build.store(build.add(value, step), at)
+        build.store(build.sub(left, left.type(1), flags=["nsw"]), rest)
+    return build.pack(lowered.context.get_value_type(kind), value, there)
+
+
+def _of_pair(place: int) -> Any:
+    def taken(lowered: Any, kind: Any, part: Any) -> Any:
+        if part.value.name in lowered.counted | lowered.borrowed:
+            return None
+        return lowered.builder.extract_value(lowered.loadvar(part.value.name), place)
+
+    return taken
+
+
+def _attribute(lowered: Any, kind: Any, part: Any) -> Any:
+    if part.attr != "shape" or not isinstance(lowered.typeof(part.value.name), types.Array):
+        return None
+    return lowered.builder.extract_value(lowered.loadvar(part.value.name), SHAPE)
+
+
+WRITTEN = {
+    "getiter": _begun,
+    "iternext": _following,
+    "pair_first": _of_pair(0),
+    "pair_second": _of_pair(1),
+    "getattr": _attribute,
+}
