@@ -165,6 +165,57 @@ def test_elements_are_written_as_numpy_writes_them(name):
     np.testing.assert_array_equal(ours, theirs)
 
 
+@pytest.mark.parametrize("name", ["C", "F", "A", "int8", "bool"])
+def test_sums_and_flat_views_are_those_of_numba(name):
+    def sums(a, i, j):
+        return a.sum(), a[i].sum(), a[i, j].sum(), a[i, :, j].sum(), a[:0].sum()
+
+    def flat(a):
+        found = a.ravel()
+        found[1] = 1
+        other = a[1].reshape(-1)
+        other[0] = 0
+        return found, other.shape[0], found.shape[0]
+
+    ours, theirs = ARRAYS[name].copy(order="K"), ARRAYS[name].copy(order="K")
+    assert compiled(sums)(ours, 1, 2) == numba.njit(sums)(theirs, 1, 2)
+    if name != "A" and name != "F":
+        for one, other in zip(compiled(flat)(ours), numba.njit(flat)(theirs), strict=True):
+            np.testing.assert_array_equal(one, other)
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_whole_arrays_and_rows_are_assigned_as_numpy_does_also_where_they_overlap():
+    def write(a, b, row, i):
+        a[:] = 2
+        a[i] = b[i]
+        a[i, -1] = row
+        b[-1] = b[0]
+        b[0][:] = 7.5
+        b[1, 1] = True
+        row[:] = b[1, 0]
+        c = b[0]
+        c[:] = c
+        a[0, 0] = a[1, 1]
+
+    ours = np.arange(24.0).reshape(2, 3, 4), np.arange(24.0).reshape(2, 3, 4) + 100, np.arange(4.0) - 9
+    theirs = tuple(array.copy() for array in ours)
+    compiled(write)(*ours, 1)
+    write(*theirs, 1)
+    for one, other in zip(ours, theirs, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_a_row_of_another_size_is_refused():
+    def write(a, row):
+        a[0] = row
+
+    made = compiled(write)
+    made(np.zeros((2, 3)), np.ones(3))
+    with pytest.raises(ValueError, match="another shape"):
+        made(np.zeros((2, 3)), np.ones(2))
+
+
 def test_ranges_of_every_kind_have_the_numbers_of_python():
     def numbers(a, b, step, out):
         n = 0

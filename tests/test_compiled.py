@@ -9,7 +9,7 @@ from pathlib import Path
 
 import ravi
 
-COMPILING = ("compiled.py", "compile_cache.py", "late.py", "references.py", "compact.py")
+COMPILING = ("compiled.py", "compile_cache.py", "late.py", "references.py", "compact.py", "elements.py")
 SOURCE = Path(ravi.__file__).parent
 
 

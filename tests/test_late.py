@@ -69,7 +69,7 @@ def test_numba_is_as_it_was_after_an_error(functions):
     outer, _, _ = functions
     with pytest.raises(numba.TypingError):
         outer("no array")
-    assert all(getattr(owner, name) is late.PLAIN[name] for owner, name, _ in late.REPLACED)
+    assert all(getattr(owner, name) == late.PLAIN[name] for owner, name, _ in late.REPLACED)
 
     @numba.njit
     def another(x):

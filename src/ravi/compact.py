@@ -1,4 +1,4 @@
-"""What does Numba write at length that can be said in a word? Tuples of arrays, elements, rows and ranges.
+"""What does Numba write at length that can be said in a word? Tuples of arrays, variables, ranges, and arrays.
 
 Numba hands a tuple from function to function number by number: six for an array of one axis, ten for one of three, and
 hundreds for the state of a learner, which the caller takes apart and the function called puts together again. It keeps
@@ -8,7 +8,7 @@ rounds of a loop. LLVM removes all of it later, but first it has to be written a
 - a tuple or an array is one argument (`Whole`), which functions that are compiled so have in their names (`MARK`);
 - a variable that is assigned once, in a block through which all of its uses are reached, is a value, not memory
   (`keep_values`), and a part of a tuple is taken once (`Builder`);
-- an element or a row of an array is found by its address, and a range counts by ones (`expression`, `assigned`).
+- a range counts by ones, and what is done with arrays is done in a few instructions (`expression`, `ravi.elements`).
 
 What is computed is the same, bit for bit; the machine code is there sooner (`benchmarks/cold_start.md`).
 """
@@ -26,6 +26,8 @@ from numba.core import cgutils as _cgutils
 from numba.core import ir as _ir
 from numba.core import types as _types
 
+from ravi import elements
+
 llvm: Any = _llvm  # their types say nothing of these
 analysis: Any = _analysis
 cgutils: Any = _cgutils
@@ -35,7 +37,6 @@ TAG = "whole"
 MARK = f"B{len(TAG)}{TAG}"  # in the name of a function whose arguments are whole
 FEW = 16  # numbers that an argument may be, and be passed one by one: an array of four axes is 13
 UNCAUGHT = next(word for word in ("captures(none)", "nocapture") if word in llvm.values.ArgumentAttributes._known)
-MEMINFO, PARENT, _, ITEMSIZE, DATA, SHAPE, STRIDES = range(7)  # the parts of an array
 
 
 class Whole:
@@ -143,16 +144,6 @@ class Builder(llvm.IRBuilder):  # type: ignore[misc]
             self._parts[key] = part, whole
         return self._parts[key][0]
 
-    def pack(self, kind: Any, *values: Any) -> Any:
-        """A tuple of these values."""
-        return packed(self, kind, *values)
-
-
-def packed(builder: Any, kind: Any, *values: Any) -> Any:
-    """A tuple of these values, by any builder."""
-    parts = enumerate(values)
-    return reduce(lambda whole, part: builder.insert_value(whole, part[1], part[0]), parts, kind(llvm.Undefined))
-
 
 def keep_values(lowered: Any) -> None:
     """Find the variables of a function that are values: those that are assigned once, in a block that is written before
@@ -178,108 +169,25 @@ def keep_values(lowered: Any) -> None:
 
 def expression(lowered: Any, kind: Any, part: Any) -> Any:
     """The value of an expression of this type, or None if it is to be written as ever."""
-    if part.op in ("getitem", "static_getitem"):
-        index = part.index if part.op == "getitem" else part.index_var
-        return None if index is None else _item(lowered, kind, part.value, index)
-    if part.op == "call":
-        return _range(lowered, kind, part)
     own = WRITTEN.get(part.op)
     return None if own is None else own(lowered, kind, part)
-
-
-def assigned(lowered: Any, target: Any, index: Any, value: Any) -> bool:
-    """Assign a number to an element of an array; False if it is something else that is assigned."""
-    kind, given = lowered.typeof(target.name), lowered.typeof(value.name)
-    if not isinstance(given, (types.Number, types.Boolean)) or not _is_plain(lowered, kind):
-        return False
-    indices = _indices(lowered, index)
-    if indices is None or len(indices) != kind.ndim:
-        return False
-    pointer = _pointer(lowered, lowered.loadvar(target.name), kind, indices)
-    new = lowered.context.cast(lowered.builder, lowered.loadvar(value.name), given, kind.dtype)
-    lowered.context.pack_value(lowered.builder, kind.dtype, new, pointer, align=None if kind.aligned else 1)
-    return True
-
-
-def _is_plain(lowered: Any, kind: Any) -> bool:
-    """Whether a type is that of arrays of numbers, whose indices need no check."""
-    numbers = isinstance(kind, types.Array) and isinstance(kind.dtype, (types.Number, types.Boolean))
-    return numbers and not lowered.context.enable_boundscheck
-
-
-def _indices(lowered: Any, index: Any) -> list[tuple[Any, Any]] | None:
-    """The integers of an index with their types, or None where they are not all integers."""
-    kind, value = lowered.typeof(index.name), None
-    kinds = list(kind) if isinstance(kind, types.BaseTuple) else [kind]
-    if not all(isinstance(one, types.Integer) for one in kinds):
-        return None
-    value = lowered.loadvar(index.name)
-    if isinstance(kind, types.BaseTuple):
-        return [(lowered.builder.extract_value(value, axis), one) for axis, one in enumerate(kinds)]
-    return [(value, kind)]
-
-
-def _item(lowered: Any, kind: Any, array: Any, index: Any) -> Any:
-    """An element of an array, or the part of it that has these first indices."""
-    own, build = lowered.typeof(array.name), lowered.builder
-    if not _is_plain(lowered, own):
-        return None
-    indices = _indices(lowered, index)
-    if indices is None or len(indices) > own.ndim:
-        return None
-    whole = lowered.loadvar(array.name)
-    pointer = _pointer(lowered, whole, own, indices)
-    if len(indices) == own.ndim:
-        found = lowered.context.unpack_value(build, own.dtype, pointer, align=None if own.aligned else 1)
-        return lowered.context.cast(build, found, own.dtype, kind)
-    model = lowered.context.get_value_type(kind)
-    axes = range(len(indices), own.ndim)
-    lengths, strides = ([build.extract_value(whole, [part, axis]) for axis in axes] for part in (SHAPE, STRIDES))
-    found = build.pack(
-        model,
-        build.extract_value(whole, MEMINFO),
-        build.extract_value(whole, PARENT),
-        reduce(build.mul, lengths),
-        build.extract_value(whole, ITEMSIZE),
-        pointer,
-        build.pack(model.elements[SHAPE], *lengths),
-        build.pack(model.elements[STRIDES], *strides),
-    )
-    lowered.incref(kind, found)
-    return found
-
-
-def _pointer(lowered: Any, array: Any, kind: Any, indices: list[tuple[Any, Any]]) -> Any:
-    """Where an element lies, or the first one with these first indices."""
-    build, zero = lowered.builder, llvm.IntType(64)(0)
-    offset = None
-    for axis in range(kind.ndim if kind.layout == "C" else len(indices)):
-        at = None
-        if axis < len(indices):
-            value, own = indices[axis]
-            at = lowered.context.cast(build, value, own, types.intp)
-            if own.signed and not (isinstance(at, llvm.Constant) and at.constant >= 0):  # from the end, if negative
-                length = build.extract_value(array, [SHAPE, axis])
-                at = build.select(build.icmp_signed("<", at, zero), build.add(at, length), at)
-        if kind.layout != "C":
-            at = build.mul(at, build.extract_value(array, [STRIDES, axis]))
-        elif offset is not None:
-            offset = build.mul(offset, build.extract_value(array, [SHAPE, axis]))
-        offset = at if offset is None else offset if at is None else build.add(offset, at)
-    data = build.extract_value(array, DATA)
-    return build.gep(data, [offset]) if kind.layout == "C" else cgutils.pointer_add(build, data, offset)
 
 
 def counted_by_ones(context: Any, builder: Any, kind: Any, start: Any, stop: Any) -> Any:
     """range(start, stop), of type `kind`; start: None for 0."""
     own = context.get_value_type(kind)
-    return packed(builder, own, own.elements[0](0) if start is None else start, stop, own.elements[2](1))
+    return elements.packed(builder, own, own.elements[0](0) if start is None else start, stop, own.elements[2](1))
 
 
 def _range(lowered: Any, kind: Any, part: Any) -> Any:
     function = lowered.typeof(part.func.name)
-    named = isinstance(function, types.Function) and function.typing_key is range
-    if not named or len(part.args) > 2 or part.kws or part.vararg or not isinstance(kind, types.RangeType):
+    if (
+        function.typing_key is not range
+        or len(part.args) > 2
+        or part.kws
+        or part.vararg
+        or not isinstance(kind, types.RangeType)
+    ):
         return None
     cast, build = lowered.context.cast, lowered.builder
     ends = [cast(build, lowered.loadvar(one.name), lowered.typeof(one.name), kind.dtype) for one in part.args]
@@ -297,7 +205,7 @@ def _begun(lowered: Any, kind: Any, part: Any) -> Any:
     left = build.sub(stop, start)
     left = build.select(build.icmp_signed(">", left, left.type(0)), left, left.type(0))
     at, rest = _written(build, start), _written(build, left)
-    return build.pack(lowered.context.get_value_type(kind), at, stop, step, rest)
+    return elements.packed(build, lowered.context.get_value_type(kind), at, stop, step, rest)
 
 
 def _following(lowered: Any, kind: Any, part: Any) -> Any:
@@ -311,7 +219,7 @@ def _following(lowered: Any, kind: Any, part: Any) -> Any:
     with build.if_then(there):  # psrl took a tenth longer where these were written after the last, too
         build.store(build.add(value, step), at)
         build.store(build.sub(left, left.type(1), flags=["nsw"]), rest)
-    return build.pack(lowered.context.get_value_type(kind), value, there)
+    return elements.packed(build, lowered.context.get_value_type(kind), value, there)
 
 
 def _of_pair(place: int) -> Any:
@@ -323,16 +231,20 @@ def _of_pair(place: int) -> Any:
     return taken
 
 
-def _attribute(lowered: Any, kind: Any, part: Any) -> Any:
-    if part.attr != "shape" or not isinstance(lowered.typeof(part.value.name), types.Array):
-        return None
-    return lowered.builder.extract_value(lowered.loadvar(part.value.name), SHAPE)
+def _called(lowered: Any, kind: Any, part: Any) -> Any:
+    function = lowered.typeof(part.func.name)
+    if isinstance(function, types.BoundFunction):
+        return elements.method(lowered, kind, part)
+    return _range(lowered, kind, part) if isinstance(function, types.Function) else None
 
 
 WRITTEN = {
+    "call": _called,
+    "getattr": elements.attribute,
+    "getitem": elements.item,
     "getiter": _begun,
     "iternext": _following,
     "pair_first": _of_pair(0),
     "pair_second": _of_pair(1),
-    "getattr": _attribute,
+    "static_getitem": elements.item,
 }

@@ -19,6 +19,7 @@ from typing import Any
 from weakref import WeakSet
 
 import numba
+from llvmlite import binding as _llvm  # type: ignore[import-untyped]
 from numba.core import callconv as _callconv
 from numba.core import callwrapper as _callwrapper
 from numba.core import codegen as _codegen
@@ -33,8 +34,9 @@ from numba.core import targetconfig as _targetconfig
 from numba.core import transforms as _transforms
 from numba.core.types import functions as _functions
 
-from ravi import compact, references
+from ravi import compact, elements, references
 
+llvm: Any = _llvm
 callconv: Any = _callconv  # Numba's types say nothing of these
 callwrapper: Any = _callwrapper
 codegen: Any = _codegen
@@ -74,7 +76,8 @@ class Library(codegen.JITCodeLibrary):  # type: ignore[misc]
         self._ensure_finalized()
         if self._waits:
             self._waits = False
-            super()._optimize_final_module()
+            with replaced(UNROLLED):
+                super()._optimize_final_module()
             super()._finalize_final_module()
         return super().get_pointer_to_function(name)
 
@@ -211,9 +214,12 @@ def _find_singly_assigned_variable(lowered: Any) -> None:
 
 
 def _lower_inst(lowered: Any, part: Any) -> Any:
-    if _is_ours(lowered.func_ir):
-        return references.lower_inst(PLAIN["lower_inst"], lowered, part)
-    return PLAIN["lower_inst"](lowered, part)
+    if not _is_ours(lowered.func_ir):
+        return PLAIN["lower_inst"](lowered, part)
+    whole = isinstance(part, ir.StaticSetItem) and part.index == slice(None)
+    if whole and elements.assigned(lowered, part.target, part.index, part.value):
+        return None
+    return references.lower_inst(PLAIN["lower_inst"], lowered, part)
 
 
 def _lower_expr(lowered: Any, kind: Any, part: Any) -> Any:
@@ -222,7 +228,7 @@ def _lower_expr(lowered: Any, kind: Any, part: Any) -> Any:
 
 
 def _lower_setitem(lowered: Any, target: Any, index: Any, value: Any, signature: Any) -> Any:
-    if not _is_ours(lowered.func_ir) or not compact.assigned(lowered, target, index, value):
+    if not _is_ours(lowered.func_ir) or not elements.assigned(lowered, target, index, value):
         return PLAIN["lower_setitem"](lowered, target, index, value, signature)
     return None
 
@@ -338,6 +344,16 @@ def _on_any_target(ir: Any, targetconfig: Any) -> list[tuple[Any, str, Any]]:
     ]
 
 
+def _create_pipeline_tuning_options(*arguments: Any) -> Any:
+    """LLVM would unroll loops: a quarter of its time, for code that is as often slower as it is quicker."""
+    options = PLAIN["create_pipeline_tuning_options"](*arguments)
+    options.loop_unrolling = False
+    return options
+
+
+UNROLLED: list[tuple[Any, str, Any]] = [(llvm, "create_pipeline_tuning_options", _create_pipeline_tuning_options)]
+if not hasattr(llvm, "create_pipeline_tuning_options"):  # before llvmlite 0.44
+    UNROLLED = []
 REPLACED: list[tuple[Any, str, Any]] = [
     (cpu.CPUContext, "get_executable", lambda *parts: Late(*parts)),
     (lowering.BaseLower, "create_cpython_wrapper", _create_cpython_wrapper),
@@ -366,9 +382,7 @@ CALLED = [
     (postproc, "VariableLifetime"),
     (transforms, "canonicalize_cfg"),
 ]
-PLAIN: dict[str, Any] = {
-    name: getattr(owner, name, None) for owner, name in [*((owner, name) for owner, name, _ in REPLACED), *CALLED]
-}
+PLAIN: dict[str, Any] = {name: getattr(owner, name, None) for owner, name, *_ in [*UNROLLED, *REPLACED, *CALLED]}
 MESSAGE = "raise_with_shape_context"
 ours = WeakSet[Any]()  # functions that `ravi.compiled` compiles
 parts = WeakSet[Any]()  # those of them that are bound to a loop by name
@@ -406,7 +420,7 @@ def put_off(function: Any) -> Iterator[None]:
 @contextmanager
 def replaced(parts: list[tuple[Any, str, Any]]) -> Iterator[None]:
     """Ours in place of (owner, name), and no search for garbage."""
-    plain, collecting = [(owner, name, getattr(owner, name)) for owner, name, _ in parts], gc.isenabled()
+    plain, collecting = [(owner, name, vars(owner).get(name)) for owner, name, _ in parts], gc.isenabled()
     for owner, name, ours in parts:
         setattr(owner, name, ours)
     gc.disable()
@@ -416,7 +430,10 @@ def replaced(parts: list[tuple[Any, str, Any]]) -> Iterator[None]:
         if collecting:
             gc.enable()
         for owner, name, theirs in plain:
-            setattr(owner, name, theirs)
+            if theirs is None:  # it was another's, of which `owner` is a kind
+                delattr(owner, name)
+            else:
+                setattr(owner, name, theirs)
 
 
 @contextmanager

@@ -13,6 +13,8 @@ from typing import Any
 from numba.core import ir as _ir
 from numba.core import types as _types
 
+from ravi import elements
+
 ir: Any = _ir  # Numba's types say nothing of these
 types: Any = _types
 
@@ -61,7 +63,7 @@ def _is_view(lowered: Any, value: Any) -> bool:
     if not isinstance(value, ir.Expr):
         return isinstance(value, (ir.Var, ir.Arg, ir.Const, ir.Global, ir.FreeVar))
     if value.op == "call":
-        return isinstance(lowered.typeof(value.func.name), types.NamedTupleClass)
+        return isinstance(lowered.typeof(value.func.name), types.NamedTupleClass) or elements.flattens(lowered, value)
     signature = lowered.fndesc.calltypes.get(value)
     indices = signature.args[1:] if signature is not None else ()
     return value.op in VIEWS and not any(isinstance(kind, types.Array) for kind in indices)

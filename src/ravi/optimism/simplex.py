@@ -266,15 +266,20 @@ def _cut(covariance, centre, Lam, middle, away):  # type: ignore[no-untyped-def]
     mostly mean, so Lambda is mostly 11^T, in whose rounding the rest would drown.
     """
     n, d = centre.shape
-    L, one, mean, order = np.empty((d, d)), np.empty(d), np.empty(d), np.arange(d)
+    L, one, mean, order = np.empty((d, d)), np.empty(d), np.empty(d), np.empty(d, np.int64)
+    for j in range(d):
+        order[j] = j
     for i in range(n):
         _factor(covariance[i], order, d, L)
         one[:] = 1.0
         _solve(L, d, one)
         short = 1.0 - centre[i].sum()
         total = one.sum()
-        middle[i] = centre[i] + (short / total) * one
-        middle[i] += (1.0 - middle[i].sum()) / d
+        for j in range(d):
+            middle[i, j] = centre[i, j] + (short / total) * one[j]
+        rest = (1.0 - middle[i].sum()) / d
+        for j in range(d):
+            middle[i, j] += rest
         away[i] = abs(short) / math.sqrt(total)
         for j in range(d):
             mean[j] = covariance[i, j].sum() / d
@@ -284,14 +289,18 @@ def _cut(covariance, centre, Lam, middle, away):  # type: ignore[no-untyped-def]
             for k in range(j + 1):
                 Lam[i, j, k] = Lam[i, k, j] = covariance[i, j, k] - mean[j] - mean[k] + whole
             trace += Lam[i, j, j]
-        Lam[i] += max(trace, 0.0) / d if d > 1 else 1.0
+        more = max(trace, 0.0) / d if d > 1 else 1.0
+        for j in range(d):
+            for k in range(d):
+                Lam[i, j, k] += more
 
 
 @compiled
 def _meet(covariance, centre, nearest, least, corners):  # type: ignore[no-untyped-def]
     n, d = centre.shape
     pull, L, one, p, none = np.empty(d), np.empty((d, d)), np.empty(d), np.empty(d), np.zeros(d)
-    order, allowed = np.empty(d, np.int64), np.ones(d, np.bool_)
+    order, allowed = np.empty(d, np.int64), np.empty(d, np.bool_)
+    allowed[:] = True
     for i in range(n):
         near = 0
         for j in range(d):

@@ -132,7 +132,7 @@ def _greedy_pass(psi, r, gamma, theta, inverse, beta, due, V, policy):  # type: 
     m, pairs = psi.coordinate.shape
     t, G, phi = np.empty((m, pairs)), np.empty((m * (m + 1) // 2, pairs)), np.zeros((m, pairs))
     row, mean, square, Q = np.empty(pairs), np.empty(pairs), np.empty(pairs), np.empty(pairs)
-    rewards = r.reshape(pairs)
+    rewards = r.ravel()
     for i in range(n):
         if not due[i]:
             continue
@@ -161,12 +161,12 @@ def _policy_pass(psi, r, gamma, theta, inverse, beta, policy, V, Q):  # type: ig
     m, pairs = psi.coordinate.shape
     t, G, phi = np.empty((m, pairs)), np.empty((m * (m + 1) // 2, pairs)), np.zeros((m, pairs))
     row, mean, square = np.empty(pairs), np.empty(pairs), np.empty(pairs)
-    rewards = r.reshape(pairs)
+    rewards = r.ravel()
     for i in range(n):
         _gather(psi, theta[i], inverse[i], t, G)
         V[i, S] = 0.0
         for h in range(S - 1, -1, -1):
-            _stage(psi, rewards, gamma, t, G, beta[i], V[i, h + 1], phi, row, mean, square, Q[i, h].reshape(pairs))
+            _stage(psi, rewards, gamma, t, G, beta[i], V[i, h + 1], phi, row, mean, square, Q[i, h].ravel())
             for x in range(X):
                 total = 0.0
                 for a in range(A):

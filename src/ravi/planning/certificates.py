@@ -72,12 +72,11 @@ def _divided(weights: np.ndarray) -> tuple[np.ndarray, float]:
 @compiled
 def miss(weights):  # type: ignore[no-untyped-def]
     """The largest |row sum - 1|."""
-    rows = weights.reshape(-1, weights.shape[-1])
-    worst = 0.0
-    for i in range(rows.shape[0]):
+    entries, many, worst = weights.ravel(), weights.shape[-1], 0.0
+    for i in range(entries.shape[0] // many):
         total = 0.0
-        for j in range(rows.shape[1]):
-            total += rows[i, j]
+        for j in range(many):
+            total += entries[i * many + j]
         worst = max(worst, abs(total - 1.0))
     return worst
 

@@ -63,7 +63,8 @@ def _staged_values(tables, nu0, policy, tol, W, returns, error):  # type: ignore
             low, high, size = policy_sweep(tables, policy[i, S - 1], tail, Q, W[i, S - 1])
             if high - low <= span_goal(tol, size, gamma, grain):
                 break
-        W[i, S - 1] += gamma * H * (low + high) / 2
+        for x in range(X):
+            W[i, S - 1, x] += gamma * H * (low + high) / 2
         for j in range(S - 2, -1, -1):
             for x in range(X):
                 total = 0.0

@@ -189,10 +189,14 @@ def _on_simplex(  # type: ignore[no-untyped-def]
                 break
             plain = plain or up - down > last
             last = up - down
-            v[:] = Lv + gamma * H * (up + down) / 2
+            for x in range(X):
+                v[x] = Lv[x] + gamma * H * (up + down) / 2
             if not plain:
                 for x in range(X):
-                    a = Q[i, x].argmax()
+                    a = 0
+                    for other in range(1, A):
+                        if Q[i, x, other] > Q[i, x, a]:
+                            a = other
                     greedy[x] = a
                     for j in range(B):
                         total = 0.0
@@ -221,7 +225,8 @@ def _evaluate(r, successors, gamma, span, greedy, P, v, Lv, goal):  # type: igno
             down, up = min(down, Lv[x] - v[x]), max(up, Lv[x] - v[x])
         v[:] = Lv
         if up - down <= goal:
-            v += gamma * H * (up + down) / 2
+            for x in range(X):
+                v[x] += gamma * H * (up + down) / 2
             return
 
 

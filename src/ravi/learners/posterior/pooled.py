@@ -8,8 +8,6 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-import numpy as np
-
 from ravi.compiled import compiled
 from ravi.core import Array
 from ravi.ranges import Count, Facts, LogPolicy, Positive, Probability
@@ -159,9 +157,11 @@ def expect(moves, share, likely, paid, r, P):  # type: ignore[no-untyped-def]
             b, own = bin_of(n), 0.0
             if not 1 < k < KINDS - 1 or share[b, k, 0] == 0.0:  # c is 0, as in `_draw`
                 continue
-            odds = np.exp(likely[b, k] - likely[b, k].max())
+            most, total = likely[b, k].max(), 0.0
+            for g in range(len(WEIGHTS)):
+                total += math.exp(likely[b, k, g] - most)
             for g in range(len(WEIGHTS)):  # the mean of n / (n + c)
-                own += odds[g] / odds.sum() * n / (n + WEIGHTS[g])
+                own += math.exp(likely[b, k, g] - most) / total * n / (n + WEIGHTS[g])
             for j in range(B):
                 if moves[x, a, j] > 0:
                     first, after = ranks_of(moves[x, a], j)

@@ -135,10 +135,12 @@ def _noise(moves, squares, terms):  # type: ignore[no-untyped-def]
 @compiled
 def _weight(likely, key, t, part):  # type: ignore[no-untyped-def]
     """c, drawn by how likely each is, and the next part of the block of random numbers."""
-    odds = np.exp(likely - likely.max())
-    u, g = block(key, t, part)[0] * odds.sum(), 0
-    while g < len(WEIGHTS) - 1 and u >= odds[g]:
-        u -= odds[g]
+    most, total = likely.max(), 0.0
+    for g in range(len(WEIGHTS)):
+        total += math.exp(likely[g] - most)
+    u, g = block(key, t, part)[0] * total, 0
+    while g < len(WEIGHTS) - 1 and u >= math.exp(likely[g] - most):
+        u -= math.exp(likely[g] - most)
         g += 1
     return WEIGHTS[g], part + 1
 
