@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
+from types import SimpleNamespace
 from typing import Any
 from weakref import WeakSet
 
@@ -30,6 +31,7 @@ from numba.core import funcdesc as _funcdesc
 from numba.core import ir as _ir
 from numba.core import lowering as _lowering
 from numba.core import postproc as _postproc
+from numba.core import ssa as _ssa
 from numba.core import targetconfig as _targetconfig
 from numba.core import transforms as _transforms
 from numba.core.types import functions as _functions
@@ -46,6 +48,7 @@ funcdesc: Any = _funcdesc
 ir: Any = _ir
 lowering: Any = _lowering
 postproc: Any = _postproc
+ssa: Any = _ssa
 targetconfig: Any = _targetconfig
 transforms: Any = _transforms
 functions: Any = _functions
@@ -373,6 +376,7 @@ REPLACED: list[tuple[Any, str, Any]] = [
     (cpu.CPUContext, "declare_function", _declare_function),
     (cpu.CPUContext, "call_unresolved", _call_unresolved),
     (postproc.PostProcessor, "run", _post_process),
+    (ssa, "_logger", SimpleNamespace(debug=lambda *_: None)),  # it is told of every instruction
     (dispatcher._DispatcherBase, "add_overload", _add_overload),
     (codegen.JITCPUCodegen, "_library_class", Library),
     *_on_any_target(ir, targetconfig),
@@ -413,22 +417,19 @@ def put_off(function: Any) -> Iterator[None]:
             yield  # nothing can be put off, or all is already
             return
         _asked_for = function
-        with replaced(REPLACED):
+        with replaced(REPLACED), no_search():
             yield
 
 
 @contextmanager
 def replaced(parts: list[tuple[Any, str, Any]]) -> Iterator[None]:
-    """Ours in place of (owner, name), and no search for garbage."""
-    plain, collecting = [(owner, name, vars(owner).get(name)) for owner, name, _ in parts], gc.isenabled()
+    """Ours in place of (owner, name)."""
+    plain = [(owner, name, vars(owner).get(name)) for owner, name, _ in parts]
     for owner, name, ours in parts:
         setattr(owner, name, ours)
-    gc.disable()
     try:
         yield
     finally:
-        if collecting:
-            gc.enable()
         for owner, name, theirs in plain:
             if theirs is None:  # it was another's, of which `owner` is a kind
                 delattr(owner, name)
@@ -440,5 +441,17 @@ def replaced(parts: list[tuple[Any, str, Any]]) -> Iterator[None]:
 def quick(ir: Any, targetconfig: Any) -> Iterator[None]:
     """What is not of a CPU: for numba-cuda."""
     parts = _on_any_target(ir, targetconfig)
-    with replaced(parts if all(hasattr(owner, name) for owner, name, _ in parts) else []):
+    with replaced(parts if all(hasattr(owner, name) for owner, name, _ in parts) else []), no_search():
         yield
+
+
+@contextmanager
+def no_search() -> Iterator[None]:
+    """No search for cycles of garbage meanwhile."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()

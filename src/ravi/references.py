@@ -38,7 +38,8 @@ def prepare(lowered: Any) -> None:
                 returned.add(part.value.name)
     held = _holding(lowered, sources.keys())
     found = {name for name in held - returned if all(_is_view(lowered, value) for value in sources[name])}
-    while left := {name for name in found if any((_names(value) & held) - found for value in sources[name])}:
+    needed = {name: set[str]().union(*map(_names, sources[name])) & held for name in found}
+    while left := {name for name in found if needed[name] - found}:
         found -= left
     lowered.borrowed, lowered.counted = found, held - found
     lowered.not_counting = lowered.context.subtarget(enable_nrt=False)

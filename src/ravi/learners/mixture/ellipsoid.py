@@ -32,6 +32,7 @@ from ravi.estimators.gram import Gram, estimate
 from ravi.estimators.ridge import nonzeros
 from ravi.optimism.ellipsoids import NULL_SPACE, SIMPLEX, Flat, null_space, relaxed, unit_mass
 from ravi.optimism.simplex import Ball, ball, best
+from ravi.rows import highest, lowest
 
 MOST = 10_000  # backups of one plan on the simplex; a dozen is usual
 EVALUATED = 0.05  # sweeps of kept kernels go on to this part of the last move
@@ -169,7 +170,7 @@ def _on_simplex(  # type: ignore[no-untyped-def]
         backups[i] = 0
         while True:
             backups[i] += 1
-            shift = v.min()
+            shift = lowest(v)
             _embed(start, successor, value, v, shift, phi)
             for x in range(X):
                 for a in range(A):
@@ -248,7 +249,7 @@ def _on_flat(  # type: ignore[no-untyped-def]
         period[i] = 0
         while left > 0:
             left -= 1
-            low, high = v.min(), v.max()
+            low, high = lowest(v), highest(v)
             shift = low if centred else 0.0
             _embed(start, successor, value, v, shift, phi)
             for x in range(X):

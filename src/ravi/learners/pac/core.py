@@ -53,11 +53,11 @@ from ravi.compiled import compiled
 from ravi.core import Array, Learner, Problem, Seedwise, Told
 from ravi.estimators.counts import FIRST_PLAYS, Counts, tallies
 from ravi.learners.options import Confidence
-from ravi.learners.q.core import highest
 from ravi.optimism.sets import top_of
 from ravi.optimism.supported import is_told, recorded
 from ravi.planning.predecessors import entries_of
 from ravi.ranges import Action, Facts, Policy, Value
+from ravi.rows import highest
 from ravi.schedules import seed_never, whenever
 from ravi.teams import each, team
 from ravi.walk import keep, walking

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from ravi.compiled import compiled
 from ravi.core import Array
 from ravi.ranges import Count, Facts, LogPolicy, Positive, Probability
+from ravi.rows import highest
 
 BINS = 8  # of n: 1, 2, 3-4, ..., 65 and more
 KINDS = 16  # of successors met; 15 and more are one
@@ -157,7 +158,7 @@ def expect(moves, share, likely, paid, r, P):  # type: ignore[no-untyped-def]
             b, own = bin_of(n), 0.0
             if not 1 < k < KINDS - 1 or share[b, k, 0] == 0.0:  # c is 0, as in `_draw`
                 continue
-            most, total = likely[b, k].max(), 0.0
+            most, total = highest(likely[b, k]), 0.0
             for g in range(len(WEIGHTS)):
                 total += math.exp(likely[b, k, g] - most)
             for g in range(len(WEIGHTS)):  # the mean of n / (n + c)

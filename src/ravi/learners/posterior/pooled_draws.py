@@ -13,6 +13,7 @@ from ravi.compiled import compiled
 from ravi.learners.posterior.dirichlet import gamma_above_one
 from ravi.learners.posterior.pooled import BINS, KINDS, WEIGHTS, base_of, bin_of, kinds_of, ranks_of
 from ravi.random import block
+from ravi.rows import highest, lowest
 
 
 @compiled
@@ -36,7 +37,7 @@ def draw(  # type: ignore[no-untyped-def]
         for a in range(A):
             n, begun = visits[x, a], size
             if x == end or n == 0:
-                r[x, a] = rewards[x].min() if x == end else 0.0
+                r[x, a] = lowest(rewards[x]) if x == end else 0.0
                 to[size], mass[size] = x if x == end else X, 1.0
                 first[x * A + a + 1] = size = size + np.uint32(1)
                 continue
@@ -103,7 +104,7 @@ def repeat(rewards, successors, moves, end, r, rows):  # type: ignore[no-untyped
             r[x, a], to[p] = (rewards[x, a], successors[x, a, slot]) if kinds == 1 else (0.0, X)
             mass[p], first[p + 1] = 1.0, p + 1
     if end >= 0:
-        r[end], to[end * A : (end + 1) * A] = rewards[end].min(), end
+        r[end], to[end * A : (end + 1) * A] = lowest(rewards[end]), end
     return True
 
 
@@ -135,7 +136,7 @@ def _noise(moves, squares, terms):  # type: ignore[no-untyped-def]
 @compiled
 def _weight(likely, key, t, part):  # type: ignore[no-untyped-def]
     """c, drawn by how likely each is, and the next part of the block of random numbers."""
-    most, total = likely.max(), 0.0
+    most, total = highest(likely), 0.0
     for g in range(len(WEIGHTS)):
         total += math.exp(likely[g] - most)
     u, g = block(key, t, part)[0] * total, 0

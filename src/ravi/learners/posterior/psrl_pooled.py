@@ -94,6 +94,7 @@ from ravi.learners.posterior.pooled import ALIKE, BINS, KINDS, WEIGHTS, Earned, 
 from ravi.learners.posterior.pooled_draws import draw
 from ravi.learners.posterior.sparse import scratch, solve
 from ravi.ranges import Count, Fixed, Policy, Value
+from ravi.rows import highest
 from ravi.schedules import reset_or_doubling
 
 TOLERANCE = 1e-3  # of the value of pi_k under P_k, in parts of the span of V
@@ -197,7 +198,7 @@ def _plan(  # type: ignore[no-untyped-def]
         pooled, earned = (tries[i], new[i], share[i], likely[i]), (paid[i], squares[i], terms[i])
         draw(rewards, successors, visits[i], moves[i], *pooled, *earned, key[i], end, r, rows)
         solve(rows, gamma, ROUGH * goal, 0.0, r, known[i], greedy, chain)
-        W = min(1.0 / (1.0 - gamma), 1.0 + gamma * (known[i].max() - known[i, X]))
+        W = min(1.0 / (1.0 - gamma), 1.0 + gamma * (highest(known[i]) - known[i, X]))
         for x in range(X):
             for a in range(A):
                 if visits[i, x, a] == 0 and x != end:

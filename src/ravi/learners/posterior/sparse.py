@@ -14,6 +14,7 @@ import numpy as np
 from ravi.compiled import compiled
 from ravi.core import Array
 from ravi.learners.posterior.psrl import SHRINK
+from ravi.rows import highest
 
 ROUNDING = 2.0**-40  # of H: a span of T u - u that can be reached
 
@@ -38,7 +39,7 @@ def solve(rows, gamma, goal, novel, r, u, greedy, chain):  # type: ignore[no-unt
     while True:
         _improve(rows, gamma, r, u, means, next, greedy)
         span = _move(gamma, novel, u, next)
-        enough = max(goal * u.max(), ROUNDING / (1.0 - gamma))
+        enough = max(goal * highest(u), ROUNDING / (1.0 - gamma))
         if span <= enough:
             return
         _follow(rows, gamma, novel, max(SHRINK * span, enough / 2), span, r, u, greedy, chain)

@@ -54,15 +54,6 @@ def best(row):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def highest(row):  # type: ignore[no-untyped-def]
-    """max_a row(a)."""
-    value = row[0]
-    for b in range(1, row.shape[0]):
-        value = max(value, row[b])
-    return value
-
-
-@compiled
 def renew(low, high, policy, table, stale):  # type: ignore[no-untyped-def]
     """Make the stale row of the policy of each seed low, ..., high - 1 greedy in the table, in place; a team's."""
     for i in range(low, high):

@@ -37,8 +37,9 @@ from ravi import checks
 from ravi.compiled import compiled
 from ravi.core import Array, Learner, Problem
 from ravi.learners.options import Confidence, takes
-from ravi.learners.q.core import NONE, best, first_action, greedy_in_a_table, highest
+from ravi.learners.q.core import NONE, best, first_action, greedy_in_a_table
 from ravi.ranges import Count, Flag, Past, PlaceOrNone, Policy, Positive, Value
+from ravi.rows import highest
 
 MOST = 2**62  # of m, which is counted in 64 bits
 

@@ -28,8 +28,9 @@ import numpy as np
 from ravi import checks
 from ravi.compiled import compiled
 from ravi.core import Array, Learner, Problem, Seedwise
-from ravi.learners.q.core import NONE, best, highest
+from ravi.learners.q.core import NONE, best
 from ravi.ranges import Action, Count, Facts, Next, Number, PlaceOrNone, Policy, Value
+from ravi.rows import highest
 from ravi.schedules import seed_never, whenever
 from ravi.teams import each, first, sync
 from ravi.walk import keep, walking

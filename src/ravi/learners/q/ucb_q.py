@@ -40,8 +40,9 @@ from ravi import checks
 from ravi.compiled import compiled
 from ravi.core import Array, Learner, Problem
 from ravi.learners.options import Confidence, takes
-from ravi.learners.q.core import NONE, best, first_action, greedy_in_a_table, highest
+from ravi.learners.q.core import NONE, best, first_action, greedy_in_a_table
 from ravi.ranges import Count, Facts, Number, PlaceOrNone, Policy, Value
+from ravi.rows import highest
 
 C2 = 4 * sqrt(2)
 
