@@ -196,6 +196,8 @@ def test_whole_arrays_and_rows_are_assigned_as_numpy_does_also_where_they_overla
         row[:] = b[1, 0]
         c = b[0]
         c[:] = c
+        flat = b.ravel()
+        flat[2:6][:] = flat[1:5]
         a[0, 0] = a[1, 1]
 
     ours = np.arange(24.0).reshape(2, 3, 4), np.arange(24.0).reshape(2, 3, 4) + 100, np.arange(4.0) - 9
@@ -212,6 +214,8 @@ def test_a_row_of_another_size_is_refused():
 
     made = compiled(write)
     made(np.zeros((2, 3)), np.ones(3))
+    made(repeated := np.zeros((2, 3)), np.full(1, 5.0))  # one number is repeated
+    assert repeated.tolist() == [[5, 5, 5], [0, 0, 0]]
     with pytest.raises(ValueError, match="another shape"):
         made(np.zeros((2, 3)), np.ones(2))
 

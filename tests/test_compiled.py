@@ -9,7 +9,9 @@ from pathlib import Path
 
 import ravi
 
-COMPILING = ("compiled.py", "compile_cache.py", "late.py", "references.py", "compact.py", "elements.py")
+COMPILING = [
+    f"{name}.py" for name in ("compiled", "compile_cache", "late", "written", "references", "compact", "elements")
+]
 SOURCE = Path(ravi.__file__).parent
 
 

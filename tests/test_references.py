@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from ravi import late
+from ravi import written
 from ravi.compiled import compiled
 from tests.support.caches import looked_for_anew
 
@@ -21,13 +21,13 @@ class Pair(NamedTuple):
 def counting(monkeypatch, tmp_path):
     """The variables that count, by the names of functions whose code is written."""
     monkeypatch.setenv("RAVI_CACHE_DIR", str(tmp_path))
-    plain, found = late.PLAIN["lower"], {}
+    plain, found = written.PLAIN["lower"], {}
 
     def lower(lowered):
         found[lowered.func_ir.func_id.func_name] = {name for name in getattr(lowered, "counted", ()) if name[0] != "$"}
         plain(lowered)
 
-    monkeypatch.setitem(late.PLAIN, "lower", lower)
+    monkeypatch.setitem(written.PLAIN, "lower", lower)
     with looked_for_anew():
         yield found
 

@@ -19,7 +19,7 @@ import numba
 import numpy as np
 from numba.core import types as _types
 
-from ravi import compile_cache, late
+from ravi import compile_cache, late, written
 from ravi.compile_cache import Kept
 
 unliteral: Any = _types.unliteral  # Numba's types say nothing of it
@@ -34,7 +34,7 @@ def compiled(function: Callable[..., Any], *others: Callable[..., Any], **option
     made: Any = numba.njit(error_model="numpy", **options)(function)  # x / 0 is inf or nan, as in NumPy: no branch
     if made is function:  # where Numba is told to compile nothing
         return made
-    late.ours.add(function)
+    written.ours.add(function)
     files = (Path(_plain_form(one).__code__.co_filename) for one in (function, *others))
     folder = compile_cache.cache_folder(*dict.fromkeys(files))
     if folder is not None:
@@ -182,7 +182,7 @@ def _as_numpy(value: Any) -> Any:
 
 def instance(frame: Callable[..., Any], **names: Callable[..., Any]) -> Any:
     """`frame`, a plain function, with these functions in place of its globals of the same names; not compiled."""
-    late.parts.update(map(_plain_form, names.values()))
+    written.parts.update(map(_plain_form, names.values()))
     codes = [_plain_form(function).__code__ for function in names.values()]
     name = "_".join([frame.__name__, "with", *(code.co_name for code in codes)])
     at = codes[0]

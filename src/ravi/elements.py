@@ -1,7 +1,7 @@
 """How is an array of numbers read and written in a few instructions? By the addresses of its elements.
 
 Numba copies an array into memory to read one element of it, compiles an iterator of arrays of any layout to add up a
-row, and goes through all the ways to assign to a slice. Of our functions (`late.ours`), what is done most often is
+row, and goes through all the ways to assign to a slice. Of our functions (`written.ours`), what is done most often is
 written here: an element, the part that has some first indices, a whole array or such a part assigned, a flat view, a
 sum. It gives what Numba's code gives, bit for bit; what is not here, Numba writes.
 """
@@ -65,8 +65,8 @@ def assigned(lowered: Any, target: Any, index: Any, value: Any) -> bool:
         _write(lowered, own, lowered.loadvar(value.name), given, _pointer(lowered, array, own, indices))
         return True
     left = own.ndim - len(indices)
-    alike = isinstance(given, types.Array) and (given.dtype, given.ndim, given.layout) == (own.dtype, left, "C")
-    if left == 0 or own.layout != "C" or not own.aligned or not (number or (alike and given.aligned)):
+    row = isinstance(given, types.Array) and (given.dtype, given.ndim, left, given.layout) == (own.dtype, 1, 1, "C")
+    if left == 0 or own.layout != "C" or not own.aligned or not (number or (row and given.aligned)):
         return False
     into = _view(lowered, array, own, indices, own.copy(ndim=left)) if indices else array
     (_fill if number else _copy)(lowered, own, into, lowered.loadvar(value.name), given)
@@ -82,16 +82,17 @@ def _fill(lowered: Any, own: Any, into: Any, value: Any, given: Any) -> None:
 
 
 def _copy(lowered: Any, own: Any, into: Any, value: Any, given: Any) -> None:
-    """As if through a copy, where the two overlap."""
-    build = lowered.builder
-    shapes = [[build.extract_value(one, [SHAPE, axis]) for axis in range(given.ndim)] for one in (into, value)]
-    differ = reduce(build.or_, [build.icmp_signed("!=", *lengths) for lengths in zip(*shapes, strict=True)])
-    with build.if_then(differ, likely=False):
-        message = "an array is written into one of another shape"
-        lowered.call_conv.return_user_exc(build, ValueError, (message,), lowered.loc, lowered.func_ir.func_id.func_name)
-    ends = (build.extract_value(one, DATA) for one in (into, value))
-    sizes = build.extract_value(value, COUNT), build.extract_value(into, ITEMSIZE)
-    cgutils.raw_memmove(build, *ends, *sizes)
+    """A row, as if through a copy, where the two overlap; one number is repeated."""
+    build, name = lowered.builder, lowered.func_ir.func_id.func_name
+    (to, there), (data, many) = ([build.extract_value(one, part) for part in (DATA, COUNT)] for one in (into, value))
+    with build.if_else(build.icmp_signed("==", there, many), likely=True) as (alike, differ):
+        with alike:
+            cgutils.raw_memmove(build, to, data, many, build.extract_value(into, ITEMSIZE))
+        with differ:
+            with build.if_then(build.icmp_signed("!=", many, WORD(1)), likely=False):
+                message = "an array is written into one of another shape"
+                lowered.call_conv.return_user_exc(build, ValueError, (message,), lowered.loc, name)
+            _fill(lowered, own, into, _read(lowered, given, data), own.dtype)
 
 
 def flattens(lowered: Any, part: Any) -> bool:

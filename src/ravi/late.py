@@ -1,11 +1,12 @@
 """What of a compiled function is put off until it is needed? Optimisation, machine code and the wrapper that Python
 calls: most functions are called by compiled ones only, which inline them and are optimised as a whole.
 
-Numba does all this for every function as it is compiled, a third to a half of the time. More of its work
-is left out or done faster, in part for numba-cuda too (`quick`): where variables are used last, after every change of a
-function (only code that counts references needs it, `ravi.references`); the formatting of a message about shapes, which
-a process compiles with the first array that is written into another; comparing flags, name by name, at every call of a
-function of NumPy; trying every meaning of `+` at every sum of two numbers; listing the variables of instructions; and
+Numba does all this for every function as it is compiled, a third to a half of the time. Code is also written in fewer
+instructions (`ravi.written`), and more of Numba's work is left out or done faster, in part for numba-cuda too
+(`quick`): where variables are used last, after every change of a function (only code that counts references needs it,
+`ravi.references`); the formatting of a message about shapes, which a process compiles with the first array that is
+written into another; comparing flags, name by name, at every call of a function of NumPy; trying every meaning of `+`
+at every sum of two numbers; listing the variables of instructions, and telling a log of each; unrolling loops; and
 looking for cycles of garbage. The parts of Numba that are replaced here while it compiles for us (`put_off`) are
 private; where one is missing, nothing is put off.
 """
@@ -17,17 +18,13 @@ from functools import cache
 from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
-from weakref import WeakSet
 
 import numba
 from llvmlite import binding as _llvm  # type: ignore[import-untyped]
-from numba.core import callconv as _callconv
-from numba.core import callwrapper as _callwrapper
 from numba.core import codegen as _codegen
 from numba.core import compiler_lock as _compiler_lock
 from numba.core import cpu as _cpu
 from numba.core import dispatcher as _dispatcher
-from numba.core import funcdesc as _funcdesc
 from numba.core import ir as _ir
 from numba.core import lowering as _lowering
 from numba.core import postproc as _postproc
@@ -36,15 +33,12 @@ from numba.core import targetconfig as _targetconfig
 from numba.core import transforms as _transforms
 from numba.core.types import functions as _functions
 
-from ravi import compact, elements, references
+from ravi import written
 
-llvm: Any = _llvm
-callconv: Any = _callconv  # Numba's types say nothing of these
-callwrapper: Any = _callwrapper
+llvm: Any = _llvm  # their types say nothing of these
 codegen: Any = _codegen
 cpu: Any = _cpu
 dispatcher: Any = _dispatcher
-funcdesc: Any = _funcdesc
 ir: Any = _ir
 lowering: Any = _lowering
 postproc: Any = _postproc
@@ -131,142 +125,28 @@ def inner(function: Any, found: Any) -> bool:
 def _create_cpython_wrapper(lowered: Any, *arguments: Any, **options: Any) -> None:
     """Python calls what it asked for (`put_off`), what is not ours, and few of the others."""
     function = lowered.func_ir.func_id.func
-    if function in ours and function is not _asked_for:
+    if function in written.ours and function is not _asked_for:
         lowered.library.inner = True
     else:
-        with _passing(lowered.fndesc.mangled_name):
+        with written.passing(lowered.fndesc.mangled_name):
             PLAIN["create_cpython_wrapper"](lowered, *arguments, **options)
-
-
-def _is_ours(function: Any) -> bool:
-    """Whether a function, in Numba's form, is one of ours that is written in our way."""
-    return function.func_id.func in ours and not function.is_generator
-
-
-def _from_specialized_function(_: Any, function: Any, *arguments: Any, **options: Any) -> Any:
-    """The name of a function of ours says how its arguments are passed; one that is part of a loop is inlined."""
-    if _is_ours(function):
-        options |= {"abi_tags": [*options["abi_tags"], compact.TAG], "inline": function.func_id.func in parts}
-    return PLAIN["from_specialized_function"](function, *arguments, **options)
-
-
-_whole = False  # whether tuples are passed in one piece by the function that is being declared, called or written
-
-
-@contextmanager
-def _passing(name: str) -> Iterator[None]:
-    """Arguments are passed as those of a function of this name."""
-    global _whole
-    outer, _whole = _whole, compact.MARK in name
-    try:
-        yield
-    finally:
-        _whole = outer
-
-
-def _get_arg_packer(convention: Any, kinds: Any) -> Any:
-    if _whole:
-        return compact.Whole(convention.context, kinds)
-    return PLAIN["_get_arg_packer"](convention, kinds)
-
-
-def _declare_function(context: Any, module: Any, described: Any) -> Any:
-    with _passing(described.mangled_name):
-        return PLAIN["declare_function"](context, module, described)
-
-
-def _call_unresolved(context: Any, builder: Any, name: str, *arguments: Any) -> Any:
-    """A call of a function by itself."""
-    with _passing(name):
-        return PLAIN["call_unresolved"](context, builder, name, *arguments)
-
-
-def _call_function(convention: Any, builder: Any, function: Any, *arguments: Any, **options: Any) -> Any:
-    with _passing(getattr(function, "name", "")):
-        return PLAIN["call_function"](convention, builder, function, *arguments, **options)
-
-
-def _decode_arguments(convention: Any, builder: Any, kinds: Any, function: Any) -> Any:
-    with _passing(function.name):
-        return PLAIN["decode_arguments"](convention, builder, kinds, function)
-
-
-def _setup_function(lowered: Any, described: Any) -> None:
-    PLAIN["setup_function"](lowered, described)
-    if _is_ours(lowered.func_ir):
-        lowered.builder = compact.Builder(lowered.entry_block)
-        lowered.call_helper = lowered.call_conv.init_call_helper(lowered.builder)
-
-
-def _lower(lowered: Any) -> None:
-    """Variables of ours that hold what is the caller's count no references, and end nowhere."""
-    if _is_ours(lowered.func_ir):
-        references.prepare(lowered)
-        if lowered.counted:
-            postproc.PostProcessor(lowered.func_ir)._insert_var_dels()
-        compact.keep_values(lowered)
-    PLAIN["lower"](lowered)
-
-
-def _find_singly_assigned_variable(lowered: Any) -> None:
-    """Numba looks for variables that are values; of ours, `compact.keep_values` finds more."""
-    if _is_ours(lowered.func_ir):
-        lowered._singly_assigned_vars, lowered._blk_local_varmap = set(), {}
-    else:
-        PLAIN["_find_singly_assigned_variable"](lowered)
-
-
-def _lower_inst(lowered: Any, part: Any) -> Any:
-    if not _is_ours(lowered.func_ir):
-        return PLAIN["lower_inst"](lowered, part)
-    whole = isinstance(part, ir.StaticSetItem) and part.index == slice(None)
-    if whole and elements.assigned(lowered, part.target, part.index, part.value):
-        return None
-    return references.lower_inst(PLAIN["lower_inst"], lowered, part)
-
-
-def _lower_expr(lowered: Any, kind: Any, part: Any) -> Any:
-    found = compact.expression(lowered, kind, part) if _is_ours(lowered.func_ir) else None
-    return PLAIN["lower_expr"](lowered, kind, part) if found is None else found
-
-
-def _lower_setitem(lowered: Any, target: Any, index: Any, value: Any, signature: Any) -> Any:
-    if not _is_ours(lowered.func_ir) or not elements.assigned(lowered, target, index, value):
-        return PLAIN["lower_setitem"](lowered, target, index, value, signature)
-    return None
-
-
-def _storevar(lowered: Any, value: Any, name: str, argidx: Any = None) -> None:
-    """Numba reads what a variable was before, to release it."""
-    if not _is_ours(lowered.func_ir) or name in lowered._singly_assigned_vars | lowered.counted:
-        PLAIN["storevar"](lowered, value, name, argidx)
-    else:
-        lowered.builder.store(value, lowered.getvar(name))
 
 
 def _post_process(processor: Any, *arguments: Any, **options: Any) -> None:
     """Numba does this after every change of a function, and looks for where each variable is used last; of ours, code
     that counts references asks for it, once, when it is written (`references`)."""
     function = processor.func_ir
-    if function.func_id.func not in ours or function.is_generator:
+    if not written.is_ours(function):
         PLAIN["run"](processor, *arguments, **options)
         return
     function.blocks, function.generator_info = transforms.canonicalize_cfg(function.blocks), None
     function.variable_lifetime = postproc.VariableLifetime(function.blocks)
 
 
-def _build_wrapper(wrapper: Any, api: Any, builder: Any, *arguments: Any) -> None:
-    """What takes apart the arguments that Python gives is run once a call: it is not worth optimising."""
-    if compact.MARK in wrapper.fndesc.mangled_name:
-        builder.function.attributes.add("noinline")
-        builder.function.attributes.add("optnone")
-    PLAIN["build_wrapper"](wrapper, api, builder, *arguments)
-
-
 def _create_cfunc_wrapper(context: Any, library: Any, described: Any, *arguments: Any) -> None:
     """C calls none of ours, nor of Numba's."""
     if not described.modname.startswith(("ravi.", "numba.")):
-        with _passing(described.mangled_name):
+        with written.passing(described.mangled_name):
             PLAIN["create_cfunc_wrapper"](context, library, described, *arguments)
 
 
@@ -361,20 +241,7 @@ REPLACED: list[tuple[Any, str, Any]] = [
     (cpu.CPUContext, "get_executable", lambda *parts: Late(*parts)),
     (lowering.BaseLower, "create_cpython_wrapper", _create_cpython_wrapper),
     (cpu.CPUContext, "create_cfunc_wrapper", _create_cfunc_wrapper),
-    (callwrapper.PyCallWrapper, "build_wrapper", _build_wrapper),
-    (lowering.BaseLower, "lower", _lower),
-    (lowering.BaseLower, "setup_function", _setup_function),
-    (lowering.Lower, "_find_singly_assigned_variable", _find_singly_assigned_variable),
-    (lowering.Lower, "lower_inst", _lower_inst),
-    (lowering.Lower, "lower_expr", _lower_expr),
-    (lowering.Lower, "lower_setitem", _lower_setitem),
-    (lowering.Lower, "storevar", _storevar),
-    (funcdesc.PythonFunctionDescriptor, "from_specialized_function", classmethod(_from_specialized_function)),
-    (callconv.BaseCallConv, "_get_arg_packer", _get_arg_packer),
-    (callconv.BaseCallConv, "decode_arguments", _decode_arguments),
-    (callconv.CPUCallConv, "call_function", _call_function),
-    (cpu.CPUContext, "declare_function", _declare_function),
-    (cpu.CPUContext, "call_unresolved", _call_unresolved),
+    *written.REPLACED,
     (postproc.PostProcessor, "run", _post_process),
     (ssa, "_logger", SimpleNamespace(debug=lambda *_: None)),  # it is told of every instruction
     (dispatcher._DispatcherBase, "add_overload", _add_overload),
@@ -388,8 +255,6 @@ CALLED = [
 ]
 PLAIN: dict[str, Any] = {name: getattr(owner, name, None) for owner, name, *_ in [*UNROLLED, *REPLACED, *CALLED]}
 MESSAGE = "raise_with_shape_context"
-ours = WeakSet[Any]()  # functions that `ravi.compiled` compiles
-parts = WeakSet[Any]()  # those of them that are bound to a loop by name
 _asked_for: Any = None  # the one that is compiled for Python now
 
 

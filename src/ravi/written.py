@@ -1,0 +1,166 @@
+"""Where does Numba's way of writing code give way to ours? At functions of its own that are replaced while it compiles
+for us (`late.put_off`): for our functions they call `references`, `compact` and `elements`, and for others Numba's.
+
+A function of ours may call one that Numba has compiled for itself, and the other way round. How its arguments are
+passed is therefore part of the name of a function (`compact.MARK`), which is known wherever it is declared, written or
+called, also if it was read from the cache.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from weakref import WeakSet
+
+from numba.core import callconv as _callconv
+from numba.core import callwrapper as _callwrapper
+from numba.core import cpu as _cpu
+from numba.core import funcdesc as _funcdesc
+from numba.core import ir as _ir
+from numba.core import lowering as _lowering
+from numba.core import postproc as _postproc
+
+from ravi import compact, elements, references
+
+callconv: Any = _callconv  # Numba's types say nothing of these
+callwrapper: Any = _callwrapper
+cpu: Any = _cpu
+funcdesc: Any = _funcdesc
+ir: Any = _ir
+lowering: Any = _lowering
+postproc: Any = _postproc
+
+ours = WeakSet[Any]()  # functions that `ravi.compiled` compiles
+parts = WeakSet[Any]()  # those of them that are bound to a loop by name
+
+
+def is_ours(function: Any) -> bool:
+    """Whether a function, in Numba's form, is one of ours that is written in our way."""
+    return function.func_id.func in ours and not function.is_generator
+
+
+def _from_specialized_function(_: Any, function: Any, *arguments: Any, **options: Any) -> Any:
+    """The name of a function of ours says how its arguments are passed; one that is part of a loop is inlined."""
+    if is_ours(function):
+        options |= {"abi_tags": [*options["abi_tags"], compact.TAG], "inline": function.func_id.func in parts}
+    return PLAIN["from_specialized_function"](function, *arguments, **options)
+
+
+_whole = False  # whether tuples are passed in one piece by the function that is being declared, called or written
+
+
+@contextmanager
+def passing(name: str) -> Iterator[None]:
+    """Arguments are passed as those of a function of this name."""
+    global _whole
+    outer, _whole = _whole, compact.MARK in name
+    try:
+        yield
+    finally:
+        _whole = outer
+
+
+def _get_arg_packer(convention: Any, kinds: Any) -> Any:
+    if _whole:
+        return compact.Whole(convention.context, kinds)
+    return PLAIN["_get_arg_packer"](convention, kinds)
+
+
+def _declare_function(context: Any, module: Any, described: Any) -> Any:
+    with passing(described.mangled_name):
+        return PLAIN["declare_function"](context, module, described)
+
+
+def _call_unresolved(context: Any, builder: Any, name: str, *arguments: Any) -> Any:
+    """A call of a function by itself."""
+    with passing(name):
+        return PLAIN["call_unresolved"](context, builder, name, *arguments)
+
+
+def _call_function(convention: Any, builder: Any, function: Any, *arguments: Any, **options: Any) -> Any:
+    with passing(getattr(function, "name", "")):
+        return PLAIN["call_function"](convention, builder, function, *arguments, **options)
+
+
+def _decode_arguments(convention: Any, builder: Any, kinds: Any, function: Any) -> Any:
+    with passing(function.name):
+        return PLAIN["decode_arguments"](convention, builder, kinds, function)
+
+
+def _setup_function(lowered: Any, described: Any) -> None:
+    PLAIN["setup_function"](lowered, described)
+    if is_ours(lowered.func_ir):
+        lowered.builder = compact.Builder(lowered.entry_block)
+        lowered.call_helper = lowered.call_conv.init_call_helper(lowered.builder)
+
+
+def _lower(lowered: Any) -> None:
+    """Variables of ours that hold what is the caller's count no references, and end nowhere."""
+    if is_ours(lowered.func_ir):
+        references.prepare(lowered)
+        if lowered.counted:
+            postproc.PostProcessor(lowered.func_ir)._insert_var_dels()
+        compact.keep_values(lowered)
+    PLAIN["lower"](lowered)
+
+
+def _find_singly_assigned_variable(lowered: Any) -> None:
+    """Numba looks for variables that are values; of ours, `compact.keep_values` finds more."""
+    if is_ours(lowered.func_ir):
+        lowered._singly_assigned_vars, lowered._blk_local_varmap = set(), {}
+    else:
+        PLAIN["_find_singly_assigned_variable"](lowered)
+
+
+def _lower_inst(lowered: Any, part: Any) -> Any:
+    if not is_ours(lowered.func_ir):
+        return PLAIN["lower_inst"](lowered, part)
+    whole = isinstance(part, ir.StaticSetItem) and part.index == slice(None)
+    if whole and elements.assigned(lowered, part.target, part.index, part.value):
+        return None
+    return references.lower_inst(PLAIN["lower_inst"], lowered, part)
+
+
+def _lower_expr(lowered: Any, kind: Any, part: Any) -> Any:
+    found = compact.expression(lowered, kind, part) if is_ours(lowered.func_ir) else None
+    return PLAIN["lower_expr"](lowered, kind, part) if found is None else found
+
+
+def _lower_setitem(lowered: Any, target: Any, index: Any, value: Any, signature: Any) -> Any:
+    if not is_ours(lowered.func_ir) or not elements.assigned(lowered, target, index, value):
+        return PLAIN["lower_setitem"](lowered, target, index, value, signature)
+    return None
+
+
+def _storevar(lowered: Any, value: Any, name: str, argidx: Any = None) -> None:
+    """Numba reads what a variable was before, to release it."""
+    if not is_ours(lowered.func_ir) or name in lowered._singly_assigned_vars or name in lowered.counted:
+        PLAIN["storevar"](lowered, value, name, argidx)
+    else:
+        lowered.builder.store(value, lowered.getvar(name))
+
+
+def _build_wrapper(wrapper: Any, api: Any, builder: Any, *arguments: Any) -> None:
+    """What takes apart the arguments that Python gives is run once a call: it is not worth optimising."""
+    if compact.MARK in wrapper.fndesc.mangled_name:
+        builder.function.attributes.add("noinline")
+        builder.function.attributes.add("optnone")
+    PLAIN["build_wrapper"](wrapper, api, builder, *arguments)
+
+
+REPLACED: list[tuple[Any, str, Any]] = [
+    (funcdesc.PythonFunctionDescriptor, "from_specialized_function", classmethod(_from_specialized_function)),
+    (callconv.BaseCallConv, "_get_arg_packer", _get_arg_packer),
+    (callconv.BaseCallConv, "decode_arguments", _decode_arguments),
+    (callconv.CPUCallConv, "call_function", _call_function),
+    (cpu.CPUContext, "declare_function", _declare_function),
+    (cpu.CPUContext, "call_unresolved", _call_unresolved),
+    (callwrapper.PyCallWrapper, "build_wrapper", _build_wrapper),
+    (lowering.BaseLower, "setup_function", _setup_function),
+    (lowering.BaseLower, "lower", _lower),
+    (lowering.Lower, "_find_singly_assigned_variable", _find_singly_assigned_variable),
+    (lowering.Lower, "lower_inst", _lower_inst),
+    (lowering.Lower, "lower_expr", _lower_expr),
+    (lowering.Lower, "lower_setitem", _lower_setitem),
+    (lowering.Lower, "storevar", _storevar),
+]
+PLAIN: dict[str, Any] = {name: getattr(owner, name, None) for owner, name, _ in REPLACED}
