@@ -250,6 +250,18 @@ def test_ranges_of_every_kind_have_the_numbers_of_python():
         np.testing.assert_array_equal(ours, theirs)
 
 
+def test_the_larger_and_the_smaller_of_two_numbers_are_those_of_python():
+    def extremes(a, b, i, j):
+        return max(a, b), min(a, b), max(i, j), min(i, j), max(i, a), min(b, j), max(i, 2), min(1.5, b), max(a, b, 0.5)
+
+    made, numbers = compiled(extremes), (0.0, -0.0, 1.0, -2.5, np.inf, -np.inf, np.nan)
+    for a in numbers:
+        for b in numbers:
+            for i, j in ((1, 2), (3, -4), (0, 0)):
+                ours, theirs = made(a, b, i, j), extremes(a, b, i, j)
+                assert np.array(ours, float).tobytes() == np.array(theirs, float).tobytes(), (a, b, i, j)
+
+
 def test_an_iterator_of_a_range_stays_at_its_end():
     def twice(n):
         found, rest = 0, iter(range(n))

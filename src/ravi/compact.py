@@ -180,21 +180,6 @@ def counted_by_ones(context: Any, builder: Any, kind: Any, start: Any, stop: Any
     return elements.packed(builder, own, own.elements[0](0) if start is None else start, stop, own.elements[2](1))
 
 
-def _range(lowered: Any, kind: Any, part: Any) -> Any:
-    function = lowered.typeof(part.func.name)
-    if (
-        function.typing_key is not range
-        or len(part.args) > 2
-        or part.kws
-        or part.vararg
-        or not isinstance(kind, types.RangeType)
-    ):
-        return None
-    cast, build = lowered.context.cast, lowered.builder
-    ends = [cast(build, lowered.loadvar(one.name), lowered.typeof(one.name), kind.dtype) for one in part.args]
-    return counted_by_ones(lowered.context, build, kind, ends[0] if len(ends) > 1 else None, ends[-1])
-
-
 def _begun(lowered: Any, kind: Any, part: Any) -> Any:
     """An iterator of a range of step 1: where it is, its end, its step, and how many are left."""
     if not isinstance(lowered.typeof(part.value.name), types.RangeType):
@@ -232,11 +217,30 @@ def _of_pair(place: int) -> Any:
     return taken
 
 
+def _extreme(lowered: Any, kind: Any, which: Any, values: list[tuple[Any, Any]]) -> Any:
+    """max(a, b) or min(a, b) of two numbers: b if it is more or less than a, else a."""
+    real = isinstance(kind, (types.Integer, types.Float)) and all(isinstance(own, types.Number) for _, own in values)
+    if which not in (max, min) or len(values) != 2 or not real:
+        return None
+    build, sign = lowered.builder, ">" if which is max else "<"
+    a, b = (lowered.context.cast(build, *value, kind) for value in values)
+    if isinstance(kind, types.Float):
+        return build.select(build.fcmp_ordered(sign, b, a), b, a)
+    compare = build.icmp_signed if kind.signed else build.icmp_unsigned
+    return build.select(compare(sign, b, a), b, a)
+
+
 def _called(lowered: Any, kind: Any, part: Any) -> Any:
     function = lowered.typeof(part.func.name)
     if isinstance(function, types.BoundFunction):
         return elements.method(lowered, kind, part)
-    return _range(lowered, kind, part) if isinstance(function, types.Function) else None
+    if not isinstance(function, types.Function) or part.kws or part.vararg:
+        return None
+    values = [(lowered.loadvar(one.name), lowered.typeof(one.name)) for one in part.args]
+    if function.typing_key is range and len(values) < 3 and isinstance(kind, types.RangeType):
+        ends = [lowered.context.cast(lowered.builder, *value, kind.dtype) for value in values]
+        return counted_by_ones(lowered.context, lowered.builder, kind, ends[0] if len(ends) > 1 else None, ends[-1])
+    return _extreme(lowered, kind, function.typing_key, values)
 
 
 WRITTEN = {
