@@ -18,9 +18,10 @@ import math
 import numpy as np
 
 from ravi import checks
-from ravi.compiled import compiled
+from ravi.compiled import bound, compiled
 from ravi.core import MDP, Array, Problem
-from ravi.planning.certificates import EPS, distributions, half_width, mean, miss, span_goal, tables
+from ravi.planning.certificates import EPS, centre, distributions, half_width, mean, miss, span_goal, tables
+from ravi.planning.chains import ELIMINATED, eliminated_values, policy_chain
 from ravi.planning.evaluation import relative_values
 from ravi.planning.sweeps import policy_sweep
 from ravi.played import played
@@ -45,11 +46,11 @@ def staged_values(mdp: MDP, policy: Array, tol: float = 1e-10) -> tuple[Array, A
     rows = distributions(played(policy))
     n, S, X, _ = rows.shape
     W, returns, error = np.empty((n, S, X)), np.empty(n), np.empty(n)
-    _staged_values(tables(mdp), mdp.initial, rows, tol, W, returns, error)
+    loop = bound(_staged_values, values_of=_of_few if X <= ELIMINATED else _of_many)
+    loop(tables(mdp), mdp.initial, rows, tol, W, returns, error)
     return W, returns, error
 
 
-@compiled
 def _staged_values(tables, nu0, policy, tol, W, returns, error):  # type: ignore[no-untyped-def]
     r, successors, P, gamma = tables.rewards, tables.successors, tables.transitions, tables.discount
     n, S, X, A = policy.shape
@@ -59,7 +60,7 @@ def _staged_values(tables, nu0, policy, tol, W, returns, error):  # type: ignore
         grain = tables.grain + EPS * A + miss(policy[i])
         tail, size = np.zeros(X), 0.0
         for _ in range(3):  # the goal depends on max |W|, which is known afterwards
-            tail, _ = relative_values(tables, policy[i, S - 1], tail, span_goal(tol, size, gamma, grain) / 2)
+            tail = values_of(tables, policy[i, S - 1], tail, span_goal(tol, size, gamma, grain) / 2)
             low, high, size = policy_sweep(tables, policy[i, S - 1], tail, Q, W[i, S - 1])
             if high - low <= span_goal(tol, size, gamma, grain):
                 break
@@ -80,3 +81,20 @@ def _staged_values(tables, nu0, policy, tol, W, returns, error):  # type: ignore
         error[i] = (
             (1 - gamma) * gamma ** (S - 1) * half_width(low, high, size, gamma, grain) + grain * (1 + H) + 4 * EPS
         )
+
+
+@compiled
+def _of_many(tables, policy, W, goal):  # type: ignore[no-untyped-def]
+    """V^pi up to a constant, centred, to the goal of `relative_values`."""
+    return relative_values(tables, policy, W, goal)[0]
+
+
+@compiled
+def _of_few(tables, policy, W, goal):  # type: ignore[no-untyped-def]
+    """The same of few states, without what many need, which takes as long to compile as all the rest."""
+    W = eliminated_values(policy_chain(tables, policy), tables.discount)
+    centre(W)
+    return W
+
+
+values_of = _of_many  # the function that is bound to the loop
