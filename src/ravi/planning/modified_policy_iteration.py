@@ -20,20 +20,19 @@ MOST = 1000  # sweeps of one policy
 
 
 def modified_policy_iteration(tables: Tables, tol: float) -> Sweep:
-    return Sweep(*_modified_policy_iteration(tables, tol, *start_of(tables)))
+    X, _, B = tables.transitions.shape
+    rows = Chain(np.arange(0, X * B + 1, B, dtype=np.uint32), np.empty(X * B, np.uint32), np.empty(X * B), np.empty(X))
+    return Sweep(*_modified_policy_iteration(tables, tol, *start_of(tables), np.full(X, -1), rows))
 
 
 @compiled
-def _modified_policy_iteration(tables, tol, W, n):  # type: ignore[no-untyped-def]
-    """From W, centred, which took n passes."""
+def _modified_policy_iteration(tables, tol, W, n, followed, chain):  # type: ignore[no-untyped-def]
+    """From W, centred, which took n passes. followed, chain: of no policy yet."""
     gamma, grain = tables.discount, tables.grain
-    X, A, B = tables.transitions.shape
+    X, A, _ = tables.transitions.shape
     TW = np.empty(X)
     Q = np.empty((X, A))
     greedy = np.empty(X, np.int64)
-    followed = np.full(X, -1)
-    start = np.arange(0, X * B + 1, B).astype(np.uint32)
-    chain = Chain(start, np.empty(X * B, np.uint32), np.empty(X * B), np.empty(X))
     limit = sweep_limit(gamma, grain)
     steps = 0
     while True:
