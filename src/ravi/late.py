@@ -228,7 +228,7 @@ def _on_any_target(ir: Any, targetconfig: Any) -> list[tuple[Any, str, Any]]:
 
 
 def _create_pipeline_tuning_options(*arguments: Any) -> Any:
-    """LLVM would unroll loops: a quarter of its time, for code that is as often slower as it is quicker."""
+    """LLVM would unroll loops: a fifth of its time, for code that is as often slower as it is quicker."""
     options = PLAIN["create_pipeline_tuning_options"](*arguments)
     options.loop_unrolling = False
     return options
