@@ -62,8 +62,21 @@ def test_a_large_tuple_is_passed_by_its_address_from_python_and_through_every_ca
     assert inner(own, 2) == plain(own, 2)
     expected = sum(plain(own._replace(count=k), 1) for k in (1, 0, 1, 2))
     assert through(own, 1) == pytest.approx(expected, rel=1e-15)
-    (described,) = [result.fndesc for result in inner.overloads.values()]
-    assert compact.MARK in described.mangled_name
+    (result,) = inner.overloads.values()
+    assert compact.MARK in result.fndesc.mangled_name
+    passed = compact.Arguments(result.target_context, result.fndesc.argtypes).argument_types
+    assert [kind.is_pointer for kind in passed] == [True, False]
+
+
+def test_an_array_is_passed_as_numba_passes_it():
+    @compiled
+    def first(a):
+        return a[0]
+
+    assert first(np.arange(3.0)) == 0.0
+    (result,) = first.overloads.values()
+    context, kinds = result.target_context, result.fndesc.argtypes
+    assert compact.Arguments(context, kinds).argument_types == context.get_arg_packer(kinds).argument_types
 
 
 def test_functions_of_numba_itself_call_ours_and_are_called():

@@ -5,7 +5,7 @@ and hundreds for the state of a learner, which the caller takes apart and the fu
 keeps every variable that several blocks use in memory, and divides to count the rounds of a loop. LLVM removes all of
 this, but first it has to be written and read. Of our functions (`written.ours`)
 
-- a tuple of more than `FEW` numbers is passed by its address (`Whole`);
+- a tuple of more than `FEW` numbers is passed by its address (`Arguments`);
 - a variable that is assigned once, in a block through which all of its uses are reached, is a value (`keep_values`),
   and a part of a tuple is taken once (`Builder`);
 - a range counts by ones, and what is done with arrays is done in a few instructions (`expression`, `ravi.elements`).
@@ -21,26 +21,18 @@ from functools import cache, reduce
 from itertools import islice
 from typing import Any
 
-from llvmlite import ir as _llvm  # type: ignore[import-untyped]
-from numba.core import analysis as _analysis
-from numba.core import cgutils as _cgutils
-from numba.core import ir as _ir
-from numba.core import types as _types
+from llvmlite import ir as llvm
+from numba.core import analysis, cgutils, ir, types
 
 from ravi import elements
 
-llvm: Any = _llvm  # their types say nothing of these
-analysis: Any = _analysis
-cgutils: Any = _cgutils
-ir: Any = _ir
-types: Any = _types
-TAG = "whole"
-MARK = f"B{len(TAG)}{TAG}"  # in the name of a function whose arguments are whole
+TAG = "addressed"
+MARK = f"B{len(TAG)}{TAG}"  # in the name of a function whose large arguments are passed by their addresses
 FEW = 16  # numbers that an argument may be, and be passed one by one: an array of four axes is 13
-UNCAUGHT = next(word for word in ("captures(none)", "nocapture") if word in llvm.values.ArgumentAttributes._known)
+UNCAUGHT = "captures(none)" if "captures(none)" in llvm.values.ArgumentAttributes._known else "nocapture"
 
 
-class Whole:
+class Arguments:
     """Arguments of these types as they are passed on: a tuple of many numbers by its address, at which nothing changes;
     an array, or what else is few numbers, as Numba passes it."""
 
@@ -48,26 +40,26 @@ class Whole:
         self.context = context
         self.packers = [context.get_arg_packer([kind]) for kind in kinds]
         models = map(context.data_model_manager.lookup, kinds)
-        self.wholes = [m.get_value_type() if _many(p) else None for m, p in zip(models, self.packers, strict=True)]
+        self.large = [m.get_value_type() if _many(p) else None for m, p in zip(models, self.packers, strict=True)]
 
     @property
     def argument_types(self) -> tuple[Any, ...]:
-        pairs = zip(self.packers, self.wholes, strict=True)
-        return tuple(one for p, whole in pairs for one in ([whole.as_pointer()] if whole else p.argument_types))
+        pairs = zip(self.packers, self.large, strict=True)
+        return tuple(one for p, large in pairs for one in ([large.as_pointer()] if large else p.argument_types))
 
     def as_arguments(self, builder: Any, values: Any) -> list[Any]:
         found: list[Any] = []
-        for packer, whole, value in zip(self.packers, self.wholes, values, strict=True):
-            found += [_address(builder, value)] if whole else packer.as_arguments(builder, [value])
+        for packer, large, value in zip(self.packers, self.large, values, strict=True):
+            found += [_address(builder, value)] if large else packer.as_arguments(builder, [value])
         return found
 
     def from_arguments(self, builder: Any, values: Any) -> list[Any]:
-        parts = zip(self.packers, self.wholes, self._shares(values), strict=True)
-        return [builder.read(*some) if whole else p.from_arguments(builder, some)[0] for p, whole, some in parts]
+        parts = zip(self.packers, self.large, self._shares(values), strict=True)
+        return [builder.read(*some) if large else p.from_arguments(builder, some)[0] for p, large, some in parts]
 
     def assign_names(self, values: Any, names: Any) -> None:
-        for packer, whole, share, name in zip(self.packers, self.wholes, self._shares(values), names, strict=True):
-            if not whole:
+        for packer, large, share, name in zip(self.packers, self.large, self._shares(values), names, strict=True):
+            if not large:
                 packer.assign_names(share, [name])
                 continue
             (value,) = share
@@ -75,13 +67,13 @@ class Whole:
             value.add_attribute("noalias")  # and more that lets LLVM read it wherever that is best
             value.add_attribute(UNCAUGHT)
             value.attributes.align = 8
-            value.attributes.dereferenceable = _size(self.context, whole)
+            value.attributes.dereferenceable = _size(self.context, large)
 
     def _shares(self, values: Any) -> Iterator[Any]:
         """The values of every argument."""
         rest = iter(values)
-        for packer, whole in zip(self.packers, self.wholes, strict=True):
-            yield list(islice(rest, 1 if whole else len(packer.argument_types)))
+        for packer, large in zip(self.packers, self.large, strict=True):
+            yield list(islice(rest, 1 if large else len(packer.argument_types)))
 
 
 def _many(packer: Any) -> bool:

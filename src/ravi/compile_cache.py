@@ -30,11 +30,10 @@ from typing import Any
 
 import numba
 import numpy as np
-from numba.core import caching as _caching
+from numba.core import caching
 
 from ravi import late
 
-caching: Any = _caching  # Numba's types say nothing of it
 PACKAGE = Path(__file__).parent
 SEASON = 90 * 24 * 3600  # seconds
 IMPORTS = re.compile(rb"^(?:from (ravi[\w.]*) import (\([^)]*\)|[^\n]*)|import (ravi[\w.]*))", re.MULTILINE)

@@ -17,12 +17,11 @@ from typing import Any
 
 import numba
 import numpy as np
-from numba.core import types as _types
+from numba.core.types import unliteral
 
 from ravi import compile_cache, late, written
 from ravi.compile_cache import Kept
 
-unliteral: Any = _types.unliteral  # Numba's types say nothing of it
 FEW = 15_000  # numbers that Python goes through in less time than it takes to compile
 WORTH = 3.0  # seconds of a function in Python, from which on it is compiled
 EARLY = 0.2  # of a run: the part from which on it is known how long the whole would take

@@ -149,7 +149,7 @@ def _words(threads: int) -> dict[Any, Any]:
 
 def _plain_code() -> None:
     """Ranges that count up, and indices that are taken as they are."""
-    from llvmlite.ir import Constant  # type: ignore[import-untyped]
+    from llvmlite.ir import Constant
     from numba import cuda, types
     from numba.cuda.core.imputils import RefType, iternext_impl
     from numba.cuda.cpython import rangeobj

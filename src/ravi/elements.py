@@ -9,13 +9,9 @@ sum. It gives what Numba's code gives, bit for bit; what is not here, Numba writ
 from functools import reduce
 from typing import Any
 
-from llvmlite import ir as _llvm  # type: ignore[import-untyped]
-from numba.core import cgutils as _cgutils
-from numba.core import types as _types
+from llvmlite import ir as llvm
+from numba.core import cgutils, types
 
-llvm: Any = _llvm  # their types say nothing of these
-cgutils: Any = _cgutils
-types: Any = _types
 MEMINFO, PARENT, COUNT, ITEMSIZE, DATA, SHAPE, STRIDES = range(7)  # the parts of an array
 WORD = llvm.IntType(64)
 
@@ -52,11 +48,11 @@ def item(lowered: Any, kind: Any, part: Any) -> Any:
 
 def assigned(lowered: Any, target: Any, index: Any, value: Any) -> bool:
     """Assign a number to an element, or a number or an array to a whole array, or to the part of it that has these
-    first indices; False if it is something else that is assigned. index: a variable, or slice(None)."""
+    first indices; False if it is something else that is assigned. index: None for the whole array."""
     own, given = lowered.typeof(target.name), lowered.typeof(value.name)
     if not _is_plain(lowered, own):
         return False
-    indices = [] if index == slice(None) else _indices(lowered, index) if not isinstance(index, slice) else None
+    indices = [] if index is None else _indices(lowered, index)
     if indices is None or len(indices) > own.ndim:
         return False
     number = isinstance(given, (types.Number, types.Boolean))

@@ -20,32 +20,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import numba
-from llvmlite import binding as _llvm  # type: ignore[import-untyped]
-from numba.core import codegen as _codegen
+from llvmlite import binding as llvm
+from numba.core import codegen, cpu, dispatcher, ir, lowering, postproc, ssa, targetconfig, transforms
 from numba.core import compiler_lock as _compiler_lock
-from numba.core import cpu as _cpu
-from numba.core import dispatcher as _dispatcher
-from numba.core import ir as _ir
-from numba.core import lowering as _lowering
-from numba.core import postproc as _postproc
-from numba.core import ssa as _ssa
-from numba.core import targetconfig as _targetconfig
-from numba.core import transforms as _transforms
-from numba.core.types import functions as _functions
+from numba.core.types import functions
 
 from ravi import written
 
-llvm: Any = _llvm  # their types say nothing of these
-codegen: Any = _codegen
-cpu: Any = _cpu
-dispatcher: Any = _dispatcher
-ir: Any = _ir
-lowering: Any = _lowering
-postproc: Any = _postproc
-ssa: Any = _ssa
-targetconfig: Any = _targetconfig
-transforms: Any = _transforms
-functions: Any = _functions
 lock: Any = vars(_compiler_lock)["global_compiler_lock"]
 
 
@@ -253,7 +234,8 @@ CALLED = [
     (postproc, "VariableLifetime"),
     (transforms, "canonicalize_cfg"),
 ]
-PLAIN: dict[str, Any] = {name: getattr(owner, name, None) for owner, name, *_ in [*UNROLLED, *REPLACED, *CALLED]}
+PLAIN = written.PLAIN
+PLAIN.update({name: getattr(owner, name, None) for owner, name, *_ in [*UNROLLED, *REPLACED, *CALLED]})
 MESSAGE = "raise_with_shape_context"
 _asked_for: Any = None  # the one that is compiled for Python now
 

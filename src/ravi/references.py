@@ -10,13 +10,9 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from numba.core import ir as _ir
-from numba.core import types as _types
+from numba.core import ir, types
 
 from ravi import elements
-
-ir: Any = _ir  # Numba's types say nothing of these
-types: Any = _types
 
 # What gives a part, a view or a copy of the reference to what is there
 VIEWS = {

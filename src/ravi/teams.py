@@ -36,7 +36,7 @@ from numba import types
 from numba.extending import lower_builtin, type_callable
 
 from ravi import compact
-from ravi.compiled import compiled, unliteral
+from ravi.compiled import compiled
 
 NEVER = np.iinfo(np.int64).max  # a step that never comes
 
@@ -202,13 +202,13 @@ def team_min(value: Any) -> Any:
     return at().agree(value, min)
 
 
-# On a CPU. (With inline="always" Numba would put these into kernels, too, once a CPU has compiled a body.)
+# On a CPU. (Functions that Numba inlines would come into kernels, too, once a CPU has compiled a body.)
 
 
 def _meaning(word: Any, typed: Callable[..., Any], written: Callable[..., Any]) -> None:
     """What a word means on a CPU. typed: of a context, the type that it gives as a function of those it takes."""
     type_callable(word)(typed)
-    lower_builtin(word, types.VarArg(types.Any))(written)  # type: ignore[no-untyped-call]
+    lower_builtin(word, types.VarArg(types.Any))(written)
 
 
 def _range(context: Any, builder: Any, signature: Any, values: Any) -> Any:
@@ -229,9 +229,9 @@ def _always(value: Any) -> Callable[..., Any]:
 for _loop in (seeds, each, strips, along):
     _meaning(_loop, lambda context: lambda m: context.resolve_function_type(range, (m,), {}).return_type, _range)
 for _same in (team_sum, team_max, team_min):
-    _meaning(_same, lambda context: lambda value: unliteral(value), _first_argument)
-_meaning(some, lambda context: lambda value, n: unliteral(value), _first_argument)
-_meaning(enough, lambda context: lambda ready, going, n: unliteral(ready), _first_argument)
+    _meaning(_same, lambda context: lambda value: types.unliteral(value), _first_argument)
+_meaning(some, lambda context: lambda value, n: types.unliteral(value), _first_argument)
+_meaning(enough, lambda context: lambda ready, going, n: types.unliteral(ready), _first_argument)
 _meaning(sync, lambda context: lambda: types.none, _always(None))
 _meaning(first, lambda context: lambda: types.boolean, _always(True))
 _meaning(alone, lambda context: lambda: types.boolean, _always(True))

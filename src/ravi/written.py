@@ -11,23 +11,9 @@ from contextlib import contextmanager
 from typing import Any
 from weakref import WeakSet
 
-from numba.core import callconv as _callconv
-from numba.core import callwrapper as _callwrapper
-from numba.core import cpu as _cpu
-from numba.core import funcdesc as _funcdesc
-from numba.core import ir as _ir
-from numba.core import lowering as _lowering
-from numba.core import postproc as _postproc
+from numba.core import callconv, callwrapper, cpu, funcdesc, ir, lowering, postproc
 
 from ravi import compact, elements, references
-
-callconv: Any = _callconv  # Numba's types say nothing of these
-callwrapper: Any = _callwrapper
-cpu: Any = _cpu
-funcdesc: Any = _funcdesc
-ir: Any = _ir
-lowering: Any = _lowering
-postproc: Any = _postproc
 
 ours = WeakSet[Any]()  # functions that `ravi.compiled` compiles
 parts = WeakSet[Any]()  # those of them that are bound to a loop by name
@@ -45,23 +31,23 @@ def _from_specialized_function(_: Any, function: Any, *arguments: Any, **options
     return PLAIN["from_specialized_function"](function, *arguments, **options)
 
 
-_whole = False  # whether tuples are passed in one piece by the function that is being declared, called or written
+_by_address = False  # whether the function that is being declared, called or written takes large arguments so
 
 
 @contextmanager
 def passing(name: str) -> Iterator[None]:
     """Arguments are passed as those of a function of this name."""
-    global _whole
-    outer, _whole = _whole, compact.MARK in name
+    global _by_address
+    outer, _by_address = _by_address, compact.MARK in name
     try:
         yield
     finally:
-        _whole = outer
+        _by_address = outer
 
 
 def _get_arg_packer(convention: Any, kinds: Any) -> Any:
-    if _whole:
-        return compact.Whole(convention.context, kinds)
+    if _by_address:
+        return compact.Arguments(convention.context, kinds)
     return PLAIN["_get_arg_packer"](convention, kinds)
 
 
@@ -115,7 +101,7 @@ def _lower_inst(lowered: Any, part: Any) -> Any:
     if not is_ours(lowered.func_ir):
         return PLAIN["lower_inst"](lowered, part)
     whole = isinstance(part, ir.StaticSetItem) and part.index == slice(None)
-    if whole and elements.assigned(lowered, part.target, part.index, part.value):
+    if whole and elements.assigned(lowered, part.target, None, part.value):
         return None
     return references.lower_inst(PLAIN["lower_inst"], lowered, part)
 
@@ -163,4 +149,4 @@ REPLACED: list[tuple[Any, str, Any]] = [
     (lowering.Lower, "lower_setitem", _lower_setitem),
     (lowering.Lower, "storevar", _storevar),
 ]
-PLAIN: dict[str, Any] = {name: getattr(owner, name, None) for owner, name, _ in REPLACED}
+PLAIN: dict[str, Any] = {name: getattr(owner, name, None) for owner, name, _ in REPLACED}  # and what `late` replaces
