@@ -65,7 +65,8 @@ def test_a_range_that_nobody_knows_is_that_of_what_is_earned():
     met = moves.sum(-1) > 0
     expected = (moves * pays).sum(-1)[met] / moves.sum(-1)[met]
     assert 27 * agent.state.earned.mean[0][met] - 7 == pytest.approx(expected)
-    assert "rewards stay in the range observed" in str(made)
+    assert made.interval() is None
+    assert "not bounded: the range of rewards is not known; reward_range=(least, largest)" in str(made)
     told = ravi.learn(Toll(), steps=600, seed=1, reward_range=(-7, 20))
     assert "range observed" not in str(told)
     assert [evaluate(each.policy(), made.agent.model()).gap < 1e-9 for each in (made, told)] == [True, True]
@@ -141,12 +142,15 @@ class Rare(Corridor):
         return place, 2.0 * end, end, cut, more
 
 
-def test_nothing_is_known_of_a_policy_before_anything_was_earned():
-    """A range of rewards that is nothing but 0 would bound every gap by 0."""
-    early = ravi.learn(Rare(), steps=2, until_gap=0.1)
+def test_nothing_bounds_a_policy_where_nobody_knows_the_range_of_rewards():
+    """A range that holds the rewards observed bounds those that were not by nothing."""
+    early = ravi.learn(Rare(), steps=2)
     assert "none but 0 was observed" in str(early)
-    with pytest.raises(InputError, match="no reward but 0 was observed"):
-        early.interval()
+    for steps in (2, 500):
+        assert ravi.learn(Rare(), steps=steps).interval() is None
+    with pytest.raises(InputError, match=r"until_gap asks for an interval, but the range of rewards is not known"):
+        ravi.learn(Rare(), steps=500, until_gap=0.1)
+    assert ravi.learn(Rare(), steps=500, reward_range=(0, 2)).interval() is not None
 
 
 @pytest.mark.parametrize("seed", range(8))

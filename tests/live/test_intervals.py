@@ -14,10 +14,10 @@ import ravi
 from ravi import files, ids
 from ravi.checks import InputError
 from ravi.live.agent import Agent
-from ravi.live.intervals import Interval, bounds, interval
+from ravi.live.intervals import Interval, bounds, interval, outward
 from ravi.live.keeping import HEADER
 from ravi.live.plausible import _enough, plausible
-from ravi.live.until import Until
+from ravi.live.until import Until, has_unplayed_pairs
 from ravi.planning.evaluation import return_of
 from tests.live.test_learning import Corridor
 
@@ -107,8 +107,8 @@ def test_bounds_close_in():
     gaps = []
     for steps in (1000, 4000, 16_000):
         made = ravi.learn(Corridor(), steps=steps, reward_range=(-1, 0), discount=0.9)
-        gaps.append(made.interval(assume="nothing").gap)
-        assert made.interval().gap <= gaps[-1]
+        gaps.append(made.interval().gap)
+        assert made.interval(assume="seen").gap <= gaps[-1]
     assert gaps[0] > gaps[1] > gaps[2] > 0
 
 
@@ -127,37 +127,79 @@ def test_an_iteration_that_is_stopped_is_a_bound(monkeypatch):
 
 
 def test_a_world_without_chance_is_known_when_all_was_played():
-    """Assuming that pairs do what they did, learning stops as soon as every pair that matters was played."""
-    lake = {"name": "FrozenLake-v1", "is_slippery": False}
-    made = ravi.learn(gymnasium.make(lake.pop("name"), max_episode_steps=-1, **lake), steps=5000, until_gap=0.01)
-    assert made.plays < 200
+    """If pairs are assumed to do what they did, learning stops as soon as every pair that can be reached was played."""
+    lake = gymnasium.make("FrozenLake-v1", max_episode_steps=-1, is_slippery=False)
+    made = ravi.learn(lake, steps=5000, until_gap=0.01, assume="seen")
+    assert made.plays < 400
     assert made.missed is None
     assert not made.agent.done
+    assert not has_unplayed_pairs(made.agent, 16)
     assert abs(made.interval().low - 0.99**5) < 1e-3
-    assert str(made.interval()).endswith("with probability 0.95, if pairs have no successors but those observed")
+    assert made.interval().assumes == (
+        "the environment is Markov in its states, rewards lie between 0 and 1, pairs that were played more than 0 "
+        "times lead only where they led, moves of such pairs whose rewards were all equal always earn that and resets "
+        "lead only where they led"
+    )
 
 
-def test_a_bound_above_half_of_the_range_of_returns_is_said_to_bound_nothing():
-    assert str(Interval(0.531, 0.542, 0.011, 0.95, "nothing", 100.0)) == (
-        "at least 0.531 and at most 0.011 below the best, with probability 0.95"
+def test_a_bound_above_half_of_what_a_policy_may_lose_is_not_printed():
+    says = "with probability 0.95, if it rains"
+    assert str(Interval(0.531, 0.542, 0.011, 0.0, 0.95, "it rains")) == (
+        f"at least 0.531 and at most 0.011 below the best, {says}"
     )
-    assert str(Interval(0.53, 98.09, 97.56, 0.95, "nothing", 100.0)) == (
-        "at least 0.53; the data do not bound its loss yet: it may be up to 97.56 below the best, with probability 0.95"
+    assert str(Interval(0.53, 98.09, 97.56, 0.0, 0.95, "it rains")) == (
+        f"at least 0.53, {says}; these plays do not bound how far it is below the best"
     )
+    assert str(Interval(0.0, 98.09, 97.56, 0.0, 0.95, "it rains")) == "not bounded by these plays"
     unplayed = ravi.agent("uniform", states=2, actions=2, discount=0.5, steps=9, reward_range=(-3.0, 1.0))
     for policy in (np.full((2, 2), 0.5), np.eye(2)):  # without data the bound is above half for both
         found = interval(unplayed, policy)
-        assert (found.low, found.best, found.width) == (-6.0, 2.0, 8.0)
+        assert (found.low, found.best, found.least) == (-6.0, 2.0, -6.0)
         assert not found.informative
+
+
+@pytest.mark.parametrize("bound", [0.12345649, -0.12345649, 1e-9, 123456.7, 0.0])
+def test_a_bound_is_rounded_so_that_it_holds(bound):
+    assert float(outward(bound, up=False)) <= bound <= float(outward(bound, up=True))
+    assert float(outward(bound, up=True)) - bound <= 1e-5 * abs(bound)
 
 
 def test_in_a_world_of_chance_what_is_thought_bad_is_played_until_it_is_known_to_be():
     """At the first looks every pair of the lake may have been played once, to no reward: that is no reason to stop."""
     for seed in (1, 3):
-        made = ravi.learn("FrozenLake-v1", steps=40_000, until_gap=0.5, seed=seed)
+        made = ravi.learn("FrozenLake-v1", steps=40_000, until_gap=0.5, assume="seen", seed=seed)
         assert made.plays > 5000
         assert made.interval().gap <= 0.5
         assert made.interval().best < 1
+
+
+class Branch(gymnasium.Env):
+    """Action 0 stays and earns 0.5. Action 1 leads, nearly never, to a state whose actions nobody knows."""
+
+    observation_space, action_space = gymnasium.spaces.Discrete(2), gymnasium.spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.x = 0
+        return self.x, {}
+
+    def step(self, action):
+        self.x = int(self.x == 0 and action == 1 and self.np_random.random() < 0.02)
+        return self.x, 0.5, False, False, {}
+
+
+def test_learning_goes_on_while_a_pair_is_unplayed_that_the_observed_moves_lead_to():
+    agent = ravi.agent("uniform", states=2, actions=2, discount=0.5, steps=9)
+    assert not has_unplayed_pairs(agent, None)  # no state was met
+    while not agent.visits[0].all():
+        agent.observe(0, agent.act(0), 1, 0.5, cut=True)
+        agent.end(0)
+    assert has_unplayed_pairs(agent, None)
+    assert not has_unplayed_pairs(agent, 1)
+    made = ravi.learn(Branch(), steps=4000, until_gap=10.0, discount=0.9, reward_range=(0, 1), termination="restart")
+    assert made.interval().gap <= 10.0  # as it is without any data
+    assert not has_unplayed_pairs(made.agent, None)
+    assert made.plays > 1
 
 
 def test_a_stream_that_explores_goes_on_bit_for_bit(tmp_path, monkeypatch):
@@ -204,16 +246,21 @@ def test_known_rewards_and_a_known_start_are_taken_as_they_are():
 
 def test_what_no_interval_speaks_of():
     drifting = ravi.learn(Corridor(), "psrl", 50, discount=0.9, reward_range=(-1, 0), rewards="changing", memory=20)
-    with pytest.raises(InputError, match="rewards change"):
-        drifting.interval()
     jack = ravi.learn("Blackjack-v1", steps=50, discover=True)
-    with pytest.raises(InputError, match="states are discovered"):
-        jack.interval()
+    by_age = ravi.learn(Corridor(), "rlsvi", 50, discount=0.9, reward_range=(-1, 0))
+    for made, why in (
+        (drifting, "rewards change"),
+        (jack, "states are discovered"),
+        (by_age, "the steps since a reset"),
+    ):
+        assert made.interval() is None
+        assert f"not bounded: {made.no_interval}" in str(made)
+        assert why in made.no_interval
     steps = []
     for name, given in (("CartPole-v1", {}), ("Pendulum-v1", {}), ("FrozenLake-v1", {"discover": True})):
         env = gymnasium.make(name)
         env.step = steps.append
-        with pytest.raises(InputError, match=r"until_gap asks for an interval, but states are .* ask evaluate"):
+        with pytest.raises(InputError, match="until_gap asks for an interval, but states are"):
             ravi.learn(env, steps=500, until_gap=0.1, **given)
     assert not steps  # it is told before the first of them
     with pytest.raises(InputError, match="assume"):
@@ -237,7 +284,7 @@ def test_that_plays_showed_nothing_new_is_known_of_few_pairs_by_many():
     assert _enough(np.array([99] * 6 + [2, 1, 0])) == 20 / 7
     assert _enough(np.ones(45)) == 20
     world = ravi.gymnasium.make(ravi.mdp("riverswim/6,discount=0.9"))
-    made = ravi.learn(world, steps=6000, until_gap=0.5, discount=0.9)
+    made = ravi.learn(world, steps=6000, until_gap=0.5, discount=0.9, assume="seen")
     assert (made.agent.visits[:6] > 0).all()  # and not two of the states, as after seven steps
 
 

@@ -113,7 +113,7 @@ def test_live_is_as_simulated():
             self.t += 1
             return y[self.t - 1], float(world.rewards[x[self.t - 1], action]), False, False, {}
 
-    live = learn(Replay(), SCALED, T, problem=world.problem, termination="restart", seed=key)
+    live = learn(Replay(), SCALED, T, problem=world.problem, termination="restart", seed=key, evaluate=0)
     for name in ("data", "V", "Q", "policy"):
         leaf, wanted = (getattr(state, name) for state in (live.agent.state, made.batch.state))
         assert (wanted.moves == leaf.moves).all() if name == "data" else wanted.tobytes() == leaf.tobytes()

@@ -14,8 +14,8 @@ import ravi
 from ravi import ids
 from ravi.checks import InputError
 from ravi.live.environment import Environment
+from ravi.live.estimates import student_estimate
 from ravi.live.policies import Policy, evaluate, play
-from ravi.live.policies.evaluation import student
 from ravi.live.policies.playing import made
 from ravi.mdps import garnet, riverswim
 from ravi.planning.evaluation import return_of
@@ -346,7 +346,8 @@ def test_without_spread_there_is_no_interval():
 
 
 def test_students_interval_is_the_textbooks():
-    mean, low, high = student(np.array([1.0, 2.0, 3.0, 6.0]), 0.95)  # t_{3, 0.975} = 3.182446, s^2 = 14/3
+    values = np.array([1.0, 2.0, 3.0, 6.0])  # t_{3, 0.975} = 3.182446, s^2 = 14/3
+    mean, low, high, *_ = student_estimate(values, "cycle", 0.95)
     assert mean == 3
     assert high - mean == mean - low == pytest.approx(3.182446305 * (14 / 3) ** 0.5 / 2, rel=1e-9)
 

@@ -27,6 +27,7 @@ from ravi.cli.common import (
 from ravi.printable import counted
 
 if TYPE_CHECKING:
+    from ravi.live.estimates import Estimate
     from ravi.live.learned import Learned
     from ravi.live.learning import Broken
     from ravi.live.policies import Policy
@@ -97,13 +98,21 @@ def learn(
     until_gap: Annotated[
         float | None,
         typer.Option(
-            help="Stop when the policy is within this distance of the optimum, with probability 0.95, under --assume."
+            help="Stop when the policy is within this distance of the optimum, with probability 0.95; it needs a range "
+            "of rewards."
         ),
     ] = None,
     assume: Annotated[
         str,
-        typer.Option(help="What the interval assumes: seen (pairs have no successors but those observed) or nothing."),
-    ] = "seen",
+        typer.Option(
+            help="What bounds assume besides the range of rewards: nothing, or seen (pairs that were played often do "
+            "only what they did)."
+        ),
+    ] = "nothing",
+    evaluate: Annotated[
+        int | None,
+        typer.Option(help="Steps more in which the policy is played without learning. Default a tenth of the steps."),
+    ] = None,
     seed: SEED = 0,
     save: Annotated[Path | None, typer.Option(help="Save the policy to this file.")] = None,
     checkpoint: Annotated[
@@ -159,7 +168,7 @@ def learn(
                 found = learn(
                     world, learner, T, discount=discount, termination=termination, grid=grid, discover=discover,
                     rewards=rewards, reward_range=limits, reward_scale=reward_scale, memory=memory, seed=seed,
-                    until_gap=until_gap, assume=assume, checkpoint=checkpoint, progress=progress,
+                    until_gap=until_gap, assume=assume, evaluate=evaluate, checkpoint=checkpoint, progress=progress,
                 )  # fmt: skip
                 halted = False
             except Halted as stop:
@@ -175,7 +184,7 @@ def learn(
         kept.save(save)
     told = (
         _summary(found, kept)
-        | _known(found, which, assume)
+        | _known(found, which)
         | {
             "plays_before": before,
             "plays_per_second": (found.plays - before) / max(found.seconds, 1e-9),
@@ -294,21 +303,27 @@ def _summary(found: Learned, kept: Policy) -> dict[str, Any]:
         **{fact: at[fact] for fact in ("termination", "steps", "resets", "terminations", "truncations")},
         "reward_range": [0.0, 0.0] if found.agent.range.unseen else list(kept.units),
         "optimistic": None if found.optimistic is None else H * found.optimistic,
-        "earned": None if earned is None else H * earned.value,
-        "earned_low": None if earned is None else H * earned.low,
-        "earned_high": None if earned is None else H * earned.high,
-        "earned_cycles": 0 if earned is None else earned.sample,
+        **_earned(None if earned is None else earned.times(H)),
         "seconds": found.seconds,
     }
 
 
-def _known(found: Learned, which: str, assume: str) -> dict[str, Any]:
-    """What is known of the policy, if anything is."""
-    try:
-        known = found.interval(which, assume=assume)
-    except InputError:
-        return {"interval": None}
-    return {"interval": known._asdict(), "interval_words": str(known)}
+def _earned(estimate: Estimate | None) -> dict[str, Any]:
+    """What was earned while learning, as numbers and in words."""
+    names = {"earned": "value", "earned_low": "low", "earned_high": "high", "earned_cycles": "sample"}
+    fields = dict.fromkeys(names.values()) if estimate is None else estimate.json()
+    words = None if estimate is None else str(estimate)
+    return {name: fields[field] for name, field in names.items()} | {"earned_words": words}
+
+
+def _known(found: Learned, which: str) -> dict[str, Any]:
+    """The interval of a policy and the estimate of its return; None where there is none."""
+    known, estimate = found.interval(which), found.estimate if which == found.usual else None
+    return {
+        "estimate": None if estimate is None else estimate.json(),
+        "interval": None if known is None else known._asdict() | {"informative": known.informative},
+        "claims": dict(found.claims(which)),
+    }
 
 
 def _lines(told: dict[str, Any], early: bool) -> Iterator[str]:
@@ -334,13 +349,11 @@ def _lines(told: dict[str, Any], early: bool) -> Iterator[str]:
     if told["optimistic"] is not None:
         yield f"  optimistic value {told['optimistic']:.6g}, of the last plan"
     if told["earned"] is not None:
-        low, high = told["earned_low"], told["earned_high"]
-        ends = f"95 % interval {low:.6g} to {high:.6g}" if low < high else "no interval: cycles without spread"
-        yield f"  earned           {told['earned']:.6g} per cycle ({ends}; the last {told['earned_cycles']:,} cycles)"
+        yield f"  earned           {told['earned_words']}, the later half"
     elif told["truncations"]:
         yield f"  earned           {CUT.format(told['truncations'])}"
-    if told["interval"] is not None:
-        yield f"  worth            {told['interval_words']}"
+    for name, words in told["claims"].items():
+        yield f"  {name.removeprefix('the '):16} {words}"
     if told["plays_before"] == told["plays"]:
         yield "  made             before: the checkpoint has all steps already"
     else:

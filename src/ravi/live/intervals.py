@@ -1,4 +1,4 @@
-"""How good is a policy that was learned, by what was seen alone? Bounds that hold together, whenever one looks.
+"""Bounds on the return of a policy that was learned, which hold together at all times.
 
 Lemma. With probability 1 - delta, at all times at once and for every policy, chosen by the data or not,
 
@@ -12,6 +12,7 @@ once all other actions are known to be worse, whatever it is worth. docs/explana
 
 from __future__ import annotations
 
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -26,32 +27,48 @@ if TYPE_CHECKING:
     from ravi.live.agent import Agent
 
 CONFIDENCE = 0.95
+UNBOUNDED = "not bounded by these plays"
 
 
 class Interval(NamedTuple):
-    """What a policy is worth: discounted returns from the start, in the user's units."""
+    """Bounds on the discounted return of a policy from the start, in the user's units.
 
-    low: float  # the policy is worth at least this
-    best: float  # and no policy more than this
-    gap: float  # how much less than the best it is worth, at most
+    Attributes
+    ----------
+    low
+        The policy is worth at least this.
+    best
+        No policy is worth more than this.
+    gap
+        The policy is worth at most this much less than the best one.
+    least
+        The least return that rewards allow.
+    confidence
+        The probability with which all bounds hold, at all times together.
+    assumes
+        What they rest on, as a clause.
+    """
+
+    low: float
+    best: float
+    gap: float
+    least: float
     confidence: float
-    assume: str
-    width: float  # of the range of all returns, H (r_max - r_min)
-    observed: bool = False  # whether that range of rewards is the observed one
+    assumes: str
 
     @property
     def informative(self) -> bool:
-        """Whether the bound on the gap is at most half of the range of returns. Without data it is always larger."""
-        return self.gap <= self.width / 2
+        """Whether the bound on the gap is at most half of what any policy may lose. Without data it is not."""
+        return self.gap <= (self.best - self.least) / 2
 
     def __str__(self) -> str:
-        held = ["pairs have no successors but those observed"] if self.assume == "seen" else []
-        held += ["rewards stay in the range observed"] if self.observed else []
-        given = f", if {' and '.join(held)}" if held else ""
-        gap = f"{round(self.gap, 6):.6g} below the best, with probability {self.confidence:g}{given}"
+        sure = f"with probability {self.confidence:g}, if {self.assumes}"
+        low, gap = outward(self.low, up=False), outward(self.gap, up=True)
         if self.informative:
-            return f"at least {self.low:.6g} and at most {gap}"
-        return f"at least {self.low:.6g}; the data do not bound its loss yet: it may be up to {gap}"
+            return f"at least {low} and at most {gap} below the best, {sure}"
+        if low == outward(self.least, up=False):
+            return UNBOUNDED
+        return f"at least {low}, {sure}; these plays do not bound how far it is below the best"
 
 
 class Bounds(NamedTuple):
@@ -62,6 +79,11 @@ class Bounds(NamedTuple):
     gap: float
     optimistic: Array  # the actions of `best`      (X,)
     by: Gap
+
+
+def outward(bound: float, *, up: bool) -> str:
+    """A bound in six digits, rounded so that it still holds."""
+    return f"{float(Context(6, ROUND_CEILING if up else ROUND_FLOOR).create_decimal(bound)):.6g}"
 
 
 def interval(
@@ -87,9 +109,9 @@ def _known(
     if policy.ndim != 2:
         raise InputError("intervals are for policies that do not depend on age")
     told, H, found = agent.table.told, agent.table.told.horizon, bounds(of, policy)
+    least, low, best = (H * told.in_units(part) for part in (0.0, found.low, found.best))
     width = H * (told.units[1] - told.units[0])
-    low, best = H * told.in_units(found.low), H * told.in_units(found.best)
-    return of, found, Interval(low, best, width * found.gap, confidence, assume, width, agent.follows)
+    return of, found, Interval(low, best, width * found.gap, least, confidence, of.assumes)
 
 
 def bounds(of: Plausible, policy: Array) -> Bounds:

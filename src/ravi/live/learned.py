@@ -1,9 +1,8 @@
-"""What did a learner make of a stream? A policy, how good it is known to be, and what was earned on the way."""
+"""The result of learning on a stream: a policy, what it earns, how good it is known to be, and the agent."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,7 @@ from ravi.core import Array, Floats
 from ravi.live.agent import Agent
 from ravi.live.boxes import Smooth
 from ravi.live.estimates import Estimate
-from ravi.live.intervals import CONFIDENCE, Interval, interval, look
+from ravi.live.intervals import CONFIDENCE, UNBOUNDED, Interval, interval, look
 from ravi.live.warm_up import words_of
 
 if TYPE_CHECKING:
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from ravi.live.policies import Policy
 
 POLICIES = ("last", "output", "planned")
+NO_RANGE = "the range of rewards is not known; reward_range=(least, largest) of a step gives bounds"
 CUT = "not estimated: {:,} times the environment cut a stretch short"
 
 
@@ -42,6 +42,8 @@ class Learned:
     seconds: float  # of this call
     usual: str = "last"  # the policy that is meant where none is named
     missed: float | None = None  # `until_gap`, where all steps were made before the policy was known to be so good
+    assume: str = "nothing"  # what bounds rest on besides the range of rewards
+    estimate: Estimate | None = None  # the return of the usual policy, from plays that were not learned from
 
     @property
     def plays(self) -> int:
@@ -64,26 +66,38 @@ class Learned:
         environment cut stretches short: those that it left whole are the short ones."""
         return None if self.environment["truncations"] else self.agent.earned
 
-    def interval(self, which: str | None = None, *, confidence: float = CONFIDENCE, assume: str = "seen") -> Interval:
-        """How good a policy is by what was seen: at least how much it is worth, and how far below the best at most, as
-        discounted returns, with this `confidence` (`ravi.live.intervals`). which: as for `table`. assume: "seen" (pairs
-        do only what they did so far) or "nothing"."""
-        self._has_interval()
+    def interval(
+        self, which: str | None = None, *, confidence: float = CONFIDENCE, assume: str | None = None
+    ) -> Interval | None:
+        """Bounds on the discounted return of a policy, and on how far it is below the best (`ravi.live.intervals`).
+
+        Parameters
+        ----------
+        which : as for `table`
+        confidence : the probability with which they hold
+        assume : "nothing" but the range of rewards and the Markov property, or "seen" (`ravi.live.plausible`); unless
+            given, what `ravi.learn` was given
+
+        Returns
+        -------
+        Interval or None
+            None where nothing is claimed: `no_interval` says why.
+        """
+        if self.no_interval:
+            return None
         end = end_of(self.agent, self.environment)
         with sparing():  # asked for once
-            return interval(self.agent, self.table(which), confidence=confidence, assume=assume, end=end)
+            return interval(self.agent, self.table(which), confidence=confidence, assume=assume or self.assume, end=end)
 
-    def look(self, assume: str) -> tuple[Interval, list[Array]]:
-        """The interval of the usual policy, and actions of every state to shorten it by. assume: as for `interval`."""
-        self._has_interval()
-        return look(self.agent, self.table(), assume, end_of(self.agent, self.environment))
+    def look(self) -> tuple[Interval, list[Array]]:
+        """The interval of the usual policy, and actions of every state to shorten it by."""
+        return look(self.agent, self.table(), self.assume, end_of(self.agent, self.environment))
 
-    def _has_interval(self) -> None:
-        if self.agent.range.unseen:
-            raise InputError("no reward but 0 was observed: nothing bounds what may be earned")
+    @property
+    def no_interval(self) -> str:
+        """Why no interval is given for the policy; nothing where one is."""
         discovered = self.environment["observations"].get("kind") == "labels"
-        if why := no_interval(discovered=discovered, cells=isinstance(self.agent.given, Smooth)):
-            raise InputError(why)
+        return no_interval(self.agent, discovered=discovered, cells=isinstance(self.agent.given, Smooth))
 
     def table(self, which: str | None = None) -> Floats:
         """A policy, (X, A) or (S, X, A) by age: the planned one of the default learner, else the last, unless
@@ -143,14 +157,21 @@ class Learned:
             words = f"{self.optimistic:.6g} per step, {H * self.optimistic:.6g} discounted"
             found.append(("optimistic value", words))
         if (earned := self.earned) is not None:
-            interval = f"[{H * earned.low:.6g}, {H * earned.high:.6g}]"
-            words = f"{earned.value:.6g} per step, {H * earned.value:.6g} discounted {interval}"
-            found.append(("earned, later half", words))
+            found.append(("earned, later half", f"{earned.value:.6g} per step, discounted {earned.times(H)}"))
         elif at["truncations"]:
             found.append(("earned", CUT.format(at["truncations"])))
-        with suppress(InputError):  # no interval speaks of a grid, or of states that are discovered
-            found.append(("the policy is worth", str(self.interval())))
-        return found
+        return found + self.claims()
+
+    def claims(self, which: str | None = None) -> list[tuple[str, str]]:
+        """What is known of a policy, by name, as text: what it earns, and how far it is below the best."""
+        known, estimate = self.interval(which), self.estimate if which in (None, self.usual) else None
+        words = f"not bounded: {self.no_interval}" if known is None else str(known)
+        if estimate is None:
+            return [("the policy is worth", words)]
+        if known is not None and not known.informative and known.low <= estimate.low:
+            words = UNBOUNDED
+        assumes = f", if {estimate.assumes}" if estimate.assumes else ""
+        return [("the policy earns", f"{estimate}{assumes}"), ("the policy is worth", words)]
 
     def plot(self, which: str | None = None) -> Drawn:
         """A policy (`which`, as for `table`), its value by what was seen, in the environment's units, and how often
@@ -175,12 +196,18 @@ class Learned:
         return "\n".join([self.title, *(f"  {name:21} {words}" for name, words in self.facts())])
 
 
-def no_interval(*, discovered: bool, cells: bool) -> str:
-    """Why no interval speaks of a policy: its states are discovered, or are cells of a Box. Nothing where one does."""
+def no_interval(agent: Agent | None, *, discovered: bool, cells: bool) -> str:
+    """Why no interval is given for a policy; nothing where one is. agent: None before there is one."""
     if discovered:
-        return "states are discovered: how many there are is not known, and no interval speaks of them"
+        return "states are discovered, and how many there are is not known"
     if cells:
-        return "states are cells: where one leads depends on the place in it, and no interval speaks of that"
+        return "states are cells of a Box, and where one leads depends on the place in it"
+    if agent is not None and agent.follows:
+        return NO_RANGE
+    if agent is not None and agent.rewards.mode == "changing":
+        return "rewards change"
+    if agent is not None and agent.learner.stages:
+        return "the policy depends on the steps since a reset"
     return ""
 
 

@@ -1,4 +1,4 @@
-"""How does a learner learn in an environment of Gymnasium? `ravi.learn(env, steps=...)`.
+"""Learning in an environment of Gymnasium: `ravi.learn(env, steps=...)`.
 
 The learner resets the environment with probability 1 - gamma after each step, as in the paper: that is what makes a
 stream of experience a discounted problem. What the environment's own ends stand for is said by `termination`.
@@ -18,6 +18,7 @@ import signal
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,7 @@ from ravi.live.agent import Agent, agent
 from ravi.live.boxes import Smooth
 from ravi.live.discovery import FIRST
 from ravi.live.environment import Environment, made
+from ravi.live.estimates import Estimate
 from ravi.live.focus import focus
 from ravi.live.given import problem_of, range_of
 from ravi.live.grid import Grid
@@ -44,7 +46,7 @@ from ravi.live.rewards import UNSEEN
 from ravi.live.spaces import kind_of
 from ravi.live.stretches import Stretch
 from ravi.live.table import FEW
-from ravi.live.until import Until, bounded
+from ravi.live.until import Until, check_bounded
 from ravi.live.warm_up import chosen_by, whole
 from ravi.problems import room
 from ravi.writers import Look
@@ -90,7 +92,8 @@ def learn(
     memory: float | None = None,
     seed: int = 0,
     until_gap: float | None = None,
-    assume: str = "seen",
+    assume: str = "nothing",
+    evaluate: int | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     progress: Progress | bool | None = None,
     callback: Callback | None = None,
@@ -114,8 +117,11 @@ def learn(
         is none, the default learner takes those that it observes, and 0
     reward_scale, memory, seed : as for `ravi.agent`
     until_gap : stop as soon as the policy is within this distance of the optimum, with probability 0.95
-        (`Learned.interval`)
-    assume : "seen" (pairs have no successors but those observed) or "nothing" (`ravi.live.intervals`)
+        (`Learned.interval`), and every pair was played that the observed moves lead to; it needs a range of rewards
+    assume : what bounds on the policy rest on: "nothing" but the range of rewards and the Markov property, or "seen":
+        pairs that were played often do only what they did, which rare events break (`ravi.live.plausible`)
+    evaluate : about how many steps more the policy is played without learning, for `Learned.estimate`; by default a
+        tenth of the steps that were learned from
     checkpoint : a file that is written about every ten seconds, at the end, and when it is interrupted; if it exists,
         the same call continues from it
     progress : called now and then with the number of steps made, and in all; None for a bar on a terminal or in a
@@ -150,7 +156,9 @@ def learn(
         learner = defaults.learner(stream.observation_space, stream.terminal)
         reward_range = defaults.reward_range(stream.env) if reward_range is None else reward_range
     if until_gap is not None:
-        bounded(discovered=discover, cells=chooses or isinstance(learner, Smooth))
+        check_bounded(None, discovered=discover, cells=chooses or isinstance(learner, Smooth))
+    if evaluate is not None:
+        checks.whole(evaluate, "evaluate", 0)
     if chooses:
         found = chosen_by(stream, checks.steps(steps), checkpoint)
         learner, steps = Smooth(found.grid, found.bounds), checks.steps(steps) - stream.looked
@@ -168,12 +176,14 @@ def learn(
     given: dict[str, Any] = {"rewards": rewards, "reward_scale": reward_scale, "memory": memory, "seed": seed}
     try:
         live, path = _begun(stream, learner, steps, problem, discount, reward_range, follows, checkpoint, given)
+        if until_gap is not None:
+            check_bounded(live, discovered=discover, cells=False)
         if found is not None and isinstance(learner, Smooth):
             found.tell(learner, live)
         with telling(progress, f"{live.learner.name} in {stream.name}") as tell:
             told = Told(live, tell, callback)
             until = Until(live, until_gap, assume, explore=usual)
-            return _go_on(live, stream, path, told, defaults.POLICY if usual else "last", until)
+            return _go_on(live, stream, path, told, defaults.POLICY if usual else "last", until, evaluate)
     finally:
         if isinstance(env, str):  # made here
             with suppress(Exception):  # what was learned is worth more
@@ -213,7 +223,9 @@ def _begun(
     return live, path
 
 
-def _go_on(live: Agent, stream: Environment, path: Path | None, tell: Told, usual: str, until: Until) -> Learned:
+def _go_on(
+    live: Agent, stream: Environment, path: Path | None, tell: Told, usual: str, until: Until, evaluate: int | None
+) -> Learned:
     began, saved = time.perf_counter() - effort.seconds, time.monotonic()
     ended, end = live.done, stream.terminal
     smooth = live.given if isinstance(live.given, Smooth) else None
@@ -222,12 +234,13 @@ def _go_on(live: Agent, stream: Environment, path: Path | None, tell: Told, usua
 
     def learned(missed: float | None = None) -> Learned:
         seconds = time.perf_counter() - effort.seconds - began  # without compiling
-        return Learned(live, stream.plain(), seconds, usual, missed)
+        return Learned(live, stream.plain(), seconds, usual, missed, until.assume)
 
-    def keep() -> None:
+    def keep(estimate: Estimate | None = None) -> None:
         if path is not None:
-            grid = {} if chosen is None else {"grid": [chosen.close, chosen.settled, chosen.planned]}
-            live.save(path, {"environment": stream.plain()} | until.plain() | grid)
+            more: dict[str, Any] = {} if chosen is None else {"grid": [chosen.close, chosen.settled, chosen.planned]}
+            more |= {} if estimate is None else {"estimate": estimate.json()}
+            live.save(path, {"environment": stream.plain()} | until.plain() | more)
 
     with interrupts(signal.SIGTERM, at_once=stretch.at_once) as stopped:
         try:
@@ -287,7 +300,25 @@ def _go_on(live: Agent, stream: Environment, path: Path | None, tell: Told, usua
         raise Broken(f"{error}; {IN_LEARNED}", learned()) from None
     found = learned(until.missed(learned))
     LOG.info("%s, in %.2f s", found.title, found.seconds)
-    return found
+    if ended and evaluate is None and "estimate" in live.extra:
+        return replace(found, estimate=Estimate.load(live.extra["estimate"]))
+    try:
+        estimate = _estimate(found, stream, found.plays // 10 if evaluate is None else evaluate)
+        keep(estimate)
+        return replace(found, estimate=estimate)
+    except KeyboardInterrupt:
+        raise Halted(found) from None
+    except Exception as error:
+        said = error if isinstance(error, InputError) else f"{stream.name} raised {type(error).__name__}: {error}"
+        raise Broken(f"{said}, while the policy was evaluated; {IN_LEARNED}", found) from error
+
+
+def _estimate(found: Learned, stream: Environment, steps: int) -> Estimate | None:
+    """What the policy earns in so many steps that it does not learn from."""
+    from ravi.live.policies.evaluation import held_out
+
+    live = found.agent
+    return held_out(found.policy(), stream.env, steps, None if live.follows else live.table.told.units)
 
 
 def _cut(live: Agent, stream: Environment, to: Ints | None) -> None:

@@ -1,9 +1,9 @@
-"""What may a pair do, by what was seen of it alone? Sets of laws that hold together, whenever one looks.
+"""Confidence sets of the outcomes of pairs, which hold together at all times.
 
-What a play of a pair shows is an outcome z = (y, r): its successor, and its reward in [0, 1], which may depend on it.
-Of n plays, n_y led to y, and K successors were met. Where the rewards of a triple (x, a, y) were all alike, it is one
-outcome of weight w = n_y; else it is two, (y, 0) and (y, 1), with weights that have the mean reward (for `best`, the
-least and the most that was seen in place of 0 and 1). Plausible for a pair are the laws q of its outcomes with
+A play of a pair shows an outcome z = (y, r): its successor, and its reward in [0, 1], which may depend on it.
+Of n plays, n_y led to y, and K successors were met. Where the rewards of a triple (x, a, y) were all equal, it is one
+outcome of weight w = n_y; else it is two, (y, 0) and (y, 1), with weights that have the mean reward. Plausible for a
+pair are the laws q of its outcomes with
 
     best    sum_z w(z) ln(w(z) / n q(z)) <= ln(2 (X + 1) / delta) + kappa(n)
     low     sum_z w'(z) ln(1 / q(z))     <= ln(2 (X A + 1) / delta) + ln 1 / Q,        w' = w (n_y - 1) / n_y
@@ -14,13 +14,16 @@ kappa as in docs/explanation/kl.md. The start has a set of each kind too, of the
 probability 1 - delta, at all times at once, the backup of V* over `best` is at least V*, and all true laws are in
 `low`: docs/explanation/guarantee.md has the proof.
 
-assume="seen": pairs are alike in how soon they show what they can do. A pair that was played more than twice as often
-as any pair had been when it last showed something new (a successor, or the first reward of a triple that differs from
-those before) has shown all: it leads only where it led, and a triple whose rewards were all alike always earns that.
-That needs 20 plays of pairs that had been played before, of which three of a pair count: if one in seven shows
-something new, they hide it with probability 0.05. With less, a pair must be played more than 20 / R times, where R
-pairs were played again. Then w' = w, Q has no 2 K ln 2 - ln K!, and q no mass for the rest; likewise where resets lead,
-after three of them. All others are as above.
+That is what assume="nothing" gives: it rests on the Markov property and on the range of rewards alone.
+
+assume="seen" assumes more: pairs are alike in how soon they show what they can do. A pair that was played more than
+twice as often as any pair had been when it last showed something new (a successor, or the first reward of a triple that
+differs from those before) has shown all: it leads only where it led, and a triple whose rewards were all equal always
+earns that. A triple whose rewards differed may earn anything in the range. That needs 20 plays of pairs that had been
+played before, of which three of a pair count: if one in seven shows something new, they hide it with probability 0.05.
+With less, a pair must be played more than 20 / R times, where R pairs were played again. Then w' = w, Q has no 2 K ln 2
+- ln K!, and q no mass for the rest; likewise where resets lead, after three of them. All others are as above. Rare
+events break this assumption, so it is never made unless it is asked for, and `Plausible.assumes` states it whole.
 """
 
 from __future__ import annotations
@@ -67,6 +70,7 @@ class Plausible(NamedTuple):
     discount: float
     end: int | None
     ended: float  # the reward of the end, in [0, 1]
+    assumes: str  # all that the sets rest on, as a clause
 
 
 def plausible(
@@ -80,14 +84,15 @@ def plausible(
     (X, A, B), known = table.sizes, agent.rewards.mode == "known"
     least, most = (np.where(known, table.rewards[..., None], ends) for ends in (table.least, table.most))
     varied, plays = least < most, table.moves.sum(-1).ravel()
-    closed = assumed & (plays > max(TWICE * table.late.max(), _enough(plays)))
+    enough = max(TWICE * int(table.late.max()), _enough(plays))
+    closed = assumed & (plays > enough)
     closed_start = assumed & (agent.starts.sum(keepdims=True) > TWICE * np.maximum(agent.late_start, 1))
 
     def sets(level: float, best: bool) -> tuple[Outcomes, Outcomes]:
-        low, high = (least, most) if best else (0 * least, 0 * most + 1)  # where rewards were not all alike
-        upper = np.where(varied, (table.earned - table.moves * low) / np.where(varied, high - low, 1), 0).clip(0)
+        upper = np.where(varied, table.earned, 0)  # the weight of (y, 1)
         alike = np.where(least > most, float(best), least)  # of a file from before they may be anything
-        rewards, weights = (np.where(varied, low, alike), high), ((table.moves - upper).clip(0), upper)
+        rewards = np.where(varied, 0.0, alike), np.ones(varied.shape)
+        weights = (table.moves - upper).clip(0), upper
         other = table.rewards.ravel() if known else np.full(X * A, float(best))
         pairs = _set(
             table.successors.reshape(X * A, B), table.moves, rewards, weights, other, closed, level, best, scale
@@ -105,11 +110,20 @@ def plausible(
     if (unknown := np.repeat(least > most, 2, -1).reshape(high.reward.shape)).any():
         high = high._replace(reward=np.where(unknown, 1.0, high.reward))
     (bottom, top), gamma = table.told.units, table.told.discount
-    return Plausible(best, low, high, (X, A), gamma, end, float(np.clip(-bottom / (top - bottom), 0, 1)))
+    earns = "rewards are those of the table" if known else f"rewards lie between {bottom:g} and {top:g}"
+    assumes = ["the environment is Markov in its states", earns]
+    if closed.any():
+        assumes.append(f"pairs that were played more than {enough:.6g} times lead only where they led")
+        if not known:
+            assumes.append("moves of such pairs whose rewards were all equal always earn that")
+    if closed_start.any() and not agent.start_known:
+        assumes.append("resets lead only where they led")
+    ended = float(np.clip(-bottom / (top - bottom), 0, 1))
+    return Plausible(best, low, high, (X, A), gamma, end, ended, f"{', '.join(assumes[:-1])} and {assumes[-1]}")
 
 
 def _enough(plays: Array) -> float:
-    """After more plays than this, as far as plays (pairs,) that came again tell, a pair has shown all."""
+    """After more plays than this, as far as plays (pairs,) that came again tell, a pair has shown all (`seen`)."""
     again = np.clip(plays - 1, 0, OF_A_PAIR)
     return 0.0 if again.sum() >= AGAIN else AGAIN / max(int((again > 0).sum()), 1)
 

@@ -1,9 +1,8 @@
-"""When is a policy known to be good enough? When its interval, looked at now and then, says so: `until_gap`."""
+"""The stopping rule `until_gap`: learning ends once the interval of the policy, looked at now and then, is short."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -12,27 +11,38 @@ from ravi import checks
 from ravi.checks import InputError
 from ravi.core import Floats
 from ravi.live.agent import Agent
-from ravi.live.learned import Learned, no_interval
+from ravi.live.learned import Learned, end_of, no_interval
 from ravi.live.plausible import ASSUMED
 
 SMALL = 100  # states, up to which intervals cost so little that they are asked for more often
 
 
-def bounded(*, discovered: bool, cells: bool) -> None:
+def check_bounded(agent: Agent | None, *, discovered: bool, cells: bool) -> None:
     """An error, before the first step, if no interval will say how far below the best the policy is."""
-    if why := no_interval(discovered=discovered, cells=cells):
-        raise InputError(
-            f"until_gap asks for an interval, but {why}; leave it out, and ask evaluate what the policy is worth"
-        )
+    if why := no_interval(agent, discovered=discovered, cells=cells):
+        raise InputError(f"until_gap asks for an interval, but {why}")
+
+
+def has_unplayed_pairs(agent: Agent, end: int | None) -> bool:
+    """Whether a pair was never played whose state the observed moves lead to, from where the observed resets do."""
+    table, _ = agent._counted()
+    reached, before = agent.starts > 0, -1
+    while reached.sum() > before:
+        before = int(reached.sum())
+        reached[table.successors[reached][table.moves[reached] > 0]] = True
+    if end is not None:
+        reached[end] = False
+    return bool((table.moves[reached].sum(-1) == 0).any())
 
 
 class Until:
     """Whether the usual policy is known to be within `gap` of the best; asked whenever plays have grown by a part.
 
-    A learner that loses little leaves alone what it holds to be bad, and never learns how bad. So where the world has
-    shown chance, the default learner takes turns, from reset to reset, with the policies that shorten the interval:
-    that of the upper bound, and that which makes the gap fall fastest. As the gap becomes less than what is not known
-    of values, the learner leaves, and then the policy of the upper bound.
+    Learning goes on while a pair is unplayed that the observed moves lead to. A learner that loses little leaves alone
+    what it holds to be bad, and never learns how bad. So the default learner takes turns, from reset to reset, with the
+    policies that shorten the interval (with assume="seen", where the world has shown chance): that of the upper bound,
+    and that which makes the gap fall fastest. As the gap becomes less than what is not known of values, the learner
+    leaves, and then the policy of the upper bound.
     """
 
     def __init__(self, live: Agent, gap: float | None, assume: str, *, explore: bool) -> None:
@@ -51,25 +61,26 @@ class Until:
         return self.turns[resets % len(self.turns)]
 
     def enough(self, learned: Callable[[], Learned]) -> bool:
-        if self.gap is None or self.live.plays < self.due or self.live.range.unseen:
+        live = self.live
+        if self.gap is None or live.plays < self.due:
             return False
         found = learned()
-        known, actions = found.look(self.assume)
-        chance, small = self.explore and self.live.table.late.any(), self.live.table.states <= SMALL
-        self.due = 1 + int((1.05 if chance and small else 1.2) * found.plays)
-        if chance:
+        known, actions = found.look()
+        turns, small = self.explore and (self.assume == "nothing" or live.table.late.any()), live.table.states <= SMALL
+        self.due = 1 + int((1.05 if turns and small else 1.2) * found.plays)
+        if turns:
             left = sum(known.gap < part * (known.best - known.low) for part in (0.9, 0.5)[: len(actions)])
             self.turns = [self._table(turn) for turn in [None, *actions][left:]]
-        return known.gap <= self.gap
+        return known.gap <= self.gap and not has_unplayed_pairs(live, end_of(live, found.environment))
 
     def missed(self, learned: Callable[[], Learned]) -> float | None:
         """The gap, if all steps were made and the policy is not known to be within it; else None."""
         if self.gap is None or not self.live.done:
             return None
-        with suppress(InputError):  # nothing bounds rewards of which none but 0 was seen
-            if learned().interval(assume=self.assume).gap <= self.gap:
-                return None
-        return self.gap
+        found = learned()
+        known = found.interval()
+        unplayed = has_unplayed_pairs(self.live, end_of(self.live, found.environment))
+        return self.gap if unplayed or known is None or known.gap > self.gap else None
 
     def plain(self) -> dict[str, Any]:
         """What goes into the checkpoint."""

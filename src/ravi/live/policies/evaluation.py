@@ -1,4 +1,4 @@
-"""What is a policy worth, in the units of the rewards? Computed where that can be done, sampled everywhere.
+"""The worth of a policy in the units of the rewards: computed where that can be done, sampled everywhere.
 
 The worth of a policy is <nu_0, V^pi>, the expected sum of discounted rewards from a reset, in the units of the rewards.
 Two ways to it:
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
-from math import inf, isfinite
+from math import ceil, isfinite, log
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +22,7 @@ import numpy as np
 from ravi import checks
 from ravi.checks import InputError
 from ravi.core import MDP, Array
+from ravi.live.estimates import Estimate, of_episodes, student_estimate
 from ravi.live.policies.playing import fits, labels_of, plays, stream_of
 from ravi.live.policies.policy import Policy
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from ravi.live.environment import Environment
 
 Progress = Callable[[int, int], None]  # cycles done, cycles in all
+REST = 0.01  # of a return, after which an episode is cut
 TOLERANCE = 1e-12  # of V, in the learner's units, where rounding allows
 ROUNDING = 2.0**-50  # of a value in units: a product and a sum, each to 2^-53 of what they handle, and H to spare
 
@@ -165,19 +167,28 @@ def _sampled(
     counted = {"cycles": cycles, "truncated": truncated, "unknown": unknown, "plays": made, "seed": seed}
     if not sums:
         return counted
-    mean, low, high = student(np.array(sums), level)
+    mean, low, high, *_ = student_estimate(np.array(sums), "cycle", level)
     return counted | {"mean": mean, "low": low, "high": high, "confidence": level}
 
 
-def student(values: Array, level: float) -> tuple[float, float, float]:
-    """The mean of values (n,) and the ends of Student's t-interval; no ends where the values have no spread."""
-    from ravi.statistics import intervals
+def held_out(policy: Policy, env: Any, steps: int, limits: tuple[float, float] | None) -> Estimate | None:
+    """The return of a policy, from episodes of about so many steps in all; the last one is played to its end.
 
-    n, mean = len(values), float(values.mean())
-    if values.min() == values.max():
-        return mean, -inf, inf
-    low, high = intervals.student(mean, float(values.std(ddof=1)) / n**0.5, level, n - 1)
-    return mean, float(low), float(high)
+    They are cut where what follows weighs less than `REST`. limits: the range of rewards, if it is known.
+    """
+    stream, _ = stream_of(policy, env, seed=policy.seed)
+    returns: list[float] = []
+    rest: list[float] = []
+    total, made, gamma = 0.0, 0, policy.discount
+    for each in plays(policy, stream, max(steps, 0), policy.seed, length=ceil(log(REST) / log(gamma))):
+        total, made = total + gamma**each.age * each.reward, made + 1
+        if each.end:
+            returns.append(total)
+            rest.append(0.0 if each.end == "terminated" else gamma ** (each.age + 1))
+            total = 0.0
+            if made >= steps:
+                break
+    return of_episodes(returns, rest, gamma, limits)
 
 
 def _computed(policy: Policy, mdp: MDP, absorb: bool) -> dict[str, Any]:

@@ -58,7 +58,8 @@ def play(
             stream.close()
 
 
-def plays(policy: Policy, stream: Environment, cycles: int, seed: int) -> Iterator[Play]:
+def plays(policy: Policy, stream: Environment, cycles: int, seed: int, length: int | None = None) -> Iterator[Play]:
+    """Play cycles, from reset to reset; with a `length`, from which they are cut, no reset is drawn."""
     from ravi.random import CYCLE, block
 
     key, restart = np.uint64(checks.whole(seed, "seed", 0, 2**63 - 1)), 1 - policy.discount
@@ -70,11 +71,11 @@ def plays(policy: Policy, stream: Environment, cycles: int, seed: int) -> Iterat
             row = rows(x)
             a = int(A * u_action) if row is None else policy.action(row, age, u_action)
             y, reward, cut = stream.step(a)
-            if u_reset < restart:
+            if u_reset < restart and length is None:
                 end = "reset"
             elif y == stream.terminal:
                 end = "terminated"
-            elif cut:
+            elif cut or age + 1 == length:
                 end = "truncated"
             yield Play(cycle, age, x, a, reward, y, end, row is not None)
             x, age = y, age + 1
