@@ -140,8 +140,8 @@ def test_learn_prints_for_people_too(typed, own):
     assert (err, status) == ("", 0)
     assert out.startswith("ravi-ucb,scale=0.01,eta=0.5 in Lake-v0, length=5 (gamma 0.9): 3,000 steps\n")
     for line in ("terminations (absorb)", "of 7 steps, taken off", "from 0 to 1 (given)", "optimistic value ",
-                 " cycles), the later half", "policy earns  ", "policy is worth  ", "steps per second", "the last one, in it.policy",
-                 "ravi evaluate it.policy; ravi play it.policy"):  # fmt: skip
+                 " cycles), the later half", "policy earns  ", "policy is worth  ", "steps per second",
+                 "the last one, in it.policy", "ravi evaluate it.policy; ravi play it.policy"):  # fmt: skip
         assert line in out, line
     assert Policy.load("it.policy").table.shape == (6, 2)
     assert "step 1: state 0" in typed("play", "it.policy")[0]  # in the lake of five

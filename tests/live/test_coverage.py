@@ -108,7 +108,7 @@ def garnet(seed=0):
 def lake():
     table = ravi.mdp("FrozenLake-v1", discount=0.9)
     P = np.zeros((table.states, table.actions, table.states))
-    for (x, a), row in np.ndenumerate(np.zeros(P.shape[:2])):
+    for x, a in np.ndindex(P.shape[:2]):
         P[x, a, table.successors[x, a]] = table.transitions[x, a]
     return Law(P, np.tile(table.rewards[..., None], len(P)), (0, 1))
 
