@@ -1,4 +1,4 @@
-"""How many steps until a policy is known to be good? `python benchmarks/intervals.py [--write FILE]`."""
+"""Steps until a policy is known to be good: `python benchmarks/intervals.py [--write FILE]`."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Looks:
         self.look = Learned.look
 
     def __enter__(self):
-        Learned.look = lambda learned, assume: self.at(learned, *self.look(learned, assume))
+        Learned.look = lambda learned: self.at(learned, *self.look(learned))
         return self
 
     def __exit__(self, *_):
@@ -70,7 +70,7 @@ def row(name: str, assume: str, most: int) -> str:
         with Looks(world, assume) as seen:
             goal = PARTS[-1] * abs(world.optimum)
             made = ravi.learn(world.env, steps=most, seed=seed, until_gap=goal, assume=assume, progress=False)
-            made.look(assume)
+            made.look()
         looks.append(seen)
     there = [[seen.reached.get(part, np.inf) for seen in looks] for part in PARTS]
     cells = ["-" if np.isinf(steps).any() else f"{int(np.median(steps)):,}" for steps in there]

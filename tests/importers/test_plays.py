@@ -57,7 +57,7 @@ def test_resets_are_where_the_log_says_so_and_nowhere_else():
     told = r"row 5: the state is 1, but the row before leads to 0, and neither an end nor another episode is between"
     with pytest.raises(InputError, match=told + r".* a column `episode`, or give the first state as initial="):
         importers.plays(of_rows(rows), 0.9)
-    assert importers.plays(of_rows(rows), 0.9, initial={0: 0.5, 1: 0.5}).low < 9.5
+    assert importers.plays(of_rows(rows), 0.9, initial={0: 0.5, 1: 0.5}, reward_range=(0, 1)).low < 9.5
 
 
 @pytest.mark.parametrize("name", ["end", "terminated", "done"])
@@ -107,15 +107,43 @@ def test_what_was_never_played_is_not_chosen_and_certainty_equivalence_alone_wou
 def test_plays_that_end_lead_to_an_end(tmp_path):
     path = tmp_path / "log.csv"
     path.write_text("state,action,reward,next,end\n" + "s,go,-2,s,1\ns,stay,-1,s,0\n" * 200)
-    found = importers.plays(path, 0.9)
+    found = importers.plays(path, 0.9, reward_range=(-2, 0))
     assert found.model.states == ["s", "terminal"]
     assert found.policy.units == (-2.0, 0.0)
     assert found.policy("s") == "go"
     assert found.low < -2.0 <= found.high + 1e-9
     assert ravi.solve(found.model.mdp).optimum == pytest.approx((10 - 1) / 10, abs=1e-9)  # -2 once, then 0
-    assert "as the log has them" in repr(found)
-    assert "200" not in repr(found)
     assert "400 steps, log.csv: 2 states, 2 actions, 0 pairs never played" in repr(found)
+
+
+def test_bounds_are_given_with_a_range_only_and_say_what_they_rest_on():
+    """A reward of 100 with probability 0.01 that no row has is within no range that the rows have."""
+    log = of_rows([("s", a, 1.0, "s") for a in "ab" * 50])
+    found = importers.plays(log, 0.9)
+    assert (found.low, found.high, found.greedy.low) == (None, None, None)
+    assert found.pessimistic.estimate == found.greedy.estimate == pytest.approx(10)
+    assert "from 1 to 2" not in repr(found)
+    assert "with probability" not in repr(found)
+    assert "no bounds: the range of rewards is not known; reward_range=(least, largest) of a step gives" in repr(found)
+    told = importers.plays(log, 0.9, reward_range=(0, 100), initial="s")
+    assert "if every state is in the log, the environment is Markov in them and rewards lie between 0 and 1" in repr(
+        told
+    )
+    assert "the log marks every reset" not in told.assumes
+    assert importers.plays(log, 0.9, reward_range=(0, 1)).assumes.endswith(" and the log marks every reset")
+
+
+def test_both_policies_are_judged_and_the_pessimistic_one_has_the_better_lower_bound():
+    mdp = ravi.mdp("garnet/5,3,2,seed=1,discount=0.8")
+    apart = 0
+    for seed in range(10):
+        found = importers.plays(log_of(mdp, 1000, seed), 0.8, reward_range=(0, 1))
+        assert found.pessimistic.low >= found.greedy.low - 1e-6
+        assert found.pessimistic.estimate <= found.greedy.estimate + 1e-9
+        for one in (found.pessimistic, found.greedy):
+            assert one.low <= evaluate(one.policy, mdp).exact <= one.high  # false alarm: at most 0.05 for each seed
+        apart += found.pessimistic.estimate < found.greedy.estimate
+    assert apart
 
 
 @pytest.mark.parametrize(

@@ -170,3 +170,29 @@ def test_an_interval_of_returns_that_is_too_short_is_found_out(monkeypatch):
     monkeypatch.setattr("ravi.theory.kl.kappa", lambda n: -3.6)  # a radius of 0.09 in place of 4.6 and more
     monkeypatch.setattr("tests.live.test_coverage.SEEDS", 100)
     assert results.__wrapped__(noisy, "nothing")["earns"] > MOST
+
+
+@pytest.mark.parametrize("world", [world for world in WORLDS if world is not lake])
+def test_bounds_of_a_log_hold(world):
+    """Logs of uniform play. Bounds of a log that lacks a state assume that there is none: such logs do not count."""
+    law, H = world(), 10
+    mdp, (low, high), false, judged = law.mdp(), law.limits, 0, 0
+    X, A, _ = law.P.shape
+    for seed in range(SEEDS):
+        law.reset(seed=seed)
+        actions, rows = np.random.default_rng(seed).integers(A, size=300), []
+        for a in actions.tolist():
+            x = law.x
+            y, reward, *_ = law.step(a)
+            rows.append((x, a, reward, y))
+        log = dict(zip(("state", "action", "reward", "next"), zip(*rows, strict=True), strict=True))
+        found = ravi.importers.plays(log, 0.9, initial=0, reward_range=law.limits)
+        if len(found.model.states) < X:
+            continue
+        judged += 1
+        for one in (found.pessimistic, found.greedy):
+            table = np.eye(A)[[one.policy(x) for x in range(X)]]
+            value = H * (low + (high - low) * float(return_of(mdp, table)))
+            false += not one.low <= value <= one.high
+    assert false <= MOST
+    assert judged > SEEDS / 2

@@ -1,25 +1,28 @@
-"""What does a log of steps say, whoever made it? A model, a policy that is safe to follow, and what it is worth.
+"""A log of steps as a model, and two policies of it: one that is safe to follow, and one that takes it at its word.
 
     state,action,reward,next,end
     low,wait,2,low,0
     low,wait,-1,empty,1
 
-The model is that of frequencies (certainty equivalence). The policy is pessimistic: with C(x, a) the kernels near the
-frequencies in relative entropy, and r_low(x, a) a lower bound on the mean reward, it is greedy for the fixed point of
+The model is that of frequencies. Its best policy is that of certainty equivalence. The pessimistic policy is, with
+C(x, a) the kernels near the frequencies in relative entropy and r_low(x, a) a lower bound on the mean reward, greedy
+for the fixed point of
 
     V(x) = max_a {r_low(x, a) + gamma min_{q in C(x, a)} <q, V>},
 
-so that what was never played is worth the least there is. Its interval are the worst and the best that the same sets
-allow for it. With probability 1 - delta all kernels, mean rewards and the first states are in their sets at once
-(docs/explanation/kl.md, Lemmas 1 and 2, with delta / 4 for each of kernels, first states, and the two sides of
-rewards), whoever chose the actions and when to stop; then the interval holds <nu_0, V^pi>, and no policy with this data
-has a better lower end. Three assumptions are yours: the states of the log are all there are, rewards stay in
-`reward_range`, and, where nu_0 is learned, the log says of every reset that it is one.
+so that what was never played is worth the least there is. The bounds on a policy are the worst and the best that the
+same sets allow for it. With probability 1 - delta all kernels, mean rewards and the first states are in their sets at
+once (docs/explanation/kl.md, Lemmas 1 and 2, with delta / 4 for each of kernels, first states, and the two sides of
+rewards), whoever chose the actions and when to stop. Then the bounds hold for every policy, and none with this data has
+a better lower bound than the pessimistic one. `Batch.assumes` states what they rest on. Without a range of rewards
+nothing bounds a mean, and no bounds are given; the pessimistic policy then takes the least reward of the log for the
+least there is.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import log
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,34 +34,88 @@ from ravi.importers.imported import Imported, arrays, imported
 from ravi.importers.table import Rows, numbered, numeric, read_rows, start
 from ravi.live.policies import Policy
 from ravi.mdps.tables import scatter
+from ravi.planning.evaluation import return_of
+from ravi.planning.solver import solve
 
 END = "terminal"  # the state that steps which end lead to
 TOLERANCE = 1e-7  # of H: how far a bound may be from the best that the sets allow
 MOST = 100_000  # sweeps
 
 
+class Judged(NamedTuple):
+    """A policy by a log, and its return from the first state, in the units of the rewards.
+
+    Attributes
+    ----------
+    policy
+        The policy, asked by label.
+    estimate
+        Its return in the model of frequencies.
+    low, high
+        Bounds on its return; None where the range of rewards is not known.
+    """
+
+    policy: Policy
+    estimate: float
+    low: float | None
+    high: float | None
+
+
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """The steps of a log."""
+    """The steps of a log: their model, and what they say of two policies.
 
-    model: Imported  # certainty equivalence; a pair that was never played earns the least, and stays
-    policy: Policy  # the pessimistic one, asked by label
-    low: float  # <= <nu_0, V^pi> <= high of this policy, in the units of the rewards, with probability 1 - delta
-    high: float
+    Attributes
+    ----------
+    model
+        Certainty equivalence: the frequencies. A pair that was never played earns the least, and stays.
+    pessimistic
+        The policy with the best lower bound.
+    greedy
+        The best policy of the model.
+    delta
+        The probability with which the bounds may fail, all together.
+    plays
+        The number of steps.
+    unplayed
+        The number of pairs that were never played.
+    assumes
+        What the bounds rest on, as a clause.
+    """
+
+    model: Imported
+    pessimistic: Judged
+    greedy: Judged
     delta: float
     plays: int
-    unplayed: int  # pairs
-    inferred: bool  # whether the range of rewards is that of the log
+    unplayed: int
+    assumes: str
+
+    @property
+    def policy(self) -> Policy:
+        """The pessimistic policy."""
+        return self.pessimistic.policy
+
+    @property
+    def low(self) -> float | None:
+        """The lower bound on the return of the pessimistic policy."""
+        return self.pessimistic.low
+
+    @property
+    def high(self) -> float | None:
+        """The upper bound on the return of the pessimistic policy."""
+        return self.pessimistic.high
 
     def __repr__(self) -> str:
         X, A = self.policy.table.shape
-        low, high = self.policy.units
-        return "\n".join([
+        lines = [
             f"{self.plays:,} steps, {self.policy.learner}: {X} states, {A} actions, "
-            f"{self.unplayed:,} pairs never played",
-            f"  the pessimistic policy is worth {self.low:.6g} to {self.high:.6g}, with probability {1 - self.delta:g}",
-            f"  where rewards are from {low:g} to {high:g}{', as the log has them' if self.inferred else ''}",
-        ])  # fmt: skip
+            f"{self.unplayed:,} pairs never played"
+        ]
+        for name, one in (("pessimistic", self.pessimistic), ("greedy", self.greedy)):
+            bounds = "" if one.low is None else f", {one.low:.6g} to {one.high:.6g} with probability {1 - self.delta:g}"
+            lines.append(f"  the {name} policy is worth {one.estimate:.6g} by the frequencies{bounds}")
+        return "\n".join([*lines, f"  {self.assumes if self.low is None else f'if {self.assumes}'}"])
 
 
 def plays(
@@ -70,45 +127,86 @@ def plays(
     delta: float = 0.05,
     name: str | None = None,
 ) -> Batch:
-    """What the steps in a CSV file or a DataFrame say: columns state, action, reward and next; end, terminated or done
-    (0 or 1) where some lead to an end; episode (a text or a number) where episodes are cut without one.
+    """The model and two policies of the steps in a CSV file or a DataFrame.
 
-    `initial` is the state that the policy begins in, or {label: probability}. Unless given, nu_0 is learned from where
-    episodes begin: in the first row, after an end, and where `episode` changes. Then rows must be in the order in which
-    they were played, those of an episode together; without an end or another episode, each goes on where the row before
-    it led. `reward_range`: the least and the largest reward of a step; those of the log unless given, and
-    then the interval is for rewards in that range.
+    Its columns are state, action, reward and next; end, terminated or done (0 or 1) where some steps lead to an end;
+    episode (a text or a number) where episodes are cut without one.
+
+    Parameters
+    ----------
+    source : the file, or the DataFrame, or a dict of columns
+    discount : gamma
+    initial : the state that a policy begins in, or {label: probability}. Unless given, nu_0 is learned from where
+        episodes begin: in the first row, after an end, and where `episode` changes. Then rows must be in the order in
+        which they were played, those of an episode together; without an end or another episode, each goes on where the
+        row before it led
+    reward_range : the least and the largest reward of a step; without it there are no bounds
+    delta : the probability with which the bounds may fail
+    name : what the log is called
+
+    Returns
+    -------
+    Batch
+
+    Examples
+    --------
+    >>> import ravi
+    >>> log = {"state": ["s"] * 3, "action": ["a", "b", "a"], "reward": [1, 0, 1], "next": ["s"] * 3}
+    >>> ravi.importers.plays(log, discount=0.5).policy("s")
+    'a'
     """
     gamma, level = checks.probability(discount, "discount"), checks.probability(delta, "delta")
     checks.instance(name, (str, type(None)), "name", "a text")
     rows = read_rows(source, ("state", "action", "reward", "next"), ("end", "episode"))
     log_ = _log(rows, learned=initial is None)
     low, high = _range(log_, reward_range, rows)
-    X, A, H = len(log_.states), len(log_.actions), 1 / (1 - gamma)
-    plausible = _Plausible(log_, X, A, low, high, level / 4, log_.states.index(END) if log_.ends else None)
-    V, Q = np.zeros(X), np.zeros((X, A))
-    for _ in range(MOST):  # from below: every V is a lower bound
-        Q = plausible.least(V, gamma)
-        V, before = Q.max(1), V
+    X, A = len(log_.states), len(log_.actions)
+    sets = _Plausible(log_, X, A, low, high, level / 4, log_.states.index(END) if log_.ends else None)
+    nu0 = None if initial is None else checks.distribution(start(initial, log_.states, rows.name), X)
+    model = _model(log_, X, A, gamma, sets.first if nu0 is None else nu0, low, name or rows.name)
+
+    def judged(actions: Array, least: Array | None = None) -> Judged:
+        """What is known of a policy by its actions (X,); `least`: its least values, where they are known."""
+        own, table = (np.arange(X), actions), np.eye(A)[actions]
+        policy = Policy(
+            table=table, discount=gamma, units=(low, high), learner=name or rows.name, steps=len(log_.x),
+            states=log_.states, actions=log_.actions,
+        )  # fmt: skip
+        worth = float(model.mdp.in_units(return_of(model.mdp, table))) / (1 - gamma)
+        if reward_range is None:
+            return Judged(policy, worth, None, None)
+        least = _fixed_point(lambda V: sets.least(V, gamma)[own], np.zeros(X), gamma) if least is None else least
+        most = _fixed_point(lambda V: sets.most(V, gamma)[own], np.full(X, 1 / (1 - gamma)), gamma)
+        ends = sets.from_start(least, most) if nu0 is None else (nu0 @ least, nu0 @ most)
+        return Judged(policy, worth, *(low / (1 - gamma) + (high - low) * float(end) for end in ends))
+
+    V = _fixed_point(lambda V: sets.least(V, gamma).max(1), np.zeros(X), gamma)  # from below: all are lower bounds
+    best = V[:, None] - 1e-12 / (1 - gamma) <= sets.least(V, gamma)
+    pessimistic = judged(np.where(best, 1 + sets.visits, 0).argmax(1), V)  # ties: what was played most
+    greedy = judged(solve(model.mdp).policy.argmax(1))
+    unplayed = int((sets.visits == 0).sum())
+    return Batch(model, pessimistic, greedy, level, len(log_.x), unplayed, _assumes(reward_range, initial is None))
+
+
+def _fixed_point(backup: Callable[[Array], Array], V: Array, gamma: float) -> Array:
+    """The limit of a monotone backup, from the side of V."""
+    for _ in range(MOST):
+        V, before = backup(V), V
         if np.abs(V - before).max() * gamma <= TOLERANCE:
             break
-    best = np.where(V[:, None] - 1e-12 * H <= Q, 1 + plausible.visits, 0).argmax(1)  # ties: what was played most
-    own = np.arange(X), best
-    top = np.full(X, H)
-    for _ in range(MOST):  # from above
-        top, before = plausible.most(top, gamma)[own], top
-        if np.abs(top - before).max() * gamma <= TOLERANCE:
-            break
-    nu0 = None if initial is None else checks.distribution(start(initial, log_.states, rows.name), X)
-    ends = plausible.from_start(V, top) if nu0 is None else (nu0 @ V, nu0 @ top)
-    model = _model(log_, X, A, gamma, plausible.first if nu0 is None else nu0, low, name or rows.name)
-    policy = Policy(
-        table=np.eye(A)[best], discount=gamma, units=(low, high), learner=name or rows.name, steps=len(log_.x),
-        states=log_.states, actions=log_.actions,
-    )  # fmt: skip
-    worth = [float(H * low + (high - low) * end) for end in ends]
-    unplayed = int((plausible.visits == 0).sum())
-    return Batch(model, policy, worth[0], worth[1], level, len(log_.x), unplayed, reward_range is None)
+    return V
+
+
+def _assumes(reward_range: tuple[float, float] | None, learned: bool) -> str:
+    """What bounds rest on, or why there are none."""
+    if reward_range is None:
+        return "no bounds: the range of rewards is not known; reward_range=(least, largest) of a step gives them"
+    low, high = reward_range
+    assumed = [
+        "every state is in the log", "the environment is Markov in them", f"rewards lie between {low:g} and {high:g}"
+    ]  # fmt: skip
+    assumed += ["the log marks every reset"] if learned else []
+    return f"{', '.join(assumed[:-1])} and {assumed[-1]}"
 
 
 @dataclass(frozen=True)
@@ -187,7 +285,7 @@ def _range(log_: _Log, given: tuple[float, float] | None, rows: Rows) -> tuple[f
 
 
 class _Plausible:
-    """What steps leave open: kernels, mean rewards in [0, 1], and first states."""
+    """Confidence sets by the steps: kernels, mean rewards in [0, 1], and first states."""
 
     def __init__(self, log_: _Log, X: int, A: int, low: float, high: float, level: float, end: int | None) -> None:
         from ravi.optimism import relative_entropy as sets
