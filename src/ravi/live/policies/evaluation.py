@@ -85,7 +85,7 @@ class Evaluation:
         if self.no_table:
             yield f"  not computed     {self.no_table}"
         if self.mean is not None and self.low is not None and self.high is not None:
-            ends = f"({100 * (self.confidence or 0):.6g} % interval {self.low:.6g} to {self.high:.6g})"
+            ends = f"(approximate {100 * (self.confidence or 0):.6g} % interval {self.low:.6g} to {self.high:.6g})"
             if not isfinite(self.low):
                 ends = "(no interval: cycles without spread)" if self.cycles > 1 else "(no interval: one cycle)"
             yield f"  value, sampled   {self.mean:.6g}  {ends}"
