@@ -108,6 +108,7 @@ def test_the_theory_is_that_of_the_theorems():
     assert ravi_ucb["H"].terms == (1, 2)  # X H sqrt(A T) + H^2 sqrt(T ln A)
     assert mixture["H"].terms == (1.5, 0.5, 2)  # d H^1.5 sqrt(T) + B sqrt(d H T) + H^2 sqrt(T ln A)
     assert mixture["d"].exponent == 1
+    assert THEORY["ravi-kl/mixture"]["X"].terms == (0, 1)  # d H sqrt(T) + H X A
     for name, exponents in THEORY.items():
         assert name in ids.LEARNERS
         for exponent in exponents.values():
