@@ -149,7 +149,7 @@ def test_a_reward_just_outside_is_scaled_here_and_refused_by_an_mdp(r):
     low, high = min(0.5, r), max(0.5, r)
     assert importers.mdptoolbox([[[0.5, 0.5], [0.8, 0.2]]], (0.5, r), 0.9).mdp.units == (low, high)
     with pytest.raises(InputError, match="outside"):
-        ravi.MDP.from_dense([[[1.0]]], [[r]], 0.9, 0)
+        ravi.MDP(rewards=[[r]], successors=np.zeros((1, 1, 1), int), transitions=[[[1.0]]], initial=0, discount=0.9)
 
 
 @pytest.mark.parametrize(

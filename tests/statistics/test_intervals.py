@@ -187,12 +187,14 @@ def test_several_groups_have_a_degree_of_freedom_less_each():
     assert found.high - found.estimate == pytest.approx(stats.t.ppf(0.95, 2) * error)
 
 
-def test_the_limit_of_several_groups_has_their_degrees_of_freedom():
-    """Of two groups of eight, a ninth of the resamples hold zeros only: the limit of 16 - 2 degrees of freedom."""
-    x = np.array([0.0] * 7 + [1.0])
-    found, n = stratified([x, x], "mean", level=0.95), 15
+@pytest.mark.parametrize(("statistic", "ones", "kept", "n"), [("mean", 1, 1.0, 15), ("iqm", 3, 0.5, 7)])
+def test_the_limit_of_several_groups_has_their_degrees_of_freedom(statistic, ones, kept, n):
+    """Of two groups of eight, many resamples hold zeros only, or nothing else is kept of them: no spread. The limit of
+    the mean has 16 - 2 degrees of freedom, that of the interquartile mean 8 - 2."""
+    x = np.array([0.0] * (8 - ones) + [1.0] * ones)
+    found = stratified([x, x], statistic, level=0.95)
     k, t = (n - 2) / np.sqrt(n * (n - 1)), stats.t.ppf(0.975, n - 1)
-    error = np.sqrt(x.var(ddof=1) / 8 / 2)
+    error = np.sqrt(2 * x.var(ddof=1) / 8) / (2 * kept)
     assert found.high - found.estimate == pytest.approx(3 / k * (1 + np.cbrt(k * (t + k / 6) - 1)) * error)
 
 
