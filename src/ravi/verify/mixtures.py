@@ -1,4 +1,4 @@
-"""What does RAVI-KL for linear mixtures claim? Lemma 5 and Theorem 4 of docs/explanation/kl.md, on every plan.
+"""Claims about RAVI-KL for linear mixtures: Lemma 5 and Theorem 4 of docs/explanation/kl.md, on every plan.
 
 Plans are seen as in `ravi.verify.sets`, of other sets: a keeper has its own G, makes radii and levels by their
 formulas, the likelihood by its definition, and the fixed points by plain value iteration over E, the set that the
