@@ -86,3 +86,13 @@ def test_ends_at_resets_and_starts_after_them_have_mean_zero_though_phases_betwe
         play(1, nu0[x], [0, 0], [0, 0], ((Fraction(1), Fraction(0)), "reset", x, x))
     assert ends == starts == 0
     assert between != 0 != telescoped
+
+
+def test_the_bound_for_mixtures_is_its_formula():
+    H, d, X, A, T, c = 10.0, 3, 5, 2, 10_000, 0.3
+    rho = log(2 / min(1, d * sqrt(H / T))) + kl.worst_redundancy(T, d) + kl.GAP
+    beta = sqrt(8 + 32 * (rho / 2 + 2 * (d - 1) * log(T) + log(T * (T + 1)) + rho + 2))
+    D = X * A * (1 + log2(T / (X * A))) + d * log2(1 + T)
+    parts = 2 * 0.9 * H * beta * sqrt(11) * sqrt(d * T * log(1 + T)), 2 * H * (2 * D + 1)
+    rest = 2 * sqrt(2) * (1 + c) * d * sqrt(H * T) + 0.2 * H * sqrt(2 * T)
+    assert kl.mixture(H, d, X, A, T, slack=c).total == pytest.approx(sum(parts) + rest)
