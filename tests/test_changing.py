@@ -18,6 +18,7 @@ from ravi.learners.ravi_ucb.changing_rewards import changing as on
 from ravi.mdps import garnet, riverswim, riverswim_mixture
 from ravi.mdps.changing_rewards import changing, tides
 from ravi.measures.hindsight import best_fixed, by_program
+from ravi.planning.solver import solve
 from ravi.theory.constants import kappa
 from tests.helpers import dense, spy
 from tests.literal.mirror import mirror_step
@@ -327,3 +328,13 @@ def test_the_id_of_a_world_whose_rewards_change_is_not_taken_for_an_mdp():
         match=r"tides/4 is no MDP, but a problem of another kind: RiverSwim whose rewards change\. `ravi\.run`",
     ):
         ravi.mdp("tides/4")
+
+
+def test_the_errors_of_a_regret_in_hindsight_have_the_rounding_of_their_sums():
+    """J + 4 roundings of eps = 2^-52 for the mean of J tables, and t of the sum of t returns."""
+    world, t, eps = tides(3, block=5, discount=0.5), 200, 2.0**-52
+    made = run("ravi-ucb", world, t, 1).results
+    best = best_fixed(world, made["plays"][0])
+    alone = solve(world.average(made["plays"][0]), "value_iteration", 1e-12).optimum_error
+    assert (best.error - alone) / eps == pytest.approx(len(made["plays"][0]) + 4, rel=1e-6)
+    assert (made["regret_error"][0] - made["error"][0] - t * best.error) / eps == pytest.approx(t * t, rel=1e-3)

@@ -41,6 +41,17 @@ def test_the_fingerprint_sees_the_file_and_all_that_it_imports(tmp_path):
     compile_cache.imported.cache_clear()
 
 
+def test_the_fingerprint_sees_every_version_that_compiles(monkeypatch):
+    source = SOURCE / "rows.py"
+    before = compile_cache.fingerprint(source)
+    for place in ("numba.__version__", "sys.version", "np.__version__"):
+        with monkeypatch.context() as patch:
+            patch.setattr(f"ravi.compile_cache.{place}", "another")
+            assert compile_cache.fingerprint(source) != before, place
+    monkeypatch.setattr(compile_cache.platform, "machine", lambda: "another")
+    assert compile_cache.fingerprint(source) != before
+
+
 def test_what_was_not_used_for_a_season_is_removed(tmp_path):
     stale, fresh, other = (tmp_path / name for name in ("walk-" + "a" * 16, "walk-" + "b" * 16, "walk-mine"))
     for folder in (stale, fresh, other):

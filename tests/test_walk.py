@@ -87,7 +87,9 @@ def test_epochs_have_geometric_lengths_and_end_at_resets():
         assert abs(len(starts) - 1 - (T - 1) * (1 - gamma)) < 5 * np.sqrt((T - 1) * gamma * (1 - gamma))
 
 
-@pytest.mark.parametrize("row", [[0.0, 1.0, 0.0], [0.5, 0.0, 0.5], [0.1] * 10, [0.0] * 7 + [0.25] * 4 + [0.0], [1.0]])
+@pytest.mark.parametrize(
+    "row", [[0.0, 1.0, 0.0], [0.5, 0.0, 0.5], [0.1] * 10, [0.0] * 7 + [0.25] * 4 + [0.0], [1.0], [0.1] * 10 + [0.0] * 2]
+)
 def test_a_draw_never_has_probability_zero(row):
     cumulative = _cumulative(np.array(row))
     for u in [0.0, 2.0**-53, 0.1, 0.25, 0.5, 0.75, 0.9, 1 - 2.0**-53]:

@@ -135,9 +135,21 @@ def test_costs_and_rewards_of_states_are_taken_as_they_are():
     np.testing.assert_allclose(values(model), [42.44186046511632, 36.04651162790702], rtol=1e-11)
     assert best(model) == [1, 0]
     assert model.mdp.units == (-1, 10)
-    of_states = importers.mdptoolbox(P, [0.5, 0.25], 0.9)
+
+
+@pytest.mark.parametrize("r", [(0.5, 0.25), (1.0, 0.5), (0.0, 0.5), (0.0, 1.0)])
+def test_rewards_from_0_to_1_are_taken_as_they_are_the_ends_included(r):
+    of_states = importers.mdptoolbox([[[0.5, 0.5], [0.8, 0.2]]], r, 0.9)
     assert of_states.mdp.units == (0, 1)
-    assert of_states.mdp.rewards.tolist() == [[0.5, 0.5], [0.25, 0.25]]
+    assert of_states.mdp.rewards.tolist() == [[r[0]], [r[1]]]
+
+
+@pytest.mark.parametrize("r", [np.nextafter(1.0, 2), np.nextafter(0.0, -1)])
+def test_a_reward_just_outside_is_scaled_here_and_refused_by_an_mdp(r):
+    low, high = min(0.5, r), max(0.5, r)
+    assert importers.mdptoolbox([[[0.5, 0.5], [0.8, 0.2]]], (0.5, r), 0.9).mdp.units == (low, high)
+    with pytest.raises(InputError, match="outside"):
+        ravi.MDP(rewards=[[r]], successors=np.zeros((1, 1, 1), int), transitions=[[[1.0]]], initial=0, discount=0.9)
 
 
 @pytest.mark.parametrize(

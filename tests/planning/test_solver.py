@@ -290,3 +290,26 @@ def test_a_mean_keeps_its_digits_whatever_its_length():
     weights, values = rng.uniform(size=100_000), 1000 + rng.uniform(size=100_000)
     exact = sum(Fraction(w) * Fraction(v) for w, v in zip(weights, values, strict=True)) / sum(map(Fraction, weights))
     assert abs(Fraction(mean(weights, values)) - exact) <= 3 * Fraction(2) ** -52 * exact
+
+
+def test_the_errors_of_a_state_that_earns_a_half():
+    """B = 1, gamma = 1/2 and W = 0, so that span(delta) = 0: error = H (B + 12) eps, that of rho* is (1 - gamma) error
+    + 4 eps, and a policy may lose 2 (1 - gamma) error."""
+    eps = 2.0**-52
+    found = solve(MDP.from_dense([[[1.0]]], [[0.5]], 0.5, 0))
+    assert (found.V[0], found.optimum) == (1, 0.5)
+    assert found.error == found.rounding == 26 * eps
+    assert (found.optimum_error, found.policy_error) == (17 * eps, 26 * eps)
+
+
+@pytest.mark.parametrize("gamma", [0.5, 0.9])
+def test_the_error_of_a_policy_is_attained(gamma):
+    """One sweep from W = 0: in state 0 both actions earn 0, and the first, which is taken, leads to where nothing is
+    ever earned, the second to where every step earns 1. V* = gamma H there, and the policy's value is 0."""
+    P = np.zeros((3, 2, 3))
+    P[0, 0, 1] = P[0, 1, 2] = P[1, :, 1] = P[2, :, 2] = 1
+    mdp = MDP.from_dense(P, [[0.0, 0.0], [0.0, 0.0], [1.0, 1.0]], gamma, 0)
+    found = solve(mdp, "value_iteration", tol=1 / (1 - gamma))
+    assert (found.sweeps, found.policy[0].tolist()) == (1, [1.0, 0.0])
+    assert found.policy_error == pytest.approx(gamma, rel=1e-12)  # the loss: gamma H (1 - gamma)
+    assert found.policy_error >= gamma

@@ -174,6 +174,30 @@ def test_few_seeds_get_students_t():
     assert interval(x, level=0.9)[1:3] == pytest.approx(theirs)
 
 
+def test_several_groups_have_a_degree_of_freedom_less_each():
+    """Of the mean of 3 and 2 seeds 5 - 2 = 3; of the interquartile mean of 3 and 3, which leaves out the least and the
+    largest value, 4 - 2 = 2."""
+    x, y = np.array([1.0, 2.0, 4.0]), np.array([3.0, 3.5])
+    found = stratified([x, y], "mean", level=0.9)
+    error = np.sqrt(x.var(ddof=1) / 3 + y.var(ddof=1) / 2) / 2
+    assert found.high - found.estimate == pytest.approx(stats.t.ppf(0.95, 3) * error)
+    found = stratified([x, [3.0, 3.5, 9.0]], "iqm", level=0.9)  # 2, 3, 3.5 and 4 are kept
+    clipped = np.array([2.0, 2.0, 4.0]), np.array([3.0, 3.5, 4.0])
+    error = np.sqrt(sum(group.var(ddof=1) / 3 for group in clipped)) / 2 / (4 / 6) * np.sqrt(5 / 6 * 4 / 3)
+    assert found.high - found.estimate == pytest.approx(stats.t.ppf(0.95, 2) * error)
+
+
+@pytest.mark.parametrize(("statistic", "ones", "kept", "n"), [("mean", 1, 1.0, 15), ("iqm", 3, 0.5, 7)])
+def test_the_limit_of_several_groups_has_their_degrees_of_freedom(statistic, ones, kept, n):
+    """Of two groups of eight, many resamples hold zeros only, or nothing else is kept of them: no spread. The limit of
+    the mean has 16 - 2 degrees of freedom, that of the interquartile mean 8 - 2."""
+    x = np.array([0.0] * (8 - ones) + [1.0] * ones)
+    found = stratified([x, x], statistic, level=0.95)
+    k, t = (n - 2) / np.sqrt(n * (n - 1)), stats.t.ppf(0.975, n - 1)
+    error = np.sqrt(2 * x.var(ddof=1) / 8) / (2 * kept)
+    assert found.high - found.estimate == pytest.approx(3 / k * (1 + np.cbrt(k * (t + k / 6) - 1)) * error)
+
+
 def test_resamples_without_spread_are_at_the_limit_which_is_halls_interval():
     """A third of the resamples hold zeros only, and their ratio has no limit; Hall's, for the skewness, written out."""
     x = np.array([0.0] * 7 + [1.0])

@@ -3,6 +3,7 @@
 import numpy as np
 import pyarrow as pa
 import pytest
+from scipy import stats
 
 import ravi
 from ravi import ids
@@ -71,6 +72,15 @@ def test_the_interval_of_scaling_covers(paired):
     assert np.median(widths) < 0.8
 
 
+def test_sizes_with_seeds_of_their_own_have_a_degree_of_freedom_less_each():
+    """Three seeds at one size and four at another: 3 + 4 - 2 = 5; the slope is a difference of log means."""
+    x, y = np.array([1.0, 2.0, 4.0]), np.array([3.0, 5.0, 9.0, 4.0])
+    found = scaling([2, 8], [x, y], level=0.9, paired=False)
+    error = np.sqrt(x.var(ddof=1) / 3 / x.mean() ** 2 + y.var(ddof=1) / 4 / y.mean() ** 2) / np.log(4)
+    assert found.exponent == pytest.approx(np.log(y.mean() / x.mean()) / np.log(4))
+    assert found.high - found.exponent == pytest.approx(stats.t.ppf(0.95, 5) * error)
+
+
 def test_luck_that_is_common_to_all_sizes_cancels_when_paired():
     rng = np.random.Generator(np.random.PCG64(1))
     values = [s * np.exp(rng.normal(size=16) * 0.01 + luck) for luck in [rng.normal(size=16)] for s in (2, 4, 8)]
@@ -108,6 +118,7 @@ def test_the_theory_is_that_of_the_theorems():
     assert ravi_ucb["H"].terms == (1, 2)  # X H sqrt(A T) + H^2 sqrt(T ln A)
     assert mixture["H"].terms == (1.5, 0.5, 2)  # d H^1.5 sqrt(T) + B sqrt(d H T) + H^2 sqrt(T ln A)
     assert mixture["d"].exponent == 1
+    assert THEORY["ravi-kl/mixture"]["X"].terms == (0, 1)  # d H sqrt(T) + H X A
     for name, exponents in THEORY.items():
         assert name in ids.LEARNERS
         for exponent in exponents.values():

@@ -1,4 +1,4 @@
-"""How large can the regret of RAVI-KL be? The theorems of docs/explanation/kl.md, with their constants.
+"""Bounds on the regret of RAVI-KL: the theorems of docs/explanation/kl.md, with their constants.
 
 Notation: B successors stored per pair, C_B(n) the worst redundancy of the KT mixture over B symbols,
 rho the largest radius of a run, rho_G = ln(X A T) + C_B(T) that of the event on which P is near p_hat.
@@ -84,7 +84,8 @@ class Optimism(NamedTuple):
 
 
 def doublings(states: int, actions: int, steps: int) -> float:
-    """Phases that end as the visits of a pair in them reach those before: at most X A (1 + log2(T / X A)), or T."""
+    """D, the most phases that end as the visits of a pair in them reach those before: X A (1 + log2(T / X A)) for
+    T >= X A, and never more than T."""
     pairs = states * actions
     return min(float(steps), pairs * (1 + max(0.0, log2(steps / pairs))))
 
@@ -102,11 +103,11 @@ def optimism(
     horizon: float, states: int, actions: int, branching: int, steps: int, *, slack: float = 0.0,
     tolerance: float = 0.1, unknown_rewards: bool = False,
 ) -> Optimism:  # fmt: skip
-    """Theorem 1, expected regret O~(H sqrt(B X A T)).
+    """Theorem 1, expected regret O~(H sqrt(B X A T)) for T >= X A. It holds for every T; for T < X A it exceeds T.
 
     (1 + sqrt 2) H sqrt(X A T / 2) (sqrt(rho) + sqrt(rho_G))                 deviations
     + H X A                                                                  first visits
-    + X A + 2 sqrt 2 (1 + c) sqrt(H X A T) + 2 sqrt 2 tolerance sqrt(T)      invalid plans, slack, tolerance
+    + 2 sqrt 2 (1 + c) sqrt(H X A T) + 2 sqrt 2 tolerance sqrt(T)            invalid plans, slack, tolerance
     + 2 H (2 doublings + 1) + H + 1                                          phases, the event
     """
     H, X, A, T = inputs.horizon(horizon), states, actions, inputs.whole(steps, "steps")
@@ -119,11 +120,12 @@ def variance(
     horizon: float, states: int, actions: int, branching: int, steps: int, *, slack: float = 0.0,
     tolerance: float = 0.1, unknown_rewards: bool = False,
 ) -> Optimism:  # fmt: skip
-    """Theorem 2, expected regret O~(sqrt(H B X A T)): the same with deviations by the variance of the values.
+    """Theorem 2, expected regret O~(sqrt(H B X A T) + H B X A) for T >= X A: the same with deviations by the variance
+    of the values.
 
         deviations <= 2 (alpha sqrt(2 H T + H^2 K) + b H rho L) + 2 H alpha^2 + H X A + H
 
-    alpha = a sqrt(rho L / gamma), a = sqrt 2 + sqrt 6, b = 2/3 + sqrt(32/3), rho the larger of the two radii,
+    alpha = a sqrt(gamma rho L), a = sqrt 2 + sqrt 6, b = 2/3 + sqrt(32/3), rho the larger of the two radii,
     L = 2 X A ln(1 + T / X A), at least sum_t 1 / n over visits of pairs that had some before, and K = 2 doublings + 1
     phases whose ends are no resets.
     """
@@ -131,7 +133,7 @@ def variance(
     gamma, rho = 1 - 1 / H, max(radii(H, X, A, branching, T, unknown_rewards=unknown_rewards))
     L = 2 * X * A * log(1 + T / (X * A))
     a, b = sqrt(2) + sqrt(6), 2 / 3 + sqrt(32 / 3)
-    alpha, K = a * sqrt(rho * L / gamma), 2 * doublings(X, A, T) + 1
+    alpha, K = a * sqrt(gamma * rho * L), 2 * doublings(X, A, T) + 1
     deviations = 2 * (alpha * sqrt(2 * H * T + H**2 * K) + b * H * rho * L) + 2 * H * alpha**2 + H * X * A + H
     return _added(H, X, A, T, deviations, slack, tolerance, unknown_rewards)
 
@@ -159,7 +161,7 @@ def _added(
         rho, rho_G = radii(H, X, A, 2, T, unknown_rewards=True)
         rewards = (1 + sqrt(2)) * sqrt(X * A * T / 2) * (sqrt(rho) + sqrt(rho_G)) + X * A
     parts = {
-        "deviations": deviations, "first": H * X * A, "invalid": X * A + root, "slack": slack * root,
+        "deviations": deviations, "first": H * X * A, "invalid": root, "slack": slack * root,
         "tolerance": 2 * sqrt(2) * tolerance * sqrt(T), "phases": 2 * H * (2 * doublings(X, A, T) + 1),
         "failure": 1.0 + H, "rewards": rewards,
     }  # fmt: skip
@@ -194,18 +196,18 @@ def mixture(
     horizon: float, dimension: int, states: int, actions: int, steps: int, *, slack: float = 0.0,
     tolerance: float = 0.1,
 ) -> Optimism:  # fmt: skip
-    """Theorem 4, expected regret O~(d H sqrt(T)).
+    """Theorem 4, expected regret O~(d H sqrt(T) + H X A) for T >= X A. It holds for every T; for T < X A it exceeds T.
 
-    2 gamma H beta sqrt((1 + e) / e) sqrt(d T ln(1 + T))                             deviations, e = 1/10
-    + X A + 2 sqrt 2 (1 + c) d sqrt(H T) + 2 sqrt 2 tolerance H sqrt(T)             invalid plans, slack, tolerance
-    + 2 H (2 D + 1), D = doublings + d log2(1 + T)                                  phases
+    2 gamma H beta sqrt((1 + e) / e) sqrt(d T ln(1 + T))                    deviations, e = 1/10
+    + 2 sqrt 2 (1 + c) d sqrt(H T) + 2 sqrt 2 tolerance H sqrt(T)           invalid plans, slack, tolerance
+    + 2 H (2 D + 1), D = doublings + d log2(1 + T)                          phases
     """
     H, d, T = inputs.horizon(horizon), inputs.whole(dimension, "dimension"), inputs.whole(steps, "steps")
     rho = log(2 / mixture_level(H, d, T)) + worst_redundancy(T, d)
     beta = sqrt((1 + GUARD) / GUARD * mixture_radius(d, T, rho + GAP))
     root = 2 * sqrt(2) * d * sqrt(H * T)
     parts = {
-        "deviations": 2 * (H - 1) * beta * sqrt(d * T * log(1 + T)), "first": 0.0, "invalid": states * actions + root,
+        "deviations": 2 * (H - 1) * beta * sqrt(d * T * log(1 + T)), "first": 0.0, "invalid": root,
         "slack": slack * root, "tolerance": 2 * sqrt(2) * tolerance * H * sqrt(T),
         "phases": 2 * H * (2 * mixture_doublings(d, states, actions, T) + 1), "failure": 0.0, "rewards": 0.0,
     }  # fmt: skip

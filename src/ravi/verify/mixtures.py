@@ -1,4 +1,4 @@
-"""What does RAVI-KL for linear mixtures claim? Lemma 5 and Theorem 4 of docs/explanation/kl.md, on every plan.
+"""Claims about RAVI-KL for linear mixtures: Lemma 5 and Theorem 4 of docs/explanation/kl.md, on every plan.
 
 Plans are seen as in `ravi.verify.sets`, of other sets: a keeper has its own G, makes radii and levels by their
 formulas, the likelihood by its definition, and the fixed points by plain value iteration over E, the set that the
@@ -102,7 +102,7 @@ def doubled(e: Evidence) -> tuple[Array, Array]:
     return e.audit.own.steps.grown, np.full(e.n, DOUBLED)
 
 
-@claim("KM6b", "at most X A (1 + log2(T / X A)) + d log2(1 + T) phases end without a reset", "Theorem 4", phase="run")
+@claim("KM6b", "at most D + d log2(1 + T) phases end without a reset, D as in K9d", "Theorem 4", phase="run")
 def phases(e: Evidence) -> tuple[Array, Array]:
     mdp, d = e.scene.mdp, e.audit.own.steps.G.shape[-1]
     return e.audit.own.sums.doublings, np.full(e.n, theory.mixture_doublings(d, mdp.states, mdp.actions, e.run.steps))

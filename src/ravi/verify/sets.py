@@ -1,4 +1,4 @@
-"""What do the optimistic plans of RAVI-KL claim? The lemmas of docs/explanation/kl.md, on every plan (greedy, slack).
+"""Claims about the optimistic plans of RAVI-KL (greedy, slack): the lemmas of docs/explanation/kl.md, on every plan.
 
 When a plan is made, a keeper makes the radii from the observer's counts by their formulas, finds the fixed points by
 plain value iteration, and holds what is played against them. Phases are the epochs of the run. No padding is played.
@@ -71,7 +71,7 @@ class Sums(NamedTuple):
     doublings: Array  # phases that end without a reset, before T
     irregular: Array  # phases before the last that do not begin and end at resets
     certified: Array  # sum of what Theorem 1 charges a play with before anything is bounded
-    age: Array  # max of t - (2 s + X A - 1), t in the phase that began at s
+    age: Array  # max of t - (2 s - 1), t in the phase that began at s
 
 
 class Kept(NamedTuple):
@@ -163,7 +163,7 @@ def by_variance(s: Seen) -> tuple[Array, Array]:
 # ---- the whole run
 
 
-@claim("K9a", "a plan in force at t was made at s >= (t - X A + 1) / 2", "Theorem 1", phase="run")
+@claim("K9a", "a plan in force at t was made at s >= (t + 1) / 2", "Theorem 1", phase="run")
 def plans_are_young(e: Evidence) -> tuple[Array, Array]:
     return e.audit.own.sums.age, np.zeros(e.n)
 
@@ -181,7 +181,7 @@ def inverses(e: Evidence) -> tuple[Array, Array]:
     return np.maximum(s.inverse - 2 * pairs * log(1 + e.run.steps / pairs), s.first - pairs), np.zeros(e.n)
 
 
-@claim("K9d", "at most X A (1 + log2(T / X A)) phases end by doubling", "Theorem 1", phase="run")
+@claim("K9d", "at most D = min{T, X A (1 + log2 max{1, T / X A})} phases end by doubling", "Theorem 1", phase="run")
 def doublings(e: Evidence) -> tuple[Array, Array]:
     most = theory.doublings(e.scene.mdp.states, e.scene.mdp.actions, e.run.steps)
     return e.audit.own.sums.doublings, np.full(e.n, most)
@@ -197,7 +197,7 @@ def invalid(e: Evidence) -> tuple[Array, Array]:
 def made_at(e: Evidence) -> Array:
     """The earliest time at which the plan in force at t may have been made, for t = 1, ..., T (K9a): the chance that
     it is invalid is at most the level of that time."""
-    return np.maximum((np.arange(1, e.run.steps + 1) - e.scene.mdp.states * e.scene.mdp.actions + 1) / 2, 1)
+    return np.arange(2, e.run.steps + 2) / 2
 
 
 def irregular(e: Evidence) -> Array:
@@ -246,7 +246,6 @@ def keeping(
     step: Callable[[Kept, Path], None] = lambda kept, path: None,
 ) -> Keeper:
     """`see`: what there is to see of a plan; `steps`, `step`: what a mixture adds up besides, and how (in place)."""
-    pairs = scene.mdp.states * scene.mdp.actions
 
     def init(keys: Array) -> Kept:
         n = len(keys)
@@ -274,7 +273,7 @@ def keeping(
                 (s.roots, (1 / np.sqrt(n[some])).sum()), (s.inverse, (1 / n[some]).sum()), (s.first, (~some).sum()),
             ):  # fmt: skip
                 total[i] += term
-            s.age[i] = max(s.age[i], path.time[i] + L - 1 - (2 * p.time[i] + pairs - 1))
+            s.age[i] = max(s.age[i], path.time[i] + L - 2 * p.time[i])
 
     return Keeper(init, follow, look)
 

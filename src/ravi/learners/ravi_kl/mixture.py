@@ -65,7 +65,8 @@ def linear_mixture(problem: Problem, T: int, o: Options) -> Learner:
     """RAVI-KL on a linear mixture. `slack` and `candidate` are of plan=slack.
 
     Setting: discounted with resets, linear mixture of dimension d.
-    Guarantee: expected regret O~(d H sqrt(T)), with no T to know. docs/explanation/kl.md, Theorem 4.
+    Guarantee: expected regret O~(d H sqrt(T) + H X A) for T >= X A, with no T to know. docs/explanation/kl.md, Theorem
+    4.
     Composition: counts of moves x an ellipsoid around a set of likelihoods, and the simplex x policy iteration on sets
     x at resets and doublings, of visits and of a determinant.
     Cost: O(d^2) per step; per plan O(d^2) for every move that was seen, and some maxima over an ellipsoid for each of

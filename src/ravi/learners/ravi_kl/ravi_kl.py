@@ -133,13 +133,13 @@ def tabular(problem: Problem, T: int, o: Options) -> Learner:
     `fresh` (on, or off as in Algorithm 1) and `eta` of plan=mirror.
 
     Setting: discounted with resets, tabular.
-    Guarantee: expected regret O~(H sqrt(B X A T)), and O~(sqrt(H B X A T)) up to terms without sqrt(T), for plan=slack
-    and plan=greedy, which do not use T; O~(H sqrt(B X A T) + H^(7/4) sqrt(T ln A / M)) for plan=mirror. B is the number
+    Guarantee: expected regret O~(H sqrt(B X A T)) for T >= X A, and O~(sqrt(H B X A T) + H B X A), for plan=slack and
+    plan=greedy, which do not use T; O~(H sqrt(B X A T) + H^(7/4) sqrt(T ln A / M)) for plan=mirror. B is the number
     of stored successors of a pair (X for plan=mirror with support=off). docs/explanation/kl.md, Theorems 1 to 3.
     Composition: counts x relative-entropy balls on the support x policy iteration on sets (or M mirror steps) x at
     resets and doublings (or at resets).
     Cost: O(1) per step; per plan a few logarithms for each of the X A B entries, fewer where counts did not move; at
-    most T / H + X A log2(2 T / X A) plans.
+    most 1 + T / H + X A log2(2 T / X A) plans on average, for T >= X A.
     """
     return mirror(problem, T, o) if o.plan == "mirror" else optimistic(problem, o)
 

@@ -1,0 +1,98 @@
+"""The bounds of RAVI-KL, and the steps of their proofs that can be computed exactly."""
+
+from fractions import Fraction
+from itertools import product
+from math import log, log2, sqrt
+
+import pytest
+
+from ravi.theory import kl
+
+
+def most_doublings(pairs, steps):
+    """The most phases that end by doubling, over all ways to divide the visits among pairs: a pair with N visits has
+    one at its first visit, and then one whenever the visits in a phase reach those before it, 1, 2, 4, ..."""
+    best = [0] * (steps + 1)  # with at most so many visits, of the pairs so far
+    for _ in range(pairs):
+        best = [max(best[t - n] + n.bit_length() for n in range(t + 1)) for t in range(steps + 1)]
+    return best[steps]
+
+
+@pytest.mark.parametrize("pairs", [1, 2, 3, 6])
+def test_doublings_are_bounded_for_every_T_and_the_bound_is_attained(pairs):
+    for steps in range(1, 70):
+        assert most_doublings(pairs, steps) <= kl.doublings(1, pairs, steps) <= steps
+        if steps <= pairs or (steps % pairs == 0 and log2(steps / pairs).is_integer()):
+            assert most_doublings(pairs, steps) == kl.doublings(1, pairs, steps)
+
+
+def test_bounds_hold_where_there_are_fewer_steps_than_pairs():
+    """There X A (1 + log2(T / X A)) is negative. The regret is at most T, and so no bound may be below it."""
+    H, X, A, T = 20.0, 1000, 10, 500
+    assert 1 + log2(T / (X * A)) < 0
+    assert kl.doublings(X, A, T) == kl.mixture_doublings(3, X, A, T) == T
+    bounds = kl.optimism(H, X, A, 2, T), kl.variance(H, X, A, 2, T), kl.mixture(H, 3, X, A, T)
+    assert all(bound.phases == 2 * H * (2 * T + 1) and bound.total > T for bound in bounds)
+
+
+def test_the_bound_by_the_variance_is_a_number_where_gamma_is_zero():
+    X, A, T = 3, 2, 100
+    rho, L = max(kl.radii(1.0, X, A, 2, T)), 2 * X * A * log(1 + T / (X * A))
+    assert kl.variance(1.0, X, A, 2, T).deviations == pytest.approx(2 * (2 / 3 + sqrt(32 / 3)) * rho * L + X * A + 1)
+
+
+def test_ends_at_resets_and_starts_after_them_have_mean_zero_though_phases_between_resets_do_not():
+    """The step of Theorem 1 that charges phases, on two states with one action each, over all that may happen in six
+    steps. Phases end at resets or by doubling; D_k is a function of what was observed before its phase."""
+    gamma, nu0, T = Fraction(3, 4), (Fraction(1, 3), Fraction(2, 3)), 6
+    P = ((Fraction(1, 4), Fraction(3, 4)), (Fraction(1), Fraction(0)))
+    ends, starts, between, telescoped = Fraction(0), Fraction(0), Fraction(0), Fraction(0)
+
+    def charge(chance, D, began, first, last, ended):
+        """A phase that ended in state `last`: at a reset, or by doubling, or at T (None)."""
+        nonlocal ends, starts, between, telescoped
+        mean = nu0[0] * D[0] + nu0[1] * D[1]
+        ends += chance * (D[last] - mean) * (ended == "reset")
+        starts += chance * (mean - D[first]) * (began == "reset")
+        between += chance * (D[last] - D[first]) * (began == ended == "reset")
+        telescoped += chance * (D[last] - D[first])
+
+    def play(t, chance, n, seen, phase):
+        """Before step t: visits n; visits in the phase; its D, how it began and where; the state."""
+        D, began, first, x = phase
+        if t > T:
+            charge(chance, D, began, first, x, None)
+            return
+        visits = [seen[y] + (y == x) for y in (0, 1)]
+        doubled = visits[x] >= max(1, n[x])
+        for y, reset in product((0, 1), (False, True)):
+            if reset:
+                for z in (0, 1):
+                    move(t, chance * P[x][y] * (1 - gamma) * nu0[z], n, visits, phase, z, "reset")
+            else:
+                move(t, chance * P[x][y] * gamma, n, visits, phase, y, "doubling" if doubled else "")
+
+    def move(t, chance, n, visits, phase, x, ended):
+        if not chance:
+            return
+        if not ended:
+            play(t + 1, chance, n, visits, (*phase[:3], x))
+            return
+        charge(chance, *phase[:3], x, ended)
+        n = [n[y] + visits[y] for y in (0, 1)]
+        play(t + 1, chance, n, [0, 0], ((Fraction(n[0] % 3), Fraction(-n[1])), ended, x, x))
+
+    for x in (0, 1):
+        play(1, nu0[x], [0, 0], [0, 0], ((Fraction(1), Fraction(0)), "reset", x, x))
+    assert ends == starts == 0
+    assert between != 0 != telescoped
+
+
+def test_the_bound_for_mixtures_is_its_formula():
+    H, d, X, A, T, c = 10.0, 3, 5, 2, 10_000, 0.3
+    rho = log(2 / min(1, d * sqrt(H / T))) + kl.worst_redundancy(T, d) + kl.GAP
+    beta = sqrt(8 + 32 * (rho / 2 + 2 * (d - 1) * log(T) + log(T * (T + 1)) + rho + 2))
+    D = X * A * (1 + log2(T / (X * A))) + d * log2(1 + T)
+    parts = 2 * 0.9 * H * beta * sqrt(11) * sqrt(d * T * log(1 + T)), 2 * H * (2 * D + 1)
+    rest = 2 * sqrt(2) * (1 + c) * d * sqrt(H * T) + 0.2 * H * sqrt(2 * T)
+    assert kl.mixture(H, d, X, A, T, slack=c).total == pytest.approx(sum(parts) + rest)
