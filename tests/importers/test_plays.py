@@ -118,10 +118,23 @@ def test_plays_that_end_lead_to_an_end(tmp_path):
     assert "400 steps, log.csv: 2 states, 2 actions, 0 pairs never played" in repr(found)
 
 
+def test_columns_may_have_the_names_that_logs_of_environments_use():
+    rows = [(0, 1, 0.5, 1, False), (1, 0, 1.0, 0, True)] * 40
+    names = [
+        ("state", "action", "reward", "next", "end"),
+        ("observation", "action", "reward", "next_observation", "terminal"),
+        ("observations", "actions", "rewards", "next_observations", "terminals"),
+        ("obs", "action", "reward", "next_obs", "terminated"),
+    ]
+    found = [importers.plays(dict(zip(columns, zip(*rows, strict=True), strict=True)), 0.9) for columns in names]
+    assert len({(batch.low, batch.high, batch.policy.table.tobytes(), batch.model.mdp.digest) for batch in found}) == 1
+    assert found[0].model.states == [0, 1, "terminal"]
+
+
 @pytest.mark.parametrize(
     ("text", "options", "told"),
     [
-        ("state,action,reward\ns,a,1\n", {}, "log.csv has no column next; it has state, action, reward"),
+        ("state,action,reward\ns,a,1\n", {}, r"log.csv has no column next \(or next_state, .*\); it has state, act"),
         ("state,action,reward,next\ns,a,much,s\n", {}, r"log.csv, line 2: the reward is 'much', not a number"),
         ("state,action,reward,next,end\ns,a,1,s,maybe\n", {}, r"log.csv, line 2: end is 'maybe', not 0 or 1"),
         ("state,action,reward,next\ns,a,1,s\ns,a,3,s\n", {"reward_range": (0, 2)},

@@ -1,4 +1,4 @@
-"""What does a log of steps say, whoever made it? A model, a policy that is safe to follow, and what it is worth.
+"""A log of steps, whoever made it, as a model, a policy that is safe to follow, and an interval for its value.
 
     state,action,reward,next,end
     low,wait,2,low,0
@@ -70,8 +70,9 @@ def plays(
     delta: float = 0.05,
     name: str | None = None,
 ) -> Batch:
-    """What the steps in a CSV file or a DataFrame say: columns state, action, reward and next; end, terminated or done
-    (0 or 1) where some lead to an end; episode (a text or a number) where episodes are cut without one.
+    """What the steps in a CSV file or a DataFrame say: columns state (or observation), action, reward and next (or
+    next_state, next_observation); end, terminal, terminated or done (0 or 1) where some lead to an end; episode (a text
+    or a number) where episodes are cut without one.
 
     `initial` is the state that the policy begins in, or {label: probability}. Unless given, nu_0 is learned from where
     episodes begin: in the first row, after an end, and where `episode` changes. Then rows must be in the order in which
