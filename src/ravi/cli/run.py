@@ -69,10 +69,10 @@ def run(
     if figure is not None:
         if world.kind == "large":
             raise InputError(f"--figure draws the regret, and in a large world, {world.name}, none is computed")
-        from ravi.lab.report.figures import pyplot
+        from ravi.display.style import library
 
         files.may_be(figure, "the figure")
-        pyplot()  # likewise a missing extra
+        library()  # likewise a missing extra
     stopped = Run.load(save) if save is not None and save.exists() else None
     wanted = ["trajectory"] if trajectory else []
     if stopped is not None and (stopped.steps, stopped.seeds) != (T, chosen):
@@ -198,6 +198,10 @@ def verify(
         raise InputError("--html, --figure and --steps are of one run: name an MDP")
     for path in filter(None, (json_file, html_file, figure)):
         files.may_be(path)  # told before the work, not after
+    if figure is not None:
+        from ravi.display.style import library
+
+        library()
     ours = [
         (world, agent, length)
         for world, agent, length in (EVERY if variants else DEFAULT)

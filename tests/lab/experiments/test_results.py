@@ -12,10 +12,11 @@ import pytest
 
 import ravi
 from ravi.checks import InputError
-from ravi.lab.experiments.manifest import differing, git, gpu, manifest, memory, quota
+from ravi.lab.experiments.manifest import differing, git, manifest
 from ravi.lab.experiments.results import ConflictWarning, DamagedWarning
 from ravi.lab.experiments.rows import SCHEMA
 from ravi.lab.experiments.store import Store
+from ravi.machine import gpu, memory, quota
 from tests.lab.experiments.stores import SUITE, created, failed, made, rows, setting, subject
 
 OURS = {"label": "ours", "section": "first"}

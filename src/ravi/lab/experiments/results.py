@@ -26,11 +26,12 @@ from ravi.curve import grid
 from ravi.display import html
 from ravi.lab.experiments import overview, queries
 from ravi.lab.experiments.distinct import ORDER, SCALARS, distinct
-from ravi.lab.experiments.manifest import cores, differing
+from ravi.lab.experiments.manifest import differing
 from ravi.lab.experiments.overview import KEYS, listed
 from ravi.lab.experiments.recorded import curves_of
 from ravi.lab.experiments.rows import SCHEMA
 from ravi.lab.experiments.store import Store, Trouble, opened
+from ravi.machine import cores
 from ravi.printable import ENDLESS, columns, printable
 
 if TYPE_CHECKING:
