@@ -29,7 +29,7 @@ ADDED = {
 WITH = {"figures": ["lab"], "report": ["lab", "figures"], "ray": ["lab"], "tuning": ["lab"]}
 SECTION = '[[sections]]\nname = "a"\nmdps = ["riverswim/3"]\nlearners = ["ravi-ucb"]\n'
 SUITE = f'name = "s"\nsteps = 20\nseeds = 2\n{SECTION}'
-TUNED = f'name = "t"\nsteps = 20\nseeds = 1\ncolumns = ["tuned"]\n[tuning]\nsampler = "optuna"\nbudget = 2\nseeds = 1\n{SECTION}'
+TUNED = f'columns = ["tuned"]\ntuning = {{ sampler = "optuna", budget = 2, seeds = 1 }}\n{SUITE}'
 COMMANDS = {  # the extras that each needs, the one that is named first before the others
     "--version": (), "list": (), "cite psrl": (), "completion bash": (), "doctor": (), "solve riverswim/3": (),
     "run riverswim/3 psrl --steps 20 --save r.run": (),
