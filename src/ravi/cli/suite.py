@@ -174,7 +174,7 @@ def suites(as_json: JSON = False) -> None:
 def results(
     folder: Annotated[Path, typer.Argument(help="A folder of results; its suite may still be running.")],
     sql: Annotated[
-        str | None, typer.Option(help="A SQL query over the views results, runs, entries, tuning, failures.")
+        str | None, typer.Option(help="A SQL query over the views results, runs, all_runs, entries, tuning, failures.")
     ] = None,
     as_json: JSON = False,
 ) -> None:

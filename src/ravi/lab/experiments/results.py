@@ -231,10 +231,11 @@ class Results:
             must_be(name, known, "column")
         chosen = ", ".join(known if columns is None else columns)
         condition = "" if where is None else f" WHERE ({where}\n)"
-        return self.sql(f"SELECT {chosen} FROM runs{condition} ORDER BY {', '.join(ORDER)}")
+        return self.sql(f"SELECT {chosen} FROM all_runs{condition} ORDER BY {', '.join(ORDER)}")
 
     def sql(self, query: str) -> pa.Table:
-        """The answer to a query over the views `runs`, `failures`, `entries`, `results` and `tuning` (DuckDB's SQL)."""
+        """The answer to a query over the views `results`, `runs` (those that entries report, each once), `all_runs` (of
+        tuning too), `entries`, `tuning` and `failures` (DuckDB's SQL)."""
         return queries.answer(query, self._dataset, queries.tried(self.tuning), lambda: self.entries)
 
     @cached_property
