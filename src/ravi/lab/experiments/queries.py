@@ -34,7 +34,8 @@ VIEWS = {
     "all_runs": "SELECT setting || '-' || seed AS run, * FROM rows_of_parts",
     "failures": "SELECT * FROM all_runs WHERE failure IS NOT NULL",
     "entries": "SELECT * FROM rows_of_entries",
-    "runs": "SELECT * FROM all_runs SEMI JOIN (SELECT setting, unnest(seeds) AS seed FROM entries) USING (setting, seed)",
+    "runs": "SELECT * FROM all_runs "
+    "SEMI JOIN (SELECT setting, unnest(seeds) AS seed FROM entries) USING (setting, seed)",
     "results": 'SELECT e.section, e."column", e.label, e.mdp, e.learner, r.learner AS configured, '
     "r.* EXCLUDE (mdp, learner) FROM (SELECT *, unnest(seeds) AS seed FROM entries) e "
     "JOIN runs r ON r.setting = e.setting AND r.seed = e.seed",
