@@ -232,8 +232,10 @@ def one_of(value: Any, known: Iterable[str], name: str) -> str:
 def must_be(value: Any, known: Iterable[str], what: str) -> None:
     """Raise unless there is one of this name."""
     words = list(known)
-    if value not in words:
-        raise InputError(f"there is no {what} {value!r}.{did_you_mean(str(value), words)} Known: {', '.join(words)}.")
+    if not isinstance(value, str) or value not in words:
+        raise InputError(
+            f"there is no {what} {shown(value)}.{did_you_mean(str(value), words)} Known: {', '.join(words)}."
+        )
 
 
 def steps(value: Any) -> int:

@@ -1,4 +1,4 @@
-"""How is Ctrl-C heard? As a flag that a loop reads where it can stop."""
+"""Ctrl-C, and other signals to stop, as a flag that a loop reads where it can stop."""
 
 import signal
 import threading
@@ -12,7 +12,7 @@ def interrupts(
     *more: signal.Signals, at_once: Callable[[int], bool] = lambda count: count > 1
 ) -> Iterator[Callable[[], bool]]:
     """Ctrl-C, like these signals, sets a flag that a loop reads where it can stop; a second one interrupts at once,
-    or whichever `at_once` says, by its number."""
+    or whichever `at_once` says, by its number. A signal that the process ignores (nohup) stays ignored."""
     if threading.current_thread() is not threading.main_thread():
         yield lambda: False
         return
@@ -24,7 +24,8 @@ def interrupts(
         if at_once(count):
             raise KeyboardInterrupt
 
-    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, *more)}
+    heard = [number for number in (signal.SIGINT, *more) if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, handle) for number in heard}
     try:
         yield lambda: count > 0
     finally:

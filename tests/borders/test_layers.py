@@ -1,64 +1,10 @@
-"""The core needs no extra: without optional packages, commands run, or say in one line what to install. And modules
-import one another in one direction."""
+"""Modules import one another in one direction."""
 
 import ast
-import subprocess
-import sys
 from graphlib import TopologicalSorter
 from pathlib import Path
 
-import pytest
-
 import ravi
-
-EXTRAS = ("pyarrow", "duckdb", "matplotlib", "plotly", "jinja2", "ray", "gymnasium", "optuna", "adastop", "cupy")
-BARE = f"import sys\nfor name in {EXTRAS!r}: sys.modules[name] = None\nfrom ravi.cli import main\nmain()"
-
-
-def bare(folder, *words):
-    """What a command says and its status, where no extra is installed."""
-    done = subprocess.run([sys.executable, "-c", BARE, *words], cwd=folder, capture_output=True, text=True, timeout=300)
-    return done.returncode, done.stdout + done.stderr
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("run", "riverswim/3", "ravi-ucb", "--steps", "200", "--seeds", "2", "--save", "a.run"),
-        ("solve", "riverswim/3"),
-        ("verify", "riverswim/3", "--steps", "200", "--seeds", "2"),
-        ("list",),
-    ],
-    ids=lambda words: words[0],
-)
-def test_the_core_runs_without_any_extra(words, tmp_path):
-    status, said = bare(tmp_path, *words)
-    assert status == 0, said
-
-
-@pytest.mark.parametrize(
-    ("words", "needs", "extra"),
-    [
-        (("run", "demo", "--out", "there"), "pyarrow", "lab"),
-        (("results", "."), "pyarrow", "lab"),
-        (("report", "."), "pyarrow", "lab"),
-        (
-            ("learn", "FrozenLake-v1", "--learner=psrl", "--discount=.9", "--steps=9"),
-            "Gymnasium",
-            "gymnasium",
-        ),
-        (("run", "riverswim/3", "ravi-ucb", "--steps", "200", "--device", "gpu"), "CuPy", "gpu"),
-    ],
-    ids=lambda given: given if isinstance(given, str) else given[0],
-)
-def test_what_needs_an_extra_says_so_in_one_line(words, needs, extra, tmp_path):
-    status, said = bare(tmp_path, *words)
-    assert status == 2
-    assert said.startswith("ravi: "), said
-    assert said.count("\n") == 1, said
-    assert needs in said
-    assert f"pip install 'ravi[{extra}]', or in a clone pip install -e '.[{extra}]'" in said
-
 
 DATA = ("ravi.core", "ravi.runs")  # whose methods (`MDP.save`, `Run.plot`) import what they stand for
 

@@ -1,13 +1,16 @@
-"""What is not even of the right type is told too: every argument of every public function, by name."""
+"""An argument of a wrong type is an error that names it, in every public function."""
 
 import inspect
+from contextlib import suppress
 
 import numpy as np
 import pytest
 
 import ravi
+from ravi import statistics
 from ravi.checks import InputError
 from ravi.mdps import riverswim
+from ravi.statistics import from_table
 
 MDP = riverswim(3, 0.9)
 RUN = ravi.run("uniform", MDP, 10, pause=5)
@@ -93,6 +96,52 @@ def test_an_argument_of_a_wrong_type_is_told(function, tmp_path, monkeypatch):
     assert len(told) >= len(JUNK) // 2
     long = [line for line in told if len(line.splitlines()) > 1]
     assert long == [] or function is ravi.run_suite  # which tells all mistakes
+
+
+SCORES = from_table([
+    {"learner": name, "mdp": "m", "seed": seed, "regret": seed + place} for seed in range(6)
+    for place, name in enumerate("ab")
+])  # fmt: skip
+DRAWN = {"level": 0.95, "resamples": 50, "key": 0}
+STATISTICS = {
+    statistics.interval: {"values": [1.0, 2.0, 4.0], "statistic": "mean"} | DRAWN,
+    statistics.stratified: {"groups": [[1.0, 2.0, 4.0]], "statistic": "iqm"} | DRAWN,
+    statistics.band: {"curves": [[1.0], [2.0]], "statistic": "median"} | DRAWN,
+    statistics.compare: {"scores": SCORES, "first": "a", "second": "b", "mdp": "m", "statistic": "mean"} | DRAWN,
+    statistics.best: {"scores": SCORES, "mdp": "m", "statistic": "mean"} | DRAWN,
+    statistics.profiles: {"scores": SCORES, "thresholds": [1.0], "normalise_by": "a", "level": 0.95},
+    statistics.improvement: {"scores": SCORES, "first": "a", "second": "b", "mdps": ["m"]} | DRAWN,
+    statistics.improvements: {"scores": SCORES, "learners": ["a", "b"]} | DRAWN,
+    statistics.growth: {"times": [1, 2, 4], "curves": [[1.0, 2.0, 3.0]] * 2, "share": 1.0} | DRAWN,
+    statistics.scaling: {"sizes": [1, 2], "values": [[1.0, 2.0], [2.0, 3.0]], "paired": False} | DRAWN,
+    statistics.seeds_needed: {
+        "scores": SCORES, "first": "a", "second": "b", "mdp": "m", "width": 0.5, "level": 0.95, "assurance": 0.8,
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("function", STATISTICS, ids=lambda function: function.__name__)
+def test_an_odd_argument_of_statistics_is_told(function):
+    arguments = STATISTICS[function]
+    assert function(**arguments) is not None
+    for name in arguments.keys() - {"scores"}:
+        for wrong in (*JUNK, 10**30, 1e300, "x", np.array([0.5, 0.9]), np.array(["mean", "iqm"])):
+            with suppress(InputError):
+                function(**(arguments | {name: wrong}))
+    for name in DRAWN.keys() & arguments.keys():
+        for wrong in ("no", [0.5], np.array([0.5, 0.9]), None, -1, float("nan")):
+            with pytest.raises(InputError, match=f"^{name} is "):
+                function(**(arguments | {name: wrong}))
+
+
+@pytest.mark.parametrize(("name", "place"), [("state", 0), ("action", 1), ("successor", 2), ("cut", 3), ("end", 4)])
+def test_an_array_in_a_step_of_an_agent_is_told(name, place):
+    agent = ravi.agent("psrl", states=2, actions=2, discount=0.9, steps=10)
+    step = [0, agent.act(0), 1, True, False]
+    step[place] = np.zeros(3)
+    x, a, y, cut, end = step
+    with pytest.raises(InputError, match=f"{name} is array"):
+        agent.observe(x, a, y, 0.5, cut=cut, end=end)
 
 
 def test_every_public_function_is_asked():

@@ -259,3 +259,14 @@ def test_a_file_in_the_current_folder_hides_no_module_and_is_not_mixed_up_with_i
 def test_the_command_is_a_module_too():
     done = subprocess.run([sys.executable, "-m", "ravi", "--version"], capture_output=True, text=True, check=True)
     assert done.stdout == ravi("--version").stdout
+
+
+@pytest.mark.parametrize(("error", "said"), [("", "ravi: there is not enough memory\n"), ("9 GB", "memory: 9 GB\n")])
+def test_too_little_memory_is_told_with_what_is_known_of_it(monkeypatch, error, said):
+    def full(*_, **__):
+        raise MemoryError(*filter(None, [error]))
+
+    monkeypatch.setattr("ravi.ids.mdp", full)
+    done = typed("solve", "riverswim/6")
+    assert done.returncode == 2
+    assert done.stderr.endswith(said)

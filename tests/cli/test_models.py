@@ -88,7 +88,7 @@ def test_options_follow_a_path(ravi):
         ("run nofile.csv", "there is no file nofile.csv"),
         ("run 'my shop,2.csv,discount=0.9'", "ravi run 'my shop,2.csv,discount=0.9' psrl runs PSRL there"),
         ("learn nofile.csv", "there is no file nofile.csv"),
-        ("learn log.csv", "log.csv has no column probability; it has state, action, reward, next. A log of plays is"),
+        ("learn log.csv", "log.csv has no column probability (or prob, p); it has state, action, reward, next. A log"),
         ("learn log.csv,discount=0.9", "A log of plays is read by ravi.importers.plays"),
         ("learn 'my shop,2.csv'", "is an MDP, not an environment: ravi run 'my shop,2.csv,discount=0.99' psrl"),
         ("learn shop.csv,discount=0.9", "is an MDP, not an environment: ravi run shop.csv,discount=0.9 psrl"),

@@ -86,7 +86,9 @@ def test_a_box_of_which_nothing_is_known_needs_no_word(typed):
     out, err, status = typed("learn", "Pendulum-v1", "--steps", 300)
     assert (err, status) == ("", 0)
     assert "grid             60 x 60 cells from [-3.14, " in out
+    assert "actions          5 levels from [-2] to [2] of a Box; a wrapper says others" in out
     assert "to 0 (those observed, and 0)" in out
+    assert "levels" not in typed("learn", "FrozenLake-v1", "--steps", 20)[0]
 
 
 def test_a_gap_that_is_not_reached_is_told(typed):

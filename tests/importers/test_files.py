@@ -284,7 +284,11 @@ def test_tables_of_pyarrow_and_numbers_of_numpy_are_taken():
         ("low,go,done,1,11", "low,go,done,1", r"m.csv, line 4: 'low,go,done,1' has 4 values, but there are 5 columns"),
         ("low,go,done,1,11", "low,go,done,1,much", r"m.csv, line 4: the reward is 'much', not a number"),
         ("low,go,done,1,11", "low,go,done,-1,1", r"m.csv, line 4: the probability is -1, not between 0 and 1"),
-        ("probability", "chance", r"m.csv has no column probability; it has state, action, next, chance, reward"),
+        (
+            "probability",
+            "chance",
+            r"m.csv has no column probability \(or prob, p\); it has state, action, next, chance",
+        ),
         ("reward\n", "p\n", r"has the columns probability and p, which are both probability"),
     ],
 )
@@ -333,6 +337,16 @@ def test_commands_and_ravi_mdp_take_them_all(here, monkeypatch, capsys):
         ravi.mdp("none.tra,discount=0.9")
     with pytest.raises(InputError, match="is of no format that is read here"):
         importers.read("m.xlsx", 0.9)
+
+
+@pytest.mark.parametrize("path", ["model.drn", "model.drn,discount=0.9"])
+def test_a_file_of_an_unknown_format_is_not_called_ravis_own(here, path):
+    """Storm's DRN, say."""
+    here(model_drn="// Exported by storm\n@type: MDP\n@parameters\n\n@nr_states\n1\n@model\nstate 0 init\n")
+    with pytest.raises(
+        InputError, match=r"^model.drn is of no format that is read here: .tra, .csv, .mdp, .pomdp, and"
+    ):
+        ravi.mdp(path)
 
 
 @pytest.mark.usefixtures("in_this_process")

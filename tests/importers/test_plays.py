@@ -126,8 +126,8 @@ def test_bounds_are_given_with_a_range_only_and_say_what_they_rest_on():
     assert "with probability" not in repr(found)
     assert "no bounds: the range of rewards is not known; reward_range=(least, largest) of a step gives" in repr(found)
     told = importers.plays(log, 0.9, reward_range=(0, 100), initial="s")
-    assert "if every state is in the log, the environment is Markov in them and rewards lie between 0 and 1" in repr(
-        told
+    assert repr(told).endswith(
+        "  if every state is in the log, the environment is Markov in them and rewards lie between 0 and 100"
     )
     assert "the log marks every reset" not in told.assumes
     assert importers.plays(log, 0.9, reward_range=(0, 1)).assumes.endswith(" and the log marks every reset")
@@ -146,10 +146,24 @@ def test_both_policies_are_judged_and_the_pessimistic_one_has_the_better_lower_b
     assert apart
 
 
+def test_columns_may_have_the_names_that_logs_of_environments_use():
+    rows = [(0, 1, 0.5, 1, False), (1, 0, 1.0, 0, True)] * 40
+    names = [
+        ("state", "action", "reward", "next", "end"),
+        ("observation", "action", "reward", "next_observation", "terminal"),
+        ("observations", "actions", "rewards", "next_observations", "terminals"),
+        ("obs", "action", "reward", "next_obs", "terminated"),
+    ]
+    logs = [dict(zip(columns, zip(*rows, strict=True), strict=True)) for columns in names]
+    found = [importers.plays(log, 0.9, reward_range=(0, 1)) for log in logs]
+    assert len({(batch.low, batch.high, batch.policy.table.tobytes(), batch.model.mdp.digest) for batch in found}) == 1
+    assert found[0].model.states == [0, 1, "terminal"]
+
+
 @pytest.mark.parametrize(
     ("text", "options", "told"),
     [
-        ("state,action,reward\ns,a,1\n", {}, "log.csv has no column next; it has state, action, reward"),
+        ("state,action,reward\ns,a,1\n", {}, r"log.csv has no column next \(or next_state, .*\); it has state, act"),
         ("state,action,reward,next\ns,a,much,s\n", {}, r"log.csv, line 2: the reward is 'much', not a number"),
         ("state,action,reward,next,end\ns,a,1,s,maybe\n", {}, r"log.csv, line 2: end is 'maybe', not 0 or 1"),
         ("state,action,reward,next\ns,a,1,s\ns,a,3,s\n", {"reward_range": (0, 2)},

@@ -145,6 +145,21 @@ def test_actions_of_a_line_are_levels():
     assert found.mean * found.cycles > 0.85 * found.plays
 
 
+@pytest.mark.parametrize(
+    ("size", "said"), [(1, "5 levels from [-1] to [1]"), (2, "3 x 3 levels from [-1, -1] to [1, 1]")]
+)
+def test_levels_of_actions_are_said(size, said):
+    class Plane(Point):
+        action_space = gym.spaces.Box(-1, 1, (size,), np.float32)
+
+        def step(self, action):
+            return super().step(int(action[0] > 0))
+
+    made = learned(Plane(), 40)
+    assert dict(made.facts())["actions"] == f"{said} of a Box; a wrapper says others"
+    assert "actions" not in dict(learned(Point(), 40).facts())
+
+
 def test_a_checkpoint_goes_on(tmp_path):
     with pytest.raises(Broken):
         learned(Point(fail=900), 1200, checkpoint=tmp_path / "a")

@@ -313,7 +313,7 @@ def test_bad_arguments_are_told():
         interval([1, 2], level=95)
     with pytest.raises(InputError, match="shape"):
         interval([])
-    with pytest.raises(InputError, match="no array of numbers"):
+    with pytest.raises(InputError, match="not an array of numbers"):
         interval(["a"])
     with pytest.raises(InputError, match="no groups"):
         stratified([])

@@ -268,6 +268,18 @@ def test_the_command_exits_with_the_verdict(tmp_path):
     assert [claim["id"] for claim in found["claims"] if claim["verdict"] == "violated"] == ["S4", "A1"]
 
 
+def test_nothing_measured_is_neither_a_success_nor_a_violation():
+    """A claim in expectation needs three seeds."""
+    options = ["riverswim/3,discount=0.7", "ravi-ucb", "--steps", "20", "--seeds", "2", "--only"]
+    none = typed("verify", *options, "A20")
+    assert none.returncode == 2
+    assert "Nothing was measured: 2 claims not measured." in none.stdout
+    assert "hold" not in none.stdout
+    some = typed("verify", *options, "A20,A1")
+    assert some.returncode == 0
+    assert "claims hold (2 not measured)" in some.stdout
+
+
 # ---- false alarms
 
 LEVEL = 0.01

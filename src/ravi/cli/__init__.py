@@ -1,4 +1,4 @@
-"""What can be typed? The command `ravi`. It parses and prints; the library does the work.
+"""The command `ravi`: it parses and prints; the library does the work.
 
 `run` has the commands about one run or one MDP, `suite` those about suites and folders of results, `show` those that
 show what was found, `learn` and `play` those about an environment of one's own, `info` those about the library itself;
@@ -93,7 +93,7 @@ def main() -> None:
         say(f"ravi: {checks.shown(error.filename)} is no path: it is too long", error=True)
         sys.exit(2)
     except MemoryError as error:
-        say(f"ravi: there is not enough memory: {error}", error=True)
+        say(f"ravi: {': '.join(filter(None, ['there is not enough memory', str(error)]))}", error=True)
         sys.exit(2)
     except KeyboardInterrupt:
         say("ravi: stopped", error=True)

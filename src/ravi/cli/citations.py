@@ -72,8 +72,8 @@ def _paper(learner: str, typed: bool) -> tuple[str, str]:
     A module that a folder names is not imported for that.
     """
     from ravi import foreign, ids
+    from ravi.cards import labelled
     from ravi.core import Learner
-    from ravi.lab.report.learners import labelled
 
     own = foreign.name_in(learner)
     if own is not None and not typed:

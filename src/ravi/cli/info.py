@@ -1,4 +1,4 @@
-"""What can be typed about the library itself? `list`, `advise`, `doctor`, `cite`."""
+"""The commands about the library itself: `list`, `advise`, `doctor`, `cite`."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def advise(
     as_json: JSON = False,
 ) -> None:
     """Recommend learners for a problem: the command, its guarantee, and an estimate of its time."""
-    from ravi.lab.advice import advise
+    from ravi.cli.advice import advise
 
     typed(source)
     found = advise(source, steps, seeds=seeds, discount=discount)

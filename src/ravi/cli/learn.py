@@ -138,6 +138,7 @@ def learn(
     from ravi.live.learning import Broken, Halted, learn
     from ravi.live.policies.playing import made
     from ravi.live.rewards import MODES
+    from ravi.live.spaces import levels_in_words
     from ravi.live.warm_up import words_of
     from ravi.mdps.from_gymnasium import TERMINATIONS
 
@@ -191,6 +192,7 @@ def learn(
             "time_limit_taken_off": limit,
             "reward_range_from": "those observed, and 0" if found.agent.follows else whence,
             "grid_chosen": words_of(found.environment["observations"]) if "looked" in found.environment else None,
+            "action_levels": levels_in_words(found.environment["actions"]),
             "policy": which,
             "saved": None if save is None else str(save),
         }
@@ -343,6 +345,8 @@ def _lines(told: dict[str, Any], early: bool) -> Iterator[str]:
         yield f"  time limit       of {told['time_limit_taken_off']:,} steps, taken off: the discount is the horizon"
     if told["grid_chosen"] is not None:
         yield f"  grid             {told['grid_chosen']}"
+    if told["action_levels"] is not None:
+        yield f"  actions          {told['action_levels']}"
     low, high = told["reward_range"]
     seen = f"from {low:g} to {high:g} ({told['reward_range_from']})"
     yield f"  rewards          {'none but 0 was observed' if low == high else seen}"

@@ -1,4 +1,4 @@
-"""What can be typed to see what was found? `report`, `figures`, `table`, `watch`."""
+"""The commands that show what was found: `report`, `figures`, `table`, `watch`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import typer
 
 from ravi.checks import InputError
 from ravi.cli.common import say
+from ravi.extras import needed
 from ravi.printable import room
 
 FOLDER = Annotated[Path, typer.Argument(help="A folder of results; its suite may still be running.")]
@@ -23,6 +24,7 @@ def report(
     ] = None,
 ) -> None:
     """Write a self-contained HTML report: summary, curves, comparisons, tuning, failures, manifest."""
+    needed("the page needs", "report", "pyarrow", "duckdb", "matplotlib", "plotly", "jinja2")
     from ravi.lab.report.page import report
 
     say(report(folder, out, verify=verify))
@@ -42,7 +44,10 @@ def figures(
 ) -> None:
     """Draw figures of a folder of results or of a run, sized for a two-column paper, and an index page."""
     from ravi import checks
-    from ravi.lab.experiments.manifest import cores
+    from ravi.display.style import library
+    from ravi.machine import cores
+
+    library()  # what is missing is told by the extra that has all of it
     from ravi.lab.report.figures import each_written
     from ravi.lab.report.index import index_page
 

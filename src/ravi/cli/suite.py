@@ -1,4 +1,4 @@
-"""What can be typed about suites and folders of results? `demo`, `suite run`, `suites`, `results`, `reproduce`."""
+"""The commands about suites and folders of results: `demo`, `suite run`, `suites`, `results`, `reproduce`."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import typer
 from ravi.checks import InputError
 from ravi.cli import completion
 from ravi.cli.common import ALLOW_CODE, JSON, progress_bar, say, say_json
+from ravi.extras import needed
 from ravi.printable import columns, counted, printable, room
 
 if TYPE_CHECKING:
@@ -21,7 +22,15 @@ if TYPE_CHECKING:
     from ravi.lab.experiments.results import Results
 
 WORKERS = Annotated[int | None, typer.Option(help="The number of worker processes; by default one per core.")]
-CLUSTER = Annotated[str | None, typer.Option(help="Use a Ray cluster at this address, or local.")]
+
+
+def _with_ray(address: str | None) -> str | None:
+    if address is not None:
+        needed("--cluster needs", "ray", "ray", "pyarrow", "duckdb")
+    return address
+
+
+CLUSTER = Annotated[str | None, typer.Option(help="Use a Ray cluster at this address, or local.", callback=_with_ray)]
 
 
 def demo(
@@ -142,16 +151,20 @@ def suites(as_json: JSON = False) -> None:
     from ravi.lab.experiments.schedule.agenda import Agenda, Shard
     from ravi.lab.experiments.suite_file.specify import shipped
 
-    told = {}
+    told: dict[str, Any] = {}
     for name, suite in shipped().items():
-        facts = plan.facts_of(suite, {})
-        runs = plan.asked(suite, facts, {}).runs
-        every = Agenda(suite, facts, {}, Shard(), keep=lambda *_: None).total
         sections = [section.name for section in suite.sections]
-        told[name] = {"title": suite.title, "sections": sections, "runs": runs, "tuning": every - runs}
+        told[name] = {"title": suite.title, "sections": sections, "runs": None, "tuning": None}
+        try:
+            facts = plan.facts_of(suite, {})
+            runs = plan.asked(suite, facts, {}).runs
+            every = Agenda(suite, facts, {}, Shard(), keep=lambda *_: None).total
+            told[name] |= {"runs": runs, "tuning": every - runs}
+            counts = runs_of(runs, every)
+        except InputError as error:  # an extra that its MDPs need is missing
+            counts = str(error)
         if not as_json:
-            parts = f"{counted(len(sections), 'section')}, {runs_of(runs, every)}"
-            say(f"{name:9}  {suite.title}\n{'':9}  {parts}")
+            say(f"{name:9}  {suite.title}\n{'':9}  {counted(len(sections), 'section')}, {counts}")
     if as_json:
         say_json(told)
         return
@@ -161,7 +174,7 @@ def suites(as_json: JSON = False) -> None:
 def results(
     folder: Annotated[Path, typer.Argument(help="A folder of results; its suite may still be running.")],
     sql: Annotated[
-        str | None, typer.Option(help="A SQL query over the views results, runs, entries, tuning, failures.")
+        str | None, typer.Option(help="A SQL query over the views results, runs, all_runs, entries, tuning, failures.")
     ] = None,
     as_json: JSON = False,
 ) -> None:

@@ -1,4 +1,4 @@
-"""Which format has a file? By the ending of its name; files that are not ravi's own are read from here."""
+"""The format of a file, by the ending of its name; files that are not ravi's own are read from here."""
 
 import os
 from pathlib import Path
@@ -28,9 +28,7 @@ def read(path: str | os.PathLike[str], discount: float | None = None, **options:
 
 
 def is_foreign(path: str) -> bool:
-    """Whether a file, by its name and its beginning, is of another format than ravi's own, a ZIP archive."""
-    if Path(path).suffix.lower() not in {*ENDINGS, *OTHERS}:
-        return False
+    """Whether a file is, by its beginning, of another format than ravi's own, a ZIP archive."""
     try:
         with open(path, "rb") as file:
             return file.read(2) != b"PK"

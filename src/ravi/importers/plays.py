@@ -129,8 +129,9 @@ def plays(
 ) -> Batch:
     """The model and two policies of the steps in a CSV file or a DataFrame.
 
-    Its columns are state, action, reward and next; end, terminated or done (0 or 1) where some steps lead to an end;
-    episode (a text or a number) where episodes are cut without one.
+    Its columns are state (or observation), action, reward and next (or next_state, next_observation); end, terminal,
+    terminated or done (0 or 1) where some steps lead to an end; episode (a text or a number) where episodes are cut
+    without one.
 
     Parameters
     ----------

@@ -22,13 +22,13 @@ from ravi.checks import InputError
 from ravi.importers.imported import Imported, arrays, imported
 from ravi.importers.lines import Lines
 
-COLUMNS = {
-    "state": ("state", "s", "x"),
-    "action": ("action", "a"),
-    "next": ("next", "next_state", "successor", "s'", "y"),
+COLUMNS = {  # what each may be called
+    "state": ("state", "s", "x", "observation", "observations", "obs"),
+    "action": ("action", "a", "actions"),
+    "next": ("next", "next_state", "successor", "s'", "y", "next_observation", "next_observations", "next_obs"),
     "probability": ("probability", "prob", "p"),
-    "reward": ("reward", "r"),
-    "end": ("end", "terminated", "done"),
+    "reward": ("reward", "r", "rewards"),
+    "end": ("end", "terminated", "done", "terminal", "terminals"),
 }
 
 
@@ -96,7 +96,8 @@ def read_rows(source: Any, wanted: Iterable[str], maybe: Iterable[str] = ()) -> 
     missing = [column for column in wanted if column not in columns]
     if missing:
         hint = ". A log of plays is read by ravi.importers.plays" if missing == ["probability"] else ""
-        raise InputError(f"{name} has no column {', '.join(missing)}; it has {', '.join(found)}{hint}")
+        names = ", ".join(f"{column} (or {', '.join(COLUMNS[column][1:])})" for column in missing)
+        raise InputError(f"{name} has no column {names}; it has {', '.join(found)}{hint}")
     if not columns["state"]:
         raise InputError(f"{name} has no rows")
     if len({len(values) for values in columns.values()}) > 1:

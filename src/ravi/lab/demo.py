@@ -59,8 +59,8 @@ def demo(folder: Path, steps: int, seeds: int, progress: Callable[[Status], None
     from ravi.lab.report.tables import table
 
     found = run_suite(suite(steps, seeds), folder / f"results-{source()[:8]}", progress=progress, adopt=True)
-    worst = found.sql("SELECT max(regret_error) AS worst FROM runs").to_pylist()[0]["worst"]
-    speed = found.sql("SELECT sum(steps) / sum(seconds) AS speed FROM runs").to_pylist()[0]["speed"]
+    worst = found.sql("SELECT max(regret_error) AS worst FROM all_runs").to_pylist()[0]["worst"]
+    speed = found.sql("SELECT sum(steps) / sum(seconds) AS speed FROM all_runs").to_pylist()[0]["speed"]
     lines = [
         table(found).text(room()),
         "",

@@ -162,10 +162,12 @@ class Agent(Epochs):
         """(x, a) led to y and earned `reward`: whether to reset now. cut: the stream itself ends here; end: it
         does where nothing more could be earned, so that what was earned since the last reset is all."""
         t = self.time + 1
-        if type(cut) is not bool:
-            cut = checks.flag(cut, "cut")
+        if type(cut) is not bool or type(end) is not bool:
+            cut, end = checks.flag(cut, "cut"), checks.flag(end, "end")
         if self._acted is None:
             raise StreamError(f"step {t}: observe was called, but there is no step under way: act comes first")
+        if type(x) is not int or type(a) is not int:
+            x, a = self._state(x, "the state"), checks.whole(a, f"step {t}: the action", 0)
         if (x, a) != self._acted:
             raise StreamError(
                 f"step {t}: observed state {x} and action {a}, but the agent chose action {self._acted[1]} in state "
@@ -280,7 +282,7 @@ class Agent(Epochs):
         """A state that is one."""
         if type(x) is not int:
             if isinstance(x, bool) or not isinstance(x, (int, np.integer)):
-                raise StreamError(f"step {self.time + 1}: {what} is {x!r}, not the number of a state")
+                raise StreamError(f"step {self.time + 1}: {what} is {checks.shown(x)}, not the number of a state")
             x = int(x)
         if not 0 <= x < self.table.successors.shape[0]:
             raise StreamError(

@@ -14,6 +14,7 @@ from ravi.live.agent import Agent
 from ravi.live.boxes import Smooth
 from ravi.live.estimates import Estimate
 from ravi.live.intervals import CONFIDENCE, UNBOUNDED, Interval, interval, look
+from ravi.live.spaces import levels_in_words
 from ravi.live.warm_up import words_of
 
 if TYPE_CHECKING:
@@ -149,6 +150,8 @@ class Learned:
         found = [("the environment", f"{at['steps']} steps, {at['resets']} resets, {ends}")]
         if self._looked:
             found.append(("grid", words_of(at["observations"])))
+        if levels := levels_in_words(at["actions"]):
+            found.append(("actions", levels))
         if self.agent.follows:
             low, high = self.agent.table.told.units
             words = f"from {low:.6g} to {high:.6g}: those observed, and 0"

@@ -1,4 +1,4 @@
-"""Which numbering has a space of Gymnasium?
+"""The numbering of a space of Gymnasium.
 
 A finite space has a numbering of its own (`ravi.live.numberings`); a Box needs a `Grid` that cuts it into cells.
 """
@@ -65,6 +65,15 @@ def levels_of(space: Any) -> Grid | None:
     bins = LEVELS[size]
     more = (high - low) / (2 * bins - 2) * INSIDE  # so that the first and the last centre are the ends
     return Grid(low - more, high + more, np.full(space.shape, bins), shape=space.shape)
+
+
+def levels_in_words(plain: Mapping[str, Any]) -> str | None:
+    """The levels of actions that are a Box, as `levels_of` chose them; None of other actions."""
+    if plain["kind"] != "grid":
+        return None
+    grid = space_from(plain)
+    ends = ("[" + ", ".join(f"{x:.3g}" for x in grid.observation(i).ravel()) + "]" for i in (0, grid.size - 1))
+    return f"{' x '.join(map(str, plain['bins']))} levels from {' to '.join(ends)} of a Box; a wrapper says others"
 
 
 def kind_of(space: Any) -> str | None:

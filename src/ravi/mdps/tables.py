@@ -1,4 +1,4 @@
-"""How does a table become an MDP? Dense, sparse and feature tables, put on their support and in order.
+"""MDPs from tables: dense, sparse and feature tables, put on their support and in order.
 
 Every way in ends in the same storage: B successors per pair, ascending, with B the largest number that a pair has. A
 pair with fewer is padded with the smallest states that it does not lead to, at probability 0. Those lie below B (the k
@@ -37,12 +37,14 @@ def from_dense(P: Any, r: Any, discount: float, initial: Any, *, renormalise: bo
     X, A, _ = P.shape
     memory.needed(24 * int(np.count_nonzero(P)), what, less)
     rows = P.reshape(X * A, X)
-    pair, successor = np.nonzero(rows)
-    return _from_entries(pair, successor, rows[pair, successor], X, A, r, discount, initial, renormalise, name)
+    count, where = np.count_nonzero(rows, axis=1), np.nonzero(rows)
+    return _from_entries(count, where[1], rows[where], X, A, r, discount, initial, renormalise, name)
 
 
 def from_sparse(P: Any, r: Any, discount: float, initial: Any, *, renormalise: bool = False, name: str = "mdp") -> MDP:
     """See `MDP.from_sparse`. Entries that a matrix holds twice are added up, as SciPy reads them."""
+    from scipy.sparse import csr_array
+
     one = hasattr(P, "tocoo")
     if not one and (isinstance(P, np.ndarray) or not isinstance(P, (list, tuple)) or not P):
         raise InputError(f"P is {type(P).__name__}, not a sparse matrix or a sequence of them; from_dense takes arrays")
@@ -60,12 +62,26 @@ def from_sparse(P: Any, r: Any, discount: float, initial: Any, *, renormalise: b
             raise InputError(f"{label} is {type(matrix).__name__}, not a sparse matrix")
         if not one and (matrix.shape != (X, X) or X < 1):
             raise InputError(f"{label} has shape {matrix.shape}, not (X, X) = ({X}, {X})")
-        row, column, value = _entries(matrix, label)
-        pairs.append(row if one else row * A + a)
-        successors.append(column)
-        values.append(value)
-    pair, successor, value = np.concatenate(pairs), np.concatenate(successors), np.concatenate(values)
-    return _from_entries(pair, successor, value, X, A, r, discount, initial, renormalise, name)
+        coo = matrix.tocoo()
+        if not np.issubdtype(coo.dtype, np.number) or np.iscomplexobj(coo.data):
+            raise InputError(f"{label} holds {coo.dtype}, not real numbers")
+        pairs.append(coo.row if one else coo.row.astype(np.int64) * A + a)
+        successors.append(coo.col)
+        values.append(coo.data.astype(np.float64))
+    n = sum(map(len, values))
+    memory.needed(64 * n, f"a table of {n:,} entries", "their number")
+    entries = np.concatenate(values), (np.concatenate(pairs), np.concatenate(successors))
+    table = csr_array(entries, shape=(X * A, X))  # in order, and each entry once
+    for wrong, what in ((~np.isfinite(table.data), "not a finite number"), (table.data < 0, "a negative probability")):
+        if wrong.any():
+            i = int(np.argmax(wrong))
+            pair, y = np.searchsorted(table.indptr, i, side="right") - 1, table.indices[i]
+            entry = at("P", (pair, y)) if one else at(names[pair % A], (pair // A, y))
+            raise InputError(f"{entry} is {table.data[i]:g}, {what}")
+    table.eliminate_zeros()
+    return _from_entries(
+        np.diff(table.indptr), table.indices, table.data, X, A, r, discount, initial, renormalise, name
+    )
 
 
 def from_features(
@@ -126,21 +142,30 @@ def support(pair: np.ndarray, successor: np.ndarray, pairs: int, states: int) ->
     memory.needed(64 * np.size(pair), f"a table of {np.size(pair):,} entries", "their number")
     key, which = np.unique(np.asarray(pair, np.int64) * states + successor, return_inverse=True)
     row, column = np.divmod(key, states)
-    count = np.bincount(row, minlength=pairs)
-    B = max(1, int(np.max(count, initial=0)))
+    rows, own = _padded(np.bincount(row, minlength=pairs), column)
+    return rows, np.flatnonzero(own)[which]
+
+
+def _padded(count: np.ndarray, successor: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The successors (pairs, B) of pairs that have `count` of them, in order; and which of those are not padding."""
+    pairs, B = len(count), max(1, int(np.max(count, initial=0)))
     what = f"a table of {pairs:,} pairs, of which one has {B:,} successors,"
     memory.needed(40 * pairs * B, what, "the number of states, or of successors of that pair")
 
-    free = np.ones((pairs, B), dtype=bool)  # the states below B that the pair does not lead to
-    low = column < B
-    free[row[low], column[low]] = False
-    padding, padded = np.nonzero(free & (np.cumsum(free, axis=1, dtype=np.int32) <= (B - count)[:, None]))
+    short = count < B
+    column, n = successor[np.repeat(short, count)], count[short, None]
+    held = np.arange(B) < n
+    free, low = np.ones_like(held), column < B  # the states below B that a pair does not lead to
+    free[np.nonzero(held)[0][low], column[low]] = False
+    padding = np.nonzero(free & (np.cumsum(free, axis=1, dtype=np.int32) <= B - n))[1]
+    both = np.empty(held.shape, np.int64)
+    both[held], both[~held] = 2 * column.astype(np.int64), 2 * padding + 1  # padding is odd
+    both.sort(axis=1)
 
-    everything = np.concatenate([key, padding * states + padded])
-    order = np.argsort(everything, kind="stable")
-    place = np.empty_like(order)
-    place[order] = np.arange(order.size)
-    return (everything[order] % states).astype(np.int32).reshape(pairs, B), place[: key.size][which]
+    rows, own = np.empty((pairs, B), np.int32), np.ones((pairs, B), bool)
+    rows[short], own[short] = both // 2, both % 2 == 0
+    rows[own] = successor
+    return rows, own
 
 
 def scatter(
@@ -184,32 +209,15 @@ def mixture_of(
     return from_features(psi, parameter, successors, rewards, discount, initial, **more)
 
 
-def _entries(matrix: Any, label: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Row, column and value of a sparse matrix's non-zeros, doubles added up; errors name them as the user does."""
-    coo = matrix.tocoo()
-    row, column, value = coo.row.astype(np.int64), coo.col.astype(np.int64), coo.data
-    if not np.issubdtype(value.dtype, np.number) or np.iscomplexobj(value):
-        raise InputError(f"{label} holds {value.dtype}, not real numbers")
-    key, which = np.unique(row * coo.shape[1] + column, return_inverse=True)
-    value = np.bincount(which, weights=value.astype(np.float64), minlength=key.size)
-    row, column = np.divmod(key, coo.shape[1])
-    for wrong, what in ((~np.isfinite(value), "not a finite number"), (value < 0, "a negative probability")):
-        if wrong.any():
-            i = int(np.argmax(wrong))
-            raise InputError(f"{at(label, (row[i], column[i]))} is {value[i]:g}, {what}")
-    kept = value != 0
-    return row[kept], column[kept], value[kept]
-
-
 def _from_entries(
-    pair: np.ndarray, successor: np.ndarray, value: np.ndarray, X: int, A: int, r: Any, discount: float, initial: Any,
+    count: np.ndarray, successor: np.ndarray, value: np.ndarray, X: int, A: int, r: Any, discount: float, initial: Any,
     renormalise: bool, name: str,
 ) -> MDP:  # fmt: skip
-    """The MDP of the non-zero P(successor | pair) = value, each (pair, successor) once."""
+    """The MDP of the non-zero P(successor | pair) = value, in order; of each pair there are `count`."""
     rewards = checks.between(checks.shaped(checks.finite(r, "r"), (X, A), "r", "(X, A)"), 0, 1, "r")
-    successors, place = support(pair, successor, X * A, X)
-    P = np.zeros(successors.size)
-    P[place] = value
+    successors, own = _padded(count, successor)
+    P = np.zeros(successors.shape)
+    P[own] = value
     return MDP(
         rewards=rewards, successors=successors.reshape(X, A, -1),
         transitions=_normalised(P.reshape(X, A, -1), renormalise), initial=initial, discount=discount, name=name,

@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ravi.checks import InputError
-from ravi.statistics.intervals import Interval, band, check_level, estimated, finite, interval
+from ravi.checks import InputError, probability
+from ravi.statistics.intervals import Interval, band, estimated, finite, interval, resampled
 from ravi.statistics.scores import Scores
 from ravi.statistics.winning import wilson
 
@@ -114,7 +114,7 @@ def profiles(
     Only learners that ran on every MDP are in it. A score that is at tau to within its error counts. Bands are Wilson's
     for as many runs as there are; they do not know that runs come by MDP, which makes them a little too wide.
     """
-    check_level(level)
+    level = probability(level, "level")
     whole = [name for name in scores.learners if set(scores.values[name]) == set(scores.mdps)]
     if not whole:
         raise InputError("no learner ran on every MDP: choose MDPs that have learners in common")
@@ -148,6 +148,7 @@ def best(
     to be better on common seeds takes the winner's place.
     """
     scores.known(scores.learners[0], mdp)
+    level, resamples, key = resampled(level, resamples, key)
     sign = -1 if scores.larger_is_better else 1
     there = [name for name in scores.learners if mdp in scores.values[name]]
     found = {name: sign * estimated(scores.of(name, mdp)[1], statistic) for name in there}

@@ -1,4 +1,4 @@
-"""How sure is an estimate from few seeds? Intervals for means, medians and interquartile means; the unit is the seed.
+"""Intervals for means, medians and interquartile means of few seeds; the unit is the seed.
 
 mean     bootstrap-t: seeds are resampled and every resample is studentised, so that skewness moves both ends
 iqm      the mean of the middle half, `scipy.stats.trim_mean(values, 0.25)`; the same, with the winsorised variance
@@ -15,13 +15,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ravi.checks import InputError, at, first, must_be
+from ravi import checks
+from ravi.checks import InputError, must_be
 from ravi.statistics import resampling
 from ravi.statistics.resampling import drawn, enough_resamples, picked, product
 
 STATISTICS = ("mean", "median", "iqm")
 LEAST_FOR_MEAN, LEAST_FOR_IQM = 5, 12  # seeds for bootstrap-t: with fewer, resamples may have next to no variance
 CUT = 4  # an interquartile mean leaves out a quarter of the values, rounded down, at each end
+MOST_RESAMPLES = 10**6
 NOTHING = 1e-12  # a variance, relative to that of the seeds, that is rounding
 SHORT = 1000  # values that are sorted faster than parted
 
@@ -47,17 +49,19 @@ def stratified(
 
     Seeds are resampled within each group. A group of one seed has no spread that could be known: no ends.
     """
-    _check(statistic, level, resamples)
-    if not len(groups):
+    must_be(statistic, STATISTICS, "statistic")
+    level, resamples, key = resampled(level, resamples, key)
+    several = checks.several(groups, "groups", "arrays of numbers, one for each MDP")
+    x = [finite(group, f"groups[{place}]", 1) for place, group in enumerate(several)]
+    if not x:
         raise InputError("there are no groups")
-    x = [finite(group, f"groups[{place}]", 1) for place, group in enumerate(groups)]
     estimate, low, high = _ends([group[:, None] for group in x], statistic, level, resamples, key)
     return Interval(float(estimate[0]), float(low[0]), float(high[0]), level)
 
 
 def estimated(values: Any, statistic: str = "mean") -> float:
     """The mean, median or interquartile mean of values (n,)."""
-    _check(statistic, 0.5, 1)
+    must_be(statistic, STATISTICS, "statistic")
     return float(_point([finite(values, "values", 1)[:, None]], statistic)[0])
 
 
@@ -65,7 +69,8 @@ def band(
     curves: Any, statistic: str = "mean", *, level: float = 0.95, resamples: int = 1000, key: int = 0
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The statistic (P,) of curves (n, P), one row per seed, and the ends of its intervals, each point on its own."""
-    _check(statistic, level, resamples)
+    must_be(statistic, STATISTICS, "statistic")
+    level, resamples, key = resampled(level, resamples, key)
     return _ends([finite(curves, "curves", 2)], statistic, level, resamples, key)
 
 
@@ -290,25 +295,13 @@ def _weights(x: list[np.ndarray]) -> np.ndarray:
 
 def finite(values: Any, name: str, axes: int) -> np.ndarray:
     """An array of this many axes, not empty, of finite numbers."""
-    try:
-        x = np.asarray(values, dtype=float)
-    except (TypeError, ValueError):
-        raise InputError(f"{name} is no array of numbers") from None
+    x = checks.finite(values, name)
     if x.ndim != axes or not x.size:
         raise InputError(f"{name} has shape {x.shape}; it must be {'(n,)' if axes == 1 else '(n, P)'}, not empty")
-    if not np.isfinite(x).all():
-        where = first(~np.isfinite(x))
-        raise InputError(f"{at(name, where)} is {x[where]}, not a finite number")
     return x
 
 
-def check_level(level: float, resamples: int = 1) -> None:
-    if not 0 < level < 1:
-        raise InputError(f"level is {level}; it must be between 0 and 1")
-    if resamples < 1:
-        raise InputError(f"resamples is {resamples}; it must be at least 1")
-
-
-def _check(statistic: str, level: float, resamples: int) -> None:
-    check_level(level, resamples)
-    must_be(statistic, STATISTICS, "statistic")
+def resampled(level: Any, resamples: Any, key: Any) -> tuple[float, int, int]:
+    """The level of an interval, and how many resamples are drawn by which key, as numbers."""
+    many, number = checks.whole(resamples, "resamples", 1, MOST_RESAMPLES), checks.whole(key, "key", 0)
+    return checks.probability(level, "level"), many, number

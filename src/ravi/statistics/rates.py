@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ravi.checks import InputError
-from ravi.statistics.intervals import check_level, finite, student, studentised
+from ravi.checks import InputError, flag, number, several
+from ravi.statistics.intervals import finite, resampled, student, studentised
 from ravi.statistics.resampling import drawn, enough_resamples, product
 
 if TYPE_CHECKING:
@@ -123,8 +123,9 @@ def growth(
         raise InputError(f"curves has shape {x.shape}, times {t.shape}: one column per time")
     if (t <= 0).any() or (np.diff(t) <= 0).any():
         raise InputError("times must be positive and ascending")
+    share = number(share, "share")
     if not 0 < share <= 1:
-        raise InputError(f"share is {share}; it must be in (0, 1]")
+        raise InputError(f"share is {share:g}; it must be in (0, 1]")
     late = t >= (1 - share) * t[-1]
     return _slope(t[late], [x[:, late]], level, resamples, key, "time")
 
@@ -137,12 +138,13 @@ def scaling(
     paired: entry i belongs to the same seed at every size, so that seeds are resampled for all sizes together.
     """
     s = finite(sizes, "sizes", 1)
-    x = [finite(each, f"values[{place}]", 1) for place, each in enumerate(values)]
+    each_size = several(values, "values", "arrays of numbers, one for each size")
+    x = [finite(each, f"values[{place}]", 1) for place, each in enumerate(each_size)]
     if len(x) != len(s):
         raise InputError(f"there are {len(s)} sizes and {len(x)} arrays of values")
     if (s <= 0).any():
         raise InputError("sizes must be positive")
-    if paired and len({len(each) for each in x}) > 1:
+    if flag(paired, "paired") and len({len(each) for each in x}) > 1:
         raise InputError(f"paired values are as many at every size, not {[len(each) for each in x]}")
     held = [np.stack(x, axis=1)] if paired else [each[:, None] for each in x]
     return _slope(s, held, level, resamples, key, "size")
@@ -153,7 +155,7 @@ def _slope(s: np.ndarray, x: list[np.ndarray], level: float, resamples: int, key
 
     slope = sum_p c_p log m_p, so a seed's part in it is sum_p c_p x_ip / m_p, and the variance of that is the error.
     """
-    check_level(level, resamples)
+    level, resamples, key = resampled(level, resamples, key)
     if len(np.unique(s)) < 2:
         raise InputError(f"a slope needs at least two {kind}s, not {len(np.unique(s))}")
     means = np.concatenate([block.mean(axis=0) for block in x])
@@ -201,7 +203,7 @@ def rates(results: Results, *, level: float = 0.95, resamples: int = 2000, key: 
     one, as A does with d in the hypercube, they are named in `along`. MDPs of the same size are averaged by seed. A
     line whose mean regret is not above its certified error at every size has no rate: it would be that of rounding.
     """
-    check_level(level, resamples)
+    level, resamples, key = resampled(level, resamples, key)
     runs = results.runs
     seeds, regret, error = (runs[name].to_numpy() for name in ("seed", "regret", "regret_error"))
     succeeded = runs["failure"].is_null().to_numpy() & ~np.isnan(regret)  # a large world has no regret

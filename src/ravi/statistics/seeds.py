@@ -6,10 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ravi.checks import InputError, positive
+from ravi.checks import InputError, positive, probability, whole
 from ravi.extras import install
 from ravi.statistics.comparisons import differences
-from ravi.statistics.intervals import check_level
 from ravi.statistics.scores import Scores
 
 MOST = 10**9  # seeds that are looked at
@@ -46,8 +45,7 @@ def seeds_needed(
     """
     from scipy.special import chdtri, stdtrit
 
-    check_level(level)
-    check_level(assurance)
+    level, assurance = probability(level, "level"), probability(assurance, "assurance")
     width = positive(width, "width")
     difference = differences(scores, first, second, mdp)
     n = len(difference)
@@ -95,14 +93,15 @@ def enough(
         names = [against, *(name for name in names if name != against)]
     if len(names) < 2:
         raise InputError(f"a comparison on {mdp} needs two learners, not {len(names)}")
-    check_level(level)
+    level, batch = probability(level, "level"), whole(batch, "batch", 2)
+    permutations, key = whole(permutations, "permutations"), whole(key, "key", 0, 2**32 - 1)
     values = _told_apart(scores, names, mdp)
-    looks = min(map(len, values)) // batch if batch > 0 else 0
-    if batch < 2 or not looks:
-        raise InputError(f"a batch of {batch} seeds: it must be at least 2, and there are {min(map(len, values))}")
+    looks = min(map(len, values)) // batch
+    if not looks:
+        raise InputError(f"a batch of {batch} seeds: there are {min(map(len, values))}")
     pairs = [(0, i) for i in range(1, len(names))] if against else list(combinations(range(len(names)), 2))
     test = _adastop()(
-        n=batch, K=looks, B=permutations, comparisons=np.array(pairs), alpha=1 - level, seed=int(key)
+        n=batch, K=looks, B=permutations, comparisons=np.array(pairs), alpha=1 - level, seed=key
     )  # fmt: skip
     seen = 0
     for _ in range(looks):

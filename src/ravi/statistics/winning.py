@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ravi.checks import InputError
-from ravi.statistics.intervals import Interval, check_level
+from ravi.checks import InputError, several
+from ravi.statistics.intervals import Interval, resampled
 from ravi.statistics.resampling import BLOCK, KEPT, counted
 from ravi.statistics.scores import Scores
 
@@ -36,18 +36,21 @@ def improvement(
     Wilson's, for as many independent trials as would have that variance, and stays within [0, 1]. Where one learner
     always wins, resamples say nothing: the interval is that of Clopper and Pearson for disjoint pairs, all won.
     """
+    named = scores.mdps if mdps is None else tuple(several(mdps, "mdps", "a list of MDPs"))
     for name in (first, second):
-        scores.known(name, *(mdps or ()))
-    common = [mdp for mdp in mdps or scores.mdps if mdp in scores.values[first] and mdp in scores.values[second]]
+        scores.known(name, *named)
+    common = [mdp for mdp in named if mdp in scores.values[first] and mdp in scores.values[second]]
     if not common:
         raise InputError(f"{first} and {second} have no MDP in common")
-    return _improved(scores, [(first, second)], common, level, resamples, key)[0]
+    return _improved(scores, [(first, second)], common, *resampled(level, resamples, key))[0]
 
 
 def improvements(
     scores: Scores, learners: Sequence[str], *, level: float = 0.95, resamples: int = 2000, key: int = 0
 ) -> dict[tuple[str, str], Interval]:
     """The same for all pairs (first, second) of learners, first before second, all of which ran on every MDP."""
+    level, resamples, key = resampled(level, resamples, key)
+    learners = list(several(learners, "learners", "a list of learners"))
     for name in learners:
         scores.known(name)
         if missing := [mdp for mdp in scores.mdps if mdp not in scores.values[name]]:
@@ -85,7 +88,6 @@ class _Match(NamedTuple):
 def _improved(
     scores: Scores, pairs: Sequence[tuple[str, str]], mdps: Sequence[str], level: float, resamples: int, key: int
 ) -> list[Interval]:
-    check_level(level, resamples)
     p, every, fewest = np.zeros(len(pairs)), np.zeros((len(pairs), resamples)), np.full(len(pairs), np.inf)
     for place, mdp in enumerate(mdps):
         runs = {name: _runs(scores, name, mdp) for name in dict.fromkeys(name for pair in pairs for name in pair)}

@@ -3,7 +3,7 @@
     from ravi.verify import verify
     report = verify("ravi-ucb", "riverswim/4,discount=0.8", steps=5000, seeds=16)
     print(report)            # claim, where, kind, measured, bound, margin, verdict
-    report.holds             # whether every claim holds
+    report.holds             # whether claims were measured, and all of them hold
 
 Deterministic claims (D) must hold in every epoch of every seed, up to rounding: 1e-9 H for an identity, 1e-8 K for a
 sum over K epochs. A claim of probability 1 - delta (P) is rejected when the number of seeds that fail has, under

@@ -128,13 +128,19 @@ class Report:
         self.rows, self.ladder, self.run, self.invalid_at = rows, ladder, run, invalid_at
 
     @property
+    def measured(self) -> int:
+        """The number of claims that were measured."""
+        return sum(row.verdict in ("holds", "violated") for row in self.rows)
+
+    @property
     def holds(self) -> bool:
-        return all(row.holds for row in self.rows)
+        """Whether claims were measured, and none of them is violated."""
+        return self.measured > 0 and not self.failed()
 
     @property
     def status(self) -> int:
-        """0 when every claim holds, 1 when one is violated."""
-        return 0 if self.holds else 1
+        """0 when every claim that was measured holds, 1 when one is violated, 2 when none was measured."""
+        return 0 if self.holds else 1 if self.measured else 2
 
     def failed(self) -> list[Row]:
         return [row for row in self.rows if not row.holds]
@@ -158,11 +164,12 @@ class Report:
         return "\n".join([*lines, "", str(self.ladder), "", self.summary()])
 
     def summary(self) -> str:
-        bad = self.failed()
-        measured = sum(row.verdict in ("holds", "violated") for row in self.rows)
+        bad, measured = self.failed(), self.measured
         first = self.invalid_at[self.invalid_at > 0]
         where = f"{counted(len(first), 'seed')}, first in epoch {int(first.min())}" if len(first) else ""
         stop = f" Bonuses were invalid in {where}." if where else ""
+        if not measured:
+            return f"Nothing was measured: {counted(len(self.rows), 'claim')} not measured.{stop}"
         if not bad:
             hold = "The claim holds" if measured == 1 else f"All {measured} claims hold"
             return f"{hold} ({len(self.rows) - measured} not measured).{stop}"

@@ -6,11 +6,12 @@ import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from ravi.checks import InputError
-from ravi.lab.experiments.cluster import Cluster
+from ravi.lab.experiments.cluster import Cluster, _join
 from ravi.lab.experiments.pools import Lost
 from ravi.lab.experiments.runner import run_suite
 from ravi.lab.experiments.work import Outcome, work
@@ -57,6 +58,18 @@ def test_without_ray_one_is_told_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(InputError, match=r"pip install 'ravi\[ray\]'"):
         Cluster("local", 1)
+
+
+@pytest.mark.parametrize("handler", [signal.SIG_IGN, lambda signum, frame: None])
+def test_what_the_caller_does_with_sigterm_is_as_before_ray(handler):
+    """Ray puts a handler of its own in its place."""
+    ray = SimpleNamespace(init=lambda **_: signal.signal(signal.SIGTERM, signal.default_int_handler))
+    before = signal.signal(signal.SIGTERM, handler)
+    try:
+        _join(ray, "auto", None)
+        assert signal.getsignal(signal.SIGTERM) is handler
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 @pytest.mark.parametrize("address", ["nonsense", "host:", ":6379", "ray://host:10001", "host:port"])
@@ -187,10 +200,11 @@ import os, sys, time, warnings
 sys.path[:0] = {places}
 import ray
 from ray.cluster_utils import Cluster as Machines
-from ravi.lab.experiments.cluster import Cluster
+from ravi.lab.experiments.cluster import Cluster, _join
 from tests.lab.experiments import small
 from tests.lab.experiments.tasks import bits, drive, task, wait_for
 from pathlib import Path
+from types import SimpleNamespace
 machines = Machines(initialize_head=True, head_node_args={{"num_cpus": 0, "include_dashboard": False}})
 lost = machines.add_node(num_cpus=1)
 tasks = [task("misbehaving:slow,seconds=0.01", seeds=(seed,), steps=500) for seed in range(1, 4)]
@@ -235,7 +249,7 @@ def test_a_ray_of_ones_own_is_gone_when_its_pool_is_closed(tmp_path):
     script = f"""
 import os, sys
 sys.path[:0] = {[str(ROOT), str(ROOT / "src")]}
-from ravi.lab.experiments.cluster import Cluster
+from ravi.lab.experiments.cluster import Cluster, _join
 from tests.lab.experiments.tasks import drive, task
 with Cluster("local", 1) as pool:
     drive(pool, [task()])

@@ -12,10 +12,11 @@ import pytest
 
 import ravi
 from ravi.checks import InputError
-from ravi.lab.experiments.manifest import differing, git, gpu, manifest, memory, quota
+from ravi.lab.experiments.manifest import differing, git, manifest
 from ravi.lab.experiments.results import ConflictWarning, DamagedWarning
 from ravi.lab.experiments.rows import SCHEMA
 from ravi.lab.experiments.store import Store
+from ravi.machine import gpu, memory, quota
 from tests.lab.experiments.stores import SUITE, created, failed, made, rows, setting, subject
 
 OURS = {"label": "ours", "section": "first"}
@@ -218,7 +219,7 @@ def test_queries_do_not_see_the_variables_of_python(folder):
 
 @pytest.mark.parametrize("query", ["SELEC 1", "SELECT nothing FROM runs", "", "SELECT column FROM results"])
 def test_bad_sql_says_why_and_what_there_is(folder, query):
-    with pytest.raises(InputError, match="Views: runs, failures, entries, results, tuning"):
+    with pytest.raises(InputError, match="Views: all_runs, failures, entries, runs, results, tuning"):
         ravi.results(folder).sql(query)
 
 
@@ -287,6 +288,10 @@ def test_a_tuned_entry_is_scored_by_what_tuning_chose(folder):
     assert "8 of 8 done, 0 failed; 1 more, for tuning or of other suites" in repr(found)
     configured = found.sql("SELECT DISTINCT learner, configured FROM results WHERE \"column\" = 'tuned'").to_pylist()
     assert configured == [{"learner": "ravi-ucb", "configured": chosen}]
+    seen = {view: found.sql(f"SELECT seed FROM {view} WHERE learner = '{chosen}'") for view in ("runs", "all_runs")}
+    assert sorted(seen["runs"]["seed"].to_pylist()) == [0, 1]  # that of tuning is not reported
+    assert sorted(seen["all_runs"]["seed"].to_pylist()) == [0, 1, 10**6]
+    assert found.sql("SELECT count(*) AS n FROM runs").to_pylist() == [{"n": 8}]
 
 
 def test_the_view_of_tuning_has_a_row_for_every_configuration(folder):
@@ -366,8 +371,8 @@ def test_runs_can_be_read_without_a_specification(folder):
     (folder / "specification.json").unlink()
     found = ravi.results(folder)
     assert "6 runs, 0 failed" in repr(found)
-    assert found.sql("SELECT count(*) AS n FROM runs")["n"][0].as_py() == 6
-    with pytest.raises(InputError, match=r"entries and results are not there: .* has no specification\.json"):
+    assert found.sql("SELECT count(*) AS n FROM all_runs")["n"][0].as_py() == 6
+    with pytest.raises(InputError, match=r"entries, runs, results are not there: .* has no specification\.json"):
         found.sql("SELECT * FROM results")
     with pytest.raises(InputError, match=r"no specification\.json"):
         found.regret()

@@ -484,6 +484,26 @@ def test_sigterm_is_like_ctrl_c(tmp_path):
     assert seen[-1].done < seen[-1].total
 
 
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM, signal.SIGINT])
+def test_a_signal_that_is_ignored_stays_ignored(tmp_path, number):
+    """`nohup ravi suite run` starts with SIGHUP ignored, a job in the background of a script with SIGINT."""
+    seen = []
+
+    def hang_up(status):
+        seen.append(status)
+        if len(seen) == 1:
+            signal.raise_signal(number)
+
+    before = signal.signal(number, signal.SIG_IGN)
+    try:
+        run_suite(SMALL | {"steps": 20}, tmp_path / "out", workers=1, progress=hang_up)
+        assert signal.getsignal(number) is signal.SIG_IGN
+    finally:
+        signal.signal(number, before)
+    counts = ravi.results(tmp_path / "out").counts
+    assert counts.done == counts.planned
+
+
 def test_an_edited_suite_needs_another_folder_or_to_be_taken_on(undisturbed, tmp_path):
     folder = tmp_path / "edited"
     run_suite(SMALL, folder, workers=1, shard="1/2")

@@ -10,6 +10,7 @@ import pytest
 import ravi
 from ravi.checks import InputError
 from ravi.cli import show
+from ravi.lab.report.page.numbers import written
 from ravi.lab.report.rendering import decimals, escaped, estimate_and_interval, number
 from ravi.lab.report.tables import comparison_table, table
 from ravi.statistics import compare, improvement, interval, scores
@@ -171,8 +172,8 @@ def test_many_mdps_go_below_each_other(tmp_path):
 @pytest.mark.parametrize(
     ("estimate", "low", "high", "most", "shown"),
     [
-        (1049.73, 750.8, 1374.2, None, ("1,050", "[750, 1,370]")),
-        (18568.5, 17326.9, 19928.5, 4, ("18,600", "[17,300, 19,900]")),
+        (1049.73, 750.8, 1374.2, None, ("1,050", "[751, 1,374]")),
+        (18568.5, 17326.9, 19928.5, 4, ("18,568", "[17,327, 19,928]")),
         (10.1889, 7.59, 20.12, 4, ("10.2", "[7.6, 20.1]")),
         (0.0123412, 0.0119, 0.0127, None, ("0.01234", "[0.01190, 0.01270]")),
         (0.0123412, 0.0119, 0.0127, 3, ("0.012", "[0.012, 0.013]")),
@@ -192,7 +193,15 @@ def test_the_interval_decides_the_digits(estimate, low, high, most, shown):
 @pytest.mark.parametrize("half", [0.00123, 0.0999, 0.1, 1.0, 9.99, 47.0, 5123.0])
 def test_half_the_interval_has_two_digits(half):
     places = decimals(123_456.789, half)
-    assert 10 <= half * 10.0**places < 100 or (places == 0 and half < 10)  # an estimate has six digits at most
+    assert 10 <= half * 10.0**places < 100 or places == 0  # an estimate has six digits at most
+
+
+@pytest.mark.parametrize("value", [1000.4, 3239.4, 23_113.2, 987_654.3])
+def test_a_number_reads_the_same_in_a_table_and_on_the_page(value):
+    """And in the figures, where it is written as a whole number too."""
+    for half in (3.0, 40.0, 500.0):
+        text, _ = estimate_and_interval(value, value - half, value + half, 4)
+        assert text.partition(".")[0] == written(value) == f"{value:,.0f}"
 
 
 def test_one_seed_has_no_interval(tmp_path):

@@ -1,4 +1,4 @@
-"""What does this machine offer? Cores, memory, a GPU, and a disk that keeps files as a store needs it."""
+"""What this machine offers: cores, memory, a GPU, and a disk that keeps files as a store needs it."""
 
 import os
 import shutil
@@ -17,7 +17,7 @@ LITTLE_DISK, LITTLE_MEMORY = 2**30, 2**30  # bytes, below which there is a warni
 
 
 def cores_and_memory() -> Iterator[Check]:
-    from ravi.lab.experiments.manifest import blas, cores, cpu, memory, quota
+    from ravi.machine import blas, cores, cpu, memory, quota
     from ravi.memory import free as available
 
     usable, present, share = cores(), os.cpu_count() or 1, quota()
@@ -39,7 +39,7 @@ def cores_and_memory() -> Iterator[Check]:
 
 
 def graphics() -> Iterator[Check]:
-    from ravi.lab.experiments.manifest import gpu
+    from ravi.machine import gpu
 
     names, command = gpu(), shutil.which("nvidia-smi")
     if command is not None:

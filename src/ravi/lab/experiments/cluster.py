@@ -160,7 +160,7 @@ def _join(ray: Any, address: str, workers: int | None) -> None:
             del os.environ["RAY_USAGE_STATS_ENABLED"]
         else:
             os.environ["RAY_USAGE_STATS_ENABLED"] = before
-        if callable(handler) and threading.current_thread() is threading.main_thread():
+        if handler not in (None, signal.SIG_DFL) and threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, handler)  # Ray has put its own in the place of the caller's
 
 

@@ -11,7 +11,6 @@ from ravi import checks, engine
 from ravi.display.progress import Progress
 from ravi.lab.experiments.driver import settled
 from ravi.lab.experiments.freezing import chosen, compared, is_results
-from ravi.lab.experiments.manifest import cores
 from ravi.lab.experiments.runner import shard_of
 from ravi.lab.experiments.schedule import plan
 from ravi.lab.experiments.schedule.agenda import Agenda
@@ -20,6 +19,7 @@ from ravi.lab.experiments.schedule.settings import Setting
 from ravi.lab.experiments.store import Store
 from ravi.lab.experiments.suite_file.specification import Entry
 from ravi.lab.experiments.work import briefly, until
+from ravi.machine import cores
 from ravi.printable import ENDLESS, columns, counted, printable, titled
 from ravi.worlds import World
 

@@ -1,4 +1,4 @@
-"""What can be asked of a folder in SQL? Its views, and the tables that they are made of."""
+"""The views of a folder that SQL is asked of, and the tables that they are made of."""
 
 from __future__ import annotations
 
@@ -31,9 +31,11 @@ TUNING = pa.schema({
 
 # What `sql` offers, in the order of being made.
 VIEWS = {
-    "runs": "SELECT setting || '-' || seed AS run, * FROM rows_of_parts",
-    "failures": "SELECT * FROM runs WHERE failure IS NOT NULL",
+    "all_runs": "SELECT setting || '-' || seed AS run, * FROM rows_of_parts",
+    "failures": "SELECT * FROM all_runs WHERE failure IS NOT NULL",
     "entries": "SELECT * FROM rows_of_entries",
+    "runs": "SELECT * FROM all_runs "
+    "SEMI JOIN (SELECT setting, unnest(seeds) AS seed FROM entries) USING (setting, seed)",
     "results": 'SELECT e.section, e."column", e.label, e.mdp, e.learner, r.learner AS configured, '
     "r.* EXCLUDE (mdp, learner) FROM (SELECT *, unnest(seeds) AS seed FROM entries) e "
     "JOIN runs r ON r.setting = e.setting AND r.seed = e.seed",
@@ -47,15 +49,16 @@ def answer(query: str, runs: ds.Dataset, tried: pa.Table, entries: Callable[[], 
 
     apart = ("autoinstall_known_extensions", "autoload_known_extensions", "enable_external_access")
     config: dict[str, Any] = dict.fromkeys(apart, "false")
-    views, missing = dict(VIEWS), ""
+    views, missing = VIEWS, ""
     with duckdb.connect(":memory:", config=config) as connection:
         connection.register("rows_of_parts", runs)
         connection.register("rows_of_tuning", tried)
         try:
             connection.register("rows_of_entries", entries())
         except InputError as error:
-            del views["entries"], views["results"]
-            missing = f" (entries and results are not there: {error})"
+            of_entries = ("entries", "runs", "results")
+            views = {name: meaning for name, meaning in VIEWS.items() if name not in of_entries}
+            missing = f" ({', '.join(of_entries)} are not there: {error})"
         for name, meaning in views.items():
             connection.execute(f"CREATE VIEW {name} AS {meaning}")
         try:

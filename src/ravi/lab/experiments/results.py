@@ -26,11 +26,12 @@ from ravi.curve import grid
 from ravi.display import html
 from ravi.lab.experiments import overview, queries
 from ravi.lab.experiments.distinct import ORDER, SCALARS, distinct
-from ravi.lab.experiments.manifest import cores, differing
+from ravi.lab.experiments.manifest import differing
 from ravi.lab.experiments.overview import KEYS, listed
 from ravi.lab.experiments.recorded import curves_of
 from ravi.lab.experiments.rows import SCHEMA
 from ravi.lab.experiments.store import Store, Trouble, opened
+from ravi.machine import cores
 from ravi.printable import ENDLESS, columns, printable
 
 if TYPE_CHECKING:
@@ -230,10 +231,11 @@ class Results:
             must_be(name, known, "column")
         chosen = ", ".join(known if columns is None else columns)
         condition = "" if where is None else f" WHERE ({where}\n)"
-        return self.sql(f"SELECT {chosen} FROM runs{condition} ORDER BY {', '.join(ORDER)}")
+        return self.sql(f"SELECT {chosen} FROM all_runs{condition} ORDER BY {', '.join(ORDER)}")
 
     def sql(self, query: str) -> pa.Table:
-        """The answer to a query over the views `runs`, `failures`, `entries`, `results` and `tuning` (DuckDB's SQL)."""
+        """The answer to a query over the views `results`, `runs` (those that entries report, each once), `all_runs` (of
+        tuning too), `entries`, `tuning` and `failures` (DuckDB's SQL)."""
         return queries.answer(query, self._dataset, queries.tried(self.tuning), lambda: self.entries)
 
     @cached_property

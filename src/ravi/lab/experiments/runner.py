@@ -26,10 +26,11 @@ from ravi.display.progress import PATIENCE
 from ravi.interrupts import interrupts
 from ravi.lab.experiments.driver import Driver, Status
 from ravi.lab.experiments.freezing import chosen, freeze, is_results, runs_there
-from ravi.lab.experiments.manifest import cores, manifest
+from ravi.lab.experiments.manifest import manifest
 from ravi.lab.experiments.schedule.agenda import Agenda, Shard
 from ravi.lab.experiments.store import Store
 from ravi.lab.experiments.suite_file.specification import Suite
+from ravi.machine import cores
 
 if TYPE_CHECKING:
     from ravi.lab.experiments.results import Results

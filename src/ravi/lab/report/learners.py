@@ -1,23 +1,17 @@
-"""What is there to choose from? The pages of the learners, read from their own docstrings and signatures.
+"""The pages of the learners, read from their own docstrings and signatures.
 
-A docstring says things by labels at the beginning of a line ("Paper: ..."), up to the next label or a blank line. What
-the builder's docstring says goes before what its file says. `python -m ravi.lab.report.learners docs/reference`
-writes the pages: learners.md, and one for each family.
+`python -m ravi.lab.report.learners docs/reference` writes them: learners.md, and one for each family.
 """
 
 from __future__ import annotations
 
-import inspect
 import re
 import sys
 from pathlib import Path
 from typing import NamedTuple
 
+from ravi.cards import LABELS, TAGS, Card, cards
 from ravi.files import put_text
-from ravi.ids import LEARNERS, builder_of, options_of
-
-LABELS = ("Paper", "Setting", "Guarantee", "Composition", "Constants", "Cost", "Trust", "Deviations")
-TAGS = ("CHECKED", "MEM-H", "MEM-M", "MEM-L", "RECON", "DERIVED")
 
 HEAD = """# Learners
 
@@ -122,35 +116,6 @@ FAMILIES = {
         "you need the two ends of the scale, the uniform policy and the optimum",
     ),
 }
-
-
-class Card(NamedTuple):
-    """The description of a learner."""
-
-    id: str
-    summary: str
-    module: str
-    options: dict[str, object]
-    facts: dict[str, str]
-
-
-def labelled(text: str) -> dict[str, str]:
-    """The labelled paragraphs of a docstring, each on one line."""
-    starts = "|".join(LABELS)
-    found = re.findall(rf"^({starts}): (.*?)(?=^(?:{starts}): |^\s*$|\Z)", text, flags=re.MULTILINE | re.DOTALL)
-    return {label: " ".join(words.split()) for label, words in found}
-
-
-def cards() -> list[Card]:
-    """One card per learner that has an id."""
-    return [card_of(name) for name in LEARNERS]
-
-
-def card_of(name: str) -> Card:
-    known = LEARNERS[name]
-    builder = builder_of(known)
-    facts = labelled(inspect.getdoc(sys.modules[known.module]) or "") | labelled(inspect.getdoc(builder) or "")
-    return Card(name, known.summary, known.module, options_of(builder, skip=2), facts)
 
 
 def pages() -> dict[str, str]:

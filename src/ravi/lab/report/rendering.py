@@ -159,20 +159,22 @@ class Table:
 
 
 def decimals(estimate: float, half: float, most: int | None = None) -> int:
-    """How many decimals are shown (negative: tens, hundreds) of an estimate that is known to within `half`."""
+    """How many decimals are shown of an estimate that is known to within `half`; what is whole is not rounded further,
+    as in figures and on the page."""
     digits = SIGNIFICANT if math.isfinite(half) else PLAIN
     limit = digits - 1 - (math.floor(math.log10(abs(estimate))) if estimate else 0)
     limit = limit if most is None else min(limit, most)
-    return min(limit, 1 - math.floor(math.log10(half))) if math.isfinite(half) and half > 0 else limit
+    known = 1 - math.floor(math.log10(half)) if math.isfinite(half) and half > 0 else limit
+    return max(0, min(limit, known))
 
 
 def number(value: float, places: int) -> str:
-    """With commas, and rounded to tens or hundreds where places are negative."""
-    return f"{round(value, places) + 0.0:,.{max(0, places)}f}"
+    """With commas."""
+    return f"{round(value, places) + 0.0:,.{places}f}"
 
 
 def estimate_and_interval(estimate: float, low: float, high: float, most: int | None = None) -> tuple[str, str]:
-    """`1,050` and `[980, 1,120]`, with `most` decimals; no interval where it has no ends, or they read the same."""
+    """`1,048` and `[976, 1,120]`, with `most` decimals; no interval where it has no ends, or they read the same."""
     half = (high - low) / 2
     places = decimals(estimate, half, most)
     text = number(estimate, places)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ravi import files
 from ravi.checks import InputError
-from ravi.extras import install
+from ravi.extras import needed
 from ravi.jsons import read_json
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def report(
     """
     from ravi.lab.experiments.results import ConflictWarning, DamagedWarning, results
 
-    _needed()
+    needed("the page needs", "report", "jinja2", "plotly")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", (ConflictWarning))
         warnings.simplefilter("ignore", (DamagedWarning))  # both stand on the page
@@ -130,11 +130,3 @@ def _wrong(one: Any) -> str:
         if where and row.get("verdict") is None:
             return f"{where}verdict is missing"
     return ""
-
-
-def _needed() -> None:
-    try:
-        import jinja2  # noqa: F401
-        import plotly  # noqa: F401
-    except ModuleNotFoundError as error:
-        raise InputError(f"the page needs {error.name}: {install('report')}") from None

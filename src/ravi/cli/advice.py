@@ -1,4 +1,4 @@
-"""Which learner should be used? By what is known of a problem, what each guarantees, and how long it would take.
+"""The choice of a learner: by what is known of a problem, what each guarantees, and how long it would take.
 
 docs/guides/choose.md has the same as a table. Guarantees are those that the learners' own docstrings state.
 """
@@ -93,16 +93,18 @@ def _of_table(source: str, T: int, seeds: int, told: str, gamma: float | None, t
 
 def guarantee_of(learner: str) -> str:
     """What a learner guarantees: the first sentence of what its docstring says of it."""
-    from ravi.lab.report.learners import card_of
+    from ravi.cards import card_of
 
     stated = card_of(learner.partition(",")[0]).facts["Guarantee"].partition(". ")[0].rstrip(".")
     return stated if ids.learner_options(learner).get("scale", 1) == 1 else f"none; with scale=1, {stated}"
 
 
 def _forecast(source: str, learners: list[str], T: int, seeds: int) -> dict[str, float]:
-    """Seconds of computing, by the pilots that a suite is forecast by."""
-    from ravi.lab.experiments.forecast import forecast
-
+    """Seconds of computing, by the pilots that a suite is forecast by; none without the extra that suites need."""
+    try:
+        from ravi.lab.experiments.forecast import forecast
+    except InputError:
+        return {}
     section = {"name": "advice", "mdps": [source], "learners": learners}
     found = forecast({"name": "advice", "steps": T, "seeds": seeds, "sections": [section]}, workers=1, allow_code=True)
     return {line.label: line.seconds for line in found.lines}

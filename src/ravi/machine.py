@@ -1,0 +1,87 @@
+"""This machine: its processor, cores, memory, GPUs and BLAS, as far as they can be found out."""
+
+import os
+import platform
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+
+def machine() -> dict[str, Any]:
+    """The machine; None for what cannot be found out."""
+    return {
+        "system": platform.system(), "release": platform.release(),
+        "libc": " ".join(platform.libc_ver()).strip() or None, "cpu": cpu(), "cores": cores(),
+        "cores_present": os.cpu_count(), "memory": memory(), "gpu": gpu(),
+    }  # fmt: skip
+
+
+def cpu() -> str | None:
+    """The model of the processor."""
+    with suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            name, _, value = line.partition(":")
+            if name.strip() in ("model name", "Processor", "cpu model") and value.strip():
+                return value.strip()
+    return platform.processor() or None
+
+
+def cores() -> int:
+    """How many cores this process may use: by affinity, and by the limit of its control group."""
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    share = quota()
+    return usable if share is None else max(1, min(usable, int(share + 0.5)))
+
+
+def quota(root: Path = Path("/sys/fs/cgroup")) -> float | None:
+    """How many cores' time the control group allows; None without a limit."""
+    with suppress(OSError, ValueError, ZeroDivisionError):  # version 2
+        most, period = (root / "cpu.max").read_text().split()
+        return None if most == "max" else int(most) / int(period)
+    with suppress(OSError, ValueError, ZeroDivisionError):  # version 1
+        spent = int((root / "cpu" / "cpu.cfs_quota_us").read_text())
+        return None if spent < 0 else spent / int((root / "cpu" / "cpu.cfs_period_us").read_text())
+    return None
+
+
+def memory(root: Path = Path("/sys/fs/cgroup")) -> int | None:
+    """How many bytes there are, or the control group allows."""
+    found = []
+    with suppress(OSError, ValueError, AttributeError):
+        found.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    for name in ("memory.max", "memory/memory.limit_in_bytes"):
+        with suppress(OSError, ValueError):  # "max": no limit
+            found.append(int((root / name).read_text()))
+    return min(found, default=None)
+
+
+def gpu(root: Path = Path("/proc/driver/nvidia/gpus")) -> list[str]:
+    """The names of the GPUs that the driver tells of; nothing is started to find out."""
+    found = []
+    with suppress(OSError):
+        for card in sorted(root.iterdir()):
+            with suppress(OSError):
+                for line in (card / "information").read_text().splitlines():
+                    if line.startswith("Model:"):
+                        found.append(line.partition(":")[2].strip())
+    return found
+
+
+def blas() -> dict[str, Any]:
+    """The library that NumPy multiplies matrices with, as built and as loaded, and the threads that it may use."""
+    import numpy as np
+
+    built = np.show_config(mode="dicts") or {}
+    told = built.get("Build Dependencies", {}).get("blas", {})
+    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+    found: dict[str, Any] = {
+        "library": told.get("name"),
+        "version": told.get("version"),
+        "environment": {name: os.environ[name] for name in names if name in os.environ},
+    }
+    with suppress(ImportError):
+        pools = import_module("threadpoolctl").threadpool_info()
+        kept = ("internal_api", "version", "num_threads", "architecture", "threading_layer")
+        found["loaded"] = [{key: pool[key] for key in kept if key in pool} for pool in pools]
+    return found
