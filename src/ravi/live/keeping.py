@@ -228,7 +228,7 @@ def _check_numbers(header: dict[str, Any], agent: Agent, held: Carried) -> None:
     for i, (x, a, y, slot, _) in enumerate(held.buffer.tolist()):
         if agent.table.slot(x, a, y) != slot:
             raise InputError(f"its buffer[{i}, 3] is {slot}, which is not the place of {y} after state {x}, action {a}")
-    if pending and agent.table.closed and agent.table.slot(*pending[:3]) < 0:
+    if pending and agent.table.closed and agent.table.rules_out(*pending[:3]):
         raise InputError(f"its pending successor is {pending[2]}, which {agent.table.told.name} rules out")
     if header["time"] != held.walkers.time[0] + len(held.buffer):
         raise InputError(

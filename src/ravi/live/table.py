@@ -59,6 +59,7 @@ class Widened(NamedTuple):
 class Table:
     def __init__(self, problem: Problem, *, closed: bool) -> None:
         self.closed = closed  # whether a successor that is not stored is impossible
+        self.exact = False  # and one that is stored at probability 0, too
         self.told = problem
         self.rewards, self.successors, self.initial = (
             np.array(array) for array in (problem.rewards, problem.successors, problem.initial)
@@ -90,6 +91,11 @@ class Table:
                 return -1
             self.known[key] = found
         return found
+
+    def rules_out(self, x: int, a: int, y: int) -> bool:
+        """Whether (x, a) cannot lead to y, of a table that is closed."""
+        slot = self.slot(x, a, y)
+        return slot < 0 or (self.exact and not self.told.support[x, a, slot])
 
     def count(self, path: Path, rewards: Array) -> None:
         """Count the successors and rewards of a path."""

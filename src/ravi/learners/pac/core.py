@@ -54,7 +54,7 @@ from ravi.core import Array, Learner, Problem, Seedwise, Told
 from ravi.estimators.counts import FIRST_PLAYS, Counts, tallies
 from ravi.learners.options import Confidence
 from ravi.optimism.sets import top_of
-from ravi.optimism.supported import is_told, recorded
+from ravi.optimism.supported import is_told, known, recorded
 from ravi.planning.predecessors import entries_of
 from ravi.ranges import Action, Facts, Policy, Value
 from ravi.rows import highest
@@ -104,9 +104,11 @@ def optimistic(
     least: int = 1, most: int = UNLIMITED,
 ) -> Learner:  # fmt: skip
     """The learner of these equations; `radius` is c."""
+    told = is_told(o.support)
+    problem = known(problem, told)
     X, A, r = problem.states, problem.actions, problem.rewards
     gamma, H = problem.discount, problem.horizon
-    theta, told = max(o.tolerance / (gamma * H), GRAIN * H), is_told(o.support)
+    theta = max(o.tolerance / (gamma * H), GRAIN * H)
     constants = gamma, H, beta, radius, min(least, UNLIMITED), told, theta
 
     def init(keys: Array) -> State:

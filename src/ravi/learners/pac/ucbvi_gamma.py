@@ -44,7 +44,7 @@ from ravi.estimators.counts import EVERY_PLAY, Counts, tallies
 from ravi.learners.options import Confidence, takes
 from ravi.learners.pac.core import one_hot, seed_one_hot
 from ravi.optimism.sets import top_of
-from ravi.optimism.supported import is_told, recorded
+from ravi.optimism.supported import is_told, known, recorded
 from ravi.planning.predecessors import predecessors
 from ravi.ranges import Action, Count, Facts, Place, Policy, Positive, Value, between
 from ravi.schedules import whenever
@@ -79,6 +79,7 @@ def ucbvi_gamma(
     scale, delta = o
     checks.one_of(third_term, ("on", "off"), "third_term")
     told = is_told(support)
+    problem = known(problem, told)
     X, A, r = problem.states, problem.actions, problem.rewards
     gamma, H = problem.discount, problem.horizon
     U = log(40 * X * A * float(T) ** 3 * max(log(T), 1.0) ** 2 * H**2 / delta)

@@ -65,7 +65,7 @@ from ravi.learners.ravi_ucb.inner import Counted, of_counts, on_counts
 from ravi.learners.ravi_ucb.unknown_rewards import unknown
 from ravi.optimism.bonuses import multiple_of_width
 from ravi.optimism.relative_entropy import ends, of_all_values
-from ravi.optimism.supported import is_told
+from ravi.optimism.supported import is_told, known, outcomes
 from ravi.ranges import Fixed, Policy, Range, Value
 from ravi.schedules import reset_or_doubling
 from ravi.theory import constants
@@ -169,7 +169,7 @@ def mirror(problem: Problem, T: int, o: Options) -> Learner:
     """Algorithm 1 with sets: the estimate (L + U) / 2 and the bonus gamma (U - L) / 2."""
     scale, told, delta, anew = o.scale, is_told(o.support), checks.delta(o.delta, T), o.fresh == "on"
     H, X, A, gamma = problem.horizon, problem.states, problem.actions, problem.discount
-    symbols = problem.branching if told else X
+    problem, symbols = known(problem, told), outcomes(problem, told)
     M = constants.inner_steps(H) if o.inner is None else o.inner
     S = of_tables.clipped_bonus_sum(H, X, A, T, gamma * theory.beta_mirror(H, X, A, symbols, T, delta))
     step = checks.step_size(o.eta, 1.0, constants.eta_balanced(H, A, T, S, M))
@@ -211,7 +211,9 @@ def mirror(problem: Problem, T: int, o: Options) -> Learner:
 def optimistic(problem: Problem, o: Options, rewards: str | None = None, reward_scale: float = 1.0) -> Learner:
     """The most optimistic policy, or with slack a candidate that is nearly as optimistic. rewards: how they are drawn,
     where they are not known."""
-    X, A, told = problem.states, problem.actions, is_told(o.support)
+    told = is_told(o.support)
+    problem = known(problem, told)
+    X, A = problem.states, problem.actions
     numbers, planned = numbers_of(problem, o, rewards is not None, reward_scale), CHOICES[o.candidate]
 
     def init(keys: Array) -> State:

@@ -39,7 +39,7 @@ from ravi.estimators.reset_counts import all_states, reset_tallies, tally_resets
 from ravi.learners.options import Confidence
 from ravi.optimism import extended_value_iteration as optimistic
 from ravi.optimism.extended_value_iteration import Sets, act, cut, given, worth
-from ravi.optimism.supported import is_told, recorded
+from ravi.optimism.supported import is_told, known, recorded
 from ravi.ranges import SLACK, Facts, Number, Policy, Whole
 from ravi.schedules import doubling
 from ravi.teams import NEVER, Room, each, first, made, sync, team, team_sum
@@ -144,7 +144,7 @@ def extended(
     """The learner whose plausible kernels are those of `plausible`. more: for the record."""
     X, A = problem.states, problem.actions
     blind, told = o.mode == "blind", o.told
-    successors = all_states(X, A) if blind else problem.successors
+    successors = all_states(X, A) if blind else known(problem, told).successors
     gamma, mixing = (1.0, MIXING) if blind else (problem.discount, 1.0)
     accuracy = 1.0 if o.planning == "average" else (1 - gamma) / gamma
     radii, constants, sets, worth, idle = plausible
