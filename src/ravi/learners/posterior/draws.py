@@ -98,7 +98,7 @@ def sticks_of(problem: Problem, theta: float, goal: float) -> int:
     """So many sticks of a row tell it to the goal, but for a chance of about 1e-14: their number is Poisson's."""
     if theta == 0.0:
         return 0
-    mean = theta * math.log(4 * problem.discount * problem.horizon / goal)
+    mean = theta * max(math.log(4 * problem.discount * problem.horizon / goal), 0.0)
     needed = mean + 10 * math.sqrt(mean) + 10
     if needed > MOST_STICKS:
         raise checks.InputError(

@@ -67,7 +67,7 @@ class State(NamedTuple):
 
 
 def psrl(
-    problem: Problem, steps: int, *, prior: float | None = None, schedule: str = "reset",
+    problem: Problem, steps: int, *, prior: float | None = None, schedule: str = "reset-or-doubling",
     tolerance: float = TOLERANCE, support: str = "off",
 ) -> Learner:  # fmt: skip
     """PSRL with the prior Dirichlet(`prior`) in every row; unless given, 1 / X, or 1 with support=on."""
