@@ -1,15 +1,15 @@
-"""How much can a plausible kernel promise that is known to stay on the stored successors? `support=on`.
+"""What a plausible kernel on a known support promises at most: `support=on`.
 
-    Q(x, a) = rewards(x, a) + gamma max_{p in C(x, a)} <p, V>,       p(x') = 0 beyond the stored successors S(x, a)
+    Q(x, a) = rewards(x, a) + gamma max_{p in C(x, a)} <p, V>,       p(x') = 0 beyond the support S(x, a)
 
 for the sets of `ravi.optimism.sets`, by the same names. A learner under support=off takes `successors` for storage, and
-allows for every state; under support=on it is told that S(x, a) holds all that (x, a) can lead to. It may hold more:
-rows are padded with states of probability 0. A pair that was never played is worth its best stored successor.
+allows for every state; under support=on it is told S(x, a), the states of positive probability, which does not depend
+on how rows are padded (`known`). A pair that was never played is worth the best state of its support.
 
 The rows of a seed lie in the order of V, the best first, so that the best p is chosen by one walk, and stays while the
 order does: then a sweep costs a product p V.
 
-    l1          the worst successors lose half the radius, the best gains what they lose
+    l1          the worst states lose half the radius, the best gains what they lose
     bernstein   all have their least, and what is left of the mass goes to the best, each up to its most
     kl          as in `sets`, with the best of S(x, a) for the best of all states
 

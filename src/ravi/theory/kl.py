@@ -194,7 +194,7 @@ def mixture(
     horizon: float, dimension: int, states: int, actions: int, steps: int, *, slack: float = 0.0,
     tolerance: float = 0.1,
 ) -> Optimism:  # fmt: skip
-    """Theorem 4, expected regret O~(d H sqrt(T)).
+    """Theorem 4, expected regret O~(d H sqrt(T) + H X A).
 
     2 gamma H beta sqrt((1 + e) / e) sqrt(d T ln(1 + T))                             deviations, e = 1/10
     + X A + 2 sqrt 2 (1 + c) d sqrt(H T) + 2 sqrt 2 tolerance H sqrt(T)             invalid plans, slack, tolerance

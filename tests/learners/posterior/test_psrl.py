@@ -20,7 +20,9 @@ def test_variates_are_gamma(shape):
     draws = [log_gamma(shape, KEY, t, 1)[0] for t in range(50_000)]
     assert stats.kstest(draws, stats.loggamma(shape).cdf).pvalue > 1e-5
     assert stats.kstest(draws, stats.loggamma(shape * 1.1).cdf).pvalue < 1e-5
-    np.testing.assert_allclose([gamma(shape, KEY, t, 1)[0] for t in range(200)], np.exp(draws[:200]), rtol=1e-12, atol=1e-300)
+    np.testing.assert_allclose(
+        [gamma(shape, KEY, t, 1)[0] for t in range(200)], np.exp(draws[:200]), rtol=1e-12, atol=1e-300
+    )
 
 
 def rows_on_all_states(prior, counts, to, X, many):

@@ -13,7 +13,7 @@ p over all X states, where a pair is counted up to its first `most` visits and t
     mbie-eb                c = 0              least = 1, most = m
     certainty-equivalent   beta = c = 0       least = 1, most without limit
 
-A learner that is told the stored successors S(x, a) (support=on) has p over these, and its Q is cut by what the best of
+A learner that is told the support S(x, a) (support=on) has p over these, and its Q is cut by what the best of
 them is worth, with or without visits:
 
     Q(x, a) = r(x, a) + gamma max_{S(x, a)} V                                              where n < least

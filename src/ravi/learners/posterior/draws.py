@@ -119,11 +119,11 @@ def draw_and_plan(low, high, of, rewards, moves, key, t, u, policy):  # type: ig
         for x in each(X):
             greedy[x] = x * A
             for a in range(A):
-                p = x * A + a
+                p, row = x * A + a, moves[i, x, a]
                 if policy[i, x, a] == 1.0:
                     greedy[x] = p
                 size[p], left[p], part[p] = atoms(
-                    of.prior, of.theta, of.successors[x, a], moves[i, x, a], key[i], t[i], (p + 1) * OWN, p * E, to, mass
+                    of.prior, of.theta, of.successors[x, a], row, key[i], t[i], (p + 1) * OWN, p * E, to, mass
                 )
         _optimal(rewards[i if rewards.shape[0] > 1 else 0], of, key[i], t[i], u[i])
         for x in each(X):

@@ -4,37 +4,39 @@ Paper: M. Strens, "A Bayesian framework for reinforcement learning", ICML 2000; 
 "(More) efficient reinforcement learning via posterior sampling", NeurIPS 2013; for schedule=doubling, Y. Ouyang, M.
 Gagrani, A. Nayyar, R. Jain, "Learning unknown Markov decision processes: a Thompson sampling approach", NeurIPS 2017
 (TSDE).
-Setting: Bayesian, tabular; episodic (schedule=reset) or average reward (schedule=doubling).
+Setting: Bayesian, tabular; discounted with resets (schedule=reset-or-doubling), episodic (reset) or average reward
+(doubling).
 Trust: CHECKED: the posterior, its prior 1 / X and one draw an episode against public code by the first author of 2013,
 the two rules that end an episode of TSDE against public code by others. The posterior draws are tested against their
 exact distribution.
 
-The prior of every row is Dirichlet(alpha_0, ..., alpha_0), over all X states or, with support=on, over the B stored
-successors of the pair. In epoch k, which starts at t_k:
+The prior of every row is Dirichlet(alpha_0, ..., alpha_0), over all X states or, with support=on, over the support of
+the pair. In epoch k, which starts at t_k:
 
     P_k(. | x, a) ~ Dirichlet(alpha_0 + N'(x, a, .))
     pi_k          = the optimal policy of (P_k, r, gamma)                 ties: the first action
 
-    schedule=reset      play pi_k until the next reset (a reset begins an episode of Osband et al.)
-    schedule=doubling   play pi_k while t <= t_k + (t_k - t_{k-1}) and n_t <= 2 n_{t_k} for all pairs (t_0 = 0)
+    schedule=reset-or-doubling   play pi_k until the next reset, or until the visits of a pair in the epoch reach
+                                 max(1, n_{t_k}), as RAVI-KL does
+    schedule=reset               play pi_k until the next reset (a reset begins an episode of Osband et al.)
+    schedule=doubling            play pi_k while t <= t_k + (t_k - t_{k-1}) and n_t <= 2 n_{t_k} for all pairs (t_0 = 0)
 
-Constants: alpha_0 = 1 / X, `prior` sets it; with support=on 1, which lost less than 1 / B on riverswim/6 (24 for 32 at
-T = 20,000) and on garnets (38 for 46). There is no confidence to scale.
-Guarantee: Bayesian regret O~(H X sqrt(A T)), under the prior; with support=on O~(H sqrt(B X A T)), under that one. The
-proof compares P and P_k, which have one law given the data, through the sets of UCRL2; a prior on the stored successors
-lets these have the radii of rows with B outcomes (`ravi.learners.ucrl.ucrl2`).
-Composition: counts from 0 x posterior draw x modified policy iteration x at resets, or doubling.
-Cost: O(1) per step. Per plan X^2 A gamma variates, and X^2 A per sweep of all actions, with support=on X A B of both.
-With many states (from 160 on at gamma = 0.99) and a prior as small as the usual one, rows are drawn by sticks
-(`ravi.learners.posterior.sticks`): some twenty a row, of which a plan draws those that its policy depends on. T / H
-plans, or O(sqrt(X A T ln T)) of them.
+Constants: alpha_0 = 1 / X, `prior` sets it; with support=on 1. There is no confidence to scale. The schedule was chosen
+by the regret on the suite `lead` (docs/explanation/lead.md).
+Guarantee: Bayesian regret O~(H X sqrt(A T)), under the prior; with support=on O~(H sqrt(B X A T)), under that one, B
+the states of the largest support. The proof compares P and P_k, which have one law given the data, through the sets of
+UCRL2; a prior on the support lets these have the radii of rows with B outcomes (`ravi.learners.ucrl.ucrl2`). An epoch
+that ends at a doubling adds at most 2 H, and there are at most X A log2(2 T / X A) of them.
+Composition: counts from 0 x posterior draw x modified policy iteration x at resets and doublings, or either.
+Cost: O(1) per step. Per plan a gamma variate for every successor met of a pair, or in its support, and some twenty
+uniform numbers for all other states, of which a plan draws those that its policy depends on
+(`ravi.learners.posterior.draws`); as much per sweep. T / H plans, X A log2(2 T / X A) more with doublings, or
+O(sqrt(X A T ln T)) of them (doubling).
 Deviations: rewards are known. TSDE maximises the average reward: here that of the reset chain of P_k, whose optimal
 policy is the discounted one. V is swept until span(T V - V) gamma H <= `tolerance`: pi_k is within that of optimal for
-P_k in every state. Where gamma is close to 1, a `tolerance` below 2^-44 gamma H^2, which rounding could keep from being
-reached, is raised to that; the one in force is among the settings. It is 1e-6 unless given, and 1e-4 with draws=sticks:
-then what planning costs is at most (1 - gamma) 1e-4 a step. Entries of P_k below e^-40 of the greatest of their
-row are 0 (`ravi.learners.posterior.dirichlet`). With draws=sticks the end of a row is not drawn where it could not
-change a choice or a value by more than the tolerance allows.
+P_k in every state, which costs at most (1 - gamma) times the tolerance a step. Where gamma is close to 1, a `tolerance`
+below 2^-44 gamma H^2, which rounding could keep from being reached, is raised to that; the one in force is among the
+settings. The end of a row is not drawn where it could not change a choice or a value by more than the tolerance allows.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""RAVI-KL for linear mixtures: optimism over the likely mixtures of d kernels; nothing is tuned.
+"""RAVI-KL for linear mixtures: optimism over the likely mixtures of d kernels, by the radii of its proofs.
 
 Paper: A. Moulin, G. Neu, "Optimistic Planning by Regularized Dynamic Programming", ICML 2023, for the setting; the set
 is that of likelihoods, with the radius of a universal portfolio (T. Cover, E. Ordentlich 1996).
@@ -65,7 +65,7 @@ def linear_mixture(problem: Problem, T: int, o: Options) -> Learner:
     """RAVI-KL on a linear mixture. `slack` and `candidate` are of plan=slack.
 
     Setting: discounted with resets, linear mixture of dimension d.
-    Guarantee: expected regret O~(d H sqrt(T)), with no T to know. docs/explanation/kl.md, Theorem 4.
+    Guarantee: expected regret O~(d H sqrt(T) + H X A), with no T to know. docs/explanation/kl.md, Theorem 4.
     Composition: counts of moves x an ellipsoid around a set of likelihoods, and the simplex x policy iteration on sets
     x at resets and doublings, of visits and of a determinant.
     Cost: O(d^2) per step; per plan O(d^2) for every move that was seen, and some maxima over an ellipsoid for each of

@@ -1,4 +1,4 @@
-"""RAVI-KL: RAVI-UCB with sets of kernels in place of bonuses; nothing is tuned.
+"""RAVI-KL: RAVI-UCB with sets of kernels in place of bonuses, and the radii of its proofs.
 
 Paper: A. Moulin, G. Neu, "Optimistic Planning by Regularized Dynamic Programming", ICML 2023: Algorithm 1, with another
 BONUS; the sets are those of Filippi, Cappe and Garivier (2010), with radii from mixtures and from betting.
@@ -8,7 +8,7 @@ Of a pair (x, a) with n visits and the frequencies p_hat of their successors, th
 
     C(x, a) = {q on S(x, a) : n KL(p_hat || q) <= rho},
 
-S(x, a) its stored successors (support=on), or all states (support=off). Every form plans with max_{q in C} <q, V>.
+S(x, a) its support (support=on), or all states (support=off). Every form plans with max_{q in C} <q, V>.
 
     plan=mirror    Algorithm 1: M mirror steps an epoch from Q = Pi_H[r + gamma max_C <q, V>], one of their policies
                    drawn uniformly, until the next reset. With L = min_C <q, V> and U = max_C <q, V> it is
@@ -135,7 +135,7 @@ def tabular(problem: Problem, T: int, o: Options) -> Learner:
     Setting: discounted with resets, tabular.
     Guarantee: expected regret O~(H sqrt(B X A T)), and O~(sqrt(H B X A T)) up to terms without sqrt(T), for plan=slack
     and plan=greedy, which do not use T; O~(H sqrt(B X A T) + H^(7/4) sqrt(T ln A / M)) for plan=mirror. B is the number
-    of stored successors of a pair (X for plan=mirror with support=off). docs/explanation/kl.md, Theorems 1 to 3.
+    of states of the largest support (X for plan=mirror with support=off). docs/explanation/kl.md, Theorems 1 to 3.
     Composition: counts x relative-entropy balls on the support x policy iteration on sets (or M mirror steps) x at
     resets and doublings (or at resets).
     Cost: O(1) per step; per plan a few logarithms for each of the X A B entries, fewer where counts did not move; at

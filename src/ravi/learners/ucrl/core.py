@@ -14,7 +14,7 @@ average reward of a policy is its discounted return rho exactly (`ravi.optimism.
     discounted   stop at gamma H span(u' - u) <= 1 / sqrt(t_k): every value V(x) is (aware only)
 
     support=off  any state may follow any other: p lives on all X states
-    support=on   the learner is told the stored successors, and p lives on them (`ravi.optimism.supported`; aware only)
+    support=on   the learner is told the support of each pair, and p lives on it (`ravi.optimism.supported`; aware only)
 
 Both ways of planning run the same iteration and differ in when it stops. u starts where the last phase ended, not at 0:
 a fixed point does not depend on it. Ties go to the first action.
@@ -134,7 +134,7 @@ class Options(NamedTuple):
 
     @property
     def told(self) -> bool:
-        """Whether kernels are on the stored successors only."""
+        """Whether kernels are on the support only."""
         return is_told(self.support)
 
 
