@@ -64,8 +64,8 @@ ANSWERS = {
 }
 METHOD = """\
 Regret is exact. Cells are the mean over seeds, with the smallest in bold, and in parentheses the 90th percentile and
-the largest. A mean over so few seeds does not show what happens once in some hundred runs, and nor do these two. Options
-are the default, but for those in the heads of the tables and in the section on tuned learners.
+the largest. A mean over so few seeds does not show what happens once in some hundred runs, and nor do these two.
+Options are the default, but for those in the heads of the tables and in the section on tuned learners.
 
 **Supports.** A learner with `support=on` (the default of `ravi-kl`) is told the successors that have a positive
 probability, for every pair. The rows of an MDP are stored at one length, and padded with states of probability 0, of

@@ -335,6 +335,28 @@ def test_on_a_stream_it_needs_a_problem_and_holds_the_stream_to_it(learner):
     assert ravi.agent(learner, problem, 50).table.closed is False
 
 
+def test_on_a_stream_a_stored_successor_of_probability_0_is_ruled_out_too(tmp_path):
+    problem = riverswim(4, 0.8).problem
+    assert problem.successors[0, 0].tolist() == [0, 1, 2]  # of which action 0 leads to 0 only
+    for learner in ("psrl,support=on", "psrl"):
+        ravi.agent(learner, problem, 50, seed=1).save(tmp_path / "agent")
+        live = ravi.Agent.load(tmp_path / "agent")
+        while live.act(0) != 0:
+            live.observe(0, 1, 0, problem.rewards[0, 1])
+        if learner == "psrl":
+            live.observe(0, 0, 2, problem.rewards[0, 0])
+        else:
+            with pytest.raises(StreamError, match="led to 2, which riverswim/4 rules out"):
+                live.observe(0, 0, 2, problem.rewards[0, 0])
+
+
+def test_the_support_of_an_mdp_is_no_part_of_its_file(tmp_path):
+    mdp = riverswim(4, 0.8)
+    mdp.save(tmp_path / "a.mdp")
+    assert "support" not in np.load(tmp_path / "a.mdp").files
+    np.testing.assert_array_equal(MDP.load(tmp_path / "a.mdp").support, mdp.support)
+
+
 def test_what_is_proved_has_B_for_X():
     for name in ("ucrl2", "kl-ucrl", "psrl"):
         assert THEORY[name]["X"].exponent == proved(name)["X"].exponent == 1

@@ -104,8 +104,10 @@ def carried(agent: Agent) -> Carried:
 def save(agent: Agent, path: str | PathLike[str], extra: Mapping[str, Any]) -> None:
     """Write the file of an agent."""
     told = agent.table.told
-    facts = {field.name: getattr(told, field.name) for field in fields(told)}
-    facts |= {"rewards": agent.table.rewards, "successors": agent.table.successors, "initial": agent.table.initial}
+    facts = {field.name: getattr(told, field.name) for field in fields(told) if field.init}
+    facts |= {name: getattr(agent.table, name) for name in ("rewards", "successors", "initial")}
+    if "support" in facts:
+        facts["support"] = agent.table.support if agent.table.exact else None
     arrays = {f"problem.{name}": value for name, value in facts.items() if isinstance(value, np.ndarray)}
     arrays |= {name: leaf for name, leaf in tree.leaves(carried(agent)) if leaf.size or not name.startswith(OPTIONAL)}
     header = {

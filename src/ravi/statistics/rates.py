@@ -91,7 +91,7 @@ THEORY: dict[str, dict[str, Exponent]] = {
     "kl-ucrl": _of("D X sqrt(A T): Filippi, Cappe, Garivier 2010, D the diameter", T=0.5, X=1, A=0.5),
     "psrl": _of("H X sqrt(A T), averaged over the prior: Osband, Russo, Van Roy 2013", T=0.5, H=1, X=1, A=0.5),
     "psrl/mixture": _of("d H sqrt(T), averaged over the prior: its docstring", T=0.5, H=1, d=1, X=0, A=0),
-    "ravi-kl/mixture": _of("d H sqrt(T) and terms without sqrt(T): docs/explanation/kl.md, Theorem 4", T=0.5, H=1, d=1, X=0, A=0),
+    "ravi-kl/mixture": _of("d H sqrt(T) + H X A: docs/explanation/kl.md, Theorem 4", T=0.5, H=1, d=1, X=0, A=0),
     "ucbvi-gamma": _of("H^1.5 sqrt(X A T), along the trajectory: He, Zhou, Gu 2021", T=0.5, H=1.5, X=0.5, A=0.5),
     "uclk": _of("d H^2 sqrt(T), along the trajectory: Zhou, He, Gu 2021", T=0.5, H=2, d=1, X=0, A=0),
     "uclk+": _of("d H^1.5 sqrt(T), along the trajectory: Zhou, Gu, Szepesvari 2021", T=0.5, H=1.5, d=1, X=0, A=0),
