@@ -30,7 +30,7 @@ CHECKED = [
     ("ravi-ucb/doubling,scale=0.003,step_scale=30", TABULAR), ("ravi-ucb+/doubling,scale=0.1,inner=3", TABULAR),
     ("ravi-kl", TABULAR), ("ravi-kl,plan=greedy,support=off", TABULAR), ("ravi-kl,candidate=posterior", TABULAR),
     ("ravi-kl,plan=mirror,inner=3", TABULAR), ("ravi-kl/unknown-rewards", TABULAR),
-    ("psrl", TABULAR), ("psrl,support=on,schedule=doubling", TABULAR), ("psrl,draws=sticks", TABULAR),
+    ("psrl", TABULAR), ("psrl,support=on,schedule=doubling", TABULAR),
     ("ravi-ucb+,scale=0.1,inner=3", LARGER), ("ravi-ucb+,scale=0.1,inner=3,fresh=off", LARGER),
     ("mbie-eb,scale=0.03", LARGER),
     ("ucrl2,scale=0.1", TABULAR), ("ucrl2,scale=0.1,support=on", TABULAR), ("ucrl2b,scale=0.1", TABULAR),

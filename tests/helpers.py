@@ -7,10 +7,9 @@ from pathlib import Path
 import numpy as np
 
 from ravi.contract import bits, spy
-from ravi.learners.posterior.dirichlet import AHEAD, draw_gammas, normalise
-from ravi.learners.posterior.sticks import _four_sticks, _met
+from ravi.learners.posterior.draws import OWN, _four_sticks, atoms
 
-__all__ = ["COMMAND", "assert_same_bits", "bits", "dense", "draw_rows", "script", "spy"]
+__all__ = ["COMMAND", "assert_same_bits", "bits", "dense", "drawn_rows", "script", "spy"]
 
 COMMAND = str(Path(sys.executable).with_name("ravi"))  # as it is installed: it does not look in the current folder
 
@@ -22,19 +21,12 @@ def dense(mdp):
     return P
 
 
-def draw_rows(prior, counts, to, key, t, P):
-    """P (X, A, entries) ~ Dirichlet(prior + counts), the counts being of the entries `to`."""
-    draw_gammas(prior, counts, to, key, t, np.empty(AHEAD), np.empty(P.size), P)
-    for row in P.reshape(-1, P.shape[-1]):
-        normalise(prior, row)
-
-
-def whole_rows(theta, counts, to, X, key, t, many=400):
-    """P (X', A, X) as `draw_rows`, by sticks: so many of every row, and what is left after them on the last."""
+def drawn_rows(theta, prior, counts, to, X, key, t, many=400):
+    """P (X', A, X) as `ravi.learners.posterior.draws` draws it: all of every row, `many` sticks at most."""
     pairs, B = counts.shape[:2], counts.shape[2]
     P, states, mass = np.zeros((*pairs, X)), np.empty(B + many, np.int32), np.empty(B + many)
-    for x, a in np.ndindex(pairs):
-        at, left, part = _met(theta, 0, x, a, to, counts[None], key, t, 0, states, mass)
+    for p, (x, a) in enumerate(np.ndindex(pairs)):
+        at, left, part = atoms(prior, theta, to[x, a], counts[x, a], key, t, (p + 1) * OWN, 0, states, mass)
         while left > 0.0:
             left = _four_sticks(theta, X, key, t, part, left, at, B + many, states, mass)
             at, part = at + 4, part + 1

@@ -17,7 +17,7 @@ IDS = [
     "ravi-ucb/unknown-rewards,scale=0.003,step_scale=30", "ravi-ucb+/unknown-rewards,scale=0.1,inner=3",
     "ravi-ucb/doubling,scale=0.003,step_scale=30", "ravi-ucb+/doubling,scale=0.1,inner=3",
     "ravi-kl", "ravi-kl,plan=greedy,support=off", "ravi-kl,candidate=posterior", "ravi-kl,plan=mirror,inner=2",
-    "ravi-kl/unknown-rewards", "psrl", "psrl,support=on,schedule=doubling", "psrl,draws=sticks", "ucrl2,scale=0.1",
+    "ravi-kl/unknown-rewards", "psrl", "psrl,support=on,schedule=doubling", "ucrl2,scale=0.1",
     "ucrl2,scale=0.1,support=on", "ucrl2b,scale=0.1", "kl-ucrl,scale=0.01", "scal,scale=0.03,span=0.3",
     "scal+,scale=0.02,span=0.5", "ucrl2,scale=0.1,mode=blind", "ucrl2b,scale=0.1,mode=blind",
     "kl-ucrl,scale=0.01,mode=blind", "scal,scale=0.03,span=0.3,mode=blind", "scal+,scale=0.02,span=0.5,mode=blind",
@@ -34,7 +34,7 @@ MIXTURES = [
 ]  # fmt: skip
 # Kernels to compile, the first with every measure; on a GPU all are (tests/test_gpu.py).
 FORMS = [
-    "ravi-ucb+", "ravi-ucb", "ravi-kl", "psrl", "psrl,draws=sticks", "ucrl2,mode=blind", "certainty-equivalent",
+    "ravi-ucb+", "ravi-ucb", "ravi-kl", "psrl", "ucrl2,mode=blind", "certainty-equivalent",
     "ucbvi-gamma", "q-learning", "uniform", "politex", "ravi-ucb+/mixture/doubling",
     "ravi-ucb+/mixture,weights=variance", "ravi-ucb/mixture-sampled,samples=2",
 ]  # fmt: skip
@@ -46,7 +46,6 @@ NEEDED = {
     "ravi.learners.ravi_ucb.inner_counts:_put_aside": [0],
     "ravi.learners.ravi_ucb.inner_counts:_out_of_columns": [0],
     "ravi.learners.ravi_ucb.inner:inner_backups": [0],
-    "ravi.learners.posterior.dirichlet:_side_by_side": [0, 1, 2, 3],
     "ravi.planning.chains:take_out": [0, 1],
     "ravi.whole:_advance": [2],
     "ravi.estimators.ridge:_add": [0, 1],

@@ -6,7 +6,7 @@ What a learner or a measure may declare besides is in `ravi.declarations`, and c
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from hashlib import sha256
 from os import PathLike
@@ -48,7 +48,8 @@ class Problem:
     """
 
     rewards: Floats  # r(x, a)                                (X, A), in [0, 1]
-    successors: NDArray[np.int32]  # the x' that (x, a) may lead to      (X, A, B), ascending; B = X when dense
+    successors: NDArray[np.int32]  # the x' that are stored of (x, a)    (X, A, B), ascending; B = X when dense
+    support: NDArray[np.bool_] = None  # type: ignore[assignment]  # where P(x' | x, a) > 0 on them; all unless given
     initial: Floats  # nu_0(x)                                (X,)
     discount: float  # gamma, in (0, 1)
     features: Floats | None = None  # psi(x, a, x') on them   (X, A, B, D)
@@ -59,8 +60,8 @@ class Problem:
     units: tuple[float, float] = (0.0, 1.0)  # what the rewards 0 and 1 stand for, in the user's units
 
     def __post_init__(self) -> None:
-        for field, value in problems.problem(self).items():
-            object.__setattr__(self, field, value)
+        for name, value in problems.problem(self).items():
+            object.__setattr__(self, name, value)
 
     @property
     def states(self) -> int:
@@ -132,12 +133,13 @@ class MDP(Problem):
     """
 
     transitions: Floats  # P(x' | x, a) on the successors     (X, A, B)
+    support: NDArray[np.bool_] = field(init=False)  # where that is positive
     parameter: Floats | None = None  # theta, with P = <theta, psi>   (D,)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for field, value in problems.kernel(self).items():
-            object.__setattr__(self, field, value)
+        for name, value in problems.kernel(self).items():
+            object.__setattr__(self, name, value)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """A copy, or one that was pickled, is as read-only as the original."""
@@ -258,8 +260,8 @@ class MDP(Problem):
 def told(problem: Problem, kind: type[Problem], **arrays: Array) -> Problem:
     """`problem` as what `kind` knows of it, with these arrays in place of its own. Nothing is checked or copied."""
     made = object.__new__(kind)
-    for field in fields(kind):
-        object.__setattr__(made, field.name, arrays.get(field.name, getattr(problem, field.name)))
+    for name in (entry.name for entry in fields(kind)):
+        object.__setattr__(made, name, arrays.get(name, getattr(problem, name)))
     return made
 
 

@@ -37,7 +37,7 @@ class Stated(NamedTuple):
 class Told(NamedTuple):
     """What a learner is told besides the problem, and what of the problem it does not use."""
 
-    support: bool = False  # that the stored successors are all there are
+    support: bool = False  # the support of every pair
     rewards: str | None = None  # "bernoulli", "deterministic": how it draws those that it is not told; None: it knows r
     reward_scale: float = 1.0  # multiplies their radius
     reads_anew: bool = False  # the stored successors, at every plan: it keeps nothing that is made of them

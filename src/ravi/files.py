@@ -45,6 +45,7 @@ FORMAT = "ravi"
 VERSION = 1
 HEADER = "header"  # the entry of the JSON object
 RESERVED = ("format", "kind", "version", "arrays", SEAL)  # its keys that are not metadata
+GIVEN = tuple(field.name for field in fields(MDP) if field.init)  # what an MDP is made of
 MDP_HEADER = {
     "name": str, "discount": float, "units": tuple[float, float], "parameter_bound": float | None,
     "feature_bound": float | None,
@@ -168,22 +169,21 @@ def _opened(file: IO[bytes], where: str, kinds: tuple[str, ...]) -> tuple[dict[s
 def save_mdp(mdp: MDP, path: Place) -> None:
     """Write an MDP; `load_mdp` gives the same bits back."""
     arrays, header = {}, {}
-    for field in fields(MDP):
-        value = getattr(mdp, field.name)
+    for name in GIVEN:
+        value = getattr(mdp, name)
         if isinstance(value, np.ndarray):
-            arrays[field.name] = value
+            arrays[name] = value
         else:
-            header[field.name] = value
+            header[name] = value
     write(path, "mdp", header, arrays)
 
 
 def load_mdp(path: Place) -> MDP:
     """Read an MDP and check it as if it had just been made."""
     header, arrays = read(path, "mdp")
-    known = {field.name for field in fields(MDP)}
-    values = {name: value for name, value in (header | arrays).items() if name in known}
+    values = {name: value for name, value in (header | arrays).items() if name in GIVEN}
     values.setdefault("units", (0.0, 1.0))  # files from before there were units
-    missing = [field.name for field in fields(MDP) if field.name not in values]
+    missing = [name for name in GIVEN if name not in values]
     if missing:
         raise InputError(f"{_where(path)} is damaged: it has no {', '.join(missing)}")
     try:

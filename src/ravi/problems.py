@@ -84,6 +84,7 @@ def problem(self: Problem) -> dict[str, Any]:
         "discount": discount,
         "rewards": sealed(rewards),
         "successors": sealed(successors.astype(np.int32)),
+        "support": support(self.support, successors.shape),
         "initial": sealed(initial),
     }
     fields["units"] = checks.units(self.units)
@@ -101,6 +102,19 @@ def problem(self: Problem) -> dict[str, Any]:
     if self.parameter_bound is not None:
         fields["parameter_bound"] = positive(self.parameter_bound, "parameter_bound")
     return fields
+
+
+def support(value: Any, shape: tuple[int, ...]) -> np.ndarray:
+    """Which of the successors have a positive probability: all of them unless that is given."""
+    if value is None:
+        return np.broadcast_to(np.True_, shape)
+    array = checks.array(value, "support")
+    if array.dtype != np.bool_:
+        raise InputError(f"support holds {array.dtype}, not True or False")
+    shaped(array, shape, "support", "(X, A, B)")
+    if not array.any(-1).all():
+        raise InputError(f"{at('support', first(~array.any(-1)))} has no successor")
+    return sealed(array)
 
 
 def pair_features(value: Any, X: int, A: int) -> np.ndarray:
@@ -138,7 +152,7 @@ def kernel(self: MDP) -> dict[str, Any]:
     transitions = finite(self.transitions, "transitions")
     shaped(transitions, self.successors.shape, "transitions", "(X, A, B)")
     sums_to_one(transitions, "transitions")
-    fields: dict[str, Any] = {"transitions": sealed(transitions)}
+    fields: dict[str, Any] = {"transitions": sealed(transitions), "support": sealed(transitions > 0)}
     if self.pair_features is not None:
         linear(self.pair_features, self.successors, transitions, self.rewards)
     if self.features is None:

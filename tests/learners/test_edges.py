@@ -9,7 +9,7 @@ from ravi import checks, ids
 from ravi.checks import InputError
 from ravi.engine import run
 from ravi.mdps import garnet, riverswim
-from tests.helpers import assert_same_bits, bits, draw_rows, spy
+from tests.helpers import assert_same_bits, bits, drawn_rows, spy
 from tests.support.learners import OPTIONS
 
 NAMES = (
@@ -34,7 +34,7 @@ EXTREMES = (
     "scal+,scale=0", "scal+,scale=1e20", "r-max,m=4611686018427387904", "r-max,scale=0", "r-max,accuracy=1e6",
     "mbie,scale=1e308", "mbie,m=1", "mbie-eb,scale=1e308", "mbie-eb,m=1", "certainty-equivalent,tolerance=1e-300",
     "ucbvi-gamma,scale=0", "ucbvi-gamma,scale=1e308", "ucbvi-gamma,beta=1e308", "psrl,prior=1e-300",
-    "psrl,prior=1e300", "psrl,tolerance=1e-300", "delayed-q,scale=0", "delayed-q,m=4611686018427387904",
+    "psrl,support=on,prior=1e300", "psrl,tolerance=1e-300", "delayed-q,scale=0", "delayed-q,m=4611686018427387904",
     "ucb-q,scale=0", "ucb-q,scale=1e308", "ucb-q,accuracy=1e-200", "liu-su,scale=0", "q-learning,scale=0",
     "q-learning,scale=1e308", "politex,step_scale=1e308", "politex,phase=4611686018427387904",
     "md-mpi,step_scale=1e300", "md-mpi,scale=0,sweeps=0", "npg,step_scale=1e300", "mdp-e,step_scale=1e300",
@@ -122,11 +122,11 @@ def test_absurd_numbers_are_refused_by_name_or_do_no_harm(name, mdp):
 
 @pytest.mark.parametrize("prior", [1e-300, 1e-3, 1e15, 1e300])
 def test_a_row_of_any_prior_is_a_distribution(prior):
-    row, counts, to = np.empty((1, 1, 4)), np.array([[[3, 0]]], np.int32), np.array([[[1, 2]]], np.int32)
+    counts, to = np.array([[[3, 0], [0, 0]]], np.int32), np.array([[[1, 2], [1, 2]]], np.int32)
     for t in range(20):
-        draw_rows(prior, counts, to, np.uint64(1), t, row)
-        assert (row >= 0).all()
-        assert row.sum() == pytest.approx(1, abs=1e-12)
+        P = drawn_rows(0.0, prior, counts, to, 4, np.uint64(1), t)
+        assert (P >= 0).all()
+        assert P.sum(-1) == pytest.approx(1, abs=1e-12)
     with pytest.raises(InputError, match="prior"):
         ids.learner("psrl,prior=1e308", riverswim(4), 20)
 

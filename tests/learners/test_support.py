@@ -9,26 +9,29 @@ from scipy import stats
 import ravi
 from ravi import ids
 from ravi.checks import InputError, StreamError
-from ravi.core import MDP
+from ravi.core import MDP, Problem
 from ravi.engine import run
-from ravi.estimators.counts import Counts
 from ravi.learners.pac.core import backups
 from ravi.learners.ucrl import kl_ucrl, ucrl2, ucrl2b
 from ravi.mdps import garnet, one_state_of, riverswim
 from ravi.planning.solver import solve
 from ravi.statistics import THEORY
 from ravi.statistics.rates import proved
-from tests.helpers import assert_same_bits, bits, dense, draw_rows, spy
+from tests.helpers import dense, drawn_rows, spy
 from tests.learners.pac.test_core import TIGHT, lists, step_by_step, without_ties
 from tests.literal import extended as literal
 from tests.literal import model_based as by_hand
 
 SETS = ["ucrl2", "ucrl2b", "kl-ucrl", "scal"]
+FORMS = [f"ravi-kl,{form}" for form in ("plan=greedy", "slack=0.3", "candidate=posterior", "plan=mirror,inner=2")]
 TOLD = [*SETS, "scal+", "mbie", "mbie-eb", "ucbvi-gamma", "psrl"]
 
 
 def rows(mdp):
-    return mdp.successors.tolist()
+    """The support of every pair."""
+    pairs = np.ndindex(mdp.states, mdp.actions)
+    supports = [mdp.successors[pair][mdp.transitions[pair] > 0].tolist() for pair in pairs]
+    return [supports[x * mdp.actions : (x + 1) * mdp.actions] for x in range(mdp.states)]
 
 
 def literal_set(name, mdp, T, scale):
@@ -89,31 +92,13 @@ def test_every_policy_of_psrl_is_optimal_for_its_draw_on_the_stored_successors(o
     learner = ids.learner(f"psrl,support=on{option}", mdp, T)
     assert learner.settings["prior"] == (0.3 if "prior" in option else 1.0)
     run(learner, mdp, T, [11], measures=[spy(seen)])
-    (X, A, B), r, gamma = mdp.successors.shape, mdp.rewards, mdp.discount
+    X, r, gamma = mdp.states, mdp.rewards, mdp.discount
     for state, path in seen:
-        drawn, P, places = np.empty((X, A, B)), np.zeros((X, A, X)), np.tile(np.arange(B), (X, A, 1))
         prior, t = learner.settings["prior"], int(path.time[0])
-        draw_rows(prior, state.data.moves[0], places, np.uint64(11), t, drawn)
-        np.put_along_axis(P, mdp.successors.astype(np.int64), drawn, axis=2)
+        P = drawn_rows(0.0, prior, state.data.moves[0], mdp.successors, X, np.uint64(11), t)
         pi = state.policy[0].argmax(-1)
         value = np.linalg.solve(np.eye(X) - gamma * P[np.arange(X), pi], r[np.arange(X), pi])
         assert (r + gamma * P @ value <= value[:, None] + 1e-6).all()
-
-
-@pytest.mark.parametrize(("prior", "counts"), [(1.0, [0, 0, 0]), (1.0, [3, 0, 1]), (0.4, [0, 9, 0])])
-def test_rows_on_the_stored_successors_have_the_law_of_their_posterior(prior, counts):
-    """Means to five standard errors, KS of every margin at 1e-6: chance of a false alarm below 1e-4 in all."""
-    many, alpha, places = 10_000, prior + np.array(counts), np.arange(3, dtype=np.int32)
-    drawn, counts = np.empty((many, 1, 1, 3)), np.array(counts, np.int32)
-    for t in range(many):
-        draw_rows(prior, counts[None, None], places[None, None], np.uint64(7), t, drawn[t])
-    drawn = drawn[:, 0, 0]
-    exact = stats.dirichlet(alpha)
-    assert (np.abs(drawn.mean(0) - exact.mean()) <= 5 * np.sqrt(exact.var() / many)).all()
-    for j in range(3):
-        law = stats.beta(alpha[j], alpha.sum() - alpha[j])
-        assert stats.kstest(drawn[:, j], law.cdf).pvalue > 1e-6
-        assert stats.kstest(drawn[:, j], stats.beta(alpha[j] * 1.2, alpha.sum() - alpha[j]).cdf).pvalue < 1e-6
 
 
 # Limits.
@@ -128,13 +113,6 @@ def test_where_all_states_are_stored_there_is_nothing_to_tell(learner):
     np.testing.assert_array_equal(one.results["stream_action"], two.results["stream_action"])
     np.testing.assert_allclose(one.batch.state.u, two.batch.state.u, rtol=0, atol=1e-10)
     np.testing.assert_allclose(one.regret, two.regret, rtol=1e-10)
-
-
-def test_psrl_with_all_states_stored_and_one_prior_is_psrl_bit_for_bit():
-    one = run(f"psrl,prior={1 / 6}", DENSE, 600, 3)
-    two = run(f"psrl,prior={1 / 6},support=on", DENSE, 600, 3)
-    for row in range(3):
-        assert_same_bits(bits(one, row), bits(two, row))
 
 
 def test_with_all_states_stored_the_ball_of_mbie_is_that_of_all_states():
@@ -257,13 +235,15 @@ def test_values_are_optimistic_and_promise_no_more_than_the_successors(learner, 
     states = seen_by(f"{learner},support=on")
     assert min((state.V - best).min() for state in states) >= -1e-4
     assert states[-1].V.max() <= solve(certain(mdp)).V.max() + 1e-4  # all that a kernel on the successors can promise
-    assert min((state.V - best).min() for state in seen_by(f"{learner},support=on,scale=0.003")) < -0.01
+    assert min((state.V - best).min() for state in seen_by(f"{learner},support=on,scale=0.0003")) < -0.01
 
 
 def certain(mdp):
     """As many actions as successors, each of which leads to its own for certain."""
     X, A, B = mdp.successors.shape
-    P = np.eye(X)[mdp.successors.reshape(X, A * B)]
+    first = mdp.transitions.argmax(-1, keepdims=True)
+    row = np.where(mdp.transitions > 0, mdp.successors, np.take_along_axis(mdp.successors, first, axis=-1))
+    P = np.eye(X)[row.reshape(X, A * B)]
     return MDP.from_dense(P, np.repeat(mdp.rewards, B, axis=1), mdp.discount, mdp.initial)
 
 
@@ -280,20 +260,45 @@ def test_a_pair_that_was_never_played_is_worth_its_best_stored_successor():
         np.testing.assert_allclose(s.V, np.tile(best, (2, 1)), rtol=0, atol=1e-4)
 
 
-def test_padding_widens_the_sets_and_nothing_else():
-    """A stored successor of probability 0 is no error: values are those of a larger set."""
-    few = garnet(8, 2, 2, 0, 0.8)
-    more = [np.sort(np.append(row, next(y for y in range(8) if y not in row))) for row in few.successors.reshape(-1, 2)]
-    padded = np.array(more, np.int32).reshape(8, 2, 3)
-    P = np.take_along_axis(dense(few), padded.astype(np.int64), axis=2)
-    wide = MDP(successors=padded, transitions=P, rewards=few.rewards, initial=few.initial, discount=0.8)
-    gains = []
-    for mdp in (few, wide):
-        learner = ids.learner("ucrl2b,support=on,scale=0.1", mdp, 1000)
-        moves = np.rint(400 * mdp.transitions).astype(np.int32)[None]
-        s = learner.init(np.zeros(1, np.uint64))._replace(data=Counts(moves.sum(-1, dtype=np.int32), moves))
-        gains.append(learner.plan(s).gain[0])
-    assert gains[1] > gains[0] > solve(few).optimum - 0.02
+def padded(mdp):
+    """The same MDP, with two states of probability 0 in every row: one before those of its support, one after, or where
+    there are such."""
+    X, A, B = mdp.successors.shape
+    wide = np.empty((X, A, B + 2), np.int32)
+    for x, a in np.ndindex(X, A):
+        row = mdp.successors[x, a].tolist()
+        others = [y for y in range(X) if y not in row]
+        wide[x, a] = sorted([*row, others[0], others[-1]])
+    P = np.take_along_axis(dense(mdp), wide.astype(np.int64), axis=2)
+    return MDP(successors=wide, transitions=P, rewards=mdp.rewards, initial=mdp.initial, discount=mdp.discount)
+
+
+SHORT = {"ucbvi-gamma": "scale=0.005", "mbie": "scale=0.1", "mbie-eb": "scale=0.03", "scal": "scale=0.03,span=0.3"}
+EXACT = [*(f"{name},{SHORT.get(name, '')}{',' * (name in SHORT)}support=on" for name in TOLD), *FORMS]
+
+
+@pytest.mark.parametrize("learner", EXACT)
+def test_padding_of_the_storage_changes_nothing(learner):
+    mdp = garnet(12, 3, 3, 0, 0.9)
+    one, two = (run(learner, world, 500, 3, record=["stream"]) for world in (mdp, padded(mdp)))
+    for name in ("stream_state", "stream_action"):
+        np.testing.assert_array_equal(one.results[name], two.results[name])
+    np.testing.assert_allclose(one.regret, two.regret, rtol=1e-9)
+
+
+def test_the_support_of_a_problem_is_checked_and_that_of_an_mdp_is_its_own():
+    mdp = riverswim(4, 0.8)
+    np.testing.assert_array_equal(mdp.support, mdp.transitions > 0)
+    assert not mdp.support.all()
+    np.testing.assert_array_equal(mdp.problem.support, mdp.support)
+    given = {name: getattr(mdp, name) for name in ("rewards", "successors", "initial", "discount")}
+    assert Problem(**given).support.all()
+    with pytest.raises(InputError, match=r"support has shape \(4, 2\)"):
+        Problem(**given, support=np.ones((4, 2), bool))
+    with pytest.raises(InputError, match=r"support\[0, 0\] has no successor"):
+        Problem(**given, support=np.zeros(mdp.successors.shape, bool))
+    with pytest.raises(InputError, match="support holds float64"):
+        Problem(**given, support=mdp.transitions)
 
 
 # The option.
@@ -328,6 +333,28 @@ def test_on_a_stream_it_needs_a_problem_and_holds_the_stream_to_it(learner):
     with pytest.raises(InputError, match="those of new states"):
         live.grow(6, 2)
     assert ravi.agent(learner, problem, 50).table.closed is False
+
+
+def test_on_a_stream_a_stored_successor_of_probability_0_is_ruled_out_too(tmp_path):
+    problem = riverswim(4, 0.8).problem
+    assert problem.successors[0, 0].tolist() == [0, 1, 2]  # of which action 0 leads to 0 only
+    for learner in ("psrl,support=on", "psrl"):
+        ravi.agent(learner, problem, 50, seed=1).save(tmp_path / "agent")
+        live = ravi.Agent.load(tmp_path / "agent")
+        while live.act(0) != 0:
+            live.observe(0, 1, 0, problem.rewards[0, 1])
+        if learner == "psrl":
+            live.observe(0, 0, 2, problem.rewards[0, 0])
+        else:
+            with pytest.raises(StreamError, match="led to 2, which riverswim/4 rules out"):
+                live.observe(0, 0, 2, problem.rewards[0, 0])
+
+
+def test_the_support_of_an_mdp_is_no_part_of_its_file(tmp_path):
+    mdp = riverswim(4, 0.8)
+    mdp.save(tmp_path / "a.mdp")
+    assert "support" not in np.load(tmp_path / "a.mdp").files
+    np.testing.assert_array_equal(MDP.load(tmp_path / "a.mdp").support, mdp.support)
 
 
 def test_what_is_proved_has_B_for_X():

@@ -71,7 +71,7 @@ def mbie(P, r, gamma, nu0, T, m, delta, scale, key, rows=None):
     X, A, H = len(r), len(r[0]), 1 / (1 - gamma)
     n, N = counted(X, A)
     delta_T = delta / (2 * X * A * m)
-    outcomes = X if rows is None else len(rows[0][0])
+    outcomes = X if rows is None else max(len(row) for rows_of_x in rows for row in rows_of_x)
 
     def backup(x, a, V):
         if n[x][a] == 0:

@@ -1,7 +1,7 @@
 """An agent on a stream: what `ravi.engine` does, turned inside out."""
 
 import re
-from dataclasses import fields, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -280,7 +280,7 @@ def test_an_interrupted_stream_begins_anew():
 
 def test_what_was_earned_is_told_in_the_units_of_the_user():
     world = ids.mdp("garnet/3,2,2,discount=0.5")
-    scaled = MDP(**{f.name: getattr(world, f.name) for f in fields(MDP)} | {"units": (-10.0, 30.0)})
+    scaled = replace(world, units=(-10.0, 30.0))
     live = agent("uniform", scaled, 20_000, seed=2)
     world_of(live, scaled, 20_000)
     wanted = scaled.in_units(return_of(scaled, np.full((3, 2), 0.5)))

@@ -40,7 +40,7 @@ OPTIONS = {
     "mbie": ["scale=0.1", "scale=0.1,support=on"],
     "mbie-eb": ["scale=0.03", "scale=0.03,support=on"],
     "ucbvi-gamma": ["scale=0.005", "scale=0.005,third_term=off", "scale=0.005,support=on"],
-    "psrl": ["schedule=doubling", "support=on", "draws=sticks"],
+    "psrl": ["schedule=doubling", "schedule=reset,support=on"],
     "delayed-q": ["m=1"],
     "ucb-q": ["scale=0.0003"],
     "liu-su": ["scale=0.0003"],

@@ -51,11 +51,11 @@ class Rule(NamedTuple):
 
 
 RULES = (
-    Rule("It is a mixture of simulators, and the weights are to be learned; nothing is tuned:", "ravi-kl/mixture",
+    Rule("It is a mixture of simulators, and the weights are to be learned; no option need be set:", "ravi-kl/mixture",
          lambda mdp: mdp.features is not None),
     Rule("The same, by the paper's algorithm:", "ravi-ucb+/mixture", lambda mdp: mdp.features is not None),
     Rule("It is linear in features of pairs:", "lsvi-ucb,scale=0.01", lambda mdp: mdp.pair_features is not None),
-    Rule("The learner knows which successors a pair may have; nothing is tuned:", "ravi-kl"),
+    Rule("The learner knows which successors a pair may have; no option need be set:", "ravi-kl"),
     Rule("The same, with a prior:", "psrl,support=on"),
     Rule("The learner knows neither the kernel nor the successors:", "psrl"),
     Rule("The same, and the bound is to hold without a prior:", "ravi-ucb+"),

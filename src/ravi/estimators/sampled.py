@@ -105,6 +105,7 @@ def draw(
     kept_problem = replace(
         problem,
         successors=successors.reshape(X, A, -1),
+        support=None,
         features=drawn.reshape(X, A, kept.shape[1], -1),
         feature_bound=None,
     )

@@ -42,7 +42,7 @@ def suite(steps: int, seeds: int) -> dict[str, Any]:
             {
                 "name": "beyond",
                 "remark": "What RAVI-UCB becomes with everything that keeps its guarantee, and with sets of kernels in "
-                "place of bonuses: nothing is tuned.",
+                "place of bonuses; both with their default options.",
                 "columns": ["theory"],
                 "mdps": [MDP],
                 "learners": [{"id": id, "label": label} for label, id in UNTUNED.items()],

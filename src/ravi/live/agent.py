@@ -183,7 +183,7 @@ class Agent(Epochs):
                 raise StreamError(f"step {t}: the reward of state {x} and action {a} {error}") from None
             self._widen(reward)
             part = self.range.part(reward)
-        if self.table.closed and self.table.slot(x, a, y) < 0:
+        if self.table.closed and self.table.rules_out(x, a, y):
             raise StreamError(f"step {t}: state {x} and action {a} led to {y}, which {self.table.told.name} rules out")
         reset = self._to_reset < self._restart
         self._pending = (x, a, y, part, reset or cut, cut and not reset and not end)

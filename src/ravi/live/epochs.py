@@ -130,7 +130,7 @@ class Epochs:
                     f"{self.learner.name} is told the successors of every pair (support=on), and here they are met on "
                     "the way: give a problem that has them all, or support=off"
                 )
-            self.table.closed = True
+            self.table.closed = self.table.exact = True
         if self.learner.walk is not None and not isinstance(self.learner.walk, Walking):
             raise InputError(f"{self.learner.name} walks by itself: on a stream, its walk is of `ravi.walk.walking`")
         self._walk, self._own = self.learner.walk, None  # of a learner that learns at every step

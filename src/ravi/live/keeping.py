@@ -104,8 +104,10 @@ def carried(agent: Agent) -> Carried:
 def save(agent: Agent, path: str | PathLike[str], extra: Mapping[str, Any]) -> None:
     """Write the file of an agent."""
     told = agent.table.told
-    facts = {field.name: getattr(told, field.name) for field in fields(told)}
-    facts |= {"rewards": agent.table.rewards, "successors": agent.table.successors, "initial": agent.table.initial}
+    facts = {field.name: getattr(told, field.name) for field in fields(told) if field.init}
+    facts |= {name: getattr(agent.table, name) for name in ("rewards", "successors", "initial")}
+    if "support" in facts:
+        facts["support"] = agent.table.support if agent.table.exact else None
     arrays = {f"problem.{name}": value for name, value in facts.items() if isinstance(value, np.ndarray)}
     arrays |= {name: leaf for name, leaf in tree.leaves(carried(agent)) if leaf.size or not name.startswith(OPTIONAL)}
     header = {
@@ -228,7 +230,7 @@ def _check_numbers(header: dict[str, Any], agent: Agent, held: Carried) -> None:
     for i, (x, a, y, slot, _) in enumerate(held.buffer.tolist()):
         if agent.table.slot(x, a, y) != slot:
             raise InputError(f"its buffer[{i}, 3] is {slot}, which is not the place of {y} after state {x}, action {a}")
-    if pending and agent.table.closed and agent.table.slot(*pending[:3]) < 0:
+    if pending and agent.table.closed and agent.table.rules_out(*pending[:3]):
         raise InputError(f"its pending successor is {pending[2]}, which {agent.table.told.name} rules out")
     if header["time"] != held.walkers.time[0] + len(held.buffer):
         raise InputError(

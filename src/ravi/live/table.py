@@ -59,7 +59,8 @@ class Widened(NamedTuple):
 class Table:
     def __init__(self, problem: Problem, *, closed: bool) -> None:
         self.closed = closed  # whether a successor that is not stored is impossible
-        self.told = problem
+        self.exact = False  # and one that is stored at probability 0, too
+        self.told, self.support = problem, problem.support
         self.rewards, self.successors, self.initial = (
             np.array(array) for array in (problem.rewards, problem.successors, problem.initial)
         )
@@ -74,7 +75,7 @@ class Table:
 
     def problem(self) -> Problem:
         """The problem as it is known: views of the table's arrays."""
-        views = {name: getattr(self, name).view() for name in ("rewards", "successors", "initial")}
+        views = {name: getattr(self, name).view() for name in ("rewards", "successors", "initial", "support")}
         for view in views.values():
             view.setflags(write=False)
         return told(self.told, MDP if isinstance(self.told, MDP) else Problem, **views)
@@ -90,6 +91,11 @@ class Table:
                 return -1
             self.known[key] = found
         return found
+
+    def rules_out(self, x: int, a: int, y: int) -> bool:
+        """Whether (x, a) cannot lead to y, of a table that is closed."""
+        slot = self.slot(x, a, y)
+        return slot < 0 or (self.exact and not self.support[x, a, slot])
 
     def count(self, path: Path, rewards: Array) -> None:
         """Count the successors and rewards of a path."""
@@ -146,6 +152,8 @@ class Table:
 
     def _index(self) -> None:
         """Set the sizes; slots are looked up again when they are needed."""
+        if self.support.shape != self.successors.shape:
+            self.support = np.broadcast_to(np.True_, self.successors.shape)
         self.states, self.actions, _ = self.successors.shape
         self.known: dict[int, int] = {}  # slots that were asked for, by (x A + a) X + y
 

@@ -2,7 +2,7 @@
 
     C(x, a) = {q on S(x, a) : n KL(p_hat || q) <= rho},      all distributions on S(x, a) where n = 0
 
-S(x, a) are the stored successors of the pair, or all states where the supports are not to be used; n its visits, p_hat
+S(x, a) is the support of the pair, or all states where supports are not to be used; n its visits, p_hat
 the frequencies of their successors. Two radii, each valid for all n at once (docs/explanation/kl.md, Lemmas 1 and 2):
 
     one value    rho = ln(X / delta) + kappa(n)                 max_C <q, V*> >= (P V*)(x, pi*(x)) for all x

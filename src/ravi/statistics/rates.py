@@ -100,7 +100,7 @@ THEORY: dict[str, dict[str, Exponent]] = {
     "uniform": _of("gap T, exactly", T=1),
 }  # fmt: skip
 
-# By learner: the same where it is told the stored successors (support=on).
+# By learner: the same where it is told the support (support=on).
 TOLD: dict[str, dict[str, Exponent]] = {
     "ucrl2": _of("D sqrt(B X A T): Jaksch, Ortner, Auer 2010 with B for X", T=0.5, X=0.5, A=0.5),
     "kl-ucrl": _of("D sqrt(B X A T): Filippi, Cappe, Garivier 2010 with B for X", T=0.5, X=0.5, A=0.5),

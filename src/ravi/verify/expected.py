@@ -8,6 +8,7 @@ import numpy as np
 from scipy.special import gammaln, xlogy
 
 from ravi.core import MDP, Array
+from ravi.optimism.supported import outcomes
 from ravi.theory import constants, generic, kl, mixture, tabular, unknown_rewards
 from ravi.theory.parts import Bound
 from ravi.verify.books import Books
@@ -68,16 +69,11 @@ def envelope(scene: Scene, books: Books, V: Array) -> Array:
     return times(scene) * max(scale, 1.0) * _closed(scene) / np.sqrt(1 + books.moves.sum(-1))
 
 
-def _symbols(scene: Scene) -> int:
-    """Successors that the sets of a pair may have."""
-    return scene.mdp.branching if scene.told.support else scene.mdp.states
-
-
 def _of_sets(scene: Scene, books: Books, V: Array) -> tuple[Array, Array]:
     """L = min_C <q, V> and U = max_C <q, V>, for C of the radius that holds for all V   (n, X, A) each."""
     mdp = scene.mdp
     moves = scene.stored(books.moves)
-    n, m = moves.sum(-1), _symbols(scene)
+    n, m = moves.sum(-1), outcomes(mdp, scene.told.support)
     likely = xlogy(moves, moves / np.maximum(n, 1)[..., None]).sum(-1)
     mixed = (gammaln(moves + 0.5) - gammaln(0.5)).sum(-1) - gammaln(n + m / 2) + gammaln(m / 2)
     rho = _scale(scene) * (log(mdp.states * mdp.actions / delta_of(scene)) + likely - mixed)
@@ -90,7 +86,7 @@ def by_dual(mdp: MDP, moves: Array, rho: Array, support: bool, V: Array) -> Arra
     convex in nu, by ternary search in ln(nu - max V)   (n, X, A)."""
     n = moves.sum(-1)
     v = V[:, mdp.successors]
-    top = v.max(-1) if support else np.broadcast_to(V.max(-1)[:, None, None], n.shape)
+    top = np.where(mdp.support, v, -np.inf).max(-1) if support else np.broadcast_to(V.max(-1)[:, None, None], n.shape)
     p, away = moves / np.maximum(n, 1)[..., None], top[..., None] - v
     spread = np.maximum(np.where(moves > 0, away, 0).max(-1), 1e-300)
     d = rho / np.maximum(n, 1)
@@ -149,7 +145,7 @@ def _proven(scene: Scene) -> float:
     """beta that is proven to be valid."""
     mdp, T, delta = scene.mdp, scene.steps, delta_of(scene)
     if has(scene, "sets"):
-        return kl.beta_mirror(scene.H, mdp.states, mdp.actions, _symbols(scene), T, delta)
+        return kl.beta_mirror(scene.H, mdp.states, mdp.actions, outcomes(mdp, scene.told.support), T, delta)
     if not scene.dimension:
         return constants.beta_tabular_l1(scene.H, mdp.states, mdp.actions, T, delta)
     grown = mdp.dimension * log(1 + T * _size(scene) ** 2 / (lam(scene) * mdp.dimension))

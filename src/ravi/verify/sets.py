@@ -17,6 +17,7 @@ from scipy.special import gammaln, rel_entr
 from ravi.core import MDP, Array, Path
 from ravi.estimators.counts import Counts
 from ravi.optimism.relative_entropy import highest_rewards, largest
+from ravi.optimism.supported import known, outcomes
 from ravi.theory import kl as theory
 from ravi.verify import lemmas
 from ravi.verify.books import Audit, Evidence, Keeper, Seen
@@ -96,7 +97,7 @@ def counts(s: Seen) -> tuple[Array, Array]:
 @claim("K2", "max_C <q, V> is the minimum of its dual", "docs/explanation/kl.md")
 def duality(s: Seen) -> tuple[Array, Array]:
     mdp, support, p, moves = s.scene.mdp, s.scene.told.support, s.own.plan, s.scene.stored(s.books.moves)
-    found = largest(mdp.successors, Counts(moves.sum(-1), moves), p.made.rho, support, p.V)
+    found = largest(known(mdp, support).successors, Counts(moves.sum(-1), moves), p.made.rho, support, p.V)
     return worst(np.abs(found - by_dual(mdp, moves, p.made.rho, support, p.V))), nil(s)
 
 
@@ -224,7 +225,7 @@ def explicit(scene: Scene, form: Any = theory.regret) -> float:
         return np.inf
     X, A, unknown = mdp.states, mdp.actions, scene.told.rewards is not None
     more = {"slack": given.slack, "tolerance": theory.TOLERANCE, "unknown_rewards": unknown}
-    return float(form(scene.H, X, A, mdp.branching, scene.steps, **more))
+    return float(form(scene.H, X, A, outcomes(mdp, True), scene.steps, **more))
 
 
 claim("K13", "R_T <= the bound of Theorem 1", "Theorem 1",
@@ -287,7 +288,7 @@ def _near(scene: Scene, n: Array) -> Array:
     """rho_G: what n KL(p_hat || P) is at most, for all pairs at all times with probability 1 - 1 / T."""
     mdp = scene.mdp
     pairs = mdp.states * mdp.actions * (2 if scene.told.rewards else 1)
-    return log(pairs * scene.steps) + _worst_redundancy(n, mdp.branching)
+    return log(pairs * scene.steps) + _worst_redundancy(n, outcomes(mdp, True))
 
 
 def fixed_point(
@@ -307,7 +308,7 @@ def seen(scene: Scene, m: Audit, state: Any, path: Path) -> Plan:
     mdp, given, moves, time = scene.mdp, scene.sets, scene.stored(m.books.moves), path.time.astype(float)
     X, A, H, n = mdp.states, mdp.actions, mdp.horizon, moves.sum(-1)
     D = Counts(n.astype(np.int32), moves.astype(np.int32))
-    unknown = scene.told.rewards is not None
+    unknown, successors = scene.told.rewards is not None, known(mdp, scene.told.support).successors
     level = np.log((2 * X if unknown else X) / theory.levels(H, X, A, theory.stage(np.maximum(time, 1))))
     rho = given.scale * (level[:, None, None] + _worst_redundancy(n, 2))
     r, earned = np.repeat(mdp.rewards[None], len(n), 0), n
@@ -316,7 +317,7 @@ def seen(scene: Scene, m: Audit, state: Any, path: Path) -> Plan:
         earned = state.earned.plays
 
     def most(V: Array) -> Array:
-        return largest(mdp.successors, D, rho, scene.told.support, V)
+        return largest(successors, D, rho, scene.told.support, V)
 
     V = fixed_point(mdp, r, most, np.full((len(time), X), H))
     own = fixed_point(mdp, r, most, V, state.policy)

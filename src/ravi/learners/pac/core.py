@@ -13,7 +13,7 @@ p over all X states, where a pair is counted up to its first `most` visits and t
     mbie-eb                c = 0              least = 1, most = m
     certainty-equivalent   beta = c = 0       least = 1, most without limit
 
-A learner that is told the stored successors S(x, a) (support=on) has p over these, and its Q is cut by what the best of
+A learner that is told the support S(x, a) (support=on) has p over these, and its Q is cut by what the best of
 them is worth, with or without visits:
 
     Q(x, a) = r(x, a) + gamma max_{S(x, a)} V                                              where n < least
@@ -54,7 +54,7 @@ from ravi.core import Array, Learner, Problem, Seedwise, Told
 from ravi.estimators.counts import FIRST_PLAYS, Counts, tallies
 from ravi.learners.options import Confidence
 from ravi.optimism.sets import top_of
-from ravi.optimism.supported import is_told, recorded
+from ravi.optimism.supported import is_told, known, recorded
 from ravi.planning.predecessors import entries_of
 from ravi.ranges import Action, Facts, Policy, Value
 from ravi.rows import highest
@@ -104,9 +104,11 @@ def optimistic(
     least: int = 1, most: int = UNLIMITED,
 ) -> Learner:  # fmt: skip
     """The learner of these equations; `radius` is c."""
+    told = is_told(o.support)
+    problem = known(problem, told)
     X, A, r = problem.states, problem.actions, problem.rewards
     gamma, H = problem.discount, problem.horizon
-    theta, told = max(o.tolerance / (gamma * H), GRAIN * H), is_told(o.support)
+    theta = max(o.tolerance / (gamma * H), GRAIN * H)
     constants = gamma, H, beta, radius, min(least, UNLIMITED), told, theta
 
     def init(keys: Array) -> State:

@@ -14,7 +14,7 @@ With n the visits of (x, a) before step t, of which the first m count:
     Q(x, a) = r(x, a) + gamma max {<p, V> : ||p - p_hat(. | x, a)||_1 <= d}     elsewhere,   V(x) = max_a Q(x, a)
     a_t     = argmax_a Q(x_t, a)                                           the first of the best
 
-support=on: p lives on the stored successors S(x, a), and d has ln(2^B - 2) for ln(2^X - 2), as the inequality of
+support=on: p lives on the support S(x, a), and d has ln(2^B - 2) for ln(2^X - 2), as the inequality of
 Weissman et al. has it for rows of B outcomes. Where n = 0, Q(x, a) = r(x, a) + gamma max_{S(x, a)} V: every kernel on
 S(x, a) is plausible. V >= V* as before, and Q is no larger, so the PAC argument goes through with B for X.
 

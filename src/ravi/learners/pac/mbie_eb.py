@@ -12,7 +12,7 @@ With n the visits of (x, a) before step t, of which the first m count:
     Q(x, a) = min{H, r(x, a) + gamma <p_hat(. | x, a), V> + beta / sqrt(n)}  elsewhere,      V(x) = max_a Q(x, a)
     a_t     = argmax_a Q(x_t, a)                                             the first of the best
 
-support=on: Q(x, a) is at most r(x, a) + gamma max_{S(x, a)} V, S(x, a) the stored successors, and is that where n = 0.
+support=on: Q(x, a) is at most r(x, a) + gamma max_{S(x, a)} V, S(x, a) the support, and is that where n = 0.
 No kernel on S(x, a) is worth more, so V >= V* as before, and Q is no larger than without. No number of outcomes is in
 beta: X A counts pairs.
 

@@ -15,7 +15,7 @@ Q_1 = V_1 = H. At step t, with n, n(x') and P_t = N' / max(n, 1) including step 
     Q_{t+1}(x, a) = min{Q_t(x, a), r(x, a) + gamma (P_t V_t)(x, a) + gamma UCB_t(x, a)}      for all pairs at once
     V_{t+1}(x)    = max_a Q_{t+1}(x, a)
 
-support=on: Q_{t+1}(x, a) is at most r(x, a) + gamma max_{S(x, a)} V_t too, S(x, a) the stored successors, and where
+support=on: Q_{t+1}(x, a) is at most r(x, a) + gamma max_{S(x, a)} V_t too, S(x, a) the support, and where
 n = 0 it is the least of that and Q_t. No kernel on S(x, a) is worth more, so that Q_t >= Q* as before, and Q_t is no
 larger than without: both halves of the proof stand. No number of outcomes is in U, whose X A counts pairs; whether the
 proof would allow B for an X of beta is not known here, so beta stays as it is.
@@ -44,7 +44,7 @@ from ravi.estimators.counts import EVERY_PLAY, Counts, tallies
 from ravi.learners.options import Confidence, takes
 from ravi.learners.pac.core import one_hot, seed_one_hot
 from ravi.optimism.sets import top_of
-from ravi.optimism.supported import is_told, recorded
+from ravi.optimism.supported import is_told, known, recorded
 from ravi.planning.predecessors import predecessors
 from ravi.ranges import Action, Count, Facts, Place, Policy, Positive, Value, between
 from ravi.schedules import whenever
@@ -79,6 +79,7 @@ def ucbvi_gamma(
     scale, delta = o
     checks.one_of(third_term, ("on", "off"), "third_term")
     told = is_told(support)
+    problem = known(problem, told)
     X, A, r = problem.states, problem.actions, problem.rewards
     gamma, H = problem.discount, problem.horizon
     U = log(40 * X * A * float(T) ** 3 * max(log(T), 1.0) ** 2 * H**2 / delta)

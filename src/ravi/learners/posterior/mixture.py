@@ -23,7 +23,7 @@ Composition: counts of moves x posterior draw x modified policy iteration x at r
 Cost: O(1) per step; per plan 4 d moves of a chain, each some sums over the features that were seen, a maximum of the
 likelihood, and X A B per sweep of all actions.
 Deviations: draws are those of a Markov chain that leaves the posterior as it is, from one plan to the next. V is swept
-until the policy is within 1e-6 of optimal for theta_k in every state (`ravi.learners.posterior.psrl`).
+until the policy is within 1e-6 of optimal for theta_k in every state.
 """
 
 from collections.abc import Callable
@@ -35,11 +35,16 @@ from ravi import checks
 from ravi.compiled import compiled
 from ravi.core import Array, Learner, Path, Problem
 from ravi.estimators.counts import EVERY_PLAY, Counts, tallies, tally
-from ravi.learners.posterior.psrl import goal_of, optimal
+from ravi.learners.posterior.draws import goal_of
+from ravi.learners.posterior.sparse import SHRINK
 from ravi.learners.posterior.weights import draw_weights
 from ravi.optimism.likelihood import Likelihood, likelihood, rows_of, simulators
+from ravi.optimism.sets import _product
 from ravi.ranges import Fixed, Policy, Value
+from ravi.rows import lowest
 from ravi.schedules import at_reset
+
+TOLERANCE = 1e-6  # of the value of pi_k, under theta_k
 
 
 class Drawn(NamedTuple):
@@ -90,7 +95,7 @@ def sampled(
     problem: Problem, psi: Array
 ) -> tuple[Callable[[Array], Drawn], Callable[[Drawn, int, Likelihood, int], None]]:
     """What there is before the first draw, by keys; and the next draw of one seed with its optimal policy, in place."""
-    (X, A, _, d), goal = psi.shape, goal_of(problem)
+    (X, A, _, d), goal = psi.shape, goal_of(problem, TOLERANCE)
 
     def none(keys: Array) -> Drawn:
         n = len(keys)
@@ -106,9 +111,40 @@ def sampled(
 
 @compiled
 def _optimal(rewards, P, successors, gamma, goal, u, policy):  # type: ignore[no-untyped-def]
-    X = rewards.shape[0]
-    greedy = np.empty(X, np.int64)
-    optimal(rewards, P, successors, gamma, goal, u, np.empty(X), greedy)
+    """Modified policy iteration from u, in place, until span(T u - u) <= goal; the policy of the last T."""
+    X, A, B = P.shape
+    new, greedy = np.empty(X), np.empty(X, np.int64)
+    while True:
+        low, high = np.inf, -np.inf
+        for x in range(X):
+            best, b = -np.inf, 0
+            for a in range(A):
+                value = rewards[x, a] + gamma * _product(B, successors[x, a], P[x, a], u)
+                if value > best:
+                    best, b = value, a
+            new[x], greedy[x] = best, b
+            low, high = min(low, best - u[x]), max(high, best - u[x])
+        span = high - low
+        _centre(new, u)
+        if span <= goal:
+            break
+        enough = max(SHRINK * span, goal / 2)
+        while span > enough:  # sweeps of the greedy policy
+            low, high = np.inf, -np.inf
+            for x in range(X):
+                a = greedy[x]
+                new[x] = rewards[x, a] + gamma * _product(B, successors[x, a], P[x, a], u)
+                low, high = min(low, new[x] - u[x]), max(high, new[x] - u[x])
+            span = high - low
+            _centre(new, u)
     policy[:] = 0.0
     for x in range(X):
         policy[x, greedy[x]] = 1.0
+
+
+@compiled
+def _centre(new, u):  # type: ignore[no-untyped-def]
+    """u <- new, less its least."""
+    least = lowest(new)
+    for x in range(u.shape[0]):
+        u[x] = new[x] - least

@@ -25,7 +25,7 @@ class OfSets(NamedTuple):
     level: float  # ln(X A / delta)
     symbols: int
     scale: float
-    support: bool  # whether kernels are on the stored successors only
+    support: bool  # whether kernels are on the support only
 
     def form(self, problem: Problem, inner: int) -> Form:
         return ON_SETS

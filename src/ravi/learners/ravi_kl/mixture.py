@@ -1,4 +1,4 @@
-"""RAVI-KL for linear mixtures: optimism over the likely mixtures of d kernels; nothing is tuned.
+"""RAVI-KL for linear mixtures: optimism over the likely mixtures of d kernels, by the radii of its proofs.
 
 Paper: A. Moulin, G. Neu, "Optimistic Planning by Regularized Dynamic Programming", ICML 2023, for the setting; the set
 is that of likelihoods, with the radius of a universal portfolio (T. Cover, E. Ordentlich 1996).

@@ -18,7 +18,7 @@ import numpy as np
 from ravi.compiled import bound, compiled
 from ravi.core import Array, Problem
 from ravi.estimators.counts import tally_play
-from ravi.learners.posterior.psrl import draw_and_plan, goal_of, posterior, usual_prior
+from ravi.learners.posterior.draws import draw_and_plan, goal_of, posterior, usual_prior
 from ravi.learners.ravi_kl import plausible
 from ravi.learners.ravi_kl.plausible import Sets
 from ravi.learners.ravi_kl.plausible import plan as best_policy

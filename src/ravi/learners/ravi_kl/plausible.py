@@ -69,7 +69,7 @@ class Sets(NamedTuple):
     moves: Array  #                                               (n, X, A, B)
     level: Array  #                                               (n,)
     scale: float
-    support: bool  # whether q is on the stored successors only
+    support: bool  # whether q is on the support only
 
 
 class Scratch(NamedTuple):

@@ -1,4 +1,4 @@
-"""RAVI-KL: RAVI-UCB with sets of kernels in place of bonuses; nothing is tuned.
+"""RAVI-KL: RAVI-UCB with sets of kernels in place of bonuses, and the radii of its proofs.
 
 Paper: A. Moulin, G. Neu, "Optimistic Planning by Regularized Dynamic Programming", ICML 2023: Algorithm 1, with another
 BONUS; the sets are those of Filippi, Cappe and Garivier (2010), with radii from mixtures and from betting.
@@ -8,7 +8,7 @@ Of a pair (x, a) with n visits and the frequencies p_hat of their successors, th
 
     C(x, a) = {q on S(x, a) : n KL(p_hat || q) <= rho},
 
-S(x, a) its stored successors (support=on), or all states (support=off). Every form plans with max_{q in C} <q, V>.
+S(x, a) its support (support=on), or all states (support=off). Every form plans with max_{q in C} <q, V>.
 
     plan=mirror    Algorithm 1: M mirror steps an epoch from Q = Pi_H[r + gamma max_C <q, V>], one of their policies
                    drawn uniformly, until the next reset. With L = min_C <q, V> and U = max_C <q, V> it is
@@ -65,7 +65,7 @@ from ravi.learners.ravi_ucb.inner import Counted, of_counts, on_counts
 from ravi.learners.ravi_ucb.unknown_rewards import unknown
 from ravi.optimism.bonuses import multiple_of_width
 from ravi.optimism.relative_entropy import ends, of_all_values
-from ravi.optimism.supported import is_told
+from ravi.optimism.supported import is_told, known, outcomes
 from ravi.ranges import Fixed, Policy, Range, Value
 from ravi.schedules import reset_or_doubling
 from ravi.theory import constants
@@ -135,7 +135,7 @@ def tabular(problem: Problem, T: int, o: Options) -> Learner:
     Setting: discounted with resets, tabular.
     Guarantee: expected regret O~(H sqrt(B X A T)) for T >= X A, and O~(sqrt(H B X A T) + H B X A), for plan=slack and
     plan=greedy, which do not use T; O~(H sqrt(B X A T) + H^(7/4) sqrt(T ln A / M)) for plan=mirror. B is the number
-    of stored successors of a pair (X for plan=mirror with support=off). docs/explanation/kl.md, Theorems 1 to 3.
+    of states of the largest support (X for plan=mirror with support=off). docs/explanation/kl.md, Theorems 1 to 3.
     Composition: counts x relative-entropy balls on the support x policy iteration on sets (or M mirror steps) x at
     resets and doublings (or at resets).
     Cost: O(1) per step; per plan a few logarithms for each of the X A B entries, fewer where counts did not move; at
@@ -169,7 +169,7 @@ def mirror(problem: Problem, T: int, o: Options) -> Learner:
     """Algorithm 1 with sets: the estimate (L + U) / 2 and the bonus gamma (U - L) / 2."""
     scale, told, delta, anew = o.scale, is_told(o.support), checks.delta(o.delta, T), o.fresh == "on"
     H, X, A, gamma = problem.horizon, problem.states, problem.actions, problem.discount
-    symbols = problem.branching if told else X
+    problem, symbols = known(problem, told), outcomes(problem, told)
     M = constants.inner_steps(H) if o.inner is None else o.inner
     S = of_tables.clipped_bonus_sum(H, X, A, T, gamma * theory.beta_mirror(H, X, A, symbols, T, delta))
     step = checks.step_size(o.eta, 1.0, constants.eta_balanced(H, A, T, S, M))
@@ -211,7 +211,9 @@ def mirror(problem: Problem, T: int, o: Options) -> Learner:
 def optimistic(problem: Problem, o: Options, rewards: str | None = None, reward_scale: float = 1.0) -> Learner:
     """The most optimistic policy, or with slack a candidate that is nearly as optimistic. rewards: how they are drawn,
     where they are not known."""
-    X, A, told = problem.states, problem.actions, is_told(o.support)
+    told = is_told(o.support)
+    problem = known(problem, told)
+    X, A = problem.states, problem.actions
     numbers, planned = numbers_of(problem, o, rewards is not None, reward_scale), CHOICES[o.candidate]
 
     def init(keys: Array) -> State:

@@ -14,7 +14,7 @@ average reward of a policy is its discounted return rho exactly (`ravi.optimism.
     discounted   stop at gamma H span(u' - u) <= 1 / sqrt(t_k): every value V(x) is (aware only)
 
     support=off  any state may follow any other: p lives on all X states
-    support=on   the learner is told the stored successors, and p lives on them (`ravi.optimism.supported`; aware only)
+    support=on   the learner is told the support of each pair, and p lives on it (`ravi.optimism.supported`; aware only)
 
 Both ways of planning run the same iteration and differ in when it stops. u starts where the last phase ended, not at 0:
 a fixed point does not depend on it. Ties go to the first action.
@@ -39,7 +39,7 @@ from ravi.estimators.reset_counts import all_states, reset_tallies, tally_resets
 from ravi.learners.options import Confidence
 from ravi.optimism import extended_value_iteration as optimistic
 from ravi.optimism.extended_value_iteration import Sets, act, cut, given, worth
-from ravi.optimism.supported import is_told, recorded
+from ravi.optimism.supported import is_told, known, recorded
 from ravi.ranges import SLACK, Facts, Number, Policy, Whole
 from ravi.schedules import doubling
 from ravi.teams import NEVER, Room, each, first, made, sync, team, team_sum
@@ -134,7 +134,7 @@ class Options(NamedTuple):
 
     @property
     def told(self) -> bool:
-        """Whether kernels are on the stored successors only."""
+        """Whether kernels are on the support only."""
         return is_told(self.support)
 
 
@@ -144,7 +144,7 @@ def extended(
     """The learner whose plausible kernels are those of `plausible`. more: for the record."""
     X, A = problem.states, problem.actions
     blind, told = o.mode == "blind", o.told
-    successors = all_states(X, A) if blind else problem.successors
+    successors = all_states(X, A) if blind else known(problem, told).successors
     gamma, mixing = (1.0, MIXING) if blind else (problem.discount, 1.0)
     accuracy = 1.0 if o.planning == "average" else (1 - gamma) / gamma
     radii, constants, sets, worth, idle = plausible

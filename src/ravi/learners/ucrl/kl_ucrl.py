@@ -18,7 +18,7 @@ In phase k, which starts at t_k, with n the visits of (x, a) before it:
 Unlike an L1 ball, this set takes no successor away that was seen, and what it gives to a best state that was not
 depends on how far those that were fall short of it.
 
-support=on: p lives on the stored successors, and
+support=on: p lives on the support of the pair, B states at most, and
 
     C_P = B (b + ln(b + 1/ln T) (1 + 1/(b + 1/ln T))),   b = ln(2 e X B A ln T / delta)
 

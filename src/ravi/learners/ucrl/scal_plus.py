@@ -19,7 +19,7 @@ either, and follows P_bar: such a one is worth at most max u <= min u + c <= min
 rho*, as in SCAL:
 |(P_bar - P) h| <= c beta is what that needs.
 
-support=on: L u = max_a min{r + b + P_bar u, r + max u}, the last maximum over the stored successors of (x, a). L h >=
+support=on: L u = max_a min{r + b + P_bar u, r + max u}, the last maximum over the support of (x, a). L h >=
 h + rho* as before, because P h is at most that maximum; and what L u promises is no more than without. There is no
 number of outcomes in b.
 

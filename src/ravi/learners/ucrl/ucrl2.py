@@ -11,7 +11,7 @@ In phase k, which starts at t_k, with n the visits of (x, a) before it:
     u'(x) = max_a {r(x, a) + max_p <p, u>}                       until span(u' - u) <= 1 / sqrt(t_k)
     play the greedy policy until some pair has been played max(1, n) times in the phase.
 
-support=on: p lives on the stored successors, and d = sqrt(14 B ln(2 A t_k / delta) / max(1, n)). The paper has d from
+support=on: p lives on the support of the pair, and d = sqrt(14 B ln(2 A t_k / delta) / max(1, n)). The paper has d from
 Weissman et al. (2003), by which a row with m outcomes is farther off with probability (2^m - 2) exp(-n d^2 / 2) at
 most; with m = B for m = X, 2 ln(2^B 20 X A t^7 / delta) <= 14 B ln(2 A t / delta) as before where B >= 2 and
 X <= 204 (A / delta)^13, and where B = 1 the row is known. The rest of the proof asks of the set that it holds P.

@@ -13,7 +13,7 @@ In phase k, which starts at t_k, with n+ = max(1, n), n the visits of (x, a) bef
     u'(x) = max_a {r(x, a) + max_p <p, u>}                       until span(u' - u) <= 1 / sqrt(t_k)
     play the greedy policy until some pair has been played max(1, n) times in the phase.
 
-support=on: x' is a stored successor of (x, a), p is 0 elsewhere, and l = ln(6 sqrt(X B) A n+ / delta): of the X^2 A
+support=on: x' is in the support of (x, a), p is 0 elsewhere, and l = ln(6 sqrt(X B) A n+ / delta): of the X^2 A
 entries X B A are not known to be 0, and the sum below is over those; it comes to the same.
 
 Constants: those of the authors' code, with delta = 1/T. They are the inequality of Audibert, Munos and Szepesvari,

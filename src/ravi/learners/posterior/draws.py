@@ -1,18 +1,20 @@
-"""How is a kernel drawn of which most entries are next to nothing? By sticks, as far as its optimal policy needs it.
+"""A kernel from its posterior, drawn as far as its optimal policy needs it, and that policy.
 
-A row ~ Dirichlet(alpha_0 + N') over X states, with theta = alpha_0 X, has the law of (T. Ferguson, "A Bayesian analysis
-of some nonparametric problems", Annals of Statistics 1, 1973; J. Sethuraman, "A constructive definition of Dirichlet
-priors", Statistica Sinica 4, 1994)
+A row ~ Dirichlet over atoms y_1, ..., y_K with shapes c_1, ..., c_K, and over all X states with theta / X each, which
+is, with b = c_1 + ... + c_K (T. Ferguson, "A Bayesian analysis of some nonparametric problems", Annals of Statistics 1,
+1973; J. Sethuraman, "A constructive definition of Dirichlet priors", Statistica Sinica 4, 1994)
 
-    w ~ Dirichlet(theta, N'(y_1), ..., N'(y_K)),       y_1, ..., y_K the successors that were met
+    w_0 ~ Beta(theta, b),        (w_1, ..., w_K) / (1 - w_0) ~ Dirichlet(c_1, ..., c_K)
     P(. | x, a) = w_1 delta(y_1) + ... + w_K delta(y_K) + w_0 {s_1 delta(z_1) + s_2 delta(z_2) + ...}
-    s_j = b_j (1 - b_1) ... (1 - b_{j-1}),             b_j ~ Beta(1, theta),      z_j uniform on all X states,
+    s_j = b_j (1 - b_1) ... (1 - b_{j-1}),             b_j ~ Beta(1, theta),      z_j uniform on all X states.
 
-because a Dirichlet process over a uniform base on X states is Dirichlet(theta / X, ..., theta / X) there. w_0 ~
-Beta(theta, N), which is 1 - U^(1 / N) for theta = 1, is independent of the shares of the others in 1 - w_0,
-Dirichlet(N'(y_1), ..., N'(y_K)). After j sticks about e^(-j / theta) of w_0 is left: with the usual prior, theta = 1,
-some twenty sticks tell all that matters of a row of any length. A stick takes one uniform number U: the whole part of X
-U is z_j, its fraction gives b_j, to 53 - log2 X bits.
+    a prior on all states       theta = alpha_0 X; the atoms are the successors that were met, c = N'
+    a prior on the support      theta = 0, so w_0 = 0; the atoms are the support, c = alpha_0 + N'
+
+After j sticks s about e^(-j / theta) of w_0 is left: with the usual prior, theta = 1, some twenty sticks tell all that
+matters of a row of any length. Then w_0 = 1 - U^(1 / b). A stick takes one uniform number U: the whole part of X U is
+z_j, its fraction gives b_j, to 53 - log2 X bits. The shares of atoms are gamma variates in parts of their sum, taken
+from their logarithms: with a tiny alpha_0 all of a row without visits may be below all that a number holds.
 
 The numbers of pair p at step t are the blocks (p + 1) 2^32, (p + 1) 2^32 + 1, ... of that step (`ravi.random`): a row
 is the same however far it is drawn, and whichever rows are. So the plan draws as it goes. With u >= 0, and `left` of a
@@ -33,9 +35,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ravi import checks
 from ravi.compiled import compiled
 from ravi.core import Array, Problem
-from ravi.learners.posterior.dirichlet import gamma
+from ravi.learners.posterior.gammas import gamma, log_gamma
 from ravi.random import block
 from ravi.teams import Room, each, sync, team, team_max, team_min
 
@@ -43,14 +46,17 @@ SHRINK = 0.2  # of the span, by sweeps between backups
 COARSE = 0.01  # of the span before: `tail`, until that is goal / 4
 BRIEF = 0.5  # of 1 - gamma: the mass that sweeps leave out
 OWN = 1 << 32  # blocks of a pair
+MOST_STICKS = 10_000  # of a row
+TOLERANCE = 1e-4  # of the value of a policy, under the kernel that it is optimal for
 
 
-class Sticks(NamedTuple):
+class Posterior(NamedTuple):
     """What a draw is made of, and scratch by team. A pair is p = x A + a; entry j of its row is at p E + j, E being how
     many it may have."""
 
     successors: Array  # (X, A, B)
     gamma: float
+    prior: float  # of an atom that was not met: alpha_0 on the support, or 0
     theta: float
     goal: float
     to: Any  # states of rows, in the order of drawing    (teams, X A E)
@@ -66,38 +72,59 @@ class Sticks(NamedTuple):
     before: Any  # u at the last backup                   (teams, X)
 
 
-def sticks_of(problem: Problem, theta: float, goal: float) -> int:
-    """So many sticks of a row tell it to the goal, but for a chance of about 1e-14: their number is Poisson's."""
-    mean = theta * math.log(4 * problem.discount * problem.horizon / goal)
-    return 4 * math.ceil((mean + 10 * math.sqrt(mean) + 10) / 4)
+def usual_prior(problem: Problem, told: bool) -> float:
+    """alpha_0 unless given: 1 / X over all states, 1 over the support."""
+    return 1.0 if told else 1 / problem.states
 
 
-def sticks(problem: Problem, theta: float, goal: float, teams: int) -> Sticks:
+def goal_of(problem: Problem, tolerance: float = TOLERANCE) -> float:
+    """span(T u - u) at which a policy is within `tolerance` of optimal, where rounding lets it be reached."""
+    return max(tolerance / (problem.discount * problem.horizon), 2.0**-44 * problem.horizon)
+
+
+def posterior(problem: Problem, told: bool, prior: float, goal: float, teams: int) -> Posterior:
+    """Draws under Dirichlet(`prior`) on the support, where it is told, or else on all states; plans to `goal`."""
     X, A, B = problem.successors.shape
-    pairs, states = (teams, X * A), (teams, X)
-    entries = (teams, X * A * (B + sticks_of(problem, theta, goal)))
-    return Sticks(
-        problem.successors, problem.discount, theta, goal, Room(entries, np.int32), Room(entries),
-        Room(pairs, np.int32), Room(pairs), Room(pairs, np.int64), Room(pairs), Room(states, np.int32),
+    theta = 0.0 if told else 1.0 if prior == usual_prior(problem, False) else prior * X  # 1, whatever rounding makes
+    pairs, states, entries = (teams, X * A), (teams, X), (teams, X * A * (B + sticks_of(problem, theta, goal)))
+    return Posterior(
+        problem.successors, problem.discount, prior if told else 0.0, theta, goal, Room(entries, np.int32),
+        Room(entries), Room(pairs, np.int32), Room(pairs), Room(pairs, np.int64), Room(pairs), Room(states, np.int32),
         Room(states, np.int32), Room(states), Room(states), Room(states),
     )  # fmt: skip
 
 
+def sticks_of(problem: Problem, theta: float, goal: float) -> int:
+    """So many sticks of a row tell it to the goal, but for a chance of about 1e-14: their number is Poisson's."""
+    if theta == 0.0:
+        return 0
+    mean = theta * max(math.log(4 * problem.discount * problem.horizon / goal), 0.0)
+    needed = mean + 10 * math.sqrt(mean) + 10
+    if needed > MOST_STICKS:
+        raise checks.InputError(
+            f"a row of {problem.states} states takes {needed:.3g} draws with prior={theta / problem.states:g}, and "
+            f"{MOST_STICKS} are the most: lower the prior, or give the support (support=on)"
+        )
+    return 4 * math.ceil(needed / 4)
+
+
 @compiled
-def plan_by_sticks(low, high, of, rewards, moves, key, t, u, policy):  # type: ignore[no-untyped-def]
+def draw_and_plan(low, high, of, rewards, moves, key, t, u, policy):  # type: ignore[no-untyped-def]
     """P_k of seeds low, ..., high - 1, as far as it matters, and the policy that is optimal for it; a team's."""
     _, X, A = policy.shape
     k = team()
     to, mass, size, left, part, greedy = of.to[k], of.mass[k], of.size[k], of.left[k], of.part[k], of.greedy[k]
-    successors, E = of.successors, to.shape[0] // (X * A)
+    E = to.shape[0] // (X * A)
     for i in range(low, high):
         for x in each(X):
             greedy[x] = x * A
             for a in range(A):
-                p = x * A + a
+                p, row = x * A + a, moves[i, x, a]
                 if policy[i, x, a] == 1.0:
                     greedy[x] = p
-                size[p], left[p], part[p] = _met(of.theta, i, x, a, successors, moves, key[i], t[i], p * E, to, mass)
+                size[p], left[p], part[p] = atoms(
+                    of.prior, of.theta, of.successors[x, a], row, key[i], t[i], (p + 1) * OWN, p * E, to, mass
+                )
         _optimal(rewards[i if rewards.shape[0] > 1 else 0], of, key[i], t[i], u[i])
         for x in each(X):
             for a in range(A):
@@ -106,30 +133,37 @@ def plan_by_sticks(low, high, of, rewards, moves, key, t, u, policy):  # type: i
 
 
 @compiled
-def _met(theta, i, x, a, successors, moves, key, t, begin, to, mass):  # type: ignore[no-untyped-def]
-    """w_1, ..., w_K of the row of (x, a), whose first entry is `begin`; K, w_0 and the next block."""
-    K, plays, part = 0, 0, (x * moves.shape[2] + a + 1) * OWN
-    for j in range(moves.shape[3]):
-        if moves[i, x, a, j] > 0:
-            to[begin + K], mass[begin + K] = successors[x, a, j], moves[i, x, a, j]
-            plays += moves[i, x, a, j]
-            K += 1
+def atoms(prior, theta, successors, moves, key, t, part, begin, to, mass):  # type: ignore[no-untyped-def]
+    """y_1, ..., y_K of a row and w_1, ..., w_K, from entry `begin` on, by the blocks from `part` on; K, w_0 and the
+    next block. Successors that are told repeat a state where their row is padded (`ravi.optimism.supported`)."""
+    end, plays = begin, 0
+    for j in range(moves.shape[0]):
+        if end > begin and successors[j] == to[end - 1]:
+            mass[end - 1] += moves[j]
+        elif prior + moves[j] > 0.0:
+            to[end], mass[end] = successors[j], prior + moves[j]
+            end += 1
+        plays += moves[j]
+    K, left = end - begin, 0.0
     if K == 0:
         return K, 1.0, part
     if theta == 1.0:
         left, part = 1.0 - block(key, t, part)[0] ** (1.0 / plays), part + 1
-    else:
+    elif theta > 0.0:
         left, part = gamma(theta, key, t, part)
         others, part = gamma(float(plays), key, t, part)
         left /= left + others
     if K == 1:
         mass[begin] = 1.0 - left
         return K, left, part
-    total = 0.0
-    for e in range(begin, begin + K):
-        mass[e], part = gamma(mass[e], key, t, part)
+    most, total = -np.inf, 0.0
+    for e in range(begin, end):
+        mass[e], part = log_gamma(mass[e], key, t, part)
+        most = max(most, mass[e])
+    for e in range(begin, end):
+        mass[e] = math.exp(mass[e] - most)
         total += mass[e]
-    for e in range(begin, begin + K):
+    for e in range(begin, end):
         mass[e] *= (1.0 - left) / total
     return K, left, part
 
