@@ -42,10 +42,10 @@ _HOMES = {  # of functions that are not alone in a file of their name
     "one_state_of": "one_state", "riverswim_mixture": "riverswim",
 }  # fmt: skip
 _IDS = {
-    "riverswim": "riverswim", "riverswim/mixture": "riverswim_mixture", "six-arms": "six_arms", "deep-sea": "deep_sea", "trap": "trap",
-    "bandit": "bandit", "one-state": "one_state", "garnet": "garnet", "hypercube": "hypercube", "ensemble": "garnets",
-    "terrain": "terrain", "queue": "queue", "two-cycle": "two_cycle", "two-ends": "two_ends", "winds": "winds",
-    "fork": "fork", "ring": "ring", "linear": "linear", "linear/aggregated": "aggregated",
+    "riverswim": "riverswim", "riverswim/mixture": "riverswim_mixture", "six-arms": "six_arms", "deep-sea": "deep_sea",
+    "trap": "trap", "bandit": "bandit", "one-state": "one_state", "garnet": "garnet", "hypercube": "hypercube",
+    "ensemble": "garnets", "terrain": "terrain", "queue": "queue", "two-cycle": "two_cycle", "two-ends": "two_ends",
+    "winds": "winds", "fork": "fork", "ring": "ring", "linear": "linear", "linear/aggregated": "aggregated",
     "hypercube/linear": "hypercube_linear", "gymnasium": "gymnasium",
 }  # fmt: skip
 
