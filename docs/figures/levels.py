@@ -1,4 +1,4 @@
-"""What does it cost not to know T? Falling levels against phases of doubling length, for docs/explanation/kl.md.
+"""The cost of not knowing T: falling levels against phases of doubling length, for docs/explanation/kl.md.
 
 python docs/figures/levels.py    runs, and writes the table
 """
@@ -36,8 +36,9 @@ def table() -> str:
     for name in MDPS:
         mdp = ravi.mdp(name)
         learners = ("ravi-kl,plan=mirror", in_phases(mdp), "ravi-kl,plan=greedy", "ravi-kl")
-        means = [ravi.run(learner, mdp, STEPS, SEEDS).regret.mean() for learner in learners]
-        lines.append(f"| {name} | {' | '.join(f'{mean:,.1f}' for mean in means)} |")
+        regrets = [ravi.run(learner, mdp, STEPS, SEEDS).regret for learner in learners]
+        cells = (f"{regret.mean():,.1f} ({regret.max():,.1f})" for regret in regrets)
+        lines.append(f"| {name} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
 

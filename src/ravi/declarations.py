@@ -48,7 +48,7 @@ class Sets(NamedTuple):
     """What plans on sets of kernels are made of, for those who check them (`ravi verify`)."""
 
     scale: float  # multiplies rho
-    slack: float = 0.0  # c of eps_t; 0 for the most optimistic policy
+    slack: float = 0.0  # of eps; 0 for the most optimistic policy
     kernels: int = 0  # d of a mixture; 0 for a table
 
 

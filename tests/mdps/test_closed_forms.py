@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from ravi.mdps import bandit, bandit_of, deep_sea, hypercube, one_state, one_state_of, ring, trap, two_cycle
+from ravi.mdps import bandit, bandit_of, deep_sea, hypercube, one_state, one_state_of, ring, six_arms, trap, two_cycle
 from tests.mdps.oracle import dense, largest_phi, optimum, rho, uniform, value
 
 
@@ -31,6 +31,21 @@ def test_a_uniform_pass_through_deep_sea_finds_the_treasure_once_in_two_to_the_n
     P = dense(mdp).mean(1)
     reach = np.linalg.matrix_power(P, n - 1)[0, n * n - 1]  # at the last cell after n - 1 steps
     assert reach / 2 == 2.0**-n
+
+
+@pytest.mark.parametrize("discount", [0.3, 0.8, 0.95, 0.999])
+def test_six_arms_have_their_closed_form_returns(discount):
+    mdp, gamma = six_arms(discount), discount
+    p, r = np.array([1, 0.15, 0.1, 0.05, 0.03, 0.01]), np.array([50, 133, 300, 800, 1660, 6000]) / 6000
+    closed = r * gamma * p / (1 - gamma + gamma * p)
+    np.testing.assert_allclose([rho(mdp, np.full(7, a)) for a in range(6)], closed, rtol=1e-9)
+    assert optimum(mdp).rho == pytest.approx(closed[5], rel=1e-9)
+    assert closed.argmax() == 5
+    P = dense(mdp)
+    for i, a in np.ndindex(6, 6):  # the matching action stays and pays, and in state 1 every one but 4
+        stays = a == i or (i == 0 and a != 4)
+        assert (P[i + 1, a, i + 1], P[i + 1, a, 0]) == ((1, 0) if stays else (0, 1))
+        assert mdp.rewards[i + 1, a] == (r[i] if stays else 0)
 
 
 @pytest.mark.parametrize("discount", [0.5, 0.9, 0.99])

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ravi.mdps.queue import queue
     from ravi.mdps.ring import ring
     from ravi.mdps.riverswim import riverswim, riverswim_mixture
+    from ravi.mdps.six_arms import six_arms
     from ravi.mdps.tables import from_dense, from_features, from_sparse
     from ravi.mdps.terrain import terrain
     from ravi.mdps.trap import trap
@@ -31,8 +32,8 @@ if TYPE_CHECKING:
 __all__ = [
     "MDPS", "aggregated", "bandit", "bandit_of", "deep_sea", "ensemble", "fork", "from_dense", "from_features",
     "from_sparse", "garnet", "garnets", "gymnasium", "hypercube", "hypercube_linear", "linear", "one_state",
-    "one_state_of", "queue", "ring", "riverswim", "riverswim_mixture", "terrain", "trap", "two_cycle", "two_ends",
-    "winds",
+    "one_state_of", "queue", "ring", "riverswim", "riverswim_mixture", "six_arms", "terrain", "trap", "two_cycle",
+    "two_ends", "winds",
 ]  # fmt: skip
 
 _HOMES = {  # of functions that are not alone in a file of their name
@@ -41,10 +42,10 @@ _HOMES = {  # of functions that are not alone in a file of their name
     "one_state_of": "one_state", "riverswim_mixture": "riverswim",
 }  # fmt: skip
 _IDS = {
-    "riverswim": "riverswim", "riverswim/mixture": "riverswim_mixture", "deep-sea": "deep_sea", "trap": "trap",
-    "bandit": "bandit", "one-state": "one_state", "garnet": "garnet", "hypercube": "hypercube", "ensemble": "garnets",
-    "terrain": "terrain", "queue": "queue", "two-cycle": "two_cycle", "two-ends": "two_ends", "winds": "winds",
-    "fork": "fork", "ring": "ring", "linear": "linear", "linear/aggregated": "aggregated",
+    "riverswim": "riverswim", "riverswim/mixture": "riverswim_mixture", "six-arms": "six_arms", "deep-sea": "deep_sea",
+    "trap": "trap", "bandit": "bandit", "one-state": "one_state", "garnet": "garnet", "hypercube": "hypercube",
+    "ensemble": "garnets", "terrain": "terrain", "queue": "queue", "two-cycle": "two_cycle", "two-ends": "two_ends",
+    "winds": "winds", "fork": "fork", "ring": "ring", "linear": "linear", "linear/aggregated": "aggregated",
     "hypercube/linear": "hypercube_linear", "gymnasium": "gymnasium",
 }  # fmt: skip
 

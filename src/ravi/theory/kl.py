@@ -4,7 +4,7 @@ Notation: B successors stored per pair, C_B(n) the worst redundancy of the KT mi
 rho the largest radius of a run, rho_G = ln(X A T) + C_B(T) that of the event on which P is near p_hat.
 """
 
-from math import lgamma, log, log2, sqrt
+from math import inf, lgamma, log, log2, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -107,8 +107,11 @@ def optimism(
 
     (1 + sqrt 2) H sqrt(X A T / 2) (sqrt(rho) + sqrt(rho_G))                 deviations
     + H X A                                                                  first visits
-    + 2 sqrt 2 (1 + c) sqrt(H X A T) + 2 sqrt 2 tolerance sqrt(T)            invalid plans, slack, tolerance
+    + 2 sqrt 2 sqrt(H X A T) + 2 sqrt 2 tolerance sqrt(T)                    invalid plans, tolerance
     + 2 H (2 doublings + 1) + H + 1                                          phases, the event
+
+    and with slack < 1, by the Corollary, 2 slack / (1 - slack) times what is not of invalid plans, less 1. There is no
+    bound with slack >= 1.
     """
     H, X, A, T = inputs.horizon(horizon), states, actions, inputs.whole(steps, "steps")
     rho, rho_G = radii(H, X, A, branching, T, unknown_rewards=unknown_rewards)
@@ -161,10 +164,12 @@ def _added(
         rho, rho_G = radii(H, X, A, 2, T, unknown_rewards=True)
         rewards = (1 + sqrt(2)) * sqrt(X * A * T / 2) * (sqrt(rho) + sqrt(rho_G)) + X * A
     parts = {
-        "deviations": deviations, "first": H * X * A, "invalid": root, "slack": slack * root,
-        "tolerance": 2 * sqrt(2) * tolerance * sqrt(T), "phases": 2 * H * (2 * doublings(X, A, T) + 1),
-        "failure": 1.0 + H, "rewards": rewards,
+        "deviations": deviations, "first": H * X * A, "tolerance": 2 * sqrt(2) * tolerance * sqrt(T),
+        "phases": 2 * H * (2 * doublings(X, A, T) + 1), "failure": 1.0 + H, "rewards": rewards,
     }  # fmt: skip
+    times = 2 * slack / (1 - slack) if slack < 1 else inf
+    parts["slack"] = times * (sum(parts.values()) - 1) if slack > 0 else 0.0
+    parts["invalid"] = root
     return Optimism(sum(parts.values()), **parts)
 
 

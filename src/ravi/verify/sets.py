@@ -47,8 +47,8 @@ class Plan(NamedTuple):
     g: Array  # V_k - r - gamma P V_k at the played action              (n, X)
     variance: Array  # of V_k under P there                             (n, X)
     plays: Array  # n there                                             (n, X)
-    eps: Array  # slack                                                 (n,)
-    tol: Array  # gamma tol_t: what the plan's tolerance costs          (n,)
+    eps: Array  # slack (U(rho) - U(rho / 2)); of a mixture eps_t        (n,)
+    tol: Array  # what the plan's tolerance costs                       (n,)
     made: Any  # what else its sets are made of: `Radii`; of a mixture `mixtures.Likely`
 
 
@@ -107,13 +107,15 @@ def optimism(s: Seen) -> tuple[Array, Array]:
     return np.where(s.own.plan.valid, below, -np.inf), nil(s) + s.scene.solution.error
 
 
-@claim("K4", "the played policy's own optimistic return >= U - eps_t - gamma tol_t", "Theorem 1")
+@claim("K4", "the played policy's own optimistic return >= U - eps - (1 + slack) gamma tol_t", "Corollary")
 def nearly_the_most_optimistic(s: Seen) -> tuple[Array, Array]:
     p = s.own.plan
     return p.U - p.U_own, p.eps + p.tol
 
 
-@claim("K5", "gap(pi_k) <= 1{invalid} + eps_t + gamma tol_t + (1 - gamma) <nu_0, V_k - V^{pi_k}>", "Theorem 1")
+@claim(
+    "K5", "gap(pi_k) <= 1{invalid} + eps + (1 + slack) gamma tol_t + (1 - gamma) <nu_0, V_k - V^{pi_k}>", "Theorem 1"
+)
 def certificate(s: Seen) -> tuple[Array, Array]:
     return s.own.plan.gap, charge(s.scene, s.own.plan)
 
@@ -316,10 +318,11 @@ def seen(scene: Scene, m: Audit, state: Any, path: Path) -> Plan:
         r = highest_rewards(state.earned.plays, state.earned.total, level, scene.told.reward_scale)
         earned = state.earned.plays
 
-    def most(V: Array) -> Array:
-        return largest(successors, D, rho, scene.told.support, V)
+    def most(V: Array, share: float = 1.0) -> Array:
+        return largest(successors, D, share * rho, scene.told.support, V)
 
     V = fixed_point(mdp, r, most, np.full((len(time), X), H))
+    excess = V - fixed_point(mdp, r, partial(most, share=0.5), V) if given.slack > 0 else np.zeros_like(V)
     own = fixed_point(mdp, r, most, V, state.policy)
     x, star = np.arange(X), scene.solution.policy.argmax(-1)
     hoped = most(np.broadcast_to(scene.solution.V, V.shape))[:, x, star]
@@ -328,7 +331,8 @@ def seen(scene: Scene, m: Audit, state: Any, path: Path) -> Plan:
     far = n * rel_entr(moves / np.maximum(n, 1)[..., None], mdp.transitions).sum(-1)
     return at_truth(
         scene, state.policy, own, time=time, earned=earned, V=V, valid=valid, plays=(state.policy * n).sum(-1),
-        eps=given.slack * np.sqrt(H * X * A / time), tol=mdp.discount * theory.TOLERANCE / np.sqrt(time),
+        eps=given.slack * (1 - mdp.discount) * excess @ mdp.initial,
+        tol=(1 + given.slack) * mdp.discount * theory.TOLERANCE / np.sqrt(time),
         made=Radii(rho, r, (far <= _near(scene, n)).all((1, 2))),
     )  # fmt: skip
 

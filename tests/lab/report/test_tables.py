@@ -59,6 +59,16 @@ def test_the_numbers_are_those_of_the_store_to_the_last_bit(tmp_path, statistic)
         assert rest in table(found, statistic=statistic, level=0.9).text()
 
 
+def test_a_cell_has_the_tail_beside_the_mean(tmp_path):
+    """One seed of eight with a hundred times the regret of the others."""
+    tail = np.array([1.0] * 7 + [100.0])
+    made = table(stored(tmp_path, {"psrl": tail + NOISE}))
+    row = cells(made)["PSRL", "given"]
+    assert (float(row["q99"]), float(row["max"])) == (np.quantile(tail + NOISE, 0.99), 100.4)
+    assert re.search(r"\] max 100 \(8|\] max 100$", made.text(), re.MULTILINE), made.text()
+    assert "max: the largest over seeds" in made.note
+
+
 @pytest.mark.parametrize("statistic", ["mean", "median", "iqm"])
 def test_the_best_is_marked_with_its_ties_and_nothing_else(tmp_path, statistic):
     made = table(stored(tmp_path), statistic=statistic)

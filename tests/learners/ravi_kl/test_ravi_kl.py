@@ -36,6 +36,7 @@ def test_every_plan_is_what_the_definition_says(options):
     id = f"ravi-kl,{options}" if options else "ravi-kl"
     learner = ids.learner(id, mdp, 400)
     run, seen = observed(learner, mdp, 400, 1)
+    slack = {"plan=greedy": 0.0, "slack=0.05": 0.05}.get(options, 0.5)
     candidates = 0
     for state, time in seen:
         t = int(time[0])
@@ -49,12 +50,11 @@ def test_every_plan_is_what_the_definition_says(options):
         assert (state.policy.max(-1) == 1.0).all()
         own, _ = swept(mdp, sets, choice)
         own = (1 - mdp.discount) * float(own[0] @ mdp.initial)
-        eps = 0.0
-        if "greedy" not in options:
-            eps = (0.05 if "slack" in options else 0.3) * math.sqrt(H * X * A / t)
-            candidates += own < best - tol
-        assert own >= best - eps - mdp.discount * tol - 1e-9
-    assert ("greedy" in options) == (candidates == 0)  # candidates that are less optimistic are played
+        half, _ = swept(mdp, sets._replace(scale=0.5))
+        eps = slack * (best - (1 - mdp.discount) * float(half[0] @ mdp.initial))
+        candidates += own < best - tol
+        assert own >= best - eps - (1 + slack) * mdp.discount * tol - 1e-9
+    assert (slack < 0.1) == (candidates == 0)  # candidates that are less optimistic are played
 
 
 def test_the_candidate_is_the_greedy_policy_at_half_the_radius():
@@ -64,7 +64,6 @@ def test_the_candidate_is_the_greedy_policy_at_half_the_radius():
     assert len(seen) == len(half)
     for (one, _), (other, _) in zip(seen, half, strict=True):
         np.testing.assert_array_equal(one.policy, other.policy)
-        assert (one.best.visits == -1).all()  # U <= 1 is enough: the best policy is not asked for
 
 
 def test_a_posterior_candidate_is_what_psrl_draws():
@@ -140,6 +139,16 @@ def test_rewards_are_read_at_played_pairs_only():
     state = ravi.run(learner, mdp, 300, 2).state
     unplayed = state.data.visits == 0
     assert (state.earned.total[unplayed] == 0).all()
+
+
+def test_the_tail_on_six_arms_is_that_of_the_most_optimistic_policy():
+    """A candidate that gives up the best arm is refused once its own sets have shrunk, after some hundred steps. Over
+    2,000 seeds the 99th percentiles were 43 and 38 (the same to 5 with others), so a ratio of 2 is a false alarm with
+    probability below 1e-3; where every candidate is played, it was 5.7."""
+    tails = [
+        np.quantile(ravi.run(id, "six-arms", 20_000, 1000).regret, 0.99) for id in ("ravi-kl", "ravi-kl,plan=greedy")
+    ]
+    assert tails[0] <= 2 * tails[1]
 
 
 # Measured with these keys; the room is a third of the mean, several standard errors of 16 seeds.

@@ -1,10 +1,11 @@
-"""How do the numbers stand in a paper? Tables of results: learner x MDP, and pairs of learners.
+"""Tables of results: learner x MDP, and pairs of learners.
 
     found = ravi.results("results")
     print(table(found))                              # learner x MDP, theory and tuned side by side
     table(found, section="river").save("river.tex")  # or .md, .csv, .txt
 
 The best of every column is marked, and so is what cannot be told apart from it. A cell without a number says why.
+Means hide heavy tails, so a cell has the largest value over seeds too; as CSV it also has the 99th percentile, `q99`.
 `ravi.lab.report.rendering` writes them, as LaTeX, Markdown, CSV and plain text.
 """
 
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ravi.checks import one_of, probability
-from ravi.lab.report.rendering import BEST, TIE, Panel, Shown, Table, estimate_and_interval
+from ravi.lab.report.rendering import BEST, TIE, Panel, Shown, Table, decimals, estimate_and_interval, number
 from ravi.learners import knows_the_kernel
 from ravi.printable import titled
 
@@ -83,6 +84,7 @@ def _cells(
             {key: entry[key] for key in ("section", "mdp", "steps", "label", "column")}
             | {"value": value, "statistic": statistic}
             | dict(zip(("estimate", "low", "high"), ends, strict=True))
+            | {"q99": float(np.quantile(values, 0.99)) if values else None, "max": max(values, default=None)}
             | {"level": level, "seeds": len(values), "failed": failed, "planned": len(asked)}
             | {"best": False, "tie": False, "why": _why(results, entry, len(values), failed, unrecorded)}
         )
@@ -201,6 +203,9 @@ def _shown(cell: dict[str, Any]) -> Shown:
     if cell["estimate"] is None:
         return Shown(cell["why"])
     text, rest = estimate_and_interval(cell["estimate"], cell["low"], cell["high"], DECIMALS[cell["value"]])
+    if rest:
+        places = decimals(cell["estimate"], (cell["high"] - cell["low"]) / 2, DECIMALS[cell["value"]])
+        rest = f"{rest} max {number(cell['max'], places)}"
     if not rest and not math.isfinite(cell["high"]):
         rest = "(one seed)" if cell["seeds"] == 1 else "(no interval)"
     rest = f"{rest} ({cell['why']})".strip() if cell["why"] else rest
@@ -214,7 +219,7 @@ def _note(cells: Sequence[dict[str, Any]], entries: Sequence[dict[str, Any]], st
     parts = [f"{said} seeds per cell" + (" were requested; cells with fewer say so" if missing else ", none missing")]
     parts.append(
         f"brackets: {_percent(level)} interval of the {WORDS[statistic]} over seeds, omitted if both ends round to the "
-        "same number"
+        "same number; max: the largest over seeds"
     )
     if any(cell["best"] for cell in cells):
         parts.append(

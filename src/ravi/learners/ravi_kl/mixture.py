@@ -36,7 +36,7 @@ from ravi.estimators.ridge import nonzeros
 from ravi.learners.mixture.ellipsoid import embedding_of, on_simplex
 from ravi.learners.options import takes
 from ravi.learners.posterior.mixture import sampled
-from ravi.learners.ravi_kl.ravi_kl import SLACK, Options
+from ravi.learners.ravi_kl.ravi_kl import Options
 from ravi.optimism.extended_value_iteration import greedy
 from ravi.optimism.likelihood import Likelihood, likelihood, rows_of, shape, simulators
 from ravi.optimism.simplex import Ball, ball
@@ -45,6 +45,7 @@ from ravi.schedules import reset_or_doubling
 from ravi.theory import kl as theory
 
 PLANS = ("greedy", "slack")
+SLACK = 0.3  # c of eps_t = c d sqrt(H / t)
 HALF = Range(lambda a, f, begun: isinstance(a, tuple) or VALUE.right(a, f, begun), VALUE.words)
 
 

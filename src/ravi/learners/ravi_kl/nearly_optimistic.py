@@ -1,10 +1,11 @@
-"""How does RAVI-KL choose a policy? The most optimistic one, or a candidate that is nearly as optimistic.
+"""The policy that RAVI-KL plays: the most optimistic one, or a candidate that is nearly as optimistic.
 
-    greedy      the policy of U, the largest optimistic return (`ravi.learners.ravi_kl.plausible`)
-    half        that of half the radii,                                   if its own is at least U - eps_t
-    posterior   the optimal policy of a kernel drawn as PSRL draws it,    if its own is at least U - eps_t
+    greedy      the policy of U(rho), the largest optimistic return (`ravi.learners.ravi_kl.plausible`)
+    half        that of U(rho / 2),                                       if its own is at least U(rho) - eps
+    posterior   the optimal policy of a kernel drawn as PSRL draws it,    if its own is at least U(rho) - eps
 
-with rho = scale (ln(m / delta_t) + kappa(n)), m the number of bounds that must hold, and eps_t = slack sqrt(H X A / t).
+with eps = slack (U(rho) - U(rho / 2)), rho = scale (ln(m / delta_t) + kappa(n)) and m the number of bounds that must
+hold. Own optimistic returns are those at rho.
 Compiled, of seeds low, ..., high - 1, and a team's: a run on a CPU takes all seeds at once, one on a GPU one after
 another (`ravi.whole`).
 """
@@ -30,7 +31,7 @@ from ravi.teams import NEVER, Room, each, first, made, sync, team, team_max, tea
 class Numbers(NamedTuple):
     gamma: float
     bounds: int  # m
-    size: float  # H X A
+    size: float  # H X A, of delta_t
     scale: float
     reward_scale: float
     tolerance: float  # plans end at a span of this / sqrt(t)
@@ -63,9 +64,8 @@ class Scratch(NamedTuple):
     level: Any  # ln(m / delta_t)                                        (n,)
     time: Any  # t of the next step                                       (n,)
     tol: Any  # (n,)
-    returns: Any  # U; what the candidate returns at least; what it does  (3, n)
-    taken: Any  # whether the candidate is                                (n,)
-    active: Any  # whether what it returns is to be found                 (n,)
+    returns: Any  # U(rho), U(rho / 2), the candidate's own               (3, n)
+    active: Any  # whether what a policy returns is to be found           (n,)
     drawn: Any  # the actions of a candidate that is drawn                (n, X)
     left: Any  # visits of a pair until the epoch ends                     (n, X, A)
 
@@ -73,13 +73,14 @@ class Scratch(NamedTuple):
 def scratch(problem: Problem, told: bool, draws: bool, unknown: bool, n: int, teams: int) -> Scratch:
     """told: whether the supports are; unknown: whether the rewards are."""
     X, A = problem.states, problem.actions
-    pairs, flags = (n, X, A), Room((n,), np.bool_)
+    pairs = (n, X, A)
     return Scratch(
         plausible.scratch(problem, teams),
         posterior(problem, told, usual_prior(problem, told), goal_of(problem), teams) if draws else (),
         Room((teams, 2, X, 2) if unknown else (teams, 0, 0, 0)),
         Room(pairs) if unknown else problem.rewards[None].copy(),
-        Room((n,)), Room((n,), np.int64), Room((n,)), Room((3, n)), flags, flags, Room((n, X), np.int64),
+        Room((n,)), Room((n,), np.int64), Room((n,)), Room((3, n)), Room((n,), np.bool_),
+        Room((n, X), np.int64),
         Room(pairs, np.int32),
     )  # fmt: skip
 
@@ -109,7 +110,8 @@ class Own(NamedTuple):
     moves: Array
     earned: Any
     best: Any  # Warm
-    candidate: Any  # Warm, or Drawn
+    half: Any  # Warm
+    drawn: Any  # Drawn
     own: Array
     stage: Array
     policy: Array
@@ -119,46 +121,30 @@ class Own(NamedTuple):
 @compiled
 def greedy(low, high, own):  # type: ignore[no-untyped-def]
     """The most optimistic policy."""
-    best, room = own.best, own.room
-    _begin(low, high, own, best.visits)
-    best_policy(
-        low, high, own.successors, own.initial, own.numbers.gamma, _sets(own), 1.0, room.tol,
-        (best.u, best.dual, best.bound, best.visits), best.choice, False, room.active, room.returns[0], room.of_sets,
-    )  # fmt: skip
+    _begin(low, high, own, own.best.visits)
+    _plan(low, high, own, own.best, 1.0, own.room.returns[0])
     for i in range(low, high):
-        _play(best.choice[i], own.policy[i])
+        _play(own.best.choice[i], own.policy[i])
 
 
 @compiled
 def half(low, high, own):  # type: ignore[no-untyped-def]
-    """That of half the radii, where it is nearly as optimistic. Half the sets are in the sets: it returns there what it
-    does at half the radii, or more, and that is gamma tol less than their largest, or more."""
-    other, numbers, room = own.candidate, own.numbers, own.room
-    _begin(low, high, own, other.visits)
-    best_policy(
-        low, high, own.successors, own.initial, numbers.gamma, _sets(own), 0.5, room.tol,
-        (other.u, other.dual, other.bound, other.visits), other.choice, False, room.active, room.returns[1],
-        room.of_sets,
-    )  # fmt: skip
-    for i in range(low, high):
-        if first():
-            room.returns[1, i] -= 1.5 * numbers.gamma * room.tol[i]
-    sync()
-    _nearly(low, high, own, other.choice)
+    """That of half the radii, where it is nearly as optimistic."""
+    _begin(low, high, own, own.half.visits)
+    _nearly(low, high, own, own.half.choice)
 
 
 @compiled
 def drawn(low, high, own):  # type: ignore[no-untyped-def]
     """A candidate from the posterior, where it is nearly as optimistic."""
-    other, room = own.candidate, own.room
-    _begin(low, high, own, own.best.visits)
-    draw_and_plan(low, high, room.of_draws, room.rewards, own.moves, other.key, room.time, other.u, other.policy)
+    draw, room = own.drawn, own.room
+    _begin(low, high, own, own.half.visits)
+    draw_and_plan(low, high, room.of_draws, room.rewards, own.moves, draw.key, room.time, draw.u, draw.policy)
     for i in range(low, high):
-        room.returns[1, i] = 0.0
-        for x in each(other.policy.shape[1]):
+        for x in each(draw.policy.shape[1]):
             room.drawn[i, x] = 0
-            for a in range(other.policy.shape[2]):
-                if other.policy[i, x, a] == 1.0:
+            for a in range(draw.policy.shape[2]):
+                if draw.policy[i, x, a] == 1.0:
                     room.drawn[i, x] = a
     sync()
     _nearly(low, high, own, room.drawn)
@@ -211,41 +197,38 @@ def _stage(t):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _nearly(low, high, own, choice):  # type: ignore[no-untyped-def]
-    """Play the candidate `choice` (n, X) where its own optimistic return is at least U - eps, else the best policy.
-
-    U is computed only where it matters that it may be less than 1, and the candidate's return only where neither the
-    choices nor what the candidate returns at least settle it.
-    """
-    gamma, slack, size, best, room = own.numbers.gamma, own.numbers.slack, own.numbers.size, own.best, own.room
-    returns, taken, active = room.returns, room.taken, room.active
-    for i in range(low, high):
-        if first():
-            taken[i] = returns[1, i] >= 1.0 - slack * math.sqrt(size / room.time[i])
-            active[i] = not taken[i]
-    sync()
+def _plan(low, high, own, warm, share, returns):  # type: ignore[no-untyped-def]
+    """The most optimistic policy at a share of the radii."""
     best_policy(
-        low, high, own.successors, own.initial, gamma, _sets(own), 1.0, room.tol,
-        (best.u, best.dual, best.bound, best.visits), best.choice, False, active, returns[0], room.of_sets,
+        low, high, own.successors, own.initial, own.numbers.gamma, _sets(own), share, own.room.tol,
+        (warm.u, warm.dual, warm.bound, warm.visits), warm.choice, False, own.room.active, returns, own.room.of_sets,
     )  # fmt: skip
+
+
+@compiled
+def _nearly(low, high, own, choice):  # type: ignore[no-untyped-def]
+    """Play the candidate `choice` (n, X) where its own optimistic return is at least U(rho) - eps, else the best
+    policy. The candidate's return is computed only where it is another policy."""
+    slack, best, room = own.numbers.slack, own.best, own.room
+    returns, active = room.returns, room.active
+    _plan(low, high, own, own.half, 0.5, returns[1])
+    _plan(low, high, own, best, 1.0, returns[0])
     for i in range(low, high):
         differ = 0
         for x in each(choice.shape[1]):
             if choice[i, x] != best.choice[i, x]:
                 differ = 1
         differ = team_max(differ)
-        if first() and not taken[i]:
-            enough = returns[0, i] - slack * math.sqrt(size / room.time[i])
-            taken[i] = returns[1, i] >= enough + gamma * room.tol[i] / 2
-            active[i] = not taken[i] and differ > 0
+        if first():
+            active[i] = differ > 0
     sync()
     best_policy(
-        low, high, own.successors, own.initial, gamma, _sets(own), 1.0, room.tol,
+        low, high, own.successors, own.initial, own.numbers.gamma, _sets(own), 1.0, room.tol,
         (own.own, best.dual, best.bound, best.visits), choice, True, active, returns[2], room.of_sets,
     )  # fmt: skip
     for i in range(low, high):
-        accepted = taken[i] or (active[i] and returns[2, i] >= returns[0, i] - slack * math.sqrt(size / room.time[i]))
-        _play(choice[i] if accepted else best.choice[i], own.policy[i])
+        enough = returns[0, i] - slack * (returns[0, i] - returns[1, i])
+        _play(choice[i] if active[i] and returns[2, i] >= enough else best.choice[i], own.policy[i])
 
 
 @compiled

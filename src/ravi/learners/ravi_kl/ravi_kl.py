@@ -19,16 +19,16 @@ S(x, a) its support (support=on), or all states (support=off). Every form plans 
                    only, and does with probability 1 - delta_t, for all n at once.
                    delta_t = min{1, sqrt(H X A / t)}: T is not used.
     plan=slack     the same sets, but another policy is played where it is nearly as optimistic: a candidate, if its
-                   own optimistic return, with the best kernels of its actions, is at least U - eps_t, where U is the
-                   largest and eps_t = slack sqrt(H X A / t).
-                   candidate=half: the policy of plan=greedy at rho / 2. candidate=posterior: the optimal policy of a
-                   kernel drawn from the posterior of a Dirichlet(1, ..., 1) on S: that of PSRL, under the same bound.
+                   own optimistic return, with the best kernels of its actions, is at least U(rho) - eps. U is the
+                   largest, and eps = slack (U(rho) - U(rho / 2)) is small where the radii matter little.
+                   candidate=half: the policy of U(rho / 2). candidate=posterior: the optimal policy of a kernel drawn
+                   from the posterior of a Dirichlet(1, ..., 1) on S: that of PSRL, under the same bound.
 
 Where rewards are not known, r is their upper confidence bound max {m : n kl(r_hat, m) <= rho} in greedy and slack, with
 2 X for X in both radii; mirror has the bonus of `ravi.learners.ravi_ucb.unknown_rewards`.
 
 Constants: those above; in delta_t, t is rounded up to a power of two, so that sets whose counts did not move are as
-they were. `scale` multiplies rho (which is like a squared distance), `slack` is 0.3 unless given. Plans end at
+they were. `scale` multiplies rho (which is like a squared distance), `slack` is 1/2 unless given. Plans end at
 span(L u - u) <= 0.1 / sqrt(t).
 Deviations: of mirror from Algorithm 1, those of RAVI-UCB+ with `fresh` and `inner`.
 """
@@ -74,7 +74,7 @@ from ravi.theory import tabular as of_tables
 
 PLANS = ("mirror", "greedy", "slack")
 CANDIDATES = ("half", "posterior")
-SLACK = 0.3  # c of eps_t = c sqrt(H X A / t)
+SLACK = 0.5  # of eps = slack (U(rho) - U(rho / 2))
 STAGE = Range(lambda k, f, _: (k >= -1) & (k <= theory.stage(1 + f.time)), "a stage that has begun, or -1 for none")
 
 
@@ -90,7 +90,8 @@ class State(NamedTuple):
     data: Annotated[Counts, EVERY_PLAY]
     earned: Any  # Rewarded, of rewards that are not known; else ()
     best: Warm  # of the most optimistic policy
-    candidate: Any  # what the candidate is made of: Warm, or Drawn; () where there is none
+    half: Any  # of the most optimistic policy at half the radii: Warm; () where there is no candidate
+    drawn: Any  # of a candidate from the posterior: Drawn; else ()
     own: Value  # V of the candidate's own best kernels, less its least   (n, X)
     stage: Annotated[Array, STAGE]  # the least k with t <= 2^k, of the last plan   (n,)
     policy: Policy  #                                                       (n, X, A)
@@ -118,7 +119,7 @@ class Options(NamedTuple):
                     raise checks.InputError(f"{name} is an option of plan={of}, not of plan={self.plan}")
         o = self._replace(scale=checks.nonnegative(self.scale, "scale"))
         if self.plan == "slack":
-            c = SLACK if self.slack is None else checks.nonnegative(self.slack, "slack")
+            c = None if self.slack is None else checks.nonnegative(self.slack, "slack")
             return o._replace(slack=c, candidate=checks.one_of(self.candidate or "half", CANDIDATES, "candidate"))
         if self.plan == "greedy":
             return o
@@ -214,6 +215,8 @@ def optimistic(problem: Problem, o: Options, rewards: str | None = None, reward_
     told = is_told(o.support)
     problem = known(problem, told)
     X, A = problem.states, problem.actions
+    if o.plan == "slack" and o.slack is None:
+        o = o._replace(slack=SLACK)
     numbers, planned = numbers_of(problem, o, rewards is not None, reward_scale), CHOICES[o.candidate]
 
     def init(keys: Array) -> State:
@@ -223,10 +226,9 @@ def optimistic(problem: Problem, o: Options, rewards: str | None = None, reward_
         if rewards is not None:
             earned = Rewarded((), np.zeros(shape, np.int64), np.zeros(shape), np.array(keys, np.uint64))
         stage, policy = np.full(n, -1, np.int64), np.full(shape, 1 / A)
-        other: Any = () if o.candidate is None else cold(problem, n)
-        if o.candidate == "posterior":
-            other = Drawn(keys, np.zeros((n, X)), policy.copy())
-        return State(tallies(problem, n), earned, cold(problem, n), other, np.zeros((n, X)), stage, policy)
+        half: Any = () if o.candidate is None else cold(problem, n)
+        drawn: Any = Drawn(keys, np.zeros((n, X)), policy.copy()) if o.candidate == "posterior" else ()
+        return State(tallies(problem, n), earned, cold(problem, n), half, drawn, np.zeros((n, X)), stage, policy)
 
     def room(n: int, teams: int) -> Scratch:
         return scratch(problem, told, o.candidate == "posterior", rewards is not None, n, teams)
