@@ -152,9 +152,14 @@ def learn(
         world, termination=termination, grid=whole(world.observation_space) if chooses else grid, seed=seed,
         discover=discover, skip=usual, levels=usual,
     )  # fmt: skip
+    if usual and not chooses and reward_range is None:
+        reward_range = defaults.reward_range(stream.env)
+    follows = False
+    if reward_range is None and problem is None and rewards != "known":
+        reward_range = range_of(stream)
+        follows = reward_range is None and usual
     if learner is None and not chooses:
-        learner = defaults.learner(stream.observation_space, stream.terminal)
-        reward_range = defaults.reward_range(stream.env) if reward_range is None else reward_range
+        learner = defaults.learner(stream.observation_space, stream.terminal, bounded=not follows)
     if until_gap is not None:
         check_bounded(None, discovered=discover, cells=chooses or isinstance(learner, Smooth))
     if evaluate is not None:
@@ -163,12 +168,8 @@ def learn(
         found = chosen_by(stream, checks.steps(steps), checkpoint)
         learner, steps = Smooth(found.grid, found.bounds), checks.steps(steps) - stream.looked
     assert learner is not None
-    follows = False
-    if reward_range is None and problem is None and rewards != "known":
-        reward_range = range_of(stream)
-        follows = reward_range is None and usual
-        if follows:
-            reward_range = UNSEEN if found is None else found.rewards
+    if follows:
+        reward_range = UNSEEN if found is None else found.rewards
     if discount is None and problem is None:
         discount = defaults.DISCOUNT_OF_A_GRID if isinstance(learner, Smooth) else defaults.DISCOUNT
     if reward_scale is None:
