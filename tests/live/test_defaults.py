@@ -130,7 +130,7 @@ def test_a_stream_whose_range_grows_goes_on_from_its_checkpoint_bit_for_bit(tmp_
     assert again.follows
     assert again.table.told.units == whole.table.told.units == (-7, 20)
     assert everything(again) == everything(whole)
-    with pytest.raises(InputError, match="was made with reward_range observed"):
+    with pytest.raises(InputError, match="was made with learner psrl/pooled,end=5,largest=10000"):
         ravi.learn(Toll(), steps=600, seed=6, checkpoint=file, reward_range=(-7, 20))
 
 

@@ -85,7 +85,7 @@ def learn(
     problem: Problem | None = None,
     termination: str = "absorb",
     grid: Grid | Mapping[Any, Grid] | None = None,
-    discover: bool = False,
+    discover: bool | None = None,
     rewards: str | None = None,
     reward_range: tuple[float, float] | None = None,
     reward_scale: float | None = None,
@@ -111,7 +111,8 @@ def learn(
     problem : what is known, for instance `ravi.ensemble` of simulators; it has the discount
     termination : what a termination means: "absorb" (no further reward) or "restart"
     grid : how observations of a Box are divided into states; without a learner it is chosen from observations
-    discover : number observations as they occur
+    discover : number observations as they occur; without a learner, by default where they are texts, arrays of whole
+        numbers, or combinations of which there are more than 1,000
     rewards : "unknown", "changing" (with memory) or "known": the problem's, or those of the environment's own table
     reward_range : the least and the largest reward of a step; by default those of the environment's table. Where there
         is none, the default learner takes those that it observes, and 0
@@ -147,6 +148,8 @@ def learn(
     world, found = made(env), None
     if usual and grid is None and not discover:
         grid = defaults.grid(world)
+    if discover is None:
+        discover = usual and grid is None and defaults.discovers(world.observation_space)
     chooses = usual and grid is None and not discover and kind_of(world.observation_space) == "Box"
     stream = Environment(
         world, termination=termination, grid=whole(world.observation_space) if chooses else grid, seed=seed,

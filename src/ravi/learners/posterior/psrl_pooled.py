@@ -29,7 +29,7 @@ In epoch k, with n and N' the counts of a pair, and rho(y) the mean of what it e
     Q(x, a)       = r_k + gamma {(1 - u) <P_k, V> + u W}     where n > 0,      V(x) = max_a Q(x, a)
     Q(x, a)       = W + M - 1                                where n = 0
     W             = 1 + gamma max_x V_0(x),                  V_0 is V with 0 in place of W
-    M             = largest^z, z ~ U[0, 1]
+    M             = largest^z, z ~ U[-1, 1]
 
 Of all pairs with k successors a share q(k) is noisy: successors did not always pay the same. v(k) is the variance of
 their rewards about rho. For one of them s^2 is drawn too, from its own variance with v(k) for one play more: as the sum
@@ -105,6 +105,7 @@ from ravi.schedules import reset_or_doubling
 TOLERANCE = 1e-3  # of the value of pi_k under P_k, in parts of the span of V
 ROUGH = 100.0  # times that, of V_0
 RARELY = 0.0005  # growth of plays between two plans, at least
+PAIRS = 64  # that had been played, at most, in a plan of a world of chance for each step before it
 SCALE = 2**32  # the part of the numbers of a draw that M is of
 SINCE = 0.5  # of the plays: a draw since then makes a rival
 
@@ -160,7 +161,7 @@ def psrl_pooled(
 
     def plan(s: State) -> State:
         due = np.empty(len(s.key), np.bool_)
-        if _due(by_pair, s.data.visits, s.novelty.new, s.earned.mean, largest, s.pairs, s.plays, due):
+        if _due(by_pair, s.data.visits, *s.novelty, s.earned.mean, largest, s.pairs, s.plays, due):
             (paid, _, squares, terms), values = s.earned, (s.known, s.u, s.plays, s.chosen, s.policy)
             of = (*s.data, *s.novelty, *s.usual, paid, squares, terms, s.key)
             _plan(due, problem.rewards, problem.successors, gamma, goal, last, largest, *of, *scratch(X, A, B), *values)
@@ -174,7 +175,7 @@ def psrl_pooled(
 
 
 @compiled
-def _due(rewards, visits, new, mean, largest, pairs, plays, due):  # type: ignore[no-untyped-def]
+def _due(rewards, visits, tries, new, mean, largest, pairs, plays, due):  # type: ignore[no-untyped-def]
     """Which seeds are to draw anew, and of how many pairs and plays, in place; whether any is."""
     found = False
     for i in range(visits.shape[0]):
@@ -183,9 +184,11 @@ def _due(rewards, visits, new, mean, largest, pairs, plays, due):  # type: ignor
         for p in range(N.shape[0]):  # in loops of their own, several pairs go at once
             n += N[p] > 0
             t += N[p]
-        due[i] = t == 0 or n != pairs[i]
-        if not due[i] and t - plays[i] >= max(RARELY, 1.0 / n) * plays[i]:
-            due[i] = largest > 1.0 or new[i].sum() > 0 or t >= 2 * plays[i]
+        chance = new[i].sum() > 0
+        wait = n * new[i].sum() // (PAIRS * tries[i].sum()) if chance and largest > 1.0 else 0
+        due[i] = t == 0 or (n != pairs[i] and t - plays[i] >= wait)
+        if not due[i] and t - plays[i] >= max(max(RARELY, 1.0 / n) * plays[i], wait):
+            due[i] = largest > 1.0 or chance or t >= 2 * plays[i]
             if not due[i]:
                 for p in range(N.shape[0]):
                     differ += (N[p] > 0) & (abs(rewards[p] - means[p]) > ALIKE)
@@ -209,7 +212,7 @@ def _plan(  # type: ignore[no-untyped-def]
         draw(rewards, successors, visits[i], moves[i], *pooled, *earned, key[i], end, r, rows)
         solve(rows, gamma, ROUGH * goal, 0.0, r, known[i], greedy, chain)
         W = min(1.0 / (1.0 - gamma), 1.0 + gamma * (highest(known[i]) - known[i, X]))
-        M = largest ** block(key[i], plays[i], SCALE)[0]
+        M = largest ** (2.0 * block(key[i], plays[i], SCALE)[0] - 1.0)
         for x in range(X):
             for a in range(A):
                 if visits[i, x, a] == 0 and x != end:
