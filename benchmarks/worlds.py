@@ -1,4 +1,4 @@
-"""Environments of benchmarks/environments.md that have no table to be read: their rules, and an exact value of a policy.
+"""Environments of benchmarks/environments.md whose rewards nobody knows beforehand, with the exact value of a policy.
 
 Rules are a function of a state and an action: [(probability, successor, reward, whether it is an end)]. Rules of
 several are those of environments elsewhere, written anew (look-alikes): deep sea of bsuite; deep-sea-treasure and
@@ -15,6 +15,8 @@ from functools import lru_cache
 import gymnasium
 import numpy as np
 from gymnasium.spaces import Box, Discrete, MultiDiscrete
+from scipy.sparse import csc_matrix, csr_matrix, identity
+from scipy.sparse.linalg import spsolve
 
 MOVES = ((-1, 0), (1, 0), (0, -1), (0, 1))
 
@@ -43,25 +45,43 @@ class Ruled(gymnasium.Env):
 
     def _show(self, x):
         if x not in self.shown:
-            self.shown[x] = x[0] if isinstance(self.observation_space, Discrete) else np.array(x, self._dtype)
+            space = self.observation_space
+            self.shown[x] = x[0] if isinstance(space, Discrete) else np.array(x, space.dtype)
         return self.shown[x]
 
-    @property
-    def _dtype(self):
-        return self.observation_space.dtype
 
-    def table(self):
-        """States; and P (X, A, X) with r (X, A), an end being no state."""
-        states, place = list(self.starts), {x: i for i, x in enumerate(self.starts)}
-        entries, A = [], self.action_space.n
-        for x in states:  # it grows
+class Table:
+    """All that an environment by rules can do, for exact values of its policies."""
+
+    def __init__(self, env, discount):
+        self.env, self.discount, self.starts, self.states = env, discount, len(env.starts), list(env.starts)
+        place, rows, columns, chances, A = {x: i for i, x in enumerate(env.starts)}, [], [], [], env.action_space.n
+        rewards = []
+        for i, x in enumerate(self.states):  # it grows
             for a in range(A):
-                for p, y, reward, end in self.rules(x, a):
-                    if not end and y not in place:
-                        place[y] = len(states)
-                        states.append(y)
-                    entries.append((place[x], a, -1 if end else place[y], p, p * reward))
-        return states, A, entries
+                rewards.append(sum(p * reward for p, _, reward, _ in env.rules(x, a)))
+                for p, y, _, end in env.rules(x, a):
+                    if end:
+                        continue
+                    if y not in place:
+                        place[y] = len(self.states)
+                        self.states.append(y)
+                    rows.append(i * A + a)
+                    columns.append(place[y])
+                    chances.append(p)
+        X = len(self.states)
+        self.P, self.r = csr_matrix((chances, (rows, columns)), (X * A, X)), np.array(rewards)
+        V, before = np.zeros(X), np.full(X, np.inf)
+        while abs(V - before).max() > 1e-9:
+            V, before = (self.r + discount * (self.P @ V)).reshape(X, A).max(1), V
+        self.optimum = V[: self.starts].mean()
+
+    def value(self, action):
+        """The discounted return where `action` gives the action of a state, as it is shown."""
+        chosen = [action(self.env._show(x)) for x in self.states]
+        rows = np.arange(len(chosen)) * self.env.action_space.n + chosen
+        V = spsolve(csc_matrix(identity(len(chosen)) - self.discount * self.P[rows]), self.r[rows])
+        return V[: self.starts].mean()
 
 
 def grid(rows, columns):

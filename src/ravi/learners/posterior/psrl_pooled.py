@@ -105,7 +105,7 @@ from ravi.schedules import reset_or_doubling
 TOLERANCE = 1e-3  # of the value of pi_k under P_k, in parts of the span of V
 ROUGH = 100.0  # times that, of V_0
 RARELY = 0.0005  # growth of plays between two plans, at least
-PAIRS = 64  # that had been played, at most, in a plan of a world of chance for each step before it
+PAIRS = 32  # to a step between two plans, times the share of plays that were new, where M is drawn
 SCALE = 2**32  # the part of the numbers of a draw that M is of
 SINCE = 0.5  # of the plays: a draw since then makes a rival
 
