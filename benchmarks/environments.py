@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 from timing import opening  # first: it keeps BLAS to one thread
 
@@ -19,9 +20,11 @@ import gymnasium
 import numpy as np
 
 import ravi
+import worlds
 from blackjack import blackjack
 from ravi.live import defaults
 from ravi.live.environment import Environment
+from ravi.live.labels import Labels
 from ravi.live.spaces import space_of
 
 ABOUT = """
@@ -51,6 +54,12 @@ uniform play: of 24 samples it loses 17.7 % in the median after 50,000 steps, 9.
 after 450,000, 0.8 after 10^6 (at most 1 % in 15 samples) and 0.2 after 2 x 10^6 (at most 1 % in all). PSRL, whose plans
 take 30 ms per step there, was not measured.
 
+**Rewards that nobody knows beforehand.** In the last table neither the range of rewards nor a table is known to the
+default (`ravi.learn(env, steps=...)`, which plays what it never tried whatever the way to it costs), and entries are
+exact discounted returns of the policy after the steps. Deep sea costs .01 / n for every step towards what pays. These
+environments are look-alikes, written anew from the rules of bsuite, MO-Gymnasium (weights in `benchmarks/worlds.py`)
+and MiniGrid (seen from above); in tic-tac-toe the other player plays at random, and a square that is taken loses.
+
 **Learners.** `everyone` is Q-learning as it is usually written: alpha = 0.1, epsilon = 0.1, Q = 0, episodes of at most
 200 steps, with its greedy policy evaluated. QL, SARSA (alpha = 0.1, epsilon = 0.1, ties to the first action) and UCBVI
 (horizon 100) of rlberry-scool, gamma = 0.99, run in their own Python (`--rlberry PYTHON`), by
@@ -61,6 +70,7 @@ steps on in the median [15,041, 20,302], and 18,616 [15,661, 21,973] without riv
 of `psrl` on Taxi, of `certainty-equivalent` and `mbie-eb` from 64 states on and of RAVI-KL have become quicker; their
 policies are the same only within the tolerance of a plan.
 """
+ROOM = 10_000  # observations that Q-learning has room for
 DISCOUNT, FIRST, MORE, STAYS = 0.99, 200, 1.15, 5
 LOST = (0.1, 0.01, 0.001)
 WORLDS = {  # name -> id, options, most steps
@@ -89,6 +99,17 @@ LEARNERS = {  # id -> multiplier of the bonus of rewards; None is the default
     "everyone": 0.0,
     "uniform": 0.0,
 }
+RULED = {  # name -> what makes it, steps
+    "deep sea 5": (lambda: worlds.deep_sea(5), 3_000),
+    "deep sea 10": (lambda: worlds.deep_sea(10), 10_000),
+    "deep sea 20": (lambda: worlds.deep_sea(20), 50_000),
+    "deep-sea-treasure": (worlds.deep_sea_treasure, 20_000),
+    "resource-gathering": (worlds.resource_gathering, 50_000),
+    "Dynamic-Obstacles": (worlds.dynamic_obstacles, 100_000),
+    "tic-tac-toe": (worlds.tic_tac_toe, 100_000),
+    "inventory": (worlds.inventory, 100_000),
+    "queue": (worlds.queue, 50_000),
+}
 RLBERRY, RLBERRY_WORLDS = ("QL", "SARSA", "UCBVI"), ("FrozenLake 4x4", "Blackjack")
 
 
@@ -103,6 +124,7 @@ class World:
 
     def _solve(self, mdp, sees):
         self.mdp, self.sees, (X, A, _) = mdp, sees, mdp.successors.shape
+        self.space = space_of(self.env.observation_space)
         self.P = np.zeros((X, A, X))
         np.add.at(
             self.P, (np.arange(X)[:, None, None], np.arange(A)[:, None], self.mdp.successors), self.mdp.transitions
@@ -165,7 +187,8 @@ TABLES = {
 def by_agent(world, learner, scale, seed):
     """Steps so far, and the policy, of a learner of the library."""
     stream = Environment(world.env, seed=seed, skip=learner is None or world.short)
-    learner = defaults.learner(stream.observation_space, stream.terminal) if learner is None else learner
+    if learner is None:
+        learner = defaults.learner(stream.observation_space, stream.terminal, bounded=True)
     live = ravi.agent(
         learner, None, 50 * world.most, states=stream.states, actions=stream.actions, discount=DISCOUNT,
         reward_range=world.mdp.units, reward_scale=scale, seed=seed,
@@ -181,9 +204,9 @@ def by_agent(world, learner, scale, seed):
 
 def by_everyone(world, seed):
     """Tabular Q-learning, in ten lines."""
-    rng, env, space = np.random.default_rng(seed), world.env, space_of(world.env.observation_space)
+    rng, env, space = np.random.default_rng(seed), world.env, world.space
     A = env.action_space.n
-    Q, steps = np.zeros((space.size + 1, A)), 0
+    Q, steps = np.zeros((max(space.size + 1, ROOM), A)), 0
     while True:
         x = space.number(env.reset(seed=int(rng.integers(2**31)))[0])
         for _ in range(200):
@@ -196,6 +219,30 @@ def by_everyone(world, seed):
             if terminated:
                 break
         yield steps, lambda: np.eye(A)[Q.argmax(1)]
+
+
+def ruled(name, learner, seed):
+    """The return of the policy of the default or of Q-learning after the steps of an environment by rules, the optimum,
+    and CPU microseconds per step."""
+    make, steps = RULED[name]
+    table, began = worlds.Table(make(), DISCOUNT), time.process_time()
+    if learner is None:
+        policy = ravi.learn(table.env, steps=steps, seed=seed, evaluate=0, progress=False).policy()
+
+        def action(observation):
+            return int(policy(observation, deterministic=True))
+
+    else:
+        space = table.env.observation_space
+        space = Labels() if defaults.discovers(space) else space_of(space)
+        plays = by_everyone(SimpleNamespace(env=table.env, space=space), seed)
+        greedy = next(policy() for made, policy in plays if made >= steps).argmax(1)
+
+        def action(observation):
+            return greedy[space.number(observation)]
+
+    micros = 1e6 * (time.process_time() - began) / steps
+    return float(table.value(action)), float(table.optimum), micros
 
 
 def by_rlberry(python, name, agent, seed):
@@ -277,6 +324,22 @@ def table(name, kept, seeds, before):
         yield f"| {called} | {len(rows)} | {' | '.join(cells)} | {100 * lost:.2f} % | {seconds} |"
 
 
+def table_ruled(kept, seeds, page):
+    """Rows of the environments by rules: those that were measured, else those of the page."""
+    yield "| environment | steps | learner | seeds | optimum | mean return | least | CPU us per step |"
+    yield "|---|---|---|---|---|---|---|---|"
+    for name, (_, steps) in RULED.items():
+        for learner in (None, "everyone"):
+            begins = f"| {name} | {steps:,} | {'the default' if learner is None else f'`{learner}`'} |"
+            rows = [kept[key] for seed in seeds if (key := f"{name}|{learner}|{seed}") in kept]
+            if not rows:
+                yield from [line for line in page.splitlines() if line.startswith(begins)]
+                continue
+            returns, optima, micros = zip(*rows, strict=True)
+            found = f"{optima[0]:.4g} | {np.mean(returns):.4g} | {min(returns):.4g} | {np.median(micros):.0f}"
+            yield f"{begins} {len(rows)} | {found} |"
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--write", type=Path, help="a page; rows of it that are not of runs that are made stay")
@@ -285,6 +348,7 @@ def main():
     parser.add_argument("--first", type=int, default=0, help="of the seeds")
     parser.add_argument("--worlds", default=",".join(str(i) for i in range(len(WORLDS))), help="by number, from 0")
     parser.add_argument("--learners", default=",".join(str(i) for i in range(len(LEARNERS))), help="by number, from 0")
+    parser.add_argument("--ruled", default=",".join(str(i) for i in range(len(RULED))), help="by number, from 0")
     parser.add_argument(
         "--rlberry", metavar="PYTHON", help="a Python with rlberry-scool: its agents, on FrozenLake 4x4 and Blackjack"
     )
@@ -310,11 +374,19 @@ def main():
                 kept[key] = {"reached": reached, "seconds": seconds, "end": end}
                 print(key, json.dumps(kept[key]), file=sys.stderr, flush=True)
                 given.keep.write_text(json.dumps(kept))
+    for seed, j, learner in itertools.product(seeds, given.ruled.split(",") if given.ruled else [], (None, "everyone")):
+        name = list(RULED)[int(j)]
+        if (key := f"{name}|{learner}|{seed}") not in kept:
+            kept[key] = ruled(name, learner, seed)
+            print(key, json.dumps(kept[key]), file=sys.stderr, flush=True)
+            given.keep.write_text(json.dumps(kept))
     parts = opening("How many steps does an environment need?", ABOUT, "environments.py")
-    before = rows_of(given.write.read_text()) if given.write is not None and given.write.is_file() else {}
+    page = given.write.read_text() if given.write is not None and given.write.is_file() else ""
+    before = rows_of(page)
     for name, (_, _, most) in WORLDS.items():
         rows = list(table(name, kept, seeds, before))
         parts += [f"### {name}: at most {most:,} steps", "", *rows, ""] if len(rows) > 2 else []
+    parts += ["### Rewards that nobody knows beforehand", "", *table_ruled(kept, seeds, page), ""]
     text = "\n".join(parts)
     if given.write is None:
         print(text)

@@ -130,8 +130,77 @@ def test_a_stream_whose_range_grows_goes_on_from_its_checkpoint_bit_for_bit(tmp_
     assert again.follows
     assert again.table.told.units == whole.table.told.units == (-7, 20)
     assert everything(again) == everything(whole)
-    with pytest.raises(InputError, match="was made with reward_range observed"):
+    with pytest.raises(InputError, match="was made with learner psrl/pooled,end=5,largest=10000"):
         ravi.learn(Toll(), steps=600, seed=6, checkpoint=file, reward_range=(-7, 20))
+
+
+class Sea(gym.Env):
+    """Deep sea of n x n, where the way to what pays costs .01 / n a step."""
+
+    observation_space, action_space = gym.spaces.MultiDiscrete([5, 5]), gym.spaces.Discrete(2)
+
+    def reset(self, seed=None, options=None):
+        self.row = self.column = 0
+        return np.zeros(2, np.int64), {}
+
+    def step(self, action):
+        right = action == (self.row + self.column) % 2
+        reward = -0.002 * right + float(right and self.row == self.column == 4)
+        end = self.row == 4
+        self.row, self.column = min(self.row + 1, 4), min(max(self.column + 2 * right - 1, 0), 4)
+        return np.array([self.row, self.column]), reward, end, False, {}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_was_never_tried_may_pay_more_than_all_that_was(seed):
+    """All that is seen before the corner costs something, and nothing is gained on the way."""
+    made = ravi.learn(Sea(), steps=1500, seed=seed)
+    assert made.policy().play(Sea(), limit=5)[0].total > 0.98
+    assert made.agent.given == "psrl/pooled,end=25,largest=10000"
+    assert ravi.learn(Sea(), steps=10, seed=seed, reward_range=(-1, 1)).agent.given == "psrl/pooled,end=25"
+
+
+class Words(gym.Env):
+    """Five steps to the right earn 1; observations are what `shown` makes of the place."""
+
+    action_space = gym.spaces.Discrete(2)
+
+    def __init__(self, space, shown):
+        self.observation_space, self.shown = space, shown
+
+    def reset(self, seed=None, options=None):
+        self.place = 0
+        return self.shown(0), {}
+
+    def step(self, action):
+        self.place = max(0, self.place + 2 * int(action) - 1)
+        return self.shown(self.place), float(self.place == 5), self.place == 5, False, {}
+
+
+INTEGERS = gym.spaces.Box(0, 255, (2, 2), np.uint8)
+
+
+@pytest.mark.parametrize(
+    ("space", "shown"),
+    [
+        (INTEGERS, lambda place: np.full((2, 2), place, np.uint8)),
+        (gym.spaces.Text(9), lambda place: "x" * place),
+        (gym.spaces.MultiDiscrete([9] * 4), lambda place: np.array([0, place, 0, 1])),
+        (gym.spaces.Dict({"way": gym.spaces.Discrete(4), "seen": INTEGERS}),
+         lambda place: {"way": 3, "seen": np.full((2, 2), place, np.uint8)}),
+    ],
+)  # fmt: skip
+def test_observations_that_are_not_listed_get_numbers_as_they_are_met(space, shown):
+    made = ravi.learn(Words(space, shown), steps=1000)
+    assert len(made.environment["observations"]["labels"]) == 6  # and the end
+    assert [made.policy()(shown(place)) for place in range(5)] == [1] * 5
+
+
+def test_observations_that_are_few_or_continuous_are_not_discovered():
+    small, large = gym.spaces.MultiDiscrete([9] * 3), gym.spaces.Discrete(5000)
+    image, mixed = gym.spaces.Box(0, 255, (99, 99), np.uint8), gym.spaces.Tuple((gym.spaces.Box(0, 1), INTEGERS))
+    assert not any(map(defaults.discovers, (small, large, image, mixed, gym.spaces.MultiBinary(9))))
+    assert defaults.discovers(gym.spaces.MultiBinary(2000))
 
 
 class Rare(Corridor):

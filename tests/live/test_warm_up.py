@@ -243,7 +243,7 @@ BOX = gym.spaces.Box(0, 1, (2,))
     ("observations", "actions", "given", "said"),
     [
         (gym.spaces.Box(0, 1, (7,)), TWO, {}, "has 7 coordinates that may vary"),
-        (gym.spaces.Box(0, 255, (8, 9, 3), np.uint8), TWO, {}, "whole numbers: discover=True"),
+        (gym.spaces.Box(0, 255, (80, 90, 3), np.uint8), TWO, {}, "whole numbers: discover=True"),
         (gym.spaces.Box(0, 1, (8, 9)), TWO, {}, "has 72 coordinates that may vary"),
         (BOX, TWO, {"termination": "restart"}, "give grid=ravi.Grid"),
         (BOX, gym.spaces.Box(-np.inf, np.inf, (1,)), {}, "is continuous, and learners here choose among finitely many"),

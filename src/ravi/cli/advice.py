@@ -14,6 +14,7 @@ from ravi import checks, ids
 from ravi.checks import InputError
 from ravi.core import MDP
 from ravi.live import defaults
+from ravi.live.spaces import kind_of
 
 PILOT = 2000  # plays of an environment that are timed
 SOLVED = "exact: the optimum and an optimal policy, with a bound on the error"
@@ -114,7 +115,7 @@ def _of_environment(source: str, T: int, discount: float | None, timed: bool) ->
     world, gamma = _made(source), defaults.DISCOUNT if discount is None else discount
     try:
         space, actions = world.observation_space, world.action_space
-        kind = type(space).__name__
+        cells = kind_of(space) == "Box" and not defaults.discovers(space)
         table = hasattr(world.unwrapped, "P")
         has = "with" if table else "without"
         known = f"an environment with observations {space} and actions {actions}, {has} a transition table"
@@ -124,9 +125,9 @@ def _of_environment(source: str, T: int, discount: float | None, timed: bool) ->
             choices.append(Choice("It ships its table, and nothing has to be learned:", command, SOLVED))
         words = ["ravi learn", quote(source)] + ([] if discount is None else [f"--discount {discount!r}"])
         words += [f"--steps {T}", "--save it.policy"]
-        seconds = _pilot(world, gamma) * T if timed and kind != "Box" else None
-        when = "It is played:" if kind != "Box" else "It is played, its observations cut into cells:"
-        bound = guarantee_of("psrl/pooled") if kind != "Box" else "none: a cell is not a state"
+        seconds = _pilot(world, gamma) * T if timed and not cells else None
+        when = "It is played, its observations cut into cells:" if cells else "It is played:"
+        bound = "none: a cell is not a state" if cells else guarantee_of("psrl/pooled")
         choices.append(Choice(when, " ".join(words), bound, seconds))
     finally:
         world.close()

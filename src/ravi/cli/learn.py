@@ -167,7 +167,7 @@ def learn(
         with progress_bar(f"{learner or 'learning'} in {env}") as progress, short:
             try:
                 found = learn(
-                    world, learner, T, discount=discount, termination=termination, grid=grid, discover=discover,
+                    world, learner, T, discount=discount, termination=termination, grid=grid, discover=discover or None,
                     rewards=rewards, reward_range=limits, reward_scale=reward_scale, memory=memory, seed=seed,
                     until_gap=until_gap, assume=assume, evaluate=evaluate, checkpoint=checkpoint, progress=progress,
                 )  # fmt: skip

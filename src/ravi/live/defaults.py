@@ -17,12 +17,15 @@ from typing import Any
 from ravi.live.boxes import Smooth
 from ravi.live.grid import Grid
 from ravi.live.numberings import Space
+from ravi.live.spaces import count_of, kind_of
 from ravi.mdps.from_gymnasium import changed_by
 
 DISCOUNT = 0.99
 DISCOUNT_OF_A_GRID = 0.998  # a Box moves little in a step: what matters is some hundred steps ahead
 POLICY = "planned"
+MANY = 1000  # observations
 REWARD_SCALE = 0.0  # of a reward that is always the same, one step shows all
+LARGEST = 10_000  # reward of what was never played, in parts of the range of those that were observed
 RANGES = {"Blackjack": (-1.0, 1.0), "CartPole": (0.0, 1.0), "MountainCar": (-1.0, 0.0), "Acrobot": (-1.0, 0.0)}
 NATURAL = (-1.0, 1.5)  # of Blackjack with natural=True, which counts for nothing where sab=True
 SUTTON_BARTO = (-1.0, 0.0)  # of CartPole with sutton_barto_reward=True
@@ -33,11 +36,18 @@ BOXES: dict[str, dict[str, Any]] = {  # what is outside is clipped
 }
 
 
-def learner(space: Space, end: int | None) -> str | Smooth:
-    """The learner: of a grid whose episodes end in a state, how it moves; else an id. end: that state, if there is."""
+def learner(space: Space, end: int | None, *, bounded: bool) -> str | Smooth:
+    """The learner: of a grid whose episodes end in a state, how it moves; else an id. end: that state, if there is;
+    bounded: whether the range of rewards is known."""
     if isinstance(space, Grid) and end is not None and Smooth.fits(space):
         return Smooth(space)
-    return "psrl/pooled" if end is None else f"psrl/pooled,end={end}"
+    return "psrl/pooled" + ("" if end is None else f",end={end}") + ("" if bounded else f",largest={LARGEST:g}")
+
+
+def discovers(space: Any) -> bool:
+    """Whether observations get numbers as they are met: where they cannot be listed (texts, arrays of whole numbers),
+    or are more than MANY combinations, of which most may be impossible."""
+    return kind_of(space) != "Discrete" and count_of(space) > MANY
 
 
 def reward_range(env: Any) -> tuple[float, float] | None:

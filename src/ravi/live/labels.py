@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from ravi import headers
 from ravi.checks import StreamError
 
@@ -61,7 +63,8 @@ def named(observation: Any) -> Hashable:
     if isinstance(observation, str):
         return str.__str__(observation)  # NumPy's, or that of an enumeration, as a file gives it back
     if hasattr(observation, "tolist"):
-        return named(observation.tolist())
+        plain = observation.tolist()
+        return _tuples(plain) if np.dtype(observation.dtype).kind in "iub" else named(plain)
     if isinstance(observation, (tuple, list)):
         return tuple(named(part) for part in observation)
     if isinstance(observation, Mapping) and all(isinstance(key, str) for key in observation):
@@ -69,6 +72,11 @@ def named(observation: Any) -> Hashable:
     raise StreamError(
         f"{observation!r} cannot be a label: a whole number, a text, a truth value, None, or a tuple of labels can"
     )
+
+
+def _tuples(plain: Any) -> Any:
+    """Lists of whole numbers as tuples."""
+    return tuple(map(_tuples, plain)) if isinstance(plain, list) else plain
 
 
 def spelled(label: Any) -> Any:

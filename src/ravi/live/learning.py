@@ -85,7 +85,7 @@ def learn(
     problem: Problem | None = None,
     termination: str = "absorb",
     grid: Grid | Mapping[Any, Grid] | None = None,
-    discover: bool = False,
+    discover: bool | None = None,
     rewards: str | None = None,
     reward_range: tuple[float, float] | None = None,
     reward_scale: float | None = None,
@@ -111,7 +111,8 @@ def learn(
     problem : what is known, for instance `ravi.ensemble` of simulators; it has the discount
     termination : what a termination means: "absorb" (no further reward) or "restart"
     grid : how observations of a Box are divided into states; without a learner it is chosen from observations
-    discover : number observations as they occur
+    discover : number observations as they occur; without a learner, by default where they are texts, arrays of whole
+        numbers, or combinations of which there are more than 1,000
     rewards : "unknown", "changing" (with memory) or "known": the problem's, or those of the environment's own table
     reward_range : the least and the largest reward of a step; by default those of the environment's table. Where there
         is none, the default learner takes those that it observes, and 0
@@ -147,14 +148,21 @@ def learn(
     world, found = made(env), None
     if usual and grid is None and not discover:
         grid = defaults.grid(world)
+    if discover is None:
+        discover = usual and grid is None and defaults.discovers(world.observation_space)
     chooses = usual and grid is None and not discover and kind_of(world.observation_space) == "Box"
     stream = Environment(
         world, termination=termination, grid=whole(world.observation_space) if chooses else grid, seed=seed,
         discover=discover, skip=usual, levels=usual,
     )  # fmt: skip
+    if usual and not chooses and reward_range is None:
+        reward_range = defaults.reward_range(stream.env)
+    follows = False
+    if reward_range is None and problem is None and rewards != "known":
+        reward_range = range_of(stream)
+        follows = reward_range is None and usual
     if learner is None and not chooses:
-        learner = defaults.learner(stream.observation_space, stream.terminal)
-        reward_range = defaults.reward_range(stream.env) if reward_range is None else reward_range
+        learner = defaults.learner(stream.observation_space, stream.terminal, bounded=not follows)
     if until_gap is not None:
         check_bounded(None, discovered=discover, cells=chooses or isinstance(learner, Smooth))
     if evaluate is not None:
@@ -163,12 +171,8 @@ def learn(
         found = chosen_by(stream, checks.steps(steps), checkpoint)
         learner, steps = Smooth(found.grid, found.bounds), checks.steps(steps) - stream.looked
     assert learner is not None
-    follows = False
-    if reward_range is None and problem is None and rewards != "known":
-        reward_range = range_of(stream)
-        follows = reward_range is None and usual
-        if follows:
-            reward_range = UNSEEN if found is None else found.rewards
+    if follows:
+        reward_range = UNSEEN if found is None else found.rewards
     if discount is None and problem is None:
         discount = defaults.DISCOUNT_OF_A_GRID if isinstance(learner, Smooth) else defaults.DISCOUNT
     if reward_scale is None:

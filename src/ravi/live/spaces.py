@@ -17,6 +17,7 @@ from ravi.live.grid import Grid
 from ravi.live.numberings import Digits, Discrete, Parts, Space
 
 LEVELS = {1: 5, 2: 3}  # of each coordinate of actions that are a Box, by how many it has
+LONG = 1000  # whole numbers: an array of more is an image, of which none is met twice
 INSIDE = 1 - 1e-6  # of a margin: what rounds stays inside the Box
 
 
@@ -83,6 +84,22 @@ def kind_of(space: Any) -> str | None:
         if base.__name__ in known and base.__module__.startswith("gymnasium."):
             return base.__name__
     return None
+
+
+def count_of(space: Any) -> float:
+    """How many observations a space has: inf where they cannot be listed, nan where a part is continuous."""
+    kind = kind_of(space)
+    if kind in ("Tuple", "Dict"):
+        return math.prod(map(count_of, space.spaces.values() if kind == "Dict" else space.spaces))
+    if kind == "Discrete":
+        return float(space.n)
+    if kind == "MultiDiscrete":
+        return math.prod(space.nvec.ravel().astype(float).tolist())
+    if kind == "MultiBinary":
+        return 2.0 ** min(math.prod(space.shape), 1000)
+    if kind == "Box" and (np.dtype(space.dtype).kind == "f" or math.prod(space.shape) > LONG):
+        return math.nan
+    return math.inf
 
 
 def _parts_of(space: Any, kind: str, grid: Any) -> Space:

@@ -1,6 +1,7 @@
 """PSRL whose prior is learned: what is drawn and planned, what is new, usual and earned, and worlds without chance."""
 
 import numpy as np
+import pytest
 from scipy.stats import t
 
 import ravi
@@ -8,7 +9,9 @@ from ravi import ids
 from ravi.core import Path
 from ravi.learners.posterior import pooled_draws
 from ravi.learners.posterior.pooled import BINS, KINDS, WEIGHTS
+from ravi.learners.posterior.psrl_pooled import SCALE
 from ravi.learners.posterior.sparse import scratch
+from ravi.random import block
 
 WORLD = "garnet/6,3,2,discount=0.9"
 
@@ -29,12 +32,13 @@ def drawn(state, problem, end=-1):
     return r.copy(), P
 
 
-def test_the_policy_is_optimal_for_the_draw():
-    """Q = r_k + gamma {(1 - u) <P_k, V> + u W} and Q = W where n = 0, with W = 1 + gamma max V_0, written out with one
-    more state, which is worth W, or 0 for V_0."""
-    world = ids.mdp(WORLD)
-    made = ravi.run("psrl/pooled,tolerance=1e-9", world, 30, [3])
-    learner = ids.learner("psrl/pooled,tolerance=1e-9", world, 30)
+@pytest.mark.parametrize("largest", [1, 100])
+def test_the_policy_is_optimal_for_the_draw(largest):
+    """Q = r_k + gamma {(1 - u) <P_k, V> + u W} and Q = W + M - 1 where n = 0, with W = 1 + gamma max V_0, written out
+    with one more state, which is worth W, or 0 for V_0."""
+    world, name = ids.mdp(WORLD), f"psrl/pooled,tolerance=1e-9,largest={largest}"
+    made = ravi.run(name, world, 30, [3])
+    learner = ids.learner(name, world, 30)
     state = learner.plan(made.batch.state)
     r, P = drawn(state, world.problem)
     X, A, B = world.successors.shape
@@ -47,14 +51,17 @@ def test_the_policy_is_optimal_for_the_draw():
     fresh = state.data.visits[0] == 0
     assert 0 < fresh.sum() < X * A
 
-    def solved(W):
+    M = largest ** (2 * block(np.uint64(3), state.plays[0], SCALE)[0] - 1)
+    assert (M == 1) == (largest == 1)
+
+    def solved(W, M=1):
         V = np.zeros(X)
         for _ in range(1000):
-            Q = np.where(fresh, W, r + 0.9 * dense @ np.append(V, W))
+            Q = np.where(fresh, W + M - 1, r + 0.9 * dense @ np.append(V, W))
             V = Q.max(-1)
         return Q, V
 
-    Q, V = solved(1 + 0.9 * solved(0.0)[1].max())
+    Q, V = solved(1 + 0.9 * solved(0.0)[1].max(), M)
     best = state.policy[0].argmax(-1)
     np.testing.assert_allclose(Q[np.arange(X), best], V, atol=1e-6)
 
@@ -320,11 +327,8 @@ def test_an_end_is_worth_what_it_was_seen_to_earn():
 def test_a_plan_is_made_when_a_pair_was_played_first_or_plays_have_grown():
     """The values, set to nonsense, stay, or are found anew."""
 
-    def planned(world, **changes):
-        learner, state = (
-            ids.learner("psrl/pooled", ids.mdp(world), 20_000),
-            ravi.run("psrl/pooled", world, 20_000, [1]).batch.state,
-        )
+    def planned(world, name="psrl/pooled", steps=20_000, **changes):
+        learner, state = ids.learner(name, ids.mdp(world), steps), ravi.run(name, world, steps, [1]).batch.state
         state = learner.plan(state)._replace(
             pairs=(state.data.visits > 0).sum((1, 2)), plays=state.data.visits.sum((1, 2))
         )
@@ -337,6 +341,12 @@ def test_a_plan_is_made_when_a_pair_was_played_first_or_plays_have_grown():
     assert not planned("deep-sea/4", plays=9999)  # nothing is drawn
     assert planned("deep-sea/4", plays=10_000)
     assert planned("deep-sea/4", pairs=1)
+    for less, due in ((952, False), (953, True)):  # of 20,000, of 20 pairs: 20,000 / 21
+        assert planned("deep-sea/4", "psrl/pooled,largest=2", plays=less) == due
+    large = "garnet/100,8,8,discount=0.9"
+    assert planned(large, steps=400, pairs=1, plays=1)
+    for less in (1, 5):  # of some 300 pairs, where half of what is played again is new
+        assert planned(large, "psrl/pooled,largest=2", 400, pairs=1, plays=less) == (less == 5)
     assert not planned(WORLD)
     assert not planned(WORLD, plays=1052)  # of 20,000, of 18 pairs: 20,000 / 19
     assert planned(WORLD, plays=1053)

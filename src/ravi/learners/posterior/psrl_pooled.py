@@ -27,8 +27,9 @@ In epoch k, with n and N' the counts of a pair, and rho(y) the mean of what it e
     P_k(. | x, a) ~ Dirichlet(N'(x, a, .) + c b), on the successors that were met
     r_k(x, a)     ~ Normal(r_hat + <P_k - N' / n, rho>, s^2 / n), cut to [0, 1]
     Q(x, a)       = r_k + gamma {(1 - u) <P_k, V> + u W}     where n > 0,      V(x) = max_a Q(x, a)
-    Q(x, a)       = W                                        where n = 0
+    Q(x, a)       = W + M - 1                                where n = 0
     W             = 1 + gamma max_x V_0(x),                  V_0 is V with 0 in place of W
+    M             = largest^z, z ~ U[-1, 1]
 
 Of all pairs with k successors a share q(k) is noisy: successors did not always pay the same. v(k) is the variance of
 their rewards about rho. For one of them s^2 is drawn too, from its own variance with v(k) for one play more: as the sum
@@ -37,13 +38,15 @@ Student's distribution, and a pair that lost eleven of its first twelve bets com
 plays of a noisy pair pay the same with a chance of some (1 - 2 v)^(n - 1), so that with probability q (1 - 2 v)^(n - 1)
 / (1 - q + q (1 - 2 v)^(n - 1)) s^2 is v(k), else 0.
 
-What is new pays at most 1, and then leads at most to the best that is known. a_k is greedy for Q (ties: the first
-action), until a reset, or until the plays of a pair within the epoch reach max(1, n); then it is drawn anew, if a pair
-was played for the first time, or if plays have grown since the last draw by 0.05 %, and by what a pair has on average,
-and any was new. Where no play was ever new, every pair is taken to do what it did the first time: a world without
-chance is learned by one play of every pair; a plan is made when plays have doubled. If all of them then earned the
-same, no policy is known to be better than another, and the uniform one is played: it finds out whether chance had kept
-the learner from what pays.
+What is new pays at most 1, and then leads at most to the best that is known. Where [0, 1] is only the range of the
+rewards that were observed, `largest` is above 1, and a pair that was never played may pay up to `largest`, by a prior
+that prefers no scale. So a share of the draws leads to such pairs whatever the way to them costs, as long as there are
+any that can be reached, and the others earn. a_k is greedy for Q (ties: the first action), until a reset, or until the
+plays of a pair within the epoch reach max(1, n); then it is drawn anew, if a pair was played for the first time, or if
+plays have grown since the last draw by 0.05 %, and by what a pair has on average, and any was new or M is not 1. Where
+no play was ever new, every pair is taken to do what it did the first time: a world without chance is learned by one
+play of every pair; a plan is made when plays have doubled. If all of them then earned the same, no policy is known to
+be better than another, and the uniform one is played: it finds out whether chance had kept the learner from what pays.
 
 Posterior sampling maximises what is earned while learning, so it seldom plays an action that is probably worse. To
 find the best policy, its actions must be compared with their rivals, which takes plays of both (D. Russo, "Simple
@@ -67,6 +70,7 @@ are drawn by, so that a pair whose first plays were bad luck comes again.
 
 Constants: none. `tolerance` is that of pi_k under P_k, in parts of the span of V; that of V_0 is 100 times as much.
 `end` is a state known to be an end: every action stays there and earns the least that one of them was seen to earn.
+`largest` is the largest reward that a pair may pay that was never played.
 Guarantee: no rate. In every state that is met without end all actions are played without end, and as counts grow c and
 u come to matter no more.
 Composition: a prior of all pairs x posterior draws, and pooled missing mass x modified policy iteration x rivals x at
@@ -93,6 +97,7 @@ from ravi.estimators.counts import EVERY_PLAY, Counts, tallies
 from ravi.learners.posterior.pooled import ALIKE, BINS, KINDS, WEIGHTS, Earned, Novelty, Usual, count, expect
 from ravi.learners.posterior.pooled_draws import draw
 from ravi.learners.posterior.sparse import scratch, solve
+from ravi.random import block
 from ravi.ranges import Count, Fixed, Policy, Value
 from ravi.rows import highest
 from ravi.schedules import reset_or_doubling
@@ -100,6 +105,8 @@ from ravi.schedules import reset_or_doubling
 TOLERANCE = 1e-3  # of the value of pi_k under P_k, in parts of the span of V
 ROUGH = 100.0  # times that, of V_0
 RARELY = 0.0005  # growth of plays between two plans, at least
+PAIRS = 32  # to a step between two plans, times the share of plays that were new, where M is drawn
+SCALE = 2**32  # the part of the numbers of a draw that M is of
 SINCE = 0.5  # of the plays: a draw since then makes a rival
 
 
@@ -131,11 +138,15 @@ class State(NamedTuple):
         self.u[:] *= scale
 
 
-def psrl_pooled(problem: Problem, steps: int, *, tolerance: float = TOLERANCE, end: int | None = None) -> Learner:
-    """PSRL with bootstrap draws and pooled missing mass; `end` is the number of a state that is never left."""
+def psrl_pooled(
+    problem: Problem, steps: int, *, tolerance: float = TOLERANCE, end: int | None = None, largest: float = 1.0
+) -> Learner:
+    """PSRL with bootstrap draws and pooled missing mass; `end` is the number of a state that is never left, `largest`
+    what a pair may pay that was never played."""
     checks.steps(steps)
     last = -1 if end is None else checks.whole(end, "end", 0, problem.states - 1)
     X, A, B = problem.successors.shape
+    checks.positive(largest, "largest")
     gamma, goal = problem.discount, checks.positive(tolerance, "tolerance") / (problem.discount * problem.horizon)
     by_pair = problem.rewards.reshape(X * A)
 
@@ -150,21 +161,21 @@ def psrl_pooled(problem: Problem, steps: int, *, tolerance: float = TOLERANCE, e
 
     def plan(s: State) -> State:
         due = np.empty(len(s.key), np.bool_)
-        if _due(by_pair, s.data.visits, s.novelty.new, s.earned.mean, s.pairs, s.plays, due):
+        if _due(by_pair, s.data.visits, *s.novelty, s.earned.mean, largest, s.pairs, s.plays, due):
             (paid, _, squares, terms), values = s.earned, (s.known, s.u, s.plays, s.chosen, s.policy)
             of = (*s.data, *s.novelty, *s.usual, paid, squares, terms, s.key)
-            _plan(due, problem.rewards, problem.successors, gamma, goal, last, *of, *scratch(X, A, B), *values)
+            _plan(due, problem.rewards, problem.successors, gamma, goal, last, largest, *of, *scratch(X, A, B), *values)
         return s
 
     def add(s: State, path: Path) -> State:
         count(problem.rewards, *s.data, *s.novelty, *s.usual, *s.earned, *path[:2], path.slot, path.length)
         return s
 
-    return Learner("psrl/pooled", init, plan, add, reset_or_doubling(), {"tolerance": tolerance, "end": end})
+    return Learner("psrl/pooled", init, plan, add, reset_or_doubling(), {"tolerance": tolerance, "end": end, "largest": largest})
 
 
 @compiled
-def _due(rewards, visits, new, mean, pairs, plays, due):  # type: ignore[no-untyped-def]
+def _due(rewards, visits, tries, new, mean, largest, pairs, plays, due):  # type: ignore[no-untyped-def]
     """Which seeds are to draw anew, and of how many pairs and plays, in place; whether any is."""
     found = False
     for i in range(visits.shape[0]):
@@ -173,9 +184,11 @@ def _due(rewards, visits, new, mean, pairs, plays, due):  # type: ignore[no-unty
         for p in range(N.shape[0]):  # in loops of their own, several pairs go at once
             n += N[p] > 0
             t += N[p]
-        due[i] = t == 0 or n != pairs[i]
-        if not due[i] and t - plays[i] >= max(RARELY, 1.0 / n) * plays[i]:
-            due[i] = new[i].sum() > 0 or t >= 2 * plays[i]
+        chance = new[i].sum() > 0
+        wait = n * new[i].sum() // (PAIRS * tries[i].sum()) if chance and largest > 1.0 else 0
+        due[i] = t == 0 or (n != pairs[i] and t - plays[i] >= wait)
+        if not due[i] and t - plays[i] >= max(max(RARELY, 1.0 / n) * plays[i], wait):
+            due[i] = largest > 1.0 or chance or t >= 2 * plays[i]
             if not due[i]:
                 for p in range(N.shape[0]):
                     differ += (N[p] > 0) & (abs(rewards[p] - means[p]) > ALIKE)
@@ -187,7 +200,7 @@ def _due(rewards, visits, new, mean, pairs, plays, due):  # type: ignore[no-unty
 
 @compiled
 def _plan(  # type: ignore[no-untyped-def]
-    due, rewards, successors, gamma, goal, end, visits, moves, tries, new, share, likely, paid, squares, terms, key,
+    due, rewards, successors, gamma, goal, end, largest, visits, moves, tries, new, share, likely, paid, squares, terms, key,
     r, rows, greedy, chain, known, u, plays, chosen, policy,
 ):  # fmt: skip
     """pi_k of every seed, with its values, where it is due."""
@@ -199,10 +212,11 @@ def _plan(  # type: ignore[no-untyped-def]
         draw(rewards, successors, visits[i], moves[i], *pooled, *earned, key[i], end, r, rows)
         solve(rows, gamma, ROUGH * goal, 0.0, r, known[i], greedy, chain)
         W = min(1.0 / (1.0 - gamma), 1.0 + gamma * (highest(known[i]) - known[i, X]))
+        M = largest ** (2.0 * block(key[i], plays[i], SCALE)[0] - 1.0)
         for x in range(X):
             for a in range(A):
                 if visits[i, x, a] == 0 and x != end:
-                    r[x, a] = (1.0 - gamma) * W
+                    r[x, a] = (1.0 - gamma) * W + M - 1.0
         solve(rows, gamma, goal, (1.0 - gamma) * W, r, u[i], greedy, chain)
         ended, chance = 0.0, new[i].sum() > 0
         if chance:
