@@ -22,7 +22,8 @@ SUITE = {
 
 @pytest.mark.usefixtures("in_this_process")
 def test_a_section_is_made_anew_and_the_others_stay(tmp_path):
-    verdict = "| ravi-kl compared with | a | b | c |\n|---|--:|--:|--:|\n| ravi-kl, greedy | 1 | 1 | 1 |\n| psrl,support=on | 2 | 0 | 1 |\n"
+    verdict = "| ravi-kl compared with | a | b | c |\n|---|--:|--:|--:|\n"
+    verdict += "| ravi-kl, greedy | 1 | 1 | 1 |\n| psrl,support=on | 2 | 0 | 1 |\n"
     page = f"{MAKE.HEAD}\n## All learners know the supports\n\nas it was\n{verdict}\n## Linear mixtures\n\nof before\n"
     found = ravi.run_suite(SUITE, tmp_path / "out", workers=1)
     made = MAKE.made(found, page)
