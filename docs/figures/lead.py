@@ -72,8 +72,8 @@ probability, for every pair. The rows of an MDP are stored at one length, and pa
 which it is told nothing. Its radii count as many successors as the largest support has; the prior of `psrl` is on the
 support of each pair. A learner without supports allows for a move from any state to any other. `ravi-ucb+` and
 `uniform` have no such option; mixtures know their kernels. With supports RAVI-KL has no regret on RiverSwim, DeepSea
-and Taxi: these are compared without supports only, or not at all. (PSRL has none on DeepSea and Taxi, 1 on riverswim/6 and,
-with gamma = 0.99, 2,141 on riverswim/20, where `schedule=reset` has 202.)
+and Taxi: these are compared without supports only, or not at all. (PSRL has none on DeepSea and Taxi, 1 on riverswim/6
+and, with gamma = 0.99, 2,141 on riverswim/20, where `schedule=reset` has 202.)
 
 **What was chosen.** The radii of RAVI-KL are those of its proofs. Its candidate (half of them) and its slack (0.3) are
 not: any value is covered by the proofs, and these were in the learner's first version, of which no runs were recorded.
