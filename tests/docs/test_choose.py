@@ -38,7 +38,7 @@ def test_advice_fits_what_is_known():
     ]
     mixture = advise("riverswim/mixture/6", 1000, timed=False).choices
     assert mixture[1].command == "ravi run riverswim/mixture/6 ravi-kl/mixture --steps 1000 --seeds 1"
-    assert mixture[1].guarantee == "expected regret O~(d H sqrt(T)), with no T to know"
+    assert mixture[1].guarantee == "expected regret O~(d H sqrt(T) + H X A), with no T to know"
     linear = advise("linear/aggregated", 1000, seeds=[3, 5], timed=False).choices[1]
     assert linear.command == "ravi run linear/aggregated lsvi-ucb,scale=0.01 --steps 1000 --seeds 3,5"
     assert linear.guarantee.startswith("none; with scale=1, regret O(sqrt(d^3 H^3 T))")
