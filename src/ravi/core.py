@@ -49,7 +49,7 @@ class Problem:
 
     rewards: Floats  # r(x, a)                                (X, A), in [0, 1]
     successors: NDArray[np.int32]  # the x' that are stored of (x, a)    (X, A, B), ascending; B = X when dense
-    support: NDArray[np.bool_] = None  # type: ignore[assignment]  # where P(x' | x, a) > 0 on them; all unless given
+    support: Any = None  # whether P(x' | x, a) > 0 on them, bool (X, A, B); everywhere unless given
     initial: Floats  # nu_0(x)                                (X,)
     discount: float  # gamma, in (0, 1)
     features: Floats | None = None  # psi(x, a, x') on them   (X, A, B, D)
@@ -133,7 +133,7 @@ class MDP(Problem):
     """
 
     transitions: Floats  # P(x' | x, a) on the successors     (X, A, B)
-    support: NDArray[np.bool_] = field(init=False)  # where that is positive
+    support: Any = field(init=False)  # whether that is positive
     parameter: Floats | None = None  # theta, with P = <theta, psi>   (D,)
 
     def __post_init__(self) -> None:

@@ -112,8 +112,9 @@ def support(value: Any, shape: tuple[int, ...]) -> np.ndarray:
     if array.dtype != np.bool_:
         raise InputError(f"support holds {array.dtype}, not True or False")
     shaped(array, shape, "support", "(X, A, B)")
-    if not array.any(-1).all():
-        raise InputError(f"{at('support', first(~array.any(-1)))} has no successor")
+    empty = np.all(~array, axis=-1)
+    if empty.any():
+        raise InputError(f"{at('support', first(empty))} has no successor")
     return sealed(array)
 
 

@@ -9,7 +9,7 @@ import pytest
 from ravi import files, ids, tree
 from ravi.checks import InputError, StreamError
 from ravi.contract import MDPS
-from ravi.core import MDP, Problem
+from ravi.core import Problem
 from ravi.engine import run
 from ravi.live.agent import Agent, agent
 from ravi.live.keeping import carried
