@@ -1,4 +1,4 @@
-"""RAVI-KL: RAVI-UCB with sets of kernels in place of bonuses; nothing is tuned.
+"""RAVI-KL: RAVI-UCB with sets of kernels in place of bonuses; nothing is tuned to an MDP.
 
 Paper: A. Moulin, G. Neu, "Optimistic Planning by Regularized Dynamic Programming", ICML 2023: Algorithm 1, with another
 BONUS; the sets are those of Filippi, Cappe and Garivier (2010), with radii from mixtures and from betting.
