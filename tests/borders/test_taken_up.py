@@ -191,11 +191,11 @@ def test_what_is_wrong_is_named(stopped, name, change, told):
     ("learner", "name", "value", "told"),
     [
         ("ravi-kl", "best.choice", 2, "not one of 2 actions"),
-        ("ravi-kl", "candidate.visits", 500, "not a count of plays, or -1"),
+        ("ravi-kl", "half.visits", 500, "not a count of plays, or -1"),
         ("ravi-kl", "best.dual", 1e99, "not ln t from -500 to 100"),  # a loop without end
         ("ravi-kl", "best.bound", -1.0, "not a bound on what is not negative"),
         ("ravi-kl", "stage", 9, "not a stage that has begun"),
-        ("ravi-kl,candidate=posterior", "candidate.u", 11.0, "not a value from 0 to 10"),
+        ("ravi-kl,candidate=posterior", "drawn.u", 11.0, "not a value from 0 to 10"),
         ("ravi-kl/mixture", "theta", 0.9, "not a row of probabilities"),
         ("ravi-kl/mixture", "gram.covariance", 1e6, "covariance is positive definite"),
         ("ravi-kl/mixture", "candidate", 11.0, "not a value from 0 to 10"),
