@@ -36,10 +36,8 @@ class Ruled(gymnasium.Env):
 
     def step(self, action):
         rows, u = self.rules(self.x, int(action)), self.np_random.random()
-        for p, y, reward, end in rows:
-            u -= p
-            if u < 0:
-                break
+        last = np.searchsorted(np.cumsum([row[0] for row in rows]), u, side="right")
+        _, y, reward, end = rows[min(last, len(rows) - 1)]
         self.x = y
         return self._show(y), reward, end, False, {}
 
@@ -102,7 +100,18 @@ def deep_sea(n):
     return Ruled([(0,)], rules, Discrete(n * n), 2)
 
 
-TREASURES = ((1, 0.7), (2, 8.2), (3, 11.5), (4, 14.0), (4, 15.1), (4, 16.1), (7, 19.6), (7, 20.3), (9, 22.4), (10, 23.7))
+TREASURES = (
+    (1, 0.7),
+    (2, 8.2),
+    (3, 11.5),
+    (4, 14.0),
+    (4, 15.1),
+    (4, 16.1),
+    (7, 19.6),
+    (7, 20.3),
+    (9, 22.4),
+    (10, 23.7),
+)
 
 
 def deep_sea_treasure():
@@ -189,9 +198,7 @@ def tic_tac_toe():
         if has_won(y, 1) or not free:
             return [(1.0, y, float(has_won(y, 1)), True)]
         answers = [(*y[:i], 2, *y[i + 1 :]) for i in free]
-        return [
-            (1 / len(free), z, -float(has_won(z, 2)), has_won(z, 2) or all(z)) for z in answers
-        ]
+        return [(1 / len(free), z, -float(has_won(z, 2)), has_won(z, 2) or all(z)) for z in answers]
 
     return Ruled([(0,) * 9], rules, MultiDiscrete([3] * 9), 9)
 

@@ -39,14 +39,16 @@ plays of a noisy pair pay the same with a chance of some (1 - 2 v)^(n - 1), so t
 / (1 - q + q (1 - 2 v)^(n - 1)) s^2 is v(k), else 0.
 
 What is new pays at most 1, and then leads at most to the best that is known. Where [0, 1] is only the range of the
-rewards that were observed, `largest` is above 1, and a pair that was never played may pay up to `largest`, by a prior
-that prefers no scale. So a share of the draws leads to such pairs whatever the way to them costs, as long as there are
-any that can be reached, and the others earn. a_k is greedy for Q (ties: the first action), until a reset, or until the
-plays of a pair within the epoch reach max(1, n); then it is drawn anew, if a pair was played for the first time, or if
-plays have grown since the last draw by 0.05 %, and by what a pair has on average, and any was new or M is not 1. Where
-no play was ever new, every pair is taken to do what it did the first time: a world without chance is learned by one
-play of every pair; a plan is made when plays have doubled. If all of them then earned the same, no policy is known to
-be better than another, and the uniform one is played: it finds out whether chance had kept the learner from what pays.
+rewards that were observed, `largest` is above 1: a pair that was never played pays M, by a prior that prefers no scale,
+and as likely less than all that was observed as more. So up to half of the draws lead to such pairs whatever the way to
+them costs, as long as there are any that can be reached, and the others earn. a_k is greedy for Q (ties: the first
+action), until a reset, or until the plays of a pair within the epoch reach max(1, n); then it is drawn anew, if a pair
+was played for the first time, or if plays have grown since the last draw by 0.05 %, and by what a pair has on average,
+and any was new or `largest` is above 1; then draws also wait for a step for every 32 pairs, times the share of plays of
+pairs that were new to them. Where no play was ever new, every pair is taken to do what it did the first time: a world
+without chance is learned by one play of every pair; a plan is made when plays have doubled. If all of them then earned
+the same, no policy is known to be better than another, and the uniform one is played: it finds out whether chance had
+kept the learner from what pays.
 
 Posterior sampling maximises what is earned while learning, so it seldom plays an action that is probably worse. To
 find the best policy, its actions must be compared with their rivals, which takes plays of both (D. Russo, "Simple
@@ -105,7 +107,7 @@ from ravi.schedules import reset_or_doubling
 TOLERANCE = 1e-3  # of the value of pi_k under P_k, in parts of the span of V
 ROUGH = 100.0  # times that, of V_0
 RARELY = 0.0005  # growth of plays between two plans, at least
-PAIRS = 32  # to a step between two plans, times the share of plays that were new, where M is drawn
+PAIRS = 32  # to a step between two draws, times the share of plays that were new, where M is drawn
 SCALE = 2**32  # the part of the numbers of a draw that M is of
 SINCE = 0.5  # of the plays: a draw since then makes a rival
 
@@ -171,7 +173,9 @@ def psrl_pooled(
         count(problem.rewards, *s.data, *s.novelty, *s.usual, *s.earned, *path[:2], path.slot, path.length)
         return s
 
-    return Learner("psrl/pooled", init, plan, add, reset_or_doubling(), {"tolerance": tolerance, "end": end, "largest": largest})
+    return Learner(
+        "psrl/pooled", init, plan, add, reset_or_doubling(), {"tolerance": tolerance, "end": end, "largest": largest}
+    )
 
 
 @compiled
@@ -200,8 +204,8 @@ def _due(rewards, visits, tries, new, mean, largest, pairs, plays, due):  # type
 
 @compiled
 def _plan(  # type: ignore[no-untyped-def]
-    due, rewards, successors, gamma, goal, end, largest, visits, moves, tries, new, share, likely, paid, squares, terms, key,
-    r, rows, greedy, chain, known, u, plays, chosen, policy,
+    due, rewards, successors, gamma, goal, end, largest, visits, moves, tries, new, share, likely, paid, squares, terms,
+    key, r, rows, greedy, chain, known, u, plays, chosen, policy,
 ):  # fmt: skip
     """pi_k of every seed, with its values, where it is due."""
     seeds, X, A = policy.shape
@@ -216,7 +220,7 @@ def _plan(  # type: ignore[no-untyped-def]
         for x in range(X):
             for a in range(A):
                 if visits[i, x, a] == 0 and x != end:
-                    r[x, a] = (1.0 - gamma) * W + M - 1.0
+                    r[x, a] = (1.0 - gamma) * W + (M - 1.0)
         solve(rows, gamma, goal, (1.0 - gamma) * W, r, u[i], greedy, chain)
         ended, chance = 0.0, new[i].sum() > 0
         if chance:
