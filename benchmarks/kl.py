@@ -23,7 +23,7 @@ by `uniform`, divided by the number of plans, so plans start from the previous s
 Times are CPU times of one core (BLAS on one thread), with functions compiled beforehand, and the least of several
 repeats.
 """
-LEARNERS = ("ravi-kl,plan=greedy", "ravi-kl", "ravi-kl,candidate=posterior,slack=0.1", "psrl,support=on")
+LEARNERS = ("ravi-kl,plan=greedy", "ravi-kl", "ravi-kl,candidate=posterior", "psrl,support=on")
 
 
 def measured(name, mdp, steps, seeds, repeats):

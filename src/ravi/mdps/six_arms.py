@@ -38,7 +38,11 @@ def six_arms(discount: float = 0.95) -> MDP:
     stays[0] = action != LEAVE
     arm, kept = np.nonzero(stays)
     other, left = np.nonzero(~stays)
-    entries = [(0, action, action + 1, ENTER), (0, action[1:], 0, 1 - ENTER[1:])]
-    entries += [(arm + 1, kept, arm + 1, 1.0), (other + 1, left, 0, 1.0)]
+    entries = [
+        (0, action, action + 1, ENTER),
+        (0, action[1:], 0, 1 - ENTER[1:]),
+        (arm + 1, kept, arm + 1, 1.0),
+        (other + 1, left, 0, 1.0),
+    ]
     rewards = np.concatenate([np.zeros((1, 6)), stays * PAY[:, None]])
     return table_of(entries, rewards, discount, np.eye(7)[0], name="six-arms")

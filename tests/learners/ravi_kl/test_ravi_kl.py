@@ -54,6 +54,9 @@ def test_every_plan_is_what_the_definition_says(options):
         eps = slack * (best - (1 - mdp.discount) * float(half[0] @ mdp.initial))
         candidates += own < best - tol
         assert own >= best - eps - (1 + slack) * mdp.discount * tol - 1e-9
+        own_half, _ = swept(mdp, sets._replace(scale=0.5), choice)  # the corollary, with c = slack / (1 - slack)
+        c, cost = slack / (1 - slack), own - (1 - mdp.discount) * float(own_half[0] @ mdp.initial)
+        assert best - own <= c * cost + (1 + 2 * c) * mdp.discount * tol + 1e-9
     assert (slack < 0.1) == (candidates == 0)  # candidates that are less optimistic are played
 
 
@@ -142,13 +145,10 @@ def test_rewards_are_read_at_played_pairs_only():
 
 
 def test_the_tail_on_six_arms_is_that_of_the_most_optimistic_policy():
-    """A candidate that gives up the best arm is refused once its own sets have shrunk, after some hundred steps. Over
-    2,000 seeds the 99th percentiles were 41 and 38 (the same to 5 with others), so a ratio of 2 is a false alarm with
-    probability below 1e-3; where every candidate is played, it was 5.7."""
-    tails = [
-        np.quantile(ravi.run(id, "six-arms", 20_000, 1000).regret, 0.99) for id in ("ravi-kl", "ravi-kl,plan=greedy")
-    ]
-    assert tails[0] <= 2 * tails[1]
+    """The 99th percentile is at most twice that of greedy, which is 38.1 (2,000 seeds). The regret is larger than 76.2
+    on 5 of 2,000 seeds, so that 6 of 500 would exceed it with probability 0.002; where every candidate is played,
+    44 of 2,000 do, and 10 of these 500."""
+    assert np.quantile(ravi.run("ravi-kl", "six-arms", 20_000, 500).regret, 0.99) <= 76.2
 
 
 # Measured with these keys; the room is a third of the mean, several standard errors of 16 seeds.
