@@ -96,8 +96,8 @@ def read_rows(source: Any, wanted: Iterable[str], maybe: Iterable[str] = ()) -> 
     missing = [column for column in wanted if column not in columns]
     if missing:
         hint = ". A log of plays is read by ravi.importers.plays" if missing == ["probability"] else ""
-        names = ", ".join(f"{column} (or {', '.join(COLUMNS[column][1:])})" for column in missing)
-        raise InputError(f"{name} has no column {names}; it has {', '.join(found)}{hint}")
+        missed = ", ".join(f"{column} (or {', '.join(COLUMNS[column][1:])})" for column in missing)
+        raise InputError(f"{name} has no column {missed}; it has {', '.join(found)}{hint}")
     if not columns["state"]:
         raise InputError(f"{name} has no rows")
     if len({len(values) for values in columns.values()}) > 1:
