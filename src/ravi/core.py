@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ravi import checks, problems
+from ravi import archive, checks, problems
 from ravi.declarations import Recorder as Recorder
 from ravi.declarations import Seedwise as Seedwise
 from ravi.declarations import Sets as Sets
@@ -235,9 +235,7 @@ class MDP(Problem):
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write one portable file to `path`; `MDP.load` gives the same arrays back, bit for bit."""
-        from ravi.files import save_mdp
-
-        save_mdp(self, path)
+        archive.write_fields(path, "mdp", self)
 
     @staticmethod
     def load(path: str | PathLike[str]) -> MDP:
@@ -250,9 +248,7 @@ class MDP(Problem):
         ...     MDP.load(file.name).digest == mdp.digest
         True
         """
-        from ravi.files import load_mdp
-
-        return load_mdp(path)
+        return archive.read_fields(path, "mdp", MDP)
 
 
 def told(problem: Problem, kind: type[Problem], **arrays: Array) -> Problem:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
-from ravi import headers
+from ravi import archive
 from ravi.checks import StreamError
 
 
@@ -45,7 +45,7 @@ class Labels:
     @staticmethod
     def of(plain: dict[str, Any]) -> Labels:
         """The labels of `plain`."""
-        held = headers.checked(plain, {"labels": list[Any]})
+        held = archive.typed(plain, {"labels": list[Any]})
         return Labels([named(label) for label in held["labels"]])
 
     def __repr__(self) -> str:

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-from ravi.files import put_text
+from ravi.archive import write_text_file
 from ravi.ids import LEARNERS, builder_of, options_of
 
 LABELS = ("Paper", "Setting", "Guarantee", "Composition", "Constants", "Cost", "Trust", "Deviations")
@@ -206,4 +206,4 @@ if __name__ == "__main__":
     for name, text in pages().items():
         file = Path(sys.argv[1]) / name
         file.parent.mkdir(exist_ok=True)
-        put_text(file, text)
+        write_text_file(file, text)

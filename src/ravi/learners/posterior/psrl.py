@@ -41,14 +41,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Annotated, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from ravi import checks
 from ravi.compiled import compiled
 from ravi.core import Array, Learner, Path, Problem, Seedwise, Told, Until
-from ravi.estimators.counts import EVERY_PLAY, Counts, tallies, tally, tally_play
+from ravi.estimators.counts import Counts, tallies, tally, tally_play
 from ravi.learners.posterior.dirichlet import AHEAD, draw_gammas, normalise
 from ravi.learners.posterior.sticks import Sticks, plan_by_sticks, sticks, sticks_of
 from ravi.optimism.sets import _product
@@ -64,7 +64,7 @@ MANY_STICKS = 10_000  # of a row
 
 
 class State(NamedTuple):
-    data: Annotated[Counts, EVERY_PLAY]
+    data: Counts
     key: Fixed  # of the draws                           (n,)
     began: Next  # t_k                                   (n,)
     lasted: Next  # t_k - t_{k-1}                        (n,)
