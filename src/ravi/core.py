@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from functools import cached_property
 from hashlib import sha256
-from os import PathLike
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -233,13 +232,13 @@ class MDP(Problem):
 
         return of_mdp(self)
 
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write one portable file to `path`; `MDP.load` gives the same arrays back, bit for bit."""
+    def save(self, path: archive.Place) -> None:
+        """Write one portable file to `path` (or an open file); `MDP.load` gives the same arrays back, bit for bit."""
         archive.write_fields(path, "mdp", self)
 
     @staticmethod
-    def load(path: str | PathLike[str]) -> MDP:
-        """The MDP that `save` wrote to `path`, checked as if it had just been made.
+    def load(path: archive.Place) -> MDP:
+        """The MDP that `save` wrote to `path` (or an open file), checked as if it had just been made.
 
         >>> from tempfile import NamedTemporaryFile
         >>> mdp = MDP.from_dense([[[1]]], [[1]], discount=0.9, initial=0)

@@ -126,7 +126,8 @@ def check(held: Any, begun: Any, facts: Facts, name: str = "") -> None:
     name : where the tree is, for the error
     """
     labels = held._fields if hasattr(held, "_fields") else tuple(str(i) for i in range(len(held)))
-    declared = _declared(type(held))
+    kind: Any = type(held)
+    declared = _declared(kind)
     for label, part, start in zip(labels, held, begun, strict=True):
         where = f"{name}.{label}" if name else label
         if isinstance(part, tuple):
