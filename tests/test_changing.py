@@ -1,6 +1,5 @@
 """Rewards that change: what is revealed when, the best fixed policy in hindsight, regret, and Lemma 4.3 with r_k."""
 
-import io
 import signal
 from dataclasses import replace
 from itertools import product
@@ -9,7 +8,6 @@ import numpy as np
 import pytest
 
 import ravi
-from ravi import files
 from ravi.checks import InputError
 from ravi.engine import resume, run
 from ravi.ids import learner
@@ -271,22 +269,6 @@ def test_a_file_says_what_it_is_and_goes_on_in_its_own_world_only(tmp_path):
         resume(read, MOVING, w.mdp)
     with pytest.raises(InputError, match="the stopped run was made with learner ravi-ucb, not ravi-ucb/changing"):
         resume(run(MOVING, w.mdp, T, [3], pause=50), MOVING, w)
-
-
-def test_a_file_of_a_run_that_was_scored_apart_goes_on_and_is_scored():
-    """As files were written before such runs were scored by the engine: not measured, without a regret."""
-    w, T = world(), 200
-    half, place, older = run(MOVING, w, T, [3], points=10, pause=50), io.BytesIO(), io.BytesIO()
-    half.save(place)
-    place.seek(0)
-    header, held = files.read(place, "run")
-    header = {key: value for key, value in header.items() if key not in (*files.RESERVED, "world")}
-    kept = {name: array for name, array in held.items() if not name.startswith("results.") or name.endswith("plays_at")}
-    files.write(older, "run", header | {"options": header["options"] | {"measured": False}}, kept)
-    older.seek(0)
-    read = ravi.Run.load(older)
-    assert "ravi-ucb/changing on garnet" in repr(read)
-    assert arrays(resume(read, MOVING, w)) == arrays(run(MOVING, w, T, [3], points=10))
 
 
 def test_a_run_says_what_it_was_scored_against():

@@ -1,4 +1,4 @@
-"""Is the header of a file believed? Whatever stands in one of its fields, it is right or an error that names it."""
+"""The header of a file: whatever stands in one of its fields, it is right or an error that names it."""
 
 import dataclasses
 import json
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import ravi
-from ravi import files, headers, jsons
+from ravi import archive
 from ravi.checks import InputError
 from ravi.live.agent import Agent
 from ravi.live.policies import Policy, evaluate
@@ -39,7 +39,7 @@ WRONG = (*NUMBERS, None, "text", "", [], [1, 2, 3], {}, {"a": 1}, [[]], [None])
 )
 def test_what_is_not_of_its_type_is_named(value, kind, said):
     with pytest.raises(InputError) as error:
-        headers.checked({"key": value}, {"key": kind})
+        archive.typed({"key": value}, {"key": kind})
     assert str(error.value).startswith("its key is ")
     assert str(error.value).endswith(f", not {said}")
     assert len(str(error.value)) < 150
@@ -48,10 +48,10 @@ def test_what_is_not_of_its_type_is_named(value, kind, said):
 def test_what_is_of_its_type_is_given_back():
     types = {"a": float, "b": float | None, "c": list[int], "d": dict[str, Any], "e": tuple[float, float], "f": bool}
     held = {"a": 1, "b": None, "c": [], "d": {"x": []}, "e": [0, 1.5], "f": False}
-    assert headers.checked(held | {"more": 1}, types) == held
+    assert archive.typed(held | {"more": 1}, types) == held
     with pytest.raises(InputError, match="it has no a, f"):
-        headers.checked({name: held[name] for name in "bcde"}, types)
-    assert headers.checked({"a": 2}, types, partial=True) == {"a": 2}
+        archive.typed({name: held[name] for name in "bcde"}, types)
+    assert archive.typed({"a": 2}, types, partial=True) == {"a": 2}
 
 
 def stored(kind):
@@ -81,11 +81,11 @@ def file(request, tmp_path_factory):
     path = tmp_path_factory.mktemp(request.param) / "file"
     thing, load = stored(request.param)
     thing.save(path)
-    header, arrays = files.read(path, KIND_OF.get(request.param, request.param))
+    header, arrays = archive.read(path, KIND_OF.get(request.param, request.param))
     return (
         path,
         KIND_OF.get(request.param, request.param),
-        {k: v for k, v in header.items() if k not in files.RESERVED},
+        {k: v for k, v in header.items() if k not in archive.RESERVED},
         arrays,
         load,
     )
@@ -119,15 +119,15 @@ def test_a_header_says_what_can_be_or_which_key_is_wrong(file, monkeypatch):
     load(path)
     dumps = json.dumps
     with monkeypatch.context() as others:
-        others.setattr(files.json, "dumps", lambda full, allow_nan=True: dumps(full))
-        files.write(path, kind, put(header, next(iter(places(header))), float("nan")), arrays)
+        others.setattr(archive.json, "dumps", lambda full, allow_nan=True: dumps(full))
+        archive.write(path, kind, put(header, next(iter(places(header))), float("nan")), arrays)
     with pytest.raises(InputError, match=path.name):
         load(path)
     refused = []
     for place in places(header):
         for wrong in WRONG:
-            told = jsons.parsed(json.dumps(put(header, place, wrong)).encode())
-            monkeypatch.setattr(files, "read", lambda *_, told=told: (told, dict(arrays)))
+            told = json.loads(json.dumps(put(header, place, wrong)))
+            monkeypatch.setattr(archive, "read", lambda *_, told=told: (told, dict(arrays)))
             try:
                 thing = load(path)
             except InputError as error:

@@ -9,13 +9,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from hashlib import sha256
-from os import PathLike
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ravi import checks, problems
+from ravi import archive, checks, problems
 from ravi.declarations import Recorder as Recorder
 from ravi.declarations import Seedwise as Seedwise
 from ravi.declarations import Sets as Sets
@@ -235,15 +234,13 @@ class MDP(Problem):
 
         return of_mdp(self)
 
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write one portable file to `path`; `MDP.load` gives the same arrays back, bit for bit."""
-        from ravi.files import save_mdp
-
-        save_mdp(self, path)
+    def save(self, path: archive.Place) -> None:
+        """Write one portable file to `path` (or an open file); `MDP.load` gives the same arrays back, bit for bit."""
+        archive.write_fields(path, "mdp", self)
 
     @staticmethod
-    def load(path: str | PathLike[str]) -> MDP:
-        """The MDP that `save` wrote to `path`, checked as if it had just been made.
+    def load(path: archive.Place) -> MDP:
+        """The MDP that `save` wrote to `path` (or an open file), checked as if it had just been made.
 
         >>> from tempfile import NamedTemporaryFile
         >>> mdp = MDP.from_dense([[[1]]], [[1]], discount=0.9, initial=0)
@@ -252,9 +249,7 @@ class MDP(Problem):
         ...     MDP.load(file.name).digest == mdp.digest
         True
         """
-        from ravi.files import load_mdp
-
-        return load_mdp(path)
+        return archive.read_fields(path, "mdp", MDP)
 
 
 def told(problem: Problem, kind: type[Problem], **arrays: Array) -> Problem:

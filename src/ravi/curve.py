@@ -1,32 +1,12 @@
-"""How does a sum over steps grow? Running totals per seed, kept at the times that a plot needs."""
+"""Curves: the running sum over the steps of every seed, kept at the times that a plot needs."""
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from ravi.compiled import compiled
 from ravi.core import Array
-from ravi.ranges import Facts, Number, NumberOrNan, Whole
-
-
-class Curve(NamedTuple):
-    total: Number  # the sum so far               (n,)
-    cursor: Whole  # the next grid time to fill  (n,)
-    values: NumberOrNan  # the sum at each grid time; nan where a stopped run has not come to   (n, P)
-
-    def agrees(self, facts: Facts) -> dict[str, Array]:
-        return {"the cursor is at a time, or behind the last": self.cursor <= self.values.shape[1]}
-
-
-class OnGrid(Curve):
-    """A curve at the times of `grid`."""
-
-    def agrees(self, facts: Facts) -> dict[str, Array]:
-        times = grid(facts.steps, self.values.shape[1])
-        return {
-            "the cursor is at the first time that is still to come": self.cursor == passed(times, facts.time),
-            "there are values up to the cursor": np.isnan(self.values) == (times > facts.time[:, None]),
-        }
+from ravi.ranges import Number, NumberOrNan, Range
 
 
 def grid(steps: int, points: int) -> Array:
@@ -39,8 +19,24 @@ def passed(times: Array, time: Array) -> Array:
     return np.searchsorted(times, time, side="right")
 
 
+def cursor_into(name: str) -> Range:
+    """The range of a cursor into the field `name` (n, P), which is filled at the times of `grid`."""
+    return Range(
+        lambda cursor, f, _, held: cursor == passed(grid(f.steps, getattr(held, name).shape[1]), f.time),
+        "the place of the first time that is still to come",
+    )
+
+
+class Curve(NamedTuple):
+    """A sum at the times of `grid`."""
+
+    total: Number  # the sum so far                (n,)
+    cursor: Annotated[Array, cursor_into("values")]  # the next time to fill   (n,)
+    values: NumberOrNan  # the sum at each time; nan where a stopped run has not come to   (n, P)
+
+
 def curve(n: int, times: Array) -> Curve:
-    """Nothing yet, at any times."""
+    """A curve of n seeds before any step."""
     return Curve(np.zeros(n), np.zeros(n, np.int64), np.full((n, len(times)), np.nan))
 
 

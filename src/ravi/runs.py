@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cache
 from hashlib import sha256
 from operator import attrgetter
@@ -16,13 +16,13 @@ import numpy as np
 import scipy
 
 import ravi
-from ravi import checks, extras, headers, printable
+from ravi import archive, checks, extras, printable, tree
 from ravi.core import Array, Floats, Ints
 from ravi.curve import grid
 
 if TYPE_CHECKING:
+    from ravi.archive import Place
     from ravi.display.style import Drawn
-    from ravi.files import Place
 
 
 def versions() -> dict[str, str]:
@@ -204,17 +204,25 @@ class Run:
 
     def save(self, path: Place) -> None:
         """Write the run to one file (a path, or an open one), from which it can be read and resumed."""
-        from ravi.files import save_run
-
-        save_run(self, path)
+        header = {field.name: getattr(self, field.name) for field in fields(self)}
+        held, results = header.pop("batch"), header.pop("results")
+        batch = held if isinstance(held, dict) else tree.stored(held)
+        arrays = {f"batch.{name}": array for name, array in batch.items()}
+        archive.write(path, "run", header, arrays | {f"results.{name}": array for name, array in results.items()})
 
     @staticmethod
     def load(path: Place) -> Run:
         """The run that `save` wrote to `path` (or an open file), the same numbers bit for bit: to look at it, or to
         `ravi.resume` it."""
-        from ravi.files import load_run
-
-        return load_run(path)
+        header, arrays = archive.read(path, "run")
+        parts: dict[str, dict[str, Array]] = {"batch": {}, "results": {}}
+        for name, array in arrays.items():
+            part, _, rest = name.partition(".")
+            parts.setdefault(part, {})[rest] = array
+        try:
+            return shaped(Run(**told_by(header), batch=parts["batch"], results=parts["results"]))
+        except checks.InputError as error:
+            raise checks.InputError(f"{archive.name_of(path)} is damaged: {error}") from None
 
     def _measured(self, name: str) -> Array:
         if name not in self.results:
@@ -341,9 +349,8 @@ def shaped(run: Run) -> Run:
 def told_by(header: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of a run that the header of its file holds; each is of its type, and what numbers say can be."""
     types = {name: kind for name, kind in get_type_hints(Run).items() if name not in ("batch", "results")}
-    later = {"units": [0.0, 1.0], "world": "tabular"}  # fields that came later
-    held = headers.checked({**later, **header}, types | {"options": dict[str, Any]})
-    options = headers.checked(held["options"], get_type_hints(Options), within="options")
+    held = archive.typed(header, types | {"options": dict[str, Any]})
+    options = archive.typed(held["options"], get_type_hints(Options), within="options")
     checks.steps(held["steps"])
     checks.probability(held["discount"], "discount")
     checks.nonnegative(held["seconds"], "seconds")

@@ -98,16 +98,6 @@ def draw(probabilities, u):  # type: ignore[no-untyped-def]
     return a
 
 
-@compiled
-def misplaced(initial, restart, state, time, key):  # type: ignore[no-untyped-def]
-    """The first seed that is not where the start, or the reset after its last step, led; -1 where there is none."""
-    for i in range(state.shape[0]):
-        u_reset, _, _, u_initial = block(key[i], time[i], 0)
-        if (time[i] == 0 or u_reset < restart) and find(initial, u_initial) != state[i]:
-            return i
-    return -1
-
-
 def _walk(  # type: ignore[no-untyped-def]
     low, high, successors, cumulative, initial, restart, policy, state, time, key, xs, actions, ys, slots, resets,
     lengths, firsts, after, over, stop_at_reset, deadline, visits, ages, steps, ahead, written, learning, own,

@@ -22,7 +22,7 @@ from ravi.measures.trajectory import trajectory
 from ravi.planning.solver import Solution, solve
 from ravi.ranges import Facts, check
 from ravi.runs import Options, Run
-from ravi.walk import misplaced, start, world_of
+from ravi.walk import start, world_of
 
 COPIES = 3  # of the seeds: as they begin, as each group of them ends, and together again
 TOLERANCE = 1e-12  # of V*, where rounding allows
@@ -163,16 +163,10 @@ class Tabular(NamedTuple):
         return Batch(start(self.answers, keys), state, records)
 
     def sound(self, batch: Batch, begun: Batch, learner: Learner, stopped: Run) -> None:
-        mdp, T, walkers, world = self.mdp, stopped.steps, batch.walkers, self.answers
+        mdp, T, walkers = self.mdp, stopped.steps, batch.walkers
         most = T + (padding(mdp.horizon) if stopped.options["pad"] else 0)
         facts = Facts(mdp.states, mdp.actions, mdp.horizon, T, np.minimum(walkers.time, T), walkers.time, most)
         check(batch, begun, facts, "batch")
-        astray = misplaced(world.initial, world.restart, *walkers)
-        if astray >= 0:
-            raise checks.InputError(
-                f"batch.walkers.state[{astray}] is {walkers.state[astray]}, but the reset after play "
-                f"{walkers.time[astray]} led elsewhere"
-            )
 
     def size(self, batch: Batch) -> float:
         """Bytes that a seed works on."""

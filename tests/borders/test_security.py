@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 import ravi
-from ravi import files, ids
+from ravi import archive, ids
 from ravi.checks import InputError
 from ravi.cli import app, doctor
 from ravi.cli.citations import cite
@@ -81,9 +81,9 @@ def refused(mark, call, *, by=r"trapped:\w+.* is code that does not come with ra
 
 def rewritten(path, kind, **changes):
     """The same file with other values in its header."""
-    header, arrays = files.read(path, kind)
-    kept = {key: value for key, value in header.items() if key not in files.RESERVED}
-    files.write(path, kind, kept | changes, arrays)
+    header, arrays = archive.read(path, kind)
+    kept = {key: value for key, value in header.items() if key not in archive.RESERVED}
+    archive.write(path, kind, kept | changes, arrays)
 
 
 # What is named, and how.
@@ -241,7 +241,7 @@ def sound(tmp_path_factory):
 
 
 def specification(folder, change):
-    """Changed on purpose, and sealed again."""
+    """Changed on purpose."""
     held = Store(folder).specification()
     change(held)
     Store(folder).freeze({key: value for key, value in held.items() if key != "format"})

@@ -1,4 +1,4 @@
-"""Nothing of the user's is overwritten: no write goes through a link, and none but by `files.put`."""
+"""Nothing of the user's is overwritten: no write goes through a link, and none but by `archive.write_file`."""
 
 import os
 import re
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import ravi
-from ravi import files
+from ravi import archive
 from ravi.checks import InputError
 from ravi.cli import app
 from ravi.display.style import panels, written
@@ -104,7 +104,7 @@ def test_a_device_or_a_pipe_is_no_file_and_is_named_before_the_work(tmp_path, pl
     kind = path.lstat().st_mode
     told = rf"cannot write .*{re.escape(str(path))}: it is a device or a pipe, not a file"
     with pytest.raises(InputError, match=told):
-        files.put_text(path, "text")
+        archive.write_text_file(path, "text")
     with pytest.raises(InputError, match=told):
         written(panels()[0], path)
     for words in (
@@ -124,13 +124,13 @@ def test_a_device_or_a_pipe_is_no_file_and_is_named_before_the_work(tmp_path, pl
 def test_names_that_no_file_can_have_are_told(tmp_path):
     for name in ("a\0b", "\ud800"):
         with pytest.raises(InputError, match=r"cannot write the page .*: "):
-            files.put_text(str(tmp_path / name), "text", "the page")
-    files.put_text(tmp_path / "a", "\ud800 is no character")
+            archive.write_text_file(str(tmp_path / name), "text", "the page")
+    archive.write_text_file(tmp_path / "a", "\ud800 is no character")
     assert (tmp_path / "a").read_text() == r"\ud800 is no character"
 
 
-def test_nothing_in_the_library_writes_but_by_put():
-    """Whoever needs one of these writes through `files.put` or `files.put_text`."""
+def test_nothing_in_the_library_writes_but_by_the_archive():
+    """Whoever needs one of these writes through `archive.write_file` or `archive.write_text_file`."""
     writes = re.compile(
         r"""\.write_text\(|\.write_bytes\(|\bto_csv\(|\bnp\.savez?\w*\(|\bopen\([^)\n]*["'](?:[wax]|r\+)|O_(?:WRONLY|RDWR|CREAT)"""
     )
@@ -142,9 +142,9 @@ def test_nothing_in_the_library_writes_but_by_put():
         if writes.search(line)
     }
     assert found == {
-        ("files.py", 'with open(temporary, "xb") as file:'),
-        ("files.py", 'with archive.open(entry, "w", force_zip64=True) as stream:'),
+        ("archive.py", 'with open(temporary, "xb") as file:'),
+        ("archive.py", 'with packed.open(entry, "w", force_zip64=True) as stream:'),
         ("lab/experiments/store.py", 'with open(path, "r+b") as held:  # NFS locks only what can be written'),
     }
     drawn = [file.name for file in package.rglob("*.py") if "savefig(" in file.read_text()]
-    assert drawn == ["style.py"]  # into memory, and from there by `put`
+    assert drawn == ["style.py"]  # into memory, and from there by `write_file`

@@ -9,7 +9,7 @@ import pytest
 import typer
 
 import ravi
-from ravi import compile_cache, files
+from ravi import archive, compile_cache
 from ravi.checks import InputError
 from ravi.cli import doctor
 from ravi.cli.doctor import installation, machine, results
@@ -150,7 +150,7 @@ def test_a_full_disk_and_one_without_renaming_are_found(monkeypatch, tmp_path):
 
     monkeypatch.setattr(machine, "_locks", lambda path: False)
     assert one(machine.disk(tmp_path), "files").verdict == WARNING
-    monkeypatch.setattr(files, "put", fails)
+    monkeypatch.setattr(archive, "write_file", fails)
     assert one(machine.disk(tmp_path), "files").verdict == BROKEN
     assert list(tmp_path.iterdir()) == []
 

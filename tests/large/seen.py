@@ -7,7 +7,7 @@ from functools import cached_property
 
 import ravi
 from ravi import tree
-from ravi.large.running import index_of
+from ravi.large.running import output_index
 from ravi.large.snapshots import large, snapshot
 
 
@@ -24,7 +24,7 @@ class Seen:
         self.epochs, self.met, self.visited, self.unsettled = (
             int(run.results[name][0]) for name in ("epochs", "met", "visited", "unsettled")
         )
-        self.output_index = index_of(run.seeds[0], run.steps)
+        self.output_index = output_index(run.seeds[0], run.steps)
 
     @property
     def nbytes(self):

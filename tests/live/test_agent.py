@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ravi import files, ids, tree
+from ravi import archive, ids, tree
 from ravi.checks import InputError, StreamError
 from ravi.contract import MDPS
 from ravi.core import Problem
@@ -414,14 +414,14 @@ def test_a_file_with_arrays_of_other_shapes_is_refused(tmp_path):
     live = agent("ravi-ucb", None, 10, states=3, actions=2, discount=0.9)
     live.observe(0, live.act(0), 1, 0.5)
     live.save(tmp_path / "one.agent")
-    header, arrays = files.read(tmp_path / "one.agent", "agent")
-    told = {key: value for key, value in header.items() if key not in files.RESERVED}
+    header, arrays = archive.read(tmp_path / "one.agent", "agent")
+    told = {key: value for key, value in header.items() if key not in archive.RESERVED}
     for name in ("rewards.weight", "starts", "over", "deadline", "moves"):
         for wrong in (np.zeros(0), np.zeros((2, 2)), np.zeros(arrays[name].shape, np.float32)):
-            files.write(tmp_path / "two.agent", "agent", told, arrays | {name: wrong})
+            archive.write(tmp_path / "two.agent", "agent", told, arrays | {name: wrong})
             with pytest.raises(InputError, match="cannot go on from"):
                 Agent.load(tmp_path / "two.agent")
     for seed in (None, -1, 10**30, "x"):
-        files.write(tmp_path / "two.agent", "agent", told | {"seed": seed}, arrays)
+        archive.write(tmp_path / "two.agent", "agent", told | {"seed": seed}, arrays)
         with pytest.raises(InputError, match="seed"):
             Agent.load(tmp_path / "two.agent")

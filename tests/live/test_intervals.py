@@ -11,11 +11,10 @@ import numpy as np
 import pytest
 
 import ravi
-from ravi import files, ids
+from ravi import ids
 from ravi.checks import InputError
 from ravi.live.agent import Agent
 from ravi.live.intervals import Interval, bounds, interval, outward
-from ravi.live.keeping import HEADER
 from ravi.live.plausible import _enough, plausible
 from ravi.live.until import Until, has_unplayed_pairs
 from ravi.planning.evaluation import return_of
@@ -216,20 +215,6 @@ def test_a_stream_that_explores_goes_on_bit_for_bit(tmp_path, monkeypatch):
     again = ravi.learn("FrozenLake-v1", checkpoint=tmp_path / "b", **given)
     assert (again.agent.table.moves == whole.agent.table.moves).all()
     assert again.missed == 1e-3
-
-
-def test_a_file_from_before_has_an_interval_that_knows_nothing_of_its_rewards(tmp_path):
-    agent = played(0)
-    agent.save(tmp_path / "a")
-    header, arrays = files.read(tmp_path / "a", "agent")
-    for name in ("earned", "least", "most", "late", "late_start"):
-        del arrays[name]
-    files.write(tmp_path / "b", "agent", {key: header[key] for key in HEADER}, arrays)
-    policy = np.full((4, 2), 0.5)
-    low, best, gap, *_ = bounds(plausible(Agent.load(tmp_path / "b"), DELTA, "seen"), policy)
-    least, most, apart, *_ = bounds(plausible(agent, DELTA, "seen"), policy)
-    assert low < least < most < best
-    assert gap > apart
 
 
 def test_known_rewards_and_a_known_start_are_taken_as_they_are():

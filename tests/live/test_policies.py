@@ -159,14 +159,14 @@ def test_damaged_foreign_and_wrong_files_say_what_they_are(tmp_path):
         ravi.MDP.load(path)
     with pytest.raises(InputError, match="there is no file"):
         Policy.load(tmp_path / "none")
-    from ravi.files import write
+    from ravi.archive import write
 
     write(path, "policy", {"discount": 0.9}, {"table": HALF})
     with pytest.raises(InputError, match="it is damaged: it has no units, learner"):
         Policy.load(path)
     header = {"discount": 0.9, "units": [0, 1], "learner": "", "steps": 0, "seed": 0, "environment": {}}
     write(path, "policy", header | {"states": None, "actions": None}, {"table": HALF * 3})
-    with pytest.raises(InputError, match=r"it: table\[0\] sums to 3"):
+    with pytest.raises(InputError, match=r"it is damaged: table\[0\] sums to 3"):
         Policy.load(path)
 
 

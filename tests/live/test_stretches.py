@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from ravi import files
+from ravi import archive
 from ravi.live import learning
 from ravi.live.learning import Broken, learn
 from ravi.live.steps import thresholds
@@ -28,7 +28,7 @@ def files_of(monkeypatch, tmp_path, play):
         if name == "one":
             one_by_one(monkeypatch)
         play(tmp_path / name)
-    return [files.read(tmp_path / name, "agent") for name in ("row", "one")]
+    return [archive.read(tmp_path / name, "agent") for name in ("row", "one")]
 
 
 def same(row, one):

@@ -1,9 +1,11 @@
-"""Files of runs, agents and large runs, changed one array at a time and sealed again: what becomes of each?
+"""Files of runs, agents and large runs with one array changed and the checksum renewed, and the outcome of each.
 
-Run as a program it is told what to change, and prints a line before and after every attempt, so that one which ends
-the process is known by its name:
+As a program it prints a line for every attempt, the first half before it, so that one which ends the process is known
+by its name. With NUMBA_BOUNDSCHECK=1 compiled code raises an IndexError where it would touch other memory:
 
-    python -m tests.support.mutants KIND [few] LEARNER ...
+    NUMBA_BOUNDSCHECK=1 RAVI_CACHE_DIR=FOLDER python -m tests.support.mutants KIND [few] LEARNER ...
+
+In place of KIND, `unchecked` gives the outcome of each of INDICES when no range is checked.
 """
 
 from __future__ import annotations
@@ -18,12 +20,13 @@ from typing import Any
 import numpy as np
 
 import ravi
-from ravi import files, ids
+from ravi import archive, ids, worlds
 from ravi.checks import InputError
-from ravi.large import snapshot
+from ravi.large import running, snapshot
 from ravi.live.agent import Agent
 
 MIXTURE, LINEAR = "riverswim/mixture/5,discount=0.9", "linear/5,2,3,discount=0.9"
+LARGE = "ravi-ucb+,inner=3,centre=off,span=off,clip=off"
 STEPS, PAUSE, SEEDS = 300, 120, 2
 REFUSED, SAME, OTHER = "refused", "same", "other"
 
@@ -44,8 +47,8 @@ class File:
         content = io.BytesIO()
         thing.save(content)
         content.seek(0)
-        header, self.arrays = files.read(content, kind)
-        self.header = {key: value for key, value in header.items() if key not in files.RESERVED}
+        header, self.arrays = archive.read(content, kind)
+        self.header = {key: value for key, value in header.items() if key not in archive.RESERVED}
         self.kind, self.go_on = kind, go_on
 
     @cached_property
@@ -54,7 +57,7 @@ class File:
 
     def written(self, arrays: dict[str, np.ndarray], header: dict[str, Any] | None = None) -> io.BytesIO:
         content = io.BytesIO()
-        files.write(content, self.kind, self.header if header is None else header, arrays)
+        archive.write(content, self.kind, self.header if header is None else header, arrays)
         content.seek(0)
         return content
 
@@ -141,6 +144,9 @@ def changed(array: np.ndarray, few: bool) -> Iterator[tuple[str, np.ndarray]]:
             yield f"[{where}] = {value}", other
         if not few:
             yield f"[:] = {value}", np.full_like(array, value)
+    if array.dtype.kind in "iu":
+        yield "plus 1", array + array.dtype.type(1)
+        yield "minus 1", array - array.dtype.type(1)
     if len(array):
         yield "one row less", array[1:]
     if few:
@@ -164,8 +170,38 @@ def mutants(file: File, few: bool) -> Iterator[tuple[str, dict[str, np.ndarray]]
     yield "one array more", file.arrays | {"batch.records.9.more": np.zeros(2)}
 
 
+INDICES = (  # an array of a file that compiled code takes indices from, and a value that is none
+    ("run", "ravi-ucb", "walkers.state", 10**6), ("run", "ravi-ucb", "walkers.time", -(10**6)),
+    ("run", "ravi-ucb", "records.0.regret.cursor", -(10**6)), ("run", "ravi-ucb", "records.1.cursor", 10**6),
+    ("run", "ravi-ucb", "records.1.cursor", 0), ("run", "ravi-ucb", "records.3.age", -(10**6)),
+    ("run", "ravi-ucb", "records.3.regret.cursor", 10**6), ("run", "oppo", "state.age", -(10**6)),
+    ("run", "ravi-kl", "state.best.choice", 10**6), ("run", "q-learning", "state.greedy", 10**6),
+    ("run", "q-learning", "state.stale", 10**6), ("large", LARGE, "state.memory.row", 10**6),
+    ("large", LARGE, "state.memory.first", 10**6), ("large", LARGE, "state.memory.owner", 10**6),
+    ("large", LARGE, "state.memory.to", 10**6), ("large", LARGE, "state.memory.after", 10**6),
+    ("large", LARGE, "records.0.point", -(10**6)),
+)  # fmt: skip
+MAKERS = {"run": run_file, "agent": agent_file, "large": large_file}
+
+
+def unchecked() -> None:
+    """Print what becomes of each of INDICES when no range is checked."""
+    worlds.check = running.check = lambda *_: None
+    for kind, learner, name, value in INDICES:
+        file = MAKERS[kind](learner, **({} if kind == "large" else {"record": ["trajectory", "stream"]}))
+        array = np.full_like(file.arrays[f"batch.{name}"], value)
+        print(f"{kind} {learner} {name} = {value} ...", end=" ", flush=True)
+        try:
+            print(*file.outcome(file.arrays | {f"batch.{name}": array}))
+        except Exception as error:
+            print(type(error).__name__, flush=True)
+
+
 def main(kind: str, *learners: str) -> None:
-    make = {"run": run_file, "agent": agent_file, "large": large_file}[kind]
+    if kind == "unchecked":
+        unchecked()
+        return
+    make = MAKERS[kind]
     few = learners[0] == "few"
     for learner in learners[few:]:
         file = make(learner)

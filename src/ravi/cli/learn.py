@@ -132,7 +132,7 @@ def learn(
 
     The environment's time limit is removed, since the discount sets the horizon.
     """
-    from ravi import checks, files, ids
+    from ravi import archive, checks, ids
     from ravi.compiled import sparing
     from ravi.live.learned import POLICIES
     from ravi.live.learning import Broken, Halted, learn
@@ -153,12 +153,12 @@ def learn(
     if learner is not None:
         ids.given_options(learner)
     if save is not None:
-        files.may_be(save)  # told before the work, not after
+        archive.check_place(save)  # told before the work, not after
     if ids.names_an_mdp(env):
         raise an_mdp(env, learner or "psrl")
     before = 0
     if checkpoint is not None and checkpoint.exists():
-        header, _ = files.read(checkpoint, "agent")
+        header, _ = archive.read(checkpoint, "agent")
         before = header["time"] + (header["pending"] is not None) + header["extra"]["environment"].get("looked", 0)
     with closing(made(env, given)) as world:
         grid = _grid(world, bins, low, high, outside, discover, learner)

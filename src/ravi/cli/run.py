@@ -53,7 +53,7 @@ def run(
 
     For a suite of runs use ravi suite run; ravi run SUITE is the same.
     """
-    from ravi import checks, engine, files, ids
+    from ravi import archive, checks, engine, ids
     from ravi.compiled import effort, sparing
     from ravi.runs import Run
     from ravi.worlds import Tabular, world_named
@@ -65,13 +65,13 @@ def run(
     with sparing():
         agent = world.learner(learner, T)
     if save is not None:
-        files.may_be(save)  # told before the work, not after
+        archive.check_place(save)  # told before the work, not after
     if figure is not None:
         if world.kind == "large":
             raise InputError(f"--figure draws the regret, and in a large world, {world.name}, none is computed")
         from ravi.display.style import library
 
-        files.may_be(figure, "the figure")
+        archive.check_place(figure, "the figure")
         library()  # likewise a missing extra
     stopped = Run.load(save) if save is not None and save.exists() else None
     wanted = ["trajectory"] if trajectory else []
@@ -190,7 +190,7 @@ def verify(
 
     Exit status 0 if all that are measured hold, 1 if one is violated, 2 if none is measured.
     """
-    from ravi import checks, files
+    from ravi import archive, checks
     from ravi.verify import DEFAULT, EVERY, form_of, verify, wanted
 
     typed(mdp, learner)
@@ -200,7 +200,7 @@ def verify(
     if mdp is None and (html_file is not None or figure is not None or steps is not None):
         raise InputError("--html, --figure and --steps are of one run: name an MDP")
     for path in filter(None, (json_file, html_file, figure)):
-        files.may_be(path)  # told before the work, not after
+        archive.check_place(path)  # told before the work, not after
     if figure is not None:
         from ravi.display.style import library
 
@@ -226,9 +226,9 @@ def verify(
             say(last.text(failed=failed or variants) + "\n")
     if json_file is not None:
         found = [report.json() for report in reports]
-        files.put_text(json_file, json.dumps(found[0] if mdp is not None else found, indent=1))
+        archive.write_text_file(json_file, json.dumps(found[0] if mdp is not None else found, indent=1))
     if html_file is not None:
-        files.put_text(html_file, reports[0].html())
+        archive.write_text_file(html_file, reports[0].html())
     if figure is not None:
         from ravi.lab.report.ladder import ladder_figure
 

@@ -76,7 +76,7 @@ def table(
     out: Annotated[Path | None, typer.Option(help="Write the table to this file.")] = None,
 ) -> None:
     """Print a table of regret, learner x MDP, with intervals; the best and its ties are marked."""
-    from ravi import checks, files
+    from ravi import archive, checks
     from ravi.lab.experiments.results import results
     from ravi.lab.report.tables import table
 
@@ -86,7 +86,7 @@ def table(
     if out is None:
         say((made.text(room()) if form == "text" else getattr(made, form)()).rstrip("\n"), whole=True)
         return
-    files.put_text(out, getattr(made, form)().rstrip("\n") + "\n")
+    archive.write_text_file(out, getattr(made, form)().rstrip("\n") + "\n")
 
 
 def watch(

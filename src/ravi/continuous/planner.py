@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from math import log, sqrt
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from ravi.estimators.ridge import invert_root
 from ravi.optimism.bonuses import confidence_term, log_det_radius
 from ravi.planning.mirror import mirror_step
 from ravi.random import PICK, uniform
-from ravi.ranges import Covariance, Facts, Fixed, LogPolicy, Number, Plays, Policy, Positive, Whole, logarithms
+from ravi.ranges import Fixed, LogPolicy, Number, Plays, Policy, Positive, Range, Whole
 from ravi.tree import Ragged
 
 NONE = np.zeros(0)  # for what a planner that does not plan does not need
@@ -62,10 +62,13 @@ class Records(NamedTuple):
     root: Number  # R                             (P, d, d)
 
 
+MADE = Range(lambda a, f, _, held: (a >= 0) & (a <= held.filled), "a number of the records made")
+
+
 class State(NamedTuple):
     """What a learner knows, seeds first."""
 
-    covariance: Covariance  # Lambda                              (n, d, d)
+    covariance: Number  # Lambda                              (n, d, d)
     response: Number  # b                                         (n, d)
     root: Number  # R of the last plan                            (n, d, d)
     last: Number  # V of the last backup, on the nodes            (n, m)
@@ -75,19 +78,12 @@ class State(NamedTuple):
     V: Number  # of the policy that is played                     (n, m)
     policy: Policy  # that is played                              (n, m, A)
     filled: Whole  # records made                                 (n,)
-    taken: Whole  # that the last policy is of                    (n,)
-    active: Whole  # that the played one is of                    (n,)
+    taken: Annotated[Array, MADE]  # that the last policy is of   (n,)
+    active: Annotated[Array, MADE]  # that the played one is of   (n,)
     earned: Positive  # sum of rewards                            (n,)
     time: Plays  # steps made                                     (n,)
     key: Fixed  #                                                 (n,)
     records: Records
-
-    def agrees(self, facts: Facts) -> dict[str, Array | bool]:
-        return {
-            "policies are of records that were made": (self.active <= self.taken) & (self.taken <= self.filled),
-            "log_policy is that of last_policy": logarithms(self.log_policy, self.last_policy),
-            "rewards are at most one a play": self.earned <= facts.time,
-        }
 
 
 class Values(NamedTuple):

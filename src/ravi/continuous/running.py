@@ -8,7 +8,7 @@ nodes, epoch by epoch, and their return there is computed, not sampled.
 
 from collections.abc import Sequence
 from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from ravi.core import Array, Learner, Measure, Path
 from ravi.curve import grid as times_of
 from ravi.epochs import Batch, Leg
 from ravi.log import Log
+from ravi.measures.regret import STARTS
 from ravi.planning.mirror import mirror_step
 from ravi.ranges import Facts, Fixed, LogPolicy, Number, NumberOrNan, Plays, Policy, Positive, Walked, Whole
 from ravi.runs import Options, Run
@@ -168,16 +169,8 @@ class Scored(NamedTuple):
     gap: NumberOrNan  # of the policy that was scored last   (n,)
     earned: Positive  # (n,)
     plays: Plays  # (n,)
-    starts: Log  # T_k
+    starts: Annotated[Log, STARTS]  # T_k
     gaps: Log
-
-    def agrees(self, facts: Facts) -> dict[str, Array | bool]:
-        T_k, gaps = self.starts.table, self.gaps.table
-        return {
-            "T_k are plays that were made": (T_k >= 0) & (T_k <= facts.time),
-            "every epoch has a start": ((T_k > 0).sum(0) == self.epoch).all() and T_k.shape == gaps.shape,
-            "gap_k are numbers, or nan": ~(np.abs(gaps) > 1),
-        }
 
 
 def _scored(rule: Rule, world: Box, best: float | None, points: int) -> Measure:

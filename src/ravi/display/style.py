@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ravi import files
+from ravi import archive
 from ravi.checks import InputError, must_be
 from ravi.extras import install
 
@@ -141,7 +141,7 @@ def known_formats(formats: Sequence[str]) -> list[str]:
 
 def written(figure: Any, path: str | PathLike[str]) -> Path:
     """Save the figure in the format that its name asks for."""
-    files.may_be(path, "the figure")
+    archive.check_place(path, "the figure")
     place, drawn = Path(path), io.BytesIO()
     kind = place.suffix.lower().lstrip(".") or "png"
     with styled():
@@ -150,7 +150,7 @@ def written(figure: Any, path: str | PathLike[str]) -> Path:
         except ValueError as error:
             raise InputError(f"cannot write the figure {path}: {error}") from None
     place = place if place.suffix else place.with_suffix(".png")
-    files.put(place, lambda file: file.write(drawn.getbuffer()), "the figure")
+    archive.write_file(place, lambda file: file.write(drawn.getbuffer()), "the figure")
     return place
 
 

@@ -11,34 +11,22 @@ The learners that the paper is compared with count plays as they are, from n = 0
 `tallies`. What lies beyond the stored successors has count 0; it is for the learner to allow for it.
 """
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from ravi.compiled import compiled
 from ravi.core import Array, Estimator, Path, Problem
-from ravi.ranges import Range, Whole
+from ravi.ranges import Count, Range
+
+VISITS = Range(
+    lambda N, f, begun, held: begun + held.moves.sum(-1) == N, "the number of moves that were counted from the pair"
+)
 
 
 class Counts(NamedTuple):
-    visits: Whole  # N(x, a), or n(x, a)   (n, X, A)
-    moves: Whole  # N'(x, a, x') on the successors   (n, X, A, B)
-
-
-def _plays(D: Counts) -> Array:
-    """How many are counted, of each seed; -1 where visits are not sums of moves, all from zero or all from one."""
-    begun = D.visits - D.moves.sum(-1)
-    sums = ((begun == begun.flat[0]) & ((begun == 0) | (begun == 1))).all((1, 2))
-    return np.where(sums, D.moves.sum((1, 2, 3), dtype=np.int64), -1)
-
-
-# What learners declare of their data, where they are counts:
-EVERY_PLAY = Range(
-    lambda D, f, _: not isinstance(D, Counts) or _plays(D) == f.time, "the counts of all plays that were made"
-)
-FIRST_PLAYS = Range(
-    lambda D, f, _: (_plays(D) >= 0) & (_plays(D) <= f.time), "the counts of some of the plays that were made"
-)
+    visits: Annotated[Array, VISITS]  # N(x, a), or n(x, a)   (n, X, A)
+    moves: Count  # N'(x, a, x') on the successors   (n, X, A, B)
 
 
 def tallies(problem: Problem, n: int) -> Counts:

@@ -14,43 +14,27 @@ that ends the epoch, and `renew` refuses it.
 
 import math
 from collections.abc import Callable
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ravi.checks import InputError
 from ravi.compiled import compiled
 from ravi.core import Array, Walk, Walkers
-from ravi.ranges import NEAR, Covariance, Facts, Inverse, Number, NumberOrNone, Range
+from ravi.ranges import Number, NumberOrNone
 from ravi.teams import each, sync
 from ravi.walk import walking
 
 DOUBLED = math.log(2.0) + 1e-10  # more than doubled, whatever the rounding: one-hot features double exactly, often
-GROWN = Range(lambda a, f, begun: a >= begun - NEAR * np.abs(begun), "ln det of lambda I and more")
 
 
 class Gram(NamedTuple):
-    covariance: Covariance  # Lambda                    (n, d, d)
-    inverse: Inverse  # Lambda^{-1}                     (n, d, d)
-    log_det: Annotated[Number, GROWN]  # ln det Lambda  (n,)
+    covariance: Number  # Lambda                    (n, d, d)
+    inverse: Number  # Lambda^{-1}                     (n, d, d)
+    log_det: Number  # ln det Lambda  (n,)
     opened: NumberOrNone  # ln det Lambda_k             (n,)
     response: Number  # sum phi V(y); empty where there are no values   (n, d or 0)
     moves: Number  # sum phi e_y^T; empty where moves are not kept      (n, d or 0, X)
-
-    def agrees(self, facts: Facts) -> dict[str, Array | bool]:
-        """What is renewed when an epoch begins may be of fewer steps than Lambda, never of more."""
-        sign, log_det = np.linalg.slogdet(self.covariance)
-        if not (sign > 0).all():
-            return {"covariance is positive definite": False}
-        d = self.covariance.shape[-1]
-        most = (1 + NEAR) * d * facts.time * facts.horizon**4
-        sums = self.response[..., None] if self.response.size else self.moves
-        squares = (sums * np.linalg.solve(self.covariance, sums)).sum(1).T  # at most those of V, V^2, V / sigma or 1
-        return {
-            "log_det is of covariance, or before": self.log_det <= log_det + NEAR * d,
-            "opened is of log_det, or before": self.opened <= self.log_det + NEAR * d,
-            "response and moves are sums over the plays made": squares <= most,
-        }
 
 
 def gram(n: int, d: int, regularization: float, states: int, *, moves: bool) -> Gram:

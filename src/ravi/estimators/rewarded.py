@@ -6,30 +6,23 @@ A visit of (x, a) at time t earns r(x, a) itself, or 1 with probability r(x, a) 
 REWARD of step t. Rewards are read where a pair is played, and nowhere else.
 """
 
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from ravi.compiled import compiled
 from ravi.core import Array, Data, Embedding, Estimator, Path
-from ravi.estimators.counts import EVERY_PLAY
 from ravi.random import REWARD, uniform
-from ravi.ranges import Count, Facts, Fixed, Positive
+from ravi.ranges import Count, Fixed, Positive
 
 KINDS = ("bernoulli", "deterministic")
 
 
 class Rewarded(NamedTuple):
-    inner: Annotated[Data, EVERY_PLAY]  # of the estimator; () where there is none
+    inner: Data  # of the estimator; () where there is none
     plays: Count  # n(x, a)            (n, X, A)
     total: Positive  # sum of rewards     (n, X, A)
     key: Fixed  # of the seed's random numbers; the learner's `init` writes it   (n,)
-
-    def agrees(self, facts: Facts) -> dict[str, Array]:
-        return {
-            "plays are as many as were made": self.plays.sum((1, 2)) == facts.time,
-            "rewards are at most one a play": self.total <= self.plays,
-        }
 
 
 def rewarded(estimator: Estimator, rewards: Array, kind: str) -> Estimator:

@@ -22,23 +22,16 @@ import numpy as np
 from ravi.checks import InputError
 from ravi.compiled import compiled
 from ravi.core import Array, Estimator, Path, Problem
-from ravi.ranges import NEAR, Covariance, Facts, Number
+from ravi.ranges import Number
 from ravi.teams import along, each, first, like, over_seeds, product, squared, strips, sync, team
 
 CHUNK = 32  # steps whose features are found together
 
 
 class Regression(NamedTuple):
-    covariance: Covariance  # Lambda   (n, d, d)
+    covariance: Number  # Lambda   (n, d, d)
     response: Number  # b              (n, d)
     root: Number  # R, upper triangular, Lambda^{-1} = R R^T   (n, d, d)
-
-    def agrees(self, facts: Facts) -> dict[str, Array]:
-        explained = (np.matmul(self.response[:, None], self.root) ** 2).sum((1, 2))  # b^T Lambda^{-1} b
-        return {
-            "root is that of covariance": rooted(self.covariance, self.root),
-            "response is a sum of values over the plays made": explained <= (1 + NEAR) * facts.time * facts.horizon**2,
-        }
 
 
 def ridge(problem: Problem, regularization: float = 1.0) -> Estimator:
@@ -179,13 +172,6 @@ def _add(  # type: ignore[no-untyped-def]
         definite = root_of(Lam, U, W, root[i])
         if first() and not definite:
             sound[i] = 0.0
-
-
-def rooted(covariance: Array, root: Array) -> Array:
-    """Whether R is the root of Lambda^{-1}   (n,)."""
-    made = np.zeros_like(root)
-    sound = [invert_root(Lam, R) for Lam, R in zip(covariance, made, strict=True)]
-    return np.array(sound) & (np.abs(root - made).max((1, 2)) <= NEAR * np.abs(made).max((1, 2)))
 
 
 @compiled

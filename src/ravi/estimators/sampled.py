@@ -49,7 +49,7 @@ from ravi.compiled import compiled
 from ravi.core import Array, Data, Estimator, Path, Problem
 from ravi.estimators.ridge import Regression, ridge
 from ravi.mdps.draws import uniforms
-from ravi.ranges import Covariance, Facts, Number, Positive
+from ravi.ranges import Number, Positive
 from ravi.teams import beside, first, over_seeds
 
 
@@ -72,13 +72,10 @@ class Embedded(NamedTuple):
 
 
 class Sampled(NamedTuple):
-    covariance: Covariance  # Lambda   (n, d, d)
+    covariance: Number  # Lambda   (n, d, d)
     response: Number  # b              (n, d)
     root: Number  # R, upper triangular, Lambda^{-1} = R R^T   (n, d, d)
     bias: Positive  # sum of eps_i^2 over the steps              (n,)
-
-    def agrees(self, facts: Facts) -> dict[str, Array]:
-        return _regression(self).agrees(facts)
 
 
 def draw(

@@ -20,25 +20,22 @@ from ravi.compiled import compiled
 from ravi.core import Array, Bonus, Estimator, Path, Problem
 from ravi.estimators.centred import Standard
 from ravi.estimators.gram import add_feature, indefinite
-from ravi.estimators.ridge import Regression, ridge, root_of, rooted
+from ravi.estimators.ridge import Regression, ridge, root_of
 from ravi.estimators.variance_weighted import Constants, deviation, radii
-from ravi.ranges import Covariance, Facts, Inverse, Number, Plays
+from ravi.ranges import Number, Plays
 from ravi.teams import each, like, over_seeds, sync, team
 from ravi.teams import first as first_thread
 
 
 class Variances(NamedTuple):
-    covariance: Covariance  # Sigma_hat    (n, d, d)
+    covariance: Number  # Sigma_hat    (n, d, d)
     response: Number  # b_hat              (n, d)
     root: Number  # of Sigma_hat^{-1}      (n, d, d)
-    inverse: Inverse  # Sigma_hat^{-1}, for sigma  (n, d, d)
-    second_covariance: Covariance  # Sigma_tilde   (n, d, d)
-    second_inverse: Inverse  # its inverse         (n, d, d)
+    inverse: Number  # Sigma_hat^{-1}, for sigma  (n, d, d)
+    second_covariance: Number  # Sigma_tilde   (n, d, d)
+    second_inverse: Number  # its inverse         (n, d, d)
     second_response: Number  # b_tilde             (n, d)
     plays: Plays  # t - 1                          (n,)
-
-    def agrees(self, facts: Facts) -> dict[str, Array]:
-        return {"root is that of covariance": rooted(self.covariance, self.root)}
 
 
 def variance_weighted(problem: Problem, constants: Constants, *, clip: bool = True) -> Estimator:

@@ -7,13 +7,13 @@ it needs no row. Moves of a pair are a list, ascending by successor, so that sum
 Arrays have room to spare; a step takes at most so much of it (`SPARE`), and where less is left they are doubled.
 """
 
-from typing import NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from ravi.compiled import compiled
 from ravi.core import Array
-from ravi.ranges import Count, Facts, LogPolicy, Next, Number, Place, Policy, Probability, Value, Whole
+from ravi.ranges import Count, Facts, LogPolicy, Next, Number, Place, Policy, Probability, Range, Value, Whole, index_of
 
 NONE = -1
 SLOTS, ROWS, MOVES, SHADOWS = 0, 1, 2, 3  # what is counted in `used`
@@ -22,24 +22,36 @@ _MIX = np.uint64(0x9E3779B97F4A7C15)
 _HALF = np.uint64(32)
 
 
+def _ascends(after: Array, facts: Facts, begun: Array, held: Any) -> Array:
+    """Where the list of a pair's moves ascends by successor, or ends: no such list is a circle."""
+    state = held.ids[held.to]
+    return (after == NONE) | (state[after] > state)
+
+
+VISITED = Range(lambda N, *_: N > 0, "a count of plays, from one")
+ASCENDING = Range(_ascends, "a move to a later successor")
+
+
 class Memory(NamedTuple):
+    """The arrays, of which a file is checked as far as they are in use."""
+
     used: Whole  # slots, rows, moves and shadows in use   (4,)
     place: Whole  # hash table: slot + 1, or 0           (2^p,)
     ids: Place  # the state of a slot                    (S,)
     rewards: Probability  # r                            (S, A)
-    visits: Next  # N, from one                          (S, A)
-    first: Array  # the first move of a pair             (S, A)
+    visits: Annotated[Next, VISITED]  # N, from one      (S, A)
+    first: Annotated[Array, index_of("to", "a move, or -1 for none", NONE)]  # the first move of a pair   (S, A)
     V: Value  # of the last backup                       (S,)
-    row: Array  # its row, or NONE: settled              (S,)
-    owner: Array  # the slot of a row                    (R,)
+    row: Annotated[Array, index_of("owner", "a row, or -1 for none", NONE)]  # NONE where settled   (S,)
+    owner: Annotated[Array, index_of("ids", "a slot")]  # of a row   (R,)
     base: Number  # r + CB                               (R, A)
     Q: Value  #                                          (R, A)
     log_policy: LogPolicy  # log pi of the last step     (R, A)
     last: Policy  # pi of the last step                  (R, A)
     policy: Policy  # pi that is played                  (R, A)
-    to: Array  # the slot of the successor of a move     (L,)
+    to: Annotated[Array, index_of("ids", "a slot")]  # of the successor of a move   (L,)
     moves: Count  # N'                                   (L,)
-    after: Array  # the next move of the pair            (L,)
+    after: Annotated[Array, index_of("to", "a move, or -1 for none", NONE), ASCENDING]  # the pair's next move   (L,)
     shadow_place: Whole  # hash table: shadow + 1, or 0  (2^q,)
     shadow_Q: Value  # q of unvisited states             (G, A)
     shadow_log_policy: LogPolicy  #                      (G, A)
@@ -47,30 +59,6 @@ class Memory(NamedTuple):
     shadow_policy: Policy  #                             (G, A)
     shadow_V: Value  #                                   (G,)
     shadow_steps: Whole  # mirror steps made             (G,)
-
-    def agrees(self, facts: Facts) -> dict[str, Array | bool]:
-        """The relations between the arrays, cut to what is in use."""
-        S, R, L = len(self.ids), len(self.owner), len(self.to)
-        there = {
-            "row leads to rows": (self.row, NONE, R), "first leads to moves": (self.first, NONE, L),
-            "owner leads to slots": (self.owner, 0, S), "to leads to slots": (self.to, 0, S),
-            "after leads to moves": (self.after, NONE, L),
-        }  # fmt: skip
-        found: dict[str, Array | bool] = {
-            words: (places >= low) & (places < high) for words, (places, low, high) in there.items()
-        }
-        if not all(np.all(right) for right in found.values()):
-            return found
-        more = np.flatnonzero(self.after != NONE)
-        ascends = self.ids[self.to[self.after[more]]] > self.ids[self.to[more]]  # so that no list of moves is a circle
-        if not ascends.all():
-            return {"moves ascend by successor": False}
-        return {
-            "every row is that of its owner": self.row[self.owner] == np.arange(R),
-            "rows are those of slots": (self.row != NONE).sum() == R,
-            "visits are those of moves": listed(self.first, self.after, self.moves) == self.visits - 1,
-            "moves are as many as the plays made": self.moves.sum() == facts.time,
-        }
 
     @property
     def nbytes(self) -> int:
@@ -136,19 +124,6 @@ def short(memory):  # type: ignore[no-untyped-def]
         or used[MOVES] + SPARE[MOVES] > memory.to.shape[0]
         or used[SHADOWS] + SPARE[SHADOWS] > memory.shadow_V.shape[0]
     )
-
-
-@compiled
-def listed(first, after, moves):  # type: ignore[no-untyped-def]
-    """How many moves are in the list of every pair."""
-    found = np.zeros(first.shape, np.int64)
-    for s in range(first.shape[0]):
-        for a in range(first.shape[1]):
-            e = first[s, a]
-            while e != NONE:
-                found[s, a] += moves[e]
-                e = after[e]
-    return found
 
 
 @compiled

@@ -27,7 +27,6 @@ from ravi.large.memory import MOVES, NONE, ROWS, SHADOWS, SLOTS, bucket_of, buck
 from ravi.large.worlds import reward_of, start_of, successor_of
 from ravi.planning.mirror import step_in_place
 from ravi.random import PICK, block, uniform
-from ravi.ranges import Facts, Flag, Next, Place, Positive, Walked, Whole
 from ravi.walk import draw
 
 AT_GOAL, NO_ROOM, BAD_REWARD, BAD_SUCCESSOR, BAD_START = 0, 1, 2, 3, 4  # why `advance` came back
@@ -53,21 +52,14 @@ class Rule(NamedTuple):
 class Clock(NamedTuple):
     """Where a run is, written in place."""
 
-    time: Walked  # steps made                                           (1,)
-    epoch: Next  # k                                                     (1,)
-    inside: Flag  # whether the epoch goes on                            (1,)
-    state: Place  # x to act in                                          (1,)
-    steps: Whole  # mirror steps with q that an unvisited state has made, the last and the played one   (2,)
-    earned: Positive  # sum of rewards                                   (1,)
-    point: Whole  # points of the curve that are written                 (1,)
+    time: Array  # steps made                                           (1,)
+    epoch: Array  # k                                                     (1,)
+    inside: Array  # whether the epoch goes on                            (1,)
+    state: Array  # x to act in                                          (1,)
+    steps: Array  # mirror steps with q that an unvisited state has made, the last and the played one   (2,)
+    earned: Array  # sum of rewards                                   (1,)
+    point: Array  # points of the curve that are written                 (1,)
     bad: Array  # x, a and what was answered                             (3,)
-
-    def agrees(self, facts: Facts) -> dict[str, Array]:
-        return {
-            "no epoch is under way": ~self.inside,
-            "the policy played is of the last mirror step, or before": self.steps[1] <= self.steps[0],
-            "rewards are at most one a play": self.earned <= self.time,
-        }
 
 
 def clock() -> Clock:

@@ -11,14 +11,14 @@ compared: all rewards, and a hash of successors and starts at a few draws.
 
 from collections.abc import Sequence
 from math import inf
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from ravi import checks, ids, tree
 from ravi import memory as machine
 from ravi.core import Array, Learner, Measure, Walkers
-from ravi.curve import grid, passed
+from ravi.curve import cursor_into, grid
 from ravi.epochs import Batch, Leg
 from ravi.large.memory import KINDS, NONE, ROWS, SLOTS, TABLES, Memory, empty, grown, rehash
 from ravi.large.playing import AT_GOAL, BAD_REWARD, BAD_START, BAD_SUCCESSOR, NO_ROOM, Clock, Rule, advance
@@ -26,7 +26,7 @@ from ravi.large.probes import hash_of, rewards_of
 from ravi.large.rules import rule_of
 from ravi.large.worlds import World
 from ravi.random import OUTPUT, uniform
-from ravi.ranges import Facts, Next, NumberOrNan, Place, Policy, Positive, Whole, check
+from ravi.ranges import Facts, Next, NumberOrNan, Place, Policy, Positive, Range, Whole, check, index_of
 from ravi.runs import Options, Run
 from ravi.schedules import at_reset
 from ravi.tree import Ragged
@@ -43,12 +43,11 @@ class State(NamedTuple):
     answers: Array  # a hash of what functions said in the states met, where it stopped   (n,)
     memory: Memory
 
-    def agrees(self, facts: Facts) -> dict[str, Array | bool]:
-        """The relations between the arrays of one seed."""
-        return {
-            "the policy played is of the last mirror step, or before": self.steps[0, 1] <= self.steps[0, 0],
-            "no shadow is ahead": self.memory.shadow_steps <= self.steps[0, 0],
-        }
+
+MET = Range(
+    lambda met, f, _, held: len(met) == len(held.row) and np.diff(met, prepend=-1) > 0,
+    "a state after those before, with a row or -1",
+)
 
 
 class Kept(NamedTuple):
@@ -56,24 +55,16 @@ class Kept(NamedTuple):
 
     epoch: Next  # k                                                     (n,)
     mirror_steps: Whole  # that an unvisited state has made              (n,)
-    met: Place  # states that were met, ascending                        (S,)
-    row: Array  # the row of each, or -1: pi_0                           (S,)
+    met: Annotated[Place, MET]  # states that were met, ascending     (S,)
+    row: Annotated[Array, index_of("policy", "a row of the policy, or -1", NONE)]  # of each, or -1: pi_0   (S,)
     policy: Policy  # pi_k                                               (R, A)
-
-    def agrees(self, facts: Facts) -> dict[str, Array | bool]:
-        """The relations between the arrays of one seed."""
-        return {
-            "every state that was met has a row, or none": len(self.met) == len(self.row),
-            "states ascend": self.met[1:] > self.met[:-1],
-            "row leads to rows": (self.row >= NONE) & (self.row < len(self.policy)),
-        }
 
 
 class Recorded(NamedTuple):
     """What was earned, how much is known, and the output policy."""
 
     earned: Positive  # sum of rewards                                   (n,)
-    point: Whole  # points of the curve that are written                 (n,)
+    point: Annotated[Array, cursor_into("curve")]  # points of the curve that are written   (n,)
     curve: NumberOrNan  # what was earned by its times, nan where it has not come to   (n, P)
     epochs: Next  # K                                                    (n,)
     met: Whole  # states that were visited or seen as successors         (n,)
@@ -86,15 +77,6 @@ class Recorded(NamedTuple):
         met, A = int(memory.used[SLOTS]), memory.visits.shape[1]
         self.epochs[:], self.met[:], self.unsettled[:] = now.epoch, met, memory.used[ROWS]
         self.visited[:] = (memory.visits[:met].sum(-1) > A).sum()
-
-    def agrees(self, facts: Facts) -> dict[str, Array | bool]:
-        """The relations between the arrays of one seed."""
-        times = grid(facts.steps, self.curve.shape[1])
-        return {
-            "the point is the first time that is still to come": self.point == passed(times, facts.time),
-            "the curve goes to the point": np.isnan(self.curve[0]) == (times > facts.time),
-            "rewards are at most one a play": self.earned <= facts.time,
-        }
 
 
 class Met(NamedTuple):
@@ -183,7 +165,7 @@ class Met(NamedTuple):
             np.zeros(3),
         )  # fmt: skip
         key, memory, output, curve = walkers.key[0], state.memory, to.output, to.curve[0]
-        times, index, pause = grid(T, len(curve)), index_of(key, T), T if leg.pause is None else leg.pause
+        times, index, pause = grid(T, len(curve)), output_index(key, T), T if leg.pause is None else leg.pause
         if 0 < now.time[0] < T:
             _same(world, memory, state.answers[0])
         while now.time[0] < T:
@@ -238,7 +220,7 @@ def kept(epoch: Array, mirror_steps: Array, memory: Memory) -> Kept:
     return Kept(epoch.copy(), mirror_steps.copy(), met, row, memory.policy[:R].copy())
 
 
-def index_of(key: Any, T: int) -> int:
+def output_index(key: Any, T: int) -> int:
     """I, uniform on 1, ..., T."""
     return 1 + int(T * uniform(np.uint64(key), 0, OUTPUT))
 
@@ -261,7 +243,7 @@ def _same(world: World, memory: Memory, answers: Any) -> None:
 
 
 def _sound(one: Batch, begun: Batch, rule: Rule) -> None:
-    """One seed: places that compiled code goes to are there, and what it looks up is found."""
+    """Check one seed: indices are in range, the hash tables find every key, and loops end."""
     walkers, state, (to,) = one
     memory, T, time = state.memory, rule.steps, walkers.time
     if memory.used.shape != (len(KINDS),):
@@ -279,11 +261,8 @@ def _sound(one: Batch, begun: Batch, rule: Rule) -> None:
         raise checks.InputError("batch.state.memory: states and moves cannot be found in it")
     if state.steps[0, 0] > rule.inner * state.epoch[0]:
         raise checks.InputError(f"batch.state.steps is {state.steps[0, 0]}, more than {state.epoch[0]} epochs make")
-    if to.output.epoch[0] > state.epoch[0] or to.output.mirror_steps[0] > state.steps[0, 0]:
-        raise checks.InputError("batch.records: the output policy is of an epoch that was not played")
-    index = index_of(walkers.key[0], T)
-    if bool(to.output.epoch[0]) != (time[0] >= index):
-        raise checks.InputError(f"batch.records: the output policy is that of play {index}, and {time[0]} were made")
+    if to.output.mirror_steps[0] > state.steps[0, 0]:
+        raise checks.InputError("batch.records: the output policy is of more mirror steps than were made")
 
 
 def _found(place: Array, keys: Array) -> bool:

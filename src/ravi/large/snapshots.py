@@ -13,7 +13,7 @@ from ravi.core import MDP, Array, an_mdp
 from ravi.large.memory import NONE
 from ravi.large.playing import Rule, bonus, cut, mirror_rows, tilted
 from ravi.large.rules import rule_of
-from ravi.large.running import Met, index_of, kept
+from ravi.large.running import Met, kept, output_index
 from ravi.large.worlds import World, of_mdp, reward_of
 from ravi.runs import Run
 from ravi.worlds import taken_up
@@ -45,8 +45,8 @@ def snapshot(run: Run, world: World | MDP | str, row: int = 0, *, output: bool =
     of = recorded.output if output else kept(state.epoch, state.steps[0, 1:], state.memory)
     if output and not of.epoch[0]:
         raise checks.InputError(
-            f"the output policy is that of play {index_of(walkers.key[0], run.steps):,}, and the run was stopped after "
-            f"{walkers.time[0]:,}"
+            f"the output policy is that of play {output_index(walkers.key[0], run.steps):,}, and the run was stopped "
+            f"after {walkers.time[0]:,}"
         )
     rule = rule_of(run.learner, here.world, run.steps)
     return Snapshot(here.world, rule, int(of.epoch[0]), int(of.mirror_steps[0]), *of[2:])

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ravi import checks, headers
+from ravi import archive, checks
 from ravi.compiled import sparing
 from ravi.core import MDP, Array
 from ravi.live.table import Table
@@ -72,7 +72,7 @@ class Estimate(NamedTuple):
     @staticmethod
     def load(fields: Any) -> Estimate:
         """The estimate of which `json` gave the fields."""
-        held = headers.checked(checks.instance(fields, dict, "estimate", "its fields"), FIELDS, within="estimate")
+        held = archive.typed(checks.instance(fields, dict, "estimate", "its fields"), FIELDS, within="estimate")
         low, high = -inf if held["low"] is None else held["low"], inf if held["high"] is None else held["high"]
         return Estimate(**held | {"low": low, "high": high})
 

@@ -1,8 +1,8 @@
-"""How is an agent kept? In one file: what it was told, the learner's state, and where its stream stands.
+"""The file of an agent: what it was told, the learner's state, and where its stream stands.
 
-An agent goes on from its file bit for bit. What is read goes into compiled loops, which believe it: so every array is
-of the shape and dtype of an agent that begins, within the range that its field declares (`ravi.ranges`), and as many
-plays are in each as were made.
+An agent goes on from its file bit for bit. Compiled loops do not check what they are given, so every array that is read
+has the shape and dtype of that of an agent that begins, and is within the range that its field declares
+(`ravi.ranges`); numbers of the header and plays that wait are checked here.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ravi import checks, files, headers, tree
+from ravi import archive, checks, tree
 from ravi.checks import InputError
 from ravi.core import MDP, Array, Learner, Problem, Until, Walkers
 from ravi.live.table import COUNTED
-from ravi.ranges import Age, Count, Facts, Flag, Past, Policy, Positive, Probability, Whole, check
+from ravi.ranges import Age, Count, Facts, Flag, Number, Past, Policy, Positive, Probability, Whole, check
 
 if TYPE_CHECKING:
     from ravi.live.agent import Agent
@@ -34,7 +34,6 @@ HEADER: dict[str, Any] = {
     "pending": Play | None, "restarted": bool, "whole": bool, "cycle": float, "length": int, "cuts": int, "after": int,
     "plans": int, "until_reset": bool, "follows": bool, "extra": dict[str, Any],
 }  # of the file  # fmt: skip
-LATER = {"after": 0, "follows": False}  # what files from before have not, as it was then
 
 
 class Earned(NamedTuple):
@@ -43,9 +42,6 @@ class Earned(NamedTuple):
     weight: Positive  # (X, A)
     total: Positive  # (X, A)
     last: Past  # (X, A)
-
-    def agrees(self, facts: Facts) -> dict[str, Array]:
-        return {"rewards are at most one a play": self.total <= self.weight * (1 + 1e-9)}
 
 
 class Carried(NamedTuple):
@@ -57,7 +53,7 @@ class Carried(NamedTuple):
     moves: Count  # how often each successor was met    (X, A, B)
     earned: Positive  # what was earned then, in [0, 1]  (X, A, B)
     least: Probability  # and the least of it            (X, A, B)
-    most: Probability  # and the most; below the least where a file from before tells of neither   (X, A, B)
+    most: Probability  # and the most               (X, A, B)
     late: Count  # plays of a pair before it last showed something new   (X, A)
     starts: Whole  # how often a stretch began where    (X,)
     late_start: Whole  # stretches before one last began at a new place   (1,)
@@ -65,19 +61,9 @@ class Carried(NamedTuple):
     deadline: Age  # of the epoch                       (1,)
     visits: Whole  # that are left to it                (1, X, A), or empty
     output: Policy  # pi_I, of the table as it was then   (X, A), (S, X, A), or empty
-    cycles: Array  # what each earned                   (C,)
+    cycles: Number  # what each earned                   (C,)
     buffer: Array  # x, a, y, its slot and whether a reset followed, of plays to add   (m, 5)
     buffer_rewards: Probability  # and what they earned, in [0, 1]   (m,)
-
-    def agrees(self, facts: Facts) -> dict[str, Array | bool]:
-        told, near = self.least <= self.most, 1e-9 * self.moves
-        inside = (self.least * self.moves - near <= self.earned) & (self.earned <= self.most * self.moves + near)
-        return {
-            "moves are as many as the plays that were added": self.moves.sum() == facts.time,
-            "what a successor earned is from its least to its most": inside | ~told,
-            "nothing new was shown after the last play": self.late <= self.moves.sum(-1),
-            "nor after the last start": self.late_start <= self.starts.sum(),
-        }
 
 
 def carried(agent: Agent) -> Carried:
@@ -132,22 +118,16 @@ def save(agent: Agent, path: str | PathLike[str], extra: Mapping[str, Any]) -> N
         "follows": agent.follows,
         "extra": extra,
     }
-    files.write(path, "agent", header, arrays)
+    archive.write(path, "agent", header, arrays)
 
 
 def load(
     kind: type[Agent], path: str | PathLike[str], learner: str | Builder | Learner | None, allow_code: bool
 ) -> Agent:
     """The agent of a file, of this class."""
-    header, arrays = files.read(path, "agent")
+    header, arrays = archive.read(path, "agent")
     try:
-        header = LATER | header
-        headers.checked(header, HEADER)
-        if "least" not in arrays:  # rewards by successor came later, too: of those before nothing is known
-            moves, starts = arrays["moves"], arrays["starts"]
-            arrays |= {"least": (moves > 0) * 1.0, "earned": np.zeros(moves.shape), "most": np.zeros(moves.shape)}
-            arrays |= {"late": np.where((moves > 0).sum(-1) > 1, moves.sum(-1), 0)}
-            arrays |= {"late_start": np.where((starts > 0).sum(keepdims=True) > 1, starts.sum(), 0)}
+        archive.typed(header, HEADER)
         agent = _begun(kind, header, arrays, learner, allow_code)
         held = _taken_up(agent, {name: array for name, array in arrays.items() if not name.startswith("problem.")})
         _check_numbers(header, agent, held)
@@ -191,7 +171,7 @@ def _taken_up(agent: Agent, arrays: dict[str, Array]) -> Carried:
     """The arrays of a file in their places, held against what is declared of them."""
     begun, (X, A, _) = carried(agent), agent.table.sizes
     waiting = len(arrays.get("buffer", ()))
-    if waiting > (0 if agent.learner.walk is not None else BUFFER):
+    if waiting >= (1 if agent.learner.walk is not None else BUFFER):
         raise InputError(f"buffer has {waiting} steps, more than can wait")
     most, kept = agent.state.policy.shape[1:], arrays["output"].shape if "output" in arrays else ()
     shapes: dict[str, Any] = {
@@ -211,7 +191,7 @@ def _taken_up(agent: Agent, arrays: dict[str, Array]) -> Carried:
 
 
 def _check_numbers(header: dict[str, Any], agent: Agent, held: Carried) -> None:
-    """Numbers of the header, and of plays that wait, are of plays, states and actions that there are."""
+    """Check the numbers of the header and of plays that wait: they are of plays, states and actions that exist."""
     X, A, _ = agent.table.sizes
     ranges = {"time": (header["time"], agent.steps), "after": (header["after"], X - 1)}
     ranges |= {"length": (header["length"], header["time"])}
@@ -236,14 +216,6 @@ def _check_numbers(header: dict[str, Any], agent: Agent, held: Carried) -> None:
         raise InputError(
             f"its time is {header['time']}, but {held.walkers.time[0]} steps were added and {len(held.buffer)} wait"
         )
-    begun, ended = int(held.starts.sum()), len(held.cycles)
-    if begun > header["time"] + header["cuts"] + 2 or ended > begun:
-        raise InputError(f"its starts are {begun} and its cycles {ended}, in {header['time']} steps")
-    low, high = (end * agent.steps for end in agent.table.told.units)
-    if ended and not (min(low, 0.0) <= held.cycles.min() and held.cycles.max() <= max(high, 0.0)):
-        raise InputError("its cycles earned more, or less, than there is to earn")
-    if (len(held.output) > 0) != (header["time"] >= agent.index):
-        raise InputError(f"its output policy is that of step {agent.index}, and its time is {header['time']}")
 
 
 def _go_on(agent: Agent, header: dict[str, Any], held: Carried) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ravi import headers
+from ravi import archive
 from ravi.checks import StreamError
 
 
@@ -47,7 +47,7 @@ class Labels:
     @staticmethod
     def of(plain: dict[str, Any]) -> Labels:
         """The labels of `plain`."""
-        held = headers.checked(plain, {"labels": list[Any]})
+        held = archive.typed(plain, {"labels": list[Any]})
         return Labels([named(label) for label in held["labels"]])
 
     def __repr__(self) -> str:

@@ -25,12 +25,12 @@ from typing import Any
 
 import numpy as np
 
-from ravi import checks, files
+from ravi import archive, checks
+from ravi.archive import Unwritable
 from ravi.checks import InputError, StreamError
 from ravi.compiled import effort
 from ravi.core import Ints, Problem
 from ravi.display.progress import Progress, telling, wanted
-from ravi.files import Unwritable
 from ravi.interrupts import interrupts
 from ravi.live import defaults
 from ravi.live.agent import Agent, agent
@@ -208,7 +208,7 @@ def _begun(
     """The agent, new or of its checkpoint."""
     path = None if checkpoint is None else checks.path(checkpoint, "checkpoint")
     if path is not None:
-        files.may_be(path)
+        archive.check_place(path)
     told = problem_of(stream, problem, discount, given["rewards"], reward_range)
     if told is None:
         given |= {"states": FIRST if stream.discovered else stream.states, "actions": stream.actions}

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ravi import checks, files
+from ravi import archive, checks
 from ravi.checks import InputError, StreamError
 from ravi.core import Floats
 from ravi.live.environment import Environment
@@ -74,7 +74,7 @@ def chosen_by(stream: Environment, steps: int, checkpoint: str | PathLike[str] |
     if stream.terminal is None:
         raise InputError("termination='restart' takes cells for states: give grid=ravi.Grid(low, high, bins)")
     if checkpoint is not None and (path := checks.path(checkpoint, "checkpoint")).exists():
-        header, _ = files.read(path, "agent")
+        header, _ = archive.read(path, "agent")
         try:
             at = header["extra"]["environment"]
             grid, rewards = space_from(at["observations"]), checks.units(header["problem"]["units"])

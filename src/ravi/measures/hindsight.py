@@ -17,13 +17,13 @@ bonuses under mu^{pi_k}:
 where bonuses were valid; a V_0 that is not constant adds H to the first.
 """
 
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from ravi.compiled import compiled
 from ravi.core import Array, Measure, Parts, Path
-from ravi.curve import grid, passed
+from ravi.curve import cursor_into, grid
 from ravi.mdps.changing_rewards import Changing
 from ravi.planning.bellman import expect
 from ravi.planning.entropy import conditional_relative_entropy
@@ -31,7 +31,7 @@ from ravi.planning.linear_program import optimal_occupancy
 from ravi.planning.occupancies import occupancy
 from ravi.planning.solver import solve
 from ravi.played import played
-from ravi.ranges import Count, Facts, Flag, Next, Number, NumberOrNan, Positive, Whole
+from ravi.ranges import Count, Flag, Next, Number, NumberOrNan, Positive, Range
 from ravi.theory import constants
 
 ROUNDING = 1e-12  # of gamma (P - P_hat) V against CB, in parts of H
@@ -61,6 +61,9 @@ def by_program(world: Changing, counts: Array) -> float:
     return float((optimal_occupancy(mdp) * mdp.rewards).sum())
 
 
+TABLE = Range(lambda j, f, _, held: (j >= -1) & (j < held.rho.shape[1]), "a table, or -1 for none")
+
+
 class Hindsight(NamedTuple):
     rho: Number  # <mu^{pi_k}, r_j>                         (n, J)
     loose: Positive  # certified bound on the error of rho  (n,)
@@ -68,22 +71,14 @@ class Hindsight(NamedTuple):
     earned: Positive  # sum_t <mu^{pi_t}, r_t>              (n,)
     error: Positive  # of it                                (n,)
     plays: Count  # under each table                        (n, J)
-    cursor: Whole  # the next grid time to fill             (n,)
+    cursor: Annotated[Array, cursor_into("earned_at")]  # the next grid time to fill   (n,)
     earned_at: NumberOrNan  # at grid times                 (n, P)
     plays_at: Count  # likewise                             (n, P, J)
-    last: Array  # the table of the last step, or of the epoch; -1 before the first   (n,)
+    last: Annotated[Array, TABLE]  # of the last step, or of the epoch; -1 before the first   (n,)
     by_epoch: Positive  # sum_k <mu^{pi_k}, r_k>            (n,)
     epochs: Next  # with r_k = r_j                          (n, J)
     bonuses: Positive  # sums of `charge`                   (n, 2)
     valid: Flag  # whether every bonus was                  (n,)
-
-    def agrees(self, facts: Facts) -> dict[str, Array]:
-        times, J = grid(facts.steps, self.earned_at.shape[1]), self.rho.shape[1]
-        return {
-            "every play was under one table": self.plays.sum(-1) == facts.time,
-            "the last table is one of them": (self.last >= -1) & (self.last < J),
-            "the cursor is at the first time that is still to come": self.cursor == passed(times, facts.time),
-        }
 
 
 def hindsight(world: Changing, steps: int, points: int, parts: Parts | None = None) -> Measure:

@@ -11,17 +11,13 @@ import numpy as np
 from ravi.compiled import compiled
 from ravi.core import Array, Measure, Path, Problem, Recorder
 from ravi.random import OUTPUT, uniforms
-from ravi.ranges import Facts, Fixed, PolicyOrNan
+from ravi.ranges import Fixed, PolicyOrNan
 from ravi.teams import each
 
 
 class Output(NamedTuple):
     index: Fixed  # I            (n,)
     policy: PolicyOrNan  # pi_I        (n, X, A), or (n, S, X, A)
-
-    def agrees(self, facts: Facts) -> dict[str, Array]:
-        absent = np.isnan(self.policy).reshape(len(self.index), -1)
-        return {"there is a policy once play I is made": (self.index > facts.time) == absent.T}
 
 
 def output(problem: Problem, steps: int, stages: int = 0) -> Measure:

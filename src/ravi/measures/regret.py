@@ -8,13 +8,13 @@ is part of the result. No Monte Carlo. A policy by age is scored stage by stage.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeAlias
+from typing import Annotated, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from ravi.compiled import bound, compiled
 from ravi.core import MDP, Array, Measure, Path, Recorder
-from ravi.curve import Curve, OnGrid, curve, grid
+from ravi.curve import Curve, curve, grid
 from ravi.log import Log
 from ravi.measures.gap import (
     FOLLOW,
@@ -32,10 +32,20 @@ from ravi.measures.gap import (
 from ravi.planning.certificates import EPS, sweep_limit
 from ravi.planning.solver import Solution
 from ravi.planning.stages import staged_values
-from ravi.ranges import LARGEST, SLACK, Facts, Number, Past, PolicyOrNan, Positive
+from ravi.ranges import Facts, Number, Past, PolicyOrNan, Positive, Range
 from ravi.teams import first
 
 TOLERANCE = 1e-10  # of rho(pi), per policy
+
+
+def _of_epochs(starts: Log, facts: Facts, begun: Log, held: Any) -> Array | bool:
+    """Which T_k are plays that were made, and later than those before; as many as gap_k."""
+    T_k = starts.table
+    before = np.maximum.accumulate(np.vstack([np.zeros_like(T_k[:1]), T_k[:-1]]))
+    return T_k.shape == held.gaps.table.shape and ((T_k == 0) | ((T_k > before) & (T_k <= facts.time)))
+
+
+STARTS = Range(_of_epochs, "the first play of an epoch, after those before, or 0")
 
 
 class Regret(NamedTuple):
@@ -45,7 +55,7 @@ class Regret(NamedTuple):
     opened: Past  # the step before the epoch     (n,)
     base: Number  # the regret then               (n,)
     base_error: Positive  # and its error         (n,)
-    starts: Log  # T_k, 0 where a seed has ended
+    starts: Annotated[Log, STARTS]  # T_k, 0 where a seed has ended
     gaps: Log  # gap_k
 
     def epochs(self) -> tuple[Array, Array]:
@@ -58,23 +68,6 @@ class Regret(NamedTuple):
         order = np.argsort(~there, axis=0, kind="stable")[: there.sum(0).max()]
         return np.take_along_axis(starts, order, 0), np.take_along_axis(gaps, order, 0)
 
-    def agrees(self, facts: Facts) -> dict[str, Array | bool]:
-        if self.starts.table.shape != self.gaps.table.shape:
-            return {"T_k and gap_k are of the same epochs": False}
-        starts, gaps = self.epochs()
-        if not len(starts):
-            return {}
-        there, ends = starts > 0, np.vstack([starts[1:], np.zeros_like(starts[:1])])
-        ends = np.where(ends > 0, ends, facts.time + 1)  # of the last epoch of a seed
-        paid = np.where(there, gaps * (ends - starts), 0.0)
-        return {
-            "T_k ascend from 1 to plays that were made": (starts >= 0) & (~there | (ends > starts))
-            & (starts[0] == (facts.time > 0)),
-            "gap_k are numbers": np.abs(gaps) <= LARGEST,
-            "the regret is the sum of gap_k over the plays made": np.abs(paid.sum(0) - self.regret.total)
-            <= SLACK * (1 + np.abs(paid).sum(0)),
-        }  # fmt: skip
-
 
 def regret(
     mdp: MDP, steps: int, points: int, solution: Solution, *, keep_epochs: bool, stages: int = 0, tol: float = TOLERANCE
@@ -86,7 +79,7 @@ def regret(
         n = len(keys)
         opened, base, error, base_error = np.zeros(n, np.int64), np.zeros(n), np.zeros(n), np.zeros(n)
         logs = Log(n, np.int64), Log(n, np.float64)
-        return Regret(begin(n), OnGrid(*curve(n, times)), error, opened, base, base_error, *logs)
+        return Regret(begin(n), curve(n, times), error, opened, base, base_error, *logs)
 
     def record(m: Regret, state: Any, path: Path, opening: bool) -> Regret:
         returns = m.tracked.returns

@@ -4,7 +4,7 @@ from typing import Any
 
 from ravi.compiled import compiled
 from ravi.core import MDP, Array, Measure, Path, Recorder
-from ravi.curve import Curve, OnGrid, add_steps, curve, grid
+from ravi.curve import Curve, add_steps, curve, grid
 from ravi.teams import first
 
 
@@ -19,7 +19,7 @@ def rewards(mdp: MDP, steps: int, points: int) -> Measure:
         return {"reward": m.values, "reward_total": m.total}
 
     recorder = Recorder(record_rewards, lambda m, teams, rows: (times, *m, mdp.rewards), reads=1)
-    return Measure("rewards", lambda keys: OnGrid(*curve(len(keys), times)), record, results, recorder)
+    return Measure("rewards", lambda keys: curve(len(keys), times), record, results, recorder)
 
 
 @compiled

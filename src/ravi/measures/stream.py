@@ -7,7 +7,7 @@ import numpy as np
 
 from ravi.compiled import compiled
 from ravi.core import Array, Measure, Path, Problem, Recorder
-from ravi.ranges import ActionOrNone, Facts, Flag, PlaceOrNone
+from ravi.ranges import ActionOrNone, Flag, PlaceOrNone
 from ravi.teams import each
 
 
@@ -16,11 +16,6 @@ class Stream(NamedTuple):
     action: ActionOrNone  # a_t
     successor: PlaceOrNone  # y_t
     reset: Flag  # whether a reset followed
-
-    def agrees(self, facts: Facts) -> dict[str, Array]:
-        made = np.arange(self.state.shape[1]) < facts.walked[:, None]
-        parts = (self.state, self.action, self.successor)
-        return {"there are as many plays as the walker has made": np.array([(part >= 0) == made for part in parts])}
 
 
 def padding(horizon: float) -> int:

@@ -12,7 +12,7 @@ import numpy as np
 
 from ravi.compiled import compiled
 from ravi.core import MDP, Array, Measure, Path, Recorder
-from ravi.curve import Curve, OnGrid, curve, grid
+from ravi.curve import Curve, curve, grid
 from ravi.planning.certificates import EPS, half_width, span_goal, sweep_limit, tables
 from ravi.planning.evaluation import evaluate
 from ravi.planning.solver import Solution
@@ -43,9 +43,7 @@ def trajectory(mdp: MDP, steps: int, points: int, solution: Solution, stages: in
         n = len(keys)
         policy, age = np.full((n, *shape), np.nan), np.zeros(n, np.int64)
         loss, loss_error, error = np.zeros((n, max(stages, 1), mdp.states)), np.zeros(n), np.zeros(n)
-        return Trajectory(
-            policy, loss, age, loss_error, OnGrid(*curve(n, times)), error, np.zeros(n, np.int64), np.zeros(n)
-        )
+        return Trajectory(policy, loss, age, loss_error, curve(n, times), error, np.zeros(n, np.int64), np.zeros(n))
 
     def values(policies: Array) -> tuple[Array, Array]:
         if stages:

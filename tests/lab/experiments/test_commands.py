@@ -206,7 +206,7 @@ def test_a_tuning_record_that_was_tampered_with_is_found(place, tmp_path):
     shutil.copytree(place / "out", folder)
     store = Store(folder)
     ((subject, record),) = store.tuning().items()
-    store.keep_tuning(subject, record | {"chosen": 1 - record["chosen"]})  # and sealed, as a forger would
+    store.keep_tuning(subject, record | {"chosen": 1 - record["chosen"]})
     found = reproduce(folder, runs=1, workers=1)
     assert found.status == 1
     assert "does not follow from its runs" in found.text()

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import ravi
-from ravi import files
+from ravi import archive
 from ravi.checks import InputError
 from ravi.lab.experiments import driver as loop
 from ravi.lab.experiments import freezing
@@ -50,8 +50,8 @@ os.replace = replace
 """
 DIE_WITH_HALF_A_PART = """
 import io, os, signal
-from ravi import files
-put, parts = files.put, []
+from ravi import archive
+put, parts = archive.write_file, []
 def half(path, fill):
     parts.append(path) if str(path).endswith(".parquet") else None
     def die(file):
@@ -61,7 +61,7 @@ def half(path, fill):
         file.flush()
         os.kill(os.getpid(), signal.SIGKILL)
     put(path, die if len(parts) == 2 else fill)
-files.put = half
+archive.write_file = half
 """
 
 
@@ -218,14 +218,14 @@ atexit.register(lambda: shutil.copytree({str(inside)!r}, {str(folder)!r}))  # wh
 @pytest.mark.parametrize("kind", [".parquet", "tuning"])
 def test_the_disk_is_full_at_a_file_of_any_kind(undisturbed, tmp_path, monkeypatch, kind):
     """A part, or what tuning chose: the parts before it are kept, and nobody is left with half an answer."""
-    put, folder = files.put, tmp_path / "out"
+    put, folder = archive.write_file, tmp_path / "out"
 
     def full(path, fill):
         if kind in str(path.relative_to(tmp_path)):
-            raise files.Unwritable(f"cannot write {path}: No space left on device")
+            raise archive.Unwritable(f"cannot write {path}: No space left on device")
         put(path, fill)
 
-    monkeypatch.setattr(files, "put", full)
+    monkeypatch.setattr(archive, "write_file", full)
     with pytest.raises(InputError, match=r"No space left on device.* the same command goes on"):
         run_suite(SMALL, folder, workers=1)
     monkeypatch.undo()

@@ -16,8 +16,11 @@ from ravi.lab.experiments.manifest import differing, git, manifest
 from ravi.lab.experiments.results import ConflictWarning, DamagedWarning
 from ravi.lab.experiments.rows import SCHEMA
 from ravi.lab.experiments.store import Store
+from ravi.lab.experiments.suite_file.specify import specify
+from ravi.lab.report.page import report
 from ravi.machine import gpu, memory, quota
 from tests.lab.experiments.stores import SUITE, created, failed, made, rows, setting, subject
+from tests.lab.report import folders
 
 OURS = {"label": "ours", "section": "first"}
 
@@ -507,7 +510,41 @@ def test_a_folder_can_be_read_without_ravi_as_documented(folder, monkeypatch):
     assert names["whole"](other)
     other.write_bytes(other.read_bytes()[:-1])
     assert not names["whole"](other)
-    for file in Path("results").rglob("*.json"):
-        assert names["unchanged"](file)
-        file.write_text(file.read_text().replace('"format": 1', '"format": 2'))
-        assert not names["unchanged"](file)
+
+
+DEEP = "[" * 100_000 + "]" * 100_000
+SMALL = {
+    "name": "deep", "steps": 60, "seeds": 2, "points": 5, "columns": ["tuned"], "tuning": {"budget": 2, "seeds": 2},
+    "sections": [{"name": "one", "mdps": ["riverswim/4"], "learners": ["ravi-ucb"]}],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["tuning", "manifests", "specification.json", "verify.json"])
+def test_json_nested_deep_is_named_wherever_it_is(tmp_path, name):
+    folder = folders.made(tmp_path / "results", SMALL)
+    path = next((folder / name).iterdir()) if (folder / name).is_dir() else folder / name
+    path.write_text(DEEP)
+    told = rf"{path.name} is damaged: it is no JSON: maximum recursion depth"
+    if name in ("tuning", "manifests"):
+        with pytest.warns(DamagedWarning, match=told):
+            ravi.results(folder)
+    else:
+        with pytest.raises(InputError, match=told):
+            report(folder)
+
+
+def test_toml_nested_deep_is_refused(tmp_path):
+    (tmp_path / "deep.toml").write_text(f"seeds = {DEEP}")
+    with pytest.raises(InputError, match=r"deep\.toml: its lists and tables are nested too deep"):
+        specify(tmp_path / "deep.toml")
+
+
+def test_a_checkpoint_or_a_part_that_is_no_file_is_left_out(tmp_path):
+    folder = folders.made(tmp_path / "results", SMALL)
+    store = Store(folder)
+    os.mkfifo(folder / "checkpoints" / f"{'0' * 20}-{'0' * 16}-{'0' * 12}.run")
+    os.mkfifo(folder / "parts" / f"{'0' * 12}-000000-{'0' * 16}.parquet")
+    assert store.checkpoints() == []
+    assert "it is a device or a pipe, not a file" in str(store.troubles[0])
+    with pytest.warns(DamagedWarning, match="damaged: it is no file"):
+        ravi.results(folder)

@@ -6,7 +6,6 @@ from dataclasses import replace
 import pytest
 
 from ravi import batches, engine, ids
-from ravi.files import save_mdp
 from ravi.lab.experiments import work as working
 from ravi.lab.experiments.rows import LEARNER as LEARNERS_OWN
 from ravi.lab.experiments.rows import rows_of, unpacked
@@ -197,7 +196,7 @@ def test_an_mdp_that_is_another_one_here_gives_failed_rows():
 
 def test_an_mdp_travels_as_the_content_of_its_file():
     content = io.BytesIO()
-    save_mdp(ids.mdp(RIVER), content)
+    ids.mdp(RIVER).save(content)
     one = task()
     named = one._replace(setting=replace(one.setting, mdp="mine.mdp"), mdp=content.getvalue())
     assert [row["digest"] for row in bits(work(named).rows)] == [row["digest"] for row in bits(work(one).rows)]

@@ -98,11 +98,11 @@ def disk(folder: Path) -> Iterator[Check]:
 
 
 def _files(folder: Path) -> Iterator[Check]:
-    from ravi import files
+    from ravi import archive
 
     try:
-        files.put(folder / "file", lambda file: file.write(b"first"))
-        files.put(folder / "file", lambda file: file.write(b"second"))  # over the first
+        archive.write_file(folder / "file", lambda file: file.write(b"first"))
+        archive.write_file(folder / "file", lambda file: file.write(b"second"))  # over the first
         if (folder / "file").read_bytes() != b"second":
             raise InputError("what was written is not what is read")
     except (InputError, OSError) as error:

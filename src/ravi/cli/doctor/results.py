@@ -62,10 +62,10 @@ def store(folder: Path) -> Iterator[Check]:
 
 
 def _wrong_mdp(path: Path) -> str | None:
-    from ravi.files import load_mdp
+    from ravi.core import MDP
 
     try:
-        found: Any = load_mdp(path)
+        found: Any = MDP.load(path)
     except InputError as error:
         return str(error)
     return None if found.digest == path.stem else "damaged: it is not the MDP that its name says"

@@ -13,8 +13,8 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ravi.archive import Unwritable
 from ravi.checks import InputError
-from ravi.files import Unwritable
 from ravi.lab.experiments.manifest import differing
 from ravi.lab.experiments.pools import Lost, Pool
 from ravi.lab.experiments.rows import LOST, failed_rows, unpacked

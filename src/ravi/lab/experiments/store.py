@@ -21,10 +21,9 @@ from typing import IO, Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ravi import files
+from ravi import archive
 from ravi.checks import InputError
 from ravi.core import MDP
-from ravi.jsons import SEAL, read_json, reading, sealed, unsealed
 from ravi.lab.experiments.rows import CURVES, FORMAT, SCHEMA
 
 FOLDER_FORMAT = 1  # of the layout; in specification.json
@@ -91,7 +90,7 @@ class Store:
             for name in FOLDERS:
                 (self.folder / name).mkdir(parents=True, exist_ok=True)
             for name in ("", *FOLDERS):
-                files.tidy(self.folder / name)
+                archive.remove_leftovers(self.folder / name)
         except OSError as error:
             raise InputError(f"cannot write into {self.folder}: {error.strerror}") from None
 
@@ -150,7 +149,7 @@ class Store:
         pq.write_table(pa.concat_tables(tables), sink, **PARQUET)
         content = sink.getbuffer()
         path = self.folder / "parts" / f"{self._launch}-{self._written:06d}-{sha256(content).hexdigest()[:16]}.parquet"
-        files.put(path, lambda file: file.write(content))
+        archive.write_file(path, lambda file: file.write(content))
         self._written += 1
         self._seen.add(path.name)
         return path
@@ -204,7 +203,7 @@ class Store:
 
     def keep_checkpoint(self, setting: str, seeds: Sequence[int], content: bytes) -> None:
         path = self.folder / "checkpoints" / f"{_stem(setting, seeds)}-{self._launch}.run"
-        files.put(path, lambda file: file.write(content))
+        archive.write_file(path, lambda file: file.write(content))
 
     def drop_checkpoint(self, setting: str, seeds: Sequence[int]) -> None:
         for path in (self.folder / "checkpoints").glob(f"{_stem(setting, seeds)}-*.run"):
@@ -219,8 +218,8 @@ class Store:
         for path in sorted((self.folder / "checkpoints").glob("*.run")):
             named = CHECKPOINT.fullmatch(path.name)
             try:
-                with reading(path) as file:
-                    header, arrays = files.read(file, "run")
+                with archive.open_file(path) as file:
+                    header, arrays = archive.read(file, "run")
                     file.seek(0)
                     content = file.read()
                 seeds, plays = tuple(map(int, header["seeds"])), float(arrays["batch.walkers.time"].mean())
@@ -236,25 +235,18 @@ class Store:
 
     def _put_json(self, name: str, content: dict[str, Any]) -> Path:
         path = self.folder / name
-        text = json.dumps(sealed(content), indent=1, allow_nan=False).encode()
-        files.put(path, lambda file: file.write(text))
+        text = json.dumps(content, indent=1, allow_nan=False).encode()
+        archive.write_file(path, lambda file: file.write(text))
         return path
 
     def _read_json(self, name: str) -> dict[str, dict[str, Any]]:
-        found, must = {}, self._sealed()
+        found = {}
         for path in sorted((self.folder / name).glob("*.json")):
             try:
-                found[path.stem] = _json(path, must=must)
+                found[path.stem] = _json(path)
             except InputError as error:
                 self.troubles.append(Trouble(f"{name}/{path.name}", str(error)))
         return found
-
-    def _sealed(self) -> bool:
-        """Whether the folder was begun when there were seals: then all its JSON has them."""
-        try:
-            return SEAL in read_json(self.folder / "specification.json")
-        except (InputError, TypeError):  # absent, or damaged, which is told where it is used
-            return False
 
 
 def _lock(held: IO[bytes]) -> None:
@@ -305,9 +297,9 @@ def _mended(folder: Path) -> str:
     return f"ravi suite run SUITE --out {folder}, with the suite that it was made from, makes it again and keeps runs"
 
 
-def _json(path: Path, *, must: bool = False) -> dict[str, Any]:
-    """The contents of a file of JSON; with `must`, one without a checksum is damaged."""
-    held = read_json(path)
+def _json(path: Path) -> dict[str, Any]:
+    """The object in a file of JSON."""
+    held: Any = archive.read_json(path)
     if not isinstance(held, dict):
         raise InputError(f"{path} is damaged: it is no JSON object")
-    return unsealed(held, str(path), must=must)
+    return held

@@ -33,8 +33,7 @@ import pyarrow as pa
 from ravi import batches, engine, ids, tree
 from ravi.checks import InputError
 from ravi.compile_cache import CacheWarning
-from ravi.core import Learner
-from ravi.files import load_mdp
+from ravi.core import MDP, Learner
 from ravi.lab.experiments.rows import LEARNER, LOST, failed_rows, packed, rows_of, said
 from ravi.lab.experiments.schedule.plan import digest_of
 from ravi.lab.experiments.schedule.settings import Setting
@@ -300,7 +299,7 @@ def _changed(task: Task) -> str | None:
 
 @lru_cache(8)
 def _mdp(name: str, digest: str, content: bytes | None) -> World:
-    mdp = world_named(name if content is None else load_mdp(io.BytesIO(content)))
+    mdp = world_named(name if content is None else MDP.load(io.BytesIO(content)))
     if digest_of(name, mdp) != digest:
         raise InputError(f"{name} is another MDP here than where the work was planned: is this another version of it?")
     return mdp

@@ -8,6 +8,7 @@ left out. Figures of results are drawn by several processes where that is asked 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
@@ -21,7 +22,6 @@ import numpy as np
 from ravi import checks
 from ravi.checks import InputError
 from ravi.display.style import COLOURS, Drawn, known_formats, library, slug, written
-from ravi.jsons import parsed
 from ravi.lab.report.curves import Curves, gap_curves, gap_of, mean_gap, regret_curves, regret_figure, regret_of
 from ravi.lab.report.index import KINDS, STORY, kind_of, known_kinds
 from ravi.printable import titled
@@ -214,8 +214,8 @@ def entries(results: Results) -> list[Panel]:
 def _constants(text: str | None, where: str) -> dict[str, Any]:
     """A learner's constants, as a row holds them."""
     try:
-        found = parsed((text or "{}").encode())
-    except ValueError as error:
+        found = json.loads(text or "{}")
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{where} has constants that are no JSON: {error}") from None
     return found if isinstance(found, dict) else {}
 

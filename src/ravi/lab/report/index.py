@@ -5,7 +5,7 @@ from html import escape
 from pathlib import Path
 from urllib.parse import quote
 
-from ravi import files
+from ravi import archive
 from ravi.checks import must_be
 
 KINDS = {  # in the order of the page
@@ -56,7 +56,7 @@ def index_page(folder: Path, written: Iterable[Path]) -> Path:
         lines += [f"<h2>{escape(KINDS[kind])}</h2>"] if figures else []
         lines += [_figure(stem, paths) for stem, paths in figures.items()]
     place = folder / "index.html"
-    files.put_text(place, "\n".join([*lines, "</main></body></html>", ""]))
+    archive.write_text_file(place, "\n".join([*lines, "</main></body></html>", ""]))
     return place
 
 

@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
+from ravi.archive import write_text_file
 from ravi.cards import LABELS, TAGS, Card, cards
-from ravi.files import put_text
 
 HEAD = """# Learners
 
@@ -171,4 +171,4 @@ if __name__ == "__main__":
     for name, text in pages().items():
         file = Path(sys.argv[1]) / name
         file.parent.mkdir(exist_ok=True)
-        put_text(file, text)
+        write_text_file(file, text)

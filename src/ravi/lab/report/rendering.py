@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ravi import files
+from ravi import archive
 from ravi.checks import InputError
 from ravi.display import html
 from ravi.printable import ENDLESS, columns, folded, printable
@@ -139,7 +139,7 @@ class Table:
             raise InputError(
                 f"cannot write the table {os.fspath(path)}: its name must end in one of {', '.join(forms)}"
             )
-        files.put_text(path, forms[suffix](), "the table")
+        archive.write_text_file(path, forms[suffix](), "the table")
 
     def __str__(self) -> str:
         return self.text()

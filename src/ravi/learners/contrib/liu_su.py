@@ -38,7 +38,7 @@ from ravi.learners.options import Confidence, takes
 from ravi.learners.q.core import NONE, best, first_action, greedy_in_a_table
 from ravi.learners.q.ucb_q import C2, bonus, constants, rate
 from ravi.random import uniform
-from ravi.ranges import Count, Facts, Number, PlaceOrNone, Policy, Value
+from ravi.ranges import Count, Number, PlaceOrNone, Policy, Value
 
 COIN = 4  # its number in a step
 
@@ -50,9 +50,6 @@ class State(NamedTuple):
     visits: Count  # (n, 2, X, A)
     policy: Policy  # (n, X, A)
     stale: PlaceOrNone  # (n,)
-
-    def agrees(self, facts: Facts) -> dict[str, Array]:
-        return {"visits are as many as the plays made": self.visits.sum((1, 2, 3), dtype=np.int64) == facts.time}
 
 
 @takes()

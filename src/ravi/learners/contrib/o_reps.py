@@ -36,27 +36,24 @@ import numpy as np
 from ravi import checks
 from ravi.compiled import compiled
 from ravi.core import Array, Learner, Path, Problem
-from ravi.estimators.counts import EVERY_PLAY, Counts, tallies, tally
+from ravi.estimators.counts import Counts, tallies, tally
 from ravi.learners.contrib.occupancy_descent import FLOW, step
-from ravi.ranges import LARGEST, Facts, LogPolicy, Policy, Range, Whole, logarithms
+from ravi.ranges import LARGEST, LogPolicy, Policy, Range, Whole
 from ravi.schedules import at_reset
 from ravi.theory import constants
 
 SEARCHED = Range(
-    lambda V, f, _: (np.abs(V) <= LARGEST).all(-1) | np.isnan(V).all(-1),
+    lambda V, *_: (np.abs(V) <= LARGEST).all(-1) | np.isnan(V).all(-1),
     "a row of numbers, or nan where a search failed",
 )
 
 
 class State(NamedTuple):
-    data: Annotated[Counts, EVERY_PLAY]
+    data: Counts
     dual: Annotated[Array, SEARCHED]  # V of the dual, where the next search begins  (n, X)
     log_policy: LogPolicy  # log pi_k                                                (n, X, A)
     policy: Policy  # pi_k                                                           (n, X, A)
     unfinished: Whole  # plans whose flow is off by more than 1e-11   (n,)
-
-    def agrees(self, facts: Facts) -> dict[str, Array]:
-        return {"log_policy is that of policy": logarithms(self.log_policy, self.policy)}
 
 
 def o_reps(problem: Problem, steps: int, *, step_scale: float = 1.0, eta: float | None = None) -> Learner:

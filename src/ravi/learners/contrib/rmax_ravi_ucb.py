@@ -67,7 +67,7 @@ from ravi.estimators.gram import Gram, gram, gram_walk, reopen, row
 from ravi.estimators.linear import features_of, measures, width
 from ravi.learners.options import Regression, takes
 from ravi.planning.mirror import mirror_step
-from ravi.ranges import Facts, LogPolicy, Number, Policy, Positive, Probability, Whole, logarithms
+from ravi.ranges import LogPolicy, Number, Policy, Positive, Probability, Whole
 from ravi.schedules import at_reset
 from ravi.walk import keep
 
@@ -82,9 +82,6 @@ class State(NamedTuple):
     log_policy: LogPolicy  # log pi_k    (n, X, A)
     policy: Policy  # pi_k               (n, X, A)
     phases: Whole  # begun so far        (n,)
-
-    def agrees(self, facts: Facts) -> dict[str, Array]:
-        return {"log_policy is that of policy": logarithms(self.log_policy, self.policy)}
 
 
 @takes()

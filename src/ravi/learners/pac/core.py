@@ -44,19 +44,19 @@ raised to that (6e-6 at H = 10^4, 0.06 at H = 10^6); the one in force is among t
 from __future__ import annotations
 
 from math import sqrt
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ravi import checks
 from ravi.compiled import compiled
 from ravi.core import Array, Learner, Problem, Seedwise, Told
-from ravi.estimators.counts import FIRST_PLAYS, Counts, tallies
+from ravi.estimators.counts import Counts, tallies
 from ravi.learners.options import Confidence
 from ravi.optimism.sets import top_of
 from ravi.optimism.supported import is_told, known, recorded
 from ravi.planning.predecessors import entries_of
-from ravi.ranges import Action, Facts, Policy, Value
+from ravi.ranges import Action, Policy, Value
 from ravi.rows import highest
 from ravi.schedules import seed_never, whenever
 from ravi.teams import each, team
@@ -71,16 +71,12 @@ UNLIMITED = 2**31 - 1  # visits of a pair that no run reaches
 
 
 class State(NamedTuple):
-    data: Annotated[Counts, FIRST_PLAYS]  # of the first `most` visits of every pair
+    data: Counts  # of the first `most` visits of every pair
     Q: Value  # (n, X, A)
     V: Value  # max_a Q                                         (n, X)
     best: Action  # the first of the best actions               (n, X)
     known: Value  # the V that Q is the backup of               (n, X)
     policy: Policy  # (n, X, A)
-
-    def agrees(self, facts: Facts) -> dict[str, Array]:
-        best = (self.Q.max(-1) == self.V) & (self.best == self.Q.argmax(-1))
-        return {"V is the largest Q, and best the first action that has it": best}
 
 
 class Options(NamedTuple):

@@ -40,13 +40,13 @@ import numpy as np
 from ravi import checks
 from ravi.compiled import compiled
 from ravi.core import Array, Learner, Problem, Seedwise, Told
-from ravi.estimators.counts import EVERY_PLAY, Counts, tallies
+from ravi.estimators.counts import Counts, tallies
 from ravi.learners.options import Confidence, takes
 from ravi.learners.pac.core import one_hot, seed_one_hot
 from ravi.optimism.sets import top_of
 from ravi.optimism.supported import is_told, known, recorded
 from ravi.planning.predecessors import predecessors
-from ravi.ranges import Action, Count, Facts, Place, Policy, Positive, Value, between
+from ravi.ranges import Action, Count, Place, Policy, Positive, Value, between
 from ravi.schedules import whenever
 from ravi.teams import team
 from ravi.walk import keep, walking
@@ -57,7 +57,7 @@ STATES = between(ALL, lambda f: f.states, "a number of states, or -1")
 
 
 class State(NamedTuple):
-    data: Annotated[Counts, EVERY_PLAY]
+    data: Counts
     Q: Value  # Q_t                                                         (n, X, A)
     V: Value  # V_t                                                         (n, X)
     best: Action  # the first of the best actions                           (n, X)
@@ -66,9 +66,6 @@ class State(NamedTuple):
     changed: Place  # the states whose V the last sweep changed: the first `many` entries   (n, X)
     many: Annotated[Array, STATES]  # how many; ALL before the first sweep  (n,)
     policy: Policy  # (n, X, A)
-
-    def agrees(self, facts: Facts) -> dict[str, Array]:
-        return {"n(x) are sums of visits": self.plays == self.data.visits.sum(-1)}
 
 
 @takes()

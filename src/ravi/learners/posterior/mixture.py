@@ -27,14 +27,14 @@ until the policy is within 1e-6 of optimal for theta_k in every state.
 """
 
 from collections.abc import Callable
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from ravi import checks
 from ravi.compiled import compiled
 from ravi.core import Array, Learner, Path, Problem
-from ravi.estimators.counts import EVERY_PLAY, Counts, tallies, tally
+from ravi.estimators.counts import Counts, tallies, tally
 from ravi.learners.posterior.draws import goal_of
 from ravi.learners.posterior.sparse import SHRINK
 from ravi.learners.posterior.weights import draw_weights
@@ -57,7 +57,7 @@ class Drawn(NamedTuple):
 
 
 class State(NamedTuple):
-    data: Annotated[Counts, EVERY_PLAY]
+    data: Counts
     likeliest: Policy  # theta_hat             (n, d)
     drawn: Drawn
     policy: Policy  # that of the draw         (n, X, A)

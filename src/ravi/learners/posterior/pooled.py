@@ -9,8 +9,7 @@ import math
 from typing import NamedTuple
 
 from ravi.compiled import compiled
-from ravi.core import Array
-from ravi.ranges import Count, Facts, LogPolicy, Positive, Probability
+from ravi.ranges import Count, LogPolicy, Positive, Probability
 from ravi.rows import highest
 
 BINS = 8  # of n: 1, 2, 3-4, ..., 65 and more
@@ -24,9 +23,6 @@ class Novelty(NamedTuple):
 
     tries: Count  # plays                       (n, BINS, KINDS)
     new: Count  # of which something was new    (n, BINS, KINDS)
-
-    def agrees(self, facts: Facts) -> dict[str, Array]:
-        return {"no more was new than was tried": self.new.sum((1, 2)) <= 2 * self.tries.sum((1, 2))}
 
 
 class Usual(NamedTuple):

@@ -42,14 +42,14 @@ settings. The end of a row is not drawn where it could not change a choice or a 
 from __future__ import annotations
 
 from functools import cache
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ravi import checks
 from ravi.compiled import compiled
 from ravi.core import Array, Learner, Path, Problem, Seedwise, Told, Until
-from ravi.estimators.counts import EVERY_PLAY, Counts, tallies, tally, tally_play
+from ravi.estimators.counts import Counts, tallies, tally, tally_play
 from ravi.learners.posterior.draws import TOLERANCE, draw_and_plan, goal_of, posterior, usual_prior
 from ravi.optimism.supported import is_told, known, recorded
 from ravi.ranges import Fixed, Next, Policy, Value
@@ -60,7 +60,7 @@ SCHEDULES = ("reset", "reset-or-doubling", "doubling")
 
 
 class State(NamedTuple):
-    data: Annotated[Counts, EVERY_PLAY]
+    data: Counts
     key: Fixed  # of the draws                           (n,)
     began: Next  # t_k                                   (n,)
     lasted: Next  # t_k - t_{k-1}                        (n,)

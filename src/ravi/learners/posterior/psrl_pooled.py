@@ -88,14 +88,14 @@ the means of P_k and r_k, u left out.
 
 from __future__ import annotations
 
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from ravi import checks
 from ravi.compiled import compiled
 from ravi.core import Array, Learner, Path, Problem
-from ravi.estimators.counts import EVERY_PLAY, Counts, tallies
+from ravi.estimators.counts import Counts, tallies
 from ravi.learners.posterior.pooled import ALIKE, BINS, KINDS, WEIGHTS, Earned, Novelty, Usual, count, expect
 from ravi.learners.posterior.pooled_draws import draw
 from ravi.learners.posterior.sparse import scratch, solve
@@ -113,7 +113,7 @@ SINCE = 0.5  # of the plays: a draw since then makes a rival
 
 
 class State(NamedTuple):
-    data: Annotated[Counts, EVERY_PLAY]
+    data: Counts
     novelty: Novelty
     usual: Usual
     earned: Earned

@@ -29,7 +29,7 @@ from ravi import checks
 from ravi.compiled import compiled
 from ravi.core import Array, Learner, Problem, Seedwise
 from ravi.learners.q.core import NONE, best
-from ravi.ranges import Action, Count, Facts, Next, Number, PlaceOrNone, Policy, Value
+from ravi.ranges import Action, Count, Next, Number, PlaceOrNone, Policy, Value
 from ravi.rows import highest
 from ravi.schedules import seed_never, whenever
 from ravi.teams import each, first, sync
@@ -44,9 +44,6 @@ class State(NamedTuple):
     since: Next  # the first step after the last reset   (n,)
     policy: Policy  # (n, X, A)
     stale: PlaceOrNone  # (n,)
-
-    def agrees(self, facts: Facts) -> dict[str, Array]:
-        return {"visits are as many as the plays made": self.visits.sum((1, 2), dtype=np.int64) == facts.time}
 
 
 def q_learning(

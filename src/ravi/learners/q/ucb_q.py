@@ -41,7 +41,7 @@ from ravi.compiled import compiled
 from ravi.core import Array, Learner, Problem
 from ravi.learners.options import Confidence, takes
 from ravi.learners.q.core import NONE, best, first_action, greedy_in_a_table
-from ravi.ranges import Count, Facts, Number, PlaceOrNone, Policy, Value
+from ravi.ranges import Count, Number, PlaceOrNone, Policy, Value
 from ravi.rows import highest
 
 C2 = 4 * sqrt(2)
@@ -53,9 +53,6 @@ class State(NamedTuple):
     visits: Count  # (n, X, A)
     policy: Policy  # (n, X, A)
     stale: PlaceOrNone  # (n,)
-
-    def agrees(self, facts: Facts) -> dict[str, Array]:
-        return {"visits are as many as the plays made": self.visits.sum((1, 2), dtype=np.int64) == facts.time}
 
 
 class Constants(NamedTuple):

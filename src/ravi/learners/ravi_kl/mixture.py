@@ -30,7 +30,7 @@ import numpy as np
 
 from ravi import checks
 from ravi.core import Array, Learner, Path, Problem, Sets
-from ravi.estimators.counts import EVERY_PLAY, Counts, tallies, tally
+from ravi.estimators.counts import Counts, tallies, tally
 from ravi.estimators.gram import Gram, gram, gram_walk, renew
 from ravi.estimators.ridge import nonzeros
 from ravi.learners.mixture.ellipsoid import embedding_of, on_simplex
@@ -40,21 +40,20 @@ from ravi.learners.ravi_kl.ravi_kl import Options
 from ravi.optimism.extended_value_iteration import greedy
 from ravi.optimism.likelihood import Likelihood, likelihood, rows_of, shape, simulators
 from ravi.optimism.simplex import Ball, ball
-from ravi.ranges import VALUE, Number, Policy, Range, Value
+from ravi.ranges import VALUE, Number, Policy, Value
 from ravi.schedules import reset_or_doubling
 from ravi.theory import kl as theory
 
 PLANS = ("greedy", "slack")
 SLACK = 0.3  # c of eps_t = c d sqrt(H / t)
-HALF = Range(lambda a, f, begun: isinstance(a, tuple) or VALUE.right(a, f, begun), VALUE.words)
 
 
 class State(NamedTuple):
-    data: Annotated[Counts, EVERY_PLAY]
+    data: Counts
     gram: Gram  # G
     theta: Policy  # theta_hat                                        (n, d)
     V: Value  # of the most optimistic policy                         (n, X)
-    candidate: Annotated[Any, HALF]  # V at half the radius (n, X), or Drawn; () where there is none
+    candidate: Annotated[Any, VALUE]  # V at half the radius (n, X), or Drawn; () where there is none
     V_own: Value  # of the candidate, at the radius itself            (n, X)
     V_played: Value  # of the policy that is played, with its best theta   (n, X)
     phi: Number  # phi_U of it                                        (n, X, A, d)

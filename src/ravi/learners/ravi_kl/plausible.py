@@ -46,8 +46,8 @@ NEAR = 1e-7  # of H: a span that is below it is closed by backups alone, for a k
 MOST = 100_000  # backups of one plan
 
 
-LOGARITHM = Range(lambda z, f, _: (z >= -500) & (z <= 100) | np.isnan(z), "ln t from -500 to 100, or nan for none")
-WORTH = Range(lambda a, f, _: a >= -SLACK * f.horizon, "a bound on what is not negative")
+LOGARITHM = Range(lambda z, *_: (z >= -500) & (z <= 100) | np.isnan(z), "ln t from -500 to 100, or nan for none")
+WORTH = Range(lambda a, f, *_: a >= -SLACK * f.horizon, "a bound on what is not negative")
 
 
 class Warm(NamedTuple):

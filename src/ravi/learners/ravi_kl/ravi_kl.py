@@ -43,7 +43,7 @@ import numpy as np
 
 from ravi import checks
 from ravi.core import Array, Learner, Path, Problem, Seedwise, Sets, Stated, Told
-from ravi.estimators.counts import EVERY_PLAY, Counts, counts, tallies, tally
+from ravi.estimators.counts import Counts, counts, tallies, tally
 from ravi.estimators.rewarded import KINDS, Rewarded, earn
 from ravi.learners.options import takes
 from ravi.learners.ravi_kl.inner_sets import OfSets
@@ -75,7 +75,7 @@ from ravi.theory import tabular as of_tables
 PLANS = ("mirror", "greedy", "slack")
 CANDIDATES = ("half", "posterior")
 SLACK = 0.5  # of eps = slack (U(rho) - U(rho / 2))
-STAGE = Range(lambda k, f, _: (k >= -1) & (k <= theory.stage(1 + f.time)), "a stage that has begun, or -1 for none")
+STAGE = Range(lambda k, f, *_: (k >= -1) & (k <= theory.stage(1 + f.time)), "a stage that has begun, or -1 for none")
 
 
 class Drawn(NamedTuple):
@@ -87,7 +87,7 @@ class Drawn(NamedTuple):
 
 
 class State(NamedTuple):
-    data: Annotated[Counts, EVERY_PLAY]
+    data: Counts
     earned: Any  # Rewarded, of rewards that are not known; else ()
     best: Warm  # of the most optimistic policy
     half: Any  # of the most optimistic policy at half the radii: Warm; () where there is no candidate

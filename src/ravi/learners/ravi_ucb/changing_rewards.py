@@ -21,23 +21,22 @@ RAVI-UCB+ is not covered where it makes several backups an epoch: its policies w
 before.
 """
 
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from ravi import checks
 from ravi.core import Array, Data, Learner, Path
-from ravi.estimators.counts import EVERY_PLAY
 from ravi.learners.options import recorded
 from ravi.mdps.changing_rewards import Changing
 from ravi.planning.bellman import backup
 from ravi.planning.mirror import mirror_step
-from ravi.ranges import Facts, LogPolicy, Next, Number, Plays, Policy, Positive, Value, logarithms
+from ravi.ranges import LogPolicy, Next, Number, Plays, Policy, Positive, Value
 from ravi.schedules import at_reset
 
 
 class State(NamedTuple):
-    data: Annotated[Data, EVERY_PLAY]  # D
+    data: Data  # D
     V: Value  # V_k                    (n, X)
     Q: Value  # Q_k                    (n, X, A)
     log_policy: LogPolicy  # log pi_k  (n, X, A)
@@ -46,9 +45,6 @@ class State(NamedTuple):
     PV: Number  # P_hat_k V_k          (n, X, A)
     epoch: Next  # k                   (n,)
     time: Plays  # steps made          (n,)
-
-    def agrees(self, facts: Facts) -> dict[str, Array]:
-        return {"log_policy is that of policy": logarithms(self.log_policy, self.policy)}
 
 
 def changing(base: Learner, world: Changing) -> Learner:

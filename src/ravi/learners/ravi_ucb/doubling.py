@@ -33,13 +33,12 @@ import numpy as np
 from ravi import checks, tree
 from ravi.compiled import compiled
 from ravi.core import Array, Data, Learner, Problem, Rows, Seedwise
-from ravi.estimators.counts import EVERY_PLAY
 from ravi.learners.options import ALL, Builder, Options, takes
 from ravi.learners.ravi_ucb import plus as ravi_ucb_plus
 from ravi.learners.ravi_ucb import ravi_ucb
 from ravi.learners.ravi_ucb.inner import Form, made_of, on_counts, seed_learn
 from ravi.learners.ravi_ucb.inner_counts import COLUMNS, ROWS, OfCounts
-from ravi.ranges import Facts, Fixed, LogPolicy, NextPlay, Policy, Range, Value, logarithms
+from ravi.ranges import Fixed, LogPolicy, NextPlay, Policy, Range, Value
 from ravi.schedules import at_reset
 from ravi.teams import Room, each, over_seeds, sync
 from ravi.teams import first as first_thread
@@ -51,13 +50,13 @@ LONGEST = 2**31 - 2  # plays of any run, since counts are 32-bit: a union bound 
 OF_A_PHASE = ("eta", "beta", "delta")  # settings that are not the same in all
 
 
-BEGUN = Range(lambda i, f, _: (i >= 0) & (i <= np.log2(1.0 + f.time)), "a phase that has begun")
+BEGUN = Range(lambda i, f, *_: (i >= 0) & (i <= np.log2(1.0 + f.time)), "a phase that has begun")
 
 
 class State(NamedTuple):
     """The state of RAVI-UCB+, and the phase."""
 
-    data: Annotated[Data, EVERY_PLAY]  # D
+    data: Data  # D
     V: Value  # V_m, of the policy that is played   (n, X)
     policy: Policy  # pi_m                          (n, X, A)
     V_last: Value  # V_j of the last backup         (n, X)
@@ -67,9 +66,6 @@ class State(NamedTuple):
     key: Fixed  #                                   (n,)
     time: NextPlay  # t of the next step            (n,)
     phase: Annotated[Array, BEGUN]  # i             (n,)
-
-    def agrees(self, facts: Facts) -> dict[str, Array]:
-        return {"log_policy is that of last_policy": logarithms(self.log_policy, self.last_policy)}
 
 
 @dataclass(frozen=True)

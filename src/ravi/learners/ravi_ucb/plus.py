@@ -39,7 +39,7 @@ when the epoch starts.
 
 from collections.abc import Iterator
 from math import log, sqrt
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -47,7 +47,7 @@ from ravi import checks
 from ravi.compiled import compiled
 from ravi.core import Array, Bonus, Data, Estimator, Learner, Path, Problem, Stated
 from ravi.estimators.centred import standard
-from ravi.estimators.counts import EVERY_PLAY, counts
+from ravi.estimators.counts import counts
 from ravi.estimators.ridge import ridge
 from ravi.estimators.variance import of_variances, variance_weighted
 from ravi.estimators.variance_weighted import Constants, radii
@@ -65,7 +65,7 @@ from ravi.optimism.bonuses import (
     within_span,
 )
 from ravi.random import PICK, uniform
-from ravi.ranges import Facts, Fixed, LogPolicy, NextPlay, Policy, Value, logarithms
+from ravi.ranges import Fixed, LogPolicy, NextPlay, Policy, Value
 from ravi.teams import first, over_seeds
 from ravi.theory import constants, mixture
 from ravi.theory import tabular as of_tables
@@ -74,7 +74,7 @@ from ravi.whole import TOGETHER
 
 
 class State(NamedTuple):
-    data: Annotated[Data, EVERY_PLAY]  # D
+    data: Data  # D
     V: Value  # V_m, of the policy that is played   (n, X)
     policy: Policy  # pi_m                          (n, X, A)
     V_last: Value  # V_j of the last backup         (n, X)
@@ -83,9 +83,6 @@ class State(NamedTuple):
     last_policy: Policy  # pi_j                     (n, X, A)
     key: Fixed  #                                   (n,)
     time: NextPlay  # t of the next step            (n,)
-
-    def agrees(self, facts: Facts) -> dict[str, Array]:
-        return {"log_policy is that of last_policy": logarithms(self.log_policy, self.last_policy)}
 
 
 def generic(

@@ -28,13 +28,13 @@ never be tried.
 """
 
 from collections.abc import Callable
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ravi.compiled import compiled
 from ravi.core import MDP, Array, Bonus, Data, Estimator, Learner, Parts, Path, Problem, Seedwise, Stated
-from ravi.estimators.counts import EVERY_PLAY, counts
+from ravi.estimators.counts import counts
 from ravi.estimators.known import known
 from ravi.estimators.ridge import ridge
 from ravi.learners.options import Options, begun, policy_to_begin, record, takes, value_to_begin
@@ -43,7 +43,7 @@ from ravi.learners.ravi_ucb.inner_counts import of_widths
 from ravi.optimism.bonuses import multiple_of_width
 from ravi.planning.bellman import backup, backup_in_place, expect_in_place, extend
 from ravi.planning.mirror import mirror_step, step_in_place
-from ravi.ranges import Facts, LogPolicy, Policy, Value, logarithms
+from ravi.ranges import LogPolicy, Policy, Value
 from ravi.schedules import at_reset
 from ravi.teams import NEVER, sync
 from ravi.theory import constants
@@ -53,14 +53,11 @@ from ravi.whole import TOGETHER
 
 
 class State(NamedTuple):
-    data: Annotated[Data, EVERY_PLAY]  # D
+    data: Data  # D
     V: Value  # V_k                    (n, X)
     Q: Value  # Q_{k+1}                (n, X, A)
     log_policy: LogPolicy  # log pi_k  (n, X, A)
     policy: Policy  # pi_k             (n, X, A)
-
-    def agrees(self, facts: Facts) -> dict[str, Array]:
-        return {"log_policy is that of policy": logarithms(self.log_policy, self.policy)}
 
 
 def backup_of(problem: Problem, estimator: Estimator, bonus: Bonus) -> Callable[[Data, Array], Array]:

@@ -45,21 +45,18 @@ from ravi.core import Array, Learner, Path, Problem
 from ravi.estimators.gram import indefinite
 from ravi.estimators.linear import features_of
 from ravi.learners.regularised.politex import weigh
-from ravi.ranges import Count, Covariance, Facts, Number, Policy, Positive
+from ravi.ranges import Count, Number, Policy, Positive
 from ravi.schedules import at_reset
 
 
 class State(NamedTuple):
     total: Number  # sum_j w_j                                              (n, d)
-    covariance: Covariance  # lambda I + sum phi phi^T of this phase        (n, d, d)
+    covariance: Number  # lambda I + sum phi phi^T of this phase        (n, d, d)
     response: Number  # sum phi G of this phase                             (n, d)
     pending: Number  # sum phi of this epoch: their G lack all its rewards  (n, d)
     earned: Positive  # rewards of this epoch so far                        (n,)
     epochs: Count  # that have ended in this phase                          (n,)
     policy: Policy  #                                                       (n, X, A)
-
-    def agrees(self, facts: Facts) -> dict[str, Array]:
-        return {"rewards are at most one a play": self.earned <= facts.time}
 
 
 def mdp_exp2(

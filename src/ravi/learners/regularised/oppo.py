@@ -48,7 +48,7 @@ from ravi.learners.options import Regression, takes
 from ravi.planning.backward import lists, policy_pass
 from ravi.planning.mirror import mirror_step
 from ravi.planning.stages import effective_horizon
-from ravi.ranges import Age, Facts, LogPolicy, Number, Plays, Policy, Positive, Value, logarithms
+from ravi.ranges import Age, LogPolicy, Number, Plays, Policy, Positive, Value
 from ravi.schedules import at_reset
 from ravi.theory.constants import expected_epochs
 
@@ -64,9 +64,6 @@ class State(NamedTuple):
     policy: Policy  # pi_h, by age                   (n, S, X, A)
     age: Age  # steps since the reset                (n,)
     began: Age  # age at the start of the path       (n,)
-
-    def agrees(self, facts: Facts) -> dict[str, Array]:
-        return {"log_policy is that of policy": logarithms(self.log_policy, self.policy)}
 
 
 @takes()

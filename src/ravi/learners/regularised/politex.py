@@ -37,7 +37,7 @@ import numpy as np
 from ravi import checks
 from ravi.compiled import compiled
 from ravi.core import Array, Learner, Path, Problem, Seedwise
-from ravi.ranges import SLACK, Count, Facts, Number, Policy, Positive, per_seed
+from ravi.ranges import Count, Number, Policy, Positive
 from ravi.schedules import at_reset
 from ravi.teams import NEVER, each, first, sync
 
@@ -50,15 +50,6 @@ class State(NamedTuple):
     earned: Positive  # rewards of this epoch so far   (n,)
     epochs: Count  # that have ended in this phase   (n,)
     policy: Policy  # (n, X, A)
-
-    def agrees(self, facts: Facts) -> dict[str, Array]:
-        visits, time = self.visits + self.pending, per_seed(facts.time, self.visits)
-        return {
-            "visits are of plays that were made": visits.sum((1, 2)) <= facts.time,
-            "rewards are at most one a play": self.earned <= facts.time,
-            "returns are of visits": np.abs(self.returns) <= visits * time,
-            "total is of values": self.total <= (1 + SLACK) * facts.horizon * time,
-        }
 
 
 def politex(

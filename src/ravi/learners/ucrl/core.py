@@ -27,20 +27,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ravi import checks
 from ravi.compiled import bound, compiled
 from ravi.core import Array, Learner, Path, Problem, Seedwise, Told
-from ravi.estimators.counts import EVERY_PLAY, Counts, tallies, tally
+from ravi.estimators.counts import Counts, tallies, tally
 from ravi.estimators.reset_counts import all_states, reset_tallies, tally_resets
 from ravi.learners.options import Confidence
 from ravi.optimism import extended_value_iteration as optimistic
 from ravi.optimism.extended_value_iteration import Sets, act, cut, given, worth
 from ravi.optimism.supported import is_told, known, recorded
-from ravi.ranges import SLACK, Facts, Number, Policy, Whole
+from ravi.ranges import Number, Policy, Whole
 from ravi.schedules import doubling
 from ravi.teams import NEVER, Room, each, first, made, sync, team, team_sum
 
@@ -48,14 +48,11 @@ MIXING = 0.9  # of L u with u, against periods, where no resets are known to bre
 
 
 class State(NamedTuple):
-    data: Annotated[Counts, EVERY_PLAY]
+    data: Counts
     u: Number  # relative values, min 0             (n, X)
     gain: Number  # of the best plausible kernel    (n,)
     policy: Policy  #                               (n, X, A)
     unfinished: Whole  # plans that did not come to their accuracy   (n,)
-
-    def agrees(self, facts: Facts) -> dict[str, Array]:
-        return {"the least of u is 0": np.abs(self.u.min(-1)) <= SLACK}
 
 
 @compiled

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import cached_property
-from os import PathLike, fspath
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ravi import checks, headers
+from ravi import archive, checks
 from ravi.checks import InputError
 from ravi.core import Floats
 
 if TYPE_CHECKING:
-    from ravi.files import Place
+    from ravi.archive import Place
     from ravi.live.policies.episodes import Episode
     from ravi.live.policies.observations import Observations
 
@@ -192,10 +192,7 @@ class Policy:
 
     def save(self, path: Place) -> None:
         """Write one small file to `path`; `Policy.load` gives the same bits back."""
-        from ravi.files import write
-
-        header = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "table"}
-        write(path, "policy", header, {"table": self.table})
+        archive.write_fields(path, "policy", self)
 
     @staticmethod
     def load(path: Place) -> Policy:
@@ -221,18 +218,7 @@ class Policy:
         >>> policy(0), policy(1)
         (1, 0)
         """
-        from ravi.files import read
-
-        header, arrays = read(path, "policy")
-        where = fspath(path) if isinstance(path, str) or hasattr(path, "__fspath__") else "the content"
-        values = {each.name: (header | arrays).get(each.name, ...) for each in fields(Policy)}
-        missing = [name for name, value in values.items() if value is ...]
-        if missing:
-            raise InputError(f"{where} is damaged: it has no {', '.join(missing)}")
-        try:
-            return Policy(**values)
-        except InputError as error:
-            raise InputError(f"{where}: {error}") from None
+        return archive.read_fields(path, "policy", Policy)
 
     def _repr_html_(self) -> str:  # what a notebook shows
         from ravi.display.html import of_policy
@@ -263,9 +249,9 @@ def _checked(self: Policy) -> dict[str, Any]:
         raise InputError(f"learner is {checks.shown(self.learner)}, not a text")
     if not isinstance(self.environment, Mapping):
         raise InputError(f"environment is {checks.shown(self.environment)}, not what Environment.plain() gives")
-    headers.checked(self.environment, ENVIRONMENT, within="environment", partial=True)
+    archive.typed(self.environment, ENVIRONMENT, within="environment", partial=True)
     for name in ("observations", "actions"):
-        headers.checked(self.environment.get(name, {}), SPACE, within=f"environment.{name}", partial=True)
+        archive.typed(self.environment.get(name, {}), SPACE, within=f"environment.{name}", partial=True)
     return {
         "table": checks.sealed(table),
         "discount": checks.probability(self.discount, "discount"),

@@ -6,7 +6,7 @@ from dataclasses import replace
 from hashlib import sha256
 from typing import Any, NamedTuple
 
-from ravi import headers, ids
+from ravi import archive, ids
 from ravi.checks import InputError
 from ravi.lab.experiments.schedule.settings import Setting
 from ravi.lab.experiments.suite_file.specification import Entry, Suite, Tuning
@@ -130,9 +130,9 @@ def chosen_in(record: Mapping[str, Any] | None) -> str | None:
 def facts_from(held: Mapping[str, Any]) -> Facts:
     """The facts that a frozen specification holds."""
     try:
-        found = Facts(**headers.checked(held, {"mdps": dict[str, str], "learners": dict[str, dict[str, Any]]}))
+        found = Facts(**archive.typed(held, {"mdps": dict[str, str], "learners": dict[str, dict[str, Any]]}))
         for name, fact in found.learners.items():
-            headers.checked(fact, {"id": str, "source": str, "multipliers": list[str]}, within=f"learners.{name}")
+            archive.typed(fact, {"id": str, "source": str, "multipliers": list[str]}, within=f"learners.{name}")
         odd = [digest for digest in found.mdps.values() if not digest.isalnum()]
         if odd:
             raise InputError(f"{odd[0]!r} is no digest of an MDP")

@@ -13,10 +13,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ravi import files
+from ravi import archive
 from ravi.checks import InputError
 from ravi.extras import needed
-from ravi.jsons import read_json
 
 if TYPE_CHECKING:
     from ravi.lab.experiments.results import Results
@@ -49,9 +48,9 @@ def report(
     path = found.folder / NAME if out is None else Path(out)
     if not path.name or path.is_dir():
         raise InputError(f"cannot write the page {path}: it is a folder; name a file")
-    files.may_be(path, "the page")
+    archive.check_place(path, "the page")
     pieces = page(found, _claims(found.folder, verify))
-    files.put(
+    archive.write_file(
         path, lambda file: file.writelines(piece.encode(errors="backslashreplace") for piece in pieces), "the page"
     )
     return path
@@ -96,7 +95,7 @@ def _claims(folder: Path, verify: str | os.PathLike[str] | None) -> list[dict[st
     path = folder / "verify.json" if verify is None else Path(verify)
     if verify is None and not path.is_file():
         return None
-    held = read_json(path)
+    held = archive.read_json(path)
     found = held if isinstance(held, list) else [held]
     for place, one in enumerate(found):
         wrong = _wrong(one)
