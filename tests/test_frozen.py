@@ -1,4 +1,4 @@
-"""Results, streams and resumed runs keep their bits: `tests/frozen.json` has them (`tests.support.frozen` renews it)."""
+"""Runs, resumed runs and streams keep their bits, those of `tests/frozen.json` (`tests.support.frozen` renews it)."""
 
 import json
 

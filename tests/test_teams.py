@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ravi import ids, whole
+from ravi import compiled_driver, ids
 
 ROOT = Path(__file__).parent.parent
 IDS = [
@@ -48,7 +48,7 @@ NEEDED = {
     "ravi.learners.ravi_ucb.inner:inner_backups": [0],
     "ravi.learners.posterior.dirichlet:_side_by_side": [0, 1, 2, 3],
     "ravi.planning.chains:take_out": [0, 1],
-    "ravi.whole:_advance": [2],
+    "ravi.compiled_driver:_advance": [2],
     "ravi.estimators.ridge:_add": [0, 1],
     "ravi.estimators.variance:_add": [0],
     "ravi.estimators.gram:add_feature": [0, 1],
@@ -121,5 +121,5 @@ def test_the_words_of_a_cpu_do_not_reach_a_kernel():
 
 def test_what_does_not_run_there_is_refused_by_name():
     mdp = ids.mdp("riverswim/6")
-    assert whole.refused(ids.learner("o-reps", mdp, 100), []) == "o-reps does not run there"
-    assert whole.refused(ids.learner("psrl", mdp, 100), []) is None
+    assert compiled_driver.refused(ids.learner("o-reps", mdp, 100), []) == "o-reps does not run there"
+    assert compiled_driver.refused(ids.learner("psrl", mdp, 100), []) is None

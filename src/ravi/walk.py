@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ravi.compiled import bound, compiled
-from ravi.core import MDP, Array, Path, Until, Walkers
+from ravi.core import MDP, Array, Path, Seedwise, Until, Walkers
 from ravi.random import INITIAL, block, uniforms
-from ravi.teams import alone, each, first, sync, team
+from ravi.teams import NEVER, alone, each, first, sync, team
 
 PARTS, MANY = 8, 512  # of `find`
 
@@ -232,3 +232,12 @@ def keep(state: Any, path: Path) -> Any:
 
 
 walk = walking(learn, lambda state, walkers: ())  # of all others
+
+
+@compiled
+def _no_plan(own, i, t):  # type: ignore[no-untyped-def]
+    """The plan of one seed where all seeds plan together: nothing."""
+    return NEVER
+
+
+TOGETHER = Seedwise(_no_plan, learn, lambda state, teams: (), together=True)

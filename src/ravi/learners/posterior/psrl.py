@@ -122,7 +122,8 @@ def psrl(
         kept["draws"] = how
     reset = schedule == "reset"
     until, seedwise = at_reset() if reset else doubling, Seedwise(seed_plan, seed_learn, own, reset=reset)
-    return Learner("psrl", init, plan, add, until, kept, seedwise=seedwise, told=Told(told, reads_anew=True))
+    learner = Learner("psrl", init, plan, add, until, kept, told=Told(told, reads_anew=True))
+    return learner.compiled_as(seedwise)
 
 
 def goal_of(problem: Problem, tolerance: float = TOLERANCE["entries"]) -> float:
