@@ -6,7 +6,7 @@
 
 with rho = scale (ln(m / delta_t) + kappa(n)), m the number of bounds that must hold, and eps_t = slack sqrt(H X A / t).
 Compiled, of seeds low, ..., high - 1, and a team's: a run on a CPU takes all seeds at once, one on a GPU one after
-another (`ravi.whole`).
+another (`ravi.compiled_driver`).
 """
 
 import math
