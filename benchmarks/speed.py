@@ -136,7 +136,10 @@ def growth(rows, repeats, quick):
         mdp, T = garnet(X, 4, 5, 0, 0.99), max(2000, 2_000_000 // X)
         learner = learner_of(mdp, T, "moving")
         K = 1 + (T - 1) * 0.01
-        (plain, _), (scored, _) = (one_seed(learner, mdp, T, measured, repeats) for measured in (False, True))
+        plain, scored = (
+            least(lambda m=m, T=T, to=learner, mdp=mdp: run(to, mdp, T, 1, measured=m, keep_epochs=False), repeats)
+            for m in (False, True)
+        )
         used = subprocess.run([sys.executable, "-c", MEMORY, str(X)], capture_output=True, text=True, check=True)
         built, peak = (float(word) for word in used.stdout.split())
         rows.append(
