@@ -121,5 +121,7 @@ def test_the_words_of_a_cpu_do_not_reach_a_kernel():
 
 def test_what_does_not_run_there_is_refused_by_name():
     mdp = ids.mdp("riverswim/6")
-    assert compiled_driver.refused(ids.learner("o-reps", mdp, 100), []) == "o-reps does not run there"
-    assert compiled_driver.refused(ids.learner("psrl", mdp, 100), []) is None
+    assert compiled_driver.why_not(ids.learner("o-reps", mdp, 100), [], []) == "o-reps does not run there"
+    psrl = ids.learner("psrl", mdp, 100)
+    assert compiled_driver.why_not(psrl, [], []) is None
+    assert "another plan" in compiled_driver.why_not(psrl._replace(add=lambda s, path: s), [], [])

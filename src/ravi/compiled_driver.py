@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from ravi import teams
-from ravi.compiled import Ready, compiled, effort, instance, ready
+from ravi.compiled import compiled, effort, instance
 from ravi.core import Array, Learner, Measure, Recorder
 from ravi.played import refuse
 from ravi.python_driver import Batch, Task, path_length
@@ -36,7 +36,7 @@ ROWS = 64  # epochs of a call on a CPU for which there is room, whatever the num
 
 
 @compiled
-def no_record(own, i, row, opening, policy, firsts, lengths, xs, actions, ys, resets):  # type: ignore[no-untyped-def]
+def no_record(own, i, row, opening, policy, path):  # type: ignore[no-untyped-def]
     """The `record` of a measure that there is not: it does nothing."""
 
 
@@ -45,33 +45,15 @@ one = two = three = four = five = no_record
 
 
 def _advance(  # type: ignore[no-untyped-def]
-    epochs,
-    mark,
-    row,
-    T,
-    padded,
-    reset_ends,
-    world,
-    policy,
-    by_stage,
-    walkers,
-    path,
-    over,
-    deadline,
-    visits,
-    ages,
-    ahead,
-    written,
-    own,
-    kept,
-):
+    epochs, mark, row, T, padded, reset_ends, world, policy, by_stage, walkers, path, over, deadline, visits, ages, ahead,
+    written, own, kept,
+):  # fmt: skip
     """Take every seed through up to `epochs` more epochs, while it has made fewer than `mark` and T steps; their rows
     are written from row[0] on. `over` is 1 between two epochs. There, seeds whose teams are in lockstep wait for each
     other (`enough`), while the others of them go on walking, a path at a time."""
-    successors, cumulative, initial, restart = world
-    state, time, key = walkers
-    xs, actions, ys, slots, resets, lengths, firsts, after = path
-    n, last = state.shape[0], min(T, mark)
+    _, time, _ = walkers
+    _, _, _, _, resets, lengths, _, _ = path
+    n, last = time.shape[0], min(T, mark)
     for i in seeds(n):
         e, going, opening, beyond = 0, True, True, False
         while some(going, n):
@@ -86,15 +68,14 @@ def _advance(  # type: ignore[no-untyped-def]
                 between, opening, beyond = False, True, False
             if not between:
                 walk(
-                    i, i + 1, successors, cumulative, initial, restart, by_stage, state, time, key, xs, actions, ys,
-                    slots, resets, lengths, firsts, after, over, reset_ends or beyond, deadline, visits, ages, T, ahead,
-                    written, not beyond, own,
+                    i, i + 1, world, by_stage, walkers, path, over, reset_ends or beyond, deadline, visits, ages, T,
+                    ahead, written, not beyond, own,
                 )  # fmt: skip
-                one(kept[0], i, row[0] + e, opening, policy, firsts, lengths, xs, actions, ys, resets)
-                two(kept[1], i, row[0] + e, opening, policy, firsts, lengths, xs, actions, ys, resets)
-                three(kept[2], i, row[0] + e, opening, policy, firsts, lengths, xs, actions, ys, resets)
-                four(kept[3], i, row[0] + e, opening, policy, firsts, lengths, xs, actions, ys, resets)
-                five(kept[4], i, row[0] + e, opening, policy, firsts, lengths, xs, actions, ys, resets)
+                one(kept[0], i, row[0] + e, opening, policy, path)
+                two(kept[1], i, row[0] + e, opening, policy, path)
+                three(kept[2], i, row[0] + e, opening, policy, path)
+                four(kept[3], i, row[0] + e, opening, policy, path)
+                five(kept[4], i, row[0] + e, opening, policy, path)
                 opening = False
                 if padded and over[i] == 1 and time[i] >= T and not resets[i, lengths[i] - 1]:
                     beyond = True  # from T on to the reset, without learning
@@ -255,14 +236,17 @@ def run(tasks: Sequence[Task], batches: Sequence[Batch]) -> None:
     """Take the seeds of each of these batches through their epochs on a CPU, each by a thread of its own; in place."""
     targets = [OnCpu(task, batch) for task, batch in zip(tasks, batches, strict=True)]
     with ThreadPoolExecutor(len(targets)) as pool:
+        together = False
 
         def each(epochs: int) -> None:
-            """A function that is compiled yet is called by all threads at once, others one after the other."""
-            if len(targets) > 1 and all(ready(target.function) is Ready.NOW for target in targets):
+            """One after the other until the function is compiled, then all at once."""
+            nonlocal together
+            if together:
                 list(pool.map(lambda target: target.run(epochs), targets))
-            else:
-                for target in targets:
-                    target.run(epochs)
+                return
+            together = effort.allowance <= 0  # else Python may run it
+            for target in targets:
+                target.run(epochs)
 
         advance(targets, each, tasks[0], batches, min(target.most for target in targets))
 

@@ -75,7 +75,7 @@ class Seedwise(NamedTuple):
 class Recorder(NamedTuple):
     """What a measure records, as a compiled function of one seed, on either target."""
 
-    record: Callable[..., Any]  # own, i, row, opening, policy, firsts, lengths, xs, actions, ys, resets; a team's
+    record: Callable[..., Any]  # own, i, row, opening, policy, path (the fields of `Path`); a team's
     own: Callable[[Any, int, int], tuple[Any, ...]]  # M, number of teams, rows -> what it is given
     rows: Callable[[tuple[Any, ...]], tuple[NDArray[Any], ...]] = lambda own: ()  # own -> of epochs since the last look
     log: Callable[[Any, tuple[NDArray[Any], ...]], None] | None = None  # M, those of some epochs: appends them

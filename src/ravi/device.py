@@ -22,8 +22,8 @@ from ravi import checks, compiled_driver, extras, teams, tree
 from ravi.compiled import instance
 from ravi.core import Array, Path
 from ravi.cuda import compiling, cuda_words
-from ravi.measures.stream import padding
 from ravi.python_driver import Batch, Task, path_length
+from ravi.walk import padding
 
 DEVICES = ("cpu", "gpu")
 BLOCK = 128  # threads of a block

@@ -17,13 +17,13 @@ from ravi.mdps.changing_rewards import Changing
 from ravi.measures.output import output
 from ravi.measures.regret import regret
 from ravi.measures.rewards import rewards
-from ravi.measures.stream import padding, stream
+from ravi.measures.stream import stream
 from ravi.measures.trajectory import trajectory
 from ravi.planning.solver import Solution, solve
 from ravi.python_driver import Batch, Task
 from ravi.ranges import Facts, check
 from ravi.runs import Options, Run
-from ravi.walk import misplaced, start, world_of
+from ravi.walk import misplaced, padding, start, world_of
 
 COPIES = 3  # of the seeds: as they begin, as each group of them ends, and together again
 TOLERANCE = 1e-12  # of V*, where rounding allows

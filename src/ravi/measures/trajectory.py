@@ -92,9 +92,10 @@ def trajectory(mdp: MDP, steps: int, points: int, solution: Solution, stages: in
     return Measure("trajectory", init, record, results, None if stages else recorder)
 
 
-def _record(own, i, row, opening, policy, firsts, lengths, xs, actions, ys, resets):  # type: ignore[no-untyped-def]
+def _record(own, i, row, opening, policy, path):  # type: ignore[no-untyped-def]
     """`record`, of one seed; a team's."""
     curve, scored, sums, against, scratch = own
+    xs, _, _, _, resets, lengths, firsts, _ = path
     times, total, cursor, values = curve
     before, loss, age, loss_error = scored
     error, opened, base_error = sums

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from ravi import cli, device
+from ravi import cli, compiled_driver, device
 from ravi.checks import InputError
 from ravi.lab.experiments import runner
 from ravi.lab.experiments import work as working
@@ -28,6 +28,13 @@ GRID = {
     ],
 }  # fmt: skip
 SCALES = (0.001, 0.03, 1.0)
+
+
+@pytest.fixture(autouse=True)
+def epoch_by_epoch(monkeypatch):
+    """A stop is asked for before every epoch."""
+    monkeypatch.setattr(compiled_driver, "ROWS", 1)
+    monkeypatch.setattr(compiled_driver, "MOST", 1)
 
 
 def grid(names=None, **more):
