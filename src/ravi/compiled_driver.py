@@ -45,8 +45,8 @@ one = two = three = four = five = no_record
 
 
 def _advance(  # type: ignore[no-untyped-def]
-    epochs, mark, row, T, padded, reset_ends, world, policy, by_stage, walkers, path, over, deadline, visits, ages, ahead,
-    written, own, kept,
+    epochs, mark, row, T, padded, reset_ends, world, policy, by_stage, walkers, path, over, deadline, visits, ages,
+    ahead, written, own, kept,
 ):  # fmt: skip
     """Take every seed through up to `epochs` more epochs, while it has made fewer than `mark` and T steps; their rows
     are written from row[0] on. `over` is 1 between two epochs. There, seeds whose teams are in lockstep wait for each
