@@ -72,8 +72,10 @@ def go_on(part: Part, world: World, scores: Scores, going: Any) -> list[Run]:
             going.callback(_look(tree.join(batches), scores.measures, T))
 
     told = tell if going.progress is not None or going.callback is not None else None
-    threads = going.threads if cpu and compiled_driver.is_compiled(part.learners[0], scores.measures) else 1
-    shares = np.array_split(np.arange(n), min(threads, n))
+    many = 1
+    if cpu and compiled_driver.is_compiled(part.learners[0], scores.measures):
+        many = n if effort.allowance > 0 else min(going.threads, n)  # what Python may run comes seed by seed
+    shares = np.array_split(np.arange(n), many)
     tasks = [
         Task(
             learner_of(part.learners, part.n, rows), world.answers, T, 1 / (1 - world.discount), part.options["pad"],

@@ -25,7 +25,7 @@ from ravi.ranges import Facts, check
 from ravi.runs import Options, Run
 from ravi.walk import misplaced, padding, start, world_of
 
-COPIES = 3  # of the seeds: as they begin, as each group of them ends, and together again
+COPIES = 3  # of the seeds: as they begin, as those of each thread end, and together again
 TOLERANCE = 1e-12  # of V*, where rounding allows
 
 

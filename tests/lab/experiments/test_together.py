@@ -97,6 +97,7 @@ def _pairs(one, outcome):
 
 def test_what_cannot_be_one_batch_or_fails_as_one_goes_by_itself(tmp_path, monkeypatch):
     write_learners(tmp_path, monkeypatch)
+    monkeypatch.setattr(working, "SECOND", 60.0)  # however long it takes to compile
     for names in (
         ["q-learning", "q-learning"],
         ["ravi-ucb,scale=0.1", "ravi-ucb,scale=-1"],
