@@ -12,6 +12,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from itertools import product
 from pathlib import Path
 
 from timing import least, opening  # first: it keeps BLAS to one thread
@@ -19,7 +20,6 @@ from timing import least, opening  # first: it keeps BLAS to one thread
 # isort: split
 import numpy as np
 
-from ravi import flights
 from ravi.engine import run
 from ravi.learners.ravi_ucb import ravi_ucb
 from ravi.mdps import garnet, garnets, riverswim
@@ -34,26 +34,10 @@ how the time grows with X.
 
 Times are CPU times of one core (BLAS on one thread), with functions compiled beforehand, and the least of several
 repeats, because these machines are shared. "theory" are the paper's constants, with which most rows of Q stay at H;
-"moving" is beta = 1 and eta = 0.05, with which the policy changes in most states at every epoch. A single seed is timed
-with the function of its whole run at hand (`ravi.flights`), and in brackets as it goes before that, call by call: runs
-of a process come to that function when such calls have taken 5 s, or 0.1 s if an earlier process has compiled it.
+"moving" is beta = 1 and eta = 0.05, with which the policy changes in most states at every epoch. Runs have one
+thread.
 """
 SETTINGS = {"theory": {}, "moving": {"beta": 1.0, "eta": 0.05}}
-
-
-def one_seed(learner, mdp, T, measured, repeats):
-    """CPU seconds of a run by the function of the whole run, and call by call."""
-
-    def go():
-        return run(learner, mdp, T, 1, measured=measured, keep_epochs=False)
-
-    seeds, costs, often = flights.SEEDS, flights.COSTS, flights.OFTEN
-    flights.SEEDS = 0
-    calls = least(go, repeats)
-    flights.SEEDS, flights.COSTS, flights.OFTEN = seeds, dict.fromkeys(costs, 0.0), 0.0  # at once, whatever it costs
-    go()
-    flights.COSTS, flights.OFTEN = costs, often
-    return least(go, repeats), calls
 
 
 def learner_of(mdp, T, setting, make=ravi_ucb.tabular):
@@ -85,20 +69,18 @@ def tabular(rows, repeats, quick):
             yardstick *= 1e6 / counted[0]
             K = 1 + (T - 1) * (1 - mdp.discount)  # expected number of epochs
             ours = {}
-            for measured in (False, True):
+            for measured, seeds in product((False, True), (64, 1)):
                 seconds = least(
-                    lambda measured=measured, T=T, learner=learner, mdp=mdp: run(
-                        learner, mdp, T, 64, measured=measured, keep_epochs=False
+                    lambda measured=measured, seeds=seeds, T=T, learner=learner, mdp=mdp: run(
+                        learner, mdp, T, seeds, measured=measured, keep_epochs=False, threads=1
                     ),
-                    repeats,
+                    repeats if seeds > 1 else 3 * repeats,
                 )
-                ours[64, measured] = seconds * 1e6 / (64 * K)
-                alone, calls = (1e6 / K * s for s in one_seed(learner, mdp, T, measured, 3 * repeats))
-                ours[1, measured] = f"{alone:.1f} ({calls:.1f})"
+                ours[seeds, measured] = seconds * 1e6 / (seeds * K)
             rows.append(
                 f"| {mdp.name}, gamma {mdp.discount:g} | {setting} | {yardstick:.2f} | {ours[64, False]:.2f} "
                 f"| **{ours[64, False] / yardstick:.2f}** | {ours[64, True]:.2f} "
-                f"| **{ours[64, True] / ours[64, False] - 1:.0%}** | {ours[1, False]} | {ours[1, True]} |"
+                f"| **{ours[64, True] / ours[64, False] - 1:.0%}** | {ours[1, False]:.1f} | {ours[1, True]:.1f} |"
             )
             print(rows[-1], flush=True)
     rows.append("")
@@ -114,12 +96,12 @@ def mixture(rows, repeats, quick):
             learner = learner_of(mdp, T, setting, ravi_ucb.linear_mixture)
             run(learner, mdp, 10, 2)
             phi, root = np.random.default_rng(0).normal(size=(64, 400, d)), np.zeros((64, d, d))
-            product = least(lambda phi=phi, root=root: phi @ root, 3 * repeats) * 1e6 / 64
+            multiplied = least(lambda phi=phi, root=root: phi @ root, 3 * repeats) * 1e6 / 64
             plain = least(lambda T=T, learner=learner, mdp=mdp: run(learner, mdp, T, 64, measured=False), repeats)
             scored = least(lambda T=T, learner=learner, mdp=mdp: run(learner, mdp, T, 64, keep_epochs=False), repeats)
             K = 1 + (T - 1) * (1 - mdp.discount)
             rows.append(
-                f"| {d} | {setting} | {plain * 1e6 / (64 * K):.0f} | {product:.0f} "
+                f"| {d} | {setting} | {plain * 1e6 / (64 * K):.0f} | {multiplied:.0f} "
                 f"| {64 * T / plain:,.0f} | {64 * T / scored:,.0f} |"
             )
             print(rows[-1], flush=True)
@@ -154,7 +136,10 @@ def growth(rows, repeats, quick):
         mdp, T = garnet(X, 4, 5, 0, 0.99), max(2000, 2_000_000 // X)
         learner = learner_of(mdp, T, "moving")
         K = 1 + (T - 1) * 0.01
-        (plain, _), (scored, _) = (one_seed(learner, mdp, T, measured, repeats) for measured in (False, True))
+        plain, scored = (
+            least(lambda m=m, T=T, to=learner, mdp=mdp: run(to, mdp, T, 1, measured=m, keep_epochs=False), repeats)
+            for m in (False, True)
+        )
         used = subprocess.run([sys.executable, "-c", MEMORY, str(X)], capture_output=True, text=True, check=True)
         built, peak = (float(word) for word in used.stdout.split())
         rows.append(

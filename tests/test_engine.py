@@ -1,17 +1,16 @@
-"""The engine: stopping, resuming, padding, deadlines, groups and stretches leave every bit where it was."""
+"""The engine: stopping, resuming, padding, deadlines, threads and stretches leave every bit where it was."""
 
 import numpy as np
 import pytest
 
 import ravi
-from ravi import batches, epochs, ids, tree
+from ravi import compiled_driver, ids, python_driver, tree
 from ravi.checks import InputError
 from ravi.core import MDP, Until
 from ravi.engine import resume, run
 from ravi.mdps import riverswim
 from ravi.runs import Run
 from ravi.walk import room
-from ravi.worlds import Tabular
 from tests.helpers import assert_same_bits, bits
 
 WORLD = riverswim(5, 0.9)
@@ -85,26 +84,16 @@ def test_an_epoch_ends_at_the_learners_deadline():
 
 
 @pytest.mark.parametrize("learner", [LEARNER, "uniform", "ravi-ucb/mixture,scale=0.02,step_scale=30"])
-def test_the_length_of_a_stretch_and_the_size_of_a_group_change_nothing(learner, monkeypatch):
+def test_the_length_of_a_stretch_and_the_number_of_threads_change_nothing(learner, monkeypatch):
     mdp = "riverswim/mixture/5,discount=0.95"
     options = {"record": ["stream", "trajectory"], "pad": True}
     plain = run(learner, mdp, 300, 6, **options)
-    monkeypatch.setattr(batches, "CACHE", 1)  # every seed on its own
-    alone = run(learner, mdp, 300, 6, **options)
-    monkeypatch.setattr(batches, "CACHE", 2**40)
-    monkeypatch.setattr(epochs, "room", lambda n, length: room(n, 3))  # epochs in stretches of three steps
-    short = run(learner, mdp, 300, 6, **options)
-    for row in range(6):
-        assert_same_bits(bits(plain, row), bits(alone, row))
-        assert_same_bits(bits(plain, row), bits(short, row))
-
-
-def test_a_group_is_as_large_as_the_cache_allows():
-    batch = Tabular(WORLD).begin(ravi.learner(LEARNER, WORLD, 10), np.arange(64, dtype=np.uint64), [])
-    assert [len(rows) for rows in batches.groups(batch, Tabular(WORLD))] == [64]
-    big = riverswim(30_000)
-    batch = Tabular(big).begin(ravi.learner("ravi-ucb", big, 10), np.arange(4, dtype=np.uint64), [])
-    assert [len(rows) for rows in batches.groups(batch, Tabular(big))] == [1, 1, 1, 1]
+    for driver in (compiled_driver, python_driver):
+        monkeypatch.setattr(driver, "room", lambda n, length: room(n, 3))  # epochs in stretches of three steps
+    for threads in (1, 4):
+        short = run(learner, mdp, 300, 6, threads=threads, **options)
+        for row in range(6):
+            assert_same_bits(bits(plain, row), bits(short, row))
 
 
 def test_ctrl_c_in_a_run_carries_what_was_computed():

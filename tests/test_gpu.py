@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import ravi
-from ravi import device, flights, ids
+from ravi import compiled_driver, device, ids
 from ravi.checks import InputError
 from ravi.mdps import garnet
 from ravi.planning.solver import solve
@@ -55,8 +55,7 @@ def test_seeds_that_plan_together_do_so_on_arrays_of_the_gpu(text, monkeypatch):
 
 @pytest.mark.parametrize("text", [LEARNER, MIXTURES[0]])
 def test_a_run_goes_on_on_another_device(text, pretended, tmp_path, monkeypatch):
-    monkeypatch.setattr(flights, "FEW", 2)
-    monkeypatch.setattr(flights, "MOST", 3)  # epochs between two looks
+    monkeypatch.setattr(compiled_driver, "MOST", 3)  # epochs between two looks
     world = world_of(text)
     whole = ravi.run(text, world, 300, 3, **GIVEN)
     for first, second in (("cpu", "gpu"), ("gpu", "cpu")):
@@ -67,8 +66,7 @@ def test_a_run_goes_on_on_another_device(text, pretended, tmp_path, monkeypatch)
 
 
 def test_progress_is_told_and_a_stop_is_heard_in_between(pretended, monkeypatch):
-    monkeypatch.setattr(flights, "FEW", 2)
-    monkeypatch.setattr(flights, "MOST", 3)
+    monkeypatch.setattr(compiled_driver, "MOST", 3)
     told, answers = [], iter([False, False, True])
     stop = lambda: next(answers)  # noqa: E731
     run = ravi.run(

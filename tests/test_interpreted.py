@@ -56,6 +56,14 @@ def test_a_command_compiles_nothing_for_a_small_mdp(tmp_path):
     assert np.array_equal(found["value"], solved.V)
 
 
+def test_a_command_compiles_nothing_for_a_short_run(tmp_path):
+    """Of 16 seeds, as many as come if none are said."""
+    printed, kept = python(tmp_path, "-m", "ravi", "run", "riverswim/6", "ravi-ucb", "--steps", "300", "--json")
+    assert kept == 0
+    made = ravi.run("ravi-ucb", "riverswim/6", 300, 16, progress=False)
+    assert json.loads(printed)["regret"] == pytest.approx(made.regret.mean(), rel=1e-14)
+
+
 def test_compiling_is_not_counted_as_the_time_of_a_run():
     sound = ravi.learner("uniform", ravi.mdp("riverswim/6"), 10)
 

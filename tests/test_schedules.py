@@ -9,7 +9,6 @@ from ravi import ids
 from ravi.core import Array, Learner, Until
 from ravi.engine import run
 from ravi.estimators.counts import Counts, tallies, tally
-from ravi.estimators.reset_counts import reset_tallies, tally_resets
 from ravi.schedules import doubling
 from tests.helpers import spy
 
@@ -64,41 +63,24 @@ def test_an_epoch_ends_at_the_first_play_that_its_schedule_names(until, over):
         assert t0 > 0
 
 
-def test_counts_of_the_reset_chain_go_where_resets_led():
-    seen = []
-    data = reset_tallies(WORLD.problem, 2)
-    learner = counting(doubling())
-
-    def add(state, path):
-        tally_resets(data, path)
-        seen.append((path.after.copy(), path.length.copy(), path.time.copy()))
-        return learner.add(state, path)
-
-    made = run(learner._replace(add=add), WORLD, T, 2, record=["stream"])
-    stream = {name: made.results[f"stream_{name}"] for name in ("state", "action", "successor", "reset")}
+def test_counts_of_a_blind_learner_are_of_moves_to_where_resets_led():
+    made = run("ucrl2,mode=blind,scale=0.1", WORLD, T, 2, record=["stream"])
+    states, actions = made.results["stream_state"], made.results["stream_action"]
+    data, at = made.batch.state.data, made.batch.walkers.state
     for seed in range(2):
-        moves = np.zeros_like(data.moves[seed])
-        for t in range(T - 1):  # what follows the last play is not in the stream
-            moves[stream["state"][seed, t], stream["action"][seed, t], stream["state"][seed, t + 1]] += 1
-        last = stream["state"][seed, -1], stream["action"][seed, -1]
-        assert data.moves[seed].sum() == data.visits[seed].sum() == T
-        assert (data.moves[seed] - moves).sum() == 1
-        assert (data.moves[seed] - moves)[last].sum() == 1
-        for after, length, time in seen:
-            end = time[seed] + length[seed] - 1  # the play before it
-            if length[seed] and end < T:
-                assert after[seed] == stream["state"][seed, end]
-                if not stream["reset"][seed, end - 1]:
-                    assert after[seed] == stream["successor"][seed, end - 1]
+        moves, after = np.zeros_like(data.moves[seed]), np.append(states[seed, 1:], at[seed])
+        np.add.at(moves, (states[seed], actions[seed], after), 1)
+        assert (data.moves[seed] == moves).all()
+        assert (data.visits[seed] == moves.sum(-1)).all()
 
 
 def test_a_run_by_visits_does_not_depend_on_the_length_of_its_paths(monkeypatch):
-    from ravi import epochs
+    from ravi import python_driver
     from ravi.walk import room
 
     whole, short = [], []
     run(counting(doubling()), WORLD, T, 3, measures=[spy(whole)])
-    monkeypatch.setattr(epochs, "room", lambda n, length: room(n, 3))
+    monkeypatch.setattr(python_driver, "room", lambda n, length: room(n, 3))
     run(counting(doubling()), WORLD, T, 3, measures=[spy(short)])
     assert len(whole) == len(short)
     for (state, _), (other, _) in zip(whole, short, strict=True):

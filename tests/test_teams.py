@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ravi import ids, whole
+from ravi import compiled_driver, ids
 
 ROOT = Path(__file__).parent.parent
 IDS = [
@@ -47,7 +47,7 @@ NEEDED = {
     "ravi.learners.ravi_ucb.inner_counts:_out_of_columns": [0],
     "ravi.learners.ravi_ucb.inner:inner_backups": [0],
     "ravi.planning.chains:take_out": [0, 1],
-    "ravi.whole:_advance": [2],
+    "ravi.compiled_driver:_advance": [2],
     "ravi.estimators.ridge:_add": [0, 1],
     "ravi.estimators.variance:_add": [0],
     "ravi.estimators.gram:add_feature": [0, 1],
@@ -120,5 +120,7 @@ def test_the_words_of_a_cpu_do_not_reach_a_kernel():
 
 def test_what_does_not_run_there_is_refused_by_name():
     mdp = ids.mdp("riverswim/6")
-    assert whole.refused(ids.learner("o-reps", mdp, 100), []) == "o-reps does not run there"
-    assert whole.refused(ids.learner("psrl", mdp, 100), []) is None
+    assert compiled_driver.why_not(ids.learner("o-reps", mdp, 100), [], []) == "o-reps does not run there"
+    psrl = ids.learner("psrl", mdp, 100)
+    assert compiled_driver.why_not(psrl, [], []) is None
+    assert "another plan" in compiled_driver.why_not(psrl._replace(add=lambda s, path: s), [], [])

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import ravi
-from ravi import batches, device, engine, ids, teams, together, tree
+from ravi import device, engine, ids, teams, together, tree
 from ravi.checks import InputError
 from ravi.engine import resume_settings, run, run_settings
 from ravi.estimators.counts import counts
@@ -39,14 +39,14 @@ def content(made):
 
 
 @pytest.mark.parametrize("name", WITH_ROWS)
-def test_every_setting_of_a_batch_is_the_run_alone(name, monkeypatch):
+def test_every_setting_of_a_batch_is_the_run_alone(name):
     world, options = WITH_ROWS[name], {"record": ("stream",), "points": 7, "pad": True}
     learners = settings(name, world)
     assert together.alike(learners)
     alone = [run(learner, world, T, [4, 9, 2], **options) for learner in learners]
     assert len({made.regret.tobytes() for made in alone}) >= 3  # large bonuses are all cut to H
-    monkeypatch.setattr(batches, "CACHE", 5 * 2**10)  # groups that begin and end within settings
-    for one, made in zip(alone, run_settings(learners, world, T, [4, 9, 2], **options), strict=True):
+    several = run_settings(learners, world, T, [4, 9, 2], threads=5, **options)  # whose seeds are of several settings
+    for one, made in zip(alone, several, strict=True):
         assert content(one) == content(made)
 
 
@@ -130,8 +130,8 @@ def test_a_list_of_settings_is_checked():
 def test_a_batch_of_settings_goes_to_a_gpu_as_one(name, monkeypatch):
     """Here the GPU is this machine, and so the bits are those of the CPU."""
     pretend(monkeypatch)
-    world, true, batches = WITH_ROWS[name], device.advance, []
-    monkeypatch.setattr(device, "advance", lambda *given: (batches.append(len(given[5].walkers.key)), true(*given)))
+    world, true, batches = WITH_ROWS[name], device.run, []
+    monkeypatch.setattr(device, "run", lambda task, batch: (batches.append(len(batch.walkers.key)), true(task, batch)))
     learners = settings(name, world)
     made = run_settings(learners, world, T, 2, device="gpu")
     assert batches == [2 * len(learners)]

@@ -1,23 +1,23 @@
-"""How does a batch of seeds run, from its current state to its end or until it is stopped?
-
-Seeds go in groups that share a core's cache, which is possible because a seed is the same alone and in a batch.
+"""A batch of seeds, run from its current state to its end or until it is stopped: shared out among threads, which is
+possible because a seed is the same alone and in a batch.
 """
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Sequence
-from math import ceil, inf, isnan
+from math import inf, isnan
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ravi import checks, tree, whole
+from ravi import checks, compiled_driver, tree
 from ravi import device as devices
 from ravi.compiled import effort, sparing
 from ravi.core import Array, Learner, Measure
 from ravi.display.progress import Progress, wanted
-from ravi.epochs import Batch, Leg
+from ravi.python_driver import Batch, Task
 from ravi.runs import Options, Run, versions
 from ravi.together import learner_of
 from ravi.worlds import Named, Scores, World, world_named
@@ -36,12 +36,15 @@ class Going(NamedTuple):
     progress: Progress | bool | None
     callback: Callback | None
     device: str
+    threads: int
 
     @staticmethod
-    def checked(pause: int | None, stop: Any, progress: Any, callback: Any, device: str) -> Going:
+    def checked(pause: int | None, stop: Any, progress: Any, callback: Any, device: str, threads: int | None) -> Going:
         on = checks.one_of(device, devices.DEVICES, "device")
         after = None if pause is None else checks.whole(pause, "pause", 0)
-        return Going(after, checks.function(stop, "stop"), wanted(progress), checks.function(callback, "callback"), on)
+        ask, told = checks.function(stop, "stop"), checks.function(callback, "callback")
+        many = len(os.sched_getaffinity(0)) if threads is None else checks.whole(threads, "threads")
+        return Going(after, ask, wanted(progress), told, on, many)
 
 
 class Part(NamedTuple):
@@ -55,29 +58,32 @@ class Part(NamedTuple):
     spent: list[float]  # seconds of each, before
 
 
-def go_on(part: Part, world: World, scores: Scores, going: Any, *, each: bool) -> list[Run]:
-    """Run a part to its end, or until it stops. going: its `stop` and `progress` are those of this part; each: `stop`
-    is called before every epoch.
-    """
+def go_on(part: Part, world: World, scores: Scores, going: Any) -> list[Run]:
+    """Run a part to its end, or until it stops. going: its `stop` and `progress` are those of this part."""
     with sparing():
         batch = part.begin(scores.measures)
     began = time.perf_counter() - effort.seconds
-    T, pad, answers, cpu = part.T, part.options["pad"], world.answers, going.device == "cpu"
-    done: list[Batch] = []
+    T, n, cpu = part.T, len(batch.walkers.key), going.device == "cpu"
 
-    def tell(stands: Batch) -> None:
+    def tell(batches: Sequence[Batch]) -> None:
         if going.progress is not None:
-            going.progress(sum(one.plays(T) for one in done) + stands.plays(T))
-        if going.callback is not None and (cpu or (stands.walkers.time >= T).all()):
-            going.callback(_look(stands, scores.measures, T))
+            going.progress(sum(one.plays(T) for one in batches))
+        if going.callback is not None and (cpu or all((one.walkers.time >= T).all() for one in batches)):
+            going.callback(_look(tree.join(batches), scores.measures, T))
 
     told = tell if going.progress is not None or going.callback is not None else None
-    for some in groups(batch, world) if cpu else [np.arange(len(batch.walkers.key))]:
-        learner = learner_of(part.learners, part.n, some)
-        leg = Leg(
-            learner, answers, T, 1 / (1 - world.discount), pad, scores.measures, going.pause, going.stop, told, each
+    many = 1
+    if cpu and compiled_driver.is_compiled(part.learners[0], scores.measures):
+        many = n if effort.allowance > 0 else min(going.threads, n)  # what Python may run comes seed by seed
+    shares = np.array_split(np.arange(n), many)
+    tasks = [
+        Task(
+            learner_of(part.learners, part.n, rows), world.answers, T, 1 / (1 - world.discount), part.options["pad"],
+            scores.measures, going.pause, going.stop, told,
         )
-        done.append(world.go(leg, tree.take(batch, some), going.device))
+        for rows in shares
+    ]  # fmt: skip
+    done = world.run(tasks, [tree.take(batch, rows) for rows in shares], going.device)
     apart = tree.apart(tree.join(done), part.n)
     seconds = (time.perf_counter() - effort.seconds - began) / len(apart)  # without compiling
     made = zip(part.learners, apart, part.spent, strict=True)
@@ -125,12 +131,6 @@ def plain_settings(learner: Learner) -> dict[str, Any]:
     return {name: plain(value, name) for name, value in learner.settings.items()}
 
 
-def groups(batch: Batch, world: World) -> list[Array]:
-    """Seeds that are run side by side: as many as share the cache, since each is the same alone and in a batch."""
-    n, size = len(batch.walkers.key), world.size(batch)
-    return np.array_split(np.arange(n), ceil(n * size / max(CACHE, size)))
-
-
 def side_by_side(learner: Learner, mdp: Named, steps: int, seed: int, record: Sequence[str], points: int) -> int:
     """How many seeds of such a run go side by side: a wider batch is no faster, and takes more memory."""
     world, measures = world_named(mdp), _as_in_suites(learner, mdp, steps, record, points)
@@ -140,7 +140,7 @@ def side_by_side(learner: Learner, mdp: Named, steps: int, seed: int, record: Se
 def can_run(device: str, learner: Learner, measures: Sequence[Measure]) -> None:
     """An error, before anything starts, where a run cannot be on a device."""
     if device == "gpu":
-        why = whole.refused(learner, measures)
+        why = compiled_driver.why_not(learner, measures, compiled_driver.on_gpu(measures))
         if why is not None:
             raise checks.InputError(f"device=gpu: {why}; docs/guides/gpu.md lists what does")
         devices.target()

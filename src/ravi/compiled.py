@@ -9,7 +9,6 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from enum import Enum
 from functools import cache, partial
 from pathlib import Path
 from types import FunctionType, SimpleNamespace
@@ -45,20 +44,6 @@ def compiled(function: Callable[..., Any], *others: Callable[..., Any], **option
 
 def _plain_form(function: Callable[..., Any]) -> Any:
     return getattr(function, "py_func", function)
-
-
-class Ready(Enum):
-    """How soon a function can be called with types that it may have met."""
-
-    NOW = "it is compiled, or nothing ever is"
-    LOADED = "it is in the cache"
-    COMPILED = "it is new"
-
-
-def ready(function: Any) -> Ready:
-    if not hasattr(function, "py_func") or function.signatures:
-        return Ready.NOW
-    return Ready.LOADED if _is_kept(function) else Ready.COMPILED
 
 
 def _is_kept(function: Any) -> bool:

@@ -1,4 +1,4 @@
-"""What must every learner do? Claims that are checked on short runs; `check` tests one learner for all of them.
+"""The contract: what every learner must do, as claims that are checked on short runs; `check` tests one learner.
 
     from ravi.contract import check
     check("mymodule:my_learner,scale=0.1")        # silent, or a Breach that names the claim
@@ -110,9 +110,8 @@ def a_resumed_run_equals_an_uninterrupted_one(case: Case) -> None:
     whole = case.run(seeds, pad=True, record=["trajectory"])
     stopped = case.run(seeds, pad=True, record=["trajectory"], pause=first)
     _claim((stopped.plays >= first).all(), f"paused before play {first}")
-    ends = ([*starts[1:], case.steps + 1] for starts in whole.T_k)
-    last = max(next(k for k, t in enumerate(end) if t > first) for end in ends)  # from 0
-    _claim(stopped.complete == all(len(starts) <= last + 1 for starts in whole.T_k), "not paused between epochs")
+    for plays, starts in zip(stopped.plays, whole.T_k, strict=True):
+        _claim(plays + 1 in [*starts, case.steps + 1], f"paused after play {plays}, not between epochs")
     made = case.built()
     further = resume(stopped, made, case.world, pause=second)
     with TemporaryDirectory() as folder:

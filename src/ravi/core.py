@@ -375,10 +375,20 @@ class Learner(NamedTuple):
     parts: Parts | None = None
     walk: Walk | None = None  # instead of `ravi.walk.walk`
     stages: int = 0  # S where the policy is (n, S, X, A), a stage for every age; see `ravi.walk.walk`
-    seedwise: Seedwise | None = None  # of those that run on a GPU
+    seedwise: Seedwise | None = None  # its epoch as compiled functions, of those that `ravi.compiled_driver` runs
     told: Told = Told()
     sets: Sets | None = None  # of those that plan on sets of kernels
     rows: Rows | None = None  # of those whose settings go in one batch
+
+    def compiled_as(self, seedwise: Seedwise) -> Learner:
+        """This learner, whose epoch is that of `seedwise` too."""
+        return self._replace(seedwise=seedwise._replace(parts=(self.plan, self.add, self.until, self.walk)))
+
+    @property
+    def compiled(self) -> Seedwise | None:
+        """Its epoch as compiled functions; None where it has none, or where a part was replaced since."""
+        parts = self.plan, self.add, self.until, self.walk
+        return self.seedwise if self.seedwise is not None and self.seedwise.parts == parts else None
 
 
 class Measure(NamedTuple):

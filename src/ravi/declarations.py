@@ -53,20 +53,29 @@ class Sets(NamedTuple):
 
 
 class Seedwise(NamedTuple):
-    """A learner's epoch as compiled functions of one seed, on either target (`ravi.teams`, `ravi.whole`)."""
+    """A compiled learner, but for its `init`: functions of one seed, on either target (`ravi.teams`), from which
+    `ravi.seedwise` derives those of all seeds."""
 
     plan: Callable[..., Any]  # own, i, t -> the step that ends the epoch at the latest; t is its first: a team's
-    learn: Callable[..., Any]  # own, i, t, x, a, y, slot, reset, x_{t+1} -> whether the epoch ends: `add`, at a step
+    learn: Callable[..., Any]  # own, i, t, x, a, y, slot, reset, x_{t+1} -> whether the epoch ends: at every step
     own: Callable[..., tuple[Any, ...]]  # State, number of teams -> what both are given, scratch by team
     reset: bool = True  # whether a reset ends an epoch
+    changes: bool = False  # whether `learn` changes what is planned, and ends the epoch where the policy is another one
+    left: Callable[[Any], Any] | None = None  # own -> the visits that are left in the epoch, which `learn` counts down
+    time: Callable[[Any], Any] | None = None  # State -> t of the next step, where `plan` asks for it   (n,)
     keyed: bool = False  # whether `own` is given the keys of the seeds (n,) too, which the State does not keep
     together: bool = False  # all seeds plan and learn at once, by the learner's own `plan` and `add`, on arrays there
+    parts: tuple[Any, ...] = ()  # plan, add, until and walk of the learner that it belongs to (`Learner.compiled_as`)
+
+    def of(self, state: Any, teams: int, keys: Any) -> tuple[Any, ...]:
+        """What `plan` and `learn` are given."""
+        return self.own(state, teams, keys) if self.keyed else self.own(state, teams)
 
 
 class Recorder(NamedTuple):
     """What a measure records, as a compiled function of one seed, on either target."""
 
-    record: Callable[..., Any]  # own, i, row, opening, policy, firsts, lengths, xs, actions, ys, resets; a team's
+    record: Callable[..., Any]  # own, i, row, opening, policy, path (the fields of `Path`); a team's
     own: Callable[[Any, int, int], tuple[Any, ...]]  # M, number of teams, rows -> what it is given
     rows: Callable[[tuple[Any, ...]], tuple[NDArray[Any], ...]] = lambda own: ()  # own -> of epochs since the last look
     log: Callable[[Any, tuple[NDArray[Any], ...]], None] | None = None  # M, those of some epochs: appends them

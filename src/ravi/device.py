@@ -1,4 +1,4 @@
-"""How does a run go on a GPU? Seeds go through their epochs by themselves (`ravi.whole`), in kernels of many epochs.
+"""Runs on a GPU: the function of `ravi.compiled_driver` as a kernel, launched for many epochs at a time.
 
 What lives there is what a run carries from epoch to epoch, and the MDP. The host looks in between kernels, a few times
 a second: at Ctrl-C, pauses, progress, and the rows that logs take. A run comes back as arrays of this machine, and so
@@ -18,11 +18,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ravi import checks, extras, flights, teams, tree, whole
+from ravi import checks, compiled_driver, extras, teams, tree
 from ravi.compiled import instance
-from ravi.core import Array, Learner, Measure, Path
+from ravi.core import Array, Path
 from ravi.cuda import compiling, cuda_words
-from ravi.walk import World
+from ravi.python_driver import Batch, Task, path_length
+from ravi.walk import padding
 
 DEVICES = ("cpu", "gpu")
 BLOCK = 128  # threads of a block
@@ -30,6 +31,7 @@ WIDE = 32  # threads of a team that goes through epochs, at most: a warp
 WIDEST, FULL = 256, 2**18  # the most threads of a team that loops over seeds; of all teams together, about
 REGISTERS = 64  # of a thread, at most: the fewer registers, the more threads fit on the GPU
 STRETCH = 16  # steps of a seed after which its thread may wait for others
+CALL = 0.5  # seconds of a call, about
 AT_WORK = 2**17  # threads that a GPU has room for with REGISTERS each, about
 
 
@@ -62,8 +64,8 @@ def target() -> Target:
 
 @cache
 def kernel(registers: int, threads: int, *functions: Any) -> Any:
-    """The kernel that `whole.framed` makes of these functions, for teams of so many threads."""
-    return cuda_words().jit(whole.framed(*functions), max_registers=registers, lto=False)
+    """The kernel that `compiled_driver.framed` makes of these functions, for teams of so many threads."""
+    return cuda_words().jit(compiled_driver.framed(*functions), max_registers=registers, lto=False)
 
 
 def _place(array: Array) -> tuple[int, int]:
@@ -121,32 +123,34 @@ def width(states: int, seeds: int) -> int:
     return threads
 
 
-class Flight:
+class OnGpu:
     """A run on the GPU: its arrays there, and the kernel that advances them."""
 
-    def __init__(
-        self, learner: Learner, world: World, T: int, pad: bool, measures: Sequence[Measure], batch: Any, length: int
-    ) -> None:
+    def __init__(self, task: Task, batch: Batch) -> None:
         self.cupy, self.cuda = target()
-        self.learner, self.T, self.measures, self.batch = learner, T, measures, batch
+        self.task, self.batch, learner = task, batch, task.learner
         n = len(batch.walkers.time)
         threads = width(batch.state.policy.shape[-2], n)
         self.shape = -(-n * threads // BLOCK), (threads, BLOCK // threads)
         teams_there = self.shape[0] * self.shape[1][1]
         assert learner.seedwise is not None
         self.together = learner.seedwise.together
-        if threads < WIDE and not self.together:
-            length = min(length, STRETCH)
-        self.mark, self.restart = int(batch.walkers.time.min()), world.restart
+        length = path_length(n, task.H, learner.seedwise.reset)
+        if self.together:
+            length = padding(task.H)  # an epoch comes as a whole: one is longer with probability below e^-50
+        elif threads < WIDE:
+            length = STRETCH
+        self.mark, self.restart = int(batch.walkers.time.min()), task.world.restart
         self.memory = Memory(self.cupy, self.cuda)
-        recorders = whole.recorders(measures)
-        self.here = whole.arguments(
-            learner, world, T, pad, recorders, batch, teams=teams_there, epochs=flights.MOST, length=length
-        )
+        recorders = [one for one in compiled_driver.on_gpu(task.measures) if one is not None]
+        self.here = compiled_driver.arguments(
+            learner, task.world, task.T, task.pad, recorders, batch, teams=teams_there, epochs=compiled_driver.MOST,
+            length=min(task.T, length),
+        )  # fmt: skip
         self.rows = [row for one, own in zip(recorders, self.here.kept, strict=False) for row in one.rows(own)]
         self.there = self._laid_out(threads)
         registers = REGISTERS if n * threads > AT_WORK // 2 else 2 * REGISTERS
-        self.kernel = kernel(registers, threads, *whole.functions(learner, recorders))
+        self.kernel = kernel(registers, threads, *compiled_driver.functions(learner, recorders))
         self.row = self.memory.of(self.here.row)
 
     def _laid_out(self, threads: int) -> Any:
@@ -168,10 +172,11 @@ class Flight:
         own, kept = (teams.mapped(there, part) for part in (self.here.own, self.here.kept))
         return plain._replace(own=own, kept=kept)
 
-    def go(self, epochs: int) -> None:
+    def run(self, epochs: int) -> None:
         """Go on for `epochs` epochs: of each seed where rows of epochs are kept, else on average: no seed lags."""
         self.mark += ceil(epochs / self.restart)
-        self.launch(*(epochs, self.T) if self.rows else (flights.MOST, self.mark))
+        last = self.task.last
+        self.launch(*(epochs, last) if self.rows else (compiled_driver.MOST, min(self.mark, last)))
 
     def launch(self, epochs: int, mark: int) -> None:
         stream = self.cuda.external_stream(self.cupy.cuda.get_current_stream().ptr)
@@ -188,16 +193,16 @@ class Flight:
             return made
 
         self.memory.back(self.batch.walkers.time)
-        flights.log(self.measures, self.batch.records, self.here.kept, brought)
+        compiled_driver.log(self.task.measures, self.batch.records, self.here.kept, brought)
 
-    def land(self) -> None:
+    def finish(self) -> None:
         """Copy the whole batch to the host."""
         for _, leaf in tree.leaves(self.batch):
             if isinstance(leaf, np.ndarray):
                 self.memory.back(leaf)
 
 
-class Together(Flight):
+class Together(OnGpu):
     """A run in which all seeds plan and learn at once, by functions of arrays. The first epochs are made call by call.
     Then an epoch is recorded as a CUDA graph, which is launched repeatedly without the overhead of the calls."""
 
@@ -208,11 +213,11 @@ class Together(Flight):
         self.aside = tree.mapped(lambda leaf: leaf.copy(), self.state)  # of seeds that have ended, as they ended
         self.path = Path(*(there(array) for array in self.here.path))
         self.time = there(self.batch.walkers.time)
-        self.finished = self.time >= self.T
+        self.finished = self.time >= self.task.T
         self.stream = self.cupy.cuda.Stream()  # the default one cannot be recorded
         self.graph: Any = None
 
-    def go(self, epochs: int) -> None:
+    def run(self, epochs: int) -> None:
         with self.stream, here_is(self.memory):
             for _ in range(epochs):
                 if self.graph is None:
@@ -234,10 +239,10 @@ class Together(Flight):
         return graph
 
     def _epoch(self) -> None:
-        self._settle(self.learner.plan(self.state))
-        self.launch(1, self.T)
-        self._settle(self.learner.add(self.state, self.path))
-        now = (self.time >= self.T) & ~self.finished
+        self._settle(self.task.learner.plan(self.state))
+        self.launch(1, self.task.T)
+        self._settle(self.task.learner.add(self.state, self.path))
+        now = (self.time >= self.task.T) & ~self.finished
         for (_, kept), (_, leaf) in zip(tree.leaves(self.aside), tree.leaves(self.state), strict=True):
             self.cupy.copyto(kept, leaf, where=now.reshape(-1, *[1] * (leaf.ndim - 1)))
         self.finished |= now
@@ -253,21 +258,17 @@ class Together(Flight):
         super().look(epochs)
         self.row[...] = 0
 
-    def land(self) -> None:
+    def finish(self) -> None:
         for (_, kept), (_, leaf) in zip(tree.leaves(self.aside), tree.leaves(self.state), strict=True):
             self.cupy.copyto(leaf, kept, where=self.finished.reshape(-1, *[1] * (leaf.ndim - 1)))
-        super().land()
+        super().finish()
 
 
-def advance(
-    learner: Learner, world: World, T: int, pad: bool, measures: Sequence[Measure], batch: Any, length: int,
-    looked: Callable[[], bool],
-) -> None:  # fmt: skip
-    """Run the seeds of a batch through their epochs, in place, until all have made T steps, or `looked`, which is
-    called between kernels, says to stop."""
-    assert learner.seedwise is not None
-    made = Together if learner.seedwise.together else Flight
-    flights.advance(made(learner, world, T, pad, measures, batch, length), batch.walkers.time, T, looked)
+def run(task: Task, batch: Batch) -> None:
+    """Take the seeds of a batch through their epochs; in place."""
+    assert task.learner.seedwise is not None
+    target = Together(task, batch) if task.learner.seedwise.together else OnGpu(task, batch)
+    compiled_driver.advance([target], target.run, task, [batch], compiled_driver.MOST, CALL)
 
 
 _current: list[Memory] = []  # where constants of loops over arrays of the GPU are kept, while one runs

@@ -1,4 +1,4 @@
-"""How is a run started, stopped and resumed? What it then does is in `ravi.batches`, in what world in `ravi.worlds`.
+"""Runs are started, stopped and resumed here; `ravi.batches` carries them out, in a world of `ravi.worlds`.
 
 A run is a pure function of its keys. Between epochs it can be stopped and resumed, with the same bits as if it had
 never stopped.
@@ -18,8 +18,8 @@ from ravi.batches import OPTIONAL, Callback, Going, Part, can_run, go_on, plain_
 from ravi.compiled import sparing
 from ravi.core import MDP, Learner, Measure
 from ravi.display.progress import Progress, telling
-from ravi.epochs import Batch
 from ravi.interrupts import interrupts
+from ravi.python_driver import Batch
 from ravi.runs import Options, Run
 from ravi.together import alike, learner_of
 from ravi.worlds import Named, Scores, World, taken_up, world_named
@@ -61,6 +61,7 @@ def run(
     callback: Callback | None = None,
     measured: bool = True,
     device: str = "cpu",
+    threads: int | None = None,
 ) -> Run:
     """Run `learner` on `mdp` (themselves or their ids) for exactly `steps` steps under each seed, and score it exactly.
 
@@ -77,14 +78,17 @@ def run(
     points : at how many times curves are kept
     pad : go on after T until the last epoch ends, without learning (the T+ of Section 3)
     keep_epochs : keep T_k and gap_k of every epoch
-    pause : stop after the epoch in which every seed has made this many steps; `resume` goes on
-    stop : called before every epoch; if it returns True the run ends there, as at a pause; Ctrl-C is then not handled
+    pause : stop after the epochs in which all seeds have made this many steps; `resume` goes on
+    stop : called several times a second, between epochs; if it returns True the run ends there, as at a pause; Ctrl-C
+        is then not handled
     progress : called with the number of steps made so far, and in all; None for a bar on a terminal or in a notebook,
         False for none
     callback : called with a `ravi.writers.Look` ten times a second at most, and at the end: the current regret,
         gap and rewards of the seeds that are running (on a GPU at the end only)
     measured : False to learn without recording anything
-    device : "cpu" or "gpu" (docs/guides/gpu.md), where pauses and stops take effect later
+    device : "cpu" or "gpu" (docs/guides/gpu.md)
+    threads : among which the seeds are shared out, where learner and measures are compiled; None for as many as this
+        process has cores. The results are the same
 
     Returns
     -------
@@ -103,6 +107,7 @@ def run(
     return run_settings(
         [learner], mdp, steps, seeds, record=record, measures=measures, points=points, pad=pad, keep_epochs=keep_epochs,
         pause=pause, stop=stop, progress=progress, callback=callback, measured=measured, device=device,
+        threads=threads,
     )[0]  # fmt: skip
 
 
@@ -112,6 +117,7 @@ def run_settings(
     keep_epochs: bool = True, pause: int | None = None, stop: Callable[[], bool] | None = None,
     progress: Progress | bool | None = None, callback: Callback | None = None, measured: bool = True,
     device: str = "cpu",
+    threads: int | None = None,
 ) -> list[Run]:  # fmt: skip
     """`run` of each of these learners, with the same bits: as one batch if they differ only in `scale`, `step_scale`,
     `eta` and `beta` and their learner supports it (`ravi.together`), else one after the other.
@@ -120,7 +126,8 @@ def run_settings(
     ----------
     learners : each itself, or its id
     mdp, steps, seeds : as for `run`
-    record, measures, points, pad, keep_epochs, pause, stop, progress, callback, measured, device : as for `run`
+    record, measures, points, pad, keep_epochs, pause, stop, progress, callback, measured, device, threads : as for
+        `run`
 
     Returns
     -------
@@ -134,7 +141,7 @@ def run_settings(
     >>> [one.settings["scale"] for one in made]
     [0.1, 0.2]
     """
-    T, going = checks.steps(steps), Going.checked(pause, stop, progress, callback, device)
+    T, going = checks.steps(steps), Going.checked(pause, stop, progress, callback, device, threads)
     world = world_named(mdp)
     given = _one_or_more(learners, "learners", "a list of learners, each itself or its id")
     several = [world.learner(one, T) for one in given]
@@ -167,6 +174,7 @@ def resume(
     progress: Progress | bool | None = None,
     callback: Callback | None = None,
     device: str = "cpu",
+    threads: int | None = None,
 ) -> Run:
     """Continue a stopped run; `learner`, `mdp` and `measures` must be those that it was made with. The device may
     differ.
@@ -175,7 +183,7 @@ def resume(
     ----------
     stopped : the run of a `ravi.Stopped`, of a pause, or of `ravi.Run.load`
     learner, mdp, measures : those of the run
-    pause, stop, progress, callback, device : as for `run`
+    pause, stop, progress, callback, device, threads : as for `run`
 
     Returns
     -------
@@ -192,7 +200,7 @@ def resume(
     """
     return resume_settings(
         [stopped], [learner], mdp, measures=measures, pause=pause, stop=stop, progress=progress, callback=callback,
-        device=device,
+        device=device, threads=threads,
     )[0]  # fmt: skip
 
 
@@ -207,6 +215,7 @@ def resume_settings(
     progress: Progress | bool | None = None,
     callback: Callback | None = None,
     device: str = "cpu",
+    threads: int | None = None,
 ) -> list[Run]:
     """`resume` of each of these runs: as one batch where their learners can be one and all else is the same.
 
@@ -215,7 +224,7 @@ def resume_settings(
     stopped : runs, of one MDP
     learners : those of the runs, one of each
     mdp, measures : those of the runs
-    pause, stop, progress, callback, device : as for `run`
+    pause, stop, progress, callback, device, threads : as for `run`
 
     Returns
     -------
@@ -229,7 +238,7 @@ def resume_settings(
     >>> [one.complete for one in ravi.resume_settings(halves, learners, "riverswim/3")]
     [True, True]
     """
-    going = Going.checked(pause, stop, progress, callback, device)
+    going = Going.checked(pause, stop, progress, callback, device, threads)
     runs = _one_or_more(stopped, "stopped", "a list of runs")
     given = _one_or_more(learners, "learners", "a list of learners, one of each run")
     world, several = world_named(mdp), list[Learner]()
@@ -281,7 +290,7 @@ def _all(parts: Sequence[Part], world: World, own: Sequence[Measure], going: Goi
         for part, scores in ready:
             before = sum(int(one.plays.sum()) for one in made)
             tell = None if progress is None else (lambda done, before=before: progress(before + done, total))
-            made += go_on(part, world, scores, going._replace(stop=stopped, progress=tell), each=stop is not None)
+            made += go_on(part, world, scores, going._replace(stop=stopped, progress=tell))
     for run in made:
         LOG.info("%s, in %.2f s", run.title, run.seconds)
     if stop is None and stopped():

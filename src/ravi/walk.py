@@ -1,4 +1,4 @@
-"""What happens at a step? Play a_t, observe y_t, reset with probability 1 - gamma: one compiled loop for all learners.
+"""The loop over steps: play a_t, observe y_t, reset with probability 1 - gamma. One compiled loop for all learners.
 
 The loop is `_walk`. A learner that learns at every step gives it a function `learn` of its own (`walking`).
 
@@ -8,14 +8,15 @@ reset. Reset flags are thus the same for every learner under the same key: compa
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import ceil
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ravi.compiled import bound, compiled
-from ravi.core import MDP, Array, Path, Until, Walkers
+from ravi.core import MDP, Array, Path, Seedwise, Until, Walkers
 from ravi.random import INITIAL, block, uniforms
-from ravi.teams import alone, each, first, sync, team
+from ravi.teams import NEVER, alone, each, first, sync, team
 
 PARTS, MANY = 8, 512  # of `find`
 
@@ -55,6 +56,11 @@ def room(n: int, length: int) -> Path:
     reset = np.zeros((n, length), np.bool_)
     lengths, first, after = np.zeros(n, np.int64), np.ones(n, np.int64), np.zeros(n, np.int32)
     return Path(state, action, successor, slot, reset, lengths, first, after)
+
+
+def padding(horizon: float) -> int:
+    """Steps that there is room for beyond T: T+ - T exceeds 50 H with probability below e^-50."""
+    return ceil(50 * horizon) + 1
 
 
 NO_VISITS = np.zeros((0, 0, 0), np.int32)
@@ -99,11 +105,13 @@ def draw(probabilities, u):  # type: ignore[no-untyped-def]
 
 
 def _walk(  # type: ignore[no-untyped-def]
-    low, high, successors, cumulative, initial, restart, policy, state, time, key, xs, actions, ys, slots, resets,
-    lengths, firsts, after, over, stop_at_reset, deadline, visits, ages, steps, ahead, written, learning, own,
-):  # fmt: skip
+    low, high, world, policy, walkers, path, over, reset_ends, deadline, visits, ages, T, ahead, written, learning, own
+):
     """Seeds low, ..., high - 1. Steps follow one another, and are one thread's; of several, all draw its numbers ahead,
     into `ahead` (teams, as many, 4). written: what of the path is (`Recorder.reads`)."""
+    successors, cumulative, initial, restart = world
+    state, time, key = walkers
+    xs, actions, ys, slots, resets, lengths, firsts, after = path
     room, k = xs.shape[1], team()
     counted, staged, last = visits.shape[0] > 0, ages.shape[0] > 0, policy.shape[1] - 1
     unfinished, ended = 0, 0
@@ -153,7 +161,7 @@ def _walk(  # type: ignore[no-untyped-def]
                     if learning and learn(own, i, t, x, a, y, slot, reset, to):
                         done = True
                     x = to
-                    if (reset and stop_at_reset) or t >= most:
+                    if (reset and reset_ends) or t >= most:
                         done = True
                 state[i], time[i], after[i], lengths[i] = x, t, x, length
                 if done:
@@ -163,7 +171,7 @@ def _walk(  # type: ignore[no-untyped-def]
             sync()
             going = over[i] == 0 and lengths[i] < room
         unfinished += over[i] == 0
-        ended += lengths[i] > 0 and time[i] >= steps
+        ended += lengths[i] > 0 and time[i] >= T
     return unfinished, ended
 
 
@@ -198,8 +206,8 @@ class Walking:
         visits = NO_VISITS if until.visits is None else until.visits
         policy, ages = (state.policy, state.age) if state.policy.ndim == 4 else (state.policy[:, None], NO_AGES)
         done: tuple[int, int] = self.loop(
-            0, len(over), *world, policy, *walkers, *path, over, until.reset, until.deadline, visits, ages, steps,
-            NONE_AHEAD, 2, True, self.own(state, walkers),
+            0, len(over), tuple(world), policy, tuple(walkers), tuple(path), over, until.reset, until.deadline, visits,
+            ages, steps, NONE_AHEAD, 2, True, self.own(state, walkers),
         )  # fmt: skip
         return done
 
@@ -222,3 +230,12 @@ def keep(state: Any, path: Path) -> Any:
 
 
 walk = walking(learn, lambda state, walkers: ())  # of all others
+
+
+@compiled
+def _no_plan(own, i, t):  # type: ignore[no-untyped-def]
+    """The plan of one seed where all seeds plan together: nothing."""
+    return NEVER
+
+
+TOGETHER = Seedwise(_no_plan, learn, lambda state, teams: (), together=True)

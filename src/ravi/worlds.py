@@ -10,21 +10,22 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from ravi import checks, ids, legs, memory, tree
+from ravi import checks, compiled_driver, ids, memory, python_driver, tree
+from ravi import device as gpu
 from ravi.core import MDP, Array, Learner, Measure
-from ravi.epochs import Batch, Leg
 from ravi.mdps.changing_rewards import Changing
 from ravi.measures.output import output
 from ravi.measures.regret import regret
 from ravi.measures.rewards import rewards
-from ravi.measures.stream import padding, stream
+from ravi.measures.stream import stream
 from ravi.measures.trajectory import trajectory
 from ravi.planning.solver import Solution, solve
+from ravi.python_driver import Batch, Task
 from ravi.ranges import Facts, check
 from ravi.runs import Options, Run
-from ravi.walk import start, world_of
+from ravi.walk import padding, start, world_of
 
-COPIES = 3  # of the seeds: as they begin, as each group of them ends, and together again
+COPIES = 3  # of the seeds: as they begin, as those of each thread end, and together again
 TOLERANCE = 1e-12  # of V*, where rounding allows
 
 
@@ -79,8 +80,9 @@ class World(Protocol):
     def size(self, batch: Batch) -> float:
         """Bytes that a seed works on."""
 
-    def go(self, leg: Leg, batch: Batch, device: str) -> Batch:
-        """From where seeds stand to where they stop; `batch` may be written to."""
+    def run(self, tasks: Sequence[Task], batches: Sequence[Batch], device: str) -> list[Batch]:
+        """Each batch from where its seeds stand to where they stop; the batches may be written to. There are several
+        only where learner and measures are compiled."""
 
 
 def against_optimum(mdp: MDP, learner: Learner, steps: int, options: Options) -> Scores:
@@ -173,8 +175,14 @@ class Tabular(NamedTuple):
         working = 2 * 8 * self.mdp.states * self.mdp.actions * self.mdp.dimension  # phi_V and R^T phi_V of a plan
         return tree.size(batch) / len(batch.walkers.key) + working
 
-    def go(self, leg: Leg, batch: Batch, device: str) -> Batch:
-        return legs.here(leg, batch) if device == "cpu" else legs.there(leg, batch)
+    def run(self, tasks: Sequence[Task], batches: Sequence[Batch], device: str) -> list[Batch]:
+        if device == "gpu":
+            gpu.run(tasks[0], batches[0])
+        elif compiled_driver.is_compiled(tasks[0].learner, tasks[0].measures):
+            compiled_driver.run(tasks, batches)
+        else:
+            return [python_driver.run(tasks[0], batches[0])]
+        return list(batches)
 
     def _asked(self, learner: Learner, n: int) -> tuple[str, str]:
         """What needs memory, and which numbers would need less of it."""
@@ -229,7 +237,7 @@ Named: TypeAlias = Any  # what `ravi.run` takes for a world: an MDP, one whose r
 def world_named(world: Named) -> World:
     """A world: itself, that of an MDP, of one whose rewards change, of a large one, or of the id of any."""
     made = ids.world(world) if isinstance(world, str) else world
-    return made if hasattr(made, "go") else to_run(made)
+    return made if hasattr(made, "run") else to_run(made)
 
 
 @singledispatch

@@ -49,6 +49,13 @@ def test_run_prints_one_json_object():
     assert found["settings"]["scale"] == 0.03
 
 
+def test_run_shares_seeds_out_among_threads_and_prints_the_same():
+    words = ("run", "riverswim/4", "ravi-ucb", "--steps", "300", "--seeds", "3", "--json", "--threads")
+    one, two = (json.loads(ravi(*words, threads).stdout)["regret"] for threads in ("1", "2"))
+    assert one == two
+    assert "threads is 0" in ravi(*words, "0", check=False).stderr
+
+
 def test_run_prints_for_people_too():
     said = ravi("run", "riverswim/4", "uniform", "--steps", "1000", "--seeds", "5-7").stdout
     assert "uniform on riverswim/4 (gamma 0.95): 1,000 steps, 3 seeds" in said

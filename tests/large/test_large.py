@@ -256,7 +256,7 @@ def test_the_versions_of_a_run_cover_the_code_that_made_it():
         "large/memory.py",
         "large/running.py",
         "large/worlds.py",
-        "epochs.py",
+        "python_driver.py",
         "worlds.py",
     ):
         assert module in counted()

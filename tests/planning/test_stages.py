@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from ravi import epochs, ids
+from ravi import ids, python_driver
 from ravi.core import MDP, Array, Learner, Until
 from ravi.engine import resume, run
 from ravi.planning.evaluation import evaluate
@@ -157,7 +157,7 @@ def test_a_staged_run_is_the_same_in_stretches_alone_padded_and_resumed(monkeypa
     learner, options = staged(at_reset()), {"record": ["stream", "trajectory"], "pad": True}
     whole = run(learner, WORLD, T, 4, **options)
     again = resume(run(learner, WORLD, T, 4, **options, pause=150), learner, WORLD)
-    monkeypatch.setattr(epochs, "room", lambda n, length: room(n, 3))
+    monkeypatch.setattr(python_driver, "room", lambda n, length: room(n, 3))
     short = run(learner, WORLD, T, 4, **options)
     for row in range(4):
         alone = run(learner, WORLD, T, [row], **options)

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import numpy as np
 from numba import typeof, types
 
-from ravi import device, ids, teams, whole
+from ravi import compiled_driver, device, ids, teams
 from ravi.compiled import instance
 from ravi.cuda import compiling, cuda_words
 from ravi.walk import room, world_of
@@ -79,10 +79,14 @@ def ptx(text, measured, threads=32):
     options = {"record": ["stream", "trajectory"], "points": 5, "pad": False, "keep_epochs": True, "measured": measured}
     measures = Tabular(mdp).scores(learner, 100, options).measures
     batch = Tabular(mdp).begin(learner, np.arange(2, dtype=np.uint64), measures)
-    recorders = whole.recorders(measures)
-    arguments = whole.arguments(learner, world_of(mdp), 100, False, recorders, batch, teams=2, epochs=8, length=64)
+    recorders = compiled_driver.on_gpu(measures)
+    arguments = compiled_driver.arguments(
+        learner, world_of(mdp), 100, False, recorders, batch, teams=2, epochs=8, length=64
+    )
     given = (types.int64, types.int64, *(type_of(one) for one in arguments))
-    made = compiled_for(threads, whole.framed(*whole.functions(learner, recorders)), given, rolled=True)
+    made = compiled_for(
+        threads, compiled_driver.framed(*compiled_driver.functions(learner, recorders)), given, rolled=True
+    )
     assert "nounroll" in made, "its loops may be unrolled"
     return made
 

@@ -9,9 +9,8 @@ from functools import cache
 from types import SimpleNamespace
 
 import numpy as np
-from numba.core.caching import NullCache
 
-from ravi import device, flights, teams
+from ravi import compiled_driver, device, teams
 from ravi.compiled import compiled, instance
 
 
@@ -77,10 +76,7 @@ class Kernel:
 @cache
 def kernel(registers, threads, *functions):
     """`ravi.device.kernel`, by the function that a CPU has for it."""
-    function = flights.function_of(*functions)
-    if len(function.__name__) > 200:  # more than a file of the cache may be called
-        function._cache = NullCache()
-    return Kernel(function)
+    return Kernel(compiled_driver.function_of(*functions))
 
 
 @cache

@@ -18,12 +18,13 @@ import sys
 import textwrap
 import threading
 from functools import cache
-from types import FunctionType, SimpleNamespace
+from types import FunctionType
 
 import numpy as np
 
 import ravi
-from ravi import flights, ids, teams, tree, whole
+from ravi import compiled_driver, ids, teams, tree
+from ravi.contract import spy
 from ravi.estimators import gram, ridge, variance
 from ravi.estimators.variance_weighted import Constants
 from ravi.learners.ravi_ucb import inner_counts
@@ -134,9 +135,11 @@ def play(text, mdp, T, size, record=(), seed=0):
     options = {"record": list(record), "points": 5, "pad": True, "keep_epochs": True, "measured": True}
     measures = Tabular(mdp).scores(learner, T, options).measures
     batch = Tabular(mdp).begin(learner, np.array([3], np.uint64), measures)
-    recorders = whole.recorders(measures)
-    arguments = whole.arguments(learner, world_of(mdp), T, True, recorders, batch, teams=1, epochs=T, length=16)
-    frame = whole.framed(*whole.functions(learner, recorders))
+    recorders = compiled_driver.on_gpu(measures)
+    arguments = compiled_driver.arguments(
+        learner, world_of(mdp), T, True, recorders, batch, teams=1, epochs=T, length=16
+    )
+    frame = compiled_driver.framed(*compiled_driver.functions(learner, recorders))
     there = teams.mapped(
         lambda leaf: leaf.view(FromTheFront) if isinstance(leaf, np.ndarray) else leaf, teams.made(arguments)
     )
@@ -171,12 +174,11 @@ def different(text, mdp, T, size, **options):
 
 
 def different_alone(text, mdp, T):
-    """The arrays that differ, in any bit, where seeds go by themselves on a CPU: of all learners that can, not only of
-    those that are known to be as they were built."""
-    runs, flights.together = [], SimpleNamespace(alike=lambda learners: True)
-    for most in (0, 8):  # seeds that do
-        flights.SEEDS = most
-        runs.append(ravi.run(text, mdp, T, 2, record=["stream"], points=5, pad=True, progress=False))
+    """The arrays that differ, in any bit, between the two drivers of a CPU."""
+    runs = [
+        ravi.run(text, mdp, T, 2, record=["stream"], points=5, pad=True, progress=False, measures=measures)
+        for measures in ([], [spy([])])  # which only Python can record
+    ]
     one, other = ({name: plain(leaf) for name, leaf in tree.leaves(run.batch)} for run in runs)
     return [name for name in one if not np.array_equal(one[name], other[name], equal_nan=True)]
 

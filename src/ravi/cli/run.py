@@ -47,6 +47,7 @@ def run(
     ] = None,
     figure: Annotated[Path | None, typer.Option(help="Draw the regret into this file (png, pdf, svg).")] = None,
     device: Annotated[str, typer.Option(help="cpu or gpu.")] = "cpu",
+    threads: Annotated[int | None, typer.Option(help="Among which seeds are shared out; all cores by default.")] = None,
     as_json: JSON = False,
 ) -> None:
     """Run a learner on an MDP and print its exact regret. Ctrl-C stops the run, prints and saves it.
@@ -87,11 +88,11 @@ def run(
             engine.run(agent, world, 1, 1, record=wanted, device=device, progress=False)
         try:
             if stopped is not None:
-                made = engine.resume(stopped, agent, world, progress=progress, device=device)
+                made = engine.resume(stopped, agent, world, progress=progress, device=device, threads=threads)
             else:
                 made = engine.run(
                     agent, world, T, chosen, record=wanted, points=points, pad=pad, keep_epochs=save is not None,
-                    progress=progress, device=device,
+                    progress=progress, device=device, threads=threads,
                 )  # fmt: skip
             interrupted = False
         except engine.Stopped as stop:

@@ -12,7 +12,7 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from ravi import checks, ids, legs, memory, tree
+from ravi import checks, ids, memory, python_driver, tree
 from ravi.compiled import compiled
 from ravi.continuous import quadrature
 from ravi.continuous.beta import level
@@ -24,10 +24,10 @@ from ravi.continuous.quadrature import Grid
 from ravi.continuous.swing_up import pendulum
 from ravi.core import Array, Learner, Measure, Path
 from ravi.curve import grid as times_of
-from ravi.epochs import Batch, Leg
 from ravi.log import Log
 from ravi.measures.regret import STARTS
 from ravi.planning.mirror import mirror_step
+from ravi.python_driver import Batch, Task
 from ravi.ranges import Facts, Fixed, LogPolicy, Number, NumberOrNan, Plays, Policy, Positive, Walked, Whole
 from ravi.runs import Options, Run
 from ravi.worlds import COPIES, Scores, to_run
@@ -133,8 +133,8 @@ class Box(NamedTuple):
     def size(self, batch: Batch) -> float:
         return tree.size(batch) / len(batch.walkers.key)
 
-    def go(self, leg: Leg, batch: Batch, device: str) -> Batch:
-        return legs.here(leg, batch)
+    def run(self, tasks: Sequence[Task], batches: Sequence[Batch], device: str) -> list[Batch]:
+        return [python_driver.run(tasks[0], batches[0])]
 
 
 def box(mdp: ContinuousMDP, *, nodes: int | None = None, scored: Reference | int | None = None, every: int = 1) -> Box:

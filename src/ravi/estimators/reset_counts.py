@@ -1,12 +1,11 @@
-"""What does a learner count that knows of no resets? Moves x_t, a_t -> x_{t+1}, to wherever a reset may have led.
+"""The counts of a learner that knows of no resets: moves x_t, a_t -> x_{t+1}, to wherever a reset may have led.
 
 These are counts of the reset chain P~ = gamma P + (1 - gamma) 1 nu_0^T, and may end in any state: N' is (X, A, X).
 """
 
 import numpy as np
 
-from ravi.compiled import compiled
-from ravi.core import Array, Path, Problem
+from ravi.core import Array, Problem
 from ravi.estimators.counts import Counts
 
 
@@ -20,18 +19,3 @@ def all_states(X: int, A: int) -> Array:
 def reset_tallies(problem: Problem, n: int) -> Counts:
     X, A = problem.states, problem.actions
     return Counts(np.zeros((n, X, A), np.int32), np.zeros((n, X, A, X), np.int32))
-
-
-def tally_resets(D: Counts, path: Path) -> Counts:
-    """Count the moves of a path, in place."""
-    _add(D.visits, D.moves, path.state, path.action, path.length, path.after)
-    return D
-
-
-@compiled
-def _add(visits, moves, state, action, length, after):  # type: ignore[no-untyped-def]
-    for i in range(state.shape[0]):
-        for l in range(length[i]):
-            x, a = state[i, l], action[i, l]
-            visits[i, x, a] += 1
-            moves[i, x, a, state[i, l + 1] if l + 1 < length[i] else after[i]] += 1

@@ -19,12 +19,12 @@ from ravi import checks, ids, tree
 from ravi import memory as machine
 from ravi.core import Array, Learner, Measure, Walkers
 from ravi.curve import cursor_into, grid
-from ravi.epochs import Batch, Leg
 from ravi.large.memory import KINDS, NONE, ROWS, SLOTS, TABLES, Memory, empty, grown, rehash
 from ravi.large.playing import AT_GOAL, BAD_REWARD, BAD_START, BAD_SUCCESSOR, NO_ROOM, Clock, Rule, advance
 from ravi.large.probes import hash_of, rewards_of
 from ravi.large.rules import rule_of
 from ravi.large.worlds import World
+from ravi.python_driver import Batch, Task
 from ravi.random import OUTPUT, uniform
 from ravi.ranges import Facts, Next, NumberOrNan, Place, Policy, Positive, Range, Whole, check, index_of
 from ravi.runs import Options, Run
@@ -149,27 +149,28 @@ class Met(NamedTuple):
         for i in range(len(stopped.seeds)):
             _sound(tree.seed(batch, i), tree.seed(begun, i), rule)
 
-    def go(self, leg: Leg, batch: Batch, device: str) -> Batch:
-        """Play on, one seed after the other; what `batch` holds is written to."""
-        if len(leg.measures) > 1:
+    def run(self, tasks: Sequence[Task], batches: Sequence[Batch], device: str) -> list[Batch]:
+        """Play on, one seed after the other; what the batch holds is written to."""
+        (task,), (batch,) = tasks, batches
+        if len(task.measures) > 1:
             raise checks.InputError(f"measures: {self.name} is a large world, walked by a loop that no measure sees")
-        rule = rule_of(leg.learner.name, self.world, leg.T)
+        rule = rule_of(task.learner.name, self.world, task.T)
         for i in range(len(batch.walkers.key)):
-            self._one(leg, rule, batch, i)
-        return batch
+            self._one(task, rule, batch, i)
+        return [batch]
 
-    def _one(self, leg: Leg, rule: Rule, batch: Batch, i: int) -> None:
-        T, world, (walkers, state, (to,)) = leg.T, self.world, tree.seed(batch, i)
+    def _one(self, task: Task, rule: Rule, batch: Batch, i: int) -> None:
+        T, world, (walkers, state, (to,)) = task.T, self.world, tree.seed(batch, i)
         now = Clock(
             walkers.time, state.epoch, np.zeros(1, np.bool_), walkers.state, state.steps[0], to.earned, to.point,
             np.zeros(3),
         )  # fmt: skip
         key, memory, output, curve = walkers.key[0], state.memory, to.output, to.curve[0]
-        times, index, pause = grid(T, len(curve)), output_index(key, T), T if leg.pause is None else leg.pause
+        times, index, pause = grid(T, len(curve)), output_index(key, T), T if task.pause is None else task.pause
         if 0 < now.time[0] < T:
             _same(world, memory, state.answers[0])
         while now.time[0] < T:
-            if not now.inside[0] and (now.time[0] >= pause or leg.stopped()):
+            if not now.inside[0] and (now.time[0] >= pause or task.stopped()):
                 break
             goal = min(int(now.time[0]) + SLICE, pause, T if output.epoch[0] else index)
             why = advance(world.source, rule, key, now, memory, goal, times, curve)
@@ -179,9 +180,9 @@ class Met(NamedTuple):
                 raise checks.InputError(_mistake(world, why, now))
             elif not output.epoch[0] and now.time[0] >= index:
                 output = kept(now.epoch, now.steps[1:], memory)
-            if leg.tell is not None:
+            if task.tell is not None:
                 to.tell(now, memory)
-                leg.tell(batch)
+                task.tell([batch])
         for leaf, array in zip([*batch.state.memory, *batch.records[0].output], [*memory, *output], strict=True):
             if isinstance(leaf, Ragged):
                 leaf.parts[i] = array

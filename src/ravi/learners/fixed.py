@@ -34,7 +34,7 @@ def fixed(problem: Problem, policy: Array, name: str = "fixed") -> Learner:
         return state
 
     seedwise = Seedwise(seed_never, learn, lambda state, teams: (), reset=False)  # nothing is planned or learned
-    return Learner(name, init, lambda state: state, add, never(), {}, seedwise=seedwise)
+    return Learner(name, init, lambda state: state, add, never(), {}).compiled_as(seedwise)
 
 
 def uniform(problem: Problem, steps: int) -> Learner:

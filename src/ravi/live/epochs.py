@@ -1,7 +1,7 @@
 """How does a stream become epochs? A step is counted and learned from; where the epoch ends, the learner plans.
 
-It is the loop of `ravi.epochs` turned inside out: what happened is told, step by step (`ravi.live.agent`). The table
-grows as the stream is seen, and the learner is built anew on it where that changes shapes.
+It is the loop of `ravi.python_driver` turned inside out: what happened is told, step by step (`ravi.live.agent`). The
+table grows as the stream is seen, and the learner is built anew on it where that changes shapes.
 """
 
 from __future__ import annotations

@@ -39,9 +39,10 @@ def output(problem: Problem, steps: int, stages: int = 0) -> Measure:
 
 
 @compiled
-def record_output(own, i, row, opening, policy, firsts, lengths, xs, actions, ys, resets):  # type: ignore[no-untyped-def]
+def record_output(own, i, row, opening, policy, path):  # type: ignore[no-untyped-def]
     """`record`, of one seed; a team's."""
     index, kept = own
+    _, _, _, _, _, lengths, firsts, _ = path
     if firsts[i] <= index[i] < firsts[i] + lengths[i]:
         for x in each(policy.shape[1]):
             for a in range(policy.shape[2]):

@@ -156,9 +156,10 @@ def _staged(mdp: MDP, stages: int, tol: float) -> Scoring:
     return begin, bring
 
 
-def _record(own, i, row, opening, policy, firsts, lengths, xs, actions, ys, resets):  # type: ignore[no-untyped-def]
+def _record(own, i, row, opening, policy, path):  # type: ignore[no-untyped-def]
     """`record`, of one seed; a team's."""
     against, tracked, room, charged, rows, starts, gaps = own
+    _, _, _, _, _, lengths, firsts, _ = path
     tables, into, nu0, tol, patience = against
     value, dual, value_step, dual_step, before, returns, returns_error = tracked
     if opening:

@@ -23,8 +23,9 @@ def rewards(mdp: MDP, steps: int, points: int) -> Measure:
 
 
 @compiled
-def record_rewards(own, i, row, opening, policy, firsts, lengths, xs, actions, ys, resets):  # type: ignore[no-untyped-def]
+def record_rewards(own, i, row, opening, policy, path):  # type: ignore[no-untyped-def]
     """`record`, of one seed."""
     if first():
         times, total, cursor, values, table = own
+        xs, actions, _, _, _, lengths, firsts, _ = path
         add_steps(i, i + 1, times, total, cursor, values, table, firsts, lengths, xs, actions)

@@ -1,6 +1,5 @@
 """What was the stream of experience? Every (x_t, a_t, y_t) and reset flag; memory n T, for short runs and tests."""
 
-from math import ceil
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,6 +8,7 @@ from ravi.compiled import compiled
 from ravi.core import Array, Measure, Path, Problem, Recorder
 from ravi.ranges import ActionOrNone, Flag, PlaceOrNone
 from ravi.teams import each
+from ravi.walk import padding
 
 
 class Stream(NamedTuple):
@@ -16,11 +16,6 @@ class Stream(NamedTuple):
     action: ActionOrNone  # a_t
     successor: PlaceOrNone  # y_t
     reset: Flag  # whether a reset followed
-
-
-def padding(horizon: float) -> int:
-    """Steps that there is room for beyond T: T+ - T exceeds 50 H with probability below e^-50."""
-    return ceil(50 * horizon) + 1
 
 
 def stream(problem: Problem, steps: int, *, pad: bool = False) -> Measure:
@@ -42,9 +37,10 @@ def stream(problem: Problem, steps: int, *, pad: bool = False) -> Measure:
 
 
 @compiled
-def record_stream(own, i, row, opening, policy, firsts, lengths, xs, actions, ys, resets):  # type: ignore[no-untyped-def]
+def record_stream(own, i, row, opening, policy, path):  # type: ignore[no-untyped-def]
     """`record`, of one seed; a team's."""
     state, action, successor, reset = own
+    xs, actions, ys, _, resets, lengths, firsts, _ = path
     _write(i, i + 1, state, action, successor, reset, firsts, lengths, xs, actions, ys, resets)
 
 

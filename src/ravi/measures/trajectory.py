@@ -10,11 +10,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ravi.compiled import compiled
+from ravi.compiled import bound, compiled
 from ravi.core import MDP, Array, Measure, Path, Recorder
 from ravi.curve import Curve, curve, grid
+from ravi.planning.bands import LONG
 from ravi.planning.certificates import EPS, half_width, span_goal, sweep_limit, tables
-from ravi.planning.evaluation import evaluate
+from ravi.planning.evaluation import _evaluate, evaluate
 from ravi.planning.solver import Solution
 from ravi.planning.stages import staged_values
 from ravi.played import played, row_as_drawn
@@ -80,19 +81,24 @@ def trajectory(mdp: MDP, steps: int, points: int, solution: Solution, stages: in
         against = solution.V, solution.error, tables(mdp), TOLERANCE, sweep_limit(mdp.discount, EPS)
         return (times, *m.regret), tuple(m[:4]), tuple(m[5:]), against, scratch
 
-    recorder = Recorder(record_trajectory, own, exact=False)  # by sweeps
+    def own_here(m: Trajectory, teams: int, rows: int) -> tuple[Any, ...]:
+        curve, scored, sums, against, _ = own(m, teams, rows)
+        return curve, scored, sums, (*against[:4], mdp.initial), np.empty((teams, 1, mdp.states, mdp.actions))
+
+    here = Recorder(RECORD_HERE, own_here) if mdp.states < LONG else None  # from there on a band is looked for
+    recorder = Recorder(RECORD, own, exact=False, here=here)  # by sweeps
     return Measure("trajectory", init, record, results, None if stages else recorder)
 
 
-@compiled
-def record_trajectory(own, i, row, opening, policy, firsts, lengths, xs, actions, ys, resets):  # type: ignore[no-untyped-def]
+def _record(own, i, row, opening, policy, path):  # type: ignore[no-untyped-def]
     """`record`, of one seed; a team's."""
     curve, scored, sums, against, scratch = own
+    xs, _, _, _, resets, lengths, firsts, _ = path
     times, total, cursor, values = curve
     before, loss, age, loss_error = scored
     error, opened, base_error = sums
     if opening:
-        lose(i, policy, before, loss, loss_error, against, scratch)
+        losing(i, policy, before, loss, loss_error, against, scratch)
     if first():
         if opening:
             opened[i], base_error[i] = firsts[i] - 1, error[i]
@@ -151,6 +157,26 @@ def lose(i, policy, before, loss, loss_error, against, scratch):  # type: ignore
 
 
 @compiled
+def lose_here(i, policy, before, loss, loss_error, against, pi):  # type: ignore[no-untyped-def]
+    """`lose` with V^pi as `evaluate` has it, of one thread."""
+    optimum, optimum_error, tables, tol, initial = against
+    moved = False
+    for x in range(policy.shape[1]):
+        for a in range(policy.shape[2]):
+            moved |= before[i, x, a] != policy[i, x, a]
+            before[i, x, a] = policy[i, x, a]
+        row_as_drawn(before[i, x], pi[0, 0, x])
+    if moved:
+        V, _, _, error = _evaluate(tables, pi[0], initial, tol, np.zeros((1, policy.shape[1])))
+        for x in range(policy.shape[1]):
+            loss[i, 0, x] = optimum[x] - V[0, x]
+        loss_error[i] = optimum_error + error[0]
+
+
+losing = lose  # `bound` puts that of a target here
+
+
+@compiled
 def along(low, high, times, total, cursor, values, loss, age, first, length, state, reset):  # type: ignore[no-untyped-def]
     """Step t of seeds low, ..., high - 1 adds the loss of x_t at its age."""
     end, last = times[times.shape[0] - 1], loss.shape[1] - 1
@@ -164,3 +190,6 @@ def along(low, high, times, total, cursor, values, loss, age, first, length, sta
             if times[cursor[i]] == t:
                 values[i, cursor[i]] = total[i]
                 cursor[i] += 1
+
+
+RECORD, RECORD_HERE = bound(_record, losing=lose), bound(_record, losing=lose_here)

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from ravi import cli, device
+from ravi import cli, compiled_driver, device
 from ravi.checks import InputError
 from ravi.lab.experiments import runner
 from ravi.lab.experiments import work as working
@@ -28,6 +28,13 @@ GRID = {
     ],
 }  # fmt: skip
 SCALES = (0.001, 0.03, 1.0)
+
+
+@pytest.fixture(autouse=True)
+def epoch_by_epoch(monkeypatch):
+    """A stop is asked for before every epoch."""
+    monkeypatch.setattr(compiled_driver, "ROWS", 1)
+    monkeypatch.setattr(compiled_driver, "MOST", 1)
 
 
 def grid(names=None, **more):
@@ -90,6 +97,7 @@ def _pairs(one, outcome):
 
 def test_what_cannot_be_one_batch_or_fails_as_one_goes_by_itself(tmp_path, monkeypatch):
     write_learners(tmp_path, monkeypatch)
+    monkeypatch.setattr(working, "SECOND", 60.0)  # however long it takes to compile
     for names in (
         ["q-learning", "q-learning"],
         ["ravi-ucb,scale=0.1", "ravi-ucb,scale=-1"],

@@ -5,13 +5,20 @@ from dataclasses import replace
 
 import pytest
 
-from ravi import batches, engine, ids
+from ravi import batches, compiled_driver, engine, ids
 from ravi.lab.experiments import work as working
 from ravi.lab.experiments.rows import LEARNER as LEARNERS_OWN
 from ravi.lab.experiments.rows import rows_of, unpacked
 from ravi.lab.experiments.work import work
 from ravi.runs import Run
 from tests.lab.experiments.tasks import LEARNER, RIVER, bits, task, write_learners
+
+
+@pytest.fixture(autouse=True)
+def epoch_by_epoch(monkeypatch):
+    """A stop is asked for before every epoch."""
+    monkeypatch.setattr(compiled_driver, "ROWS", 1)
+    monkeypatch.setattr(compiled_driver, "MOST", 1)
 
 
 @pytest.fixture

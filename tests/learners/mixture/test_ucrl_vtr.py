@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from ravi import epochs, ids
+from ravi import ids, python_driver
 from ravi.checks import InputError
 from ravi.core import MDP
 from ravi.engine import run
@@ -321,7 +321,7 @@ def goes_in_stretches(make, world, options, monkeypatch, T=400):
     assert all((state.V[:, -1] == 0).all() for state, _ in seen)
     if options:
         assert (seen[0][0].policy[0] != seen[-1][0].policy[0]).any()
-    monkeypatch.setattr(epochs, "room", lambda n, length: room(n, 3))
+    monkeypatch.setattr(python_driver, "room", lambda n, length: room(n, 3))
     short = run(learner, world, T, **asked)
     for row in range(4):
         assert_same_bits(bits(whole, row), bits(short, row))

@@ -6,7 +6,7 @@ from math import log
 import numpy as np
 
 import ravi.verify
-from ravi import epochs, ids, legs, worlds
+from ravi import ids, python_driver, worlds
 from ravi.core import Measure, Until
 from ravi.estimators.counts import counts
 from ravi.estimators.ridge import ridge
@@ -322,14 +322,14 @@ def shared_counts(patch, setting):
 def where_they_stand(patch):
     """Walkers' states after each walk: x_{t+1} of the last step."""
     seen = {}
-    sound = epochs.walk
+    sound = python_driver.walk
 
     def walk(world, state, walkers, *rest):
         done = sound(world, state, walkers, *rest)
         seen["state"] = walkers.state.copy()
         return done
 
-    patch.setattr(epochs, "walk", walk)
+    patch.setattr(python_driver, "walk", walk)
     return seen
 
 
@@ -516,13 +516,13 @@ def bonus_of_the_value_before(patch, setting):
 
 def walked(patch, change):
     """Every walk goes through `change(world, policy)` first."""
-    sound = epochs.walk
+    sound = python_driver.walk
 
     def walk(world, state, *rest):
         world, policy = change(world, state.policy)
         return sound(world, state._replace(policy=policy), *rest)
 
-    patch.setattr(epochs, "walk", walk)
+    patch.setattr(python_driver, "walk", walk)
 
 
 def for_another_action(patch, setting):
@@ -597,7 +597,7 @@ def by_hand(patch, *, patient=False, straying=False, blind=False, thrifty=False)
             ended += length > 0 and t >= steps
         return unfinished, ended
 
-    patch.setattr(epochs, "walk", walk)
+    patch.setattr(python_driver, "walk", walk)
 
 
 @mutation("an epoch never ends at its first step", "S6a")
@@ -640,36 +640,36 @@ def short_epochs(patch, setting):
 
 @mutation("T + 1 steps", "T0a")
 def one_play_more(patch, setting):
-    sound = epochs.walk
+    sound = python_driver.walk
 
     def walk(world, state, walkers, path, over, until, steps):
         later = until.deadline + (until.deadline == setting.steps)
         return sound(world, state, walkers, path, over, until._replace(deadline=later), steps)
 
-    patch.setattr(epochs, "walk", walk)
+    patch.setattr(python_driver, "walk", walk)
     return setting.build()
 
 
 @mutation("T - 1 steps", "T0a")
 def one_play_less(patch, setting):
-    sound = legs.here
-    patch.setattr(legs, "here", lambda leg, batch: sound(leg._replace(T=leg.T - 1), batch))
+    sound = python_driver.run
+    patch.setattr(python_driver, "run", lambda task, batch: sound(task._replace(T=task.T - 1), batch))
     return setting.build()
 
 
 def learning_to_the_end(patch, setting):
-    learner, sound = setting.build(), epochs._pad
+    learner, sound = setting.build(), python_driver._pad
 
-    def pad(leg, batch, path, finished):
+    def pad(task, batch, path, finished):
         def record(m, state, path, opening):
             learner.add(state, path)
             return m
 
         adding = Measure("adding", lambda keys: None, record, lambda m: {})
-        more = leg._replace(measures=[*leg.measures, adding])
+        more = task._replace(measures=[*task.measures, adding])
         return sound(more, batch._replace(records=(*batch.records, None)), path, finished)[:-1]
 
-    patch.setattr(epochs, "_pad", pad)
+    patch.setattr(python_driver, "_pad", pad)
     return learner
 
 

@@ -149,9 +149,11 @@ def _pilots(
         mdp = mdps[entry.mdp]
         try:
             learner = briefly(mdp.learner(entry.learner, T), mdp, entry.learner)
-            engine.run(learner, mdp, 1, 1, keep_epochs=False, progress=False)  # compiles
+            engine.run(learner, mdp, 1, 1, keep_epochs=False, progress=False, threads=1)  # compiles
             stop = until(time.perf_counter() + PILOT_MOST)
-            made = engine.run(learner, mdp, steps, seeds, points=1, keep_epochs=False, stop=stop, progress=False)
+            made = engine.run(
+                learner, mdp, steps, seeds, points=1, keep_epochs=False, stop=stop, progress=False, threads=1
+            )
         except Exception:  # it will fail in its run too, and be a row there
             continue
         speeds[pair] = made.seconds / int(made.plays.sum())

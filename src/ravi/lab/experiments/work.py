@@ -25,7 +25,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -88,7 +88,7 @@ def undone(task: Task) -> Outcome:
 
 
 def work(task: Task, stop: Stop = lambda: False) -> Outcome:
-    """Do a task, until its slice is over or `stop` says so (it is asked before every epoch)."""
+    """Do a task, until its slice is over or `stop` says so (it is asked several times a second, between epochs)."""
     if stop():
         return undone(task)
     tasks = [task._replace(others=()), *task.others]
@@ -126,13 +126,15 @@ def _as_one(tasks: Sequence[Task], stop: Stop) -> list[Outcome] | None:
         stood = [one for one in held if one is not None]
         over = until(time.perf_counter() + task.slice, stop)
         if len(stood) == len(tasks):
-            made = engine.resume_settings(stood, learners, mdp, stop=over, progress=False, device=task.device)
+            made = engine.resume_settings(
+                stood, learners, mdp, stop=over, progress=False, device=task.device, threads=1
+            )
         elif stood:
             return None
         else:
             made = engine.run_settings(
                 learners, mdp, setting.steps, task.seeds, record=record, points=setting.points, keep_epochs=False,
-                stop=over, progress=False, device=task.device,
+                stop=over, progress=False, device=task.device, threads=1,
             )  # fmt: skip
         for one, batch, before, run in zip(doing, taken, held, made, strict=True):
             one.came(batch, before, run, mdp)
@@ -201,11 +203,11 @@ class _Doing:
         task, setting = self.task, self.task.setting
         held = _held(batch, setting, learner, mdp, record)
         if held is not None:
-            made = engine.resume(held, learner, mdp, stop=over, progress=False, device=task.device)
+            made = engine.resume(held, learner, mdp, stop=over, progress=False, device=task.device, threads=1)
         else:
             made = engine.run(
                 learner, mdp, setting.steps, batch.seeds, record=record, points=setting.points, keep_epochs=False,
-                stop=over, progress=False, device=task.device,
+                stop=over, progress=False, device=task.device, threads=1,
             )  # fmt: skip
         self.came(batch, held, made, mdp)
 
@@ -314,9 +316,8 @@ def _warm(learner: Learner, mdp: World, setting: Setting, record: tuple[str, ...
     key = (learner.name.split(",")[0], world, bool(mdp.sizes[2]), record, device)
     if key not in _warmed:
         given = briefly(learner, mdp, setting.learner)
-        engine.run(
-            given, mdp, 1, 1, record=record, keep_epochs=False, stop=lambda: False, progress=False, device=device
-        )
+        more: dict[str, Any] = {"keep_epochs": False, "progress": False, "device": device, "threads": 1}
+        engine.run(given, mdp, 1, 1, record=record, stop=lambda: False, **more)
         _warmed.add(key)
 
 

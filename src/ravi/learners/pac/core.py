@@ -58,9 +58,9 @@ from ravi.optimism.supported import is_told, known, recorded
 from ravi.planning.predecessors import entries_of
 from ravi.ranges import Action, Policy, Value
 from ravi.rows import highest
-from ravi.schedules import seed_never, whenever
+from ravi.schedules import seed_never
+from ravi.seedwise import compiled_learner
 from ravi.teams import each, team
-from ravi.walk import keep, walking
 
 GRAIN = 2.0**-44  # of H: theta is not below it, so that rounding keeps no plan going
 SHARE = 2  # `_spread` looks at one in so many of the successors of all pairs, at most
@@ -113,10 +113,6 @@ def optimistic(
         Q, V, best, known = alike
         return State(tallies(problem, n), Q, V, best, known, np.full((n, X, A), 1 / A))
 
-    def plan(s: State) -> State:
-        one_hot(0, len(s.best), s.best, s.policy)
-        return s
-
     start, entries = entries_of(problem.successors)
     index = np.concatenate([np.arange(X * A, dtype=start.dtype), start, entries])
     rows = problem.successors.reshape(X * A, -1)  # a pair is x A + a
@@ -128,8 +124,8 @@ def optimistic(
         return (s.best, s.policy), *told_of, *constants, *seeds, *_room(teams, X, rows.shape[1])
 
     made = settings | {"tolerance": gamma * H * theta} | recorded(told)
-    walk, seedwise = walking(_learn, lambda s, walkers: own(s, 1)), Seedwise(seed_one_hot, _learn, own, reset=False)
-    return Learner(name, init, plan, keep, whenever(), made, walk=walk, seedwise=seedwise, told=Told(told))
+    form = Seedwise(one_hot, _learn, own, reset=False, changes=True)
+    return compiled_learner(name, init, form, made, told=Told(told))
 
 
 def _room(teams: int, X: int, B: int) -> tuple[Array, Array]:
@@ -146,22 +142,14 @@ def _parted(whole, real, X):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def one_hot(low, high, best, policy):  # type: ignore[no-untyped-def]
-    """The policies of seeds low, ..., high - 1 that play `best`, in place: the rows that do not yet. A team's."""
-    for i in range(low, high):
-        for x in each(best.shape[1]):
-            if policy[i, x, best[i, x]] != 1.0:
-                for a in range(policy.shape[2]):
-                    policy[i, x, a] = 0.0
-                policy[i, x, best[i, x]] = 1.0
-
-
-@compiled
-def seed_one_hot(own, i, t):  # type: ignore[no-untyped-def]
-    """`one_hot` of one seed, until the policy changes; `own` begins with what `one_hot` takes
-    (`ravi.core.Seedwise`)."""
+def one_hot(own, i, t):  # type: ignore[no-untyped-def]
+    """The policy that plays `best`: the rows that do not yet; `own` begins with (best, policy). A team's."""
     best, policy = own[0]
-    one_hot(i, i + 1, best, policy)
+    for x in each(best.shape[1]):
+        if policy[i, x, best[i, x]] != 1.0:
+            for a in range(policy.shape[2]):
+                policy[i, x, a] = 0.0
+            policy[i, x, best[i, x]] = 1.0
     return seed_never(own, i, t)
 
 

@@ -42,14 +42,13 @@ from ravi.compiled import compiled
 from ravi.core import Array, Learner, Problem, Seedwise, Told
 from ravi.estimators.counts import Counts, tallies
 from ravi.learners.options import Confidence, takes
-from ravi.learners.pac.core import one_hot, seed_one_hot
+from ravi.learners.pac.core import one_hot
 from ravi.optimism.sets import top_of
 from ravi.optimism.supported import is_told, known, recorded
 from ravi.planning.predecessors import predecessors
 from ravi.ranges import Action, Count, Place, Policy, Positive, Value, between
-from ravi.schedules import whenever
+from ravi.seedwise import compiled_learner
 from ravi.teams import team
-from ravi.walk import keep, walking
 
 ALL = -1  # as the number of changed states: every pair is to be backed up
 SPARSE = 3  # with fewer than one changed state in so many, pairs are found from them
@@ -91,10 +90,6 @@ def ucbvi_gamma(
         Q, policy = np.full((n, X, A), H), np.full((n, X, A), 1 / A)
         return State(tallies(problem, n), Q, V, first, none, spread, none.copy(), np.full(n, ALL, np.int64), policy)
 
-    def plan(s: State) -> State:
-        one_hot(0, len(s.best), s.best, s.policy)
-        return s
-
     def own(s: State, teams: int) -> tuple[Any, ...]:
         n, pairs = len(s.policy), X * A  # a pair is x A + a
         visits, moves, Q = s.data.visits.reshape(n, pairs), s.data.moves.reshape(n, pairs, -1), s.Q.reshape(n, pairs)
@@ -104,8 +99,8 @@ def ucbvi_gamma(
         return (s.best, s.policy), r.reshape(pairs), rows, *before, *constants, *seeds, *stamps, todo
 
     made = {"scale": scale, "delta": delta, "third_term": third_term, "U": U, "beta": beta} | recorded(told)
-    walk, seedwise = walking(_learn, lambda s, walkers: own(s, 1)), Seedwise(seed_one_hot, _learn, own, reset=False)
-    return Learner("ucbvi-gamma", init, plan, keep, whenever(), made, walk=walk, seedwise=seedwise, told=Told(told))
+    form = Seedwise(one_hot, _learn, own, reset=False, changes=True)
+    return compiled_learner("ucbvi-gamma", init, form, made, told=Told(told))
 
 
 @compiled

@@ -115,9 +115,8 @@ def psrl(
     until = dict(zip(SCHEDULES, (at_reset(), reset_or_doubling(), of_tsde), strict=True))[schedule]
     seedwise = Seedwise(seed_plan, seed_learn, own, reset=schedule != "doubling")
     kept = {"prior": alpha, "schedule": schedule, "tolerance": problem.discount * problem.horizon * goal}
-    return Learner(
-        "psrl", init, plan, add, until, kept | recorded(told), seedwise=seedwise, told=Told(told, reads_anew=True)
-    )
+    learner = Learner("psrl", init, plan, add, until, kept | recorded(told), told=Told(told, reads_anew=True))
+    return learner.compiled_as(seedwise)
 
 
 class Own(NamedTuple):

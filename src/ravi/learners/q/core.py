@@ -12,9 +12,9 @@ import numpy as np
 
 from ravi.compiled import compiled
 from ravi.core import Array, Learner, Seedwise
-from ravi.schedules import seed_never, whenever
+from ravi.schedules import seed_never
+from ravi.seedwise import compiled_learner
 from ravi.teams import first
-from ravi.walk import keep, walking
 
 NONE = -1  # no row is stale
 
@@ -25,15 +25,8 @@ def greedy_in_a_table(
 ) -> Learner:  # fmt: skip
     """The learner that learns by `learn` at every step, from what `own` gives of its state (and, where it is keyed, of
     the keys): first (policy, table, stale), as `renew` takes them."""
-
-    def plan(s: Any) -> Any:
-        policy, table, stale = own(s, 1, *[None] * keyed)[0]
-        renew(0, len(policy), policy, table, stale)
-        return s
-
-    walk = walking(learn, lambda s, walkers: own(s, 1, *[walkers.key] * keyed))
-    seedwise = Seedwise(seed_renew, learn, own, reset=False, keyed=keyed)
-    return Learner(name, init, plan, keep, whenever(), settings, walk=walk, seedwise=seedwise)
+    form = Seedwise(renew, learn, own, reset=False, changes=True, keyed=keyed)
+    return compiled_learner(name, init, form, settings)
 
 
 def first_action(n: int, X: int, A: int) -> Array:
@@ -54,20 +47,13 @@ def best(row):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def renew(low, high, policy, table, stale):  # type: ignore[no-untyped-def]
-    """Make the stale row of the policy of each seed low, ..., high - 1 greedy in the table, in place; a team's."""
-    for i in range(low, high):
-        if first() and stale[i] >= 0:
-            x = stale[i]
-            for a in range(policy.shape[2]):
-                policy[i, x, a] = 0.0
-            policy[i, x, best(table[i, x])] = 1.0
-            stale[i] = NONE
-
-
-@compiled
-def seed_renew(own, i, t):  # type: ignore[no-untyped-def]
-    """`renew` of one seed, until the policy changes; `own` begins with what `renew` takes (`ravi.core.Seedwise`)."""
+def renew(own, i, t):  # type: ignore[no-untyped-def]
+    """Make the stale row of the policy greedy in the table; `own` begins with (policy, table, stale). A team's."""
     policy, table, stale = own[0]
-    renew(i, i + 1, policy, table, stale)
+    if first() and stale[i] >= 0:
+        x = stale[i]
+        for a in range(policy.shape[2]):
+            policy[i, x, a] = 0.0
+        policy[i, x, best(table[i, x])] = 1.0
+        stale[i] = NONE
     return seed_never(own, i, t)

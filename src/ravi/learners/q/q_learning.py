@@ -31,9 +31,9 @@ from ravi.core import Array, Learner, Problem, Seedwise
 from ravi.learners.q.core import NONE, best
 from ravi.ranges import Action, Count, Next, Number, PlaceOrNone, Policy, Value
 from ravi.rows import highest
-from ravi.schedules import seed_never, whenever
+from ravi.schedules import seed_never
+from ravi.seedwise import compiled_learner
 from ravi.teams import each, first, sync
-from ravi.walk import keep, walking
 
 
 class State(NamedTuple):
@@ -65,45 +65,33 @@ def q_learning(
         policy, stale = np.full((n, X, A), 1 / A), np.full(n, NONE, np.int32)
         return State(np.full((n, X, A), start), np.zeros((n, X, A), np.int32), greedy, epsilon, since, policy, stale)
 
-    def plan(s: State) -> State:
-        _mix(0, len(s.Q), *s, scale)
-        return s
-
     def own(s: State, teams: int) -> tuple[Any, ...]:
         return *s, scale, r, gamma, omega
 
     settings: dict[str, Any] = {"scale": scale, "power": omega, "initial": initial}
-    walk, seedwise = walking(_learn, lambda s, walkers: own(s, 1)), Seedwise(_plan, _learn, own, reset=False)
-    return Learner("q-learning", init, plan, keep, whenever(), settings, walk=walk, seedwise=seedwise)
-
-
-@compiled
-def _mix(low, high, Q, visits, greedy, epsilon, since, policy, stale, c):  # type: ignore[no-untyped-def]
-    """(1 - eps) greedy + eps uniform, of seeds low, ..., high - 1: all rows where eps is new, else the stale one; in
-    place. A team's."""
-    _, X, A = Q.shape
-    for i in range(low, high):
-        x, last = stale[i], epsilon[i]
-        eps = min(1.0, c / since[i] ** (1.0 / 3.0))
-        sync()  # all have read what is written now
-        if first():
-            if x >= 0:
-                greedy[i, x] = best(Q[i, x])
-                stale[i] = NONE
-            epsilon[i] = eps
-        sync()
-        begin, rows = (0, X) if eps != last else (x, 1) if x >= 0 else (0, 0)
-        for z in each(rows):
-            row = policy[i, begin + z]
-            for a in range(A):
-                row[a] = eps / A
-            row[greedy[i, begin + z]] += 1.0 - eps
+    return compiled_learner("q-learning", init, Seedwise(_plan, _learn, own, reset=False, changes=True), settings)
 
 
 @compiled
 def _plan(own, i, t):  # type: ignore[no-untyped-def]
-    Q, visits, greedy, epsilon, since, policy, stale, c, _, _, _ = own
-    _mix(i, i + 1, Q, visits, greedy, epsilon, since, policy, stale, c)
+    """(1 - eps) greedy + eps uniform: all rows where eps is new, else the stale one; a team's."""
+    Q, _, greedy, epsilon, since, policy, stale, c, _, _, _ = own
+    _, X, A = Q.shape
+    x, last = stale[i], epsilon[i]
+    eps = min(1.0, c / since[i] ** (1.0 / 3.0))
+    sync()  # all have read what is written now
+    if first():
+        if x >= 0:
+            greedy[i, x] = best(Q[i, x])
+            stale[i] = NONE
+        epsilon[i] = eps
+    sync()
+    begin, rows = (0, X) if eps != last else (x, 1) if x >= 0 else (0, 0)
+    for z in each(rows):
+        row = policy[i, begin + z]
+        for a in range(A):
+            row[a] = eps / A
+        row[greedy[i, begin + z]] += 1.0 - eps
     return seed_never(own, i, t)
 
 

@@ -7,7 +7,7 @@
 with eps = slack (U(rho) - U(rho / 2)), rho = scale (ln(m / delta_t) + kappa(n)) and m the number of bounds that must
 hold. Own optimistic returns are those at rho.
 Compiled, of seeds low, ..., high - 1, and a team's: a run on a CPU takes all seeds at once, one on a GPU one after
-another (`ravi.whole`).
+another (`ravi.compiled_driver`).
 """
 
 import math

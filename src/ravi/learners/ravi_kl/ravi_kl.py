@@ -206,7 +206,7 @@ def mirror(problem: Problem, T: int, o: Options) -> Learner:
         backups=of_counts(problem, sets, np.array([step]), anew) if anew else None,
     )  # fmt: skip
     epoch = Counted(problem, sets, np.array([step]), anew, M, "uniform", ravi_ucb_plus.laid)
-    return learner._replace(seedwise=on_counts(epoch), told=Told(told))
+    return learner._replace(told=Told(told)).compiled_as(on_counts(epoch))
 
 
 def optimistic(problem: Problem, o: Options, rewards: str | None = None, reward_scale: float = 1.0) -> Learner:
@@ -264,9 +264,9 @@ def optimistic(problem: Problem, o: Options, rewards: str | None = None, reward_
         name, kept = "ravi-kl/unknown-rewards", kept | {"rewards": rewards, "reward_scale": reward_scale}
     seedwise = Seedwise(seed_plan(o.candidate), seed_learn, lambda s, teams: laid(s, room(len(s.stage), teams)))
     return Learner(
-        name, init, plan, add, reset_or_doubling(), kept, seedwise=seedwise,
-        told=Told(told, rewards, reward_scale), sets=Sets(o.scale, o.slack or 0.0),
-    )  # fmt: skip
+        name, init, plan, add, reset_or_doubling(), kept, told=Told(told, rewards, reward_scale),
+        sets=Sets(o.scale, o.slack or 0.0),
+    ).compiled_as(seedwise)  # fmt: skip
 
 
 def numbers_of(problem: Problem, o: Options, unknown: bool, reward_scale: float) -> Numbers:

@@ -43,7 +43,7 @@ from ravi.schedules import at_reset
 from ravi.teams import Room, each, over_seeds, sync
 from ravi.teams import first as first_thread
 from ravi.theory import doubling as theory
-from ravi.whole import TOGETHER
+from ravi.walk import TOGETHER
 
 MOST = 2**60  # plays of a first phase
 LONGEST = 2**31 - 2  # plays of any run, since counts are 32-bit: a union bound need not be over more
@@ -223,20 +223,20 @@ def _in_phases(phases: Phases, form: Form) -> Seedwise:
 
 def doubling(name: str, first: int, build: Callable[[int], Learner]) -> Learner:
     """The learner whose phase i is build(i); all are of `ravi_ucb_plus.generic`, on data of one layout."""
-    learner = cache(build)
-    base = learner(0)
+    of_phase = cache(build)
+    base = of_phase(0)
     together = base.seedwise is TOGETHER
-    phases = Phases(first, learner, _at_once(first, learner) if together else None)
+    phases = Phases(first, of_phase, _at_once(first, of_phase) if together else None)
 
     def init(keys: Array) -> State:
         return State(*(*base.init(keys), np.zeros(len(keys), np.int64)))
 
     settings = {"first": first} | {name: value for name, value in base.settings.items() if name not in OF_A_PHASE}
     epoch = made_of(base)
-    seedwise = TOGETHER if together else None
+    learner = Learner(name, init, phases, base.add, at_reset(), settings, seedwise=TOGETHER if together else None)
     if epoch is not None and isinstance(epoch.constants, OfCounts):  # sets have no such form
-        seedwise = _in_phases(phases, epoch.form)
-    return Learner(name, init, phases, base.add, at_reset(), settings, seedwise=seedwise)
+        return learner.compiled_as(_in_phases(phases, epoch.form))
+    return learner
 
 
 def _alike(base: Learner, problem: Problem) -> Learner:
@@ -249,8 +249,9 @@ def _alike(base: Learner, problem: Problem) -> Learner:
         problem, of.estimator, of.bonus, of.eta, inner=of.inner, fresh=of.fresh, initial_value=of.initial_value,
         initial_policy=of.initial_policy, stated=of.stated,
     )  # fmt: skip
-    seedwise = base.seedwise if counted is None else on_counts(replace(counted, of=ravi_ucb_plus.laid))
-    made = made._replace(settings=made.settings | base.settings, seedwise=seedwise)
+    made = made._replace(settings=made.settings | base.settings, seedwise=base.seedwise)
+    if counted is not None:
+        made = made.compiled_as(on_counts(replace(counted, of=ravi_ucb_plus.laid)))
     if rows is not None:
         made = made._replace(
             rows=Rows(made, rows.numbers, rows.same, lambda *numbers: _alike(rows.of(*numbers), problem))

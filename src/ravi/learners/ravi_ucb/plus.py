@@ -70,7 +70,7 @@ from ravi.teams import first, over_seeds
 from ravi.theory import constants, mixture
 from ravi.theory import tabular as of_tables
 from ravi.together import of_rows
-from ravi.whole import TOGETHER
+from ravi.walk import TOGETHER
 
 
 class State(NamedTuple):
@@ -195,7 +195,7 @@ def tabular(problem: Problem, T: int, o: Options) -> Learner:
             name="ravi-ucb+", stated=Stated("tabular", None, scale, o.step_scale, delta, on=_named(on)),
             backups=of_counts(problem, numbers, eta, on["fresh"]),
         )  # fmt: skip
-        return made._replace(seedwise=on_counts(Counted(problem, numbers, eta, on["fresh"], M, o.pick, laid)))
+        return made.compiled_as(on_counts(Counted(problem, numbers, eta, on["fresh"], M, o.pick, laid)))
 
     return of_rows(build, (_eta(o, problem, T, M, S if on["balance"] else 0.0), o.scale), problem, T)
 

@@ -48,8 +48,7 @@ from ravi.schedules import at_reset
 from ravi.teams import NEVER, sync
 from ravi.theory import constants
 from ravi.together import of_rows, positive
-from ravi.walk import learn
-from ravi.whole import TOGETHER
+from ravi.walk import TOGETHER, learn
 
 
 class State(NamedTuple):
@@ -134,7 +133,7 @@ def tabular(problem: Problem, T: int, o: Options) -> Learner:
             stated=Stated("tabular", beta, o.scale, o.step_scale, o.delta),
         )  # fmt: skip
         numbers = of_widths(np.atleast_1d(beta))
-        return made._replace(seedwise=on_counts(Counted(problem, numbers, np.atleast_1d(step), False, 1, "last", laid)))
+        return made.compiled_as(on_counts(Counted(problem, numbers, np.atleast_1d(step), False, 1, "last", laid)))
 
     return of_rows(build, (theorem_step(o, problem, T), radius(o, problem, T)), problem, T)
 
@@ -194,7 +193,7 @@ def known_kernel(mdp: MDP, T: int, o: Options) -> Learner:
         def own(s: State, teams: int) -> tuple[Any, ...]:
             return *fixed, np.atleast_1d(step), s.V, s.Q, s.log_policy, s.policy
 
-        return made._replace(seedwise=Seedwise(_plan_knowing, learn, own))
+        return made.compiled_as(Seedwise(_plan_knowing, learn, own))
 
     return of_rows(build, (theorem_step(o, mdp.problem, T),), mdp, T)
 

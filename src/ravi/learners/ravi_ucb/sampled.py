@@ -25,7 +25,7 @@ from ravi.estimators.sampled import Embedded, draw, sampled
 from ravi.learners.options import ALL, Options, takes
 from ravi.learners.ravi_ucb.ravi_ucb import generic, theorem_step
 from ravi.theory import constants
-from ravi.whole import TOGETHER
+from ravi.walk import TOGETHER
 
 
 @takes("scale", "step_scale", "eta", "delta", "regularization")

@@ -114,14 +114,15 @@ def _unknown(base: Learner, problem: Problem, kind: str, reward_scale: float, sp
         estimator=_estimate_to_observers(estimator, problem, spread), bonus=_bonus_to_observers(bonus, spread),
         stated=of.stated,
     )  # fmt: skip
-    counted, seedwise = made_of(base), None
-    if counted is not None:
-        paid = problem.rewards.reshape(-1), spread, kind == "bernoulli"
-        seedwise = on_counts(replace(counted, problem=silent, of=ravi_ucb_plus.laid, paid=paid))
-    return made._replace(
-        init=init, parts=parts, settings=made.settings | base.settings | own, seedwise=seedwise,
+    learner = made._replace(
+        init=init, parts=parts, settings=made.settings | base.settings | own,
         told=base.told._replace(rewards=kind, reward_scale=reward_scale),
     )  # fmt: skip
+    counted = made_of(base)
+    if counted is None:
+        return learner
+    paid = problem.rewards.reshape(-1), spread, kind == "bernoulli"
+    return learner.compiled_as(on_counts(replace(counted, problem=silent, of=ravi_ucb_plus.laid, paid=paid)))
 
 
 def with_rewards(bonus: Bonus, spread: float) -> Bonus:

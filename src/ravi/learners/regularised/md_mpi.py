@@ -106,7 +106,9 @@ def md_mpi(problem: Problem, T: int, o: Options, sweeps: int = 1, evaluation: st
         settings=stated.record() | {"sweeps": m, "evaluation": evaluation},
     )  # fmt: skip
     if m == 1 and evaluation == "regularised":  # RAVI-UCB
-        made = made._replace(seedwise=ravi_ucb.tabular.of(problem, T, o).seedwise)
+        form = ravi_ucb.tabular.of(problem, T, o).seedwise
+        assert form is not None
+        made = made.compiled_as(form)
     return made
 
 

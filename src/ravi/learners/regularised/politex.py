@@ -36,9 +36,9 @@ import numpy as np
 
 from ravi import checks
 from ravi.compiled import compiled
-from ravi.core import Array, Learner, Path, Problem, Seedwise
+from ravi.core import Array, Learner, Problem, Seedwise
 from ravi.ranges import Count, Number, Policy, Positive
-from ravi.schedules import at_reset
+from ravi.seedwise import compiled_learner
 from ravi.teams import NEVER, each, first, sync
 
 
@@ -70,19 +70,11 @@ def politex(
         visits, pending = np.zeros((n, X, A), np.int64), np.zeros((n, X, A), np.int64)
         return State(total, returns, visits, pending, np.zeros(n), np.zeros(n, np.int64), uniform)
 
-    def plan(s: State) -> State:
-        _improve(0, len(s.epochs), s.total, s.returns, s.visits, s.epochs, s.policy, J, eta, default, H)
-        return s
-
-    def add(s: State, path: Path) -> State:
-        _add(r, s.returns, s.visits, s.pending, s.earned, s.epochs, path.state, path.action, path.reset, path.length)
-        return s
-
     def own(s: State, teams: int) -> tuple[Any, ...]:
         return s, r, J, eta, default, H
 
     settings: dict[str, Any] = {"eta": eta, "phase": J, "phases": K, "step_scale": step_scale, "unvisited": unvisited}
-    return Learner("politex", init, plan, add, at_reset(), settings, seedwise=Seedwise(_seed_plan, _learn, own))
+    return compiled_learner("politex", init, Seedwise(_plan, _learn, own), settings)
 
 
 @compiled
@@ -102,14 +94,13 @@ def weigh(total, eta, policy):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _improve(low, high, total, returns, visits, epochs, policy, J, eta, default, H):  # type: ignore[no-untyped-def]
-    """The next phase, for those of seeds low, ..., high - 1 whose phase has ended; a team's."""
+def _plan(own, i, t):  # type: ignore[no-untyped-def]
+    """The next phase, if the phase has ended; a team's."""
+    (total, returns, visits, _, _, epochs, policy), _, J, eta, default, H = own
     _, X, A = total.shape
-    for i in range(low, high):
-        ended = epochs[i] >= J
-        sync()  # all have read it
-        if not ended:
-            continue
+    ended = epochs[i] >= J
+    sync()  # all have read it
+    if ended:
         for x in each(X):
             for a in range(A):
                 N = visits[i, x, a]
@@ -119,48 +110,23 @@ def _improve(low, high, total, returns, visits, epochs, policy, J, eta, default,
         if first():
             epochs[i] = 0
         weigh(total[i], eta, policy[i])  # of the states that this thread has
-
-
-@compiled
-def _add(r, returns, visits, pending, earned, epochs, state, action, reset, length):  # type: ignore[no-untyped-def]
-    """A return to go is the sum of the epoch's rewards less those before: the latter now, the former at the reset."""
-    for i in range(length.shape[0]):
-        for l in range(length[i]):
-            _earn(r, returns, pending, earned, i, state[i, l], action[i, l])
-            if reset[i, l]:
-                _settle(returns, visits, pending, earned, epochs, i)
-
-
-@compiled
-def _earn(r, returns, pending, earned, i, x, a):  # type: ignore[no-untyped-def]
-    returns[i, x, a] -= earned[i]
-    pending[i, x, a] += 1
-    earned[i] += r[x, a]
-
-
-@compiled
-def _settle(returns, visits, pending, earned, epochs, i):  # type: ignore[no-untyped-def]
-    for x in range(pending.shape[1]):
-        for a in range(pending.shape[2]):
-            if pending[i, x, a] > 0:
-                returns[i, x, a] += pending[i, x, a] * earned[i]
-                visits[i, x, a] += pending[i, x, a]
-                pending[i, x, a] = 0
-    earned[i] = 0.0
-    epochs[i] += 1
-
-
-@compiled
-def _seed_plan(own, i, t):  # type: ignore[no-untyped-def]
-    (total, returns, visits, _, _, epochs, policy), _, J, eta, default, H = own
-    _improve(i, i + 1, total, returns, visits, epochs, policy, J, eta, default, H)
     return NEVER
 
 
 @compiled
 def _learn(own, i, t, x, a, y, slot, reset, after):  # type: ignore[no-untyped-def]
+    """A return to go is the sum of the epoch's rewards less those before: the latter now, the former at the reset."""
     (_, returns, visits, pending, earned, epochs, _), r, _, _, _, _ = own
-    _earn(r, returns, pending, earned, i, x, a)
+    returns[i, x, a] -= earned[i]
+    pending[i, x, a] += 1
+    earned[i] += r[x, a]
     if reset:
-        _settle(returns, visits, pending, earned, epochs, i)
+        for z in range(pending.shape[1]):
+            for b in range(pending.shape[2]):
+                if pending[i, z, b] > 0:
+                    returns[i, z, b] += pending[i, z, b] * earned[i]
+                    visits[i, z, b] += pending[i, z, b]
+                    pending[i, z, b] = 0
+        earned[i] = 0.0
+        epochs[i] += 1
     return False

@@ -33,16 +33,16 @@ import numpy as np
 
 from ravi import checks
 from ravi.compiled import bound, compiled
-from ravi.core import Array, Learner, Path, Problem, Seedwise, Told
-from ravi.estimators.counts import Counts, tallies, tally
-from ravi.estimators.reset_counts import all_states, reset_tallies, tally_resets
+from ravi.core import Array, Learner, Problem, Seedwise, Told
+from ravi.estimators.counts import Counts, tallies
+from ravi.estimators.reset_counts import all_states, reset_tallies
 from ravi.learners.options import Confidence
 from ravi.optimism import extended_value_iteration as optimistic
 from ravi.optimism.extended_value_iteration import Sets, act, cut, given, worth
 from ravi.optimism.supported import is_told, known, recorded
 from ravi.ranges import Number, Policy, Whole
-from ravi.schedules import doubling
-from ravi.teams import NEVER, Room, each, first, made, sync, team, team_sum
+from ravi.seedwise import compiled_learner
+from ravi.teams import NEVER, Room, each, first, sync, team, team_sum
 
 MIXING = 0.9  # of L u with u, against periods, where no resets are known to break them
 
@@ -85,7 +85,7 @@ def reference(problem: Problem) -> int:
 
 
 class Own(NamedTuple):
-    """What `_plan`, `_seed_plan` and `learn` are given."""
+    """What `_plan` and `learn` are given."""
 
     given: Any  # optimistic.Given
     constants: Any
@@ -94,7 +94,6 @@ class Own(NamedTuple):
     span: float
     mixing: float
     limit: int
-    start: Array  # t_k    (n,)
     u: Array
     gain: Array
     policy: Array
@@ -146,7 +145,6 @@ def extended(
     accuracy = 1.0 if o.planning == "average" else (1 - gamma) / gamma
     radii, constants, sets, worth, idle = plausible
     loop = bound(optimistic._iterate, radii=radii, most=sets.most, worth=worth)  # as if it stood where `radii` does
-    plan_seeds = bound(_plan, radii=radii, prepare=sets.prepare, iterate=loop, idle=idle)
 
     def init(keys: Array) -> State:
         n = len(keys)
@@ -158,64 +156,52 @@ def extended(
         by_pair = (teams, X * A)
         return Own(
             given(problem.rewards, successors, gamma, s.data, teams, reference=reference(problem)), constants,
-            problem.initial, accuracy, span, mixing, optimistic.MOST, 1 + s.data.visits.sum((1, 2)), *s[1:],
+            problem.initial, accuracy, span, mixing, optimistic.MOST, *s[1:],
             Room((len(s.u), X * A), np.int32), Room((teams, X)), Room((teams, X)), Room(by_pair), Room(by_pair),
         )  # fmt: skip
 
-    def plan(s: State) -> State:
-        plan_seeds(0, len(s.u), made(own(s, 1)))
-        return s
-
-    def add(s: State, path: Path) -> State:
-        (tally_resets if blind else tally)(s.data, path)
-        return s
-
     record = {"scale": o.scale, "delta": o.delta, **more, "mode": o.mode, "planning": o.planning} | recorded(told)
-    seed_plan = bound(_seed_plan, radii=radii, plan=plan_seeds)
-    seedwise = Seedwise(seed_plan, learn_blind if blind else learn, own, reset=False)
-    return Learner(name, init, plan, add, doubling(), record, seedwise=seedwise, told=Told(told))
+    plan = bound(_plan, radii=radii, prepare=sets.prepare, iterate=loop, idle=idle)
+    form = Seedwise(plan, learn_blind if blind else learn, own, reset=False, left=lambda own: own.left, time=_now)
+    return compiled_learner(name, init, form, record, told=Told(told))
 
 
-radii = prepare = iterate = idle = plan = never  # `bound` puts those of a learner here
+def _now(s: State) -> Array:
+    """t_k of a phase that starts now: all plays are counted, of a blind learner too."""
+    now: Array = 1 + s.data.visits.sum((1, 2), dtype=np.int64)
+    return now
 
 
-def _plan(low, high, own):  # type: ignore[no-untyped-def]
-    """The phases that seeds low, ..., high - 1 start; a team's."""
+radii = prepare = iterate = idle = never  # `bound` puts those of a learner here
+
+
+def _plan(own, i, t):  # type: ignore[no-untyped-def]
+    """The phase that starts at t, and how many visits of each pair end it; a team's."""
     given, k = own.given, team()
-    before, Lu, Q, gamma = own.before[k], own.Lu[k], own.Q[k], own.given.discount
-    for i in range(low, high):
-        u, t = own.u[i], own.start[i]
-        radii(own.constants, given.visits[i], t, given.radius[k], given.constant[k])
-        prepare(given, i, k)
-        sync()
-        bottom, top, least, sweeps = iterate(
-            given, i, k, u, before, Lu, Q, own.accuracy / math.sqrt(t), own.span, own.mixing, own.limit
-        )
-        gain = (bottom + top) / (2 * own.mixing)
-        if gamma < 1.0:  # (1 - gamma) <nu_0, V>
-            shift, total = least + gamma / (1 - gamma) * (bottom + top) / 2, 0.0
-            for x in each(u.shape[0]):
-                total += (u[x] + shift) * own.initial[x]
-            gain = (1 - gamma) * team_sum(total)
-        ceiling, over = cut(Q, Lu, own.span)
-        if over:
-            idle(given, i, k, before, own.idle[k])
-            sync()
-        act(Q, Lu, ceiling, over, own.idle[k], own.policy[i])
-        if first():
-            own.gain[i] = gain
-            own.unfinished[i] += sweeps >= own.limit
-        sync()
-
-
-def _seed_plan(own, i, t):  # type: ignore[no-untyped-def]
-    """The phase of seed i that starts at t, and how many visits of each pair end it; a team's."""
-    if first():
-        own.start[i] = t
+    before, Lu, Q, gamma, u = own.before[k], own.Lu[k], own.Q[k], own.given.discount, own.u[i]
     for p in each(own.left.shape[1]):
-        own.left[i, p] = max(own.given.visits[i, p], 1)
+        own.left[i, p] = max(given.visits[i, p], 1)
+    radii(own.constants, given.visits[i], t, given.radius[k], given.constant[k])
+    prepare(given, i, k)
     sync()
-    plan(i, i + 1, own)
+    bottom, top, least, sweeps = iterate(
+        given, i, k, u, before, Lu, Q, own.accuracy / math.sqrt(t), own.span, own.mixing, own.limit
+    )
+    gain = (bottom + top) / (2 * own.mixing)
+    if gamma < 1.0:  # (1 - gamma) <nu_0, V>
+        shift, total = least + gamma / (1 - gamma) * (bottom + top) / 2, 0.0
+        for x in each(u.shape[0]):
+            total += (u[x] + shift) * own.initial[x]
+        gain = (1 - gamma) * team_sum(total)
+    ceiling, over = cut(Q, Lu, own.span)
+    if over:
+        idle(given, i, k, before, own.idle[k])
+        sync()
+    act(Q, Lu, ceiling, over, own.idle[k], own.policy[i])
+    if first():
+        own.gain[i] = gain
+        own.unfinished[i] += sweeps >= own.limit
+    sync()
     return NEVER
 
 
