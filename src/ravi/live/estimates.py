@@ -104,7 +104,7 @@ def of_episodes(
     if limits is None:
         return found
     low, high = (
-        sign * _largest_mean(sign * (earned + left * H * end), sign * H * end)
+        sign * _largest_mean(sign * (earned + left * H * end), sign * H * end) + 0.0  # never -0
         for sign, end in ((-1.0, limits[0]), (1.0, limits[1]))
     )
     assumes = f"episodes are independent and rewards lie between {limits[0]:g} and {limits[1]:g}"
