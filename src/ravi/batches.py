@@ -83,7 +83,7 @@ def go_on(part: Part, world: World, scores: Scores, going: Any) -> list[Run]:
         )
         for rows in shares
     ]  # fmt: skip
-    done = world.run(tasks, [tree.take(batch, rows) for rows in shares], going.device)
+    done = world.run(tasks, [tree.take(batch, rows, among=n) for rows in shares], going.device)
     apart = tree.apart(tree.join(done), part.n)
     seconds = (time.perf_counter() - effort.seconds - began) / len(apart)  # without compiling
     made = zip(part.learners, apart, part.spent, strict=True)

@@ -4,6 +4,7 @@ What is soon done is not worth compiling: within `sparing`, Python runs function
 same bits.
 """
 
+import dis
 import math
 import time
 from collections import defaultdict
@@ -148,13 +149,18 @@ def interpreted(function: Any) -> Callable[..., Any]:
     plain = function.py_func
     names: dict[str, Any] = {
         name: interpreted(value)
-        for name in plain.__code__.co_names
+        for name in _globals_of(plain)
         if hasattr(value := plain.__globals__.get(name), "py_func")
     }
     if plain.__globals__.get("math") is math:
         names["math"] = IN_C
     code = plain.__code__.replace(co_consts=_as_numpy(plain.__code__.co_consts))
     return FunctionType(code, {**plain.__globals__, **names}, plain.__name__)
+
+
+def _globals_of(plain: Any) -> set[str]:
+    """The globals that a function reads; `co_names` also has its attributes, which may be named as a function is."""
+    return {one.argval for one in dis.get_instructions(plain) if one.opname == "LOAD_GLOBAL"}
 
 
 def _as_numpy(value: Any) -> Any:

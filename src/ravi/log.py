@@ -13,10 +13,11 @@ BLOCK = 1024  # rows that are allocated at a time
 
 
 class Log:
-    """A growing table (K, n) whose rows never move."""
+    """A growing table (K, n) whose rows never move. among: the seeds of all logs that grow side by side and are joined,
+    for which memory is reckoned."""
 
-    def __init__(self, n: int, dtype: type) -> None:
-        self.n, self.dtype = n, dtype
+    def __init__(self, n: int, dtype: type, among: int | None = None) -> None:
+        self.n, self.dtype, self.among = n, dtype, among or n
         self.blocks: list[Array] = []
         self.rows = 0
 
@@ -29,8 +30,8 @@ class Log:
         return self.blocks[-1][place]
 
     def _grow(self) -> None:
-        taken = (len(self.blocks) + 1) * BLOCK * self.n * np.dtype(self.dtype).itemsize  # and so much to read it
-        memory.needed(taken, f"a log of {self.rows:,} epochs of {self.n:,} seeds", "seeds, or keep no epochs")
+        taken = (len(self.blocks) + 1) * BLOCK * self.among * np.dtype(self.dtype).itemsize  # and so much to read it
+        memory.needed(taken, f"a log of {self.rows:,} epochs of {self.among:,} seeds", "seeds, or keep no epochs")
         self.blocks.append(np.empty((BLOCK, self.n), self.dtype))
 
     @property
@@ -41,9 +42,9 @@ class Log:
         return np.concatenate(self.blocks)[: self.rows]
 
     @classmethod
-    def of(cls, table: Array) -> Log:
+    def of(cls, table: Array, among: int | None = None) -> Log:
         """A log that begins with the rows of a table."""
-        log = cls(table.shape[1], table.dtype.type)
+        log = cls(table.shape[1], table.dtype.type, among)
         for first in range(0, len(table), BLOCK):
             some = table[first : first + BLOCK]
             log._grow()

@@ -37,13 +37,13 @@ def copy(tree: Any) -> Any:
     return mapped(lambda leaf: leaf if isinstance(leaf, Log) else leaf.copy(), tree)
 
 
-def take(tree: Any, rows: Array) -> Any:
-    """The seeds `rows` of every array and log, as a copy."""
+def take(tree: Any, rows: Array, *, among: int | None = None) -> Any:
+    """The seeds `rows` of every array and log, as a copy. among: of so many, all of which go on side by side."""
 
     def taken(leaf: Any) -> Any:
         if isinstance(leaf, Ragged):
             return Ragged([leaf.parts[row].copy() for row in rows])
-        return Log.of(leaf.table[:, rows]) if isinstance(leaf, Log) else leaf[rows]
+        return Log.of(leaf.table[:, rows], among) if isinstance(leaf, Log) else leaf[rows]
 
     return mapped(taken, tree)
 

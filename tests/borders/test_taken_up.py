@@ -168,7 +168,7 @@ def stopped():
         ("records.1.cursor", lambda a: a + 10**6, r"cursor\[0\] is \d+, not the place of the first time"),
         ("records.1.cursor", lambda a: a + 1, r"cursor\[0\] is \d+, not the place of the first time"),
         ("records.2.index", lambda a: a + 1, r"index\[0\] is \d+, not what a run of its seed begins with"),
-        ("records.0.starts", lambda a: np.roll(a, 1, 0), r"starts\[1, 0\] is not the first play of an ep"),
+        ("records.0.starts", lambda a: np.roll(a, 1, 0), r"starts\[1, 1\] is not the first play of an ep"),
         ("records.0.gaps", lambda a: a[1:], "starts is not the first play of an epoch"),
         ("records.4.state", lambda a: a + 5, "not one of 5 states, or -1"),
         ("state.data.moves", lambda a: a + 1, "not the number of moves that were counted from the pair"),

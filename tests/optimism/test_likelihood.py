@@ -136,5 +136,5 @@ def test_the_bound_is_its_formula():
     square = 8 + 32 * (1.5 * (rho + 1e-4) + 2 * (d - 1) * math.log(T) + math.log(T * (T + 1)) + 2)
     S = 2 * 0.9 * H * math.sqrt(11 * square) * math.sqrt(d * T * math.log(1 + T))
     D = X * A * (1 + math.log2(T / (X * A))) + d * math.log2(1 + T)
-    rest = X * A + 2 * math.sqrt(2) * (1 + c) * d * math.sqrt(H * T) + 0.2 * H * math.sqrt(2 * T) + 2 * H * (2 * D + 1)
+    rest = 2 * math.sqrt(2) * (1 + c) * d * math.sqrt(H * T) + 0.2 * H * math.sqrt(2 * T) + 2 * H * (2 * D + 1)
     assert theory.mixture(H, d, X, A, T, slack=c).total == pytest.approx(S + rest)

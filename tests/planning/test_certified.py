@@ -158,7 +158,7 @@ def test_seeds_are_kept_to_the_last_digit():
 
 def test_a_run_stopped_while_some_seeds_have_ended_goes_on_bit_for_bit():
     T = 200
-    stopped = run(LEARNER, WORLD, T, 30, pause=170)
+    stopped = run(LEARNER, WORLD, T, 30, pause=190)
     assert (stopped.plays == T).any()
     assert (stopped.plays < T).any()
     assert not stopped.complete

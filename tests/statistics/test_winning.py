@@ -75,7 +75,7 @@ def test_some_errors_leave_ties_that_no_order_tells():
 def test_all_pairs_at_once_are_pairs_one_by_one():
     values, errors = drawn(7, {"a": 9, "b": 9, "c": 6, "d": 9}, off=0.1)
     scores = made(values, None, errors)
-    found = improvements(scores, "dbca", resamples=200)
+    found = improvements(scores, list("dbca"), resamples=200)
     assert set(found) == {("d", "b"), ("d", "c"), ("b", "c"), ("d", "a"), ("b", "a"), ("c", "a")}
     for (first, second), one in found.items():
         assert one == improvement(scores, first, second, resamples=200)
@@ -84,11 +84,11 @@ def test_all_pairs_at_once_are_pairs_one_by_one():
 def test_how_much_is_held_at_a_time_changes_nothing(monkeypatch):
     values, errors = drawn(8, {"a": 9, "b": 9, "c": 6}, off=0.1)
     scores = made(values, None, errors)
-    whole = improvements(scores, "abc", resamples=200)
+    whole = improvements(scores, list("abc"), resamples=200)
     for block, kept in ((2**20, 70), (70, 70), (70, 1)):  # resamples kept or not, some of them or one at a time
         monkeypatch.setattr(winning, "BLOCK", block)
         monkeypatch.setattr(winning, "KEPT", kept)
-        assert improvements(scores, "abc", resamples=200) == whole
+        assert improvements(scores, list("abc"), resamples=200) == whole
 
 
 def test_sums_are_exact_for_many_runs():

@@ -166,7 +166,8 @@ class Learned:
         return found + self.claims()
 
     def claims(self, which: str | None = None) -> list[tuple[str, str]]:
-        """What is known of a policy, by name, as text: what it earns, and how far it is below the best."""
+        """What is known of a policy, by name, as text: what it earns, and how far it is below the best. `which`: as for
+        `table`."""
         known, estimate = self.interval(which), self.estimate if which in (None, self.usual) else None
         words = f"not bounded: {self.no_interval}" if known is None else str(known)
         if estimate is None:

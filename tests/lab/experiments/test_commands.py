@@ -149,7 +149,7 @@ def test_a_forecast_is_by_the_step_and_divides_into_shards(monkeypatch):
 
 
 def test_ctrl_c_says_that_the_same_command_goes_on(place):
-    (place / "long.toml").write_text(TOML.replace("steps = 1000", "steps = 2e6"))
+    (place / "long.toml").write_text(TOML.replace("steps = 1000", "steps = 2e8"))
     words = [COMMAND, "run", "long.toml", "--out", "long", "--workers", "1"]
     process = subprocess.Popen(words, cwd=place, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 300

@@ -10,7 +10,7 @@ from itertools import pairwise
 import pytest
 
 import ravi
-from ravi import batches, ids
+from ravi import batches, compiled_driver, ids
 from ravi.checks import InputError
 from ravi.lab.experiments import driver as loop
 from ravi.lab.experiments import reproduce
@@ -33,6 +33,13 @@ from tests.lab.experiments.small import SMALL, bits
 from tests.support.pools import Here
 
 pytestmark = pytest.mark.usefixtures("in_this_process")
+
+
+@pytest.fixture
+def epoch_by_epoch(monkeypatch):
+    """A stop is asked for before every epoch."""
+    monkeypatch.setattr(compiled_driver, "ROWS", 1)
+    monkeypatch.setattr(compiled_driver, "MOST", 1)
 
 
 @pytest.fixture(scope="module")
@@ -126,7 +133,7 @@ def test_a_driver_waits_for_workers_that_are_being_started(tmp_path):
     assert ravi.results(tmp_path / "out").counts.done == 4
 
 
-def test_slices_and_checkpoints_leave_no_trace(tmp_path):
+def test_slices_and_checkpoints_leave_no_trace(tmp_path, epoch_by_epoch):
     shorter, pool = SMALL | {"steps": 400}, Here()
     drive(shorter, tmp_path / "whole", Here())
     drive(shorter, tmp_path / "sliced", pool, slice=1e-9)  # every epoch is a slice
@@ -178,7 +185,7 @@ def test_a_long_batch_is_divided_among_workers_that_have_nothing_to_do(long, tmp
     assert not os.listdir(tmp_path / "out" / "checkpoints")
 
 
-def test_of_two_checkpoints_that_hold_a_seed_the_further_counts(long, tmp_path):
+def test_of_two_checkpoints_that_hold_a_seed_the_further_counts(long, tmp_path, epoch_by_epoch):
     folder = tmp_path / "out"
     wanted = specify(LONG)
     store, other = Store(folder), Store(folder)

@@ -1,4 +1,4 @@
-"""Which mistakes could RAVI-KL make? Each as a small change of greedy or slack, with the claims that must catch it.
+"""Mistakes that RAVI-KL could make, each a small change of greedy or slack, with the claims that must catch it.
 
 The learner is broken in the numbers that its plans are made of, or around its plan.
 """
@@ -14,13 +14,14 @@ from tests.verify.mutations import Mistakes, Setting, in_millionths
 from tests.verify.mutations.paper import for_another_action
 
 GREEDY = Setting("riverswim/5,discount=0.9", "ravi-kl,plan=greedy", 600, 3)
+UNTOLD = Setting("riverswim/5,discount=0.9", "ravi-kl,plan=greedy,support=off", 600, 3)
 SLACK = Setting("riverswim/5,discount=0.9", "ravi-kl,slack=0.02", 600, 3)
 EARNED = Setting("riverswim/4,discount=0.9", "ravi-kl/unknown-rewards,slack=0.02", 600, 4)
-LONG = Setting("riverswim/3,discount=0.97", "ravi-kl,plan=greedy", 150, 3)  # phases end by doubling
+LONG = Setting("riverswim/3,discount=0.97", "ravi-kl,plan=greedy,support=off", 150, 3)  # phases end by doubling
 DRAWN = Setting("riverswim/5,discount=0.9", "ravi-kl,slack=0.02,candidate=posterior", 600, 3)
-SMALL = Setting("riverswim/3,discount=0.8", "ravi-kl,plan=greedy", 200, 8)
+SMALL = Setting("riverswim/3,discount=0.8", "ravi-kl,plan=greedy,support=off", 200, 8)
 NAMES = {
-    GREEDY: "greedy", SLACK: "slack", EARNED: "unknown rewards", LONG: "long phases", DRAWN: "posterior",
+    GREEDY: "greedy", UNTOLD: "greedy, not told", SLACK: "slack", EARNED: "unknown rewards", LONG: "long phases", DRAWN: "posterior",
     SMALL: "small",
 }  # fmt: skip
 
@@ -50,12 +51,12 @@ def another_action(learner):
     return around(learner, plan)
 
 
-@mutation("the radius is halved", "K4")
+@mutation("the radius is halved", "K4", setting=UNTOLD)
 def half_the_radius(patch, setting):
     return with_numbers(patch, setting, scale=0.5)
 
 
-@mutation("the level is 1 at all times", "K4")
+@mutation("the level is 1 at all times", "K4", setting=UNTOLD)
 def no_level(patch, setting):
     return with_numbers(patch, setting, size=np.inf)
 
@@ -65,7 +66,7 @@ def early(patch, setting):
     return with_numbers(patch, setting, tolerance=3 * setting.steps**0.5)
 
 
-@mutation("gamma is a tenth too small in the plan", "K4")
+@mutation("gamma is a tenth too small in the plan", "K4", setting=UNTOLD)
 def other_discount(patch, setting):
     problem = ids.mdp(setting.mdp).problem
     return setting.build(told(problem, type(problem), discount=0.9 * problem.discount))

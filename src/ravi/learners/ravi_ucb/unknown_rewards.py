@@ -122,6 +122,7 @@ def _unknown(base: Learner, problem: Problem, kind: str, reward_scale: float, sp
     if counted is None:
         return learner
     paid = problem.rewards.reshape(-1), spread, kind == "bernoulli"
+    silent = without_rewards(counted.problem)  # with the successors that the learner is told
     return learner.compiled_as(on_counts(replace(counted, problem=silent, of=ravi_ucb_plus.laid, paid=paid)))
 
 
