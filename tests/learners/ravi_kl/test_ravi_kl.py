@@ -70,8 +70,8 @@ def test_the_candidate_is_the_greedy_policy_at_half_the_radius():
 
 
 def test_a_posterior_candidate_is_what_psrl_draws():
-    """With room for every candidate it is PSRL from the second plan on. At the first one nothing was observed, both radii
-    allow for everything, and a candidate must be as optimistic as any policy."""
+    """With room for every candidate it is PSRL from the second plan on. At the first one nothing was observed, both
+    radii allow for everything, and a candidate must be as optimistic as any policy."""
     mdp = ravi.mdp("garnet/5,3,3,discount=0.8")
     _, seen = observed(ids.learner("ravi-kl,slack=100,candidate=posterior", mdp, 300), mdp, 300, 1)
     _, drawn = observed(ids.learner("psrl,support=on", mdp, 300), mdp, 300, 1)

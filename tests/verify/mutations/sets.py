@@ -21,8 +21,8 @@ LONG = Setting("riverswim/3,discount=0.97", "ravi-kl,plan=greedy,support=off", 1
 DRAWN = Setting("riverswim/5,discount=0.9", "ravi-kl,slack=0.02,candidate=posterior", 600, 3)
 SMALL = Setting("riverswim/3,discount=0.8", "ravi-kl,plan=greedy,support=off", 200, 8)
 NAMES = {
-    GREEDY: "greedy", UNTOLD: "greedy, not told", SLACK: "slack", EARNED: "unknown rewards", LONG: "long phases", DRAWN: "posterior",
-    SMALL: "small",
+    GREEDY: "greedy", UNTOLD: "greedy, not told", SLACK: "slack", EARNED: "unknown rewards",
+    LONG: "long phases", DRAWN: "posterior", SMALL: "small",
 }  # fmt: skip
 
 mutation = Mistakes(NAMES)
