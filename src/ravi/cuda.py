@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from ravi import late, random, teams
+from ravi import random, teams
 
 _threads = [1]  # of a team, in the kernel that is being compiled
 
@@ -190,7 +190,6 @@ def compiling(threads: int, *, rolled: bool = False) -> Iterator[None]:
     """Kernels compiled meanwhile are for teams of `threads` threads; rolled: no loop is unrolled. They round a product
     and a sum apart, as a CPU does, where a GPU would round once: so ties break as on a CPU. numba-cuda has no switch
     for what NVVM calls fma, and its linker would fuse again (hence `lto`)."""
-    from numba.cuda.core import ir, targetconfig
     from numba.cuda.cudadrv import nvvm as driver
 
     nvvm: Any = driver
@@ -203,8 +202,7 @@ def compiling(threads: int, *, rolled: bool = False) -> Iterator[None]:
     nvvm.compile_ir = compile_here
     _threads.append(threads)
     try:
-        with late.quick(ir, targetconfig):
-            yield
+        yield
     finally:
         _threads.pop()
         nvvm.compile_ir = compile_ir

@@ -75,7 +75,7 @@ def log(
 @cache
 def function_of(*functions: Any) -> Any:
     """What `whole.framed` makes of these functions, for a CPU. Nothing is allocated in it, so nothing is counted."""
-    return compiled(whole.framed(*functions), whole.framed, *functions, _nrt=False)
+    return compiled(whole.framed(*functions), _nrt=False)
 
 
 class Here:

@@ -9,7 +9,8 @@ import pytest
 import typer
 
 import ravi
-from ravi import compile_cache, files
+from ravi import files
+from ravi._jit import cache
 from ravi.checks import InputError
 from ravi.cli import doctor
 from ravi.cli.doctor import installation, machine, results
@@ -89,7 +90,7 @@ def test_an_old_python_is_told(monkeypatch):
 
 
 def test_a_cache_that_cannot_be_written_is_told(monkeypatch):
-    monkeypatch.setattr(compile_cache, "cache_folder", lambda source: None)
+    monkeypatch.setattr(cache, "cache_folder", lambda: None)
     found = one(installation.cache(), "compile cache")
     assert found.verdict == WARNING
     assert "RAVI_CACHE_DIR" in found.advice

@@ -10,7 +10,8 @@ import warnings
 import numpy as np
 
 import ravi
-from ravi import compile_cache, compiled, ids
+from ravi import compiled, ids
+from ravi._jit.cache import CacheWarning
 
 WORLDS = ("riverswim/6,discount=0.9", "ensemble/3,6,2,2,discount=0.8", "garnet/5,3,2,discount=0.8")
 STEPS = 60
@@ -38,7 +39,7 @@ def bits(steps=STEPS):
 
 
 if __name__ == "__main__":
-    warnings.simplefilter("ignore", compile_cache.CacheWarning)
+    warnings.simplefilter("ignore", CacheWarning)
     compiled.FEW, compiled.WORTH = sys.maxsize, np.inf
     with compiled.sparing(float(sys.argv[1])):
         found = bits()
