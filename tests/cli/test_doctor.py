@@ -77,7 +77,7 @@ def test_an_old_or_missing_package_is_told_with_the_command(monkeypatch):
 
     monkeypatch.setattr(installation.metadata, "version", version)
     numpy, scipy = (one(installation.packages(), name) for name in ("numpy", "scipy"))
-    assert numpy == Check("numpy", BROKEN, "numpy 0.1, older than 2.0", "pip install 'numpy>=2.0'")
+    assert numpy == Check("numpy", BROKEN, "numpy 0.1, not >=2.0", "pip install 'numpy>=2.0'")
     assert scipy == Check("scipy", BROKEN, "scipy is not installed", "pip install 'scipy>=1.13'")
     assert one(installation.extras(), "extra ray") == Check(
         "extra ray", ABSENT, "ray is not installed", "pip install 'ravi[ray]', or in a clone pip install -e '.[ray]'"

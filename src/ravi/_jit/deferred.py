@@ -24,7 +24,6 @@ from llvmlite import binding
 from numba.core import codegen, compiler, compiler_machinery, types, typing, untyped_passes
 from numba.core import compiler_lock as _compiler_lock
 from numba.core.targetconfig import ConfigStack
-from numba.np import arrayobj
 
 VERSIONS = ("0.68.1",)
 lock: Any = vars(_compiler_lock)["global_compiler_lock"]
@@ -84,7 +83,9 @@ class Typing(typing.Context):  # type: ignore[misc]
         self.__dict__ = plain.__dict__
 
     def resolve_value_type(self, value: Any) -> Any:
-        return super().resolve_value_type(_other_size if value is arrayobj.raise_with_shape_context else value)
+        from numba.np.arrayobj import raise_with_shape_context  # SciPy's linear algebra comes with it: not before
+
+        return super().resolve_value_type(_other_size if value is raise_with_shape_context else value)
 
     def resolve_function_type(self, function: Any, arguments: Any, names: Any) -> Any:
         find = partial(super().resolve_function_type, function, arguments, names)
