@@ -193,11 +193,10 @@ def python(code, **environment):
 
 
 def test_a_process_whose_files_were_edited_keeps_what_it_compiled_and_not_what_they_say(tmp_path):
-    (tmp_path / "callee.py").write_text(
-        "from ravi.compiled import compiled\n\n@compiled\ndef inner(x):\n    return x + 1\n"
-    )
+    header = "from ravi.compiled import compiled\n"
+    (tmp_path / "callee.py").write_text(f"{header}\n@compiled\ndef inner(x):\n    return x + 1\n")
     (tmp_path / "caller.py").write_text(
-        "from ravi.compiled import compiled\nfrom callee import inner\n\n@compiled\ndef outer(x):\n    return inner(x)\n"
+        header + "from callee import inner\n\n@compiled\ndef outer(x):\n    return inner(x)\n"
     )
     environment = {
         "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path]), "RAVI_CACHE_DIR": str(tmp_path / "cache")

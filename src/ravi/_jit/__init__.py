@@ -1,1 +1,1 @@
-"""What surrounds Numba: a cache that is keyed by the code in memory, and machine code that is made when it is needed."""
+"""What stands between this package and Numba: a cache keyed by the code in memory, and deferred machine code."""

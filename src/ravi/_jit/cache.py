@@ -14,7 +14,6 @@ removed when others are written.
 import dis
 import hashlib
 import os
-import re
 import sys
 import time
 import warnings

@@ -2,8 +2,8 @@
 
 Most functions of this package are called by compiled functions only, which inline them. Numba optimises each of them by
 itself all the same, makes machine code of it, and writes two wrappers, for Python and for C: half of the time of a
-first run. Here a function is compiled for its callers (`Compiler`); when Python calls it, its wrapper is linked with it,
-optimised as a whole, and made machine code (`executable`). The instructions are those that Numba writes.
+first run. Here a function is compiled for its callers (`Compiler`). When Python calls it, its wrapper is linked with
+it, both are optimised and made machine code (`executable`). The instructions are those that Numba writes.
 
 Numba takes `Compiler` as the `pipeline_class` of a function: it concerns functions of this package only, and nothing of
 Numba is replaced. Their types are found in a context of their own (`Typing`), which asks for a function of Numba once

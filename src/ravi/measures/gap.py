@@ -31,8 +31,8 @@ Of 2 grain, at least eps (B + 23) is not needed for V, of the roundings of rho_d
 many = eps max(2 A - 12, 0) is enough. A row that misses by more is scored as the row that is played: nothing is lost.
 """
 
-from math import fsum
 from functools import partial
+from math import fsum
 from typing import NamedTuple
 
 import numpy as np

@@ -31,8 +31,8 @@ import numpy as np
 import pyarrow as pa
 
 from ravi import batches, engine, ids, tree
-from ravi.checks import InputError
 from ravi._jit.cache import CacheWarning
+from ravi.checks import InputError
 from ravi.core import Learner
 from ravi.files import load_mdp
 from ravi.lab.experiments.rows import LEARNER, LOST, failed_rows, packed, rows_of, said
