@@ -53,7 +53,7 @@ candidate. In the interior, the one policy that UCLK plays is nearly optimal."""
 }  # what to know about a section
 HEAD = """# RAVI-KL compared with other learners
 
-How does the regret of RAVI-KL compare with that of other learners, all with their default options? For those who choose
+How does the regret of RAVI-KL compare with that of other learners, with the options named below? For those who choose
 a learner. On how many MDPs the mean regret is significantly smaller, not significantly different, and larger:"""
 ANSWERS = {
     "told": "- of {many} tabular MDPs, where learners know the supports, `ravi-kl` compared with",

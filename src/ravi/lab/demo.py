@@ -43,7 +43,7 @@ def suite(steps: int, seeds: int) -> dict[str, Any]:
             {
                 "name": "beyond",
                 "remark": "What RAVI-UCB becomes with everything that keeps its guarantee, and with sets of kernels in "
-                "place of bonuses; both with their default options.",
+                "place of bonuses. Neither is tuned, and RAVI-KL is not told the successors.",
                 "columns": ["theory"],
                 "mdps": [MDP],
                 "learners": [{"id": id, "label": label} for label, id in UNTUNED.items()],
